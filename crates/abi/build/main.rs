@@ -3,6 +3,7 @@
 //! - `include/mpi.h` beside the library, for `mpicc` in the build tree and for the installer;
 //! - `mpi-signatures.txt` beside the library: the signature that each implementation must have.
 
+mod calls;
 mod chapters;
 mod data;
 mod header;
@@ -21,8 +22,8 @@ fn main() {
     let out = env::var("OUT_DIR").expect("cargo sets it");
     let out = Path::new(&out);
     let abi = data::Abi::read(&here.join("data"));
-    let done = chapters::scan(&here.join("src/chapters"), &abi);
-    write(&out.join("abi.rs"), &rust::library(&abi, &done));
+    let mut done = chapters::scan(&here.join("src/chapters"), &abi, &calls::families(&abi));
+    write(&out.join("abi.rs"), &rust::library(&abi, &mut done));
 
     // OUT_DIR is target/<profile>/build/<package>-<hash>/out; the library goes to target/<profile>.
     let beside = out.ancestors().nth(3).expect("OUT_DIR lies in target/<profile>/build/x/out");

@@ -1,13 +1,15 @@
 //! Writes the Rust side: types, constants, entry points and the coverage table.
 
+use crate::calls;
 use crate::chapters::{Done, TRY, implementation};
 use crate::data::{Abi, Callback, Constant, Function, Param};
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// How one parameter of a pair of functions, without and with large counts, reaches their one
 /// implementation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Widen {
+pub enum Widen {
     /// The same type in both.
     Same,
     /// `int` or `MPI_Aint` and its larger form, by value: `i64`.
@@ -20,14 +22,15 @@ enum Widen {
     Out,
 }
 
-pub fn library(abi: &Abi, done: &Done) -> String {
+pub fn library(abi: &Abi, done: &mut Done) -> String {
     let mut out = String::new();
     types(&mut out, abi);
     constants(&mut out, abi);
+    calls::write(&mut out, abi, done);
     out.push_str("pub mod entry_points {\nuse super::prelude::*;\n\n");
     let mut table = format!("weft {}\\n", std::env::var("CARGO_PKG_VERSION").unwrap_or_default());
     for f in &abi.functions {
-        let implemented = entry_point(&mut out, abi, done, f);
+        let implemented = entry_point(&mut out, abi, &done.functions, f);
         let word = if implemented { "yes" } else { "no" };
         write!(table, "{} {word}\\n", f.name).unwrap();
     }
@@ -37,7 +40,7 @@ pub fn library(abi: &Abi, done: &Done) -> String {
 }
 
 /// `MPI_Comm_copy_attr_function` to `CommCopyAttrFunction`.
-fn camel(name: &str) -> String {
+pub fn camel(name: &str) -> String {
     let words = name.strip_prefix("MPI_").unwrap_or(name).split('_');
     words.map(|w| w[..1].to_uppercase() + &w[1..]).collect()
 }
@@ -56,7 +59,7 @@ fn base_type(base: &str, abi: &Abi) -> String {
     }
 }
 
-fn rust_type(p: &Param, abi: &Abi) -> String {
+pub fn rust_type(p: &Param, abi: &Abi) -> String {
     if abi.is_callback(&p.base) {
         return format!("Callback<{}>", camel(&p.base));
     }
@@ -78,7 +81,7 @@ fn rust_type(p: &Param, abi: &Abi) -> String {
 }
 
 /// `type` is a keyword in Rust and not in C.
-fn argument(p: &Param) -> String {
+pub fn argument(p: &Param) -> String {
     match p.name.as_str() {
         "type" | "ref" | "in" | "box" | "move" | "use" | "where" | "final" => {
             format!("r#{}", p.name)
@@ -170,7 +173,7 @@ fn widened(small: &[Param], large: &[Param]) -> Option<Vec<Widen>> {
 }
 
 /// How the parameters of `f` reach the implementation that it shares with its other form.
-fn widening(abi: &Abi, f: &Function) -> Option<Vec<Widen>> {
+pub fn widening(abi: &Abi, f: &Function) -> Option<Vec<Widen>> {
     if let Some(large) = abi.large(f) {
         widened(&f.params, &large.params)
     } else if let Some(small) = abi.small(f) {
@@ -238,7 +241,7 @@ fn owner(f: &Function) -> String {
 }
 
 /// Writes the two entry points of one function; true if it is implemented.
-fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &Function) -> bool {
+fn entry_point(out: &mut String, abi: &Abi, done: &HashMap<String, String>, f: &Function) -> bool {
     let (own, shared) = (implementation(&f.name), widening(abi, f));
     let plain = vec![Widen::Same; f.params.len()];
     let large_only = abi.small(f).is_some();

@@ -1,5 +1,9 @@
 //! From the arguments of a C call to objects, with an error that names the argument and its value.
 
+mod elements;
+
+pub use elements::{Arguments, Blocks, Elements, Names, Target, TypedBlocks};
+
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
@@ -134,7 +138,7 @@ pub unsafe fn buffer(
     address: *const c_void,
     elements: i64,
     ty: Datatype,
-    names: [&'static str; 3],
+    names: &'static Names,
 ) -> Result<Buffer, Error> {
     let elements = count(elements, names[1])?;
     let object = match (elements, ty) {
@@ -240,9 +244,7 @@ pub fn fixed_comm(handle: Comm) -> Option<&'static Rc<CommObject>> {
 }
 
 /// Names of the arguments of a plain buffer.
-pub const BUF: [&str; 3] = ["buf", "count", "datatype"];
-pub const SENDBUF: [&str; 3] = ["sendbuf", "sendcount", "sendtype"];
-pub const RECVBUF: [&str; 3] = ["recvbuf", "recvcount", "recvtype"];
+pub const BUF: &Names = &["buf", "count", "datatype"];
 
 /// A tag that a message may carry.
 #[inline]
@@ -447,4 +449,26 @@ pub unsafe fn store_status(to: *mut Status, status: &weft_process::Status) {
     }
     // SAFETY: by contract.
     unsafe { (*to).set(status) }
+}
+
+/// Fills the status of a receive that is over: of one that failed too, if it got a message.
+///
+/// # Safety
+/// `to` is `MPI_STATUS_IGNORE` or may be written.
+#[inline(always)]
+pub unsafe fn received(
+    to: *mut Status,
+    ended: Result<weft_process::Status, weft_process::Error>,
+) -> Result<(), Error> {
+    match &ended {
+        // SAFETY: by contract.
+        Ok(status) => unsafe { store_status(to, status) },
+        Err(error) => {
+            if let Some(status) = error.status() {
+                // SAFETY: by contract.
+                unsafe { store_status(to, status) }
+            }
+        }
+    }
+    ended.map(|_| ()).map_err(Error::from)
 }

@@ -31,6 +31,7 @@ mod objects;
 mod progress;
 mod rails;
 mod raise;
+mod requests;
 mod settings;
 mod signal;
 mod state;
@@ -48,6 +49,7 @@ mod generated {
     mod prelude {
         pub use super::constants::*;
         pub use super::types::*;
+        pub use crate::arguments::{Arguments, Blocks, Elements, Target, TypedBlocks};
         pub use crate::callback::Callback;
         pub use crate::entry::done;
         pub use crate::error::{Owner, raise, unsupported, unsupported_value};
@@ -67,3 +69,6 @@ pub(crate) use generated::types;
 /// with `pointer.addr()`.
 #[allow(unused_imports)]
 pub(crate) use generated::constants;
+
+/// The arguments of functions that have several forms, by MPI's name of the blocking one.
+pub(crate) use generated::calls;

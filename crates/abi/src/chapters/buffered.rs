@@ -6,20 +6,22 @@
 //!                                                  MPI_*_flush, detach: until none of its own is left
 //! ```
 
-use crate::arguments::{BUF, buffer, comm, destination, not_null, room_for_request, store, tag};
-use crate::chapters::messages::persist;
+use crate::arguments::{comm, not_null, room_for_request, store};
+use crate::calls::Bsend;
+use crate::chapters::messages::Sent;
 use crate::chapters::sessions::session;
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::objects::{Belongs, RequestKind, RequestObject};
+use crate::requests::{persist, start};
 use crate::state::{engine, running, state};
-use crate::types::{Comm, Datatype, Request, Session};
+use crate::types::{Comm, Request, Session};
 use crate::waiting::Call;
 use crate::widen::Out;
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::rc::Rc;
 use weft_fabric::{Sge, Staging};
 use weft_p2p::Mode;
@@ -396,66 +398,38 @@ pub(crate) unsafe fn session_iflush_buffer(
     unsafe { session(handle)?.buffer.iflush(belongs, "MPI_Session_attach_buffer", request) }
 }
 
-pub(crate) unsafe fn bsend(
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    dest: c_int,
-    tag_: c_int,
-    handle: Comm,
-) -> Result<(), Error> {
-    let comm = comm(handle)?;
-    let to = destination(&comm, dest, "dest")?;
-    // SAFETY: the caller's buffer is read before this returns.
-    let data = unsafe { buffer(buf, count, datatype, BUF) }?;
-    send_copy(&comm, &data, to, tag(tag_, "tag")?)
-}
-
-pub(crate) unsafe fn ibsend(
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    dest: c_int,
-    tag_: c_int,
-    handle: Comm,
-    request: *mut Request,
-) -> Result<(), Error> {
-    // SAFETY: the caller's arguments.
-    unsafe {
-        room_for_request(request)?;
-        bsend(buf, count, datatype, dest, tag_, handle)?;
-        let object = RequestObject {
-            active: Some(Active::Done(weft_process::Status::default())),
-            recipe: None,
-            belongs: Belongs::Comm(comm(handle)?),
-            kind: RequestKind::Send,
-        };
-        request.write(Request(state().requests.borrow_mut().insert(object)));
+impl Bsend {
+    fn given(self) -> Sent {
+        Sent { buf: self.buf, dest: self.dest, tag: self.tag, comm: self.comm }
     }
-    Ok(())
-}
 
-pub(crate) unsafe fn bsend_init(
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    dest: c_int,
-    tag_: c_int,
-    handle: Comm,
-    request: *mut Request,
-) -> Result<(), Error> {
-    let comm = comm(handle)?;
-    let to = destination(&comm, dest, "dest")?;
-    let tag = tag(tag_, "tag")?;
-    room_for_request(request)?;
-    // SAFETY: the caller's buffer stays while the request is active.
-    unsafe {
-        let data = buffer(buf, count, datatype, BUF)?;
+    pub(crate) fn blocking(self) -> Result<(), Error> {
+        let (comm, data, to, tag) = self.given().checked()?;
+        send_copy(&comm, &data, to, tag)
+    }
+
+    /// # Safety
+    /// `request` is NULL or may be written.
+    pub(crate) unsafe fn nonblocking(self, request: *mut Request) -> Result<(), Error> {
+        room_for_request(request)?;
+        let (comm, data, to, tag) = self.given().checked()?;
+        send_copy(&comm, &data, to, tag)?;
+        let active = Active::Done(weft_process::Status::default());
+        // SAFETY: by contract.
+        unsafe { start(request, &comm, active, RequestKind::Send) }
+    }
+
+    /// # Safety
+    /// `request` is NULL or may be written.
+    pub(crate) unsafe fn persistent(self, request: *mut Request) -> Result<(), Error> {
+        let (comm, data, to, tag) = self.given().checked()?;
+        room_for_request(request)?;
         let again = comm.clone();
         let recipe = move || {
             send_copy(&again, &data, to, tag)?;
             Ok(Active::Done(weft_process::Status::default()))
         };
-        persist(request, &comm, recipe, RequestKind::Send)
+        // SAFETY: by contract.
+        unsafe { persist(request, &comm, recipe, RequestKind::Send) }
     }
 }

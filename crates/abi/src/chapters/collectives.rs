@@ -1,21 +1,26 @@
 //! Collective communication (MPI 5.0, chapter 6): each operation once, run in place, in the
 //! nonblocking_context, or again and again.
 
-use crate::arguments::{buffer, comm, count, optional_info, root};
-use crate::chapters::messages::{persist, start};
+use crate::arguments::{
+    Arguments, Elements, comm, count, fixed_comm, optional_info, room_for_request, root,
+};
+use crate::calls::{Barrier, Bcast};
+use crate::chapters::tools::started;
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::objects::RequestKind;
+use crate::requests::{persist, start};
 use crate::settings;
-use crate::types::{Comm, Datatype, Info, Request};
+use crate::types::{Info, Request};
 use crate::waiting::Call;
 use crate::widen::Counts;
+use at_once::{a_rank, at_once};
 use smallvec::SmallVec;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::rc::Rc;
-use weft_collective::{Operation, Selection, maps};
-use weft_process::{Active, Buffer, Executor, Root, Running};
+use weft_collective::{Operation, Selection, maps, run};
+use weft_process::{Active, Buffer, CallKey, Executor, PersistentTask, Root, Running};
 
 /// The algorithms, and the map, that the settings name.
 pub fn selection() -> Result<Selection, String> {
@@ -75,81 +80,81 @@ pub(crate) struct Ready<M> {
 }
 
 /// Counts an operation as started, for the tool interface.
-macro_rules! tally {
-    ($name:literal, $comm:expr) => {{
-        use crate::chapters::tools::started;
-        started::count(const { started::kind($name) }, $comm)
-    }};
+#[inline(always)]
+fn tally<A: Arguments>(comm: &CommObject) {
+    started::count(const { started::kind(A::NAME) }, comm)
 }
 
-/// Defines an operation in its three forms from one function that prepares it: `prepare` checks the
-/// arguments; `at once` names a shorter way for most blocking calls. Blocking ones run on the caller's stack; a persistent one is boxed once, not at each start.
-macro_rules! operation {
-    (
-        $name:literal $blocking:ident $nonblocking:ident $persistent:ident
-        ($($arg:ident: $ty:ty),* $(,)?) $prepare:path
-    ) => {
-        operation!(@ $name $blocking $nonblocking $persistent ($($arg: $ty),*) $prepare {});
-    };
-    (
-        $name:literal $blocking:ident $nonblocking:ident $persistent:ident
-        ($($arg:ident: $ty:ty),* $(,)?) $prepare:path, at once by $at_once:path
-    ) => {
-        operation!(@ $name $blocking $nonblocking $persistent ($($arg: $ty),*) $prepare {
-            // SAFETY: the caller's buffers stay until the call returns.
-            if let Some(outcome) = unsafe { $at_once($($arg),*) } {
-                return outcome;
-            }
-        });
-    };
-    (
-        @ $name:literal $blocking:ident $nonblocking:ident $persistent:ident
-        ($($arg:ident: $ty:ty),*) $prepare:path { $($first:tt)* }
-    ) => {
-        pub(crate) unsafe fn $blocking($($arg: $ty),*) -> Result<(), Error> {
-            $($first)*
-            // SAFETY: the caller's buffers stay until this returns.
-            let Ready { comm, make, .. } = unsafe { $prepare($($arg),*) }?;
-            tally!($name, &comm);
-            let engine = comm.engine().clone();
-            // Pinned where it is made: it need not be moved.
-            let operation = std::pin::pin!(make.make(comm));
-            Ok(engine.block_on(&Call::new($name), operation)?)
-        }
+/// What came of an operation that was run at once; `None`: nothing was done, and [`Collective::prepare`] tells what is wrong, if
+/// anything is.
+type AtOnce = Option<Result<(), Error>>;
 
-        pub(crate) unsafe fn $nonblocking(
-            $($arg: $ty,)*
-            request: *mut Request,
-        ) -> Result<(), Error> {
-            crate::arguments::room_for_request(request)?;
-            // SAFETY: the caller's buffers stay until the request is over.
-            unsafe {
-                let Ready { comm, by, make } = $prepare($($arg),*)?;
-                tally!($name, &comm);
-                let task = comm.engine().spawn_by(by, make.make(comm.nonblocking_context().clone()));
-                start(request, &comm, Active::Task(task), RequestKind::Collective)
-            }
-        }
+/// A collective operation, in the three forms that it has. Blocking ones run on the caller's stack; a persistent one is boxed
+/// once, not at each start.
+pub(crate) trait Collective: Arguments {
+    /// Checks the arguments.
+    fn prepare(self) -> Prepared<impl Make>;
 
-        pub(crate) unsafe fn $persistent(
-            $($arg: $ty,)*
-            info: Info,
-            request: *mut Request,
-        ) -> Result<(), Error> {
-            crate::arguments::room_for_request(request)?;
-            optional_info(info)?;
-            // SAFETY: the caller's buffers stay while the request is active.
-            unsafe {
-                let Ready { comm, by, make } = $prepare($($arg),*)?;
-                // Matched here, not by the order of the starts (MPI 5.0, section 6.13).
-                let context = comm.persistent_context();
-                let operation = weft_process::PersistentTask::new(by, move || make.make(context.clone()));
-                let on = comm.clone();
-                let recipe = move || {
-                    tally!($name, &on);
-                    Ok(Active::Task(on.engine().start(&operation)))
-                };
-                persist(request, &comm, recipe, RequestKind::Collective)
+    /// Runs it, where it needs no buffers that outlive the call: see [`at_once`].
+    #[inline(always)]
+    fn at_once(self) -> AtOnce {
+        None
+    }
+
+    #[inline(always)]
+    fn blocking(self) -> Result<(), Error> {
+        if let Some(outcome) = self.at_once() {
+            return outcome;
+        }
+        let Ready { comm, make, .. } = self.prepare()?;
+        tally::<Self>(&comm);
+        let engine = comm.engine().clone();
+        // Pinned where it is made: it need not be moved.
+        let operation = std::pin::pin!(make.make(comm));
+        Ok(engine.block_on(&Call::new(Self::NAME), operation)?)
+    }
+
+    /// # Safety
+    /// `request` is NULL or may be written.
+    unsafe fn nonblocking(self, request: *mut Request) -> Result<(), Error> {
+        room_for_request(request)?;
+        let Ready { comm, by, make } = self.prepare()?;
+        tally::<Self>(&comm);
+        let task = comm.engine().spawn_by(by, make.make(comm.nonblocking_context().clone()));
+        // SAFETY: by contract.
+        unsafe { start(request, &comm, Active::Task(task), RequestKind::Collective) }
+    }
+
+    /// # Safety
+    /// `request` is NULL or may be written.
+    unsafe fn persistent(self, info: Info, request: *mut Request) -> Result<(), Error> {
+        room_for_request(request)?;
+        optional_info(info)?;
+        let Ready { comm, by, make } = self.prepare()?;
+        // Matched here, not by the order of the starts (MPI 5.0, section 6.13).
+        let context = comm.persistent_context();
+        let operation = PersistentTask::new(by, move || make.make(context.clone()));
+        let on = comm.clone();
+        let recipe = move || {
+            tally::<Self>(&on);
+            Ok(Active::Task(on.engine().start(&operation)))
+        };
+        // SAFETY: by contract.
+        unsafe { persist(request, &comm, recipe, RequestKind::Collective) }
+    }
+}
+
+/// A collective operation whose two ways are functions of its arguments, which others share.
+macro_rules! both {
+    ($forms:ident for $name:ident by $prepare:ident, $at_once:ident ($($field:ident),*)) => {
+        impl $forms for $name {
+            #[inline(always)]
+            fn at_once(self) -> AtOnce {
+                $at_once::<Self, _>(Operation::$name, $(self.$field),*)
+            }
+
+            fn prepare(self) -> Prepared<impl Make> {
+                $prepare($(self.$field),*)
             }
         }
     };
@@ -168,56 +173,53 @@ fn ready_by<M: Make>(by: Executor, comm: Rc<CommObject>, make: M) -> Prepared<M>
 }
 
 mod at_once;
-pub(crate) mod blocks;
-pub(crate) mod neighbors;
-pub(crate) mod reductions;
+mod blocks;
+mod neighbors;
+mod reductions;
+mod spreads;
 
-unsafe fn prepare_barrier(handle: Comm) -> Prepared<impl Make> {
-    ready(comm(handle)?, |c: Rc<CommObject>| c.barrier())
+impl Collective for Barrier {
+    #[inline(always)]
+    fn at_once(self) -> AtOnce {
+        let comm = fixed_comm(self.comm)?;
+        at_once::<Self>(comm, Operation::Barrier, CallKey::of(0), async |link, state, choice| {
+            run::barrier(link, state, choice).await
+        })
+    }
+
+    fn prepare(self) -> Prepared<impl Make> {
+        ready(comm(self.comm)?, |c: Rc<CommObject>| c.barrier())
+    }
 }
 
-operation!("MPI_Barrier" barrier ibarrier barrier_init (handle: Comm) prepare_barrier,
-    at once by at_once::barrier);
+impl Collective for Bcast {
+    #[inline(always)]
+    fn at_once(self) -> AtOnce {
+        let comm = fixed_comm(self.comm)?;
+        let root = a_rank(comm, self.root)?;
+        let data = self.buffer.plain()?;
+        let asked = CallKey::of(data.len());
+        at_once::<Self>(comm, Operation::Bcast, asked, async |link, state, choice| {
+            run::bcast(link, state, choice, root, data).await
+        })
+    }
 
-unsafe fn prepare_bcast(
-    buf: *mut c_void,
-    n: i64,
-    datatype: Datatype,
-    root_: c_int,
-    handle: Comm,
-) -> Prepared<impl Make> {
-    let comm = comm(handle)?;
-    let root = root(&comm, root_)?;
-    // Beside the root the buffer means nothing.
-    let (buf, n, datatype) = match root {
-        Root::Beside => (std::ptr::null_mut(), 0, MPI_BYTE),
-        _ => (buf, n, datatype),
-    };
-    // SAFETY: the caller's buffer.
-    let data = unsafe { buffer(buf, n, datatype, ["buffer", "count", "datatype"]) }?;
-    ready(comm, move |c: Rc<CommObject>| c.bcast(data.clone(), root))
+    fn prepare(self) -> Prepared<impl Make> {
+        let comm = comm(self.comm)?;
+        let root = root(&comm, self.root)?;
+        // Beside the root the buffer means nothing.
+        let given = if root == Root::Beside { Elements::none() } else { self.buffer };
+        let data = given.buffer()?;
+        ready(comm, move |c: Rc<CommObject>| c.bcast(data.clone(), root))
+    }
 }
-
-operation!("MPI_Bcast" bcast ibcast bcast_init
-    (buf: *mut c_void, n: i64, datatype: Datatype, root: c_int, handle: Comm) prepare_bcast,
-    at once by at_once::bcast);
 
 /// A buffer that may be `MPI_IN_PLACE`, which is `None`, but not where there are two groups.
-///
-/// # Safety
-/// As for [`buffer`].
-unsafe fn in_place(
-    comm: &CommObject,
-    buf: *const c_void,
-    n: i64,
-    datatype: Datatype,
-    names: [&'static str; 3],
-) -> Result<Option<Buffer>, Error> {
-    if is_in_place(comm, buf, names[0])? {
+fn in_place(comm: &CommObject, given: Elements) -> Result<Option<Buffer>, Error> {
+    if is_in_place(comm, given.address, given.names[0])? {
         return Ok(None);
     }
-    // SAFETY: by contract.
-    unsafe { buffer(buf, n, datatype, names) }.map(Some)
+    given.buffer().map(Some)
 }
 
 fn is_in_place(comm: &CommObject, buf: *const c_void, name: &str) -> Result<bool, Error> {

@@ -1,7 +1,8 @@
 //! Reduction operators (MPI 5.0, section 6.9).
 
-use crate::arguments::{committed, not_null, op, plain, store};
+use crate::arguments::{committed, not_null, op, predefined_datatype, store};
 use crate::callback::Callback;
+use crate::calls::ReduceLocal;
 use crate::constants::*;
 use crate::error::Error;
 use crate::lock;
@@ -10,7 +11,7 @@ use crate::state::state;
 use crate::table::PREDEFINED_END;
 use crate::types::{Datatype, Op, UserFunction, UserFunctionC};
 use std::cell::RefCell;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::rc::Rc;
 use weft_collective::Reduce;
 use weft_datatype::{Basic, Form};
@@ -234,37 +235,24 @@ fn new_reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Reduction, Error> {
     }
 }
 
-pub(crate) unsafe fn reduce_local(
-    inbuf: *const c_void,
-    inoutbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    handle: Op,
-) -> Result<(), Error> {
-    let predefined = weft_datatype::Op::of_handle(handle.0 as u32);
-    if let Some(op) = predefined.filter(|op| handle.0 < PREDEFINED_END && op.commutative())
-        && let Some(ty) = crate::arguments::predefined_datatype(datatype)
-        && let Some(basic) = ty.ty.equivalent()
-    {
-        // Nothing to pack, nothing to keep: 16 doubles take less time than an allocation.
-        // SAFETY: the caller's buffers stay until this returns.
-        let both = unsafe { (plain(inbuf, count, datatype), plain(inoutbuf, count, datatype)) };
-        if let (Some(input), Some(inout)) = both {
-            return Ok(op.apply(basic, Form::Packed, count as usize, input, inout)?);
+impl ReduceLocal {
+    pub(crate) fn blocking(self) -> Result<(), Error> {
+        let ReduceLocal { inbuf, inoutbuf, op } = self;
+        let predefined = weft_datatype::Op::of_handle(op.0 as u32);
+        if let Some(op) = predefined.filter(|_| op.0 < PREDEFINED_END)
+            && op.commutative()
+            && let Some(basic) = predefined_datatype(inbuf.ty).and_then(|ty| ty.ty.equivalent())
+            // Nothing to pack, nothing to keep: 16 doubles take less time than an allocation.
+            && let (Some(input), Some(inout)) = (inbuf.plain(), inoutbuf.plain())
+        {
+            return Ok(op.apply(basic, Form::Packed, inbuf.count as usize, input, inout)?);
         }
-    }
-    let (reduce, _) = reduction(handle, datatype)?;
-    let pool = StagingPool::default();
-    // SAFETY: the caller's buffers stay until this returns.
-    unsafe {
-        let names = ["inbuf", "count", "datatype"];
-        let input = crate::arguments::buffer(inbuf, count, datatype, names)?;
-        let names = ["inoutbuf", "count", "datatype"];
-        let inout = crate::arguments::buffer(inoutbuf, count, datatype, names)?;
-        let left = input.readable(&pool);
-        let right = inout.readable(&pool);
+        let (reduce, _) = reduction(op, inbuf.ty)?;
+        let pool = StagingPool::default();
+        let (input, inout) = (inbuf.buffer()?, inoutbuf.buffer()?);
+        let (left, right) = (input.readable(&pool), inout.readable(&pool));
         reduce.combine(left.sge, right.sge);
         right.unpack(&inout, inout.len());
+        Ok(())
     }
-    Ok(())
 }

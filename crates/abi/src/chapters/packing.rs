@@ -65,7 +65,7 @@ pub(crate) unsafe fn pack(
     comm(handle)?;
     // SAFETY: the caller's buffers.
     unsafe {
-        let from = buffer(inbuf, incount, datatype, ["inbuf", "incount", "datatype"])?;
+        let from = buffer(inbuf, incount, datatype, &["inbuf", "incount", "datatype"])?;
         let to = part(outbuf, outsize, position, from.len(), ["outbuf", "outsize"])?;
         from.pack_to(to);
         advance(position, from.len());
@@ -85,7 +85,7 @@ pub(crate) unsafe fn unpack(
     comm(handle)?;
     // SAFETY: the caller's buffers.
     unsafe {
-        let to = buffer(outbuf, outcount, datatype, ["outbuf", "outcount", "datatype"])?;
+        let to = buffer(outbuf, outcount, datatype, &["outbuf", "outcount", "datatype"])?;
         let from = part(inbuf.cast_mut(), insize, position, to.len(), ["inbuf", "insize"])?;
         to.unpack_from(from);
         advance(position, to.len());
@@ -141,7 +141,7 @@ pub(crate) unsafe fn pack_external(
     // SAFETY: the caller's string and buffers.
     unsafe {
         external32(datarep)?;
-        let from = buffer(inbuf, incount, datatype, ["inbuf", "incount", "datatype"])?;
+        let from = buffer(inbuf, incount, datatype, &["inbuf", "incount", "datatype"])?;
         let len = from.ty().external_size(from.count())?;
         let to = part(outbuf, outsize, position, len, ["outbuf", "outsize"])?;
         if len == 0 {
@@ -170,7 +170,7 @@ pub(crate) unsafe fn unpack_external(
     // SAFETY: the caller's string and buffers.
     unsafe {
         external32(datarep)?;
-        let to = buffer(outbuf, outcount, datatype, ["outbuf", "outcount", "datatype"])?;
+        let to = buffer(outbuf, outcount, datatype, &["outbuf", "outcount", "datatype"])?;
         let len = to.ty().external_size(to.count())?;
         let from = part(inbuf.cast_mut(), insize, position, len, ["inbuf", "insize"])?;
         if len == 0 {

@@ -1,6 +1,5 @@
 //! Partitioned communication (MPI 5.0, chapter 4).
 
-use super::messages::inactive;
 use super::requests::bad_request;
 use crate::arguments::{
     BUF, buffer, comm, count, destination, not_null, optional_info, room_for_request, store, tag,
@@ -9,6 +8,7 @@ use crate::constants::*;
 use crate::error::{Error, Owner};
 use crate::node::Node;
 use crate::objects::{Persistent, Recipe, RequestKind};
+use crate::requests::inactive;
 use crate::state::{engine, state};
 use crate::types::{Comm, Datatype, Info, Request};
 use std::ffi::{c_int, c_void};

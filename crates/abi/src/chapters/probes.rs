@@ -1,18 +1,20 @@
 //! Probes and matched probes (MPI 5.0, section 3.8).
 
-use super::messages::{received, start};
 use crate::arguments::{
-    BUF, any_tag, bad_handle, buffer, comm, not_null, origin, room_for_request, store, store_status,
+    Arguments, any_tag, bad_handle, comm, not_null, origin, received, room_for_request, store,
+    store_status,
 };
+use crate::calls::Mrecv;
 use crate::constants::*;
 use crate::error::{Error, Owner};
 use crate::node::CommObject;
 use crate::objects::{MessageObject, RequestKind};
+use crate::requests::start;
 use crate::state::state;
 use crate::status::Status;
-use crate::types::{Comm, Datatype, Message, Request};
+use crate::types::{Comm, Message, Request};
 use crate::waiting::Call;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::rc::Rc;
 use weft_process::Active;
 
@@ -171,48 +173,39 @@ const NO_PROC: weft_process::Status = weft_process::Status {
     corrupt: false,
 };
 
-pub(crate) unsafe fn mrecv(
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    message: *mut Message,
-    status: *mut Status,
-) -> Result<(), Error> {
-    // SAFETY: the caller's buffer, message and status.
-    unsafe {
-        let into = buffer(buf, count, datatype, BUF)?;
-        let ended = match take_message(message)? {
-            None => Ok(NO_PROC),
+impl Mrecv {
+    /// # Safety
+    /// `message` and `status` are the caller's.
+    pub(crate) unsafe fn blocking(self, status: *mut Status) -> Result<(), Error> {
+        let into = self.buf.buffer()?;
+        // SAFETY: by contract.
+        unsafe {
+            let ended = match take_message(self.message)? {
+                None => Ok(NO_PROC),
+                Some(MessageObject { matched, comm }) => {
+                    let active = comm.imrecv(matched, &into);
+                    let ended = comm.finish(&Call::new(Self::NAME), active);
+                    return received(status, ended).map_err(|error| error.on(Owner::Object(comm)));
+                }
+            };
+            received(status, ended)
+        }
+    }
+
+    /// # Safety
+    /// `message` and `request` are the caller's.
+    pub(crate) unsafe fn nonblocking(self, request: *mut Request) -> Result<(), Error> {
+        room_for_request(request)?;
+        let into = self.buf.buffer()?;
+        // SAFETY: by contract.
+        let (comm, active) = match unsafe { take_message(self.message) }? {
+            None => (crate::arguments::comm(MPI_COMM_SELF)?, Active::Done(NO_PROC)),
             Some(MessageObject { matched, comm }) => {
                 let active = comm.imrecv(matched, &into);
-                let ended = comm.finish(&Call::new("MPI_Mrecv"), active);
-                return received(status, ended).map_err(|error| error.on(Owner::Object(comm)));
+                (comm, active)
             }
         };
-        received(status, ended)
-    }
-}
-
-pub(crate) unsafe fn imrecv(
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    message: *mut Message,
-    request: *mut Request,
-) -> Result<(), Error> {
-    room_for_request(request)?;
-    // SAFETY: the caller's buffer, message and request.
-    unsafe {
-        let into = buffer(buf, count, datatype, BUF)?;
-        match take_message(message)? {
-            None => {
-                let comm = crate::arguments::comm(MPI_COMM_SELF)?;
-                start(request, &comm, Active::Done(NO_PROC), RequestKind::Receive)
-            }
-            Some(MessageObject { matched, comm }) => {
-                let active = comm.imrecv(matched, &into);
-                start(request, &comm, active, RequestKind::Receive)
-            }
-        }
+        // SAFETY: by contract.
+        unsafe { start(request, &comm, active, RequestKind::Receive) }
     }
 }

@@ -1,20 +1,17 @@
 //! Neighborhood collectives: exchanges with the neighbours in a topology (MPI 5.0, sections 8.6 to
 //! 8.8).
 
-use super::blocks::{RECVS, SENDS, blocks, equal_blocks, typed_blocks};
-use super::{Make, Prepared, Ready, ready};
-use crate::arguments::{RECVBUF, SENDBUF, buffer, comm, comm_label, count, optional_info};
-use crate::chapters::messages::{persist, start};
+use super::spreads::Spreads;
+use super::{Collective, Make, Prepared, ready};
+use crate::arguments::{Elements, comm, comm_label, count};
+use crate::calls::*;
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
-use crate::objects::RequestKind;
-use crate::types::{Comm, Datatype, Info, Request};
-use crate::waiting::Call;
-use crate::widen::{Counts, Displs};
+use crate::types::Comm;
 use std::ffi::c_void;
 use std::rc::Rc;
-use weft_process::{Active, Buffer, Neighbors};
+use weft_process::{Buffer, Neighbors};
 
 /// The communicator behind a handle, and this process's neighbours in its topology.
 fn neighborhood(handle: Comm) -> Result<(Rc<CommObject>, Neighbors), Error> {
@@ -32,8 +29,8 @@ fn neighborhood(handle: Comm) -> Result<(Rc<CommObject>, Neighbors), Error> {
 }
 
 /// Neighborhood collectives have no form in place.
-fn out_of_place(sendbuf: *const c_void, recvbuf: *const c_void) -> Result<(), Error> {
-    for (buf, name) in [(sendbuf, SENDBUF[0]), (recvbuf, RECVBUF[0])] {
+fn out_of_place(given: [(*const c_void, &str); 2]) -> Result<(), Error> {
+    for (buf, name) in given {
         if buf.addr() == MPI_IN_PLACE {
             let text = format!(
                 "argument {name} is MPI_IN_PLACE, which neighborhood collectives do not take: \
@@ -43,23 +40,6 @@ fn out_of_place(sendbuf: *const c_void, recvbuf: *const c_void) -> Result<(), Er
         }
     }
     Ok(())
-}
-
-/// The one buffer that goes to every destination.
-///
-/// # Safety
-/// As for [`buffer`].
-unsafe fn send_to_all(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    neighbors: &Neighbors,
-) -> Result<Buffer, Error> {
-    count(sendcount, SENDBUF[1])?;
-    // Without destinations, the buffer may be NULL.
-    let n = if neighbors.destinations.is_empty() { 0 } else { sendcount };
-    // SAFETY: by contract.
-    unsafe { buffer(sendbuf, n, sendtype, SENDBUF) }
 }
 
 /// Checks that no two blocks that are received share memory, where it is cheap to tell: between
@@ -90,160 +70,65 @@ fn apart(blocks: &[Buffer], neighbors: &Neighbors, displs: &str) -> Result<(), E
     Ok(())
 }
 
-/// What all alltoalls end with.
-fn exchange(
-    comm: Rc<CommObject>,
-    neighbors: Neighbors,
-    send: Vec<Buffer>,
-    receive: Vec<Buffer>,
-) -> Prepared<impl Make> {
-    ready(comm, move |c: Rc<CommObject>| {
-        c.neighbor_alltoall(&neighbors, send.clone(), receive.clone())
-    })
+/// The blocks to receive.
+fn receiving(given: impl Spreads, neighbors: &Neighbors) -> Result<Vec<Buffer>, Error> {
+    let blocks = given.spread(neighbors.sources.len())?.iter().collect::<Vec<_>>();
+    if let Some(displs) = given.places() {
+        apart(&blocks, neighbors, displs)?;
+    }
+    Ok(blocks)
 }
 
-/// What all allgathers end with.
-fn gather(
-    comm: Rc<CommObject>,
-    neighbors: Neighbors,
-    send: Buffer,
-    receive: Vec<Buffer>,
-) -> Prepared<impl Make> {
+/// The one buffer goes to every destination.
+fn allgather(send: Elements, recv: impl Spreads, handle: Comm) -> Prepared<impl Make> {
+    let (comm, neighbors) = neighborhood(handle)?;
+    out_of_place([send.start(), recv.start()])?;
+    count(send.count, send.names[1])?;
+    // Without destinations, the buffer may be NULL.
+    let n = if neighbors.destinations.is_empty() { 0 } else { send.count };
+    let send = Elements { count: n, ..send }.buffer()?;
+    let receive = receiving(recv, &neighbors)?;
     ready(comm, move |c: Rc<CommObject>| {
         c.neighbor_allgather(&neighbors, send.clone(), receive.clone())
     })
 }
 
-unsafe fn prepare_neighbor_allgather(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    handle: Comm,
-) -> Prepared<impl Make> {
+fn alltoall<S: Spreads>(send: S, recv: S, handle: Comm) -> Prepared<impl Make> {
     let (comm, neighbors) = neighborhood(handle)?;
-    out_of_place(sendbuf, recvbuf)?;
-    let degree = neighbors.sources.len();
-    // SAFETY: the caller's buffers.
-    let (send, receive) = unsafe {
-        let send = send_to_all(sendbuf, sendcount, sendtype, &neighbors)?;
-        (send, equal_blocks(recvbuf, recvcount, recvtype, degree, RECVBUF)?.iter().collect())
-    };
-    gather(comm, neighbors, send, receive)
+    out_of_place([send.start(), recv.start()])?;
+    let send: Vec<Buffer> = send.spread(neighbors.destinations.len())?.iter().collect();
+    let receive = receiving(recv, &neighbors)?;
+    ready(comm, move |c: Rc<CommObject>| {
+        c.neighbor_alltoall(&neighbors, send.clone(), receive.clone())
+    })
 }
 
-operation!("MPI_Neighbor_allgather" neighbor_allgather ineighbor_allgather neighbor_allgather_init
-    (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
-     recvcount: i64, recvtype: Datatype, handle: Comm) prepare_neighbor_allgather);
-
-unsafe fn prepare_neighbor_allgatherv(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: Counts,
-    displs: Displs,
-    recvtype: Datatype,
-    handle: Comm,
-) -> Prepared<impl Make> {
-    let (comm, neighbors) = neighborhood(handle)?;
-    out_of_place(sendbuf, recvbuf)?;
-    let degree = neighbors.sources.len();
-    // SAFETY: the caller's buffers.
-    let (send, receive) = unsafe {
-        let send = send_to_all(sendbuf, sendcount, sendtype, &neighbors)?;
-        (send, blocks(recvbuf, recvcounts, displs, recvtype, degree, RECVS)?)
-    };
-    apart(&receive, &neighbors, "displs")?;
-    gather(comm, neighbors, send, receive)
+impl Collective for NeighborAllgather {
+    fn prepare(self) -> Prepared<impl Make> {
+        allgather(self.sendbuf, self.recvbuf, self.comm)
+    }
 }
 
-operation!("MPI_Neighbor_allgatherv" neighbor_allgatherv ineighbor_allgatherv
-    neighbor_allgatherv_init
-    (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
-     recvcounts: Counts, displs: Displs, recvtype: Datatype, handle: Comm)
-    prepare_neighbor_allgatherv);
-
-unsafe fn prepare_neighbor_alltoall(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    handle: Comm,
-) -> Prepared<impl Make> {
-    let (comm, neighbors) = neighborhood(handle)?;
-    out_of_place(sendbuf, recvbuf)?;
-    let (into, out) = (neighbors.sources.len(), neighbors.destinations.len());
-    // SAFETY: the caller's buffers.
-    let (send, receive) = unsafe {
-        let send = equal_blocks(sendbuf, sendcount, sendtype, out, SENDBUF)?.iter().collect();
-        (send, equal_blocks(recvbuf, recvcount, recvtype, into, RECVBUF)?.iter().collect())
-    };
-    exchange(comm, neighbors, send, receive)
+impl Collective for NeighborAllgatherv {
+    fn prepare(self) -> Prepared<impl Make> {
+        allgather(self.sendbuf, self.recvbuf, self.comm)
+    }
 }
 
-operation!("MPI_Neighbor_alltoall" neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init
-    (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
-     recvcount: i64, recvtype: Datatype, handle: Comm) prepare_neighbor_alltoall);
-
-unsafe fn prepare_neighbor_alltoallv(
-    sendbuf: *const c_void,
-    sendcounts: Counts,
-    sdispls: Displs,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: Counts,
-    rdispls: Displs,
-    recvtype: Datatype,
-    handle: Comm,
-) -> Prepared<impl Make> {
-    let (comm, neighbors) = neighborhood(handle)?;
-    out_of_place(sendbuf, recvbuf)?;
-    let (into, out) = (neighbors.sources.len(), neighbors.destinations.len());
-    // SAFETY: the caller's buffers.
-    let (send, receive) = unsafe {
-        let send = blocks(sendbuf, sendcounts, sdispls, sendtype, out, SENDS)?;
-        (send, blocks(recvbuf, recvcounts, rdispls, recvtype, into, RECVS)?)
-    };
-    apart(&receive, &neighbors, "rdispls")?;
-    exchange(comm, neighbors, send, receive)
+impl Collective for NeighborAlltoall {
+    fn prepare(self) -> Prepared<impl Make> {
+        alltoall(self.sendbuf, self.recvbuf, self.comm)
+    }
 }
 
-operation!("MPI_Neighbor_alltoallv" neighbor_alltoallv ineighbor_alltoallv neighbor_alltoallv_init
-    (sendbuf: *const c_void, sendcounts: Counts, sdispls: Displs, sendtype: Datatype,
-     recvbuf: *mut c_void, recvcounts: Counts, rdispls: Displs, recvtype: Datatype,
-     handle: Comm) prepare_neighbor_alltoallv);
-
-unsafe fn prepare_neighbor_alltoallw(
-    sendbuf: *const c_void,
-    sendcounts: Counts,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: Counts,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    handle: Comm,
-) -> Prepared<impl Make> {
-    let (comm, neighbors) = neighborhood(handle)?;
-    out_of_place(sendbuf, recvbuf)?;
-    let (into, out) = (neighbors.sources.len(), neighbors.destinations.len());
-    // Displacements are MPI_Aint in both forms here.
-    let (sdispls, rdispls) = (Displs::Aint(sdispls.cast()), Displs::Aint(rdispls.cast()));
-    // SAFETY: the caller's buffers.
-    let (send, receive) = unsafe {
-        let send = typed_blocks(sendbuf, sendcounts, sdispls, sendtypes, out, SENDS)?;
-        (send, typed_blocks(recvbuf, recvcounts, rdispls, recvtypes, into, RECVS)?)
-    };
-    apart(&receive, &neighbors, "rdispls")?;
-    exchange(comm, neighbors, send, receive)
+impl Collective for NeighborAlltoallv {
+    fn prepare(self) -> Prepared<impl Make> {
+        alltoall(self.sendbuf, self.recvbuf, self.comm)
+    }
 }
 
-operation!("MPI_Neighbor_alltoallw" neighbor_alltoallw ineighbor_alltoallw neighbor_alltoallw_init
-    (sendbuf: *const c_void, sendcounts: Counts, sdispls: *const isize,
-     sendtypes: *const Datatype, recvbuf: *mut c_void, recvcounts: Counts,
-     rdispls: *const isize, recvtypes: *const Datatype, handle: Comm) prepare_neighbor_alltoallw);
+impl Collective for NeighborAlltoallw {
+    fn prepare(self) -> Prepared<impl Make> {
+        alltoall(self.sendbuf, self.recvbuf, self.comm)
+    }
+}

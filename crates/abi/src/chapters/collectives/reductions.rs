@@ -1,31 +1,28 @@
 //! Reductions and scans (MPI 5.0, sections 6.9 to 6.11).
 
+use super::at_once::{a_rank, at_once, element};
 use super::{
-    CountArray, Make, Prepared, Ready, at_once, count_array, in_place, is_in_place, ready_by,
+    AtOnce, Collective, CountArray, Make, Prepared, count_array, in_place, is_in_place, ready_by,
 };
-use crate::arguments::{at_leaf, at_root, buffer, comm, count, intracomm, optional_info, root};
-use crate::chapters::messages::{persist, start};
+use crate::arguments::{
+    Arguments, Elements, at_leaf, at_root, comm, count, fixed_comm, intracomm, root,
+};
+use crate::calls::*;
 use crate::chapters::operators::{Reduction, reduction};
 use crate::constants::*;
 use crate::error::Error;
-use crate::node::CommObject;
-use crate::objects::RequestKind;
-use crate::types::{Comm, Datatype, Info, Op, Request};
-use crate::waiting::Call;
-use crate::widen::Counts;
-use std::ffi::{c_int, c_void};
+use crate::node::{CommObject, Node};
+use crate::types::{Comm, Op};
+use smallvec::SmallVec;
 use std::rc::Rc;
-use weft_collective::Reduce;
-use weft_fabric::Sge;
-use weft_process::{Active, Executor};
-
-const REDUCE_SEND: [&str; 3] = ["sendbuf", "count", "datatype"];
-const REDUCE_RECV: [&str; 3] = ["recvbuf", "count", "datatype"];
+use weft_collective::{Choice, CollectiveState, Link, Operation, Reduce as Combine, run};
+use weft_fabric::{Fault, Sge};
+use weft_process::{CallKey, Executor};
 
 /// The operator where this process reduces nothing, and its arguments mean nothing.
 struct Nothing;
 
-impl Reduce for Nothing {
+impl Combine for Nothing {
     fn combine(&self, _: Sge, _: Sge) {
         unreachable!("no operands meet here")
     }
@@ -35,184 +32,177 @@ impl Reduce for Nothing {
     }
 }
 
-unsafe fn prepare_reduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    n: i64,
-    datatype: Datatype,
-    op: Op,
-    root_: c_int,
-    handle: Comm,
-) -> Prepared<impl Make> {
-    let comm = comm(handle)?;
-    let root = root(&comm, root_)?;
-    let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
-    let (reduce, by): Reduction = match at_leaf {
-        true => reduction(op, datatype)?,
-        // The other group reduces.
-        false => (Rc::new(Nothing), Executor::Anybody),
-    };
-    // SAFETY: the caller's buffers; the receive buffer means something at the root alone.
-    let (send, receive) = unsafe {
-        let send = match at_leaf {
-            true => in_place(&comm, sendbuf, n, datatype, REDUCE_SEND)?,
-            false => None,
-        };
-        let receive = match at_root {
-            true => Some(buffer(recvbuf, n, datatype, REDUCE_RECV)?),
-            false => None,
-        };
-        (send, receive)
-    };
-    if at_leaf && send.is_none() && !at_root {
-        return Err(Error::new(MPI_ERR_BUFFER, "MPI_IN_PLACE is for the root alone"));
+/// What a choice depends on: bytes and the operator.
+fn key(bytes: usize, element: usize, op: &dyn Combine) -> CallKey {
+    CallKey { bytes, element, commutes: op.commutes(), equal: true }
+}
+
+impl Collective for Reduce {
+    #[inline(always)]
+    fn at_once(self) -> AtOnce {
+        let comm = fixed_comm(self.comm)?;
+        let root = a_rank(comm, self.root)?;
+        // The receive buffer means something at the root alone.
+        let result = if root == comm.rank() { self.recvbuf.plain()? } else { Sge::EMPTY };
+        let data = self.sendbuf.plain()?;
+        let ty = self.sendbuf.ty;
+        let (op, element) = (reduction(self.op, ty).ok()?.0, element(ty));
+        let asked = key(data.len(), element, &*op);
+        at_once::<Self>(comm, Operation::Reduce, asked, async |link, state, choice| {
+            run::reduce(link, state, choice, root, (data, result, element), &*op).await
+        })
     }
-    ready_by(by, comm, move |c: Rc<CommObject>| {
-        c.reduce(send.clone(), receive.clone(), root, reduce.clone())
+
+    fn prepare(self) -> Prepared<impl Make> {
+        let comm = comm(self.comm)?;
+        let root = root(&comm, self.root)?;
+        let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
+        let (reduce, by): Reduction = match at_leaf {
+            true => reduction(self.op, self.sendbuf.ty)?,
+            // The other group reduces.
+            false => (Rc::new(Nothing), Executor::Anybody),
+        };
+        let send = if at_leaf { in_place(&comm, self.sendbuf)? } else { None };
+        let receive = if at_root { Some(self.recvbuf.buffer()?) } else { None };
+        if at_leaf && send.is_none() && !at_root {
+            return Err(Error::new(MPI_ERR_BUFFER, "MPI_IN_PLACE is for the root alone"));
+        }
+        ready_by(by, comm, move |c: Rc<CommObject>| {
+            c.reduce(send.clone(), receive.clone(), root, reduce.clone())
+        })
+    }
+}
+
+/// An operation whose result everybody has, or its part.
+#[inline(always)]
+fn everywhere<A: Arguments>(
+    operation: Operation,
+    (send, recv, op, handle): (Elements, Elements, Op, Comm),
+    run: impl AsyncFnOnce(
+        (&Link<Node>, &CollectiveState<Node>, Choice),
+        (Sge, Sge, usize),
+        &dyn Combine,
+    ) -> Result<(), Fault>,
+) -> AtOnce {
+    let comm = fixed_comm(handle)?;
+    let (data, result, element) = (send.plain()?, recv.plain()?, element(send.ty));
+    let (op, _) = reduction(op, send.ty).ok()?;
+    let asked = key(data.len(), element, &*op);
+    at_once::<A>(comm, operation, asked, async |link, state, choice| {
+        run((link, state, choice), (data, result, element), &*op).await
     })
 }
 
-operation!("MPI_Reduce" reduce ireduce reduce_init
-    (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
-     root: c_int, handle: Comm) prepare_reduce, at once by at_once::reduce);
+impl Collective for Allreduce {
+    #[inline(always)]
+    fn at_once(self) -> AtOnce {
+        let given = (self.sendbuf, self.recvbuf, self.op, self.comm);
+        everywhere::<Self>(Operation::Allreduce, given, async |(link, state, choice), data, op| {
+            run::allreduce(link, state, choice, data, op).await
+        })
+    }
 
-unsafe fn prepare_allreduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    n: i64,
-    datatype: Datatype,
-    op: Op,
-    handle: Comm,
-) -> Prepared<impl Make> {
-    let comm = comm(handle)?;
-    let (reduce, by) = reduction(op, datatype)?;
-    // SAFETY: the caller's buffers.
-    let (send, receive) = unsafe {
-        let send = in_place(&comm, sendbuf, n, datatype, REDUCE_SEND)?;
-        (send, buffer(recvbuf, n, datatype, REDUCE_RECV)?)
-    };
-    ready_by(by, comm, move |c: Rc<CommObject>| {
-        c.allreduce(send.clone(), receive.clone(), reduce.clone())
-    })
+    fn prepare(self) -> Prepared<impl Make> {
+        let comm = comm(self.comm)?;
+        let (reduce, by) = reduction(self.op, self.sendbuf.ty)?;
+        let (send, receive) = (in_place(&comm, self.sendbuf)?, self.recvbuf.buffer()?);
+        ready_by(by, comm, move |c: Rc<CommObject>| {
+            c.allreduce(send.clone(), receive.clone(), reduce.clone())
+        })
+    }
 }
 
-operation!("MPI_Allreduce" allreduce iallreduce allreduce_init
-    (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
-     handle: Comm) prepare_allreduce, at once by at_once::allreduce);
-
-unsafe fn prepare_scan_of(
+fn scan(
     exclusive: bool,
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    n: i64,
-    datatype: Datatype,
+    send: Elements,
+    recv: Elements,
     op: Op,
     handle: Comm,
 ) -> Prepared<impl Make> {
     let comm = intracomm(handle)?;
-    let (reduce, by) = reduction(op, datatype)?;
-    // SAFETY: the caller's buffers.
-    let (send, receive) = unsafe {
-        let send = in_place(&comm, sendbuf, n, datatype, REDUCE_SEND)?;
-        (send, buffer(recvbuf, n, datatype, REDUCE_RECV)?)
-    };
+    let (reduce, by) = reduction(op, send.ty)?;
+    let (send, receive) = (in_place(&comm, send)?, recv.buffer()?);
     ready_by(by, comm, move |c: Rc<CommObject>| {
         c.scan(send.clone(), receive.clone(), reduce.clone(), exclusive)
     })
 }
 
-unsafe fn prepare_scan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    n: i64,
-    datatype: Datatype,
-    op: Op,
-    handle: Comm,
-) -> Prepared<impl Make> {
-    // SAFETY: the same contract.
-    unsafe { prepare_scan_of(false, sendbuf, recvbuf, n, datatype, op, handle) }
+impl Collective for Scan {
+    #[inline(always)]
+    fn at_once(self) -> AtOnce {
+        let given = (self.sendbuf, self.recvbuf, self.op, self.comm);
+        everywhere::<Self>(Operation::Scan, given, async |(link, state, choice), data, op| {
+            run::scan(link, state, choice, data, op).await
+        })
+    }
+
+    fn prepare(self) -> Prepared<impl Make> {
+        scan(false, self.sendbuf, self.recvbuf, self.op, self.comm)
+    }
 }
 
-unsafe fn prepare_exscan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    n: i64,
-    datatype: Datatype,
-    op: Op,
-    handle: Comm,
-) -> Prepared<impl Make> {
-    // SAFETY: the same contract.
-    unsafe { prepare_scan_of(true, sendbuf, recvbuf, n, datatype, op, handle) }
+impl Collective for Exscan {
+    #[inline(always)]
+    fn at_once(self) -> AtOnce {
+        let given = (self.sendbuf, self.recvbuf, self.op, self.comm);
+        everywhere::<Self>(Operation::Exscan, given, async |(link, state, choice), data, op| {
+            run::exscan(link, state, choice, data, op).await
+        })
+    }
+
+    fn prepare(self) -> Prepared<impl Make> {
+        scan(true, self.sendbuf, self.recvbuf, self.op, self.comm)
+    }
 }
 
-operation!("MPI_Scan" scan iscan scan_init
-    (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
-     handle: Comm) prepare_scan, at once by at_once::scan);
-operation!("MPI_Exscan" exscan iexscan exscan_init
-    (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
-     handle: Comm) prepare_exscan, at once by at_once::exscan);
-
-/// Reduces `counts[rank]` elements to each rank.
-///
-/// # Safety
-/// As for [`buffer`].
-unsafe fn prepare_reduce_scatter_of(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
+/// Reduces `counts[rank]` elements to each rank; in place, the receive buffer holds all the input.
+fn reduce_scatter(
+    send: Elements,
+    recv: Elements,
     counts: CountArray,
-    datatype: Datatype,
     op: Op,
     comm: Rc<CommObject>,
 ) -> Prepared<impl Make> {
-    let (reduce, by) = reduction(op, datatype)?;
-    let total: usize = counts.iter().sum();
-    let mine = counts[comm.rank()];
-    let in_place = is_in_place(&comm, sendbuf, "sendbuf")?;
-    let from = if in_place { recvbuf.cast_const() } else { sendbuf };
-    // SAFETY: by contract; in place, the receive buffer holds all the input.
-    let (send, receive) = unsafe {
-        let send = buffer(from, total as i64, datatype, ["sendbuf", "recvcounts", "datatype"])?;
-        let receive = buffer(recvbuf, mine as i64, datatype, REDUCE_RECV)?;
-        (send, receive)
-    };
+    let (reduce, by) = reduction(op, send.ty)?;
+    let total = counts.iter().sum::<usize>() as i64;
+    let mine = counts[comm.rank()] as i64;
+    let in_place = is_in_place(&comm, send.address, send.names[0])?;
+    let address = if in_place { recv.address } else { send.address };
+    let send = Elements { address, count: total, ..send }.buffer()?;
+    let receive = Elements { count: mine, ..recv }.buffer()?;
     ready_by(by, comm, move |c: Rc<CommObject>| {
         c.reduce_scatter(send.clone(), counts.clone(), receive.clone(), reduce.clone())
     })
 }
 
-unsafe fn prepare_reduce_scatter(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    counts: Counts,
-    datatype: Datatype,
-    op: Op,
-    handle: Comm,
-) -> Prepared<impl Make> {
-    let comm = comm(handle)?;
-    // SAFETY: the caller's array has one count a rank.
-    let counts = unsafe { count_array(counts, comm.size(), "recvcounts") }?;
-    // SAFETY: the caller's buffers.
-    unsafe { prepare_reduce_scatter_of(sendbuf, recvbuf, counts, datatype, op, comm) }
+impl Collective for ReduceScatter {
+    fn prepare(self) -> Prepared<impl Make> {
+        let comm = comm(self.comm)?;
+        // SAFETY: the caller's array has one count a rank.
+        let counts = unsafe { count_array(self.recvcounts, comm.size(), "recvcounts") }?;
+        reduce_scatter(self.sendbuf, self.recvbuf, counts, self.op, comm)
+    }
 }
 
-unsafe fn prepare_reduce_scatter_block(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    n: i64,
-    datatype: Datatype,
-    op: Op,
-    handle: Comm,
-) -> Prepared<impl Make> {
-    let comm = comm(handle)?;
-    let counts = CountArray::from_elem(count(n, "recvcount")?, comm.size());
-    // SAFETY: the caller's buffers.
-    unsafe { prepare_reduce_scatter_of(sendbuf, recvbuf, counts, datatype, op, comm) }
-}
+impl Collective for ReduceScatterBlock {
+    #[inline(always)]
+    fn at_once(self) -> AtOnce {
+        let comm = fixed_comm(self.comm)?;
+        let count = self.sendbuf.count.checked_mul(comm.size() as i64)?;
+        let data = Elements { count, ..self.sendbuf }.plain()?;
+        let (result, element) = (self.recvbuf.plain()?, element(self.recvbuf.ty));
+        let (op, _) = reduction(self.op, self.recvbuf.ty).ok()?;
+        let asked = key(data.len(), element, &*op);
+        at_once::<Self>(comm, Operation::ReduceScatter, asked, async |link, state, choice| {
+            let lens: SmallVec<[usize; 8]> = SmallVec::from_elem(result.len(), link.size());
+            let (data, result) = ((data, &lens[..]), (result, element));
+            run::reduce_scatter(link, state, choice, data, result, &*op).await
+        })
+    }
 
-operation!("MPI_Reduce_scatter" reduce_scatter ireduce_scatter reduce_scatter_init
-    (sendbuf: *const c_void, recvbuf: *mut c_void, counts: Counts, datatype: Datatype, op: Op,
-     handle: Comm) prepare_reduce_scatter);
-operation!("MPI_Reduce_scatter_block" reduce_scatter_block ireduce_scatter_block
-    reduce_scatter_block_init
-    (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
-     handle: Comm) prepare_reduce_scatter_block, at once by at_once::reduce_scatter_block);
+    fn prepare(self) -> Prepared<impl Make> {
+        let comm = comm(self.comm)?;
+        let counts = CountArray::from_elem(count(self.recvbuf.count, "recvcount")?, comm.size());
+        reduce_scatter(self.sendbuf, self.recvbuf, counts, self.op, comm)
+    }
+}

@@ -1,11 +1,12 @@
 //! Nonblocking messages at once: with usual arguments, in one look at each of them, and without an error to carry.
 
-use crate::arguments::plain_of;
+use crate::arguments::Elements;
+use crate::calls::{Recv, Send};
 use crate::constants::MPI_COMM_WORLD;
 use crate::objects::{Belongs, RequestKind, RequestObject, SENT};
 use crate::state::{Phase, known};
-use crate::types::{Comm, Datatype, Request};
-use std::ffi::{c_int, c_void};
+use crate::types::{Comm, Request};
+use std::ffi::c_int;
 use weft_p2p::Mode;
 use weft_process::{Active, Origin};
 
@@ -14,16 +15,15 @@ use weft_process::{Active, Origin};
 /// whole call looks at, and says what is wrong.
 ///
 /// # Safety
-/// The program promises the memory of the elements until the operation is over; `request` is NULL or may be written.
+/// `request` is NULL or may be written.
 #[inline(always)]
 unsafe fn usual<const SENDS: bool>(
-    (address, elements, ty): (*const c_void, i64, Datatype),
+    given: Elements,
     (peer, tag, handle): (c_int, c_int, Comm),
     request: *mut Request,
 ) -> bool {
     let Some(state) = known() else { return false };
-    // SAFETY: by contract.
-    let Some(data) = (unsafe { plain_of(state, address, elements, ty) }) else { return false };
+    let Some(data) = given.plain_of(state) else { return false };
     let comms;
     let comm = if handle == MPI_COMM_WORLD {
         // Ended in MPI_Finalize, even while sessions go on.
@@ -62,30 +62,22 @@ unsafe fn usual<const SENDS: bool>(
     true
 }
 
-#[inline(always)]
-pub(crate) unsafe fn try_isend(
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> bool {
-    // SAFETY: the caller's buffer stays until the request is over.
-    unsafe { usual::<true>((buf, count, datatype), (dest, tag, comm), request) }
+impl Send {
+    /// # Safety
+    /// `request` is NULL or may be written.
+    #[inline(always)]
+    pub(crate) unsafe fn try_nonblocking(self, request: *mut Request) -> bool {
+        // SAFETY: by contract.
+        unsafe { usual::<true>(self.buf, (self.dest, self.tag, self.comm), request) }
+    }
 }
 
-#[inline(always)]
-pub(crate) unsafe fn try_irecv(
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    source: c_int,
-    tag: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> bool {
-    // SAFETY: the caller's buffer stays until the request is over.
-    unsafe { usual::<false>((buf, count, datatype), (source, tag, comm), request) }
+impl Recv {
+    /// # Safety
+    /// `request` is NULL or may be written.
+    #[inline(always)]
+    pub(crate) unsafe fn try_nonblocking(self, request: *mut Request) -> bool {
+        // SAFETY: by contract.
+        unsafe { usual::<false>(self.buf, (self.source, self.tag, self.comm), request) }
+    }
 }

@@ -1,22 +1,21 @@
 //! Put, get, accumulate and their like, with requests and without (MPI 5.0, section 12.3).
 
 use super::{run, target, window};
-use crate::arguments::{buffer, committed, count, op as op_of, plain, room_for_request};
-use crate::chapters::messages::start_for;
+use crate::arguments::{
+    Arguments, Elements, Target, committed, count, op as op_of, room_for_request,
+};
+use crate::calls::{Accumulate, CompareAndSwap, FetchAndOp, Get, GetAccumulate, Put};
 use crate::constants::*;
 use crate::error::Error;
 use crate::objects::{Belongs, OpObject, RequestKind, WinObject};
+use crate::requests::start_for;
 use crate::state::known;
-use crate::types::{Datatype, Op, Request, Win};
-use std::ffi::{c_int, c_void};
+use crate::types::{Op, Request, Win};
 use std::rc::Rc;
 use weft_datatype::Type;
 use weft_fabric::Sge;
 use weft_process::{Active, Buffer, Executor, Status};
 use weft_rma::{Change, Issued, TargetLocation};
-
-const ORIGIN: [&str; 3] = ["origin_addr", "origin_count", "origin_datatype"];
-const RESULT: [&str; 3] = ["result_addr", "result_count", "result_datatype"];
 
 /// The target's side of an operation, checked.
 struct Side {
@@ -30,12 +29,12 @@ struct Side {
 }
 
 impl Side {
-    fn new(win: Win, rank: c_int, disp: isize, elements: i64, ty: Datatype) -> Result<Side, Error> {
+    fn new(win: Win, given: Target) -> Result<Side, Error> {
         let object = window(win)?;
-        let rank = target(&object, rank, "target_rank")?;
-        let count = count(elements, "target_count")?;
-        let ty = committed(ty, "target_datatype")?.ty.clone();
-        Ok(Side { win, object, rank, disp: disp as i64, count, ty })
+        let rank = target(&object, given.rank, "target_rank")?;
+        let count = count(given.count, "target_count")?;
+        let ty = committed(given.ty, "target_datatype")?.ty.clone();
+        Ok(Side { win, object, rank, disp: given.disp as i64, count, ty })
     }
 
     fn spot(&self) -> Option<TargetLocation<'_>> {
@@ -79,196 +78,105 @@ impl Side {
     }
 }
 
+/// An operation that may have a request.
+pub(crate) trait OneSided: Arguments {
+    /// MPI's name of the form that has one.
+    const REQUESTED: &'static str = Self::NAME;
+
+    /// # Safety
+    /// `request`, if there is one, is NULL or may be written.
+    unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error>;
+
+    #[inline(always)]
+    fn blocking(self) -> Result<(), Error> {
+        // SAFETY: there is no request.
+        unsafe { self.issue(Self::NAME, None) }
+    }
+
+    /// # Safety
+    /// `request` is NULL or may be written.
+    #[inline(always)]
+    unsafe fn nonblocking(self, request: *mut Request) -> Result<(), Error> {
+        // SAFETY: by contract.
+        unsafe { self.issue(Self::REQUESTED, Some(request)) }
+    }
+}
+
 /// A buffer whose datatype is one also if it has no elements: as the target's, which is not looked at in every call.
-///
-/// # Safety
-/// As for [`buffer`].
-unsafe fn typed(
-    address: *const c_void,
-    elements: i64,
-    ty: Datatype,
-    names: [&'static str; 3],
-) -> Result<Buffer, Error> {
-    committed(ty, names[2])?;
-    // SAFETY: by contract.
-    unsafe { buffer(address, elements, ty, names) }
+fn typed(given: Elements) -> Result<Buffer, Error> {
+    committed(given.ty, given.names[2])?;
+    given.buffer()
 }
 
 /// The window and the memory of an operation on plain bytes.
 ///
 /// # Safety
-/// As for [`plain`]; while the result is used, nothing adds or takes away a window.
+/// While the result is used, nothing adds or takes away a window.
 #[inline(always)]
 pub(super) unsafe fn plainly(
-    (address, elements, ty): (*const c_void, i64, Datatype),
-    (rank, target_count, target_type, win): (c_int, i64, Datatype, Win),
+    given: Elements,
+    target: Target,
+    win: Win,
 ) -> Option<(&'static super::WindowOf, Sge)> {
-    if ty != target_type || elements != target_count || rank < 0 {
+    if given.ty != target.ty || given.count != target.count || target.rank < 0 {
         return None;
     }
+    let memory = given.plain()?;
     // SAFETY: by contract.
-    let (origin, wins) =
-        unsafe { (plain(address, elements, ty)?, known()?.wins.try_borrow_unguarded()) };
-    Some((&wins.ok()?.get(win.0)?.window, origin))
+    let wins = unsafe { known()?.wins.try_borrow_unguarded() };
+    Some((&wins.ok()?.get(win.0)?.window, memory))
 }
 
-#[allow(clippy::too_many_arguments)] // MPI's own
-#[inline(always)]
-pub(crate) unsafe fn try_put(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> bool {
-    let origin = (origin_addr, origin_count, origin_datatype);
-    let to = (target_rank, target_count, target_datatype, win);
-    // SAFETY: the caller's buffer; the window copies and does nothing else.
-    let Some((window, origin)) = (unsafe { plainly(origin, to) }) else { return false };
-    window.try_put(origin, target_rank as usize, target_disp as i64)
-}
+impl OneSided for Put {
+    const REQUESTED: &'static str = "MPI_Rput";
 
-#[allow(clippy::too_many_arguments)] // MPI's own
-pub(crate) unsafe fn put(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> Result<(), Error> {
-    let origin = (origin_addr, origin_count, origin_datatype);
-    let to = (target_rank, target_disp, target_count, target_datatype, win);
-    // SAFETY: the caller's buffer.
-    unsafe { put_with("MPI_Put", origin, to, None) }
-}
-
-/// # Safety
-/// As for [`buffer`] and [`Side::issue`].
-#[inline(never)]
-unsafe fn put_with(
-    call: &'static str,
-    (address, elements, ty): (*const c_void, i64, Datatype),
-    (rank, disp, target_count, target_type, win): (c_int, isize, i64, Datatype, Win),
-    request: Option<*mut Request>,
-) -> Result<(), Error> {
-    let side = Side::new(win, rank, disp, target_count, target_type)?;
-    // SAFETY: by contract.
-    unsafe {
-        let origin = typed(address, elements, ty, ORIGIN)?;
-        side.issue(call, request, async |window, spot| window.put(&origin, spot).await)
+    #[inline(never)]
+    unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
+        let side = Side::new(self.win, self.target)?;
+        let origin = typed(self.origin_addr)?;
+        // SAFETY: by contract.
+        unsafe { side.issue(call, request, async |window, spot| window.put(&origin, spot).await) }
     }
 }
 
-#[allow(clippy::too_many_arguments)] // MPI's own
-pub(crate) unsafe fn rput(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> Result<(), Error> {
-    let origin = (origin_addr, origin_count, origin_datatype);
-    let to = (target_rank, target_disp, target_count, target_datatype, win);
-    // SAFETY: the caller's buffer and pointer.
-    unsafe { put_with("MPI_Rput", origin, to, Some(request)) }
-}
-
-#[allow(clippy::too_many_arguments)] // MPI's own
-#[inline(always)]
-pub(crate) unsafe fn try_get(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> bool {
-    let origin = (origin_addr.cast_const(), origin_count, origin_datatype);
-    let from = (target_rank, target_count, target_datatype, win);
-    // SAFETY: the caller's buffer; the window copies and does nothing else.
-    let Some((window, origin)) = (unsafe { plainly(origin, from) }) else { return false };
-    window.try_get(origin, target_rank as usize, target_disp as i64)
-}
-
-#[allow(clippy::too_many_arguments)] // MPI's own
-pub(crate) unsafe fn get(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> Result<(), Error> {
-    let origin = (origin_addr.cast_const(), origin_count, origin_datatype);
-    let from = (target_rank, target_disp, target_count, target_datatype, win);
-    // SAFETY: the caller's buffer.
-    unsafe { get_with("MPI_Get", origin, from, None) }
-}
-
-/// # Safety
-/// As for [`buffer`] and [`Side::issue`].
-#[inline(never)]
-unsafe fn get_with(
-    call: &'static str,
-    (address, elements, ty): (*const c_void, i64, Datatype),
-    (rank, disp, target_count, target_type, win): (c_int, isize, i64, Datatype, Win),
-    request: Option<*mut Request>,
-) -> Result<(), Error> {
-    let side = Side::new(win, rank, disp, target_count, target_type)?;
-    // SAFETY: by contract.
-    unsafe {
-        let origin = typed(address, elements, ty, ORIGIN)?;
-        side.issue(call, request, async |window, spot| window.get(&origin, spot).await)
+impl Put {
+    #[inline(always)]
+    pub(crate) fn try_blocking(self) -> bool {
+        // SAFETY: the window copies and does nothing else.
+        let found = unsafe { plainly(self.origin_addr, self.target, self.win) };
+        let Some((window, origin)) = found else { return false };
+        window.try_put(origin, self.target.rank as usize, self.target.disp as i64)
     }
 }
 
-#[allow(clippy::too_many_arguments)] // MPI's own
-pub(crate) unsafe fn rget(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> Result<(), Error> {
-    let origin = (origin_addr.cast_const(), origin_count, origin_datatype);
-    let from = (target_rank, target_disp, target_count, target_datatype, win);
-    // SAFETY: the caller's buffer and pointer.
-    unsafe { get_with("MPI_Rget", origin, from, Some(request)) }
-}
+impl OneSided for Get {
+    const REQUESTED: &'static str = "MPI_Rget";
 
-/// A predefined operator: the only ones that accumulates take.
-fn operator(handle: Op) -> Result<weft_datatype::Op, Error> {
-    match &*op_of(handle)? {
-        OpObject::Predefined(op) => Ok(*op),
-        OpObject::User { .. } => {
-            let text =
-                "argument op is the program's own: one-sided operations take predefined ones";
-            Err(Error::new(MPI_ERR_OP, text))
-        }
+    #[inline(never)]
+    unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
+        let side = Side::new(self.win, self.target)?;
+        let origin = typed(self.origin_addr)?;
+        // SAFETY: by contract.
+        unsafe { side.issue(call, request, async |window, spot| window.get(&origin, spot).await) }
     }
 }
 
-/// An operator for an accumulate without a result, or (`fetches`) with one.
-fn checked(handle: Op, fetches: bool) -> Result<weft_datatype::Op, Error> {
-    let op = operator(handle)?;
+impl Get {
+    #[inline(always)]
+    pub(crate) fn try_blocking(self) -> bool {
+        // SAFETY: the window copies and does nothing else.
+        let found = unsafe { plainly(self.origin_addr, self.target, self.win) };
+        let Some((window, origin)) = found else { return false };
+        window.try_get(origin, self.target.rank as usize, self.target.disp as i64)
+    }
+}
+
+/// A predefined operator, the only ones that accumulates take, for one without a result or (`fetches`) with one.
+fn operator(handle: Op, fetches: bool) -> Result<weft_datatype::Op, Error> {
+    let OpObject::Predefined(op) = *op_of(handle)? else {
+        let text = "argument op is the program's own: one-sided operations take predefined ones";
+        return Err(Error::new(MPI_ERR_OP, text));
+    };
     if op == weft_datatype::Op::NoOp && !fetches {
         let text = "argument op is MPI_NO_OP, which only operations that fetch take";
         return Err(Error::new(MPI_ERR_OP, text));
@@ -276,16 +184,21 @@ fn checked(handle: Op, fetches: bool) -> Result<weft_datatype::Op, Error> {
     Ok(op)
 }
 
+/// An accumulate; with `MPI_NO_OP` nobody looks at the origin.
+///
 /// # Safety
-/// As for [`Side::issue`]; the buffers are the program's.
+/// As for [`Side::issue`].
 unsafe fn change(
-    call: &'static str,
+    (call, request): (&'static str, Option<*mut Request>),
     side: &Side,
-    op: weft_datatype::Op,
-    origin: Option<Buffer>,
-    result: Option<Buffer>,
-    request: Option<*mut Request>,
+    op: Op,
+    origin: Elements,
+    result: Option<Elements>,
 ) -> Result<(), Error> {
+    let op = operator(op, result.is_some())?;
+    let result = result.map(typed).transpose()?;
+    let looks = op != weft_datatype::Op::NoOp;
+    let origin = looks.then(|| typed(origin)).transpose()?;
     let operation = async |window: &super::WindowOf, spot: &TargetLocation<'_>| {
         let change = Change::Reduce { op, origin: origin.as_ref() };
         window.accumulate(change, result.as_ref(), spot).await
@@ -294,172 +207,56 @@ unsafe fn change(
     unsafe { side.issue(call, request, operation) }
 }
 
-#[allow(clippy::too_many_arguments)] // MPI's own
-pub(crate) unsafe fn accumulate(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> Result<(), Error> {
-    let side = Side::new(win, target_rank, target_disp, target_count, target_datatype)?;
-    let op = checked(op, false)?;
-    // SAFETY: the caller's buffer.
-    unsafe {
-        let origin = typed(origin_addr, origin_count, origin_datatype, ORIGIN)?;
-        change("MPI_Accumulate", &side, op, Some(origin), None, None)
+impl OneSided for Accumulate {
+    const REQUESTED: &'static str = "MPI_Raccumulate";
+
+    unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
+        let side = Side::new(self.win, self.target)?;
+        // SAFETY: by contract.
+        unsafe { change((call, request), &side, self.op, self.origin_addr, None) }
     }
 }
 
-#[allow(clippy::too_many_arguments)] // MPI's own
-pub(crate) unsafe fn raccumulate(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> Result<(), Error> {
-    let side = Side::new(win, target_rank, target_disp, target_count, target_datatype)?;
-    let op = checked(op, false)?;
-    // SAFETY: the caller's buffer and pointer.
-    unsafe {
-        let origin = typed(origin_addr, origin_count, origin_datatype, ORIGIN)?;
-        change("MPI_Raccumulate", &side, op, Some(origin), None, Some(request))
+impl OneSided for GetAccumulate {
+    const REQUESTED: &'static str = "MPI_Rget_accumulate";
+
+    unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
+        let side = Side::new(self.win, self.target)?;
+        // SAFETY: by contract.
+        unsafe { change((call, request), &side, self.op, self.origin_addr, Some(self.result_addr)) }
     }
 }
 
-/// Origin and result of an operation that fetches; with `MPI_NO_OP` nobody looks at the origin.
-///
-/// # Safety
-/// As for [`buffer`].
-unsafe fn both(
-    op: weft_datatype::Op,
-    (address, elements, ty): (*const c_void, i64, Datatype),
-    (to, result_elements, result_type): (*mut c_void, i64, Datatype),
-) -> Result<(Option<Buffer>, Buffer), Error> {
-    // SAFETY: by contract.
-    unsafe {
-        let result = typed(to, result_elements, result_type, RESULT)?;
-        let origin = match op {
-            weft_datatype::Op::NoOp => None,
-            _ => Some(typed(address, elements, ty, ORIGIN)?),
-        };
-        Ok((origin, result))
+impl OneSided for FetchAndOp {
+    unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
+        let side = Side::new(self.win, self.target)?;
+        if !committed(self.target.ty, "datatype")?.predefined {
+            let text = "argument datatype is not predefined, as this call needs";
+            return Err(Error::new(MPI_ERR_TYPE, text));
+        }
+        // SAFETY: by contract.
+        unsafe { change((call, request), &side, self.op, self.origin_addr, Some(self.result_addr)) }
     }
 }
 
-#[allow(clippy::too_many_arguments)] // MPI's own
-pub(crate) unsafe fn get_accumulate(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> Result<(), Error> {
-    let side = Side::new(win, target_rank, target_disp, target_count, target_datatype)?;
-    let op = checked(op, true)?;
-    let result = (result_addr, result_count, result_datatype);
-    // SAFETY: the caller's buffers.
-    unsafe {
-        let (origin, result) = both(op, (origin_addr, origin_count, origin_datatype), result)?;
-        change("MPI_Get_accumulate", &side, op, origin, Some(result), None)
-    }
-}
-
-#[allow(clippy::too_many_arguments)] // MPI's own
-pub(crate) unsafe fn rget_accumulate(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> Result<(), Error> {
-    let side = Side::new(win, target_rank, target_disp, target_count, target_datatype)?;
-    let op = checked(op, true)?;
-    let result = (result_addr, result_count, result_datatype);
-    // SAFETY: the caller's buffers and pointer.
-    unsafe {
-        let (origin, result) = both(op, (origin_addr, origin_count, origin_datatype), result)?;
-        change("MPI_Rget_accumulate", &side, op, origin, Some(result), Some(request))
-    }
-}
-
-/// The one element of a predefined type that some calls are for.
-fn one_element(ty: Datatype) -> Result<(), Error> {
-    if committed(ty, "datatype")?.predefined {
-        return Ok(());
-    }
-    Err(Error::new(MPI_ERR_TYPE, "argument datatype is not predefined, as this call needs"))
-}
-
-pub(crate) unsafe fn fetch_and_op(
-    origin_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    op: Op,
-    win: Win,
-) -> Result<(), Error> {
-    let side = Side::new(win, target_rank, target_disp, 1, datatype)?;
-    one_element(datatype)?;
-    let op = checked(op, true)?;
-    // SAFETY: the caller's buffers.
-    unsafe {
-        let (origin, result) = both(op, (origin_addr, 1, datatype), (result_addr, 1, datatype))?;
-        change("MPI_Fetch_and_op", &side, op, origin, Some(result), None)
-    }
-}
-
-pub(crate) unsafe fn compare_and_swap(
-    origin_addr: *const c_void,
-    compare_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    win: Win,
-) -> Result<(), Error> {
-    use weft_datatype::Class::*;
-    let side = Side::new(win, target_rank, target_disp, 1, datatype)?;
-    let class = side.ty.basic().map(|basic| basic.class());
-    if !matches!(class, Some(CInteger | FortranInteger | Logical | MultiLanguage | Byte)) {
-        let text = "argument datatype: MPI_Compare_and_swap is for integers, logicals, bytes and the \
-                    multi-language types";
-        return Err(Error::new(MPI_ERR_TYPE, text));
-    }
-    // SAFETY: the caller's buffers.
-    unsafe {
-        let new = typed(origin_addr, 1, datatype, ["origin_addr", "1", "datatype"])?;
-        let compare = typed(compare_addr, 1, datatype, ["compare_addr", "1", "datatype"])?;
-        let result = typed(result_addr, 1, datatype, ["result_addr", "1", "datatype"])?;
-        side.issue("MPI_Compare_and_swap", None, async |window, spot| {
-            let change = Change::Swap { compare: &compare, new: &new };
-            window.accumulate(change, Some(&result), spot).await
-        })
+impl OneSided for CompareAndSwap {
+    unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
+        use weft_datatype::Class::*;
+        let side = Side::new(self.win, self.target)?;
+        let class = side.ty.basic().map(|basic| basic.class());
+        if !matches!(class, Some(CInteger | FortranInteger | Logical | MultiLanguage | Byte)) {
+            let text = "argument datatype: MPI_Compare_and_swap is for integers, logicals, bytes and the \
+                        multi-language types";
+            return Err(Error::new(MPI_ERR_TYPE, text));
+        }
+        let (new, compare) = (typed(self.origin_addr)?, typed(self.compare_addr)?);
+        let result = typed(self.result_addr)?;
+        // SAFETY: by contract.
+        unsafe {
+            side.issue(call, request, async |window, spot| {
+                let change = Change::Swap { compare: &compare, new: &new };
+                window.accumulate(change, Some(&result), spot).await
+            })
+        }
     }
 }

@@ -1,0 +1,141 @@
+//! The parts of argument lists that many functions have: a buffer with its count and type, blocks by rank, a target. The
+//! build groups them (`build/calls.rs`), so that a check finds the names of the arguments beside their values.
+
+use super::{buffer, plain, plain_of};
+use crate::constants::MPI_BYTE;
+use crate::error::Error;
+use crate::state::State;
+use crate::types::Datatype;
+use crate::widen::{Counts, Displs};
+use std::ffi::{c_int, c_void};
+use weft_fabric::Sge;
+use weft_process::Buffer;
+
+/// The arguments of a function and its other forms.
+pub trait Arguments: Copy + 'static {
+    /// MPI's name of the blocking form.
+    const NAME: &'static str;
+}
+
+/// Names of a buffer's arguments: address, count or counts, type or types.
+pub type Names = [&'static str; 3];
+
+/// A buffer of the program, as it was given: nothing of it is checked.
+#[derive(Clone, Copy)]
+pub struct Elements {
+    pub address: *const c_void,
+    pub count: i64,
+    pub ty: Datatype,
+    pub names: &'static Names,
+}
+
+impl Elements {
+    /// # Safety
+    /// The program promises the memory of the elements until the operation is over, which nobody uses them beyond.
+    #[inline(always)]
+    pub unsafe fn new(
+        address: *const c_void,
+        count: i64,
+        ty: Datatype,
+        names: &'static Names,
+    ) -> Elements {
+        Elements { address, count, ty, names }
+    }
+
+    /// The buffer of who has no elements in an operation.
+    pub fn none() -> Elements {
+        Elements { address: std::ptr::null(), count: 0, ty: MPI_BYTE, names: &["", "", ""] }
+    }
+
+    /// The buffer, if nothing is wrong with it.
+    #[inline]
+    pub fn buffer(self) -> Result<Buffer, Error> {
+        // SAFETY: by the contract of `new`.
+        unsafe { buffer(self.address, self.count, self.ty, self.names) }
+    }
+
+    /// The memory of elements of a predefined type without gaps; `None` as [`plain`] says.
+    #[inline(always)]
+    pub fn plain(self) -> Option<Sge> {
+        // SAFETY: by the contract of `new`.
+        unsafe { plain(self.address, self.count, self.ty) }
+    }
+
+    /// The same for who has the state already.
+    #[inline(always)]
+    pub fn plain_of(self, state: &State) -> Option<Sge> {
+        // SAFETY: by the contract of `new`.
+        unsafe { plain_of(state, self.address, self.count, self.ty) }
+    }
+}
+
+/// Blocks of their own length and place, one a rank, in extents of the type.
+#[derive(Clone, Copy)]
+pub struct Blocks {
+    pub address: *const c_void,
+    pub counts: Counts,
+    pub displs: Displs,
+    pub ty: Datatype,
+    pub names: &'static Names,
+    pub displs_name: &'static str,
+}
+
+impl Blocks {
+    /// # Safety
+    /// The arrays are NULL or have one entry a rank, and the program promises the memory as for [`Elements::new`].
+    #[inline(always)]
+    pub unsafe fn new(
+        address: *const c_void,
+        counts: Counts,
+        displs: Displs,
+        ty: Datatype,
+        names: &'static Names,
+        displs_name: &'static str,
+    ) -> Blocks {
+        Blocks { address, counts, displs, ty, names, displs_name }
+    }
+}
+
+/// Blocks of their own type, too, with places in bytes.
+#[derive(Clone, Copy)]
+pub struct TypedBlocks {
+    pub address: *const c_void,
+    pub counts: Counts,
+    pub displs: Displs,
+    pub types: *const Datatype,
+    pub names: &'static Names,
+    pub displs_name: &'static str,
+}
+
+impl TypedBlocks {
+    /// # Safety
+    /// As for [`Blocks::new`].
+    #[inline(always)]
+    pub unsafe fn new(
+        address: *const c_void,
+        counts: Counts,
+        displs: Displs,
+        types: *const Datatype,
+        names: &'static Names,
+        displs_name: &'static str,
+    ) -> TypedBlocks {
+        TypedBlocks { address, counts, displs, types, names, displs_name }
+    }
+}
+
+/// The target's side of a one-sided operation.
+#[derive(Clone, Copy)]
+pub struct Target {
+    pub rank: c_int,
+    /// In units of the target's.
+    pub disp: isize,
+    pub count: i64,
+    pub ty: Datatype,
+}
+
+impl Target {
+    #[inline(always)]
+    pub fn new(rank: c_int, disp: isize, count: i64, ty: Datatype) -> Target {
+        Target { rank, disp, count, ty }
+    }
+}

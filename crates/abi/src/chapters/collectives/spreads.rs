@@ -1,0 +1,145 @@
+//! One block a rank, as argument lists give them: equal ones, each of its own length, or each of its own type, too.
+
+use super::at_once::{List, element};
+use super::count_array;
+use crate::arguments::{Blocks, Elements, TypedBlocks, buffer, count, not_null, plain};
+use crate::constants::*;
+use crate::error::Error;
+use std::ffi::c_void;
+use weft_process::{Buffer, Lengths, Spread};
+
+pub(super) trait Spreads: Copy {
+    const LENGTHS: Lengths;
+
+    /// Where they are, and the name of that argument.
+    fn start(&self) -> (*const c_void, &'static str);
+
+    /// Where blocks overlap, the argument that says where they are; `None`: they cannot.
+    fn places(&self) -> Option<&'static str>;
+
+    /// The blocks of so many ranks, checked.
+    fn spread(self, ranks: usize) -> Result<Spread, Error>;
+
+    /// Adds plain blocks to a list where that lies: moving it would wait for what has just been stored. `None` as for [`plain`].
+    fn list(self, ranks: usize, blocks: &mut List) -> Option<()>;
+}
+
+impl Spreads for Elements {
+    const LENGTHS: Lengths = Lengths::Equal;
+
+    #[inline(always)]
+    fn start(&self) -> (*const c_void, &'static str) {
+        (self.address, self.names[0])
+    }
+
+    fn places(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// One behind the other.
+    fn spread(self, ranks: usize) -> Result<Spread, Error> {
+        count(self.count, self.names[1])?;
+        // Where there are no blocks, the buffer may be NULL.
+        let count = if ranks == 0 { 0 } else { self.count };
+        Ok(Spread::Equal { first: Elements { count, ..self }.buffer()?, ranks })
+    }
+
+    #[inline(always)]
+    fn list(self, ranks: usize, blocks: &mut List) -> Option<()> {
+        let count = self.count.checked_mul(ranks as i64)?;
+        let all = Elements { count, ..self }.plain()?;
+        let block = all.len() / ranks;
+        (0..ranks).for_each(|rank| blocks.push(all.part(rank * block, block)));
+        Some(())
+    }
+}
+
+impl Spreads for Blocks {
+    const LENGTHS: Lengths = Lengths::Varying;
+
+    #[inline(always)]
+    fn start(&self) -> (*const c_void, &'static str) {
+        (self.address, self.names[0])
+    }
+
+    fn places(&self) -> Option<&'static str> {
+        Some(self.displs_name)
+    }
+
+    fn spread(self, ranks: usize) -> Result<Spread, Error> {
+        let Blocks { address, counts, displs, ty, names, .. } = self;
+        there(displs.is_null(), ranks)?;
+        // SAFETY: by the contract of `Blocks::new`.
+        let blocks: Vec<Buffer> = unsafe {
+            let counts = count_array(counts, ranks, names[1])?;
+            let most = counts.iter().copied().max().unwrap_or(0);
+            let base = buffer(address, most as i64, ty, names)?;
+            counts.iter().enumerate().map(|(r, &n)| base.block(displs.get(r), n)).collect()
+        };
+        Ok(blocks.into())
+    }
+
+    #[inline(always)]
+    fn list(self, ranks: usize, blocks: &mut List) -> Option<()> {
+        let Blocks { address, counts, displs, ty, .. } = self;
+        if counts.is_null() || displs.is_null() || address.addr() <= MPI_IN_PLACE {
+            return None;
+        }
+        let extent = element(ty) as isize;
+        for rank in 0..ranks {
+            // SAFETY: by the contract of `Blocks::new`.
+            let block = unsafe {
+                let at = (displs.get(rank) as isize).wrapping_mul(extent);
+                plain(address.wrapping_byte_offset(at), counts.get(rank), ty)?
+            };
+            blocks.push(block);
+        }
+        Some(())
+    }
+}
+
+impl Spreads for TypedBlocks {
+    const LENGTHS: Lengths = Lengths::Varying;
+
+    fn start(&self) -> (*const c_void, &'static str) {
+        (self.address, self.names[0])
+    }
+
+    fn places(&self) -> Option<&'static str> {
+        Some(self.displs_name)
+    }
+
+    fn spread(self, ranks: usize) -> Result<Spread, Error> {
+        let TypedBlocks { address, counts, displs, types, names, .. } = self;
+        if ranks > 0 {
+            not_null(types, names[2])?;
+        }
+        there(displs.is_null(), ranks)?;
+        if address.addr() == MPI_IN_PLACE {
+            let text =
+                format!("argument {} is MPI_IN_PLACE, which stands for sendbuf alone", names[0]);
+            return Err(Error::new(MPI_ERR_BUFFER, text));
+        }
+        // SAFETY: by the contract of `TypedBlocks::new`.
+        let blocks: Result<Vec<Buffer>, Error> = unsafe {
+            let counts = count_array(counts, ranks, names[1])?;
+            let each = |r: usize| {
+                let at = address.wrapping_byte_offset(displs.get(r) as isize);
+                buffer(at, counts[r] as i64, *types.add(r), names)
+            };
+            (0..ranks).map(each).collect()
+        };
+        blocks.map(Spread::from)
+    }
+
+    fn list(self, _: usize, _: &mut List) -> Option<()> {
+        None
+    }
+}
+
+fn there(null: bool, ranks: usize) -> Result<(), Error> {
+    if null && ranks > 0 {
+        return Err(Error::new(MPI_ERR_ARG, "the array of displacements is NULL"));
+    }
+    Ok(())
+}

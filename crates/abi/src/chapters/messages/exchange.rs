@@ -1,0 +1,156 @@
+//! A send and a receive in one call (MPI 5.0, section 3.10).
+
+use crate::arguments::{
+    Arguments, any_tag, comm, destination, origin, received, room_for_request, tag,
+};
+use crate::calls::{Sendrecv, SendrecvReplace};
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::CommObject;
+use crate::objects::RequestKind;
+use crate::requests::start;
+use crate::status::Status;
+use crate::types::{Comm, Request};
+use crate::waiting::Call;
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::rc::Rc;
+use weft_fabric::Staging;
+use weft_p2p::Mode;
+use weft_process::{Active, Buffer, Destination, External, Origin, Outcome, Task};
+
+/// What to send, what to receive into, and memory that must be there until it is sent.
+type Buffers = (Buffer, Buffer, Option<Staging>);
+
+pub(crate) trait Exchanges: Arguments {
+    /// Receiver and tag, sender and tag, communicator.
+    fn peers(&self) -> ((c_int, c_int), (c_int, c_int), Comm);
+
+    fn buffers(self, comm: &CommObject) -> Result<Buffers, Error>;
+
+    /// # Safety
+    /// `status` is `MPI_STATUS_IGNORE` or may be written.
+    unsafe fn blocking(self, status: *mut Status) -> Result<(), Error> {
+        let Peers { comm, to, from } = Peers::of(&self)?;
+        let (out, into, _memory) = self.buffers(&comm)?;
+        let call = Call::new(Self::NAME);
+        let receive = comm.irecv(&into, from.0, from.1);
+        comm.send(&call, &out, to.0, to.1, Mode::Standard)?;
+        // SAFETY: by contract.
+        unsafe { received(status, comm.finish(&call, receive)) }
+    }
+
+    /// # Safety
+    /// `request` is NULL or may be written.
+    unsafe fn nonblocking(self, request: *mut Request) -> Result<(), Error> {
+        let Peers { comm, to, from } = Peers::of(&self)?;
+        room_for_request(request)?;
+        let (out, into, memory) = self.buffers(&comm)?;
+        let receive = comm.irecv(&into, from.0, from.1);
+        let send = comm.isend(&out, to.0, to.1, Mode::Standard);
+        // SAFETY: by contract.
+        unsafe { start(request, &comm, both(&comm, send, receive, memory), RequestKind::Receive) }
+    }
+}
+
+/// Both peers with their tags, checked.
+struct Peers {
+    comm: Rc<CommObject>,
+    to: (Destination, i32),
+    from: (Origin, Option<i32>),
+}
+
+impl Peers {
+    fn of(given: &impl Exchanges) -> Result<Peers, Error> {
+        let ((dest, sendtag), (source, recvtag), handle) = given.peers();
+        let comm = comm(handle)?;
+        let to = destination(&comm, dest, "dest")?;
+        let from = origin(&comm, source, "source")?;
+        let (sent, received) = (tag(sendtag, "sendtag")?, any_tag(recvtag, "recvtag")?);
+        Ok(Peers { comm, to: (to, sent), from: (from, received) })
+    }
+}
+
+impl Exchanges for Sendrecv {
+    fn peers(&self) -> ((c_int, c_int), (c_int, c_int), Comm) {
+        ((self.dest, self.sendtag), (self.source, self.recvtag), self.comm)
+    }
+
+    fn buffers(self, _: &CommObject) -> Result<Buffers, Error> {
+        Ok((self.sendbuf.buffer()?, self.recvbuf.buffer()?, None))
+    }
+}
+
+impl Exchanges for SendrecvReplace {
+    fn peers(&self) -> ((c_int, c_int), (c_int, c_int), Comm) {
+        ((self.dest, self.sendtag), (self.source, self.recvtag), self.comm)
+    }
+
+    fn buffers(self, comm: &CommObject) -> Result<Buffers, Error> {
+        let data = self.buf.buffer()?;
+        let (memory, copy) = copied(comm, &data)?;
+        Ok((copy, data, Some(memory)))
+    }
+}
+
+/// A packed copy of the data, as a buffer of bytes in memory that must outlive its use.
+fn copied(comm: &CommObject, data: &Buffer) -> Result<(Staging, Buffer), Error> {
+    let memory = comm.engine().endpoint().staging().take(data.len());
+    data.pack_to(memory.sge());
+    let bytes = crate::arguments::datatype(MPI_BYTE)?;
+    // SAFETY: the caller keeps the memory for as long as the buffer is used.
+    let copy = unsafe { Buffer::new(memory.sge().ptr(), data.len(), bytes.ty.clone()) };
+    Ok((memory, copy))
+}
+
+/// A nonblocking send and receive as one operation, whose status is the receive's.
+struct Exchange {
+    task: Task,
+    status: Rc<Cell<weft_p2p::Status>>,
+}
+
+impl External for Exchange {
+    fn poll(&self) -> Option<Outcome> {
+        let ended = self.peek()?;
+        Some(Outcome { error: self.task.result().and_then(Result::err), ..ended })
+    }
+
+    fn is_over(&self) -> bool {
+        self.task.is_over()
+    }
+
+    fn peek(&self) -> Option<Outcome> {
+        self.is_over().then(|| Outcome::of(self.status.get()))
+    }
+
+    /// Half of it may be over: it goes on, as a cancelled operation may.
+    fn cancel(&self) -> Result<(), weft_process::Error> {
+        Ok(())
+    }
+
+    fn release(&self) -> Result<(), weft_process::Error> {
+        Ok(())
+    }
+}
+
+/// Both as one, which owns `memory`.
+fn both(
+    comm: &Rc<CommObject>,
+    mut send: Active,
+    mut receive: Active,
+    memory: Option<Staging>,
+) -> Active {
+    let engine = comm.engine().clone();
+    let endpoint = engine.endpoint().clone();
+    let received = Rc::new(Cell::new(weft_p2p::Status::default()));
+    let status = received.clone();
+    let task = engine.spawn(async move {
+        let _kept_until_sent = memory;
+        // Both go on, whichever is waited for.
+        let sent = send.over(&endpoint).await;
+        let outcome = receive.over(&endpoint).await;
+        received.set(outcome.status);
+        outcome.error.or(sent.error).map_or(Ok(()), Err)
+    });
+    Active::External(Rc::new(Exchange { task, status }))
+}

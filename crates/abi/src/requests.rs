@@ -1,0 +1,75 @@
+//! How operations become requests.
+
+use crate::arguments::store;
+use crate::error::Error;
+use crate::node::CommObject;
+use crate::objects::{Belongs, Recipe, RequestKind, RequestObject};
+use crate::state::state;
+use crate::types::Request;
+use std::rc::Rc;
+use weft_process::Active;
+
+/// Makes a request of an operation under way.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+#[inline(always)]
+pub unsafe fn start(
+    to: *mut Request,
+    comm: &Rc<CommObject>,
+    active: Active,
+    kind: RequestKind,
+) -> Result<(), Error> {
+    // SAFETY: by contract.
+    unsafe { start_for(to, comm, Belongs::Comm(comm.clone()), active, kind) }
+}
+
+/// The same for an operation whose errors may belong to something else: a window.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+#[inline(always)]
+pub unsafe fn start_for(
+    to: *mut Request,
+    comm: &CommObject,
+    belongs: Belongs,
+    active: Active,
+    kind: RequestKind,
+) -> Result<(), Error> {
+    comm.engine().note_nonblocking(&active);
+    let object = RequestObject { active: Some(active), recipe: None, belongs, kind };
+    let handle = state().requests.borrow_mut().insert(object);
+    // SAFETY: by contract.
+    unsafe { store(to, Request(handle), "request") }
+}
+
+/// Makes an inactive persistent request.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+pub unsafe fn persist(
+    to: *mut Request,
+    comm: &Rc<CommObject>,
+    recipe: impl Fn() -> Result<Active, Error> + 'static,
+    kind: RequestKind,
+) -> Result<(), Error> {
+    // SAFETY: by contract.
+    unsafe { inactive(to, comm, Rc::new(recipe), kind) }
+}
+
+/// The same for an operation that is more than how to start it.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+pub unsafe fn inactive(
+    to: *mut Request,
+    comm: &Rc<CommObject>,
+    recipe: Recipe,
+    kind: RequestKind,
+) -> Result<(), Error> {
+    let belongs = Belongs::Comm(comm.clone());
+    let object = RequestObject { active: None, recipe: Some(recipe), belongs, kind };
+    let handle = state().requests.borrow_mut().insert(object);
+    // SAFETY: by contract.
+    unsafe { store(to, Request(handle), "request") }
+}
