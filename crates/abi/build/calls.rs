@@ -43,8 +43,9 @@ pub fn family(abi: &Abi, f: &Function) -> (String, Form) {
         abi.function(&base).filter(|base| asks && common(&base.params) == takes)
     };
     let ways = [
-        (name.strip_prefix(['I', 'R']), Form::Nonblocking),
+        // First: MPI_Rsend_init is no MPI_Send_init with a request.
         (name.strip_suffix("_init"), Form::Persistent),
+        (name.strip_prefix(['I', 'R']), Form::Nonblocking),
     ];
     let found = ways.iter().find_map(|&(stem, form)| Some((of(stem?)?, form)));
     let (base, form) = found.unwrap_or((f, Form::Blocking));
