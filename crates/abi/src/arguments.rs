@@ -1,9 +1,5 @@
 //! From the arguments of a C call to objects, with an error that names the argument and its value.
 
-mod elements;
-
-pub use elements::{Arguments, Blocks, Elements, Names, Target, TypedBlocks};
-
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
@@ -138,7 +134,7 @@ pub unsafe fn buffer(
     address: *const c_void,
     elements: i64,
     ty: Datatype,
-    names: &'static Names,
+    names: &'static [&'static str; 3],
 ) -> Result<Buffer, Error> {
     let elements = count(elements, names[1])?;
     let object = match (elements, ty) {
@@ -244,7 +240,7 @@ pub fn fixed_comm(handle: Comm) -> Option<&'static Rc<CommObject>> {
 }
 
 /// Names of the arguments of a plain buffer.
-pub const BUF: &Names = &["buf", "count", "datatype"];
+pub const BUF: &[&str; 3] = &["buf", "count", "datatype"];
 
 /// A tag that a message may carry.
 #[inline]
@@ -370,7 +366,7 @@ pub fn optional_info(handle: Info) -> Result<Option<weft_process::Info>, Error> 
 /// A copy of the info object behind a handle.
 pub fn info(handle: Info) -> Result<weft_process::Info, Error> {
     if handle == MPI_INFO_ENV {
-        return Ok(crate::chapters::info::environment());
+        return Ok(crate::info_env::environment());
     }
     let found = state().infos.borrow().get(handle.0).cloned();
     found.ok_or_else(|| bad_handle(MPI_ERR_INFO, "info", "info object", handle.0, MPI_INFO_NULL.0))
@@ -392,7 +388,7 @@ pub unsafe fn store<T>(to: *mut T, value: T, argument: &str) -> Result<(), Error
 #[inline]
 pub fn room_for_request(to: *mut crate::types::Request) -> Result<(), Error> {
     not_null(to, "request")?;
-    state().requests.borrow_mut().room()
+    Ok(state().requests.borrow_mut().room()?)
 }
 
 #[inline]

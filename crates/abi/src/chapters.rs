@@ -13,7 +13,6 @@ pub(crate) mod contents;
 pub(crate) mod datatypes;
 pub(crate) mod environment;
 pub(crate) mod error_codes;
-pub(crate) mod error_texts;
 pub(crate) mod errors;
 pub(crate) mod fortran;
 pub(crate) mod fortran_abi;

@@ -8,7 +8,9 @@
 //! The class is in the code, so it is right however old the code is; a process that exits with the code
 //! exits with the class. Words are kept of the last [`KEPT`] failures that differ.
 
-use crate::chapters::error_texts::of_class;
+use crate::error_texts::of_class;
+use crate::state::Kept;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
@@ -18,6 +20,9 @@ const OURS: c_int = 1 << 30;
 const NUMBER_SHIFT: u32 = 8;
 const NUMBERS: c_int = (1 << 22) - 1;
 const CLASS: c_int = 0xff;
+
+/// Those of this process.
+pub static DETAILS: Kept<RefCell<Details>> = Kept::new();
 
 /// The last failures.
 #[derive(Default)]

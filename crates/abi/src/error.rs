@@ -1,9 +1,10 @@
 //! Errors: their number, their words, and whose error handler hears of them. How it does: `raise.rs`.
 
-use crate::chapters::error_texts::of_class;
 use crate::constants::{
-    MPI_ERR_ARG, MPI_ERR_UNSUPPORTED_OPERATION, MPI_SUCCESS, MPI_T_ERR_NOT_SUPPORTED,
+    MPI_ERR_ARG, MPI_ERR_NO_MEM, MPI_ERR_UNSUPPORTED_OPERATION, MPI_SUCCESS,
+    MPI_T_ERR_NOT_SUPPORTED,
 };
+use crate::error_texts::of_class;
 use crate::node::CommObject;
 pub use crate::raise::raise;
 use crate::state::state;
@@ -95,7 +96,7 @@ impl Error {
     pub fn class(&self) -> c_int {
         match self.0.number {
             Number::Class(class) => class,
-            Number::Code(code) => crate::chapters::error_codes::class_of(code).unwrap_or(code),
+            Number::Code(code) => crate::codes::class_of(code).unwrap_or(code),
         }
     }
 
@@ -107,7 +108,7 @@ impl Error {
     pub fn code(&self, words: &str) -> c_int {
         match self.0.number {
             Number::Code(code) => code,
-            Number::Class(class) => state().details.borrow_mut().code(class, words),
+            Number::Class(class) => crate::details::DETAILS.borrow_mut().code(class, words),
         }
     }
 
@@ -196,7 +197,7 @@ pub fn callback_result(code: c_int, which: impl fmt::Display) -> Result<(), Erro
 
 /// A code that a function of the program returned, with what is known of it.
 pub fn in_words(code: c_int) -> String {
-    let words = crate::chapters::error_codes::description(code);
+    let words = crate::codes::description(code);
     match (of_class(code), words.filter(|words| !words.is_empty())) {
         (Some((name, _)), _) => format!("{code} ({name})"),
         (None, Some(words)) => format!("{code} ({words})"),
@@ -218,6 +219,13 @@ impl From<weft_process::Error> for Error {
             Some(why) => Error::new(error.class(), format_args!("{}: {why}", error.text())),
             None => Error::new(error.class(), error.text()),
         }
+    }
+}
+
+impl From<crate::table::Full> for Error {
+    #[cold]
+    fn from(full: crate::table::Full) -> Error {
+        Error::new(MPI_ERR_NO_MEM, full.0)
     }
 }
 

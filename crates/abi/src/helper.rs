@@ -209,7 +209,7 @@ pub fn must_not_be_here() {
     if ON_HELPER.get() {
         let what = "a function of the program was about to run on the helper thread, which is an \
                     error in Weft: please report it, and set WEFT_PROGRESS=none meanwhile";
-        crate::chapters::init::die(1, what);
+        crate::raise::die(1, what);
     }
 }
 

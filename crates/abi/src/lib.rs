@@ -14,15 +14,19 @@
 mod entry;
 mod callback;
 mod chapters;
+mod codes;
 mod copy_costs;
 mod coverage;
 mod details;
+mod elements;
 mod error;
+mod error_texts;
 #[macro_use]
 mod handle;
 mod arguments;
 mod hardware;
 mod helper;
+mod info_env;
 mod lock;
 mod memory_left;
 mod network;
@@ -49,8 +53,8 @@ mod generated {
     mod prelude {
         pub use super::constants::*;
         pub use super::types::*;
-        pub use crate::arguments::{Arguments, Blocks, Elements, Target, TypedBlocks};
         pub use crate::callback::Callback;
+        pub use crate::elements::{Arguments, Blocks, Elements, Target, TypedBlocks};
         pub use crate::entry::done;
         pub use crate::error::{Owner, raise, unsupported, unsupported_value};
         pub use crate::status::Status;

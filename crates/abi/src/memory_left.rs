@@ -1,18 +1,24 @@
 //! How much memory this process may still take.
 
 use std::fs::read_to_string;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Ranks of this node.
+static RANKS: AtomicU64 = AtomicU64::new(1);
+
+/// From now on the memory of the machine is shared among so many ranks.
+pub fn share_among(ranks: usize) {
+    RANKS.store(ranks.max(1) as u64, Relaxed);
+}
 
 /// Bytes that are left by the machine and the control group, shared among this node's ranks, and by the limit on address
 /// space (`ulimit -v`); the least of them, and what was freed and is still this process's. What cannot be found out does
 /// not bound.
 pub fn memory_left() -> u64 {
-    let ranks = crate::state::state().engine.get().map_or(1, |engine| {
-        let fabric = engine.endpoint().fabric();
-        use weft_fabric::{Fabric, FabricExt};
-        let here = fabric.node(fabric.rank());
-        (0..fabric.size()).filter(|&rank| fabric.node(rank) == here).count().max(1) as u64
-    });
-    let shared = [available(), control_group()].into_iter().flatten().map(|bytes| bytes / ranks);
+    let shared = [available(), control_group()]
+        .into_iter()
+        .flatten()
+        .map(|bytes| bytes / RANKS.load(Relaxed));
     shared.chain(address_space()).min().map_or(u64::MAX, |left| left.saturating_add(freed()))
 }
 

@@ -1,18 +1,16 @@
 //! The objects behind handles, beside communicators and groups.
 
 use crate::callback::Callback;
-use crate::chapters::buffered::Attached;
-use crate::chapters::partitioned::Partitioned;
-use crate::chapters::windows::WindowOf;
 use crate::constants::*;
 use crate::error::{Error, Owner};
-use crate::node::CommObject;
+use crate::node::{CommObject, Node};
 use crate::types::{
     CommCopyAttrFunction, CommDeleteAttrFunction, CommErrhandlerFunction, Datatype,
     FileErrhandlerFunction, Session, SessionErrhandlerFunction, UserFunction, UserFunctionC, Win,
     WinErrhandlerFunction,
 };
-use std::cell::{Cell, RefCell};
+use std::any::Any;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_datatype::Type;
@@ -84,9 +82,11 @@ pub struct SessionObject {
     /// The handle of its error handler.
     pub errhandler: Cell<usize>,
     pub thread_level: i32,
-    /// For buffered sends on its communicators.
-    pub buffer: Rc<Attached>,
+    /// What the program attached for buffered sends on its communicators.
+    pub buffer: OnceCell<Rc<dyn Any>>,
 }
+
+pub type WindowOf = weft_rma::Window<Node>;
 
 /// A window (MPI_Win) and what the program hung on it.
 pub struct WinObject {
@@ -170,8 +170,8 @@ pub struct Key {
 pub trait Persistent {
     fn start(&self) -> Result<Active, Error>;
 
-    /// Itself, if it is a partitioned one.
-    fn partitioned(&self) -> Option<&Partitioned> {
+    /// Itself, if a chapter knows more of it than how to start it.
+    fn as_any(&self) -> Option<&dyn Any> {
         None
     }
 }

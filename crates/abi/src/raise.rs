@@ -7,13 +7,12 @@
 //! ```
 
 use crate::arguments::comm_label;
-use crate::chapters::requests::handle_of;
 use crate::constants::*;
 use crate::error::{Error, Owner};
 use crate::lock;
 use crate::node::CommObject;
 use crate::objects::HandlerFunction;
-use crate::state::{State, state};
+use crate::state::{Phase, State, state};
 use crate::types::{Comm, Session, Win};
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -62,7 +61,7 @@ pub fn told(call: &str, owner: Owner, text: &str) -> String {
 /// Calls the error handler of an object because the program says so.
 pub fn call(owner: Owner, code: c_int, call: &'static str) {
     let hearer = hearer(owner);
-    let described = crate::chapters::error_codes::description(code);
+    let described = crate::codes::description(code);
     let described = described.filter(|words| !words.is_empty());
     let described = described.unwrap_or_else(|| format!("error code {code}"));
     let exit = crate::details::class(code).unwrap_or(code);
@@ -79,7 +78,7 @@ fn hear(hearer: &Hearer, code: impl FnOnce() -> c_int, words: &str, exit: c_int)
     let Some(function) = made else {
         // MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT both end the job, of which this process is part.
         let who = state.engine.get().map_or_else(String::new, |e| format!("rank {}: ", e.rank()));
-        crate::chapters::init::die(exit, &format!("{who}{words}"))
+        die(exit, &format!("{who}{words}"))
     };
     let mut code = code();
     let to = &raw mut code;
@@ -163,7 +162,7 @@ fn of_comm(state: &State, handle: Comm) -> Option<Hearer> {
 }
 
 fn of_object(object: &Rc<CommObject>, handle: Option<Comm>) -> Hearer {
-    let handle = handle.or_else(|| handle_of(object)).unwrap_or(MPI_COMM_NULL);
+    let handle = handle.or_else(|| state().handle_of(object)).unwrap_or(MPI_COMM_NULL);
     Hearer {
         handler: object.errhandler.get(),
         label: format!(" on {}", comm_label(object)),
@@ -180,4 +179,22 @@ fn of_win(state: &State, win: Win) -> Option<Hearer> {
     let object = state.wins.borrow().get(win.0)?.clone();
     let label = format!(" on {}", object.window.label());
     Some(Hearer { handler: object.errhandler.get(), label, object: Object::Win(win) })
+}
+
+/// Ends the job: `message` is printed once, by the launcher if there is one.
+pub fn die(code: c_int, message: &str) -> ! {
+    let state = state();
+    // SAFETY: flushing all streams takes no argument that could be wrong.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    if state.phase.get() != Phase::Forked
+        && let Ok(mut bootstrap) = state.bootstrap.try_borrow_mut()
+        && let Some(bootstrap) = &mut *bootstrap
+    {
+        bootstrap.abort(code, message);
+    } else {
+        eprintln!("weft: {message}");
+    }
+    // The exit handlers of the program must not wait for peers that will not come.
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(if code & 0xff == 0 { 1 } else { code }) }
 }

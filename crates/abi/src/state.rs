@@ -5,15 +5,14 @@ use crate::error::Error;
 use crate::node::{CommObject, Engine};
 use crate::objects::*;
 use crate::table::Table;
-use crate::types::Datatype;
+use crate::types::{Comm, Datatype};
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use weft_bootstrap::{Bootstrap, Report};
 use weft_collective::Selection;
 use weft_datatype::Predefined;
-use weft_fabric::Region;
 use weft_process::{Group, Info};
 
 /// How far the process has come: the engine serves MPI_Init's world and sessions alike.
@@ -50,53 +49,52 @@ pub struct State {
     pub closing: RefCell<Vec<weft_process::Task>>,
     pub groups: RefCell<Table<Group>>,
     pub types: RefCell<Table<Rc<TypeObject>>>,
-    /// Tests in a row that found nothing.
-    pub idle_tests: Cell<u32>,
     /// By handle less 0x200.
     pub predefined_types: Vec<Option<Rc<TypeObject>>>,
     /// Sizes of those that lie in memory without gaps, in bytes; 0 for the others.
     pub plain_sizes: [u8; 0x100],
     pub ops: RefCell<Table<Rc<OpObject>>>,
-    pub reductions: crate::chapters::operators::Known,
     pub infos: RefCell<Table<Info>>,
     pub errhandlers: RefCell<Table<ErrhandlerObject>>,
     pub requests: RefCell<Table<RequestObject>>,
     /// Requests of arrays that were looked at.
     pub looked: Cell<u64>,
     pub messages: RefCell<Table<MessageObject>>,
-    pub keys: RefCell<crate::chapters::caching::keys::Keys>,
     /// Error handler of MPI_COMM_SELF until there is one.
     pub initial_errhandler: Cell<usize>,
     /// Of all files.
     pub file_errhandler: Cell<usize>,
     /// The program set MPI_COMM_SELF's error handler.
     pub self_hears: Cell<bool>,
-    /// The last errors in words, for MPI_Error_string.
-    pub details: RefCell<crate::details::Details>,
-    /// Of the process, for buffered sends.
-    pub buffer: Rc<crate::chapters::buffered::Attached>,
-    pub buffered: RefCell<crate::chapters::buffered::Copies>,
-    pub predefined_attributes: crate::chapters::caching::predefined::Predefined,
-    /// Error classes, codes and texts that the program added.
-    pub added_errors: RefCell<crate::chapters::error_codes::Added>,
-    /// MPI_Alloc_mem's memory by address; `None`: from malloc.
-    pub allocated: RefCell<HashMap<usize, Option<Region>>>,
-    pub fortran: RefCell<crate::chapters::fortran_abi::Told>,
-    pub fortran_types: RefCell<Vec<crate::chapters::fortran::Made>>,
-    /// Generalized requests that are not over, by handle.
-    pub generalized: RefCell<HashMap<usize, Rc<crate::chapters::generalized::Generalized>>>,
-    pub tools: crate::chapters::tools::Tools,
 }
 
-struct Global(State);
+struct Global<T>(T);
 
-// SAFETY: `state` is used only by the thread that holds `crate::lock`, or that is alone by the
+// SAFETY: what is in it is used only by the thread that holds `crate::lock`, or that is alone by the
 // program's promise (MPI_THREAD_SINGLE).
-unsafe impl Sync for Global {}
+unsafe impl<T> Sync for Global<T> {}
 // SAFETY: as above.
-unsafe impl Send for Global {}
+unsafe impl<T> Send for Global<T> {}
 
-static GLOBAL: OnceLock<Global> = OnceLock::new();
+static GLOBAL: OnceLock<Global<State>> = OnceLock::new();
+
+/// What one chapter alone keeps for the process: a static of that chapter, made at its first use, and touched as [`State`] is.
+pub struct Kept<T>(OnceLock<Global<T>>);
+
+impl<T> Kept<T> {
+    pub const fn new() -> Kept<T> {
+        Kept(OnceLock::new())
+    }
+}
+
+impl<T: Default> Deref for Kept<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0.get_or_init(|| Global(T::default())).0
+    }
+}
 
 /// The objects of the process.
 #[inline]
@@ -111,6 +109,18 @@ pub fn known() -> Option<&'static State> {
 }
 
 impl State {
+    /// The handle of a communicator, if it still has one.
+    pub fn handle_of(&self, comm: &CommObject) -> Option<Comm> {
+        for (fixed, handle) in [(&self.world, MPI_COMM_WORLD), (&self.myself, MPI_COMM_SELF)] {
+            if fixed.get().is_some_and(|c| c.id() == comm.id()) {
+                return Some(handle);
+            }
+        }
+        let comms = self.comms.borrow();
+        let is_it = |&h: &usize| comms.get(h).is_some_and(|c| c.id() == comm.id());
+        comms.handles().into_iter().find(is_it).map(Comm)
+    }
+
     fn new() -> State {
         let predefined = Predefined::new();
         let make = |offset: usize| {
@@ -132,7 +142,6 @@ impl State {
         let sent = requests.insert_permanent(RequestObject::sent());
         assert_eq!(sent, SENT.0, "the handle of sends that are over");
         State {
-            idle_tests: Cell::new(0),
             plain_sizes: std::array::from_fn(plain_size),
             phase: Cell::new(Phase::Before),
             world_phase: Cell::new(Phase::Before),
@@ -152,26 +161,14 @@ impl State {
             types: RefCell::new(Table::new(3)),
             predefined_types,
             ops: RefCell::new(Table::new(4)),
-            reductions: Default::default(),
             infos: RefCell::new(Table::new(5)),
             errhandlers: RefCell::new(Table::new(6)),
             requests: RefCell::new(requests),
             looked: Cell::new(0),
             messages: RefCell::new(Table::new(8)),
-            keys: RefCell::default(),
             initial_errhandler: Cell::new(MPI_ERRORS_ARE_FATAL.0),
             file_errhandler: Cell::new(MPI_ERRORS_RETURN.0),
             self_hears: Cell::new(false),
-            details: RefCell::default(),
-            buffer: Rc::default(),
-            buffered: RefCell::default(),
-            predefined_attributes: Default::default(),
-            added_errors: RefCell::default(),
-            allocated: RefCell::default(),
-            fortran: RefCell::default(),
-            fortran_types: RefCell::default(),
-            generalized: RefCell::default(),
-            tools: Default::default(),
         }
     }
 }

@@ -7,8 +7,6 @@
 //! The class is never 0 and the generation starts at 1, so a handle is above the predefined ones,
 //! which all lie below 0x1000.
 
-use crate::constants::MPI_ERR_NO_MEM;
-use crate::error::Error;
 use crate::memory_left::memory_left;
 use std::ffi::c_int;
 
@@ -49,6 +47,10 @@ const SPARED: u64 = 8 << 20;
 
 /// Predefined handles lie below.
 pub const PREDEFINED_END: usize = 0x1000;
+
+/// There is no room for an object, in words.
+#[derive(Debug)]
+pub struct Full(pub String);
 
 struct Slot<T> {
     generation: usize,
@@ -96,12 +98,12 @@ impl<T> Table<T> {
     /// # Errors
     /// NO_MEM: as many as there may be, or no memory for another.
     #[inline]
-    pub fn room(&mut self) -> Result<(), Error> {
+    pub fn room(&mut self) -> Result<(), Full> {
         if self.has_room() { Ok(()) } else { self.grow() }
     }
 
     #[cold]
-    fn grow(&mut self) -> Result<(), Error> {
+    fn grow(&mut self) -> Result<(), Full> {
         let (slots, (name, each)) = (self.slots.len(), KINDS[self.class]);
         let len = slots - self.permanent;
         if slots >= self.most {
@@ -109,7 +111,7 @@ impl<T> Table<T> {
                 "there are {len} {name}, which is the most that a process may have at once (WEFT_OBJECTS, at most {MOST}): \
                  free some"
             );
-            return Err(Error::new(MPI_ERR_NO_MEM, text));
+            return Err(Full(text));
         }
         let each = each + (size_of::<Slot<T>>() + size_of::<usize>()) as u64;
         let mut more = len.max(16).min(self.most - slots);
@@ -222,12 +224,12 @@ impl<T> Table<T> {
 }
 
 #[cold]
-fn no_memory(len: usize, name: &str, each: u64, left: u64) -> Error {
+fn no_memory(len: usize, name: &str, each: u64, left: u64) -> Full {
     let text = format!(
         "there are {len} {name}, and no memory for more: {left} bytes are left for this process by the machine, its control \
          group and ulimit -v, of which {SPARED} are spared, and each may take {each}: free some"
     );
-    Error::new(MPI_ERR_NO_MEM, text)
+    Full(text)
 }
 
 #[cfg(test)]
@@ -244,8 +246,7 @@ mod tests {
         }
         assert_eq!(handles.len(), 20);
         let error = table.room().expect_err("full");
-        assert_eq!(error.class(), MPI_ERR_NO_MEM);
-        assert!(error.text().starts_with("there are 20 groups, which is the most"), "{error:?}");
+        assert!(error.0.starts_with("there are 20 groups, which is the most"), "{error:?}");
         table.remove(handles[7]);
         assert!(table.room().is_ok());
         table.insert(());
@@ -284,7 +285,7 @@ mod tests {
             table.insert(2);
         }
         let error = table.room().expect_err("full");
-        assert!(error.text().starts_with("there are 2 requests, which is the most"), "{error:?}");
+        assert!(error.0.starts_with("there are 2 requests, which is the most"), "{error:?}");
         assert_eq!((table.remove(first), table.get(first)), (None, Some(&1)));
     }
 

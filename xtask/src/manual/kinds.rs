@@ -156,7 +156,7 @@ pub fn words(argument: &Argument) -> Result<String, String> {
 
 /// Class and meaning, in the words of MPI_Error_string.
 pub fn meanings() -> Result<HashMap<String, String>, String> {
-    let path = root().join("crates/abi/src/chapters/error_texts.rs");
+    let path = root().join("crates/abi/src/error_texts.rs");
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let quoted: Vec<&str> = text.split('"').skip(1).step_by(2).collect();
     let pairs = quoted.chunks_exact(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned()));

@@ -2,7 +2,7 @@
 //! is attached to the communicator, or else to its session, or else to the process.
 //!
 //! ```text
-//!   MPI_Bsend ── copy ── send ── State::buffered: the copies under way, each with whom it is charged to
+//!   MPI_Bsend ── copy ── send ── COPIES: the copies under way, each with whom it is charged to
 //!                                                  MPI_*_flush, detach: until none of its own is left
 //! ```
 
@@ -15,11 +15,12 @@ use crate::error::Error;
 use crate::node::CommObject;
 use crate::objects::{Belongs, RequestKind, RequestObject};
 use crate::requests::{persist, start};
-use crate::state::{engine, running, state};
+use crate::state::{Kept, engine, running, state};
 use crate::types::{Comm, Request, Session};
 use crate::waiting::Call;
 use crate::widen::Out;
-use std::cell::Cell;
+use std::any::Any;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -43,9 +44,14 @@ struct Memory {
     size: u64,
 }
 
+static COPIES: Kept<RefCell<Copies>> = Kept::new();
+
+/// Of the process.
+static BUFFER: Kept<Rc<Attached>> = Kept::new();
+
 /// The copies of messages that have not left, of all buffers: they outlive the communicator.
 #[derive(Default)]
-pub struct Copies {
+struct Copies {
     list: VecDeque<Copy>,
     /// Of the next one.
     number: u64,
@@ -152,7 +158,7 @@ impl Attached {
     }
 
     fn flushing(self: &Rc<Self>) -> Flush {
-        Flush { of: self.clone(), before: state().buffered.borrow().number }
+        Flush { of: self.clone(), before: COPIES.borrow().number }
     }
 }
 
@@ -174,7 +180,7 @@ impl Flush {
     }
 
     fn pending(&self) -> bool {
-        let copies = state().buffered.borrow();
+        let copies = COPIES.borrow();
         copies.list.iter().any(|copy| copy.number < self.before && Rc::ptr_eq(&copy.to, &self.of))
     }
 }
@@ -210,7 +216,7 @@ pub fn drain(call: &Call) -> Result<(), Error> {
         settle();
         match engine.endpoint().fault() {
             Some(fault) => Some(Some(fault)),
-            None => state.buffered.borrow().list.is_empty().then_some(None),
+            None => COPIES.borrow().list.is_empty().then_some(None),
         }
     });
     fault.map_or(Ok(()), |f| Err(f.into()))
@@ -232,7 +238,7 @@ fn settle_while(first: bool) {
         }
         over
     };
-    let copies = &mut *state.buffered.borrow_mut();
+    let copies = &mut *COPIES.borrow_mut();
     while copies.list.front_mut().is_some_and(left) {
         copies.list.pop_front();
     }
@@ -248,7 +254,7 @@ fn make_room(attached: &Attached, size: u64, needed: u64) {
     settle_while(true);
     let short = needed > size - attached.used.get().min(size);
     let many = || {
-        let copies = state().buffered.borrow();
+        let copies = COPIES.borrow();
         copies.list.len() >= copies.next_settled
     };
     if short || many() {
@@ -256,23 +262,27 @@ fn make_room(attached: &Attached, size: u64, needed: u64) {
     }
 }
 
-/// The communicator's own place for a buffer.
-fn own(comm: &CommObject) -> Rc<Attached> {
-    let fresh = || Rc::<Attached>::default() as Rc<dyn std::any::Any>;
-    let own = comm.buffer.get_or_init(fresh).clone();
+/// The buffer of the process, if that may communicate.
+fn of_process() -> Result<&'static Rc<Attached>, Error> {
+    running().map(|_| &*BUFFER)
+}
+
+/// A communicator's or a session's own place for a buffer.
+fn own(place: &OnceCell<Rc<dyn Any>>) -> Rc<Attached> {
+    let own = place.get_or_init(|| Rc::<Attached>::default()).clone();
     own.downcast().expect("nothing else is hung there")
 }
 
 /// The buffer for messages of a communicator: its own, or else its session's, or else the process's.
 fn buffer_for(comm: &CommObject) -> (Rc<Attached>, Memory) {
-    let of_comm = || comm.buffer.get().map(|_| own(comm));
+    let of_comm = || comm.buffer.get().map(|_| own(&comm.buffer));
     let of_session = || match comm.group().session() {
         0 => None,
-        session => state().sessions.borrow().get(session).map(|session| session.buffer.clone()),
+        session => state().sessions.borrow().get(session).map(|session| own(&session.buffer)),
     };
     let there = |place: Option<Rc<Attached>>| place.filter(|place| place.buffer.get().is_some());
     let found = there(of_comm()).or_else(|| there(of_session()));
-    let found = found.unwrap_or_else(|| state().buffer.clone());
+    let found = found.unwrap_or_else(|| BUFFER.clone());
     let memory = found.buffer.get().unwrap_or(Memory { address: 0, size: 0 });
     (found, memory)
 }
@@ -310,7 +320,7 @@ pub fn send_copy(
     let active = comm.isend(&copy, to, tag, Mode::Standard);
     if !matches!(active, Active::Done(_)) {
         attached.used.set(used + charged);
-        let copies = &mut *state.buffered.borrow_mut();
+        let copies = &mut *COPIES.borrow_mut();
         let number = copies.number;
         copies.number += 1;
         copies.list.push_back(Copy { active, charged, to: attached, number, _memory: memory });
@@ -319,22 +329,22 @@ pub fn send_copy(
 }
 
 pub(crate) unsafe fn buffer_attach(address: *mut c_void, size: i64) -> Result<(), Error> {
-    running()?.buffer.attach(address, size, "MPI_Buffer_detach")
+    of_process()?.attach(address, size, "MPI_Buffer_detach")
 }
 
 pub(crate) unsafe fn buffer_detach(address: *mut c_void, size: Out) -> Result<(), Error> {
     let call = Call::new("MPI_Buffer_detach");
     // SAFETY: the caller's pointers (MPI 5.0, section 3.6.1).
-    unsafe { running()?.buffer.detach(&call, "MPI_Buffer_attach", address, size) }
+    unsafe { of_process()?.detach(&call, "MPI_Buffer_attach", address, size) }
 }
 
 pub(crate) unsafe fn buffer_flush() -> Result<(), Error> {
-    running()?.buffer.flush(&Call::new("MPI_Buffer_flush"), "MPI_Buffer_attach")
+    of_process()?.flush(&Call::new("MPI_Buffer_flush"), "MPI_Buffer_attach")
 }
 
 pub(crate) unsafe fn buffer_iflush(request: *mut Request) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
-    unsafe { running()?.buffer.iflush(Belongs::Nobody, "MPI_Buffer_attach", request) }
+    unsafe { of_process()?.iflush(Belongs::Nobody, "MPI_Buffer_attach", request) }
 }
 
 pub(crate) unsafe fn comm_attach_buffer(
@@ -342,7 +352,7 @@ pub(crate) unsafe fn comm_attach_buffer(
     address: *mut c_void,
     size: i64,
 ) -> Result<(), Error> {
-    own(&*comm(handle)?).attach(address, size, "MPI_Comm_detach_buffer")
+    own(&comm(handle)?.buffer).attach(address, size, "MPI_Comm_detach_buffer")
 }
 
 pub(crate) unsafe fn comm_detach_buffer(
@@ -352,18 +362,20 @@ pub(crate) unsafe fn comm_detach_buffer(
 ) -> Result<(), Error> {
     let call = Call::new("MPI_Comm_detach_buffer");
     // SAFETY: the caller's pointers.
-    unsafe { own(&*comm(handle)?).detach(&call, "MPI_Comm_attach_buffer", address, size) }
+    unsafe { own(&comm(handle)?.buffer).detach(&call, "MPI_Comm_attach_buffer", address, size) }
 }
 
 pub(crate) unsafe fn comm_flush_buffer(handle: Comm) -> Result<(), Error> {
     let call = Call::new("MPI_Comm_flush_buffer");
-    own(&*comm(handle)?).flush(&call, "MPI_Comm_attach_buffer")
+    own(&comm(handle)?.buffer).flush(&call, "MPI_Comm_attach_buffer")
 }
 
 pub(crate) unsafe fn comm_iflush_buffer(handle: Comm, request: *mut Request) -> Result<(), Error> {
     let comm = comm(handle)?;
     // SAFETY: the caller's pointer.
-    unsafe { own(&comm).iflush(Belongs::Comm(comm.clone()), "MPI_Comm_attach_buffer", request) }
+    unsafe {
+        own(&comm.buffer).iflush(Belongs::Comm(comm.clone()), "MPI_Comm_attach_buffer", request)
+    }
 }
 
 pub(crate) unsafe fn session_attach_buffer(
@@ -371,7 +383,7 @@ pub(crate) unsafe fn session_attach_buffer(
     address: *mut c_void,
     size: i64,
 ) -> Result<(), Error> {
-    session(handle)?.buffer.attach(address, size, "MPI_Session_detach_buffer")
+    own(&session(handle)?.buffer).attach(address, size, "MPI_Session_detach_buffer")
 }
 
 pub(crate) unsafe fn session_detach_buffer(
@@ -381,12 +393,14 @@ pub(crate) unsafe fn session_detach_buffer(
 ) -> Result<(), Error> {
     let call = Call::new("MPI_Session_detach_buffer");
     // SAFETY: the caller's pointers.
-    unsafe { session(handle)?.buffer.detach(&call, "MPI_Session_attach_buffer", address, size) }
+    unsafe {
+        own(&session(handle)?.buffer).detach(&call, "MPI_Session_attach_buffer", address, size)
+    }
 }
 
 pub(crate) unsafe fn session_flush_buffer(handle: Session) -> Result<(), Error> {
     let call = Call::new("MPI_Session_flush_buffer");
-    session(handle)?.buffer.flush(&call, "MPI_Session_attach_buffer")
+    own(&session(handle)?.buffer).flush(&call, "MPI_Session_attach_buffer")
 }
 
 pub(crate) unsafe fn session_iflush_buffer(
@@ -395,7 +409,7 @@ pub(crate) unsafe fn session_iflush_buffer(
 ) -> Result<(), Error> {
     let belongs = Belongs::Session(handle);
     // SAFETY: the caller's pointer.
-    unsafe { session(handle)?.buffer.iflush(belongs, "MPI_Session_attach_buffer", request) }
+    unsafe { own(&session(handle)?.buffer).iflush(belongs, "MPI_Session_attach_buffer", request) }
 }
 
 impl Bsend {

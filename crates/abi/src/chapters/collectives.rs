@@ -1,12 +1,11 @@
 //! Collective communication (MPI 5.0, chapter 6): each operation once, run in place, in the
 //! nonblocking_context, or again and again.
 
-use crate::arguments::{
-    Arguments, Elements, comm, count, fixed_comm, optional_info, room_for_request, root,
-};
+use crate::arguments::{comm, count, fixed_comm, optional_info, room_for_request, root};
 use crate::calls::{Barrier, Bcast};
 use crate::chapters::tools::started;
 use crate::constants::*;
+use crate::elements::{Arguments, Elements};
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::objects::RequestKind;

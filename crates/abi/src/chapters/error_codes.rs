@@ -1,69 +1,12 @@
 //! Error classes, error codes and their texts (MPI 5.0, sections 9.4 and 9.5).
 
 use crate::arguments::{not_null, store, store_text, text};
-use crate::chapters::error_texts::of_class;
+use crate::codes::{ADDED, Code, class_of, description};
 use crate::constants::*;
 use crate::details;
 use crate::error::Error;
-use crate::state::state;
-use std::collections::BTreeMap;
+use crate::error_texts::of_class;
 use std::ffi::{c_char, c_int};
-
-/// Error classes and codes that the program added.
-#[derive(Default)]
-pub struct Added {
-    /// How many were ever added: numbers are not given out again.
-    count: c_int,
-    /// By code; a class is a code of which it is itself the class.
-    codes: BTreeMap<c_int, Code>,
-}
-
-struct Code {
-    class: c_int,
-    text: String,
-}
-
-impl Added {
-    fn add(&mut self, class: Option<c_int>) -> c_int {
-        self.count += 1;
-        let code = MPI_ERR_LASTCODE + self.count;
-        let class = class.unwrap_or(code);
-        self.codes.insert(code, Code { class, text: String::new() });
-        code
-    }
-}
-
-/// The largest error class or code of the program, or of the standard if there is none (MPI_LASTUSEDCODE).
-pub fn last_used_code() -> c_int {
-    let errors = state().added_errors.borrow();
-    errors.codes.last_key_value().map_or(MPI_ERR_LASTCODE, |(&code, _)| code)
-}
-
-/// The class of a code; `None` if there is no such code.
-pub fn class_of(code: c_int) -> Option<c_int> {
-    if of_class(code).is_some() {
-        return Some(code);
-    }
-    let added = state().added_errors.borrow().codes.get(&code).map(|c| c.class);
-    added.or_else(|| details::class(code))
-}
-
-/// The text of a code: of a class what the standard says, of a code of ours what failed, too, of one of
-/// the program's the program's own, which is empty if it gave none. `None` if there is no such code.
-pub fn description(code: c_int) -> Option<String> {
-    if let Some((name, meaning)) = of_class(code) {
-        return Some(format!("{name}: {meaning}"));
-    }
-    let state = state();
-    if let Some(added) = state.added_errors.borrow().codes.get(&code) {
-        return Some(added.text.clone());
-    }
-    let (name, meaning) = of_class(details::class(code)?)?;
-    Some(match state.details.borrow().words(code) {
-        Some(words) => format!("{name}: {meaning}: {words}"),
-        None => format!("{name}: {meaning}"),
-    })
-}
 
 #[cold]
 fn unknown(argument: &str, code: c_int) -> Error {
@@ -93,7 +36,7 @@ pub(crate) unsafe fn error_string(
 
 pub(crate) unsafe fn add_error_class(errorclass: *mut c_int) -> Result<(), Error> {
     not_null(errorclass, "errorclass")?;
-    let class = state().added_errors.borrow_mut().add(None);
+    let class = ADDED.borrow_mut().add(None);
     // SAFETY: not NULL.
     unsafe { store(errorclass, class, "errorclass") }
 }
@@ -103,7 +46,7 @@ pub(crate) unsafe fn add_error_code(errorclass: c_int, errorcode: *mut c_int) ->
     if class_of(errorclass) != Some(errorclass) {
         return Err(unknown("errorclass", errorclass));
     }
-    let code = state().added_errors.borrow_mut().add(Some(errorclass));
+    let code = ADDED.borrow_mut().add(Some(errorclass));
     // SAFETY: not NULL.
     unsafe { store(errorcode, code, "errorcode") }
 }
@@ -122,7 +65,7 @@ fn added<T>(
         let text = format!("argument {argument} = {code} belongs to the library");
         return Err(Error::new(MPI_ERR_ARG, text));
     }
-    let mut errors = state().added_errors.borrow_mut();
+    let mut errors = ADDED.borrow_mut();
     f(errors.codes.get_mut(&code).ok_or_else(|| unknown(argument, code))?)
 }
 
@@ -169,7 +112,7 @@ fn remove(argument: &str, number: c_int, is_class: bool) -> Result<(), Error> {
         true if !code.text.is_empty() => refuse("still has a text: MPI_Remove_error_string"),
         true => Ok(()),
     })?;
-    let mut errors = state().added_errors.borrow_mut();
+    let mut errors = ADDED.borrow_mut();
     if errors.codes.iter().any(|(&other, code)| other != number && code.class == number) {
         return refuse("still has error codes: MPI_Remove_error_code");
     }

@@ -5,15 +5,17 @@ use crate::arguments::{datatype, not_null, store};
 use crate::constants::*;
 use crate::error::Error;
 use crate::objects::TypeObject;
-use crate::state::state;
+use crate::state::{Kept, state};
 use crate::types::{Datatype, Info};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::rc::Rc;
 use weft_datatype::{Combiner, Datatype as Map, Type};
 
+static MADE: Kept<RefCell<Vec<Made>>> = Kept::new();
+
 /// A type that was made: the same arguments give the same one, which is never freed.
-pub struct Made {
+struct Made {
     combiner: Combiner,
     arguments: Vec<i64>,
     object: Rc<TypeObject>,
@@ -21,13 +23,13 @@ pub struct Made {
 
 /// The handle of `ty`, if it is one of these.
 pub fn handle_of(ty: &Type) -> Option<Datatype> {
-    let made = state().fortran_types.borrow();
+    let made = MADE.borrow();
     made.iter().find(|m| Rc::ptr_eq(&m.object.ty, ty)).map(|m| m.object.handle.get())
 }
 
 fn make(combiner: Combiner, arguments: &[i64], basic: Datatype) -> Result<Datatype, Error> {
     let state = state();
-    let known = state.fortran_types.borrow();
+    let known = MADE.borrow();
     let found = known.iter().find(|m| m.combiner == combiner && m.arguments == arguments);
     if let Some(made) = found {
         return Ok(made.object.handle.get());
@@ -40,7 +42,7 @@ fn make(combiner: Combiner, arguments: &[i64], basic: Datatype) -> Result<Dataty
     let handle = Datatype(state.types.borrow_mut().insert(object.clone()));
     object.handle.set(handle);
     let made = Made { combiner, arguments: arguments.to_vec(), object };
-    state.fortran_types.borrow_mut().push(made);
+    MADE.borrow_mut().push(made);
     Ok(handle)
 }
 

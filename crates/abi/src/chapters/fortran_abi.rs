@@ -7,14 +7,17 @@
 use crate::arguments::{info, not_null, store};
 use crate::constants::*;
 use crate::error::Error;
-use crate::state::state;
+use crate::state::{Kept, state};
 use crate::types::Info;
+use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use weft_datatype::Basic;
 
+static TOLD: Kept<RefCell<Told>> = Kept::new();
+
 /// What a Fortran layer said, once.
 #[derive(Default)]
-pub struct Told {
+struct Told {
     info: Option<weft_process::Info>,
     booleans: Option<Booleans>,
 }
@@ -45,7 +48,7 @@ fn ours() -> weft_process::Info {
 pub(crate) unsafe fn abi_get_fortran_info(to: *mut Info) -> Result<(), Error> {
     not_null(to, "info")?;
     let state = state();
-    let known = state.fortran.borrow().info.clone().unwrap_or_else(ours);
+    let known = TOLD.borrow().info.clone().unwrap_or_else(ours);
     let handle = state.infos.borrow_mut().insert(known);
     // SAFETY: not NULL.
     unsafe { store(to, Info(handle), "info") }
@@ -53,8 +56,7 @@ pub(crate) unsafe fn abi_get_fortran_info(to: *mut Info) -> Result<(), Error> {
 
 pub(crate) unsafe fn abi_set_fortran_info(handle: Info) -> Result<(), Error> {
     let said = info(handle)?;
-    let state = state();
-    if state.fortran.borrow().info.is_some() {
+    if TOLD.borrow().info.is_some() {
         return Err(told("MPI_Abi_set_fortran_info"));
     }
     let mut known = ours();
@@ -75,7 +77,7 @@ pub(crate) unsafe fn abi_set_fortran_info(handle: Info) -> Result<(), Error> {
         }
         known.set(&key, value);
     }
-    state.fortran.borrow_mut().info = Some(known);
+    TOLD.borrow_mut().info = Some(known);
     Ok(())
 }
 
@@ -106,7 +108,7 @@ pub(crate) unsafe fn abi_set_fortran_booleans(
         std::slice::from_raw_parts(from.cast::<u8>().cast_const(), size).to_vec()
     };
     let said = Booleans { yes: read(yes), no: read(no) };
-    let told_before = &mut *state().fortran.borrow_mut();
+    let told_before = &mut *TOLD.borrow_mut();
     if told_before.booleans.is_some() {
         return Err(told("MPI_Abi_set_fortran_booleans"));
     }
@@ -129,7 +131,7 @@ pub(crate) unsafe fn abi_get_fortran_booleans(
     not_null(yes, "logical_true")?;
     not_null(no, "logical_false")?;
     not_null(is_set, "is_set")?;
-    let told = state().fortran.borrow();
+    let told = TOLD.borrow();
     // Of a LOGICAL of another size nothing is known.
     let known = told.booleans.as_ref().filter(|booleans| booleans.yes.len() == size);
     if let Some(Booleans { yes: ours_yes, no: ours_no }) = known {

@@ -7,13 +7,17 @@ use crate::constants::*;
 use crate::error::{Error, in_words};
 use crate::lock;
 use crate::objects::{Belongs, RequestKind, RequestObject};
-use crate::state::{engine, state};
+use crate::state::{Kept, engine, state};
 use crate::status::Status;
 use crate::types::{GrequestCancelFunction, GrequestFreeFunction, GrequestQueryFunction, Request};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_process::{Active, External, Outcome};
+
+/// Requests that are not over, by handle.
+static ACTIVE: Kept<RefCell<HashMap<usize, Rc<Generalized>>>> = Kept::new();
 
 /// The program's operation.
 pub struct Generalized {
@@ -46,7 +50,7 @@ impl Generalized {
 
     /// Ends it: the program's function frees what it kept.
     fn end(&self) -> c_int {
-        state().generalized.borrow_mut().remove(&self.handle.get());
+        ACTIVE.borrow_mut().remove(&self.handle.get());
         // SAFETY: as above.
         lock::unlocked(|| unsafe { self.free.function()(self.extra) })
     }
@@ -134,7 +138,7 @@ pub(crate) unsafe fn grequest_start(
     };
     let handle = state().requests.borrow_mut().insert(object);
     made.handle.set(handle);
-    state().generalized.borrow_mut().insert(handle, made);
+    ACTIVE.borrow_mut().insert(handle, made);
     // SAFETY: not NULL.
     unsafe { request.write(Request(handle)) };
     Ok(())
@@ -143,7 +147,7 @@ pub(crate) unsafe fn grequest_start(
 pub(crate) unsafe fn grequest_complete(request: Request) -> Result<(), Error> {
     let engine = engine()?;
     // Also one that was freed already: the program's copy of the handle still names it here.
-    let found = state().generalized.borrow().get(&request.0).cloned();
+    let found = ACTIVE.borrow().get(&request.0).cloned();
     let Some(found) = found else {
         if state().requests.borrow().get(request.0).is_some() {
             let text = "argument request is not a generalized request";

@@ -6,7 +6,6 @@ use crate::error::Error;
 use crate::state::state;
 use crate::types::Info;
 use std::ffi::{c_char, c_int};
-use weft_fabric::Fabric;
 use weft_process::{KEY_MAX, VALUE_MAX};
 
 /// # Safety
@@ -185,48 +184,5 @@ pub(crate) unsafe fn info_create_env(
     to: *mut Info,
 ) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
-    unsafe { keep(to, environment(), "info") }
-}
-
-/// How this process was started (MPI 5.0, section 11.2.3), for `MPI_INFO_ENV`. Keys that have no
-/// answer (`soft`, `file`) are absent, and so are answers that are too long.
-pub fn environment() -> weft_process::Info {
-    let mut info = weft_process::Info::default();
-    let mut set = |key: &str, value: &str| {
-        if !value.is_empty() && value.len() <= VALUE_MAX {
-            info.set(key, value);
-        }
-    };
-    let mut arguments = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
-    set("command", &arguments.next().unwrap_or_default());
-    set("argv", &arguments.collect::<Vec<_>>().join(" "));
-    // Until this process has joined its job, what the launcher left for it says how large that is.
-    let joined = state().engine.get().map(|engine| engine.endpoint().fabric().size());
-    if let Some(size) = joined.or_else(weft_bootstrap::announced_size) {
-        set("maxprocs", &size.to_string());
-    }
-    set("host", &system_name(|names| &names.nodename));
-    set("arch", &system_name(|names| &names.machine));
-    let here = std::env::current_dir().unwrap_or_default();
-    set("wdir", &here.to_string_lossy());
-    let level = match state().thread_level.get() {
-        MPI_THREAD_FUNNELED => "MPI_THREAD_FUNNELED",
-        MPI_THREAD_SERIALIZED => "MPI_THREAD_SERIALIZED",
-        MPI_THREAD_MULTIPLE => "MPI_THREAD_MULTIPLE",
-        _ => "MPI_THREAD_SINGLE",
-    };
-    set("thread_level", level);
-    info
-}
-
-/// A field of what `uname` says.
-fn system_name(field: impl Fn(&libc::utsname) -> &[c_char; 65]) -> String {
-    // SAFETY: all zeros are a utsname.
-    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: the structure is ours.
-    if unsafe { libc::uname(&mut names) } != 0 {
-        return String::new();
-    }
-    let bytes: Vec<u8> = field(&names).iter().map(|&c| c as u8).take_while(|&b| b != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
+    unsafe { keep(to, crate::info_env::environment(), "info") }
 }

@@ -125,7 +125,7 @@ fn begin(state: &State, level: c_int) -> Result<c_int, Error> {
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Running);
     }
-    if level == MPI_THREAD_SINGLE && !state.tools.in_threads.get() {
+    if level == MPI_THREAD_SINGLE && !crate::chapters::tools::in_threads() {
         lock::alone();
     }
     start_helper(state)?;
@@ -199,6 +199,8 @@ fn connect(state: &State) -> Result<(), String> {
     }
     let all: Vec<u32> = (0..nodes.len() as u32).collect();
     let same_node = weft_collective::share_memory(&node, &all);
+    let own = nodes[rank];
+    crate::memory_left::share_among(nodes.iter().filter(|&&node| node == own).count());
     crate::chapters::collectives::usual_maps(&mut selection, same_node)?;
     let mut policy = node.policy();
     later::spin(&policy)?;
@@ -239,7 +241,7 @@ fn bound(state: &State, engine: &Engine) -> Result<(), String> {
     engine.set_room(|| {
         let state = crate::state::state();
         let rooms = state.comms.borrow_mut().room().and_then(|()| state.wins.borrow_mut().room());
-        rooms.map_err(|error| weft_process::Error::new(error.class(), error.text()))
+        rooms.map_err(|full| weft_process::Error::new(MPI_ERR_NO_MEM, full.0))
     });
     let given = settings::maybe("WEFT_SHARED_COMMS")?;
     engine.set_roomy(given.unwrap_or_else(|| (memory_left() / 8 / ROOMY).max(16)) as usize);
@@ -337,26 +339,8 @@ pub(crate) unsafe fn abort(handle: Comm, errorcode: c_int) -> Result<(), Error> 
     let on = comm(handle).map_or_else(|_| String::new(), |c| format!(" on {}", comm_label(&c)));
     // A failure's code is told in words, and by its class to who looks at the exit code.
     let class = crate::details::class(errorcode);
-    let words = class.and_then(|_| crate::chapters::error_codes::description(errorcode));
+    let words = class.and_then(|_| crate::codes::description(errorcode));
     let words = words.map_or_else(String::new, |words| format!(": {words}"));
     let code = class.unwrap_or(errorcode);
-    die(code, &format!("MPI_Abort with code {code}{on}{words}"))
-}
-
-/// Ends the job: `message` is printed once, by the launcher if there is one.
-pub fn die(code: c_int, message: &str) -> ! {
-    let state = state();
-    // SAFETY: flushing all streams takes no argument that could be wrong.
-    unsafe { libc::fflush(std::ptr::null_mut()) };
-    if state.phase.get() != Phase::Forked
-        && let Ok(mut bootstrap) = state.bootstrap.try_borrow_mut()
-        && let Some(bootstrap) = &mut *bootstrap
-    {
-        bootstrap.abort(code, message);
-    } else {
-        eprintln!("weft: {message}");
-    }
-    // The exit handlers of the program must not wait for peers that will not come.
-    // SAFETY: ends the process.
-    unsafe { libc::_exit(if code & 0xff == 0 { 1 } else { code }) }
+    crate::raise::die(code, &format!("MPI_Abort with code {code}{on}{words}"))
 }

@@ -3,10 +3,15 @@
 use crate::arguments::{not_null, optional_info, store};
 use crate::constants::*;
 use crate::error::Error;
-use crate::state::{Phase, state};
+use crate::state::{Kept, Phase, state};
 use crate::types::Info;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use weft_fabric::{Cause, Fabric, Region};
+
+/// What was allocated, by address; `None`: from malloc.
+static ALLOCATED: Kept<RefCell<HashMap<usize, Option<Region>>>> = Kept::new();
 
 /// Alignment of what malloc gives, as of the fabric's memory: a cache line.
 const ALIGN: usize = 64;
@@ -20,7 +25,7 @@ pub(crate) unsafe fn alloc_mem(size: isize, info: Info, baseptr: *mut c_void) ->
         Some(region) => (region.local.ptr().cast(), Some(region)),
         None => (private(len)?, None),
     };
-    state().allocated.borrow_mut().insert(address.expose_provenance(), region);
+    ALLOCATED.borrow_mut().insert(address.expose_provenance(), region);
     // SAFETY: not NULL; the program gives the address of a pointer.
     unsafe { store(baseptr.cast::<*mut c_void>(), address, "baseptr") }
 }
@@ -55,7 +60,7 @@ fn private(len: usize) -> Result<*mut c_void, Error> {
 
 pub(crate) unsafe fn free_mem(base: *mut c_void) -> Result<(), Error> {
     let state = state();
-    let Some(region) = state.allocated.borrow_mut().remove(&base.addr()) else {
+    let Some(region) = ALLOCATED.borrow_mut().remove(&base.addr()) else {
         let text =
             format!("argument base = {base:p}: MPI_Alloc_mem did not return it, or it is freed");
         return Err(Error::new(MPI_ERR_BASE, text));

@@ -4,10 +4,10 @@ mod at_once;
 pub(crate) mod exchange;
 
 use crate::arguments::{
-    Arguments, Elements, any_tag, comm, destination, fixed_comm, lent_comm, origin, received,
-    room_for_request, tag,
+    any_tag, comm, destination, fixed_comm, lent_comm, origin, received, room_for_request, tag,
 };
 use crate::calls::{Recv, Rsend, Send, Ssend};
+use crate::elements::{Arguments, Elements};
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::objects::{RequestKind, SENT};

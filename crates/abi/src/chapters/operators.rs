@@ -7,7 +7,7 @@ use crate::constants::*;
 use crate::error::Error;
 use crate::lock;
 use crate::objects::{OpObject, TypeObject, UserReduction};
-use crate::state::state;
+use crate::state::{Kept, state};
 use crate::table::PREDEFINED_END;
 use crate::types::{Datatype, Op, UserFunction, UserFunctionC};
 use std::cell::RefCell;
@@ -170,10 +170,12 @@ impl Reduce for User {
 /// A reduction of elements of one type, and who may run it: the helper none of the program's.
 pub type Reduction = (Rc<dyn Reduce>, Executor);
 
+static KNOWN: Kept<Known> = Kept::new();
+
 /// Reductions of predefined types by predefined operators that were asked for before: programs repeat
 /// themselves, and a small reduction takes less time than an allocation.
 #[derive(Default)]
-pub struct Known([RefCell<Option<CallKey>>; Known::PLACES]);
+struct Known([RefCell<Option<CallKey>>; Known::PLACES]);
 
 type CallKey = (Op, Datatype, Rc<dyn Reduce>);
 
@@ -190,7 +192,7 @@ impl Known {
 /// The reduction of elements of the datatype by the operator behind a handle.
 #[inline]
 pub fn reduction(op: Op, ty: Datatype) -> Result<Reduction, Error> {
-    let place = state().reductions.place(op, ty);
+    let place = KNOWN.place(op, ty);
     if let Some((known, of, reduce)) = &*place.borrow()
         && (*known, *of) == (op, ty)
     {

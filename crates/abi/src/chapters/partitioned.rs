@@ -11,6 +11,7 @@ use crate::objects::{Persistent, Recipe, RequestKind};
 use crate::requests::inactive;
 use crate::state::{engine, state};
 use crate::types::{Comm, Datatype, Info, Request};
+use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_process::{Active, Buffer, Destination, PartitionedReceive, PartitionedSend};
@@ -29,7 +30,7 @@ impl Persistent for Partitioned {
         })
     }
 
-    fn partitioned(&self) -> Option<&Partitioned> {
+    fn as_any(&self) -> Option<&dyn Any> {
         Some(self)
     }
 }
@@ -125,6 +126,10 @@ fn find(handle: Request) -> Result<(Option<Recipe>, Owner), Error> {
     Ok((object.recipe.clone(), owner))
 }
 
+fn partitioned(recipe: &Option<Recipe>) -> Option<&Partitioned> {
+    recipe.as_ref()?.as_any()?.downcast_ref()
+}
+
 /// Runs `f` on the sender's request behind a handle.
 fn with_send(
     handle: Request,
@@ -132,7 +137,7 @@ fn with_send(
 ) -> Result<(), Error> {
     engine()?;
     let (recipe, owner) = find(handle)?;
-    match recipe.as_ref().and_then(|recipe| recipe.partitioned()) {
+    match partitioned(&recipe) {
         Some(Partitioned::Send(send)) => f(send).map_err(|error| Error::from(error).on(owner)),
         Some(Partitioned::Receive(_)) => {
             let text = "argument request is a partitioned receive: partitions are marked ready by \
@@ -183,7 +188,7 @@ pub(crate) unsafe fn parrived(
         MPI_REQUEST_NULL => true,
         _ => {
             let (recipe, owner) = find(request)?;
-            let receive = match recipe.as_ref().and_then(|recipe| recipe.partitioned()) {
+            let receive = match partitioned(&recipe) {
                 Some(Partitioned::Receive(receive)) => receive,
                 Some(Partitioned::Send(_)) => {
                     let text = "argument request is a partitioned send: partitions arrive at the \
@@ -205,7 +210,7 @@ pub fn may_be_freed(handle: Request) -> Result<(), Error> {
     let Some(engine) = state().engine.get() else { return Ok(()) };
     let requests = state().requests.borrow();
     let Some(object) = requests.get(handle.0) else { return Ok(()) };
-    let partitioned = object.recipe.as_ref().is_some_and(|recipe| recipe.partitioned().is_some());
+    let partitioned = self::partitioned(&object.recipe).is_some();
     let faulted = engine.endpoint().fault().is_some();
     match &object.active {
         Some(active) if partitioned && !active.looks_over(engine.endpoint(), faulted) => {

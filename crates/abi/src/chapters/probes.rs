@@ -1,19 +1,20 @@
 //! Probes and matched probes (MPI 5.0, section 3.8).
 
 use crate::arguments::{
-    Arguments, any_tag, bad_handle, comm, not_null, origin, received, room_for_request, store,
-    store_status,
+    any_tag, bad_handle, comm, not_null, origin, received, room_for_request, store, store_status,
 };
 use crate::calls::Mrecv;
 use crate::constants::*;
+use crate::elements::Arguments;
 use crate::error::{Error, Owner};
 use crate::node::CommObject;
 use crate::objects::{MessageObject, RequestKind};
 use crate::requests::start;
-use crate::state::state;
+use crate::state::{Kept, state};
 use crate::status::Status;
 use crate::types::{Comm, Message, Request};
 use crate::waiting::Call;
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::rc::Rc;
 use weft_process::Active;
@@ -56,16 +57,19 @@ pub(crate) unsafe fn iprobe(
 /// So many tests in a row that found nothing (some 30 us) are patience enough.
 const PATIENCE: u32 = 1024;
 
+/// Tests in a row that found nothing.
+static IDLE_TESTS: Kept<Cell<u32>> = Kept::new();
+
 /// A test that found nothing lets another process run, if the ranks do not fit the processors: a
 /// program that tests in a loop must not hold up what it waits for. Where they fit, now and then: a
 /// processor may have foreign work, too.
 pub fn idle_test(nothing: bool) {
     let state = state();
     if !nothing {
-        return state.idle_tests.set(0);
+        return IDLE_TESTS.set(0);
     }
-    let row = state.idle_tests.get().wrapping_add(1);
-    state.idle_tests.set(row);
+    let row = IDLE_TESTS.get().wrapping_add(1);
+    IDLE_TESTS.set(row);
     if let Some(engine) = state.engine.get()
         && (row.is_multiple_of(PATIENCE) || !engine.policy().fits())
     {

@@ -7,7 +7,7 @@ use crate::error::{Error, Owner};
 use crate::objects::{Belongs, SENT};
 use crate::state::{engine, running, state};
 use crate::status::Status;
-use crate::types::{Comm, Request};
+use crate::types::Request;
 use crate::waiting::Call;
 use std::ffi::c_int;
 use weft_process::{Active, Outcome};
@@ -80,22 +80,6 @@ unsafe fn give_back(to: *mut Request, handle: Request) {
         // SAFETY: by contract.
         unsafe { to.write(handle) }
     }
-}
-
-/// The handle of a communicator, if it still has one.
-pub fn handle_of(comm: &std::rc::Rc<crate::node::CommObject>) -> Option<Comm> {
-    let state = state();
-    for (fixed, handle) in [(&state.world, MPI_COMM_WORLD), (&state.myself, MPI_COMM_SELF)] {
-        if fixed.get().is_some_and(|c| c.id() == comm.id()) {
-            return Some(handle);
-        }
-    }
-    let comms = state.comms.borrow();
-    comms
-        .handles()
-        .into_iter()
-        .find(|&h| comms.get(h).is_some_and(|c| c.id() == comm.id()))
-        .map(Comm)
 }
 
 impl Ended {

@@ -70,7 +70,7 @@ pub(crate) unsafe fn session_init(
         let object = Rc::new(SessionObject {
             errhandler: Cell::new(errhandler.0),
             thread_level: level,
-            buffer: Rc::default(),
+            buffer: Default::default(),
         });
         let handle = state().sessions.borrow_mut().insert(object);
         // SAFETY: the caller's pointer.

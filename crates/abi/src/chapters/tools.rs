@@ -23,25 +23,24 @@ pub(crate) mod texts;
 use crate::constants::*;
 use crate::error::Error;
 use crate::lock;
-use crate::state::{Phase, state};
+use crate::state::{Kept, Phase, state};
 use crate::table::Table;
 use control::Control;
 use performance::Reading;
-use started::Started;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 
+static TOOLS: Kept<Tools> = Kept::new();
+
 /// What tools hold of this process.
-pub struct Tools {
+struct Tools {
     /// Calls of MPI_T_init_thread that no MPI_T_finalize has ended.
     users: Cell<u32>,
     /// Some thread of a tool may call at any time: MPI keeps its lock.
-    pub in_threads: Cell<bool>,
+    in_threads: Cell<bool>,
     controls: RefCell<Table<Control>>,
     sessions: RefCell<Table<()>>,
     readings: RefCell<Table<Reading>>,
-    /// Collective operations, by kind.
-    pub started: Started,
 }
 
 impl Default for Tools {
@@ -52,9 +51,13 @@ impl Default for Tools {
             controls: RefCell::new(Table::new(13)),
             sessions: RefCell::new(Table::new(14)),
             readings: RefCell::new(Table::new(15)),
-            started: Started::default(),
         }
     }
+}
+
+/// Whether some thread of a tool may call at any time.
+pub fn in_threads() -> bool {
+    TOOLS.in_threads.get()
 }
 
 /// For profiling libraries to define; what it does without one is nothing, for every level.
@@ -64,7 +67,7 @@ pub(crate) unsafe fn pcontrol(_level: c_int) -> Result<(), Error> {
 
 /// What tools hold, between MPI_T_init_thread and MPI_T_finalize.
 fn ready() -> Result<&'static Tools, Error> {
-    let tools = &state().tools;
+    let tools = &*TOOLS;
     if tools.users.get() > 0 {
         return Ok(tools);
     }
@@ -118,13 +121,13 @@ fn provide(required: c_int) -> c_int {
     if state().phase.get() == Phase::Finalized {
         lock::share();
     }
-    state().tools.in_threads.set(lock::shared());
+    TOOLS.in_threads.set(lock::shared());
     if lock::shared() { MPI_THREAD_MULTIPLE } else { MPI_THREAD_SERIALIZED }
 }
 
 pub(crate) unsafe fn t_init_thread(required: c_int, provided: *mut c_int) -> Result<(), Error> {
     not_null(provided, "provided")?;
-    let users = &state().tools.users;
+    let users = &TOOLS.users;
     let more = users.get().checked_add(1).ok_or_else(|| {
         Error::new(MPI_T_ERR_CANNOT_INIT, "initialised 4294967295 times without an end")
     })?;

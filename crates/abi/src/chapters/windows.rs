@@ -11,8 +11,8 @@ use crate::arguments::{bad_handle, intracomm, not_null, optional_info, store};
 use crate::chapters::caching;
 use crate::constants::*;
 use crate::error::Error;
-use crate::node::{CommObject, Node};
-use crate::objects::{WinObject, address};
+use crate::node::CommObject;
+use crate::objects::{WinObject, WindowOf, address};
 use crate::settings;
 use crate::state::{running, state};
 use crate::types::{Comm, Info, Win};
@@ -20,9 +20,7 @@ use crate::waiting::Call;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_fabric::Sge;
-use weft_rma::{Atomics, Design, Ending, Flavor, Memory, Options, Order, Window};
-
-pub type WindowOf = Window<Node>;
+use weft_rma::{Atomics, Design, Ending, Flavor, Memory, Options, Order};
 
 /// The window behind a handle.
 #[inline]

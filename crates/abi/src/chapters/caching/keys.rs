@@ -6,7 +6,8 @@ use crate::chapters::caching::predefined::predefined_name;
 use crate::constants::{MPI_ERR_KEYVAL, MPI_KEYVAL_INVALID};
 use crate::error::Error;
 use crate::objects::{Key, KeyKind};
-use crate::state::state;
+use crate::state;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::c_int;
 
@@ -21,8 +22,10 @@ struct Kept {
     attributes: usize,
 }
 
+static KEYS: state::Kept<RefCell<Keys>> = state::Kept::new();
+
 /// The keys that the program made, by number.
-pub struct Keys {
+struct Keys {
     kept: HashMap<c_int, Kept>,
     /// What to give out next, if no key has it.
     next: c_int,
@@ -85,7 +88,7 @@ impl Keys {
 /// `to` is NULL or may be written.
 pub(super) unsafe fn create_key(key: Key, to: *mut c_int, argument: &str) -> Result<(), Error> {
     not_null(to, argument)?;
-    let number = state().keys.borrow_mut().insert(key);
+    let number = KEYS.borrow_mut().insert(key);
     // SAFETY: not NULL.
     unsafe { store(to, number, argument) }
 }
@@ -101,24 +104,24 @@ pub(super) unsafe fn free_key(
     // SAFETY: not NULL.
     let number = unsafe { *from };
     usable(kind, number, argument, true)?;
-    state().keys.borrow_mut().free(number);
+    KEYS.borrow_mut().free(number);
     // SAFETY: not NULL.
     unsafe { store(from, MPI_KEYVAL_INVALID, argument) }
 }
 
 /// The key under a number that some attribute has.
 pub(super) fn found(number: c_int) -> Option<Key> {
-    state().keys.borrow().kept.get(&number).map(|kept| kept.key)
+    KEYS.borrow().kept.get(&number).map(|kept| kept.key)
 }
 
 /// An object has one more attribute under this key.
 pub(super) fn hold(number: c_int) {
-    state().keys.borrow_mut().hold(number);
+    KEYS.borrow_mut().hold(number);
 }
 
 /// An object has an attribute under this key no longer.
 pub(super) fn let_go(number: c_int) {
-    state().keys.borrow_mut().let_go(number);
+    KEYS.borrow_mut().let_go(number);
 }
 
 /// Checks a key that the program made for such objects; `anew`: for something new, for which it must not
@@ -129,7 +132,7 @@ pub(super) fn usable(
     argument: &str,
     anew: bool,
 ) -> Result<(), Error> {
-    let keys = state().keys.borrow();
+    let keys = KEYS.borrow();
     match keys.kept.get(&number) {
         Some(kept) if kept.key.kind == kind && !(kept.freed && anew) => Ok(()),
         kept => Err(unusable(kind, number, argument, kept, keys.was_given(number))),

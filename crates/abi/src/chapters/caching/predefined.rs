@@ -3,13 +3,15 @@
 use crate::chapters::caching::keys::bad_key;
 use crate::constants::*;
 use crate::error::Error;
-use crate::state::State;
+use crate::state::{Kept, State};
 use std::cell::Cell;
 use std::ffi::c_int;
 
+static VALUES: Kept<Predefined> = Kept::new();
+
 /// The integers that predefined attributes of communicators point to.
 #[derive(Default)]
-pub struct Predefined {
+struct Predefined {
     tag_ub: Cell<c_int>,
     io: Cell<c_int>,
     host: Cell<c_int>,
@@ -43,7 +45,7 @@ pub(super) fn predefined(
     state: &'static State,
     number: c_int,
 ) -> Result<Option<&'static Cell<c_int>>, Error> {
-    let cells = &state.predefined_attributes;
+    let cells = &*VALUES;
     let (cell, value) = match number {
         MPI_TAG_UB => (&cells.tag_ub, weft_process::TAG_UB),
         MPI_IO => (&cells.io, MPI_ANY_SOURCE),
@@ -57,7 +59,7 @@ pub(super) fn predefined(
             };
             (&cells.app_number, number as c_int)
         }
-        MPI_LASTUSEDCODE => (&cells.last_used_code, crate::chapters::error_codes::last_used_code()),
+        MPI_LASTUSEDCODE => (&cells.last_used_code, crate::codes::last_used_code()),
         MPI_UNIVERSE_SIZE => {
             let size = state.world.get().map_or(1, |world| world.size());
             (&cells.universe_size, size as c_int)

@@ -5,8 +5,8 @@
 //! which the long way then tells. Ranks of one operation may go either way: the messages are the same.
 
 use super::{AtOnce, tally};
-use crate::arguments::Arguments;
 use crate::constants::*;
+use crate::elements::Arguments;
 use crate::error::Error;
 use crate::node::{CommObject, Node};
 use crate::state::state;

@@ -3,9 +3,10 @@
 use super::at_once::{List, a_rank, at_once};
 use super::spreads::Spreads;
 use super::{AtOnce, Collective, Make, Prepared, in_place, is_in_place, ready};
-use crate::arguments::{Arguments, Elements, at_leaf, at_root, comm, fixed_comm, root};
+use crate::arguments::{at_leaf, at_root, comm, fixed_comm, root};
 use crate::calls::*;
 use crate::constants::*;
+use crate::elements::{Arguments, Elements};
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::types::Comm;

@@ -3,9 +3,10 @@
 
 use super::spreads::Spreads;
 use super::{Collective, Make, Prepared, ready};
-use crate::arguments::{Elements, comm, comm_label, count};
+use crate::arguments::{comm, comm_label, count};
 use crate::calls::*;
 use crate::constants::*;
+use crate::elements::Elements;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::types::Comm;

@@ -4,12 +4,11 @@ use super::at_once::{a_rank, at_once, element};
 use super::{
     AtOnce, Collective, CountArray, Make, Prepared, count_array, in_place, is_in_place, ready_by,
 };
-use crate::arguments::{
-    Arguments, Elements, at_leaf, at_root, comm, count, fixed_comm, intracomm, root,
-};
+use crate::arguments::{at_leaf, at_root, comm, count, fixed_comm, intracomm, root};
 use crate::calls::*;
 use crate::chapters::operators::{Reduction, reduction};
 use crate::constants::*;
+use crate::elements::{Arguments, Elements};
 use crate::error::Error;
 use crate::node::{CommObject, Node};
 use crate::types::{Comm, Op};

@@ -2,8 +2,9 @@
 
 use super::at_once::{List, element};
 use super::count_array;
-use crate::arguments::{Blocks, Elements, TypedBlocks, buffer, count, not_null, plain};
+use crate::arguments::{buffer, count, not_null, plain};
 use crate::constants::*;
+use crate::elements::{Blocks, Elements, TypedBlocks};
 use crate::error::Error;
 use std::ffi::c_void;
 use weft_process::{Buffer, Lengths, Spread};

@@ -1,8 +1,8 @@
 //! Nonblocking messages at once: with usual arguments, in one look at each of them, and without an error to carry.
 
-use crate::arguments::Elements;
 use crate::calls::{Recv, Send};
 use crate::constants::MPI_COMM_WORLD;
+use crate::elements::Elements;
 use crate::objects::{Belongs, RequestKind, RequestObject, SENT};
 use crate::state::{Phase, known};
 use crate::types::{Comm, Request};

@@ -1,10 +1,9 @@
 //! A send and a receive in one call (MPI 5.0, section 3.10).
 
-use crate::arguments::{
-    Arguments, any_tag, comm, destination, origin, received, room_for_request, tag,
-};
+use crate::arguments::{any_tag, comm, destination, origin, received, room_for_request, tag};
 use crate::calls::{Sendrecv, SendrecvReplace};
 use crate::constants::*;
+use crate::elements::Arguments;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::objects::RequestKind;

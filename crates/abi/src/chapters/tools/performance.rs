@@ -36,7 +36,7 @@ impl Reading {
     fn now(&self) -> Result<u64, Error> {
         Ok(match self.gauge.source {
             Source::Process(read) | Source::Mark(_, read) => of_process(read),
-            Source::Started(kind) => state().tools.started[kind].get(),
+            Source::Started(kind) => super::started::STARTED[kind].get(),
             Source::Comm(read) => {
                 let comm = self.comm.as_ref().and_then(Weak::upgrade).ok_or_else(|| {
                     let name = &self.gauge.name;

@@ -1,7 +1,7 @@
 //! How many collective operations were started, by kind.
 
 use crate::node::CommObject;
-use crate::state::state;
+use crate::state::Kept;
 use std::cell::Cell;
 
 /// Blocking, nonblocking and persistent ones alike; MPI's name without the I and the _init.
@@ -35,7 +35,7 @@ pub const KINDS: &[&str] = &[
 const OTHER: &str = "MPI_Other";
 
 /// Counts by the places in [`KINDS`].
-pub type Started = [Cell<u64>; KINDS.len()];
+pub static STARTED: Kept<[Cell<u64>; KINDS.len()]> = Kept::new();
 
 /// The place of an operation in [`KINDS`].
 pub const fn kind(name: &str) -> usize {
@@ -57,7 +57,7 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
 /// Counts one of the kind at this place, on a communicator.
 #[inline]
 pub fn count(kind: usize, comm: &CommObject) {
-    for count in [&state().tools.started[kind], &comm.started] {
+    for count in [&STARTED[kind], &comm.started] {
         count.set(count.get() + 1);
     }
 }

@@ -1,13 +1,12 @@
 //! Put, get, accumulate and their like, with requests and without (MPI 5.0, section 12.3).
 
 use super::{run, target, window};
-use crate::arguments::{
-    Arguments, Elements, Target, committed, count, op as op_of, room_for_request,
-};
+use crate::arguments::{committed, count, op as op_of, room_for_request};
 use crate::calls::{Accumulate, CompareAndSwap, FetchAndOp, Get, GetAccumulate, Put};
 use crate::constants::*;
+use crate::elements::{Arguments, Elements, Target};
 use crate::error::Error;
-use crate::objects::{Belongs, OpObject, RequestKind, WinObject};
+use crate::objects::{Belongs, OpObject, RequestKind, WinObject, WindowOf};
 use crate::requests::start_for;
 use crate::state::known;
 use crate::types::{Op, Request, Win};
@@ -50,7 +49,7 @@ impl Side {
         call: &'static str,
         request: Option<*mut Request>,
         operation: impl AsyncFnOnce(
-            &super::WindowOf,
+            &WindowOf,
             &TargetLocation<'_>,
         ) -> Result<Issued, weft_process::Error>,
     ) -> Result<(), Error> {
@@ -117,7 +116,7 @@ pub(super) unsafe fn plainly(
     given: Elements,
     target: Target,
     win: Win,
-) -> Option<(&'static super::WindowOf, Sge)> {
+) -> Option<(&'static WindowOf, Sge)> {
     if given.ty != target.ty || given.count != target.count || target.rank < 0 {
         return None;
     }
@@ -199,7 +198,7 @@ unsafe fn change(
     let result = result.map(typed).transpose()?;
     let looks = op != weft_datatype::Op::NoOp;
     let origin = looks.then(|| typed(origin)).transpose()?;
-    let operation = async |window: &super::WindowOf, spot: &TargetLocation<'_>| {
+    let operation = async |window: &WindowOf, spot: &TargetLocation<'_>| {
         let change = Change::Reduce { op, origin: origin.as_ref() };
         window.accumulate(change, result.as_ref(), spot).await
     };

@@ -1,10 +1,11 @@
 //! Epochs: fence, post and start, locks, flush (MPI 5.0, section 12.5).
 
-use super::{WindowOf, run, target, window};
+use super::{run, target, window};
 use crate::arguments::{group, not_null, store};
 use crate::constants::*;
 use crate::error::Error;
 use crate::objects::WinObject;
+use crate::objects::WindowOf;
 use crate::state::known;
 use crate::types::{Group, Win};
 use crate::waiting::Call;

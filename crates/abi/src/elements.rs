@@ -1,7 +1,7 @@
 //! The parts of argument lists that many functions have: a buffer with its count and type, blocks by rank, a target. The
 //! build groups them (`build/calls.rs`), so that a check finds the names of the arguments beside their values.
 
-use super::{buffer, plain, plain_of};
+use crate::arguments::{buffer, plain, plain_of};
 use crate::constants::MPI_BYTE;
 use crate::error::Error;
 use crate::state::State;
