@@ -9,10 +9,9 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 
 /// What the program added.
-pub static ADDED: Kept<RefCell<Added>> = Kept::new();
+pub static ADDED: Kept<RefCell<Added>> = Kept::new(RefCell::new(Added::NONE));
 
 /// Error classes and codes that the program added.
-#[derive(Default)]
 pub struct Added {
     /// How many were ever added: numbers are not given out again.
     count: c_int,
@@ -27,6 +26,8 @@ pub struct Code {
 }
 
 impl Added {
+    const NONE: Added = Added { count: 0, codes: BTreeMap::new() };
+
     /// The number of one more: a code of `class`, or else a class.
     pub fn add(&mut self, class: Option<c_int>) -> c_int {
         self.count += 1;

@@ -68,44 +68,42 @@ pub struct State {
     pub self_hears: Cell<bool>,
 }
 
-struct Global<T>(T);
+/// What one chapter alone keeps for the process, in a static of that chapter. Touched as [`State`] is.
+pub struct Kept<T>(T);
 
 // SAFETY: what is in it is used only by the thread that holds `crate::lock`, or that is alone by the
 // program's promise (MPI_THREAD_SINGLE).
-unsafe impl<T> Sync for Global<T> {}
+unsafe impl<T> Sync for Kept<T> {}
 // SAFETY: as above.
-unsafe impl<T> Send for Global<T> {}
-
-static GLOBAL: OnceLock<Global<State>> = OnceLock::new();
-
-/// What one chapter alone keeps for the process: a static of that chapter, made at its first use, and touched as [`State`] is.
-pub struct Kept<T>(OnceLock<Global<T>>);
+unsafe impl<T> Send for Kept<T> {}
 
 impl<T> Kept<T> {
-    pub const fn new() -> Kept<T> {
-        Kept(OnceLock::new())
+    pub const fn new(value: T) -> Kept<T> {
+        Kept(value)
     }
 }
 
-impl<T: Default> Deref for Kept<T> {
+impl<T> Deref for Kept<T> {
     type Target = T;
 
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &T {
-        &self.0.get_or_init(|| Global(T::default())).0
+        &self.0
     }
 }
+
+static GLOBAL: OnceLock<Kept<State>> = OnceLock::new();
 
 /// The objects of the process.
 #[inline]
 pub fn state() -> &'static State {
-    &GLOBAL.get_or_init(|| Global(State::new())).0
+    GLOBAL.get_or_init(|| Kept(State::new()))
 }
 
 /// The same, if somebody has asked for them before: what a call needs that begins nothing.
 #[inline(always)]
 pub fn known() -> Option<&'static State> {
-    GLOBAL.get().map(|global| &global.0)
+    GLOBAL.get().map(Deref::deref)
 }
 
 impl State {

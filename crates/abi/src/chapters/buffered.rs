@@ -44,13 +44,13 @@ struct Memory {
     size: u64,
 }
 
-static COPIES: Kept<RefCell<Copies>> = Kept::new();
+static COPIES: Kept<RefCell<Copies>> =
+    Kept::new(RefCell::new(Copies { list: VecDeque::new(), number: 0, next_settled: 0 }));
 
 /// Of the process.
-static BUFFER: Kept<Rc<Attached>> = Kept::new();
+static BUFFER: Kept<OnceCell<Rc<dyn Any>>> = Kept::new(OnceCell::new());
 
 /// The copies of messages that have not left, of all buffers: they outlive the communicator.
-#[derive(Default)]
 struct Copies {
     list: VecDeque<Copy>,
     /// Of the next one.
@@ -263,8 +263,8 @@ fn make_room(attached: &Attached, size: u64, needed: u64) {
 }
 
 /// The buffer of the process, if that may communicate.
-fn of_process() -> Result<&'static Rc<Attached>, Error> {
-    running().map(|_| &*BUFFER)
+fn of_process() -> Result<Rc<Attached>, Error> {
+    running().map(|_| own(&BUFFER))
 }
 
 /// A communicator's or a session's own place for a buffer.
@@ -282,7 +282,7 @@ fn buffer_for(comm: &CommObject) -> (Rc<Attached>, Memory) {
     };
     let there = |place: Option<Rc<Attached>>| place.filter(|place| place.buffer.get().is_some());
     let found = there(of_comm()).or_else(|| there(of_session()));
-    let found = found.unwrap_or_else(|| BUFFER.clone());
+    let found = found.unwrap_or_else(|| own(&BUFFER));
     let memory = found.buffer.get().unwrap_or(Memory { address: 0, size: 0 });
     (found, memory)
 }

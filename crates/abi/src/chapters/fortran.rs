@@ -12,7 +12,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 use weft_datatype::{Combiner, Datatype as Map, Type};
 
-static MADE: Kept<RefCell<Vec<Made>>> = Kept::new();
+static MADE: Kept<RefCell<Vec<Made>>> = Kept::new(RefCell::new(Vec::new()));
 
 /// A type that was made: the same arguments give the same one, which is never freed.
 struct Made {

@@ -13,10 +13,9 @@ use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use weft_datatype::Basic;
 
-static TOLD: Kept<RefCell<Told>> = Kept::new();
+static TOLD: Kept<RefCell<Told>> = Kept::new(RefCell::new(Told { info: None, booleans: None }));
 
 /// What a Fortran layer said, once.
-#[derive(Default)]
 struct Told {
     info: Option<weft_process::Info>,
     booleans: Option<Booleans>,

@@ -11,13 +11,14 @@ use crate::state::{Kept, engine, state};
 use crate::status::Status;
 use crate::types::{GrequestCancelFunction, GrequestFreeFunction, GrequestQueryFunction, Request};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_process::{Active, External, Outcome};
 
 /// Requests that are not over, by handle.
-static ACTIVE: Kept<RefCell<HashMap<usize, Rc<Generalized>>>> = Kept::new();
+static ACTIVE: Kept<RefCell<BTreeMap<usize, Rc<Generalized>>>> =
+    Kept::new(RefCell::new(BTreeMap::new()));
 
 /// The program's operation.
 pub struct Generalized {

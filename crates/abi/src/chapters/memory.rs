@@ -6,12 +6,13 @@ use crate::error::Error;
 use crate::state::{Kept, Phase, state};
 use crate::types::Info;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use weft_fabric::{Cause, Fabric, Region};
 
 /// What was allocated, by address; `None`: from malloc.
-static ALLOCATED: Kept<RefCell<HashMap<usize, Option<Region>>>> = Kept::new();
+static ALLOCATED: Kept<RefCell<BTreeMap<usize, Option<Region>>>> =
+    Kept::new(RefCell::new(BTreeMap::new()));
 
 /// Alignment of what malloc gives, as of the fabric's memory: a cache line.
 const ALIGN: usize = 64;

@@ -50,7 +50,8 @@ pub(crate) trait Sends: Arguments {
     fn blocking(self) -> Result<(), Error> {
         let given = self.given();
         // The short way: a predefined communicator and type.
-        if let (Some(comm), Some(data)) = (fixed_comm(given.comm), given.buf.plain()) {
+        let plain = given.buf.plain();
+        if let (Some(comm), Some(data)) = (fixed_comm(given.comm), plain) {
             let to = destination(comm, given.dest, "dest")?;
             let tag = tag(given.tag, "tag")?;
             return Ok(comm.send_run(&Call::new(Self::NAME), data, to, tag, Self::MODE)?);
@@ -132,17 +133,17 @@ impl Recv {
     /// `status` is `MPI_STATUS_IGNORE` or may be written.
     #[inline(always)]
     pub(crate) unsafe fn blocking(self, status: *mut Status) -> Result<(), Error> {
-        let call = Call::new(Self::NAME);
         // The short way: a predefined communicator and type.
-        if let (Some(comm), Some(into)) = (fixed_comm(self.comm), self.buf.plain()) {
+        let plain = self.buf.plain();
+        if let (Some(comm), Some(into)) = (fixed_comm(self.comm), plain) {
             let (from, tag) = self.from(comm)?;
-            let ended = comm.recv_run(&call, into, from, tag);
+            let ended = comm.recv_run(&Call::new(Self::NAME), into, from, tag);
             // SAFETY: by contract.
             return unsafe { received(status, ended) };
         }
         let comm = comm(self.comm)?;
         let (from, tag) = self.from(&comm)?;
-        let ended = comm.recv(&call, &self.buf.buffer()?, from, tag);
+        let ended = comm.recv(&Call::new(Self::NAME), &self.buf.buffer()?, from, tag);
         // SAFETY: by contract.
         unsafe { received(status, ended) }
     }

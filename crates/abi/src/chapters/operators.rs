@@ -170,11 +170,10 @@ impl Reduce for User {
 /// A reduction of elements of one type, and who may run it: the helper none of the program's.
 pub type Reduction = (Rc<dyn Reduce>, Executor);
 
-static KNOWN: Kept<Known> = Kept::new();
+static KNOWN: Kept<Known> = Kept::new(Known([const { RefCell::new(None) }; Known::PLACES]));
 
 /// Reductions of predefined types by predefined operators that were asked for before: programs repeat
 /// themselves, and a small reduction takes less time than an allocation.
-#[derive(Default)]
 struct Known([RefCell<Option<CallKey>>; Known::PLACES]);
 
 type CallKey = (Op, Datatype, Rc<dyn Reduce>);

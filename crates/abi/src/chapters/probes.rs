@@ -58,7 +58,7 @@ pub(crate) unsafe fn iprobe(
 const PATIENCE: u32 = 1024;
 
 /// Tests in a row that found nothing.
-static IDLE_TESTS: Kept<Cell<u32>> = Kept::new();
+static IDLE_TESTS: Kept<Cell<u32>> = Kept::new(Cell::new(0));
 
 /// A test that found nothing lets another process run, if the ranks do not fit the processors: a
 /// program that tests in a loop must not hold up what it waits for. Where they fit, now and then: a

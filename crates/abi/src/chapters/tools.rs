@@ -30,7 +30,13 @@ use performance::Reading;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 
-static TOOLS: Kept<Tools> = Kept::new();
+static TOOLS: Kept<Tools> = Kept::new(Tools {
+    users: Cell::new(0),
+    in_threads: Cell::new(false),
+    controls: RefCell::new(Table::new(13)),
+    sessions: RefCell::new(Table::new(14)),
+    readings: RefCell::new(Table::new(15)),
+});
 
 /// What tools hold of this process.
 struct Tools {
@@ -41,18 +47,6 @@ struct Tools {
     controls: RefCell<Table<Control>>,
     sessions: RefCell<Table<()>>,
     readings: RefCell<Table<Reading>>,
-}
-
-impl Default for Tools {
-    fn default() -> Tools {
-        Tools {
-            users: Cell::new(0),
-            in_threads: Cell::new(false),
-            controls: RefCell::new(Table::new(13)),
-            sessions: RefCell::new(Table::new(14)),
-            readings: RefCell::new(Table::new(15)),
-        }
-    }
 }
 
 /// Whether some thread of a tool may call at any time.

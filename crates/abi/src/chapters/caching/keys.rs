@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::objects::{Key, KeyKind};
 use crate::state;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 
 /// Keys of the program start here, above the predefined ones.
@@ -22,31 +22,27 @@ struct Kept {
     attributes: usize,
 }
 
-static KEYS: state::Kept<RefCell<Keys>> = state::Kept::new();
+static KEYS: state::Kept<RefCell<Keys>> = state::Kept::new(RefCell::new(Keys::NONE));
 
 /// The keys that the program made, by number.
 struct Keys {
-    kept: HashMap<c_int, Kept>,
+    kept: BTreeMap<c_int, Kept>,
     /// What to give out next, if no key has it.
     next: c_int,
     /// Numbers have begun again: all were given out once.
     again: bool,
 }
 
-impl Default for Keys {
-    fn default() -> Keys {
-        Keys { kept: HashMap::new(), next: FIRST, again: false }
-    }
-}
-
 impl Keys {
+    const NONE: Keys = Keys { kept: BTreeMap::new(), next: FIRST, again: false };
+
     fn insert(&mut self, key: Key) -> c_int {
         // Old numbers come back last, so that a stale one is found out.
         loop {
             let number = self.next;
             self.again |= number == c_int::MAX;
             self.next = if number == c_int::MAX { FIRST } else { number + 1 };
-            if let std::collections::hash_map::Entry::Vacant(place) = self.kept.entry(number) {
+            if let std::collections::btree_map::Entry::Vacant(place) = self.kept.entry(number) {
                 place.insert(Kept { key, freed: false, attributes: 0 });
                 return number;
             }
@@ -188,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_freed_key_stays_while_it_is_used_and_no_longer() {
-        let mut keys = Keys::default();
+        let mut keys = Keys::NONE;
         let (a, b) = (keys.insert(key()), keys.insert(key()));
         keys.hold(a);
         keys.hold(a);
@@ -209,7 +205,7 @@ mod tests {
 
     #[test]
     fn numbers_that_begin_again_leave_out_those_in_use() {
-        let mut keys = Keys::default();
+        let mut keys = Keys::NONE;
         let first = keys.insert(key());
         keys.hold(first);
         keys.free(first);

@@ -7,10 +7,17 @@ use crate::state::{Kept, State};
 use std::cell::Cell;
 use std::ffi::c_int;
 
-static VALUES: Kept<Predefined> = Kept::new();
+static VALUES: Kept<Predefined> = Kept::new(Predefined {
+    tag_ub: Cell::new(0),
+    io: Cell::new(0),
+    host: Cell::new(0),
+    wtime_is_global: Cell::new(0),
+    app_number: Cell::new(0),
+    last_used_code: Cell::new(0),
+    universe_size: Cell::new(0),
+});
 
 /// The integers that predefined attributes of communicators point to.
-#[derive(Default)]
 struct Predefined {
     tag_ub: Cell<c_int>,
     io: Cell<c_int>,

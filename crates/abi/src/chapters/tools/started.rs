@@ -35,7 +35,8 @@ pub const KINDS: &[&str] = &[
 const OTHER: &str = "MPI_Other";
 
 /// Counts by the places in [`KINDS`].
-pub static STARTED: Kept<[Cell<u64>; KINDS.len()]> = Kept::new();
+pub static STARTED: Kept<[Cell<u64>; KINDS.len()]> =
+    Kept::new([const { Cell::new(0) }; KINDS.len()]);
 
 /// The place of an operation in [`KINDS`].
 pub const fn kind(name: &str) -> usize {
