@@ -136,7 +136,8 @@ impl Recv {
         // The short way: a predefined communicator and type.
         let plain = self.buf.plain();
         if let (Some(comm), Some(into)) = (fixed_comm(self.comm), plain) {
-            let (from, tag) = self.from(comm)?;
+            let from = origin(comm, self.source, "source")?;
+            let tag = any_tag(self.tag, "tag")?;
             let ended = comm.recv_run(&Call::new(Self::NAME), into, from, tag);
             // SAFETY: by contract.
             return unsafe { received(status, ended) };

@@ -8,14 +8,14 @@ use crate::arguments::{at_leaf, at_root, comm, count, fixed_comm, intracomm, roo
 use crate::calls::*;
 use crate::chapters::operators::{Reduction, reduction};
 use crate::constants::*;
-use crate::elements::{Arguments, Elements};
+use crate::elements::Elements;
 use crate::error::Error;
-use crate::node::{CommObject, Node};
+use crate::node::CommObject;
 use crate::types::{Comm, Op};
 use smallvec::SmallVec;
 use std::rc::Rc;
-use weft_collective::{Choice, CollectiveState, Link, Operation, Reduce as Combine, run};
-use weft_fabric::{Fault, Sge};
+use weft_collective::{Operation, Reduce as Combine, run};
+use weft_fabric::Sge;
 use weft_process::{CallKey, Executor};
 
 /// The operator where this process reduces nothing, and its arguments mean nothing.
@@ -72,32 +72,30 @@ impl Collective for Reduce {
     }
 }
 
-/// An operation whose result everybody has, or its part.
+/// Data, result and bytes of an element.
+type Operands = (Sge, Sge, usize);
+
+/// What an operation at once needs whose result everybody has.
 #[inline(always)]
-fn everywhere<A: Arguments>(
-    operation: Operation,
-    (send, recv, op, handle): (Elements, Elements, Op, Comm),
-    run: impl AsyncFnOnce(
-        (&Link<Node>, &CollectiveState<Node>, Choice),
-        (Sge, Sge, usize),
-        &dyn Combine,
-    ) -> Result<(), Fault>,
-) -> AtOnce {
+fn operands(
+    (send, recv): (Elements, Elements),
+    op: Op,
+    handle: Comm,
+) -> Option<(&'static Rc<CommObject>, Operands, Rc<dyn Combine>, CallKey)> {
     let comm = fixed_comm(handle)?;
     let (data, result, element) = (send.plain()?, recv.plain()?, element(send.ty));
     let (op, _) = reduction(op, send.ty).ok()?;
     let asked = key(data.len(), element, &*op);
-    at_once::<A>(comm, operation, asked, async |link, state, choice| {
-        run((link, state, choice), (data, result, element), &*op).await
-    })
+    Some((comm, (data, result, element), op, asked))
 }
 
 impl Collective for Allreduce {
     #[inline(always)]
     fn at_once(self) -> AtOnce {
-        let given = (self.sendbuf, self.recvbuf, self.op, self.comm);
-        everywhere::<Self>(Operation::Allreduce, given, async |(link, state, choice), data, op| {
-            run::allreduce(link, state, choice, data, op).await
+        let both = (self.sendbuf, self.recvbuf);
+        let (comm, data, op, asked) = operands(both, self.op, self.comm)?;
+        at_once::<Self>(comm, Operation::Allreduce, asked, async |link, state, choice| {
+            run::allreduce(link, state, choice, data, &*op).await
         })
     }
 
@@ -129,9 +127,10 @@ fn scan(
 impl Collective for Scan {
     #[inline(always)]
     fn at_once(self) -> AtOnce {
-        let given = (self.sendbuf, self.recvbuf, self.op, self.comm);
-        everywhere::<Self>(Operation::Scan, given, async |(link, state, choice), data, op| {
-            run::scan(link, state, choice, data, op).await
+        let both = (self.sendbuf, self.recvbuf);
+        let (comm, data, op, asked) = operands(both, self.op, self.comm)?;
+        at_once::<Self>(comm, Operation::Scan, asked, async |link, state, choice| {
+            run::scan(link, state, choice, data, &*op).await
         })
     }
 
@@ -143,9 +142,10 @@ impl Collective for Scan {
 impl Collective for Exscan {
     #[inline(always)]
     fn at_once(self) -> AtOnce {
-        let given = (self.sendbuf, self.recvbuf, self.op, self.comm);
-        everywhere::<Self>(Operation::Exscan, given, async |(link, state, choice), data, op| {
-            run::exscan(link, state, choice, data, op).await
+        let both = (self.sendbuf, self.recvbuf);
+        let (comm, data, op, asked) = operands(both, self.op, self.comm)?;
+        at_once::<Self>(comm, Operation::Exscan, asked, async |link, state, choice| {
+            run::exscan(link, state, choice, data, &*op).await
         })
     }
 
