@@ -5,13 +5,17 @@
 //!   MPI_Gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)
 //!   Gather { sendbuf: Elements, recvbuf: Elements, root: c_int, comm: Comm }
 //! ```
-//! What the forms differ in comes last (status, info, request): it is handed to the methods of the chapters that carry the
-//! forms out.
+//! What the forms differ in comes last (status, info, request), and so does a new datatype: it is handed to the methods of
+//! the chapters that carry the forms out. Those are [`Form`]'s; or `small` and `large`, where a `_c` is more than a form with
+//! larger numbers.
 
 use crate::chapters::{Done, TRY, implementation};
 use crate::data::{Abi, Function, Param};
 use crate::rust::{Widen, argument, camel, rust_type, widening};
 use std::fmt::Write;
+
+/// Where the functions are that are written here: they take widened arguments, even for `_c` alone.
+pub const GENERATED: &str = "generated::calls::";
 
 /// The methods for a form and for the part of it that needs no waiting.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,7 +63,8 @@ fn common(params: &[Param]) -> &[Param] {
         [all @ .., info, request] if is(info, "MPI_Info", 0) && is(request, "MPI_Request", 1) => {
             all
         }
-        [all @ .., last] if is(last, "MPI_Request", 1) || is(last, "MPI_Status", 1) => all,
+        [all @ .., last] if ["MPI_Request", "MPI_Status"].iter().any(|o| is(last, o, 1)) => all,
+        [all @ .., last] if last.name == "newtype" => all,
         all => all,
     }
 }
@@ -192,17 +197,30 @@ pub fn write(out: &mut String, abi: &Abi, done: &mut Done) {
         for p in &f.params[shared.len()..] {
             write!(passed, ", {}", argument(p)).unwrap();
         }
-        let plain = ("", "Result<(), crate::error::Error>", "#[inline]");
-        for (prefix, returns, inline) in [plain, (TRY, "bool", "#[inline(always)]")] {
-            let Some(call) = methods.get(&format!("{prefix}{}", form.method())) else { continue };
-            let name = format!("{prefix}{}", implementation(&f.name));
+        let name = implementation(&f.name);
+        let whole = "Result<(), crate::error::Error>";
+        let mut ways = vec![
+            (name.clone(), form.method().to_owned(), whole, ""),
+            (
+                format!("{TRY}{name}"),
+                format!("{TRY}{}", form.method()),
+                "bool",
+                "#[inline(always)] ",
+            ),
+        ];
+        if form == Form::Blocking {
+            ways.push((name.clone(), "small".into(), whole, ""));
+            ways.push((format!("{name}_c"), "large".into(), whole, ""));
+        }
+        for (name, method, returns, inline) in ways {
+            let Some(call) = methods.get(&method) else { continue };
             writeln!(
                 out,
-                "{inline} pub unsafe fn {name}({}) -> {returns} {{ unsafe {{ {call}({passed}) }} }}",
+                "{inline}pub unsafe fn {name}({}) -> {returns} {{ unsafe {{ {call}({passed}) }} }}",
                 list.join(", ")
             )
             .unwrap();
-            let path = format!("generated::calls::{name}");
+            let path = format!("{GENERATED}{name}");
             if let Some(other) = done.functions.insert(name, path) {
                 panic!("{} is also implemented as {other}", f.name);
             }

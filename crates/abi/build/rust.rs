@@ -247,7 +247,9 @@ fn entry_point(out: &mut String, abi: &Abi, done: &HashMap<String, String>, f: &
     let large_only = abi.small(f).is_some();
     let (path, widen) = match (done.get(&own), &shared) {
         // The large form has its own implementation: it wins, and takes the C types.
-        (Some(path), _) if large_only => (Some(path), &plain),
+        (Some(path), _) if large_only && !path.starts_with(calls::GENERATED) => {
+            (Some(path), &plain)
+        }
         (Some(path), Some(widen)) => (Some(path), widen),
         (Some(path), None) => (Some(path), &plain),
         (None, Some(widen)) if large_only => {

@@ -1,6 +1,7 @@
 //! Packing into the program's own buffers (MPI 5.0, sections 5.2 and 5.3).
 
-use crate::arguments::{buffer, comm, committed, count, not_null, text};
+use crate::arguments::{comm, committed, count, not_null, text};
+use crate::calls::{Pack, PackExternal, Unpack, UnpackExternal};
 use crate::constants::*;
 use crate::error::Error;
 use crate::types::{Comm, Datatype};
@@ -53,44 +54,32 @@ unsafe fn advance(position: Out, len: usize) {
     unsafe { position.set(position.get() + len as i64) }
 }
 
-pub(crate) unsafe fn pack(
-    inbuf: *const c_void,
-    incount: i64,
-    datatype: Datatype,
-    outbuf: *mut c_void,
-    outsize: i64,
-    position: Out,
-    handle: Comm,
-) -> Result<(), Error> {
-    comm(handle)?;
-    // SAFETY: the caller's buffers.
-    unsafe {
-        let from = buffer(inbuf, incount, datatype, &["inbuf", "incount", "datatype"])?;
-        let to = part(outbuf, outsize, position, from.len(), ["outbuf", "outsize"])?;
-        from.pack_to(to);
-        advance(position, from.len());
+impl Pack {
+    pub(crate) fn blocking(self) -> Result<(), Error> {
+        comm(self.comm)?;
+        let from = self.inbuf.buffer()?;
+        // SAFETY: the caller's buffer and position.
+        unsafe {
+            let names = ["outbuf", "outsize"];
+            from.pack_to(part(self.outbuf, self.outsize, self.position, from.len(), names)?);
+            advance(self.position, from.len());
+        }
+        Ok(())
     }
-    Ok(())
 }
 
-pub(crate) unsafe fn unpack(
-    inbuf: *const c_void,
-    insize: i64,
-    position: Out,
-    outbuf: *mut c_void,
-    outcount: i64,
-    datatype: Datatype,
-    handle: Comm,
-) -> Result<(), Error> {
-    comm(handle)?;
-    // SAFETY: the caller's buffers.
-    unsafe {
-        let to = buffer(outbuf, outcount, datatype, &["outbuf", "outcount", "datatype"])?;
-        let from = part(inbuf.cast_mut(), insize, position, to.len(), ["inbuf", "insize"])?;
-        to.unpack_from(from);
-        advance(position, to.len());
+impl Unpack {
+    pub(crate) fn blocking(self) -> Result<(), Error> {
+        comm(self.comm)?;
+        let to = self.outbuf.buffer()?;
+        // SAFETY: the caller's buffer and position.
+        unsafe {
+            let (inbuf, names) = (self.inbuf.cast_mut(), ["inbuf", "insize"]);
+            to.unpack_from(part(inbuf, self.insize, self.position, to.len(), names)?);
+            advance(self.position, to.len());
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 pub(crate) unsafe fn pack_size(
@@ -129,61 +118,50 @@ fn whole(bytes: &mut [u8]) -> Sge {
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-pub(crate) unsafe fn pack_external(
-    datarep: *const c_char,
-    inbuf: *const c_void,
-    incount: i64,
-    datatype: Datatype,
-    outbuf: *mut c_void,
-    outsize: i64,
-    position: Out,
-) -> Result<(), Error> {
-    // SAFETY: the caller's string and buffers.
-    unsafe {
-        external32(datarep)?;
-        let from = buffer(inbuf, incount, datatype, &["inbuf", "incount", "datatype"])?;
-        let len = from.ty().external_size(from.count())?;
-        let to = part(outbuf, outsize, position, len, ["outbuf", "outsize"])?;
-        if len == 0 {
-            // However many elements of nothing.
-            return Ok(());
+impl PackExternal {
+    pub(crate) fn blocking(self) -> Result<(), Error> {
+        // SAFETY: the caller's string, buffer and position.
+        unsafe {
+            external32(self.datarep)?;
+            let from = self.inbuf.buffer()?;
+            let len = from.ty().external_size(from.count())?;
+            let to = part(self.outbuf, self.outsize, self.position, len, ["outbuf", "outsize"])?;
+            if len == 0 {
+                // However many elements of nothing.
+                return Ok(());
+            }
+            let mut packed = vec![0; from.len()];
+            from.pack_to(whole(&mut packed));
+            let mut external = vec![0; len];
+            from.ty().export(from.count(), &packed, &mut external)?;
+            to.fill(&external);
+            advance(self.position, len);
         }
-        let mut packed = vec![0; from.len()];
-        from.pack_to(whole(&mut packed));
-        let mut external = vec![0; len];
-        from.ty().export(from.count(), &packed, &mut external)?;
-        to.fill(&external);
-        advance(position, len);
+        Ok(())
     }
-    Ok(())
 }
 
-pub(crate) unsafe fn unpack_external(
-    datarep: *const c_char,
-    inbuf: *const c_void,
-    insize: i64,
-    position: Out,
-    outbuf: *mut c_void,
-    outcount: i64,
-    datatype: Datatype,
-) -> Result<(), Error> {
-    // SAFETY: the caller's string and buffers.
-    unsafe {
-        external32(datarep)?;
-        let to = buffer(outbuf, outcount, datatype, &["outbuf", "outcount", "datatype"])?;
-        let len = to.ty().external_size(to.count())?;
-        let from = part(inbuf.cast_mut(), insize, position, len, ["inbuf", "insize"])?;
-        if len == 0 {
-            return Ok(());
+impl UnpackExternal {
+    pub(crate) fn blocking(self) -> Result<(), Error> {
+        // SAFETY: the caller's string, buffer and position.
+        unsafe {
+            external32(self.datarep)?;
+            let to = self.outbuf.buffer()?;
+            let len = to.ty().external_size(to.count())?;
+            let inbuf = self.inbuf.cast_mut();
+            let from = part(inbuf, self.insize, self.position, len, ["inbuf", "insize"])?;
+            if len == 0 {
+                return Ok(());
+            }
+            let mut external = vec![0; len];
+            from.read(&mut external);
+            let mut packed = vec![0; to.len()];
+            to.ty().import(to.count(), &external, &mut packed)?;
+            to.unpack_from(whole(&mut packed));
+            advance(self.position, len);
         }
-        let mut external = vec![0; len];
-        from.read(&mut external);
-        let mut packed = vec![0; to.len()];
-        to.ty().import(to.count(), &external, &mut packed)?;
-        to.unpack_from(whole(&mut packed));
-        advance(position, len);
+        Ok(())
     }
-    Ok(())
 }
 
 pub(crate) unsafe fn pack_external_size(
