@@ -2,8 +2,15 @@
 //!
 //! `MPI_Comm_rank` is implemented by `pub(crate) unsafe fn comm_rank`, at the start of a line:
 //! the build finds it there and wires it. Functions with and without `_c` share one implementation
-//! with wide types, unless the `_c` form has its own. A macro that is called at the start of
-//! a line has the names of what it implements first. Helpers are not `pub(crate) unsafe fn`.
+//! with wide types, unless the `_c` form has its own. A macro's call has the names of what it implements first. Helpers are not
+//! `pub(crate) unsafe fn`.
+//!
+//! Functions that differ in their form alone (`MPI_Gather`, `MPI_Igather`, `MPI_Gather_init`) have one structure of arguments in
+//! [`crate::calls`], and methods of it for the forms, most of a trait: [`collectives::Collective`], [`messages::Sends`],
+//! [`windows::access::OneSided`], [`datatypes::Constructor`].
+//!
+//! What a chapter alone keeps is a static of it ([`crate::state::Kept`]). Arrows point one way: entry points, chapters, arguments and
+//! objects, the state.
 
 pub(crate) mod buffered;
 pub(crate) mod caching;

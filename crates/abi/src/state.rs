@@ -1,4 +1,4 @@
-//! The one global of the library: this process's objects, and its engine once there is one.
+//! The globals of the library: this process's objects, its engine once there is one, and how chapters keep what is theirs alone.
 
 use crate::constants::*;
 use crate::error::Error;
