@@ -216,7 +216,8 @@ pub fn write(out: &mut String, abi: &Abi, done: &mut Done) {
             let Some(call) = methods.get(&method) else { continue };
             writeln!(
                 out,
-                "{inline}pub unsafe fn {name}({}) -> {returns} {{ unsafe {{ {call}({passed}) }} }}",
+                "{inline}pub unsafe fn {name}({}) -> {returns} {{\n// SAFETY: the caller keeps MPI's rules for \
+                 these arguments.\nunsafe {{ {call}({passed}) }}\n}}",
                 list.join(", ")
             )
             .unwrap();

@@ -72,16 +72,11 @@ impl Collective for Reduce {
     }
 }
 
-/// Data, result and bytes of an element.
-type Operands = (Sge, Sge, usize);
+/// What an operation at once needs whose result everybody has: data, result and bytes of an element.
+type Operands = (&'static Rc<CommObject>, (Sge, Sge, usize), Rc<dyn Combine>, CallKey);
 
-/// What an operation at once needs whose result everybody has.
 #[inline(always)]
-fn operands(
-    (send, recv): (Elements, Elements),
-    op: Op,
-    handle: Comm,
-) -> Option<(&'static Rc<CommObject>, Operands, Rc<dyn Combine>, CallKey)> {
+fn operands((send, recv): (Elements, Elements), op: Op, handle: Comm) -> Option<Operands> {
     let comm = fixed_comm(handle)?;
     let (data, result, element) = (send.plain()?, recv.plain()?, element(send.ty));
     let (op, _) = reduction(op, send.ty).ok()?;
