@@ -5,6 +5,7 @@
 //! standard, or by a method of its arguments ([`calls`]); `mpi-signatures.txt` beside the built library lists the signatures. What has no
 //! implementation raises `MPI_ERR_UNSUPPORTED_OPERATION` with its name.
 
+#![warn(missing_docs)]
 // C names of constants and entry points are kept.
 #![allow(non_upper_case_globals)]
 // Entry points have as many arguments as the standard gives them.

@@ -22,6 +22,7 @@ impl Coverage {
         Ok(Coverage { functions })
     }
 
+    /// How many are.
     pub fn implemented(&self) -> usize {
         self.functions.iter().filter(|(_, yes)| *yes).count()
     }

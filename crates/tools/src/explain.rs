@@ -37,6 +37,8 @@ pub struct Args {
     /// What the reduction's operator does.
     #[arg(long, value_enum, default_value_t = Op::Commutative)]
     pub op: Op,
+    // No doc comment, here and at `Op`: it would be printed as help.
+    #[allow(missing_docs)]
     #[command(flatten)]
     pub message: message::Args,
 }
@@ -44,7 +46,9 @@ pub struct Args {
 /// What is explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
+    /// Which algorithm runs.
     Collective(Operation),
+    /// How a message or a one-sided operation goes.
     Message(message::Call),
 }
 
@@ -57,6 +61,7 @@ impl What {
 
 /// What is known of an operator.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Op {
     Commutative,
     Noncommutative,

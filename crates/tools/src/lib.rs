@@ -1,5 +1,7 @@
 //! What the tools `mpicc`, `mpicxx` and `weft` share.
 
+#![warn(missing_docs)]
+
 pub mod algorithms;
 pub mod coverage;
 pub mod explain;

@@ -6,7 +6,9 @@ use std::path::Path;
 /// The machine as this process sees it. Absent values could not be read.
 #[derive(Debug)]
 pub struct Machine {
+    /// The model of the processors, as they name it.
     pub processor: Option<String>,
+    /// The release of the kernel.
     pub kernel: Option<String>,
     /// Cores (hardware threads) that are online.
     pub online: usize,
@@ -21,6 +23,7 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// What can be found out now.
     pub fn look() -> Machine {
         let status = read("/proc/self/status");
         let affinity = field(&status, "Cpus_allowed_list");

@@ -6,8 +6,11 @@ use std::fmt::Write;
 /// A setting and what the environment makes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
+    /// The environment variable.
     pub name: String,
+    /// What holds if nobody says anything, in words.
     pub default: String,
+    /// What it is for.
     pub doc: String,
     /// What the environment says; `None`: the default holds.
     pub given: Option<String>,

@@ -7,12 +7,15 @@ use std::fmt::Write;
 pub struct Variable {
     /// It says how something is done; else it measures.
     pub controls: bool,
+    /// As MPI_T knows it.
     pub name: String,
+    /// The category that it is in.
     pub category: String,
     /// The values that it may have, or what kind of number it is.
     pub values: String,
     /// Whether all processes need the same value, or what it measures: the process or a communicator.
     pub of: String,
+    /// What it says, in words.
     pub doc: String,
 }
 

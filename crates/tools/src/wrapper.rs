@@ -14,7 +14,9 @@ use std::process::{Command, ExitCode};
 /// What tells `mpicc` from `mpicxx`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Language {
+    /// `mpicc`.
     C,
+    /// `mpicxx`.
     Cxx,
 }
 

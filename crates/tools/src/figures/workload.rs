@@ -40,7 +40,10 @@ pub enum Workload {
     /// A datagram of so many bytes to a group, to the last receiver; x: receivers.
     MulticastLatency(usize),
     /// A window of RDMA writes on the bare fabric, from one rank or from both; x: bytes; MB/s.
-    WriteBandwidth { both: bool },
+    WriteBandwidth {
+        /// Both ranks write at once.
+        both: bool,
+    },
     /// Epochs of one-sided operations; x: bytes; us for latencies, else MB/s.
     OneSided(OneSided),
     /// A fence of this design, and what comes before it; x: ranks, of the overlap bytes; us, or %.
@@ -138,7 +141,9 @@ impl Test {
 /// Who computes beside a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
+    /// The rank that sends.
     Sender,
+    /// The rank that receives.
     Receiver,
 }
 

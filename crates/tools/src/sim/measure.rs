@@ -16,6 +16,7 @@ use weft_patterns::{Error, Laps, Plan, Rank, World};
 pub struct Conditions {
     /// Parameters of the machine that are not as in its file: key, value.
     pub changes: Vec<(String, String)>,
+    /// What random numbers begin with.
     pub seed: u64,
     /// Each operation takes up to so much longer.
     pub jitter: Time,
@@ -41,14 +42,19 @@ impl Conditions {
 /// Over the repetitions of one run, in the unit of the pattern.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
+    /// Of all repetitions.
     pub mean: f64,
+    /// Of the repetition that had the least.
     pub least: f64,
+    /// Of the repetition that had the most.
     pub most: f64,
 }
 
 /// A run: the laps of each rank, and what was recorded.
 pub struct Ran {
+    /// By rank.
     pub laps: Vec<Laps>,
+    /// What was recorded, if that was asked for.
     pub trace: Option<Trace>,
     /// The instant at which virtual time began.
     origin: Instant,
