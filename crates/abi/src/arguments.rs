@@ -258,6 +258,7 @@ pub fn any_tag(value: c_int, argument: &str) -> Result<Option<i32>, Error> {
     if value == MPI_ANY_TAG { Ok(None) } else { tag(value, argument).map(Some) }
 }
 
+/// The receiver of a message: a rank, or `MPI_PROC_NULL`. Errors: RANK.
 #[inline]
 pub fn destination(comm: &CommObject, value: c_int, name: &str) -> Result<Destination, Error> {
     match value {
@@ -266,6 +267,7 @@ pub fn destination(comm: &CommObject, value: c_int, name: &str) -> Result<Destin
     }
 }
 
+/// The sender of a message: a rank, `MPI_ANY_SOURCE` or `MPI_PROC_NULL`. Errors: RANK.
 #[inline]
 pub fn origin(comm: &CommObject, value: c_int, name: &str) -> Result<Origin, Error> {
     match value {
@@ -391,6 +393,7 @@ pub fn room_for_request(to: *mut crate::types::Request) -> Result<(), Error> {
     Ok(state().requests.borrow_mut().room()?)
 }
 
+/// Errors: ARG, with the name of a pointer that is NULL.
 #[inline]
 pub fn not_null<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
     if pointer.is_null() { Err(null(argument)) } else { Ok(()) }

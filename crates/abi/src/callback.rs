@@ -17,6 +17,7 @@ impl<F> Copy for Callback<F> {}
 
 #[allow(dead_code)] // chapters that take callbacks use it
 impl<F: Copy> Callback<F> {
+    /// No function.
     #[cfg(test)]
     pub fn null() -> Callback<F> {
         Callback(0, PhantomData)

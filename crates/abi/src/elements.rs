@@ -102,6 +102,7 @@ pub struct TypedBlocks {
     pub address: *const c_void,
     pub counts: Counts,
     pub displs: Displs,
+    /// One a rank.
     pub types: *const Datatype,
     pub names: &'static Names,
     pub displs_name: &'static str,
@@ -134,6 +135,7 @@ pub struct Target {
 }
 
 impl Target {
+    /// Nothing of it is checked.
     #[inline(always)]
     pub fn new(rank: c_int, disp: isize, count: i64, ty: Datatype) -> Target {
         Target { rank, disp, count, ty }

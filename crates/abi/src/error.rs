@@ -93,6 +93,7 @@ impl Error {
         self
     }
 
+    /// Its class, `MPI_ERR_*` or one that the program added.
     pub fn class(&self) -> c_int {
         match self.0.number {
             Number::Class(class) => class,
@@ -100,6 +101,7 @@ impl Error {
         }
     }
 
+    /// What failed, in words.
     pub fn text(&self) -> &str {
         &self.0.text
     }
@@ -119,6 +121,7 @@ impl Error {
         }
     }
 
+    /// The object that [`Error::on`] named, once.
     pub fn take_owner(&mut self) -> Option<Owner> {
         self.0.owner.take()
     }
@@ -128,6 +131,7 @@ impl Error {
         self.0.told
     }
 
+    /// What [`Error::returning`] said.
     pub fn returns(&self) -> Option<c_int> {
         self.0.returns
     }

@@ -292,6 +292,7 @@ pub fn begin_wait() -> bool {
     counted
 }
 
+/// The wait that [`begin_wait`] counted is over.
 pub fn end_wait() {
     WAITING.fetch_sub(1, Ordering::Relaxed);
 }

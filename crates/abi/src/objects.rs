@@ -67,6 +67,7 @@ pub enum HandlerKind {
 }
 
 impl HandlerFunction {
+    /// What kind of object it is called for.
     pub fn kind(&self) -> HandlerKind {
         match self {
             HandlerFunction::Comm(_) => HandlerKind::Comm,
@@ -86,6 +87,7 @@ pub struct SessionObject {
     pub buffer: OnceCell<Rc<dyn Any>>,
 }
 
+/// The window of the layer below.
 pub type WindowOf = weft_rma::Window<Node>;
 
 /// A window (MPI_Win) and what the program hung on it.
@@ -182,6 +184,7 @@ impl<F: Fn() -> Result<Active, Error>> Persistent for F {
     }
 }
 
+/// How to start a persistent operation, shared by a request and who starts it.
 pub type Recipe = Rc<dyn Persistent>;
 
 /// A request.
@@ -242,6 +245,7 @@ pub enum Belongs {
 }
 
 impl Belongs {
+    /// The object whose error handler hears of it.
     pub fn owner(&self) -> Owner {
         match self {
             Belongs::Nobody => Owner::None,

@@ -49,6 +49,7 @@ pub enum Policy {
 }
 
 impl Progress {
+    /// What the settings say. An error is in words.
     pub fn read() -> Result<Progress, String> {
         let design = match settings::choice("WEFT_PROGRESS")? {
             0 => Design::Auto,

@@ -37,6 +37,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// What it is, and what may be done, in words.
     pub fn text(self, signal: i32) -> String {
         let why = match self {
             Trouble::Taken => "the program has a handler of its own for it".to_owned(),

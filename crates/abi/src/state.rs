@@ -18,11 +18,14 @@ use weft_process::{Group, Info};
 /// How far the process has come: the engine serves MPI_Init's world and sessions alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
+    /// Nothing has begun.
     Before,
+    /// It may communicate.
     Running,
     /// All sessions are over and there was no MPI_Init: another one may begin; else the process leaves
     /// the job when it ends.
     Resting,
+    /// MPI_Finalize is over.
     Finalized,
     /// A child that was forked while its parent ran MPI: the parent speaks for the rank.
     Forked,
@@ -30,35 +33,53 @@ pub enum Phase {
 
 /// Objects of the process. Touched by the thread that holds [`crate::lock`].
 pub struct State {
+    /// How far the process has come.
     pub phase: Cell<Phase>,
     /// The same for MPI_Init and MPI_Finalize alone: before, running, finalized.
     pub world_phase: Cell<Phase>,
+    /// MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE, as provided.
     pub thread_level: Cell<i32>,
+    /// The thread that initialised MPI.
     pub main_thread: Cell<Option<std::thread::ThreadId>>,
+    /// Rank, size and nodes from the launcher, from the start of the engine on.
     pub bootstrap: RefCell<Option<Box<dyn Bootstrap>>>,
+    /// Where a hang is told from, if the launcher gave a place.
     pub report: RefCell<Option<Report>>,
+    /// All communication; one a process.
     pub engine: OnceCell<Rc<Engine>>,
+    /// MPI_COMM_WORLD.
     pub world: OnceCell<Rc<CommObject>>,
+    /// MPI_COMM_SELF.
     pub myself: OnceCell<Rc<CommObject>>,
+    /// Sessions by handle.
     pub sessions: RefCell<Table<Rc<SessionObject>>>,
     /// The algorithms that the settings name.
     pub selection: RefCell<Rc<Selection>>,
+    /// Communicators by handle, but for the predefined ones.
     pub comms: RefCell<Table<Rc<CommObject>>>,
+    /// Windows by handle.
     pub wins: RefCell<Table<Rc<WinObject>>>,
     /// Communicators that were freed while others may still need something of them.
     pub closing: RefCell<Vec<weft_process::Task>>,
+    /// Groups by handle.
     pub groups: RefCell<Table<Group>>,
+    /// Datatypes by handle, but for the predefined ones.
     pub types: RefCell<Table<Rc<TypeObject>>>,
     /// By handle less 0x200.
     pub predefined_types: Vec<Option<Rc<TypeObject>>>,
     /// Sizes of those that lie in memory without gaps, in bytes; 0 for the others.
     pub plain_sizes: [u8; 0x100],
+    /// Operators of the program by handle.
     pub ops: RefCell<Table<Rc<OpObject>>>,
+    /// Info objects by handle.
     pub infos: RefCell<Table<Info>>,
+    /// Error handlers of the program by handle.
     pub errhandlers: RefCell<Table<ErrhandlerObject>>,
+    /// Requests by handle, with [`SENT`].
     pub requests: RefCell<Table<RequestObject>>,
     /// Requests of arrays that were looked at.
     pub looked: Cell<u64>,
+    /// Matched messages by handle.
     pub messages: RefCell<Table<MessageObject>>,
     /// Error handler of MPI_COMM_SELF until there is one.
     pub initial_errhandler: Cell<usize>,
@@ -78,6 +99,7 @@ unsafe impl<T> Sync for Kept<T> {}
 unsafe impl<T> Send for Kept<T> {}
 
 impl<T> Kept<T> {
+    /// Keeps `value` from the start of the process.
     pub const fn new(value: T) -> Kept<T> {
         Kept(value)
     }

@@ -43,15 +43,18 @@ impl Status {
             | u64::from(self.internal[BYTES_HIGH] as u32) << 32
     }
 
+    /// Says how many bytes were received.
     pub fn set_bytes(&mut self, bytes: u64) {
         self.internal[BYTES_LOW] = bytes as u32 as c_int;
         self.internal[BYTES_HIGH] = (bytes >> 32) as c_int;
     }
 
+    /// Whether the operation was cancelled.
     pub fn cancelled(&self) -> bool {
         self.internal[CANCELLED] != 0
     }
 
+    /// Says whether it was.
     pub fn set_cancelled(&mut self, cancelled: bool) {
         self.internal[CANCELLED] = c_int::from(cancelled);
     }

@@ -68,6 +68,7 @@ pub struct Table<T> {
 }
 
 impl<T> Table<T> {
+    /// No objects, whose handles will have this class: 1 to 15.
     pub const fn new(class: usize) -> Table<T> {
         assert!(class > 0 && class < 16);
         Table { class, slots: Vec::new(), free: Vec::new(), most: MOST, permanent: 0 }
@@ -165,11 +166,13 @@ impl<T> Table<T> {
         (named == handle && slot.object.is_some()).then_some(index)
     }
 
+    /// The object behind a handle; `None`: there is none.
     #[inline(always)]
     pub fn get(&self, handle: usize) -> Option<&T> {
         self.slots[self.index(handle)?].object.as_ref()
     }
 
+    /// The object behind a handle, to change it; `None`: there is none.
     #[inline(always)]
     pub fn get_mut(&mut self, handle: usize) -> Option<&mut T> {
         let index = self.index(handle)?;

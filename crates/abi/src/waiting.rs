@@ -18,6 +18,7 @@ pub struct Call {
 }
 
 impl Call {
+    /// Nothing waits yet.
     pub fn new(name: &'static str) -> Call {
         Call { name, since: Cell::new(None), counted: Cell::new(false) }
     }

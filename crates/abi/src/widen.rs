@@ -19,6 +19,7 @@ macro_rules! array {
 
         #[allow(dead_code)] // chapters use it
         impl $name {
+            /// Whether the caller gave NULL.
             pub fn is_null(self) -> bool {
                 match self {
                     $name::Int(p) => p.is_null(),
@@ -72,6 +73,7 @@ pub enum Out {
 
 #[allow(dead_code)] // chapters use it
 impl Out {
+    /// Whether the caller gave NULL.
     pub fn is_null(self) -> bool {
         match self {
             Out::Int(p) => p.is_null(),

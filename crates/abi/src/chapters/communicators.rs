@@ -59,6 +59,7 @@ pub fn inherit(from: &CommObject, to: &CommObject) {
     hints::select(to);
 }
 
+/// The handle of a new communicator that has what it inherits; of none MPI_COMM_NULL.
 pub fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {
     if let Some(to) = &to {
         inherit(from, to);

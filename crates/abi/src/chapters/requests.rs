@@ -160,6 +160,7 @@ pub struct Arrays {
 }
 
 impl Arrays {
+    /// All of them, each checked. Errors: REQUEST, ARG, COUNT.
     pub fn new(
         count: c_int,
         requests: *mut Request,
@@ -197,12 +198,14 @@ impl Arrays {
         }
     }
 
+    /// The handle at place `i`.
     pub fn request(&self, i: usize) -> Request {
         assert!(i < self.len);
         // SAFETY: inside the caller's array.
         unsafe { *self.requests.add(i) }
     }
 
+    /// Whether there is something at place `i` that may end.
     pub fn active(&self, i: usize) -> bool {
         is_active(self.request(i)).unwrap_or(false)
     }

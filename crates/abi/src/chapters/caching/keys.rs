@@ -159,6 +159,7 @@ fn unusable(
     bad_key(text)
 }
 
+/// An error about a key: KEYVAL.
 #[cold]
 pub fn bad_key(text: impl std::fmt::Display) -> Error {
     Error::new(MPI_ERR_KEYVAL, text)

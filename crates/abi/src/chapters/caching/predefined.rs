@@ -28,6 +28,7 @@ struct Predefined {
     universe_size: Cell<c_int>,
 }
 
+/// The name of a predefined key, of communicators or windows; `None`: it is none.
 pub fn predefined_name(number: c_int) -> Option<&'static str> {
     Some(match number {
         MPI_TAG_UB => "MPI_TAG_UB",

@@ -16,19 +16,23 @@ pub struct Counter {
 }
 
 impl Counter {
+    /// It counts from `now` on; nothing happens if it does already.
     pub fn start(&mut self, now: u64) {
         self.since.get_or_insert(now);
     }
 
+    /// It keeps what it has at `now`.
     pub fn stop(&mut self, now: u64) {
         self.kept = self.read(now);
         self.since = None;
     }
 
+    /// What it has counted, in whole.
     pub fn read(&self, now: u64) -> u64 {
         self.kept.wrapping_add(self.since.map_or(0, |since| now.wrapping_sub(since)))
     }
 
+    /// It has counted `value`.
     pub fn set(&mut self, value: u64, now: u64) {
         self.kept = value;
         self.since = self.since.map(|_| now);
@@ -61,11 +65,13 @@ impl Mark {
         }
     }
 
+    /// It keeps what it has, while the library's is `mark`.
     pub fn stop(&mut self, mark: u64) {
         self.note(mark);
         self.running = false;
     }
 
+    /// The mark, while the library's is `mark`.
     pub fn read(&self, mark: u64) -> u64 {
         if self.running { self.kept.max(mark) } else { self.kept }
     }
