@@ -11,7 +11,7 @@
 
 use crate::chapters::{Done, TRY, implementation};
 use crate::data::{Abi, Function, Param};
-use crate::rust::{Widen, argument, camel, rust_type, widening};
+use crate::rust::{Widen, argument, camel, wide, widening};
 use std::fmt::Write;
 
 /// Where the functions are that are written here: they take widened arguments, even for `_c` alone.
@@ -76,14 +76,11 @@ struct Field {
     value: String,
 }
 
-fn wide(p: &Param, widen: Widen, abi: &Abi) -> String {
-    match widen {
-        Widen::Same => rust_type(p, abi),
-        Widen::Scalar => "i64".into(),
-        Widen::Counts => "Counts".into(),
-        Widen::Displs => "Displs".into(),
-        Widen::Out => "Out".into(),
-    }
+/// The fields of the arguments, as a text.
+pub fn list(params: &[Param], widen: &[Widen], abi: &Abi) -> String {
+    let fields = fields(common(params), widen, abi);
+    let one = |Field { name, kind, .. }: &Field| format!("{name}: {kind}");
+    fields.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// Groups parameters into fields.

@@ -1,7 +1,7 @@
 //! Generates, from `data/*.csv` and from what `src/chapters/` implements:
 //! - `$OUT_DIR/abi.rs`: handles, callback types, constants, entry points and the coverage table;
 //! - `include/mpi.h` beside the library, for `mpicc` in the build tree and for the installer;
-//! - `mpi-signatures.txt` beside the library: the signature that each implementation must have.
+//! - `mpi-signatures.txt` beside the library: the signature that each implementation must have, or its arguments.
 
 mod calls;
 mod chapters;
@@ -29,7 +29,7 @@ fn main() {
     let beside = out.ancestors().nth(3).expect("OUT_DIR lies in target/<profile>/build/x/out");
     fs::create_dir_all(beside.join("include")).expect("making include/ beside the library");
     write(&beside.join("include/mpi.h"), &header::mpi_h(&abi));
-    write(&beside.join("mpi-signatures.txt"), &rust::signatures(&abi));
+    write(&beside.join("mpi-signatures.txt"), &rust::signatures(&abi, &done));
     // Programs linked in the build tree look for the SONAME; those linked with MPICH 5.0.0 and
     // 5.0.1 for the other name, which those shipped by mistake.
     for name in [SONAME, "libmpi_abi.so.0"] {

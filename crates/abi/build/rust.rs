@@ -80,6 +80,17 @@ pub fn rust_type(p: &Param, abi: &Abi) -> String {
     kind
 }
 
+/// The type of a parameter of an implementation that two functions may share.
+pub fn wide(p: &Param, widen: Widen, abi: &Abi) -> String {
+    match widen {
+        Widen::Same => rust_type(p, abi),
+        Widen::Scalar => "i64".into(),
+        Widen::Counts => "Counts".into(),
+        Widen::Displs => "Displs".into(),
+        Widen::Out => "Out".into(),
+    }
+}
+
 /// `type` is a keyword in Rust and not in C.
 pub fn argument(p: &Param) -> String {
     match p.name.as_str() {
@@ -294,37 +305,33 @@ fn neutral(f: &Function) -> String {
     }
 }
 
-/// The signature that each implementation must have, for people who write chapters.
-pub fn signatures(abi: &Abi) -> String {
+/// The signature that each implementation must have, or the fields of the arguments of which it is a method, for people who
+/// write chapters.
+pub fn signatures(abi: &Abi, done: &Done) -> String {
     let mut out = String::new();
     for f in &abi.functions {
-        let shared = widening(abi, f);
+        let (name, shared) = (implementation(&f.name), widening(abi, f));
+        let (family, form) = calls::family(abi, f);
         let note = match (&shared, abi.small(f).is_some()) {
             (Some(_), true) => continue,
             (Some(_), false) => " // also for _c",
             _ => "",
         };
         let widen = shared.unwrap_or_else(|| vec![Widen::Same; f.params.len()]);
-        let list: Vec<_> = f
-            .params
-            .iter()
-            .zip(widen)
-            .map(|(p, w)| {
-                let kind = match w {
-                    Widen::Same => rust_type(p, abi),
-                    Widen::Scalar => "i64".into(),
-                    Widen::Counts => "Counts".into(),
-                    Widen::Displs => "Displs".into(),
-                    Widen::Out => "Out".into(),
-                };
-                format!("{}: {kind}", argument(p))
-            })
-            .collect();
+        if done.methods.contains_key(&family) {
+            if form == calls::Form::Blocking {
+                let fields = calls::list(&f.params, &widen, abi);
+                writeln!(out, "{family} {{ {fields} }} // {} and its other forms", f.name).unwrap();
+            }
+            continue;
+        }
+        let one = |(p, w): (&Param, &Widen)| format!("{}: {}", argument(p), wide(p, *w, abi));
+        let list: Vec<_> = f.params.iter().zip(&widen).map(one).collect();
         let returns = match f.returns.as_str() {
             "int" if !f.name.ends_with("_toint") => "Result<(), Error>".into(),
             other => base_type(other, abi),
         };
-        let (name, list) = (implementation(&f.name), list.join(", "));
+        let list = list.join(", ");
         writeln!(out, "pub(crate) unsafe fn {name}({list}) -> {returns};{note}").unwrap();
     }
     out

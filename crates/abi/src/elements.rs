@@ -31,7 +31,7 @@ pub struct Elements {
 
 impl Elements {
     /// # Safety
-    /// The program promises the memory of the elements until the operation is over, which nobody uses them beyond.
+    /// The program promises the memory of the elements until the operation is over; nobody uses them after that.
     #[inline(always)]
     pub unsafe fn new(
         address: *const c_void,
