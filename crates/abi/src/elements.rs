@@ -27,6 +27,8 @@ pub struct Elements {
     pub count: i64,
     pub ty: Datatype,
     pub names: &'static Names,
+    /// Made here alone, by who has that promise.
+    _promised: (),
 }
 
 impl Elements {
@@ -39,12 +41,22 @@ impl Elements {
         ty: Datatype,
         names: &'static Names,
     ) -> Elements {
-        Elements { address, count, ty, names }
+        Elements { address, count, ty, names, _promised: () }
     }
 
     /// The buffer of who has no elements in an operation.
     pub fn none() -> Elements {
-        Elements { address: std::ptr::null(), count: 0, ty: MPI_BYTE, names: &["", "", ""] }
+        // SAFETY: of no elements.
+        unsafe { Elements::new(std::ptr::null(), 0, MPI_BYTE, &["", "", ""]) }
+    }
+
+    /// The same of another number of elements.
+    ///
+    /// # Safety
+    /// As for [`Elements::new`].
+    #[inline(always)]
+    pub unsafe fn of(self, count: i64) -> Elements {
+        Elements { count, ..self }
     }
 
     /// The buffer, if nothing is wrong with it.

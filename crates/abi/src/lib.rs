@@ -37,6 +37,7 @@ mod progress;
 mod rails;
 mod raise;
 mod requests;
+mod selection;
 mod settings;
 mod signal;
 mod state;

@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::node::CommObject;
 use crate::objects::RequestKind;
 use crate::requests::{persist, start};
-use crate::settings;
+// `settings::later` looks for them here.
+pub use crate::selection::{MAP, selection, usual_maps};
 use crate::types::{Info, Request};
 use crate::waiting::Call;
 use crate::widen::Counts;
@@ -18,38 +19,8 @@ use at_once::{a_rank, at_once};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::rc::Rc;
-use weft_collective::{Operation, Selection, maps, run};
+use weft_collective::{Operation, run};
 use weft_process::{Active, Buffer, CallKey, Executor, PersistentTask, Root, Running};
-
-/// The algorithms, and the map, that the settings name.
-pub fn selection() -> Result<Selection, String> {
-    let named = settings::words(MAP)?;
-    let mut selection = match named.to_ascii_lowercase().as_str() {
-        "none" | "auto" => Selection::default(),
-        _ => Selection::by(Rc::new(maps::load(&named).map_err(|e| format!("{MAP}={named}: {e}"))?)),
-    };
-    for operation in Operation::ALL {
-        let name = settings::algorithm(operation);
-        let text = settings::words(name)?;
-        selection.ask_for(operation, &text).map_err(|why| format!("{name}={text}: {why}"))?;
-    }
-    Ok(selection)
-}
-
-/// The setting that names the map.
-pub const MAP: &str = "WEFT_MAP";
-
-/// The maps that serve where none is named: that of shared memory and, unless all ranks are of the
-/// `same_node`, that of a network.
-pub fn usual_maps(selection: &mut Selection, same_node: bool) -> Result<(), String> {
-    if !settings::words(MAP)?.eq_ignore_ascii_case("auto") {
-        return Ok(());
-    }
-    let load = |name| maps::load(name).map(Rc::new).map_err(|e| e.to_string());
-    let apart = if same_node { None } else { Some(load(maps::APART)?) };
-    selection.use_maps(Some(load(maps::TOGETHER)?), apart);
-    Ok(())
-}
 
 /// Makes an operation on a communicator, or on a view of it, as often as it is started.
 pub(crate) trait Make: 'static {

@@ -176,7 +176,7 @@ fn connect(state: &State) -> Result<(), String> {
         protocol: settings::protocol()?,
         ..Limits::default()
     })?;
-    let mut selection = crate::chapters::collectives::selection()?;
+    let mut selection = crate::selection::selection()?;
     settings::publish();
     *state.bootstrap.borrow_mut() = None;
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
@@ -201,7 +201,7 @@ fn connect(state: &State) -> Result<(), String> {
     let same_node = weft_collective::share_memory(&node, &all);
     let own = nodes[rank];
     crate::memory_left::share_among(nodes.iter().filter(|&&node| node == own).count());
-    crate::chapters::collectives::usual_maps(&mut selection, same_node)?;
+    crate::selection::usual_maps(&mut selection, same_node)?;
     let mut policy = node.policy();
     later::spin(&policy)?;
     let order = [None, Some(Order::Blocks), Some(Order::Turns)][settings::choice("WEFT_PLACES")?];

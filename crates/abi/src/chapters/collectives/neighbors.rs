@@ -87,7 +87,8 @@ fn allgather(send: Elements, recv: impl Spreads, handle: Comm) -> Prepared<impl 
     count(send.count, send.names[1])?;
     // Without destinations, the buffer may be NULL.
     let n = if neighbors.destinations.is_empty() { 0 } else { send.count };
-    let send = Elements { count: n, ..send }.buffer()?;
+    // SAFETY: no more than were given.
+    let send = unsafe { send.of(n) }.buffer()?;
     let receive = receiving(recv, &neighbors)?;
     ready(comm, move |c: Rc<CommObject>| {
         c.neighbor_allgather(&neighbors, send.clone(), receive.clone())

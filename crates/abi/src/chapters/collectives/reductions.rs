@@ -161,9 +161,12 @@ fn reduce_scatter(
     let total = counts.iter().sum::<usize>() as i64;
     let mine = counts[comm.rank()] as i64;
     let in_place = is_in_place(&comm, send.address, send.names[0])?;
-    let address = if in_place { recv.address } else { send.address };
-    let send = Elements { address, count: total, ..send }.buffer()?;
-    let receive = Elements { count: mine, ..recv }.buffer()?;
+    let from = if in_place { recv.address } else { send.address };
+    // SAFETY: the caller's buffers have so many elements (MPI 5.0, section 6.10).
+    let (send, receive) = unsafe {
+        let send = Elements::new(from, total, send.ty, send.names).buffer()?;
+        (send, recv.of(mine).buffer()?)
+    };
     ready_by(by, comm, move |c: Rc<CommObject>| {
         c.reduce_scatter(send.clone(), counts.clone(), receive.clone(), reduce.clone())
     })
@@ -183,7 +186,8 @@ impl Collective for ReduceScatterBlock {
     fn at_once(self) -> AtOnce {
         let comm = fixed_comm(self.comm)?;
         let count = self.sendbuf.count.checked_mul(comm.size() as i64)?;
-        let data = Elements { count, ..self.sendbuf }.plain()?;
+        // SAFETY: the caller's buffer has a block for each rank.
+        let data = unsafe { self.sendbuf.of(count) }.plain()?;
         let (result, element) = (self.recvbuf.plain()?, element(self.recvbuf.ty));
         let (op, _) = reduction(self.op, self.recvbuf.ty).ok()?;
         let asked = key(data.len(), element, &*op);

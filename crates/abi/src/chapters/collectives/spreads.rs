@@ -42,13 +42,15 @@ impl Spreads for Elements {
         count(self.count, self.names[1])?;
         // Where there are no blocks, the buffer may be NULL.
         let count = if ranks == 0 { 0 } else { self.count };
-        Ok(Spread::Equal { first: Elements { count, ..self }.buffer()?, ranks })
+        // SAFETY: no more than were given.
+        Ok(Spread::Equal { first: unsafe { self.of(count) }.buffer()?, ranks })
     }
 
     #[inline(always)]
     fn list(self, ranks: usize, blocks: &mut List) -> Option<()> {
         let count = self.count.checked_mul(ranks as i64)?;
-        let all = Elements { count, ..self }.plain()?;
+        // SAFETY: the caller's buffer has a block for each rank.
+        let all = unsafe { self.of(count) }.plain()?;
         let block = all.len() / ranks;
         (0..ranks).for_each(|rank| blocks.push(all.part(rank * block, block)));
         Some(())

@@ -1,0 +1,35 @@
+//! How collective algorithms are chosen, as far as the settings say.
+
+use crate::settings;
+use std::rc::Rc;
+use weft_collective::{Operation, Selection, maps};
+
+/// The algorithms, and the map, that the settings name.
+pub fn selection() -> Result<Selection, String> {
+    let named = settings::words(MAP)?;
+    let mut selection = match named.to_ascii_lowercase().as_str() {
+        "none" | "auto" => Selection::default(),
+        _ => Selection::by(Rc::new(maps::load(&named).map_err(|e| format!("{MAP}={named}: {e}"))?)),
+    };
+    for operation in Operation::ALL {
+        let name = settings::algorithm(operation);
+        let text = settings::words(name)?;
+        selection.ask_for(operation, &text).map_err(|why| format!("{name}={text}: {why}"))?;
+    }
+    Ok(selection)
+}
+
+/// The setting that names the map.
+pub const MAP: &str = "WEFT_MAP";
+
+/// The maps that serve where none is named: that of shared memory and, unless all ranks are of the
+/// `same_node`, that of a network.
+pub fn usual_maps(selection: &mut Selection, same_node: bool) -> Result<(), String> {
+    if !settings::words(MAP)?.eq_ignore_ascii_case("auto") {
+        return Ok(());
+    }
+    let load = |name| maps::load(name).map(Rc::new).map_err(|e| e.to_string());
+    let apart = if same_node { None } else { Some(load(maps::APART)?) };
+    selection.use_maps(Some(load(maps::TOGETHER)?), apart);
+    Ok(())
+}
