@@ -1,8 +1,8 @@
 //! Lays out an MPI installation: bin/, lib/, include/, share/doc/weft/, share/man/.
 
+use crate::files::replace;
 use crate::root;
 use std::fs;
-use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -113,17 +113,6 @@ fn link(target: &str, name: &Path) -> Result<(), String> {
     replace(name, |new| symlink(target, new))
 }
 
-/// Makes `to` by making a new file beside it and renaming that.
-pub fn replace(to: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), String> {
-    let mut new = to.as_os_str().to_owned();
-    new.push(format!(".new-{}", std::process::id()));
-    let new = PathBuf::from(new);
-    make(&new).and_then(|()| fs::rename(&new, to)).map_err(|e| {
-        let _ = fs::remove_file(&new);
-        format!("cannot install {}: {e}", to.display())
-    })
-}
-
 /// The prefix is found from where the file lies, so an installation can be moved.
 fn pkg_config() -> String {
     format!(
@@ -158,7 +147,7 @@ mod tests {
             assert_eq!(fs::read_to_string(&name).unwrap(), text);
             assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o755);
             if let Ok(open) = open {
-                assert_eq!(io::read_to_string(open).unwrap(), "old");
+                assert_eq!(std::io::read_to_string(open).unwrap(), "old");
             }
         }
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 3, "nothing else is left");

@@ -4,6 +4,7 @@ mod bench;
 mod clean;
 mod demo;
 mod documents;
+mod files;
 mod house;
 mod install;
 mod layers;
@@ -54,13 +55,13 @@ enum Command {
     NetInside(net::Args),
     /// Between hosts made of namespaces: run the tests of programs over Ethernet.
     #[command(hide = true)]
-    NetTests(test::network::Inside),
+    NetTests(test::network::inside::Inside),
     /// Inside the virtual machine: run what the host and weft-vm-run send.
     #[command(hide = true)]
     VmAgent,
     /// Inside the virtual machine: run the tests of programs over verbs.
     #[command(hide = true)]
-    VmCluster(test::cluster::Inside),
+    VmCluster(test::cluster::inside::Inside),
     /// Inside the virtual machine: run the tests of collectives over verbs.
     #[command(hide = true)]
     VmKini(test::verbs::kini::Inside),
@@ -87,8 +88,8 @@ fn main() -> ExitCode {
         Command::Vm(args) => return vm::main(&args),
         Command::Net(args) => return net::main(&args),
         Command::NetInside(args) => return net::inside(&args),
-        Command::NetTests(args) => test::network::inside(&args),
-        Command::VmCluster(args) => test::cluster::inside(&args),
+        Command::NetTests(args) => test::network::within(&args),
+        Command::VmCluster(args) => test::cluster::within(&args),
         Command::VmKini(args) => test::verbs::kini::inside(&args),
         Command::VmAgent => vm::agent::serve(),
         Command::VmRun { args } => return ExitCode::from(vm::client::run(&args)),

@@ -9,7 +9,7 @@ mod siblings;
 #[cfg(test)]
 mod tests;
 
-use crate::install::replace;
+use crate::files::replace;
 use data::{Data, Function};
 use page::{Maker, NOT_BUILT};
 use std::collections::HashSet;

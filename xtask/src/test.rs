@@ -19,14 +19,15 @@ mod python;
 mod random;
 mod rotation;
 mod slurm;
+mod tally;
 pub(crate) mod tools;
 mod tsan;
 pub(crate) mod verbs;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use std::process::Command;
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
+use tally::{OFI, SIMULATOR, Tally, VERBS, cargo};
 use tools::step;
 
 /// A group of tests with a time budget of its own (CONTRIBUTING.md).
@@ -138,13 +139,6 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
     random::soak(&prefix, args.random.unwrap_or(60))
 }
 
-/// What the stages count: tests that passed, and tests that could not run, with the reason.
-#[derive(Default)]
-pub struct Tally {
-    pub passed: usize,
-    pub not_run: Vec<String>,
-}
-
 /// Runs the stages in order, all of them: a failure is told at once and again at the end. Only without a build there is nothing
 /// to go on with.
 pub fn run(args: &Args) -> Result<(), String> {
@@ -196,17 +190,6 @@ pub fn run(args: &Args) -> Result<(), String> {
     if told.is_empty() { Ok(()) } else { Err(told.join("\n")) }
 }
 
-fn cargo() -> Command {
-    let mut command = Command::new("cargo");
-    // Incremental state would be half of what a clean clone's build takes from the disk (7 of 13 GB).
-    command.current_dir(crate::root()).env("CARGO_INCREMENTAL", "0");
-    // Settings of the cargo that runs this program must not reach the one that it starts.
-    for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "RUSTUP_TOOLCHAIN"] {
-        command.env_remove(name);
-    }
-    command
-}
-
 fn build() -> Result<(), String> {
     step(cargo().args(["fmt", "--all", "--check"]))?;
     crate::layers::check()?;
@@ -216,13 +199,6 @@ fn build() -> Result<(), String> {
     step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     crate::demo::install().map(|_| ())
 }
-
-/// Crates whose tests are a stage of their own.
-const SIMULATOR: &[&str] = &["weft-fabric-sim", "weft-patterns", "weft-tools"];
-/// Crates whose tests need an adapter.
-const VERBS: &[&str] = &["weft-fabric-verbs", "weft-fabric-join"];
-/// The crate whose tests need libfabric.
-const OFI: &str = "weft-fabric-ofi";
 
 fn unit(tally: &mut Tally) -> Result<(), String> {
     let elsewhere = |name: &str| SIMULATOR.contains(&name) || VERBS.contains(&name) || name == OFI;

@@ -8,6 +8,7 @@ use crate::random::random;
 use crate::requests::{Request, Tail};
 use crate::state::{Core, State};
 use crate::wire::{ADDRESS, HEADER, Header, Kind, encode_address};
+use std::ffi::c_void;
 use std::ptr;
 use weft_fabric::{Completion, Fault, Head, Posted, RemoteAddr, Sge};
 
@@ -326,29 +327,9 @@ impl State {
         };
         let number = self.requests.add(peer, request);
         let context = self.requests.context(number);
-        let (ep, to) = (core.objects.ep(), core.numbers[peer]);
-        let (ptr, len) = (local.ptr(), local.len());
-        let posted = if write.is_some() {
-            let iov = libc::iovec { iov_base: ptr.cast(), iov_len: len };
-            let rma = fi_rma_iov { addr: at, len, key: remote.key };
-            let mut descriptor = descriptor;
-            let message = fi_msg_rma {
-                msg_iov: &iov,
-                desc: &mut descriptor,
-                iov_count: 1,
-                addr: to,
-                rma_iov: &rma,
-                rma_iov_count: 1,
-                context,
-                data: 0,
-            };
-            // SAFETY: the endpoint is open; whoever made the `Sge` promised that the memory outlives the operation.
-            unsafe { ((*(*ep).rma).writemsg)(ep, &message, FI_DELIVERY_COMPLETE) }
-        } else {
-            // SAFETY: as above.
-            unsafe {
-                ((*(*ep).rma).read)(ep, ptr.cast(), len, descriptor, to, at, remote.key, context)
-            }
+        // SAFETY: whoever made the `Sge` promised that the memory outlives the operation, and the descriptor is of it.
+        let posted = unsafe {
+            post_transfer(core, peer, local, descriptor, (at, remote.key), write.is_some(), context)
         };
         if posted != 0 {
             self.requests.take(number);
@@ -411,6 +392,44 @@ impl State {
         core.sleeper.set_naps(!self.waiting.is_empty() && self.requests.open() < OPEN_MOST);
         moved
     }
+}
+
+/// Posts a write or a read of `local` at `at` under the key of the peer; what the library returned.
+///
+/// # Safety
+/// The memory lives until the operation with `context` ends, and `descriptor` is of its registration, where the provider wants one.
+unsafe fn post_transfer(
+    core: &Core,
+    peer: usize,
+    local: Sge,
+    descriptor: *mut c_void,
+    (at, key): (u64, u64),
+    write: bool,
+    context: *mut c_void,
+) -> isize {
+    let (ep, to) = (core.objects.ep(), core.numbers[peer]);
+    let (ptr, len) = (local.ptr(), local.len());
+    if !write {
+        // SAFETY: the endpoint is open; the memory and the descriptor are as the caller promises.
+        return unsafe {
+            ((*(*ep).rma).read)(ep, ptr.cast(), len, descriptor, to, at, key, context)
+        };
+    }
+    let iov = libc::iovec { iov_base: ptr.cast(), iov_len: len };
+    let rma = fi_rma_iov { addr: at, len, key };
+    let mut descriptor = descriptor;
+    let message = fi_msg_rma {
+        msg_iov: &iov,
+        desc: &mut descriptor,
+        iov_count: 1,
+        addr: to,
+        rma_iov: &rma,
+        rma_iov_count: 1,
+        context,
+        data: 0,
+    };
+    // SAFETY: as above.
+    unsafe { ((*(*ep).rma).writemsg)(ep, &message, FI_DELIVERY_COMPLETE) }
 }
 
 /// Bytes that are copied before the call returns.

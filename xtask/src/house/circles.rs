@@ -41,6 +41,12 @@ fn paths(tokens: TokenStream, into: &mut Vec<Named>) {
     let mut at = 0;
     while at < tokens.len() {
         match &tokens[at] {
+            // Who may see something is not who is used.
+            TokenTree::Ident(word) if word == "pub" => {
+                let of_whom = matches!(tokens.get(at + 1), Some(TokenTree::Group(group))
+                    if group.delimiter() == Delimiter::Parenthesis && is_visibility(group.stream()));
+                at += if of_whom { 2 } else { 1 };
+            }
             TokenTree::Ident(first) => {
                 let line = first.span().start().line;
                 at = path(&tokens, at, line, Vec::new(), into);
@@ -60,6 +66,12 @@ fn paths(tokens: TokenStream, into: &mut Vec<Named>) {
             _ => at += 1,
         }
     }
+}
+
+/// Whether what stands in parentheses behind `pub` is a visibility, and not the type of a field.
+fn is_visibility(inside: TokenStream) -> bool {
+    let first = inside.into_iter().next();
+    matches!(first, Some(TokenTree::Ident(word)) if ["super", "crate", "self", "in"].iter().any(|known| word == known))
 }
 
 fn is_colons(tokens: &[TokenTree], at: usize) -> bool {
@@ -252,6 +264,19 @@ mod tests {
         let root = ("lib.rs", "mod a;\npub use a::A;\n");
         let module = ("a.rs", "mod b;\npub struct A;\nfn f() { b::f(); }\n");
         assert!(told(&[root, module, ("a/b.rs", "use super::A;\nfn f() {}\n")]).is_empty());
+    }
+
+    #[test]
+    fn a_visibility_is_no_use() {
+        let module = ("a.rs", "mod b;\nuse b::f;\nuse crate::c::g;\n");
+        let part = ("a/b.rs", "pub(super) fn f() {}\npub struct S(pub (crate::c::T, u8));\n");
+        let files = [
+            ("lib.rs", "mod a;\nmod c;\n"),
+            module,
+            part,
+            ("c.rs", "pub(in crate::a) fn g() {}\n"),
+        ];
+        assert!(told(&files).is_empty());
     }
 
     #[test]

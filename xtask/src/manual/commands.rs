@@ -2,7 +2,7 @@
 
 use super::page::begin;
 use super::{link, said};
-use crate::install::replace;
+use crate::files::replace;
 use roff::{Roff, bold, roman};
 use std::fs;
 use std::path::Path;

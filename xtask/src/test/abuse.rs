@@ -1,7 +1,7 @@
 //! Bad arguments to every MPI function (crates/abuse): an error or a result each time; and functions
 //! with faults planted on purpose, which must be found.
 
-use super::Tally;
+use super::tally::Tally;
 use std::collections::HashSet;
 use std::path::Path;
 use std::process::{Command, Output};

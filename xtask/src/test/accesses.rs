@@ -1,7 +1,7 @@
 //! Instructions that one-sided operations take, each with its flush, counted by valgrind's cachegrind in tests/c/accesses: a rank
 //! by itself, so that nobody waits. Start and end are taken away by a run of fewer operations.
 
-use super::Tally;
+use super::tally::Tally;
 use super::tools::quiet;
 use std::fs;
 use std::path::Path;

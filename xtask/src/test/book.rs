@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod built;
 
-use super::Tally;
+use super::tally::Tally;
 use super::tools::quiet;
 use crate::root;
 use std::fs;

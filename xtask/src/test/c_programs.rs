@@ -11,7 +11,7 @@
 //! // env: A=1 B=2 | C=3  settings to run it again with; an empty place runs it without any
 //! ```
 
-use super::Tally;
+use super::tally::Tally;
 use super::tools::{quiet, step};
 use crate::root;
 use std::fs;

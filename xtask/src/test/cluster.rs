@@ -3,6 +3,7 @@
 //!
 //! This is the host's side, which builds and counts. Inside, the same program runs as `vm-cluster`.
 
+pub mod inside;
 pub(super) mod job;
 mod one;
 pub(super) mod parts;
@@ -11,10 +12,10 @@ mod two;
 
 use super::c_programs::{self, compile};
 use super::python::{self, Mpi4py};
-use super::{Tally, tools, verbs};
+use super::tally::Tally;
+use super::{tools, verbs};
 use crate::{root, vm};
-use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use inside::{Inside, Machines};
 use std::process::Command;
 
 /// Programs of tests/c that run over verbs.
@@ -42,42 +43,8 @@ const PROGRAMS: &[&str] = &[
 /// Seconds after which a virtual machine is taken for stuck, however busy the host is.
 const TIMEOUT: &str = "5000";
 
-/// Which machines the tests run in.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Machines {
-    One,
-    Two,
-    /// One, for as long as it takes.
-    Long,
-}
-
-/// What `vm-cluster` needs to know.
-#[derive(Args)]
-pub struct Inside {
-    #[arg(value_enum)]
-    machines: Machines,
-    /// An installation of Weft.
-    #[arg(long)]
-    prefix: PathBuf,
-    /// The folder of the compiled programs.
-    #[arg(long)]
-    programs: PathBuf,
-    /// A Python with an mpi4py that our mpicc built.
-    #[arg(long)]
-    python: PathBuf,
-    /// mpi4py's source, with its tests.
-    #[arg(long)]
-    sdist: PathBuf,
-    /// The conformance test of verbs.
-    #[arg(long)]
-    conformance: PathBuf,
-    /// Only the parts with this text in their names; to look into one of them.
-    #[arg(long, default_value = "")]
-    only: String,
-}
-
 /// Inside the virtual machine: runs everything, and fails if anything did.
-pub fn inside(inside: &Inside) -> Result<(), String> {
+pub fn within(inside: &Inside) -> Result<(), String> {
     match inside.machines {
         Machines::One => one::run(inside),
         Machines::Two => two::run(inside),

@@ -1,8 +1,8 @@
 //! What copies cost, where it is kept and where it cannot be: jobs with a cache directory of their own, of which none says a word
 //! about it.
 
-use super::Tally;
 use super::c_programs;
+use super::tally::Tally;
 use super::tools::text;
 use std::collections::BTreeMap;
 use std::fs;

@@ -5,7 +5,7 @@
 //! looks at again and again. Start and end are taken away by a run that moves nothing. strace tells the calls, and the bytes
 //! that the kernel copied.
 
-use super::Tally;
+use super::tally::Tally;
 use super::tools::quiet;
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Instructions of single calls, counted by callgrind (tests/c/instructions.c): a clock would say what else the machine does.
 
-use super::Tally;
+use super::tally::Tally;
 use crate::root;
 use std::fs;
 use std::path::Path;

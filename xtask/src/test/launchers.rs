@@ -2,9 +2,9 @@
 //! (PMI-1) and PRRTE's prterun (PMIx) from the wheels of MPICH and Open MPI; a real Slurm (PMI-2 and
 //! PMIx) where this machine has one.
 
-use super::Tally;
 use super::jobs::marked;
 use super::slurm::Slurm;
+use super::tally::Tally;
 use super::tools::{quiet, step};
 use crate::root;
 use nix::sys::signal::{Signal, kill};

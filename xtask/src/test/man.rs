@@ -1,6 +1,6 @@
 //! The manual pages of an installation, as man(1) shows them. What they say is tested where they are made (`manual/tests.rs`).
 
-use super::Tally;
+use super::tally::Tally;
 use crate::manual::complaints;
 use std::fs;
 use std::path::Path;

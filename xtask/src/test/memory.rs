@@ -1,7 +1,7 @@
 //! Programs whose memory is looked at: under tools that read all of it, with all of it locked, with little address
 //! space, and in a control group with a limit; and what is said where a limit lets no rank start.
 
-use super::Tally;
+use super::tally::Tally;
 use super::tools::{quiet, step};
 use crate::root;
 use std::fs;

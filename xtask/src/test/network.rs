@@ -4,67 +4,23 @@
 //! This is the outer side, which builds and counts. Within, the same program runs as `net-tests`.
 
 mod hosts;
+pub mod inside;
 mod trouble;
 
 use super::c_programs::{self, compile};
 use super::cluster::parts::{self, Parts};
 use super::python::{self, Mpi4py};
-use super::{Tally, programs, tools};
+use super::tally::{OFI, Tally};
+use super::{programs, tools};
 use crate::{net, root};
-use clap::Args;
-use std::path::PathBuf;
+use inside::{Inside, PROGRAMS};
 use std::process::Command;
 
 /// Seconds that all programs between hosts may take together.
 const TIMEOUT: &str = "900";
 
-/// Programs of tests/c that run between hosts, and what each is given.
-const PROGRAMS: &[(&str, &[&str])] = &[
-    ("hello", &[]),
-    ("ring", &[]),
-    ("halo", &["300"]),
-    ("collectives", &["1"]),
-    ("neighbors", &[]),
-    ("semantics", &[]),
-    ("out_of_order", &["1000"]),
-    ("flood", &["2000", "warm"]),
-    ("partitioned", &[]),
-    ("windows", &[]),
-    ("windows_asleep", &[]),
-    ("counters", &["10"]),
-    ("overlap_stress", &["20"]),
-    ("helper", &["1"]),
-    ("interrupted", &[]),
-    ("threads", &[]),
-    ("tools_fabric", &[]),
-    ("kini", &[]),
-];
-
-/// What `net-tests` needs to know.
-#[derive(Args)]
-pub struct Inside {
-    /// An installation of Weft.
-    #[arg(long)]
-    prefix: PathBuf,
-    /// The folder of the compiled programs.
-    #[arg(long)]
-    programs: PathBuf,
-    /// The program of random programs.
-    #[arg(long)]
-    random: PathBuf,
-    /// A Python with an mpi4py that our mpicc built.
-    #[arg(long)]
-    python: PathBuf,
-    /// mpi4py's source, with its tests.
-    #[arg(long)]
-    sdist: PathBuf,
-    /// Only the parts with this text in their names; to look into one of them.
-    #[arg(long, default_value = "")]
-    only: String,
-}
-
 /// Between the hosts: runs everything, and fails if anything did.
-pub fn inside(inside: &Inside) -> Result<(), String> {
+pub fn within(inside: &Inside) -> Result<(), String> {
     let mut parts = Parts::new(&inside.only);
     hosts::run(inside, &mut parts)?;
     trouble::run(inside, &mut parts)?;
@@ -74,7 +30,7 @@ pub fn inside(inside: &Inside) -> Result<(), String> {
 /// The fabric's own tests, alone and below shared memory.
 fn fabric(tally: &mut Tally) -> Result<(), String> {
     let wanted = |p: &programs::Program| {
-        p.package == super::OFI || (p.package == "weft-fabric-join" && p.name == "ofi")
+        p.package == OFI || (p.package == "weft-fabric-join" && p.name == "ofi")
     };
     programs::run_with(wanted, &[("WEFT_TEST_OFI", "1")], tally)
 }

@@ -1,7 +1,8 @@
 //! The test programs of the crates. They are built all at once: cargo builds what a selection of crates depends on with
 //! the features that this selection asks for, so each stage by itself would build most of it again.
 
-use super::{Tally, cargo, tools};
+use super::tally::{Tally, cargo};
+use super::tools;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

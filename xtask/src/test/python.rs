@@ -1,7 +1,7 @@
 //! mpi4py on Weft: built from its sdist by our mpicc, and by MPICH's standard-ABI mpicc; its own
 //! benchmarks and a part of its own tests, by name.
 
-use super::Tally;
+use super::tally::Tally;
 use super::tools::{quiet, step};
 use crate::root;
 use std::path::{Path, PathBuf};

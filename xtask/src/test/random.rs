@@ -1,7 +1,7 @@
 //! Random programs against their oracle (crates/random), on 2 to 9 ranks, with the settings under
 //! which data take other ways; and bytes spoilt on purpose, which must be found.
 
-use super::Tally;
+use super::tally::Tally;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant, SystemTime};

@@ -3,8 +3,8 @@
 //!
 //! The names are the library's own: of an unknown one it says which there are.
 
-use super::Tally;
 use super::python::{Mpi4py, on, ran, suite_words};
+use super::tally::Tally;
 use super::tools::quiet;
 use std::path::Path;
 use std::time::Instant;

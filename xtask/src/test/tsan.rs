@@ -6,7 +6,7 @@
 //! processes do to one shared memory is beyond the sanitizer, which knows one process at a time: that
 //! is for loom and Miri.
 
-use super::Tally;
+use super::tally::Tally;
 use super::tools::{quiet, step};
 use crate::root;
 use std::fs;

@@ -4,7 +4,8 @@ pub(crate) mod kini;
 
 use super::c_programs::{self, compile};
 use super::cluster::parts;
-use super::{Tally, VERBS, programs, tools};
+use super::tally::{Tally, VERBS};
+use super::{programs, tools};
 use crate::{root, vm};
 use std::path::{Path, PathBuf};
 use std::process::Command;

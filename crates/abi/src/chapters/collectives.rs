@@ -11,7 +11,6 @@ use crate::node::CommObject;
 use crate::objects::RequestKind;
 use crate::requests::{persist, start};
 // `settings::later` looks for them here.
-pub use crate::selection::{MAP, selection, usual_maps};
 use crate::types::{Info, Request};
 use crate::waiting::Call;
 use crate::widen::Counts;

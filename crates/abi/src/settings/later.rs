@@ -2,8 +2,8 @@
 //! built, and never again.
 
 use super::{Setting, algorithm};
-use crate::chapters::collectives;
 use crate::node::Engine;
+use crate::selection;
 use crate::settings;
 use crate::state::state;
 use std::rc::Rc;
@@ -58,9 +58,7 @@ pub fn later(setting: &Setting) -> Option<Later> {
                 false => Err(Refused::Late("streams are in use")),
             })
         }
-        name if name == collectives::MAP
-            || Operation::ALL.iter().any(|&o| algorithm(o) == name) =>
-        {
+        name if name == selection::MAP || Operation::ALL.iter().any(|&o| algorithm(o) == name) => {
             ("the next collective operation, on all communicators", |engine| Ok(choose(engine)?))
         }
         _ => return None,
@@ -117,9 +115,9 @@ pub fn caches(engine: &Engine) -> Result<(), String> {
 fn choose(engine: &Rc<Engine>) -> Result<(), String> {
     let node = engine.endpoint().fabric();
     let all: Vec<u32> = (0..node.size() as u32).collect();
-    let mut selection = collectives::selection()?;
+    let mut selection = selection::selection()?;
     let together = weft_collective::share_memory(node, &all);
-    collectives::usual_maps(&mut selection, together)?;
+    selection::usual_maps(&mut selection, together)?;
     let (state, selection) = (state(), Rc::new(selection));
     *state.selection.borrow_mut() = selection.clone();
     let comms = state.comms.borrow();

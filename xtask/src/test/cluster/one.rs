@@ -1,6 +1,6 @@
 //! Inside one virtual machine: ranks on nodes that `WEFT_NODES` fakes, a cable between them.
 
-use super::Inside;
+use super::inside::Inside;
 use super::job::{self, Job, Nodes, word};
 use super::parts::Parts;
 use super::rails::Rails;

@@ -1,6 +1,6 @@
 //! Inside the first of two virtual machines: a job on both, and then the other one dies.
 
-use super::Inside;
+use super::inside::Inside;
 use super::job::{self, both, word};
 use super::parts::Parts;
 use super::rails;

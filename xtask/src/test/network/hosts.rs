@@ -1,6 +1,7 @@
 //! Programs between hosts: over TCP of both versions of IP, and over datagrams that libfabric makes reliable itself.
 
-use super::{Inside, PROGRAMS, Parts};
+use super::inside::{Inside, PROGRAMS};
+use crate::test::cluster::parts::Parts;
 use crate::test::{python, random};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

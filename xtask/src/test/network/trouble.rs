@@ -1,7 +1,8 @@
 //! What goes wrong between hosts: cables, firewalls, strangers, hosts that die. Nothing may hang, and the error names the peer.
 
 use super::hosts::{TWO, both, failed, mpiexec};
-use super::{Inside, Parts};
+use super::inside::Inside;
+use crate::test::cluster::parts::Parts;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};

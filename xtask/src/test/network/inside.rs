@@ -1,0 +1,49 @@
+//! What the tests between hosts are told, and the programs that they run.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// Programs of tests/c that run between hosts, and what each is given.
+pub const PROGRAMS: &[(&str, &[&str])] = &[
+    ("hello", &[]),
+    ("ring", &[]),
+    ("halo", &["300"]),
+    ("collectives", &["1"]),
+    ("neighbors", &[]),
+    ("semantics", &[]),
+    ("out_of_order", &["1000"]),
+    ("flood", &["2000", "warm"]),
+    ("partitioned", &[]),
+    ("windows", &[]),
+    ("windows_asleep", &[]),
+    ("counters", &["10"]),
+    ("overlap_stress", &["20"]),
+    ("helper", &["1"]),
+    ("interrupted", &[]),
+    ("threads", &[]),
+    ("tools_fabric", &[]),
+    ("kini", &[]),
+];
+
+/// What `net-tests` needs to know.
+#[derive(Args)]
+pub struct Inside {
+    /// An installation of Weft.
+    #[arg(long)]
+    pub prefix: PathBuf,
+    /// The folder of the compiled programs.
+    #[arg(long)]
+    pub programs: PathBuf,
+    /// The program of random programs.
+    #[arg(long)]
+    pub random: PathBuf,
+    /// A Python with an mpi4py that our mpicc built.
+    #[arg(long)]
+    pub python: PathBuf,
+    /// mpi4py's source, with its tests.
+    #[arg(long)]
+    pub sdist: PathBuf,
+    /// Only the parts with this text in their names; to look into one of them.
+    #[arg(long, default_value = "")]
+    pub only: String,
+}

@@ -1,0 +1,28 @@
+//! What all stages have in common: what they count, the crates that have a stage of their own, and how cargo is called.
+
+use std::process::Command;
+
+/// What the stages count: tests that passed, and tests that could not run, with the reason.
+#[derive(Default)]
+pub struct Tally {
+    pub passed: usize,
+    pub not_run: Vec<String>,
+}
+
+/// Crates whose tests are a stage of their own.
+pub const SIMULATOR: &[&str] = &["weft-fabric-sim", "weft-patterns", "weft-tools"];
+/// Crates whose tests need an adapter.
+pub const VERBS: &[&str] = &["weft-fabric-verbs", "weft-fabric-join"];
+/// The crate whose tests need libfabric.
+pub const OFI: &str = "weft-fabric-ofi";
+
+pub fn cargo() -> Command {
+    let mut command = Command::new("cargo");
+    // Incremental state would be half of what a clean clone's build takes from the disk (7 of 13 GB).
+    command.current_dir(crate::root()).env("CARGO_INCREMENTAL", "0");
+    // Settings of the cargo that runs this program must not reach the one that it starts.
+    for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "RUSTUP_TOOLCHAIN"] {
+        command.env_remove(name);
+    }
+    command
+}
