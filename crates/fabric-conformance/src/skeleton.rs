@@ -132,6 +132,7 @@ impl Fabric for Skeleton {
             coherent_atomics: false,
             atomics: true,
             synchronous: false,
+            by_progress: false,
             rails: 1,
             flags_wake: false,
         }

@@ -312,6 +312,7 @@ impl Fabric for Ofi {
             coherent_atomics: true,
             atomics: true,
             synchronous: false,
+            by_progress: true,
             rails: 1,
             // A flag is a message, and whoever sleeps hears of messages.
             flags_wake: true,

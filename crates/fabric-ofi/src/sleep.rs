@@ -22,6 +22,10 @@ use weft_fabric::wait::{Doorbell, Sleep, Token};
 const NAP: Duration = Duration::from_micros(50);
 pub const NAP_MOST: Duration = Duration::from_millis(1);
 
+/// Sleeps in a row that the provider's descriptor may end for nothing; then it is not waited for until something was found, and
+/// sleeps are naps: with some providers it stays readable for long, and who waits would take a whole processor.
+const USELESS_MOST: u32 = 8;
+
 /// Longer sleeps have no end of their own.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 
@@ -40,6 +44,8 @@ pub struct Sleeper {
     idle: AtomicU32,
     /// The provider has something that only a look moves on.
     must_look: AtomicBool,
+    /// Times in a row that the provider's descriptor has ended a sleep for nothing.
+    useless: AtomicU32,
 }
 
 impl Sleeper {
@@ -55,6 +61,7 @@ impl Sleeper {
             naps: AtomicBool::new(false),
             idle: AtomicU32::new(0),
             must_look: AtomicBool::new(false),
+            useless: AtomicU32::new(0),
         })
     }
 
@@ -78,6 +85,19 @@ impl Sleeper {
         self.must_look.store(true, Ordering::Relaxed);
     }
 
+    /// A look has found something.
+    #[inline]
+    pub fn found(&self) {
+        if self.useless.load(Ordering::Relaxed) != 0 {
+            self.useless.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the provider's descriptor tells the truth at the moment.
+    fn is_trusted(&self) -> bool {
+        self.useless.load(Ordering::Relaxed) < USELESS_MOST
+    }
+
     /// The provider's descriptor, if it has one.
     pub fn provider(&self) -> Option<BorrowedFd<'_>> {
         // SAFETY: the queue's, which is open as long as `objects`.
@@ -86,7 +106,7 @@ impl Sleeper {
 
     /// Whether something may come that shows at no descriptor.
     pub fn needs_naps(&self) -> bool {
-        self.objects.wait.is_none() || self.naps.load(Ordering::Relaxed)
+        self.objects.wait.is_none() || self.naps.load(Ordering::Relaxed) || !self.is_trusted()
     }
 
     fn longest(&self, limit: Duration) -> Duration {
@@ -105,10 +125,11 @@ impl Sleeper {
             all.push(entry(other.as_fd()));
         }
         let rung = all.len();
-        all.extend(self.provider().map(entry));
+        all.extend(self.provider().filter(|_| self.is_trusted()).map(entry));
         let ready = any_ready(&mut all, longest);
         all[..rung].iter().filter(|bell| bell.any().unwrap_or(false)).for_each(drain);
         if all[rung..].iter().any(|queue| queue.any().unwrap_or(false)) {
+            self.useless.fetch_add(1, Ordering::Relaxed);
             self.look_next();
         }
         ready

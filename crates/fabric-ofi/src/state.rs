@@ -229,6 +229,9 @@ impl State {
             return false;
         }
         let moved = self.poll(core) | self.drain_all(core);
+        if moved {
+            core.sleeper.found();
+        }
         let next = if moved { 0 } else { (self.resting.get() + 1).min(REST_MOST) };
         self.resting.set(next);
         self.rest.set(next);

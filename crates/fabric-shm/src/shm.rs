@@ -283,6 +283,7 @@ impl Fabric for Shm {
             coherent_atomics: true,
             atomics: true,
             synchronous: true,
+            by_progress: false,
             rails: 1,
             flags_wake: true,
         }

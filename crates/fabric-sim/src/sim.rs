@@ -115,6 +115,7 @@ impl Fabric for Sim {
             coherent_atomics: local && state.machine.local.shared,
             atomics: true,
             synchronous: false,
+            by_progress: false,
             rails: state.machine.rail.len(),
             flags_wake: true,
         }

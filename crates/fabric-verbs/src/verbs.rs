@@ -221,6 +221,7 @@ impl Fabric for Verbs {
             // Through the one rail that carries them.
             atomics: core.addresses[peer].rails[peer % core.rails].atomics,
             synchronous: false,
+            by_progress: false,
             rails: core.rails_to(peer),
             flags_wake: false,
         }

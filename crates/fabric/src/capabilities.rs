@@ -33,6 +33,9 @@ pub struct Capabilities {
     /// Reads, writes, and atomics on memory from [`crate::FabricExt::allocate_on_node`] are carried out
     /// by this processor and are over when the call returns: two ends that wait for one copy may share the work.
     pub synchronous: bool,
+    /// Reads, writes and atomics are carried out by the peer's own process, in its progress: what takes several of them is better
+    /// asked for as a whole.
+    pub by_progress: bool,
     /// Number of independent paths (adapters, ports) to this peer.
     pub rails: usize,
     /// A flag write wakes a peer that sleeps in [`crate::Fabric::sleeper`].

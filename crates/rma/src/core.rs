@@ -44,6 +44,8 @@ pub struct Core<F: Fabric> {
     pub options: Options,
     /// All ranks see memory of the fabric, and share processors.
     pub one_node: bool,
+    /// Some rank's process carries out itself what others do to its memory, whatever the fabric calls it.
+    pub by_progress: bool,
     /// Set by the program; empty until then.
     pub name: RefCell<String>,
     pub open: OpenEpochs,
@@ -57,8 +59,10 @@ impl<F: Fabric> Core<F> {
             let able = fabric.capabilities(peer as usize);
             able.coherent_atomics && able.synchronous
         });
+        let own = |&peer: &u32| fabric.capabilities(peer as usize).by_progress;
+        let by_progress = comm.group().ranks().iter().any(own);
         let open = OpenEpochs::new(comm.size());
-        Core { comm, flavor, options, one_node, name: RefCell::default(), open }
+        Core { comm, flavor, options, one_node, by_progress, name: RefCell::default(), open }
     }
 
     pub fn comm(&self) -> &Rc<Comm<F>> {

@@ -152,8 +152,8 @@ pub const NETWORKS: &[Setting] = &[
         about: About(Ofi, User, All),
         kind: SettingKind::Words,
         default: "",
-        doc: "libfabric's provider to use, as in tcp, net, efa, cxi, psm2, verbs;ofi_rxm, udp;ofi_rxd (fi_info lists them); nothing: of \
-              cxi, efa, opx, psm2, verbs;ofi_rxm, net and tcp the first that all hosts have",
+        doc: "libfabric's provider to use, as in tcp, efa, cxi, psm2, verbs;ofi_rxm, udp;ofi_rxd (fi_info lists them); nothing: of \
+              cxi, efa, opx, psm2, verbs;ofi_rxm and tcp the first that all hosts have",
     },
     Setting {
         name: "WEFT_OFI_INTERFACES",

@@ -94,7 +94,7 @@ impl<F: Fabric> Access<F> {
         let into = result.map(|result| (result.writable(pool), result));
         let former = into.as_ref().map(|(piece, _)| piece.sge);
         match place.reach {
-            Reach::TargetAssisted => {
+            _ if self.is_assisted(&place) => {
                 let request = RmaRequest::Change(packed, basic);
                 self.control.ask_for(place.own, location, request, former).await?;
             }
@@ -213,6 +213,18 @@ impl<F: Fabric> Access<F> {
                     .guarded(rank, self.change_guarded(place, location, basic, change, former))
                     .await
             }
+        }
+    }
+
+    /// Whether the target's process does it: nobody else can, or it would have to do each step of it anyway.
+    fn is_assisted(&self, place: &TargetAddress) -> bool {
+        match place.reach {
+            Reach::TargetAssisted => true,
+            Reach::Direct { .. } if self.core.by_progress => {
+                let guarded = place.domain == AtomicityDomain::Guarded;
+                guarded && self.core.fabric().capabilities(place.peer).by_progress
+            }
+            _ => false,
         }
     }
 

@@ -103,13 +103,8 @@ impl<F: Fabric> Window<F> {
             // Connections are made by both ends when they are first needed, and this one may compute then.
             engine.want_helper();
         }
-        // All know that all are reached: no need to ask.
-        if matches!(self.flavor(), Flavor::Allocate | Flavor::Shared) {
-            return Ok(());
-        }
-        let needs = (0..self.size()).any(|rank| self.memory.needs_service(rank));
-        let all = gather(self.comm(), [u64::from(needs)]).await?;
-        if all.iter().all(|&[needs]| needs == 0) {
+        // Whoever has a rank on another node finds the same as all others.
+        if !self.core.by_progress && !self.some_need_service().await? {
             return Ok(());
         }
         let access = self.access.clone();
@@ -117,6 +112,16 @@ impl<F: Fabric> Window<F> {
         *self.service.borrow_mut() = Some(task);
         engine.want_helper();
         Ok(())
+    }
+
+    async fn some_need_service(&self) -> Result<bool, Error> {
+        // All know that all are reached: no need to ask.
+        if matches!(self.flavor(), Flavor::Allocate | Flavor::Shared) {
+            return Ok(false);
+        }
+        let needs = (0..self.size()).any(|rank| self.memory.needs_service(rank));
+        let all = gather(self.comm(), [u64::from(needs)]).await?;
+        Ok(all.iter().any(|&[needs]| needs != 0))
     }
 
     /// Errors: RMA_SYNC while an epoch is open.
