@@ -12,14 +12,13 @@ const LAYERS: &[&[&str]] = &[
     &["weft-fabric-ofi", "weft-fabric-shm", "weft-fabric-sim", "weft-fabric-verbs"],
     &["weft-fabric-fault"],
     &["weft-fabric-join"],
-    &["weft-fabric-conformance"],
     &["weft-channel", "weft-datatype"],
     &["weft-p2p"],
     &["weft-collective"],
     &["weft-process"],
     &["weft-rma"],
     &["weft-patterns"],
-    &["weft-abi", "weft-abuse", "weft-launch", "weft-random", "weft-tools"],
+    &["weft-abi", "weft-abuse", "weft-fabric-testing", "weft-launch", "weft-random", "weft-tools"],
 ];
 
 fn height(name: &str) -> Option<usize> {

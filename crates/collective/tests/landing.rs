@@ -1,13 +1,12 @@
 //! How a payload lands decides whether it may be read.
 #![cfg(not(miri))]
 
-mod landings;
-
 use weft_bootstrap::threads;
 use weft_collective::landing::Way;
-use weft_fabric_conformance::Maker;
 use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_shm::Shm;
+use weft_fabric_testing::conformance::Maker;
+use weft_fabric_testing::landings;
 
 /// Sends payloads of `len` bytes one after the other; how many of them were not whole when their
 /// mark had arrived.

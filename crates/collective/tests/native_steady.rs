@@ -5,12 +5,12 @@
 mod group;
 
 use group::Group;
-use group::common::{Body, On, Rank, SETUPS, world};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use weft_collective::{Link, Via};
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::stream::Sizes;
+use weft_fabric_testing::world::{Body, On, Rank, SETUPS, Setup, world};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -100,7 +100,7 @@ impl Body for Communicators {
 #[test]
 fn memory_is_the_process_s_not_the_communicators() {
     for on in [On::Shm { cma: true }, On::Sim { ranks_per_node: 1, chaos: true }] {
-        let setup = group::common::Setup { on, ..SETUPS[0] };
+        let setup = Setup { on, ..SETUPS[0] };
         world(3, setup, &Communicators);
     }
 }

@@ -1,9 +1,10 @@
 //! Faults within the contract leave a fabric conforming.
 
 use weft_bootstrap::threads;
-use weft_fabric_conformance::{Maker, tests};
 use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_shm::Shm;
+use weft_fabric_testing::conformance::Maker;
+use weft_fabric_testing::tests;
 
 fn makers(n: usize, plan: &str) -> Vec<Maker<Faulty<Shm>>> {
     let plan: Plan = plan.parse().expect("a plan");

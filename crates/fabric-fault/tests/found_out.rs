@@ -2,9 +2,9 @@
 
 use weft_bootstrap::threads;
 use weft_fabric::{Fabric, FabricExt, GroupId, RemoteAddr, Sge};
-use weft_fabric_conformance::{Maker, Rank, run};
 use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_shm::Shm;
+use weft_fabric_testing::conformance::{Maker, Rank, run};
 
 fn with(plan: &str, check: impl Fn(&Rank<Faulty<Shm>>) + Sync) {
     let plan: Plan = plan.parse().expect("a plan");

@@ -1,43 +1,26 @@
 //! Shared memory within nodes and libfabric between them do together what every fabric must do. Without the library the tests
 //! say NOT RUN and pass; where `WEFT_TEST_OFI` is set they fail.
 
-mod placed;
-
-use placed::Placed;
-use std::io::Write;
-use std::sync::OnceLock;
 use weft_bootstrap::{ThreadBootstrap, threads};
-use weft_fabric_conformance::{Maker, tests};
 use weft_fabric_join::Joined;
 use weft_fabric_ofi::{Ofi, Options};
 use weft_fabric_shm::Shm;
-
-/// Why there is no libfabric here, found out once.
-fn missing() -> bool {
-    static MISSING: OnceLock<bool> = OnceLock::new();
-    *MISSING.get_or_init(|| {
-        let error = Ofi::connect(&mut threads(1)[0], Options::default()).err();
-        if let Some(error) = &error {
-            // Around the test harness, which hides what passing tests print.
-            let _ = writeln!(std::io::stderr(), "\nNOT RUN: tests of libfabric: {error}");
-            assert!(std::env::var_os("WEFT_TEST_OFI").is_none(), "{error}");
-        }
-        error.is_some()
-    })
-}
+use weft_fabric_testing::conformance::Maker;
+use weft_fabric_testing::placed::{self, Placed};
+use weft_fabric_testing::{libfabric, tests, watch};
 
 fn connect(mut world: Placed) -> Joined<Shm, Ofi> {
     let (near, counters) = placed::near(&mut world);
     let far = Ofi::connect_counting(&mut world, Options::default(), counters.clone());
     let far = far.unwrap_or_else(|error| panic!("{error}"));
-    placed::watch!(near, far);
+    watch!(near, far);
     Joined::new(near, far, world.nodes, counters)
 }
 
 fn makers(nodes: &'static [usize]) -> Option<Vec<Maker<Joined<Shm, Ofi>>>> {
     let make =
         |world: ThreadBootstrap| Box::new(move || connect(Placed { world, nodes })) as Maker<_>;
-    (!missing()).then(|| threads(nodes.len()).into_iter().map(make).collect())
+    (!libfabric::missing(None)).then(|| threads(nodes.len()).into_iter().map(make).collect())
 }
 
 mod two_ranks_on_each_of_two_nodes {

@@ -2,28 +2,25 @@
 //! adapter; soft-RoCE will do. Without one the tests say NOT RUN and pass; where `WEFT_TEST_VERBS` is
 //! set they fail.
 
-#[path = "../../fabric-verbs/tests/common/mod.rs"]
-mod common;
-mod placed;
-
-use placed::Placed;
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric_conformance::{Maker, tests};
 use weft_fabric_join::Joined;
 use weft_fabric_shm::Shm;
+use weft_fabric_testing::conformance::Maker;
+use weft_fabric_testing::placed::{self, Placed};
+use weft_fabric_testing::{adapters, tests, watch};
 use weft_fabric_verbs::Verbs;
 
 fn connect(mut world: Placed, adapters: &[Vec<String>]) -> Joined<Shm, Verbs> {
     let (near, counters) = placed::near(&mut world);
-    let options = common::options(adapters, world.nodes[world.rank()]);
+    let options = adapters::options(adapters, world.nodes[world.rank()]);
     let far = Verbs::connect_counting(&mut world, options, counters.clone());
     let far = far.unwrap_or_else(|error| panic!("{error}"));
-    placed::watch!(near, far);
+    watch!(near, far);
     Joined::new(near, far, world.nodes, counters)
 }
 
 fn makers(nodes: &'static [usize]) -> Option<Vec<Maker<Joined<Shm, Verbs>>>> {
-    let adapters = common::nodes()?;
+    let adapters = adapters::nodes()?;
     let make = |world: ThreadBootstrap| {
         let adapters = adapters.clone();
         Box::new(move || connect(Placed { world, nodes }, &adapters)) as Maker<_>

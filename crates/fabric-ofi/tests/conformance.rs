@@ -2,39 +2,13 @@
 //!
 //! Without the library the tests say NOT RUN and pass; where `WEFT_TEST_OFI` is set they fail.
 
-use std::io::Write;
-use std::sync::OnceLock;
 use weft_bootstrap::threads;
-use weft_fabric_conformance::{Maker, tests};
 use weft_fabric_ofi::{Ofi, Options};
-
-/// Why there is no such provider here, found out once.
-fn missing(provider: &'static str, cell: &OnceLock<Option<String>>) -> bool {
-    let error = cell.get_or_init(|| {
-        let options = Options { provider: Some(provider.to_owned()), ..Options::default() };
-        let error = Ofi::connect(&mut threads(1)[0], options).err().map(|error| error.to_string());
-        if let Some(error) = &error {
-            // Around the test harness, which hides what passing tests print.
-            let _ =
-                writeln!(std::io::stderr(), "\nNOT RUN: tests of libfabric's {provider}: {error}");
-            // Later versions of the library have `net` under the name of `tcp`.
-            assert!(provider == "net" || std::env::var_os("WEFT_TEST_OFI").is_none(), "{error}");
-        }
-        error
-    });
-    error.is_some()
-}
+use weft_fabric_testing::conformance::Maker;
+use weft_fabric_testing::{libfabric, tests};
 
 fn makers(n: usize, provider: &'static str, credits: usize) -> Option<Vec<Maker<Ofi>>> {
-    static TCP: OnceLock<Option<String>> = OnceLock::new();
-    static NET: OnceLock<Option<String>> = OnceLock::new();
-    static UDP: OnceLock<Option<String>> = OnceLock::new();
-    let cell = match provider {
-        "tcp" => &TCP,
-        "net" => &NET,
-        _ => &UDP,
-    };
-    if missing(provider, cell) {
+    if libfabric::missing(Some(provider)) {
         return None;
     }
     let make = |mut world: weft_bootstrap::ThreadBootstrap| {

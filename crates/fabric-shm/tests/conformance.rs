@@ -2,8 +2,9 @@
 #![cfg(not(any(loom, miri)))]
 
 use weft_bootstrap::threads;
-use weft_fabric_conformance::{Maker, tests};
 use weft_fabric_shm::{Options, Shm};
+use weft_fabric_testing::conformance::Maker;
+use weft_fabric_testing::tests;
 
 fn makers(n: usize, options: Options) -> Vec<Maker<Shm>> {
     let make = |mut world| {

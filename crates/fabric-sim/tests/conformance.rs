@@ -1,12 +1,11 @@
 //! The simulator does what every fabric must do, with and without chaos, and wrapped in faults.
 
-mod turns;
-
-use turns::machine::machine;
-use turns::{Turns, World};
-use weft_fabric_conformance::{Maker, tests};
 use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_sim::{Chaos, Options};
+use weft_fabric_testing::conformance::Maker;
+use weft_fabric_testing::machine::machine;
+use weft_fabric_testing::tests;
+use weft_fabric_testing::turns::{Turns, World};
 
 fn makers(options: Options, ranks_per_node: usize) -> Vec<Maker<Turns>> {
     let n = options.ranks;

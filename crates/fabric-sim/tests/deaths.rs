@@ -1,9 +1,5 @@
 //! Ranks and rails die: waits end, traffic takes another way, and nothing is lost or comes twice.
 
-#[path = "turns/machine.rs"]
-mod machine;
-
-use machine::machine;
 use std::future::poll_fn;
 use std::task::Poll;
 use weft_fabric::wait::WaitPolicy;
@@ -12,6 +8,7 @@ use weft_fabric::{
 };
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Chaos, Death, Options, Sim, Stopped, explore, run};
+use weft_fabric_testing::machine::machine;
 use weft_p2p::Limits;
 use weft_process::{Comm, Engine, Group};
 

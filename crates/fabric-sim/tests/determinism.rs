@@ -1,10 +1,6 @@
 //! The same seed gives the same run, bit for bit: again, in another process, and as it was when the
 //! constants below were written down, whatever the machine and the compiler.
 
-#[path = "turns/machine.rs"]
-mod machine;
-
-use machine::machine;
 use std::process::Command;
 use std::rc::Rc;
 use weft_collective::{Link, Reception, Reduce, Via, allreduce, alltoall, barrier, bcast};
@@ -12,6 +8,7 @@ use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, FabricExt, GroupId, RemoteAddr, RemoteFlag, Sge, Staging, Work};
 use weft_fabric_sim::units::Time;
 use weft_fabric_sim::{Chaos, Options, Outcome, Sim, run};
+use weft_fabric_testing::machine::machine;
 use weft_p2p::{Context, Limits};
 use weft_process::Engine;
 

@@ -1,9 +1,5 @@
 //! Schedule exploration finds each kind of failure, says the same each time, and replays.
 
-#[path = "turns/machine.rs"]
-mod machine;
-
-use machine::machine;
 use std::future::poll_fn;
 use std::process::Command;
 use std::task::Poll;
@@ -11,6 +7,7 @@ use weft_fabric::{Fabric, FabricExt, Head, Sge, Work};
 use weft_fabric_sim::explore::{Explored, Found, Reason};
 use weft_fabric_sim::units::Time;
 use weft_fabric_sim::{Death, Options, Sim, Stopped, explore};
+use weft_fabric_testing::machine::machine;
 
 /// The next message's sender.
 async fn sender(sim: &Sim) -> usize {

@@ -1,14 +1,11 @@
 //! The library's own protocols under many schedules.
 
-#[path = "turns/machine.rs"]
-mod machine;
-
-use machine::machine;
 use std::rc::Rc;
 use weft_collective::{Link, Reception, Reduce, Via, allreduce, alltoall, barrier, bcast};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Sge, Staging};
 use weft_fabric_sim::{Options, Sim, explore};
+use weft_fabric_testing::machine::machine;
 use weft_p2p::{Context, Limits};
 use weft_process::Engine;
 

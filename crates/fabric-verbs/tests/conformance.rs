@@ -2,20 +2,20 @@
 //!
 //! Without one the tests say NOT RUN and pass; where `WEFT_TEST_VERBS` is set they fail.
 
-mod common;
-
 use weft_bootstrap::threads;
 use weft_fabric::Fabric;
-use weft_fabric_conformance::{Maker, tests};
+use weft_fabric_testing::adapters;
+use weft_fabric_testing::conformance::Maker;
+use weft_fabric_testing::tests;
 use weft_fabric_verbs::{Options, Verbs};
 
 /// What to change about the options of a rank.
 type Change = fn(&mut Options);
 
 fn makers(n: usize, change: Change) -> Option<Vec<Maker<Verbs>>> {
-    let nodes = common::nodes()?;
+    let nodes = adapters::nodes()?;
     let make = |(rank, mut world): (usize, _)| {
-        let mut options = common::options(&nodes, rank);
+        let mut options = adapters::options(&nodes, rank);
         change(&mut options);
         Box::new(move || match Verbs::connect_with(&mut world, options) {
             Ok(verbs) => {

@@ -1,10 +1,9 @@
 //! What a peer has room for is never forgotten, whatever happens between.
 
-mod common;
-
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
 use weft_fabric::{Fabric, Head, RemoteFlag, Sge};
+use weft_fabric_testing::adapters;
 use weft_fabric_verbs::Verbs;
 
 /// Ranks that connect with rank 0, one after the other, while rank 1 writes to it.
@@ -25,15 +24,15 @@ fn until(verbs: &Verbs, what: &str, mut ready: impl FnMut() -> bool) {
 /// owed to whoever used it: without that, rank 1 has no credits left after eight of them.
 #[test]
 fn new_connections_forget_no_debts() {
-    let Some(nodes) = common::nodes() else { return };
+    let Some(nodes) = adapters::nodes() else { return };
     let rank = |mut world: ThreadBootstrap| {
-        let mut options = common::options(&nodes, world.rank());
+        let mut options = adapters::options(&nodes, world.rank());
         (options.rail, options.credits) = (Some(0), CREDITS);
         let verbs = Verbs::connect_with(&mut world, options).unwrap_or_else(|e| panic!("{e}"));
         let region = verbs.allocate(64).unwrap();
         let flag = verbs.flag(&region, 0, true);
-        common::publish(&mut world, "flag", flag.remote.at);
-        let at = common::published(&mut world, 0, "flag");
+        adapters::publish(&mut world, "flag", flag.remote.at);
+        let at = adapters::published(&mut world, 0, "flag");
         let theirs = RemoteFlag { at, waking: true };
         for late in 0..LATE {
             // One flag: its buffer is not posted again at once.

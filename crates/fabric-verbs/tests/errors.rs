@@ -1,10 +1,9 @@
 //! What goes wrong says what, where, and what to do; and nothing hangs.
 
-mod common;
-
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
 use weft_fabric::{Cause, Fabric, Fault, Head, Posted, RemoteAddr, Sge};
+use weft_fabric_testing::adapters;
 use weft_fabric_verbs::{ConnectError, Options, Verbs};
 
 fn sge(bytes: &mut [u8]) -> Sge {
@@ -18,11 +17,11 @@ fn two(
     first: impl FnOnce(Verbs, &mut ThreadBootstrap) + Send,
     second: impl FnOnce(Verbs, &mut ThreadBootstrap) + Send,
 ) {
-    let Some(nodes) = common::nodes() else { return };
+    let Some(nodes) = adapters::nodes() else { return };
     let mut worlds = threads(2);
     let (mut b, mut a) = (worlds.pop().unwrap(), worlds.pop().unwrap());
     let connect = |world: &mut ThreadBootstrap| {
-        let mut options = common::options(&nodes, world.rank());
+        let mut options = adapters::options(&nodes, world.rank());
         change(&mut options);
         Verbs::connect_with(world, options).unwrap_or_else(|error| panic!("{error}"))
     };
@@ -180,7 +179,7 @@ fn a_withdrawn_region_is_refused_by_the_adapter() {
     two(
         |_| (),
         |verbs, world| {
-            let at = common::exchange(world, "at", RemoteAddr::default());
+            let at = adapters::exchange(world, "at", RemoteAddr::default());
             let mut into = vec![0; 100_000];
             world.fence().unwrap();
             verbs.read(1, sge(&mut into), at, None).unwrap();
@@ -193,7 +192,7 @@ fn a_withdrawn_region_is_refused_by_the_adapter() {
         |verbs, world| {
             let mut memory = vec![1; 100_000];
             let region = verbs.expose(sge(&mut memory)).unwrap();
-            common::exchange(world, "at", region.remote);
+            adapters::exchange(world, "at", region.remote);
             verbs.withdraw(region);
             world.fence().unwrap();
             // Answers the connect request, until the other end fails.
@@ -205,8 +204,8 @@ fn a_withdrawn_region_is_refused_by_the_adapter() {
 
 /// The error of a lone process with these options.
 fn refused(change: impl FnOnce(&mut Options, &[Vec<String>])) -> Option<ConnectError> {
-    let nodes = common::nodes()?;
-    let mut options = common::options(&nodes, 0);
+    let nodes = adapters::nodes()?;
+    let mut options = adapters::options(&nodes, 0);
     change(&mut options, &nodes);
     let mut world = threads(1).pop().unwrap();
     Some(Verbs::connect_with(&mut world, options).err().expect("an error"))
@@ -230,7 +229,7 @@ fn wrong_choices_are_named_with_what_there_is() {
 
 #[test]
 fn a_failure_of_one_is_known_to_all() {
-    let Some(nodes) = common::nodes() else { return };
+    let Some(nodes) = adapters::nodes() else { return };
     let mut worlds = threads(2);
     let (mut b, mut a) = (worlds.pop().unwrap(), worlds.pop().unwrap());
     std::thread::scope(|scope| {
@@ -238,7 +237,7 @@ fn a_failure_of_one_is_known_to_all() {
             let options = Options { devices: vec!["nonesuch".to_owned()], ..Options::default() };
             assert!(Verbs::connect_with(&mut a, options).is_err());
         });
-        let options = common::options(&nodes, 1);
+        let options = adapters::options(&nodes, 1);
         let error = Verbs::connect_with(&mut b, options).err().expect("an error");
         let text = error.to_string();
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
@@ -261,9 +260,9 @@ fn mtus_that_differ_are_noted_and_the_smaller_is_used() {
         },
         |_, world| world.fence().unwrap(),
     );
-    let Some(nodes) = common::nodes() else { return };
+    let Some(nodes) = adapters::nodes() else { return };
     let run = |mut world: ThreadBootstrap| {
-        let mut options = common::options(&nodes, world.rank());
+        let mut options = adapters::options(&nodes, world.rank());
         options.mtu = (world.rank() == 1).then_some(1024);
         let verbs = Verbs::connect_with(&mut world, options).unwrap();
         let lines = verbs.describe();
@@ -289,10 +288,10 @@ fn mtus_that_differ_are_noted_and_the_smaller_is_used() {
 /// Rank 1 has the second cable only: both use that, whatever its number.
 #[test]
 fn rails_are_of_networks_that_all_have() {
-    let Some(nodes) = common::nodes().filter(|n| n.len() == 2 && n[0].len() == 2) else { return };
+    let Some(nodes) = adapters::nodes().filter(|n| n.len() == 2 && n[0].len() == 2) else { return };
     let run = |mut world: ThreadBootstrap| {
         let me = world.rank();
-        let mut options = common::options(&nodes, me);
+        let mut options = adapters::options(&nodes, me);
         if me == 1 {
             options.devices.remove(0);
         }

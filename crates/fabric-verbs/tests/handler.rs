@@ -1,13 +1,10 @@
 //! Signal handlers start transfers over real verbs, and allocate nothing.
 
-mod common;
-#[path = "../../p2p/tests/handlers/mod.rs"]
-mod handlers;
-
-use handlers::{Guarded, Pair};
 use weft_bootstrap::threads;
 use weft_fabric::Fabric;
 use weft_fabric::wait::WaitPolicy;
+use weft_fabric_testing::adapters;
+use weft_fabric_testing::handlers::{self, Guarded, Pair};
 use weft_fabric_verbs::Verbs;
 use weft_p2p::Rendezvous;
 use weft_process::Engine;
@@ -17,14 +14,14 @@ static GUARD: Guarded = Guarded;
 
 #[test]
 fn transfers_start_behind_the_back_of_a_program() {
-    let Some(nodes) = common::nodes() else { return };
+    let Some(nodes) = adapters::nodes() else { return };
     for rendezvous in [Rendezvous::Read, Rendezvous::Write] {
         std::thread::scope(|scope| {
             for mut world in threads(2) {
                 let nodes = &nodes;
                 scope.spawn(move || {
                     use weft_bootstrap::Bootstrap;
-                    let options = common::options(nodes, world.rank());
+                    let options = adapters::options(nodes, world.rank());
                     let verbs = Verbs::connect_with(&mut world, options);
                     let verbs = verbs.unwrap_or_else(|error| panic!("{error}"));
                     let policy = WaitPolicy::new(false);

@@ -1,13 +1,12 @@
 //! The limit on locked memory, met in the middle of a job: large messages go through buffers.
 
-mod common;
-
 use std::process::Command;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Sge};
+use weft_fabric_testing::adapters;
 use weft_fabric_verbs::Verbs;
 use weft_p2p::{Context, Limits, Mode, RequestId, Source, Target, Want};
 use weft_process::{Engine, Single};
@@ -53,7 +52,7 @@ fn lower(bytes: u64) {
 
 fn rank(mut world: ThreadBootstrap, meeting: &Barrier, nodes: &[Vec<String>]) {
     let me = world.rank();
-    let verbs = Verbs::connect_with(&mut world, common::options(nodes, me));
+    let verbs = Verbs::connect_with(&mut world, adapters::options(nodes, me));
     let verbs = verbs.unwrap_or_else(|error| panic!("{error}"));
     let mut policy = WaitPolicy::new(false);
     policy.nap = Duration::from_millis(2);
@@ -87,7 +86,7 @@ fn rank(mut world: ThreadBootstrap, meeting: &Barrier, nodes: &[Vec<String>]) {
 fn large_messages_go_through_buffers_where_nothing_can_be_registered() {
     const NAME: &str = "large_messages_go_through_buffers_where_nothing_can_be_registered";
     const AGAIN: &str = "WEFT_TEST_VERBS_AGAIN";
-    let Some(nodes) = common::nodes() else { return };
+    let Some(nodes) = adapters::nodes() else { return };
     if std::env::var_os(AGAIN).is_some() {
         let meeting = Barrier::new(2);
         std::thread::scope(|scope| {

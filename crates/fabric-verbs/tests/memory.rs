@@ -1,18 +1,17 @@
 //! Registrations: made, shared, kept, forgotten.
 
-mod common;
-
 use std::ptr::null_mut;
 use weft_bootstrap::threads;
 use weft_fabric::{Fabric, RemoteAddr, Sge};
+use weft_fabric_testing::adapters;
 use weft_fabric_verbs::{Keep, Options, Totals, Verbs};
 
 const LEN: usize = 64 << 10;
 
 /// A process of its own, and what is registered when it begins.
 fn alone(change: impl FnOnce(&mut Options)) -> Option<(Verbs, Totals)> {
-    let nodes = common::nodes()?;
-    let mut options = common::options(&nodes, 0);
+    let nodes = adapters::nodes()?;
+    let mut options = adapters::options(&nodes, 0);
     change(&mut options);
     let mut world = threads(1).pop().unwrap();
     let verbs = Verbs::connect_with(&mut world, options).unwrap_or_else(|error| panic!("{error}"));

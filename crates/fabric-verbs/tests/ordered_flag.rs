@@ -1,7 +1,6 @@
 //! Flags after the data of their rail: what was written over it before is there when the flag is, even if the rail
 //! dies meanwhile; and they wake a sleeper.
 
-mod common;
 mod side;
 
 use side::*;
@@ -9,6 +8,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
 use weft_fabric::{Counter, Fabric, FabricExt, Flag, RemoteFlag, Sge};
+use weft_fabric_testing::adapters;
 use weft_fabric_verbs::Verbs;
 
 /// Rounds of one connection.
@@ -27,8 +27,8 @@ impl Flags {
     fn new(side: &Side, world: &mut ThreadBootstrap) -> Flags {
         let region = side.verbs.allocate(64).unwrap();
         let own = [0, 8].map(|offset| side.verbs.flag(&region, offset, true));
-        let first = common::exchange(world, "first", own[0].remote.at);
-        let second = common::exchange(world, "second", own[1].remote.at);
+        let first = adapters::exchange(world, "first", own[0].remote.at);
+        let second = adapters::exchange(world, "second", own[1].remote.at);
         Flags { own, theirs: [first, second].map(|at| RemoteFlag { at, waking: true }) }
     }
 

@@ -5,18 +5,16 @@
 //! alone does not make it place bytes out of order, as the figures that this prints show. Adapters
 //! with several paths or relaxed ordering do; the fault fabric stands for them, over the real one.
 
-mod common;
-#[path = "../../collective/tests/landings/mod.rs"]
-mod landings;
-
 use std::fmt;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weft_bootstrap::threads;
 use weft_collective::landing::Way;
 use weft_fabric::Capabilities;
-use weft_fabric_conformance::Maker;
 use weft_fabric_fault::{Faulty, Plan};
+use weft_fabric_testing::adapters;
+use weft_fabric_testing::conformance::Maker;
+use weft_fabric_testing::landings;
 use weft_fabric_verbs::Verbs;
 
 /// What became of payloads of one length.
@@ -39,10 +37,10 @@ impl fmt::Display for Outcome {
 /// Sends payloads one after the other from rank 0 to 1, over adapters that are said to place bytes in
 /// order (`forced`), or of whom only what is known is said. `always`: by this way, whatever is said.
 fn send(plan: &str, forced: bool, always: Option<Way>, len: usize, payloads: u64) -> Outcome {
-    let nodes = common::nodes().expect("looked before");
+    let nodes = adapters::nodes().expect("looked before");
     let plan: Plan = plan.parse().expect("a plan");
     let make = |(rank, mut world): (usize, _)| {
-        let mut options = common::options(&nodes, rank);
+        let mut options = adapters::options(&nodes, rank);
         options.rail = Some(0);
         // A packet that is lost for good costs one of these.
         options.timeout = 13;
@@ -109,7 +107,7 @@ const LENGTHS: [usize; 4] = [56, 4088, 5000, 16376];
 /// Bottom fill that is forced on fails the same test that what is chosen by default passes.
 #[test]
 fn bottom_fill_fails_where_bytes_are_not_placed_in_order() {
-    if common::nodes().is_none() {
+    if adapters::nodes().is_none() {
         return;
     }
     let plan = "seed=6,reorder=1,claim_order=1,mtu=128";
@@ -131,7 +129,7 @@ fn bottom_fill_fails_where_bytes_are_not_placed_in_order() {
 /// What a network in disorder does to both, on the adapters of the virtual machine.
 #[test]
 fn a_network_in_disorder_does_not_tear_what_is_sent_by_default() {
-    if common::nodes().is_none() {
+    if adapters::nodes().is_none() {
         return;
     }
     let Some(_disorder) = Disorder::new() else {

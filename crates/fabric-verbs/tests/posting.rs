@@ -1,8 +1,6 @@
 //! What a post costs, counted between the fabric and the adapter: calls, requests, signals; and in
 //! this thread: allocations and system calls.
 
-mod common;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -11,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
 use weft_fabric::{Fabric, FabricExt, Head, Posted, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric_testing::adapters;
 use weft_fabric_verbs::ffi::*;
 use weft_fabric_verbs::{Table, Verbs};
 
@@ -113,7 +112,7 @@ fn interpose(table: Table) -> Table {
 
 /// Runs `first` on rank 0 and `second` on rank 1, connected with each other.
 fn pair(first: impl FnOnce(&Side) + Send, second: impl FnOnce(&Side) + Send) {
-    let Some(nodes) = common::nodes() else { return };
+    let Some(nodes) = adapters::nodes() else { return };
     let mut worlds = threads(2);
     let (mut b, mut a) = (worlds.pop().unwrap(), worlds.pop().unwrap());
     let nodes = &nodes;
@@ -134,14 +133,14 @@ const LEN: usize = 64 << 10;
 
 impl Side {
     fn new(world: &mut ThreadBootstrap, nodes: &[Vec<String>]) -> Side {
-        let mut options = common::options(nodes, world.rank());
+        let mut options = adapters::options(nodes, world.rank());
         options.interpose = Some(interpose);
         let verbs = match Verbs::connect_with(world, options) {
             Ok(verbs) => verbs,
             Err(error) => panic!("{error}"),
         };
         let region = verbs.allocate(LEN).unwrap();
-        let theirs = common::exchange(world, "at", region.remote);
+        let theirs = adapters::exchange(world, "at", region.remote);
         let side = Side { verbs, region, theirs };
         // A round trip, so that the connection exists and all tables have their size.
         side.send(0);
@@ -294,12 +293,12 @@ fn few_sends_are_signaled_and_receives_are_posted_together() {
 #[test]
 fn a_post_makes_no_other_system_call() {
     static SENT: AtomicU32 = AtomicU32::new(0);
-    if common::nodes().is_none() {
+    if adapters::nodes().is_none() {
         return;
     }
     let mut worlds = threads(2);
     let (mut b, mut a) = (worlds.pop().unwrap(), worlds.pop().unwrap());
-    let nodes = common::nodes().unwrap();
+    let nodes = adapters::nodes().unwrap();
     let theirs = nodes.clone();
     let handle = std::thread::spawn(move || {
         let side = Side::new(&mut a, &theirs);

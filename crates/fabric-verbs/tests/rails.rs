@@ -1,6 +1,5 @@
 //! Several rails to one peer: all carry, one that dies loses nothing, and two are nearly twice as fast as one.
 
-mod common;
 mod side;
 
 use side::*;
@@ -8,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use weft_channel::rails::{Rails, Waits, Way};
 use weft_fabric::{Fabric, FabricExt, Sge};
+use weft_fabric_testing::adapters;
 
 #[test]
 fn both_rails_carry_and_every_byte_is_right() {
@@ -121,7 +121,7 @@ fn a_rail_whose_link_goes_down_loses_nothing() {
     drop(down);
     // The ports come up again for whatever runs next.
     let start = Instant::now();
-    while common::nodes().is_none_or(|nodes| nodes[0].len() < 2) {
+    while adapters::nodes().is_none_or(|nodes| nodes[0].len() < 2) {
         assert!(start.elapsed() < Duration::from_secs(20), "a port stays down");
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -3,10 +3,9 @@
 //! Each test runs this program once more, in a name space of its own where something is missing, and
 //! as a user without rights.
 
-mod common;
-
 use std::process::Command;
 use weft_bootstrap::threads;
+use weft_fabric_testing::adapters;
 use weft_fabric_verbs::{Options, Survey, Verbs};
 
 /// Name of the variable by which a test starts this program again.
@@ -33,7 +32,7 @@ fn stranger(name: &str, before: &str) -> Option<String> {
         eprintln!("NOT RUN: {name}: only as root, where WEFT_TEST_VERBS is set");
         return None;
     }
-    common::nodes()?;
+    adapters::nodes()?;
     let script = format!(
         "PATH=/usr/sbin:/usr/bin:/sbin:/bin; mount -t tmpfs none /run || exit 9; {before}\n\
          exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$0\" \"$@\""
@@ -140,7 +139,7 @@ hears!(
 /// What `weft info` shows, on the cables of the virtual machine.
 #[test]
 fn a_survey_shows_rails_and_bounds() {
-    if std::env::var_os("WEFT_TEST_VERBS").is_none() || common::nodes().is_none() {
+    if std::env::var_os("WEFT_TEST_VERBS").is_none() || adapters::nodes().is_none() {
         eprintln!("NOT RUN: only where WEFT_TEST_VERBS is set");
         return;
     }
@@ -166,7 +165,7 @@ fn a_survey_shows_rails_and_bounds() {
 /// Needs an interface that is down, with an adapter on it: makes one.
 #[test]
 fn a_port_that_is_down_is_named_and_the_others_are_used() {
-    if std::env::var_os("WEFT_TEST_VERBS").is_none() || common::nodes().is_none() {
+    if std::env::var_os("WEFT_TEST_VERBS").is_none() || adapters::nodes().is_none() {
         eprintln!("NOT RUN: only where WEFT_TEST_VERBS is set are adapters made");
         return;
     }

@@ -1,23 +1,22 @@
 //! What ends a sleep, beyond what every fabric must do.
 
-mod common;
-
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
 use weft_fabric::{Fabric, Head, RemoteFlag, Sge};
+use weft_fabric_testing::adapters;
 use weft_fabric_verbs::Verbs;
 
 /// A sleep of this length was not ended by anything.
 const LONG: Duration = Duration::from_secs(20);
 
 fn two(body: impl Fn(&Verbs, &mut ThreadBootstrap) + Sync) {
-    let Some(nodes) = common::nodes() else { return };
+    let Some(nodes) = adapters::nodes() else { return };
     std::thread::scope(|scope| {
         for mut world in threads(2) {
             let (body, nodes) = (&body, &nodes);
             scope.spawn(move || {
-                let mut options = common::options(nodes, world.rank());
+                let mut options = adapters::options(nodes, world.rank());
                 options.keepalive = Duration::ZERO;
                 let verbs = Verbs::connect_with(&mut world, options);
                 body(&verbs.unwrap_or_else(|error| panic!("{error}")), &mut world);
@@ -59,7 +58,7 @@ fn a_silent_flag_is_seen_by_a_sleeper() {
         let region = verbs.allocate(64).unwrap();
         let flag = verbs.flag(&region, 0, false);
         let peer = 1 - verbs.rank();
-        let at = common::exchange(world, "flag", flag.remote.at);
+        let at = adapters::exchange(world, "flag", flag.remote.at);
         let theirs = RemoteFlag { at, waking: false };
         let set = |value| {
             verbs.write_flag(peer, Sge::EMPTY, at, theirs, value, None).unwrap();

@@ -10,7 +10,7 @@
 //! 3. Memory that the fabric may touch after a call returns is named by an [`Sge`], whose
 //!    constructor is `unsafe`: whoever builds one promises that it outlives the operation.
 //!
-//! See `crates/fabric-conformance/src/skeleton.rs` for what a new fabric has to fill in.
+//! See `crates/fabric-testing/src/skeleton.rs` for what a new fabric has to fill in.
 
 #![warn(missing_docs)]
 

@@ -1,13 +1,10 @@
 //! Signal handlers on shared memory and in the simulator.
 #![cfg(not(miri))]
 
-mod common;
-mod handlers;
-
-use common::{Body, Rank, SETUPS, Setup, world};
-use handlers::{Guarded, Pair};
 use std::sync::atomic::AtomicUsize;
 use weft_fabric::Fabric;
+use weft_fabric_testing::handlers::{self, Guarded, Pair};
+use weft_fabric_testing::world::{Body, Rank, SETUPS, Setup, world};
 use weft_p2p::Rendezvous;
 
 #[global_allocator]

@@ -1,9 +1,6 @@
 //! Reliable multicast under an endpoint, on every fabric and at any rate of loss.
 #![cfg(not(miri))]
 
-mod common;
-
-use common::{Body, Rank, SETUPS, Setup, pattern, world};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use weft_channel::multicast::{Ends, Limits, Multicast};
@@ -11,6 +8,7 @@ use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, FabricExt, GroupId, Sge};
 use weft_fabric_sim::units::Chance;
 use weft_fabric_sim::{Chaos, Options, run};
+use weft_fabric_testing::world::{Body, Rank, SETUPS, Setup, bytes, pattern, world};
 use weft_process::{Engine, Executor};
 
 /// Broadcasts and allgathers in two groups at once, the second of which is without rank 0; both
@@ -43,7 +41,7 @@ impl Body for Traffic {
                 } else {
                     let into = rank.empty(len);
                     rank.block_on(group.receive(root, number, into.sge())).unwrap();
-                    assert!(common::bytes(&into) == data, "round {round}, {len} bytes");
+                    assert!(bytes(&into) == data, "round {round}, {len} bytes");
                 }
                 let block = |r: usize| match r == group.place() {
                     true => rank.buffer(&pattern(key(r), 100)),
@@ -53,7 +51,7 @@ impl Body for Traffic {
                 let sges: Vec<Sge> = blocks.iter().map(|block| block.sge()).collect();
                 rank.block_on(group.everyone(&sges, 2)).unwrap();
                 for (r, block) in blocks.iter().enumerate() {
-                    assert!(common::bytes(block) == pattern(key(r), 100), "round {round} of {r}");
+                    assert!(bytes(block) == pattern(key(r), 100), "round {round} of {r}");
                 }
             }
         }
@@ -104,7 +102,7 @@ impl Body for Computing {
         if rank.me() > 0 {
             let into = rank.empty(3000);
             rank.block_on(group.receive(0, number, into.sge())).unwrap();
-            assert!(common::bytes(&into) == pattern(1, 3000));
+            assert!(bytes(&into) == pattern(1, 3000));
         } else {
             let data = rank.buffer(&pattern(1, 3000));
             rank.block_on(group.send(number, data.sge(), Ends::Acknowledged)).unwrap();
@@ -149,7 +147,7 @@ impl Body for Asleep {
         if rank.me() > 0 {
             let into = rank.empty(8);
             rank.block_on(group.receive(0, number, into.sge())).unwrap();
-            assert!(common::bytes(&into) == pattern(2, 8));
+            assert!(bytes(&into) == pattern(2, 8));
         } else {
             let data = rank.buffer(&pattern(2, 8));
             rank.block_on(group.send(number, data.sge(), Ends::Acknowledged)).unwrap();
@@ -210,7 +208,7 @@ fn virtual_time_reaches_what_is_overdue() {
             endpoint.multicasts().counts().repairs
         })
     };
-    let machine = common::turns::machine::machine(1);
+    let machine = weft_fabric_testing::machine::machine(1);
     let outcome = run(&machine, Options::new(4).chaos(chaos), program).expect("no deadlock");
     // Each lacked what the others have sent.
     assert_eq!(outcome.results, [Some(1), Some(1), Some(2), Some(2)]);

@@ -2,11 +2,9 @@
 //! of their match, cancellation that happens wholly or not at all.
 #![cfg(not(miri))]
 
-mod common;
-
-use common::{Body, Rank, SETUPS, Setup, bytes, pattern, want, world};
 use fastrand::Rng;
 use weft_fabric::Fabric;
+use weft_fabric_testing::world::{Body, Rank, SETUPS, Setup, bytes, pattern, want, world};
 use weft_p2p::protocol::{Case, Locality, Path, Protocol, choose};
 use weft_p2p::{Limits, Pattern};
 

@@ -2,12 +2,10 @@
 //! the order of the standard gives it (MPI 5.0, section 3.5).
 #![cfg(not(miri))]
 
-mod common;
-
-use common::{Body, Rank, SETUPS, Setup, bytes, pattern, want, world};
 use fastrand::Rng;
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, Staging};
+use weft_fabric_testing::world::{self, Body, Rank, SETUPS, Setup, bytes, pattern, want, world};
 use weft_p2p::{Direct, Limits, Pattern, Rendezvous, RequestId, Status, Tag};
 
 /// Messages that each rank sends.
@@ -207,7 +205,7 @@ impl Traffic {
                     });
                     let source = Some(seen.source as usize);
                     let into = rank.empty(seen.bytes as usize);
-                    let exact = common::want(context, source, Some(seen.tag));
+                    let exact = world::want(context, source, Some(seen.tag));
                     let status = rank.wait(rank.irecv(&exact, &into));
                     assert_eq!(
                         (status.source, status.tag, status.bytes),

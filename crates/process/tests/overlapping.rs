@@ -2,11 +2,7 @@
 //! when it comes to it, under few tags and names. Each has its members, and its data stays in it.
 #![cfg(not(miri))]
 
-#[path = "../../fabric-sim/tests/turns/machine.rs"]
-mod machine;
-
 use fastrand::Rng;
-use machine::machine;
 use std::rc::Rc;
 use weft_collective::catalog::{ALGORITHMS, Carrier};
 use weft_collective::{Operation, Selection};
@@ -15,6 +11,7 @@ use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Staging};
 use weft_fabric_sim::explore::Explored;
 use weft_fabric_sim::{Options, explore};
+use weft_fabric_testing::machine::machine;
 use weft_p2p::Limits;
 use weft_process::{Active, Buffer, Comm, Engine, Error, Group, Spread};
 

@@ -1,15 +1,12 @@
 //! A communicator for tests: ranks of a world of threads, with links in a context of their own.
 #![allow(dead_code)] // not every test uses all
 
-#[path = "../../../p2p/tests/common/mod.rs"]
-pub mod common;
-
-use common::Rank;
 use std::cell::Cell;
 use std::rc::Rc;
 use weft_collective::catalog::{Choice, Operation, SelectionKey, Topology};
 use weft_collective::{CollectiveState, Link, Reception, Reduce, Via};
 use weft_fabric::{Fabric, Sge};
+use weft_fabric_testing::world::Rank;
 use weft_p2p::Context;
 
 pub struct Group<'r, F: Fabric> {

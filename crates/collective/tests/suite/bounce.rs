@@ -1,10 +1,10 @@
 //! Memory that ranks see of each other: it goes back once nobody reads it any more, and not before.
 
 use crate::group::Group;
-use crate::group::common::{Body, Rank, SETUPS, bytes, pattern, world};
 use fastrand::Rng;
 use weft_collective::{Choice, Operation, allgather, barrier, bcast, run};
 use weft_fabric::{Cause, Fabric, Sge, Staging};
+use weft_fabric_testing::world::{Body, Rank, SETUPS, bytes, pattern, world};
 
 /// A communicator a round, which ends with its only operation: the next one's memory is the last one's, as
 /// soon as all ranks are done with that.

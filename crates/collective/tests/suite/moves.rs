@@ -1,11 +1,11 @@
 //! Every algorithm that moves data, on 1 to 33 ranks, against what must come out.
 
 use crate::group::Group;
-use crate::group::common::{Body, Rank, SETUPS, bytes, pattern, world};
 use fastrand::Rng;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use weft_collective::{Blocks, Link, Packed, allgather, alltoall, barrier, bcast, gather, scatter};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
+use weft_fabric_testing::world::{Body, Rank, SETUPS, bytes, pattern, world};
 
 /// Shared memory, the simulator, and both with what goes wrong.
 fn everywhere(body: &impl Body) {

@@ -1,12 +1,12 @@
 //! The streams of segments under a link: every way of a message, too few places and tokens, receivers
 //! that come late, several communicators, messages passed on while they come.
 
-use crate::group::common::{Body, Rank, SETUPS, Setup, bytes, pattern, world};
 use crate::group::{Float, Group, bytes_of};
 use fastrand::Rng;
 use weft_collective::{Via, allreduce, alltoall, barrier, bcast};
 use weft_fabric::{Fabric, Fault, Staging};
 use weft_p2p::stream::{Counts, Sizes};
+use weft_fabric_testing::world::{Body, Rank, SETUPS, Setup, bytes, pattern, world};
 
 /// So little of everything that all of it is short.
 const SCARCE: Sizes = Sizes {

@@ -1,10 +1,10 @@
 //! Exchanges along the edges of random graphs, against what the edges say.
 
 use crate::group::Group;
-use crate::group::common::{Body, Rank, SETUPS, bytes, pattern, world};
 use fastrand::Rng;
 use weft_collective::neighbor;
 use weft_fabric::{Fabric, Fault};
+use weft_fabric_testing::world::{Body, Rank, SETUPS, bytes, pattern, world};
 
 /// An edge: from, to. All ranks know all edges, in one order; some occur several times, some lead
 /// from a rank to itself.

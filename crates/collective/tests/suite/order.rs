@@ -1,13 +1,13 @@
 //! What holds between operations: a barrier holds everybody, and operations that follow closely,
 //! overlap, or belong to different communicators do not disturb each other.
 
-use crate::group::common::{Body, Rank, SETUPS, world};
 use crate::group::{Group, Product, Sum, bytes_of, words_of};
 use fastrand::Rng;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weft_collective::{Choice, CollectiveState, Link, Operation, allreduce, barrier, bcast, run};
 use weft_fabric::{Fabric, Fault, Staging};
+use weft_fabric_testing::world::{Body, Rank, SETUPS, world};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Algorithm {

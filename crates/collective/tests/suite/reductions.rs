@@ -1,13 +1,13 @@
 //! Every algorithm that combines data, on 1 to 33 ranks, against a fold in the order of ranks, and
 //! bit by bit against the other ranks and other runs.
 
-use crate::group::common::{Body, Rank, SETUPS, bytes, world};
 use crate::group::{Float, Group, Larger, Product, Sum, bytes_of, product, words_of};
 use fastrand::Rng;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use weft_collective::{Blocks, Link, Reduce, allreduce, reduce, reduce_scatter, scan};
 use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric_testing::world::{Body, Rank, SETUPS, bytes, world};
 
 fn everywhere(body: &impl Body) {
     for n in 1..=9 {

@@ -1,6 +1,5 @@
 //! Every algorithm on 1 to 9 ranks against what a sequential program computes.
 
-use crate::group::common::{Body, Rank, SETUPS, bytes, pattern, world};
 use crate::group::{Float, Group, Larger, Product, Sum, bytes_of, product, shm, words_of};
 use fastrand::Rng;
 use std::collections::HashMap;
@@ -10,6 +9,7 @@ use weft_collective::{
     scan, scatter,
 };
 use weft_fabric::{Fabric, Sge};
+use weft_fabric_testing::world::{Body, Rank, SETUPS, bytes, pattern, world};
 
 /// On every number of ranks, bare and simulated with and without chaos; on some under faults and
 /// with payload in pieces.

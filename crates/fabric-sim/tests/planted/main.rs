@@ -4,8 +4,6 @@
 mod credits;
 mod last_byte;
 mod lost;
-#[path = "../turns/machine.rs"]
-mod machine;
 mod order;
 mod reuse;
 
@@ -15,6 +13,7 @@ use std::task::Poll;
 use weft_fabric::{Fabric, Head, Region, RemoteAddr, Sge};
 use weft_fabric_sim::explore::Found;
 use weft_fabric_sim::{Machine, Options, Sim, explore};
+use weft_fabric_testing::machine;
 
 const SEEDS: u64 = 1000;
 

@@ -3,13 +3,12 @@
 
 #![allow(dead_code)]
 
-use crate::common;
-use std::io::Write;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
 use weft_fabric::{Counter, Fabric, FabricExt, Head, Posted, Region, RemoteAddr, Sge};
+use weft_fabric_testing::{adapters, not_run};
 use weft_fabric_verbs::{Options, Verbs};
 
 /// The rail that is not the one of the first connection of ranks 0 and 1.
@@ -34,7 +33,7 @@ pub struct Cables {
 impl Cables {
     /// Both, or a loud word that there are none.
     pub fn take() -> Option<Cables> {
-        let nodes = common::nodes()?;
+        let nodes = adapters::nodes()?;
         let alone = CABLES.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = if nodes.len() != 2 || nodes[0].len() != 2 {
             Some(format!(
@@ -44,8 +43,7 @@ impl Cables {
             tc(&["qdisc", "show"]).err()
         };
         if let Some(missing) = missing {
-            let _ = writeln!(std::io::stderr(), "\nNOT RUN: tests of several rails: {missing}");
-            assert!(std::env::var_os("WEFT_TEST_VERBS").is_none(), "{missing}");
+            not_run("tests of several rails", missing, adapters::VERBS);
             return None;
         }
         let cables = Cables { nodes, _alone: alone };
@@ -126,14 +124,14 @@ pub fn check(memory: Sge, round: u64, what: &str) {
 
 impl Side {
     pub fn new(world: &mut ThreadBootstrap, cables: &Cables, change: fn(&mut Options)) -> Side {
-        let mut options = common::options(&cables.nodes, world.rank());
+        let mut options = adapters::options(&cables.nodes, world.rank());
         change(&mut options);
         let verbs = Verbs::connect_with(world, options).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(verbs.capabilities(1 - world.rank()).rails, 2);
         let [region, source] = [(); 2].map(|()| verbs.allocate(LEN).unwrap());
         fill(source.local.part(0, ROUND), 0);
-        let theirs = common::exchange(world, "region", region.remote);
-        let their_source = common::exchange(world, "source", source.remote);
+        let theirs = adapters::exchange(world, "region", region.remote);
+        let their_source = adapters::exchange(world, "source", source.remote);
         Side { verbs, region, theirs, source, their_source }
     }
 

@@ -4,13 +4,13 @@
 //! A new entry of the catalogue is tested by being there.
 
 use crate::oracle::calls::{self, Form, SMALL};
-use crate::oracle::machine::{machine, together};
 use crate::oracle::memory::Layout;
 use crate::oracle::ops::Op;
 use crate::oracle::world::{Blocking, Notes, name, share, simulate};
 use std::sync::Arc;
 use weft_collective::catalog::{ALGORITHMS, Carrier};
 use weft_fabric_sim::{Chaos, Options};
+use weft_fabric_testing::machine::{machine, together};
 
 /// Every algorithm that is carried by one of `carriers` served at least once.
 fn all_served(notes: &Notes, carriers: &[Carrier]) {

@@ -2,7 +2,6 @@
 //! slots, and longer than slots are.
 
 use crate::oracle::calls::{self, Form};
-use crate::oracle::machine::{machine, together};
 use crate::oracle::memory::Layout::{Dense, Gaps};
 use crate::oracle::ops::Op;
 use crate::oracle::world::{Blocking, Notes, name, share, share_to_the_end, simulate};
@@ -16,6 +15,7 @@ use weft_fabric::copies::Caches;
 use weft_fabric_shm::Shm;
 use weft_fabric_sim::{Chaos, Options};
 use weft_p2p::stream::Sizes;
+use weft_fabric_testing::machine::{machine, together};
 
 const fn form(count: usize, op: Op, gaps: bool, in_place: bool, varying: bool) -> Form {
     let layouts = if gaps { (Dense, Gaps) } else { (Dense, Dense) };

@@ -3,13 +3,13 @@
 
 use crate::oracle::call::{Call, Prepared};
 use crate::oracle::calls::{self, SMALL};
-use crate::oracle::machine::machine;
 use crate::oracle::world::{Notes, Program, ask, name, share, simulate};
 use fastrand::Rng;
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_fabric::Fabric;
 use weft_fabric_sim::{Chaos, Options};
+use weft_fabric_testing::machine::machine;
 use weft_process::{Active, Comm, Task};
 
 /// Operations under way on one rank at most.

@@ -6,6 +6,3 @@ pub mod calls;
 pub mod memory;
 pub mod ops;
 pub mod world;
-
-#[path = "../../../fabric-sim/tests/turns/machine.rs"]
-pub mod machine;

@@ -6,9 +6,7 @@ use crate::multicast::{Limits, Repair};
 use std::rc::Rc;
 use weft_fabric_sim::explore::Found;
 use weft_fabric_sim::{Machine, Options, Sim, explore};
-
-#[path = "../../../../fabric-sim/tests/turns/machine.rs"]
-pub mod machine;
+use weft_fabric_testing::machine;
 
 const SEEDS: u64 = 300;
 

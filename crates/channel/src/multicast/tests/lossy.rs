@@ -2,7 +2,6 @@
 //! nothing but datagrams when none is lost.
 
 use super::Planted;
-use super::explored::machine;
 use super::host::{GROUP, LIMITS, Member, payload};
 use crate::multicast::{Counts, Ends, Limits, Repair};
 use std::pin::pin;
@@ -14,6 +13,7 @@ use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_shm::Shm;
 use weft_fabric_sim::units::{Chance, Time};
 use weft_fabric_sim::{Chaos, Options, run};
+use weft_fabric_testing::machine;
 
 const ROUNDS: u64 = 60;
 

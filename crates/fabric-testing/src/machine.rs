@@ -75,18 +75,16 @@ pub fn machine(ranks_per_node: usize) -> Rc<Machine> {
 }
 
 /// The machine with all ranks on one node, where they share memory.
-#[allow(dead_code)] // not every test uses all
 pub fn together(ranks: usize) -> Rc<Machine> {
     parse(&TEXT.replace("RANKS", &ranks.to_string()).replace("[local]", "[local]\nshared = true"))
 }
 
 /// The machine with one rank on a node, whose packets become visible from their first byte to their
 /// last.
-#[allow(dead_code)] // not every test uses all
 pub fn in_order() -> Rc<Machine> {
     parse(&TEXT.replace("RANKS", "1").replace("inline =", "in_order = true\ninline ="))
 }
 
 fn parse(text: &str) -> Rc<Machine> {
-    Rc::new(Machine::parse("tests/turns/machine.rs", text).expect("a machine"))
+    Rc::new(Machine::parse("weft-fabric-testing/src/machine.rs", text).expect("a machine"))
 }

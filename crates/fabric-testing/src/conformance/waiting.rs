@@ -1,6 +1,6 @@
 //! Waiting and sleeping.
 
-use crate::rank::{Rank, sge};
+use super::rank::{Rank, sge};
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;

@@ -1,6 +1,6 @@
 //! One-sided operations.
 
-use crate::rank::{Rank, pattern, sge};
+use super::rank::{Rank, pattern, sge};
 use weft_fabric::{Cause, Fabric, FabricExt, Head, Key, RemoteAddr, RemoteFlag, Sge};
 
 /// Lengths around the limits that fabrics have.

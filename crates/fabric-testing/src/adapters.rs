@@ -1,13 +1,12 @@
 //! The adapters under test, or a loud word that there are none.
-#![allow(dead_code)] // not every test uses all
 
-use std::io::Write;
-use std::sync::Once;
+use crate::not_run;
 use weft_bootstrap::{Bootstrap, ThreadBootstrap};
 use weft_fabric::RemoteAddr;
 use weft_fabric_verbs::{Options, Port, ports};
 
-static SAID: Once = Once::new();
+/// The variable of a machine that has adapters.
+pub const VERBS: &str = "WEFT_TEST_VERBS";
 
 /// Where the ranks of a test run: the adapters of each "node". Two ends of one cable, if there are
 /// interfaces `vaN` and `vbN` (the project's virtual machine), so that packets really travel.
@@ -15,14 +14,8 @@ pub fn nodes() -> Option<Vec<Vec<String>>> {
     let found = match ports(&Options::default()) {
         Ok(found) => found,
         Err(error) => {
-            SAID.call_once(|| {
-                // Around the test harness, which hides what passing tests print.
-                let mut stderr = std::io::stderr();
-                let _ = writeln!(stderr, "\nNOT RUN: tests of verbs: {error}");
-                let _ = writeln!(stderr, "NOT RUN: `cargo xtask vm -- COMMAND` has adapters");
-            });
-            // A machine that is known to have adapters must not pass without them.
-            assert!(std::env::var_os("WEFT_TEST_VERBS").is_none(), "{error}");
+            let why = format!("{error} (`cargo xtask vm -- COMMAND` has adapters)");
+            not_run("tests of verbs", why, VERBS);
             return None;
         }
     };
@@ -48,7 +41,6 @@ pub fn options(nodes: &[Vec<String>], rank: usize) -> Options {
 }
 
 /// Two ranks tell each other an address, under `name`.
-#[allow(dead_code)]
 pub fn exchange(world: &mut ThreadBootstrap, name: &str, mine: RemoteAddr) -> RemoteAddr {
     let other = 1 - world.rank();
     publish(world, name, mine);

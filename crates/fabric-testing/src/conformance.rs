@@ -2,21 +2,16 @@
 //!
 //! ```text
 //! mod two_ranks {
-//!     weft_fabric_conformance::tests!(|| makers(2));
+//!     weft_fabric_testing::tests!(|| makers(2));
 //! }
 //! ```
 //! where `makers(n)` returns `n` closures, each of which makes the fabric of one rank in its own
 //! thread. Each check becomes a `#[test]`.
 
-#![warn(missing_docs)]
-
 mod memory;
 mod messages;
 mod multicast;
 mod rank;
-// Compiled with the tests only, so that it stays a fabric while the trait changes.
-#[cfg(test)]
-mod skeleton;
 mod waiting;
 
 pub use memory::{
@@ -58,7 +53,7 @@ macro_rules! tests {
             #[test]
             fn $check() {
                 if let Some(makers) = Option::from(($makers)()) {
-                    $crate::run(makers, |rank| $crate::$check(rank));
+                    $crate::conformance::run(makers, |rank| $crate::conformance::$check(rank));
                 }
             }
         )*

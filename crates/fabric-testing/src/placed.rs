@@ -7,7 +7,9 @@ use weft_fabric_shm::{FENCES, Options, Shm};
 
 /// A thread of the test that believes to be on a node.
 pub struct Placed {
+    /// What it is.
     pub world: ThreadBootstrap,
+    /// The node of each rank.
     pub nodes: &'static [usize],
 }
 
@@ -59,7 +61,9 @@ pub fn near(world: &mut Placed) -> (Shm, Rc<Counters>) {
     (near, counters)
 }
 
-/// The network's sleeps end, too, when shared memory rings.
+/// The network `far` is to end its sleeps, too, when the shared memory `near` rings: any type with the methods `watch` and
+/// `watch_for_helper`.
+#[macro_export]
 macro_rules! watch {
     ($near:expr, $far:expr) => {
         $far.watch($near.descriptor().expect("asked for").try_clone_to_owned().unwrap());
@@ -67,5 +71,3 @@ macro_rules! watch {
         $far.watch_for_helper(bell.try_clone_to_owned().unwrap());
     };
 }
-
-pub(crate) use watch;

@@ -1,6 +1,5 @@
 //! What a signal handler may do, on any fabric: transfers start behind the back of a program that computes, nothing is
 //! allocated, and what the handler has left comes in its order.
-#![allow(dead_code)] // not every test uses all
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -50,6 +49,7 @@ const CONTEXT: Context = Context(77);
 const GO: i32 = 1000;
 const STRAY: i32 = 2000;
 
+/// Sizes by which large messages go by `rendezvous`, and none is copied into a staging buffer.
 pub fn limits(rendezvous: Rendezvous) -> Limits {
     Limits { eager: 1000, staging: 0, rendezvous, prepares: true, ..Limits::default() }
 }
@@ -67,9 +67,11 @@ fn sge(bytes: &mut [u8]) -> Sge {
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-/// Two ranks; `engine` of each, and how to let the other end move meanwhile.
+/// One of two ranks.
 pub struct Pair<'e, F: Fabric> {
+    /// Its engine.
     pub engine: &'e Engine<F>,
+    /// Lets the other end move meanwhile.
     pub give_way: &'e dyn Fn(),
 }
 

@@ -1,6 +1,6 @@
 //! Unreliable multicast: datagrams may be lost, repeated and reordered, but are whole.
 
-use crate::rank::{Rank, pattern, sge};
+use super::rank::{Rank, pattern, sge};
 use weft_fabric::{Datagram, Fabric, FabricExt, GroupId, Head};
 
 const GROUP: GroupId = GroupId(7);

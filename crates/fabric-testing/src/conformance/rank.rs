@@ -1,6 +1,6 @@
 //! One rank of a world under test: its fabric, and a way around it to agree with the others.
 
-use crate::Maker;
+use super::Maker;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use weft_fabric::{Completion, Counter, Fabric, Head, Message, Posted, RemoteAddr, Sge};

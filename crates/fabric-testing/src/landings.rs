@@ -1,9 +1,9 @@
 //! Payloads that land one after the other, on any fabric.
 
+use crate::conformance::{Maker, run};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weft_collective::landing::{self, Landing, Target, Way};
 use weft_fabric::{Capabilities, Fabric, RemoteAddr};
-use weft_fabric_conformance::{Maker, run};
 
 /// What a write with immediate carries here.
 const IMMEDIATE: u32 = 41;

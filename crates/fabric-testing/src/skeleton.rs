@@ -303,7 +303,7 @@ impl Fabric for Skeleton {
 
 mod conforms {
     use super::Skeleton;
-    use crate::Maker;
+    use crate::conformance::Maker;
 
     crate::core_tests!(|| -> Vec<Maker<Skeleton>> { vec![Box::new(Skeleton::connect)] });
 }

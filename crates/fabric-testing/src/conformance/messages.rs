@@ -1,6 +1,6 @@
 //! Two-sided messages.
 
-use crate::rank::{Rank, pattern, sge};
+use super::rank::{Rank, pattern, sge};
 use weft_fabric::{Fabric, Head, Posted, Sge};
 
 /// Ranks are numbered from 0 on, and the limits that a fabric tells of a peer fit together and

@@ -1,10 +1,6 @@
-//! A world of threads over shared memory or on a simulated cluster, with or without faults, for the
-//! tests of this crate and of those above it.
-#![allow(dead_code)] // not every test uses all
+//! A world of threads over shared memory or on a simulated cluster, with or without faults; each rank has an engine.
 
-#[path = "../../../fabric-sim/tests/turns/mod.rs"]
-pub mod turns;
-
+use crate::{machine, turns};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -21,24 +17,35 @@ use weft_process::{Engine, Single};
 /// What the threads of a world are connected by.
 #[derive(Debug, Clone, Copy)]
 pub enum On {
-    /// With access to each other's memory, or without.
-    Shm { cma: bool },
-    /// Nodes with so many ranks each.
-    Sim { ranks_per_node: usize, chaos: bool },
+    /// Shared memory.
+    Shm {
+        /// Whether they reach each other's own memory.
+        cma: bool,
+    },
+    /// A simulated cluster.
+    Sim {
+        /// Ranks on each node.
+        ranks_per_node: usize,
+        /// Whether times are rough ones, by chance.
+        chaos: bool,
+    },
 }
 
 /// A fabric under test and the sizes of the protocols.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
+    /// The fabric.
     pub on: On,
+    /// The sizes at which protocols change.
     pub limits: Limits,
-    /// Empty: the bare fabric.
+    /// The plan of the fault fabric around it; empty: the bare fabric.
     pub faults: &'static str,
 }
 
 /// What most have in common.
 const LIMITS: Limits = Limits { staging: 4 << 20, ..Limits::USUAL };
 
+/// What a protocol is tried on.
 pub const SETUPS: [Setup; 9] = [
     Setup { on: On::Shm { cma: true }, limits: LIMITS, faults: "" },
     Setup {
@@ -82,6 +89,7 @@ pub const SETUPS: [Setup; 9] = [
 
 /// What a test does on each rank, whatever the fabric.
 pub trait Body: Sync {
+    /// The part of one rank.
     fn run<F: Fabric>(&self, rank: &Rank<F>);
 
     /// Longest sleep without a look around.
@@ -131,7 +139,7 @@ pub fn world(n: usize, setup: Setup, body: &impl Body) {
         On::Sim { ranks_per_node, chaos } => {
             let mut options = weft_fabric_sim::Options::new(n).seed(n as u64);
             options.chaos = chaos.then(Chaos::rough);
-            let world = turns::World::new(&turns::machine::machine(ranks_per_node), options);
+            let world = turns::World::new(&machine::machine(ranks_per_node), options);
             let connect = |rank| {
                 let world = world.clone();
                 move || world.connect(rank)
@@ -173,10 +181,12 @@ fn start<F: Fabric>(fabric: F, setup: Setup, meeting: &Meeting, body: &impl Body
 }
 
 impl<F: Fabric> Rank<'_, F> {
+    /// The messages of this rank.
     pub fn endpoint(&self) -> &Rc<Endpoint<F>> {
         self.engine.endpoint()
     }
 
+    /// What moves on all that this rank has begun.
     pub fn engine(&self) -> &Engine<F> {
         &self.engine
     }
@@ -191,14 +201,17 @@ impl<F: Fabric> Rank<'_, F> {
         })
     }
 
+    /// This rank.
     pub fn me(&self) -> usize {
         self.engine.rank()
     }
 
+    /// How many ranks there are.
     pub fn size(&self) -> usize {
         self.endpoint().fabric().size()
     }
 
+    /// Moves everything on, once; whether anything has.
     pub fn progress(&self) -> bool {
         self.engine.progress()
     }
@@ -221,6 +234,7 @@ impl<F: Fabric> Rank<'_, F> {
         self.until(|| (self.endpoint().fabric().idle() && all()).then_some(()));
     }
 
+    /// Waits for the end of a request.
     pub fn wait(&self, id: RequestId) -> Status {
         self.until(|| self.endpoint().finish(id))
     }
@@ -237,14 +251,17 @@ impl<F: Fabric> Rank<'_, F> {
         self.buffer(&vec![0xee; len])
     }
 
+    /// Begins a standard send in `context`; `None`: it is over.
     pub fn isend(&self, context: u64, to: usize, tag: Tag, data: &Staging) -> Option<RequestId> {
         self.start_send(context, to, tag, data, Mode::Standard)
     }
 
+    /// Begins a synchronous send.
     pub fn issend(&self, context: u64, to: usize, tag: Tag, data: &Staging) -> RequestId {
         self.start_send(context, to, tag, data, Mode::Synchronous).expect("never over at once")
     }
 
+    /// Begins a send of any mode or kind, which may be cancelled; `None`: it is over.
     pub fn start_send(
         &self,
         context: u64,
@@ -257,10 +274,12 @@ impl<F: Fabric> Rank<'_, F> {
         self.endpoint().isend_cancellable(target, data.sge(), pattern)
     }
 
+    /// Begins a receive of what `want` matches.
     pub fn irecv(&self, want: &Want, into: &Staging) -> RequestId {
         self.endpoint().irecv(want, into.sge())
     }
 
+    /// Begins the receive of a message that was matched before.
     pub fn imrecv(&self, message: Matched, into: &Staging) -> RequestId {
         self.endpoint().imrecv(message, into.sge())
     }

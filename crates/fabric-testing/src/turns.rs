@@ -4,9 +4,6 @@
 //! ends. It goes to a rank that has something to see; if there is none, the next event is handled;
 //! and after some events, or when there are none, every rank that polls has a turn, because it may
 //! be polling something outside of the fabric.
-#![allow(dead_code)] // not every test uses all
-
-pub mod machine;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -74,6 +71,7 @@ struct Baton {
 }
 
 impl World {
+    /// A cluster of this machine, whose first rank has the baton.
     pub fn new(machine: &Rc<Machine>, options: Options) -> Arc<World> {
         let n = options.ranks;
         let baton = Baton {

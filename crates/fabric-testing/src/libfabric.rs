@@ -1,0 +1,26 @@
+//! Whether there is libfabric, or a loud word that there is none.
+
+use crate::not_run;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use weft_bootstrap::threads;
+use weft_fabric_ofi::{Ofi, Options};
+
+/// The variable of a machine that has libfabric.
+const OFI: &str = "WEFT_TEST_OFI";
+
+/// Whether there is no such provider here, or no libfabric at all; found out and said once.
+pub fn missing(provider: Option<&str>) -> bool {
+    static MISSING: Mutex<Option<HashMap<Option<String>, bool>>> = Mutex::new(None);
+    let mut known = MISSING.lock().unwrap_or_else(PoisonError::into_inner);
+    let provider = provider.map(str::to_owned);
+    *known.get_or_insert_default().entry(provider).or_insert_with_key(|provider| {
+        let options = Options { provider: provider.clone(), ..Options::default() };
+        let error = Ofi::connect(&mut threads(1)[0], options).err();
+        if let Some(error) = &error {
+            let of = provider.as_ref().map_or(String::new(), |name| format!("'s {name}"));
+            not_run(&format!("tests of libfabric{of}"), error, OFI);
+        }
+        error.is_some()
+    })
+}
