@@ -18,7 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["weft-process"],
     &["weft-rma"],
     &["weft-patterns"],
-    &["weft-abi", "weft-abuse", "weft-fabric-testing", "weft-launch", "weft-random", "weft-tools"],
+    &["weft-abi", "weft-abi-tests", "weft-fabric-testing", "weft-launch", "weft-tools"],
 ];
 
 fn height(name: &str) -> Option<usize> {

@@ -1,5 +1,5 @@
 //! A library of MPI's standard ABI as any program meets it: loaded when the program runs, its functions
-//! found by name. For programs that test a library, ours or another one.
+//! found by name. For programs that test or tune a library, ours or another one.
 
 #![warn(missing_docs)]
 

@@ -23,7 +23,12 @@ struct Tree<'s> {
 
 /// The crate of a file, and the path of its module in it.
 fn module(file: &str) -> Option<(&str, Vec<String>)> {
-    let (name, rest) = file.split_once("/src/")?;
+    let (name, rest) = match file.split_once("/src/bin/").and_then(|(_, rest)| rest.split_once('/'))
+    {
+        // A program of more files than one is a tree of its own.
+        Some((_, rest)) => (file.strip_suffix(rest)?.strip_suffix('/')?, rest),
+        None => file.split_once("/src/")?,
+    };
     let mut path: Vec<String> = rest.trim_end_matches(".rs").split('/').map(String::from).collect();
     let last = path.last()?;
     if last == "mod" || (path.len() == 1 && (last == "lib" || last == "main")) {
@@ -257,6 +262,18 @@ mod tests {
         };
         let all: Vec<Source> = files.iter().map(source).collect();
         between_folders(&all).into_iter().flat_map(|(_, told)| told).collect()
+    }
+
+    #[test]
+    fn a_program_in_a_folder_is_a_tree_of_its_own() {
+        let found = |file: &'static str| module(file).map(|(name, path)| (name, path.join("::")));
+        let program = Some(("crates/a/src/bin/b", "c::d".to_owned()));
+        assert_eq!(found("crates/a/src/bin/b/c/d.rs"), program);
+        assert_eq!(
+            found("crates/a/src/bin/b/main.rs"),
+            Some(("crates/a/src/bin/b", String::new()))
+        );
+        assert_eq!(found("crates/a/src/bin/b.rs"), Some(("crates/a", "bin::b".to_owned())));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Bad arguments to every MPI function (crates/abuse): an error or a result each time; and functions
+//! Bad arguments to every MPI function (`weft-abuse` of crates/abi-tests): an error or a result each time; and functions
 //! with faults planted on purpose, which must be found.
 
 use super::tally::Tally;
@@ -15,7 +15,7 @@ const FOUND: [&str; 4] = [
 ];
 
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let program = crate::install::build(std::iter::once("weft-abuse"))?.join("weft-abuse");
+    let program = crate::install::build(std::iter::once("weft-abi-tests"))?.join("weft-abuse");
     let library = prefix.join("lib/libmpi_abi.so.1");
     let run = |args: &[&str]| -> Result<(Output, String), String> {
         let mut command = Command::new(&program);

@@ -48,7 +48,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
         let source = root().join("tests/c").join(name).with_extension("c");
         compile(&prefix, &source, &programs.join(name))?;
     }
-    let random = crate::install::build(std::iter::once("weft-random"))?.join("weft-random");
+    let random = crate::install::build(std::iter::once("weft-abi-tests"))?.join("weft-random");
     let Mpi4py { python, sdist } = python::mpi4py(&prefix)?;
     let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
     let mut command = Command::new(&xtask);

@@ -1,4 +1,4 @@
-//! Random programs against their oracle (crates/random), on 2 to 9 ranks, with the settings under
+//! Random programs against their oracle (`weft-random` of crates/abi-tests), on 2 to 9 ranks, with the settings under
 //! which data take other ways; and bytes spoilt on purpose, which must be found.
 
 use super::tally::Tally;
@@ -44,7 +44,7 @@ struct Random<'a> {
 
 impl<'a> Random<'a> {
     fn build(prefix: &'a Path) -> Result<Random<'a>, String> {
-        let folder = crate::install::build(std::iter::once("weft-random"))?;
+        let folder = crate::install::build(std::iter::once("weft-abi-tests"))?;
         Ok(Random { prefix, program: folder.join("weft-random") })
     }
 

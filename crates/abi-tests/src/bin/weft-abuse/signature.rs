@@ -1,5 +1,7 @@
 //! What the standard's data say of a function: its name, its result, its parameters.
 
+use weft_abi_tests::Declaration;
+
 /// A parameter of a C function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
@@ -98,27 +100,15 @@ impl Function {
     }
 }
 
-const FUNCTIONS: &str = include_str!("../../abi/data/functions.csv");
-const CONSTANTS: &str = include_str!("../../abi/data/constants.csv");
-
 /// All functions of the standard that have parameters.
 pub fn all() -> Vec<Function> {
-    FUNCTIONS.lines().skip(1).filter_map(function).collect()
+    weft_abi_tests::functions().filter(|f| !f.parameters.is_empty()).map(function).collect()
 }
 
-fn function(line: &'static str) -> Option<Function> {
-    let (name, rest) = line.split_once(',')?;
-    let (result, list) = rest.split_once(',')?;
-    let list = match list.strip_prefix('"') {
-        Some(quoted) => quoted.split_once('"')?.0,
-        None => list.split_once(',')?.0,
-    };
-    if list == "void" {
-        return None;
-    }
-    let parameters = list.split(',').map(str::trim).filter(|p| *p != "...").map(parameter);
+fn function(Declaration { name, result, parameters }: Declaration) -> Function {
     let value = name.ends_with("_toint") || result != "int";
-    Some(Function { name, parameters: parameters.collect(), returns_code: !value })
+    let parameters = parameters.into_iter().filter(|p| *p != "...").map(parameter).collect();
+    Function { name, parameters, returns_code: !value }
 }
 
 /// From a declaration such as `const int displs[]`.
@@ -150,15 +140,9 @@ fn parameter(declaration: &'static str) -> Parameter {
     Parameter { name, ty, constant }
 }
 
-/// The value of a constant of the standard ABI.
+/// The value of a constant of the standard ABI, as an argument.
 pub fn constant(name: &str) -> usize {
-    let row = CONSTANTS.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(','));
-    let text = row.and_then(|r| r.split(',').nth(1)).unwrap_or_else(|| panic!("no {name}"));
-    let value = match text.strip_prefix("0x") {
-        Some(hex) => i64::from_str_radix(hex, 16),
-        None => text.parse(),
-    };
-    value.unwrap_or_else(|e| panic!("constants.csv: {name} = '{text}': {e}")) as usize
+    weft_abi_tests::constant(name) as usize
 }
 
 #[cfg(test)]

@@ -136,26 +136,12 @@ pub struct Mpi {
     arity: BTreeMap<&'static str, usize>,
 }
 
-const FUNCTIONS: &str = include_str!("../../abi/data/functions.csv");
-
-fn arities() -> BTreeMap<&'static str, usize> {
-    let row = |line: &'static str| {
-        let (name, rest) = line.split_once(',')?;
-        let list = rest.split_once(',')?.1;
-        let list = match list.strip_prefix('"') {
-            Some(quoted) => quoted.split_once('"')?.0,
-            None => list.split_once(',')?.0,
-        };
-        Some((name, if list == "void" { 0 } else { list.split(',').count() }))
-    };
-    FUNCTIONS.lines().filter_map(row).collect()
-}
-
 impl Mpi {
     /// Loads the library; `name` is a path, or a name for the loader to look for.
     pub fn load(name: &str) -> Result<Mpi, String> {
         let library = Library::load(name)?;
-        Ok(Mpi { library, functions: RefCell::default(), arity: arities() })
+        let arity = weft_abi_tests::functions().map(|f| (f.name, f.parameters.len())).collect();
+        Ok(Mpi { library, functions: RefCell::default(), arity })
     }
 
     fn find(&self, name: &str) -> Result<usize, String> {
@@ -242,39 +228,36 @@ impl Mpi {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_abi_tests::constant;
 
     #[test]
     fn constants_are_the_standards() {
-        let data = include_str!("../../abi/data/constants.csv");
-        let value = |name: &str| {
-            let row = data.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(','));
-            let text = row.and_then(|r| r.split(',').nth(1)).unwrap_or_else(|| panic!("no {name}"));
-            match text.strip_prefix("0x") {
-                Some(hex) => i64::from_str_radix(hex, 16).unwrap(),
-                None => text.parse().unwrap(),
-            }
-        };
         for (name, number) in NAMED {
-            assert_eq!(value(name), *number, "{name}");
+            assert_eq!(constant(name), *number, "{name}");
         }
         for basic in crate::basic::all() {
-            assert_eq!(value(&format!("MPI_{}", basic.name())), basic.handle() as i64, "{basic}");
+            assert_eq!(
+                constant(&format!("MPI_{}", basic.name())),
+                basic.handle() as i64,
+                "{basic}"
+            );
         }
         for pair in crate::basic::PAIRS {
-            assert_eq!(value(&format!("MPI_{}", pair.name)), pair.handle as i64, "{}", pair.name);
+            assert_eq!(
+                constant(&format!("MPI_{}", pair.name)),
+                pair.handle as i64,
+                "{}",
+                pair.name
+            );
         }
         for op in crate::reduce::PREDEFINED {
-            assert_eq!(value(&format!("MPI_{}", op.name())), op.handle() as i64, "{}", op.name());
+            assert_eq!(
+                constant(&format!("MPI_{}", op.name())),
+                op.handle() as i64,
+                "{}",
+                op.name()
+            );
         }
-    }
-
-    #[test]
-    fn parameters_are_counted() {
-        let arity = arities();
-        assert_eq!(arity["MPI_Init"], 2);
-        assert_eq!(arity["MPI_Finalize"], 0);
-        assert_eq!(arity["MPI_Comm_free"], 1);
-        assert_eq!(arity["MPI_Ialltoallw_c"], 10);
     }
 
     #[test]
