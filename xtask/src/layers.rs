@@ -18,7 +18,14 @@ const LAYERS: &[&[&str]] = &[
     &["weft-process"],
     &["weft-rma"],
     &["weft-patterns"],
-    &["weft-abi", "weft-abi-tests", "weft-fabric-testing", "weft-launch", "weft-tools"],
+    &[
+        "weft-abi",
+        "weft-abi-tests",
+        "weft-fabric-testing",
+        "weft-figures",
+        "weft-launch",
+        "weft-tools",
+    ],
 ];
 
 fn height(name: &str) -> Option<usize> {

@@ -5,7 +5,6 @@
 pub mod algorithms;
 pub mod coverage;
 pub mod explain;
-pub mod figures;
 pub mod library;
 pub mod machine;
 pub mod settings;

@@ -10,7 +10,7 @@ pub struct Tally {
 }
 
 /// Crates whose tests are a stage of their own.
-pub const SIMULATOR: &[&str] = &["weft-fabric-sim", "weft-patterns", "weft-tools"];
+pub const SIMULATOR: &[&str] = &["weft-fabric-sim", "weft-figures", "weft-patterns", "weft-tools"];
 /// Crates whose tests need an adapter.
 pub const VERBS: &[&str] = &["weft-fabric-verbs", "weft-fabric-join"];
 /// The crate whose tests need libfabric.

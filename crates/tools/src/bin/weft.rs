@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use weft_tools::algorithms;
 use weft_tools::coverage::Coverage;
 use weft_tools::explain;
-use weft_tools::figures;
 use weft_tools::library::{self, About};
 use weft_tools::machine::Machine;
 use weft_tools::settings;
@@ -38,8 +37,6 @@ enum Command {
         #[arg(long, conflicts_with_all = ["coverage", "variables"])]
         algorithms: bool,
     },
-    /// Simulate the documents' figures and set the published numbers beside them.
-    Figures(FiguresArgs),
     /// Run a communication pattern on a simulated cluster, in virtual time.
     Sim(Box<sim::Args>),
     /// Find the best collective algorithms by running all of them, here or on a simulated machine.
@@ -56,32 +53,12 @@ enum Command {
     },
 }
 
-#[derive(clap::Args)]
-struct FiguresArgs {
-    /// Where the files go; begin with index.html.
-    #[arg(long, value_name = "DIR")]
-    out: std::path::PathBuf,
-    /// Only these documents.
-    #[arg(long, value_delimiter = ',', value_parser = figures::DOCUMENTS)]
-    only: Vec<String>,
-    /// Fewer iterations: seconds in place of minutes.
-    #[arg(long)]
-    quick: bool,
-    /// Published numbers, in place of the project's own list (figures/published.csv).
-    #[arg(long, value_name = "FILE")]
-    published: Option<std::path::PathBuf>,
-}
-
 fn main() -> ExitCode {
     let text = match Args::parse().command {
         Command::Manual { to } => manual(&to).map_err(|why| (why, 1)),
         Command::Info { algorithms: true, .. } => Ok(algorithms::list()),
         Command::Info { coverage, variables, .. } => {
             info(coverage, variables).map_err(|why| (why, 1))
-        }
-        Command::Figures(FiguresArgs { out, only, quick, published }) => {
-            let request = figures::Request { out, only, quick, published };
-            figures::run(&request).map_err(|why| (why, 1))
         }
         Command::Tune(args) => tune::run(&args).map_err(|why| (why.to_string(), why.code())),
         Command::TuneRank(args) => {

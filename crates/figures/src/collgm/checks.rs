@@ -1,0 +1,244 @@
+//! What CollGM's text states, from runs.
+
+use super::{BCAST, LARGE, MACHINE, SMALL, barrier_nodes, powers, segments};
+use crate::figure::{Check, Shown, Simulate};
+use crate::lab::Lab;
+use crate::published::Value;
+use crate::workload::{Contenders, Workload};
+use weft_collective::Operation;
+
+pub const BEST_SEGMENT: &str = "best eager segment size; 32 MByte transfer";
+pub const BLOCK: &str = "registration pipeline block; rendezvous";
+pub const SWITCH: &str =
+    "switch from binomial tree to flat tree in scatter and gather; message size at or above";
+pub const VERY_SMALL: &str = "best broadcast algorithm; very small messages";
+pub const STANDARD: &str = "best broadcast algorithm; small to standard messages";
+pub const BIG: &str = "best broadcast algorithm; large messages";
+pub const BARRIER: &str = "barrier against the tuned module of Open MPI; all node counts";
+pub const ALLTOALL_16: &str = "alltoall against the tuned module of Open MPI; 16 nodes";
+pub const BCAST_16: &str = "broadcast against the tuned module of Open MPI; 16 nodes";
+pub const BCAST_64: &str = "broadcast against the tuned module of Open MPI; 64 nodes";
+pub const SCATTER_16: &str = "scatter against the tuned module of Open MPI; 16 nodes";
+pub const SCATTER_64: &str = "scatter against the tuned module of Open MPI; 64 nodes";
+pub const GATHER: &str = "gather against scatter; 16 nodes";
+pub const MAP_7: &str =
+    "fastest at most places of the map, the component or what is beside it; alltoall";
+pub const MAP_9: &str =
+    "fastest at most places of the map, the component or what is beside it; broadcast";
+pub const MAP_11: &str =
+    "fastest at most places of the map, the component or what is beside it; scatter";
+pub const REGIONS_9: &str = "regions of the map by growing message; broadcast, most node counts";
+pub const REGIONS_11: &str = "regions of the map by growing message; scatter, most node counts";
+
+type Answer = Result<Value, String>;
+
+/// The size at which `workload` is fastest, in KiB; of those that no measurement could tell from the
+/// fastest, the largest: the model hides what a segment costs behind its bytes.
+fn best_size(lab: &Lab, workload: Workload) -> Answer {
+    /// A twentieth of a percent.
+    const LEVEL: f64 = 1.0005;
+    let time = |size| Ok((lab.measure(MACHINE, workload, size)?, size));
+    let times = segments().into_iter().map(time).collect::<Result<Vec<_>, String>>()?;
+    let least = times.iter().map(|t| t.0).fold(f64::INFINITY, f64::min);
+    let largest = times.iter().filter(|t| t.0 <= least * LEVEL).map(|t| t.1).max();
+    Ok(Value::Number(largest.unwrap_or(0) as f64 / 1024.0))
+}
+
+/// The broadcast that is the fastest of a class of sizes on both node counts, as the list calls it: that
+/// with the least product of times.
+fn best_bcast(lab: &Lab, sizes: &[usize]) -> Answer {
+    let mut best = (f64::INFINITY, "");
+    for name in BCAST {
+        let mut product = 0.0;
+        for nodes in [SMALL, LARGE] {
+            for &bytes in sizes {
+                let workload = Workload::Collective(Operation::Bcast, name, nodes);
+                product += lab.measure(MACHINE, workload, bytes)?.ln();
+            }
+        }
+        if product < best.0 {
+            best = (product, name);
+        }
+    }
+    Ok(Value::Word(spelled(best.1).to_owned()))
+}
+
+/// An algorithm as the list calls it.
+fn spelled(name: &'static str) -> &'static str {
+    match name {
+        "BINOMIAL" => "binomial tree",
+        "SPLIT-BINARY" => "split binary tree",
+        "PIPELINE" => "pipeline",
+        "FLAT" => "flat tree",
+        "BINARY" => "binary tree",
+        other => other,
+    }
+}
+
+/// From this power of two on, in KiB, the flat tree is at least as fast as the binomial one, in both
+/// operations on the small node count.
+fn switch(lab: &Lab) -> Answer {
+    let mut from = None;
+    for bytes in powers(1, 64 << 10, 2) {
+        let mut flat = true;
+        for operation in [Operation::Scatter, Operation::Gather] {
+            let time =
+                |name| lab.measure(MACHINE, Workload::Collective(operation, name, SMALL), bytes);
+            flat &= time("FLAT")? <= time("BINOMIAL")?;
+        }
+        from = if flat { from.or(Some(bytes)) } else { None };
+    }
+    Ok(from.map_or(Value::Word("never".to_owned()), |b| Value::Number(b as f64 / 1024.0)))
+}
+
+/// Barriers over streams beside those over messages, the better of both at each node count.
+fn barriers(lab: &Lab) -> Answer {
+    /// The document sees "very close" in a picture.
+    const ALIKE: f64 = 1.1;
+    let mut most = (1.0, 0);
+    for nodes in barrier_nodes() {
+        let of = |a, b| {
+            let time = |name| lab.measure(MACHINE, Workload::Barrier(name), nodes);
+            Ok::<_, String>(time(a)?.min(time(b)?))
+        };
+        let factor = of("MPI-PE", "MPI-DS")? / of("RECURSIVE-DOUBLING", "BRUCK")?;
+        let apart = factor.max(1.0 / factor);
+        if apart > most.0 {
+            most = (apart, nodes);
+        }
+    }
+    let (apart, nodes) = most;
+    Ok(Value::Word(if apart <= ALIKE {
+        "similar".to_owned()
+    } else {
+        format!("{apart:.2} apart on {nodes} nodes")
+    }))
+}
+
+/// The component beside the baseline at its best, at each size of the figure; also with shorter segments, if
+/// that is another thing.
+fn against_tuned(lab: &Lab, operation: Operation, nodes: usize, most: usize) -> Answer {
+    let sizes = powers(1, most, 4);
+    let time = |who, bytes| lab.measure(MACHINE, Workload::Fastest(who, operation, nodes), bytes);
+    let compared = |who| {
+        let (mut ahead, mut worst) = (0, (1.0, 0));
+        for &bytes in &sizes {
+            let factor = time(who, bytes)? / time(Contenders::Tuned, bytes)?;
+            ahead += usize::from(factor < 1.0);
+            if factor > worst.0 {
+                worst = (factor, bytes);
+            }
+        }
+        Ok::<_, String>((ahead, worst))
+    };
+    let said = |(ahead, (factor, bytes)): (usize, (f64, usize))| match sizes.len() {
+        all if ahead == all => "CollGM faster".to_owned(),
+        all => format!(
+            "CollGM faster at {ahead} of {all} sizes; at worst {factor:.2} times the tuned one's time, at {bytes} bytes"
+        ),
+    };
+    let as_it_is = compared(Contenders::Component)?;
+    let mut word = said(as_it_is);
+    if operation == Operation::Bcast && as_it_is.0 < sizes.len() {
+        word +=
+            &format!("; with segments cut as short: {}", said(compared(Contenders::ComponentCut)?));
+    }
+    Ok(Value::Word(word))
+}
+
+/// Gather beside scatter, the faster tree of both at each size. The document calls them "completely identical" in a
+/// picture.
+fn gather(lab: &Lab) -> Answer {
+    const ALIKE: f64 = 1.1;
+    let mut most = (1.0, 0);
+    for bytes in powers(1, 64 << 10, 4) {
+        let time = |operation| {
+            let workload = Workload::Fastest(Contenders::Component, operation, SMALL);
+            lab.measure(MACHINE, workload, bytes)
+        };
+        let factor = time(Operation::Gather)? / time(Operation::Scatter)?;
+        if factor.max(1.0 / factor) > most.0 {
+            most = (factor.max(1.0 / factor), bytes);
+        }
+    }
+    let (apart, bytes) = most;
+    Ok(Value::Word(match apart <= ALIKE {
+        true => "identical".to_owned(),
+        false => format!("{apart:.2} apart at {bytes} bytes"),
+    }))
+}
+
+/// The names that are fastest as messages grow, on so many processes, each once; without the baseline.
+fn regions(lab: &Lab, map: &super::Map, processes: usize) -> Result<String, String> {
+    let mut found: Vec<&str> = Vec::new();
+    for &bytes in &map.bytes {
+        let mut best = (f64::INFINITY, "");
+        for (name, workload) in map.names.iter().filter(|(name, _)| *name != super::TUNED) {
+            let time = lab.measure(MACHINE, workload(map.operation, processes), bytes)?;
+            if time < best.0 {
+                best = (time, name);
+            }
+        }
+        if found.last() != Some(&spelled(best.1)) {
+            found.push(spelled(best.1));
+        }
+    }
+    Ok(found.join(", "))
+}
+
+/// What most numbers of processes have in common, and how many they are, if it is not all.
+fn common(lab: &Lab, id: &str) -> Answer {
+    let map = super::maps().into_iter().find(|map| map.id == id).ok_or("no such map")?;
+    let all =
+        map.processes.iter().map(|&n| regions(lab, &map, n)).collect::<Result<Vec<_>, _>>()?;
+    let count = |word: &String| all.iter().filter(|other| *other == word).count();
+    // Of several the one of more processes.
+    let word = all.iter().max_by_key(|word| count(word)).ok_or("an empty map")?;
+    Ok(Value::Word(match 2 * count(word) > all.len() {
+        true => word.clone(),
+        false => format!("{word} on {} of {} numbers of processes", count(word), all.len()),
+    }))
+}
+
+/// Whether the component has more than half of the places of a map, beside the baseline at its best.
+fn places(lab: &Lab, id: &str) -> Answer {
+    let map = super::maps().into_iter().find(|map| map.id == id).ok_or("no such map")?;
+    let (mut own, mut all) = (0, 0);
+    for &processes in &map.processes {
+        for &bytes in &map.bytes {
+            let time =
+                |who| lab.measure(MACHINE, Workload::Fastest(who, map.operation, processes), bytes);
+            own += usize::from(time(Contenders::Component)? < time(Contenders::Tuned)?);
+            all += 1;
+        }
+    }
+    Ok(Value::Word(match 2 * own > all {
+        true => "the component".to_owned(),
+        false => format!("the component at {own} of {all} places"),
+    }))
+}
+
+pub fn checks() -> Vec<Check> {
+    use Operation::{Alltoall, Bcast, Scatter};
+    let shown: [Shown; 18] = [
+        (BEST_SEGMENT, |lab| best_size(lab, Workload::Segments)),
+        (BLOCK, |lab| best_size(lab, Workload::Blocks)),
+        (SWITCH, switch),
+        (VERY_SMALL, |lab| best_bcast(lab, &[1, 4, 16, 64])),
+        (STANDARD, |lab| best_bcast(lab, &powers(1 << 10, 64 << 10, 4))),
+        (BIG, |lab| best_bcast(lab, &[1 << 20, 4 << 20, 16 << 20])),
+        (BARRIER, barriers),
+        (ALLTOALL_16, |lab| against_tuned(lab, Alltoall, SMALL, 64 << 10)),
+        (BCAST_16, |lab| against_tuned(lab, Bcast, SMALL, 1 << 20)),
+        (BCAST_64, |lab| against_tuned(lab, Bcast, LARGE, 1 << 20)),
+        (SCATTER_16, |lab| against_tuned(lab, Scatter, SMALL, 64 << 10)),
+        (SCATTER_64, |lab| against_tuned(lab, Scatter, LARGE, 64 << 10)),
+        (GATHER, gather),
+        (MAP_7, |lab| places(lab, "collgm-7")),
+        (MAP_9, |lab| places(lab, "collgm-9")),
+        (MAP_11, |lab| places(lab, "collgm-11")),
+        (REGIONS_9, |lab| common(lab, "collgm-9")),
+        (REGIONS_11, |lab| common(lab, "collgm-11")),
+    ];
+    shown.map(|(row, runs)| Check { row, simulate: Simulate::Runs(runs) }).into()
+}

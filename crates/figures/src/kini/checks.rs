@@ -1,0 +1,436 @@
+//! What the text states, from the same runs.
+
+use super::{Cluster, FIRST, PE_AGAINST_DS, PE_AGAINST_GB, SECOND, SMALL, TO_ONE, TO_SEVEN, WRITE};
+use crate::figure::{Check, Simulate};
+use crate::lab::Lab;
+use crate::measure::collectives::SINGLE;
+use crate::orders::{ALIKE, fastest, grouped, order};
+use crate::published::Value;
+use crate::workload::Workload;
+use weft_collective::{edges, landing};
+
+/// The fan-ins of figure 4.7.
+pub const FAN_INS: [(&str, usize); 4] = [("RGM:1", 1), ("RGM:3", 3), ("RGM:7", 7), ("RGM:15", 15)];
+
+type Answer = Result<Value, String>;
+
+impl Cluster {
+    fn time(&self, lab: &Lab, workload: Workload, nodes: usize) -> Result<f64, String> {
+        lab.measure(self.machine, workload, nodes)
+    }
+
+    fn sum(&self, name: &'static str) -> Workload {
+        Workload::Allreduce(name, self.integers)
+    }
+
+    /// How many times as long the first takes, at one size.
+    fn factor(&self, lab: &Lab, of: [Workload; 2], nodes: usize) -> Result<f64, String> {
+        Ok(self.time(lab, of[0], nodes)? / self.time(lab, of[1], nodes)?)
+    }
+
+    /// The largest over all sizes.
+    fn largest(&self, lab: &Lab, of: [Workload; 2]) -> Answer {
+        let factors = self.all_sizes().into_iter().map(|nodes| self.factor(lab, of, nodes));
+        let factors = factors.collect::<Result<Vec<_>, _>>()?;
+        Ok(Value::Number(factors.into_iter().fold(0.0, f64::max)))
+    }
+
+    /// Times of both at these sizes.
+    fn pairs(
+        &self,
+        lab: &Lab,
+        of: [Workload; 2],
+        sizes: impl IntoIterator<Item = usize>,
+    ) -> Result<Vec<(f64, f64)>, String> {
+        let pair = |n| Ok((self.time(lab, of[0], n)?, self.time(lab, of[1], n)?));
+        sizes.into_iter().map(pair).collect()
+    }
+}
+
+use Workload::Barrier;
+
+/// Improvement of the second barrier over the first.
+const fn over(baseline: &'static str, name: &'static str) -> [Workload; 2] {
+    [Barrier(baseline), Barrier(name)]
+}
+
+/// Of two allreduces of a cluster's integers.
+fn sums(cluster: &Cluster, baseline: &'static str, name: &'static str) -> [Workload; 2] {
+    [cluster.sum(baseline), cluster.sum(name)]
+}
+
+/// On both clusters.
+fn both(
+    lab: &Lab,
+    of: &[[Workload; 2]],
+    sizes: fn(&Cluster) -> Vec<usize>,
+) -> Result<Vec<(f64, f64)>, String> {
+    let mut pairs = Vec::new();
+    for cluster in [FIRST, SECOND] {
+        for &of in of {
+            pairs.extend(cluster.pairs(lab, of, sizes(&cluster))?);
+        }
+    }
+    Ok(pairs)
+}
+
+/// Sizes at which the text names RGM the slowest.
+fn few(_: &Cluster) -> Vec<usize> {
+    vec![2, 4]
+}
+
+fn orders() -> Vec<Check> {
+    let runs = |row, runs| Check { row, simulate: Simulate::Runs(runs) };
+    vec![
+        runs(PE_AGAINST_DS, |lab| {
+            let odd =
+                |c: &Cluster| c.all_sizes().into_iter().filter(|n| !n.is_power_of_two()).collect();
+            Ok(order("MPI-PE", &both(lab, &[over("MPI-PE", "MPI-DS")], odd)?))
+        }),
+        runs("RPE and RDS barrier against MPI-PE; powers of 2, both clusters", |lab| {
+            let of = [over("RPE", "MPI-PE"), over("RDS", "MPI-PE")];
+            Ok(order("RPE and RDS", &both(lab, &of, Cluster::powers)?))
+        }),
+        runs("RPE barrier against RDS barrier; powers of 2, both clusters", |lab| {
+            Ok(order("RPE", &both(lab, &[over("RPE", "RDS")], Cluster::powers)?))
+        }),
+        runs("RGM barrier against RPE and RDS; 2 and 4 nodes, both clusters", |lab| {
+            Ok(order("RGM", &both(lab, &[over("RGM", "RPE"), over("RGM", "RDS")], few)?))
+        }),
+        runs("fastest of the RPE, RDS and RGM barriers; cluster 2, 16 nodes", |lab| {
+            let time = |name| Ok((name, SECOND.time(lab, Barrier(name), 16)?));
+            let times =
+                ["RPE", "RDS", "RGM"].map(time).into_iter().collect::<Result<Vec<_>, String>>()?;
+            Ok(Value::Word(fastest(&times).to_owned()))
+        }),
+        runs("RPE allreduce against MPI-PE; cluster 1, 256 integers, all group sizes", |lab| {
+            let of = sums(&FIRST, "RPE", "MPI-PE");
+            Ok(order("RPE", &FIRST.pairs(lab, of, FIRST.all_sizes())?))
+        }),
+        runs(PE_AGAINST_GB, |lab| {
+            let of = sums(&FIRST, "MPI-PE", "MPI-GB");
+            Ok(order("MPI-PE", &FIRST.pairs(lab, of, FIRST.all_sizes())?))
+        }),
+        runs("RGM allreduce against RPE; cluster 1, 256 integers, few nodes", |lab| {
+            Ok(order("RGM", &FIRST.pairs(lab, sums(&FIRST, "RGM", "RPE"), few(&FIRST))?))
+        }),
+        runs(
+            "fastest of MPI-GB, MPI-PE, RPE and RGM allreduce; cluster 1, 256 integers, 8 nodes",
+            |lab| {
+                let time = |name| Ok((name, FIRST.time(lab, FIRST.sum(name), 8)?));
+                let times = ["MPI-GB", "MPI-PE", "RPE", "RGM"].map(time);
+                let times = times.into_iter().collect::<Result<Vec<_>, String>>()?;
+                Ok(Value::Word(fastest(&times).to_owned()))
+            },
+        ),
+    ]
+}
+
+/// Barriers of the document and its baseline.
+const BARRIERS: [&str; 4] = ["MPI-PE", "RPE", "RDS", "RGM"];
+
+/// The clusters' allreduces, one against the other, at all group sizes.
+fn both_sums(lab: &Lab, cluster: &Cluster, name: &'static str, other: &'static str) -> Answer {
+    Ok(order(name, &cluster.pairs(lab, sums(cluster, name, other), cluster.all_sizes())?))
+}
+
+fn more_orders() -> Vec<Check> {
+    let runs = |row, runs| Check { row, simulate: Simulate::Runs(runs) };
+    vec![
+        runs(super::WRITE_AGAINST_SEND, |lab| {
+            let at = |size| {
+                let time = |workload| lab.measure(FIRST.machine, workload, size);
+                Ok((time(Workload::WriteLatency)?, time(Workload::SendLatency)?))
+            };
+            let pairs =
+                super::verbs::sizes().into_iter().map(at).collect::<Result<Vec<_>, String>>()?;
+            Ok(order("RDMA write", &pairs))
+        }),
+        runs(super::CONSTANT, constant_factor),
+        runs(super::MOSTLY_RGM, mostly),
+        runs(super::PENALIZED, penalized),
+        runs(super::RPE_ABOVE_RGM, |lab| {
+            let of = |name| SECOND.largest(lab, sums(&SECOND, "MPI-GB", name));
+            let (rpe, rgm) = (of("RPE")?.number(), of("RGM")?.number());
+            let word = if rpe > rgm { "RPE larger" } else { "RGM larger" };
+            Ok(Value::Word(word.to_owned()))
+        }),
+        runs(super::JUMP, jump),
+        runs(super::GRADUAL, |lab| {
+            for (integers, _) in super::allreduces::SIZES.into_iter().filter(|(n, _)| *n <= 256) {
+                let time = |nodes| FIRST.time(lab, Workload::Allreduce("RGM", integers), nodes);
+                let factor = time(8)? / time(2)?;
+                if factor > 2.0 {
+                    return Ok(Value::Word(format!("{factor:.2} times, {integers} integers")));
+                }
+            }
+            Ok(Value::Word("gradual".to_owned()))
+        }),
+        runs(super::SLOWER_RISE, |lab| {
+            let rise = |name| {
+                let time = |nodes| FIRST.time(lab, FIRST.sum(name), nodes);
+                Ok::<_, String>(time(8)? - time(2)?)
+            };
+            let (ours, theirs) = (rise("RGM")?, rise("MPI-GB")?);
+            Ok(Value::Word(match ours / theirs {
+                part if part < 0.5 => "RGM much slower".to_owned(),
+                part => format!("RGM by {:.0} % of it", 100.0 * part),
+            }))
+        }),
+        runs(super::RGM_AGAINST_GB[0], |lab| both_sums(lab, &FIRST, "RGM", "MPI-GB")),
+        runs(super::RGM_AGAINST_GB[1], |lab| both_sums(lab, &SECOND, "RGM", "MPI-GB")),
+        runs(super::RDMA_ALWAYS, |lab| {
+            let mut pairs = Vec::new();
+            for (name, other) in
+                [("RPE", "MPI-GB"), ("RPE", "MPI-PE"), ("RGM", "MPI-GB"), ("RGM", "MPI-PE")]
+            {
+                pairs.extend(FIRST.pairs(lab, sums(&FIRST, name, other), FIRST.all_sizes())?);
+            }
+            Ok(order("RPE and RGM", &pairs))
+        }),
+        runs(super::FAN_IN_EVERYWHERE, best_everywhere),
+    ]
+}
+
+/// How often RGM is the fastest barrier of the second cluster.
+fn mostly(lab: &Lab) -> Answer {
+    let sizes = SECOND.all_sizes();
+    let mut best = 0;
+    for &nodes in &sizes {
+        let time = |name| Ok((name, SECOND.time(lab, Barrier(name), nodes)?));
+        let times = BARRIERS.map(time).into_iter().collect::<Result<Vec<_>, String>>()?;
+        best += usize::from(fastest(&times) == "RGM");
+    }
+    Ok(Value::Word(match 2 * best > sizes.len() {
+        true => "RGM".to_owned(),
+        false => format!("RGM at {best} of {} sizes", sizes.len()),
+    }))
+}
+
+/// The best fan-in at each group size of the second cluster.
+fn best_everywhere(lab: &Lab) -> Answer {
+    let mut best = Vec::new();
+    for nodes in SECOND.all_sizes() {
+        let mut times = Vec::new();
+        for (name, _) in FAN_INS.into_iter().filter(|(_, fan_in)| *fan_in < nodes) {
+            times.push((name, SECOND.time(lab, Barrier(name), nodes)?));
+        }
+        // Where 7 is not possible, or another one is level with it, nothing speaks against it.
+        let seven = times.iter().find(|(name, _)| *name == "RGM:7").map(|(_, time)| *time);
+        let least = fastest(&times);
+        let ahead = times.iter().find(|(name, _)| *name == least).map(|(_, time)| *time);
+        if let (Some(seven), Some(least_time)) = (seven, ahead) {
+            best.push((nodes, if seven <= least_time { "7" } else { &least[4..] }));
+        }
+    }
+    Ok(Value::Word(grouped(&best)))
+}
+
+/// Whether RPE is ahead of MPI-PE by the same factor at all group sizes of both clusters. A picture shows it to
+/// the document as "almost a constant".
+fn constant_factor(lab: &Lab) -> Answer {
+    /// The largest factor by the smallest.
+    const ALMOST: f64 = 1.1;
+    let pairs = both(lab, &[over("MPI-PE", "RPE")], Cluster::all_sizes)?;
+    let factors = pairs.into_iter().map(|(pe, rpe)| pe / rpe);
+    let (least, most) = factors.fold((f64::INFINITY, 0f64), |(l, m), f| (l.min(f), m.max(f)));
+    Ok(Value::Word(match most / least <= ALMOST {
+        true => "almost constant".to_owned(),
+        false => format!("from {least:.2} to {most:.2}"),
+    }))
+}
+
+/// Barriers that take longer on each group size that is no power of two than on the next power.
+fn penalized(lab: &Lab) -> Answer {
+    let (mut always, mut sometimes) = (Vec::new(), Vec::new());
+    for name in BARRIERS {
+        let (mut count, mut all) = (0, 0);
+        for cluster in [FIRST, SECOND] {
+            for nodes in cluster.all_sizes().into_iter().filter(|n| !n.is_power_of_two()) {
+                let time = |n| cluster.time(lab, Barrier(name), n);
+                count += usize::from(time(nodes)? > time(nodes.next_power_of_two())? * ALIKE);
+                all += 1;
+            }
+        }
+        match count {
+            count if count == all => always.push(name.to_owned()),
+            0 => {}
+            count => sometimes.push(format!("{name} in {count} of {all}")),
+        }
+    }
+    if always.is_empty() {
+        always.push("none always".to_owned());
+    }
+    let always = always.join(" and ");
+    Ok(Value::Word(match sometimes.is_empty() {
+        true => always,
+        false => format!("{always}; {}", sometimes.join(", ")),
+    }))
+}
+
+/// What 1,024 integers take beyond the line through 256 and 512, at each group size: a second write in each step.
+fn jump(lab: &Lab) -> Answer {
+    let mut least = f64::INFINITY;
+    for nodes in FIRST.all_sizes() {
+        let time = |integers| FIRST.time(lab, Workload::Allreduce("RPE", integers), nodes);
+        let line = time(512)? + 2.0 * (time(512)? - time(256)?);
+        least = least.min(time(1024)? / line);
+    }
+    Ok(Value::Word(match least {
+        least if least > ALIKE => "more".to_owned(),
+        least => format!("{least:.3} times the line"),
+    }))
+}
+
+/// The fan-in with the least time, summed over all group sizes. One that is not below a size is not
+/// possible there (section 4.1.3): the largest possible one stands for it.
+fn best_fan_in(lab: &Lab) -> Answer {
+    let mut best = (f64::INFINITY, 0);
+    for most in 1..=FAN_INS.len() {
+        let mut total = 0.0;
+        for nodes in SECOND.all_sizes() {
+            let possible = FAN_INS[..most].iter().rev().find(|(_, fan_in)| *fan_in < nodes);
+            let (name, _) = possible.expect("1 is below all sizes");
+            total += SECOND.time(lab, Barrier(name), nodes)?;
+        }
+        if total < best.0 {
+            best = (total, FAN_INS[most - 1].1);
+        }
+    }
+    Ok(Value::Number(best.1 as f64))
+}
+
+/// The payload from which on an exchange of two costs a second write, in KiB: one integer more there
+/// costs at least the posting of one.
+fn one_write(lab: &Lab) -> Answer {
+    let second = lab.machine(FIRST.machine)?.rail[0].second.overhead.us();
+    for integers in [64, 128, 256, 512, 1024, 2048] {
+        let time = |n| FIRST.time(lab, Workload::Allreduce("RPE", n), 2);
+        if time(integers + 1)? - time(integers)? >= second {
+            return Ok(Value::Number(integers as f64 * 4.0 / 1024.0));
+        }
+    }
+    Ok(Value::Word("always one".to_owned()))
+}
+
+fn factors() -> Vec<Check> {
+    let runs = |row, runs| Check { row, simulate: Simulate::Runs(runs) };
+    vec![
+        runs("improvement of RPE barrier over MPI-PE; cluster 1, 8 nodes", |lab| {
+            FIRST.factor(lab, over("MPI-PE", "RPE"), 8).map(Value::Number)
+        }),
+        runs("improvement of RDS barrier over MPI-PE; cluster 1, 8 nodes", |lab| {
+            FIRST.factor(lab, over("MPI-PE", "RDS"), 8).map(Value::Number)
+        }),
+        runs("improvement of RGM barrier over MPI-PE; cluster 2, 16 nodes", |lab| {
+            SECOND.factor(lab, over("MPI-PE", "RGM"), 16).map(Value::Number)
+        }),
+        runs("largest improvement of RDS barrier over MPI-PE; cluster 1, all group sizes", |lab| {
+            FIRST.largest(lab, over("MPI-PE", "RDS"))
+        }),
+        runs("largest improvement of RGM barrier over MPI-PE; cluster 1, all group sizes", |lab| {
+            FIRST.largest(lab, over("MPI-PE", "RGM"))
+        }),
+        runs("largest improvement of RGM barrier over MPI-PE; cluster 2, all group sizes", |lab| {
+            SECOND.largest(lab, over("MPI-PE", "RGM"))
+        }),
+        runs("largest improvement of RDS barrier over MPI-DS; cluster 1", |lab| {
+            FIRST.largest(lab, over("MPI-DS", "RDS"))
+        }),
+        runs("largest improvement of RGM barrier over MPI-DS; cluster 1", |lab| {
+            FIRST.largest(lab, over("MPI-DS", "RGM"))
+        }),
+        runs("largest improvement of RDS barrier over MPI-DS; cluster 2", |lab| {
+            SECOND.largest(lab, over("MPI-DS", "RDS"))
+        }),
+        runs("largest improvement of RGM barrier over MPI-DS; cluster 2", |lab| {
+            SECOND.largest(lab, over("MPI-DS", "RGM"))
+        }),
+        runs(
+            "largest improvement of RPE allreduce over MPI-PE; cluster 1, 8 nodes, 256 integers",
+            |lab| FIRST.factor(lab, sums(&FIRST, "MPI-PE", "RPE"), 8).map(Value::Number),
+        ),
+        runs("improvement of RGM allreduce over MPI-GB; cluster 1, 8 nodes, 256 integers", |lab| {
+            FIRST.factor(lab, sums(&FIRST, "MPI-GB", "RGM"), 8).map(Value::Number)
+        }),
+        runs("largest improvement of RPE allreduce over MPI-GB; cluster 1, 256 integers", |lab| {
+            FIRST.largest(lab, sums(&FIRST, "MPI-GB", "RPE"))
+        }),
+        runs(
+            "largest improvement of RGM allreduce over MPI-GB; cluster 2, 16 nodes, 64 integers",
+            |lab| SECOND.factor(lab, sums(&SECOND, "MPI-GB", "RGM"), 16).map(Value::Number),
+        ),
+        runs("largest improvement of RPE allreduce over MPI-GB; cluster 2, 64 integers", |lab| {
+            SECOND.largest(lab, sums(&SECOND, "MPI-GB", "RPE"))
+        }),
+    ]
+}
+
+pub fn checks() -> Vec<Check> {
+    let run = |row, workload, x| Check { row, simulate: Simulate::Run(FIRST.machine, workload, x) };
+    let runs = |row, runs| Check { row, simulate: Simulate::Runs(runs) };
+    let mut checks = vec![
+        run(WRITE, Workload::WriteLatency, SMALL),
+        run(TO_ONE, Workload::MulticastLatency(1), 1),
+        run(TO_SEVEN, Workload::MulticastLatency(1), 7),
+        run("steps of pairwise exchange; 5 nodes", Workload::BarrierSteps("RPE"), 5),
+        run("steps of dissemination; 5 nodes", Workload::BarrierSteps("MPI-DS"), 5),
+        run(
+            "Allreduce of 1 integer on 2 nodes with RPE; cluster 1",
+            Workload::Allreduce("RPE", 1),
+            2,
+        ),
+        runs("overhead of the MPI layer on a 2-node barrier; cluster 1", |lab| {
+            let barrier = FIRST.time(lab, Barrier("RPE"), 2)?;
+            Ok(Value::Number(barrier - FIRST.time(lab, Workload::WriteLatency, SMALL)?))
+        }),
+        runs(
+            "overhead of a 2-node Allreduce of 1 integer with RPE beyond the base RDMA write; cluster 1",
+            |lab| {
+                let sum = FIRST.time(lab, Workload::Allreduce("RPE", 1), 2)?;
+                Ok(Value::Number(sum - FIRST.time(lab, Workload::WriteLatency, SMALL)?))
+            },
+        ),
+        runs("best fan-in of RGM; cluster 2", best_fan_in),
+        runs("height of the RGM tree; 8 nodes, fan-in 1", |_| height(1)),
+        runs("height of the RGM tree; 8 nodes, fan-in 3", |_| height(3)),
+        runs("height of the RGM tree; 8 nodes, fan-in 7", |_| height(7)),
+        runs("largest RPE allreduce in one write; both clusters", one_write),
+        runs(
+            "size of the odd or even buffer of RPE allreduce, divided by the number of processes; up \
+             to 2K, both clusters",
+            // A slot; there are log2 N of them where the document has N.
+            |_| Ok(Value::Number(landing::size(SINGLE) as f64)),
+        ),
+        runs(super::DATA_BUFFER, |_| {
+            // As of a slot for less: the payload, then the mark.
+            Ok(Value::Number((landing::size(2 * SINGLE) - landing::MARK) as f64))
+        }),
+        runs(super::NOTIFY_BUFFER, |_| Ok(Value::Number(landing::MARK as f64))),
+        runs("barriers after which the barrier number returns to 1; both clusters", |_| {
+            // The document has one byte, and 0 means "empty".
+            Ok(Value::Word(format!("never: {} bytes", landing::MARK)))
+        }),
+        Check {
+            row: "MTU of the links; both clusters",
+            simulate: Simulate::Parameter(FIRST.machine, "rail.mtu", |machine| {
+                Some(machine.rail[0].mtu.0 as f64 / 1024.0)
+            }),
+        },
+        Check {
+            row: "largest UD multicast message; both clusters",
+            simulate: Simulate::Parameter(FIRST.machine, "multicast.largest", |machine| {
+                machine.multicast.as_ref().map(|m| m.largest.0 as f64 / 1024.0)
+            }),
+        },
+    ];
+    checks.extend(factors());
+    checks.extend(orders());
+    checks.extend(more_orders());
+    checks
+}
+
+/// Of the tree on 8 nodes.
+fn height(fan_in: usize) -> Answer {
+    Ok(Value::Number(f64::from(edges::height(8, fan_in))))
+}

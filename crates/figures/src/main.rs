@@ -1,0 +1,42 @@
+//! `weft-figures`: simulates the documents' figures.
+
+use clap::Parser;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use weft_figures::{DOCUMENTS, Request};
+
+/// Simulate the documents' figures and set the published numbers beside them.
+#[derive(Parser)]
+#[command(name = "weft-figures", version)]
+struct Args {
+    /// Where the files go; begin with index.html.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Only these documents.
+    #[arg(long, value_delimiter = ',', value_parser = DOCUMENTS)]
+    only: Vec<String>,
+    /// Fewer iterations: seconds in place of minutes.
+    #[arg(long)]
+    quick: bool,
+    /// Published numbers, in place of the project's own list (figures/published.csv).
+    #[arg(long, value_name = "FILE")]
+    published: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let Args { out, only, quick, published } = Args::parse();
+    let done = weft_figures::run(&Request { out, only, quick, published });
+    let written = done.and_then(|text| match io::stdout().write_all(text.as_bytes()) {
+        // What reads no more is no failure.
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {e}")),
+        _ => Ok(()),
+    });
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("weft-figures: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

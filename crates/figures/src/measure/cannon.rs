@@ -1,0 +1,96 @@
+//! Matrix multiplication by Cannon's algorithm on a square of ranks, its blocks on their way while
+//! the product of the blocks before is computed.
+//!
+//! ```text
+//!   align     row i of A goes i to the left, column j of B j up
+//!   step      send these blocks, receive the next ones ── product of these ── MPI_Wait for all four
+//!   restore   as align, the other way
+//! ```
+//! q ranks a side: q steps. It is the nonblocking program of the book that the document refers to:
+//! Kumar, Grama, Gupta, Karypis, Introduction to Parallel Computing.
+
+use super::progress::{Program, limits, registered, usual};
+use super::{Measured, mean, world};
+use crate::workload::{Cannon, Part, Team};
+use std::rc::Rc;
+use weft_fabric_sim::units::{Count, MICROSECOND, Picoseconds};
+use weft_fabric_sim::{Machine, Options};
+
+/// Cores of a node that the document could use: 4 of 8, for a square of processes (section 5.4).
+const CORES: usize = 4;
+/// A double.
+const ELEMENT: usize = 8;
+
+/// Microseconds of one multiplication of two `size` by `size` matrices on `nodes` nodes, or of it in
+/// MPI_Wait, the mean over ranks.
+pub fn multiply(machine: &Rc<Machine>, (nodes, size): (usize, usize), what: Cannon) -> Measured {
+    let mut machine = Machine::clone(&usual(&registered(machine), what.progress));
+    let (each_node, threads) = match what.team {
+        Team::Threads => (1, CORES),
+        Team::Single => (1, 1),
+        Team::Four => (CORES, 1),
+    };
+    machine.ranks_per_node = Count(each_node);
+    let machine = &Rc::new(machine);
+    let ranks = nodes * each_node;
+    let side = ranks.isqrt();
+    if side * side != ranks || !size.is_multiple_of(side) {
+        return Err(format!("{size} by {size} elements on {ranks} ranks"));
+    }
+    let block = size / side;
+    let work = product(machine, block, threads);
+    let outcome = world(machine, Options::new(ranks), limits(), |rank| {
+        let program = Program::new(rank, what.progress, machine);
+        async move {
+            let (row, column) = (program.rank.comm.rank() / side, program.rank.comm.rank() % side);
+            let at = |row: usize, column: usize| row % side * side + column % side;
+            let bytes = block * block * ELEMENT;
+            program.begin().await?;
+            program.waited();
+            let start = program.sim().clock();
+            let (left, right) = (at(row, column + side - row), at(row, column + row));
+            let (up, down) = (at(row + side - column, column), at(row + column, column));
+            let (shifts_a, shifts_b) = (row > 0, column > 0);
+            replace(&program, bytes, shifts_a.then_some((left, right))).await?;
+            replace(&program, bytes, shifts_b.then_some((up, down))).await?;
+            for _ in 0..side {
+                let actives = [
+                    program.send(bytes, at(row, column + side - 1)),
+                    program.send(bytes, at(row + side - 1, column)),
+                    program.receive(bytes, at(row, column + 1)),
+                    program.receive(bytes, at(row + 1, column)),
+                ];
+                program.compute(work).await;
+                for active in actives {
+                    program.finish(active).await?;
+                }
+            }
+            replace(&program, bytes, shifts_a.then_some((right, left))).await?;
+            replace(&program, bytes, shifts_b.then_some((down, up))).await?;
+            let took = match what.part {
+                Part::Total => program.sim().clock() - start,
+                Part::Wait => program.waited(),
+            };
+            Ok(took as f64 / MICROSECOND as f64)
+        }
+    })?;
+    mean(&outcome)
+}
+
+/// MPI_Sendrecv_replace, to one rank and from another.
+async fn replace(
+    program: &Program,
+    bytes: usize,
+    ways: Option<(usize, usize)>,
+) -> Result<(), String> {
+    let Some((to, from)) = ways else { return Ok(()) };
+    let (receive, send) = (program.receive(bytes, from), program.send(bytes, to));
+    program.finish(receive).await?;
+    program.finish(send).await
+}
+
+/// A product of two square blocks, shared by threads: each on a core of its own.
+fn product(machine: &Machine, block: usize, threads: usize) -> Picoseconds {
+    let alone = machine.host.flops.time(2 * block.pow(3)) / threads as Picoseconds;
+    if threads > 1 { alone + machine.host.fork.0 } else { alone }
+}

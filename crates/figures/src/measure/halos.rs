@@ -1,0 +1,71 @@
+//! Time steps of a program on many ranks: large faces to four neighbours, computation that is not quite the same on
+//! all, and a barrier now and then.
+//!
+//! ```text
+//!   torus of q * q ranks      step = start 4 receives, 4 sends ── compute ── wait for all     every 4th: a barrier
+//! ```
+//! What a rank does not move on while it computes waits until it is through, and with it its neighbours: how far that
+//! spreads is what grows with the ranks. The machine has as many nodes as it takes, and all
+//! designs run under the policy that the document found best, round robin.
+
+use super::progress::{Program, limits, registered, under};
+use super::{Measured, mean, world};
+use crate::workload::Progress;
+use std::rc::Rc;
+use weft_fabric_sim::machine::Policy;
+use weft_fabric_sim::units::{Count, MICROSECOND, Picoseconds};
+use weft_fabric_sim::{Machine, Options};
+
+const FACE: usize = 256 << 10;
+const STEPS: usize = 8;
+const BETWEEN_BARRIERS: usize = 4;
+/// Computation of a step, and by how much of it ranks differ from step to step.
+const WORK: Picoseconds = 1500 * MICROSECOND;
+const APART: Picoseconds = WORK / 2;
+
+/// A number below 1000 that looks random.
+fn scatter(rank: usize, step: usize) -> u64 {
+    let word = (rank as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ step as u64;
+    (word.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) % 1000
+}
+
+/// Microseconds of a step, the mean over ranks.
+pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress) -> Measured {
+    let side = ranks.isqrt();
+    if side * side != ranks || side < 3 {
+        return Err(format!("{ranks} ranks are no square of 3 and more"));
+    }
+    let mut wide = Machine::clone(&under(&registered(machine), Policy::RoundRobin));
+    wide.nodes = Count(wide.nodes.0.max(ranks));
+    let machine = &Rc::new(wide);
+    let outcome = world(machine, Options::new(ranks), limits(), |rank| {
+        let program = Program::new(rank, design, machine);
+        async move {
+            let me = program.rank.comm.rank();
+            let (row, column) = (me / side, me % side);
+            let at = |row: usize, column: usize| row % side * side + column % side;
+            let neighbors = [
+                at(row, column + 1),
+                at(row, column + side - 1),
+                at(row + 1, column),
+                at(row + side - 1, column),
+            ];
+            program.begin().await?;
+            let start = program.sim().clock();
+            for step in 0..STEPS {
+                let receives = neighbors.map(|peer| program.receive(FACE, peer));
+                let sends = neighbors.map(|peer| program.send(FACE, peer));
+                let more = APART / 1000 * scatter(me, step);
+                program.compute(WORK - APART / 2 + more).await;
+                for active in receives.into_iter().chain(sends) {
+                    program.finish(active).await?;
+                }
+                if (step + 1) % BETWEEN_BARRIERS == 0 {
+                    program.together().await?;
+                }
+            }
+            Ok((program.sim().clock() - start) as f64 / MICROSECOND as f64 / STEPS as f64)
+        }
+    })?;
+    mean(&outcome)
+}

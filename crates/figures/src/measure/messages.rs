@@ -1,0 +1,159 @@
+//! MPI messages of two ranks by rendezvous with RDMA read, and a design that moves them while the
+//! program computes.
+
+use super::progress::{Program, limits, registered, under, usual};
+use super::{Measured, WARM_UP, each, first, world};
+use crate::workload::{Memory, Overlap, Progress, Side};
+use std::rc::Rc;
+use weft_fabric_sim::machine::Policy;
+use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
+use weft_fabric_sim::{Machine, Options};
+
+/// Messages under way at once in the bandwidth test, as in the OSU benchmarks.
+const WINDOW: usize = 64;
+/// How long that test has been running before the first rendezvous: 110 windows of each size from 1
+/// byte to 4 KiB, at half a microsecond a message and 1400 MB/s. A scheduler remembers it.
+const BEFORE: Picoseconds = 125_000 * MICROSECOND;
+
+fn prepared(machine: &Rc<Machine>, memory: Memory) -> Rc<Machine> {
+    match memory {
+        Memory::Once => registered(machine),
+        Memory::Each => machine.clone(),
+    }
+}
+
+/// Bytes a microsecond from rank 0 to rank 1: windows of messages, each answered by an empty one.
+pub fn bandwidth(
+    machine: &Rc<Machine>,
+    bytes: usize,
+    (memory, design): (Memory, Progress),
+    policy: Option<Policy>,
+    rounds: usize,
+) -> Measured {
+    let machine = prepared(machine, memory);
+    let machine = &policy.map_or_else(|| usual(&machine, design), |policy| under(&machine, policy));
+    let outcome = world(machine, Options::new(2), limits(), |rank| {
+        let program = Program::new(rank, design, machine);
+        async move {
+            let me = program.rank.comm.rank();
+            program.begin().await?;
+            program.sim().compute(BEFORE).await;
+            let mut start = 0;
+            for round in 0..WARM_UP + rounds {
+                if round == WARM_UP {
+                    start = program.sim().clock();
+                }
+                let begin =
+                    || if me == 0 { program.send(bytes, 1) } else { program.receive(bytes, 0) };
+                let window: Vec<_> = (0..WINDOW).map(|_| begin()).collect();
+                for active in window {
+                    program.finish(active).await?;
+                }
+                let answer = if me == 0 { program.receive(0, 1) } else { program.send(0, 0) };
+                program.finish(answer).await?;
+            }
+            Ok((bytes * WINDOW) as f64 / each(start, program.sim().clock(), rounds))
+        }
+    })?;
+    first(&outcome)
+}
+
+/// Mean time in microseconds of an iteration at the side that is looked at: start the message,
+/// compute for `work`, wait.
+fn iteration(
+    machine: &Rc<Machine>,
+    bytes: usize,
+    (side, design): (Side, Progress),
+    work: Picoseconds,
+    rounds: usize,
+) -> Measured {
+    let outcome = world(machine, Options::new(2), limits(), |rank| {
+        let program = Program::new(rank, design, machine);
+        async move {
+            let me = program.rank.comm.rank();
+            let sends = (me == 0) == (side == Side::Sender);
+            program.begin().await?;
+            let mut spent = 0;
+            for round in 0..WARM_UP + rounds {
+                // A sender finds the receive posted; a receiver posts it before the sender begins.
+                let early = (!sends).then(|| program.receive(bytes, 1 - me));
+                program.together().await?;
+                let start = program.sim().clock();
+                let active = early.unwrap_or_else(|| program.send(bytes, 1 - me));
+                if me == 0 {
+                    program.compute(work).await;
+                }
+                program.finish(active).await?;
+                if round >= WARM_UP {
+                    spent += program.sim().clock() - start;
+                }
+            }
+            Ok(each(0, spent, rounds))
+        }
+    })?;
+    first(&outcome)
+}
+
+/// Application availability as the Sandia MPI Micro-Benchmarks define it: with as much work beside the
+/// message that it alone decides how long an iteration takes, the part of the message's own time that
+/// was free for work, in percent: `1 - (iteration - work) / time without work`.
+pub fn availability(machine: &Rc<Machine>, bytes: usize, overlap: Overlap, few: usize) -> Measured {
+    /// An iteration this much longer than without work is long enough.
+    const LONG: f64 = 1.5;
+    let Overlap { side, memory, progress, policy, rounds } = overlap;
+    let rounds = rounds.unwrap_or(few);
+    let machine = &under(&prepared(machine, memory), policy);
+    let what = (side, progress);
+    let base = iteration(machine, bytes, what, 0, rounds)?;
+    let mut work = base;
+    loop {
+        let time = iteration(machine, bytes, what, (work * 1e6) as Picoseconds, rounds)?;
+        if time >= LONG * base {
+            // A helper may cost more than it gains: nothing was free.
+            return Ok((100.0 * (1.0 - (time - work) / base)).max(0.0));
+        }
+        work *= 2.0;
+    }
+}
+
+/// Interrupts of both ranks for one message, while both compute until it is there, and a helper that
+/// is woken runs at once: one that waits for its turn takes several together.
+pub fn interrupts(machine: &Rc<Machine>, bytes: usize, design: Progress) -> Measured {
+    const MESSAGES: usize = 20;
+    let machine = &under(&registered(machine), Policy::RoundRobin);
+    let outcome = world(machine, Options::new(2), limits(), |rank| {
+        let program = Program::new(rank, design, machine);
+        async move {
+            let (me, work) = (program.rank.comm.rank(), 20_000 * MICROSECOND);
+            program.begin().await?;
+            for _ in 0..MESSAGES {
+                let early = (me == 1).then(|| program.receive(bytes, 0));
+                program.together().await?;
+                let active = early.unwrap_or_else(|| program.send(bytes, 1));
+                program.compute(work).await;
+                program.finish(active).await?;
+            }
+            Ok(program.sim().host_counts().interrupts as f64)
+        }
+    })?;
+    first(&outcome)?;
+    let all: u64 = outcome.hosts.iter().map(|counts| counts.interrupts).sum();
+    Ok(all as f64 / MESSAGES as f64)
+}
+
+/// 1 if a message of `bytes` is read by its receiver, 0 if its payload is sent.
+pub fn is_rendezvous(machine: &Rc<Machine>, bytes: usize) -> Measured {
+    let outcome = world(machine, Options::new(2), limits(), |rank| {
+        let program = Program::new(rank, Progress::None, machine);
+        async move {
+            let active = match program.rank.comm.rank() {
+                0 => program.send(bytes, 1),
+                _ => program.receive(bytes, 0),
+            };
+            program.finish(active).await?;
+            Ok(0.0)
+        }
+    })?;
+    first(&outcome)?;
+    Ok(if outcome.counts.reads > 0 { 1.0 } else { 0.0 })
+}

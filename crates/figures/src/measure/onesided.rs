@@ -1,0 +1,141 @@
+//! One-sided communication of two ranks, as Multi-rail measured it: epochs of post and start, 16 operations
+//! each, on one rail or on all of the machine's.
+
+use super::{Measured, Rank, WARM_UP, each, first, text, world};
+use crate::workload::{OneSided, Pieces, Test};
+use std::rc::Rc;
+use weft_channel::rails::Thresholds;
+use weft_datatype::{Basic, Predefined, Type};
+use weft_fabric_sim::{Machine, Options, Sim};
+use weft_p2p::Limits;
+use weft_process::Buffer;
+use weft_rma::{Memory, TargetLocation, Window};
+
+/// Operations of an epoch ("window size", section 4.2).
+const OPERATIONS: usize = 16;
+
+/// One side of the pair.
+struct Side {
+    rank: Rank,
+    window: Rc<Window<Sim>>,
+    byte: Type,
+    bytes: usize,
+}
+
+impl Side {
+    async fn new(
+        rank: Rank,
+        bytes: usize,
+        fragmented: usize,
+        options: weft_rma::Options,
+    ) -> Result<Side, String> {
+        let brings = Memory::Allocate { len: bytes, align: 64 };
+        let rails = rank.comm.engine().endpoint().rails();
+        let (write, read) = (fragmented, fragmented);
+        rails.set_thresholds(Thresholds { write, read, ..Thresholds::default() });
+        let window = Window::create(&rank.comm, brings, 1, options).await.map_err(text)?;
+        let byte = Predefined::new().of(Basic::BYTE).clone();
+        Ok(Side { rank, window, byte, bytes })
+    }
+
+    fn peer(&self) -> usize {
+        1 - self.rank.comm.rank()
+    }
+
+    /// Sizes only: no byte is moved.
+    fn data(&self) -> Buffer {
+        Buffer::phantom(self.bytes, self.byte.clone())
+    }
+
+    fn spot(&self) -> TargetLocation<'_> {
+        TargetLocation { rank: self.peer(), disp: 0, count: self.bytes, ty: &self.byte }
+    }
+
+    async fn operations(&self, puts: usize, gets: usize) -> Result<(), String> {
+        for _ in 0..puts {
+            self.window.put(&self.data(), &self.spot()).await.map_err(text)?;
+        }
+        for _ in 0..gets {
+            self.window.get(&self.data(), &self.spot()).await.map_err(text)?;
+        }
+        Ok(())
+    }
+
+    /// An epoch of access to the other rank.
+    async fn access(&self, puts: usize, gets: usize) -> Result<(), String> {
+        self.window.start([self.peer()].into(), 0).await.map_err(text)?;
+        self.operations(puts, gets).await?;
+        self.window.complete().await.map_err(text)
+    }
+
+    /// An epoch of exposure to it.
+    async fn expose(&self) -> Result<(), String> {
+        self.window.post([self.peer()].into(), 0).map_err(text)?;
+        self.window.wait().await.map_err(text)
+    }
+
+    /// One round of a test.
+    async fn round(&self, test: Test) -> Result<(), String> {
+        let (puts, gets) = match test {
+            Test::Put | Test::BothPut => (OPERATIONS, 0),
+            Test::Get => (0, OPERATIONS),
+            Test::PutLatency => (1, 0),
+            Test::GetLatency => (0, 1),
+            Test::Interleaved => (OPERATIONS, OPERATIONS),
+        };
+        let first = self.rank.comm.rank() == 0;
+        match test {
+            // Both accesses and exposures at once.
+            Test::BothPut => {
+                self.window.post([self.peer()].into(), 0).map_err(text)?;
+                self.access(puts, gets).await?;
+                self.window.wait().await.map_err(text)
+            }
+            // There and back.
+            Test::PutLatency | Test::GetLatency => {
+                if first {
+                    self.access(puts, gets).await?;
+                    self.expose().await
+                } else {
+                    self.expose().await?;
+                    self.access(puts, gets).await
+                }
+            }
+            _ if first => self.access(puts, gets).await,
+            _ => self.expose().await,
+        }
+    }
+}
+
+/// Microseconds of an epoch for latencies, else bytes a microsecond of all data.
+pub fn measure(machine: &Rc<Machine>, bytes: usize, what: OneSided, rounds: usize) -> Measured {
+    let mut used = Machine::clone(machine);
+    if !what.all_rails {
+        used.rail.truncate(1);
+    }
+    let fragmented = match what.pieces {
+        Pieces::Usual => machine.fragment.map_or(Thresholds::default().write, |count| count.0),
+        Pieces::From(bytes) => bytes,
+    };
+    let options =
+        weft_rma::Options { order: what.order, ending: what.ending, ..Default::default() };
+    let outcome = world(&Rc::new(used), Options::new(2), Limits::default(), |rank| async move {
+        let side = Side::new(rank, bytes, fragmented, options).await?;
+        let sim = side.rank.sim.clone();
+        let mut start = 0;
+        for round in 0..WARM_UP + rounds {
+            if round == WARM_UP {
+                start = sim.clock();
+            }
+            side.round(what.test).await?;
+        }
+        let time = each(start, sim.clock(), rounds);
+        let data = bytes * OPERATIONS;
+        Ok(match what.test {
+            Test::PutLatency | Test::GetLatency => time / 2.0,
+            Test::Put | Test::Get => data as f64 / time,
+            Test::BothPut | Test::Interleaved => 2.0 * data as f64 / time,
+        })
+    })?;
+    first(&outcome)
+}

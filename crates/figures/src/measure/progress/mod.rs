@@ -1,0 +1,217 @@
+//! How a rendezvous gets on while the program computes: the designs that the Rendezvous document
+//! compares and ours, for ranks of a simulated cluster.
+//!
+//! ```text
+//!                 what wakes the helper             what it does                     main thread in the library
+//!   none          there is none                                                       polls
+//!   locked        offers, ends, reads that are over  moves messages, under a lock     polls, under the same lock
+//!   signal        offers                             signals the main thread          polls; signals are ignored
+//!   handover      what is sent solicited, reads      moves messages                   polls; the helper stands back
+//! ```
+//! They are here and not among the patterns, because they need threads, interrupts and signals of the
+//! simulator; on real machines the library has its own ([`weft_fabric::wait::Helper`]).
+
+mod handover;
+mod locked;
+mod signal;
+#[cfg(test)]
+mod tests;
+
+use super::{Rank, text};
+use crate::workload::Progress;
+use locked::Lock;
+use signal::Gate;
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use weft_datatype::{Basic, Predefined, Type};
+use weft_fabric_sim::machine::Policy;
+use weft_fabric_sim::units::{Count, MICROSECOND, Picoseconds, Time};
+use weft_fabric_sim::{Machine, Sim};
+use weft_p2p::{Limits, Mode};
+use weft_process::{Active, Buffer, Destination, Origin};
+
+const TAG: i32 = 1;
+
+/// Rendezvous from 8 KiB on, as MVAPICH was measured: Rendezvous, section 5.4.
+pub fn limits() -> Limits {
+    // Handlers find room for the reads that they post.
+    Limits { eager: (8 << 10) - 1, prepares: true, ..Limits::default() }
+}
+
+/// The machine with this policy for all threads.
+pub fn under(machine: &Rc<Machine>, policy: Policy) -> Rc<Machine> {
+    let mut other = Machine::clone(machine);
+    other.scheduler.policy = policy;
+    Rc::new(other)
+}
+
+/// The machine with the policy under which a design is measured where the document names none: round
+/// robin, which it found best for its own; for the existing design what the machine has.
+pub fn usual(machine: &Rc<Machine>, design: Progress) -> Rc<Machine> {
+    match design {
+        Progress::Locked | Progress::Spinning => machine.clone(),
+        Progress::SpinningApart => {
+            let mut wider = Machine::clone(machine);
+            wider.scheduler.cores = Count(2);
+            Rc::new(wider)
+        }
+        _ => under(machine, Policy::RoundRobin),
+    }
+}
+
+/// The machine on which all memory has been registered before.
+pub fn registered(machine: &Rc<Machine>) -> Rc<Machine> {
+    let mut paid = Machine::clone(machine);
+    (paid.host.registration, paid.host.registration_page) = (Time(0), Time(0));
+    Rc::new(paid)
+}
+
+enum Helper {
+    None,
+    Locked(Rc<Lock>),
+    Signal(Rc<Gate>),
+    Handover,
+}
+
+/// A rank's program as it calls the library, one of the designs beside it.
+pub struct Program {
+    pub rank: Rank,
+    helper: Helper,
+    byte: Type,
+    waited: Cell<Picoseconds>,
+}
+
+/// The highest priority that a helper can ask for. That of Linux's default policy is the one that all
+/// threads have; the others are above it.
+fn highest(policy: Policy) -> i32 {
+    match policy {
+        Policy::Dynamic => 0,
+        Policy::Fifo | Policy::RoundRobin => 1,
+    }
+}
+
+impl Program {
+    /// Starts the design's helper, if it has one.
+    pub fn new(rank: Rank, design: Progress, machine: &Machine) -> Program {
+        let priority = highest(machine.scheduler.policy);
+        let switch = machine.scheduler.switch.0;
+        let helper = match design {
+            Progress::None => Helper::None,
+            Progress::Locked | Progress::Spinning | Progress::SpinningApart => {
+                let sleeps = design == Progress::Locked;
+                let lock = Lock::new(&rank.sim, machine.host.call.0, switch, sleeps);
+                locked::start(&rank, &lock, priority);
+                Helper::Locked(lock)
+            }
+            Progress::Signal | Progress::SignalTwice => {
+                let gate = Rc::new(Gate::default());
+                signal::start(&rank, &gate, priority, design == Progress::SignalTwice);
+                Helper::Signal(gate)
+            }
+            Progress::Handover => {
+                handover::start(&rank, priority);
+                Helper::Handover
+            }
+        };
+        let byte = Predefined::new().of(Basic::BYTE).clone();
+        Program { rank, helper, byte, waited: Cell::new(0) }
+    }
+
+    /// MPI_Init, which waits for the other ranks: the helper has gone to sleep when it is over.
+    pub async fn begin(&self) -> Result<(), String> {
+        self.sim().sleep(MICROSECOND).await;
+        self.together().await
+    }
+
+    pub fn sim(&self) -> &Sim {
+        &self.rank.sim
+    }
+
+    /// Time in [`Program::finish`] since this was last asked.
+    pub fn waited(&self) -> Picoseconds {
+        self.waited.take()
+    }
+
+    /// Sizes only: no byte is moved.
+    fn data(&self, bytes: usize) -> Buffer {
+        Buffer::phantom(bytes, self.byte.clone())
+    }
+
+    pub fn send(&self, bytes: usize, to: usize) -> Active {
+        self.rank.comm.isend(&self.data(bytes), Destination::Rank(to), TAG, Mode::Standard)
+    }
+
+    pub fn receive(&self, bytes: usize, from: usize) -> Active {
+        if let Helper::Signal(gate) = &self.helper {
+            gate.posted();
+        }
+        self.rank.comm.irecv(&self.data(bytes), Origin::Rank(from), Some(TAG))
+    }
+
+    /// MPI_Wait.
+    pub async fn finish(&self, mut active: Active) -> Result<(), String> {
+        let (start, endpoint) = (self.sim().clock(), self.rank.comm.engine().endpoint().clone());
+        let receives = matches!(active, Active::Receive { .. });
+        let outcome = poll_fn(|_| {
+            self.look();
+            match active.poll(&endpoint) {
+                Some(outcome) => Poll::Ready(outcome),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+        if let Helper::Signal(gate) = &self.helper
+            && receives
+        {
+            gate.received();
+        }
+        self.waited.set(self.waited.get() + self.sim().clock() - start);
+        outcome.error.map_or(Ok(()), |error| Err(text(error)))
+    }
+
+    /// MPI_Barrier.
+    pub async fn together(&self) -> Result<(), String> {
+        let mut barrier = pin!(self.rank.comm.barrier());
+        let endpoint = self.rank.comm.engine().endpoint();
+        poll_fn(|cx| {
+            self.look();
+            let polled = barrier.as_mut().poll(cx);
+            // Asked again at each look, whatever it waits for: who waits for the lock must get it.
+            endpoint.last_wait();
+            polled
+        })
+        .await
+        .map_err(text)
+    }
+
+    /// Computes outside of the library.
+    pub async fn compute(&self, time: Picoseconds) {
+        let sim = self.sim();
+        match &self.helper {
+            Helper::None | Helper::Handover => sim.compute(time).await,
+            Helper::Locked(lock) => {
+                lock.leave();
+                sim.compute(time).await;
+                lock.enter();
+            }
+            Helper::Signal(gate) => {
+                gate.leave();
+                // What came while signals were ignored.
+                sim.catch_up().await;
+                self.rank.comm.engine().progress();
+                sim.compute(time).await;
+                gate.enter();
+            }
+        }
+    }
+
+    /// The main thread polls the library once.
+    fn look(&self) {
+        if let Helper::Locked(lock) = &self.helper {
+            lock.round();
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The bare fabric: what the documents measure at the level of verbs.
+
+use super::{Measured, WARM_UP, each, first, text};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::Poll;
+use weft_fabric::{
+    Counter, Fabric, FabricExt, GroupId, Head, Message, Region, RemoteAddr, RemoteFlag, Sge, until,
+};
+use weft_fabric_sim::units::Chance;
+use weft_fabric_sim::{Machine, Options, Sim, run};
+
+/// Bytes of a flag.
+const WORD: usize = 8;
+
+/// Memory of every rank that the others know: data, then a flag.
+type Regions = Rc<RefCell<Vec<Region>>>;
+
+/// Runs `program` on two ranks; each has a region of `len` bytes.
+fn pair<P>(
+    machine: &Rc<Machine>,
+    len: usize,
+    mut program: impl FnMut(Sim, Regions) -> P,
+) -> Measured
+where
+    P: Future<Output = Measured> + 'static,
+{
+    let regions = Regions::default();
+    let mut failed = None;
+    let outcome = run(machine, Options::new(2), |sim| {
+        // All ranks have their region before any of them begins.
+        match sim.allocate(len) {
+            Ok(region) => regions.borrow_mut().push(region),
+            Err(fault) => failed = Some(text(fault)),
+        }
+        program(sim, regions.clone())
+    })
+    .map_err(|e| e.to_string())?;
+    failed.map_or_else(|| first(&outcome), Err)
+}
+
+/// A write whose arrival the receiver sees by looking at memory.
+struct Ping {
+    sim: Sim,
+    source: Region,
+    from: Sge,
+    to: RemoteAddr,
+    there: RemoteFlag,
+    here: Counter,
+    /// The last word of the payload is the flag: no second write.
+    one: bool,
+}
+
+impl Ping {
+    fn new(sim: Sim, regions: &[Region], bytes: usize) -> Result<Ping, String> {
+        let (mine, theirs) = (regions[sim.rank()], regions[1 - sim.rank()]);
+        let one = bytes <= sim.capabilities(1 - sim.rank()).mtu;
+        let place = if one { bytes - WORD } else { bytes };
+        let source = sim.allocate(bytes).map_err(text)?;
+        let here = sim.flag(&mine, place, false).local;
+        let there = RemoteFlag { at: theirs.at(place), waking: false };
+        let from = source.local.part(0, bytes);
+        Ok(Ping { sim, source, from, to: theirs.at(0), there, here, one })
+    }
+
+    fn send(&self, number: u64) -> Result<(), String> {
+        let peer = 1 - self.sim.rank();
+        if self.one {
+            let at = self.from.len() - WORD;
+            self.source.local.part(at, WORD).fill(&number.to_ne_bytes());
+            self.sim.write(peer, self.from, self.to, None).map_err(text)
+        } else {
+            let written = self.sim.write_flag(peer, self.from, self.to, self.there, number, None);
+            written.map_err(text)
+        }
+    }
+
+    async fn wait(&self, number: u64) -> Result<(), String> {
+        until(&self.sim, self.here, number).await.map_err(text)
+    }
+}
+
+/// Half the time there and back of a write of `bytes`, a multiple of 8. The receiver polls the end of
+/// the payload up to the MTU, and a flag written after it beyond: Kini, section 5.3.2.
+pub fn write_latency(machine: &Rc<Machine>, bytes: usize, iterations: usize) -> Measured {
+    pair(machine, bytes + WORD, |sim, regions| async move {
+        let ping = Ping::new(sim, &regions.borrow(), bytes)?;
+        let mut start = 0;
+        for i in 0..WARM_UP + iterations {
+            if i == WARM_UP {
+                start = ping.sim.clock();
+            }
+            let number = i as u64 + 1;
+            if ping.sim.rank() == 0 {
+                ping.send(number)?;
+                ping.wait(number).await?;
+            } else {
+                ping.wait(number).await?;
+                ping.send(number)?;
+            }
+        }
+        Ok(each(start, ping.sim.clock(), 2 * iterations))
+    })
+}
+
+/// The next message from `peer`, taken from the adapter.
+async fn arrival(sim: &Sim, peer: usize) -> Message {
+    std::future::poll_fn(|_| match sim.receive(Some(peer)) {
+        Some(message) => Poll::Ready(message),
+        None => Poll::Pending,
+    })
+    .await
+}
+
+/// Half the time there and back of a message of `bytes`.
+pub fn send_latency(machine: &Rc<Machine>, bytes: usize, iterations: usize) -> Measured {
+    pair(machine, bytes, |sim, regions| async move {
+        let peer = 1 - sim.rank();
+        let data = regions.borrow()[sim.rank()].local;
+        let mut start = 0;
+        for i in 0..WARM_UP + iterations {
+            if i == WARM_UP {
+                start = sim.clock();
+            }
+            if sim.rank() == 0 {
+                sim.send(peer, Head::default(), data, None);
+            }
+            sim.release(arrival(&sim, peer).await);
+            if sim.rank() == 1 {
+                sim.send(peer, Head::default(), data, None);
+            }
+        }
+        Ok(each(start, sim.clock(), 2 * iterations))
+    })
+}
+
+/// From rank 0's call to the last of `receivers` that holds the datagram. Lost datagrams have no
+/// latency: the machine loses none here.
+pub fn multicast_latency(
+    machine: &Rc<Machine>,
+    receivers: usize,
+    bytes: usize,
+    iterations: usize,
+) -> Measured {
+    const GROUP: GroupId = GroupId(1);
+    let mut reliable = Machine::clone(machine);
+    match &mut reliable.multicast {
+        Some(multicast) => multicast.loss = Chance(0.0),
+        None => return Err("the machine has no multicast".to_owned()),
+    }
+    // When each iteration was sent, and when the last receiver had it.
+    let times = Rc::new(RefCell::new(vec![(0u64, 0u64); iterations]));
+    let outcome = run(&Rc::new(reliable), Options::new(receivers + 1), |sim| {
+        sim.join(GROUP);
+        let times = times.clone();
+        async move {
+            let data = sim.allocate(bytes).map_err(text)?.local;
+            for i in 0..iterations {
+                if sim.rank() == 0 {
+                    times.borrow_mut()[i].0 = sim.clock();
+                    sim.multicast(GROUP, data).map_err(text)?;
+                    for peer in 1..=receivers {
+                        sim.release(arrival(&sim, peer).await);
+                    }
+                    continue;
+                }
+                std::future::poll_fn(|_| match sim.receive_multicast(data) {
+                    Some(_) => Poll::Ready(()),
+                    None => Poll::Pending,
+                })
+                .await;
+                let last = &mut times.borrow_mut()[i].1;
+                *last = sim.clock().max(*last);
+                // So that rank 0 knows when to send the next.
+                sim.send(0, Head::default(), Sge::EMPTY, None);
+            }
+            Ok(0.0)
+        }
+    })
+    .map_err(|e| e.to_string())?;
+    first(&outcome)?;
+    let times = times.borrow();
+    Ok(times.iter().map(|(sent, last)| each(*sent, *last, iterations)).sum())
+}

@@ -1,0 +1,190 @@
+//! CollGM's transport, and collective operations from a common start to the last rank's end.
+
+use super::collectives::{named, served};
+use super::{Measured, Rank, first, text, world};
+use crate::workload::{Contenders, Workload};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use weft_collective::{Link, Operation, Reception, Via};
+use weft_datatype::{Basic, Predefined};
+use weft_fabric::{FabricExt, Sge, Work};
+use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
+use weft_fabric_sim::{Machine, Options};
+use weft_p2p::stream::Sizes;
+use weft_p2p::{Context, Limits};
+use weft_process::{Buffer, Lengths};
+
+/// Operations before those that are measured: the first of a pair makes its places.
+const WARM_UP: usize = 2;
+/// Bytes of segments on their way: chosen in sight of figure 3; the document has no such number.
+const OUTSTANDING: usize = 128 << 10;
+/// From the agreement on a start to the start.
+const AHEAD: Picoseconds = 100 * MICROSECOND;
+
+/// Bytes of the transfer of figure 3.
+const TRANSFER: usize = 32 << 20;
+
+/// Microseconds for [`TRANSFER`] bytes from rank 0 to rank 1.
+fn transfer(machine: &Rc<Machine>, sizes: Sizes) -> Measured {
+    let outcome = world(machine, Options::new(2), Limits::default(), |rank| {
+        let endpoint = rank.comm.engine().endpoint().clone();
+        let early = endpoint.streams().set_sizes(sizes);
+        let me = rank.comm.rank();
+        let members: Rc<[u32]> = [0, 1].into();
+        let (context, tag, via) = (Context(3), 1, Via::Native);
+        let reception = Reception::default();
+        let link = Link { endpoint, members, rank: me, context, tag, via, reception };
+        async move {
+            if !early {
+                return Err("streams have their sizes already".to_owned());
+            }
+            let data = Sge::phantom(TRANSFER);
+            let start = rank.sim.clock();
+            match me {
+                0 => link.send(1, data).await.map_err(text)?,
+                _ => link.recv(0, data).await.map_err(text)?,
+            }
+            Ok((rank.sim.clock() - start) as f64 / MICROSECOND as f64)
+        }
+    })?;
+    let both = outcome.results.iter().flatten().flatten().copied();
+    first(&outcome)?;
+    Ok(both.fold(0.0, f64::max))
+}
+
+/// By the eager protocol, in segments of so many bytes.
+pub fn segments(machine: &Rc<Machine>, segment: usize) -> Measured {
+    let window = (OUTSTANDING / segment).max(1);
+    let allowance = window.min(2);
+    let rendezvous = usize::MAX;
+    transfer(machine, Sizes { segment, window, allowance, rendezvous, ..Sizes::default() })
+}
+
+/// By rendezvous, registering blocks of so many bytes.
+pub fn blocks(machine: &Rc<Machine>, block: usize) -> Measured {
+    transfer(machine, Sizes { rendezvous: 0, block, ..Sizes::default() })
+}
+
+/// Broadcasts in segments, with the lengths of a segment that are tried, shortest first: MPI's messages of up to
+/// 16 KiB need no rendezvous.
+type Cut = (&'static str, [&'static str; 3]);
+const CUTS: [usize; 3] = [4 << 10, 8 << 10, 16 << 10];
+const STREAMED: [Cut; 3] = [
+    ("BINARY", ["BINARY:4096", "BINARY:8192", "BINARY:16384"]),
+    ("SPLIT-BINARY", ["SPLIT-BINARY:4096", "SPLIT-BINARY:8192", "SPLIT-BINARY:16384"]),
+    ("PIPELINE", ["PIPELINE:4096", "PIPELINE:8192", "PIPELINE:16384"]),
+];
+const OVER_MESSAGES: [Cut; 3] = [
+    ("MPI-BINARY", ["MPI-BINARY:4096", "MPI-BINARY:8192", "MPI-BINARY:16384"]),
+    (
+        "MPI-SPLIT-BINARY",
+        ["MPI-SPLIT-BINARY:4096", "MPI-SPLIT-BINARY:8192", "MPI-SPLIT-BINARY:16384"],
+    ),
+    ("MPI-PIPELINE", ["MPI-PIPELINE:4096", "MPI-PIPELINE:8192", "MPI-PIPELINE:16384"]),
+];
+
+/// Workloads that compete for the least time of an operation of `bytes`.
+pub fn contenders(
+    who: Contenders,
+    operation: Operation,
+    ranks: usize,
+    bytes: usize,
+) -> Vec<Workload> {
+    let tuned = who == Contenders::Tuned;
+    let whole: &[&'static str] = match (operation, tuned) {
+        (Operation::Bcast, false) => &["FLAT", "BINOMIAL"],
+        (Operation::Bcast, true) => &["MPI-FLAT", "MPI-BINOMIAL"],
+        (Operation::Alltoall, false) => &["LINEAR", "PAIRWISE", "BRUCK"],
+        (Operation::Alltoall, true) => &["MPI-LINEAR", "MPI-PAIRWISE", "MPI-BRUCK"],
+        (_, false) => &["FLAT", "BINOMIAL"],
+        (_, true) => &["MPI-FLAT", "MPI-BINOMIAL"],
+    };
+    let mut names = whole.to_vec();
+    if operation == Operation::Bcast {
+        for (name, cut) in if tuned { OVER_MESSAGES } else { STREAMED } {
+            names.push(name);
+            if who != Contenders::Component {
+                // In more than one segment: else it is the same as without.
+                let shorter = cut.into_iter().zip(CUTS).filter(|(_, segment)| *segment < bytes);
+                names.extend(shorter.map(|(name, _)| name));
+            }
+        }
+    }
+    let mut all: Vec<_> =
+        names.iter().map(|name| Workload::Collective(operation, name, ranks)).collect();
+    // What travels may be several blocks, so short blocks are tried, too.
+    if tuned && bytes * ranks > Limits::default().eager {
+        let whole = names.iter().filter(|name| !name.contains(':'));
+        all.extend(whole.map(|name| Workload::CollectiveAtOnce(operation, name, ranks)));
+    }
+    all
+}
+
+/// All ranks go on at the same moment.
+async fn same_node(rank: &Rank, latest: &Cell<Picoseconds>) -> Result<(), String> {
+    rank.comm.barrier().await.map_err(text)?;
+    latest.set(latest.get().max(rank.sim.clock()));
+    // After this, all have said when they were through with the first.
+    rank.comm.barrier().await.map_err(text)?;
+    let start = latest.get() + AHEAD;
+    rank.sim.charge(Work::Compute(start.saturating_sub(rank.sim.clock())));
+    Ok(())
+}
+
+/// One operation of `bytes` a buffer or block.
+async fn operate(rank: &Rank, operation: Operation, bytes: usize) -> Result<(), String> {
+    let comm = &rank.comm;
+    let byte = Predefined::new().of(Basic::BYTE).clone();
+    let one = || Buffer::phantom(bytes, byte.clone());
+    let all = || (0..comm.size()).map(|_| one()).collect::<Vec<_>>();
+    let at_root = || if comm.rank() == 0 { all() } else { Vec::new() };
+    let done = match operation {
+        Operation::Bcast => comm.bcast(one(), 0.into()).await,
+        Operation::Scatter => {
+            comm.scatter(at_root().into(), Some(one()), 0.into(), Lengths::Equal).await
+        }
+        Operation::Gather => {
+            comm.gather(Some(one()), at_root().into(), 0.into(), Lengths::Equal).await
+        }
+        Operation::Alltoall => {
+            comm.alltoall(Some(all().into()), all().into(), Lengths::Equal).await
+        }
+        other => return Err(format!("{other} is not measured here")),
+    };
+    done.map_err(text)
+}
+
+/// Microseconds of an operation from the common start to the last rank's end. Sizes only.
+pub fn collective(
+    machine: &Rc<Machine>,
+    (ranks, limits): (usize, Limits),
+    operation: Operation,
+    name: &'static str,
+    bytes: usize,
+    rounds: usize,
+) -> Measured {
+    let selection = named(operation, name)?;
+    let latest = Rc::new(Cell::new(0));
+    // Of each round: start and end.
+    let times = Rc::new(RefCell::new(vec![(0u64, 0u64); rounds]));
+    let outcome = world(machine, Options::new(ranks), limits, |rank| {
+        let (selection, latest, times) = (selection.clone(), latest.clone(), times.clone());
+        async move {
+            rank.comm.select(selection);
+            served(&rank.comm, operation, bytes)?;
+            for round in 0..WARM_UP + rounds {
+                same_node(&rank, &latest).await?;
+                let start = rank.sim.clock();
+                operate(&rank, operation, bytes).await?;
+                if let Some(round) = round.checked_sub(WARM_UP) {
+                    let all = &mut times.borrow_mut()[round];
+                    *all = (start, all.1.max(rank.sim.clock()));
+                }
+            }
+            Ok(0.0)
+        }
+    })?;
+    first(&outcome)?;
+    let total: u64 = times.borrow().iter().map(|(start, end)| end - start).sum();
+    Ok(total as f64 / MICROSECOND as f64 / rounds as f64)
+}

@@ -1,0 +1,109 @@
+//! What NAS SP does in a time step, in small: faces exchanged with all neighbours, then line solves in
+//! three directions, each a pipeline there and back over cells of a multi-partition.
+//!
+//! ```text
+//!   p = q * q ranks, q cells each     step = faces; 3 times: q stages forward, q stages back
+//!   stage = receive from the one before ── solve a cell ── send to the next one
+//! ```
+//! Sizes of class B: 102 points a side. A cell has (102 / q) cubed of them; a face of a solve carries
+//! 22 doubles a point forward and 10 back, one of the exchange 10 (two layers of five).
+
+use super::progress::{Program, limits, registered, usual};
+use super::{Measured, mean, world};
+use crate::workload::{Part, Progress};
+use std::rc::Rc;
+use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
+use weft_fabric_sim::{Machine, Options};
+
+const POINTS: usize = 102;
+const DOUBLE: usize = 8;
+/// Time steps, however much effort is made: schedulers have a memory.
+const STEPS: usize = 20;
+/// Operations at a point in a time step: 447 * 10^9 in 400 steps (NPB 2.3, class B).
+const OPERATIONS: usize = 1054;
+
+/// Microseconds of a time step, or of it in MPI_Wait; the mean over ranks.
+pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress, part: Part) -> Measured {
+    let machine = &usual(&registered(machine), design);
+    let side = ranks.isqrt();
+    if side * side != ranks || side < 2 {
+        return Err(format!("{ranks} ranks are no square"));
+    }
+    let edge = POINTS / side;
+    let cell = machine.host.flops.time(edge.pow(3) * OPERATIONS);
+    let face = edge * edge * DOUBLE;
+    let outcome = world(machine, Options::new(ranks), limits(), |rank| {
+        let program = Program::new(rank, design, machine);
+        async move {
+            let (row, column) = (program.rank.comm.rank() / side, program.rank.comm.rank() % side);
+            let at = |row: usize, column: usize| row % side * side + column % side;
+            // From the one before and to the next, in each direction of the multi-partition.
+            let (less, back) = (row + side - 1, column + side - 1);
+            let ways = [
+                (at(row, back), at(row, column + 1)),
+                (at(less, column), at(row + 1, column)),
+                (at(less, back), at(row + 1, column + 1)),
+            ];
+            program.begin().await?;
+            program.waited();
+            let start = program.sim().clock();
+            for _ in 0..STEPS {
+                faces(&program, &ways, 10 * face * side).await?;
+                program.compute(cell * side as Picoseconds / 4).await;
+                for (before, next) in ways {
+                    // A quarter of the work is in the right-hand side, the rest in three solves.
+                    solve(&program, (before, next), 22 * face, (side, cell / 6)).await?;
+                    solve(&program, (next, before), 10 * face, (side, cell / 12)).await?;
+                }
+            }
+            let took = match part {
+                Part::Total => program.sim().clock() - start,
+                Part::Wait => program.waited(),
+            };
+            Ok(took as f64 / MICROSECOND as f64 / STEPS as f64)
+        }
+    })?;
+    mean(&outcome)
+}
+
+async fn faces(program: &Program, ways: &[(usize, usize); 3], bytes: usize) -> Result<(), String> {
+    let mut actives = Vec::new();
+    for &(before, next) in ways {
+        actives.push(program.receive(bytes, before));
+        actives.push(program.receive(bytes, next));
+    }
+    for &(before, next) in ways {
+        actives.push(program.send(bytes, next));
+        actives.push(program.send(bytes, before));
+    }
+    for active in actives {
+        program.finish(active).await?;
+    }
+    Ok(())
+}
+
+/// The stages of one direction. The next cell's data is asked for before this one is solved, as SP does.
+async fn solve(
+    program: &Program,
+    (from, to): (usize, usize),
+    bytes: usize,
+    (stages, work): (usize, Picoseconds),
+) -> Result<(), String> {
+    let mut sent = None;
+    for stage in 0..stages {
+        let asked = (stage > 0).then(|| program.receive(bytes, from));
+        // What needs nothing of the other: half of it.
+        program.compute(work / 2).await;
+        if let Some(asked) = asked {
+            program.finish(asked).await?;
+        }
+        program.compute(work / 2).await;
+        if let Some(sent) = sent.take() {
+            program.finish(sent).await?;
+        }
+        if stage + 1 < stages {
+            sent = Some(program.send(bytes, to));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,243 @@
+//! What the text of Multi-rail states, from runs.
+
+use super::{EM64T, IA32, LARGEST, ending, fragmented, in_turns, on, one_sided, sizes};
+use crate::figure::{Check, Shown, Simulate};
+use crate::lab::Lab;
+use crate::orders::order;
+use crate::published::Value;
+use crate::workload::{Pieces, Test, Workload};
+use weft_rma::{Ending, Order};
+
+/// By how many percent two rails shorten the largest operation.
+fn reduction(lab: &Lab, machine: &'static str, test: Test) -> Result<Value, String> {
+    let [one, two] = [false, true].map(|all| lab.measure(machine, on(test, all), LARGEST));
+    Ok(Value::Number(100.0 * (1.0 - two? / one?)))
+}
+
+/// Whether one rail in turns is faster than two in order.
+fn turns_against_rails(lab: &Lab) -> Result<Value, String> {
+    let one = lab.measure(EM64T, in_turns(false), LARGEST)?;
+    let two = lab.measure(EM64T, on(Test::Interleaved, true), LARGEST)?;
+    let word = if one > two { "one rail faster" } else { "two rails faster" };
+    Ok(Value::Word(word.to_owned()))
+}
+
+/// Whether small operations take the same time on one rail and on two, on both machines.
+fn small_alike(lab: &Lab) -> Result<Value, String> {
+    for machine in [IA32, EM64T] {
+        for test in [Test::PutLatency, Test::GetLatency] {
+            let [one, two] = [false, true].map(|all| lab.measure(machine, on(test, all), 64));
+            if (two? / one? - 1.0).abs() > 0.1 {
+                return Ok(Value::Word("different".to_owned()));
+            }
+        }
+    }
+    Ok(Value::Word("similar".to_owned()))
+}
+
+/// What makes a difference in a figure.
+const ALIKE: f64 = 1.1;
+
+/// How many times the one-rail figure two rails reach.
+fn gains(lab: &Lab, machine: &'static str, test: Test) -> Result<Vec<(usize, f64)>, String> {
+    let gain = |size| {
+        let [one, two] = [false, true].map(|all| lab.measure(machine, on(test, all), size));
+        Ok((size, two? / one?))
+    };
+    sizes().into_iter().map(gain).collect()
+}
+
+/// A size in KiB.
+fn kib(size: Option<usize>) -> Result<Value, String> {
+    let size = size.ok_or("no size of the figure is such")?;
+    Ok(Value::Number(size as f64 / 1024.0))
+}
+
+/// Up to where puts are as fast on one rail as on two.
+fn alike_up_to(lab: &Lab) -> Result<Value, String> {
+    let gains = gains(lab, IA32, Test::Put)?;
+    kib(gains.iter().take_while(|(_, gain)| *gain < ALIKE).last().map(|(size, _)| *size))
+}
+
+/// From where on a put by itself is sooner there in fragments over both rails than whole on one of them: the gain of
+/// fragmentation, where several puts under way use both rails anyhow.
+fn gains_from(lab: &Lab) -> Result<Value, String> {
+    let gain = |size| {
+        let of = |from| {
+            let pieces = Pieces::From(from);
+            let what = one_sided(Test::PutLatency, true, Order::Called, Ending::Used, pieces);
+            lab.measure(IA32, what, size)
+        };
+        Ok((size, of(usize::MAX)? / of(0)?))
+    };
+    let gains: Vec<(usize, f64)> = sizes().into_iter().map(gain).collect::<Result<_, String>>()?;
+    kib(gains.iter().rev().take_while(|(_, gain)| *gain > 1.0).last().map(|(size, _)| *size))
+}
+
+/// Up to where a put by itself takes as long on two rails as on one: it is in one piece.
+fn whole_up_to(lab: &Lab) -> Result<Value, String> {
+    let gains = gains(lab, EM64T, Test::PutLatency)?;
+    kib(gains.iter().take_while(|(_, gain)| *gain > 0.999).last().map(|(size, _)| *size))
+}
+
+pub const MEDIUM: &str = "MPI_Put bandwidth of messages in fragments over two rails against whole ones; IA32, 2 to 16 KiB";
+pub const IN_ORDER_PEAK: &str =
+    "interleaved put+get throughput two rails in order against the peak of MPI_Put one way; IA32";
+pub const IN_ORDER_PEAK_ONE: &str =
+    "interleaved put+get throughput one rail in order against the peak of MPI_Put one way; EM64T";
+pub const TURNS_PEAK: &str = "interleaved put+get throughput two rails reordered against the peak of MPI_Put both ways; IA32 and EM64T";
+pub const EVERY_RAIL: &str =
+    "overhead of synchronization messages on every rail; IA32 and EM64T, load balanced";
+
+/// Sizes at which fragments are said to pay already, and whether they do.
+fn medium(lab: &Lab) -> Result<Value, String> {
+    let at = |size: usize| {
+        let rate = |from| lab.measure(IA32, fragmented(from), size);
+        // Rates, so the other way round.
+        Ok((rate(usize::MAX)?, rate(size)?))
+    };
+    let sizes = (11..=14).map(|power| at(1 << power));
+    Ok(order("fragments", &sizes.collect::<Result<Vec<_>, String>>()?))
+}
+
+/// Whether one reaches the other but for a tenth: the text's "close" and "almost".
+fn close(lab: &Lab, of: &[(&'static str, [Workload; 2])]) -> Result<Value, String> {
+    for &(machine, pair) in of {
+        let [one, peak] = pair.map(|workload| lab.measure(machine, workload, LARGEST));
+        let part = one? / peak?;
+        if !(1.0 / ALIKE..=ALIKE).contains(&part) {
+            return Ok(Value::Word(format!("{:.0} % of it on {machine}", 100.0 * part)));
+        }
+    }
+    Ok(Value::Word("close".to_owned()))
+}
+
+/// What an epoch of one put, over which the load is balanced, takes longer for flags on every rail than for one after
+/// all acknowledgements: nothing, or up to a twentieth, is "very small".
+fn every_rail(lab: &Lab) -> Result<Value, String> {
+    let mut most = 0.0f64;
+    for machine in [IA32, EM64T] {
+        for size in sizes().into_iter().filter(|size| *size > 8 << 10) {
+            let [every, one] = [Ending::Every, Ending::Acknowledged]
+                .map(|how| lab.measure(machine, ending(how), size));
+            most = most.max(every? / one? - 1.0);
+        }
+    }
+    Ok(Value::Word(match most <= 0.05 {
+        true => "very small".to_owned(),
+        false => format!("up to {:.1} %", 100.0 * most),
+    }))
+}
+
+/// Rows of the text's peaks: machine, row, test, rails, order.
+pub const PEAKS: [(&str, &str, Test, bool, Order); 16] = [
+    (IA32, "peak MPI_Put bandwidth two rails; IA32, two HCAs", Test::Put, true, Order::Called),
+    (IA32, "peak MPI_Put bandwidth one rail; IA32", Test::Put, false, Order::Called),
+    (EM64T, "peak MPI_Put bandwidth two rails; EM64T, two ports", Test::Put, true, Order::Called),
+    (EM64T, "peak MPI_Put bandwidth one rail; EM64T", Test::Put, false, Order::Called),
+    (
+        IA32,
+        "peak MPI_Put bidirectional bandwidth two rails; IA32",
+        Test::BothPut,
+        true,
+        Order::Called,
+    ),
+    (
+        IA32,
+        "peak MPI_Put bidirectional bandwidth one rail; IA32",
+        Test::BothPut,
+        false,
+        Order::Called,
+    ),
+    (
+        EM64T,
+        "peak MPI_Put bidirectional bandwidth two rails; EM64T",
+        Test::BothPut,
+        true,
+        Order::Called,
+    ),
+    (
+        EM64T,
+        "peak MPI_Put bidirectional bandwidth one rail; EM64T",
+        Test::BothPut,
+        false,
+        Order::Called,
+    ),
+    (IA32, "peak MPI_Get bandwidth two rails; IA32", Test::Get, true, Order::Called),
+    (IA32, "peak MPI_Get bandwidth one rail; IA32", Test::Get, false, Order::Called),
+    (EM64T, "peak MPI_Get bandwidth two rails; EM64T", Test::Get, true, Order::Called),
+    (EM64T, "peak MPI_Get bandwidth one rail; EM64T", Test::Get, false, Order::Called),
+    (IA32, INTERLEAVED_IA32[2], Test::Interleaved, true, Order::Called),
+    (IA32, INTERLEAVED_IA32[3], Test::Interleaved, true, Order::Turns),
+    (EM64T, INTERLEAVED_EM64T[2], Test::Interleaved, true, Order::Called),
+    (EM64T, INTERLEAVED_EM64T[3], Test::Interleaved, true, Order::Turns),
+];
+
+pub const INTERLEAVED_IA32: [&str; 4] = [
+    "interleaved put+get throughput one rail in order; IA32",
+    "interleaved put+get throughput one rail reordered; IA32",
+    "interleaved put+get throughput two rails in order; IA32",
+    "interleaved put+get throughput two rails reordered; IA32",
+];
+pub const INTERLEAVED_EM64T: [&str; 4] = [
+    "interleaved put+get throughput one rail in order; EM64T",
+    "interleaved put+get throughput one rail reordered; EM64T",
+    "interleaved put+get throughput two rails in order; EM64T",
+    "interleaved put+get throughput two rails reordered; EM64T",
+];
+
+pub fn checks() -> Vec<Check> {
+    let peak = |&(machine, row, test, all_rails, order): &(_, _, _, _, _)| {
+        let workload = one_sided(test, all_rails, order, Ending::Used, Pieces::Usual);
+        Check { row, simulate: Simulate::Run(machine, workload, LARGEST) }
+    };
+    let mut checks: Vec<Check> = PEAKS.iter().map(peak).collect();
+    let one_rail = [
+        (IA32, INTERLEAVED_IA32[0], Order::Called),
+        (IA32, INTERLEAVED_IA32[1], Order::Turns),
+        (EM64T, INTERLEAVED_EM64T[0], Order::Called),
+        (EM64T, INTERLEAVED_EM64T[1], Order::Turns),
+    ];
+    checks.extend(one_rail.map(|(machine, row, order)| {
+        let what = one_sided(Test::Interleaved, false, order, Ending::Used, Pieces::Usual);
+        Check { row, simulate: Simulate::Run(machine, what, LARGEST) }
+    }));
+    let shown: [Shown; 14] = [
+        (MEDIUM, medium),
+        (IN_ORDER_PEAK, |lab| {
+            close(lab, &[(IA32, [on(Test::Interleaved, true), on(Test::Put, true)])])
+        }),
+        (IN_ORDER_PEAK_ONE, |lab| {
+            close(lab, &[(EM64T, [on(Test::Interleaved, false), on(Test::Put, false)])])
+        }),
+        (TURNS_PEAK, |lab| {
+            let pair = [in_turns(true), on(Test::BothPut, true)];
+            close(lab, &[(IA32, pair), (EM64T, pair)])
+        }),
+        (EVERY_RAIL, every_rail),
+        (
+            "largest message for which one rail and two perform alike in MPI_Put bandwidth; IA32",
+            alike_up_to,
+        ),
+        ("smallest message that gains from fragmentation over two rails; IA32", gains_from),
+        ("largest message that is not fragmented over two rails; EM64T", whole_up_to),
+        ("reduction of large MPI_Put latency; IA32", |lab| reduction(lab, IA32, Test::PutLatency)),
+        ("reduction of large MPI_Put latency; EM64T", |lab| {
+            reduction(lab, EM64T, Test::PutLatency)
+        }),
+        ("reduction of large MPI_Get latency; IA32", |lab| reduction(lab, IA32, Test::GetLatency)),
+        ("reduction of large MPI_Get latency; EM64T", |lab| {
+            reduction(lab, EM64T, Test::GetLatency)
+        }),
+        (
+            "interleaved throughput of one rail reordered against two rails in order; EM64T",
+            turns_against_rails,
+        ),
+        (
+            "latency of small MPI_Put and MPI_Get with two rails against one; IA32 and EM64T",
+            small_alike,
+        ),
+    ];
+    checks.extend(shown.map(|(row, run)| Check { row, simulate: Simulate::Runs(run) }));
+    checks
+}

@@ -1,0 +1,168 @@
+//! The numbers that the documents publish: `published.csv`, one a row.
+
+use std::fmt;
+use std::path::Path;
+
+/// The list that comes with the project.
+const LIST: &str = include_str!("../../../figures/published.csv");
+const LIST_NAME: &str = "figures/published.csv";
+
+/// Its columns, in order.
+pub const COLUMNS: [&str; 6] = ["paper", "where", "quantity", "configuration", "value", "unit"];
+
+/// A published value, or a simulated one.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Number(f64),
+    /// A name or an order.
+    Word(String),
+}
+
+impl Value {
+    fn parse(text: &str) -> Value {
+        match text.parse() {
+            Ok(number) => Value::Number(number),
+            Err(_) => Value::Word(text.to_owned()),
+        }
+    }
+
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Value::Number(number) => Some(*number),
+            Value::Word(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => f.write_str(&super::figure::digits(*number)),
+            Value::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+/// One row.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// As in the file, by [`COLUMNS`].
+    pub fields: [String; 6],
+    pub value: Value,
+}
+
+impl Row {
+    /// Short name of the document.
+    pub fn paper(&self) -> &str {
+        &self.fields[0]
+    }
+
+    /// Section or slide.
+    pub fn place(&self) -> &str {
+        &self.fields[1]
+    }
+
+    pub fn quantity(&self) -> &str {
+        &self.fields[2]
+    }
+
+    pub fn configuration(&self) -> &str {
+        &self.fields[3]
+    }
+
+    pub fn unit(&self) -> &str {
+        &self.fields[5]
+    }
+
+    /// Whether `name` means this row: `quantity; configuration`, or `where; quantity; configuration`.
+    pub fn is(&self, name: &str) -> bool {
+        let short = format!("{}; {}", self.quantity(), self.configuration());
+        name == short || name == format!("{}; {short}", self.place())
+    }
+}
+
+/// All rows, in order.
+pub struct Published {
+    /// For errors.
+    pub file: String,
+    pub rows: Vec<Row>,
+}
+
+impl Published {
+    /// The list of the project, or another of the same columns.
+    pub fn load(file: Option<&Path>) -> Result<Published, String> {
+        let Some(file) = file else { return Published::parse(LIST_NAME, LIST) };
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file).map_err(|e| format!("{name}: {e}"))?;
+        Published::parse(&name, &text)
+    }
+
+    pub fn parse(file: &str, text: &str) -> Result<Published, String> {
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let head = reader.headers().map_err(|e| format!("{file}: {e}"))?;
+        if head.iter().ne(COLUMNS) {
+            let (got, want) = (head.iter().collect::<Vec<_>>().join(","), COLUMNS.join(","));
+            return Err(format!("{file}:1: the columns are {got}; they must be {want}"));
+        }
+        let mut rows = Vec::new();
+        for record in reader.records() {
+            let record = record.map_err(|e| format!("{file}: {e}"))?;
+            let line = record.position().map_or(0, |p| p.line()) as usize;
+            let fields: Vec<String> = record.iter().map(str::to_owned).collect();
+            let count = fields.len();
+            let fields: [String; 6] = fields
+                .try_into()
+                .map_err(|_| format!("{file}:{line}: {count} fields; a row has 6"))?;
+            let value = Value::parse(&fields[4]);
+            rows.push(Row { line, fields, value });
+        }
+        Ok(Published { file: file.to_owned(), rows })
+    }
+
+    /// The one row of `paper` that `name` means: see [`Row::is`].
+    pub fn find(&self, paper: &str, name: &str) -> Result<&Row, String> {
+        let mut found = self.rows.iter().filter(|row| row.paper() == paper && row.is(name));
+        match (found.next(), found.next()) {
+            (Some(row), None) => Ok(row),
+            (None, _) => Err(format!("{}: no row of {paper} is \"{name}\"", self.file)),
+            (Some(a), Some(b)) => Err(format!(
+                "{}: lines {} and {} both are \"{name}\"; put the section before it",
+                self.file, a.line, b.line
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_found_by_quantity_and_configuration() {
+        let text = "paper,where,quantity,configuration,value,unit\n\
+            A,1,speed,\"cold, dry\",1.5,x\nA,2,winner,wet,one,name\nA,3,winner,wet,two,name\n";
+        let list = Published::parse("list.csv", text).unwrap();
+        assert_eq!(list.find("A", "speed; cold, dry").unwrap().value, Value::Number(1.5));
+        assert_eq!(list.find("A", "3; winner; wet").unwrap().value, Value::Word("two".into()));
+        let twice = list.find("A", "winner; wet").unwrap_err();
+        assert!(twice.contains("lines 3 and 4"), "{twice}");
+        assert!(list.find("B", "speed; cold, dry").unwrap_err().contains("list.csv: no row of B"));
+    }
+
+    #[test]
+    fn a_malformed_list_is_named_with_its_line() {
+        let error = |text| Published::parse("list.csv", text).err().unwrap();
+        assert!(error("paper,value\n").starts_with("list.csv:1: the columns are paper,value"));
+        let short = error("paper,where,quantity,configuration,value,unit\nA,1,speed\n");
+        assert!(short.contains("list.csv") && short.contains("line: 2"), "{short}");
+    }
+
+    #[test]
+    fn the_project_s_list_is_in_order() {
+        let list = Published::load(None).unwrap();
+        assert!(list.rows.len() > 59, "the list only grows");
+        assert!(list.find("Kini", "base RDMA write latency; cluster 1, small").is_ok());
+    }
+}

@@ -1,0 +1,322 @@
+//! What the text of Rendezvous states, from runs.
+
+use super::{FEW_NODES, LARGE, MACHINE, MATRIX, NODES, cannon, overlap, policies, sizes};
+use crate::figure::{Check, Shown, Simulate};
+use crate::lab::Lab;
+use crate::published::Value;
+use crate::workload::{Cannon, Memory, Part, Progress, Side, Team, Workload};
+use weft_fabric_sim::machine::Policy;
+
+/// The smallest power of two in KiB whose message is a rendezvous.
+fn least_rendezvous(lab: &Lab) -> Result<Value, String> {
+    for size in sizes(1 << 10) {
+        if lab.measure(MACHINE, Workload::IsRendezvous, size)? > 0.0 {
+            return Ok(Value::Number(size as f64 / 1024.0));
+        }
+    }
+    Ok(Value::Word("none".to_owned()))
+}
+
+/// The mean over all sizes that are drawn of a design's bandwidth by that of none, in words: within 5 %
+/// they are similar.
+fn bandwidth(lab: &Lab, design: Progress) -> Result<&'static str, String> {
+    let of = |design, size| lab.measure(MACHINE, Workload::Bandwidth(Memory::Once, design), size);
+    let all = sizes(8 << 10);
+    let mut sum = 0.0;
+    for &size in &all {
+        sum += of(design, size)? / of(Progress::None, size)?;
+    }
+    Ok(match sum / all.len() as f64 {
+        mean if mean < 0.95 => "slower",
+        mean if mean > 1.05 => "faster",
+        _ => "similar",
+    })
+}
+
+/// With the lock whose waiter spins. The text does not name the kind, but what it describes: the main thread "cannot make
+/// any progress, however, it hinders the auxiliary thread from being scheduled", by "exhaustion of CPU resources" (5.1).
+/// Who waits for a mutex hinders nobody; the figure draws both.
+fn existing_bandwidth(lab: &Lab) -> Result<Value, String> {
+    let word = bandwidth(lab, Progress::Spinning)?;
+    Ok(Value::Word(format!("existing {word}")))
+}
+
+/// The lower of two designs' overlaps at the sender, of a large message.
+fn at_sender(lab: &Lab) -> Result<Value, String> {
+    let of = |design| {
+        let what = overlap(Side::Sender, Memory::Once, design);
+        lab.measure(MACHINE, Workload::Availability(what), LARGE)
+    };
+    Ok(Value::Number(of(Progress::None)?.min(of(Progress::Signal)?)))
+}
+
+/// Overlap of each policy, summed over all sizes, the best first; those that differ by less than a
+/// percentage point a size are one place.
+fn ranking(lab: &Lab) -> Result<Vec<(f64, &'static str)>, String> {
+    let mut all = Vec::new();
+    for (name, policy) in policies() {
+        let at = |size| lab.measure(MACHINE, super::scheduled(policy), size);
+        let sum = sizes(8 << 10).into_iter().map(at).sum::<Result<f64, String>>()?;
+        all.push((sum, name));
+    }
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    Ok(all)
+}
+
+/// All that share the place of `first`, in one word.
+fn tied(all: impl Iterator<Item = (f64, &'static str)>) -> Value {
+    let all: Vec<_> = all.collect();
+    let close = |other: &&(f64, &str)| (other.0 - all[0].0).abs() < sizes(8 << 10).len() as f64;
+    let names: Vec<_> = all.iter().filter(close).map(|(_, name)| *name).collect();
+    Value::Word(names.join(" and "))
+}
+
+fn over_iterations(lab: &Lab) -> Result<Value, String> {
+    let of = |x| lab.measure(MACHINE, super::over_iterations(Policy::Dynamic), x);
+    let all = super::iterations();
+    let (first, last) = (of(all[0])?, of(all[all.len() - 1])?);
+    let word = match last - first {
+        apart if apart > 10.0 => "rises",
+        apart if apart < -10.0 => "falls",
+        _ => "stays",
+    };
+    Ok(Value::Word(word.to_owned()))
+}
+
+/// By how many percent the proposed design shortens a multiplication.
+fn reduction(lab: &Lab, team: Team, nodes: usize, size: usize) -> Result<f64, String> {
+    let time = |design| {
+        let what = Workload::CannonOnNodes(size, cannon(team, design, Part::Total));
+        lab.measure(MACHINE, what, nodes)
+    };
+    Ok(100.0 * (1.0 - time(Progress::Signal)? / time(Progress::None)?))
+}
+
+fn percent(lab: &Lab, team: Team, nodes: usize, size: usize) -> Result<Value, String> {
+    Ok(Value::Number(reduction(lab, team, nodes, size)?))
+}
+
+/// Whether both configurations without threads gain less than that with threads, at every system size.
+fn against_threads(lab: &Lab) -> Result<Value, String> {
+    for nodes in NODES {
+        let threads = reduction(lab, Team::Threads, nodes, MATRIX)?;
+        for team in [Team::Single, Team::Four] {
+            if reduction(lab, team, nodes, MATRIX)? >= threads {
+                return Ok(Value::Word("not always less".to_owned()));
+            }
+        }
+    }
+    Ok(Value::Word("less".to_owned()))
+}
+
+/// What an interrupt at the end of the read gains, the mean over matrices: below 1 % is none.
+fn second_interrupt(lab: &Lab) -> Result<Value, String> {
+    let all = super::matrices();
+    let mut sum = 0.0;
+    for &size in &all {
+        let time = |design| {
+            let what = cannon(Team::Single, design, Part::Total);
+            lab.measure(MACHINE, Workload::CannonOfSize(FEW_NODES, what), size)
+        };
+        sum += 1.0 - time(Progress::SignalTwice)? / time(Progress::Signal)?;
+    }
+    let word = match sum / all.len() as f64 {
+        gain if gain > 0.01 => "some",
+        gain if gain < -0.01 => "a loss",
+        _ => "none",
+    };
+    Ok(Value::Word(word.to_owned()))
+}
+
+pub const SP_WAITS: &str = "part of the time of NAS SP in MPI_Wait; existing design";
+pub const SPARE_CORE: &str =
+    "existing design with an extra core against no asynchronous progress; NAS SP and bandwidth";
+pub const GROWS: &str = "receiver-side overlap of the proposed design as messages grow; rendezvous";
+pub const FIFO: &str = "overlap under FIFO against the default policy; all message sizes";
+pub const NO_COST: &str = "execution time with the proposed design where no message is a rendezvous; matrix multiplication";
+pub const WAIT_9: &str =
+    "time in MPI_Wait with the proposed design, figure 9; all system sizes, MPI+OpenMP";
+pub const WAIT_10: &str = "time in MPI_Wait with the proposed design, figure 10; all problem sizes but 128x128, MPI+OpenMP";
+pub const WAIT_11A: &str =
+    "time in MPI_Wait with the proposed design, figure 11 (a); all problem sizes, MPI x1";
+pub const WAIT_11B: &str =
+    "time in MPI_Wait with the proposed design, figure 11 (b); all system sizes, MPI x1";
+pub const WAIT_12A: &str = "time in MPI_Wait with the proposed design, figure 12 (a); all problem sizes but 256x256, MPI x4";
+pub const WAIT_12B: &str =
+    "time in MPI_Wait with the proposed design, figure 12 (b); all system sizes, MPI x4";
+
+/// The part of a time step like those of SP that ranks are in MPI_Wait, with the lock whose waiter spins; more than
+/// half of it at every number of ranks is "most".
+fn sp_waits(lab: &Lab) -> Result<Value, String> {
+    let part = |ranks| {
+        let of = |part| lab.measure(MACHINE, Workload::Sweeps(Progress::Spinning, part), ranks);
+        Ok::<_, String>(of(Part::Wait)? / of(Part::Total)?)
+    };
+    let (mut most, mut all) = (true, Vec::new());
+    for ranks in super::RANKS {
+        let part = part(ranks)?;
+        most &= part > 0.5;
+        all.push(format!("{:.0} % on {ranks}", 100.0 * part));
+    }
+    Ok(Value::Word(if most { "most".to_owned() } else { format!("{} ranks", all.join(", ")) }))
+}
+
+/// Within 5 % of the base: of the mean bandwidth, and of a time step at each number of ranks.
+fn spare_core(lab: &Lab) -> Result<Value, String> {
+    let mut slowest = 1.0f64;
+    for ranks in super::RANKS {
+        let time = |design| lab.measure(MACHINE, Workload::Sweeps(design, Part::Total), ranks);
+        slowest = slowest.max(time(Progress::SpinningApart)? / time(Progress::None)?);
+    }
+    let word = bandwidth(lab, Progress::SpinningApart)?;
+    Ok(Value::Word(match slowest <= 1.05 && word != "slower" {
+        true => "performs well".to_owned(),
+        false => format!("bandwidth {word}, SP up to {slowest:.2} times as long"),
+    }))
+}
+
+/// From the first rendezvous on, no size overlaps less than the one before, by more than a percentage point.
+fn grows(lab: &Lab) -> Result<Value, String> {
+    let what = overlap(Side::Receiver, Memory::Once, Progress::Signal);
+    let mut before = 0.0f64;
+    for size in sizes(8 << 10) {
+        let now = lab.measure(MACHINE, Workload::Availability(what), size)?;
+        if now < before - 1.0 {
+            return Ok(Value::Word(format!("falls to {now:.1} % at {size} bytes")));
+        }
+        before = before.max(now);
+    }
+    Ok(Value::Word("rises".to_owned()))
+}
+
+fn fifo(lab: &Lab) -> Result<Value, String> {
+    let all = ranking(lab)?;
+    let sum = |name| all.iter().find(|(_, other)| *other == name).map_or(0.0, |(sum, _)| *sum);
+    let better = sum("fifo") - sum("default") > sizes(8 << 10).len() as f64;
+    Ok(Value::Word(if better { "FIFO better" } else { "not better" }.to_owned()))
+}
+
+/// Whether ranks wait less with the proposed design everywhere, and from how much to how much less.
+fn waits(
+    lab: &Lab,
+    places: &[usize],
+    team: Team,
+    at: fn(Cannon) -> Workload,
+) -> Result<Value, String> {
+    let mut more = Vec::new();
+    for &x in places {
+        let time = |design| lab.measure(MACHINE, at(cannon(team, design, Part::Wait)), x);
+        let (with, without) = (time(Progress::Signal)?, time(Progress::None)?);
+        if with >= without {
+            more.push(x.to_string());
+        }
+    }
+    Ok(Value::Word(match more.is_empty() {
+        true => "less".to_owned(),
+        false => format!("not less at {}", more.join(", ")),
+    }))
+}
+
+fn by_nodes(what: Cannon) -> Workload {
+    Workload::CannonOnNodes(MATRIX, what)
+}
+
+/// Without those at which the text has no rendezvous.
+fn sizes_from(least: usize) -> Vec<usize> {
+    super::matrices().into_iter().filter(|size| *size >= least).collect()
+}
+
+/// Matrices whose blocks are below the rendezvous: the same time with the design and without, to a ten-thousandth.
+fn no_cost(lab: &Lab) -> Result<Value, String> {
+    for size in [16, 32] {
+        let time = |design| {
+            let what = cannon(Team::Threads, design, Part::Total);
+            lab.measure(MACHINE, Workload::CannonOfSize(FEW_NODES, what), size)
+        };
+        let factor = time(Progress::Signal)? / time(Progress::None)?;
+        if (factor - 1.0).abs() > 1e-4 {
+            return Ok(Value::Word(format!("{factor:.4} times, {size}x{size}")));
+        }
+    }
+    Ok(Value::Word("unaffected".to_owned()))
+}
+
+pub fn checks() -> Vec<Check> {
+    let availability = |side, design| Workload::Availability(overlap(side, Memory::Once, design));
+    let runs = [
+        (
+            "receiver-side overlap of the proposed design; above 1 MB",
+            availability(Side::Receiver, Progress::Signal),
+            2 * LARGE,
+        ),
+        (super::RECEIVER, availability(Side::Receiver, Progress::None), LARGE),
+        (
+            "interrupts per rendezvous; existing design",
+            Workload::Interrupts(Progress::Locked),
+            LARGE,
+        ),
+        (
+            "interrupts per rendezvous; proposed design",
+            Workload::Interrupts(Progress::Signal),
+            LARGE,
+        ),
+    ];
+    let shown: [Shown; 23] = [
+        (super::SENDER, at_sender),
+        ("smallest message that uses rendezvous; MVAPICH as measured", least_rendezvous),
+        (
+            "bandwidth of the proposed design against no asynchronous progress; large messages",
+            |lab| Ok(Value::Word(bandwidth(lab, Progress::Signal)?.to_owned())),
+        ),
+        (
+            "bandwidth of the existing design against no asynchronous progress; large messages",
+            existing_bandwidth,
+        ),
+        ("best scheduling policy for overlap; all message sizes", |lab| {
+            Ok(tied(ranking(lab)?.into_iter()))
+        }),
+        ("worst scheduling policy for overlap; all message sizes", |lab| {
+            Ok(tied(ranking(lab)?.into_iter().rev()))
+        }),
+        ("overlap under the default policy as iterations grow; 256 KiB", over_iterations),
+        ("reduction of matrix multiplication time; 256 cores, 2048x2048, MPI+OpenMP", |lab| {
+            percent(lab, Team::Threads, 64, MATRIX)
+        }),
+        ("reduction of matrix multiplication time; 4 nodes, 128x128, MPI+OpenMP", |lab| {
+            percent(lab, Team::Threads, FEW_NODES, 128)
+        }),
+        ("reduction of matrix multiplication time; 4 processes a node, 256x256, MPI", |lab| {
+            percent(lab, Team::Four, 64, 256)
+        }),
+        (
+            "reduction of matrix multiplication time with MPI against MPI+OpenMP; 4 nodes and more",
+            against_threads,
+        ),
+        (
+            "gain of an interrupt at the completion of the read; 4 nodes, matrix multiplication",
+            second_interrupt,
+        ),
+        (SP_WAITS, sp_waits),
+        (SPARE_CORE, spare_core),
+        (GROWS, grows),
+        (FIFO, fifo),
+        (NO_COST, no_cost),
+        (WAIT_9, |lab| waits(lab, &NODES, Team::Threads, by_nodes)),
+        (WAIT_10, |lab| {
+            let at = |what| Workload::CannonOfSize(FEW_NODES, what);
+            waits(lab, &sizes_from(256), Team::Threads, at)
+        }),
+        (WAIT_11A, |lab| {
+            let at = |what| Workload::CannonOfSize(FEW_NODES, what);
+            waits(lab, &sizes_from(128), Team::Single, at)
+        }),
+        (WAIT_11B, |lab| waits(lab, &NODES, Team::Single, by_nodes)),
+        (WAIT_12A, |lab| {
+            waits(lab, &sizes_from(512), Team::Four, |what| Workload::CannonOfSize(64, what))
+        }),
+        (WAIT_12B, |lab| waits(lab, &NODES, Team::Four, by_nodes)),
+    ];
+    let runs = runs.map(|(row, work, x)| Check { row, simulate: Simulate::Run(MACHINE, work, x) });
+    let shown = shown.map(|(row, run)| Check { row, simulate: Simulate::Runs(run) });
+    runs.into_iter().chain(shown).collect()
+}

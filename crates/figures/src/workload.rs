@@ -1,0 +1,332 @@
+//! What is measured: a workload on a machine at one `x`, in virtual time.
+
+use super::measure::{
+    cannon, collectives, conjugate, fences, halos, messages, onesided, raw, streams, sweeps,
+};
+use std::rc::Rc;
+use weft_collective::Operation;
+use weft_fabric_sim::Machine;
+use weft_fabric_sim::machine::Policy;
+use weft_p2p::Limits;
+use weft_rma::{Design, Ending, Order};
+
+/// Rounds of a collective operation over streams: they repeat themselves at once.
+const FEW: usize = 3;
+
+/// Something to run. The value is microseconds where nothing else is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Workload {
+    /// MPI_Barrier by the algorithm's name; x: ranks.
+    Barrier(&'static str),
+    /// MPI_Allreduce (MPI_INT, MPI_SUM) of so many integers; x: ranks.
+    Allreduce(&'static str, usize),
+    /// A system of equations, solved by conjugate gradients with allreduces of this name; x: nodes.
+    Equations(&'static str),
+    /// A collective operation by the algorithm's name on so many ranks, from a common start to the last
+    /// rank's end; x: bytes as the operation's measure counts them.
+    Collective(Operation, &'static str, usize),
+    /// The same with messages of up to 64 KiB sent at once, through memory that is registered for good.
+    CollectiveAtOnce(Operation, &'static str, usize),
+    /// The least time of several: x as they have it.
+    Fastest(Contenders, Operation, usize),
+    /// 32 MiB from rank to rank over a stream; x: bytes of a segment.
+    Segments,
+    /// 32 MiB by a stream's rendezvous; x: bytes of a block that is registered at once.
+    Blocks,
+    /// Half a ping-pong of RDMA writes on the bare fabric; x: bytes.
+    WriteLatency,
+    /// Half a ping-pong of sends and receives on the bare fabric; x: bytes.
+    SendLatency,
+    /// A datagram of so many bytes to a group, to the last receiver; x: receivers.
+    MulticastLatency(usize),
+    /// Epochs of one-sided operations; x: bytes; us for latencies, else MB/s.
+    OneSided(OneSided),
+    /// A fence of this design, and what comes before it; x: ranks, of the overlap bytes; us, or %.
+    Fence(Fence, Design),
+    /// A window of MPI messages; x: bytes; MB/s.
+    Bandwidth(Memory, Progress),
+    /// The same with memory registered once, under this policy for all threads.
+    BandwidthUnder(Policy, Progress),
+    /// Computation beside an MPI message, in percent of the message's time; x: bytes.
+    Availability(Overlap),
+    /// The same of so many bytes; x: iterations of the test.
+    AvailabilityOver(usize, Overlap),
+    /// Interrupts of both ranks for an MPI message while both compute; x: bytes.
+    Interrupts(Progress),
+    /// A multiplication of matrices of so many elements a side; x: nodes.
+    CannonOnNodes(usize, Cannon),
+    /// A multiplication of matrices on so many nodes; x: elements a side.
+    CannonOfSize(usize, Cannon),
+    /// A time step like those of NAS SP, or its part in MPI_Wait; x: ranks.
+    Sweeps(Progress, Part),
+    /// A time step with large faces to four neighbours; x: ranks, each on a node.
+    Halos(Progress),
+    /// Whether an MPI message is a rendezvous: 1 or 0; x: bytes.
+    IsRendezvous,
+    /// Steps of the rank that takes most of them in a barrier; x: ranks.
+    BarrierSteps(&'static str),
+}
+
+/// Who competes in a collective operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Contenders {
+    /// CollGM's algorithms, over streams of its segments of 64 KiB.
+    Component,
+    /// The same, and with shorter segments.
+    ComponentCut,
+    /// The same algorithms over MPI's messages, with the segments and the largest eager message that serve them best.
+    Tuned,
+}
+
+/// What comes between two fences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Fence {
+    Alone,
+    /// A put of 64 bytes by each rank.
+    Put,
+    /// Puts of 64 bytes to eight neighbours.
+    Puts,
+    /// Four faces, and computation.
+    Halo,
+    /// A put between two ranks, and computation that takes as long.
+    Overlap,
+}
+
+/// A test of one-sided operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OneSided {
+    pub test: Test,
+    /// All of the machine's rails, or its first one alone.
+    pub all_rails: bool,
+    pub order: Order,
+    /// How targets hear that an epoch is over.
+    pub ending: Ending,
+    pub pieces: Pieces,
+}
+
+/// From where on an operation is in fragments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Pieces {
+    /// Where the machine file has it.
+    Usual,
+    /// From so many bytes on; never: `usize::MAX`.
+    From(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Test {
+    /// 16 puts an epoch, or gets.
+    Put,
+    Get,
+    /// 16 puts an epoch by each of both ranks.
+    BothPut,
+    /// One put an epoch, or get, there and back: half of it.
+    PutLatency,
+    GetLatency,
+    /// 16 puts, then 16 gets, an epoch.
+    Interleaved,
+}
+
+impl Test {
+    fn is_latency(self) -> bool {
+        matches!(self, Test::PutLatency | Test::GetLatency)
+    }
+}
+
+/// Who computes beside a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Side {
+    /// The rank that sends.
+    Sender,
+    /// The rank that receives.
+    Receiver,
+}
+
+/// When the memory of a rendezvous is registered with the adapter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Memory {
+    /// For each message, as p2p does.
+    Each,
+    /// Before the measurement, as by a library that keeps registrations.
+    Once,
+}
+
+/// How a rendezvous gets on while the program computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Progress {
+    /// Not at all.
+    None,
+    /// A helper moves messages under a lock, for which threads sleep.
+    Locked,
+    /// The same, and threads spin for the lock.
+    Spinning,
+    /// The same, and the helper has a core of its own.
+    SpinningApart,
+    /// A helper signals the main thread when a payload is offered.
+    Signal,
+    /// The same, and when its read is over.
+    SignalTwice,
+    /// A helper moves messages while the main thread is outside of the library.
+    Handover,
+}
+
+/// Computation beside a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Overlap {
+    pub side: Side,
+    pub memory: Memory,
+    pub progress: Progress,
+    /// Of all threads.
+    pub policy: Policy,
+    /// Iterations of the test, where its effort does not say: schedulers have a memory.
+    pub rounds: Option<usize>,
+}
+
+/// A matrix multiplication, and what is measured of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Cannon {
+    pub team: Team,
+    pub progress: Progress,
+    pub part: Part,
+}
+
+/// Who computes on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Team {
+    /// One rank, with four threads (MPI and OpenMP).
+    Threads,
+    /// One rank (MPI x1).
+    Single,
+    /// Four ranks (MPI x4).
+    Four,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    Total,
+    /// In MPI_Wait.
+    Wait,
+}
+
+/// How long to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Effort {
+    /// Iterations that are measured, of what takes microseconds.
+    pub iterations: usize,
+    /// Of what takes milliseconds.
+    pub few: usize,
+}
+
+impl Effort {
+    /// As the documents measure.
+    pub const FULL: Effort = Effort { iterations: 1000, few: 20 };
+    /// A virtual cluster without jitter repeats itself soon.
+    pub const QUICK: Effort = Effort { iterations: 20, few: 2 };
+    /// To see what a parameter moves.
+    pub const STUDY: Effort = Effort { iterations: 100, few: 4 };
+}
+
+impl Workload {
+    /// Of its value.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Workload::Barrier(_)
+            | Workload::Allreduce(..)
+            | Workload::Equations(_)
+            | Workload::Collective(..)
+            | Workload::CollectiveAtOnce(..)
+            | Workload::Fastest(..)
+            | Workload::Segments
+            | Workload::Blocks
+            | Workload::WriteLatency
+            | Workload::SendLatency
+            | Workload::MulticastLatency(_) => "us",
+            Workload::OneSided(what) if what.test.is_latency() => "us",
+            Workload::Fence(Fence::Overlap, _) => "%",
+            Workload::Fence(..) => "us",
+            Workload::CannonOnNodes(..)
+            | Workload::CannonOfSize(..)
+            | Workload::Sweeps(..)
+            | Workload::Halos(_) => "us",
+            Workload::Bandwidth(..) | Workload::BandwidthUnder(..) | Workload::OneSided(_) => {
+                "MB/s"
+            }
+            Workload::Availability(_) | Workload::AvailabilityOver(..) => "%",
+            Workload::IsRendezvous | Workload::BarrierSteps(_) | Workload::Interrupts(_) => "",
+        }
+    }
+
+    /// What the least is taken of, at `x`.
+    pub fn contenders(self, x: usize) -> Option<Vec<Workload>> {
+        match self {
+            Workload::Fastest(who, operation, ranks) => {
+                Some(streams::contenders(who, operation, ranks, x))
+            }
+            _ => None,
+        }
+    }
+
+    /// Runs it on `machine`.
+    pub fn run(self, machine: &Rc<Machine>, x: usize, effort: Effort) -> Result<f64, String> {
+        let Effort { iterations, few } = effort;
+        match self {
+            Workload::Barrier(name) => collectives::barrier(machine, x, name, iterations),
+            Workload::Allreduce(name, integers) => {
+                collectives::allreduce(machine, x, name, integers, iterations)
+            }
+            Workload::Equations(name) => conjugate::solve(machine, x, name),
+            Workload::Collective(operation, name, ranks) => {
+                let usual = Limits::default();
+                streams::collective(machine, (ranks, usual), operation, name, x, few.min(FEW))
+            }
+            Workload::CollectiveAtOnce(operation, name, ranks) => {
+                let limits = Limits { eager: 64 << 10, ..Limits::default() };
+                streams::collective(machine, (ranks, limits), operation, name, x, few.min(FEW))
+            }
+            Workload::Fastest(..) => {
+                let all = self.contenders(x).unwrap_or_default();
+                let times = all.into_iter().map(|workload| workload.run(machine, x, effort));
+                times
+                    .collect::<Result<Vec<_>, _>>()
+                    .map(|t| t.into_iter().fold(f64::INFINITY, f64::min))
+            }
+            Workload::Segments => streams::segments(machine, x),
+            Workload::Blocks => streams::blocks(machine, x),
+            Workload::BarrierSteps(name) => collectives::steps(machine, x, name),
+            Workload::WriteLatency => raw::write_latency(machine, x, iterations),
+            Workload::SendLatency => raw::send_latency(machine, x, iterations),
+            Workload::MulticastLatency(bytes) => {
+                raw::multicast_latency(machine, x, bytes, iterations)
+            }
+            Workload::Fence(fence, design) => {
+                let puts = match fence {
+                    Fence::Alone => 0,
+                    Fence::Put => 1,
+                    Fence::Puts => 8,
+                    Fence::Halo => return fences::halo(machine, x, design, few),
+                    Fence::Overlap => return fences::overlap(machine, x, design, few),
+                };
+                fences::after_puts(machine, x, design, (puts, 64), 0, few)
+            }
+            Workload::OneSided(what) => onesided::measure(machine, x, what, few),
+            Workload::Bandwidth(memory, progress) => {
+                messages::bandwidth(machine, x, (memory, progress), None, few)
+            }
+            Workload::BandwidthUnder(policy, progress) => {
+                messages::bandwidth(machine, x, (Memory::Once, progress), Some(policy), few)
+            }
+            Workload::Availability(overlap) => messages::availability(machine, x, overlap, few),
+            Workload::AvailabilityOver(bytes, overlap) => {
+                let overlap = Overlap { rounds: Some(x), ..overlap };
+                messages::availability(machine, bytes, overlap, few)
+            }
+            Workload::Interrupts(progress) => messages::interrupts(machine, x, progress),
+            Workload::CannonOnNodes(size, what) => cannon::multiply(machine, (x, size), what),
+            Workload::CannonOfSize(nodes, what) => cannon::multiply(machine, (nodes, x), what),
+            Workload::Sweeps(progress, part) => sweeps::step(machine, x, progress, part),
+            Workload::Halos(progress) => halos::step(machine, x, progress),
+            Workload::IsRendezvous => messages::is_rendezvous(machine, x),
+        }
+        .map_err(|e| format!("{self:?} at {x} on {}: {e}", machine.name))
+    }
+}
