@@ -25,7 +25,9 @@ const LAYERS: &[&[&str]] = &[
         "weft-figures",
         "weft-launch",
         "weft-tools",
+        "weft-vm",
     ],
+    &["weft-bench"],
 ];
 
 fn height(name: &str) -> Option<usize> {

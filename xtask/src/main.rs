@@ -1,6 +1,5 @@
 //! Project chores, run as `cargo xtask <command>`.
 
-mod bench;
 mod clean;
 mod demo;
 mod documents;
@@ -11,7 +10,6 @@ mod layers;
 mod manual;
 mod net;
 mod test;
-mod vm;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -37,7 +35,7 @@ enum Command {
         prefix: std::path::PathBuf,
     },
     /// Measure Weft against other MPI libraries, with the programs in bench/.
-    Bench(bench::Args),
+    Bench(Box<weft_bench::Args>),
     /// Run the tests: all of them, or some stages.
     Test(test::Args),
     /// Run the tests that depend on chance for longer: 100 killed jobs, and more.
@@ -47,7 +45,7 @@ enum Command {
     /// Build Weft, build mpi4py with it, and run ringtest and the examples on 4 ranks.
     Demo(demo::Args),
     /// Run a command in a small virtual machine with soft-RoCE: real verbs without RDMA hardware.
-    Vm(vm::Args),
+    Vm(weft_vm::Args),
     /// Run a command on two to eight hosts made of network namespaces: Ethernet between hosts without any.
     Net(net::Args),
     /// Inside the namespaces: make the hosts and run the command.
@@ -80,19 +78,21 @@ fn main() -> ExitCode {
             rules.into_iter().try_for_each(|check| check())
         }
         Command::Install { prefix } => install::install(&prefix),
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => {
+            weft_bench::run(*args, |built| if built { Ok(demo::prefix()) } else { demo::install() })
+        }
         Command::Test(args) => test::run(&args),
         Command::Soak(args) => test::soak(&args),
         Command::Mutation(args) => test::mutation::run(&args),
         Command::Demo(args) => demo::run(args),
-        Command::Vm(args) => return vm::main(&args),
+        Command::Vm(args) => return weft_vm::main(&args),
         Command::Net(args) => return net::main(&args),
         Command::NetInside(args) => return net::inside(&args),
         Command::NetTests(args) => test::network::within(&args),
         Command::VmCluster(args) => test::cluster::within(&args),
         Command::VmKini(args) => test::verbs::kini::inside(&args),
-        Command::VmAgent => vm::agent::serve(),
-        Command::VmRun { args } => return ExitCode::from(vm::client::run(&args)),
+        Command::VmAgent => weft_vm::agent::serve(),
+        Command::VmRun { args } => return ExitCode::from(weft_vm::client::run(&args)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -20,7 +20,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 /// Exit code for: this machine cannot run it; as that of `cargo xtask vm`.
-pub const NOT_RUN: u8 = crate::vm::NOT_RUN;
+pub const NOT_RUN: u8 = weft_vm::NOT_RUN;
 
 /// The hosts and the command.
 #[derive(clap::Args, Clone)]
@@ -85,7 +85,7 @@ pub fn main(args: &Args) -> ExitCode {
         Ok(own) => own,
         Err(error) => {
             eprintln!("net: this program's path: {error}");
-            return ExitCode::from(crate::vm::FAILED);
+            return ExitCode::from(weft_vm::FAILED);
         }
     };
     let mut command = Command::new("unshare");

@@ -2,12 +2,12 @@
 
 use super::host::{self, Host, done};
 use super::{Args, NOT_RUN};
-use crate::vm::{FAILED, TIMED_OUT};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
+use weft_vm::{FAILED, TIMED_OUT};
 
 /// What COMMAND finds in its PATH, and the process of each host (`NAME.pid`). A mount of its own.
 const FOLDER: &str = "/run/weft-net";

@@ -7,14 +7,13 @@ pub mod inside;
 pub(super) mod job;
 mod one;
 pub(super) mod parts;
-pub(crate) mod rails;
 mod two;
 
 use super::c_programs::{self, compile};
 use super::python::{self, Mpi4py};
 use super::tally::Tally;
 use super::{tools, verbs};
-use crate::{root, vm};
+use crate::root;
 use inside::{Inside, Machines};
 use std::process::Command;
 
@@ -84,7 +83,7 @@ fn machines(tally: &mut Tally, machines: &[(&str, &[&str])]) -> Result<(), Strin
         }
         match tools::captured_code(&mut command)? {
             (0, output) => tally.passed += parts::count(&output)?,
-            (code, _) if code == i32::from(vm::NOT_RUN) => {
+            (code, _) if code == i32::from(weft_vm::NOT_RUN) => {
                 let reason =
                     "the virtual machine cannot run here; the line `NOT RUN` above says why";
                 tally.not_run.push(format!("programs over verbs: {reason}"));

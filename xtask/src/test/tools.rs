@@ -2,11 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-
-pub fn text(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
-}
+pub use weft_vm::commands::{quiet, text};
 
 /// Shows a command and runs it.
 pub fn step(command: &mut Command) -> Result<(), String> {
@@ -43,19 +39,6 @@ pub fn captured_code(command: &mut Command) -> Result<(i32, String), String> {
     }
     let status = child.wait().map_err(|e| format!("'{text}': {e}"))?;
     Ok((status.code().unwrap_or(-1), all))
-}
-
-/// Output alone, without showing it; standard error is shown only on failure.
-pub fn quiet(command: &mut Command) -> Result<String, String> {
-    let text = text(command);
-    let output =
-        command.stdin(Stdio::null()).output().map_err(|e| format!("cannot start '{text}': {e}"))?;
-    let out = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() {
-        return Ok(out);
-    }
-    let err = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(format!("'{text}' failed: {}\n{out}{err}", output.status))
 }
 
 /// Tests that passed by cargo's own count; none at all is an error.

@@ -6,7 +6,7 @@ use super::c_programs::{self, compile};
 use super::cluster::parts;
 use super::tally::{Tally, VERBS};
 use super::{programs, tools};
-use crate::{root, vm};
+use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -40,7 +40,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
             tally.passed += tools::count_cargo_tests(&output)? + parts::count(&output)?;
             Ok(())
         }
-        (code, _) if code == i32::from(vm::NOT_RUN) => {
+        (code, _) if code == i32::from(weft_vm::NOT_RUN) => {
             let reason = "the virtual machine cannot run here; the line `NOT RUN` above says why";
             tally.not_run.push(format!("tests of verbs: {reason}"));
             Ok(())

@@ -1,9 +1,9 @@
 //! A job under our mpiexec whose ranks are on several nodes, and what must be true of it.
 
-use super::rails::{self, Rails};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use weft_vm::rails::{self, Rails};
 
 /// Seconds after which mpiexec usually says what the ranks wait for, and ends the job.
 pub const LIMIT: u64 = 200;

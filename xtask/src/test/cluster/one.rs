@@ -3,9 +3,9 @@
 use super::inside::Inside;
 use super::job::{self, Job, Nodes, word};
 use super::parts::Parts;
-use super::rails::Rails;
 use crate::test::{python, tools};
 use std::process::Command;
+use weft_vm::rails::Rails;
 
 /// Two to five ranks with a node each, and two ranks to a node.
 const APART: [Nodes; 3] = [Nodes(&[0, 1]), Nodes(&[0, 1, 2]), Nodes(&[0, 1, 2, 3, 4])];

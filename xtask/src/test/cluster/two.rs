@@ -3,12 +3,12 @@
 use super::inside::Inside;
 use super::job::{self, both, word};
 use super::parts::Parts;
-use super::rails;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use weft_vm::rails;
 
 /// The machine that dies, and its number.
 const OTHER: (&str, &str) = ("vm1", "1");

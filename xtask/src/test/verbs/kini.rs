@@ -3,9 +3,9 @@
 
 use crate::test::cluster::job::{Job, LIMIT, Nodes, word};
 use crate::test::cluster::parts::Parts;
-use crate::test::cluster::rails::Rails;
 use clap::Args;
 use std::path::PathBuf;
+use weft_vm::rails::Rails;
 
 /// What `vm-kini` needs to know.
 #[derive(Args)]

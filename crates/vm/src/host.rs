@@ -1,7 +1,7 @@
 //! What the machine must have: Debian's packages, installed here if we may.
 
+use super::commands::quiet;
 use super::log::Log;
-use crate::test::tools::quiet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;

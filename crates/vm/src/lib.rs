@@ -2,21 +2,25 @@
 //! so that code on verbs is tested against a real kernel's RDMA stack on any machine. CONTRIBUTING.md
 //! says what COMMAND sees inside.
 
+#![warn(missing_docs)]
+
 pub mod agent;
 pub mod client;
+pub mod commands;
 mod frame;
 mod host;
 mod image;
 mod log;
 mod options;
 mod qemu;
+pub mod rails;
 mod run;
 
 use host::Trouble;
 use log::Log;
 pub use options::Args;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Exit code for: this machine cannot run it. The one that automake's tests use.
@@ -28,7 +32,7 @@ pub const FAILED: u8 = 125;
 
 /// Runs COMMAND; its exit code, or one of those above, with a line that says why.
 pub fn main(args: &Args) -> ExitCode {
-    let folder = crate::root().join("target/vm");
+    let folder = root().join("target/vm");
     match in_folder(args, &folder) {
         Ok(code) => ExitCode::from(code),
         Err(Trouble::NotRun(reason)) => {
@@ -60,4 +64,10 @@ fn in_folder(args: &Args, folder: &Path) -> Result<u8, Trouble> {
         .and_then(|image| run::run(args, &image, folder, &log));
     log.note(&format!("end: {result:?}"));
     result
+}
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.ancestors().nth(2).expect("this crate lies in crates/").to_owned()
 }

@@ -7,13 +7,13 @@
 use super::job::Job;
 use super::library::{Kind, Library};
 use super::{Args, save};
-use crate::test::cluster::rails::Rails;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
+use weft_vm::rails::Rails;
 
 /// What says that this program runs in the machine.
 pub const INSIDE: &str = "--in-the-machine";

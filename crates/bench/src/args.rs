@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+/// The command line.
 #[derive(clap::Args)]
 pub struct Args {
     /// Benchmarks to run (all if none is named): latency, bandwidth, bidirectional, message_rate,

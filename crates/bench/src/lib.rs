@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: Weft and its peers, run in turn with the same programs, and compared.
 
+#![warn(missing_docs)]
+
 mod args;
 mod cable;
 mod cliffs;
@@ -38,7 +40,15 @@ const QUIET: f64 = 0.5;
 /// Runs allowed to fail before a library is passed over in a case.
 const PATIENCE: usize = 2;
 
-pub fn run(mut args: Args) -> Result<(), String> {
+/// Runs what is asked for and reports it. Where the command line does not say where Weft lies, `installed` does: it builds it, or,
+/// told `true`, only says where it has been built before.
+///
+/// # Errors
+/// What went wrong, in words.
+pub fn run(
+    mut args: Args,
+    installed: impl Fn(bool) -> Result<PathBuf, String>,
+) -> Result<(), String> {
     if args.quick {
         args.rounds = Some(args.rounds().min(3) as u32);
         args.seconds = args.seconds.min(0.03);
@@ -49,12 +59,13 @@ pub fn run(mut args: Args) -> Result<(), String> {
     if args.progress && args.benchmarks.is_empty() {
         args.benchmarks = plan::PROGRESS.map(str::to_owned).to_vec();
     }
-    let out = args.out.clone().unwrap_or_else(|| crate::root().join("target/bench"));
+    let out = args.out.clone().unwrap_or_else(|| root().join("target/bench"));
     if args.inside.is_none() {
         std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     }
     if args.cliffs {
-        return cliffs::run(args, out);
+        let weft = weft(&args, &installed)?;
+        return cliffs::run(args, out, weft);
     }
     let mut cases = if args.matrix {
         plan::matrix(&args.benchmarks, args.seconds)?
@@ -78,7 +89,7 @@ pub fn run(mut args: Args) -> Result<(), String> {
     if cases.is_empty() {
         return Err("no case is left: no benchmark runs on so many ranks".to_owned());
     }
-    let libraries = libraries(&args)?;
+    let libraries = libraries(&args, &installed)?;
     let mut session = Session::new(cases, libraries, out, args);
     match (&session.args.cable, session.args.inside.take()) {
         (Some(_), None) => {
@@ -96,14 +107,17 @@ pub fn run(mut args: Args) -> Result<(), String> {
 }
 
 /// Weft first, then its peers.
-fn libraries(args: &Args) -> Result<Vec<Library>, String> {
+fn libraries(
+    args: &Args,
+    installed: &impl Fn(bool) -> Result<PathBuf, String>,
+) -> Result<Vec<Library>, String> {
     if let Some(folder) = &args.make_peers {
         library::make_peers(folder)?;
     }
     let peers = library::find_peers(&args.peer, args.make_peers.as_deref())?;
     let mut libraries = Vec::new();
     if !args.no_weft {
-        libraries.push(weft(args)?);
+        libraries.push(weft(args, installed)?);
     }
     libraries.extend(peers);
     if libraries.len() < 2 {
@@ -123,11 +137,13 @@ fn libraries(args: &Args) -> Result<Vec<Library>, String> {
     Ok(libraries)
 }
 
-fn weft(args: &Args) -> Result<Library, String> {
+fn weft(
+    args: &Args,
+    installed: &impl Fn(bool) -> Result<PathBuf, String>,
+) -> Result<Library, String> {
     let prefix = match &args.weft {
         Some(prefix) => prefix.clone(),
-        None if args.inside.is_some() => crate::demo::prefix(),
-        None => crate::demo::install()?,
+        None => installed(args.inside.is_some())?,
     };
     let weft = Library::open("weft", &prefix)?;
     Ok(Library { kind: Kind::Weft, ..weft })
@@ -165,7 +181,7 @@ impl Session {
 
     /// What does not compile under a library counts as failed there; the others go on.
     fn build(&mut self) -> Result<(), String> {
-        let source = |name: &str| crate::root().join("bench").join(name).with_extension("c");
+        let source = |name: &str| root().join("bench").join(name).with_extension("c");
         for name in ["limit", "busy"] {
             library::compile_plain(&source(name), &self.out.join(name))?;
         }
@@ -419,4 +435,10 @@ fn describe(library: &Library) -> Value {
 
 fn save(file: &Path, text: &str) -> Result<(), String> {
     std::fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.ancestors().nth(2).expect("this crate lies in crates/").to_owned()
 }

@@ -1,5 +1,6 @@
 //! `--cliffs`: sizes that take longer than the next larger one, which is never right: whoever sends less could send more.
 
+use super::library::Library;
 use super::limits::{self, Limits};
 use super::plan::Case;
 use super::plot::{self, Panel};
@@ -92,8 +93,7 @@ impl Verdict {
     }
 }
 
-pub fn run(args: Args, out: PathBuf) -> Result<(), String> {
-    let weft = super::weft(&args)?;
+pub fn run(args: Args, out: PathBuf, weft: Library) -> Result<(), String> {
     let ranks = if args.ranks.is_empty() { vec![2] } else { args.ranks.clone() };
     let asked =
         |entry: &&Entry| args.benchmarks.is_empty() || args.benchmarks.iter().any(|a| a == entry.0);

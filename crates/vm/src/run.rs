@@ -87,7 +87,7 @@ pub fn run(args: &Args, image: &Image, folder: &Path, log: &Log) -> Result<u8, T
         for number in 0..args.machines() {
             let environment = options::remote(number, &agent, &out);
             session.send(number, &Frame::Setup(Setup { environment, prefix: prefix.clone() }))?;
-            let script = crate::root().join("xtask/vm/rails.sh").display().to_string();
+            let script = crate::root().join("crates/vm/guest/rails.sh").display().to_string();
             let words = [vec!["sh".to_owned(), script], args.rails(number)].concat();
             session.run(number, Run { words, environment: None, folder: None, limited: false })?;
         }

@@ -78,6 +78,7 @@ fn octal(text: &str) -> Result<String, String> {
 }
 
 impl Args {
+    /// How many virtual machines there are.
     pub fn machines(&self) -> usize {
         if self.two { 2 } else { 1 }
     }
@@ -136,7 +137,7 @@ pub fn remote(number: usize, agent: &Path, out: &Path) -> Vec<(String, String)> 
 
 fn inside(number: usize, agent: &Path, out: &Path) -> Vec<(String, String)> {
     let path = std::env::var("PATH").unwrap_or_default();
-    let tools = crate::root().join("xtask/vm/bin");
+    let tools = crate::root().join("crates/vm/guest/bin");
     let pairs = [
         ("PATH", format!("{}:{path}:/usr/sbin:/usr/bin:/sbin:/bin", tools.display())),
         ("WEFT_VM", number.to_string()),

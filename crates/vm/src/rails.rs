@@ -1,6 +1,6 @@
 //! The adapters inside the virtual machine: what they have sent, and the loss that netem makes.
 
-use crate::test::tools::quiet;
+use super::commands::quiet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ pub struct Rails {
 }
 
 impl Rails {
-    /// Those of one machine, whose cables go from `vaN` to `vbN` (see `xtask/vm/rails.sh`).
+    /// Those of one machine, whose cables go from `vaN` to `vbN` (see `crates/vm/guest/rails.sh`).
     pub fn find() -> Result<Rails, String> {
         let names = adapters()?;
         let end = |prefix: &str| {

@@ -1,8 +1,8 @@
 //! The kernel and the initramfs, built once from Debian's kernel package, which is not installed.
 
+use super::commands::quiet;
 use super::host::{self, Trouble, apt_get};
 use super::log::Log;
-use crate::test::tools::quiet;
 use std::collections::HashSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -35,7 +35,7 @@ const MODULES: &[&str] = &[
 const APPLETS: &[&str] =
     &["sh", "mount", "mkdir", "insmod", "cat", "tr", "ln", "chroot", "poweroff"];
 
-const INIT: &str = include_str!("../../vm/init");
+const INIT: &str = include_str!("../guest/init");
 
 /// Free space that building takes: the package, what it unpacks to, and the image.
 const ROOM: u64 = 800 << 20;
