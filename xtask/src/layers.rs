@@ -1,7 +1,9 @@
-//! The layer law: a crate depends only on crates below it.
+//! The layer law: a crate depends only on crates below it, and takes no file of another one as a module.
 
+use crate::documents::sources;
 use crate::root;
 use std::fs;
+use std::path::{Component, Path, PathBuf};
 
 /// From the bottom to the top; crates in one row may not depend on each other.
 const LAYERS: &[&[&str]] = &[
@@ -65,6 +67,23 @@ fn faults(manifest: &str) -> Vec<String> {
     faults
 }
 
+/// Modules of one file of `folder` that lie in another crate: what `#[path]` names.
+fn strangers(folder: &Path, file: &Path, text: &str) -> Vec<String> {
+    let named = |line: &str| {
+        let path = line.trim_start().strip_prefix("#[path = \"")?.split_once('"')?.0.to_owned();
+        let mut whole = PathBuf::new();
+        for part in file.parent()?.join(&path).components() {
+            match part {
+                Component::ParentDir => drop(whole.pop()),
+                part => whole.push(part),
+            }
+        }
+        let told = || format!("{}: the module {path} is another crate's", file.display());
+        (!whole.starts_with(folder)).then(told)
+    };
+    text.lines().filter_map(named).collect()
+}
+
 /// Checks all crates of the workspace.
 pub fn check() -> Result<(), String> {
     let crates = root().join("crates");
@@ -75,6 +94,13 @@ pub fn check() -> Result<(), String> {
         if let Ok(text) = fs::read_to_string(entry.path().join("Cargo.toml")) {
             seen += 1;
             all.extend(faults(&text));
+            let mut files = Vec::new();
+            sources(&entry.path(), "rs", &mut files)?;
+            for file in files {
+                let text =
+                    fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+                all.extend(strangers(&entry.path(), &file, &text));
+            }
         }
     }
     if seen == 0 {
@@ -90,6 +116,14 @@ mod tests {
     #[test]
     fn the_workspace_keeps_the_law() {
         check().unwrap();
+    }
+
+    #[test]
+    fn a_module_of_another_crate_is_found() {
+        let of = |text| strangers(Path::new("/c/a"), Path::new("/c/a/tests/t/main.rs"), text).len();
+        assert_eq!(of("#[path = \"../oracle/mod.rs\"]\nmod oracle;"), 0);
+        assert_eq!(of("#[path = \"../../../b/tests/common/mod.rs\"]\nmod common;"), 1);
+        assert_eq!(of("    #[path = \"../../../ab/x.rs\"]\n    mod x;"), 1);
     }
 
     #[test]
