@@ -9,8 +9,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use weft_collective::{Link, Via};
 use weft_fabric::{Fabric, Sge};
-use weft_p2p::stream::Sizes;
 use weft_fabric_testing::world::{Body, On, Rank, SETUPS, Setup, world};
+use weft_p2p::stream::Sizes;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };

@@ -5,8 +5,8 @@ use crate::group::{Float, Group, bytes_of};
 use fastrand::Rng;
 use weft_collective::{Via, allreduce, alltoall, barrier, bcast};
 use weft_fabric::{Fabric, Fault, Staging};
-use weft_p2p::stream::{Counts, Sizes};
 use weft_fabric_testing::world::{Body, Rank, SETUPS, Setup, bytes, pattern, world};
+use weft_p2p::stream::{Counts, Sizes};
 
 /// So little of everything that all of it is short.
 const SCARCE: Sizes = Sizes {

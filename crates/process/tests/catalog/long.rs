@@ -14,8 +14,8 @@ use weft_fabric::Fabric;
 use weft_fabric::copies::Caches;
 use weft_fabric_shm::Shm;
 use weft_fabric_sim::{Chaos, Options};
-use weft_p2p::stream::Sizes;
 use weft_fabric_testing::machine::{machine, together};
+use weft_p2p::stream::Sizes;
 
 const fn form(count: usize, op: Op, gaps: bool, in_place: bool, varying: bool) -> Form {
     let layouts = if gaps { (Dense, Gaps) } else { (Dense, Dense) };
