@@ -25,7 +25,8 @@ fn lines(survey: Result<Survey, String>) -> Vec<(String, String)> {
     lines
 }
 
-/// The rails that `MPI_Init` would use on the first of several nodes, in the lines above. Opens the adapters, once.
+/// The rails that `MPI_Init` would use on the first of several nodes, in the lines above, and behind them what libfabric offers here
+/// (`ofi`), best first. Opens the adapters, once.
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_rails() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();
@@ -34,7 +35,12 @@ pub extern "C" fn weft_rails() -> *const c_char {
         let survey = network::verbs_of_node(0).and_then(look);
         let clean = |text: &str| text.replace(['\t', '\n', '\0'], " ");
         let line = |(word, text): &(String, String)| format!("{word}\t{}\n", clean(text));
-        let text: String = lines(survey).iter().map(line).collect();
+        let ofi = network::ofi_of_node(0).and_then(|options| {
+            weft_fabric_ofi::survey(&options).map_err(|error| error.to_string())
+        });
+        let ofi =
+            ofi.unwrap_or_else(|why| vec![why]).into_iter().map(|text| ("ofi".to_owned(), text));
+        let text: String = lines(survey).into_iter().chain(ofi).map(|pair| line(&pair)).collect();
         CString::new(text).expect("no NUL in the texts")
     };
     TEXT.get_or_init(build).as_ptr()

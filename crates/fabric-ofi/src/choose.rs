@@ -186,6 +186,17 @@ pub fn offers(options: &Options) -> Result<Offers, ConnectError> {
     Ok(Offers { library, list, _infos: infos })
 }
 
+/// What there is on this machine, best first, in lines for the user. Errors: no library, or nothing that fits.
+pub fn survey(options: &Options) -> Result<Vec<String>, ConnectError> {
+    let Offers { library, list, .. } = offers(options)?;
+    let line = |offer: &Offer| {
+        let within = if offer.leads_out() { "" } else { "; leads to no other host" };
+        format!("{}{within}", offer.name())
+    };
+    let version = format!("libfabric {}", library.version());
+    Ok(std::iter::once(version).chain(list.iter().map(line)).collect())
+}
+
 /// The names of all that the library has, whether it fits or not.
 fn everything(library: Library) -> Vec<String> {
     let mut first = ptr::null_mut();

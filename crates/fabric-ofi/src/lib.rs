@@ -41,7 +41,7 @@ mod state;
 mod wire;
 mod work;
 
-pub use choose::PROVIDERS;
+pub use choose::{PROVIDERS, survey};
 pub use error::ConnectError;
 pub use ofi::{Ofi, Usage};
 pub use options::Options;

@@ -115,6 +115,9 @@ fn weft_info_tells_of_rails_or_why_there_are_none() {
         assert!(first.starts_with("none "), "{info}");
         assert!(reasons.iter().any(|reason| first.contains(reason)), "{info}");
     }
+    let ofi =
+        lines.find(|line| line.trim().starts_with("ofi ")).unwrap_or_else(|| panic!("{info}"));
+    assert!(ofi.contains("libfabric "), "its version, or why there is none: {info}");
 }
 
 #[test]

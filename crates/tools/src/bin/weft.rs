@@ -167,7 +167,7 @@ fn describe_copies(out: &mut String, lines: &str) {
 
 /// What connects nodes. On one node shared memory does, whatever is said here.
 fn describe_rails(out: &mut String, lines: &str) {
-    out.push_str("\nrails between nodes (within one, shared memory)\n");
+    out.push_str("\nrails between nodes (within one, shared memory); where not all have adapters, libfabric (ofi)\n");
     for each in lines.lines() {
         let (word, text) = each.split_once('\t').unwrap_or(("", each));
         line(out, word, text);
