@@ -84,7 +84,7 @@ impl Stage {
     fn budget(self) -> u64 {
         match self {
             Stage::Build => 220,
-            Stage::Unit => 800,
+            Stage::Unit => 740,
             Stage::Simulator => 160,
             Stage::Verbs => 260,
             Stage::Loom => 150,
@@ -93,7 +93,7 @@ impl Stage {
             Stage::Python => 420,
             Stage::Launchers => 100,
             Stage::Cluster => 260,
-            Stage::Network => 400,
+            Stage::Network => 460,
         }
     }
 }

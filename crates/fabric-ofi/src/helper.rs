@@ -5,6 +5,8 @@
 //! for one event, which takes effect for a thread that is asleep already; so what is there, or comes, after `arm` ends the sleep.
 //! Where the provider has no descriptor, sleeps are naps as long as somebody has armed.
 //!
+//! The provider is asked before each sleep that is announced, as the [`Sleeper`] asks it: that also takes back what it has signalled.
+//!
 //! It cannot be told what a message is for, so all that arrives wakes it, not only what was solicited.
 
 use crate::sleep::{NAP_MOST, Sleeper, any_ready, drain};
@@ -69,7 +71,12 @@ impl Sleep for HelperPlace {
         if self.rings.load(Ordering::SeqCst) != token.0 {
             return;
         }
-        let naps = self.announced.load(Ordering::SeqCst) > 0 && self.sleeper.needs_naps();
+        let announced = self.announced.load(Ordering::SeqCst) > 0;
+        if announced && !self.sleeper.may_sleep() {
+            self.sleeper.look_next();
+            return;
+        }
+        let naps = announced && self.sleeper.needs_naps();
         let limit = if naps { limit.min(NAP_MOST) } else { limit };
         let entry = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut all = vec![entry(self.armed.0.as_fd()), entry(self.own.as_fd())];

@@ -104,6 +104,11 @@ impl Sleeper {
         self.objects.wait.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
+    /// Whether what comes from now on shows at the descriptor; without one, sleeps are naps.
+    pub fn may_sleep(&self) -> bool {
+        self.objects.wait.is_none() || self.objects.may_sleep()
+    }
+
     /// Whether something may come that shows at no descriptor.
     pub fn needs_naps(&self) -> bool {
         self.objects.wait.is_none() || self.naps.load(Ordering::Relaxed) || !self.is_trusted()
@@ -169,7 +174,7 @@ impl Sleep for Sleeper {
         if now != token {
             return;
         }
-        if self.objects.wait.is_some() && !self.objects.may_sleep() {
+        if !self.may_sleep() {
             self.look_next();
             return;
         }

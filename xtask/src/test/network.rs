@@ -17,7 +17,7 @@ use inside::{Inside, PROGRAMS};
 use std::process::Command;
 
 /// Seconds that all programs between hosts may take together.
-const TIMEOUT: &str = "900";
+const TIMEOUT: &str = "1500";
 
 /// Between the hosts: runs everything, and fails if anything did.
 pub fn within(inside: &Inside) -> Result<(), String> {

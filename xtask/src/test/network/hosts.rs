@@ -13,6 +13,9 @@ const FOUR: &str = "node0,node1,node2,node3";
 /// Seconds that a program may take.
 const LIMIT: &str = "120";
 
+/// Seconds that mpi4py's suite may take.
+const SUITE: &str = "400";
+
 /// Random programs of one launch, and launches: hosts, ranks, and settings.
 const RANDOM: u64 = 50;
 const LAUNCHES: [(&str, &str, &[&str]); 6] = [
@@ -45,10 +48,15 @@ const DESIGNS: &[(&str, &[&str])] = &[
     ("helper 1", &["WEFT_NODES=1", "WEFT_PROGRESS=locked"]),
 ];
 
-/// mpiexec on these hosts.
+/// mpiexec on these hosts, for a program of tests/c.
 pub fn mpiexec(inside: &Inside, hosts: &str, ranks: &str) -> Command {
+    mpiexec_within(inside, hosts, ranks, LIMIT)
+}
+
+/// mpiexec on these hosts for so many seconds.
+fn mpiexec_within(inside: &Inside, hosts: &str, ranks: &str, limit: &str) -> Command {
     let mut command = Command::new(inside.prefix.join("bin/mpiexec"));
-    command.args(["--timeout", LIMIT, "--hosts", hosts, "-n", ranks]).stdin(Stdio::null());
+    command.args(["--timeout", limit, "--hosts", hosts, "-n", ranks]).stdin(Stdio::null());
     // From outside it would reach the hosts' ranks.
     command.env_remove("WEFT_NODES").env("LD_LIBRARY_PATH", inside.prefix.join("lib"));
     command
@@ -193,7 +201,7 @@ pub fn failed(command: &mut Command) -> Result<String, String> {
 }
 
 fn mpi4py(inside: &Inside, hosts: &str) -> Result<String, String> {
-    let mut command = mpiexec(inside, hosts, "4");
+    let mut command = mpiexec_within(inside, hosts, "4", SUITE);
     command.arg(&inside.python).args(python::suite_words(Path::new(&inside.sdist), &[]));
     let text = said(&mut command, "OK")?;
     match python::ran(&text) {
