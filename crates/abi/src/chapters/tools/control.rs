@@ -292,8 +292,8 @@ mod tests {
             assert_eq!(error.class(), MPI_T_ERR_INVALID);
             error.text().to_owned()
         };
-        assert!(wrong(text("WEFT_FABRIC", &3i32, 1)).contains("WEFT_FABRIC = 3"));
-        assert!(wrong(text("WEFT_FABRIC", &-1i32, 1)).contains("0 to 2"));
+        assert!(wrong(text("WEFT_FABRIC", &6i32, 1)).contains("WEFT_FABRIC = 6"));
+        assert!(wrong(text("WEFT_FABRIC", &-1i32, 1)).contains("0 to 5"));
         assert!(wrong(text("WEFT_DEVICES", b"mlx5_0", 6)).contains("within 6 bytes"));
     }
 
