@@ -12,7 +12,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 /// The state of the way to a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// The provider does not speak TCP.
+    /// The provider does not speak TCP, or its connections cannot be seen.
     Unknown,
     There,
     /// The peer's host has not answered yet.
@@ -25,7 +25,7 @@ const PROBES: u32 = 5;
 
 /// The connections at one moment.
 pub struct Sockets {
-    /// Whether the provider's addresses are those of TCP.
+    /// Whether the provider speaks TCP, and its connections can be seen.
     tcp: bool,
     /// The other ends.
     there: Vec<SocketAddr>,
@@ -95,8 +95,9 @@ impl Sockets {
     pub fn own(core: &Core) -> Sockets {
         let mut all = Sockets { tcp: false, there: Vec::new(), being_made: Vec::new() };
         let Some(own) = core.ips[core.rank] else { return all };
-        all.tcp = true;
+        // Where they cannot be seen, nothing is known: no peer is lost for that.
         let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") else { return all };
+        all.tcp = true;
         let numbers =
             descriptors.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         for fd in numbers.collect::<Vec<RawFd>>() {

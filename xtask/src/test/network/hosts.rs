@@ -1,10 +1,11 @@
 //! Programs between hosts: over TCP of both versions of IP, and over datagrams that libfabric makes reliable itself.
 
 use super::inside::{Inside, PROGRAMS};
+pub use crate::test::cluster::job::both;
 use crate::test::cluster::parts::Parts;
 use crate::test::{python, random};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 /// Hosts and their slots.
 pub const TWO: &str = "node0:2,node1:2";
@@ -60,10 +61,6 @@ fn mpiexec_within(inside: &Inside, hosts: &str, ranks: &str, limit: &str) -> Com
     // From outside it would reach the hosts' ranks.
     command.env_remove("WEFT_NODES").env("LD_LIBRARY_PATH", inside.prefix.join("lib"));
     command
-}
-
-pub fn both(output: &Output) -> String {
-    [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
 }
 
 /// Settings as `NAME=VALUE`.
