@@ -114,7 +114,8 @@ pub trait Fabric: 'static {
     /// payload of at most [`Capabilities::inline_max`] bytes is copied at once and is never `Later`.
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
 
-    /// The next message that has arrived: from `from` alone, or from anybody. Never blocks.
+    /// The next message that has arrived: from `from` alone, or from anybody. Never blocks. Moves nothing on: whoever takes
+    /// one message after another calls [`Fabric::progress`] between, or those of other networks stand still.
     fn receive(&self, from: Option<usize>) -> Option<Message>;
 
     /// Gives the buffer of a received message back.
