@@ -72,6 +72,17 @@ pub struct Args {
     /// With --cable: this is the run in the machine, and what was built is in DIR.
     #[arg(long = "in-the-machine", value_name = "DIR", requires = "cable", hide = true)]
     pub(super) inside: Option<PathBuf>,
+    /// Ranks on N hosts, made of network namespaces (`cargo xtask net`), all libraries by TCP over the same cables. Without names:
+    /// with 2 hosts a rank on each, for latency, bandwidth, bidirectional, message_rate, overlap_receiver and idle; with
+    /// more 16 ranks on each, for barrier, allreduce and alltoall. 9 rounds unless told.
+    #[arg(long, value_name = "N", conflicts_with_all = ["matrix", "rows", "cliffs", "cable"], value_parser = clap::value_parser!(u8).range(2..=8))]
+    pub(super) hosts: Option<u8>,
+    /// With --hosts: what a cable carries each way, as tc(8) writes it: 1gbit.
+    #[arg(long, value_name = "RATE", requires = "hosts")]
+    pub(super) rate: Option<String>,
+    /// With --hosts: this is the run on the first of them.
+    #[arg(long = "on-the-first-host", requires = "hosts", hide = true)]
+    pub(super) on_hosts: bool,
     /// Figures of the quickest batch of all runs, not medians: a look where the machine is not quiet.
     #[arg(long)]
     pub(super) quickest: bool,
@@ -88,7 +99,7 @@ pub struct Args {
 
 impl Args {
     pub(super) fn rounds(&self) -> usize {
-        let usual = if self.rows || self.cliffs { 9 } else { 7 };
+        let usual = if self.rows || self.cliffs || self.hosts.is_some() { 9 } else { 7 };
         self.rounds.map_or(usual, |rounds| rounds as usize)
     }
 }

@@ -19,6 +19,8 @@ use weft_vm::rails::Rails;
 pub const INSIDE: &str = "--in-the-machine";
 /// Processors of the machine: one for each rank.
 const PROCESSORS: &str = "2";
+/// Bytes that a run's largest messages bring onto a cable at least.
+pub const LEAST: u64 = 1 << 20;
 /// What is looked at when asking for a processor's share: after the start, and for so long.
 const LOOK: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(8)];
 

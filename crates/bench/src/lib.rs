@@ -6,6 +6,7 @@ mod args;
 mod cable;
 mod cliffs;
 mod distance;
+mod hosts;
 mod job;
 mod library;
 mod limits;
@@ -21,6 +22,7 @@ mod variants;
 pub use args::Args;
 use cable::Cable;
 use distance::Distance;
+use hosts::Hosts;
 use indicatif::{ProgressBar, ProgressStyle};
 use job::Job;
 use library::{Kind, Library};
@@ -30,9 +32,6 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Bytes that a run's largest messages bring onto a cable at least.
-const LEAST: u64 = 1 << 20;
 
 /// The load up to which a machine counts as quiet.
 const QUIET: f64 = 0.5;
@@ -67,7 +66,9 @@ pub fn run(
         let weft = weft(&args, &installed)?;
         return cliffs::run(args, out, weft);
     }
-    let mut cases = if args.matrix {
+    let mut cases = if let Some(hosts) = args.hosts {
+        hosts::cases(&args, hosts.into())?
+    } else if args.matrix {
         plan::matrix(&args.benchmarks, args.seconds)?
     } else if args.rows {
         rows::cases(&args.benchmarks, args.seconds)?
@@ -100,7 +101,11 @@ pub fn run(
             session.cable = Some(Cable::shape(rate)?);
             session.out = built;
         }
-        (None, _) => session.build()?,
+        (None, _) if !session.args.on_hosts => session.build()?,
+        (None, _) => session.hosts = Some(Hosts::find()?),
+    }
+    if let (Some(hosts), None) = (session.args.hosts, &session.hosts) {
+        return hosts::outside(&session.args, hosts, session.runs());
     }
     session.measure()?;
     session.report()
@@ -157,6 +162,7 @@ struct Session {
     args: Args,
     /// What is between the ranks, if not this machine's memory.
     cable: Option<Cable>,
+    hosts: Option<Hosts>,
     results: Results,
     /// Every run, for results.json.
     raw: Vec<Value>,
@@ -167,8 +173,28 @@ struct Session {
 impl Session {
     fn new(cases: Vec<Case>, libraries: Vec<Library>, out: PathBuf, args: Args) -> Session {
         let results = Results::new(args.quickest);
-        let (cable, raw, loaded_by) = (None, Vec::new(), machine::load());
-        Session { cases, libraries, out, args, cable, results, raw, loaded_by }
+        let (raw, loaded_by) = (Vec::new(), machine::load());
+        let (cable, hosts) = (None, None);
+        Session { cases, libraries, out, args, cable, hosts, results, raw, loaded_by }
+    }
+
+    /// Runs of all libraries together.
+    fn runs(&self) -> usize {
+        self.args.rounds() * self.cases.len() * self.libraries.len()
+    }
+
+    /// Whether the ranks are all on this machine, and nothing is between them.
+    fn here(&self) -> bool {
+        self.cable.is_none() && self.hosts.is_none()
+    }
+
+    /// Bytes that what is between the ranks has carried.
+    fn carried(&self) -> Result<Option<u64>, String> {
+        match (&self.cable, &self.hosts) {
+            (Some(cable), _) => cable.carried().map(Some),
+            (_, Some(hosts)) => hosts.carried().map(Some),
+            (None, None) => Ok(None),
+        }
     }
 
     fn program(&self, library: &Library, name: &str) -> PathBuf {
@@ -215,13 +241,13 @@ impl Session {
             eprintln!("this machine is not quiet: load {:.1}", self.loaded_by);
         }
         let rounds = self.args.rounds();
-        let count = rounds * self.cases.len() * self.libraries.len();
+        let count = self.runs();
         let style = "{wide_bar} {pos}/{len} runs, {elapsed} gone, {eta} left  {msg:36}";
         let style = ProgressStyle::with_template(style).map_err(|e| e.to_string())?;
         let bar = ProgressBar::new(count as u64).with_style(style);
         bar.enable_steady_tick(Duration::from_millis(500));
         for round in 0..rounds {
-            if self.cable.is_none() {
+            if self.here() {
                 self.measure_limits(&bar);
             }
             for case in 0..self.cases.len() {
@@ -259,7 +285,7 @@ impl Session {
 
     /// How far apart the processors are now (us); `None` where ranks do not share memory or a processor.
     fn apart(&self) -> Option<f64> {
-        if self.cable.is_some() {
+        if !self.here() {
             return None;
         }
         let mut probe = Job::new(&self.limit());
@@ -278,7 +304,10 @@ impl Session {
     ) -> Result<(), String> {
         let (what, who) = (&self.cases[case], &self.libraries[library]);
         let program = self.program(who, what.program);
-        let mut job = who.launch(what.ranks, &program, &what.arguments(), self.cable.as_ref());
+        let mut job = match &self.hosts {
+            Some(hosts) => hosts.launch(who, &program, what),
+            None => who.launch(what.ranks, &program, &what.arguments(), self.cable.as_ref()),
+        };
         let command = job.text();
         let threads = library::threads(Path::new(what.program));
         let mut record = json!({ "round": round, "case": what.title(), "library": who.name,
@@ -293,12 +322,12 @@ impl Session {
                 busy.push(foreign.start()?);
             }
         }
-        let before = self.cable.as_ref().map(Cable::carried).transpose()?;
+        let before = self.carried()?;
         let mut told = job.run(Duration::from_secs(self.args.timeout));
-        if let (Some(before), Some(cable)) = (before, &self.cable) {
-            let carried = cable.carried()? - before;
+        if let Some(carried) = before.zip(self.carried()?).map(|(before, after)| after - before) {
             record["carried"] = json!(carried);
-            if carried < LEAST && told.is_ok() {
+            let enough = if self.cable.is_some() { cable::LEAST } else { hosts::LEAST };
+            if carried < enough && told.is_ok() {
                 told = Err(format!("the cable carried {carried} bytes: it went another way"));
             }
         }
@@ -411,6 +440,9 @@ impl Session {
 
     /// The libraries whose ranks could move although they fit.
     fn unbound(&self) -> Vec<&str> {
+        if self.hosts.is_some() {
+            return Vec::new(); // nobody is
+        }
         let fits = |run: &&Value| {
             let masks = run["output"][0]["affinity"].as_array();
             // Ranks with threads are left unbound on purpose.

@@ -76,6 +76,13 @@ impl Library {
             .map_err(|e| format!("{}: cannot compile {}: {e}", self.name, source.display()))
     }
 
+    /// The launcher, without a word yet.
+    pub fn launcher(&self) -> Job {
+        let mut job = Job::new(&self.tool("mpiexec"));
+        self.environment(&mut job);
+        job
+    }
+
     /// A job that runs `program` on `ranks` ranks, one bound to each processor if they fit; ranks
     /// with several threads are not bound. Two ranks may be at the ends of a cable.
     pub fn launch(

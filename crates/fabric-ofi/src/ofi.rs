@@ -438,7 +438,7 @@ impl Fabric for Ofi {
 
     fn idle(&self) -> bool {
         let state = self.state.borrow();
-        state.waiting.is_empty() && state.requests.open() == 0
+        state.requests.open() == 0 && !state.must_leave()
     }
 
     fn sleeper(&self) -> Arc<dyn Sleep> {

@@ -68,7 +68,23 @@ pub enum Work {
     },
 }
 
+impl Work {
+    /// Whether a peer lacks something while this stays here. Credits and questions for a sign of life are of no use to one that
+    /// sends nothing more, and cannot be posted to one that has ended.
+    fn must_leave(&self) -> bool {
+        !matches!(self, Work::Tell { kind: Kind::Credits | Kind::Ask, .. })
+    }
+}
+
 impl State {
+    /// Whether something is kept that a peer waits for.
+    pub fn must_leave(&self) -> bool {
+        let mut waiting = self.waiting.iter().flat_map(|&rank| &self.peers[rank as usize]);
+        waiting.any(|peer| {
+            !peer.kept_messages.is_empty() || peer.kept_work.iter().any(Work::must_leave)
+        })
+    }
+
     /// Posts a message of the provider: true if it is on its way, or if the peer is lost.
     fn post(
         &mut self,
@@ -448,5 +464,19 @@ pub fn check(rank: usize, tail: Tail) -> Result<(), Fault> {
     match tail {
         Tail::Flag(at, _) => address::decode_word(rank, at).map(|_| ()),
         Tail::Immediate(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_lacks_does_not_hold_up_the_end() {
+        let tell = |kind| Work::Tell { kind, words: [0; 3] };
+        assert!(!tell(Kind::Ask).must_leave() && !tell(Kind::Credits).must_leave());
+        assert!(tell(Kind::Reply).must_leave() && tell(Kind::Leave).must_leave());
+        let tail = Tail::Immediate(1);
+        assert!(Work::Place { src: Box::default(), dst: None, tail, done: None }.must_leave());
     }
 }

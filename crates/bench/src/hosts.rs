@@ -1,0 +1,175 @@
+//! `cargo xtask bench --hosts N`: ranks on N hosts, made of network namespaces with one cable each (`cargo xtask net`), all libraries
+//! by TCP over the same cables. Each is told which interface, which launch agent and that it shares processors with nobody
+//! or with many, and else left as it comes.
+//!
+//! This program runs twice: outside it builds, and starts the hosts and itself on the first of them.
+
+use super::job::Job;
+use super::library::{Kind, Library, threads};
+use super::plan::Case;
+use super::{Args, plan};
+use std::path::Path;
+use std::process::Command;
+
+/// What says that this program runs on the first host.
+pub const INSIDE: &str = "--on-the-first-host";
+
+/// The interface that connects the hosts.
+const INTERFACE: &str = "eth0";
+
+/// Bytes that a run brings onto the cable at least: less is what the launcher says.
+pub const LEAST: u64 = 100_000;
+
+/// Ranks a host in collective operations, unless told.
+const CROWD: usize = 16;
+
+/// The hosts, from the first.
+pub struct Hosts {
+    names: Vec<String>,
+    /// Starts a command on another host, as ssh.
+    agent: String,
+}
+
+impl Hosts {
+    /// Those that this process is on.
+    pub fn find() -> Result<Hosts, String> {
+        let told =
+            |key: &str| std::env::var(key).map_err(|_| format!("{key} is not set: no hosts"));
+        let names = told("WEFT_NET_HOSTS")?.split_whitespace().map(str::to_owned).collect();
+        Ok(Hosts { names, agent: told("WEFT_RSH")? })
+    }
+
+    /// A job of so many ranks on each host.
+    pub fn launch(&self, library: &Library, program: &Path, case: &Case) -> Job {
+        let each = case.ranks / self.names.len();
+        let slots = |name: &String| format!("{name}:{each}");
+        let slots = self.names.iter().map(slots).collect::<Vec<_>>().join(",");
+        let mut job = library.launcher();
+        job.env("WEFT_RSH", &self.agent);
+        match library.kind {
+            Kind::Weft => job.args(["--hosts", &slots]),
+            Kind::OpenMpi => {
+                job.env("OMPI_MCA_pml", "ob1").env("OMPI_MCA_btl", "self,sm,tcp");
+                job.env("OMPI_MCA_btl_tcp_if_include", INTERFACE);
+                job.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]);
+                job.args(["--host", &slots, "--prtemca", "plm_ssh_agent", &self.agent])
+            }
+            Kind::Intel => {
+                job.env("I_MPI_FABRICS", "shm:ofi").env("I_MPI_OFI_PROVIDER", "tcp");
+                job.env("FI_TCP_IFACE", INTERFACE).env("I_MPI_PIN", "off");
+                // Where the wheel has its libfabric.
+                job.env("LD_LIBRARY_PATH", library.prefix.join("lib"));
+                self.hydra(&mut job, each, ["-bootstrap", "-bootstrap-exec"])
+            }
+            Kind::Mpich | Kind::Other => {
+                job.env("UCX_TLS", "tcp,sm,self").env("UCX_NET_DEVICES", INTERFACE);
+                job.env("FI_PROVIDER", "tcp").env("FI_TCP_IFACE", INTERFACE);
+                self.hydra(&mut job, each, ["-launcher", "-launcher-exec"])
+            }
+        };
+        if threads(program) > 1 {
+            job.env("OMP_NUM_THREADS", threads(program).to_string());
+        }
+        job.arg("-n").arg(case.ranks.to_string()).arg(program).args(case.arguments());
+        job
+    }
+
+    fn hydra<'j>(&self, job: &'j mut Job, each: usize, launcher: [&str; 2]) -> &'j mut Job {
+        job.args(["-hosts", &self.names.join(","), "-ppn", &each.to_string()]);
+        job.args([launcher[0], "ssh", launcher[1], &self.agent])
+    }
+
+    /// Bytes that came and left by the first host's cable.
+    pub fn carried(&self) -> Result<u64, String> {
+        let path = "/proc/net/dev";
+        let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
+        carried(&text).ok_or_else(|| format!("{path}: no {INTERFACE}"))
+    }
+}
+
+/// Received and sent bytes of the interface.
+fn carried(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|l| l.trim().strip_prefix(INTERFACE)?.strip_prefix(':'))?;
+    let numbers: Vec<u64> = line.split_whitespace().flat_map(str::parse).collect();
+    Some(numbers.first()? + numbers.get(8)?)
+}
+
+/// What is measured: of two ranks where there are two hosts, of 16 a host else; or of so many as asked for.
+pub fn cases(args: &Args, hosts: usize) -> Result<Vec<Case>, String> {
+    let seconds = args.seconds;
+    let usual: &[&str] = match hosts {
+        2 => &["latency", "bandwidth", "bidirectional", "message_rate", "overlap_receiver", "idle"],
+        _ => &["barrier", "allreduce", "alltoall"],
+    };
+    let usual: Vec<String> = usual.iter().map(|&name| name.to_owned()).collect();
+    let asked = if args.benchmarks.is_empty() { &usual } else { &args.benchmarks };
+    let mut cases: Vec<Case> = Vec::new();
+    for case in plan::cases(asked, seconds)? {
+        let known = cases.iter().any(|c| c.program == case.program && c.about == case.about);
+        if known || case.loaded {
+            continue;
+        }
+        if !plan::COLLECTIVES.contains(&case.program) {
+            cases.extend((hosts == case.ranks).then_some(case));
+            continue;
+        }
+        let ranks = if args.ranks.is_empty() { &vec![CROWD * hosts] } else { &args.ranks };
+        for &ranks in ranks {
+            if !ranks.is_multiple_of(hosts) {
+                return Err(format!("{ranks} ranks do not fit {hosts} hosts evenly"));
+            }
+            let sizes = if case.program == "barrier" { "0" } else { "8,1K" }.to_owned();
+            // Time slices are what is measured with many ranks to a processor.
+            cases.push(Case { ranks, sizes, seconds: 10.0 * seconds, ..case.clone() });
+        }
+    }
+    Ok(cases)
+}
+
+/// Outside: makes the hosts and runs the command line once more on the first.
+pub fn outside(args: &Args, hosts: u8, runs: usize) -> Result<(), String> {
+    let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
+    let limit = runs as u64 * args.timeout + 300;
+    let mut net = Command::new(&xtask);
+    net.args(["net", "--cables", "1", "--timeout", &limit.to_string()]);
+    net.args(["--hosts", &hosts.to_string()]);
+    if let Some(rate) = &args.rate {
+        net.args(["--rate", rate]);
+    }
+    net.arg("--").arg(&xtask).args(std::env::args_os().skip(1)).arg(INSIDE);
+    let status = net.status().map_err(|e| format!("cannot start {}: {e}", xtask.display()))?;
+    match status.code() {
+        Some(0) => Ok(()),
+        code => Err(format!("between the hosts: code {code:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_directions_are_counted() {
+        let text = "Inter-| x\n face | y\n    lo:  1 1 0 0 0 0 0 0 1 1\n  eth0: 300 3 0 0 0 0 0 0  77 2 0\n";
+        assert_eq!(carried(text), Some(377));
+        assert_eq!(carried("nothing"), None);
+    }
+
+    #[test]
+    fn collectives_fill_the_hosts_and_pairs_need_two() {
+        #[derive(clap::Parser)]
+        struct Whole {
+            #[command(flatten)]
+            args: Args,
+        }
+        let args = |words: &[&str]| {
+            use clap::Parser;
+            Whole::parse_from([&["bench"], words].concat()).args
+        };
+        let four = cases(&args(&["--hosts", "4"]), 4).unwrap();
+        assert!(four.iter().all(|c| c.ranks == 64) && four.len() == 3);
+        let two = cases(&args(&["--hosts", "2"]), 2).unwrap();
+        assert!(two.iter().all(|c| c.ranks == 2) && two.iter().any(|c| c.program == "latency"));
+        assert!(cases(&args(&["--hosts", "4", "--ranks", "6"]), 4).is_err());
+    }
+}
