@@ -4,16 +4,19 @@
 
 use crate::ConnectError;
 use crate::choose::{Offer, Offers};
+use weft_bootstrap::nodes::identity;
 use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint};
 
-/// Key under which each process publishes its host, its fingerprint, and what it has: provider, network and whether that leads to
-/// other hosts, a line each.
+/// Key under which each process publishes its host, what tells that from all others, its fingerprint, and what it has: provider,
+/// network and whether that leads to other hosts, a line each.
 const KEY: &str = "ofi-offers";
 
 /// What one process has told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Told {
     host: String,
+    /// Kernel, host and network name space: hosts of one name (cloned machines, containers) differ in it.
+    identity: String,
     print: Fingerprint,
     offers: Vec<Line>,
 }
@@ -90,6 +93,11 @@ fn common(lists: &[&[Line]], own: &[Line], one_host: bool) -> Option<(usize, Str
     None
 }
 
+/// Whether the loopback interface of one is that of all.
+fn is_one_host(all: &[Told]) -> bool {
+    all.iter().all(|told| told.identity == all[0].identity)
+}
+
 /// Each host with its providers.
 fn who_has_what(all: &[Told]) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
@@ -109,7 +117,7 @@ fn exchange(
     offers: &[Line],
     print: &Fingerprint,
 ) -> Result<Vec<Told>, BootstrapError> {
-    let mut lines = vec![host(), print.encode()];
+    let mut lines = vec![host(), identity(), print.encode()];
     lines.extend(offers.iter().map(Line::encode));
     bootstrap.put(KEY, lines.join("\n").as_bytes())?;
     bootstrap.fence()?;
@@ -118,6 +126,7 @@ fn exchange(
         let mut lines = text.lines();
         Told {
             host: lines.next().unwrap_or_default().to_owned(),
+            identity: lines.next().unwrap_or_default().to_owned(),
             print: Fingerprint::decode(lines.next().unwrap_or_default()),
             offers: lines.filter_map(Line::decode).collect(),
         }
@@ -146,9 +155,8 @@ pub fn agree(
     if all.iter().any(|told| told.offers.is_empty()) {
         return Ok(None);
     }
-    let one_host = all.iter().all(|told| told.host == all[0].host);
     let lists: Vec<&[Line]> = all.iter().map(|told| &told.offers[..]).collect();
-    match common(&lists, &own, one_host) {
+    match common(&lists, &own, is_one_host(&all)) {
         Some((offer, why)) => Ok(Some(Agreed { offer, why, same_arithmetic })),
         None => Err(ConnectError::NothingInCommon { hosts: who_has_what(&all) }),
     }
@@ -172,6 +180,19 @@ mod tests {
             assert_eq!(line(text).encode(), text.replace(' ', "\t"));
         }
         assert_eq!(Line::decode("o\ttcp"), None);
+    }
+
+    #[test]
+    fn hosts_of_one_name_are_two() {
+        let told = |identity: &str| Told {
+            host: "node".to_owned(),
+            identity: identity.to_owned(),
+            print: Fingerprint::own(&[]),
+            offers: lines(&["l tcp 127.0.0.1/32"]),
+        };
+        assert!(is_one_host(&[told("boot1 node net:[1]"), told("boot1 node net:[1]")]));
+        assert!(!is_one_host(&[told("boot1 node net:[1]"), told("boot2 node net:[1]")]));
+        assert!(!is_one_host(&[told("boot1 node net:[1]"), told("boot1 node net:[2]")]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Programs between hosts: over TCP of both versions of IP, and over datagrams that libfabric makes reliable itself.
 
 use super::inside::{Inside, PROGRAMS};
-pub use crate::test::cluster::job::both;
+use crate::test::cluster::job::both;
 use crate::test::cluster::parts::Parts;
 use crate::test::{python, random};
 use std::path::Path;
@@ -61,6 +61,13 @@ fn mpiexec_within(inside: &Inside, hosts: &str, ranks: &str, limit: &str) -> Com
     // From outside it would reach the hosts' ranks.
     command.env_remove("WEFT_NODES").env("LD_LIBRARY_PATH", inside.prefix.join("lib"));
     command
+}
+
+/// A helper of `cargo xtask net`.
+pub fn net(words: &[&str]) -> Result<(), String> {
+    let output = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
+    let output = output.map_err(|e| format!("{}: {e}", words[0]))?;
+    if output.status.success() { Ok(()) } else { Err(format!("{words:?}: {}", both(&output))) }
 }
 
 /// Settings as `NAME=VALUE`.
@@ -181,6 +188,15 @@ fn connections(inside: &Inside, parts: &mut Parts) {
             said(&mut command, expected).map(|_| String::new())
         });
     }
+    parts.test("two hosts of one name are two", || {
+        renamed("node1", "node0", || {
+            let mut command = mpiexec(inside, "node0,node1", "2");
+            command.arg(inside.programs.join("ring")).env("WEFT_VERBOSE", "1");
+            let text = said(&mut command, "sum 1")?;
+            let over = " on eth0, network 10.77.0.0/24";
+            if text.contains(over) { Ok(String::new()) } else { Err(format!("not{over}:\n{text}")) }
+        })
+    });
     parts.test("hosts that have nothing in common are named", || {
         let mut command = mpiexec(inside, "node0,node1", "2");
         command.arg(inside.programs.join("hello")).env("WEFT_OFI_INTERFACES", "eth0;eth7");
@@ -188,6 +204,18 @@ fn connections(inside: &Inside, parts: &mut Parts) {
         let named = text.contains("node1") && text.contains("eth7");
         if named { Ok(String::new()) } else { Err(format!("not named:\n{text}")) }
     });
+}
+
+/// Does `what` while a host says that it has another name.
+fn renamed<T>(
+    host: &str,
+    name: &str,
+    what: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    net(&["net-run", host, &format!("hostname {name}")])?;
+    let outcome = what();
+    net(&["net-run", host, &format!("hostname {host}")])?;
+    outcome
 }
 
 /// What it printed, if it failed.

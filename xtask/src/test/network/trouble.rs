@@ -1,6 +1,6 @@
 //! What goes wrong between hosts: cables, firewalls, strangers, hosts that die. Nothing may hang, and the error names the peer.
 
-use super::hosts::{TWO, both, failed, mpiexec};
+use super::hosts::{TWO, failed, mpiexec, net};
 use super::inside::Inside;
 use crate::test::cluster::parts::Parts;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,13 +24,6 @@ const DESCRIPTORS: usize = 40;
 /// the first two of these, until the job ends: those are allowed to stay, no others.
 const SAID: [usize; 4] = [0, 1, 40, 4000];
 const SHORT: usize = 2;
-
-/// A helper of `cargo xtask net`.
-fn net(words: &[&str]) -> Result<(), String> {
-    let output = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
-    let output = output.map_err(|e| format!("{}: {e}", words[0]))?;
-    if output.status.success() { Ok(()) } else { Err(format!("{words:?}: {}", both(&output))) }
-}
 
 /// A job that has begun to exchange.
 struct Running {
