@@ -40,6 +40,8 @@ pub fn ofi_of_node(node: usize) -> Result<weft_fabric_ofi::Options, String> {
     Ok(weft_fabric_ofi::Options {
         provider: given("WEFT_OFI_PROVIDER")?,
         interfaces: devices(&settings::words("WEFT_OFI_INTERFACES")?, node),
+        rails: settings::number("WEFT_RAILS")? as usize,
+        paths: (settings::number("WEFT_PATHS")? as usize).min(weft_fabric_ofi::RAILS_MAX),
         library: given("WEFT_OFI_LIBRARY")?,
         credits: settings::number("WEFT_OFI_CREDITS")? as usize,
         keepalive: seconds("WEFT_KEEPALIVE")?,

@@ -4,6 +4,7 @@
 
 use crate::ConnectError;
 use crate::choose::{Offer, Offers};
+use crate::options::Options;
 use weft_bootstrap::nodes::identity;
 use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint};
 
@@ -18,15 +19,39 @@ struct Told {
     /// Kernel, host and network name space: hosts of one name (cloned machines, containers) differ in it.
     identity: String,
     print: Fingerprint,
+    most: Most,
     offers: Vec<Line>,
+}
+
+/// The most rails that a process takes, and the most connections of one interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Most {
+    rails: usize,
+    paths: usize,
+}
+
+impl Most {
+    fn encode(self) -> String {
+        format!("{} {}", self.rails, self.paths)
+    }
+
+    fn decode(line: &str) -> Most {
+        let mut numbers = line.split(' ').map_while(|word| word.parse().ok());
+        let mut next = || numbers.next().unwrap_or(1);
+        Most { rails: next(), paths: next() }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Line {
     provider: String,
     network: String,
+    /// The interface: networks of one (IPv4, IPv6) are one rail.
+    domain: String,
     leads_out: bool,
     is_loopback: bool,
+    /// Memory may have one key on all rails.
+    keys_are_free: bool,
 }
 
 impl Line {
@@ -35,22 +60,28 @@ impl Line {
         Line {
             provider: offer.provider.clone(),
             network: offer.network.clone(),
+            domain: offer.domain.clone(),
             leads_out,
             is_loopback,
+            keys_are_free: offer.keys_are_free(),
         }
     }
 
     fn encode(&self) -> String {
         let kind = if self.leads_out { 'o' } else { 'i' };
         let kind = if self.is_loopback { 'l' } else { kind };
-        format!("{kind}\t{}\t{}", self.provider, self.network)
+        let keys = if self.keys_are_free { 'f' } else { 'p' };
+        format!("{kind}\t{}\t{}\t{}\t{keys}", self.provider, self.network, self.domain)
     }
 
     fn decode(line: &str) -> Option<Line> {
         let mut words = line.split('\t');
         let kind = words.next()?;
-        let (provider, network) = (words.next()?.to_owned(), words.next()?.to_owned());
-        Some(Line { provider, network, leads_out: kind == "o", is_loopback: kind == "l" })
+        let mut text = || words.next().map(str::to_owned);
+        let (provider, network, domain) = (text()?, text()?, text()?);
+        let (leads_out, is_loopback) = (kind == "o", kind == "l");
+        let keys_are_free = text()? == "f";
+        Some(Line { provider, network, domain, leads_out, is_loopback, keys_are_free })
     }
 }
 
@@ -61,8 +92,8 @@ pub fn host() -> String {
 
 /// What all have come to.
 pub struct Agreed {
-    /// Place in the own list.
-    pub offer: usize,
+    /// Places in the own list, of each rail.
+    pub offers: Vec<usize>,
     /// Why, for people.
     pub why: String,
     pub same_arithmetic: bool,
@@ -93,6 +124,40 @@ fn common(lists: &[&[Line]], own: &[Line], one_host: bool) -> Option<(usize, Str
     None
 }
 
+/// The rails: places in `own` of `first`, and of the other networks of its provider that all have, each on an interface of its own;
+/// `paths` times each.
+fn rails(lists: &[&[Line]], own: &[Line], first: usize, most: Most) -> Vec<usize> {
+    let Most { rails, paths } = most;
+    let mut places = vec![first];
+    let line = &own[first];
+    let alike = |a: &Line, b: &Line| (&a.provider, &a.network) == (&b.provider, &b.network);
+    let places_of = |line: &Line| -> Option<Vec<usize>> {
+        lists.iter().map(|list| list.iter().position(|other| alike(line, other))).collect()
+    };
+    let free = lists.iter().all(|list| list.iter().all(|line| line.keys_are_free));
+    if !free || rails < 2 {
+        return places;
+    }
+    // A network that only routers lead to is taken alone.
+    if let Some(at) = places_of(line).filter(|_| line.leads_out) {
+        let domain = |list: usize, place: usize| &lists[list][place].domain;
+        let mut taken: Vec<Vec<&String>> =
+            at.iter().enumerate().map(|(list, &place)| vec![domain(list, place)]).collect();
+        for other in lists[0].iter().filter(|other| other.leads_out) {
+            let Some(at) = places_of(other) else { continue };
+            let new =
+                at.iter().enumerate().all(|(i, &place)| !taken[i].contains(&domain(i, place)));
+            if !new || other.provider != line.provider {
+                continue;
+            }
+            at.iter().enumerate().for_each(|(i, &place)| taken[i].push(domain(i, place)));
+            places.extend(own.iter().position(|mine| alike(other, mine)));
+        }
+    }
+    let each = places.len();
+    (0..paths.max(1) * each).map(|i| places[i % each]).take(rails).collect()
+}
+
 /// Whether the loopback interface of one is that of all.
 fn is_one_host(all: &[Told]) -> bool {
     all.iter().all(|told| told.identity == all[0].identity)
@@ -115,9 +180,10 @@ fn who_has_what(all: &[Told]) -> Vec<String> {
 fn exchange(
     bootstrap: &mut dyn Bootstrap,
     offers: &[Line],
-    print: &Fingerprint,
+    options: &Options,
 ) -> Result<Vec<Told>, BootstrapError> {
-    let mut lines = vec![host(), identity(), print.encode()];
+    let mut lines = vec![host(), identity(), options.fingerprint.encode()];
+    lines.push(Most { rails: options.rails, paths: options.paths }.encode());
     lines.extend(offers.iter().map(Line::encode));
     bootstrap.put(KEY, lines.join("\n").as_bytes())?;
     bootstrap.fence()?;
@@ -128,6 +194,7 @@ fn exchange(
             host: lines.next().unwrap_or_default().to_owned(),
             identity: lines.next().unwrap_or_default().to_owned(),
             print: Fingerprint::decode(lines.next().unwrap_or_default()),
+            most: Most::decode(lines.next().unwrap_or_default()),
             offers: lines.filter_map(Line::decode).collect(),
         }
     };
@@ -139,13 +206,13 @@ fn exchange(
 pub fn agree(
     bootstrap: &mut dyn Bootstrap,
     offers: Option<&Offers>,
-    print: &Fingerprint,
+    options: &Options,
 ) -> Result<Option<Agreed>, ConnectError> {
     let own: Vec<Line> = offers.map_or_else(Vec::new, |o| o.list.iter().map(Line::of).collect());
-    let all = exchange(bootstrap, &own, print)?;
+    let all = exchange(bootstrap, &own, options)?;
     let mut same_arithmetic = true;
     for (rank, told) in all.iter().enumerate() {
-        let difference = print.compare(&told.print);
+        let difference = options.fingerprint.compare(&told.print);
         if !difference.formats.is_empty() {
             let what = difference.to_string();
             return Err(ConnectError::Differs { rank, host: told.host.clone(), what });
@@ -157,7 +224,12 @@ pub fn agree(
     }
     let lists: Vec<&[Line]> = all.iter().map(|told| &told.offers[..]).collect();
     match common(&lists, &own, is_one_host(&all)) {
-        Some((offer, why)) => Ok(Some(Agreed { offer, why, same_arithmetic })),
+        Some((first, why)) => {
+            let least = |of: fn(&Told) -> usize| all.iter().map(of).min().unwrap_or(1);
+            let most = Most { rails: least(|t| t.most.rails), paths: least(|t| t.most.paths) };
+            let offers = rails(&lists, &own, first, most);
+            Ok(Some(Agreed { offers, why, same_arithmetic }))
+        }
         None => Err(ConnectError::NothingInCommon { hosts: who_has_what(&all) }),
     }
 }
@@ -167,7 +239,10 @@ mod tests {
     use super::*;
 
     fn line(text: &str) -> Line {
-        Line::decode(&text.replace(' ', "\t")).unwrap()
+        // The interface and the keys are of no interest to most.
+        let whole =
+            if text.split(' ').count() < 5 { format!("{text} eth f") } else { text.to_owned() };
+        Line::decode(&whole.replace(' ', "\t")).unwrap()
     }
 
     fn lines(texts: &[&str]) -> Vec<Line> {
@@ -176,10 +251,41 @@ mod tests {
 
     #[test]
     fn lines_come_back() {
-        for text in ["o tcp 10.0.0.0/8", "i tcp;ofi_rxm fe80::/64", "l tcp 127.0.0.1/32"] {
+        for text in
+            ["o tcp 10.0.0.0/8 eth0 f", "i tcp;ofi_rxm fe80::/64 e1 p", "l tcp 127.0.0.1/32 lo f"]
+        {
             assert_eq!(line(text).encode(), text.replace(' ', "\t"));
         }
-        assert_eq!(Line::decode("o\ttcp"), None);
+        assert_eq!(Line::decode("o\ttcp\t10.0.0.0/8\teth0"), None);
+        let most = Most { rails: 4, paths: 2 };
+        assert_eq!(Most::decode(&most.encode()), most);
+    }
+
+    #[test]
+    fn rails_are_networks_that_all_have_on_interfaces_of_their_own() {
+        let a = lines(&[
+            "o tcp 10.1.0.0/16 eth0 f",
+            "o tcp 10.2.0.0/16 eth1 f",
+            "o tcp fd77::/64 eth0 f",
+            "o tcp 10.9.0.0/16 eth9 f",
+            "l tcp 127.0.0.1/32 lo f",
+        ]);
+        let b = lines(&[
+            "l tcp 127.0.0.1/32 lo f",
+            "o tcp 10.2.0.0/16 ens2 f",
+            "o tcp fd77::/64 ens1 f",
+            "o tcp 10.1.0.0/16 ens1 f",
+            "o cxi 10.9.0.0/16 hsn f",
+        ]);
+        let all: [&[Line]; 2] = [&a, &b];
+        let most = |rails, paths| Most { rails, paths };
+        assert_eq!(rails(&all, &a, 0, most(4, 1)), [0, 1]);
+        assert_eq!(rails(&all, &b, 3, most(4, 1)), [3, 1]);
+        assert_eq!(rails(&all, &a, 0, most(1, 2)), [0]);
+        assert_eq!(rails(&all, &a, 0, most(3, 2)), [0, 1, 0], "paths of both in turn");
+        assert_eq!(rails(&all, &a, 4, most(4, 1)), [4], "loopback alone");
+        let keyed = lines(&["o tcp 10.1.0.0/16 eth0 p", "o tcp 10.2.0.0/16 eth1 p"]);
+        assert_eq!(rails(&[&a, &keyed], &a, 0, most(4, 2)), [0], "the provider makes keys");
     }
 
     #[test]
@@ -188,6 +294,7 @@ mod tests {
             host: "node".to_owned(),
             identity: identity.to_owned(),
             print: Fingerprint::own(&[]),
+            most: Most { rails: 1, paths: 1 },
             offers: lines(&["l tcp 127.0.0.1/32"]),
         };
         assert!(is_one_host(&[told("boot1 node net:[1]"), told("boot1 node net:[1]")]));

@@ -51,7 +51,7 @@ impl Signs {
 }
 
 /// Looks without a connection after which a peer is lost: one may fall between the end of a connection and the start of the next.
-const GONE: u8 = 2;
+pub const GONE: u8 = 2;
 
 /// What to do about a silent peer.
 enum Step {
@@ -74,6 +74,15 @@ impl State {
             let Some(peer) = peer.as_mut().filter(|peer| !peer.left && !peer.lost) else {
                 continue;
             };
+            for (i, over) in peer.over.iter_mut().enumerate() {
+                let link = || {
+                    let sockets = sockets.get_or_insert_with(|| Sockets::own(core));
+                    sockets.to(core, i + 1, rank)
+                };
+                if over.is_stuck(link) {
+                    steps.push((rank, Step::Lose("a rail has failed without a word of it")));
+                }
+            }
             let signs = &mut peer.signs;
             if std::mem::take(&mut signs.heard) {
                 (signs.asked, signs.gone, signs.since) = (false, 0, now);
@@ -83,7 +92,7 @@ impl State {
             } else {
                 let sockets = sockets.get_or_insert_with(|| Sockets::own(core));
                 let late = now.duration_since(signs.since) > core.patience;
-                match sockets.to(core, rank) {
+                match sockets.to(core, 0, rank) {
                     Link::Unknown | Link::There => signs.gone = 0,
                     Link::BeingMade if !late => {}
                     Link::BeingMade => steps

@@ -84,6 +84,7 @@ impl State {
             },
             Kind::Ask => self.submit(core, rank, Work::Tell { kind: Kind::Credits, words: [0; 3] }),
             Kind::Leave => self.peer(core, rank).left = true,
+            Kind::Shut => self.hear_shut(core, rank, header.words)?,
         }
         Ok(())
     }

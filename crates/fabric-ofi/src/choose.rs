@@ -96,6 +96,13 @@ impl Offer {
         !within && !self.network.starts_with("fe80:")
     }
 
+    /// Whether keys of memory are chosen here, so that one key may serve several rails.
+    pub fn keys_are_free(&self) -> bool {
+        // SAFETY: of a list that lives; the library fills the attributes of all that it offers.
+        let modes = unsafe { (*(*self.info).domain_attr).mr_mode };
+        modes & FI_MR_PROV_KEY == 0
+    }
+
     /// Whether it leads nowhere but to this host, which is enough for a job on one.
     pub fn is_loopback(&self) -> bool {
         self.domain == LOOPBACK && self.network.starts_with("127.")

@@ -7,19 +7,23 @@ use crate::ConnectError;
 use crate::agree::{self, Agreed, host};
 use crate::choose::{self, Offers};
 use crate::helper::HelperPlace;
+use crate::memory::Memory;
 use crate::object::Objects;
 use crate::options::Options;
+use crate::rails::{PROBE, Probes, RAILS_MAX, Rail};
 use crate::random::random;
 use crate::sleep::Sleeper;
 use crate::sockets;
 use crate::state::{Core, State, Where};
+use crate::wire::{address_of, encode_address};
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_bootstrap::{Bootstrap, BootstrapError};
-use weft_fabric::{Counters, Fault};
+use weft_fabric::{Counters, Fault, Region};
 
 /// Key under which each process publishes: `+`, its share of the job's secret (8 bytes), the length of its host's name (1 byte),
-/// the name, and its address; or `-` and its host, a line's end and a reason; or nothing, where only others lack something.
+/// the name, the address of its memory for probes (empty with one rail), and for each rail its endpoint's address, each after its
+/// length (2 bytes); or `-` and its host, a line's end and a reason; or nothing, where only others lack something.
 const KEY: &str = "ofi";
 
 /// Bytes of a share.
@@ -27,25 +31,51 @@ const SHARE: usize = 8;
 
 /// Looks at the options before anything else does.
 fn check(options: &Options) -> Result<(), ConnectError> {
-    let allowed = 4..=16384;
-    if allowed.contains(&options.credits) {
-        return Ok(());
+    let bounds = [
+        ("credits", options.credits, 4..=16384),
+        ("rails", options.rails, 1..=RAILS_MAX),
+        ("paths", options.paths, 1..=RAILS_MAX),
+    ];
+    match bounds.into_iter().find(|(_, value, allowed)| !allowed.contains(value)) {
+        None => Ok(()),
+        Some((name, value, allowed)) => {
+            let allowed = format!("{} to {}", allowed.start(), allowed.end());
+            Err(ConnectError::Option { name, value: value.to_string(), allowed })
+        }
     }
-    let allowed = format!("{} to {}", allowed.start(), allowed.end());
-    Err(ConnectError::Option { name: "credits", value: options.credits.to_string(), allowed })
 }
 
 /// What one process has published.
 struct Published {
     share: u64,
     place: String,
-    name: Vec<u8>,
+    probe: Vec<u8>,
+    /// By rail.
+    names: Vec<Vec<u8>>,
 }
 
-fn encode(share: u64, objects: &Objects) -> Result<Vec<u8>, ConnectError> {
-    let (name, host) = (objects.name()?, host());
+fn encode(share: u64, opened: &Opened) -> Result<Vec<u8>, ConnectError> {
+    let host = host();
     let host = &host.as_bytes()[..host.len().min(255)];
-    Ok([b"+", &share.to_le_bytes()[..], &[host.len() as u8], host, &name].concat())
+    let probe = opened.probe.map(|probe| encode_address(probe.remote));
+    let mut value = [b"+", &share.to_le_bytes()[..], &[host.len() as u8], host].concat();
+    let mut add = |part: &[u8]| {
+        value.extend((part.len() as u16).to_le_bytes());
+        value.extend(part);
+    };
+    add(probe.as_ref().map_or(&[], |probe| &probe[..]));
+    for objects in &opened.objects {
+        add(&objects.name()?);
+    }
+    Ok(value)
+}
+
+/// Takes a part after its length.
+fn part<'v>(rest: &mut &'v [u8]) -> Option<&'v [u8]> {
+    let (len, after) = rest.split_first_chunk()?;
+    let (part, after) = after.split_at_checked(u16::from_le_bytes(*len).into())?;
+    *rest = after;
+    Some(part)
 }
 
 fn decode(rank: usize, value: &[u8]) -> Result<Published, ConnectError> {
@@ -58,16 +88,48 @@ fn decode(rank: usize, value: &[u8]) -> Result<Published, ConnectError> {
     let rest = value.strip_prefix(b"+").ok_or_else(bad)?;
     let (share, rest) = rest.split_first_chunk::<SHARE>().ok_or_else(bad)?;
     let (&len, rest) = rest.split_first().ok_or_else(bad)?;
-    let (host, name) = rest.split_at_checked(len.into()).ok_or_else(bad)?;
+    let (host, mut rest) = rest.split_at_checked(len.into()).ok_or_else(bad)?;
     let place = String::from_utf8_lossy(host).into_owned();
-    Ok(Published { share: u64::from_le_bytes(*share), place, name: name.to_vec() })
+    let probe = part(&mut rest).ok_or_else(bad)?.to_vec();
+    let mut names = Vec::new();
+    while !rest.is_empty() || names.is_empty() {
+        names.push(part(&mut rest).ok_or_else(bad)?.to_vec());
+    }
+    Ok(Published { share: u64::from_le_bytes(*share), place, probe, names })
+}
+
+/// What a process has opened.
+struct Opened {
+    /// By rail.
+    objects: Vec<Arc<Objects>>,
+    memory: Memory,
+    /// Memory for probes, if there are several rails.
+    probe: Option<Region>,
 }
 
 /// Opens what was agreed on; without an agreement some process has nothing, and says so itself.
-fn open(offers: Offers, agreed: Option<&Agreed>, size: usize) -> Result<Objects, ConnectError> {
+fn open(offers: Offers, agreed: Option<&Agreed>, size: usize) -> Result<Opened, ConnectError> {
     let nothing = || BootstrapError("another process has no libfabric to use".to_owned());
     let agreed = agreed.ok_or_else(nothing)?;
-    Objects::open(&offers, agreed.offer, size)
+    let open = |&offer| Objects::open(&offers, offer, size).map(Arc::new);
+    let objects: Vec<_> = agreed.offers.iter().map(open).collect::<Result<_, _>>()?;
+    let mut memory = Memory::new(objects[0].clone(), objects[1..].to_vec());
+    let probe = (objects.len() > 1).then(|| memory.allocate(PROBE)).transpose()?;
+    Ok(Opened { objects, memory, probe })
+}
+
+/// A further rail, by what all have published.
+fn rail(number: usize, objects: Arc<Objects>, all: &[Published]) -> Result<Rail, ConnectError> {
+    let missing = || BootstrapError(format!("a process published no address of rail {number}"));
+    let names: Vec<&[u8]> = all
+        .iter()
+        .map(|told| told.names.get(number).map(|name| &name[..]).ok_or_else(missing))
+        .collect::<Result<_, _>>()?;
+    let numbers = names.iter().map(|name| objects.insert(name)).collect::<Result<_, _>>()?;
+    let addresses: Vec<String> = names.iter().map(|name| objects.show(name)).collect();
+    let provider = &objects.facts.provider;
+    let ips = addresses.iter().map(|address| sockets::address(provider, address)).collect();
+    Ok(Rail { objects, numbers, addresses, ips })
 }
 
 /// Agrees with the others, opens an endpoint and learns the addresses of all.
@@ -78,7 +140,7 @@ pub fn connect(
 ) -> Result<(Core, State), ConnectError> {
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
     let offers = check(options).and_then(|()| choose::offers(options));
-    let agreed = agree::agree(bootstrap, offers.as_ref().ok(), &options.fingerprint);
+    let agreed = agree::agree(bootstrap, offers.as_ref().ok(), options);
     let (agreed, failed) = match agreed {
         Ok(agreed) => (agreed, None),
         Err(error) => (None, Some(error)),
@@ -89,7 +151,7 @@ pub fn connect(
         None => offers.and_then(|offers| open(offers, agreed.as_ref(), size)),
     };
     let value = own.as_ref().map_err(ToString::to_string);
-    let value = value.and_then(|objects| encode(share, objects).map_err(|e| e.to_string()));
+    let value = value.and_then(|opened| encode(share, opened).map_err(|e| e.to_string()));
     let value = match (value, &own) {
         (Ok(value), _) => value,
         (Err(_), Err(ConnectError::Bootstrap(_))) => Vec::new(),
@@ -102,7 +164,7 @@ pub fn connect(
         .collect::<Result<_, _>>()?;
     // Who has nothing himself is not the one to hear of first.
     let own = match (own, agreed) {
-        (Ok(objects), Some(agreed)) => (objects, agreed),
+        (Ok(opened), Some(agreed)) => (opened, agreed),
         (Err(ConnectError::Bootstrap(_)), _) => {
             let of_a_peer = |error: &ConnectError| matches!(error, ConnectError::Peer { .. });
             let told = all.into_iter().filter_map(Result::err).find(of_a_peer);
@@ -112,27 +174,32 @@ pub fn connect(
         (Err(error), _) => return Err(error),
         (Ok(_), None) => unreachable!("nothing is opened without an agreement"),
     };
-    let (objects, agreed) = own;
+    let (Opened { objects, memory, probe }, agreed) = own;
     let all = all.into_iter().collect::<Result<Vec<Published>, _>>()?;
-    let numbers = all.iter().map(|told| objects.insert(&told.name)).collect::<Result<_, _>>()?;
-    let place =
-        |told: &Published| Where { host: told.place.clone(), address: objects.show(&told.name) };
-    let places: Vec<Where> = all.iter().map(place).collect();
-    let provider = &objects.facts.provider;
-    let ips = places.iter().map(|place| sockets::address(provider, &place.address)).collect();
+    let mut others = objects
+        .iter()
+        .enumerate()
+        .map(|(number, objects)| rail(number, objects.clone(), &all))
+        .collect::<Result<Vec<_>, _>>()?;
+    let Rail { objects: first, numbers, addresses, ips } = others.remove(0);
+    let hosts = all.iter().map(|told| told.place.clone());
+    let places = hosts.zip(addresses).map(|(host, address)| Where { host, address }).collect();
+    // An address that cannot be is found when it is first used.
+    let word = |told: &Published| told.probe[..].try_into().map(address_of).unwrap_or_default();
+    let words = all.iter().map(word);
+    let probes = probe.map(|own| Probes { own, words: words.collect() });
     // All shares, so that it is as good as the best of them.
     let mix = |secret: u64, told: &Published| {
         (secret.rotate_left(1) ^ told.share).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     };
     let secret = all.iter().fold(0, mix);
-    let objects = Arc::new(objects);
     let refused = |error: std::io::Error| {
         Fault::system("making a descriptor to sleep on", error.raw_os_error().unwrap_or(0))
     };
-    let sleeper = Arc::new(Sleeper::new(objects.clone()).map_err(refused)?);
+    let sleeper = Arc::new(Sleeper::new(objects).map_err(refused)?);
     let helper = Arc::new(HelperPlace::new(sleeper.clone()).map_err(refused)?);
     let core = Core {
-        objects,
+        objects: first,
         sleeper,
         helper,
         counters,
@@ -141,13 +208,15 @@ pub fn connect(
         numbers,
         places,
         ips,
+        others,
+        probes,
         keepalive: options.keepalive,
         patience: options.patience,
         credits: options.credits,
         same_arithmetic: agreed.same_arithmetic,
         why: agreed.why,
     };
-    let mut state = State::new(&core);
+    let mut state = State::new(&core, memory);
     state.repost(&core)?;
     Ok((core, state))
 }
@@ -158,12 +227,17 @@ mod tests {
 
     #[test]
     fn what_is_published_is_checked() {
-        let value = [b"+", &7u64.to_le_bytes()[..], &[2], b"ab", b"address"].concat();
+        let parts: [&[u8]; 7] =
+            [b"+", &7u64.to_le_bytes(), &[2], b"ab", b"\x01\0p", b"\x07\0address", b"\x03\0two"];
+        let value = parts.concat();
         let told = decode(1, &value).ok().unwrap();
-        assert_eq!((told.share, &*told.place, &told.name[..]), (7, "ab", &b"address"[..]));
-        for len in 0..value.len() - 9 {
+        assert_eq!((told.share, &*told.place, &told.probe[..]), (7, "ab", &b"p"[..]));
+        assert_eq!(told.names, [b"address".to_vec(), b"two".to_vec()]);
+        let one = value.len() - 5;
+        for len in (0..value.len()).filter(|&len| len != one) {
             assert!(decode(1, &value[..len]).is_err(), "{len} bytes of it");
         }
+        assert_eq!(decode(1, &value[..one]).ok().unwrap().names.len(), 1);
         let error = decode(4, b"-node7\nno such provider").err().unwrap().to_string();
         assert!(
             error.contains("process 4 on node7") && error.contains("no such provider"),

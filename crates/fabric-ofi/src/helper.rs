@@ -23,7 +23,7 @@ use weft_fabric::wait::{Sleep, Token};
 /// The helper's place beside the [`Sleeper`] of the program's threads.
 pub struct HelperPlace {
     sleeper: Arc<Sleeper>,
-    /// The provider's descriptor, for one event after each `arm`.
+    /// The provider's descriptors, for one event each after each `arm`.
     armed: Epoll,
     own: EventFd,
     /// What another fabric of this process rings its helper by.
@@ -35,7 +35,7 @@ pub struct HelperPlace {
 impl HelperPlace {
     pub fn new(sleeper: Arc<Sleeper>) -> io::Result<HelperPlace> {
         let armed = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        if let Some(fd) = sleeper.provider() {
+        for fd in sleeper.provider() {
             armed.add(fd, EpollEvent::new(EpollFlags::EPOLLONESHOT, 0))?;
         }
         let own = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
@@ -61,9 +61,7 @@ impl Sleep for HelperPlace {
         let token = Token(self.rings.load(Ordering::SeqCst));
         // The look that follows must be a real one.
         self.sleeper.look_next();
-        if let Some(fd) = self.sleeper.provider() {
-            self.wait_for_event(fd);
-        }
+        self.sleeper.provider().for_each(|fd| self.wait_for_event(fd));
         token
     }
 

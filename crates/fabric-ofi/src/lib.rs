@@ -7,6 +7,7 @@
 //!                          else: a write, and a message behind it
 //!   write, read ─────────▶ the provider's remote memory access
 //!   fetch-add, swap ─────▶ a message, and the answer of the target's process
+//!   write, read on a rail ▶ the same of another interface: `rails.rs`
 //! ```
 //! So of a provider nothing is needed but ordered messages and plain reads and writes. What costs a round trip elsewhere (a flag
 //! behind data, where the provider keeps no such order) costs one here, too, and nothing where it does.
@@ -33,6 +34,7 @@ mod memory;
 mod object;
 mod ofi;
 mod options;
+mod rails;
 mod random;
 mod requests;
 mod sleep;
@@ -45,3 +47,4 @@ pub use choose::{PROVIDERS, survey};
 pub use error::ConnectError;
 pub use ofi::{Ofi, Usage};
 pub use options::Options;
+pub use rails::RAILS_MAX;

@@ -6,6 +6,7 @@ use crate::object::{Objects, Registration};
 use crate::random::random;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::HashMap;
+use std::ffi::c_void;
 use std::sync::Arc;
 use weft_fabric::{Fault, Key, Region, RemoteAddr, Sge};
 
@@ -20,12 +21,16 @@ struct Entry {
     program: bool,
     /// Goes back to the free ones when it is withdrawn.
     allocated: bool,
-    _registration: Registration,
+    registration: Registration,
+    /// Of the further rails.
+    others: Vec<Registration>,
 }
 
 /// The memory of one process.
 pub struct Memory {
     objects: Arc<Objects>,
+    /// Of the further rails, where memory has the same keys.
+    others: Vec<Arc<Objects>>,
     /// By the provider's key.
     entries: HashMap<u64, Entry>,
     /// Allocations that were given back, by their length. They stay mapped, since counters lie in them.
@@ -48,9 +53,19 @@ fn no_memory() -> Fault {
 }
 
 impl Memory {
-    pub fn new(objects: Arc<Objects>) -> Memory {
+    pub fn new(objects: Arc<Objects>, others: Vec<Arc<Objects>>) -> Memory {
         let (entries, free, exposed, allocated) = Default::default();
-        Memory { objects, entries, free, exposed, allocated }
+        Memory { objects, others, entries, free, exposed, allocated }
+    }
+
+    /// What operations on a rail name memory by that was allocated or exposed here under `key`.
+    pub fn descriptor(&self, rail: usize, key: u64) -> *mut c_void {
+        let entry = self.entries.get(&key);
+        let registration = entry.and_then(|entry| match rail {
+            0 => Some(&entry.registration),
+            _ => entry.others.get(rail - 1),
+        });
+        registration.map_or(std::ptr::null_mut(), Registration::descriptor)
     }
 
     /// How many registrations there are, and of how many bytes.
@@ -77,11 +92,14 @@ impl Memory {
             }
         };
         // SAFETY: whoever made the `Sge` promised that the memory lives until it is withdrawn.
-        let made = unsafe { self.objects.register(memory.ptr(), memory.len(), ACCESS, wanted) };
-        let registration = made?;
+        let register = |objects: &Arc<Objects>| unsafe {
+            objects.register(memory.ptr(), memory.len(), ACCESS, wanted)
+        };
+        let registration = register(&self.objects)?;
+        let others = self.others.iter().map(register).collect::<Result<Vec<_>, _>>()?;
         let key = registration.key();
         let named = Named { key, start: start as u64, len: memory.len() as u64, program };
-        let entry = Entry { memory, program, allocated, _registration: registration };
+        let entry = Entry { memory, program, allocated, registration, others };
         self.exposed += usize::from(program);
         self.entries.insert(key, entry);
         Ok(Region { local: memory, remote: named.encode(start as u64) })

@@ -297,6 +297,12 @@ impl Objects {
         Ok(registration)
     }
 
+    /// Whether peers' memory is named by its address there, else by the distance from the start of its registration.
+    #[inline]
+    pub fn names_by_address(&self) -> bool {
+        self.facts.has(FI_MR_VIRT_ADDR)
+    }
+
     /// Whether it is right to sleep on the descriptor now: nothing has come, and what comes will show there.
     pub fn may_sleep(&self) -> bool {
         // SAFETY: both are open; one object is named.

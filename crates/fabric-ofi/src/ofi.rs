@@ -6,10 +6,11 @@ use crate::arrive::word;
 use crate::buffers::BUFFER;
 use crate::connect;
 use crate::options::Options;
-use crate::requests::Tail;
+use crate::rails::RAILS_MAX;
+use crate::requests::{Tail, Transfer};
 use crate::state::{Core, State};
 use crate::wire::Kind;
-use crate::work::{INLINE_MAX, PLACE_MAX, SEND_MAX, Work, check, parts};
+use crate::work::{INLINE_MAX, PLACE_MAX, SEND_MAX, Work, check};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
@@ -39,6 +40,10 @@ pub struct Usage {
     pub registrations: usize,
     /// Messages that did not belong to the job, dropped.
     pub strangers: u64,
+    /// By rail: bytes of writes and reads that are over.
+    pub carried: [u64; RAILS_MAX],
+    /// Writes and reads that were repeated, because their rail had failed.
+    pub repeated: u64,
 }
 
 /// One process's end of a network of libfabric.
@@ -85,7 +90,8 @@ impl Ofi {
     pub fn describe(&self) -> Vec<String> {
         let core = &self.core;
         let facts = &core.objects.facts;
-        let Usage { peers, buffers, registered, registrations, strangers } = self.usage();
+        let Usage { peers, buffers, registered, registrations, strangers, carried, repeated } =
+            self.usage();
         let sleeps = match core.objects.wait {
             Some(_) => "sleeps on the provider's descriptor",
             None => "naps of 50 us to 1 ms, since the provider has no descriptor to sleep on",
@@ -108,6 +114,18 @@ impl Ofi {
             ),
             format!("registered memory: {} KiB in {registrations} pieces", registered >> 10),
         ];
+        for (rail, bytes) in core.others.iter().zip(&carried[1..]) {
+            let facts = &rail.objects.facts;
+            let (domain, network) = (&facts.domain, &facts.network);
+            let (address, mib) = (&rail.addresses[core.rank], bytes >> 20);
+            lines.push(format!(
+                "rail: {domain}, network {network}, address {address}; has carried {mib} MiB"
+            ));
+        }
+        if repeated > 0 {
+            lines.push(format!("{repeated} writes and reads were repeated over the first rail"));
+        }
+        lines.extend(self.state.borrow().notes.iter().cloned());
         if strangers > 0 {
             lines.push(format!("{strangers} messages of strangers, dropped"));
         }
@@ -124,6 +142,8 @@ impl Ofi {
             registered,
             registrations,
             strangers: state.strangers,
+            carried: state.carried,
+            repeated: state.repeated,
         }
     }
 
@@ -201,17 +221,18 @@ impl Ofi {
             let work = Work::Place { src: copy, dst: Some(dst), tail, done };
             return self.posting(|state, core| state.ask(core, peer, work));
         }
+        self.transfer(peer, Transfer::write(src, target, tail, done), None)
+    }
+
+    /// Posts a transfer in parts that the provider takes, over a rail if one is meant.
+    fn transfer(&self, peer: usize, whole: Transfer, rail: Option<usize>) -> Result<(), Fault> {
         let most = self.core.objects.facts.transfer_max;
         self.posting(|state, core| {
-            for (offset, len) in parts(src.len(), most) {
-                let last = offset + len == src.len();
-                let (tail, done) = if last { (tail, done) } else { (None, None) };
-                let dst = target.further(offset);
-                state.ask(
-                    core,
-                    peer,
-                    Work::Write { src: src.part(offset, len), dst, tail, done },
-                )?;
+            for part in whole.parts(most) {
+                match rail {
+                    None => state.ask(core, peer, Work::Transfer(part))?,
+                    Some(rail) => state.ask_over(core, rail, peer, part)?,
+                }
             }
             Ok(())
         })
@@ -247,8 +268,9 @@ impl Ofi {
         let mut told = vec![false; core.size()];
         loop {
             state.poll(core);
+            state.poll_others(core, true);
             state.drain_all(core);
-            let mut waits = state.requests.open() > 0;
+            let mut waits = state.requests.open() > 0 || state.repeats();
             for (rank, told) in told.iter_mut().enumerate() {
                 let Some(peer) = &state.peers[rank] else { continue };
                 if peer.lost {
@@ -276,6 +298,7 @@ impl Drop for Ofi {
             self.say_leave();
         }
         self.core.objects.shut();
+        self.core.others.iter().for_each(|rail| rail.objects.shut());
     }
 }
 
@@ -283,6 +306,7 @@ impl Fabric for Ofi {
     fn facets(&self) -> Facets<'_> {
         Facets {
             registration: Some(self),
+            rails: if self.core.others.is_empty() { None } else { Some(self) },
             immediates: Some(self),
             helper: Some(self),
             nodes: Some(self),
@@ -298,7 +322,7 @@ impl Fabric for Ofi {
         self.core.size()
     }
 
-    fn capabilities(&self, _peer: usize) -> Capabilities {
+    fn capabilities(&self, peer: usize) -> Capabilities {
         Capabilities {
             fabric: "ofi",
             send_max: SEND_MAX,
@@ -313,7 +337,7 @@ impl Fabric for Ofi {
             atomics: true,
             synchronous: false,
             by_progress: true,
-            rails: 1,
+            rails: if peer == self.core.rank { 1 } else { self.core.rails() },
             // A flag is a message, and whoever sleeps hears of messages.
             flags_wake: true,
         }
@@ -378,15 +402,7 @@ impl Fabric for Ofi {
             self.core.complete(done);
             return Ok(());
         }
-        let most = self.core.objects.facts.transfer_max;
-        self.posting(|state, core| {
-            for (offset, len) in parts(dst.len(), most) {
-                let done = if offset + len == dst.len() { done } else { None };
-                let (dst, src) = (dst.part(offset, len), target.further(offset));
-                state.ask(core, peer, Work::Read { dst, src, done })?;
-            }
-            Ok(())
-        })
+        self.transfer(peer, Transfer::read(dst, target, done), None)
     }
 
     fn fetch_add(
@@ -433,12 +449,13 @@ impl Fabric for Ofi {
     }
 
     fn keeps_back(&self) -> bool {
-        !self.state.borrow().waiting.is_empty()
+        let state = self.state.borrow();
+        !state.waiting.is_empty() || state.repeats()
     }
 
     fn idle(&self) -> bool {
         let state = self.state.borrow();
-        state.requests.open() == 0 && !state.must_leave()
+        state.requests.open() == 0 && !state.must_leave() && !state.repeats()
     }
 
     fn sleeper(&self) -> Arc<dyn Sleep> {

@@ -12,6 +12,10 @@ pub struct Options {
     /// Interfaces or domains to use, as libfabric names domains (`"eth0"`), best first. Empty: those on whose network the other
     /// hosts are, too.
     pub interfaces: Vec<String>,
+    /// Most rails: interfaces, times their paths, 1 to [`crate::RAILS_MAX`].
+    pub rails: usize,
+    /// Connections with a peer on one interface that count as a rail each: some networks bound what one connection carries.
+    pub paths: usize,
     /// File of the library; `None`: the machine's `libfabric.so.1`.
     pub library: Option<String>,
     /// Messages that one peer may have on their way to this process or unreceived here, 4 to 16384.
@@ -32,6 +36,8 @@ impl Default for Options {
         Options {
             provider: None,
             interfaces: Vec::new(),
+            rails: crate::RAILS_MAX,
+            paths: 1,
             library: None,
             credits: 64,
             leave: Duration::from_secs(2),

@@ -1,5 +1,6 @@
 //! What has been posted and is not over: by the pointer that the provider hands back, or by the number that a peer does.
 
+use crate::address::Target;
 use crate::object::Registration;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -18,15 +19,51 @@ pub enum Tail {
     Immediate(u32),
 }
 
+/// A write or a read of this process's `local` memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Transfer {
+    pub write: bool,
+    pub local: Sge,
+    pub remote: Target,
+    /// What comes behind a write.
+    pub tail: Option<Tail>,
+    pub done: Completion,
+    /// The rail of which it counts as a write, by whatever way it goes.
+    pub counts: Option<u8>,
+}
+
+impl Transfer {
+    pub fn write(src: Sge, dst: Target, tail: Option<Tail>, done: Completion) -> Transfer {
+        Transfer { write: true, local: src, remote: dst, tail, done, counts: None }
+    }
+
+    pub fn read(dst: Sge, src: Target, done: Completion) -> Transfer {
+        Transfer { write: false, local: dst, remote: src, tail: None, done, counts: None }
+    }
+
+    /// Its parts of at most `most` bytes; the last one has what comes behind all.
+    pub fn parts(self, most: usize) -> impl Iterator<Item = Transfer> {
+        let whole = self.local.len();
+        (0..whole).step_by(most).map(move |offset| {
+            let len = most.min(whole - offset);
+            let (local, remote) = (self.local.part(offset, len), self.remote.further(offset));
+            let last = offset + len == whole;
+            let (tail, done) = if last { (self.tail, self.done) } else { (None, None) };
+            Transfer { local, remote, tail, done, ..self }
+        })
+    }
+}
+
 pub enum Request {
     Free,
     /// A buffer for what arrives.
     Receive(u32),
     /// A message of ours in a buffer.
     Send(u32),
-    /// A write; behind it, where the provider keeps no order, its tail.
-    Write(Option<Tail>, Completion, Option<Registration>),
-    Read(Completion, Option<Registration>),
+    /// A transfer on a rail. Behind a write, where the provider keeps no order, comes its tail.
+    Transfer(u8, Transfer, Option<Registration>),
+    /// A read that shows that a rail leads to the peer. Not counted: it may never be answered.
+    Probe(u8),
     /// An answer of the peer is awaited: where its value goes (8 bytes), if anywhere.
     Reply(Option<Sge>, Completion),
 }
@@ -46,8 +83,14 @@ struct Slot {
 pub struct Requests {
     chunks: Vec<Block<Slot>>,
     free: Vec<u32>,
-    /// Those under way that are neither free nor receives.
+    /// Those under way that are neither free, nor receives, nor probes.
     open: usize,
+}
+
+impl Request {
+    fn is_counted(&self) -> bool {
+        !matches!(self, Request::Free | Request::Receive(_) | Request::Probe(_))
+    }
 }
 
 impl Requests {
@@ -67,7 +110,7 @@ impl Requests {
             self.free.extend((first..first + CHUNK as u32).rev());
         }
         let number = self.free.pop().expect("has just grown");
-        self.open += usize::from(!matches!(request, Request::Receive(_)));
+        self.open += usize::from(request.is_counted());
         // SAFETY: a free slot, which nobody else has a pointer to.
         let slot = unsafe { self.slot(number).as_mut() };
         slot.turn = slot.turn.wrapping_add(1).max(1);
@@ -111,7 +154,7 @@ impl Requests {
         // SAFETY: as above.
         let slot = unsafe { self.slot(number).as_mut() };
         let request = std::mem::replace(&mut slot.request, Request::Free);
-        self.open -= usize::from(!matches!(request, Request::Receive(_) | Request::Free));
+        self.open -= usize::from(request.is_counted());
         self.free.push(number);
         (slot.peer as usize, request)
     }
@@ -138,7 +181,7 @@ mod tests {
         assert!(requests.answered(3, ticket).is_some());
         assert!(requests.answered(3, ticket).is_none(), "twice");
         assert_eq!(requests.open(), 0);
-        let again = requests.add(3, Request::Read(None, None));
+        let again = requests.add(3, Request::Send(0));
         assert_eq!(again, number);
         assert!(requests.answered(3, requests.ticket(again)).is_none(), "of another kind");
     }

@@ -30,7 +30,8 @@ const USELESS_MOST: u32 = 8;
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 
 pub struct Sleeper {
-    objects: Arc<Objects>,
+    /// Of all rails.
+    objects: Vec<Arc<Objects>>,
     doorbell: Doorbell,
     /// Rung by threads of this process; others watch it, too.
     own: EventFd,
@@ -49,7 +50,7 @@ pub struct Sleeper {
 }
 
 impl Sleeper {
-    pub fn new(objects: Arc<Objects>) -> io::Result<Sleeper> {
+    pub fn new(objects: Vec<Arc<Objects>>) -> io::Result<Sleeper> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         Ok(Sleeper {
             objects,
@@ -98,20 +99,26 @@ impl Sleeper {
         self.useless.load(Ordering::Relaxed) < USELESS_MOST
     }
 
-    /// The provider's descriptor, if it has one.
-    pub fn provider(&self) -> Option<BorrowedFd<'_>> {
-        // SAFETY: the queue's, which is open as long as `objects`.
-        self.objects.wait.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
+    /// The provider's descriptors, one a rail, if it has any.
+    pub fn provider(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let all = self.objects.iter().filter_map(|objects| objects.wait);
+        // SAFETY: the queues', which are open as long as `objects`.
+        all.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
+    }
+
+    /// Whether some rail has no descriptor.
+    fn is_blind(&self) -> bool {
+        self.objects.iter().any(|objects| objects.wait.is_none())
     }
 
     /// Whether what comes from now on shows at the descriptor; without one, sleeps are naps.
     pub fn may_sleep(&self) -> bool {
-        self.objects.wait.is_none() || self.objects.may_sleep()
+        self.objects.iter().all(|objects| objects.wait.is_none() || objects.may_sleep())
     }
 
     /// Whether something may come that shows at no descriptor.
     pub fn needs_naps(&self) -> bool {
-        self.objects.wait.is_none() || self.naps.load(Ordering::Relaxed) || !self.is_trusted()
+        self.is_blind() || self.naps.load(Ordering::Relaxed) || !self.is_trusted()
     }
 
     fn longest(&self, limit: Duration) -> Duration {
@@ -130,7 +137,9 @@ impl Sleeper {
             all.push(entry(other.as_fd()));
         }
         let rung = all.len();
-        all.extend(self.provider().filter(|_| self.is_trusted()).map(entry));
+        if self.is_trusted() {
+            all.extend(self.provider().map(entry));
+        }
         let ready = any_ready(&mut all, longest);
         all[..rung].iter().filter(|bell| bell.any().unwrap_or(false)).for_each(drain);
         if all[rung..].iter().any(|queue| queue.any().unwrap_or(false)) {

@@ -1,11 +1,11 @@
-//! The TCP connections of this process's endpoint, which libfabric makes and does not show: found among the process's descriptors
+//! The TCP connections of this process's endpoints, which libfabric makes and does not show: found among the process's descriptors
 //! by their addresses, told when to give up, and looked at.
 
 use crate::state::Core;
 use nix::sys::socket::sockopt::{
     KeepAlive, TcpKeepCount, TcpKeepIdle, TcpKeepInterval, TcpUserTimeout,
 };
-use nix::sys::socket::{SockaddrStorage, getpeername, getsockname, setsockopt};
+use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, getsockname, setsockopt, shutdown};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{BorrowedFd, RawFd};
 
@@ -27,8 +27,8 @@ const PROBES: u32 = 5;
 pub struct Sockets {
     /// Whether the provider speaks TCP, and its connections can be seen.
     tcp: bool,
-    /// The other ends.
-    there: Vec<SocketAddr>,
+    /// Descriptor, this end and the other end.
+    ends: Vec<(RawFd, SocketAddr, SocketAddr)>,
     /// Those that have not answered.
     being_made: Vec<SocketAddr>,
 }
@@ -93,8 +93,10 @@ fn unanswered(table: &str) -> Vec<SocketAddr> {
 impl Sockets {
     /// Finds them, and tells each when to give up.
     pub fn own(core: &Core) -> Sockets {
-        let mut all = Sockets { tcp: false, there: Vec::new(), being_made: Vec::new() };
-        let Some(own) = core.ips[core.rank] else { return all };
+        let mut all = Sockets { tcp: false, ends: Vec::new(), being_made: Vec::new() };
+        if core.ips[core.rank].is_none() {
+            return all;
+        }
         // Where they cannot be seen, nothing is known: no peer is lost for that.
         let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") else { return all };
         all.tcp = true;
@@ -103,9 +105,13 @@ impl Sockets {
         for fd in numbers.collect::<Vec<RawFd>>() {
             let Some((here, there)) = ends(fd) else { continue };
             // Ours to a peer's endpoint, or a peer's to ours.
-            if here == own || core.ips.contains(&Some(there)) {
+            let ours = |rail| {
+                let ips = core.ips(rail);
+                ips[core.rank] == Some(here) || ips.contains(&Some(there))
+            };
+            if (0..core.rails()).any(ours) {
                 limit(fd, core);
-                all.there.push(there);
+                all.ends.push((fd, here, there));
             }
         }
         for table in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
@@ -114,10 +120,32 @@ impl Sockets {
         all
     }
 
-    /// The way to a peer. Connections that its host's ranks have made to us cannot be told apart: one of them is as good.
-    pub fn to(&self, core: &Core, rank: usize) -> Link {
-        let Some(peer) = core.ips[rank].filter(|_| self.tcp) else { return Link::Unknown };
-        if self.there.iter().any(|there| there.ip() == peer.ip()) {
+    /// The connections with a peer on a rail, and those that other ranks of its host have made: they cannot be told apart.
+    fn with(&self, core: &Core, rail: usize, rank: usize) -> impl Iterator<Item = RawFd> {
+        let (own, peer) = (core.ips(rail)[core.rank], core.ips(rail)[rank]);
+        let of_host = move |there: &SocketAddr| peer.is_some_and(|peer| there.ip() == peer.ip());
+        let ours = move |here: &SocketAddr, there: &SocketAddr| {
+            Some(*there) == peer || (Some(*here) == own && of_host(there))
+        };
+        let all = self.ends.iter().filter(move |(_, here, there)| ours(here, there));
+        all.map(|&(fd, ..)| fd)
+    }
+
+    /// Ends all connections with a peer on a rail, and says how many there were: those that are read to their end are gone at a
+    /// later look. `None`: they cannot be seen.
+    pub fn shut(&self, core: &Core, rail: usize, rank: usize) -> Option<usize> {
+        core.ips(rail)[rank].filter(|_| self.tcp)?;
+        let ended = |fd| {
+            // It may have been broken already.
+            let _ = shutdown(fd, Shutdown::Both);
+        };
+        Some(self.with(core, rail, rank).map(ended).count())
+    }
+
+    /// The way to a peer on a rail. A connection that another rank of its host has made is as good.
+    pub fn to(&self, core: &Core, rail: usize, rank: usize) -> Link {
+        let Some(peer) = core.ips(rail)[rank].filter(|_| self.tcp) else { return Link::Unknown };
+        if self.with(core, rail, rank).next().is_some() {
             Link::There
         } else if self.being_made.contains(&peer) {
             Link::BeingMade

@@ -6,6 +6,7 @@ use crate::ffi::*;
 use crate::helper::HelperPlace;
 use crate::memory::Memory;
 use crate::object::Objects;
+use crate::rails::{Over, Probes, RAILS_MAX, Rail};
 use crate::requests::{Request, Requests};
 use crate::sleep::Sleeper;
 use crate::wire::Kind;
@@ -48,6 +49,10 @@ pub struct Core {
     pub places: Vec<Where>,
     /// By rank: the address of its endpoint, of providers that speak TCP.
     pub ips: Vec<Option<SocketAddr>>,
+    /// The rails beside the first, which is all the above.
+    pub others: Vec<Rail>,
+    /// There if there are further rails.
+    pub probes: Option<Probes>,
     /// How long a peer may be silent before who waits asks for a sign of life; zero: it never does.
     pub keepalive: Duration,
     /// How long a peer's host may leave something unacknowledged.
@@ -60,6 +65,25 @@ pub struct Core {
 }
 
 impl Core {
+    /// How many rails there are.
+    pub fn rails(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// By rank, the addresses of endpoints on a rail, of providers that speak TCP.
+    pub fn ips(&self, rail: usize) -> &[Option<SocketAddr>] {
+        if rail == 0 { &self.ips } else { &self.others[rail - 1].ips }
+    }
+
+    /// The objects of a rail, and the number there of a peer's address.
+    #[inline]
+    pub fn on(&self, rail: usize, peer: usize) -> (&Objects, u64) {
+        match rail {
+            0 => (&self.objects, self.numbers[peer]),
+            _ => (&self.others[rail - 1].objects, self.others[rail - 1].numbers[peer]),
+        }
+    }
+
     pub fn size(&self) -> usize {
         self.numbers.len()
     }
@@ -87,6 +111,10 @@ pub struct Peer {
     pub kept_work: VecDeque<Work>,
     /// It stands among those for whom something is kept.
     pub waiting: bool,
+    /// The further rails to it.
+    pub over: Box<[Over]>,
+    /// By rail: writes that were asked for there and are not over.
+    pub written: [u32; RAILS_MAX],
     /// It has said that nothing more will come.
     pub left: bool,
     /// It is lost: nothing is posted to it.
@@ -107,6 +135,19 @@ pub struct State {
     pub arrived: VecDeque<u32>,
     /// Peers for whom something is kept.
     pub waiting: Vec<u32>,
+    /// Peers and rails that are being tried, and those that are being shut.
+    pub asking: Vec<(u32, u8)>,
+    pub closing: Vec<(u32, u8)>,
+    /// When connections that are being shut are looked at next.
+    pub next_scan: Instant,
+    /// By rail: bytes of transfers that are over.
+    pub carried: [u64; RAILS_MAX],
+    /// Transfers that were repeated over the first rail.
+    pub repeated: u64,
+    /// What became of rails, for people.
+    pub notes: Vec<String>,
+    /// Looks until the further rails are looked at, while nothing is under way.
+    pub others_rest: Cell<u32>,
     /// Messages to ourselves.
     pub loopback: VecDeque<(Head, Box<[u8]>)>,
     pub fault: Option<Fault>,
@@ -122,16 +163,23 @@ pub struct State {
 }
 
 impl State {
-    pub fn new(core: &Core) -> State {
+    pub fn new(core: &Core, memory: Memory) -> State {
         State {
             peers: (0..core.size()).map(|_| None).collect(),
-            memory: Memory::new(core.objects.clone()),
+            memory,
             requests: Requests::default(),
             sending: Buffers::default(),
             receiving: Buffers::default(),
             posted: 0,
             arrived: VecDeque::new(),
             waiting: Vec::new(),
+            asking: Vec::new(),
+            closing: Vec::new(),
+            next_scan: Instant::now(),
+            carried: [0; RAILS_MAX],
+            repeated: 0,
+            notes: Vec::new(),
+            others_rest: Cell::new(0),
             loopback: VecDeque::new(),
             fault: None,
             trouble: None,
@@ -154,6 +202,8 @@ impl State {
                 kept_messages: VecDeque::new(),
                 kept_work: VecDeque::new(),
                 waiting: false,
+                over: core.others.iter().map(|_| Over::default()).collect(),
+                written: [0; RAILS_MAX],
                 left: false,
                 lost: false,
                 signs: Signs::new(),
@@ -177,6 +227,7 @@ impl State {
         let silent = peer.signs.silent().as_secs();
         peer.kept_messages.clear();
         peer.kept_work.clear();
+        peer.over.iter_mut().for_each(Over::forget);
         if known || left {
             return;
         }
@@ -224,11 +275,12 @@ impl State {
     #[inline]
     pub fn look(&mut self, core: &Core) -> bool {
         let rest = self.rest.get();
-        if rest > 0 && self.waiting.is_empty() && !core.sleeper.take_must_look() {
+        let must = core.sleeper.take_must_look();
+        if rest > 0 && self.waiting.is_empty() && !must {
             self.rest.set(rest - 1);
             return false;
         }
-        let moved = self.poll(core) | self.drain_all(core);
+        let moved = self.poll(core) | self.poll_others(core, must) | self.drain_all(core);
         if moved {
             core.sleeper.found();
         }
@@ -243,11 +295,21 @@ impl State {
 
     /// Takes what is over and what has arrived.
     pub fn poll(&mut self, core: &Core) -> bool {
+        let moved = self.poll_queue(core, &core.objects);
+        if moved && let Err(fault) = self.repost(core) {
+            let why = fault.to_string();
+            self.fail(fault, why);
+        }
+        moved
+    }
+
+    /// Takes what is over on one rail.
+    pub fn poll_queue(&mut self, core: &Core, objects: &Objects) -> bool {
         let mut moved = false;
         loop {
             let nothing = fi_cq_msg_entry { op_context: std::ptr::null_mut(), flags: 0, len: 0 };
             let mut entries = [nothing; BATCH];
-            let cq = core.objects.cq;
+            let cq = objects.cq;
             // SAFETY: the queue is open; it writes at most `BATCH` entries of its format.
             let count = unsafe { ((*(*cq).ops).read)(cq, entries.as_mut_ptr().cast(), BATCH) };
             match count {
@@ -265,30 +327,26 @@ impl State {
                 0 => {}
                 count if count == -FI_EAGAIN => {}
                 count if count == -FI_EAVAIL => {
-                    self.poll_error(core);
+                    self.poll_error(core, objects);
                     moved = true;
                     continue;
                 }
                 count => {
-                    let why = core.objects.library.explain(count);
+                    let why = objects.library.explain(count);
                     self.fail(Fault::system("fi_cq_read", -count as i32), why);
                 }
             }
             break;
-        }
-        if moved && let Err(fault) = self.repost(core) {
-            let why = fault.to_string();
-            self.fail(fault, why);
         }
         moved
     }
 
     /// Takes the error that stands at the head of the queue.
     #[cold]
-    fn poll_error(&mut self, core: &Core) {
+    fn poll_error(&mut self, core: &Core, objects: &Objects) {
         // SAFETY: zero is a value of all fields.
         let mut entry: fi_cq_err_entry = unsafe { std::mem::zeroed() };
-        let cq = core.objects.cq;
+        let cq = objects.cq;
         // SAFETY: the queue is open; one entry is written.
         let count = unsafe { ((*(*cq).ops).readerr)(cq, &mut entry, 0) };
         if count <= 0 {
@@ -307,20 +365,27 @@ impl State {
                 self.sending.give_back(buffer);
                 "a message"
             }
-            Request::Write(..) => "a write",
-            Request::Read(..) => "a read",
+            Request::Transfer(rail, transfer, _) => {
+                if rail > 0 {
+                    let reason = objects.explain(&entry);
+                    return self.rail_lost(core, peer, rail, transfer, &reason);
+                }
+                if transfer.write { "a write" } else { "a read" }
+            }
+            Request::Probe(rail) => {
+                let reason = objects.explain(&entry);
+                return self.rail_failed(core, peer, rail.into(), &reason);
+            }
             Request::Reply(..) | Request::Free => return,
         };
-        let reason = core.objects.explain(&entry);
+        let reason = objects.explain(&entry);
         self.lose(core, peer, what, &reason);
     }
 
     /// A request has ended well; `len`: bytes that arrived.
     fn over(&mut self, core: &Core, number: u32, len: usize) {
         let (peer, request) = self.requests.take(number);
-        if let (Request::Write(..) | Request::Read(..), Some(peer)) =
-            (&request, &mut self.peers[peer])
-        {
+        if let (Request::Transfer(0, ..), Some(peer)) = (&request, &mut self.peers[peer]) {
             peer.signs.heard = true;
         }
         match request {
@@ -329,15 +394,18 @@ impl State {
                 self.arrival(core, buffer, len);
             }
             Request::Send(buffer) => self.sending.give_back(buffer),
-            Request::Write(None, done, registration) | Request::Read(done, registration) => {
+            Request::Transfer(rail, transfer, registration) => {
                 drop(registration);
-                core.complete(done);
+                self.is_over(core, peer, rail, &transfer);
+                match transfer.tail {
+                    None => core.complete(transfer.done),
+                    Some(tail) => {
+                        let (src, done) = (Box::default(), transfer.done);
+                        self.submit(core, peer, Work::Place { src, dst: None, tail, done });
+                    }
+                }
             }
-            Request::Write(Some(tail), done, registration) => {
-                drop(registration);
-                let nothing = Box::default();
-                self.submit(core, peer, Work::Place { src: nothing, dst: None, tail, done });
-            }
+            Request::Probe(rail) => self.rail_opens(core, peer, rail.into()),
             Request::Reply(..) | Request::Free => {}
         }
     }

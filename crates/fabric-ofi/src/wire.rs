@@ -16,8 +16,9 @@
 //! | reply | reply, value, 1 if refused | |
 //! | ask | | |
 //! | leave | | |
+//! | shut | number of a rail | |
 //!
-//! Who is asked answers by credits. `reply` numbers who waits at the origin; 0: nobody. A place is a short write with a flag or an immediate behind it: as one
+//! Who is asked answers by credits. Shut: nothing that came by that rail will have an effect any more. `reply` numbers who waits at the origin; 0: nobody. A place is a short write with a flag or an immediate behind it: as one
 //! message it needs no order between writes and messages, which not every provider has. The target does the atomics with its
 //! processor, so that they are atomic against all others.
 
@@ -39,10 +40,11 @@ pub enum Kind {
     Reply,
     Ask,
     Leave,
+    Shut,
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::Message,
         Kind::Credits,
         Kind::Place,
@@ -51,6 +53,7 @@ impl Kind {
         Kind::Reply,
         Kind::Ask,
         Kind::Leave,
+        Kind::Shut,
     ];
 
     fn code(self) -> u8 {
@@ -116,8 +119,13 @@ pub fn decode_address(body: Sge) -> Option<RemoteAddr> {
         return None;
     }
     body.read(&mut bytes);
+    Some(address_of(&bytes))
+}
+
+/// The address that [`encode_address`] has encoded.
+pub fn address_of(bytes: &[u8; ADDRESS]) -> RemoteAddr {
     let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
-    Some(RemoteAddr::from_words(std::array::from_fn(word)))
+    RemoteAddr::from_words(std::array::from_fn(word))
 }
 
 #[cfg(test)]
@@ -139,7 +147,7 @@ mod tests {
         let bytes = header.encode();
         assert_eq!(Header::decode(&bytes, 78, 4), None, "another secret");
         assert_eq!(Header::decode(&bytes, 77, 3), None, "no such rank");
-        for kind in [0, 9, 255] {
+        for kind in [0, 10, 255] {
             let mut bytes = bytes;
             bytes[12] = kind;
             assert_eq!(Header::decode(&bytes, 77, 4), None, "no such kind");

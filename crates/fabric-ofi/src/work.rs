@@ -1,11 +1,11 @@
 //! What is posted, and what is kept because there is no room: messages of a peer in their order, all else in its own.
 
-use crate::address::{self, Target};
+use crate::address;
 use crate::buffers::BUFFER;
 use crate::ffi::*;
-use crate::object::Registration;
+use crate::object::{Objects, Registration};
 use crate::random::random;
-use crate::requests::{Request, Tail};
+use crate::requests::{Request, Tail, Transfer};
 use crate::state::{Core, State};
 use crate::wire::{ADDRESS, HEADER, Header, Kind, encode_address};
 use std::ffi::c_void;
@@ -44,17 +44,7 @@ pub enum Work {
         tail: Tail,
         done: Completion,
     },
-    Write {
-        src: Sge,
-        dst: Target,
-        tail: Option<Tail>,
-        done: Completion,
-    },
-    Read {
-        dst: Sge,
-        src: Target,
-        done: Completion,
-    },
+    Transfer(Transfer),
     Atomic {
         kind: Kind,
         at: RemoteAddr,
@@ -196,7 +186,7 @@ impl State {
     }
 
     /// Why nothing can be posted to a peer, if nothing can.
-    fn refuses(&mut self, core: &Core, rank: usize) -> Option<Fault> {
+    pub fn refuses(&mut self, core: &Core, rank: usize) -> Option<Fault> {
         let peer = self.peer(core, rank);
         if peer.left && !peer.lost {
             let why = format!("process {rank} on {} has left already", core.places[rank].host);
@@ -231,7 +221,7 @@ impl State {
         }
     }
 
-    fn wait_for(&mut self, core: &Core, rank: usize) {
+    pub fn wait_for(&mut self, core: &Core, rank: usize) {
         if !std::mem::replace(&mut self.peer(core, rank).waiting, true) {
             self.waiting.push(rank as u32);
         }
@@ -253,10 +243,7 @@ impl State {
             Work::Place { ref src, dst, tail, done } => {
                 self.place(core, peer, src, dst, tail, done)
             }
-            Work::Write { src, dst, tail, done } => {
-                self.transfer(core, peer, src, dst, Some(tail), done)
-            }
-            Work::Read { dst, src, done } => self.transfer(core, peer, dst, src, None, done),
+            Work::Transfer(transfer) => self.transfer(core, peer, 0, transfer),
             Work::Atomic { kind, at, operands: [first, second], result, done } => {
                 let number = self.requests.add(peer, Request::Reply(Some(result), done));
                 let words = [self.requests.ticket(number), first, second];
@@ -295,31 +282,24 @@ impl State {
     }
 
     /// Registers local memory for one transfer, where the provider wants that.
-    fn register(&self, core: &Core, memory: Sge) -> Result<Option<Registration>, Fault> {
-        if !core.objects.facts.has(FI_MR_LOCAL) {
+    fn register(objects: &Objects, memory: Sge) -> Result<Option<Registration>, Fault> {
+        if !objects.facts.has(FI_MR_LOCAL) {
             return Ok(None);
         }
         let access = FI_READ | FI_WRITE;
         // SAFETY: whoever made the `Sge` promised that the memory outlives the operation.
-        let made =
-            unsafe { core.objects.register(memory.ptr(), memory.len(), access, random() >> 1) };
+        let made = unsafe { objects.register(memory.ptr(), memory.len(), access, random() >> 1) };
         made.map(Some)
     }
 
-    /// Posts a write with what comes behind it, or (`None`) a read.
-    fn transfer(
-        &mut self,
-        core: &Core,
-        peer: usize,
-        local: Sge,
-        remote: Target,
-        write: Option<Option<Tail>>,
-        done: Completion,
-    ) -> bool {
+    /// Posts a write with what comes behind it, or a read, on a rail; false: there is no room.
+    pub fn transfer(&mut self, core: &Core, peer: usize, rail: usize, whole: Transfer) -> bool {
         if self.requests.open() >= OPEN_MOST {
             return false;
         }
-        let registration = match self.register(core, local) {
+        let (objects, _) = core.on(rail, peer);
+        let Transfer { write, local, remote, done, .. } = whole;
+        let registration = match State::register(objects, local) {
             Ok(registration) => registration,
             Err(fault) => {
                 let why = fault.to_string();
@@ -328,30 +308,28 @@ impl State {
             }
         };
         let descriptor = registration.as_ref().map_or(ptr::null_mut(), Registration::descriptor);
-        let facts = &core.objects.facts;
-        let at = if facts.has(FI_MR_VIRT_ADDR) { remote.at } else { remote.offset };
+        let facts = &objects.facts;
+        let at = if objects.names_by_address() { remote.at } else { remote.offset };
         // Where messages follow writes, the tail goes at once, and its answer ends the operation.
-        let (now, later) = match write {
-            Some(Some(tail)) if facts.sends_follow_writes => (Some(tail), None),
-            Some(tail) => (None, tail),
-            None => (None, None),
+        let now = whole.tail.filter(|_| facts.sends_follow_writes);
+        let rest = match now {
+            Some(_) => Transfer { tail: None, done: None, ..whole },
+            None => whole,
         };
-        let own = if now.is_some() { None } else { done };
-        let request = match write {
-            Some(_) => Request::Write(later, own, registration),
-            None => Request::Read(own, registration),
-        };
-        let number = self.requests.add(peer, request);
+        let number = self.requests.add(peer, Request::Transfer(rail as u8, rest, registration));
         let context = self.requests.context(number);
         // SAFETY: whoever made the `Sge` promised that the memory outlives the operation, and the descriptor is of it.
         let posted = unsafe {
-            post_transfer(core, peer, local, descriptor, (at, remote.key), write.is_some(), context)
+            post_transfer(core.on(rail, peer), local, descriptor, (at, remote.key), write, context)
         };
         if posted != 0 {
             self.requests.take(number);
         }
         match posted {
             0 => {
+                if rail > 0 {
+                    self.peer(core, peer).over[rail - 1].under_way += 1;
+                }
                 if let Some(tail) = now {
                     // In its order behind the write, whatever else is kept.
                     let work = Work::Place { src: Box::default(), dst: None, tail, done };
@@ -364,8 +342,14 @@ impl State {
             }
             posted if posted == -FI_EAGAIN => false,
             posted => {
-                let reason = core.objects.library.explain(posted);
-                self.lose(core, peer, "a transfer", &reason);
+                let reason = objects.library.explain(posted);
+                if rail > 0 {
+                    // Nothing of it is under way.
+                    self.rail_failed(core, peer, rail, &reason);
+                    self.submit(core, peer, Work::Transfer(whole));
+                } else {
+                    self.lose(core, peer, "a transfer", &reason);
+                }
                 true
             }
         }
@@ -389,7 +373,7 @@ impl State {
             }
             moved = true;
         }
-        moved
+        moved | self.drain_rails(core, rank)
     }
 
     /// Moves on what is kept for anybody.
@@ -399,13 +383,16 @@ impl State {
             let rank = self.waiting[i] as usize;
             moved |= self.drain(core, rank);
             let peer = self.peer(core, rank);
-            if peer.kept_messages.is_empty() && peer.kept_work.is_empty() {
+            let over = peer.over.iter().all(|over| over.kept.is_empty());
+            if peer.kept_messages.is_empty() && peer.kept_work.is_empty() && over {
                 peer.waiting = false;
                 self.waiting.swap_remove(i);
             }
         }
         // The end of an operation is heard, room at the provider is not.
-        core.sleeper.set_naps(!self.waiting.is_empty() && self.requests.open() < OPEN_MOST);
+        let no_room = !self.waiting.is_empty() && self.requests.open() < OPEN_MOST;
+        // Nor is the end of a connection.
+        core.sleeper.set_naps(no_room || !self.asking.is_empty() || self.is_shutting());
         moved
     }
 }
@@ -414,16 +401,15 @@ impl State {
 ///
 /// # Safety
 /// The memory lives until the operation with `context` ends, and `descriptor` is of its registration, where the provider wants one.
-unsafe fn post_transfer(
-    core: &Core,
-    peer: usize,
+pub unsafe fn post_transfer(
+    (objects, to): (&Objects, u64),
     local: Sge,
     descriptor: *mut c_void,
     (at, key): (u64, u64),
     write: bool,
     context: *mut c_void,
 ) -> isize {
-    let (ep, to) = (core.objects.ep(), core.numbers[peer]);
+    let ep = objects.ep();
     let (ptr, len) = (local.ptr(), local.len());
     if !write {
         // SAFETY: the endpoint is open; the memory and the descriptor are as the caller promises.
@@ -452,11 +438,6 @@ unsafe fn post_transfer(
 fn named(bytes: &[u8]) -> Sge {
     // SAFETY: only read, while they are borrowed.
     unsafe { Sge::new(bytes.as_ptr().cast_mut(), bytes.len()) }
-}
-
-/// The parts of a transfer of `len` bytes: offset and length.
-pub fn parts(len: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..len).step_by(most).map(move |offset| (offset, most.min(len - offset)))
 }
 
 /// Checks the address of what a tail sets.

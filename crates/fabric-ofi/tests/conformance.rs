@@ -8,12 +8,22 @@ use weft_fabric_testing::conformance::Maker;
 use weft_fabric_testing::{libfabric, tests};
 
 fn makers(n: usize, provider: &'static str, credits: usize) -> Option<Vec<Maker<Ofi>>> {
+    over_paths(n, provider, credits, 1)
+}
+
+/// As many rails as paths: connections on the one interface that leads everywhere.
+fn over_paths(
+    n: usize,
+    provider: &'static str,
+    credits: usize,
+    paths: usize,
+) -> Option<Vec<Maker<Ofi>>> {
     if libfabric::missing(Some(provider)) {
         return None;
     }
     let make = |mut world: weft_bootstrap::ThreadBootstrap| {
         let provider = Some(provider.to_owned());
-        let options = Options { provider, credits, ..Options::default() };
+        let options = Options { provider, credits, paths, ..Options::default() };
         Box::new(move || Ofi::connect(&mut world, options).unwrap_or_else(|e| panic!("{e}")))
             as Maker<Ofi>
     };
@@ -47,4 +57,12 @@ mod udp_two_ranks {
 
 mod udp_three_ranks_with_few_credits {
     super::tests!(|| super::makers(3, "udp;ofi_rxd", 4));
+}
+
+mod tcp_two_ranks_on_three_rails {
+    super::tests!(|| super::over_paths(2, "tcp", 64, 3));
+}
+
+mod udp_three_ranks_on_two_rails {
+    super::tests!(|| super::over_paths(3, "udp;ofi_rxd", 64, 2));
 }

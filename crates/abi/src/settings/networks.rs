@@ -29,7 +29,7 @@ pub const NETWORKS: &[Setting] = &[
         about: About(Verbs, User, All),
         kind: SettingKind::Number { least: 1, most: weft_fabric_verbs::RAILS_MAX as u64 },
         default: "4",
-        doc: "the most rails (adapters, ports or paths) to use",
+        doc: "the most rails (adapters, ports, interfaces or paths) to use",
     },
     Setting {
         name: "WEFT_PATHS",
@@ -37,7 +37,8 @@ pub const NETWORKS: &[Setting] = &[
         kind: SettingKind::Number { least: 1, most: 128 },
         default: "1",
         doc: "InfiniBand: the most paths of one port that become rails, where the subnet manager gave the port several \
-              LIDs (LMC), for ways of their own through the network",
+              LIDs (LMC), for ways of their own through the network. libfabric: connections of one interface with a peer \
+              that become rails, where the network bounds what one carries",
     },
     Setting {
         name: "WEFT_RAIL_WRITE",

@@ -1,7 +1,7 @@
 //! What it can do beyond the core of a fabric.
 
 use super::*;
-use weft_fabric::{Counter, Helper, Immediates, Nodes, Registration};
+use weft_fabric::{Counter, Helper, Immediates, Nodes, Rails, Registration};
 
 impl Registration for Ofi {
     fn prepare(&self, _memory: Sge, _lands: bool) -> Result<Option<Region>, Fault> {
@@ -10,6 +10,56 @@ impl Registration for Ofi {
 
     fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
         self.state.borrow_mut().memory.adopt(memory)
+    }
+}
+
+impl Rails for Ofi {
+    fn write_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        if src.is_empty() || peer == self.core.rank {
+            return self.write(peer, src, dst, done);
+        }
+        let target = address::decode(peer, dst, src.len())?;
+        self.transfer(peer, Transfer::write(src, target, None, done), Some(rail))
+    }
+
+    fn read_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        if dst.is_empty() || peer == self.core.rank {
+            return self.read(peer, dst, src, done);
+        }
+        let target = address::decode(peer, src, dst.len())?;
+        self.transfer(peer, Transfer::read(dst, target, done), Some(rail))
+    }
+
+    fn write_flag_after(
+        &self,
+        rail: usize,
+        peer: usize,
+        flag: RemoteFlag,
+        value: u64,
+    ) -> Result<bool, Fault> {
+        if !self.state.borrow().is_behind(rail, peer) {
+            return Ok(false);
+        }
+        let (nothing, tail) = (RemoteAddr::default(), Tail::Flag(flag.at, value));
+        self.write_with(peer, Sge::EMPTY, nothing, Some(tail), None).map(|()| true)
+    }
+
+    fn rail_works(&self, rail: usize, peer: usize) -> bool {
+        self.state.borrow().rail_works(rail, peer)
     }
 }
 

@@ -392,6 +392,8 @@ fn fabrics(all: &mut Vec<Gauge>) {
          "memory that is registered with the provider, in bytes"),
         ("registrations", Tuner, Level, ofi!(registrations),
          "pieces of memory that are registered with the provider"),
+        ("repeated", User, Counter, ofi!(repeated),
+         "writes and reads that were repeated over another rail, because theirs had failed"),
         ("strangers", User, Counter, ofi!(strangers),
          "messages of processes that do not belong to the job, dropped"),
     ]);

@@ -1,0 +1,196 @@
+//! Several rails to one peer: all carry, each byte is right, and one that dies in the middle loses nothing and doubles nothing.
+//!
+//! The rails are two connections over loopback. One dies when the test ends its connections: the ranks are threads of this process.
+
+use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, getsockname, shutdown};
+use std::os::fd::RawFd;
+use weft_bootstrap::threads;
+use weft_fabric::{Fabric, FabricExt, RemoteAddr, Sge};
+use weft_fabric_ofi::{Ofi, Options};
+use weft_fabric_testing::conformance::{Maker, Rank, run};
+use weft_fabric_testing::libfabric;
+
+const PART: usize = 64 << 10;
+const PARTS: usize = 64;
+const ROUNDS: u8 = 20;
+/// The round in which the second rail dies.
+const DEATH: u8 = 7;
+
+fn makers() -> Option<Vec<Maker<Ofi>>> {
+    let make = |mut world: weft_bootstrap::ThreadBootstrap| {
+        let provider = Some("tcp".to_owned());
+        let options = Options { provider, paths: 2, ..Options::default() };
+        Box::new(move || Ofi::connect(&mut world, options).unwrap_or_else(|e| panic!("{e}")))
+            as Maker<Ofi>
+    };
+    (!libfabric::missing(Some("tcp"))).then(|| threads(2).into_iter().map(make).collect())
+}
+
+/// The byte at `at` in a round.
+fn byte(round: u8, at: usize) -> u8 {
+    (at / 7).wrapping_mul(31).wrapping_add(usize::from(round) * 13) as u8
+}
+
+fn sge(bytes: &mut [u8]) -> Sge {
+    // SAFETY: the users below keep the bytes until the operation has completed.
+    unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+/// The port of this process's end of the second rail.
+fn port(rank: &Rank<Ofi>) -> u64 {
+    let lines = rank.fabric.describe();
+    let line = lines.iter().find(|line| line.starts_with("rail: ")).expect("a second rail");
+    let address = line.split(';').next().unwrap();
+    address.rsplit(':').next().unwrap().parse().expect("a port")
+}
+
+/// Ends all connections from or to one of `ports`; how many.
+fn end_connections(ports: &[u64]) -> usize {
+    let port = |address: SockaddrStorage| Some(u64::from(address.as_sockaddr_in()?.port()));
+    let is_it = |fd: RawFd| {
+        let own = getsockname::<SockaddrStorage>(fd).ok().and_then(port);
+        let other = getpeername::<SockaddrStorage>(fd).ok().and_then(port);
+        other.is_some() && [own, other].iter().flatten().any(|port| ports.contains(port))
+    };
+    let all = std::fs::read_dir("/proc/self/fd").expect("this process's descriptors");
+    let all: Vec<RawFd> =
+        all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let ended = |&&fd: &&RawFd| is_it(fd) && shutdown(fd, Shutdown::Both).is_ok();
+    all.iter().filter(ended).count()
+}
+
+/// Reads over the second rail until that has carried something: it is tried when it is first asked for.
+fn open(rank: &Rank<Ofi>, there: RemoteAddr) {
+    let mut own = [0; 8];
+    while rank.fabric.usage().carried[1] == 0 {
+        let here = sge(&mut own);
+        rank.complete(|done| rank.fabric.read_over(1, 1 - rank.rank(), here, there, done));
+    }
+}
+
+/// Rank 0 writes a round in parts over both rails, or (`reads`) rank 1 reads it; rank 1 looks at every byte. `kill`: the second
+/// rail dies in the middle of a round.
+fn rounds(rank: &Rank<Ofi>, reads: bool, kill: bool) {
+    let me = rank.rank();
+    let region = rank.fabric.allocate(PART * PARTS).unwrap();
+    let at: Vec<RemoteAddr> = rank.gather_addresses(region.remote);
+    let ports: Vec<u64> = rank.gather([port(rank), 0]).iter().map(|words| words[0]).collect();
+    let mut own = vec![0; PART * PARTS];
+    let mover = usize::from(reads);
+    if me == mover {
+        open(rank, at[1 - me]);
+    }
+    let before_all = rank.fabric.usage().carried;
+    for round in 0..ROUNDS {
+        if me == 0 {
+            own.iter_mut().enumerate().for_each(|(at, b)| *b = byte(round, at));
+            if reads {
+                region.local.fill(&own);
+            }
+        }
+        rank.barrier();
+        if me == mover {
+            let (done, before) = rank.completion();
+            for i in 0..PARTS {
+                let part = sge(&mut own[i * PART..(i + 1) * PART]);
+                let there = at[1 - me].offset((i * PART) as u64);
+                match reads {
+                    true => rank.fabric.read_over(i % 2, 1 - me, part, there, done).unwrap(),
+                    false => rank.fabric.write_over(i % 2, 1 - me, part, there, done).unwrap(),
+                }
+                if kill && round == DEATH && i == PARTS / 2 {
+                    assert!(rank.fabric.rail_works(1, 1 - me), "it has opened");
+                    assert!(end_connections(&ports) > 0, "there is a connection to end");
+                }
+            }
+            rank.finish(done, before + PARTS as u64);
+            assert!(rank.fabric.idle(), "all is over");
+        }
+        rank.barrier();
+        if me == 1 {
+            if !reads {
+                region.local.read(&mut own);
+            }
+            let wrong = own.iter().enumerate().find(|&(at, &b)| b != byte(round, at));
+            assert_eq!(wrong, None, "round {round}");
+        }
+        rank.barrier();
+    }
+    let text = rank.fabric.describe().join("\n");
+    if me == mover {
+        assert_eq!(rank.fabric.rail_works(1, 1 - me), !kill, "{text}");
+        assert_eq!(text.contains("carries nothing to process"), kill, "{text}");
+        let usage = rank.fabric.usage();
+        assert_eq!(usage.repeated > 0, kill, "{usage:?}");
+        let all = u64::from(ROUNDS) * (PART * PARTS) as u64;
+        let [first, second] = [0, 1].map(|rail| usage.carried[rail] - before_all[rail]);
+        assert_eq!(first + second, all, "nothing is done twice");
+        if kill {
+            let until_then = u64::from(DEATH) * all / u64::from(2 * ROUNDS);
+            assert!(second >= until_then && second < all / 2, "{usage:?}");
+        } else {
+            assert_eq!(second, all / 2);
+        }
+    }
+    assert!(rank.fabric.rail_works(0, 1 - me));
+    rank.barrier();
+}
+
+fn with(check: impl Fn(&Rank<Ofi>) + Sync) {
+    if let Some(makers) = makers() {
+        run(makers, check);
+    }
+}
+
+#[test]
+fn both_rails_carry_writes() {
+    with(|rank| rounds(rank, false, false));
+}
+
+#[test]
+fn both_rails_carry_reads() {
+    with(|rank| rounds(rank, true, false));
+}
+
+#[test]
+fn a_rail_that_dies_loses_no_write() {
+    with(|rank| rounds(rank, false, true));
+}
+
+#[test]
+fn a_rail_that_dies_loses_no_read() {
+    with(|rank| rounds(rank, true, true));
+}
+
+/// Flags behind the data of each rail: at once where all is over, else the caller waits.
+#[test]
+fn flags_come_after_the_data_of_their_rail() {
+    with(|rank| {
+        let (me, peer) = (rank.rank(), 1 - rank.rank());
+        let region = rank.fabric.allocate(PART + 8).unwrap();
+        let flag = rank.fabric.flag(&region, PART, true);
+        let data = rank.gather_addresses(region.remote);
+        let flags = rank.gather_addresses(flag.remote.at);
+        let remote = weft_fabric::RemoteFlag { at: flags[peer], waking: true };
+        for round in 1..=100u64 {
+            if me == 0 {
+                let mut own = vec![round as u8; PART];
+                let rail = round as usize % 2;
+                let (done, before) = rank.completion();
+                rank.fabric.write_over(rail, peer, sge(&mut own), data[peer], done).unwrap();
+                if !rank.fabric.write_flag_after(rail, peer, remote, round).unwrap() {
+                    rank.finish(done, before + 1);
+                    assert!(rank.fabric.write_flag_after(rail, peer, remote, round).unwrap());
+                } else {
+                    rank.finish(done, before + 1);
+                }
+            } else {
+                rank.until(|| rank.fabric.counters().value(flag.local) >= round);
+                let mut got = vec![0; PART];
+                region.local.read(&mut got);
+                assert!(got.iter().all(|&b| b == round as u8), "round {round}");
+            }
+            rank.barrier();
+        }
+    });
+}
