@@ -145,6 +145,11 @@ pub fn number(name: &str) -> Result<u64, String> {
     }
 }
 
+/// Whether somebody has chosen it.
+pub fn is_given(name: &str) -> bool {
+    SETTINGS.iter().any(|setting| setting.name == name && setting.given().is_some())
+}
+
 /// A number, if there is one.
 pub fn maybe(name: &str) -> Result<Option<u64>, String> {
     match value(name)? {

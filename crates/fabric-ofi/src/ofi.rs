@@ -337,6 +337,7 @@ impl Fabric for Ofi {
             atomics: true,
             synchronous: false,
             by_progress: true,
+            round_trip: self.core.objects.facts.round_trip,
             rails: if peer == self.core.rank { 1 } else { self.core.rails() },
             // A flag is a message, and whoever sleeps hears of messages.
             flags_wake: true,

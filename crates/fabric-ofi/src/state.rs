@@ -29,6 +29,10 @@ const BATCH: usize = 16;
 /// a rank of the own node looks millions of times a second.
 const REST_MOST: u32 = 16;
 
+/// Looks in vain for one that is left out. What comes is found late by a small part of the time that it took: a look that is
+/// left out may take as long as one, where the processor is offered to others in between.
+const LOOKS_PER_REST: u32 = 16;
+
 /// Where a peer is, for people.
 pub struct Where {
     pub host: String,
@@ -159,7 +163,7 @@ pub struct State {
     pub strangers: u64,
     /// Looks that are left out before the next, and how many were after the last one.
     rest: Cell<u32>,
-    resting: Cell<u32>,
+    vain: Cell<u32>,
 }
 
 impl State {
@@ -186,7 +190,7 @@ impl State {
             next_look: Instant::now() + core.keepalive,
             strangers: 0,
             rest: Cell::new(0),
-            resting: Cell::new(0),
+            vain: Cell::new(0),
         }
     }
 
@@ -284,10 +288,10 @@ impl State {
         if moved {
             core.sleeper.found();
         }
-        let next = if moved { 0 } else { (self.resting.get() + 1).min(REST_MOST) };
-        self.resting.set(next);
-        self.rest.set(next);
-        if next >= REST_MOST / 4 {
+        let vain = if moved { 0 } else { self.vain.get().saturating_add(1) };
+        self.vain.set(vain);
+        self.rest.set((vain / LOOKS_PER_REST).min(REST_MOST));
+        if self.rest.get() >= REST_MOST / 4 {
             self.look_at_peers(core);
         }
         moved

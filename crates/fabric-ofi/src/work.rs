@@ -18,8 +18,8 @@ pub const SEND_MAX: usize = BUFFER - HEADER;
 /// Longest payload of a message that is copied when it has to be kept, in bytes.
 pub const INLINE_MAX: usize = 256;
 
-/// Longest write that goes as one message with its tail, in bytes.
-pub const PLACE_MAX: usize = SEND_MAX - 2 * ADDRESS;
+/// Longest write that goes as one message with its tail, in bytes: what the target's processor copies a second time.
+pub const PLACE_MAX: usize = (8 << 10) - HEADER - 2 * ADDRESS;
 
 /// Operations under way at most: the provider takes memory for each, several KiB with some. The end of one makes room.
 const OPEN_MOST: usize = 256;

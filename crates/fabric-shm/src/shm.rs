@@ -285,6 +285,7 @@ impl Fabric for Shm {
             synchronous: true,
             by_progress: false,
             rails: 1,
+            round_trip: 0,
             flags_wake: true,
         }
     }

@@ -117,6 +117,7 @@ impl Fabric for Sim {
             synchronous: false,
             by_progress: false,
             rails: state.machine.rail.len(),
+            round_trip: 0,
             flags_wake: true,
         }
     }

@@ -134,6 +134,7 @@ impl Fabric for Skeleton {
             synchronous: false,
             by_progress: false,
             rails: 1,
+            round_trip: 0,
             flags_wake: false,
         }
     }

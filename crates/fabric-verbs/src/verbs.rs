@@ -223,6 +223,7 @@ impl Fabric for Verbs {
             synchronous: false,
             by_progress: false,
             rails: core.rails_to(peer),
+            round_trip: 0,
             flags_wake: false,
         }
     }

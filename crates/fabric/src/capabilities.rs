@@ -36,6 +36,9 @@ pub struct Capabilities {
     /// Reads, writes and atomics are carried out by the peer's own process, in its progress: what takes several of them is better
     /// asked for as a whole.
     pub by_progress: bool,
+    /// Nanoseconds that a question and its answer take, roughly; 0: so few that it decides nothing. What is short beside it is
+    /// better sent at once than asked for.
+    pub round_trip: u32,
     /// Number of independent paths (adapters, ports) to this peer.
     pub rails: usize,
     /// A flag write wakes a peer that sleeps in [`crate::Fabric::sleeper`].

@@ -103,9 +103,10 @@ impl<F: Fabric> Endpoint<F> {
 
     /// From here on this process sends so much at once, and moves what is larger so. What is under way goes on as it
     /// began.
-    pub fn change(&self, eager: usize, rendezvous: Rendezvous) {
+    pub fn change(&self, eager: usize, eager_fixed: bool, rendezvous: Rendezvous) {
         let transport = &self.transport;
-        transport.limits.set(Limits { eager, rendezvous, ..transport.limits.get() });
+        let limits = transport.limits.get();
+        transport.limits.set(Limits { eager, eager_fixed, rendezvous, ..limits });
         self.state.borrow_mut().operations.peers.look_at_all_again(transport);
     }
 

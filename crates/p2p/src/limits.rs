@@ -6,8 +6,11 @@ use weft_intranode::staging;
 /// Sizes that govern the protocols. In bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Largest payload that is sent at once; above it, rendezvous.
+    /// Largest payload that is sent at once; above it, rendezvous. A fabric whose round trip is long is sent more
+    /// ([`weft_fabric::Capabilities::round_trip`]).
     pub eager: usize,
+    /// `eager` was asked for: more is sent at once nowhere, however long a question and its answer take.
+    pub eager_fixed: bool,
     /// Eager payload that one sender may have unreceived at one receiver; beyond it, payload waits
     /// at the sender.
     pub credit: u64,
@@ -42,6 +45,7 @@ impl Limits {
     /// What holds where nobody chooses: 16 KiB at once, receivers read what is larger.
     pub const USUAL: Limits = Limits {
         eager: 16 << 10,
+        eager_fixed: false,
         credit: 1 << 20,
         staging: staging::USUAL,
         ranks_each: 1,

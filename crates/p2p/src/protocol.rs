@@ -69,13 +69,21 @@ pub struct Path {
 
 impl Path {
     /// From rank `me` to `peer`, which a fabric reaches so.
-    pub fn new(me: usize, peer: usize, to: &Capabilities, limits: &crate::Limits) -> Path {
+    pub fn new(
+        (me, peer): (usize, usize),
+        to: &Capabilities,
+        limits: &crate::Limits,
+        model: &CopyModel,
+    ) -> Path {
         let place = match to.synchronous && to.coherent_atomics {
             true if me == peer => Locality::Here,
             true => Locality::SameNode,
             false => Locality::Elsewhere,
         };
-        Path::at(place, to.direct, to.send_max, limits)
+        let path = Path::at(place, to.direct, to.send_max, limits);
+        let raised = place == Locality::Elsewhere && !limits.eager_fixed;
+        let worth = if raised { eager::worth(model, to.round_trip) } else { 0 };
+        Path { eager: path.eager.max(worth), ..path }
     }
 
     /// To a peer that is there, and whose memory may be reached.

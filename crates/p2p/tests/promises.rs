@@ -355,7 +355,12 @@ impl Body for Ways {
     fn run<F: Fabric>(&self, rank: &Rank<F>) {
         let fabric = rank.endpoint().fabric();
         let (me, other) = (rank.me(), 1 - rank.me());
-        let path = Path::new(me, other, &fabric.capabilities(other), &self.limits);
+        let path = Path::new(
+            (me, other),
+            &fabric.capabilities(other),
+            &self.limits,
+            fabric.copies().model(),
+        );
         let mut seen = Vec::new();
         let sizes = [1, 1000, 3000, 12_000, 40_000, 100_000, 600_000, 2_000_000];
         for (bytes_sent, pattern_sent) in

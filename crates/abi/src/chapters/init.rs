@@ -171,6 +171,7 @@ fn connect(state: &State) -> Result<(), String> {
     let _occupied = Occupied::standard();
     let mut limits = Progress::read()?.limits(Limits {
         eager: settings::number("WEFT_EAGER")? as usize,
+        eager_fixed: settings::is_given("WEFT_EAGER"),
         credit: settings::number("WEFT_CREDIT")?,
         staging: settings::number("WEFT_STAGING")? as usize,
         protocol: settings::protocol()?,

@@ -71,7 +71,8 @@ fn messages(engine: &Engine) -> Result<(), String> {
         0 => Rendezvous::Read,
         _ => Rendezvous::Write,
     };
-    engine.endpoint().change(settings::number("WEFT_EAGER")? as usize, rendezvous);
+    let eager = settings::number("WEFT_EAGER")? as usize;
+    engine.endpoint().change(eager, settings::is_given("WEFT_EAGER"), rendezvous);
     Ok(())
 }
 

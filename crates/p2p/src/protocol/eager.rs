@@ -18,6 +18,13 @@ use weft_fabric::{CopyModel, Fabric, FabricExt, Message, Posted, Sge, Work as Ch
 
 pub(super) const ABOUT: &str = "with its envelope, through the receiver's ring";
 
+/// Largest payload, in bytes, of which two copies more take no longer than a question and its answer of `round_trip`
+/// nanoseconds, which a rendezvous needs.
+pub(super) fn worth(model: &CopyModel, round_trip: u32) -> usize {
+    let able = |&bits: &u32| 2.0 * model.copy(1 << bits) <= f64::from(round_trip);
+    (0..usize::BITS / 2).take_while(able).last().map_or(0, |bits| 1 << bits)
+}
+
 /// Largest payload, in bytes.
 pub(crate) fn most(path: &Path) -> usize {
     path.eager.min(path.send_max)

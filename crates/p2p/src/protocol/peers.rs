@@ -115,8 +115,9 @@ fn described<F: Fabric>(
 ) -> Peer {
     let fabric = &transport.fabric;
     let to = fabric.capabilities(peer);
-    let path = Path::new(fabric.rank(), peer, &to, &transport.limits.get());
-    let table = tables.number(fabric.copies().model(), path);
+    let model = fabric.copies().model();
+    let path = Path::new((fabric.rank(), peer), &to, &transport.limits.get(), model);
+    let table = tables.number(model, path);
     Peer {
         table,
         eager: tables.eager(table, distance),
