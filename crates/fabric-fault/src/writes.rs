@@ -166,18 +166,20 @@ impl<F: Fabric> Faulty<F> {
         let scratch = self.scratch()?;
         let mut count = |posted: Result<(), Fault>| posted.map(|()| inside.target += 1);
         let done = Some(inside.counter);
+        // First what tests get wrong while all else is right: nothing is under way then when it is refused, which might outlive
+        // the peer's memory.
+        if let Late::Flag(flag, _) = late {
+            // An addition of nothing finds out whether the flag is one, and changes nothing.
+            count(self.inner.fetch_add(peer, flag.at, 0, scratch, done))?;
+        }
         if len > 0 {
             let (first, last) = (dst.addr, dst.addr.wrapping_add(len as u64 - 1));
             if last < first {
                 return Err(Fault::corrupt(peer, "remote address"));
             }
             let byte = scratch.part(0, 1);
-            count(self.inner.read(peer, byte, dst, done))?;
             count(self.inner.read(peer, byte, dst.offset(len as u64 - 1), done))?;
-        }
-        if let Late::Flag(flag, _) = late {
-            // An addition of nothing finds out whether the flag is one, and changes nothing.
-            count(self.inner.fetch_add(peer, flag.at, 0, scratch, done))?;
+            count(self.inner.read(peer, byte, dst, done))?;
         }
         Ok(())
     }

@@ -1,0 +1,55 @@
+//! Under faults within the contract libfabric does what every fabric must do: messages and ends of operations come late, and writes
+//! are placed in any order.
+//!
+//! Without the library the tests say NOT RUN and pass; where `WEFT_TEST_OFI` is set they fail.
+
+use weft_bootstrap::{ThreadBootstrap, threads};
+use weft_fabric_fault::{Faulty, Plan};
+use weft_fabric_ofi::{Ofi, Options};
+use weft_fabric_testing::conformance::Maker;
+use weft_fabric_testing::{libfabric, tests};
+
+fn makers(n: usize, options: Options, plan: &str) -> Option<Vec<Maker<Faulty<Ofi>>>> {
+    if libfabric::missing(options.provider.as_deref()) {
+        return None;
+    }
+    let plan: Plan = plan.parse().expect("a plan");
+    let make = |mut world: ThreadBootstrap| {
+        let (options, plan) = (options.clone(), plan.clone());
+        let connect = move || {
+            let ofi = Ofi::connect(&mut world, options).unwrap_or_else(|e| panic!("{e}"));
+            Faulty::new(ofi, plan)
+        };
+        Box::new(connect) as Maker<_>
+    };
+    Some(threads(n).into_iter().map(make).collect())
+}
+
+fn provider(name: &str) -> Options {
+    Options { provider: Some(name.to_owned()), ..Options::default() }
+}
+
+mod tcp_two_ranks_in_disorder {
+    super::tests!(|| super::makers(
+        2,
+        super::provider("tcp"),
+        "seed=3,message_delay=0.3,completion_delay=0.5,reorder=1,mtu=1024"
+    ));
+}
+
+/// The fewest credits, and two rails.
+mod tcp_three_ranks_in_disorder {
+    super::tests!(|| super::makers(
+        3,
+        super::Options { credits: 4, paths: 2, ..super::provider("tcp") },
+        "seed=11,message_delay=0.1,completion_delay=0.1,reorder=1"
+    ));
+}
+
+mod udp_two_ranks_in_disorder {
+    super::tests!(|| super::makers(
+        2,
+        super::provider("udp;ofi_rxd"),
+        "seed=5,message_delay=0.3,completion_delay=0.5,reorder=1,mtu=1024"
+    ));
+}
