@@ -5,6 +5,7 @@
 
 mod hosts;
 pub mod inside;
+mod rails;
 mod trouble;
 
 use super::c_programs::{self, compile};
@@ -23,6 +24,7 @@ const TIMEOUT: &str = "1500";
 pub fn within(inside: &Inside) -> Result<(), String> {
     let mut parts = Parts::new(&inside.only);
     hosts::run(inside, &mut parts)?;
+    rails::run(inside, &mut parts)?;
     trouble::run(inside, &mut parts)?;
     parts.end()
 }

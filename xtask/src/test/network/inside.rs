@@ -22,6 +22,7 @@ pub const PROGRAMS: &[(&str, &[&str])] = &[
     ("threads", &[]),
     ("tools_fabric", &[]),
     ("kini", &[]),
+    ("striped", &["4"]),
 ];
 
 /// What `net-tests` needs to know.

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Seconds after which a silent host is lost, in these tests.
-const PATIENCE: u64 = 4;
+pub const PATIENCE: u64 = 4;
 
 /// From a cut to the end of the job, at most: the library's own seconds, its looks, and a slow machine.
 const LATEST: Duration = Duration::from_secs(PATIENCE + 26);
@@ -26,7 +26,7 @@ const SAID: [usize; 4] = [0, 1, 40, 4000];
 const SHORT: usize = 2;
 
 /// A job that has begun to exchange.
-struct Running {
+pub struct Running {
     child: Child,
     out: BufReader<ChildStdout>,
 }
@@ -34,24 +34,27 @@ struct Running {
 /// A halo exchange of `steps` steps on two hosts, under way.
 fn halo(inside: &Inside, steps: &str) -> Result<Running, String> {
     let mut command = mpiexec(inside, TWO, "4");
-    command
-        .arg(inside.programs.join("halo"))
-        .arg(steps)
-        .env("WEFT_OFI_TIMEOUT", PATIENCE.to_string());
+    command.arg(inside.programs.join("halo")).arg(steps);
+    running(&mut command)
+}
+
+/// Starts a job whose program says that it is running.
+pub fn running(command: &mut Command) -> Result<Running, String> {
+    command.env("WEFT_OFI_TIMEOUT", PATIENCE.to_string());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| format!("mpiexec: {e}"))?;
     let mut out = BufReader::new(child.stdout.take().expect("asked for"));
     let mut line = String::new();
     out.read_line(&mut line).map_err(|e| format!("mpiexec's output: {e}"))?;
     if line.trim() != "running" {
-        return Err(format!("halo began with '{line}'"));
+        return Err(format!("the program began with '{line}'"));
     }
     Ok(Running { child, out })
 }
 
 impl Running {
     /// Its end: what it said, and whether it ended well.
-    fn end(mut self) -> Result<(bool, String), String> {
+    pub fn end(mut self) -> Result<(bool, String), String> {
         let (mut text, mut errors) = (String::new(), String::new());
         let mut err = self.child.stderr.take().expect("asked for");
         std::thread::scope(|scope| {

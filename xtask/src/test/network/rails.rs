@@ -1,0 +1,83 @@
+//! Two cables as two rails: twice the rate, and one that is cut in the middle of a transfer loses and doubles nothing.
+
+use super::hosts::{mpiexec, net, said, set};
+use super::inside::Inside;
+use super::trouble::{PATIENCE, running};
+use crate::test::cluster::parts::Parts;
+use std::time::{Duration, Instant};
+
+/// One rank on each of two hosts.
+const PAIR: &str = "node0,node1";
+
+/// What a cable carries while rails are tested: little, so that the processors do not bound it.
+const RATE: &str = "100mbit";
+
+/// Two rails carry at least this many times what one does; a quiet machine has 1.8 and more.
+const RATIO: f64 = 1.5;
+
+/// Both cables of both hosts carry no more than [`RATE`] while `what` is done.
+fn shaped<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    let ends = || ["node0", "node1"].into_iter().flat_map(|host| [(host, "eth0"), (host, "eth1")]);
+    for (host, end) in ends() {
+        let add = format!("tc qdisc add dev {end} root tbf rate {RATE} burst 64kb latency 50ms");
+        net(&["net-run", host, &add])?;
+    }
+    let outcome = what();
+    for (host, end) in ends() {
+        net(&["net-run", host, &format!("tc qdisc del dev {end} root")])?;
+    }
+    outcome
+}
+
+/// Megabytes a second of messages of 4 MiB.
+fn rate(inside: &Inside, settings: &[&str]) -> Result<f64, String> {
+    let mut command = mpiexec(inside, PAIR, "2");
+    command.arg(inside.programs.join("striped")).arg("10");
+    set(&mut command, settings);
+    let text = said(&mut command, "correct")?;
+    number(&text, "rate ").ok_or(format!("no rate:\n{text}"))
+}
+
+/// The number behind `word`.
+fn number(text: &str, word: &str) -> Option<f64> {
+    text.split_once(word)?.1.split_whitespace().next()?.parse().ok()
+}
+
+/// A cable of the second host is cut while both carry; the rest goes over the first.
+fn cut(inside: &Inside) -> Result<String, String> {
+    let mut command = mpiexec(inside, PAIR, "2");
+    command.arg(inside.programs.join("striped")).arg("12");
+    let job = running(&mut command)?;
+    std::thread::sleep(Duration::from_secs(2));
+    net(&["net-cut", "node1", "1"])?;
+    let began = Instant::now();
+    let ended = job.end();
+    net(&["net-join", "node1", "1"])?;
+    let (well, text) = ended?;
+    let repeated = number(&text, "repeated ").unwrap_or(0.0);
+    if !well || !text.contains("correct") || repeated == 0.0 {
+        return Err(format!("should be correct, with something repeated:\n{text}"));
+    }
+    let took = began.elapsed().as_secs_f64();
+    Ok(format!(
+        "{repeated} transfers repeated, over {took:.1} s after the cut (patience {PATIENCE} s)"
+    ))
+}
+
+pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+    parts.part("rails", |parts| {
+        parts.test("both cables are rails", || {
+            let mut command = mpiexec(inside, PAIR, "2");
+            command.arg(inside.programs.join("ring")).env("WEFT_VERBOSE", "1");
+            said(&mut command, "rail: eth1, network 10.77.1.0/24").map(|_| String::new())
+        });
+        parts.test("two cables carry more than one", || {
+            let (one, two) = shaped(|| Ok((rate(inside, &["WEFT_RAILS=1"])?, rate(inside, &[])?)))?;
+            let ratio = two / one;
+            let told = format!("4 MiB: {one:.1} and {two:.1} MB/s, {ratio:.2} times");
+            if ratio > RATIO { Ok(told) } else { Err(told) }
+        });
+        parts.test("a cable that is cut in the middle of a transfer", || shaped(|| cut(inside)));
+        Ok(())
+    })
+}
