@@ -59,6 +59,15 @@ mod udp_three_ranks_with_few_credits {
     super::tests!(|| super::makers(3, "udp;ofi_rxd", 4));
 }
 
+/// Over RDMA adapters: in the virtual machine with soft-RoCE.
+mod verbs_two_ranks {
+    super::tests!(|| super::makers(2, "verbs;ofi_rxm", 64));
+}
+
+mod verbs_three_ranks_with_few_credits {
+    super::tests!(|| super::makers(3, "verbs;ofi_rxm", 4));
+}
+
 mod tcp_two_ranks_on_three_rails {
     super::tests!(|| super::over_paths(2, "tcp", 64, 3));
 }

@@ -19,8 +19,13 @@ pub fn missing(provider: Option<&str>) -> bool {
         let error = Ofi::connect(&mut threads(1)[0], options).err();
         if let Some(error) = &error {
             let of = provider.as_ref().map_or(String::new(), |name| format!("'s {name}"));
-            // Later versions of the library have `net` under the name of `tcp`.
-            let must = if provider.as_deref() == Some("net") { "WEFT_TEST_OFI_NET" } else { OFI };
+            let must = match provider.as_deref() {
+                // Later versions of the library have it under the name of `tcp`.
+                Some("net") => "WEFT_TEST_OFI_NET",
+                // Needs an adapter, or soft-RoCE.
+                Some("verbs;ofi_rxm") => "WEFT_TEST_OFI_VERBS",
+                _ => OFI,
+            };
             not_run(&format!("tests of libfabric{of}"), error, must);
         }
         error.is_some()

@@ -38,9 +38,8 @@ fn fabric(tally: &mut Tally) -> Result<(), String> {
 }
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
-    if !have_library() {
-        let reason = "libfabric.so.1 is not there (Debian's package libfabric1)";
-        tally.not_run.push(format!("tests of libfabric: {reason}"));
+    if !tools::have_libfabric() {
+        tally.not_run.push(format!("tests of libfabric: {}", tools::NO_LIBFABRIC));
         return Ok(());
     }
     fabric(tally)?;
@@ -70,10 +69,4 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
         (code, _) => return Err(format!("the tests between hosts ended with {code}")),
     }
     Ok(())
-}
-
-/// Whether the system's loader finds libfabric.
-fn have_library() -> bool {
-    let output = Command::new("/sbin/ldconfig").arg("-p").output();
-    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("libfabric.so.1"))
 }

@@ -71,6 +71,15 @@ pub fn have_miri() -> bool {
     works()
 }
 
+/// Why tests of libfabric are not run where [`have_libfabric`] says no.
+pub(super) const NO_LIBFABRIC: &str = "libfabric.so.1 is not there (Debian's package libfabric1)";
+
+/// Whether the system's loader finds libfabric.
+pub(super) fn have_libfabric() -> bool {
+    let output = Command::new("/sbin/ldconfig").arg("-p").output();
+    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("libfabric.so.1"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

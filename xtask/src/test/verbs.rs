@@ -4,14 +4,14 @@ pub(crate) mod kini;
 
 use super::c_programs::{self, compile};
 use super::cluster::parts;
-use super::tally::{Tally, VERBS};
+use super::tally::{OFI, Tally, VERBS};
 use super::{programs, tools};
 use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// How long all of it may take in the machine, in seconds.
-const TIMEOUT: &str = "600";
+const TIMEOUT: &str = "900";
 
 /// The conformance suite of verbs alone.
 pub(super) fn conformance() -> Result<PathBuf, String> {
@@ -32,7 +32,9 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     }
     let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
     let kini = kini_words(&xtask)?;
-    let script = format!("set -e; {kini}; export WEFT_TEST_VERBS=1; {}", runs.join("; "));
+    let libfabric = libfabric_words(&all, tally)?;
+    let script =
+        format!("set -e; {kini}; export WEFT_TEST_VERBS=1; {}{libfabric}", runs.join("; "));
     let mut command = Command::new(xtask);
     command.args(["vm", "--timeout", TIMEOUT, "--", "sh", "-c", &script]);
     match tools::captured_code(&mut command)? {
@@ -47,6 +49,19 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
         }
         (code, _) => Err(format!("the tests of verbs ended with {code} (target/vm/last.log)")),
     }
+}
+
+/// The words of libfabric's conformance over verbs, for a shell: behind all others, or nothing where there is no such library.
+fn libfabric_words(all: &[programs::Program], tally: &mut Tally) -> Result<String, String> {
+    if !tools::have_libfabric() {
+        tally.not_run.push(format!("libfabric over verbs: {}", tools::NO_LIBFABRIC));
+        return Ok(String::new());
+    }
+    let is_it = |p: &&programs::Program| p.package == OFI && p.name == "conformance";
+    let program = all.iter().find(is_it).ok_or("libfabric has no conformance suite")?;
+    // It makes completion queues for so many peers; for its usual 256 they are longer than soft-RoCE has them.
+    let settings = "FI_UNIVERSE_SIZE=16 WEFT_TEST_OFI_VERBS=1";
+    Ok(format!("; {settings} {} verbs_ --test-threads=1", program.path.display()))
 }
 
 /// The words of the tests of collectives, for a shell; their programs are compiled.
