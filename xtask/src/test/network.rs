@@ -15,6 +15,7 @@ use super::tally::{OFI, Tally};
 use super::{programs, tools};
 use crate::{net, root};
 use inside::{Inside, PROGRAMS};
+use std::ffi::OsStr;
 use std::process::Command;
 
 /// Seconds that all programs between hosts may take together.
@@ -23,6 +24,11 @@ const TIMEOUT: &str = "1500";
 /// Between the hosts: runs everything, and fails if anything did.
 pub fn within(inside: &Inside) -> Result<(), String> {
     let mut parts = Parts::new(&inside.only);
+    if inside.ipv6 {
+        hosts::over_ipv6(inside, &mut parts)?;
+        rails::over_ipv6(inside, &mut parts)?;
+        return parts.end();
+    }
     hosts::run(inside, &mut parts)?;
     rails::run(inside, &mut parts)?;
     trouble::run(inside, &mut parts)?;
@@ -51,15 +57,21 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     }
     let random = crate::install::build(std::iter::once("weft-abi-tests"))?.join("weft-random");
     let Mpi4py { python, sdist } = python::mpi4py(&prefix)?;
+    let names = ["--prefix", "--programs", "--random", "--python", "--sdist"];
+    let paths = [&prefix, &programs, &random, &python, &sdist].map(|path| path.as_os_str());
+    let words: Vec<&OsStr> =
+        names.iter().zip(paths).flat_map(|(name, path)| [OsStr::new(name), path]).collect();
+    between_hosts(&["--hosts", "4"], &words, tally)?;
+    let ipv6 = [&words[..], &[OsStr::new("--ipv6")]].concat();
+    between_hosts(&["--hosts", "2", "--ipv6"], &ipv6, tally)
+}
+
+/// Runs the tests between such hosts, with these words.
+fn between_hosts(hosts: &[&str], words: &[&OsStr], tally: &mut Tally) -> Result<(), String> {
     let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
     let mut command = Command::new(&xtask);
-    command.args(["net", "--hosts", "4", "--timeout", TIMEOUT, "--"]).arg(&xtask).arg("net-tests");
-    let paths = [&prefix, &programs, &random, &python, &sdist];
-    for (name, path) in
-        ["--prefix", "--programs", "--random", "--python", "--sdist"].iter().zip(paths)
-    {
-        command.arg(name).arg(path);
-    }
+    command.arg("net").args(hosts).args(["--timeout", TIMEOUT, "--"]);
+    command.arg(&xtask).arg("net-tests").args(words);
     match tools::captured_code(&mut command)? {
         (0, output) => tally.passed += parts::count(&output)?,
         (code, _) if code == i32::from(net::NOT_RUN) => {

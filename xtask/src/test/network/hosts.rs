@@ -168,6 +168,24 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     })
 }
 
+/// Where cables have addresses of IPv6 alone.
+pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+    parts.part("programs over IPv6", |parts| {
+        for what in ["on eth0, network fd77::/64", "rail: eth1, network fd77:1::/64"] {
+            parts.test(&format!("connected {what}"), || {
+                let mut command = mpiexec(inside, TWO, "4");
+                command.arg(inside.programs.join("hello")).env("WEFT_VERBOSE", "1");
+                said(&mut command, what).map(|_| String::new())
+            });
+        }
+        for line in ["ring", "halo 300", "collectives 1", "semantics", "windows", "striped 4"] {
+            program(inside, parts, line, TWO, &[]);
+        }
+        program(inside, parts, "collectives 1", TWO, &["WEFT_OFI_PROVIDER=udp;ofi_rxd"]);
+        Ok(())
+    })
+}
+
 /// What is chosen, and that it is told.
 fn connections(inside: &Inside, parts: &mut Parts) {
     let cases: [(&str, &[&str], &str); 4] = [

@@ -43,6 +43,9 @@ pub struct Inside {
     /// mpi4py's source, with its tests.
     #[arg(long)]
     pub sdist: PathBuf,
+    /// The cables have IPv6 addresses alone.
+    #[arg(long)]
+    pub ipv6: bool,
     /// Only the parts with this text in their names; to look into one of them.
     #[arg(long, default_value = "")]
     pub only: String,

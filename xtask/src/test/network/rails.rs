@@ -64,6 +64,14 @@ fn cut(inside: &Inside) -> Result<String, String> {
     ))
 }
 
+/// The same where cables have addresses of IPv6 alone.
+pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+    parts.part("rails over IPv6", |parts| {
+        parts.test("a cable that is cut in the middle of a transfer", || shaped(|| cut(inside)));
+        Ok(())
+    })
+}
+
 pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     parts.part("rails", |parts| {
         parts.test("both cables are rails", || {
