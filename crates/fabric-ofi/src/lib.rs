@@ -26,6 +26,7 @@ mod arrive;
 mod buffers;
 mod choose;
 mod connect;
+mod descriptor;
 mod error;
 mod ffi;
 mod helper;

@@ -8,6 +8,7 @@
 
 use crate::ConnectError;
 use crate::choose::{MR_MODES, Offers};
+use crate::descriptor::to_sleep_on;
 use crate::ffi::*;
 use crate::library::Library;
 use std::ffi::{CStr, c_int, c_void};
@@ -151,7 +152,9 @@ impl Objects {
             let error = (ep.bind)(own, &raw mut (*self.cq).fid, FI_TRANSMIT | FI_RECV);
             made(&library, &self.facts, "fi_ep_bind", error)?;
             let error = (ep.control)(own, FI_ENABLE, none);
-            made(&library, &self.facts, "fi_enable", error)
+            made(&library, &self.facts, "fi_enable", error)?;
+            self.wait = self.wait.map(|fd| to_sleep_on(&self.facts.provider, fd));
+            Ok(())
         }
     }
 
