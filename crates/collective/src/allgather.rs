@@ -3,15 +3,15 @@
 //! The ring takes blocks wherever they are. The others send several blocks in one message, and take
 //! [`Blocks`](crate::Blocks) of one buffer; for blocks that lie apart there is [`Packed`](crate::Packed).
 
-mod bruck;
-mod circulant;
+pub(crate) mod bruck;
+pub(crate) mod circulant;
 mod gather_broadcast;
 mod multicast;
 mod neighbor_exchange;
 mod rds;
 mod read;
-mod recursive_doubling;
-mod ring;
+pub(crate) mod recursive_doubling;
+pub(crate) mod ring;
 pub(crate) mod shm_read;
 pub(crate) mod shm_staged;
 pub(crate) mod shm_swap;
@@ -23,7 +23,6 @@ pub use multicast::multicast;
 pub use neighbor_exchange::neighbor_exchange;
 pub use rds::rds;
 pub use read::read;
-pub(crate) use recursive_doubling::doubling_of;
 pub use recursive_doubling::recursive_doubling;
 pub use ring::ring;
 pub use shm_read::shm_read;

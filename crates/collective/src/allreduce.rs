@@ -2,9 +2,9 @@
 
 pub(crate) mod central;
 mod circulant;
-mod gather_broadcast;
+pub(crate) mod gather_broadcast;
 mod k_nomial;
-mod pairwise_exchange;
+pub(crate) mod pairwise_exchange;
 mod rabenseifner;
 mod reduce_broadcast;
 mod rgm;
@@ -30,11 +30,8 @@ pub use ring::ring;
 pub use rpe::rpe;
 pub use shm_last::shm_last;
 pub use shm_pair::shm_pair;
-pub(crate) use shm_read::block;
 pub use shm_read::shm_read;
 pub use shm_read_staged::shm_read_staged;
-pub(crate) use shm_read_whole::read_and_combine;
 pub use shm_read_whole::shm_read_whole;
-pub(crate) use shm_slices::combined as combined_in_slices;
 pub use shm_slices::shm_slices;
 pub use swing::swing;

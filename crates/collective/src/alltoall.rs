@@ -11,7 +11,6 @@ pub(crate) mod shm_staged;
 pub(crate) mod shm_swap;
 
 pub use bruck::bruck;
-use journey::Journey;
 pub use linear::linear;
 pub use pairwise::pairwise;
 pub use rds::rds;

@@ -1,7 +1,7 @@
 //! Barriers: nobody leaves before everybody has come (MPI 5.0, section 6.3).
 
 pub(crate) mod central;
-mod dissemination;
+pub(crate) mod dissemination;
 mod fetch_add;
 mod n_way;
 mod pairwise_exchange;

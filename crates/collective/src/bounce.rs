@@ -5,7 +5,7 @@
 //!   rank 0:     slots of the area               large data: the slots hold addresses, the data stay
 //!                                              where they are and are read there
 //! ```
-//! A barrier here is the central one ([`crate::ReleaseGather`]): one atomic a rank, and the last to arrive lets the
+//! A barrier here is the central one ([`crate::area`]): one atomic a rank, and the last to arrive lets the
 //! others go, so that each rank waits once and is woken once. An operation has one or more barriers.
 //!
 //! Why nothing is overwritten unread. What is copied in for barrier k (a buffer, a slot) is read between
@@ -39,9 +39,9 @@ mod memory;
 pub use exposed::Exposed;
 use memory::{Buffers, MAKING};
 
+use crate::Link;
+use crate::area::{Area, Session};
 use crate::exchanged::no_memory;
-use crate::release_gather::Session;
-use crate::{Link, ReleaseGather};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::{Copies, Distance, Fabric, FabricExt, Fault, RemoteAddr, Sge, Work, copies};
@@ -139,11 +139,10 @@ impl<F: Fabric> Drop for BounceSession<'_, F> {
     }
 }
 
-impl<F: Fabric> ReleaseGather<F> {
-    /// Bytes that a rank may copy in for one barrier: [`BUFFER`] and more. All find the same. The first question is asked of
-    /// all ranks at once.
-    pub async fn buffer_len(&self, link: &Link<F>) -> Result<usize, Fault> {
-        let Buffers { half, short, .. } = *self.buffers(link).await?;
+impl<F: Fabric> BounceBuffers<F> {
+    /// See [`crate::ReleaseGather::buffer_len`].
+    pub async fn len(&self, area: &Area<F>, link: &Link<F>) -> Result<usize, Fault> {
+        let Buffers { half, short, .. } = *self.made(area, link).await?;
         Ok(match link.size() {
             2 if short < pipelined::SHORT => half.min(BUFFER_ANEW),
             2 => BUFFER,
@@ -151,52 +150,60 @@ impl<F: Fabric> ReleaseGather<F> {
         })
     }
 
-    /// The same where two ranks copied in blocks of so many bytes each: long ones are out of the caches all the same, and go in
-    /// the shortest parts.
-    pub async fn buffer_len_for(&self, link: &Link<F>, block: usize) -> Result<usize, Fault> {
-        let buffer = self.buffer_len(link).await?;
-        let long = link.size() == 2 && block > 2 * self.model(link).private;
+    /// See [`crate::ReleaseGather::buffer_len_for`].
+    pub async fn len_for(
+        &self,
+        area: &Area<F>,
+        link: &Link<F>,
+        block: usize,
+    ) -> Result<usize, Fault> {
+        let buffer = self.len(area, link).await?;
+        let long = link.size() == 2 && block > 2 * area.model(link).private;
         Ok(if long { buffer.min(BUFFER) } else { buffer })
     }
 
-    async fn buffers<'b>(&'b self, link: &'b Link<F>) -> Result<&'b Buffers<F>, Fault> {
-        match self.buffers.made.get() {
+    async fn made<'b>(
+        &'b self,
+        area: &'b Area<F>,
+        link: &'b Link<F>,
+    ) -> Result<&'b Buffers<F>, Fault> {
+        match self.made.get() {
             Some(made) => Ok(made),
-            None => Ok(self.bounce(link, 0, 0).await?.buffers),
+            None => Ok(self.enter(area, link, 0, 0).await?.buffers),
         }
     }
 
-    /// Waits for this rank's turn, for an operation of so many barriers, for each of which a rank copies in
-    /// at most `span` bytes: all ranks say the same.
-    pub(crate) async fn bounce<'b>(
+    /// See [`crate::ReleaseGather::bounce`].
+    pub async fn enter<'b>(
         &'b self,
+        area: &'b Area<F>,
         link: &'b Link<F>,
         barriers: u64,
         span: usize,
     ) -> Result<BounceSession<'b, F>, Fault> {
         // Said before anything is awaited: all ranks start their operations in one order.
-        let first = !self.buffers.begun.replace(true);
-        let far = link.size() == 2 && self.distance(link) == Distance::Apart;
+        let first = !self.begun.replace(true);
+        let far = link.size() == 2 && area.distance(link) == Distance::Apart;
         let making = if first { MAKING } else { 0 };
-        let (session, epoch) = self.enter_for(link, making + barriers).await?;
+        let (session, epoch) = area.enter_for(link, making + barriers).await?;
         let next = Cell::new(epoch);
         if first {
-            let many = self.buffers.many.take();
+            let many = self.many.take();
             match Buffers::make(link, &session, epoch, many).await? {
                 Some(made) => {
                     next.set(epoch + MAKING);
-                    let _ = self.buffers.made.set(Box::new(made));
+                    let _ = self.made.set(Box::new(made));
                 }
                 None => {
                     // Others have begun already where they do not wait for each other: they fail as well.
-                    self.buffers.begun.set(!self.is_in_turn());
-                    self.buffers.many.set(many);
+                    self.begun.set(!area.is_in_turn());
+                    self.many.set(many);
                     session.end_early(link, epoch + MAKING, barriers).await?;
                     return Err(no_memory());
                 }
             }
         }
-        let Some(buffers) = self.buffers.made.get() else {
+        let Some(buffers) = self.made.get() else {
             session.end_early(link, epoch, barriers).await?;
             return Err(no_memory());
         };

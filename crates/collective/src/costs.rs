@@ -10,7 +10,7 @@
 //! A time is one of many operations back to back, on the rank that takes longest. It is to compare algorithms by: what all
 //! have in common (the call, its checks) is in none of them.
 
-use crate::catalog::SelectionKey;
+use crate::selection_key::SelectionKey;
 use weft_fabric::copies::LINE;
 use weft_fabric::{CopyModel, Distance};
 use weft_p2p::Limits;
@@ -188,7 +188,9 @@ const HANDSHAKE: f64 = 4.0;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{ALGORITHMS, Carrier, Near, Topology};
+    use crate::algorithm::Carrier;
+    use crate::catalog::ALGORITHMS;
+    use crate::selection_key::{Near, Topology};
 
     fn case(ranks: usize, bytes: usize, near: Near) -> SelectionKey {
         let site = Topology {
@@ -230,7 +232,7 @@ mod tests {
                     assert!(more, "{what}, {ranks} ranks, {bytes} bytes");
                     let apart = at(Near { direct: Some(false), ..near });
                     assert!(apart >= now, "{what}, {ranks} ranks, {bytes} bytes");
-                    let reads = algorithm.needs.contains(&crate::catalog::Need::Direct);
+                    let reads = algorithm.needs.contains(&crate::algorithm::Need::Direct);
                     assert_eq!(apart.is_infinite(), reads, "{what}, {ranks} ranks, {bytes} bytes");
                 }
             }

@@ -1,6 +1,7 @@
 //! Words that each rank has said to all: where its memory is, and what it can do.
 
-use crate::{Link, allgather};
+use crate::Link;
+use crate::allgather::ring::ring;
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Staging};
 
 /// No memory for what the ranks of a communicator share: on one of them, so that all do without.
@@ -31,7 +32,7 @@ impl Exchanged {
         let said = Exchanged::new(link.stage(stride * link.size()), stride);
         write(words, said.record(link.rank));
         let records: Vec<Sge> = (0..link.size()).map(|rank| said.record(rank)).collect();
-        allgather::ring(link, &records).await?;
+        ring(link, &records).await?;
         Ok(said)
     }
 

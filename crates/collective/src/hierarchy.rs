@@ -8,9 +8,10 @@
 //! A level is a group with matching spaces, slots and areas of its own, in which every algorithm of the
 //! catalogue runs: two-level algorithms are compositions, and each level chooses for itself.
 
-use crate::catalog::{Choice, Operation, SelectionKey, Topology};
-use crate::{CollectiveState, Link, Reception, Reduce, Via, all_do_atomics, run, share_memory};
-use std::pin::Pin;
+use crate::algorithm::Choice;
+use crate::operation::Operation;
+use crate::selection_key::{SelectionKey, Topology};
+use crate::{CollectiveState, Link, Reception, Reduce, Via, all_do_atomics, share_memory};
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Fault, Sge};
 use weft_p2p::Context;
@@ -65,7 +66,7 @@ pub struct Level<F: Fabric> {
     me: usize,
     bit: u64,
     site: Topology,
-    state: CollectiveState<F>,
+    pub(crate) state: CollectiveState<F>,
 }
 
 /// All levels.
@@ -79,8 +80,6 @@ pub struct Hierarchy<F: Fabric> {
     /// At leaders.
     pub leaders: Option<Level<F>>,
 }
-
-type Step<'s> = Pin<Box<dyn Future<Output = Result<(), Fault>> + 's>>;
 
 impl<F: Fabric> Hierarchy<F> {
     pub(crate) fn new(link: &Link<F>, state: &CollectiveState<F>) -> Hierarchy<F> {
@@ -125,15 +124,15 @@ impl<F: Fabric> Hierarchy<F> {
 }
 
 /// What a call on a level depends on.
-struct Call {
-    bytes: usize,
-    element: usize,
-    commutes: bool,
-    equal: bool,
+pub(crate) struct Call {
+    pub bytes: usize,
+    pub element: usize,
+    pub commutes: bool,
+    pub equal: bool,
 }
 
 impl Call {
-    fn of(bytes: usize) -> Call {
+    pub fn of(bytes: usize) -> Call {
         Call { bytes, element: 1, commutes: true, equal: true }
     }
 }
@@ -144,7 +143,12 @@ impl<F: Fabric> Level<F> {
     }
 
     /// What serves a call here, and the view of the level that carries it.
-    fn prepare(&self, link: &Link<F>, operation: Operation, call: Call) -> (Link<F>, Choice) {
+    pub(crate) fn prepare(
+        &self,
+        link: &Link<F>,
+        operation: Operation,
+        call: Call,
+    ) -> (Link<F>, Choice) {
         let Call { bytes, element, commutes, equal } = call;
         let view = Link {
             endpoint: link.endpoint.clone(),
@@ -162,128 +166,70 @@ impl<F: Fabric> Level<F> {
         let choice = self.state.selection().choose(operation, &case, model).choice;
         (view.carried(choice), choice)
     }
+}
 
-    /// Ends on no rank of the level before all of them have come; `link` is the communicator's, as
-    /// everywhere here.
-    pub async fn barrier(&self, link: &Link<F>) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Barrier, Call::of(0));
-        let step: Step = Box::pin(run::barrier(&link, &self.state, choice));
-        step.await
-    }
+/// The steps of compositions: whole operations of one level, each by the algorithm that the level chooses. `link` is the
+/// communicator's, everywhere. Who runs the catalogue ([`crate::run`]) gives them, so that compositions know no more than this.
+#[expect(async_fn_in_trait, reason = "nothing here is sent to another thread")]
+pub trait Steps<F: Fabric> {
+    /// Ends on no rank of the level before all of them have come.
+    async fn barrier(&self, link: &Link<F>) -> Result<(), Fault>;
 
     /// `data` of the level's rank `root` to all others of it.
-    pub async fn bcast(&self, link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Bcast, Call::of(data.len()));
-        let step: Step = Box::pin(run::bcast(&link, &self.state, choice, root, data));
-        step.await
-    }
+    async fn bcast(&self, link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault>;
 
     /// To the first rank of the level; all blocks of one length.
-    pub async fn gather(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Gather, Call::of(mine.len()));
-        let step: Step = Box::pin(run::gather(&link, &self.state, choice, 0, mine, blocks));
-        step.await
-    }
+    async fn gather(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault>;
 
-    /// The same of any lengths.
-    pub async fn gatherv(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Gatherv, Call::of(0));
-        let step: Step = Box::pin(run::gather(&link, &self.state, choice, 0, mine, blocks));
-        step.await
-    }
+    /// [`Steps::gather`] of blocks of any lengths.
+    async fn gatherv(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault>;
 
     /// From the first rank of the level, any lengths.
-    pub async fn scatterv(&self, link: &Link<F>, blocks: &[Sge], mine: Sge) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Scatterv, Call::of(0));
-        let step: Step = Box::pin(run::scatter(&link, &self.state, choice, 0, blocks, mine));
-        step.await
-    }
+    async fn scatterv(&self, link: &Link<F>, blocks: &[Sge], mine: Sge) -> Result<(), Fault>;
 
     /// The block of each rank to all of the level; `blocks` by rank there, of which the own one
     /// holds the data.
-    pub async fn allgather(&self, link: &Link<F>, blocks: &[Sge]) -> Result<(), Fault> {
-        let equal = blocks.iter().all(|b| b.len() == blocks[0].len());
-        let bytes = blocks.iter().map(|b| b.len()).sum::<usize>() / blocks.len();
-        let call = Call { equal, ..Call::of(bytes) };
-        let (link, choice) = self.prepare(link, Operation::Allgather, call);
-        let step: Step =
-            Box::pin(run::allgather(&link, &self.state, choice, blocks[link.rank], blocks));
-        step.await
-    }
+    async fn allgather(&self, link: &Link<F>, blocks: &[Sge]) -> Result<(), Fault>;
 
     /// `out[r]` to rank r of the level, `into[r]` from it; the two ends of each pair agree on the
     /// length.
-    pub async fn alltoallv(&self, link: &Link<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Alltoallv, Call::of(0));
-        let step: Step = Box::pin(run::alltoall(&link, &self.state, choice, out, into));
-        step.await
-    }
+    async fn alltoallv(&self, link: &Link<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault>;
 
-    /// To the rank `root` of the level.
-    pub async fn reduce(
+    /// To the rank `root` of the level. `memory`: of reductions the data, the result, and bytes of one element.
+    async fn reduce(
         &self,
         link: &Link<F>,
         root: usize,
-        (data, result, element): (Sge, Sge, usize),
+        memory: (Sge, Sge, usize),
         op: &(impl Reduce + ?Sized),
-    ) -> Result<(), Fault> {
-        let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
-        let (link, choice) = self.prepare(link, Operation::Reduce, call);
-        let all = (data, result, element);
-        let step: Step = Box::pin(run::reduce(&link, &self.state, choice, root, all, op));
-        step.await
-    }
+    ) -> Result<(), Fault>;
 
-    /// `data` of all ranks of the level, combined into everybody's `result`; `element`: bytes of
-    /// one.
-    pub async fn allreduce(
+    /// Into everybody's result.
+    async fn allreduce(
         &self,
         link: &Link<F>,
-        (data, result, element): (Sge, Sge, usize),
+        memory: (Sge, Sge, usize),
         op: &(impl Reduce + ?Sized),
-    ) -> Result<(), Fault> {
-        let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
-        let (link, choice) = self.prepare(link, Operation::Allreduce, call);
-        let all = (data, result, element);
-        let step: Step = Box::pin(run::allreduce(&link, &self.state, choice, all, op));
-        step.await
-    }
+    ) -> Result<(), Fault>;
 
-    /// Combines `data` of all ranks of the level, blocks of `lens` bytes by rank there, and puts each
-    /// rank's block into its `result`; `element`: bytes of one.
-    pub async fn reduce_scatter(
+    /// Combines data of all ranks of the level, blocks of so many bytes by rank there, and puts each rank's block into its
+    /// `own`, whose elements have so many bytes.
+    async fn reduce_scatter(
         &self,
         link: &Link<F>,
-        (data, lens): (Sge, &[usize]),
-        (result, element): (Sge, usize),
+        memory: (Sge, &[usize]),
+        own: (Sge, usize),
         op: &(impl Reduce + ?Sized),
-    ) -> Result<(), Fault> {
-        let equal = lens.iter().all(|&len| len == lens[0]);
-        let call = Call { element, commutes: op.commutes(), equal, bytes: data.len() };
-        let (link, choice) = self.prepare(link, Operation::ReduceScatter, call);
-        let (all, part) = ((data, lens), (result, element));
-        let step: Step = Box::pin(run::reduce_scatter(&link, &self.state, choice, all, part, op));
-        step.await
-    }
+    ) -> Result<(), Fault>;
 
-    /// Inclusive or exclusive.
-    pub async fn scan(
+    /// A prefix reduction, inclusive or exclusive.
+    async fn scan(
         &self,
         link: &Link<F>,
-        (data, result, element): (Sge, Sge, usize),
+        memory: (Sge, Sge, usize),
         exclusive: bool,
         op: &(impl Reduce + ?Sized),
-    ) -> Result<(), Fault> {
-        let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
-        let operation = if exclusive { Operation::Exscan } else { Operation::Scan };
-        let (link, choice) = self.prepare(link, operation, call);
-        let all = (data, result, element);
-        let step: Step = match exclusive {
-            true => Box::pin(run::exscan(&link, &self.state, choice, all, op)),
-            false => Box::pin(run::scan(&link, &self.state, choice, all, op)),
-        };
-        step.await
-    }
+    ) -> Result<(), Fault>;
 }
 
 #[cfg(test)]

@@ -2,12 +2,35 @@
 //! blocking call and handed to the progress engine for a nonblocking one.
 //!
 //! Buffers are contiguous bytes; packing is done above. All ranks name the same algorithm.
+//!
+//! # Parts
+//!
+//! ```text
+//!   run            the algorithm that was chosen; run/steps: whole operations of one level, for compositions
+//!      ▼
+//!   algorithms     a folder an operation, an algorithm a file; two_level; neighbor, inter. One that uses another names its file
+//!      ▼
+//!   state          what a communicator keeps: its hierarchy, selection (map), slots, tallies, release-gather area, multicast
+//!      │           a level of the hierarchy has a state of its own; what it runs is handed in (hierarchy::Steps)
+//!      ▼
+//!   catalog        all algorithms by name; of those of shared memory and of the simplest ones it knows what they take
+//!      ▼
+//!   algorithms that need no state: of messages, and those of shared memory over
+//!      │           release_gather (area, bounce buffers, staging rings), reads, exchanged
+//!      ▼
+//!   link           ranks and messages of one operation; blocks, pieces, work, ticket over it
+//!      ▼
+//!   algorithm, operation, selection_key, costs; rank, edges, trees, circulant, landing
+//! ```
+//! Arrows point down alone; `hierarchy` and `state` are one.
 
 #![warn(missing_docs)]
 
+pub mod algorithm;
 pub mod allgather;
 pub mod allreduce;
 pub mod alltoall;
+mod area;
 pub mod arena;
 pub mod barrier;
 pub mod bcast;
@@ -28,6 +51,7 @@ mod link;
 pub mod map;
 pub mod maps;
 pub mod neighbor;
+mod operation;
 mod outstanding;
 mod pieces;
 pub mod rank;
@@ -39,6 +63,7 @@ pub mod run;
 pub mod scan;
 pub mod scatter;
 mod selection;
+pub mod selection_key;
 pub mod slots;
 mod staging_ring;
 mod state;
@@ -48,12 +73,15 @@ mod trees;
 pub mod two_level;
 mod work;
 
+pub use algorithm::Choice;
+pub use area::SLOT;
 pub use blocks::{Blocks, Packed};
-pub use catalog::{Choice, Operation, SelectionKey, Topology};
 pub use link::{Accumulator, Link, Reception, Reduce, Via, all_do_atomics, share_memory};
 pub use map::Map;
-pub use release_gather::{ReleaseGather, SLOT};
+pub use operation::Operation;
+pub use release_gather::ReleaseGather;
 pub use selection::{Chosen, Reason, Selection, apart};
+pub use selection_key::{SelectionKey, Topology};
 pub use state::CollectiveState;
 
 /// Largest number of ranks for the central algorithms: beyond it the last rank's N - 1 writes cost

@@ -1,7 +1,7 @@
 //! What an algorithm sees of a communicator: ranks, and messages in a context of its own, by one of two
 //! transports that it does not tell apart.
 
-use crate::catalog::{Carrier, Choice};
+use crate::algorithm::{Carrier, Choice};
 use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Staging, Work};

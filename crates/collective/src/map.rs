@@ -12,7 +12,9 @@
 //! measured (`-`: nobody measured), `others` the next best with theirs: they serve where the first is
 //! not eligible, and `weft explain` shows them.
 
-use crate::catalog::{Choice, Operation, SelectionKey};
+use crate::algorithm::Choice;
+use crate::operation::Operation;
+use crate::selection_key::SelectionKey;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -182,7 +184,7 @@ impl fmt::Display for Map {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Topology;
+    use crate::selection_key::Topology;
 
     const TEXT: &str = "# machine: here\n\
         allreduce 4 0    CENTRAL 0.9   RPE 1.4, MPI-PE 2\n\

@@ -7,7 +7,9 @@
 //! ```
 //! A rendezvous tells an address for each message, and its end; this does both once for all.
 
-use crate::{Blocks, Link, allgather, barrier};
+use crate::allgather::bruck::bruck;
+use crate::barrier::dissemination::dissemination;
+use crate::{Blocks, Link};
 use std::collections::VecDeque;
 use weft_channel::rails::{Waits, Way};
 use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
@@ -56,7 +58,7 @@ impl<'l, F: Fabric> Reads<'l, F> {
         let (at, under_way) = (Vec::with_capacity(link.size()), VecDeque::new());
         let regions = region.into_iter().collect();
         let mut reads = Reads { link, regions, at, most: most.max(1), under_way };
-        allgather::bruck(link, &records).await?;
+        bruck(link, &records).await?;
         let mut all = true;
         for rank in 0..link.size() {
             let mut bytes = [0; RECORD];
@@ -114,6 +116,6 @@ impl<'l, F: Fabric> Reads<'l, F> {
         while !self.under_way.is_empty() {
             self.first_over().await?;
         }
-        barrier::dissemination(self.link).await
+        dissemination(self.link).await
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! Operands are [`Blocks`](crate::Blocks) of one buffer, by rank; they may differ in length.
 
-mod circulant;
+pub(crate) mod circulant;
 mod halving;
 mod pairwise;
-mod reduce_scatterv;
-mod ring;
+pub(crate) mod reduce_scatterv;
+pub(crate) mod ring;
 pub(crate) mod shm_read;
 pub(crate) mod shm_staged;
 pub(crate) mod shm_swap;

@@ -2,7 +2,9 @@
 //!
 //! What the catalogue does not list for an operation never comes here: choices are made from it.
 
-use crate::catalog::{Algorithm, Carrier, Choice, Method};
+mod steps;
+
+use crate::algorithm::{Algorithm, Carrier, Choice, Method};
 use crate::{
     Blocks, CollectiveState, Link, Packed, Reduce, allgather, allreduce, alltoall, barrier, bcast,
     gather, reduce, reduce_scatter, scan, scatter, two_level,

@@ -1,7 +1,7 @@
 //! Prefix reductions (MPI 5.0, sections 6.11.1 and 6.11.2).
 
 pub(crate) mod chain;
-mod recursive_doubling;
+pub(crate) mod recursive_doubling;
 pub(crate) mod shm_read;
 pub(crate) mod shm_slices;
 pub(crate) mod shm_staged;

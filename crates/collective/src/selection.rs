@@ -1,8 +1,10 @@
 //! Which algorithm a call uses: what was asked for by name, what a map says, what the model of copies finds cheapest, what
 //! always serves.
 
-use crate::catalog::{Choice, Operation, SelectionKey, Topology};
+use crate::algorithm::Choice;
 use crate::map::Map;
+use crate::operation::Operation;
+use crate::selection_key::{SelectionKey, Topology};
 use std::rc::Rc;
 use weft_fabric::CopyModel;
 

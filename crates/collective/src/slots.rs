@@ -19,12 +19,13 @@
 //! Of immediates ([`Reception::Immediates`]) each landing has one of its own, and its arrivals are counted
 //! from what they were when the slots were taken: a landing's n-th payload is the (2n - 1)th or 2n-th operation.
 
+use crate::allreduce::pairwise_exchange::pairwise_exchange;
 use crate::arena::{Arena, Pair, ROOMS};
 use crate::edges::{Edges, Pattern};
 use crate::landing::{Target, Way, payload};
 use crate::outstanding::Outstanding;
 use crate::ticket::{Ticket, Tickets};
-use crate::{Link, Reception, Reduce, allreduce};
+use crate::{Link, Reception, Reduce};
 use std::cell::OnceCell;
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Fault, RemoteAddr, Sge, Work};
@@ -192,7 +193,7 @@ impl<F: Fabric> Slots<F> {
         let base = made.slots.iter().map(|pair| pair.base(fabric)).max().unwrap_or(0);
         let (mine, all) = (link.stage(8), link.stage(8));
         mine.sge().fill(&(if room { base } else { NO_ROOM }).to_ne_bytes());
-        allreduce::pairwise_exchange(link, mine.sge(), all.sge(), &Largest).await?;
+        pairwise_exchange(link, mine.sge(), all.sge(), &Largest).await?;
         let mut agreed = [0; 8];
         all.sge().read(&mut agreed);
         made.base = u64::from_ne_bytes(agreed);

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weft_bootstrap::threads;
-use weft_collective::catalog::Carrier;
+use weft_collective::algorithm::Carrier;
 use weft_collective::{SelectionKey, Topology};
 use weft_fabric::Fabric;
 use weft_fabric::wait::WaitPolicy;

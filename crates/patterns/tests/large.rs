@@ -3,7 +3,8 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use weft_collective::catalog::{Algorithm, Carrier, Near};
+use weft_collective::algorithm::{Algorithm, Carrier};
+use weft_collective::selection_key::Near;
 use weft_collective::{SelectionKey, Topology};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Machine, Options, run};

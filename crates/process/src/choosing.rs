@@ -3,7 +3,8 @@
 use crate::Comm;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
-use weft_collective::catalog::{Near, Need};
+use weft_collective::algorithm::Need;
+use weft_collective::selection_key::Near;
 use weft_collective::{
     Choice, Chosen, Operation, Reason, Selection, SelectionKey, Topology, all_do_atomics, apart,
     share_memory,

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use weft_collective::Operation;
-use weft_collective::catalog::{Carrier, Method};
+use weft_collective::algorithm::{Carrier, Method};
 use weft_fabric::Fabric;
 use weft_process::{Active, Comm, Executor, PersistentTask};
 

@@ -4,7 +4,8 @@
 
 use fastrand::Rng;
 use std::rc::Rc;
-use weft_collective::catalog::{ALGORITHMS, Carrier};
+use weft_collective::algorithm::Carrier;
+use weft_collective::catalog::ALGORITHMS;
 use weft_collective::{Operation, Selection};
 use weft_datatype::{Basic, Op, Predefined};
 use weft_fabric::wait::WaitPolicy;

@@ -1,7 +1,7 @@
 //! The catalogue of collective algorithms as text.
 
 use weft_collective::Operation;
-use weft_collective::catalog::{Carrier, Need, Only, Parameter};
+use weft_collective::algorithm::{Carrier, Need, Only, Parameter};
 
 /// `weft info --algorithms`: for each operation its algorithms, with needs, parameter, cost and source.
 pub fn list() -> String {

@@ -6,7 +6,8 @@
 //! Cost: 2 ceil(log2 N) rounds; all N blocks through every port of the way down. The baseline; chosen
 //! where a broadcast is much cheaper than a message to each.
 
-use crate::{Blocks, Link, bcast, rank};
+use crate::bcast::binomial::binomial;
+use crate::{Blocks, Link, rank};
 use weft_fabric::{Fabric, Fault};
 
 /// Block r holds rank r's data on rank r before, on all ranks after. Blocks may differ in length, but
@@ -19,5 +20,5 @@ pub async fn gather_broadcast<F: Fabric>(link: &Link<F>, blocks: &Blocks) -> Res
     if let Some(parent) = rank::parent(me) {
         link.send(parent, below(me)).await?;
     }
-    bcast::binomial(link, 0, blocks.whole()).await
+    binomial(link, 0, blocks.whole()).await
 }

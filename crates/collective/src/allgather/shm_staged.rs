@@ -7,9 +7,9 @@
 //! place: of more than two ranks the one copy more is little, and buffers stay in the cache.
 
 use crate::bounce::BUFFER;
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::part;
+use crate::selection_key::SelectionKey;
 use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

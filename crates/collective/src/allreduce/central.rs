@@ -10,9 +10,9 @@
 //! waits once. The order is the same whoever is last, so the bits are the same from run to run.
 //! Chosen on one machine for at most [`crate::SLOT`] bytes, up to [`crate::CENTRAL_MOST`] ranks.
 
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::overlap;
+use crate::selection_key::SelectionKey;
 use crate::{Accumulator, Link, Reduce, ReleaseGather, SLOT};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
 

@@ -8,7 +8,9 @@
 //! folded, and both are the least that there is. For operators that commute. Chosen for middle and large
 //! data where N is not a power of two.
 
-use crate::{Blocks, Link, Reduce, allgather, reduce_scatter};
+use crate::allgather::circulant as allgather;
+use crate::reduce_scatter::circulant as reduce_scatter;
+use crate::{Blocks, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.

@@ -6,7 +6,9 @@
 //! ```
 //! Cost: 2 ceil(log2 N) rounds. Chosen for operators that do not commute.
 
-use crate::{Link, Reduce, bcast, reduce};
+use crate::bcast::binomial as bcast;
+use crate::reduce::binomial as reduce;
+use crate::{Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all.

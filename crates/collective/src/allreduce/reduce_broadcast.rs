@@ -7,6 +7,7 @@
 //! 2010). Chosen for long payloads where the network has multicast and the number of ranks is no power of
 //! two: others fold or go round then, and the broadcast is nearly free.
 
+use crate::hierarchy::{Level, Steps};
 use crate::{CollectiveState, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -16,7 +17,10 @@ pub async fn reduce_broadcast<F: Fabric>(
     state: &CollectiveState<F>,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
-) -> Result<(), Fault> {
+) -> Result<(), Fault>
+where
+    Level<F>: Steps<F>,
+{
     let hierarchy = state.hierarchy(link);
     hierarchy.whole.reduce(link, 0, (data, result, element), op).await?;
     hierarchy.whole.bcast(link, 0, result).await

@@ -7,7 +7,9 @@
 //! Cost: 2 (N - 1) rounds of a block of 1 / N, 2 (N - 1) / N of the data through every port, for every
 //! N, and only neighbours talk. For operators that commute. Chosen for large data.
 
-use crate::{Blocks, Link, Reduce, allgather, reduce_scatter};
+use crate::allgather::ring as allgather;
+use crate::reduce_scatter::ring as reduce_scatter;
+use crate::{Blocks, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.

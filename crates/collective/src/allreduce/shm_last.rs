@@ -7,9 +7,9 @@
 //! Cost: 1 barrier ([`crate::bounce`]), N - 1 payloads read and combined one behind the other by one rank, and the result read by
 //! all. Chosen for short payloads, where that takes less time than another barrier. Compare Graham and Shipman 2008, section 3.2.
 
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::fold;
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

@@ -7,9 +7,9 @@
 //! Cost: 1 barrier a part ([`crate::bounce`]), and for each rank one payload copied in, read and combined: recursive doubling
 //! with one step. Chosen for payloads of which the second half is combined before slices would have been met for.
 
-use crate::catalog::SelectionKey;
 use crate::costs::{self, Costs};
 use crate::pieces::{fold, overlap, part};
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

@@ -11,9 +11,9 @@
 //! one slice written or read. Chosen for long payloads, if all ranks may read each other's memory.
 
 use crate::bounce::{BounceSession, Exposed};
-use crate::catalog::SelectionKey;
 use crate::costs::{self, Costs};
 use crate::pieces::{fold, overlap, part, slice};
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge, Staging};
 

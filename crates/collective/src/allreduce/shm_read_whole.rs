@@ -7,9 +7,9 @@
 //! which lines travel slowly, where SHM-PAIR has them written, fetched one by one, and written over.
 
 use super::shm_read::block;
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{fold, overlap, part};
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

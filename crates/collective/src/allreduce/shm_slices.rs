@@ -10,9 +10,9 @@
 //! nothing is gained by reading other ranks' memory in place, or nobody may.
 
 use crate::bounce::{BUFFER, BounceSession, segment};
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{fold, part, slice};
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

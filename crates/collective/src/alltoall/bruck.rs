@@ -8,7 +8,7 @@
 //! blocks in each; so with radix 2, log2 N rounds of N / 2 blocks, and N is the direct exchange. Chosen
 //! for small blocks.
 
-use super::Journey;
+use super::journey::Journey;
 use crate::{Blocks, Link, rank, work};
 use weft_fabric::{Fabric, Fault, Sge};
 

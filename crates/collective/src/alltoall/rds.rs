@@ -10,7 +10,7 @@
 //! Cost: `radix - 1` writes in each of ceil(log N to base `radix`) rounds, about N / radix blocks in each.
 //! Chosen for small blocks where writes are quicker than messages.
 
-use super::Journey;
+use super::journey::Journey;
 use crate::edges::Pattern;
 use crate::landing::payload;
 use crate::{CollectiveState, Link, rank, work};

@@ -7,8 +7,8 @@
 //! other's memory.
 
 use crate::bounce::NAME;
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
+use crate::selection_key::SelectionKey;
 use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

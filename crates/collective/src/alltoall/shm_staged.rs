@@ -7,9 +7,9 @@
 //! as much as the barrier is worth.
 
 use crate::bounce::BUFFER;
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::part;
+use crate::selection_key::SelectionKey;
 use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

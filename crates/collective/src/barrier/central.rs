@@ -9,8 +9,8 @@
 //! woken once, however many there are: with more ranks than processors, that is what counts.
 //! Chosen on one machine, up to [`crate::CENTRAL_MOST`] ranks.
 
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
+use crate::selection_key::SelectionKey;
 use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault};
 

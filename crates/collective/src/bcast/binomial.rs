@@ -8,8 +8,8 @@
 //! ```
 //! Cost: ceil(log2 N) rounds of the whole length. Chosen for small data.
 
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
+use crate::selection_key::SelectionKey;
 use crate::{Link, rank};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

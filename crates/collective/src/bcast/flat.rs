@@ -7,9 +7,9 @@
 //! data, where what counts is that nobody waits for a second hop.
 
 use crate::Link;
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::link::Requests;
+use crate::selection_key::SelectionKey;
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 /// Among ranks of one machine.

@@ -9,7 +9,8 @@
 //! doubling, and 2 (N - 1) / N of the data through every port. Chosen for large data: doubling (for
 //! powers of two) where latency counts, too; the ring where only neighbours should talk.
 
-use crate::allgather::{self, doubling_of};
+use crate::allgather::recursive_doubling::doubling_of;
+use crate::allgather::ring::ring;
 use crate::{Blocks, Link, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -26,7 +27,7 @@ pub async fn scatter_allgather<F: Fabric>(
     let blocks = Blocks::even(data, ALIGN, size);
     scatter(link, root, &blocks).await?;
     let by_rank: Vec<Sge> = (0..size).map(|r| blocks.block((r + size - root) % size)).collect();
-    allgather::ring(link, &by_rank).await
+    ring(link, &by_rank).await
 }
 
 /// The same with recursive doubling.

@@ -7,9 +7,9 @@
 //! Chosen for payloads that the root would have to copy for each other rank.
 
 use super::flat;
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::part;
+use crate::selection_key::SelectionKey;
 use crate::staging_ring::CHUNK;
 use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};

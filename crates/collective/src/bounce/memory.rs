@@ -2,9 +2,8 @@
 
 use super::{BUFFER, BUFFERS, MOST, MOST_OF_ALL, READ, STEP};
 use crate::Link;
-use crate::SLOT;
+use crate::area::{SLOT, Session};
 use crate::exchanged::{self, Exchanged};
-use crate::release_gather::Session;
 use std::cell::Cell;
 use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr};
 

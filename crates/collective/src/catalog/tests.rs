@@ -1,4 +1,6 @@
 use super::*;
+use crate::algorithm::Need;
+use crate::selection_key::{Near, SelectionKey, Topology};
 
 #[test]
 fn names_are_unique_and_every_operation_has_one_that_always_serves() {

@@ -6,9 +6,9 @@
 //! Cost: N - 1 messages into the root, each block moved once: on one node, if it is long, by its sender, beside the others.
 //! Chosen for blocks of 1 KiB and more.
 
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::link::Requests;
+use crate::selection_key::SelectionKey;
 use crate::{Link, work};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

@@ -7,9 +7,9 @@
 //! that are sent at once and those that their ranks had better write to where they belong (`flat.rs`).
 
 use super::flat;
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::part;
+use crate::selection_key::SelectionKey;
 use crate::staging_ring::CHUNK;
 use crate::{CENTRAL_MOST, Link, ReleaseGather, work};
 use smallvec::SmallVec;

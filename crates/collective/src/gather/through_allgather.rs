@@ -7,6 +7,7 @@
 //! an allgather (Traeff, Gropp and Thakur 2010). Chosen for small blocks of many ranks: messages that one root
 //! takes one after the other take longer than rounds of RDMA writes.
 
+use crate::hierarchy::{Level, Steps};
 use crate::{CollectiveState, Link, work};
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -18,7 +19,10 @@ pub async fn through_allgather<F: Fabric>(
     root: usize,
     mine: Sge,
     blocks: &[Sge],
-) -> Result<(), Fault> {
+) -> Result<(), Fault>
+where
+    Level<F>: Steps<F>,
+{
     let (me, size) = (link.rank, link.size());
     let hierarchy = state.hierarchy(link);
     if me == root {

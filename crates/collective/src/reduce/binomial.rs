@@ -8,8 +8,8 @@
 //! depend on the root, to which rank 0 hands it.
 //! Cost: ceil(log2 N) rounds of the whole length, one more for another root.
 
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
+use crate::selection_key::SelectionKey;
 use crate::{Accumulator, Link, Reduce, rank};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

@@ -6,9 +6,9 @@
 //! Cost: N - 1 messages and combinations at the root. Chosen on one machine for short payloads of few ranks: those that are not
 //! the root hand over and go on.
 
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{fold, overlap};
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

@@ -6,9 +6,9 @@
 //! Cost: 1 barrier a part ([`crate::bounce`]), and one payload copied in by the one, read and combined by the other at the same
 //! time. Chosen for two ranks and payloads of more than a message.
 
-use crate::catalog::SelectionKey;
 use crate::costs::{self, Costs};
 use crate::pieces::{fold, overlap, part};
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

@@ -4,9 +4,9 @@
 //! Cost: 3 barriers ([`crate::bounce`]), and for each rank one payload read and combined, and one slice written. Chosen for long
 //! payloads, if all ranks may read each other's memory.
 
-use crate::allreduce;
-use crate::catalog::SelectionKey;
+use crate::allreduce::shm_read as allreduce;
 use crate::costs::Costs;
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

@@ -6,9 +6,10 @@
 //! Cost: 2 barriers ([`crate::bounce`]), and N - 1 payloads read and combined by the root. Chosen for two ranks between which
 //! lines travel slowly, and payloads that are too short to be combined in two halves.
 
-use crate::allreduce::{read_and_combine, shm_slices};
-use crate::catalog::SelectionKey;
+use crate::allreduce::shm_read_whole::read_and_combine;
+use crate::allreduce::shm_slices::shm_slices;
 use crate::costs::Costs;
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

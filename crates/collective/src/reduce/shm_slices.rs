@@ -5,16 +5,16 @@
 //! Cost: segments + 1 barriers ([`crate::bounce`]), for each rank one payload copied in and combined, and one payload read by the
 //! root. Chosen for more than two ranks and payloads of more than a message.
 
-use crate::allreduce;
-use crate::catalog::SelectionKey;
+use crate::allreduce::shm_slices as allreduce;
 use crate::costs::Costs;
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let costs = Costs::of(case, model);
     let slice = case.bytes as f64 / case.ranks as f64;
-    allreduce::combined_in_slices(case, model) + costs.others() * costs.copy_out(slice)
+    allreduce::combined(case, model) + costs.others() * costs.copy_out(slice)
 }
 
 /// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`

@@ -6,7 +6,9 @@
 //! Cost: ceil(log2 N) rounds of the whole data, then N - 1 blocks out of rank 0. For any operator.
 //! Chosen for operators that do not commute.
 
-use crate::{Blocks, Link, Reduce, reduce, scatter, work};
+use crate::reduce::binomial as reduce;
+use crate::scatter::flat as scatter;
+use crate::{Blocks, Link, Reduce, work};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines block r of all ranks' `data` into `result` of rank r.

@@ -6,9 +6,9 @@
 //! Cost: 2 barriers ([`crate::bounce`]), each block read once, page by page, and combined. Chosen for long blocks, if all ranks
 //! may read each other's memory.
 
-use crate::allreduce::read_and_combine;
-use crate::catalog::SelectionKey;
+use crate::allreduce::shm_read_whole::read_and_combine;
 use crate::costs::Costs;
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

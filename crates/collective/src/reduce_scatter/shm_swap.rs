@@ -6,8 +6,8 @@
 //! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit into them.
 
 use crate::allreduce::central::combine_pair;
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
@@ -17,7 +17,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     costs.barrier() + costs.work(each)
 }
 
-/// `data` consists of two blocks of one length, at most [`crate::release_gather::SAID`] bytes; those for this rank are combined into
+/// `data` consists of two blocks of one length, at most [`crate::area::PAIR_MOST`] bytes; those for this rank are combined into
 /// `result`, which may be the beginning of `data`.
 pub async fn shm_swap<F: Fabric>(
     link: &Link<F>,

@@ -5,9 +5,9 @@
 //! ```
 //! Cost: N - 1 rounds of the whole length. The plain form: no rank combines twice.
 
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::overlap;
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Staging, Work};
 

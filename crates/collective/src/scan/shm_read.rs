@@ -10,10 +10,10 @@
 //! Cost: 3 barriers ([`crate::bounce`]), and for each rank one payload read, combined, and written. Chosen for
 //! long payloads, if all ranks may read each other's memory.
 
-use crate::allreduce::block;
-use crate::catalog::SelectionKey;
+use crate::allreduce::shm_read::block;
 use crate::costs::Costs;
 use crate::pieces::{part, slice};
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
 

@@ -9,9 +9,9 @@
 //! ranks there are. Chosen where the last rank would combine too much, and nothing is read in place.
 
 use crate::bounce::BUFFER;
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{part, slice};
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
 

@@ -6,9 +6,9 @@
 //! Cost: 1 barrier a part ([`crate::bounce`]) and N payloads combined by the last rank. Chosen for short payloads.
 
 use crate::bounce::BUFFER;
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{fold, overlap, part};
+use crate::selection_key::SelectionKey;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

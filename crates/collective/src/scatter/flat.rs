@@ -7,8 +7,8 @@
 //! more than is sent at once. Chosen for blocks of 1 KiB
 //! and more.
 
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
+use crate::selection_key::SelectionKey;
 use crate::{Link, work};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 

@@ -7,9 +7,9 @@
 //! that are sent at once and those that had better be fetched from where they are (`flat.rs`).
 
 use super::flat;
-use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::part;
+use crate::selection_key::SelectionKey;
 use crate::staging_ring;
 use crate::{Link, ReleaseGather, work};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};

@@ -1,7 +1,7 @@
 //! Operations on blocks: what the ranks of a node have or shall have travels between nodes as one
 //! message.
 
-use crate::hierarchy::Layout;
+use crate::hierarchy::{Layout, Level, Steps};
 use crate::{Blocks, CollectiveState, Link, work};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
@@ -38,7 +38,10 @@ pub async fn gather<F: Fabric>(
     root: usize,
     mine: Sge,
     blocks: &[Sge],
-) -> Result<(), Fault> {
+) -> Result<(), Fault>
+where
+    Level<F>: Steps<F>,
+{
     let hierarchy = state.hierarchy(link);
     let layout = &hierarchy.layout;
     let (home, _) = layout.places[root];
@@ -87,7 +90,10 @@ pub async fn scatter<F: Fabric>(
     root: usize,
     blocks: &[Sge],
     mine: Sge,
-) -> Result<(), Fault> {
+) -> Result<(), Fault>
+where
+    Level<F>: Steps<F>,
+{
     let hierarchy = state.hierarchy(link);
     let layout = &hierarchy.layout;
     let (home, _) = layout.places[root];
@@ -127,7 +133,10 @@ pub async fn allgather<F: Fabric>(
     link: &Link<F>,
     state: &CollectiveState<F>,
     blocks: &[Sge],
-) -> Result<(), Fault> {
+) -> Result<(), Fault>
+where
+    Level<F>: Steps<F>,
+{
     let hierarchy = state.hierarchy(link);
     let layout = &hierarchy.layout;
     let lens: Vec<usize> = blocks.iter().map(|block| block.len()).collect();
@@ -155,7 +164,10 @@ pub async fn alltoall<F: Fabric>(
     state: &CollectiveState<F>,
     out: &[Sge],
     into: &[Sge],
-) -> Result<(), Fault> {
+) -> Result<(), Fault>
+where
+    Level<F>: Steps<F>,
+{
     let hierarchy = state.hierarchy(link);
     let (layout, len) = (&hierarchy.layout, out[0].len());
     let lens = vec![len; link.size()];

@@ -1,10 +1,14 @@
 //! Barrier and broadcast.
 
+use crate::hierarchy::{Level, Steps};
 use crate::{CollectiveState, Link};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// All of a node, all nodes, all of a node.
-pub async fn barrier<F: Fabric>(link: &Link<F>, state: &CollectiveState<F>) -> Result<(), Fault> {
+pub async fn barrier<F: Fabric>(link: &Link<F>, state: &CollectiveState<F>) -> Result<(), Fault>
+where
+    Level<F>: Steps<F>,
+{
     let hierarchy = state.hierarchy(link);
     hierarchy.node.barrier(link).await?;
     if let Some(leaders) = &hierarchy.leaders {
@@ -19,7 +23,10 @@ pub async fn bcast<F: Fabric>(
     state: &CollectiveState<F>,
     root: usize,
     data: Sge,
-) -> Result<(), Fault> {
+) -> Result<(), Fault>
+where
+    Level<F>: Steps<F>,
+{
     let hierarchy = state.hierarchy(link);
     let (origin, place) = hierarchy.layout.places[root];
     let (node, _) = hierarchy.layout.places[link.rank];

@@ -1,10 +1,11 @@
 //! Reductions: within nodes, between their leaders, and back.
 
-use crate::hierarchy::Hierarchy;
-use crate::{
-    Blocks, CollectiveState, Link, Reduce, allreduce as flat, reduce as rooted, scan as prefix,
-    work,
-};
+use crate::allreduce::gather_broadcast::gather_broadcast;
+use crate::hierarchy::{Hierarchy, Level, Steps};
+use crate::reduce::binomial::binomial;
+use crate::reduce_scatter::reduce_scatterv::reduce_scatterv;
+use crate::scan::recursive_doubling::{exclusive_recursive_doubling, recursive_doubling};
+use crate::{Blocks, CollectiveState, Link, Reduce, work};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Whether the order of operands is kept, or does not matter.
@@ -19,10 +20,13 @@ pub async fn reduce<F: Fabric>(
     root: usize,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
-) -> Result<(), Fault> {
+) -> Result<(), Fault>
+where
+    Level<F>: Steps<F>,
+{
     let hierarchy = state.hierarchy(link);
     if !in_order(&hierarchy, op) {
-        return rooted::binomial(link, root, data, result, op).await;
+        return binomial(link, root, data, result, op).await;
     }
     let (node, leader) = {
         let (node, _) = hierarchy.layout.places[root];
@@ -49,10 +53,13 @@ pub async fn allreduce<F: Fabric>(
     state: &CollectiveState<F>,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
-) -> Result<(), Fault> {
+) -> Result<(), Fault>
+where
+    Level<F>: Steps<F>,
+{
     let hierarchy = state.hierarchy(link);
     if !in_order(&hierarchy, op) {
-        return flat::gather_broadcast(link, data, result, op).await;
+        return gather_broadcast(link, data, result, op).await;
     }
     let sum = work::stage(link, data, data.len());
     hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
@@ -69,11 +76,14 @@ pub async fn reduce_scatter<F: Fabric>(
     (data, lens): (Sge, &[usize]),
     (result, element): (Sge, usize),
     op: &(impl Reduce + ?Sized),
-) -> Result<(), Fault> {
+) -> Result<(), Fault>
+where
+    Level<F>: Steps<F>,
+{
     let hierarchy = state.hierarchy(link);
     let blocks = Blocks::of(data, lens.iter().copied());
     if !in_order(&hierarchy, op) {
-        return crate::reduce_scatter::reduce_scatterv(link, &blocks, result, op).await;
+        return reduce_scatterv(link, &blocks, result, op).await;
     }
     let layout = &hierarchy.layout;
     let sorted = (!layout.is_contiguous()).then(|| {
@@ -108,10 +118,13 @@ pub async fn scan<F: Fabric>(
     state: &CollectiveState<F>,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
-) -> Result<(), Fault> {
+) -> Result<(), Fault>
+where
+    Level<F>: Steps<F>,
+{
     let hierarchy = state.hierarchy(link);
     if !hierarchy.layout.is_contiguous() {
-        return prefix::recursive_doubling(link, data, result, op).await;
+        return recursive_doubling(link, data, result, op).await;
     }
     let below = below(link, &hierarchy, (data, element), op).await?;
     hierarchy.node.scan(link, (data, result, element), false, op).await?;
@@ -127,10 +140,13 @@ pub async fn exscan<F: Fabric>(
     state: &CollectiveState<F>,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
-) -> Result<(), Fault> {
+) -> Result<(), Fault>
+where
+    Level<F>: Steps<F>,
+{
     let hierarchy = state.hierarchy(link);
     if !hierarchy.layout.is_contiguous() {
-        return prefix::exclusive_recursive_doubling(link, data, result, op).await;
+        return exclusive_recursive_doubling(link, data, result, op).await;
     }
     let below = below(link, &hierarchy, (data, element), op).await?;
     hierarchy.node.scan(link, (data, result, element), true, op).await?;
@@ -149,7 +165,10 @@ async fn below<F: Fabric>(
     hierarchy: &Hierarchy<F>,
     (data, element): (Sge, usize),
     op: &(impl Reduce + ?Sized),
-) -> Result<Option<weft_fabric::Staging>, Fault> {
+) -> Result<Option<weft_fabric::Staging>, Fault>
+where
+    Level<F>: Steps<F>,
+{
     let (node, _) = hierarchy.layout.places[link.rank];
     let (sum, below) = (work::stage(link, data, data.len()), work::stage(link, data, data.len()));
     hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;

@@ -3,8 +3,9 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_collective::catalog::{Choice, Operation, SelectionKey, Topology};
-use weft_collective::{CollectiveState, Link, Reception, Reduce, Via};
+use weft_collective::{
+    Choice, CollectiveState, Link, Operation, Reception, Reduce, SelectionKey, Topology, Via,
+};
 use weft_fabric::{Fabric, Sge};
 use weft_fabric_testing::world::Rank;
 use weft_p2p::Context;

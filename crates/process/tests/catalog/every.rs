@@ -8,7 +8,8 @@ use crate::oracle::memory::Layout;
 use crate::oracle::ops::Op;
 use crate::oracle::world::{Blocking, Notes, name, share, simulate};
 use std::sync::Arc;
-use weft_collective::catalog::{ALGORITHMS, Carrier};
+use weft_collective::algorithm::Carrier;
+use weft_collective::catalog::ALGORITHMS;
 use weft_fabric_sim::{Chaos, Options};
 use weft_fabric_testing::machine::{machine, together};
 

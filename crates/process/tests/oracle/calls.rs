@@ -4,7 +4,8 @@ use super::call::Call;
 use super::memory::Layout::{self, Dense, Gaps};
 use super::ops::Op;
 use weft_collective::Choice;
-use weft_collective::catalog::{ALGORITHMS, Algorithm, Only};
+use weft_collective::algorithm::{Algorithm, Only};
+use weft_collective::catalog::ALGORITHMS;
 
 /// Parameters to try: the default, the least, an odd one between, the largest.
 pub fn parameters(algorithm: &'static Algorithm) -> Vec<Choice> {

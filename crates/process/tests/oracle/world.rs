@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use weft_bootstrap::threads;
-use weft_collective::catalog::Carrier;
+use weft_collective::algorithm::Carrier;
 use weft_collective::{Choice, Reason, Selection};
 use weft_fabric::Fabric;
 use weft_fabric::wait::WaitPolicy;

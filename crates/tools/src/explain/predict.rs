@@ -9,7 +9,7 @@
 //!         |   t ──────── t  ranks
 //! ```
 
-use weft_collective::catalog::Algorithm;
+use weft_collective::algorithm::Algorithm;
 use weft_collective::map::Line;
 use weft_collective::{Choice, Map, Operation};
 

@@ -1,6 +1,7 @@
 //! What is measured: at which numbers of ranks and bytes, and which algorithms with which parameters.
 
-use weft_collective::catalog::{Algorithm, Choice, Only, SelectionKey, Topology};
+use weft_collective::algorithm::{Algorithm, Choice, Only};
+use weft_collective::selection_key::{SelectionKey, Topology};
 use weft_collective::{Operation, catalog};
 
 /// Bytes of one rank's block where no rank knows all lengths, so that the map has one line.

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use weft_client::Library;
-use weft_collective::catalog::Near;
+use weft_collective::selection_key::Near;
 use weft_collective::{Choice, Operation, Topology};
 use weft_fabric::Distance;
 

@@ -1,0 +1,110 @@
+//! The collective operations for which an algorithm is chosen.
+
+use std::fmt;
+
+/// A collective operation as far as a choice is made for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Operation {
+    /// MPI_Barrier (MPI 5.0, section 6.3).
+    Barrier,
+    /// MPI_Bcast (MPI 5.0, section 6.4).
+    Bcast,
+    /// MPI_Gather: blocks of one length, as all ranks know (MPI 5.0, section 6.5).
+    Gather,
+    /// MPI_Gatherv: blocks of lengths that the root alone knows (MPI 5.0, section 6.5).
+    Gatherv,
+    /// MPI_Scatter: blocks of one length, as all ranks know (MPI 5.0, section 6.6).
+    Scatter,
+    /// MPI_Scatterv: blocks of lengths that the root alone knows (MPI 5.0, section 6.6).
+    Scatterv,
+    /// MPI_Allgather and MPI_Allgatherv (MPI 5.0, section 6.7).
+    Allgather,
+    /// MPI_Alltoall: blocks of one length, as all ranks know (MPI 5.0, section 6.8).
+    Alltoall,
+    /// MPI_Alltoallv and MPI_Alltoallw: a rank knows the lengths of its own blocks (MPI 5.0,
+    /// section 6.8).
+    Alltoallv,
+    /// MPI_Reduce (MPI 5.0, section 6.9.1).
+    Reduce,
+    /// MPI_Allreduce (MPI 5.0, section 6.9.6).
+    Allreduce,
+    /// MPI_Reduce_scatter and MPI_Reduce_scatter_block (MPI 5.0, section 6.10).
+    ReduceScatter,
+    /// MPI_Scan: operands of the ranks up to one's own count (MPI 5.0, section 6.11.1).
+    Scan,
+    /// MPI_Exscan: operands of the ranks below alone count (MPI 5.0, section 6.11.2).
+    Exscan,
+}
+
+impl Operation {
+    /// All of them; `operation as usize` is its place here.
+    pub const ALL: [Operation; 14] = {
+        use Operation::*;
+        [
+            Barrier,
+            Bcast,
+            Gather,
+            Gatherv,
+            Scatter,
+            Scatterv,
+            Allgather,
+            Alltoall,
+            Alltoallv,
+            Reduce,
+            Allreduce,
+            ReduceScatter,
+            Scan,
+            Exscan,
+        ]
+    };
+
+    /// As maps and settings write it.
+    pub const fn name(self) -> &'static str {
+        use Operation::*;
+        match self {
+            Barrier => "barrier",
+            Bcast => "bcast",
+            Gather => "gather",
+            Gatherv => "gatherv",
+            Scatter => "scatter",
+            Scatterv => "scatterv",
+            Allgather => "allgather",
+            Alltoall => "alltoall",
+            Alltoallv => "alltoallv",
+            Reduce => "reduce",
+            Allreduce => "allreduce",
+            ReduceScatter => "reduce_scatter",
+            Scan => "scan",
+            Exscan => "exscan",
+        }
+    }
+
+    /// The operation of this name. The error lists those there are.
+    pub fn named(name: &str) -> Result<Operation, String> {
+        let found = Operation::ALL.into_iter().find(|o| o.name().eq_ignore_ascii_case(name));
+        found.ok_or_else(|| {
+            let known: Vec<_> = Operation::ALL.iter().map(|o| o.name()).collect();
+            format!("no collective operation {name:?}; known: {}", known.join(", "))
+        })
+    }
+
+    /// What "bytes" means where an algorithm is chosen for it.
+    pub fn measure(self) -> &'static str {
+        use Operation::*;
+        match self {
+            Barrier => "nothing",
+            Bcast | Reduce | Allreduce | Scan | Exscan => "the whole buffer",
+            Gather | Scatter | Alltoall => "one rank's block",
+            Allgather => "one rank's block, the mean where they differ",
+            ReduceScatter => "the whole send buffer",
+            Gatherv | Scatterv | Alltoallv => "nothing: no rank knows all lengths",
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
