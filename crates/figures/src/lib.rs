@@ -8,6 +8,8 @@
 //! ```
 //! One file a document; a figure is one description in it, a curve one line. Nothing is drawn that was
 //! not measured, but for the crosses, which are read from the list of published numbers.
+//!
+//! Arrows point one way: documents, checks ──▶ figure, lab ──▶ run ──▶ measure ──▶ workload.
 
 #![warn(missing_docs)]
 
@@ -25,6 +27,7 @@ mod orders;
 mod page;
 mod published;
 mod rendezvous;
+mod run;
 mod sensitivity;
 mod summary;
 mod workload;

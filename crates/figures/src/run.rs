@@ -1,0 +1,88 @@
+//! Runs a workload on a machine, in virtual time.
+
+use crate::measure::{
+    cannon, collectives, conjugate, fences, halos, messages, onesided, raw, streams, sweeps,
+};
+use crate::workload::{Effort, Fence, Memory, Overlap, Workload};
+use std::rc::Rc;
+use weft_fabric_sim::Machine;
+use weft_p2p::Limits;
+
+/// Rounds of a collective operation over streams: they repeat themselves at once.
+const FEW: usize = 3;
+
+impl Workload {
+    /// What the least is taken of, at `x`.
+    pub fn contenders(self, x: usize) -> Option<Vec<Workload>> {
+        match self {
+            Workload::Fastest(who, operation, ranks) => {
+                Some(streams::contenders(who, operation, ranks, x))
+            }
+            _ => None,
+        }
+    }
+
+    /// Runs it on `machine`.
+    pub fn run(self, machine: &Rc<Machine>, x: usize, effort: Effort) -> Result<f64, String> {
+        let Effort { iterations, few } = effort;
+        match self {
+            Workload::Barrier(name) => collectives::barrier(machine, x, name, iterations),
+            Workload::Allreduce(name, integers) => {
+                collectives::allreduce(machine, x, name, integers, iterations)
+            }
+            Workload::Equations(name) => conjugate::solve(machine, x, name),
+            Workload::Collective(operation, name, ranks) => {
+                let usual = Limits::default();
+                streams::collective(machine, (ranks, usual), operation, name, x, few.min(FEW))
+            }
+            Workload::CollectiveAtOnce(operation, name, ranks) => {
+                let limits = Limits { eager: 64 << 10, ..Limits::default() };
+                streams::collective(machine, (ranks, limits), operation, name, x, few.min(FEW))
+            }
+            Workload::Fastest(..) => {
+                let all = self.contenders(x).unwrap_or_default();
+                let times = all.into_iter().map(|workload| workload.run(machine, x, effort));
+                times
+                    .collect::<Result<Vec<_>, _>>()
+                    .map(|t| t.into_iter().fold(f64::INFINITY, f64::min))
+            }
+            Workload::Segments => streams::segments(machine, x),
+            Workload::Blocks => streams::blocks(machine, x),
+            Workload::BarrierSteps(name) => collectives::steps(machine, x, name),
+            Workload::WriteLatency => raw::write_latency(machine, x, iterations),
+            Workload::SendLatency => raw::send_latency(machine, x, iterations),
+            Workload::MulticastLatency(bytes) => {
+                raw::multicast_latency(machine, x, bytes, iterations)
+            }
+            Workload::Fence(fence, design) => {
+                let puts = match fence {
+                    Fence::Alone => 0,
+                    Fence::Put => 1,
+                    Fence::Puts => 8,
+                    Fence::Halo => return fences::halo(machine, x, design, few),
+                    Fence::Overlap => return fences::overlap(machine, x, design, few),
+                };
+                fences::after_puts(machine, x, design, (puts, 64), 0, few)
+            }
+            Workload::OneSided(what) => onesided::measure(machine, x, what, few),
+            Workload::Bandwidth(memory, progress) => {
+                messages::bandwidth(machine, x, (memory, progress), None, few)
+            }
+            Workload::BandwidthUnder(policy, progress) => {
+                messages::bandwidth(machine, x, (Memory::Once, progress), Some(policy), few)
+            }
+            Workload::Availability(overlap) => messages::availability(machine, x, overlap, few),
+            Workload::AvailabilityOver(bytes, overlap) => {
+                let overlap = Overlap { rounds: Some(x), ..overlap };
+                messages::availability(machine, bytes, overlap, few)
+            }
+            Workload::Interrupts(progress) => messages::interrupts(machine, x, progress),
+            Workload::CannonOnNodes(size, what) => cannon::multiply(machine, (x, size), what),
+            Workload::CannonOfSize(nodes, what) => cannon::multiply(machine, (nodes, x), what),
+            Workload::Sweeps(progress, part) => sweeps::step(machine, x, progress, part),
+            Workload::Halos(progress) => halos::step(machine, x, progress),
+            Workload::IsRendezvous => messages::is_rendezvous(machine, x),
+        }
+        .map_err(|e| format!("{self:?} at {x} on {}: {e}", machine.name))
+    }
+}
