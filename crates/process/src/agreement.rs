@@ -10,9 +10,8 @@
 //! follow each other in the same order at all who take part, and so does what each of them sends to another: the
 //! next message of the name from a process is the one that is waited for.
 
-use crate::{Engine, Error, Group, class};
-use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use crate::mailbox::Name;
+use crate::{Engine, Error};
 use std::rc::Rc;
 use weft_collective::rank;
 use weft_fabric::{Fabric, Fault, Staging};
@@ -21,94 +20,6 @@ use weft_p2p::{Context, Mode, RequestId, Source, Target, Want};
 /// The matching space of these messages, which belongs to no communicator.
 const CONTEXT: Context = Context(crate::comm::NONE << 1 | 1);
 const ANY: Want = Want { context: CONTEXT, source: Source::Any, tag: None };
-
-/// Who takes part in what: the same bytes at all of them, and at nobody else.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Name(Rc<[u8]>);
-
-/// What is made.
-#[derive(Debug, Clone, Copy)]
-#[repr(u8)]
-pub(crate) enum Making {
-    /// MPI_Comm_create_group.
-    Group = 1,
-    /// MPI_Comm_create_from_group.
-    FromGroup = 2,
-    /// MPI_Intercomm_create: within a communicator, and between the leaders.
-    Sides = 3,
-    Bridge = 4,
-    /// MPI_Intercomm_create_from_groups: within a group, and between the leaders.
-    OneOfGroups = 5,
-    BridgeOfGroups = 6,
-}
-
-impl Name {
-    /// `told_apart` by numbers (a communicator, a tag) or by a text; `groups` of those who take part.
-    pub fn new(making: Making, numbers: &[u64], text: &str, groups: &[&Group]) -> Name {
-        let mut bytes = vec![making as u8];
-        let mut add = |word: u64| bytes.extend(word.to_le_bytes());
-        numbers.iter().for_each(|&number| add(number));
-        add(text.len() as u64);
-        groups.iter().for_each(|group| add(group.size() as u64));
-        bytes.extend(text.as_bytes());
-        for group in groups {
-            runs(group.ranks(), |run| bytes.extend(run.iter().flat_map(|n| n.to_le_bytes())));
-        }
-        Name(bytes.into())
-    }
-}
-
-/// A list of ranks as runs of equal steps: first, step, number. One list has one form.
-fn runs(ranks: &[u32], mut each: impl FnMut([u32; 3])) {
-    let mut left = ranks;
-    while let [first, rest @ ..] = left {
-        let step = rest.first().map_or(0, |second| second.wrapping_sub(*first));
-        let alike = left.windows(2).take_while(|pair| pair[1].wrapping_sub(pair[0]) == step);
-        let count = 1 + alike.count();
-        each([*first, step, count as u32]);
-        left = &left[count..];
-    }
-}
-
-/// Who sends, in which agreement.
-type Sender = (u32, Name);
-
-/// What a process has for a new communicator; the largest of all counts for all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Means(pub u64);
-
-impl Means {
-    pub const ALL: Means = Means(0);
-    /// No memory that ranks share.
-    pub const LEAN: Means = Means(1);
-
-    /// Nothing, at this process of the world.
-    pub fn none(rank: usize) -> Means {
-        Means(rank as u64 + 2)
-    }
-
-    /// Whether all do without shared memory. Errors: with this process's own reason if it has one.
-    pub fn settle(self, refusal: Option<Error>) -> Result<bool, Error> {
-        match self.0 {
-            0 | 1 => Ok(self == Means::LEAN),
-            process => Err(refusal.unwrap_or_else(|| {
-                let process = process - 2;
-                let text = format!(
-                    "process {process} of the world has no room for another communicator, so nobody gets it"
-                );
-                Error::new(class::NO_MEM, text)
-            })),
-        }
-    }
-}
-
-/// What has arrived for agreements of this process.
-#[derive(Default)]
-pub(crate) struct Mailbox {
-    letters: RefCell<HashMap<Sender, VecDeque<Vec<u8>>>>,
-    /// Somebody takes a message in: the next one waits, so that they stay in order.
-    taking: Cell<bool>,
-}
 
 /// One process's part in one agreement.
 pub(crate) struct Agreement<F: Fabric> {
@@ -173,7 +84,7 @@ impl<F: Fabric> Agreement<F> {
         memory.sge().read(&mut bytes);
         let (name, data) = parts(&bytes).ok_or_else(|| malformed(from))?;
         let key = (from, Name(name.into()));
-        mailbox.letters.borrow_mut().entry(key).or_default().push_back(data.to_vec());
+        mailbox.put(key, data.to_vec());
         // Others of this process may wait for what was taken, or for their turn.
         endpoint.notify_probes();
         self.engine.wake_siblings();
@@ -244,18 +155,6 @@ impl Tree<'_> {
     }
 }
 
-impl Mailbox {
-    fn open(&self, key: &Sender) -> Option<Vec<u8>> {
-        let letters = &mut *self.letters.borrow_mut();
-        let queue = letters.get_mut(key)?;
-        let data = queue.pop_front();
-        if queue.is_empty() {
-            letters.remove(key);
-        }
-        data
-    }
-}
-
 /// Name and data of a message.
 fn parts(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk()?;
@@ -269,6 +168,8 @@ fn malformed(peer: u32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Group;
+    use crate::mailbox::Making;
 
     fn name(numbers: &[u64], text: &str, groups: &[&[u32]]) -> Name {
         let groups: Vec<Group> = groups.iter().map(|ranks| Group::new(ranks.to_vec())).collect();

@@ -1,67 +1,18 @@
-//! Which algorithm a communicator's call uses: [`Selection`], with what is known of where its ranks are.
+//! Which algorithm a communicator's call uses: [`weft_collective::Selection`], with what is known of where its ranks are.
 
 use crate::Comm;
-use std::cell::{Cell, OnceCell, RefCell};
-use std::rc::Rc;
+use crate::choices::CallKey;
 use weft_collective::algorithm::Need;
 use weft_collective::selection_key::Near;
 use weft_collective::{
-    Choice, Chosen, Operation, Reason, Selection, SelectionKey, Topology, all_do_atomics, apart,
-    share_memory,
+    Choice, Chosen, Operation, Reason, SelectionKey, Topology, all_do_atomics, apart, share_memory,
 };
 use weft_fabric::{Fabric, FabricExt};
 
-/// A communicator's selection, and the last choice for each operation: programs repeat themselves.
-#[derive(Default)]
-pub struct Choosing {
-    selection: RefCell<Rc<Selection>>,
-    site: OnceCell<Topology>,
-    /// Boxed one by one: few operations are used on most communicators, of which a simulated world has very many.
-    recent: [OnceCell<Box<Last>>; Operation::ALL.len()],
-}
-
-/// The last choice for an operation, and what it was for.
-type Last = Cell<Option<(CallKey, Near, Choice)>>;
-
-/// What a choice depends on beside the communicator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallKey {
-    /// Bytes as [`Operation::measure`] counts them for the operation.
-    pub bytes: usize,
-    /// Bytes of one element of a reduction; 1 elsewhere.
-    pub element: usize,
-    /// Whether the operator of a reduction commutes; true elsewhere.
-    pub commutes: bool,
-    /// Whether the blocks of all ranks have one length; true where there are no blocks.
-    pub equal: bool,
-}
-
-impl CallKey {
-    /// An operation that moves data in blocks of one length.
-    pub fn of(bytes: usize) -> CallKey {
-        CallKey { bytes, element: 1, commutes: true, equal: true }
-    }
-}
-
 impl<F: Fabric> Comm<F> {
-    /// Which algorithms it uses.
-    pub fn selection(&self) -> Rc<Selection> {
-        self.choosing.selection.borrow().clone()
-    }
-
-    /// All ranks must select the same.
-    pub fn select(&self, selection: Rc<Selection>) {
-        if let Some(view) = self.nonblocking_context.get() {
-            view.select(selection.clone());
-        }
-        self.state.select(selection.clone());
-        *self.choosing.selection.borrow_mut() = selection;
-        self.choosing.recent.iter().filter_map(OnceCell::get).for_each(|last| last.set(None));
-    }
-
     /// Where its ranks are; what they tell each other later is not in it.
     pub fn site(&self) -> Topology {
-        *self.choosing.site.get_or_init(|| {
+        *self.choices.site.get_or_init(|| {
             let fabric = self.engine.endpoint().fabric();
             let members = self.group().ranks();
             let multicast = fabric.capabilities(fabric.rank()).multicast_max;
@@ -88,11 +39,11 @@ impl<F: Fabric> Comm<F> {
     /// What serves a call, and why.
     pub fn chosen(&self, operation: Operation, case: &SelectionKey) -> Chosen {
         let model = self.engine.endpoint().fabric().copies().model();
-        self.choosing.selection.borrow().choose(operation, case, model)
+        self.choices.selection.borrow().choose(operation, case, model)
     }
 
     pub(crate) fn choose(&self, operation: Operation, asked: CallKey) -> Choice {
-        let recent = &self.choosing.recent[operation as usize];
+        let recent = &self.choices.recent[operation as usize];
         let near = self.near();
         let last = recent.get().and_then(|last| last.get());
         if let Some((_, _, choice)) = last.filter(|last| (last.0, last.1) == (asked, near)) {

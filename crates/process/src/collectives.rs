@@ -5,7 +5,7 @@
 //! Buffers are by rank where they differ by rank; `None` for the send buffer means in place. In an
 //! intercommunicator ranks are those of the other group, and nothing is in place.
 
-use crate::choosing::CallKey;
+use crate::choices::CallKey;
 use crate::spread::{Pieces, Spread};
 use crate::{Buffer, Comm, Error, WaitHooks, inter};
 use smallvec::SmallVec;

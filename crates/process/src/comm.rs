@@ -1,32 +1,17 @@
 //! Communicators: a group, a rank, and matching spaces of their own (MPI 5.0, chapter 7).
 
-use crate::choosing::Choosing;
-use crate::partitioned::PARTITIONED;
+use crate::choices::Choices;
 use crate::topology::Topology;
-use crate::{Attributes, Buffer, Engine, Error, Group, Info};
+use crate::{Attributes, Buffer, Compare, Engine, Error, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use weft_collective::hierarchy::LEVELS;
-use weft_collective::{CollectiveState, Link, Reception, Via};
+use weft_collective::{CollectiveState, Link, Reception, Selection, Via};
 use weft_fabric::{Fabric, FabricExt, Work};
 use weft_p2p::Context;
 
 /// Largest tag (attribute MPI_TAG_UB).
 pub const TAG_UB: i32 = i32::MAX;
-
-/// How two groups or communicators compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compare {
-    /// One and the same communicator; of groups, the same members in the same order.
-    Ident,
-    /// Of communicators alone: members and order agree, but messages of one do not match the
-    /// other's.
-    Congruent,
-    /// Members agree, but in another order.
-    Similar,
-    /// Members differ, or one is an intercommunicator and the other is not.
-    Unequal,
-}
 
 /// A communicator of this process: of one group, or (an intercommunicator) between two.
 pub struct Comm<F: Fabric> {
@@ -48,7 +33,7 @@ pub struct Comm<F: Fabric> {
     persistent_contexts: RefCell<Vec<Rc<CollectiveState<F>>>>,
     persistent_made: Cell<usize>,
     /// Which algorithms it uses.
-    pub(crate) choosing: Choosing,
+    pub(crate) choices: Choices,
     /// What its algorithms keep.
     pub(crate) state: Rc<CollectiveState<F>>,
     /// Shown in messages; empty until MPI_Comm_set_name (MPI 5.0, section 7.8), but for the two
@@ -90,6 +75,9 @@ const WORLD: u64 = 1;
 const SELF: u64 = 2;
 pub(crate) const NONE: u64 = 3;
 
+/// In contexts of handshakes and of partitions of partitioned communication. Ranks, in the bits below, do not reach it.
+pub(crate) const PARTITIONED: u64 = 1 << 63;
+
 /// What the tags of a communicator's collective context are for. The rest of the tag tells operations
 /// under way at once apart.
 pub(crate) mod tags {
@@ -125,7 +113,7 @@ impl<F: Fabric> Comm<F> {
             nonblocking_context: OnceCell::new(),
             persistent_contexts: RefCell::default(),
             persistent_made: Cell::new(0),
-            choosing: Choosing::default(),
+            choices: Choices::default(),
             state: Rc::new(CollectiveState::in_turn(engine.arena().clone())),
             name: RefCell::new(name.to_owned()),
             attributes: RefCell::default(),
@@ -294,6 +282,21 @@ impl<F: Fabric> Comm<F> {
         context.state.set_lean(self.state.is_lean());
         context.select(self.selection());
         context
+    }
+
+    /// Which algorithms it uses.
+    pub fn selection(&self) -> Rc<Selection> {
+        self.choices.selection.borrow().clone()
+    }
+
+    /// All ranks must select the same.
+    pub fn select(&self, selection: Rc<Selection>) {
+        if let Some(view) = self.nonblocking_context.get() {
+            view.select(selection.clone());
+        }
+        self.state.select(selection.clone());
+        *self.choices.selection.borrow_mut() = selection;
+        self.choices.recent.iter().filter_map(OnceCell::get).for_each(|last| last.set(None));
     }
 
     /// Whether it is what blocking operations use.

@@ -4,7 +4,9 @@
 //! it is. Where there are two groups, both leaders give one and the larger counts. All agree, too, whether each
 //! process has room for one more: else none of them gets it.
 
-use crate::agreement::{Agreement, Making, Means, Name};
+use crate::agreement::Agreement;
+use crate::mailbox::{Making, Name};
+use crate::means::Means;
 use crate::topology::{Edge, Topology};
 use crate::{Comm, Engine, Error, Group, class};
 use std::rc::Rc;

@@ -1,8 +1,8 @@
 //! The progress engine: one loop drives a blocking call, the fabric, and what runs beside it.
 
 use crate::Error;
-use crate::agreement::{Mailbox, Means};
-use crate::helping::Helping;
+use crate::mailbox::Mailbox;
+use crate::means::Means;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::pin;
@@ -66,7 +66,7 @@ pub struct Engine<F: Fabric> {
     roomy_most: Cell<usize>,
     /// Threads of this process that sleep in a wait, or look for the last time before.
     waiting: Cell<u32>,
-    pub(crate) helping: Helping<F>,
+    helping: Helping<F>,
 }
 
 /// Longest sleep before the wait counts as stuck.
@@ -352,9 +352,11 @@ impl<F: Fabric> Drop for Armed<'_, F> {
 }
 
 mod filed;
+mod helping;
 mod persistent_task;
 mod tasks;
 use filed::Filed;
+use helping::Helping;
 pub use persistent_task::PersistentTask;
 use tasks::{Entry, Reach};
 pub use tasks::{Executor, Task, TaskCounts};

@@ -1,8 +1,21 @@
 //! Groups: ordered sets of processes, by their rank in the world (MPI 5.0, section 7.3).
 
-use crate::comm::Compare;
 use std::collections::HashSet;
 use std::rc::Rc;
+
+/// How two groups or communicators compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compare {
+    /// One and the same communicator; of groups, the same members in the same order.
+    Ident,
+    /// Of communicators alone: members and order agree, but messages of one do not match the
+    /// other's.
+    Congruent,
+    /// Members agree, but in another order.
+    Similar,
+    /// Members differ, or one is an intercommunicator and the other is not.
+    Unequal,
+}
 
 /// An ordered set of world ranks. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,10 @@
 //!            v v v              v                   3. each group tells its leader who has no room; as 1 and 2
 //! ```
 
-use crate::agreement::{Agreement, Making, Means, Name};
+use crate::agreement::Agreement;
 use crate::creation::{agree_on, fill, numbers, words};
+use crate::mailbox::{Making, Name};
+use crate::means::Means;
 use crate::{Comm, Engine, Error, Group, class};
 use std::rc::Rc;
 use weft_collective::bcast;

@@ -3,12 +3,30 @@
 //! No process-wide state: everything hangs off one [`Engine`], because a simulator holds thousands.
 //! One thread at a time; where the layer above has several, it passes an [`WaitHooks`] through which a
 //! waiting thread lets go.
+//!
+//! # Parts
+//!
+//! ```text
+//!   collectives, neighbors, inter, choosing    operations of a communicator, and the algorithm of each
+//!   partitioned, messages                      messages of a communicator
+//!   creation, intercomm, agreement             how communicators are made
+//!      ▼
+//!   comm      a communicator: group, link, contexts; choices, topology, attributes, info
+//!      ▼
+//!   request   what a request looks at
+//!      ▼
+//!   engine    progress: tasks, persistent ones, what the helper does; mailbox of agreements, means for communicators
+//!      ▼
+//!   group, buffer, error
+//! ```
+//! Arrows point down alone.
 
 #![warn(missing_docs)]
 
 mod agreement;
 mod attributes;
 mod buffer;
+mod choices;
 mod choosing;
 mod collectives;
 mod comm;
@@ -17,10 +35,11 @@ mod dims;
 mod engine;
 mod error;
 mod group;
-mod helping;
 mod info;
 mod inter;
 mod intercomm;
+mod mailbox;
+mod means;
 mod messages;
 mod neighbors;
 mod partitioned;
@@ -30,13 +49,13 @@ mod topology;
 
 pub use attributes::Attributes;
 pub use buffer::{Buffer, Piece};
-pub use choosing::CallKey;
+pub use choices::CallKey;
 pub use collectives::{Lengths, Running};
-pub use comm::{Comm, Compare, TAG_UB};
+pub use comm::{Comm, TAG_UB};
 pub use dims::balanced_dims;
 pub use engine::{Engine, Executor, PersistentTask, Single, Task, TaskCounts, WaitHooks};
 pub use error::{Error, class};
-pub use group::Group;
+pub use group::{Compare, Group};
 pub use info::{Info, KEY_MAX, VALUE_MAX};
 pub use messages::{Destination, Origin};
 pub use neighbors::Neighbors;

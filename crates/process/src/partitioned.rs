@@ -32,12 +32,10 @@ mod send;
 pub use receive::PartitionedReceive;
 pub use send::PartitionedSend;
 
+use crate::comm::PARTITIONED;
 use crate::{Comm, Error, class};
 use weft_fabric::Fabric;
 use weft_p2p::Context;
-
-/// In contexts of handshakes and of partitions. Ranks, in the bits below, do not reach it.
-pub(crate) const PARTITIONED: u64 = 1 << 63;
 
 /// What the sender says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What a request looks at: an operation under way.
 
 use crate::buffer::Piece;
-use crate::{Buffer, Error, Task, class};
+use crate::{Buffer, Engine, Error, Task, class};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weft_fabric::Fabric;
@@ -155,6 +155,29 @@ impl Active {
     pub fn cancel<F: Fabric>(&self, endpoint: &Endpoint<F>) {
         if let Active::Send { id, .. } | Active::Receive { id, .. } = self {
             endpoint.cancel(*id);
+        }
+    }
+}
+
+impl<F: Fabric> Engine<F> {
+    /// A nonblocking operation has begun.
+    #[inline]
+    pub fn note_nonblocking(&self, active: &Active) {
+        if self.overlaps().get() {
+            self.want_overlap(active);
+        }
+    }
+
+    #[cold]
+    fn want_overlap(&self, active: &Active) {
+        let large = match active {
+            Active::Send { id, .. } | Active::Receive { id, .. } => self.endpoint().is_large(*id),
+            Active::Task(task) => !task.is_over(),
+            _ => false,
+        };
+        if large {
+            self.overlaps().set(false);
+            self.start_helper();
         }
     }
 }

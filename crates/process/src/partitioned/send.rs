@@ -1,6 +1,7 @@
 //! The sender: each partition is a message.
 
-use super::{Handshake, PARTITIONED, not_cancelled, within};
+use super::{Handshake, not_cancelled, within};
+use crate::comm::PARTITIONED;
 use crate::{Active, Buffer, Comm, Destination, Error, Executor, External, Outcome, class};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -11,7 +11,7 @@
 //!
 //! [`Executor::Anybody`]: crate::Executor::Anybody
 
-use crate::{Active, Engine};
+use super::Engine;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt};
@@ -66,7 +66,8 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    fn start_helper(&self) {
+    /// Gets the thread going, if somebody has said how.
+    pub(crate) fn start_helper(&self) {
         let start = self.helping.start.borrow_mut().take();
         if let Some(start) = start {
             start();
@@ -98,25 +99,10 @@ impl<F: Fabric> Engine<F> {
         self.helping.overlaps.set(true);
     }
 
-    /// A nonblocking operation has begun.
+    /// Whether the first large nonblocking operation is yet to ask for a helper.
     #[inline]
-    pub fn note_nonblocking(&self, active: &Active) {
-        if self.helping.overlaps.get() {
-            self.want_overlap(active);
-        }
-    }
-
-    #[cold]
-    fn want_overlap(&self, active: &Active) {
-        let large = match active {
-            Active::Send { id, .. } | Active::Receive { id, .. } => self.endpoint().is_large(*id),
-            Active::Task(task) => !task.is_over(),
-            _ => false,
-        };
-        if large {
-            self.helping.overlaps.set(false);
-            self.start_helper();
-        }
+    pub(crate) fn overlaps(&self) -> &Cell<bool> {
+        &self.helping.overlaps
     }
 
     /// One round of the helper: messages, tasks that anybody may run, handlers. True if anything
