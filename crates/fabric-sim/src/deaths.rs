@@ -8,36 +8,10 @@
 
 use crate::in_flight::Action;
 use crate::in_flight::Flight;
-use crate::options::{Death, Options};
+use crate::options::Death;
 use crate::units::Picoseconds;
 use crate::world::State;
-use std::collections::{BTreeMap, HashMap};
 use weft_fabric::Fault;
-
-/// The order of messages, where some may have to be sent again.
-#[derive(Default)]
-pub(crate) struct Turns {
-    pairs: HashMap<(u32, u32), Pair>,
-    /// Of messages under way, by flight.
-    numbers: HashMap<u32, u64>,
-}
-
-/// Messages from one rank to another.
-#[derive(Default)]
-struct Pair {
-    sent: u64,
-    taken: u64,
-    /// Flights that came before their turn, by number.
-    early: BTreeMap<u64, u32>,
-}
-
-impl Turns {
-    /// Needed if a rail may die.
-    pub fn of(options: &Options) -> Option<Box<Turns>> {
-        let rail = |death: &(Picoseconds, Death)| matches!(death.1, Death::Rail { .. });
-        options.deaths.iter().any(rail).then(Box::default)
-    }
-}
 
 impl State {
     // ---- messages in their turn ---------------------------------------------------------------

@@ -1,7 +1,7 @@
 //! What happens when a flight is due: messages enter inboxes, writes are placed, counters advance.
 
-use crate::host::Arrival;
 use crate::in_flight::{Action, Flight, NO_RAIL, NONE, Payload, Then};
+use crate::threads::Arrival;
 use crate::trace::{Arrow, Travel};
 use crate::units::Picoseconds;
 use crate::world::State;
@@ -32,13 +32,14 @@ impl State {
             return;
         }
         if let Action::Write { then: Then::Flag(..), .. } = self.flights[number].action
-            && self.flag_waits(number)
+            && self.behind.keeps(number)
         {
             return;
         }
         match self.flights.take(number) {
             Action::Write { src, dst, then, done } => {
-                self.write_over(number);
+                let next_flag = self.behind.over(number);
+                next_flag.into_iter().for_each(|flag| self.queue.push(self.now, flag));
                 self.place(from, to, src, dst);
                 self.counts.writes += 1;
                 self.arrow(from, to, Travel::Write, bytes, sent);

@@ -23,7 +23,7 @@
 //!   keeps its core until what it has done in one go is over.
 //! - The cores of a rank (`scheduler.cores`) have one queue of ready threads. A thread takes an idle
 //!   core, its last one if it can choose, or else that of the lowest thread below it. The policies
-//!   are those of Linux 2.6: see `host/policy.rs`.
+//!   are those of Linux 2.6: see `threads/policy.rs`.
 //! - A signal runs the thread's handler `host.signal` after it was sent, or when the thread gets a
 //!   core again; it wakes a sleeping thread. One that is sent while one is pending is taken in by
 //!   it, as POSIX has it for standard signals. The handler is a closure: it runs to its end, posts
@@ -36,73 +36,22 @@
 
 mod helper;
 mod notify;
-mod policy;
-mod threads;
 mod turn;
 
 pub use notify::Notify;
-pub(crate) use threads::Host;
 pub(crate) use turn::{Threads, end_threads, turn};
 
 use crate::sim::Sim;
+use crate::threads::{Event, HostCounts, NEVER, Waiting};
 use crate::units::Picoseconds;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use threads::NEVER;
 use weft_fabric::{Fabric, Head};
-
-/// What the hosts' threads have cost one rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct HostCounts {
-    /// Of the adapter, to a thread that had armed an event.
-    pub interrupts: u64,
-    /// Handlers that ran.
-    pub signals: u64,
-    /// From one thread to another, on a core.
-    pub switches: u64,
-}
 
 /// A thread of one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Thread(usize);
-
-/// What a thread does while it waits for the fabric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
-    /// It polls, and keeps its core.
-    Spin,
-    /// It sleeps until an interrupt.
-    Sleep,
-}
-
-/// Which arrivals raise an interrupt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// Messages, immediates, waking flags, datagrams, and completions that somebody asked for.
-    Any,
-    /// Of these, what the sender has marked: all but completions and messages that
-    /// [`Sim::solicit`] does not name.
-    Solicited,
-    /// The same, and completions that somebody asked for.
-    SolicitedOrDone,
-    /// What wakes a helper on a real network: messages that were sent solicited, and the ends of
-    /// operations that somebody asked for.
-    Helper,
-}
-
-/// Something that reaches a rank.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Arrival {
-    /// In memory only.
-    Silent,
-    /// One of its own operations is done.
-    Completion,
-    /// A flight that is a message.
-    Message(u32),
-    /// A waking flag, an immediate, a datagram, a fault.
-    Rousing,
-}
 
 impl Sim {
     /// Computes for `time` on a core of this rank; others may interrupt it, and it ends that much

@@ -5,13 +5,15 @@
 //!   program of rank 0, 1, ...   futures, polled in the order of time            run, cluster
 //!   explore                     one program under many schedules                explore
 //!   Sim                         one rank's fabric: posts cost local time        sim
-//!   State                       clocks, inboxes, what happens when it is due    world, flight, travel, happen, queue
-//!                               order of messages, and what becomes of it when  order, deaths
+//!   State                       clocks, inboxes, what happens when it is due    world, in_flight, travel, event, queue
+//!                               order of messages, and what becomes of it when  turns, order, deaths
 //!                               something dies
-//!   Host                        a rank's threads, cores, interrupts, signals    host
+//!   Host                        a rank's threads, cores, interrupts, signals    threads; what programs do with them: host
 //!   Network                     ports and buses, where messages wait            network
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
+//! Arrows point from the upper to the lower: `run` and `explore` know `host` and `sim`, those `post`, `travel`, `event`, `deaths`, those
+//! `world`, and it `threads`, `turns`, `ordered_flag`, `network`, `queue`, `in_flight`, `machine`.
 
 #![warn(missing_docs)]
 
@@ -33,17 +35,20 @@ mod prices;
 mod queue;
 mod run;
 mod sim;
+mod threads;
 mod trace;
 mod travel;
+mod turns;
 pub mod units;
 mod world;
 
 pub use cluster::Cluster;
 pub use explore::explore;
-pub use host::{Compute, Event, HostCounts, Notify, Thread, Waiting};
+pub use host::{Compute, Notify, Thread};
 pub use machine::Machine;
 pub use options::{Chaos, Death, Options};
 pub use run::{Outcome, Stopped, run};
 pub use sim::Sim;
+pub use threads::{Event, HostCounts, Waiting};
 pub use trace::{Activity, Arrow, Span, Trace, Travel};
 pub use world::Counts;

@@ -2,7 +2,6 @@
 
 use crate::in_flight::{Action, Then};
 use crate::units::Picoseconds;
-use crate::world::State;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// From whom, to whom, over which rail it was asked for.
@@ -61,7 +60,11 @@ impl OrderedFlags {
     }
 
     /// Whether `flight`, a flag that has come, must wait; it is applied again when its turn has come.
-    fn keeps(&mut self, flight: u32) -> bool {
+    #[inline]
+    pub fn keeps(&mut self, flight: u32) -> bool {
+        if self.numbers.is_empty() {
+            return false;
+        }
         let Some(&(path, number)) = self.numbers.get(&flight) else { return false };
         let lane = self.lanes.entry(path).or_default();
         let early = lane.under_way.first().is_some_and(|&first| first < number);
@@ -72,29 +75,15 @@ impl OrderedFlags {
     }
 
     /// `flight` is over; the flag whose turn has come by that.
-    fn over(&mut self, flight: u32) -> Option<u32> {
+    #[inline]
+    pub fn over(&mut self, flight: u32) -> Option<u32> {
+        if self.numbers.is_empty() {
+            return None;
+        }
         let (path, number) = self.numbers.remove(&flight)?;
         let lane = self.lanes.get_mut(&path)?;
         lane.under_way.remove(&number);
         let first = *lane.under_way.first()?;
         lane.early.remove(&first)
-    }
-}
-
-impl State {
-    /// Whether a flag that has come waits for what was written before it.
-    #[inline]
-    pub fn flag_waits(&mut self, flight: u32) -> bool {
-        !self.behind.numbers.is_empty() && self.behind.keeps(flight)
-    }
-
-    /// A write has been placed.
-    #[inline]
-    pub fn write_over(&mut self, flight: u32) {
-        if !self.behind.numbers.is_empty()
-            && let Some(next) = self.behind.over(flight)
-        {
-            self.queue.push(self.now, next);
-        }
     }
 }

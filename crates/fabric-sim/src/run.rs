@@ -1,10 +1,11 @@
 //! Running programs on a simulated cluster: one future a rank, polled in the order of time.
 
 use crate::cluster::Cluster;
-use crate::host::{self, HostCounts};
+use crate::host;
 use crate::machine::Machine;
 use crate::options::{Death, Options};
 use crate::sim::Sim;
+use crate::threads::HostCounts;
 use crate::trace::Trace;
 use crate::units::Picoseconds;
 use crate::world::Counts;

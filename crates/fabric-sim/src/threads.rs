@@ -4,16 +4,29 @@
 //! that end while nobody has anything to do but spin are no events: they are made up for when
 //! something happens, so that a cluster in which everybody spins is at rest, and a deadlock is seen.
 
+mod policy;
 mod thread;
 
-use super::policy::Rules;
-use super::{Event, HostCounts, Waiting};
 use crate::trace::{Activity, Span, Trace};
 use crate::units::Picoseconds;
+pub(crate) use policy::Rules;
 use std::cmp::Reverse;
 use std::future::Future;
 use std::pin::Pin;
+pub(crate) use thread::Arrival;
+pub use thread::{Event, Waiting};
 use weft_fabric::Head;
+
+/// What the hosts' threads have cost one rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HostCounts {
+    /// Of the adapter, to a thread that had armed an event.
+    pub interrupts: u64,
+    /// Handlers that ran.
+    pub signals: u64,
+    /// From one thread to another, on a core.
+    pub switches: u64,
+}
 
 pub const NEVER: Picoseconds = Picoseconds::MAX;
 

@@ -6,8 +6,6 @@
 //! a wait is exact; a look that does not wait must first let global time catch up
 //! ([`weft_fabric::FabricExt::poll_clock`]).
 
-use crate::deaths::Turns;
-use crate::host::{Arrival, Host, HostCounts};
 use crate::in_flight::{Action, Flights, NONE};
 use crate::machine::Machine;
 use crate::memory::Memory;
@@ -16,7 +14,9 @@ use crate::options::Options;
 use crate::ordered_flag::OrderedFlags;
 use crate::prices::Prices;
 use crate::queue::{NUMBER_BITS, Queue};
+use crate::threads::{Arrival, Host, HostCounts};
 use crate::trace::{Activity, Span, Trace};
+use crate::turns::Turns;
 use crate::units::Picoseconds;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;

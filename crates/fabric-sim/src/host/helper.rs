@@ -1,8 +1,9 @@
 //! The helper thread of a rank, as `weft_fabric::wait::Helper` has it on real machines: asleep until
 //! what is solicited raises an interrupt, at work only while the main thread computes.
 
-use super::{Event, Thread};
+use super::Thread;
 use crate::sim::Sim;
+use crate::threads::Event;
 use std::future::poll_fn;
 use std::task::Poll;
 use weft_fabric::Fabric;

@@ -1,6 +1,6 @@
 //! How threads of one rank wait for each other.
 
-use super::Sim;
+use crate::sim::Sim;
 use crate::units::Picoseconds;
 use std::cell::RefCell;
 use std::collections::VecDeque;

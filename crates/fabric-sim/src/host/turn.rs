@@ -1,9 +1,7 @@
 //! Running the threads of a rank: steps that are due, and the programs and handlers they lead to.
 
-use super::policy::Rules;
-use super::threads::{Costs, Host, NEVER, Step};
-use super::{Arrival, Event, HostCounts};
 use crate::in_flight::Action;
+use crate::threads::{Arrival, Costs, Event, Host, HostCounts, NEVER, Rules, Step};
 use crate::units::Picoseconds;
 use crate::world::State;
 use std::cell::RefCell;

@@ -3,6 +3,43 @@
 use super::{NEVER, Thread, ThreadState};
 use crate::units::Picoseconds;
 
+/// What a thread does while it waits for the fabric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// It polls, and keeps its core.
+    Spin,
+    /// It sleeps until an interrupt.
+    Sleep,
+}
+
+/// Which arrivals raise an interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Messages, immediates, waking flags, datagrams, and completions that somebody asked for.
+    Any,
+    /// Of these, what the sender has marked: all but completions and messages that
+    /// [`crate::Sim::solicit`] does not name.
+    Solicited,
+    /// The same, and completions that somebody asked for.
+    SolicitedOrDone,
+    /// What wakes a helper on a real network: messages that were sent solicited, and the ends of
+    /// operations that somebody asked for.
+    Helper,
+}
+
+/// Something that reaches a rank.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Arrival {
+    /// In memory only.
+    Silent,
+    /// One of its own operations is done.
+    Completion,
+    /// A flight that is a message.
+    Message(u32),
+    /// A waking flag, an immediate, a datagram, a fault.
+    Rousing,
+}
+
 impl Thread {
     /// It is waiting in the library, on a core or for one.
     pub(super) fn spins(&self) -> bool {
