@@ -14,13 +14,12 @@
 
 use crate::control::{CPUS_MAX, Control};
 use crate::layout::{ARENA_MIN, RANKS_MAX, Shape};
-use crate::segment::{self, Refused, Segment};
-use crate::shm::Options;
+use crate::options::Options;
+use crate::segment::{self, Refused, Segment, random};
 use crate::socket;
 use crate::sync::Ordering;
 use std::fmt;
 use std::io;
-use weft_bootstrap::calls::repeat_c;
 use weft_bootstrap::{Bootstrap, BootstrapError, limits};
 use weft_fabric::CopyModel;
 use weft_intranode::Finding;
@@ -246,15 +245,6 @@ fn memory() -> u64 {
         unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
     let bytes = pages.max(0) as u64 * page.max(0) as u64;
     bytes.max(ARENA_MIN).next_multiple_of(1 << 30)
-}
-
-/// A number that nobody guesses.
-pub fn random() -> u64 {
-    let mut bytes = [0; 8];
-    // SAFETY: fills in 8 bytes. Should it fail, names and proofs are weaker, but still not wrong.
-    let n = repeat_c(|| unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) });
-    let fallback = (&raw const bytes).addr() as u64 ^ u64::from(std::process::id());
-    if n.is_ok_and(|n| n == 8) { u64::from_ne_bytes(bytes) } else { fallback }
 }
 
 /// Writes what others need to know of this process.

@@ -4,6 +4,18 @@
 //! for each ordered pair, at the price of one cache line; memory that the fabric allocates is read
 //! and written in place; the program's own memory is reached by cross-memory attach where the system
 //! permits it. Whoever idles sleeps on a doorbell in the segment.
+//!
+//! ```text
+//!   fabric       the trait, by facets, in terms of
+//!   messages     boxes, immediates, datagrams          memory    allocation, reads and writes;  reach: what of the arenas is open
+//!      ▼                                                  ▼
+//!   shm          a rank's state; how it is made (connect, options)
+//!      ▼
+//!   peer, view, arena, promise, bell, poll_bell        what it keeps for each rank, and of the memory
+//!      ▼
+//!   segment      what all map: layout, control, ring, multicast
+//! ```
+//! Arrows point down alone.
 
 #![warn(missing_docs)]
 
@@ -30,13 +42,19 @@ mod connect;
 #[cfg(not(loom))]
 mod control;
 #[cfg(not(loom))]
+mod fabric;
+#[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
 mod memory;
 #[cfg(not(loom))]
 mod messages;
 #[cfg(not(loom))]
+mod options;
+#[cfg(not(loom))]
 mod pages;
+#[cfg(not(loom))]
+mod peer;
 #[cfg(not(loom))]
 mod promise;
 #[cfg(not(loom))]
@@ -47,6 +65,8 @@ mod segment;
 mod shm;
 #[cfg(not(loom))]
 mod socket;
+#[cfg(not(loom))]
+mod view;
 
 #[cfg(all(test, loom))]
 mod model;
@@ -54,4 +74,6 @@ mod model;
 #[cfg(not(loom))]
 pub use connect::{ConnectError, FENCES};
 #[cfg(not(loom))]
-pub use shm::{Options, Shm};
+pub use options::Options;
+#[cfg(not(loom))]
+pub use shm::Shm;

@@ -5,18 +5,13 @@ use crate::cma::{self, Way};
 use crate::pages::{PAGE, Pages};
 use crate::shm::Shm;
 use crate::sync::{AtomicU64, Ordering};
+use crate::view::{ALLOCATED, OWN, WITHIN};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use weft_bootstrap::calls::once;
-use weft_fabric::{Cause, Fault, Flag, Key, Region, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Cause, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
 use weft_intranode::Lines;
-
-/// Keys of a [`RemoteAddr`]: allocated here, the program's own, or exposed by the program but lying in
-/// the segment (which `withdraw` leaves). Addresses are virtual ones of the owner.
-pub(crate) const ALLOCATED: Key = Key([1, 0, 0]);
-const OWN: Key = Key([2, 0, 0]);
-pub(crate) const WITHIN: Key = Key([3, 0, 0]);
 
 /// Freed memory of at least so many bytes goes back to the system at once; less is kept, since to
 /// touch a page for the first time costs a microsecond.
@@ -73,7 +68,11 @@ impl Shm {
     pub(crate) fn allocate_region(&self, len: usize) -> Result<Region, Fault> {
         let mut arena = self.arena.borrow_mut();
         let Some(span) = arena.allocate(len as u64) else {
-            return Err(self.no_room(len as u64, arena.len() - arena.used()));
+            return Err(self.promises.no_room(
+                &self.segment,
+                len as u64,
+                arena.len() - arena.used(),
+            ));
         };
         if let Err(fault) = self.back(&span) {
             arena.free(span.offset, len as u64);
@@ -97,20 +96,20 @@ impl Shm {
     fn back(&self, span: &Span) -> Result<(), Fault> {
         let end = span.offset + span.len;
         self.open_own(end)?;
-        self.promise(span.new)?;
+        self.promises.promise(&self.segment, span.new)?;
         if span.new > 0
-            && self.fills()
+            && self.promises.fills()
             && self.fallocate(0, Pages::around(span.offset..end)).is_err()
         {
-            self.forgive(span.new);
-            return Err(self.no_room(span.new, 0));
+            self.promises.forgive(&self.segment, span.new);
+            return Err(self.promises.no_room(&self.segment, span.new, 0));
         }
         Ok(())
     }
 
     /// Refused where there is less than [`SPARE`] times as much left.
     pub(crate) fn allocate_spare_region(&self, len: usize) -> Result<Region, Fault> {
-        let (asked, left) = (len as u64, self.spare() / SPARE);
+        let (asked, left) = (len as u64, self.promises.spare(&self.segment) / SPARE);
         if left < asked {
             let bound = "what may be used of the node's memory without need".to_owned();
             return Err(Cause::NoRoom { asked, left, memory: true, bound }.into());
@@ -141,7 +140,7 @@ impl Shm {
             let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
             // If the system will not take it back, we keep it.
             let given = arena.unpay(offset, len, |range| self.fallocate(mode, range).is_ok());
-            self.forgive(given);
+            self.promises.forgive(&self.segment, given);
         }
     }
 

@@ -1,17 +1,11 @@
 //! Messages, immediates and datagrams: everything that travels through rings.
 
-use crate::control::Control;
-use crate::multicast::{Listener, MULTICAST_MAX};
+use crate::multicast::MULTICAST_MAX;
+use crate::peer::{Kept, Payload};
 use crate::poll_bell::Sleeper;
-use crate::reach::View;
-use crate::ring::{Arrival, Consumer, Corrupt, INLINE, Producer};
-use crate::segment::Segment;
+use crate::ring::{Arrival, Corrupt, INLINE};
 use crate::shm::Shm;
 use crate::sync::{Ordering, fence};
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::ptr::NonNull;
-use weft_fabric::wait::Doorbell;
 use weft_fabric::{Completion, Datagram, Fault, GroupId, Head, Message, Peek, Posted, Sge};
 use weft_intranode::staged;
 
@@ -20,89 +14,6 @@ const LINES: usize = 512;
 
 /// Messages from one box in a row, while others may have some.
 const BATCH: u32 = 32;
-
-/// Where the next look into all boxes begins; and the box that had the last message, and how many more it may have before.
-#[derive(Default)]
-pub struct Turn {
-    next: Cell<usize>,
-    last: Cell<usize>,
-    left: Cell<u32>,
-}
-
-/// What this rank knows of another one (or of itself).
-pub struct Peer {
-    /// The box from here to there, and back.
-    output: Producer,
-    input: Consumer,
-    control: NonNull<Control>,
-    /// The peer sleeps in poll(2).
-    polls: bool,
-    /// The peer knows that it must look into our box.
-    announced: Cell<bool>,
-    backlog: RefCell<VecDeque<Kept>>,
-    immediates_out: Producer,
-    immediates_in: Consumer,
-    /// Immediates for which there was no room.
-    immediates_kept: RefCell<VecDeque<u32>>,
-    listener: Listener,
-    /// Whether cross-memory attach works; unknown before the first try.
-    pub(crate) direct: Cell<Option<bool>>,
-    /// Where the peer has mapped its arena.
-    pub(crate) base: u64,
-    /// Where that is here.
-    pub(crate) view: View,
-}
-
-/// A message for which there was no room.
-struct Kept {
-    head: Head,
-    payload: Payload,
-}
-
-enum Payload {
-    Held(Sge, Completion),
-    Copied([u8; INLINE], usize),
-}
-
-impl Peer {
-    /// # Safety
-    /// Once for each `(rank, peer)`, and dropped before the segment is.
-    pub unsafe fn new(segment: &Segment, rank: usize, peer: usize) -> Peer {
-        let (messages, immediates) = (segment.shape().messages(), segment.shape().immediates());
-        // SAFETY: promised by the caller: one user for each end of each ring.
-        let ring = |to, from, ring| unsafe { segment.ring(to, from, ring) };
-        Peer {
-            output: Producer::new(ring(peer, rank, messages)),
-            input: Consumer::new(ring(rank, peer, messages)),
-            immediates_out: Producer::new(ring(peer, rank, immediates)),
-            immediates_in: Consumer::new(ring(rank, peer, immediates)),
-            immediates_kept: RefCell::default(),
-            control: NonNull::from(segment.control(peer)),
-            polls: segment.control(peer).facts.0.polls.load(Ordering::Relaxed) != 0,
-            announced: Cell::new(false),
-            backlog: RefCell::default(),
-            listener: Listener::default(),
-            direct: Cell::new(None),
-            base: segment.control(peer).facts.0.base.load(Ordering::Relaxed),
-            view: View::default(),
-        }
-    }
-
-    pub(crate) fn send_max(&self) -> usize {
-        self.output.send_max()
-    }
-
-    #[inline(always)]
-    fn control(&self) -> &Control {
-        // SAFETY: in the segment, which outlives the peer.
-        unsafe { self.control.as_ref() }
-    }
-
-    #[inline(always)]
-    pub(crate) fn doorbell(&self) -> &Doorbell {
-        &self.control().doorbell
-    }
-}
 
 impl Shm {
     /// Called after something was published for `peer`: wakes it if it sleeps.

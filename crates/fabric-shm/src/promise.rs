@@ -7,7 +7,7 @@
 //! itself (`vm.overcommit_memory` is 2), it counts a page of ours when it is filled: there, we fill.
 
 use crate::cgroup;
-use crate::shm::Shm;
+use crate::segment::Segment;
 use crate::sync::Ordering;
 use std::cell::{Cell, OnceCell};
 use std::os::fd::AsRawFd;
@@ -39,9 +39,9 @@ struct Left {
     bound: String,
 }
 
-impl Shm {
+impl Promises {
     fn limits(&self) -> &Limits {
-        self.promises.limits.get_or_init(|| Limits {
+        self.limits.get_or_init(|| Limits {
             fills: std::fs::read_to_string("/proc/sys/vm/overcommit_memory")
                 .is_ok_and(|mode| mode.trim() == "2"),
             groups: cgroup::memories(),
@@ -49,17 +49,17 @@ impl Shm {
     }
 
     /// Whether memory is filled when it is promised.
-    pub(crate) fn fills(&self) -> bool {
+    pub fn fills(&self) -> bool {
         self.limits().fills
     }
 
     /// Promises `bytes` of fresh pages.
-    pub(crate) fn promise(&self, bytes: u64) -> Result<(), Fault> {
-        let credit = &self.promises.credit;
+    pub fn promise(&self, segment: &Segment, bytes: u64) -> Result<(), Fault> {
+        let credit = &self.credit;
         if let Some(missing) = bytes.checked_sub(credit.get()).filter(|&missing| missing > 0) {
-            let asked = match self.ask(missing.next_multiple_of(CHUNK)) {
+            let asked = match self.ask(segment, missing.next_multiple_of(CHUNK)) {
                 Ok(asked) => asked,
-                Err(_) => self.ask(missing).map_err(|left| left.refuse(bytes))?,
+                Err(_) => self.ask(segment, missing).map_err(|left| left.refuse(bytes))?,
             };
             credit.set(credit.get() + asked);
         }
@@ -68,18 +68,18 @@ impl Shm {
     }
 
     /// Takes back a promise of pages that are fresh again.
-    pub(crate) fn forgive(&self, bytes: u64) {
-        let credit = self.promises.credit.get() + bytes;
+    pub fn forgive(&self, segment: &Segment, bytes: u64) {
+        let credit = self.credit.get() + bytes;
         let keep = credit.min(CHUNK);
-        self.promises.credit.set(keep);
-        self.segment.header().promised.0.fetch_sub(credit - keep, Ordering::AcqRel);
+        self.credit.set(keep);
+        segment.header().promised.0.fetch_sub(credit - keep, Ordering::AcqRel);
     }
 
     /// Adds `bytes` to what was promised, if there is room.
-    fn ask(&self, bytes: u64) -> Result<u64, Left> {
-        let promised = &self.segment.header().promised.0;
+    fn ask(&self, segment: &Segment, bytes: u64) -> Result<u64, Left> {
+        let promised = &segment.header().promised.0;
         let before = promised.fetch_add(bytes, Ordering::AcqRel);
-        let left = self.left(before);
+        let left = self.left(segment, before);
         if left.bytes >= bytes {
             return Ok(bytes);
         }
@@ -88,8 +88,8 @@ impl Shm {
     }
 
     /// What may still be promised beside `promised` bytes.
-    fn left(&self, promised: u64) -> Left {
-        let owed = promised.saturating_sub(self.touched());
+    fn left(&self, segment: &Segment, promised: u64) -> Left {
+        let owed = promised.saturating_sub(touched(segment));
         let mut least = Left { bytes: machine(), bound: "the machine's free memory".to_owned() };
         for group in &self.limits().groups {
             if let Some(bytes) = group.left(least.bytes) {
@@ -97,7 +97,7 @@ impl Shm {
                 least = Left { bytes, bound };
             }
         }
-        if let Some(bytes) = self.file_system().filter(|&bytes| bytes < least.bytes) {
+        if let Some(bytes) = file_system(segment).filter(|&bytes| bytes < least.bytes) {
             least = Left { bytes, bound: "the file system of shared memory".to_owned() };
         }
         least.bytes = (least.bytes - least.bytes / KEEP_BACK).saturating_sub(owed);
@@ -105,13 +105,13 @@ impl Shm {
     }
 
     /// Bytes that can be promised now, by anybody.
-    pub(crate) fn spare(&self) -> u64 {
-        self.left(self.segment.header().promised.0.load(Ordering::Acquire)).bytes
+    pub fn spare(&self, segment: &Segment) -> u64 {
+        self.left(segment, segment.header().promised.0.load(Ordering::Acquire)).bytes
     }
 
     /// Why there are no `len` bytes: there is not so much memory, or `space` bytes are all that is left of the arena.
-    pub(crate) fn no_room(&self, len: u64, space: u64) -> Fault {
-        let left = self.left(self.segment.header().promised.0.load(Ordering::Acquire));
+    pub fn no_room(&self, segment: &Segment, len: u64, space: u64) -> Fault {
+        let left = self.left(segment, segment.header().promised.0.load(Ordering::Acquire));
         if left.bytes < len {
             return left.refuse(len);
         }
@@ -119,25 +119,25 @@ impl Shm {
             "what was reserved of this process's addresses (ulimit -v, the machine's memory)";
         Cause::NoRoom { asked: len, left: space, memory: false, bound: bound.to_owned() }.into()
     }
+}
 
-    /// Bytes of the arenas that somebody has touched.
-    fn touched(&self) -> u64 {
-        use std::os::unix::fs::MetadataExt;
-        self.segment.files().arenas.metadata().map_or(0, |file| file.blocks() * 512)
-    }
+/// Bytes of the arenas that somebody has touched.
+fn touched(segment: &Segment) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    segment.files().arenas.metadata().map_or(0, |file| file.blocks() * 512)
+}
 
-    /// What the file system of the arenas has left, if it has a size.
-    fn file_system(&self) -> Option<u64> {
-        let mut room = std::mem::MaybeUninit::<libc::statvfs>::uninit();
-        let file = self.segment.files().arenas.as_raw_fd();
-        // SAFETY: a system call on our own descriptor, into memory of the right size.
-        if unsafe { libc::fstatvfs(file, room.as_mut_ptr()) } != 0 {
-            return None;
-        }
-        // SAFETY: filled by the call.
-        let room = unsafe { room.assume_init() };
-        (room.f_blocks > 0).then(|| room.f_bavail.saturating_mul(room.f_frsize))
+/// What the file system of the arenas has left, if it has a size.
+fn file_system(segment: &Segment) -> Option<u64> {
+    let mut room = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    let file = segment.files().arenas.as_raw_fd();
+    // SAFETY: a system call on our own descriptor, into memory of the right size.
+    if unsafe { libc::fstatvfs(file, room.as_mut_ptr()) } != 0 {
+        return None;
     }
+    // SAFETY: filled by the call.
+    let room = unsafe { room.assume_init() };
+    (room.f_blocks > 0).then(|| room.f_bavail.saturating_mul(room.f_frsize))
 }
 
 impl Left {

@@ -8,84 +8,18 @@
 //! only grows, and its memory keeps the addresses that peers are told. A peer gets to know of an address after that
 //! store, by whatever way; where it has not mapped and opened so much of the owner's arena itself, it reads how far the
 //! owner is (acquire), opens that much and no more, and refuses what lies beyond. What was opened stays where it is, and
-//! open, until the segment goes. A [`View`] belongs to one `Shm`, whose user is one thread at a time; a signal handler
+//! open, until the segment goes. A [`View`](crate::view::View) belongs to one `Shm`, whose user is one thread at a time; a signal handler
 //! never opens anything ([`Shm::is_open`]). Who finds all open makes no system call.
 
-use crate::layout::{ARENA_MIN, STEP};
-use crate::segment::Segment;
+use crate::layout::STEP;
 use crate::shm::Shm;
 use crate::sync::Ordering;
-use std::cell::Cell;
+use crate::view::within_arena;
 use std::io;
-use std::ptr::NonNull;
-use weft_fabric::{Fault, Key, RemoteAddr};
+use weft_fabric::{Fault, RemoteAddr};
 
 /// Addresses for a peer's arena at first, in bytes.
 const RESERVED: u64 = 64 << 20;
-
-/// The arena of a rank, as it is mapped here: from `base` on `reserved` bytes, `open` of them to touch.
-#[derive(Debug)]
-pub struct View {
-    base: Cell<NonNull<u8>>,
-    open: Cell<u64>,
-    reserved: Cell<u64>,
-}
-
-impl Default for View {
-    /// Nothing is mapped.
-    fn default() -> View {
-        View { base: Cell::new(NonNull::dangling()), open: Cell::new(0), reserved: Cell::new(0) }
-    }
-}
-
-impl View {
-    /// Addresses for the arena of `rank`, which is the caller's: for all of it, or for what is to be had.
-    pub fn of_own(segment: &Segment, rank: usize) -> io::Result<View> {
-        let mut len = segment.shape().arena;
-        loop {
-            match segment.reserve(rank, len) {
-                Ok(base) => {
-                    let view = View::default();
-                    view.base.set(base);
-                    view.reserved.set(len);
-                    return Ok(view);
-                }
-                Err(error) if len / 2 < ARENA_MIN => return Err(error),
-                // A tool (valgrind) or a limit leaves less.
-                Err(_) => len = (len / 2).next_multiple_of(STEP),
-            }
-        }
-    }
-
-    pub fn base(&self) -> NonNull<u8> {
-        self.base.get()
-    }
-
-    pub fn reserved(&self) -> u64 {
-        self.reserved.get()
-    }
-
-    /// Where `len` bytes from `offset` on lie, if they are open.
-    #[inline(always)]
-    pub fn get(&self, offset: u64, len: u64) -> Option<*mut u8> {
-        let open = self.open.get();
-        // SAFETY: inside the mapping.
-        (offset <= open && len <= open - offset)
-            .then(|| unsafe { self.base.get().as_ptr().add(offset as usize) })
-    }
-
-    /// Opens the first `len` bytes, a multiple of [`STEP`], of what is reserved.
-    fn open_to(&self, segment: &Segment, len: u64) -> io::Result<()> {
-        let open = self.open.get();
-        assert!(open <= len && len <= self.reserved.get());
-        if open < len {
-            // SAFETY: inside what was reserved, in whole pages.
-            unsafe { segment.open(self.base.get().add(open as usize), len - open) }?;
-            self.open.set(len);
-        }
-        Ok(())
-    }
-}
 
 impl Shm {
     /// Opens this rank's own arena up to `end` at least, and tells the peers.
@@ -135,12 +69,6 @@ impl Shm {
         let to = &self.peers[peer];
         !within_arena(at.key) || to.view.get(at.addr.wrapping_sub(to.base), len as u64).is_some()
     }
-}
-
-/// Whether addresses of this key lie in the owner's arena.
-#[inline(always)]
-pub fn within_arena(key: Key) -> bool {
-    key == crate::memory::ALLOCATED || key == crate::memory::WITHIN
 }
 
 fn refused(what: &'static str, error: &io::Error) -> Fault {

@@ -12,6 +12,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
+use weft_bootstrap::calls::repeat_c;
 
 /// What the system refused.
 #[derive(Debug)]
@@ -105,6 +106,15 @@ fn sealed(len: u64) -> Result<File, Refused> {
     Ok(file)
 }
 
+/// A number that nobody guesses.
+pub fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: fills in 8 bytes. Should it fail, names and proofs are weaker, but still not wrong.
+    let n = repeat_c(|| unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) });
+    let fallback = (&raw const bytes).addr() as u64 ^ u64::from(std::process::id());
+    if n.is_ok_and(|n| n == 8) { u64::from_ne_bytes(bytes) } else { fallback }
+}
+
 impl Segment {
     /// Maps the segment of `files`, which [`create`] made for `shape` (perhaps in another process).
     pub fn map(files: Files, shape: Shape) -> Result<Segment, Refused> {
@@ -144,7 +154,7 @@ impl Segment {
     /// Writes the header. The lowest rank does it, before others know of the segment.
     pub fn found(&self) {
         self.header().total.store(self.size(), Ordering::Relaxed);
-        self.header().secret.store(crate::connect::random(), Ordering::Relaxed);
+        self.header().secret.store(random(), Ordering::Relaxed);
         self.header().magic.store(MAGIC, Ordering::Release);
     }
 

@@ -1,64 +1,26 @@
-//! The fabric itself: its state, and the trait in terms of `messages` and `memory`.
+//! The fabric itself: its state, and how it is made.
 
 use crate::arena::Arena;
-use crate::bell::Bell;
 use crate::cgroup;
 use crate::connect::{self, ConnectError};
 use crate::control::Control;
-use crate::messages::{Peer, Turn};
-use crate::multicast::{MULTICAST_MAX, Speaker};
+use crate::multicast::Speaker;
+use crate::options::Options;
+use crate::peer::{Peer, Turn};
 use crate::poll_bell::{PollBell, Sleeper};
 use crate::promise::Promises;
-use crate::reach::View;
-use crate::ring::INLINE;
-use crate::segment::Segment;
+use crate::segment::{self, Segment};
 use crate::sync::Ordering;
+use crate::view::View;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::os::fd::BorrowedFd;
-use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use weft_bootstrap::Bootstrap;
-use weft_fabric::wait::{Order, Sleep, WaitPolicy, place};
-use weft_fabric::{
-    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Facets, Fault, Flag,
-    GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words,
-};
-use weft_intranode::Wanted;
-
-/// What may be chosen about a [`Shm`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// Try cross-memory attach for the program's own memory. If not, or if the system does not
-    /// permit it, [`Capabilities::direct`] is false.
-    pub cma: bool,
-    /// Memory that the boxes of all pairs may take together when all are in use, in bytes; at least 4 MiB a
-    /// rank, unless it is 0. The lowest rank's choice holds for all.
-    pub box_budget: u64,
-    /// Address space for the whole segment, in bytes, beside what the system's limits allow. The
-    /// lowest rank's choice holds for all.
-    pub segment_limit: u64,
-    /// This rank sleeps in poll(2) on [`Shm::descriptor`], not on [`Fabric::sleeper`] alone.
-    pub polls: bool,
-    /// How long to wait for the other ranks while connecting.
-    pub patience: Duration,
-    /// Whence [`Fabric::copies`] has its model. The lowest rank's choice holds for all.
-    pub copies: Wanted,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            cma: true,
-            box_budget: 256 << 20,
-            segment_limit: u64::MAX,
-            polls: false,
-            patience: Duration::from_secs(120),
-            copies: Wanted::Generic,
-        }
-    }
-}
+use weft_fabric::wait::{Order, WaitPolicy, place};
+use weft_fabric::{Completion, Copies, Counters, Fault, GroupId};
+#[cfg(doc)]
+use weft_fabric::{Fabric, FabricExt};
 
 /// The ranks of a job on one machine, connected through shared memory.
 pub struct Shm {
@@ -116,7 +78,7 @@ impl Shm {
         let rank = bootstrap.rank();
         let (segment, finding) = connect::segment(bootstrap, &options)?;
         let segment = Arc::new(segment);
-        let probe = Box::new(connect::random());
+        let probe = Box::new(segment::random());
         let own = View::of_own(&segment, rank).map_err(|error| ConnectError::System {
             what: "reserving addresses for shared memory",
             error,
@@ -238,175 +200,5 @@ impl Shm {
         if let Some(counter) = done {
             self.counters.add(counter, 1);
         }
-    }
-}
-
-mod facets;
-
-impl Fabric for Shm {
-    fn facets(&self) -> Facets<'_> {
-        Facets {
-            mapped_memory: Some(self),
-            registration: None,
-            rails: None,
-            immediates: Some(self),
-            signal_safe: Some(self),
-            helper: Some(self),
-            multicast: Some(self),
-            nodes: None,
-            simulated: None,
-        }
-    }
-
-    fn rank(&self) -> usize {
-        self.rank
-    }
-
-    fn size(&self) -> usize {
-        self.peers.len()
-    }
-
-    fn copies(&self) -> &Copies {
-        &self.copies
-    }
-
-    fn capabilities(&self, peer: usize) -> Capabilities {
-        Capabilities {
-            fabric: "shm",
-            send_max: self.peers[peer].send_max(),
-            inline_max: INLINE,
-            mtu: 0,
-            multicast_max: MULTICAST_MAX,
-            direct: self.reaches(peer),
-            in_order_placement: false,
-            shares_memory: true,
-            coherent_atomics: true,
-            atomics: true,
-            synchronous: true,
-            by_progress: false,
-            rails: 1,
-            round_trip: 0,
-            flags_wake: true,
-        }
-    }
-
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    fn fault(&self) -> Option<Fault> {
-        if self.faulty.get() { self.fault.borrow().clone() } else { None }
-    }
-
-    fn allocate(&self, len: usize) -> Result<Region, Fault> {
-        self.allocate_region(len)
-    }
-
-    fn expose(&self, memory: Sge) -> Result<Region, Fault> {
-        Ok(self.expose_region(memory))
-    }
-
-    fn withdraw(&self, region: Region) {
-        self.withdraw_region(region);
-    }
-
-    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
-        self.flag_in(region, offset, waking)
-    }
-
-    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.put(peer, src, dst)?;
-        self.complete(done);
-        Ok(())
-    }
-
-    fn write_flag(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        flag: RemoteFlag,
-        value: u64,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let word = self.word(peer, flag.at)?;
-        self.put(peer, src, dst)?;
-        word.store(value, Ordering::Release);
-        self.wake(peer);
-        self.complete(done);
-        Ok(())
-    }
-
-    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.get(peer, dst, src)?;
-        self.complete(done);
-        Ok(())
-    }
-
-    fn fetch_add(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        operand: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let before = self.word(peer, target)?.fetch_add(operand, Ordering::AcqRel);
-        result.fill(&before.to_ne_bytes());
-        self.wake(peer);
-        self.complete(done);
-        Ok(())
-    }
-
-    fn compare_swap(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        compare: u64,
-        swap: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let word = self.word(peer, target)?;
-        let before = word.compare_exchange(compare, swap, Ordering::AcqRel, Ordering::Acquire);
-        let (Ok(before) | Err(before)) = before;
-        result.fill(&before.to_ne_bytes());
-        self.wake(peer);
-        self.complete(done);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
-        self.send_message(peer, head, payload, done)
-    }
-
-    #[inline(always)]
-    fn receive(&self, from: Option<usize>) -> Option<Message> {
-        match from {
-            Some(peer) => self.receive_from(peer),
-            None => self.receive_any(),
-        }
-    }
-
-    #[inline(always)]
-    fn release(&self, message: Message) {
-        self.release_message(&message);
-    }
-
-    #[inline]
-    fn progress(&self) -> bool {
-        self.drain_backlogs() | self.collect_immediates()
-    }
-
-    fn idle(&self) -> bool {
-        self.backlogs.get() == 0
-    }
-
-    fn sleeper(&self) -> Arc<dyn Sleep> {
-        Arc::new(Bell { segment: self.segment.clone(), rank: self.rank, helper: false })
-    }
-    fn keeps_back(&self) -> bool {
-        !self.idle()
     }
 }

@@ -228,25 +228,23 @@ fn reach(arrows: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
     found
 }
 
-/// By crate, the files in circles that leave their folder, a line each.
-pub(super) fn between_folders(all: &[Source]) -> Vec<(&str, Vec<String>)> {
+/// The files in circles that leave their folder, a line each.
+pub(super) fn between_folders(all: &[Source]) -> Vec<String> {
     let mut crates: BTreeMap<&str, BTreeMap<Vec<String>, usize>> = BTreeMap::new();
     for (at, source) in all.iter().enumerate() {
         if let Some((name, path)) = module(&source.file) {
             crates.entry(name).or_default().insert(path, at);
         }
     }
-    let mut all_told = Vec::new();
-    for (name, files) in crates {
-        let mut told = Vec::new();
+    let mut told = Vec::new();
+    for files in crates.into_values() {
         for circle in Tree::of(all, files).circles() {
             told.extend(circle.iter().map(|file| {
                 format!("{file}: in a circle of {} files that leaves its folder", circle.len())
             }));
         }
-        all_told.push((name, told));
     }
-    all_told
+    told
 }
 
 #[cfg(test)]
@@ -261,7 +259,7 @@ mod tests {
             found: Found::of(text).unwrap(),
         };
         let all: Vec<Source> = files.iter().map(source).collect();
-        between_folders(&all).into_iter().flat_map(|(_, told)| told).collect()
+        between_folders(&all)
     }
 
     #[test]
