@@ -21,7 +21,9 @@ pub struct Added {
 
 /// One of them.
 pub struct Code {
+    /// The class that the code is of.
     pub class: c_int,
+    /// What MPI_Error_string says of it; empty until the program says.
     pub text: String,
 }
 

@@ -23,9 +23,13 @@ pub type Names = [&'static str; 3];
 /// A buffer of the program, as it was given: nothing of it is checked.
 #[derive(Clone, Copy)]
 pub struct Elements {
+    /// Its first byte, or MPI_BOTTOM, MPI_IN_PLACE.
     pub address: *const c_void,
+    /// Elements; below 0 is an error of the program.
     pub count: i64,
+    /// Of each element.
     pub ty: Datatype,
+    /// What the arguments are called in errors.
     pub names: &'static Names,
     /// Made here alone, by who has that promise.
     _promised: (),
@@ -84,11 +88,17 @@ impl Elements {
 /// Blocks of their own length and place, one a rank, in extents of the type.
 #[derive(Clone, Copy)]
 pub struct Blocks {
+    /// Its first byte, or MPI_BOTTOM, MPI_IN_PLACE.
     pub address: *const c_void,
+    /// Elements, one a rank.
     pub counts: Counts,
+    /// Where each block begins, one a rank.
     pub displs: Displs,
+    /// Of each element.
     pub ty: Datatype,
+    /// What the arguments are called in errors.
     pub names: &'static Names,
+    /// What the argument of places is called in errors.
     pub displs_name: &'static str,
 }
 
@@ -111,12 +121,17 @@ impl Blocks {
 /// Blocks of their own type, too, with places in bytes.
 #[derive(Clone, Copy)]
 pub struct TypedBlocks {
+    /// Its first byte, or MPI_BOTTOM, MPI_IN_PLACE.
     pub address: *const c_void,
+    /// Elements, one a rank.
     pub counts: Counts,
+    /// Where each block begins, one a rank.
     pub displs: Displs,
     /// One a rank.
     pub types: *const Datatype,
+    /// What the arguments are called in errors.
     pub names: &'static Names,
+    /// What the argument of places is called in errors.
     pub displs_name: &'static str,
 }
 
@@ -139,10 +154,13 @@ impl TypedBlocks {
 /// The target's side of a one-sided operation.
 #[derive(Clone, Copy)]
 pub struct Target {
+    /// Rank of the target in the window.
     pub rank: c_int,
     /// In units of the target's.
     pub disp: isize,
+    /// Elements; below 0 is an error of the program.
     pub count: i64,
+    /// Of each element.
     pub ty: Datatype,
 }
 

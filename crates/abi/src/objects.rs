@@ -20,9 +20,13 @@ use weft_rma::Flavor;
 
 /// A datatype and what the program hung on it.
 pub struct TypeObject {
+    /// Compiled to what copies and packs it.
     pub ty: Type,
+    /// Its own handle.
     pub handle: Cell<Datatype>,
+    /// The standard's own: never freed.
     pub predefined: bool,
+    /// What the program caches on it, by key.
     pub attributes: RefCell<Attributes>,
 }
 
@@ -42,6 +46,7 @@ pub enum UserReduction {
 /// An error handler that the program made.
 #[derive(Clone, Copy)]
 pub struct ErrhandlerObject {
+    /// What is called with the object and the code.
     pub function: HandlerFunction,
     /// References that the program has: its own and those that MPI_Comm_get_errhandler gave out. At
     /// 0 the object lives on while a communicator has it.
@@ -82,6 +87,7 @@ impl HandlerFunction {
 pub struct SessionObject {
     /// The handle of its error handler.
     pub errhandler: Cell<usize>,
+    /// What the program was granted: MPI_THREAD_SINGLE and so on.
     pub thread_level: i32,
     /// What the program attached for buffered sends on its communicators.
     pub buffer: OnceCell<Rc<dyn Any>>,
@@ -92,14 +98,17 @@ pub type WindowOf = weft_rma::Window<Node>;
 
 /// A window (MPI_Win) and what the program hung on it.
 pub struct WinObject {
+    /// Its epochs, memory and locks.
     pub window: Rc<WindowOf>,
     /// Where this rank's part begins, as the program gave it or was given it.
     pub base: Cell<*mut c_void>,
     /// What its predefined attributes point to.
     pub known: Known,
+    /// What the program caches on it, by key.
     pub attributes: RefCell<Attributes>,
     /// The handle of its error handler.
     pub errhandler: Cell<usize>,
+    /// What the program says about how it uses it.
     pub hints: RefCell<weft_process::Info>,
     /// The group of the last MPI_Win_post or MPI_Win_start, and its ranks in the window.
     pub members: RefCell<Option<(weft_process::Group, Rc<[usize]>)>>,
@@ -112,9 +121,13 @@ pub fn address(memory: Sge) -> *mut c_void {
 
 /// Numbers whose addresses are predefined attributes of a window.
 pub struct Known {
+    /// MPI_WIN_SIZE: bytes of this rank's part.
     pub size: Cell<isize>,
+    /// MPI_WIN_DISP_UNIT: bytes.
     pub unit: Cell<c_int>,
+    /// MPI_WIN_CREATE_FLAVOR: how it was made.
     pub flavor: Cell<c_int>,
+    /// MPI_WIN_MODEL: unified or separate.
     pub model: Cell<c_int>,
 }
 
@@ -162,9 +175,13 @@ pub enum KeyKind {
 /// A key for attributes. The callbacks of all kinds have one shape: a handle of pointer size first.
 #[derive(Clone, Copy)]
 pub struct Key {
+    /// What objects it is a key of.
     pub kind: KeyKind,
+    /// Called when an object with a value is duplicated.
     pub copy: Callback<CommCopyAttrFunction>,
+    /// Called when a value goes.
     pub delete: Callback<CommDeleteAttrFunction>,
+    /// What both are given as extra_state; the program's own.
     pub extra: *mut c_void,
 }
 
@@ -193,7 +210,9 @@ pub struct RequestObject {
     pub active: Option<Active>,
     /// How to start a persistent one again.
     pub recipe: Option<Recipe>,
+    /// What object, and so whose error handler.
     pub belongs: Belongs,
+    /// What operation it is of.
     pub kind: RequestKind,
 }
 
@@ -268,6 +287,8 @@ pub enum RequestKind {
 
 /// A matched message (MPI_Message).
 pub struct MessageObject {
+    /// The message, taken out of matching.
     pub matched: weft_process::Matched,
+    /// The communicator that it came on.
     pub comm: Rc<CommObject>,
 }

@@ -32,11 +32,13 @@ pub enum Design {
 /// What the settings say, understood.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
+    /// Who moves messages while the program computes.
     pub design: Design,
     /// The end of a transfer wakes its receiver's helper.
     pub ends: bool,
     /// Of the signal design.
     pub signal: i32,
+    /// Of the helper thread.
     pub policy: Policy,
 }
 

@@ -7,9 +7,13 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Status {
+    /// MPI_SOURCE: rank of the sender.
     pub source: c_int,
+    /// MPI_TAG.
     pub tag: c_int,
+    /// MPI_ERROR: set by calls with several statuses alone.
     pub error: c_int,
+    /// Bytes and flags, see below; the program does not look.
     pub internal: [c_int; 5],
 }
 

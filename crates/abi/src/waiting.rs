@@ -10,6 +10,7 @@ use weft_process::WaitHooks;
 
 /// The wait of the call `name`.
 pub struct Call {
+    /// MPI's name of it.
     pub name: &'static str,
     /// When the wait first went to sleep, if it did.
     since: Cell<Option<u64>>,

@@ -23,9 +23,13 @@ use weft_process::{Active, Buffer, Destination, Origin};
 /// What all sends are given.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent {
+    /// What is sent.
     pub buf: Elements,
+    /// Rank of the receiver, or MPI_PROC_NULL.
     pub dest: c_int,
+    /// At least 0.
     pub tag: c_int,
+    /// Whose ranks and matching space it goes by.
     pub comm: Comm,
 }
 

@@ -154,6 +154,7 @@ pub(crate) unsafe fn test(
 pub struct Arrays {
     requests: *mut Request,
     statuses: *mut Status,
+    /// How many requests, and statuses where the caller wants some.
     pub len: usize,
     /// The function that they were given to.
     call: &'static str,

@@ -63,9 +63,14 @@ pub struct About(pub Part, pub Audience, pub Agreement);
 /// A setting.
 #[derive(Clone, Copy)]
 pub struct Setting {
+    /// The environment variable.
     pub name: &'static str,
+    /// Part, audience, and who must agree on it.
     pub about: About,
+    /// What values it takes.
     pub kind: SettingKind,
+    /// The value, as text, where nobody sets it.
     pub default: &'static str,
+    /// What it does, with units.
     pub doc: &'static str,
 }

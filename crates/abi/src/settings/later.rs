@@ -32,7 +32,9 @@ impl From<String> for Refused {
 
 /// From when on a value that is written counts; and what is done for it.
 pub struct Later {
+    /// In words: the next message, the next communicator.
     pub from: &'static str,
+    /// Gives the engine the value that holds now.
     pub take: fn(&Rc<Engine>) -> Result<(), Refused>,
 }
 

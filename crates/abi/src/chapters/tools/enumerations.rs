@@ -9,7 +9,9 @@ use std::ffi::{c_char, c_int};
 
 /// Item `i` has the value `i`.
 pub struct Enumeration {
+    /// As MPI_T_enum_get_info says it.
     pub name: &'static str,
+    /// The names of its values, from 0 on.
     pub items: &'static [&'static str],
 }
 

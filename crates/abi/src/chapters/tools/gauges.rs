@@ -12,11 +12,17 @@ use weft_fabric::{CopyModel, Fabric as _, Unit};
 
 /// A performance variable.
 pub struct Gauge {
+    /// As MPI_T_pvar_get_info says it.
     pub name: String,
+    /// The category that it is listed in.
     pub part: Part,
+    /// Who has a use for it: its verbosity.
     pub audience: Audience,
+    /// What kind of number it is.
     pub class: Class,
+    /// Where it is read.
     pub source: Source,
+    /// One line, with its unit.
     pub doc: String,
 }
 
