@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 use weft_fabric::{CopyModel, Unit};
-use weft_intranode::{Finding, Found, Origin};
+use weft_intranode::{Found, ModelLoader, Origin};
 
 /// The lines of `weft info`: name, number with unit, and meaning, separated by tabs; before them one of `source`, nothing, and
 /// whence the numbers are. As for a job of several ranks, they are measured now if none are kept.
@@ -14,7 +14,7 @@ use weft_intranode::{Finding, Found, Origin};
 pub extern "C" fn weft_copies() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();
     let build = || {
-        let start = |wanted| Finding::start(&wanted, true);
+        let start = |wanted| ModelLoader::start(&wanted, true);
         let text = match settings::copies().and_then(start) {
             Ok(finding) => lines(&finding.wait(), SystemTime::now()),
             Err(why) => format!("source\t\tnone: {}\n", why.replace(['\t', '\n'], " ")),

@@ -3,8 +3,8 @@
 
 mod declared;
 mod kinds;
-pub mod later;
 mod networks;
+pub mod runtime_change;
 
 pub use declared::SETTINGS;
 pub use kinds::{About, Agreement, Audience, Part, Setting, SettingKind};

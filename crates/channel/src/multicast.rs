@@ -58,9 +58,9 @@
 mod bits;
 mod datagram;
 mod group;
-mod heard;
 mod kept;
 mod member;
+mod receives;
 mod table;
 
 pub use datagram::{HEADER, KINDS};

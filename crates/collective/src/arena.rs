@@ -1,20 +1,20 @@
 //! Memory that peers write to in collective operations: one pool for all communicators of a process.
 //!
-//! It lends pairs of landings, one for each parity of an operation's number (Kini 2003, section
+//! It lends pairs of notify buffers, one for each parity of an operation's number (Kini 2003, section
 //! 5.3.3), in a few sizes. Memory is registered once, in chunks, and kept: a communicator that is freed
-//! gives its pairs back, the next one takes them, and nothing is registered for it. A landing's mark
+//! gives its pairs back, the next one takes them, and nothing is registered for it. A notify buffer's mark
 //! keeps its value when it changes hands, so who takes a pair numbers from `base` on.
 //!
 //! Bound: [`Arena::new`] says how many bytes there may be in all; what does not fit is refused, and the
 //! communicator then does without (its ranks agree on it).
 
-use crate::landing::{self, Landing, Way};
+use crate::notified_write::{self, NotifyBuffer, Way};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
 use weft_p2p::Endpoint;
 
-/// Payloads that a landing has room for, in bytes: a mark alone, one packet of most networks, and more.
+/// Payloads that a notify buffer has room for, in bytes: a mark alone, one packet of most networks, and more.
 pub const ROOMS: [usize; 4] = [0, 2 << 10, 16 << 10, 64 << 10];
 
 /// Bytes of one process in all, if nobody says otherwise.
@@ -28,7 +28,7 @@ const CHUNK: usize = 8 << 10;
 /// Sizes that govern the writes.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Bytes of all landings of a process.
+    /// Bytes of all notify buffers of a process.
     pub bytes: usize,
     /// Payloads up to so many bytes travel with their mark in one write, whatever the MTU: the
     /// boundary of a document, where it is known to hold.
@@ -60,10 +60,10 @@ impl<F: Fabric> Drop for Arena<F> {
     }
 }
 
-/// Two landings of one size: for odd and even operations.
+/// Two notify buffers of one size: for odd and even operations.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair {
-    landings: [Landing; 2],
+    buffers: [NotifyBuffer; 2],
     /// The first of their two immediates, where they are for writes with immediate.
     immediate: u32,
     at: RemoteAddr,
@@ -75,19 +75,19 @@ pub struct Pair {
 type Lent = Pair;
 
 impl Pair {
-    /// Bytes from one landing to the other.
+    /// Bytes from one notify buffer to the other.
     pub fn stride(room: usize) -> usize {
-        landing::size(room).next_multiple_of(LINE)
+        notified_write::size(room).next_multiple_of(LINE)
     }
 
-    /// The landing for operations whose number has this parity: 0 for even ones.
-    pub fn landing(&self, parity: usize) -> &Landing {
-        &self.landings[parity]
+    /// The notify buffer for operations whose number has this parity: 0 for even ones.
+    pub fn buffer(&self, parity: usize) -> &NotifyBuffer {
+        &self.buffers[parity]
     }
 
-    /// All of a landing, as a sender's copy of one is laid out.
+    /// All of a notify buffer, as a sender's copy of one is laid out.
     pub fn block(&self, parity: usize) -> Sge {
-        self.landings[parity].block()
+        self.buffers[parity].block()
     }
 
     /// Its first byte as peers name it.
@@ -108,12 +108,12 @@ impl Pair {
 
     /// What has landed, by parity: the last number, or how many with immediate.
     pub fn arrived<F: Fabric>(&self, fabric: &F) -> [u64; 2] {
-        self.landings.map(|landing| fabric.counters().value(landing.arrived()))
+        self.buffers.map(|buffer| fabric.counters().value(buffer.arrived()))
     }
 }
 
 impl<F: Fabric> Arena<F> {
-    /// For one process; at most `bounds.bytes` of landings.
+    /// For one process; at most `bounds.bytes` of notify buffers.
     pub fn new(endpoint: Rc<Endpoint<F>>, bounds: Bounds) -> Arena<F> {
         let (chunks, idle) = (RefCell::default(), RefCell::default());
         let many_buffers = Rc::new(Cell::new(true));
@@ -135,7 +135,7 @@ impl<F: Fabric> Arena<F> {
         self.taken.get()
     }
 
-    /// `count` pairs of landings for `room` bytes, one of [`ROOMS`]; `way` as for [`Landing::new`],
+    /// `count` pairs of notify buffers for `room` bytes, one of [`ROOMS`]; `way` as for [`NotifyBuffer::new`],
     /// or [`Way::Immediate`].
     /// `None` beyond the bound.
     ///
@@ -176,18 +176,18 @@ impl<F: Fabric> Arena<F> {
                 Way::Immediate => self.endpoint.new_immediates(2),
                 _ => 0,
             };
-            let landing = |parity: usize| {
+            let buffer = |parity: usize| {
                 let at = offset + parity * step / 2;
                 match way {
                     Way::Immediate => {
                         let immediate = immediate + parity as u32;
-                        Landing::with_immediate(fabric, &region, at, room, immediate)
+                        NotifyBuffer::with_immediate(fabric, &region, at, room, immediate)
                     }
-                    _ => Landing::new(fabric, &region, at, room, way),
+                    _ => NotifyBuffer::new(fabric, &region, at, room, way),
                 }
             };
-            let landings = [landing(0), landing(1)];
-            let pair = Pair { landings, immediate, at: region.at(offset), room, way };
+            let buffers = [buffer(0), buffer(1)];
+            let pair = Pair { buffers, immediate, at: region.at(offset), room, way };
             if pairs.len() < count { pairs.push(pair) } else { idle.push(pair) }
         }
         self.chunks.borrow_mut().push(region);

@@ -20,7 +20,7 @@
 //!      ▼
 //!   link           ranks and messages of one operation; blocks, pieces, work, ticket over it
 //!      ▼
-//!   algorithm, operation, selection_key, costs; rank, edges, trees, circulant, landing
+//!   algorithm, operation, selection_key, costs; rank, edges, trees, circulant, notified_write
 //! ```
 //! Arrows point down alone; `hierarchy` and `state` are one.
 
@@ -46,11 +46,11 @@ pub mod gather;
 mod halving;
 pub mod hierarchy;
 pub mod inter;
-pub mod landing;
 mod link;
 pub mod map;
 pub mod maps;
 pub mod neighbor;
+pub mod notified_write;
 mod operation;
 mod outstanding;
 mod pieces;

@@ -16,13 +16,13 @@
 //! writes there again in k + 2, so nobody waits for completions. They count when the communicator is freed: what was
 //! written from last is lent to another one only when it has left.
 //!
-//! Of immediates ([`Reception::Immediates`]) each landing has one of its own, and its arrivals are counted
-//! from what they were when the slots were taken: a landing's n-th payload is the (2n - 1)th or 2n-th operation.
+//! Of immediates ([`Reception::Immediates`]) each notify buffer has one of its own, and its arrivals are counted
+//! from what they were when the slots were taken: a notify buffer's n-th payload is the (2n - 1)th or 2n-th operation.
 
 use crate::allreduce::pairwise_exchange::pairwise_exchange;
 use crate::arena::{Arena, Pair, ROOMS};
 use crate::edges::{Edges, Pattern};
-use crate::landing::{Target, Way, payload};
+use crate::notified_write::{Target, Way, payload};
 use crate::outstanding::Outstanding;
 use crate::ticket::{Ticket, Tickets};
 use crate::{Link, Reception, Reduce};
@@ -261,7 +261,7 @@ impl<F: Fabric> Use<'_, F> {
 
     /// Waits until the payload of slot `i` has landed.
     pub async fn landed(&self, link: &Link<F>, i: usize) -> Result<(), Fault> {
-        let counter = self.made.slots[i].landing(self.parity()).arrived();
+        let counter = self.made.slots[i].buffer(self.parity()).arrived();
         let value = match self.reception {
             Reception::Marks => self.made.base + self.number,
             Reception::Immediates => self.made.before[i][self.parity()] + self.number.div_ceil(2),

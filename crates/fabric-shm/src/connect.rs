@@ -22,7 +22,7 @@ use std::fmt;
 use std::io;
 use weft_bootstrap::{Bootstrap, BootstrapError, limits};
 use weft_fabric::CopyModel;
-use weft_intranode::Finding;
+use weft_intranode::ModelLoader;
 
 /// Why the ranks of a machine could not be connected.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ const KEY: &str = "shm";
 pub fn segment(
     bootstrap: &mut dyn Bootstrap,
     options: &Options,
-) -> Result<(Segment, Option<Finding>), ConnectError> {
+) -> Result<(Segment, Option<ModelLoader>), ConnectError> {
     let (rank, ranks) = (bootstrap.rank(), bootstrap.size());
     let nodes = bootstrap.nodes();
     if let Some(other) = nodes.iter().position(|&node| node != nodes[rank]) {
@@ -135,23 +135,23 @@ pub fn segment(
     if rank != 0 {
         return Ok((visit(bootstrap, ranks, options)?, None));
     }
-    let finding = Finding::start(&options.copies, ranks > 1)
+    let loader = ModelLoader::start(&options.copies, ranks > 1)
         .map_err(|why| ConnectError::Lowest(format!("the model of copies: {why}")));
     if ranks == 1 {
-        let finding = finding?;
-        return Ok((found(1, options)?, Some(finding)));
+        let loader = loader?;
+        return Ok((found(1, options)?, Some(loader)));
     }
-    let (finding, refused) = match finding {
-        Ok(finding) => (Some(finding), None),
+    let (loader, refused) = match loader {
+        Ok(loader) => (Some(loader), None),
         Err(refused) => (None, Some(refused)),
     };
-    Ok((host(bootstrap, ranks, options, refused)?, finding))
+    Ok((host(bootstrap, ranks, options, refused)?, loader))
 }
 
 /// The lowest rank tells all what copies cost.
-pub fn tell_costs(segment: &Segment, finding: Finding) {
+pub fn tell_costs(segment: &Segment, loader: ModelLoader) {
     let words = &segment.header().copies.0;
-    for (word, value) in words.iter().zip(finding.wait().model.words()) {
+    for (word, value) in words.iter().zip(loader.wait().model.words()) {
         word.store(value, Ordering::Relaxed);
     }
 }

@@ -20,8 +20,8 @@ pub struct Header {
     pub total: AtomicU64,
     /// A random number: part of names that only the job's ranks know.
     pub secret: AtomicU64,
-    /// Bytes of the arenas that were promised to somebody, see [`crate::promise`].
-    pub promised: Alone<AtomicU64>,
+    /// Bytes of the arenas that were committed to somebody, see [`crate::commit`].
+    pub committed: Alone<AtomicU64>,
     /// Advances with every multicast, so that receivers look for datagrams only when there are any.
     pub multicasts: Alone<AtomicU64>,
     /// What copies cost here ([`CopyModel::words`]): written by the lowest rank before the closing fence, so that all choose

@@ -11,7 +11,7 @@
 //!      ▼                                                  ▼
 //!   shm          a rank's state; how it is made (connect, options)
 //!      ▼
-//!   peer, view, arena, promise, bell, poll_bell        what it keeps for each rank, and of the memory
+//!   peer, view, arena, commit, bell, poll_bell        what it keeps for each rank, and of the memory
 //!      ▼
 //!   segment      what all map: layout, control, ring, multicast
 //! ```
@@ -38,6 +38,8 @@ mod cgroup;
 #[cfg(not(loom))]
 mod cma;
 #[cfg(not(loom))]
+mod commit;
+#[cfg(not(loom))]
 mod connect;
 #[cfg(not(loom))]
 mod control;
@@ -55,8 +57,6 @@ mod options;
 mod pages;
 #[cfg(not(loom))]
 mod peer;
-#[cfg(not(loom))]
-mod promise;
 #[cfg(not(loom))]
 mod reach;
 #[cfg(not(loom))]

@@ -68,7 +68,7 @@ impl Shm {
     pub(crate) fn allocate_region(&self, len: usize) -> Result<Region, Fault> {
         let mut arena = self.arena.borrow_mut();
         let Some(span) = arena.allocate(len as u64) else {
-            return Err(self.promises.no_room(
+            return Err(self.commits.no_room(
                 &self.segment,
                 len as u64,
                 arena.len() - arena.used(),
@@ -96,20 +96,20 @@ impl Shm {
     fn back(&self, span: &Span) -> Result<(), Fault> {
         let end = span.offset + span.len;
         self.open_own(end)?;
-        self.promises.promise(&self.segment, span.new)?;
+        self.commits.commit(&self.segment, span.new)?;
         if span.new > 0
-            && self.promises.fills()
+            && self.commits.fills()
             && self.fallocate(0, Pages::around(span.offset..end)).is_err()
         {
-            self.promises.forgive(&self.segment, span.new);
-            return Err(self.promises.no_room(&self.segment, span.new, 0));
+            self.commits.uncommit(&self.segment, span.new);
+            return Err(self.commits.no_room(&self.segment, span.new, 0));
         }
         Ok(())
     }
 
     /// Refused where there is less than [`SPARE`] times as much left.
     pub(crate) fn allocate_spare_region(&self, len: usize) -> Result<Region, Fault> {
-        let (asked, left) = (len as u64, self.promises.spare(&self.segment) / SPARE);
+        let (asked, left) = (len as u64, self.commits.spare(&self.segment) / SPARE);
         if left < asked {
             let bound = "what may be used of the node's memory without need".to_owned();
             return Err(Cause::NoRoom { asked, left, memory: true, bound }.into());
@@ -140,7 +140,7 @@ impl Shm {
             let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
             // If the system will not take it back, we keep it.
             let given = arena.unpay(offset, len, |range| self.fallocate(mode, range).is_ok());
-            self.promises.forgive(&self.segment, given);
+            self.commits.uncommit(&self.segment, given);
         }
     }
 

@@ -2,13 +2,13 @@
 
 use crate::arena::Arena;
 use crate::cgroup;
+use crate::commit::CommitAccount;
 use crate::connect::{self, ConnectError};
 use crate::control::Control;
 use crate::multicast::Speaker;
 use crate::options::Options;
 use crate::peer::{Peer, Turn};
 use crate::poll_bell::{PollBell, Sleeper};
-use crate::promise::Promises;
 use crate::segment::{self, Segment};
 use crate::sync::Ordering;
 use crate::view::View;
@@ -38,7 +38,7 @@ pub struct Shm {
     pub(crate) groups: RefCell<Vec<GroupId>>,
     pub(crate) multicasts_seen: Cell<u64>,
     pub(crate) arena: RefCell<Arena>,
-    pub(crate) promises: Promises,
+    pub(crate) commits: CommitAccount,
     pub(crate) options: Options,
     pub(crate) fault: RefCell<Option<Fault>>,
     pub(crate) faulty: Cell<bool>,
@@ -76,7 +76,7 @@ impl Shm {
         counters: Rc<Counters>,
     ) -> Result<Shm, ConnectError> {
         let rank = bootstrap.rank();
-        let (segment, finding) = connect::segment(bootstrap, &options)?;
+        let (segment, loader) = connect::segment(bootstrap, &options)?;
         let segment = Arc::new(segment);
         let probe = Box::new(segment::random());
         let own = View::of_own(&segment, rank).map_err(|error| ConnectError::System {
@@ -93,8 +93,8 @@ impl Shm {
             })?;
             let _ = bell.set(Some(bound));
         }
-        if let Some(finding) = finding {
-            connect::tell_costs(&segment, finding);
+        if let Some(loader) = loader {
+            connect::tell_costs(&segment, loader);
         }
         bootstrap.fence().map_err(ConnectError::Bootstrap)?;
         let copies = Copies::new(Arc::new(connect::costs(&segment)));
@@ -117,7 +117,7 @@ impl Shm {
             groups: RefCell::default(),
             multicasts_seen: Cell::new(0),
             arena,
-            promises: Promises::default(),
+            commits: CommitAccount::default(),
             options,
             fault: RefCell::new(None),
             faulty: Cell::new(false),

@@ -3,7 +3,7 @@
 //! - [`conformance`]: what every fabric must do. Begin a new one with `skeleton.rs`.
 //! - Worlds to try it in: [`turns`], threads on the simulator, with a small [`machine`]; [`placed`], threads on nodes of a
 //!   test's own choice; [`adapters`] and [`libfabric`], what this machine has.
-//! - With the feature `engines`: `world`, ranks with an engine each over several fabrics; `handlers` and `landings`, what is
+//! - With the feature `engines`: `world`, ranks with an engine each over several fabrics; `handlers` and `notified_writes`, what is
 //!   tested over more than one of them.
 //!
 //! What cannot run here says so by [`not_run`].
@@ -14,10 +14,10 @@ pub mod adapters;
 pub mod conformance;
 #[cfg(feature = "engines")]
 pub mod handlers;
-#[cfg(feature = "engines")]
-pub mod landings;
 pub mod libfabric;
 pub mod machine;
+#[cfg(feature = "engines")]
+pub mod notified_writes;
 pub mod placed;
 // Compiled with the tests only, so that it stays a fabric while the trait changes.
 #[cfg(test)]

@@ -9,12 +9,12 @@ use std::fmt;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weft_bootstrap::threads;
-use weft_collective::landing::Way;
+use weft_collective::notified_write::Way;
 use weft_fabric::Capabilities;
 use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_testing::adapters;
 use weft_fabric_testing::conformance::Maker;
-use weft_fabric_testing::landings;
+use weft_fabric_testing::notified_writes;
 use weft_fabric_verbs::Verbs;
 
 /// What became of payloads of one length.
@@ -58,7 +58,7 @@ fn send(plan: &str, forced: bool, always: Option<Way>, len: usize, payloads: u64
         way
     };
     let makers = threads(2).into_iter().enumerate().map(make).collect();
-    let torn = landings::torn(makers, choose, len, payloads) as u64;
+    let torn = notified_writes::torn(makers, choose, len, payloads) as u64;
     let by_flag = by_flag.into_inner();
     assert!(by_flag == 0 || by_flag == 2, "the two ends chose different ways");
     let way = if by_flag == 2 { Way::Flag } else { Way::BottomFill };

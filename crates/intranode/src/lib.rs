@@ -8,19 +8,19 @@
 //!   staging       the pool of buffers for that
 //!   measure       what that costs on this machine, in a few milliseconds
 //!   store         where it is kept
-//!   finding       whence a job has it
+//!   model_loader  whence a job has it
 //! ```
 //! Which of it pays is not known here but to the fabric's [`weft_fabric::Copies`]: a model of the machine, and what this rank
 //! has seen since.
 
 #![warn(missing_docs)]
 
-#[cfg(not(loom))]
-pub mod finding;
 mod interleaved;
 mod lines;
 #[cfg(not(loom))]
 pub mod measure;
+#[cfg(not(loom))]
+pub mod model_loader;
 pub mod pipelined;
 pub mod staged;
 pub mod staging;
@@ -31,9 +31,9 @@ mod table;
 #[cfg(not(loom))]
 mod topology;
 
-#[cfg(not(loom))]
-pub use finding::{Finding, Found, Origin, Wanted};
 pub use interleaved::copy_interleaved;
 pub use lines::Lines;
+#[cfg(not(loom))]
+pub use model_loader::{Found, ModelLoader, Origin, Wanted};
 #[cfg(not(loom))]
 pub use table::Table;

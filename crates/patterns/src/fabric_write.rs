@@ -5,7 +5,7 @@
 //!   0      ==write==> n-1 polls
 //!   polls  <==write==             half of the lap is the latency
 //! ```
-//! FLAG and BOTTOM-FILL are the two ways of [`weft_collective::landing`]; IMMEDIATE is data with an
+//! FLAG and BOTTOM-FILL are the two ways of [`weft_collective::notified_write`]; IMMEDIATE is data with an
 //! immediate, which takes a descriptor.
 
 use crate::about::{About, Algorithm};
@@ -14,7 +14,7 @@ use crate::data::{fill, holds, key};
 use crate::error::Error;
 use crate::laps::{Laps, Measured};
 use crate::rank::Rank;
-use weft_collective::landing::{self, Landing, MARK, Target, Way};
+use weft_collective::notified_write::{self, MARK, NotifyBuffer, Target, Way};
 use weft_fabric::{Fabric, FabricExt, until};
 
 pub static ABOUT: About = About {
@@ -53,17 +53,17 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
     // The last word of a bottom fill is its mark; the rest is payload.
     let bytes = if bottom { rank.plan().bytes.saturating_sub(MARK) } else { rank.plan().bytes };
     if bottom {
-        landing::bottom_fill(&fabric.capabilities(peer), bytes)
+        notified_write::bottom_fill(&fabric.capabilities(peer), bytes)
             .map_err(|obstacle| Error::Refused(obstacle.to_string()))?;
     }
-    let region = fabric.allocate(landing::size(bytes))?;
-    let here = Landing::new(fabric, &region, 0, bytes, way.unwrap_or(Way::Flag));
+    let region = fabric.allocate(notified_write::size(bytes))?;
+    let here = NotifyBuffer::new(fabric, &region, 0, bytes, way.unwrap_or(Way::Flag));
     let arrived = way.map_or_else(|| fabric.immediate(IMMEDIATE), |_| here.arrived());
     send_address(fabric, peer, region.remote);
     let at = address(fabric, peer).await?;
     let there = Target::new(peer, at, bytes);
-    let out = rank.real(landing::size(bytes));
-    let payload = landing::payload(out.all(), bytes);
+    let out = rank.real(notified_write::size(bytes));
+    let payload = notified_write::payload(out.all(), bytes);
     let posted = Posted::new(fabric);
     let write = |lap: usize| {
         let done = posted.one();

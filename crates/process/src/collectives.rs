@@ -6,7 +6,7 @@
 //! intercommunicator ranks are those of the other group, and nothing is in place.
 
 use crate::choices::CallKey;
-use crate::spread::{Pieces, Spread};
+use crate::rank_buffers::{Pieces, RankBuffers};
 use crate::{Buffer, Comm, Error, WaitHooks, inter};
 use smallvec::SmallVec;
 use std::rc::Rc;
@@ -213,7 +213,7 @@ impl<F: Fabric> Comm<F> {
     pub fn gather(
         &self,
         send: Option<Buffer>,
-        blocks: Spread,
+        blocks: RankBuffers,
         root: Root,
         lengths: Lengths,
     ) -> impl Running + use<F> {
@@ -253,7 +253,7 @@ impl<F: Fabric> Comm<F> {
     /// `blocks`: at the root, by rank; `receive`: `None` at a root that scatters in place.
     pub fn scatter(
         &self,
-        blocks: Spread,
+        blocks: RankBuffers,
         receive: Option<Buffer>,
         root: Root,
         lengths: Lengths,
@@ -293,7 +293,7 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// `blocks`: by rank, the receive buffers; this rank's own holds its data if `send` is `None`.
-    pub fn allgather(&self, send: Option<Buffer>, blocks: Spread) -> impl Running + use<F> {
+    pub fn allgather(&self, send: Option<Buffer>, blocks: RankBuffers) -> impl Running + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
         let (all, equal) = blocks.bytes();
@@ -330,8 +330,8 @@ impl<F: Fabric> Comm<F> {
     /// `send`: by rank, `None` in place (then the data to send lie in `receive`); `receive`: by rank.
     pub fn alltoall(
         &self,
-        send: Option<Spread>,
-        receive: Spread,
+        send: Option<RankBuffers>,
+        receive: RankBuffers,
         lengths: Lengths,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();

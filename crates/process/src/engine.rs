@@ -53,7 +53,7 @@ pub struct Engine<F: Fabric> {
     /// Tasks that each round looks at: few.
     tasks: RefCell<Vec<Entry>>,
     /// The others, which are looked at when their counter tells.
-    filed: Filed,
+    waiting_tasks: WaitingTasks,
     counts: Cell<TaskCounts>,
     arena: Rc<Arena<F>>,
     policy: WaitPolicy,
@@ -98,7 +98,7 @@ impl<F: Fabric> Engine<F> {
             arena: Rc::new(Arena::new(endpoint.clone(), bounds)),
             endpoint,
             tasks: RefCell::default(),
-            filed: Filed::default(),
+            waiting_tasks: WaitingTasks::default(),
             counts: Cell::default(),
             policy,
             sleeper,
@@ -351,15 +351,15 @@ impl<F: Fabric> Drop for Armed<'_, F> {
     }
 }
 
-mod filed;
 mod helping;
 mod persistent_task;
 mod tasks;
-use filed::Filed;
+mod waiting_tasks;
 use helping::Helping;
 pub use persistent_task::PersistentTask;
 use tasks::{Entry, Reach};
 pub use tasks::{Executor, Task, TaskCounts};
+use waiting_tasks::WaitingTasks;
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //!
 //! Boxed by [`crate::collectives`], so that the operations of one group stay small.
 
-use crate::spread::Spread;
+use crate::rank_buffers::RankBuffers;
 use crate::{Buffer, Error};
 use weft_collective::inter::{Root, Sides, direct, leaders};
 use weft_collective::{Link, Reduce};
@@ -80,7 +80,7 @@ pub(crate) async fn reduce_scatter<F: Fabric>(
 pub(crate) async fn gather<F: Fabric>(
     bridge: Link<F>,
     send: Option<Buffer>,
-    blocks: Spread,
+    blocks: RankBuffers,
     root: Root,
 ) -> Result<(), Error> {
     let mine = send.as_ref().map(|b| b.readable(bridge.endpoint.staging()));
@@ -93,7 +93,7 @@ pub(crate) async fn gather<F: Fabric>(
 
 pub(crate) async fn scatter<F: Fabric>(
     bridge: Link<F>,
-    blocks: Spread,
+    blocks: RankBuffers,
     receive: Option<Buffer>,
     root: Root,
 ) -> Result<(), Error> {
@@ -111,7 +111,7 @@ pub(crate) async fn scatter<F: Fabric>(
 pub(crate) async fn allgather<F: Fabric>(
     bridge: Link<F>,
     send: Buffer,
-    blocks: Spread,
+    blocks: RankBuffers,
 ) -> Result<(), Error> {
     let mine = send.readable(bridge.endpoint.staging());
     let pieces = blocks.writable(bridge.endpoint.staging());
@@ -123,8 +123,8 @@ pub(crate) async fn allgather<F: Fabric>(
 
 pub(crate) async fn alltoall<F: Fabric>(
     bridge: Link<F>,
-    send: Spread,
-    receive: Spread,
+    send: RankBuffers,
+    receive: RankBuffers,
 ) -> Result<(), Error> {
     let pool = bridge.endpoint.staging();
     let (out, into) = (send.readable(pool), receive.writable(pool));

@@ -14,7 +14,7 @@ use weft_fabric_sim::explore::Explored;
 use weft_fabric_sim::{Options, explore};
 use weft_fabric_testing::machine::machine;
 use weft_p2p::Limits;
-use weft_process::{Active, Buffer, Comm, Engine, Error, Group, Spread};
+use weft_process::{Active, Buffer, Comm, Engine, Error, Group, RankBuffers};
 
 /// Small enough that lists of members go by all ways of a message.
 const LIMITS: Limits = Limits { eager: 200, credit: 4 << 10, ..Limits::USUAL };
@@ -41,7 +41,7 @@ async fn all_speak<F: Fabric>(comm: &Comm<F>, step: usize) -> Result<(), String>
     all.sge().part(4 * me, 4).fill(&word(me));
     let first = Buffer::over(all.sge().part(0, 4), bytes());
     let said = |e: Error| format!("step {step}: {e:?}");
-    comm.allgather(None, Spread::Equal { first, ranks: size }).await.map_err(said)?;
+    comm.allgather(None, RankBuffers::Equal { first, ranks: size }).await.map_err(said)?;
     let mut heard = vec![0; 4 * size];
     all.sge().read(&mut heard);
     for (rank, said) in heard.chunks_exact(4).enumerate() {
@@ -149,7 +149,7 @@ fn overlapping_groups_under_random_delays() {
     }
 }
 
-/// The sum of `mine` by RDMA writes, from landings that all communicators of a process share.
+/// The sum of `mine` by RDMA writes, from notify buffers that all communicators of a process share.
 async fn sum<F: Fabric>(comm: &Comm<F>, mine: i32) -> Result<i32, String> {
     let memory = comm.engine().endpoint().staging().take(4);
     memory.sge().fill(&mine.to_ne_bytes());

@@ -15,7 +15,7 @@ use weft_fabric::{Fabric, Sge};
 use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_shm::Shm;
 use weft_p2p::Limits;
-use weft_process::{Buffer, Comm, Engine, Error, Group, Root, Single, Spread, class};
+use weft_process::{Buffer, Comm, Engine, Error, Group, RankBuffers, Root, Single, class};
 
 /// What each call gave on the first rank that was through with it.
 type Outcomes = Mutex<HashMap<(usize, usize), bool>>;
@@ -74,7 +74,7 @@ async fn call<F: Fabric>(comm: &Comm<F>, wish: usize) -> Result<(), Error> {
         }
         _ => {
             part(me).fill(&words(5));
-            comm.allgather(None, Spread::Equal { first: ints(part(0)), ranks: size }).await?;
+            comm.allgather(None, RankBuffers::Equal { first: ints(part(0)), ranks: size }).await?;
             (parts, value) = (0..size, 5);
         }
     }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use weft_collective::{Choice, Map, Operation, Reason, Selection, SelectionKey, Topology, maps};
 use weft_fabric::CopyModel;
 use weft_fabric_sim::Machine;
-use weft_intranode::{Finding, Wanted};
+use weft_intranode::{ModelLoader, Wanted};
 
 /// What `weft explain` was asked for.
 #[derive(Parser, Debug)]
@@ -150,7 +150,7 @@ fn model(machine: Option<&Machine>) -> Result<CopyModel, String> {
     }
     let text = std::env::var("WEFT_COPY_MODEL").unwrap_or_default();
     let wanted = Wanted::parse(&text).map_err(|why| format!("WEFT_COPY_MODEL {text}: {why}"))?;
-    Ok(Finding::start(&wanted, true)?.wait().model)
+    Ok(ModelLoader::start(&wanted, true)?.wait().model)
 }
 
 /// By the map's times, else by the model of copies, if that knows.

@@ -144,8 +144,8 @@ fn ready_by<M: Make>(by: Executor, comm: Rc<CommObject>, make: M) -> Prepared<M>
 mod at_once;
 mod blocks;
 mod neighbors;
+mod rank_buffers;
 mod reductions;
-mod spreads;
 
 impl Collective for Barrier {
     #[inline(always)]

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::memory_left::memory_left;
 use crate::node::{CommObject, Engine, Node};
 use crate::progress::{Design, Progress};
-use crate::settings::later;
+use crate::settings::runtime_change;
 use crate::state::{Phase, State, mind_forks, running, state};
 use crate::types::Comm;
 use crate::waiting::Call;
@@ -204,15 +204,15 @@ fn connect(state: &State) -> Result<(), String> {
     crate::memory_left::share_among(nodes.iter().filter(|&&node| node == own).count());
     crate::selection::usual_maps(&mut selection, same_node)?;
     let mut policy = node.policy();
-    later::spin(&policy)?;
+    runtime_change::spin(&policy)?;
     let order = [None, Some(Order::Blocks), Some(Order::Turns)][settings::choice("WEFT_PLACES")?];
     policy.home =
         order.zip(node.shm()).and_then(|(order, shm)| shm.own_processor(order)).map(Affinity::new);
     limits.ranks_each = policy.ranks_each;
     let engine = Engine::new(node, policy, limits);
-    later::rails(&engine)?;
-    later::streams(&engine)?;
-    later::caches(&engine)?;
+    runtime_change::rails(&engine)?;
+    runtime_change::streams(&engine)?;
+    runtime_change::caches(&engine)?;
     bound(state, &engine)?;
     engine.endpoint().set_multicast_limits(weft_channel::multicast::Limits {
         repair: [Repair::Unicast, Repair::Multicast][settings::choice("WEFT_MULTICAST_REPAIR")?],

@@ -211,7 +211,7 @@ fn places() -> Vec<OsString> {
 
 /// The libpmix that a process above this one uses, if we may look.
 fn of_a_launcher() -> Option<PathBuf> {
-    let mut pid = crate::kin::parent(std::process::id() as i32)?;
+    let mut pid = crate::nested::parent(std::process::id() as i32)?;
     while pid > 1 {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
         let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
@@ -220,7 +220,7 @@ fn of_a_launcher() -> Option<PathBuf> {
         if let Some(path) = paths.into_iter().find(is_pmix) {
             return Some(path.into()).filter(|path: &PathBuf| path.exists());
         }
-        pid = crate::kin::parent(pid)?;
+        pid = crate::nested::parent(pid)?;
     }
     None
 }

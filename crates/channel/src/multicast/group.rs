@@ -1,8 +1,8 @@
 //! One group as its member sees it.
 
 use super::datagram::{DatagramKind, Title, Word};
-use super::heard::{Heard, Outcome};
 use super::kept::{Entry, Kept, Recast};
+use super::receives::{Outcome, Receives};
 use super::table::{Repair, Shared};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ pub struct Group {
 
 #[derive(Default)]
 pub struct State {
-    pub heard: Heard,
+    pub receives: Receives,
     pub kept: Kept,
     /// Rounds of the end that have been heard: a bit each.
     pub rounds: u64,
@@ -121,9 +121,9 @@ impl Group {
         now: Instant,
         shared: &mut Shared,
     ) -> Option<Instant> {
-        let heard = &mut self.state.borrow_mut().heard;
+        let receives = &mut self.state.borrow_mut().receives;
         let mut earliest: Option<Instant> = None;
-        for asked in heard.asked.iter_mut().filter(|asked| !asked.is_over()) {
+        for asked in receives.asked.iter_mut().filter(|asked| !asked.is_over()) {
             let (segment, bits) = asked.missing();
             let Some(awaited) = &mut asked.awaited else { continue };
             if awaited.deadline <= now {
@@ -159,7 +159,7 @@ impl Group {
         }
         let state = &mut *self.state.borrow_mut();
         let Shared { counts, pool, room, .. } = shared;
-        match state.heard.accept(title, data, fabric.counters(), pool, room) {
+        match state.receives.accept(title, data, fabric.counters(), pool, room) {
             Outcome::Taken | Outcome::Stored => {
                 fabric.charge(Work::Copy(data.len()));
                 counts.repairs += u64::from(title.again);
@@ -173,10 +173,10 @@ impl Group {
 
     /// A number is over here: tells the roots that wait for it.
     pub fn over<F: Fabric>(&self, fabric: &F, number: u64, shared: &mut Shared) {
-        let heard = &mut self.state.borrow_mut().heard;
-        heard.over(number);
-        while let Some(root) = heard.next_owed() {
-            let head = self.word(DatagramKind::Ack, 0, heard.through()).encode();
+        let receives = &mut self.state.borrow_mut().receives;
+        receives.over(number);
+        while let Some(root) = receives.next_owed() {
+            let head = self.word(DatagramKind::Ack, 0, receives.through()).encode();
             fabric.send(self.members[root as usize] as usize, head, Sge::EMPTY, None);
             shared.counts.acks_sent += 1;
         }

@@ -2,7 +2,7 @@
 
 use super::datagram::{HEADER, MOST_24, Title};
 use super::group::{Group, State};
-use super::heard::{Awaited, PendingReceive};
+use super::receives::{Awaited, PendingReceive};
 use super::table::Multicasts;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -114,7 +114,7 @@ impl<H: Host> Multicast<H> {
     /// member calls it once for each operation, in the same order, before anything else of that
     /// operation; and every member either sends or receives each of the numbers.
     pub fn numbers(&self, count: u64) -> u64 {
-        self.group.state.borrow_mut().heard.numbers(count)
+        self.group.state.borrow_mut().receives.numbers(count)
     }
 
     /// Multicasts `data` as `number`. It has been copied when the future is over, which is at its first
@@ -149,7 +149,7 @@ impl<H: Host> Multicast<H> {
         let others = group.members.len() - 1;
         {
             let state = &mut *group.state.borrow_mut();
-            debug_assert!(state.heard.is_open(number), "number {number} is not open");
+            debug_assert!(state.receives.is_open(number), "number {number} is not open");
             let marked = match ends {
                 Ends::Heard => false,
                 Ends::Acknowledged => state.kept.marks(data.len(), window, bytes),
@@ -196,9 +196,9 @@ impl<H: Host> Multicast<H> {
         let asked = PendingReceive::new(number, root as u32, into, counter);
         let mut freed = 0;
         {
-            let heard = &mut self.group.state.borrow_mut().heard;
-            debug_assert!(heard.is_open(number), "number {number} is not open");
-            heard.ask(asked, counters, &mut freed);
+            let receives = &mut self.group.state.borrow_mut().receives;
+            debug_assert!(receives.is_open(number), "number {number} is not open");
+            receives.ask(asked, counters, &mut freed);
         }
         table.shared.borrow_mut().room += freed;
         table.read(fabric);
@@ -307,10 +307,10 @@ impl<H: Host> Receiving<'_, H> {
         let (fabric, table) = (host.fabric(), host.multicasts());
         if fabric.counters().value(self.counter) < self.target {
             let now = fabric.now();
-            let heard = &mut group.state.borrow_mut().heard;
+            let receives = &mut group.state.borrow_mut().receives;
             let limits = table.shared.borrow().limits;
-            let patience = heard.patience(limits.least, limits.most);
-            let asked = heard.asked.iter_mut().find(|asked| asked.number == self.number);
+            let patience = receives.patience(limits.least, limits.most);
+            let asked = receives.asked.iter_mut().find(|asked| asked.number == self.number);
             if let Some(asked) = asked {
                 let (since, deadline) = (now, now + patience);
                 asked.awaited = Some(Awaited { since, deadline, patience, naks: 0 });
@@ -323,9 +323,9 @@ impl<H: Host> Receiving<'_, H> {
             host.until(self.counter, self.target).await?;
         }
         let failed = {
-            let heard = &mut group.state.borrow_mut().heard;
-            let at = heard.asked.iter().position(|asked| asked.number == self.number);
-            let asked = &mut heard.asked[at.expect("asked for until it is dropped")];
+            let receives = &mut group.state.borrow_mut().receives;
+            let at = receives.asked.iter().position(|asked| asked.number == self.number);
+            let asked = &mut receives.asked[at.expect("asked for until it is dropped")];
             let (root, marked, failed) = (asked.root, asked.marked, asked.failed.take());
             if failed.is_some() {
                 // It stays over.
@@ -333,10 +333,10 @@ impl<H: Host> Receiving<'_, H> {
             }
             if let Some(awaited) = asked.awaited.take() {
                 let span = fabric.now().saturating_duration_since(awaited.since);
-                heard.learn(span, awaited.naks == 0);
+                receives.learn(span, awaited.naks == 0);
             }
             if marked {
-                heard.owe(root, self.number);
+                receives.owe(root, self.number);
             }
             failed
         };
@@ -348,7 +348,7 @@ impl<H: Host> Drop for Receiving<'_, H> {
     fn drop(&mut self) {
         let Multicast { host, group } = self.multicast;
         let (fabric, table) = (host.fabric(), host.multicasts());
-        group.state.borrow_mut().heard.asked.retain(|asked| asked.number != self.number);
+        group.state.borrow_mut().receives.asked.retain(|asked| asked.number != self.number);
         fabric.counters().free(self.counter);
         if self.awaits {
             table.end_await();

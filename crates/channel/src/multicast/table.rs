@@ -344,7 +344,7 @@ impl Multicasts {
         }
         fabric.counters().free(group.moved);
         let shared = &mut *self.shared.borrow_mut();
-        shared.room += group.state.borrow().heard.stored_bytes();
+        shared.room += group.state.borrow().receives.stored_bytes();
     }
 
     pub(super) fn begin_await(&self) {

@@ -10,7 +10,7 @@
 //! Chosen for small blocks where writes are quicker than messages.
 
 use crate::edges::Pattern;
-use crate::landing::payload;
+use crate::notified_write::payload;
 use crate::{CollectiveState, Link, rank, work};
 use weft_fabric::{Fabric, Fault, Sge};
 

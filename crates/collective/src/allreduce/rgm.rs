@@ -12,7 +12,7 @@
 //! beyond the network's largest). Chosen for many nodes on networks with multicast.
 
 use crate::edges::{Pattern, fan_in_for};
-use crate::landing::payload;
+use crate::notified_write::payload;
 use crate::{CollectiveState, Link, Reduce, work};
 use weft_channel::multicast::Ends;
 use weft_fabric::{Fabric, Fault, Sge};

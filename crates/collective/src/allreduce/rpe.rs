@@ -15,7 +15,7 @@
 //! of the same arithmetic.
 
 use crate::edges::Pattern;
-use crate::landing::payload;
+use crate::notified_write::payload;
 use crate::{CollectiveState, Link, Reduce, rank};
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 

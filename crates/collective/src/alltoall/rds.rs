@@ -12,7 +12,7 @@
 
 use super::journey::Journey;
 use crate::edges::Pattern;
-use crate::landing::payload;
+use crate::notified_write::payload;
 use crate::{CollectiveState, Link, rank, work};
 use weft_fabric::{Fabric, Fault, Sge};
 

@@ -7,7 +7,7 @@ use crate::measure::collectives::SINGLE;
 use crate::orders::{ALIKE, fastest, grouped, order};
 use crate::published::Value;
 use crate::workload::Workload;
-use weft_collective::{edges, landing};
+use weft_collective::{edges, notified_write};
 
 /// The fan-ins of figure 4.7.
 pub const FAN_INS: [(&str, usize); 4] = [("RGM:1", 1), ("RGM:3", 3), ("RGM:7", 7), ("RGM:15", 15)];
@@ -400,16 +400,16 @@ pub fn checks() -> Vec<Check> {
             "size of the odd or even buffer of RPE allreduce, divided by the number of processes; up \
              to 2K, both clusters",
             // A slot; there are log2 N of them where the document has N.
-            |_| Ok(Value::Number(landing::size(SINGLE) as f64)),
+            |_| Ok(Value::Number(notified_write::size(SINGLE) as f64)),
         ),
         runs(super::DATA_BUFFER, |_| {
             // As of a slot for less: the payload, then the mark.
-            Ok(Value::Number((landing::size(2 * SINGLE) - landing::MARK) as f64))
+            Ok(Value::Number((notified_write::size(2 * SINGLE) - notified_write::MARK) as f64))
         }),
-        runs(super::NOTIFY_BUFFER, |_| Ok(Value::Number(landing::MARK as f64))),
+        runs(super::NOTIFY_BUFFER, |_| Ok(Value::Number(notified_write::MARK as f64))),
         runs("barriers after which the barrier number returns to 1; both clusters", |_| {
             // The document has one byte, and 0 means "empty".
-            Ok(Value::Word(format!("never: {} bytes", landing::MARK)))
+            Ok(Value::Word(format!("never: {} bytes", notified_write::MARK)))
         }),
         Check {
             row: "MTU of the links; both clusters",

@@ -17,7 +17,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_collective::arena::Bounds;
-use weft_collective::{Operation, Reduce, Selection, SelectionKey, landing};
+use weft_collective::{Operation, Reduce, Selection, SelectionKey, notified_write};
 use weft_datatype::{Basic, Form, Op, Predefined};
 use weft_fabric::{Cause, Fabric, FabricExt, Sge};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
@@ -38,7 +38,7 @@ where
     P: Future<Output = Measured> + 'static,
 {
     let mut machine = Machine::clone(machine);
-    let packet = SINGLE + landing::MARK;
+    let packet = SINGLE + notified_write::MARK;
     machine.rail.iter_mut().for_each(|rail| rail.mtu.0 = rail.mtu.0.max(packet));
     let bounds = Bounds { single: Some(SINGLE), ..Bounds::default() };
     world_bounded(&Rc::new(machine), options, Limits::default(), bounds, program)

@@ -79,7 +79,7 @@ pub(super) enum Reach {
 
 impl<F: Fabric> Engine<F> {
     pub(super) fn has_tasks(&self) -> bool {
-        !self.tasks.borrow().is_empty() || !self.filed.is_empty()
+        !self.tasks.borrow().is_empty() || !self.waiting_tasks.is_empty()
     }
 
     /// Polls the tasks whose wait is over, for the helper those that anybody may run. True if anything moved.
@@ -88,12 +88,12 @@ impl<F: Fabric> Engine<F> {
         let mut moved = false;
         let mut reach = Some(reach);
         loop {
-            if !self.filed.is_empty() {
+            if !self.waiting_tasks.is_empty() {
                 let mut list = self.tasks.borrow_mut();
                 let before = list.len();
                 match self.endpoint.fault() {
-                    None => self.filed.take_ready(counters, reach, &mut list),
-                    Some(_) => self.filed.take_all(&mut list),
+                    None => self.waiting_tasks.take_ready(counters, reach, &mut list),
+                    Some(_) => self.waiting_tasks.take_all(&mut list),
                 }
                 if list.len() > before {
                     list.sort_unstable_by_key(|entry| entry.order);
@@ -139,7 +139,7 @@ impl<F: Fabric> Engine<F> {
             !self.poll_entry(entry)
         });
         if list.len() > FEW && self.endpoint.fault().is_none() {
-            self.filed.file(counters, &mut list);
+            self.waiting_tasks.file(counters, &mut list);
         }
         let mut tasks = self.tasks.borrow_mut();
         list.append(&mut tasks);
@@ -203,13 +203,13 @@ impl<F: Fabric> Engine<F> {
 
     /// Nonblocking operations under way.
     pub fn tasks(&self) -> usize {
-        self.tasks.borrow().len() + self.filed.len()
+        self.tasks.borrow().len() + self.waiting_tasks.len()
     }
 
     /// What was done for them so far.
     pub fn task_counts(&self) -> TaskCounts {
         let mut counts = self.counts.get();
-        counts.looked += self.filed.looked();
+        counts.looked += self.waiting_tasks.looked();
         counts
     }
 }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use weft_collective::{Choice, Operation, SelectionKey, Topology};
 use weft_fabric::Fabric;
-use weft_process::{Comm, Error, Lengths, Root, Spread};
+use weft_process::{Comm, Error, Lengths, RankBuffers, Root};
 
 /// A call, the same on all ranks.
 #[derive(Clone, Copy)]
@@ -281,7 +281,11 @@ impl Call {
         let send: Option<Vec<_>> =
             out.as_ref().map(|out| (0..n).map(|r| out.block(outs[r], out_len(r))).collect());
         let make = Box::new(move |c: &Comm<F>| -> Running {
-            Box::pin(c.alltoall(send.clone().map(Spread::from), receive.clone().into(), lengths))
+            Box::pin(c.alltoall(
+                send.clone().map(RankBuffers::from),
+                receive.clone().into(),
+                lengths,
+            ))
         });
         Prepared { memories: [into].into_iter().chain(out).collect(), make, result: None }
     }

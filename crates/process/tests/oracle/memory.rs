@@ -24,7 +24,7 @@ impl Layout {
     }
 
     /// The elements of `unit` bytes in `data`, to where they lie in `image`.
-    fn spread(self, unit: usize, data: &[u8], image: &mut [u8]) {
+    fn rank_buffers(self, unit: usize, data: &[u8], image: &mut [u8]) {
         match self {
             Layout::Dense => image[..data.len()].copy_from_slice(data),
             Layout::Gaps => {
@@ -114,7 +114,7 @@ impl Memory {
     /// All of it with `data` in its elements from the first on.
     fn image(&self, data: &[u8]) -> Vec<u8> {
         let mut image = vec![UNTOUCHED; self.staging.len()];
-        self.layout.spread(self.unit, data, &mut image);
+        self.layout.rank_buffers(self.unit, data, &mut image);
         image
     }
 

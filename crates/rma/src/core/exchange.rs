@@ -2,7 +2,7 @@
 
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::Fabric;
-use weft_process::{Buffer, Comm, Error, Spread};
+use weft_process::{Buffer, Comm, Error, RankBuffers};
 
 /// A predefined datatype.
 pub fn named(basic: Basic) -> Type {
@@ -19,7 +19,7 @@ pub async fn gather<F: Fabric, const N: usize>(
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     all.sge().part(comm.rank() * len, len).fill(&bytes);
     let first = Buffer::over(all.sge().part(0, len), named(Basic::BYTE));
-    comm.allgather(None, Spread::Equal { first, ranks: size }).await?;
+    comm.allgather(None, RankBuffers::Equal { first, ranks: size }).await?;
     let mut bytes = vec![0; size * len];
     all.sge().read(&mut bytes);
     let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use std::fmt::Write as _;
 use weft_fabric::{CopyModel, Distance};
 use weft_fabric_sim::Machine;
-use weft_intranode::{Finding, Origin, Wanted};
+use weft_intranode::{ModelLoader, Origin, Wanted};
 use weft_p2p::protocol::{self as message, Locality, Pattern};
 use weft_p2p::{Limits, Rendezvous};
 use weft_rma::accumulate_protocol::{self, AccumulateProtocol, SelectionKey, Sight};
@@ -134,8 +134,8 @@ fn model(machine: Option<&Machine>) -> Result<(CopyModel, String), Failure> {
         return Ok((machine.copies.model(), "of the machine file".to_owned()));
     }
     let wanted = std::env::var("WEFT_COPY_MODEL").unwrap_or_default();
-    let finding = Wanted::parse(&wanted).and_then(|wanted| Finding::start(&wanted, true));
-    let found = finding.map_err(|why| Failure::Request(format!("WEFT_COPY_MODEL: {why}")))?.wait();
+    let loader = Wanted::parse(&wanted).and_then(|wanted| ModelLoader::start(&wanted, true));
+    let found = loader.map_err(|why| Failure::Request(format!("WEFT_COPY_MODEL: {why}")))?.wait();
     let whence = match found.origin {
         Origin::Generic(why) => format!("of a processor that nobody has measured: {why}"),
         Origin::Measured(_) => "measured just now".to_owned(),

@@ -1,7 +1,7 @@
 //! Gathers, scatters and exchanges of blocks (MPI 5.0, sections 6.5 to 6.8).
 
 use super::at_once::{List, a_rank, at_once};
-use super::spreads::Spreads;
+use super::rank_buffers::ToRankBuffers;
 use super::{AtOnce, Collective, Make, Prepared, in_place, is_in_place, ready};
 use crate::arguments::{at_leaf, at_root, comm, fixed_comm, root};
 use crate::calls::*;
@@ -13,7 +13,7 @@ use crate::types::Comm;
 use std::ffi::c_int;
 use std::rc::Rc;
 use weft_collective::{Operation, run};
-use weft_process::{Buffer, CallKey, Lengths, Spread};
+use weft_process::{Buffer, CallKey, Lengths, RankBuffers};
 
 /// Whether the block that this rank sends itself fits into its place, where it has both.
 fn own_fits(comm: &CommObject, out: Option<&Buffer>, into: Option<&Buffer>) -> Result<(), Error> {
@@ -39,24 +39,29 @@ fn root_in_place(at_root: bool, in_place: bool) -> Result<(), Error> {
 }
 
 /// What a choice may depend on: all ranks know equal blocks alone.
-fn key<S: Spreads>(block: usize) -> CallKey {
+fn key<S: ToRankBuffers>(block: usize) -> CallKey {
     CallKey::of(if S::LENGTHS == Lengths::Equal { block } else { 0 })
 }
 
 /// The receive buffer means something at the root alone.
-fn gather<S: Spreads>(send: Elements, recv: S, root_: c_int, handle: Comm) -> Prepared<impl Make> {
+fn gather<S: ToRankBuffers>(
+    send: Elements,
+    recv: S,
+    root_: c_int,
+    handle: Comm,
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
     let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
     let send = if at_leaf { in_place(&comm, send)? } else { None };
-    let into = if at_root { recv.spread(comm.peers().size())? } else { Spread::Nothing };
+    let into = if at_root { recv.rank_buffers(comm.peers().size())? } else { RankBuffers::Nothing };
     root_in_place(at_root, at_leaf && send.is_none())?;
     own_fits(&comm, send.as_ref(), into.get(comm.rank()).as_ref())?;
     ready(comm, move |c: Rc<CommObject>| c.gather(send.clone(), into.clone(), root, S::LENGTHS))
 }
 
 #[inline(always)]
-fn gather_at_once<A: Arguments, S: Spreads>(
+fn gather_at_once<A: Arguments, S: ToRankBuffers>(
     operation: Operation,
     send: Elements,
     recv: S,
@@ -82,11 +87,16 @@ both!(Collective for Gather by gather, gather_at_once (sendbuf, recvbuf, root, c
 both!(Collective for Gatherv by gather, gather_at_once (sendbuf, recvbuf, root, comm));
 
 /// The send buffer means something at the root alone.
-fn scatter<S: Spreads>(send: S, recv: Elements, root_: c_int, handle: Comm) -> Prepared<impl Make> {
+fn scatter<S: ToRankBuffers>(
+    send: S,
+    recv: Elements,
+    root_: c_int,
+    handle: Comm,
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
     let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
-    let out = if at_root { send.spread(comm.peers().size())? } else { Spread::Nothing };
+    let out = if at_root { send.rank_buffers(comm.peers().size())? } else { RankBuffers::Nothing };
     let receive = if at_leaf { in_place(&comm, recv)? } else { None };
     root_in_place(at_root, at_leaf && receive.is_none())?;
     own_fits(&comm, out.get(comm.rank()).as_ref(), receive.as_ref())?;
@@ -94,7 +104,7 @@ fn scatter<S: Spreads>(send: S, recv: Elements, root_: c_int, handle: Comm) -> P
 }
 
 #[inline(always)]
-fn scatter_at_once<A: Arguments, S: Spreads>(
+fn scatter_at_once<A: Arguments, S: ToRankBuffers>(
     operation: Operation,
     send: S,
     recv: Elements,
@@ -119,10 +129,10 @@ fn scatter_at_once<A: Arguments, S: Spreads>(
 both!(Collective for Scatter by scatter, scatter_at_once (sendbuf, recvbuf, root, comm));
 both!(Collective for Scatterv by scatter, scatter_at_once (sendbuf, recvbuf, root, comm));
 
-fn allgather(send: Elements, recv: impl Spreads, handle: Comm) -> Prepared<impl Make> {
+fn allgather(send: Elements, recv: impl ToRankBuffers, handle: Comm) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let send = in_place(&comm, send)?;
-    let into = recv.spread(comm.peers().size())?;
+    let into = recv.rank_buffers(comm.peers().size())?;
     own_fits(&comm, send.as_ref(), into.get(comm.rank()).as_ref())?;
     ready(comm, move |c: Rc<CommObject>| c.allgather(send.clone(), into.clone()))
 }
@@ -154,19 +164,20 @@ impl Collective for Allgatherv {
     }
 }
 
-fn alltoall<S: Spreads>(send: S, recv: S, handle: Comm) -> Prepared<impl Make> {
+fn alltoall<S: ToRankBuffers>(send: S, recv: S, handle: Comm) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let ranks = comm.peers().size();
     let (address, name) = send.start();
-    let out = if is_in_place(&comm, address, name)? { None } else { Some(send.spread(ranks)?) };
-    let into = recv.spread(ranks)?;
+    let out =
+        if is_in_place(&comm, address, name)? { None } else { Some(send.rank_buffers(ranks)?) };
+    let into = recv.rank_buffers(ranks)?;
     let own = out.as_ref().and_then(|out| out.get(comm.rank()));
     own_fits(&comm, own.as_ref(), into.get(comm.rank()).as_ref())?;
     ready(comm, move |c: Rc<CommObject>| c.alltoall(out.clone(), into.clone(), S::LENGTHS))
 }
 
 #[inline(always)]
-fn alltoall_at_once<A: Arguments, S: Spreads>(
+fn alltoall_at_once<A: Arguments, S: ToRankBuffers>(
     operation: Operation,
     send: S,
     recv: S,

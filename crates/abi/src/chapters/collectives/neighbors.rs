@@ -1,7 +1,7 @@
 //! Neighborhood collectives: exchanges with the neighbours in a topology (MPI 5.0, sections 8.6 to
 //! 8.8).
 
-use super::spreads::Spreads;
+use super::rank_buffers::ToRankBuffers;
 use super::{Collective, Make, Prepared, ready};
 use crate::arguments::{comm, comm_label, count};
 use crate::calls::*;
@@ -72,8 +72,8 @@ fn apart(blocks: &[Buffer], neighbors: &Neighbors, displs: &str) -> Result<(), E
 }
 
 /// The blocks to receive.
-fn receiving(given: impl Spreads, neighbors: &Neighbors) -> Result<Vec<Buffer>, Error> {
-    let blocks = given.spread(neighbors.sources.len())?.iter().collect::<Vec<_>>();
+fn receiving(given: impl ToRankBuffers, neighbors: &Neighbors) -> Result<Vec<Buffer>, Error> {
+    let blocks = given.rank_buffers(neighbors.sources.len())?.iter().collect::<Vec<_>>();
     if let Some(displs) = given.places() {
         apart(&blocks, neighbors, displs)?;
     }
@@ -81,7 +81,7 @@ fn receiving(given: impl Spreads, neighbors: &Neighbors) -> Result<Vec<Buffer>, 
 }
 
 /// The one buffer goes to every destination.
-fn allgather(send: Elements, recv: impl Spreads, handle: Comm) -> Prepared<impl Make> {
+fn allgather(send: Elements, recv: impl ToRankBuffers, handle: Comm) -> Prepared<impl Make> {
     let (comm, neighbors) = neighborhood(handle)?;
     out_of_place([send.start(), recv.start()])?;
     count(send.count, send.names[1])?;
@@ -95,10 +95,10 @@ fn allgather(send: Elements, recv: impl Spreads, handle: Comm) -> Prepared<impl 
     })
 }
 
-fn alltoall<S: Spreads>(send: S, recv: S, handle: Comm) -> Prepared<impl Make> {
+fn alltoall<S: ToRankBuffers>(send: S, recv: S, handle: Comm) -> Prepared<impl Make> {
     let (comm, neighbors) = neighborhood(handle)?;
     out_of_place([send.start(), recv.start()])?;
-    let send: Vec<Buffer> = send.spread(neighbors.destinations.len())?.iter().collect();
+    let send: Vec<Buffer> = send.rank_buffers(neighbors.destinations.len())?.iter().collect();
     let receive = receiving(recv, &neighbors)?;
     ready(comm, move |c: Rc<CommObject>| {
         c.neighbor_alltoall(&neighbors, send.clone(), receive.clone())

@@ -1,6 +1,6 @@
 //! Control variables (MPI 5.0, section 15.3.6): the settings. A value that is written before MPI_Init
 //! takes the place of what the environment says; afterwards those can be written that need not be known when MPI
-//! starts (`settings/later.rs`), until it ends. The descriptions say which, and what a new value counts for.
+//! starts (`settings/runtime_change.rs`), until it ends. The descriptions say which, and what a new value counts for.
 //!
 //! All belong to the process, so none is bound to an object. Their scope says who must write the same: nobody (LOCAL) or
 //! all processes (ALL_EQ), between the same two operations.
@@ -16,7 +16,7 @@ use super::{bad_handle, enumerations, index, invalid, not_null, ready, texts};
 use crate::arguments::store_text;
 use crate::constants::*;
 use crate::error::Error;
-use crate::settings::later::{Later, Refused, later};
+use crate::settings::runtime_change::{Refused, RuntimeChange, runtime_change};
 use crate::settings::{About, Agreement, Audience, SETTINGS, Setting, SettingKind, Value};
 use crate::state::{Phase, state};
 use crate::types::{Datatype, TCvarHandle, TEnum};
@@ -64,8 +64,8 @@ fn scope(agreement: Agreement) -> c_int {
 
 /// What a setting is for, and when it may be written.
 fn description(setting: &Setting) -> String {
-    match later(setting) {
-        Some(Later { from, .. }) => {
+    match runtime_change(setting) {
+        Some(RuntimeChange { from, .. }) => {
             format!("{}. May be written while MPI runs: counts from {from}", setting.doc)
         }
         None => format!("{}. Read at MPI_Init", setting.doc),
@@ -238,10 +238,10 @@ unsafe fn written(setting: &Setting, buf: *const c_void, count: usize) -> Result
 pub(crate) unsafe fn t_cvar_write(handle: TCvarHandle, buf: *const c_void) -> Result<(), Error> {
     let (setting, count) = control(handle)?;
     not_null(buf, "buf")?;
-    let (state, late) = (state(), later(setting));
+    let (state, late) = (state(), runtime_change(setting));
     let take = match (state.phase.get(), late, state.engine.get()) {
         (Phase::Before, ..) => None,
-        (Phase::Running | Phase::Resting, Some(Later { take, .. }), Some(engine)) => {
+        (Phase::Running | Phase::Resting, Some(RuntimeChange { take, .. }), Some(engine)) => {
             Some((take, engine))
         }
         (Phase::Running | Phase::Resting, ..) => {

@@ -8,7 +8,7 @@ use weft_fabric::{Sge, StagingPool};
 
 /// One block a rank. Cheap to clone.
 #[derive(Clone, Default)]
-pub enum Spread {
+pub enum RankBuffers {
     /// None: this rank has no blocks in the operation.
     #[default]
     Nothing,
@@ -23,29 +23,29 @@ pub enum Spread {
     Each(Rc<[Buffer]>),
 }
 
-impl From<Vec<Buffer>> for Spread {
-    fn from(blocks: Vec<Buffer>) -> Spread {
-        if blocks.is_empty() { Spread::Nothing } else { Spread::Each(blocks.into()) }
+impl From<Vec<Buffer>> for RankBuffers {
+    fn from(blocks: Vec<Buffer>) -> RankBuffers {
+        if blocks.is_empty() { RankBuffers::Nothing } else { RankBuffers::Each(blocks.into()) }
     }
 }
 
-impl Spread {
+impl RankBuffers {
     /// Number of blocks.
     pub fn count(&self) -> usize {
         match self {
-            Spread::Nothing => 0,
-            Spread::Equal { ranks, .. } => *ranks,
-            Spread::Each(blocks) => blocks.len(),
+            RankBuffers::Nothing => 0,
+            RankBuffers::Equal { ranks, .. } => *ranks,
+            RankBuffers::Each(blocks) => blocks.len(),
         }
     }
 
     /// The block of `rank`.
     pub fn get(&self, rank: usize) -> Option<Buffer> {
         match self {
-            Spread::Equal { first, ranks } if rank < *ranks => {
+            RankBuffers::Equal { first, ranks } if rank < *ranks => {
                 Some(first.block(rank as i64 * first.count() as i64, first.count()))
             }
-            Spread::Each(blocks) => blocks.get(rank).cloned(),
+            RankBuffers::Each(blocks) => blocks.get(rank).cloned(),
             _ => None,
         }
     }
@@ -58,9 +58,9 @@ impl Spread {
     /// Bytes of data of all blocks, and whether all have the same.
     pub(crate) fn bytes(&self) -> (usize, bool) {
         match self {
-            Spread::Nothing => (0, true),
-            Spread::Equal { first, ranks } => (first.len() * ranks, true),
-            Spread::Each(blocks) => {
+            RankBuffers::Nothing => (0, true),
+            RankBuffers::Equal { first, ranks } => (first.len() * ranks, true),
+            RankBuffers::Each(blocks) => {
                 let equal = blocks.iter().all(|block| block.len() == blocks[0].len());
                 (blocks.iter().map(Buffer::len).sum(), equal)
             }
@@ -69,7 +69,7 @@ impl Spread {
 
     /// The blocks in memory, if they are the pieces of one without gaps.
     fn runs(&self) -> Option<Sges> {
-        let Spread::Equal { first, ranks } = self else { return None };
+        let RankBuffers::Equal { first, ranks } = self else { return None };
         // Absurd counts, which only the slower way can tell.
         let count = first.count().checked_mul(*ranks)?;
         count.checked_mul(first.ty().size().max(1)).filter(|&n| isize::try_from(n).is_ok())?;
@@ -90,15 +90,15 @@ impl Spread {
 
     fn pieces(self, piece: impl FnMut(&Buffer) -> Piece) -> Pieces {
         if let Some(sges) = self.runs() {
-            return Pieces { sges, pieces: Vec::new(), buffers: Spread::Nothing };
+            return Pieces { sges, pieces: Vec::new(), buffers: RankBuffers::Nothing };
         }
         let buffers = match self {
-            Spread::Each(buffers) => buffers,
+            RankBuffers::Each(buffers) => buffers,
             other => other.iter().collect(),
         };
         let pieces: Vec<Piece> = buffers.iter().map(piece).collect();
         let sges = pieces.iter().map(|piece| piece.sge).collect();
-        Pieces { sges, pieces, buffers: Spread::Each(buffers) }
+        Pieces { sges, pieces, buffers: RankBuffers::Each(buffers) }
     }
 }
 
@@ -111,12 +111,12 @@ pub(crate) struct Pieces {
     pub sges: Sges,
     /// Empty if all blocks lie where they belong.
     pieces: Vec<Piece>,
-    buffers: Spread,
+    buffers: RankBuffers,
 }
 
 impl Pieces {
     /// Copies of the blocks, set aside: what is sent in place is overwritten.
-    pub fn aside(blocks: Spread, pool: &StagingPool) -> Pieces {
+    pub fn aside(blocks: RankBuffers, pool: &StagingPool) -> Pieces {
         let copy = |buffer: Buffer| {
             let copy = pool.take(buffer.len());
             buffer.pack_to(copy.sge());
@@ -167,7 +167,7 @@ mod tests {
         let memory = pool.take(24);
         memory.sge().fill(&[7; 24]);
         let pieces =
-            Spread::Equal { first: Buffer::over(memory.sge().part(0, 8), int()), ranks: 3 };
+            RankBuffers::Equal { first: Buffer::over(memory.sge().part(0, 8), int()), ranks: 3 };
         assert_eq!((pieces.count(), pieces.bytes()), (3, (24, true)));
         let pieces = pieces.writable(&pool);
         let whole: Vec<Sge> = (0..3).map(|i| memory.sge().part(8 * i, 8)).collect();
@@ -184,7 +184,7 @@ mod tests {
         every_other.commit();
         // SAFETY: three of them are within the memory, which stays.
         let first = unsafe { Buffer::new(memory.sge().ptr(), 1, every_other) };
-        let spread = Spread::Equal { first, ranks: 3 };
+        let spread = RankBuffers::Equal { first, ranks: 3 };
         assert_eq!(spread.get(2).unwrap().len(), 8);
         assert!(spread.get(3).is_none());
         let pieces = spread.readable(&pool);

@@ -1,7 +1,7 @@
 //! How a receiver learns that a payload has landed in its memory (Kini 2003, section 5.3.2).
 //!
 //! ```text
-//!   a landing for up to `room` bytes; the sender's copy of it looks the same
+//!   a notify buffer for up to `room` bytes; the sender's copy of it looks the same
 //!   | unused | payload of n bytes, which ends at the mark | mark |
 //!                                                           8 bytes, aligned
 //!   BOTTOM-FILL   one write of payload and mark       n + 8 bytes fit the MTU, placed in order
@@ -21,10 +21,10 @@
 //! waits for `arrived() >= number` and does not care how it came.
 //!
 //! A write with immediate (section 3.3.2, where the paper leaves it out for the descriptor that it consumes at
-//! the receiver) needs no mark: the adapter reports it behind its data, and the arrivals of the landing's
-//! immediate are counted. A landing is made for marks or for immediates, and its owner tells the sender.
+//! the receiver) needs no mark: the adapter reports it behind its data, and the arrivals of the notify buffer's
+//! immediate are counted. A notify buffer is made for marks or for immediates, and its owner tells the sender.
 //!
-//! When a landing may be written again is the caller's affair (section 5.3.3: double buffers).
+//! When a notify buffer may be written again is the caller's affair (section 5.3.3: double buffers).
 
 use std::fmt;
 use weft_fabric::{
@@ -93,12 +93,12 @@ pub fn bottom_fill(able: &Capabilities, len: usize) -> Result<(), Obstacle> {
     if bytes > able.mtu { Err(Obstacle::TooLong { bytes, most: able.mtu }) } else { Ok(()) }
 }
 
-/// Bytes of a landing for payloads of up to `room` bytes, a multiple of 8.
+/// Bytes of a notify buffer for payloads of up to `room` bytes, a multiple of 8.
 pub const fn size(room: usize) -> usize {
     room.next_multiple_of(MARK) + MARK
 }
 
-/// The part of `block` (a landing, or the sender's copy of one) that holds a payload of `len` bytes.
+/// The part of `block` (a notify buffer, or the sender's copy of one) that holds a payload of `len` bytes.
 ///
 /// # Panics
 /// If it has not so much room.
@@ -108,15 +108,15 @@ pub fn payload(block: Sge, len: usize) -> Sge {
     block.part(mark - len, len)
 }
 
-/// A landing, as its owner sees it. Made once and used again: its counter stays.
+/// A notify buffer, as its owner sees it. Made once and used again: its counter stays.
 #[derive(Debug, Clone, Copy)]
-pub struct Landing {
+pub struct NotifyBuffer {
     block: Sge,
     arrived: Counter,
 }
 
-impl Landing {
-    /// Makes the `size(room)` bytes at `offset`, a multiple of 8, of an allocated region a landing.
+impl NotifyBuffer {
+    /// Makes the `size(room)` bytes at `offset`, a multiple of 8, of an allocated region a notify buffer.
     /// `way`: [`Way::BottomFill`] if any payload may come so, since whoever sleeps must look by
     /// itself then.
     pub fn new<F: Fabric + ?Sized>(
@@ -125,10 +125,10 @@ impl Landing {
         offset: usize,
         room: usize,
         way: Way,
-    ) -> Landing {
+    ) -> NotifyBuffer {
         let block = region.local.part(offset, size(room));
         let mark = fabric.flag(region, offset + block.len() - MARK, way == Way::Flag);
-        Landing { block, arrived: mark.local }
+        NotifyBuffer { block, arrived: mark.local }
     }
 
     /// The same for payloads that come with `immediate`, which nothing else at this process carries.
@@ -138,13 +138,13 @@ impl Landing {
         offset: usize,
         room: usize,
         immediate: u32,
-    ) -> Landing {
+    ) -> NotifyBuffer {
         let block = region.local.part(offset, size(room));
-        Landing { block, arrived: fabric.immediate(immediate) }
+        NotifyBuffer { block, arrived: fabric.immediate(immediate) }
     }
 
     /// The number of the last payload that has landed, or of an immediate's arrivals the count:
-    /// [`Landing::payload`] holds it once this counter has reached its number, and not before.
+    /// [`NotifyBuffer::payload`] holds it once this counter has reached its number, and not before.
     pub fn arrived(&self) -> Counter {
         self.arrived
     }
@@ -160,7 +160,7 @@ impl Landing {
     }
 }
 
-/// A landing of a peer, as its one sender sees it.
+/// A notify buffer of a peer, as its one sender sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     peer: usize,
@@ -173,7 +173,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The landing for `room` bytes whose first byte is at `at` of `peer`.
+    /// The notify buffer for `room` bytes whose first byte is at `at` of `peer`.
     pub fn new(peer: usize, at: RemoteAddr, room: usize) -> Target {
         Target { peer, at, room: size(room) - MARK, immediate: 0 }
     }
@@ -202,7 +202,7 @@ impl Target {
         number: u64,
         done: Completion,
     ) -> Result<(), Fault> {
-        assert_eq!(copy.len(), self.room + MARK, "the sender's copy looks like the landing");
+        assert_eq!(copy.len(), self.room + MARK, "the sender's copy looks like the notify buffer");
         let data = payload(copy, len);
         let to = self.payload(len);
         match way {
@@ -255,7 +255,7 @@ mod tests {
         let room = 29;
         assert_eq!(size(room), 40);
         let region = fabric.allocate(64 + 2 * size(room)).unwrap();
-        let landing = Landing::new(&fabric, &region, 64, room, Way::BottomFill);
+        let buffer = NotifyBuffer::new(&fabric, &region, 64, room, Way::BottomFill);
         let target = Target::new(0, region.at(64), room);
         let copy = region.local.part(64 + size(room), size(room));
         let mut number = 0;
@@ -264,15 +264,15 @@ mod tests {
                 number += 1;
                 payload(copy, len).fill(&vec![number as u8; len]);
                 target.write(&fabric, way, copy, len, number, None).unwrap();
-                assert_eq!(fabric.counters().value(landing.arrived()), number);
+                assert_eq!(fabric.counters().value(buffer.arrived()), number);
                 let mut got = [0; 40];
-                landing.payload(len).read(&mut got[..len]);
+                buffer.payload(len).read(&mut got[..len]);
                 assert_eq!(got[..len], vec![number as u8; len], "{way:?}, {len} bytes");
             }
         }
         let mut before = [1; 64];
         region.local.read(&mut before);
-        assert_eq!(before, [0; 64], "bytes in front of the landing");
+        assert_eq!(before, [0; 64], "bytes in front of the notify buffer");
     }
 
     /// An immediate brings the payload to the same place, leaves the mark alone and counts.
@@ -281,20 +281,20 @@ mod tests {
         let fabric = Shm::connect(&mut Single::new()).unwrap();
         let room = 24;
         let region = fabric.allocate(2 * size(room)).unwrap();
-        let landing = Landing::with_immediate(&fabric, &region, 0, room, 9);
+        let buffer = NotifyBuffer::with_immediate(&fabric, &region, 0, room, 9);
         let target = Target::new(0, region.at(0), room).immediate(9);
         let copy = region.local.part(size(room), size(room));
         for (count, len) in [(1, 0), (2, 24), (3, 5)] {
             payload(copy, len).fill(&vec![count as u8; len]);
             target.write(&fabric, Way::Immediate, copy, len, 77, None).unwrap();
             while fabric.progress() {}
-            assert_eq!(fabric.counters().value(landing.arrived()), count);
+            assert_eq!(fabric.counters().value(buffer.arrived()), count);
             let mut got = [0; 24];
-            landing.payload(len).read(&mut got[..len]);
+            buffer.payload(len).read(&mut got[..len]);
             assert_eq!(got[..len], vec![count as u8; len], "{len} bytes");
         }
         let mut mark = [1; MARK];
-        landing.block().part(room, MARK).read(&mut mark);
+        buffer.block().part(room, MARK).read(&mut mark);
         assert_eq!(mark, [0; MARK]);
     }
 

@@ -2,11 +2,11 @@
 #![cfg(not(miri))]
 
 use weft_bootstrap::threads;
-use weft_collective::landing::Way;
+use weft_collective::notified_write::Way;
 use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_shm::Shm;
 use weft_fabric_testing::conformance::Maker;
-use weft_fabric_testing::landings;
+use weft_fabric_testing::notified_writes;
 
 /// Sends payloads of `len` bytes one after the other; how many of them were not whole when their
 /// mark had arrived.
@@ -17,7 +17,7 @@ fn torn(plan: &str, way: Way, len: usize, payloads: u64) -> usize {
         Box::new(move || Faulty::new(Shm::connect(&mut world).expect("connected"), plan))
             as Maker<Faulty<Shm>>
     };
-    landings::torn(threads(2).into_iter().map(make).collect(), |_| way, len, payloads)
+    notified_writes::torn(threads(2).into_iter().map(make).collect(), |_| way, len, payloads)
 }
 
 #[test]

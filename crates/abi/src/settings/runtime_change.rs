@@ -31,7 +31,7 @@ impl From<String> for Refused {
 }
 
 /// From when on a value that is written counts; and what is done for it.
-pub struct Later {
+pub struct RuntimeChange {
     /// In words: the next message, the next communicator.
     pub from: &'static str,
     /// Gives the engine the value that holds now.
@@ -39,7 +39,7 @@ pub struct Later {
 }
 
 /// How a setting may change while MPI runs, if it may.
-pub fn later(setting: &Setting) -> Option<Later> {
+pub fn runtime_change(setting: &Setting) -> Option<RuntimeChange> {
     let (from, take): (_, fn(&Rc<Engine>) -> _) = match setting.name {
         "WEFT_EAGER" | "WEFT_RENDEZVOUS" => ("the next send", |engine| Ok(messages(engine)?)),
         "WEFT_SPIN_US" => ("the next wait", |engine| Ok(spin(engine.policy())?)),
@@ -65,7 +65,7 @@ pub fn later(setting: &Setting) -> Option<Later> {
         }
         _ => return None,
     };
-    Some(Later { from, take })
+    Some(RuntimeChange { from, take })
 }
 
 fn messages(engine: &Engine) -> Result<(), String> {

@@ -17,7 +17,7 @@ use weft_fabric::{Counter, Counters};
 const SOME: usize = 256;
 
 #[derive(Default)]
-pub(super) struct Filed {
+pub(super) struct WaitingTasks {
     len: Cell<usize>,
     waits: RefCell<Waits>,
 }
@@ -65,7 +65,7 @@ impl Ord for Waiting {
     }
 }
 
-impl Filed {
+impl WaitingTasks {
     pub(super) fn len(&self) -> usize {
         self.len.get()
     }

@@ -2,7 +2,7 @@
 
 use crate::conformance::{Maker, run};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use weft_collective::landing::{self, Landing, Target, Way};
+use weft_collective::notified_write::{self, NotifyBuffer, Target, Way};
 use weft_fabric::{Capabilities, Fabric, RemoteAddr};
 
 /// What a write with immediate carries here.
@@ -19,18 +19,20 @@ pub fn torn<F: Fabric>(
     let torn = AtomicUsize::new(0);
     run(makers, |rank| {
         let way = choose(&rank.fabric.capabilities(1 - rank.rank()));
-        let size = landing::size(len);
+        let size = notified_write::size(len);
         let region = rank.fabric.allocate(2 * size).unwrap();
         let at: Vec<RemoteAddr> = rank.gather_addresses(region.remote);
         let here = match way {
-            Way::Immediate => Landing::with_immediate(&rank.fabric, &region, 0, len, IMMEDIATE),
-            _ => Landing::new(&rank.fabric, &region, 0, len, way),
+            Way::Immediate => {
+                NotifyBuffer::with_immediate(&rank.fabric, &region, 0, len, IMMEDIATE)
+            }
+            _ => NotifyBuffer::new(&rank.fabric, &region, 0, len, way),
         };
         for number in 1..=payloads {
             let content = vec![number as u8; len];
             if rank.rank() == 0 {
                 let copy = region.local.part(size, size);
-                landing::payload(copy, len).fill(&content);
+                notified_write::payload(copy, len).fill(&content);
                 let target = Target::new(1, at[1], len).immediate(IMMEDIATE);
                 rank.complete(|done| target.write(&rank.fabric, way, copy, len, number, done));
             } else {

@@ -7,9 +7,9 @@ use crate::constants::*;
 use crate::elements::{Blocks, Elements, TypedBlocks};
 use crate::error::Error;
 use std::ffi::c_void;
-use weft_process::{Buffer, Lengths, Spread};
+use weft_process::{Buffer, Lengths, RankBuffers};
 
-pub(super) trait Spreads: Copy {
+pub(super) trait ToRankBuffers: Copy {
     const LENGTHS: Lengths;
 
     /// Where they are, and the name of that argument.
@@ -19,13 +19,13 @@ pub(super) trait Spreads: Copy {
     fn places(&self) -> Option<&'static str>;
 
     /// The blocks of so many ranks, checked.
-    fn spread(self, ranks: usize) -> Result<Spread, Error>;
+    fn rank_buffers(self, ranks: usize) -> Result<RankBuffers, Error>;
 
     /// Adds plain blocks to a list where that lies: moving it would wait for what has just been stored. `None` as for [`plain`].
     fn list(self, ranks: usize, blocks: &mut List) -> Option<()>;
 }
 
-impl Spreads for Elements {
+impl ToRankBuffers for Elements {
     const LENGTHS: Lengths = Lengths::Equal;
 
     #[inline(always)]
@@ -38,12 +38,12 @@ impl Spreads for Elements {
     }
 
     /// One behind the other.
-    fn spread(self, ranks: usize) -> Result<Spread, Error> {
+    fn rank_buffers(self, ranks: usize) -> Result<RankBuffers, Error> {
         count(self.count, self.names[1])?;
         // Where there are no blocks, the buffer may be NULL.
         let count = if ranks == 0 { 0 } else { self.count };
         // SAFETY: no more than were given.
-        Ok(Spread::Equal { first: unsafe { self.of(count) }.buffer()?, ranks })
+        Ok(RankBuffers::Equal { first: unsafe { self.of(count) }.buffer()?, ranks })
     }
 
     #[inline(always)]
@@ -57,7 +57,7 @@ impl Spreads for Elements {
     }
 }
 
-impl Spreads for Blocks {
+impl ToRankBuffers for Blocks {
     const LENGTHS: Lengths = Lengths::Varying;
 
     #[inline(always)]
@@ -69,7 +69,7 @@ impl Spreads for Blocks {
         Some(self.displs_name)
     }
 
-    fn spread(self, ranks: usize) -> Result<Spread, Error> {
+    fn rank_buffers(self, ranks: usize) -> Result<RankBuffers, Error> {
         let Blocks { address, counts, displs, ty, names, .. } = self;
         there(displs.is_null(), ranks)?;
         // SAFETY: by the contract of `Blocks::new`.
@@ -101,7 +101,7 @@ impl Spreads for Blocks {
     }
 }
 
-impl Spreads for TypedBlocks {
+impl ToRankBuffers for TypedBlocks {
     const LENGTHS: Lengths = Lengths::Varying;
 
     fn start(&self) -> (*const c_void, &'static str) {
@@ -112,7 +112,7 @@ impl Spreads for TypedBlocks {
         Some(self.displs_name)
     }
 
-    fn spread(self, ranks: usize) -> Result<Spread, Error> {
+    fn rank_buffers(self, ranks: usize) -> Result<RankBuffers, Error> {
         let TypedBlocks { address, counts, displs, types, names, .. } = self;
         if ranks > 0 {
             not_null(types, names[2])?;
@@ -132,7 +132,7 @@ impl Spreads for TypedBlocks {
             };
             (0..ranks).map(each).collect()
         };
-        blocks.map(Spread::from)
+        blocks.map(RankBuffers::from)
     }
 
     fn list(self, _: usize, _: &mut List) -> Option<()> {

@@ -92,16 +92,16 @@ const NOBODY: &str = "nothing kept, and nobody to move bytes to";
 
 /// A model that is being found.
 #[derive(Debug)]
-pub struct Finding {
+pub struct ModelLoader {
     thread: Option<JoinHandle<Found>>,
     found: Found,
 }
 
-impl Finding {
+impl ModelLoader {
     /// Begins to find it; without `peers` nothing is measured, unless that is asked for. Errors: the file that the user named is
     /// none, in words.
-    pub fn start(wanted: &Wanted, peers: bool) -> Result<Finding, String> {
-        let now = |found| Ok(Finding { thread: None, found });
+    pub fn start(wanted: &Wanted, peers: bool) -> Result<ModelLoader, String> {
+        let now = |found| Ok(ModelLoader { thread: None, found });
         let force = match wanted {
             Wanted::Generic => return now(Found::generic(ASKED)),
             Wanted::File(path) => {
@@ -114,7 +114,7 @@ impl Finding {
         };
         let place = store::path();
         let work = move || found(place.as_deref(), force, peers);
-        Ok(Finding { thread: in_background(work), found: Found::generic(NO_THREAD) })
+        Ok(ModelLoader { thread: in_background(work), found: Found::generic(NO_THREAD) })
     }
 
     /// What was found.
@@ -124,7 +124,7 @@ impl Finding {
     }
 }
 
-impl Drop for Finding {
+impl Drop for ModelLoader {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -267,10 +267,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("mine.toml");
         fs::write(&path, "[copies]\nswitch = 3\n").unwrap();
-        let found = Finding::start(&Wanted::File(path.clone()), true).unwrap().wait();
+        let found = ModelLoader::start(&Wanted::File(path.clone()), true).unwrap().wait();
         assert_eq!((found.model.switch, found.origin), (3000.0, Origin::Given(path, None)));
-        assert!(Finding::start(&Wanted::File("/none.toml".into()), true).is_err());
-        let generic = Finding::start(&Wanted::Generic, true).unwrap().wait();
+        assert!(ModelLoader::start(&Wanted::File("/none.toml".into()), true).is_err());
+        let generic = ModelLoader::start(&Wanted::Generic, true).unwrap().wait();
         assert_eq!(generic.model, CopyModel::GENERIC);
     }
 }

@@ -1,9 +1,9 @@
-//! Memory of the arenas is promised, not filled: a page is there when it is first touched. So that it is, all ranks of
-//! the node count in the segment what they have promised, and promise no more than what the machine, its control groups
-//! and the file system have left beside what was promised and not touched yet.
+//! Memory of the arenas is committed, not filled: a page is there when it is first touched. So that it is, all ranks of
+//! the node count in the segment what they have committed, and commit no more than what the machine, its control groups
+//! and the file system have left beside what was committed and not touched yet.
 //!
-//! What other jobs have promised nobody sees, and a program's own memory is not promised by anybody: where the system
-//! breaks our promise, its OOM killer speaks, or a touch ends with SIGBUS. Where the system counts what is promised
+//! What other jobs have committed nobody sees, and a program's own memory is not committed by anybody: where the system
+//! has less after all, its OOM killer speaks, or a touch ends with SIGBUS. Where the system counts what is committed
 //! itself (`vm.overcommit_memory` is 2), it counts a page of ours when it is filled: there, we fill.
 
 use crate::cgroup;
@@ -16,12 +16,12 @@ use weft_fabric::{Cause, Fault};
 /// What is asked for at once, if it is to be had, so that small memory costs no look at the limits.
 const CHUNK: u64 = 256 << 10;
 
-/// One of so many bytes that are left is not promised: page tables and the program need some, too.
+/// One of so many bytes that are left is not committed: page tables and the program need some, too.
 const KEEP_BACK: u64 = 64;
 
-/// What this rank has promised, and where it looks for limits.
+/// What this rank has committed, and where it looks for limits.
 #[derive(Debug, Default)]
-pub struct Promises {
+pub struct CommitAccount {
     /// Bytes that were asked for and belong to no page.
     credit: Cell<u64>,
     limits: OnceCell<Limits>,
@@ -39,7 +39,7 @@ struct Left {
     bound: String,
 }
 
-impl Promises {
+impl CommitAccount {
     fn limits(&self) -> &Limits {
         self.limits.get_or_init(|| Limits {
             fills: std::fs::read_to_string("/proc/sys/vm/overcommit_memory")
@@ -48,13 +48,13 @@ impl Promises {
         })
     }
 
-    /// Whether memory is filled when it is promised.
+    /// Whether memory is filled when it is committed.
     pub fn fills(&self) -> bool {
         self.limits().fills
     }
 
-    /// Promises `bytes` of fresh pages.
-    pub fn promise(&self, segment: &Segment, bytes: u64) -> Result<(), Fault> {
+    /// CommitAccount `bytes` of fresh pages.
+    pub fn commit(&self, segment: &Segment, bytes: u64) -> Result<(), Fault> {
         let credit = &self.credit;
         if let Some(missing) = bytes.checked_sub(credit.get()).filter(|&missing| missing > 0) {
             let asked = match self.ask(segment, missing.next_multiple_of(CHUNK)) {
@@ -67,29 +67,29 @@ impl Promises {
         Ok(())
     }
 
-    /// Takes back a promise of pages that are fresh again.
-    pub fn forgive(&self, segment: &Segment, bytes: u64) {
+    /// Takes back what was committed for pages that are fresh again.
+    pub fn uncommit(&self, segment: &Segment, bytes: u64) {
         let credit = self.credit.get() + bytes;
         let keep = credit.min(CHUNK);
         self.credit.set(keep);
-        segment.header().promised.0.fetch_sub(credit - keep, Ordering::AcqRel);
+        segment.header().committed.0.fetch_sub(credit - keep, Ordering::AcqRel);
     }
 
-    /// Adds `bytes` to what was promised, if there is room.
+    /// Adds `bytes` to what was committed, if there is room.
     fn ask(&self, segment: &Segment, bytes: u64) -> Result<u64, Left> {
-        let promised = &segment.header().promised.0;
-        let before = promised.fetch_add(bytes, Ordering::AcqRel);
+        let committed = &segment.header().committed.0;
+        let before = committed.fetch_add(bytes, Ordering::AcqRel);
         let left = self.left(segment, before);
         if left.bytes >= bytes {
             return Ok(bytes);
         }
-        promised.fetch_sub(bytes, Ordering::AcqRel);
+        committed.fetch_sub(bytes, Ordering::AcqRel);
         Err(left)
     }
 
-    /// What may still be promised beside `promised` bytes.
-    fn left(&self, segment: &Segment, promised: u64) -> Left {
-        let owed = promised.saturating_sub(touched(segment));
+    /// What may still be committed beside `committed` bytes.
+    fn left(&self, segment: &Segment, committed: u64) -> Left {
+        let owed = committed.saturating_sub(touched(segment));
         let mut least = Left { bytes: machine(), bound: "the machine's free memory".to_owned() };
         for group in &self.limits().groups {
             if let Some(bytes) = group.left(least.bytes) {
@@ -104,14 +104,14 @@ impl Promises {
         least
     }
 
-    /// Bytes that can be promised now, by anybody.
+    /// Bytes that can be committed now, by anybody.
     pub fn spare(&self, segment: &Segment) -> u64 {
-        self.left(segment, segment.header().promised.0.load(Ordering::Acquire)).bytes
+        self.left(segment, segment.header().committed.0.load(Ordering::Acquire)).bytes
     }
 
     /// Why there are no `len` bytes: there is not so much memory, or `space` bytes are all that is left of the arena.
     pub fn no_room(&self, segment: &Segment, len: u64, space: u64) -> Fault {
-        let left = self.left(segment, segment.header().promised.0.load(Ordering::Acquire));
+        let left = self.left(segment, segment.header().committed.0.load(Ordering::Acquire));
         if left.bytes < len {
             return left.refuse(len);
         }

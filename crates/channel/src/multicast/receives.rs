@@ -1,4 +1,4 @@
-//! What a member has heard: receives that were asked for, and datagrams that came before.
+//! The receives of a member: those that were asked for, and datagrams that came before.
 
 use super::bits::Bits;
 use super::datagram::Title;
@@ -104,7 +104,7 @@ pub enum Outcome {
 }
 
 #[derive(Default)]
-pub struct Heard {
+pub struct Receives {
     /// The next number that is given out.
     next: u64,
     /// Given out and not over, in ascending order.
@@ -117,7 +117,7 @@ pub struct Heard {
     longest: Duration,
 }
 
-impl Heard {
+impl Receives {
     /// Gives out `count` numbers to one operation: the first of them.
     pub fn numbers(&mut self, count: u64) -> u64 {
         let first = self.next;
