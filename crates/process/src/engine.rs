@@ -66,7 +66,7 @@ pub struct Engine<F: Fabric> {
     roomy_most: Cell<usize>,
     /// Threads of this process that sleep in a wait, or look for the last time before.
     waiting: Cell<u32>,
-    helping: Helping<F>,
+    helping: Helping,
 }
 
 /// Longest sleep before the wait counts as stuck.
@@ -208,15 +208,6 @@ impl<F: Fabric> Engine<F> {
         if self.waiting.get() > 0 {
             self.sleeper.ring();
         }
-    }
-
-    /// The same as far as the helper may. True if anything moved.
-    pub(crate) fn progress_by_helper(&self) -> bool {
-        let moved = self.endpoint.progress() | self.run_tasks(Executor::Anybody, Reach::All);
-        if moved {
-            self.wake_siblings();
-        }
-        moved
     }
 
     /// Drives `future` by being polled itself: what a simulator runs as the program of a rank, in

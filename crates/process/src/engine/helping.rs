@@ -2,7 +2,7 @@
 //!
 //! The layer above owns the thread and sees to it that it calls [`Engine::help`] while no other
 //! thread is in the library ([`weft_fabric::wait::Helper`], or a lock). It is asked for a thread by
-//! the first handler that somebody registers, or starts one by itself.
+//! what wants one ([`Engine::want_helper`]), or starts one by itself.
 //!
 //! Functions of the program (operators, error handlers, attribute callbacks) never run here. Error
 //! handlers and attribute callbacks are called by entry points alone; operators are called by tasks,
@@ -11,42 +11,20 @@
 //!
 //! [`Executor::Anybody`]: crate::Executor::Anybody
 
-use super::Engine;
+use super::{Engine, Executor, Reach};
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt};
 
-type Handler<F> = Rc<dyn Fn(&Engine<F>) -> bool>;
-
-/// Handlers, and how to get a thread for them.
-pub(crate) struct Helping<F: Fabric> {
-    handlers: RefCell<Vec<Handler<F>>>,
+/// Whether a helper thread is wanted, and how to get one.
+#[derive(Default)]
+pub(crate) struct Helping {
     wanted: Cell<bool>,
     /// A large nonblocking operation is to ask for a thread.
     overlaps: Cell<bool>,
     start: RefCell<Option<Box<dyn FnOnce()>>>,
 }
 
-impl<F: Fabric> Default for Helping<F> {
-    fn default() -> Helping<F> {
-        Helping {
-            handlers: RefCell::default(),
-            wanted: Cell::new(false),
-            overlaps: Cell::new(false),
-            start: RefCell::new(None),
-        }
-    }
-}
-
 impl<F: Fabric> Engine<F> {
-    /// Registers something that the helper does after moving messages and tasks on, whenever it is
-    /// woken; it says whether anything moved. A handler waits for nothing and calls no function of
-    /// the program. The first one asks for a thread.
-    pub fn on_help(&self, handler: impl Fn(&Engine<F>) -> bool + 'static) {
-        self.helping.handlers.borrow_mut().push(Rc::new(handler));
-        self.want_helper();
-    }
-
     /// Asks for a helper thread.
     pub fn want_helper(&self) {
         self.helping.wanted.set(true);
@@ -74,24 +52,24 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Whether what wakes the helper may find something to do for it. Handlers may always have.
+    /// Whether what wakes the helper may find something to do for it.
     pub fn awaits_help(&self) -> bool {
-        self.helping.wanted.get()
-            || self.tasks() > 0
-            || self.endpoint().awaits_help()
-            || self.endpoint().fabric().keeps_back()
-            || self.endpoint().fabric().moves_by_progress()
+        self.awaits_beside_messages() || self.endpoint().awaits_help()
     }
 
-    /// The same of what only [`Engine::help`] does, not [`Endpoint::interrupted`].
+    /// Whether [`Engine::help`] may find something to do that [`Endpoint::interrupted`] does not.
     ///
     /// [`Endpoint::interrupted`]: weft_p2p::Endpoint::interrupted
     pub fn awaits_more_than_a_handler(&self) -> bool {
+        self.awaits_beside_messages() || self.endpoint().awaits_more_than_a_handler()
+    }
+
+    fn awaits_beside_messages(&self) -> bool {
+        let fabric = self.endpoint().fabric();
         self.helping.wanted.get()
             || self.tasks() > 0
-            || self.endpoint().awaits_more_than_a_handler()
-            || self.endpoint().fabric().keeps_back()
-            || self.endpoint().fabric().moves_by_progress()
+            || fabric.keeps_back()
+            || fabric.moves_by_progress()
     }
 
     /// From here on the first large nonblocking operation asks for a helper, too.
@@ -105,25 +83,20 @@ impl<F: Fabric> Engine<F> {
         &self.helping.overlaps
     }
 
-    /// One round of the helper: messages, tasks that anybody may run, handlers. True if anything
-    /// moved.
+    /// One round of the helper: messages, and tasks that anybody may run. True if anything moved.
     pub fn help(&self) -> bool {
-        let mut moved = self.progress_by_helper();
-        let mut next = 0;
-        loop {
-            // A handler may register another.
-            let handler = self.helping.handlers.borrow().get(next).cloned();
-            let Some(handler) = handler else { return moved };
-            moved |= handler(self);
-            next += 1;
+        let moved = self.endpoint().progress() | self.run_tasks(Executor::Anybody, Reach::All);
+        if moved {
+            self.wake_siblings();
         }
+        moved
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Executor;
+    use std::rc::Rc;
     use weft_bootstrap::Single;
     use weft_fabric::wait::WaitPolicy;
     use weft_fabric_shm::Shm;
@@ -180,22 +153,15 @@ mod tests {
     }
 
     #[test]
-    fn handlers_run_and_the_first_asks_for_a_thread() {
+    fn a_thread_is_started_once_when_it_is_wanted() {
         let engine = engine();
-        let (started, runs) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
-        let (start, run) = (started.clone(), runs.clone());
+        let started = Rc::new(Cell::new(0));
+        let start = started.clone();
         engine.helped_by(move || start.set(start.get() + 1));
         assert_eq!(started.get(), 0, "nobody wants one yet");
-        engine.on_help(move |engine| {
-            run.set(run.get() + 1);
-            if run.get() == 1 {
-                engine.on_help(|_| true);
-            }
-            false
-        });
-        assert_eq!((started.get(), runs.get()), (1, 0));
-        assert!(engine.help(), "the handler that the first one registered");
-        assert_eq!((started.get(), runs.get()), (1, 1));
+        engine.want_helper();
+        engine.want_helper();
+        assert_eq!(started.get(), 1);
     }
 
     #[test]
