@@ -33,7 +33,7 @@ use tools::step;
 /// A group of tests with a time budget of its own (CONTRIBUTING.md).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Stage {
-    /// Format, lint, layers, release build.
+    /// Format, lint, documentation, layers, release build.
     Build,
     /// Unit and integration tests of the crates.
     Unit,
@@ -197,6 +197,8 @@ fn build() -> Result<(), String> {
     crate::documents::check()?;
     crate::house::check()?;
     step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    // Links of the documentation lead somewhere.
+    step(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     crate::demo::install().map(|_| ())
 }
 

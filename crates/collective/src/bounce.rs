@@ -5,7 +5,7 @@
 //!   rank 0:     slots of the area               large data: the slots hold addresses, the data stay
 //!                                              where they are and are read there
 //! ```
-//! A barrier here is the central one ([`crate::area`]): one atomic a rank, and the last to arrive lets the
+//! A barrier here is the central one (`area.rs`): one atomic a rank, and the last to arrive lets the
 //! others go, so that each rank waits once and is woken once. An operation has one or more barriers.
 //!
 //! Why nothing is overwritten unread. What is copied in for barrier k (a buffer, a slot) is read between
@@ -31,7 +31,7 @@
 //!
 //! Memory: two halves of [`BUFFER`] bytes a rank and communicator, 192 KiB, made by the first operation on it that
 //! needs them; the first communicator of a process has 2.25 MiB a rank, or what 24 MiB have for each. Two ranks work at
-//! once and in short parts; more copied in up to [`BUFFER_MOST`] at once, since to them a barrier costs more.
+//! once and in short parts; more copied in up to `BUFFER_MOST` at once, since to them a barrier costs more.
 
 mod exposed;
 mod memory;

@@ -7,7 +7,7 @@ use weft_fabric::Distance;
 pub struct SelectionKey {
     /// Number of ranks, of the communicator or of a level of its hierarchy.
     pub ranks: usize,
-    /// See [`Operation::measure`].
+    /// See [`crate::Operation::measure`].
     pub bytes: usize,
     /// Bytes of one element of a reduction; 1 elsewhere.
     pub element: usize,

@@ -98,7 +98,7 @@ impl Verbs {
         self.sleeper.watch(other);
     }
 
-    /// The same for sleeps at [`FabricExt::helper`].
+    /// The same for sleeps at [`weft_fabric::FabricExt::helper`].
     pub fn watch_for_helper(&self, other: OwnedFd) {
         self.sleeper.helping.watch(other);
     }

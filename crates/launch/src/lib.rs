@@ -2,15 +2,15 @@
 //!
 //! Two processes share the work. The *front* is what the user started: it relays signals and the
 //! exit code. The *supervisor*, its child in a process group of its own, is the parent of the ranks
-//! and the reaper of all that they start: it serves the key-value space ([`service`]), gathers the
-//! output ([`output`]), and ends the job. If either is killed, the other one cleans up; a rank whose
+//! and the reaper of all that they start: it serves the key-value space (`service`), gathers the
+//! output (`output`), and ends the job. If either is killed, the other one cleans up; a rank whose
 //! supervisor dies is killed by the kernel.
 //!
 //! Ranks stay in the front's process group, so that the terminal's job control needs no help.
 //!
-//! A job on several hosts has a *head* ([`head`]) in the supervisor's place here, and on each host an
-//! *agent* ([`agent`]): a front and a supervisor of the ranks there, started through ssh. All that
-//! they have to say goes over the agent's standard input and output ([`frames`]), so no port is open
+//! A job on several hosts has a *head* (`head`) in the supervisor's place here, and on each host an
+//! *agent* (`agent`): a front and a supervisor of the ranks there, started through ssh. All that
+//! they have to say goes over the agent's standard input and output (`frames`), so no port is open
 //! and no secret is on a command line; where that ends, the agent ends its ranks.
 
 #![warn(missing_docs)]

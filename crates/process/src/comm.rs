@@ -263,7 +263,7 @@ impl<F: Fabric> Comm<F> {
     /// A view of the communicator for one persistent operation, with a tag and a release-gather area of its own:
     /// ranks make their contexts in one order, and use them in any (MPI 5.0, section 6.13). On a context the
     /// operation runs again and again; its messages are matched in their order. The first
-    /// [`CASTING_LANES`] may multicast.
+    /// `CASTING_LANES` may multicast.
     pub fn persistent_context(&self) -> Rc<Comm<F>> {
         let (group, remote) = (self.group.clone(), self.remote.clone());
         let context = Comm::new(&self.engine, self.id, group, remote, "");

@@ -162,7 +162,7 @@ impl<F: Fabric> Engine<F> {
     }
 
     /// A number for a context that no process of the job gives out again: a count and the rank. There are
-    /// [`NUMBERS`] of them, so that a job of 2^20 processes that makes a million a second in each has
+    /// `NUMBERS` of them, so that a job of 2^20 processes that makes a million a second in each has
     /// enough for six days, and a smaller one longer.
     pub fn new_context(&self) -> u64 {
         let count = self.next_context.get();

@@ -16,7 +16,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     costs.barrier() + costs.work(costs.copy_in(len) + costs.copy_out(len))
 }
 
-/// `mine` of rank r, at most [`crate::area::PAIR_MOST`] bytes, goes to `blocks[r]` of both, also of r itself. Both have one length.
+/// `mine` of rank r, at most `PAIR_MOST` bytes, goes to `blocks[r]` of both, also of r itself. Both have one length.
 pub async fn shm_swap<F: Fabric>(
     link: &Link<F>,
     area: &ReleaseGather<F>,

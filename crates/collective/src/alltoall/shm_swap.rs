@@ -9,7 +9,7 @@ pub use crate::allgather::shm_swap::time;
 use crate::{Link, ReleaseGather};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `out[r]`, at most [`crate::area::PAIR_MOST`] bytes, goes to `into[me]` of rank r. All blocks have one length.
+/// `out[r]`, at most `PAIR_MOST` bytes, goes to `into[me]` of rank r. All blocks have one length.
 pub async fn shm_swap<F: Fabric>(
     link: &Link<F>,
     area: &ReleaseGather<F>,

@@ -17,7 +17,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     costs.barrier() + costs.work(each)
 }
 
-/// `data` consists of two blocks of one length, at most [`crate::area::PAIR_MOST`] bytes; those for this rank are combined into
+/// `data` consists of two blocks of one length, at most `PAIR_MOST` bytes; those for this rank are combined into
 /// `result`, which may be the beginning of `data`.
 pub async fn shm_swap<F: Fabric>(
     link: &Link<F>,
