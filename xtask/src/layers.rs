@@ -19,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["weft-collective"],
     &["weft-process"],
     &["weft-rma"],
+    &["weft-io"],
     &["weft-patterns"],
     &[
         "weft-abi",

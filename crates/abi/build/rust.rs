@@ -217,7 +217,14 @@ fn owner(f: &Function) -> String {
     // Errors of files, also of those that are not open yet (MPI 5.0, section 14.7).
     let of_files = ["MPI_File_", "MPI_Register_datarep"].iter().any(|s| f.name.starts_with(s));
     if of_files && f.name != "MPI_File_create_errhandler" {
-        return "Owner::File".into();
+        let file = f.params.iter().find(|p| p.base == "MPI_File");
+        return match file.map(|p| (p.stars, argument(p))) {
+            Some((0, name)) => format!("Owner::File({name})"),
+            Some((1, name)) if f.name == "MPI_File_close" => {
+                format!("Owner::File(File::behind({name}))")
+            }
+            _ => "Owner::File(MPI_FILE_NULL)".into(),
+        };
     }
     // These take a handle away, by address; all others with an address return a new one.
     let takes = ["_free", "_close", "_disconnect", "_finalize"];

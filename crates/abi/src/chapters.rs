@@ -21,6 +21,7 @@ pub(crate) mod datatypes;
 pub(crate) mod environment;
 pub(crate) mod error_codes;
 pub(crate) mod errors;
+pub(crate) mod files;
 pub(crate) mod fortran;
 pub(crate) mod fortran_abi;
 pub(crate) mod generalized;

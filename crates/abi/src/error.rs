@@ -8,7 +8,7 @@ use crate::error_texts::of_class;
 use crate::node::CommObject;
 pub use crate::raise::raise;
 use crate::state::state;
-use crate::types::{Comm, Errhandler, Message, Request, Session, Win};
+use crate::types::{Comm, Errhandler, File, Message, Request, Session, Win};
 use std::ffi::c_int;
 use std::fmt;
 use std::rc::Rc;
@@ -153,8 +153,8 @@ pub enum Owner {
     /// The same, whether or not it has a handle still.
     Object(Rc<CommObject>),
     Win(Win),
-    /// Files all have the handler of `MPI_FILE_NULL`: there are none yet.
-    File,
+    /// `MPI_FILE_NULL`: of no file that is open.
+    File(File),
     Session(Session),
     /// What the request belongs to.
     Request(Request),

@@ -5,7 +5,7 @@ use crate::constants::*;
 use crate::error::{Error, Owner};
 use crate::node::{CommObject, Node};
 use crate::types::{
-    CommCopyAttrFunction, CommDeleteAttrFunction, CommErrhandlerFunction, Datatype,
+    CommCopyAttrFunction, CommDeleteAttrFunction, CommErrhandlerFunction, Datatype, File,
     FileErrhandlerFunction, Session, SessionErrhandlerFunction, UserFunction, UserFunctionC, Win,
     WinErrhandlerFunction,
 };
@@ -91,6 +91,18 @@ pub struct SessionObject {
     pub thread_level: i32,
     /// What the program attached for buffered sends on its communicators.
     pub buffer: OnceCell<Rc<dyn Any>>,
+}
+
+/// The file of the layer below.
+pub type FileOf = weft_io::File<Node>;
+
+/// A file (MPI_File).
+pub struct FileObject {
+    pub file: Rc<FileOf>,
+    /// The handle of its error handler.
+    pub errhandler: Cell<usize>,
+    /// The split collective access under way: the function that began it, and what its end waits for.
+    pub split: RefCell<Option<(&'static str, Active)>>,
 }
 
 /// The window of the layer below.
@@ -261,6 +273,7 @@ pub enum Belongs {
     Comm(Rc<CommObject>),
     Win(Win),
     Session(Session),
+    File(File),
 }
 
 impl Belongs {
@@ -271,6 +284,7 @@ impl Belongs {
             Belongs::Comm(comm) => Owner::Object(comm.clone()),
             Belongs::Win(win) => Owner::Win(*win),
             Belongs::Session(session) => Owner::Session(*session),
+            Belongs::File(file) => Owner::File(*file),
         }
     }
 }
@@ -282,6 +296,7 @@ pub enum RequestKind {
     Receive,
     Collective,
     OneSided,
+    File,
     Generalized,
 }
 

@@ -13,7 +13,7 @@ use crate::lock;
 use crate::node::CommObject;
 use crate::objects::HandlerFunction;
 use crate::state::{Phase, State, state};
-use crate::types::{Comm, Session, Win};
+use crate::types::{Comm, File, Session, Win};
 use std::ffi::c_int;
 use std::rc::Rc;
 
@@ -33,6 +33,7 @@ enum Object {
     Comm(Comm),
     Session(Session),
     Win(Win),
+    File(File),
 }
 
 /// Raises `error` from the function `call`; returns the code that the function returns.
@@ -101,7 +102,7 @@ fn hear(hearer: &Hearer, code: impl FnOnce() -> c_int, words: &str, exit: c_int)
                 function.function()(&raw mut win, to);
             }
             HandlerFunction::File(function) => {
-                let mut file = MPI_FILE_NULL;
+                let mut file = if let Object::File(file) = object { file } else { MPI_FILE_NULL };
                 function.function()(&raw mut file, to);
             }
         }
@@ -125,11 +126,7 @@ fn hearer(owner: Owner) -> Hearer {
             let comm = state.messages.borrow().get(message.0).map(|m| m.comm.clone());
             comm.map(|comm| of_object(&comm, None))
         }
-        Owner::File => Some(Hearer {
-            handler: state.file_errhandler.get(),
-            label: String::new(),
-            object: Object::None,
-        }),
+        Owner::File(file) => Some(of_file(state, file)),
         Owner::Handler(handler) => {
             Some(Hearer { handler: handler.0, label: String::new(), object: Object::None })
         }
@@ -179,6 +176,13 @@ fn of_win(state: &State, win: Win) -> Option<Hearer> {
     let object = state.wins.borrow().get(win.0)?.clone();
     let label = format!(" on {}", object.window.label());
     Some(Hearer { handler: object.errhandler.get(), label, object: Object::Win(win) })
+}
+
+/// Of a file that is not open, MPI_FILE_NULL's (MPI 5.0, section 14.7).
+fn of_file(state: &State, file: File) -> Hearer {
+    let handler = state.files.borrow().get(file.0).map(|object| object.errhandler.get());
+    let handler = handler.unwrap_or_else(|| state.file_errhandler.get());
+    Hearer { handler, label: String::new(), object: Object::File(file) }
 }
 
 /// Ends the job: `message` is printed once, by the launcher if there is one.

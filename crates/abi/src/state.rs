@@ -59,6 +59,8 @@ pub struct State {
     pub comms: RefCell<Table<Rc<CommObject>>>,
     /// Windows by handle.
     pub wins: RefCell<Table<Rc<WinObject>>>,
+    /// Files by handle.
+    pub files: RefCell<Table<Rc<FileObject>>>,
     /// Communicators that were freed while others may still need something of them.
     pub closing: RefCell<Vec<weft_process::Task>>,
     /// Groups by handle.
@@ -83,7 +85,7 @@ pub struct State {
     pub messages: RefCell<Table<MessageObject>>,
     /// Error handler of MPI_COMM_SELF until there is one.
     pub initial_errhandler: Cell<usize>,
-    /// Of all files.
+    /// That of MPI_FILE_NULL, which files have when they are opened.
     pub file_errhandler: Cell<usize>,
     /// The program set MPI_COMM_SELF's error handler.
     pub self_hears: Cell<bool>,
@@ -177,6 +179,7 @@ impl State {
             myself: OnceCell::new(),
             comms: RefCell::new(Table::new(1)),
             wins: RefCell::new(Table::new(10)),
+            files: RefCell::new(Table::new(11)),
             groups: RefCell::new(Table::new(2)),
             types: RefCell::new(Table::new(3)),
             predefined_types,

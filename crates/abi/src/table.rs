@@ -32,7 +32,7 @@ const KINDS: [(&str, u64); 16] = [
     ("messages", 256),
     ("sessions", 256),
     ("windows", 8 << 10),
-    ("", 0),
+    ("files", 16 << 10),
     ("", 0),
     ("handles of control variables", 256),
     ("sessions of the tool interface", 256),

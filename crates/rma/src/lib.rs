@@ -45,6 +45,7 @@ mod testing;
 mod window;
 
 pub use self::access::{Change, Issued, accumulate_protocol};
+pub use self::core::exchange::{gather, named};
 pub use self::core::target_location::TargetLocation;
 pub use self::core::{Flavor, assert};
 pub use self::locks::LockKind;

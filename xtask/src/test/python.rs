@@ -16,18 +16,9 @@ pub(super) const POINT_TO_POINT: &[&str] =
 
 /// Files of mpi4py's test suite that are left out, each with its reason. All others run.
 const FILES_EXCLUDED: &[(&str, &str)] = &[
-    ("test_file", "files"),
-    ("test_io", "files"),
-    ("test_subclass", "opens a file when it is loaded"),
     ("test_spawn", "spawned processes"),
     ("test_dynproc", "connected processes"),
     ("test_util_pool", "spawns its workers"),
-];
-
-/// Tests left out of the other files, each with its reason.
-const TESTS_EXCLUDED: &[(&str, &str)] = &[
-    ("test_errhandler.TestErrhandlerFile.*", "files"),
-    ("test_objmodel.TestObjModel.testSafeFreeCreated", "opens a file"),
 ];
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
@@ -55,7 +46,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
             println!("mpi4py built by {name}: helloworld and ringtest on {ranks} ranks");
         }
     }
-    for (name, reason) in FILES_EXCLUDED.iter().chain(TESTS_EXCLUDED) {
+    for (name, reason) in FILES_EXCLUDED {
         println!("mpi4py's tests leave out {name}: {reason}");
     }
     for ranks in 1..=5 {
@@ -131,7 +122,6 @@ pub(super) const MOST: usize = 1600;
 pub(super) fn suite_words(sdist: &Path, files: &[&str]) -> Vec<String> {
     let mut words = vec![sdist.join("test/main.py").display().to_string()];
     words.extend(["--quiet", "--failfast"].map(str::to_owned));
-    words.extend(TESTS_EXCLUDED.iter().flat_map(|(name, _)| ["-x".to_owned(), (*name).to_owned()]));
     if files.is_empty() {
         words.extend(
             FILES_EXCLUDED.iter().flat_map(|(name, _)| ["-e".to_owned(), format!("^{name}")]),

@@ -13,7 +13,7 @@ use weft_datatype::Type;
 
 /// The handle of a type that another one was made of: a new one, which the program frees, unless
 /// it is predefined.
-fn give_back(ty: &Type) -> Datatype {
+pub(super) fn give_back(ty: &Type) -> Datatype {
     match ty.basic() {
         Some(basic) => Datatype(basic.handle() as usize),
         None => handle_of(ty).unwrap_or_else(|| keep(ty.clone())),

@@ -181,39 +181,6 @@ pub(crate) unsafe fn errhandler_free(errhandler: *mut Errhandler) -> Result<(), 
     unsafe { store(errhandler, MPI_ERRHANDLER_NULL, "errhandler") }
 }
 
-/// The handler of all files, which is that of `MPI_FILE_NULL` (MPI 5.0, section 14.7): there are no others.
-fn no_file(handle: File) -> Result<(), Error> {
-    match handle {
-        MPI_FILE_NULL => Ok(()),
-        _ => Err(bad_handle(MPI_ERR_FILE, "file", "file", handle.0, MPI_FILE_NULL.0)),
-    }
-}
-
-pub(crate) unsafe fn file_set_errhandler(
-    handle: File,
-    errhandler: Errhandler,
-) -> Result<(), Error> {
-    no_file(handle)?;
-    check_errhandler(errhandler, HandlerKind::File)?;
-    state().file_errhandler.set(errhandler.0);
-    Ok(())
-}
-
-pub(crate) unsafe fn file_get_errhandler(
-    handle: File,
-    errhandler: *mut Errhandler,
-) -> Result<(), Error> {
-    no_file(handle)?;
-    // SAFETY: the caller's pointer.
-    unsafe { give_out(state().file_errhandler.get(), errhandler) }
-}
-
-pub(crate) unsafe fn file_call_errhandler(handle: File, errorcode: c_int) -> Result<(), Error> {
-    no_file(handle)?;
-    raise::call(Owner::File, errorcode, "MPI_File_call_errhandler");
-    Ok(())
-}
-
 /// Takes handlers away that neither the program nor an object has any more: a communicator without a
 /// handle has its own while requests and messages are left.
 fn sweep() {
@@ -247,6 +214,10 @@ fn sweep() {
     let wins = state.wins.borrow();
     for win in wins.handles().iter().filter_map(|&h| wins.get(h)) {
         idle.retain(|&h| h != win.errhandler.get());
+    }
+    let files = state.files.borrow();
+    for file in files.handles().iter().filter_map(|&h| files.get(h)) {
+        idle.retain(|&h| h != file.errhandler.get());
     }
     for handle in idle {
         handlers.remove(handle);

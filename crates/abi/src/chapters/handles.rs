@@ -27,19 +27,5 @@ in_table!(op_toint op_fromint Op ops);
 in_table!(request_toint request_fromint Request requests);
 in_table!(session_toint session_fromint Session sessions);
 in_table!(type_toint type_fromint Datatype types);
+in_table!(file_toint file_fromint File files);
 in_table!(win_toint win_fromint Win wins);
-
-/// Conversions of a class of which there are only predefined handles.
-macro_rules! predefined {
-    ($to:ident $from:ident $handle:ident) => {
-        pub(crate) unsafe fn $to(handle: $handle) -> c_int {
-            handle.0 as c_int
-        }
-
-        pub(crate) unsafe fn $from(int: c_int) -> $handle {
-            $handle(int as u32 as usize)
-        }
-    };
-}
-
-predefined!(file_toint file_fromint File);

@@ -231,6 +231,7 @@ fn bound(state: &State, engine: &Engine) -> Result<(), String> {
     state.sessions.borrow_mut().set_most(most);
     state.comms.borrow_mut().set_most(most);
     state.wins.borrow_mut().set_most(most);
+    state.files.borrow_mut().set_most(most);
     state.groups.borrow_mut().set_most(most);
     state.types.borrow_mut().set_most(most);
     state.ops.borrow_mut().set_most(most);
@@ -297,6 +298,7 @@ fn leave(state: &State, call: &Call, together: bool) -> Result<(), Error> {
         // What is still kept back (the last message of the barrier) must leave before the process.
         engine.drive(call, || engine.endpoint().fabric().idle().then_some(()));
     }
+    crate::chapters::files::stop();
     helper::stop();
     state.phase.set(Phase::Finalized);
     if let Some(report) = &*state.report.borrow() {

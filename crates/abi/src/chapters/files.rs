@@ -1,0 +1,187 @@
+//! Files (MPI 5.0, chapter 14): how they are opened and closed, and what is done to all of one. `about.rs` says what they are,
+//! `access.rs` reads and writes, `representations.rs` has the program's own.
+
+pub(crate) mod about;
+pub(crate) mod access;
+pub(crate) mod pointers;
+pub(crate) mod representations;
+
+use crate::arguments::{
+    bad_handle, info, intracomm, named_datatype, not_null, optional_info, store, text,
+};
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::{Engine, Node};
+use crate::objects::FileObject;
+use crate::state::{Kept, engine, running, state};
+use crate::types::{Comm, Datatype, File, Info};
+use crate::waiting::Call;
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_char, c_int};
+use std::rc::Rc;
+use weft_io::{Amode, Pool};
+
+/// Threads that read and write while the program computes: of all files.
+static POOL: Kept<RefCell<Option<Rc<Pool<Node>>>>> = Kept::new(RefCell::new(None));
+
+fn pool(engine: &Rc<Engine>) -> Rc<Pool<Node>> {
+    POOL.borrow_mut().get_or_insert_with(|| Pool::new(engine)).clone()
+}
+
+/// Ends the threads.
+pub fn stop() {
+    POOL.borrow_mut().take();
+}
+
+/// The file behind a handle.
+pub fn file(handle: File) -> Result<Rc<FileObject>, Error> {
+    let found = running()?.files.borrow().get(handle.0).cloned();
+    found.ok_or_else(|| bad_handle(MPI_ERR_FILE, "fh", "file", handle.0, MPI_FILE_NULL.0))
+}
+
+/// Runs a step of a file to its end.
+fn run<T>(
+    object: &FileObject,
+    call: &'static str,
+    step: impl Future<Output = Result<T, weft_process::Error>>,
+) -> Result<T, Error> {
+    let engine = object.file.comm().engine();
+    Ok(engine.block_on(&Call::new(call), step)?)
+}
+
+/// Errors: OTHER while a split collective access is under way, beside which there is no other collective call.
+fn no_split(object: &FileObject) -> Result<(), Error> {
+    match &*object.split.borrow() {
+        None => Ok(()),
+        Some((begun, _)) => {
+            let text = format!("{begun} has begun a split collective access: end it first");
+            Err(Error::new(MPI_ERR_OTHER, text))
+        }
+    }
+}
+
+/// A length in bytes.
+fn size(value: i64) -> Result<u64, Error> {
+    u64::try_from(value)
+        .map_err(|_| Error::new(MPI_ERR_ARG, format_args!("argument size = {value} is negative")))
+}
+
+pub(crate) unsafe fn file_open(
+    comm: Comm,
+    filename: *const c_char,
+    amode: c_int,
+    hints: Info,
+    fh: *mut File,
+) -> Result<(), Error> {
+    not_null(fh, "fh")?;
+    let comm = intracomm(comm)?;
+    let hints = optional_info(hints)?.unwrap_or_default();
+    // SAFETY: the caller's string.
+    let name = unsafe { text(filename, "filename")? };
+    let amode = Amode::new(amode)?;
+    state().files.borrow_mut().room()?;
+    let pool = pool(engine()?);
+    let opening = weft_io::File::open(&comm, (&name, amode, &hints), &pool, &weft_io::disk);
+    let file = comm.engine().block_on(&Call::new("MPI_File_open"), opening)?;
+    let errhandler = Cell::new(state().file_errhandler.get());
+    let object = FileObject { file, errhandler, split: RefCell::default() };
+    let handle = state().files.borrow_mut().insert(Rc::new(object));
+    // SAFETY: the caller's pointer.
+    unsafe { store(fh, File(handle), "fh") }
+}
+
+pub(crate) unsafe fn file_close(fh: *mut File) -> Result<(), Error> {
+    not_null(fh, "fh")?;
+    // SAFETY: not NULL.
+    let handle = unsafe { *fh };
+    let object = file(handle)?;
+    no_split(&object)?;
+    let closed = run(&object, "MPI_File_close", object.file.close());
+    state().files.borrow_mut().remove(handle.0);
+    // SAFETY: not NULL.
+    unsafe { store(fh, MPI_FILE_NULL, "fh") }?;
+    closed
+}
+
+pub(crate) unsafe fn file_delete(filename: *const c_char, hints: Info) -> Result<(), Error> {
+    running()?;
+    optional_info(hints)?;
+    // SAFETY: the caller's string.
+    let name = unsafe { text(filename, "filename")? };
+    Ok(weft_io::delete(&name)?)
+}
+
+pub(crate) unsafe fn file_set_size(fh: File, length: i64) -> Result<(), Error> {
+    let object = file(fh)?;
+    no_split(&object)?;
+    let length = size(length)?;
+    run(&object, "MPI_File_set_size", object.file.set_length(length))
+}
+
+pub(crate) unsafe fn file_preallocate(fh: File, length: i64) -> Result<(), Error> {
+    let object = file(fh)?;
+    no_split(&object)?;
+    let length = size(length)?;
+    run(&object, "MPI_File_preallocate", object.file.preallocate(length))
+}
+
+pub(crate) unsafe fn file_get_size(fh: File, to: *mut i64) -> Result<(), Error> {
+    let length = file(fh)?.file.length()?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(to, length as i64, "size") }
+}
+
+pub(crate) unsafe fn file_sync(fh: File) -> Result<(), Error> {
+    let object = file(fh)?;
+    no_split(&object)?;
+    run(&object, "MPI_File_sync", object.file.sync())
+}
+
+pub(crate) unsafe fn file_set_atomicity(fh: File, flag: c_int) -> Result<(), Error> {
+    let object = file(fh)?;
+    no_split(&object)?;
+    run(&object, "MPI_File_set_atomicity", object.file.set_atomicity(flag != 0))
+}
+
+pub(crate) unsafe fn file_set_info(fh: File, hints: Info) -> Result<(), Error> {
+    let object = file(fh)?;
+    object.file.set_hints(&info(hints)?);
+    Ok(())
+}
+
+pub(crate) unsafe fn file_set_view(
+    fh: File,
+    disp: i64,
+    etype: Datatype,
+    filetype: Datatype,
+    datarep: *const c_char,
+    hints: Info,
+) -> Result<(), Error> {
+    let object = file(fh)?;
+    no_split(&object)?;
+    let hints = optional_info(hints)?;
+    let sequential = object.file.amode() & MPI_MODE_SEQUENTIAL != 0;
+    let displacement = match (disp, sequential) {
+        (MPI_DISPLACEMENT_CURRENT, true) => None,
+        (_, true) => {
+            let text = format!(
+                "argument disp = {disp}: a file that was opened with MPI_MODE_SEQUENTIAL takes MPI_DISPLACEMENT_CURRENT"
+            );
+            return Err(Error::new(MPI_ERR_ARG, text));
+        }
+        _ => Some(u64::try_from(disp).map_err(|_| {
+            Error::new(MPI_ERR_ARG, format_args!("argument disp = {disp} is negative"))
+        })?),
+    };
+    let [etype, filetype] = [(etype, "etype"), (filetype, "filetype")]
+        .map(|(handle, name)| named_datatype(handle, name).map(|object| object.ty.clone()));
+    let (etype, filetype) = (etype?, filetype?);
+    // SAFETY: the caller's string.
+    let representation = representations::named(&unsafe { text(datarep, "datarep")? })?;
+    let view = object.file.set_view(displacement, (&etype, &filetype), representation);
+    run(&object, "MPI_File_set_view", view)?;
+    if let Some(hints) = hints {
+        object.file.set_hints(&hints);
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! What all operations on an open file need: its storage, its communicator, and how it is used.
+
+use crate::amode::Amode;
+use crate::bytes::Memory;
+use crate::cost::Costs;
+use crate::failure::Failure;
+use crate::hints::Hints;
+use crate::pool::Pool;
+use crate::storage::disk::Kind;
+use crate::storage::{Storage, locked};
+use crate::trains::Trains;
+use crate::transfer::{self, Manner, Sieving};
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use weft_datatype::Type;
+use weft_fabric::Fabric;
+use weft_process::{Comm, Error, Info};
+
+/// Which way data go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the file to memory.
+    Read,
+    /// From memory to the file.
+    Write,
+}
+
+/// An open file, as its operations see it.
+pub struct Core<F: Fabric> {
+    /// The file's own communicator.
+    pub comm: Rc<Comm<F>>,
+    /// The open file.
+    pub storage: Arc<dyn Storage>,
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it was opened for.
+    pub amode: Amode,
+    /// Threads for what is not moved by the program's own.
+    pub pool: Rc<Pool<F>>,
+    /// In force.
+    pub hints: Cell<Hints>,
+    /// Hints that are only told again.
+    pub kept: RefCell<Info>,
+    /// The file system's kind.
+    pub kind: Kind,
+    /// The file system's block, in bytes.
+    pub block: u64,
+    /// What is to be written can be read before, as sieving does.
+    pub rereads: bool,
+    /// MPI_File_set_atomicity.
+    pub atomic: Cell<bool>,
+    /// The first rank of each node, in order.
+    pub leaders: Vec<usize>,
+    /// MPI_BYTE.
+    pub byte: Type,
+    /// Collective operations that were begun, which all ranks count alike.
+    pub begun: Cell<u32>,
+}
+
+/// A transfer that any thread can do: what is moved, from where to where, and how.
+pub struct Transfer {
+    storage: Arc<dyn Storage>,
+    direction: Direction,
+    trains: Trains,
+    data: Memory,
+    manner: Manner,
+    atomic: bool,
+}
+
+impl Transfer {
+    /// Moves the data; how many bytes: of a read, those before the end of the file.
+    pub fn run(self) -> Result<u64, Failure> {
+        let Transfer { storage, direction, trains, data, manner, atomic } = self;
+        let storage = &*storage;
+        let go = |manner: &Manner| match direction {
+            Direction::Read => transfer::read(storage, &trains, data, manner),
+            Direction::Write => {
+                transfer::write(storage, &trains, data, manner).map(|()| trains.bytes())
+            }
+        };
+        match trains.hull() {
+            Some((first, end)) if atomic => {
+                let alone = direction == Direction::Write;
+                let inside = Manner { locked: true, ..manner };
+                locked(storage, (first, end - first), alone, || go(&inside))
+            }
+            _ => go(&manner),
+        }
+    }
+}
+
+impl<F: Fabric> Core<F> {
+    /// What the file is called in errors.
+    pub fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// A failure of this rank, in words.
+    #[cold]
+    pub fn error(&self, failure: &Failure) -> Error {
+        failure.error(&self.name(), "")
+    }
+
+    /// How independent operations move pieces.
+    pub fn manner(&self, direction: Direction) -> Manner {
+        let hints = self.hints.get();
+        let (sieving, buffer) = match direction {
+            Direction::Read => (hints.ds_read, hints.ind_rd_buffer_size),
+            Direction::Write if self.rereads => (hints.ds_write, hints.ind_wr_buffer_size),
+            Direction::Write => (Sieving::Off, hints.ind_wr_buffer_size),
+        };
+        // On NFS a lock throws the cache away, so that sieving does not pay by itself.
+        let sieving = match (self.kind, direction, sieving) {
+            (Kind::Nfs, Direction::Write, Sieving::Auto) => Sieving::Off,
+            (_, _, asked) => asked,
+        };
+        Manner { sieving, buffer, costs: Costs::default(), locked: false }
+    }
+
+    /// A transfer of this rank alone.
+    pub fn transfer(&self, direction: Direction, trains: Trains, data: Memory) -> Transfer {
+        let (storage, atomic) = (self.storage.clone(), self.atomic.get());
+        Transfer { storage, direction, trains, data, manner: self.manner(direction), atomic }
+    }
+
+    /// Ranks that read and write for the others in collective operations: as many as the hint says, one node after the other.
+    pub fn aggregators(&self) -> Vec<usize> {
+        let size = self.comm.size();
+        let wanted = match self.hints.get().cb_nodes {
+            0 => self.leaders.len(),
+            asked => asked.min(size),
+        };
+        let nodes = self.leaders.len();
+        if wanted <= nodes {
+            return (0..wanted).map(|i| self.leaders[i * nodes / wanted]).collect();
+        }
+        let mut all = self.leaders.clone();
+        // The others evenly among the rest.
+        let rest: Vec<usize> = (0..size).filter(|rank| !self.leaders.contains(rank)).collect();
+        let more = wanted - nodes;
+        all.extend((0..more).map(|i| rest[i * rest.len() / more]));
+        all.sort_unstable();
+        all
+    }
+
+    /// File domains begin at multiples of it.
+    pub fn alignment(&self) -> u64 {
+        match self.hints.get().striping_unit {
+            0 => self.block.max(1),
+            unit => unit,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Reads and writes: where they begin, who takes part, and which pointer they move (MPI 5.0, section 14.4).
+
+use super::File;
+use crate::core::Direction;
+use crate::failure::class;
+use crate::operation::{Operation, may};
+use crate::representation::Convert;
+use crate::two_phase;
+use std::rc::Rc;
+use weft_fabric::Fabric;
+use weft_process::{Buffer, Error, WaitHooks};
+
+/// Where an access begins, in elementary types of the view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Where the program says.
+    At(i64),
+    /// At the individual pointer, which is moved behind the data.
+    Own,
+    /// At the shared pointer, in the order in which ranks come; in a collective access, in the order of ranks.
+    Shared,
+}
+
+/// Elementary types that an access has.
+type Length = i64;
+
+impl<F: Fabric> File<F> {
+    /// An access of which the place is not known yet, and its length in elementary types. Errors: ACCESS, READ_ONLY, IO if the
+    /// data are no whole elementary types.
+    fn prepare(
+        &self,
+        direction: Direction,
+        buffer: Buffer,
+        convert: Option<Rc<dyn Convert>>,
+    ) -> Result<(Operation, Length), Error> {
+        may(&self.core, direction)?;
+        let view = self.stream();
+        let len = match &convert {
+            None => buffer.len() as u64,
+            Some(convert) => convert.len(&buffer)?,
+        };
+        let unit = view.unit();
+        if !len.is_multiple_of(unit) {
+            let text = format!(
+                "the data have {len} bytes in the file, which are no whole elementary types of {unit} bytes"
+            );
+            return Err(Error::new(class::IO, text));
+        }
+        let operation = Operation { direction, buffer, convert, view, from: 0, len };
+        Ok((operation, (len / unit) as i64))
+    }
+
+    /// Gives an access its place.
+    fn put_at(&self, mut operation: Operation, offset: i64) -> Result<Operation, Error> {
+        operation.from = self.stream_offset(offset)?;
+        operation.view.check_range(operation.from, operation.len)?;
+        Ok(operation)
+    }
+
+    fn own_place(&self, length: Length) -> i64 {
+        let at = self.position.get();
+        self.position.set(at + length as u64);
+        at as i64
+    }
+
+    /// An access of this rank alone; pointers have moved when it returns.
+    pub async fn alone(
+        &self,
+        (direction, place): (Direction, Place),
+        buffer: Buffer,
+        convert: Option<Rc<dyn Convert>>,
+    ) -> Result<Operation, Error> {
+        if place != Place::Shared {
+            self.not_sequential()?;
+        }
+        let (operation, length) = self.prepare(direction, buffer, convert)?;
+        let offset = match place {
+            Place::At(offset) => offset,
+            Place::Own => self.own_place(length),
+            Place::Shared => self.pointer.add(length).await?,
+        };
+        self.put_at(operation, offset)
+    }
+
+    /// Carries out an access of this rank alone on the caller's thread; bytes of the program's data that were moved.
+    pub fn run_here(&self, operation: &Operation, outside: &dyn WaitHooks) -> Result<u64, Error> {
+        operation.run_here(&self.core, outside)
+    }
+
+    /// The same by another thread.
+    pub async fn run_beside(&self, operation: Operation) -> Result<u64, Error> {
+        operation.run_beside(&self.core).await
+    }
+
+    /// Begins an access that all ranks take part in: what is returned moves the data. The individual pointer has moved when this
+    /// returns, and all ranks call it in one order. `beside`: the operation may run while others do.
+    pub fn together(
+        self: &Rc<Self>,
+        (direction, place, beside): (Direction, Place, bool),
+        buffer: Buffer,
+        convert: Option<Rc<dyn Convert>>,
+    ) -> Result<impl Future<Output = Result<u64, Error>> + 'static, Error> {
+        if place != Place::Shared {
+            self.not_sequential()?;
+        }
+        let (operation, length) = self.prepare(direction, buffer, convert)?;
+        let operation = match place {
+            Place::At(offset) => self.put_at(operation, offset)?,
+            Place::Own => {
+                let at = self.own_place(length);
+                self.put_at(operation, at)?
+            }
+            Place::Shared => operation,
+        };
+        let core = &self.core;
+        let number = core.begun.replace(core.begun.get().wrapping_add(1));
+        let comm = if beside { core.comm.nonblocking_context() } else { &core.comm }.clone();
+        let file = self.clone();
+        Ok(async move {
+            let core = &file.core;
+            let mut operation = operation;
+            if place == Place::Shared {
+                let lengths = weft_rma::gather(&comm, [length as u64]).await?;
+                let before: u64 = lengths[..comm.rank()].iter().map(|&[length]| length).sum();
+                let all: u64 = lengths.iter().map(|&[length]| length).sum();
+                let first = match comm.rank() {
+                    0 => file.pointer.add(all as i64).await?,
+                    _ => 0,
+                };
+                let told = weft_rma::gather(&comm, [first as u64]).await?;
+                operation = file.put_at(operation, (told[0][0] + before) as i64)?;
+            }
+            let data = operation.data(core.comm.engine().endpoint().staging())?;
+            let moved = match comm.size() {
+                1 => operation.moved(core, data.sge).await?,
+                _ => two_phase::run(core, (&comm, number), &operation, data.sge).await?,
+            };
+            let come = moved.map_err(|failure| core.error(&failure))?;
+            operation.finish(&data, come)
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! How a file is opened and closed (MPI 5.0, section 14.2).
+
+use super::{File, GivenView, Representation};
+use crate::amode::Amode;
+use crate::core::Core;
+use crate::failure::{Act, Failure, class};
+use crate::hints::Hints;
+use crate::pool::Pool;
+use crate::shared_pointer::SharedPointer;
+use crate::storage::Storage;
+use crate::storage::disk::{Disk, Kind};
+use crate::view::View;
+use std::cell::{Cell, RefCell};
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use weft_datatype::Basic;
+use weft_fabric::{Fabric, FabricExt};
+use weft_process::{Comm, Error, Info};
+
+/// Opens a file of the system.
+pub type Opener<'a> = &'a dyn Fn(&Path, &OpenOptions) -> io::Result<Arc<dyn Storage>>;
+
+/// The usual one: a file of the machine's file systems.
+pub fn disk(path: &Path, options: &OpenOptions) -> io::Result<Arc<dyn Storage>> {
+    let file = options.open(path)?;
+    // The standard library opens directories, too, which no read could serve.
+    if file.metadata()?.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::EISDIR));
+    }
+    Ok(Arc::new(Disk::new(file)))
+}
+
+/// A name without the prefix by which ROMIO chooses a file system.
+fn path_of(name: &str) -> PathBuf {
+    const PREFIXES: [&str; 7] = ["ufs", "nfs", "lustre", "gpfs", "pvfs2", "xfs", "testfs"];
+    match name.split_once(':') {
+        Some((prefix, rest)) if PREFIXES.contains(&prefix) => PathBuf::from(rest),
+        _ => PathBuf::from(name),
+    }
+}
+
+/// Takes a file away.
+pub fn delete(name: &str) -> Result<(), Error> {
+    let failed = |error: &io::Error| Failure::new(Act::Delete, error, 0, 0).error(name, "");
+    std::fs::remove_file(path_of(name)).map_err(|error| failed(&error))
+}
+
+/// What this rank could do, and how: it can be read, too.
+type Opened = Result<(Arc<dyn Storage>, bool), Failure>;
+
+fn open_here(path: &Path, amode: Amode, first: bool, opener: Opener<'_>) -> Opened {
+    let failed = |error: io::Error| Failure::new(Act::Open, &error, 0, 0);
+    if let Ok(storage) = opener(path, &amode.options(first, true)) {
+        return Ok((storage, true));
+    }
+    let storage = opener(path, &amode.options(first, false)).map_err(failed)?;
+    Ok((storage, amode.reads()))
+}
+
+impl<F: Fabric> File<F> {
+    /// Opens a file together. The first rank makes it, if it is to be made. Errors: NOT_SAME, or why some rank could not open it:
+    /// then it is open nowhere.
+    pub async fn open(
+        comm: &Comm<F>,
+        (name, amode, info): (&str, Amode, &Info),
+        pool: &Rc<Pool<F>>,
+        opener: Opener<'_>,
+    ) -> Result<Rc<File<F>>, Error> {
+        let path = path_of(name);
+        let me = comm.rank();
+        let mut opened = None;
+        if me == 0 {
+            opened = Some(open_here(&path, amode, true, opener));
+        }
+        if comm.size() > 1 {
+            together(comm, name, amode, &opened).await?;
+            if me > 0 {
+                opened = Some(open_here(&path, amode, false, opener));
+            }
+            together(comm, name, amode, &opened).await?;
+        }
+        let opened = opened.unwrap_or(Err(Failure { act: Act::Open, errno: 0, offset: 0, len: 0 }));
+        let (storage, rereads) = opened.map_err(|failure| failure.error(name, ""))?;
+        let byte = weft_rma::named(Basic::BYTE);
+        let (pointer, own) = SharedPointer::new(comm).await?;
+        let core = Rc::new(Core {
+            leaders: leaders(&own),
+            comm: own,
+            storage,
+            kind: Kind::of(&path),
+            block: std::fs::metadata(&path).map_or(4096, |known| known.blksize().clamp(1, 1 << 30)),
+            path,
+            amode,
+            pool: pool.clone(),
+            hints: Cell::new(Hints::default()),
+            kept: RefCell::default(),
+            rereads,
+            atomic: Cell::new(false),
+            byte: byte.clone(),
+            begun: Cell::new(0),
+        });
+        let view = Rc::new(View::new(0, 1, &byte, amode.writes())?);
+        let given = GivenView {
+            displacement: 0,
+            etype: byte.clone(),
+            filetype: byte,
+            representation: Representation::native("native"),
+            view,
+        };
+        let position = Cell::new(0);
+        let file = Rc::new(File { core, pointer, given: RefCell::new(given), position });
+        file.set_hints(info);
+        if amode.appends() {
+            let end = file.length()?;
+            file.position.set(end);
+            if me == 0 {
+                file.pointer.swap(end as i64).await?;
+            }
+            if file.comm().size() > 1 {
+                file.comm().barrier().await?;
+            }
+        }
+        Ok(file)
+    }
+
+    /// Closes the file, once all ranks do. Errors: why it could not be deleted, if it was to be; it is closed then, too.
+    pub async fn close(&self) -> Result<(), Error> {
+        let core = &self.core;
+        if core.comm.size() > 1 {
+            core.comm.barrier().await?;
+        }
+        let mut deleted = Ok(());
+        if core.amode.deletes() && core.comm.rank() == 0 {
+            deleted = std::fs::remove_file(&core.path);
+        }
+        self.pointer.free(&core.comm).await?;
+        deleted.map_err(|error| core.error(&Failure::new(Act::Delete, &error, 0, 0)))
+    }
+}
+
+/// Errors if some rank has not opened the file, or wants it for something else.
+async fn together<F: Fabric>(
+    comm: &Comm<F>,
+    name: &str,
+    amode: Amode,
+    opened: &Option<Opened>,
+) -> Result<(), Error> {
+    let failure = opened.as_ref().and_then(|opened| opened.as_ref().err().copied());
+    let [act, errno, ..] = Failure::words(failure);
+    let all = weft_rma::gather(comm, [amode.bits() as u64, act, errno]).await?;
+    if let Some(other) = all.iter().position(|words| words[0] != amode.bits() as u64) {
+        let text = format!(
+            "argument amode = {:#x}, but on rank {other} it is {:#x}: all ranks give the same",
+            amode.bits(),
+            all[other][0]
+        );
+        return Err(Error::new(class::NOT_SAME, text));
+    }
+    if let Some(failure) = failure {
+        return Err(failure.error(name, ""));
+    }
+    let failed = |&[_, act, errno]: &[u64; 3]| Failure::from_words([act, errno, 0, 0]);
+    match all.iter().enumerate().find_map(|(rank, words)| Some((rank, failed(words)?))) {
+        Some((rank, failure)) => Err(failure.error(name, &format!("rank {rank} "))),
+        None => Ok(()),
+    }
+}
+
+/// The first rank of each node.
+fn leaders<F: Fabric>(comm: &Comm<F>) -> Vec<usize> {
+    let fabric = comm.engine().endpoint().fabric();
+    let (mut nodes, mut leaders) = (Vec::new(), Vec::new());
+    for (rank, &peer) in comm.group().ranks().iter().enumerate() {
+        let node = fabric.node(peer as usize);
+        if !nodes.contains(&node) {
+            nodes.push(node);
+            leaders.push(rank);
+        }
+    }
+    leaders
+}

@@ -1,0 +1,138 @@
+//! What all ranks do to all of a file together: its length, its view, whether it is on the device (MPI 5.0, sections 14.2 to 14.6).
+
+use super::{File, GivenView, Representation};
+use crate::failure::{Act, Failure, class};
+use crate::representation::in_file;
+use crate::storage::Storage;
+use crate::view::View;
+use std::io;
+use std::rc::Rc;
+use weft_datatype::Type;
+use weft_fabric::Fabric;
+use weft_process::Error;
+
+impl<F: Fabric> File<F> {
+    /// The first rank does it, once all are there, and all learn what became of it.
+    async fn by_first(
+        &self,
+        said: u64,
+        work: impl FnOnce(&dyn Storage) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        let core = &self.core;
+        let mut failure = None;
+        // Everybody's earlier writes are over then.
+        let all = match core.comm.size() {
+            1 => vec![[said]],
+            _ => weft_rma::gather(&core.comm, [said]).await?,
+        };
+        if all.iter().any(|other| *other != [said]) {
+            let text = format!("argument size = {said}, but other ranks gave another one");
+            return Err(Error::new(class::NOT_SAME, text));
+        }
+        if core.comm.rank() == 0 {
+            let done = work(&*core.storage);
+            failure = done.err().map(|error| Failure::new(Act::Resize, &error, said, 0));
+        }
+        if core.comm.size() > 1 {
+            let told = weft_rma::gather(&core.comm, Failure::words(failure)).await?;
+            failure = Failure::from_words(told[0]);
+        }
+        failure.map_or(Ok(()), |failure| Err(failure.error(&core.name(), "")))
+    }
+
+    /// Makes the file so long: cuts off, or adds zeros. Errors: NOT_SAME, or the system's.
+    pub async fn set_length(&self, length: u64) -> Result<(), Error> {
+        self.is_writable()?;
+        self.by_first(length, |storage| storage.set_length(length)).await
+    }
+
+    /// Takes the space for so many bytes from the beginning; a longer file stays as it is.
+    pub async fn preallocate(&self, length: u64) -> Result<(), Error> {
+        self.is_writable()?;
+        self.by_first(length, |storage| match length {
+            0 => Ok(()),
+            _ => storage.allocate(length),
+        })
+        .await
+    }
+
+    fn is_writable(&self) -> Result<(), Error> {
+        crate::operation::may(&self.core, crate::core::Direction::Write)
+    }
+
+    /// Brings what this rank wrote to the device: what returns without an error is there.
+    pub async fn sync(&self) -> Result<(), Error> {
+        let storage = self.core.storage.clone();
+        let synced = self
+            .core
+            .pool
+            .run(move || storage.sync().map_err(|error| Failure::new(Act::Sync, &error, 0, 0)));
+        synced.await?.map_err(|failure| self.core.error(&failure))
+    }
+
+    /// Says whether accesses of several ranks are whole. Errors: NOT_SAME.
+    pub async fn set_atomicity(&self, atomic: bool) -> Result<(), Error> {
+        let all = weft_rma::gather(self.comm(), [u64::from(atomic)]).await?;
+        if all.iter().any(|other| *other != [u64::from(atomic)]) {
+            return Err(Error::new(class::NOT_SAME, "argument flag: ranks gave different ones"));
+        }
+        self.core.atomic.set(atomic);
+        Ok(())
+    }
+
+    /// Gives the file a new view; both pointers are at its beginning afterwards. `displacement`: `None` for the shared pointer's
+    /// place. Errors: ARG, NOT_SAME.
+    pub async fn set_view(
+        &self,
+        displacement: Option<u64>,
+        (etype, filetype): (&Type, &Type),
+        representation: Representation,
+    ) -> Result<(), Error> {
+        let displacement = match displacement {
+            Some(given) => given,
+            None => self.byte_of(self.pointer.get().await?)?,
+        };
+        let made = self.make_view(displacement, (etype, filetype), representation);
+        // What is wrong on one rank, all are told: else some would wait.
+        let unit = made.as_ref().map_or(0, |given| given.view.unit());
+        let all = match self.comm().size() {
+            1 => vec![[unit]],
+            _ => weft_rma::gather(self.comm(), [unit]).await?,
+        };
+        let given = made?;
+        if let Some(other) = all.iter().position(|words| *words != [unit]) {
+            let text = match all[other] {
+                [0] => format!("rank {other} gave arguments that make no view"),
+                [theirs] => format!(
+                    "argument etype: it has {unit} bytes in the file, on rank {other} {theirs}"
+                ),
+            };
+            return Err(Error::new(class::NOT_SAME, text));
+        }
+        *self.given.borrow_mut() = given;
+        self.position.set(0);
+        if self.comm().rank() == 0 {
+            self.pointer.swap(0).await?;
+        }
+        if self.comm().size() > 1 {
+            self.comm().barrier().await?;
+        }
+        Ok(())
+    }
+
+    fn make_view(
+        &self,
+        displacement: u64,
+        (etype, filetype): (&Type, &Type),
+        representation: Representation,
+    ) -> Result<GivenView, Error> {
+        let byte = &self.core.byte;
+        let [unit, file] = match &representation.sizes {
+            None => [etype.clone(), filetype.clone()],
+            Some(sizes) => [in_file(etype, &**sizes, byte)?, in_file(filetype, &**sizes, byte)?],
+        };
+        let view = View::new(displacement, unit.size() as u64, &file, self.core.amode.writes())?;
+        let (etype, filetype) = (etype.clone(), filetype.clone());
+        Ok(GivenView { displacement, etype, filetype, representation, view: Rc::new(view) })
+    }
+}

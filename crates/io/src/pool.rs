@@ -1,0 +1,188 @@
+//! Threads that move bytes between memory and files while the program computes.
+//!
+//! A job ends by advancing a word that the waiting operation counts on, and rings where the process's threads sleep: so a wait
+//! for a file is a wait for a counter, like all others.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use weft_fabric::wait::Sleep;
+use weft_fabric::{Counter, Fabric, FabricExt};
+use weft_process::{Engine, Error, class};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads of a pool, at most: more do not make a device or a page cache quicker.
+const THREADS: usize = 4;
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    idle: usize,
+    over: bool,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    more: Condvar,
+    /// Where the threads of the process, and its helper, sleep.
+    bells: [Arc<dyn Sleep>; 2],
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn work(&self) {
+        let mut queue = self.lock();
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                drop(queue);
+                job();
+                self.bells.iter().for_each(|bell| bell.ring());
+                queue = self.lock();
+                continue;
+            }
+            if queue.over {
+                return;
+            }
+            queue.idle += 1;
+            queue = self.more.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+            queue.idle -= 1;
+        }
+    }
+}
+
+/// A word that jobs advance, one at a time, and its counter.
+type Signal = (&'static AtomicU64, Counter);
+
+/// The pool of one process.
+pub struct Pool<F: Fabric> {
+    engine: Rc<Engine<F>>,
+    shared: Arc<Shared>,
+    threads: RefCell<Vec<JoinHandle<()>>>,
+    signals: RefCell<Vec<Signal>>,
+}
+
+impl<F: Fabric> Pool<F> {
+    /// A pool without threads: they are started when they are needed.
+    pub fn new(engine: &Rc<Engine<F>>) -> Rc<Pool<F>> {
+        let fabric = engine.endpoint().fabric();
+        let bells = [fabric.sleeper(), fabric.helper()];
+        let shared = Shared { queue: Mutex::default(), more: Condvar::new(), bells };
+        Rc::new(Pool {
+            engine: engine.clone(),
+            shared: Arc::new(shared),
+            threads: RefCell::default(),
+            signals: RefCell::default(),
+        })
+    }
+
+    /// Threads that there are now.
+    pub fn threads(&self) -> usize {
+        self.threads.borrow().len()
+    }
+
+    fn signal(&self) -> Signal {
+        self.signals.borrow_mut().pop().unwrap_or_else(|| {
+            // As many as there ever were jobs at once; counters stay as long as the process's fabric.
+            let word: &'static AtomicU64 = Box::leak(Box::default());
+            // SAFETY: the word is never given back.
+            let counter =
+                unsafe { self.engine.endpoint().fabric().counters().adopt(NonNull::from(word)) };
+            (word, counter)
+        })
+    }
+
+    fn push(&self, job: Job) -> Result<(), Error> {
+        let mut queue = self.shared.lock();
+        let mut threads = self.threads.borrow_mut();
+        if queue.idle <= queue.jobs.len() && threads.len() < THREADS {
+            let shared = self.shared.clone();
+            let thread = std::thread::Builder::new().name("weft-io".into());
+            let started = quietly(|| thread.spawn(move || shared.work()));
+            match started {
+                Ok(thread) => threads.push(thread),
+                // Those that there are will come to it.
+                Err(_) if !threads.is_empty() => {}
+                Err(error) => {
+                    let text =
+                        format!("no thread for nonblocking file access: {error}; raise ulimit -u");
+                    return Err(Error::new(class::NO_MEM, text));
+                }
+            }
+        }
+        queue.jobs.push_back(job);
+        drop(queue);
+        self.shared.more.notify_one();
+        Ok(())
+    }
+
+    /// Has a thread do `job`, which begins at once; [`Pool::end`] waits for it. Never ended, it ends by itself.
+    pub fn start<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Started<T>, Error> {
+        let signal @ (word, _) = self.signal();
+        let target = word.load(Ordering::Acquire) + 1;
+        let result = Arc::new(Mutex::new(None));
+        let place = result.clone();
+        self.push(Box::new(move || {
+            let value = job();
+            *place.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(value);
+            word.fetch_add(1, Ordering::Release);
+        }))?;
+        Ok(Started { signal, target, result })
+    }
+
+    /// Waits for a job as operations wait, and takes its result.
+    pub async fn end<T>(&self, started: Started<T>) -> Result<T, Error> {
+        let Started { signal, target, result } = started;
+        self.engine.endpoint().until(signal.1, target).await?;
+        self.signals.borrow_mut().push(signal);
+        let value = result.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        value.ok_or_else(|| Error::new(class::INTERN, "a job on a file ended without a result"))
+    }
+
+    /// Both.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let started = self.start(job)?;
+        self.end(started).await
+    }
+}
+
+/// A job under way.
+pub struct Started<T> {
+    signal: Signal,
+    target: u64,
+    result: Arc<Mutex<Option<T>>>,
+}
+
+/// Starts a thread that takes no signals of the program.
+fn quietly<T>(start: impl FnOnce() -> T) -> T {
+    use nix::sys::signal::{SigSet, SigmaskHow};
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
+    let started = start();
+    if let Ok(before) = before {
+        let _ = before.thread_set_mask();
+    }
+    started
+}
+
+impl<F: Fabric> Drop for Pool<F> {
+    fn drop(&mut self) {
+        self.shared.lock().over = true;
+        self.shared.more.notify_all();
+        for thread in self.threads.get_mut().drain(..) {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Representations of data in files (MPI 5.0, section 14.5).
+
+use weft_datatype::{Datatype, Type, Width};
+use weft_fabric::Sge;
+use weft_process::{Buffer, Error};
+
+/// Between a program's data and a file's. One for each operation: it may know how the program names its datatype.
+pub trait Convert {
+    /// Bytes of the file that a buffer's data take.
+    fn len(&self, buffer: &Buffer) -> Result<u64, Error>;
+
+    /// Writes the data of `buffer` to `to`, which has [`Convert::len`] bytes.
+    fn export(&self, buffer: &Buffer, to: Sge) -> Result<(), Error>;
+
+    /// Moves data of a file, or the first part of them, to `buffer`; how many bytes of the program's data they are.
+    fn import(&self, from: Sge, buffer: &Buffer) -> Result<u64, Error>;
+}
+
+/// "external32": big-endian, of fixed sizes.
+pub struct External32;
+
+/// A slice of a vector's own, as data are named.
+fn named(bytes: &mut [u8]) -> Sge {
+    // SAFETY: the caller uses up the name before it touches the bytes again.
+    unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+impl Convert for External32 {
+    fn len(&self, buffer: &Buffer) -> Result<u64, Error> {
+        Ok(buffer.ty().external_size(buffer.count())? as u64)
+    }
+
+    fn export(&self, buffer: &Buffer, to: Sge) -> Result<(), Error> {
+        let mut packed = vec![0; buffer.len()];
+        buffer.pack_to(named(&mut packed));
+        let mut external = vec![0; to.len()];
+        buffer.ty().export(buffer.count(), &packed, &mut external)?;
+        to.fill(&external);
+        Ok(())
+    }
+
+    fn import(&self, from: Sge, buffer: &Buffer) -> Result<u64, Error> {
+        let each = buffer.ty().external_size(1)?;
+        if each == 0 {
+            return Ok(0);
+        }
+        // A file may end within an element: what is missing is zero, and not brought to the program.
+        let (whole, rest) = (from.len() / each, from.len() % each);
+        let count = (whole + usize::from(rest > 0)).min(buffer.count());
+        let mut external = vec![0; count * each];
+        from.read(&mut external[..from.len()]);
+        let mut packed = vec![0; count * buffer.ty().size()];
+        buffer.ty().import(count, &external, &mut packed)?;
+        let come = whole * buffer.ty().size();
+        buffer.unpack_from(named(&mut packed[..come]));
+        Ok(come as u64)
+    }
+}
+
+/// What a predefined type is in a file: bytes of data, and from one element to the next.
+pub trait Sizes {
+    /// Of `basic`, which is predefined.
+    fn of(&self, basic: &Type) -> Result<(usize, i64), Error>;
+}
+
+impl Sizes for External32 {
+    fn of(&self, basic: &Type) -> Result<(usize, i64), Error> {
+        let size = basic.external_size(1)?;
+        Ok((size, size as i64))
+    }
+}
+
+/// The type as the file has it: elements of other sizes, displacements in extents scaled, those in bytes as they are. `byte` is
+/// MPI_BYTE.
+pub fn in_file(ty: &Type, sizes: &dyn Sizes, byte: &Type) -> Result<Type, Error> {
+    use weft_datatype::Combiner::*;
+    if ty.basic().is_some()
+        || matches!(ty.combiner(), F90Real | F90Complex | F90Integer | ValueIndex)
+    {
+        let (size, extent) = sizes.of(ty)?;
+        let bytes = Datatype::contiguous_of(Width::Large, size as i64, byte)?;
+        let same = size as i64 == extent;
+        return Ok(if same { bytes } else { Datatype::resized(Width::Large, &bytes, 0, extent)? });
+    }
+    let contents = ty.contents();
+    let inner: Vec<Type> =
+        contents.types.iter().map(|ty| in_file(ty, sizes, byte)).collect::<Result<_, _>>()?;
+    let old = inner.first().unwrap_or(byte);
+    // In the order of the standard, whichever form made it.
+    let large = !contents.counts.is_empty();
+    let numbers: Vec<i64> = match large {
+        false => contents.integers.iter().chain(&contents.addresses).copied().collect(),
+        true => contents.counts.clone(),
+    };
+    let n = |i: usize| numbers.get(i).copied().unwrap_or(0);
+    let count = n(0) as usize;
+    let width = Width::Large;
+    let lists = |from: usize, len: usize| numbers.get(from..from + len).unwrap_or(&[]);
+    Ok(match ty.combiner() {
+        Dup => Datatype::duplicate(old)?,
+        Contiguous => Datatype::contiguous_of(width, n(0), old)?,
+        Vector => Datatype::vector(width, n(0), n(1), n(2), old)?,
+        Hvector => Datatype::hvector(width, n(0), n(1), n(2), old)?,
+        Indexed => Datatype::indexed(width, lists(1, count), lists(1 + count, count), old)?,
+        Hindexed => Datatype::hindexed(width, lists(1, count), lists(1 + count, count), old)?,
+        IndexedBlock => Datatype::indexed_block(width, n(1), lists(2, count), old)?,
+        HindexedBlock => Datatype::hindexed_block(width, n(1), lists(2, count), old)?,
+        Struct => Datatype::structure(width, lists(1, count), lists(1 + count, count), &inner)?,
+        Resized => Datatype::resized(width, old, n(0), n(1))?,
+        Subarray => {
+            let dims = contents.integers[0] as usize;
+            let (at, order) = match large {
+                true => (0, contents.integers[1]),
+                false => (1, contents.integers[1 + 3 * dims]),
+            };
+            let part = |i: usize| lists(at + i * dims, dims);
+            Datatype::subarray(width, part(0), part(1), part(2), order, old)?
+        }
+        Darray => return darray(ty, old),
+        Named | F90Real | F90Complex | F90Integer | ValueIndex => ty.clone(),
+    })
+}
+
+/// The same of a distributed array: its arguments are size, rank, dimensions, then four lists, then the order.
+fn darray(ty: &Type, old: &Type) -> Result<Type, Error> {
+    let contents = ty.contents();
+    let integers = &contents.integers;
+    let (size, rank, dims) = (integers[0], integers[1], integers[2] as usize);
+    let large = !contents.counts.is_empty();
+    let (global, at) = match large {
+        true => (&contents.counts[..], 3),
+        false => (&integers[3..3 + dims], 3 + dims),
+    };
+    let list = |i: usize| &integers[at + i * dims..][..dims];
+    let array = weft_datatype::Distributed {
+        size,
+        rank,
+        global,
+        kinds: list(0),
+        blocks: list(1),
+        grid: list(2),
+        order: integers[at + 3 * dims],
+    };
+    Ok(Datatype::darray(Width::Large, array, old)?)
+}

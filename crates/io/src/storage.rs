@@ -1,0 +1,93 @@
+//! What files need of the system, and how whole ranges are moved whatever the system does with one call.
+
+pub mod disk;
+pub mod faulty;
+
+use crate::failure::{Act, Failure};
+use std::io;
+
+/// An open file: as much of it as the layers above need. Threads use it at once.
+pub trait Storage: Send + Sync {
+    /// Reads at most `to.len()` bytes at `offset`; 0 at the end of the file.
+    fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes at most `from.len()` bytes at `offset`.
+    fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<usize>;
+
+    /// Length in bytes.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Cuts off, or adds zeros.
+    fn set_length(&self, length: u64) -> io::Result<()>;
+
+    /// Takes the space for `length` bytes from the beginning; the file is as long afterwards, at least.
+    fn allocate(&self, length: u64) -> io::Result<()>;
+
+    /// Brings what was written to the device.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Waits for the bytes from `offset` on to be this file's alone (`alone`), or shared with those who read. Each opening
+    /// of a file has its own locks, of this process or another.
+    fn lock(&self, offset: u64, len: u64, alone: bool) -> io::Result<()>;
+
+    /// Gives them back.
+    fn unlock(&self, offset: u64, len: u64) -> io::Result<()>;
+}
+
+/// Writes all of `from`. Errors say where it stopped; what lies before is written.
+pub fn write_whole(storage: &dyn Storage, offset: u64, from: &[u8]) -> Result<(), Failure> {
+    let mut done = 0;
+    while done < from.len() {
+        match storage.write_at(offset + done as u64, &from[done..]) {
+            // No file system should; else this would never end.
+            Ok(0) => {
+                let error = io::Error::from_raw_os_error(libc::EIO);
+                return Err(failed(Act::Write, &error, offset, done, from.len()));
+            }
+            Ok(some) => done += some,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(Act::Write, &error, offset, done, from.len())),
+        }
+    }
+    Ok(())
+}
+
+/// Reads until `to` is full or the file ends; how many bytes came.
+pub fn read_whole(storage: &dyn Storage, offset: u64, to: &mut [u8]) -> Result<usize, Failure> {
+    let mut done = 0;
+    while done < to.len() {
+        match storage.read_at(offset + done as u64, &mut to[done..]) {
+            Ok(0) => break,
+            Ok(some) => done += some,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(Act::Read, &error, offset, done, to.len())),
+        }
+    }
+    Ok(done)
+}
+
+#[cold]
+fn failed(act: Act, error: &io::Error, offset: u64, done: usize, len: usize) -> Failure {
+    Failure::new(act, error, offset + done as u64, (len - done) as u64)
+}
+
+/// Does `work` while a range is locked.
+pub fn locked<T>(
+    storage: &dyn Storage,
+    (offset, len): (u64, u64),
+    alone: bool,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    loop {
+        match storage.lock(offset, len, alone) {
+            Ok(()) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Failure::new(Act::Lock, &error, offset, len)),
+        }
+    }
+    let outcome = work();
+    let freed = storage.unlock(offset, len);
+    let value = outcome?;
+    freed.map_err(|error| Failure::new(Act::Lock, &error, offset, len))?;
+    Ok(value)
+}

@@ -1,0 +1,92 @@
+//! Storage that fails as told, for tests: short reads and writes, interrupted calls, a full file system.
+
+use super::Storage;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What goes wrong.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Calls move at most so many bytes; 0: all.
+    pub most: usize,
+    /// Each n-th call is interrupted before it does anything; 0: none.
+    pub interrupt: u64,
+    /// Bytes of the file whose writes fail, with the system's error number.
+    pub writes: Option<(Range<u64>, i32)>,
+    /// The same of reads.
+    pub reads: Option<(Range<u64>, i32)>,
+    /// The system's error number of each sync.
+    pub sync: Option<i32>,
+}
+
+/// A storage behind a plan.
+pub struct Faulty<S> {
+    inner: S,
+    plan: Plan,
+    calls: AtomicU64,
+}
+
+impl<S: Storage> Faulty<S> {
+    /// `inner`, which goes wrong as `plan` says.
+    pub fn new(inner: S, plan: Plan) -> Faulty<S> {
+        Faulty { inner, plan, calls: AtomicU64::new(0) }
+    }
+
+    /// How many of `len` bytes at `offset` a call moves.
+    fn moves(&self, offset: u64, len: usize, bad: &Option<(Range<u64>, i32)>) -> io::Result<usize> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.plan.interrupt > 0 && call.is_multiple_of(self.plan.interrupt) {
+            return Err(io::Error::from_raw_os_error(libc::EINTR));
+        }
+        let most = if self.plan.most == 0 { len } else { len.min(self.plan.most) };
+        match bad {
+            Some((range, errno)) if range.contains(&offset) => {
+                Err(io::Error::from_raw_os_error(*errno))
+            }
+            Some((range, _)) if offset < range.start => {
+                Ok(most.min(usize::try_from(range.start - offset).unwrap_or(usize::MAX)))
+            }
+            _ => Ok(most),
+        }
+    }
+}
+
+impl<S: Storage> Storage for Faulty<S> {
+    fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<usize> {
+        let most = self.moves(offset, to.len(), &self.plan.reads)?;
+        self.inner.read_at(offset, &mut to[..most])
+    }
+
+    fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<usize> {
+        let most = self.moves(offset, from.len(), &self.plan.writes)?;
+        self.inner.write_at(offset, &from[..most])
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        self.inner.length()
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.inner.set_length(length)
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        self.inner.allocate(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self.plan.sync {
+            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+            None => self.inner.sync(),
+        }
+    }
+
+    fn lock(&self, offset: u64, len: u64, alone: bool) -> io::Result<()> {
+        self.inner.lock(offset, len, alone)
+    }
+
+    fn unlock(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.inner.unlock(offset, len)
+    }
+}

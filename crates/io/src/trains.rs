@@ -1,0 +1,157 @@
+//! Places in a file: pieces of one length at equal distances are one train, so that a loop stays a loop.
+
+/// `count` pieces of `len` bytes, the first at `offset`, the others `stride` bytes apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Train {
+    /// Byte of the file.
+    pub offset: u64,
+    /// Bytes of a piece; not 0.
+    pub len: u64,
+    /// Bytes from one piece to the next, not less than `len`.
+    pub stride: u64,
+    /// Pieces; not 0.
+    pub count: u64,
+}
+
+impl Train {
+    /// Words that a train takes in a message.
+    pub const WORDS: usize = 4;
+
+    /// Bytes of data.
+    pub fn bytes(&self) -> u64 {
+        self.len * self.count
+    }
+
+    /// Past the last byte.
+    pub fn end(&self) -> u64 {
+        self.offset + (self.count - 1) * self.stride + self.len
+    }
+
+    /// For a message.
+    pub fn words(&self) -> [u64; Train::WORDS] {
+        [self.offset, self.len, self.stride, self.count]
+    }
+
+    /// Of a message.
+    pub fn from_words([offset, len, stride, count]: [u64; Train::WORDS]) -> Train {
+        Train { offset, len, stride, count }
+    }
+}
+
+/// Trains in the order of the data, which is the order of their places.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trains {
+    list: Vec<Train>,
+    bytes: u64,
+}
+
+impl Trains {
+    /// One piece.
+    pub fn one(offset: u64, len: u64) -> Trains {
+        let mut trains = Trains::default();
+        trains.push(offset, len);
+        trains
+    }
+
+    /// Those of a message.
+    pub fn of(list: Vec<Train>) -> Trains {
+        let bytes = list.iter().map(Train::bytes).sum();
+        Trains { list, bytes }
+    }
+
+    /// Adds a piece behind all others.
+    pub fn push(&mut self, offset: u64, len: u64) {
+        if len == 0 {
+            return;
+        }
+        self.bytes += len;
+        if let Some(last) = self.list.last_mut() {
+            let next = last.offset + last.stride * last.count;
+            if last.count == 1 && last.offset + last.len == offset {
+                last.len += len;
+                last.stride = last.len;
+                return;
+            }
+            if last.len == len {
+                if last.count == 1 && offset >= last.offset + len {
+                    (last.stride, last.count) = (offset - last.offset, 2);
+                    return;
+                }
+                if last.count > 1 && offset == next {
+                    last.count += 1;
+                    return;
+                }
+            }
+        }
+        self.list.push(Train { offset, len, stride: len, count: 1 });
+    }
+
+    /// Bytes of data.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The trains.
+    pub fn list(&self) -> &[Train] {
+        &self.list
+    }
+
+    /// Number of pieces.
+    pub fn pieces(&self) -> u64 {
+        self.list.iter().map(|train| train.count).sum()
+    }
+
+    /// First byte and past the last one; `None` without data.
+    pub fn hull(&self) -> Option<(u64, u64)> {
+        Some((self.list.first()?.offset, self.list.last()?.end()))
+    }
+
+    /// Place and length of each piece, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let each = |t: &Train| {
+            let t = *t;
+            (0..t.count).map(move |i| (t.offset + i * t.stride, t.len))
+        };
+        self.list.iter().flat_map(each)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_is_one_train_and_neighbours_join() {
+        let mut trains = Trains::default();
+        (0..1000).for_each(|i| trains.push(7 + 64 * i, 8));
+        assert_eq!(trains.list(), [Train { offset: 7, len: 8, stride: 64, count: 1000 }]);
+        assert_eq!((trains.bytes(), trains.pieces()), (8000, 1000));
+        assert_eq!(trains.hull(), Some((7, 7 + 64 * 999 + 8)));
+        let mut joined = Trains::default();
+        let pieces = [(0, 4), (4, 4), (8, 2), (20, 3), (23, 3)];
+        pieces.into_iter().for_each(|(at, len)| joined.push(at, len));
+        assert_eq!(joined.iter().collect::<Vec<_>>(), [(0, 10), (20, 6)]);
+    }
+
+    #[test]
+    fn pieces_come_back_as_they_were() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        for _ in 0..200 {
+            let (mut at, mut pieces, mut trains) = (0, Vec::new(), Trains::default());
+            for _ in 0..rng.usize(1..40) {
+                at += rng.u64(1..3) * 8;
+                let len = rng.u64(1..3) * 4;
+                pieces.push((at, len));
+                trains.push(at, len);
+                at += len;
+            }
+            let bytes = |list: &[(u64, u64)]| -> Vec<u64> {
+                list.iter().flat_map(|&(at, len)| at..at + len).collect()
+            };
+            let again: Vec<_> = trains.iter().collect();
+            assert_eq!(bytes(&again), bytes(&pieces));
+            let sent = trains.list().iter().map(|t| Train::from_words(t.words())).collect();
+            assert_eq!(Trains::of(sent), trains);
+        }
+    }
+}

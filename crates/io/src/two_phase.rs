@@ -1,0 +1,104 @@
+//! Collective access in two phases: ranks hand their pieces to a few aggregators, each of which reads or writes a part of the
+//! file, its domain, in large steps.
+//!
+//! ```text
+//!   all       hulls are gathered; all find the same domains, aligned to stripes or blocks, and the same rounds
+//!   a round   rank ── head: which pieces, as trains ──▶ aggregator of each window that the rank's hull touches
+//!             write:  rank ── data ──▶ aggregator: writes its window by a thread, while the next round is exchanged
+//!                     rank ◀── what became of its data
+//!             read:   aggregator: reads its window; rank ◀── what became of it, and the data
+//! ```
+//! A rank's pieces in a window are one part of its data, as the view's order is the file's: data are sent from where they lie.
+
+mod domains;
+mod message;
+mod reading;
+mod writing;
+
+use crate::core::{Core, Direction};
+use crate::failure::Failure;
+use crate::hints::Buffering;
+use crate::operation::Operation;
+use domains::{Domains, Hull};
+use message::{Line, Part};
+use weft_fabric::{Fabric, Sge};
+use weft_process::{Comm, Error};
+
+/// One rank's side of a collective access.
+struct Side<'a, F: Fabric> {
+    core: &'a Core<F>,
+    line: Line<'a, F>,
+    operation: &'a Operation,
+    /// This rank's data, as the file has them.
+    data: Sge,
+    hulls: Vec<Hull>,
+    domains: Domains,
+}
+
+impl<F: Fabric> Side<'_, F> {
+    /// This rank's data in a window of the file.
+    fn part(&self, window: (u64, u64)) -> Option<Part> {
+        let mine = self.hulls[self.line.rank()];
+        if !mine.touches(window) {
+            return None;
+        }
+        let Operation { view, from, len, .. } = self.operation;
+        let at = |offset| view.before(offset).clamp(*from, from + len);
+        let (start, end) = (at(window.0), at(window.1));
+        let data = self.data.part((start - from) as usize, (end - start) as usize);
+        Some(Part { trains: view.trains(start, end - start), data })
+    }
+
+    /// Whose pieces may lie in a window.
+    fn contributors(&self, window: (u64, u64)) -> Vec<usize> {
+        (0..self.hulls.len()).filter(|&rank| self.hulls[rank].touches(window)).collect()
+    }
+}
+
+/// Bytes that were moved, of a read before the end of the file; or why some of this rank's own were not.
+pub type Moved = Result<u64, Failure>;
+
+/// Whether a collective access is made in two phases: all ranks find the same.
+fn by_phases<F: Fabric>(core: &Core<F>, direction: Direction, hulls: &[Hull]) -> bool {
+    let hints = core.hints.get();
+    let asked = match direction {
+        Direction::Read => hints.cb_read,
+        Direction::Write => hints.cb_write,
+    };
+    // Atomic mode promises that each rank's access is whole: under locks of its own.
+    if core.atomic.get() || asked == Buffering::Off {
+        return false;
+    }
+    match asked {
+        Buffering::On => true,
+        _ => domains::interleaved(hulls),
+    }
+}
+
+/// Moves a rank's data together with all others'. `comm` is the file's, or the view of it for operations in the background;
+/// `number` is the operation's, the same on all ranks.
+pub async fn run<F: Fabric>(
+    core: &Core<F>,
+    (comm, number): (&Comm<F>, u32),
+    operation: &Operation,
+    data: Sge,
+) -> Result<Moved, Error> {
+    let mine = Hull::of(operation);
+    let hulls = weft_rma::gather(comm, mine.words()).await?;
+    let hulls: Vec<Hull> = hulls.into_iter().map(Hull::from_words).collect();
+    if !by_phases(core, operation.direction, &hulls) {
+        return operation.moved(core, data).await;
+    }
+    let hints = core.hints.get();
+    let Some(domains) =
+        Domains::new(&hulls, core.aggregators(), core.alignment(), hints.cb_buffer_size as u64)
+    else {
+        return Ok(Ok(0));
+    };
+    let line = Line::new(&core.comm, &core.byte, number);
+    let side = Side { core, line, operation, data, hulls, domains };
+    match operation.direction {
+        Direction::Write => writing::run(&side).await,
+        Direction::Read => reading::run(&side).await,
+    }
+}

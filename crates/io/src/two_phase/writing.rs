@@ -1,0 +1,255 @@
+//! Collective writes: data come together at aggregators, and a window is written while the next one is exchanged.
+
+use super::message::Post;
+use super::{Moved, Side};
+use crate::bytes::Memory;
+use crate::core::Core;
+use crate::cost::Costs;
+use crate::failure::Failure;
+use crate::pool::Started;
+use crate::storage::{Storage, locked, read_whole, write_whole};
+use crate::trains::Trains;
+use crate::transfer::{self, Manner, Sieving, spread};
+use std::sync::Arc;
+use weft_fabric::{Fabric, Staging};
+use weft_process::Error;
+
+/// What one rank has in a window.
+struct Piece {
+    trains: Trains,
+    /// `None`: they lie in the window's buffer already.
+    data: Option<Memory>,
+}
+
+/// A window that is written, with all that the writing thread reads.
+struct Write {
+    storage: Arc<dyn Storage>,
+    pieces: Vec<Piece>,
+    first: u64,
+    buffer: Memory,
+    how: How,
+    manner: Manner,
+}
+
+/// How a window is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// No byte of it is left out.
+    Whole,
+    /// It is read, changed and written.
+    Sieved,
+    /// The pieces of each rank by themselves.
+    Apart,
+}
+
+/// Whether pieces leave no byte of a span out; they may lie over each other.
+fn covers(pieces: &[Trains], (first, end): (u64, u64)) -> bool {
+    let span = end - first;
+    let bytes: u64 = pieces.iter().map(Trains::bytes).sum();
+    if bytes < span {
+        return false;
+    }
+    if pieces.iter().filter(|trains| trains.bytes() > 0).count() == 1 {
+        return true;
+    }
+    let mut bits = vec![0u64; span.div_ceil(64) as usize];
+    for (offset, len) in pieces.iter().flat_map(Trains::iter) {
+        mark(&mut bits, offset - first, len);
+    }
+    bits.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() == span
+}
+
+fn mark(bits: &mut [u64], from: u64, len: u64) {
+    let (mut at, end) = (from, from + len);
+    while at < end {
+        let (word, bit) = ((at / 64) as usize, at % 64);
+        let some = (end - at).min(64 - bit);
+        let ones = if some == 64 { u64::MAX } else { (1 << some) - 1 };
+        bits[word] |= ones << bit;
+        at += some;
+    }
+}
+
+impl How {
+    fn of(pieces: &[Trains], hull: (u64, u64), sieving: Sieving, costs: &Costs) -> How {
+        if covers(pieces, hull) {
+            return How::Whole;
+        }
+        let all = |f: fn(&Trains) -> u64| pieces.iter().map(f).sum();
+        let apart = costs.writes(all(Trains::pieces), all(Trains::bytes));
+        let sieved = costs.write_sieved(hull.1 - hull.0) < apart;
+        match sieving {
+            Sieving::Off => How::Apart,
+            _ if sieved => How::Sieved,
+            _ => How::Apart,
+        }
+    }
+}
+
+impl Write {
+    /// Writes the window; the failure of each rank, in the order of the pieces.
+    fn run(self) -> Vec<Option<Failure>> {
+        let storage = &*self.storage;
+        let whole = match self.how {
+            How::Apart => return self.pieces.iter().map(|piece| self.write_apart(piece)).collect(),
+            How::Whole => {
+                self.buffer.write(|buffer| self.fill(buffer));
+                self.buffer.read(|buffer| write_whole(storage, self.first, buffer))
+            }
+            How::Sieved => {
+                let range = (self.first, self.buffer.len() as u64);
+                locked(storage, range, true, || {
+                    self.buffer.write(|buffer| {
+                        let had = read_whole(storage, self.first, buffer)?;
+                        buffer[had..].fill(0);
+                        self.fill(buffer);
+                        write_whole(storage, self.first, buffer)
+                    })
+                })
+            }
+        };
+        let failure = whole.err();
+        // What lies before the place of a failure has been written.
+        let concerns = |piece: &Piece, failure: Failure| {
+            piece.trains.hull().is_some_and(|(_, end)| end > failure.offset)
+        };
+        let each = |piece| failure.filter(|&failure| concerns(piece, failure));
+        self.pieces.iter().map(each).collect()
+    }
+
+    fn fill(&self, buffer: &mut [u8]) {
+        for piece in &self.pieces {
+            if let Some(data) = piece.data {
+                let places: Vec<(u64, u64)> = piece.trains.iter().collect();
+                data.read(|data| spread(&places, self.first, data, buffer));
+            }
+        }
+    }
+
+    fn write_apart(&self, piece: &Piece) -> Option<Failure> {
+        let data = piece.data?;
+        transfer::write(&*self.storage, &piece.trains, data, &self.manner).err()
+    }
+}
+
+/// A window under way to the file.
+struct Writing {
+    job: Started<Vec<Option<Failure>>>,
+    ranks: Vec<usize>,
+    /// What the thread reads.
+    _kept: (Staging, Vec<Staging>),
+}
+
+pub async fn run<F: Fabric>(side: &Side<'_, F>) -> Result<Moved, Error> {
+    let line = &side.line;
+    let (mut sends, mut fates, mut under_way) = (Vec::new(), Vec::new(), None);
+    for round in 0..side.domains.rounds() {
+        let mut mine = None;
+        for (aggregator, window) in side.domains.windows(round) {
+            if aggregator == line.rank() {
+                mine = Some(window);
+            }
+            let Some(part) = side.part(window) else { continue };
+            line.send_head(aggregator, &part.trains, &mut sends);
+            if part.trains.bytes() > 0 {
+                sends.push(line.send_data(aggregator, part.data));
+                fates.push(line.receive_fate(aggregator));
+            }
+        }
+        if let Some(window) = mine {
+            let next = collect(side, window).await?;
+            if let Some(before) = under_way.take() {
+                sends.extend(end(side, before).await?);
+            }
+            under_way = next;
+        }
+    }
+    if let Some(last) = under_way {
+        sends.extend(end(side, last).await?);
+    }
+    line.end_all(sends).await?;
+    let mut outcome = Ok(side.operation.len);
+    for fate in fates {
+        if let (Some(failure), _) = line.end_fate(fate).await? {
+            outcome = outcome.and(Err(failure));
+        }
+    }
+    Ok(outcome)
+}
+
+/// Receives the pieces of a window, and has a thread write it.
+async fn collect<F: Fabric>(
+    side: &Side<'_, F>,
+    window: (u64, u64),
+) -> Result<Option<Writing>, Error> {
+    let Side { core, line, .. } = side;
+    let from = side.contributors(window);
+    let heads = line.receive_heads(&from).await?;
+    let (ranks, trains): (Vec<usize>, Vec<Trains>) =
+        from.into_iter().zip(heads).filter(|(_, trains)| trains.bytes() > 0).unzip();
+    let hulls = || trains.iter().filter_map(Trains::hull);
+    let (Some(first), Some(end)) = (hulls().map(|h| h.0).min(), hulls().map(|h| h.1).max()) else {
+        return Ok(None);
+    };
+    let manner = core.manner(crate::core::Direction::Write);
+    let how = How::of(&trains, (first, end), manner.sieving, &manner.costs);
+    let buffer = line.stage(if how == How::Apart { 0 } else { (end - first) as usize });
+    let (mut posts, mut pieces, mut direct) = (Vec::new(), Vec::new(), Vec::new());
+    for (&rank, trains) in ranks.iter().zip(trains) {
+        let len = trains.bytes() as usize;
+        // Ranks whose places overlap may each come last in any order, but two receives do not write one place at once.
+        let in_place = how == How::Whole && trains.pieces() == 1 && is_free(&direct, &trains);
+        if in_place {
+            let at = (trains.list()[0].offset - first) as usize;
+            posts.push(line.receive_data(rank, buffer.sge().part(at, len), None));
+            direct.extend(trains.hull());
+            pieces.push(Piece { trains, data: None });
+        } else {
+            let staging = line.stage(len);
+            pieces.push(Piece { trains, data: Some(staging.sge().into()) });
+            posts.push(line.receive_data(rank, staging.sge(), Some(staging)));
+        }
+    }
+    let kept = received(side, posts).await?;
+    let storage = core.storage.clone();
+    let write = Write { storage, pieces, first, buffer: buffer.sge().into(), how, manner };
+    let job = core.pool.start(move || write.run())?;
+    Ok(Some(Writing { job, ranks, _kept: (buffer, kept) }))
+}
+
+fn is_free(taken: &[(u64, u64)], trains: &Trains) -> bool {
+    let Some((first, end)) = trains.hull() else { return true };
+    taken.iter().all(|&(from, to)| end <= from || to <= first)
+}
+
+async fn received<F: Fabric>(side: &Side<'_, F>, posts: Vec<Post>) -> Result<Vec<Staging>, Error> {
+    let mut kept = Vec::new();
+    for post in posts {
+        kept.extend(side.line.end(post).await?);
+    }
+    Ok(kept)
+}
+
+/// Waits for a window to be written, and tells the ranks.
+async fn end<F: Fabric>(side: &Side<'_, F>, writing: Writing) -> Result<Vec<Post>, Error> {
+    let core: &Core<F> = side.core;
+    let failures = core.pool.end(writing.job).await?;
+    let fates = writing.ranks.iter().zip(failures);
+    Ok(fates.map(|(&rank, failure)| side.line.send_fate(rank, failure, 0)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_are_found_also_where_pieces_lie_over_each_other() {
+        let one = Trains::one;
+        assert!(covers(&[one(5, 10)], (5, 15)));
+        assert!(covers(&[one(5, 100), one(50, 100)], (5, 150)));
+        assert!(!covers(&[one(5, 100), one(5, 100), one(106, 50)], (5, 156)), "byte 105");
+        let (mut even, mut odd) = (Trains::default(), Trains::default());
+        (0..100).for_each(|i| [&mut even, &mut odd][i % 2].push(3 * i as u64, 3));
+        assert!(covers(&[even.clone(), odd], (0, 300)) && !covers(&[even], (0, 297)));
+    }
+}

@@ -1,0 +1,230 @@
+//! Views: which bytes of a file a rank sees, in what order (MPI 5.0, section 14.3).
+//!
+//! The file type repeats from the displacement on. What it selects is one stream of bytes, in which all positions are counted: a
+//! position is found by the type's compiled loops, in time that does not depend on how many pieces lie before it.
+
+use crate::failure::class;
+use crate::trains::Trains;
+use weft_datatype::Type;
+use weft_process::Error;
+
+/// A view. Offsets are in bytes, of the file or of the stream.
+pub struct View {
+    displacement: u64,
+    /// As the file has it: of a representation other than "native" not the program's own.
+    filetype: Type,
+    /// Bytes of the file that an elementary type takes.
+    unit: u64,
+    /// The stream is the file from the displacement on.
+    plain: bool,
+}
+
+/// The last byte of a file that there can be: file systems count in 63 bits.
+const LAST: u64 = i64::MAX as u64;
+
+impl View {
+    /// Errors: ARG if no file can have such a view: a file type whose displacements are negative or go back, overlaps
+    /// itself where `writes`, or does not hold whole units.
+    pub fn new(displacement: u64, unit: u64, filetype: &Type, writes: bool) -> Result<View, Error> {
+        filetype.commit();
+        let size = filetype.size() as u64;
+        if unit == 0 || !size.is_multiple_of(unit) {
+            let text = format!(
+                "argument filetype has {size} bytes of data, which are no whole elementary types of {unit} bytes"
+            );
+            return Err(Error::new(class_arg(), text));
+        }
+        let plain = filetype.contiguous();
+        if size > 0 && !plain {
+            check(filetype, writes)?;
+        }
+        Ok(View { displacement, filetype: filetype.clone(), unit, plain })
+    }
+
+    /// Bytes of an elementary type in the file.
+    pub fn unit(&self) -> u64 {
+        self.unit
+    }
+
+    /// Where the view begins in the file.
+    pub fn displacement(&self) -> u64 {
+        self.displacement
+    }
+
+    /// Whether nothing can be read or written through it.
+    pub fn is_empty(&self) -> bool {
+        self.filetype.size() == 0
+    }
+
+    /// Errors: ARG if a file cannot be so long.
+    pub fn check_range(&self, from: u64, len: u64) -> Result<(), Error> {
+        if len == 0 {
+            return Ok(());
+        }
+        if self.is_empty() {
+            let text =
+                "the view's file type holds no data: nothing can be read or written through it";
+            return Err(Error::new(class::IO, text));
+        }
+        let end = from.checked_add(len).filter(|&end| end <= LAST);
+        let far = end.and_then(|end| {
+            let tiles = end.div_ceil(self.filetype.size() as u64);
+            let extent = self.filetype.extent().max(self.filetype.true_ub()) as u64;
+            tiles.checked_mul(extent)?.checked_add(self.displacement)
+        });
+        match far {
+            Some(far) if far <= LAST => Ok(()),
+            _ => {
+                let text = format!(
+                    "byte {from} of the view, and {len} more, lie beyond byte 2^63 - 1 of the file"
+                );
+                Err(Error::new(class_arg(), text))
+            }
+        }
+    }
+
+    /// The place of a byte of the stream in the file. The range must have been checked.
+    pub fn place(&self, at: u64) -> u64 {
+        if self.plain {
+            return self.displacement + at;
+        }
+        let mut place = 0;
+        self.runs(at, 1, |offset, _| place = offset);
+        place
+    }
+
+    fn runs(&self, from: u64, len: u64, mut f: impl FnMut(u64, u64)) {
+        let size = self.filetype.size();
+        let (from, len) = (from as usize, len as usize);
+        let count = (from + len).div_ceil(size);
+        self.filetype.runs(count, from, len, |offset, len| {
+            f(self.displacement.wrapping_add(offset as u64), len as u64);
+        });
+    }
+
+    /// The places of `len` bytes of the stream.
+    pub fn trains(&self, from: u64, len: u64) -> Trains {
+        if self.plain {
+            return Trains::one(self.displacement + from, len);
+        }
+        let mut trains = Trains::default();
+        if len > 0 {
+            self.runs(from, len, |offset, len| trains.push(offset, len));
+        }
+        trains
+    }
+
+    /// How many bytes of the stream lie before byte `offset` of the file.
+    pub fn before(&self, offset: u64) -> u64 {
+        if offset <= self.displacement || self.is_empty() {
+            return 0;
+        }
+        let into = offset - self.displacement;
+        if self.plain {
+            return into;
+        }
+        let (size, extent) = (self.filetype.size() as u64, self.filetype.extent() as u64);
+        let (low, high) = (self.filetype.true_lb() as u64, self.filetype.true_ub() as u64);
+        // Tiles that end before it, and those that begin before it.
+        let whole = if into >= high { (into - high) / extent + 1 } else { 0 };
+        let begun = if into > low { (into - low).div_ceil(extent) } else { 0 };
+        let (mut lo, mut hi) = (whole.min(begun) * size, begun * size);
+        while lo < hi {
+            let middle = lo + (hi - lo) / 2;
+            if self.place(middle) < offset { lo = middle + 1 } else { hi = middle }
+        }
+        lo
+    }
+}
+
+fn class_arg() -> i32 {
+    weft_process::class::ARG
+}
+
+/// What the standard asks of a file type: places that are not negative and never go back.
+fn check(filetype: &Type, writes: bool) -> Result<(), Error> {
+    let refuse = |why: &str| {
+        let text =
+            format!("argument filetype {why}, which no file type may (MPI 5.0, section 14.3)");
+        Err(Error::new(class_arg(), text))
+    };
+    if filetype.true_lb() < 0 {
+        return refuse("has data before its beginning");
+    }
+    let (mut last, mut end, mut back, mut twice) = (i64::MIN, i64::MIN, false, false);
+    filetype.runs(1, 0, filetype.size(), |offset, len| {
+        back |= offset < last;
+        twice |= offset < end;
+        (last, end) = (offset, offset + len as i64);
+    });
+    let extent = filetype.extent();
+    if back {
+        return refuse("has displacements that go back");
+    }
+    if extent <= 0 || extent < last - filetype.true_lb() {
+        return refuse("has an extent with which displacements go back");
+    }
+    twice |= end > filetype.true_lb() + extent;
+    if twice && writes {
+        return refuse("overlaps itself, and the file is opened to be written");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_datatype::{Basic, Datatype, Predefined, Width};
+
+    fn byte() -> Type {
+        Predefined::new().of(Basic::BYTE).clone()
+    }
+
+    /// Two bytes of every five, then one more, in tiles of 13.
+    fn holes() -> Type {
+        let ty = Datatype::indexed(Width::Int, &[2, 2, 1], &[1, 6, 9], &byte()).unwrap();
+        Datatype::resized(Width::Int, &ty, 0, 13).unwrap()
+    }
+
+    #[test]
+    fn positions_and_places_are_inverse() {
+        for (displacement, ty) in [(0, holes()), (7, holes()), (3, byte())] {
+            let view = View::new(displacement, 1, &ty, true).unwrap();
+            let places: Vec<u64> = (0..40).map(|at| view.place(at)).collect();
+            for offset in 0..100 {
+                let before = places.iter().filter(|&&place| place < offset).count() as u64;
+                if before < 40 {
+                    assert_eq!(view.before(offset), before, "byte {offset}");
+                }
+            }
+            let trains = view.trains(3, 20);
+            let listed: Vec<u64> = trains.iter().flat_map(|(at, len)| at..at + len).collect();
+            assert_eq!(listed, places[3..23]);
+        }
+    }
+
+    #[test]
+    fn a_column_of_a_matrix_is_one_train() {
+        let column = Datatype::vector(Width::Int, 100, 1, 64, &byte()).unwrap();
+        let view = View::new(0, 1, &column, true).unwrap();
+        assert_eq!(view.trains(0, 100).list().len(), 1);
+    }
+
+    #[test]
+    fn what_no_file_can_have_is_refused() {
+        let of = |lengths: &[i64], places: &[i64]| {
+            Datatype::indexed(Width::Int, lengths, places, &byte()).unwrap()
+        };
+        let refused = |ty: &Type, writes| View::new(0, 1, ty, writes).err().expect("refused");
+        assert!(refused(&of(&[1, 1], &[5, 2]), false).text().contains("go back"));
+        assert!(refused(&of(&[1], &[-1]), false).text().contains("before its beginning"));
+        let overlapping = of(&[3, 3], &[0, 2]);
+        assert!(refused(&overlapping, true).text().contains("overlaps"));
+        assert!(View::new(0, 1, &overlapping, false).is_ok());
+        assert!(View::new(0, 4, &of(&[3], &[1]), true).is_err());
+        let view = View::new(0, 1, &holes(), true).unwrap();
+        assert!(
+            view.check_range(1 << 61, 1 << 61).is_err() && view.check_range(0, 1 << 40).is_ok()
+        );
+    }
+}

@@ -1,0 +1,145 @@
+// ranks: 1 3
+// says: correct
+//
+// Representations: "external32", and one of the program's own, which turns every byte around.
+#include "files.h"
+
+#define OK(call) CHECK((call) == MPI_SUCCESS)
+
+static int extents, reads, writes;
+
+static int extent(MPI_Datatype type, MPI_Aint *to, void *extra)
+{
+    int len;
+    extents++;
+    CHECK(extra == &extents);
+    MPI_Type_size(type, &len);
+    *to = 2 * len;
+    return MPI_SUCCESS;
+}
+
+/* Each byte twice, the second turned around. */
+static void out_of(void *userbuf, MPI_Datatype type, long long count, void *filebuf, int back)
+{
+    int len;
+    unsigned char *user = userbuf, *file = filebuf;
+    MPI_Type_size(type, &len);
+    for (long long i = 0; i < count * len; i++) {
+        if (back) {
+            CHECK((unsigned char)~file[2 * i] == file[2 * i + 1]);
+            user[i] = file[2 * i];
+        } else {
+            file[2 * i] = user[i];
+            file[2 * i + 1] = ~user[i];
+        }
+    }
+}
+
+static int reading(void *user, MPI_Datatype type, int count, void *file, MPI_Offset position, void *extra)
+{
+    (void)extra, (void)position;
+    reads++;
+    out_of(user, type, count, file, 1);
+    return MPI_SUCCESS;
+}
+
+static int writing(void *user, MPI_Datatype type, int count, void *file, MPI_Offset position, void *extra)
+{
+    (void)extra, (void)position;
+    writes++;
+    out_of(user, type, count, file, 0);
+    return MPI_SUCCESS;
+}
+
+static int reading_c(void *user, MPI_Datatype type, MPI_Count count, void *file, MPI_Offset position, void *extra)
+{
+    (void)extra, (void)position;
+    reads++;
+    out_of(user, type, count, file, 1);
+    return MPI_SUCCESS;
+}
+
+static int failing_c(void *user, MPI_Datatype type, MPI_Count count, void *file, MPI_Offset position, void *extra)
+{
+    (void)user, (void)type, (void)count, (void)file, (void)position, (void)extra;
+    return MPI_ERR_CONVERSION;
+}
+
+static void external32(MPI_File file)
+{
+    int words[4] = {1, 2, 3, 0x01020304}, back[4] = {0};
+    unsigned char bytes[16];
+    MPI_Aint len;
+    MPI_Status status;
+    OK(MPI_File_set_view(file, 16 * rank, MPI_INT, MPI_INT, "external32", MPI_INFO_NULL));
+    OK(MPI_File_write_all(file, words, 4, MPI_INT, &status));
+    has_count(&status, MPI_INT, 4);
+    OK(MPI_File_read_at(file, 0, back, 4, MPI_INT, &status));
+    has_count(&status, MPI_INT, 4);
+    CHECK(memcmp(words, back, sizeof words) == 0);
+    OK(MPI_File_get_type_extent(file, MPI_LONG, &len));
+    CHECK(len == 4, "%ld", (long)len);
+    OK(MPI_File_set_view(file, 16 * rank, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+    OK(MPI_File_read_at(file, 0, bytes, 16, MPI_BYTE, &status));
+    CHECK(bytes[3] == 1 && bytes[12] == 1 && bytes[15] == 4);
+    /* Longs have 4 bytes there: every other one, by a type whose displacements are scaled. */
+    MPI_Datatype every_other;
+    long longs[5] = {10, 20, 30, 40, 50}, there[5] = {0};
+    MPI_Type_vector(5, 1, 2 * size, MPI_LONG, &every_other);
+    MPI_Type_commit(&every_other);
+    OK(MPI_File_set_size(file, 0));
+    OK(MPI_File_set_view(file, 4 * rank, MPI_LONG, every_other, "external32", MPI_INFO_NULL));
+    OK(MPI_File_write_at_all(file, 0, longs, 5, MPI_LONG, &status));
+    has_count(&status, MPI_LONG, 5);
+    OK(MPI_File_read_at_all(file, 0, there, 5, MPI_LONG, &status));
+    CHECK(memcmp(longs, there, sizeof longs) == 0);
+    MPI_Offset byte;
+    OK(MPI_File_get_byte_offset(file, 1, &byte));
+    CHECK(byte == 4 * rank + 8 * size, "%lld", (long long)byte);
+    MPI_Type_free(&every_other);
+    /* One that does not fit is an error, not another number. */
+    long large = 1L << 40;
+    FAILS(MPI_File_write_at(file, 0, &large, 1, MPI_LONG, &status), MPI_ERR_CONVERSION);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void own(MPI_File file)
+{
+    MPI_Status status;
+    MPI_Request request;
+    short words[6] = {1, -2, 3, -4, 5, -6}, back[6] = {0};
+    MPI_Aint len;
+    OK(MPI_Register_datarep("twice", reading, writing, extent, &extents));
+    FAILS(MPI_Register_datarep("twice", reading, writing, extent, &extents), MPI_ERR_DUP_DATAREP);
+    FAILS(MPI_Register_datarep("native", reading, writing, extent, &extents), MPI_ERR_DUP_DATAREP);
+    OK(MPI_File_set_view(file, 24 * rank, MPI_SHORT, MPI_SHORT, "twice", MPI_INFO_NULL));
+    OK(MPI_File_get_type_extent(file, MPI_SHORT, &len));
+    CHECK(len == 4 && extents > 0);
+    OK(MPI_File_write_at_all(file, 0, words, 6, MPI_SHORT, &status));
+    has_count(&status, MPI_SHORT, 6);
+    OK(MPI_File_iread_at(file, 0, back, 6, MPI_SHORT, &request));
+    MPI_Wait(&request, &status);
+    has_count(&status, MPI_SHORT, 6);
+    CHECK(memcmp(words, back, sizeof words) == 0 && reads == 1 && writes == 1);
+    OK(MPI_Register_datarep_c("fails", reading_c, failing_c, extent, &extents));
+    OK(MPI_File_set_view(file, 24 * rank, MPI_SHORT, MPI_SHORT, "fails", MPI_INFO_NULL));
+    FAILS(MPI_File_write_at(file, 0, words, 6, MPI_SHORT, &status), MPI_ERR_CONVERSION);
+    memset(back, 0, sizeof back);
+    OK(MPI_File_read_at(file, 0, back, 6, MPI_SHORT, &status));
+    CHECK(memcmp(words, back, sizeof words) == 0 && reads == 2);
+    /* Without functions the file has the machine's bytes, and that fits only if it has the machine's extents. */
+    OK(MPI_Register_datarep("none", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent, &extents));
+    OK(MPI_File_set_view(file, 0, MPI_SHORT, MPI_SHORT, "none", MPI_INFO_NULL));
+    FAILS(MPI_File_write_at(file, 0, words, 6, MPI_SHORT, &status), MPI_ERR_CONVERSION);
+}
+
+int main(int argc, char **argv)
+{
+    begin(&argc, &argv);
+    name_file("representations");
+    MPI_File file = open_file(MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
+    external32(file);
+    own(file);
+    close_file(&file);
+    return end();
+}
