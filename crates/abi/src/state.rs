@@ -61,6 +61,8 @@ pub struct State {
     pub wins: RefCell<Table<Rc<WinObject>>>,
     /// Files by handle.
     pub files: RefCell<Table<Rc<FileObject>>>,
+    /// Threads that read and write while the program computes, once a file was opened.
+    pub file_threads: RefCell<Option<Rc<weft_io::Pool<crate::node::Node>>>>,
     /// Communicators that were freed while others may still need something of them.
     pub closing: RefCell<Vec<weft_process::Task>>,
     /// Groups by handle.
@@ -180,6 +182,7 @@ impl State {
             comms: RefCell::new(Table::new(1)),
             wins: RefCell::new(Table::new(10)),
             files: RefCell::new(Table::new(11)),
+            file_threads: RefCell::default(),
             groups: RefCell::new(Table::new(2)),
             types: RefCell::new(Table::new(3)),
             predefined_types,

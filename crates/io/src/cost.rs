@@ -1,11 +1,16 @@
-//! What it costs to move pieces one by one, and in one go with the gaps between them.
+//! What it costs to move pieces one by one, in one go with the gaps between them, and together with other ranks.
 //!
 //! ```text
 //!   one by one   a call a piece, and its bytes
 //!   in one go    a call, and the bytes of the whole with its gaps; to write, it is read first, under a lock
+//!   alone        each rank by the cheaper of these; writes of one file wait for each other, reads do not
+//!   in phases    messages and copies to aggregators, which move the whole once
 //! ```
 
-/// Costs of a file system as a program meets it: calls in nanoseconds, bytes a nanosecond.
+use crate::core::Direction;
+use crate::hull::Hull;
+
+/// Costs of a file system as a program meets it, and of what ranks exchange: nanoseconds, and bytes a nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Costs {
     /// A call that moves nothing.
@@ -16,12 +21,29 @@ pub struct Costs {
     pub read: f64,
     /// The same of a write.
     pub write: f64,
+    /// A message between ranks, with what its receiver does about it.
+    pub message: f64,
+    /// Bytes a nanosecond that an exchange and its packing move.
+    pub exchange: f64,
+    /// A piece that is copied to or from its place.
+    pub piece: f64,
+    /// The handover to a thread and back.
+    pub handover: f64,
 }
 
 impl Default for Costs {
-    /// Of a page cache: memory's speed, and the way into the system.
+    /// Of a page cache, and of ranks that share memory: memory's speed, and the way into the system.
     fn default() -> Costs {
-        Costs { call: 600.0, lock: 1200.0, read: 6.0, write: 3.0 }
+        Costs {
+            call: 600.0,
+            lock: 1200.0,
+            read: 6.0,
+            write: 3.0,
+            message: 2000.0,
+            exchange: 2.0,
+            piece: 8.0,
+            handover: 20_000.0,
+        }
     }
 }
 
@@ -54,5 +76,84 @@ impl Costs {
     /// A gap that may be read and written for the sake of a call less.
     pub fn gap_to_write(&self) -> u64 {
         (self.call / (1.0 / self.read + 1.0 / self.write)) as u64
+    }
+
+    /// One rank's access by itself: pieces one by one, or with `sieving` in one go if that is cheaper.
+    fn by_itself(&self, direction: Direction, hull: &Hull, sieving: bool) -> f64 {
+        let Hull { bytes, pieces, .. } = *hull;
+        let (apart, whole) = match direction {
+            Direction::Read => (self.reads(pieces, bytes), self.read_sieved(hull.span())),
+            Direction::Write => (self.writes(pieces, bytes), self.write_sieved(hull.span())),
+        };
+        let sieves = sieving && hull.pieces > 1;
+        self.handover + if sieves { apart.min(whole) } else { apart }
+    }
+
+    /// A collective access in which each rank moves its own.
+    pub fn alone(&self, direction: Direction, hulls: &[Hull], sieving: bool) -> f64 {
+        let each = hulls.iter().filter(|hull| !hull.is_empty());
+        let each = each.map(|hull| self.by_itself(direction, hull, sieving));
+        match direction {
+            Direction::Read => each.fold(0.0, f64::max),
+            // The file's lock lets one write at a time; the handovers overlap.
+            Direction::Write => {
+                let sum: f64 = each.clone().sum();
+                let some = each.count() as f64;
+                sum - (some - 1.0).max(0.0) * self.handover
+            }
+        }
+    }
+
+    /// The same by `aggregators`, which go through their parts in steps of `step` bytes.
+    pub fn phases(&self, direction: Direction, hulls: &[Hull], aggregators: u64, step: u64) -> f64 {
+        let some = || hulls.iter().filter(|hull| !hull.is_empty());
+        let first = some().map(|hull| hull.first).min().unwrap_or(0);
+        let span = some().map(|hull| hull.end).max().unwrap_or(0) - first;
+        let sum = |f: fn(&Hull) -> u64| some().map(f).sum::<u64>();
+        let (bytes, pieces, ranks) = (sum(|h| h.bytes), sum(|h| h.pieces), some().count() as f64);
+        let (share, steps) =
+            (span.div_ceil(aggregators), span.div_ceil(aggregators).div_ceil(step));
+        let own = bytes as f64 / aggregators as f64;
+        let file = match direction {
+            Direction::Read => self.read_sieved(share),
+            Direction::Write if bytes >= span => self.writes(steps, share),
+            Direction::Write => self.write_sieved(share).min(self.writes(pieces, bytes)),
+        };
+        let messages = 3.0 * ranks * steps as f64 * self.message;
+        let copies = own / self.exchange + pieces as f64 / aggregators as f64 * self.piece;
+        steps as f64 * self.handover + messages + copies + file
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ranks whose pieces of `len` bytes take turns.
+    fn turns(ranks: u64, pieces: u64, len: u64) -> Vec<Hull> {
+        let stride = ranks * len;
+        let one = |rank| Hull {
+            first: rank * len,
+            end: rank * len + (pieces - 1) * stride + len,
+            bytes: pieces * len,
+            pieces,
+        };
+        (0..ranks).map(one).collect()
+    }
+
+    #[test]
+    fn many_small_pieces_go_in_phases_and_large_blocks_alone() {
+        let costs = Costs::default();
+        for direction in [Direction::Read, Direction::Write] {
+            let is_phases = |hulls: &[Hull]| {
+                costs.phases(direction, hulls, 1, 16 << 20) < costs.alone(direction, hulls, true)
+            };
+            assert!(!is_phases(&turns(4, 1, 16 << 20)), "{direction:?}: a block a rank");
+            assert!(!is_phases(&turns(4, 4, 8)), "{direction:?}: hardly anything");
+        }
+        let small = turns(8, 100_000, 8);
+        let write = Direction::Write;
+        assert!(costs.phases(write, &small, 1, 16 << 20) < costs.alone(write, &small, false));
+        assert!(costs.phases(write, &small, 1, 16 << 20) < costs.alone(write, &small, true));
     }
 }

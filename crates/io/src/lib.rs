@@ -24,6 +24,7 @@ pub mod cost;
 mod failure;
 mod file;
 mod hints;
+pub mod hull;
 mod operation;
 mod pool;
 mod representation;

@@ -18,8 +18,10 @@ mod writing;
 use crate::core::{Core, Direction};
 use crate::failure::Failure;
 use crate::hints::Buffering;
+use crate::hull::Hull;
 use crate::operation::Operation;
-use domains::{Domains, Hull};
+use crate::transfer::Sieving;
+use domains::Domains;
 use message::{Line, Part};
 use weft_fabric::{Fabric, Sge};
 use weft_process::{Comm, Error};
@@ -69,10 +71,15 @@ fn by_phases<F: Fabric>(core: &Core<F>, direction: Direction, hulls: &[Hull]) ->
     if core.atomic.get() || asked == Buffering::Off {
         return false;
     }
-    match asked {
-        Buffering::On => true,
-        _ => domains::interleaved(hulls),
+    if asked == Buffering::On {
+        return true;
     }
+    let manner = core.manner(direction);
+    let sieving = manner.sieving != Sieving::Off;
+    let alone = manner.costs.alone(direction, hulls, sieving);
+    let aggregators = core.aggregators().len() as u64;
+    let phases = manner.costs.phases(direction, hulls, aggregators, hints.cb_buffer_size as u64);
+    phases < alone
 }
 
 /// Moves a rank's data together with all others'. `comm` is the file's, or the view of it for operations in the background;

@@ -17,6 +17,8 @@ pub struct View {
     unit: u64,
     /// The stream is the file from the displacement on.
     plain: bool,
+    /// Pieces of a tile.
+    pieces: u64,
 }
 
 /// The last byte of a file that there can be: file systems count in 63 bits.
@@ -35,10 +37,11 @@ impl View {
             return Err(Error::new(class_arg(), text));
         }
         let plain = filetype.contiguous();
+        let mut pieces = 0;
         if size > 0 && !plain {
-            check(filetype, writes)?;
+            pieces = check(filetype, writes)?;
         }
-        Ok(View { displacement, filetype: filetype.clone(), unit, plain })
+        Ok(View { displacement, filetype: filetype.clone(), unit, plain, pieces })
     }
 
     /// Bytes of an elementary type in the file.
@@ -54,6 +57,15 @@ impl View {
     /// Whether nothing can be read or written through it.
     pub fn is_empty(&self) -> bool {
         self.filetype.size() == 0
+    }
+
+    /// About how many pieces so many bytes of the stream lie in.
+    pub fn pieces(&self, len: u64) -> u64 {
+        let (size, pieces) = (self.filetype.size() as u128, u128::from(self.pieces));
+        if self.plain || size == 0 {
+            return 1;
+        }
+        ((u128::from(len) * pieces).div_ceil(size) as u64).max(1)
     }
 
     /// Errors: ARG if a file cannot be so long.
@@ -141,8 +153,8 @@ fn class_arg() -> i32 {
     weft_process::class::ARG
 }
 
-/// What the standard asks of a file type: places that are not negative and never go back.
-fn check(filetype: &Type, writes: bool) -> Result<(), Error> {
+/// What the standard asks of a file type: places that are not negative and never go back. Its pieces.
+fn check(filetype: &Type, writes: bool) -> Result<u64, Error> {
     let refuse = |why: &str| {
         let text =
             format!("argument filetype {why}, which no file type may (MPI 5.0, section 14.3)");
@@ -152,9 +164,11 @@ fn check(filetype: &Type, writes: bool) -> Result<(), Error> {
         return refuse("has data before its beginning");
     }
     let (mut last, mut end, mut back, mut twice) = (i64::MIN, i64::MIN, false, false);
+    let mut pieces = 0;
     filetype.runs(1, 0, filetype.size(), |offset, len| {
         back |= offset < last;
         twice |= offset < end;
+        pieces += u64::from(offset != end);
         (last, end) = (offset, offset + len as i64);
     });
     let extent = filetype.extent();
@@ -168,7 +182,7 @@ fn check(filetype: &Type, writes: bool) -> Result<(), Error> {
     if twice && writes {
         return refuse("overlaps itself, and the file is opened to be written");
     }
-    Ok(())
+    Ok(pieces)
 }
 
 #[cfg(test)]

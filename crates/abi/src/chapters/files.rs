@@ -11,27 +11,14 @@ use crate::arguments::{
 };
 use crate::constants::*;
 use crate::error::Error;
-use crate::node::{Engine, Node};
 use crate::objects::FileObject;
-use crate::state::{Kept, engine, running, state};
+use crate::state::{running, state};
 use crate::types::{Comm, Datatype, File, Info};
 use crate::waiting::Call;
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use weft_io::{Amode, Pool};
-
-/// Threads that read and write while the program computes: of all files.
-static POOL: Kept<RefCell<Option<Rc<Pool<Node>>>>> = Kept::new(RefCell::new(None));
-
-fn pool(engine: &Rc<Engine>) -> Rc<Pool<Node>> {
-    POOL.borrow_mut().get_or_insert_with(|| Pool::new(engine)).clone()
-}
-
-/// Ends the threads.
-pub fn stop() {
-    POOL.borrow_mut().take();
-}
 
 /// The file behind a handle.
 pub fn file(handle: File) -> Result<Rc<FileObject>, Error> {
@@ -80,7 +67,9 @@ pub(crate) unsafe fn file_open(
     let name = unsafe { text(filename, "filename")? };
     let amode = Amode::new(amode)?;
     state().files.borrow_mut().room()?;
-    let pool = pool(engine()?);
+    let mut threads = state().file_threads.borrow_mut();
+    let pool = threads.get_or_insert_with(|| Pool::new(comm.engine())).clone();
+    drop(threads);
     let opening = weft_io::File::open(&comm, (&name, amode, &hints), &pool, &weft_io::disk);
     let file = comm.engine().block_on(&Call::new("MPI_File_open"), opening)?;
     let errhandler = Cell::new(state().file_errhandler.get());

@@ -298,7 +298,7 @@ fn leave(state: &State, call: &Call, together: bool) -> Result<(), Error> {
         // What is still kept back (the last message of the barrier) must leave before the process.
         engine.drive(call, || engine.endpoint().fabric().idle().then_some(()));
     }
-    crate::chapters::files::stop();
+    drop(state.file_threads.borrow_mut().take());
     helper::stop();
     state.phase.set(Phase::Finalized);
     if let Some(report) = &*state.report.borrow() {

@@ -1,50 +1,6 @@
 //! Which rank reads and writes which part of a file for the others, in what steps.
 
-use crate::operation::Operation;
-
-/// First byte, past the last one, and bytes of data of a rank's access.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hull {
-    first: u64,
-    end: u64,
-}
-
-impl Hull {
-    /// Of an operation of this rank.
-    pub fn of(operation: &Operation) -> Hull {
-        let Operation { view, from, len, .. } = operation;
-        match len {
-            0 => Hull { first: 0, end: 0 },
-            _ => Hull { first: view.place(*from), end: view.place(from + len - 1) + 1 },
-        }
-    }
-
-    /// For others.
-    pub fn words(self) -> [u64; 2] {
-        [self.first, self.end]
-    }
-
-    /// Of another rank.
-    pub fn from_words([first, end]: [u64; 2]) -> Hull {
-        Hull { first, end }
-    }
-
-    /// Whether there may be data in a window.
-    pub fn touches(self, (first, end): (u64, u64)) -> bool {
-        self.first.max(first) < self.end.min(end)
-    }
-
-    fn is_empty(self) -> bool {
-        self.first == self.end
-    }
-}
-
-/// Whether pieces of some rank may lie between those of another.
-pub fn interleaved(hulls: &[Hull]) -> bool {
-    let mut some: Vec<Hull> = hulls.iter().copied().filter(|hull| !hull.is_empty()).collect();
-    some.sort_unstable_by_key(|hull| hull.first);
-    some.windows(2).any(|two| two[1].first < two[0].end)
-}
+use crate::hull::Hull;
 
 /// Parts of the file, one an aggregator, and the windows in which each is gone through.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,7 +57,7 @@ mod tests {
     use super::*;
 
     fn hull(first: u64, end: u64) -> Hull {
-        Hull { first, end }
+        Hull { first, end, bytes: end - first, pieces: 1 }
     }
 
     #[test]
@@ -128,11 +84,5 @@ mod tests {
                 assert_eq!(two[1].0 % alignment, 0, "{domains:?}");
             }
         }
-    }
-
-    #[test]
-    fn hulls_that_follow_each_other_are_not_interleaved() {
-        assert!(!interleaved(&[hull(10, 20), hull(0, 10), hull(5, 5)]));
-        assert!(interleaved(&[hull(10, 20), hull(0, 11)]));
     }
 }
