@@ -90,6 +90,7 @@ static void lengths(MPI_File file)
     has_count(&status, MPI_BYTE, 30 - 15 * (rank % 2));
     OK(MPI_File_read_at(file, 200, bytes, 60, MPI_BYTE, &status));
     has_count(&status, MPI_BYTE, 0);
+    MPI_Barrier(MPI_COMM_WORLD);
     /* Beyond 4 GiB, in a file with a hole. */
     long long far = (5LL << 30) + 8 * rank, back = 0;
     OK(MPI_File_write_at(file, far, &far, 8, MPI_BYTE, MPI_STATUS_IGNORE));

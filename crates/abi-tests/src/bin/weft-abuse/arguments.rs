@@ -30,7 +30,7 @@ pub enum Bad {
     InPlace,
 }
 
-const OTHERS: [Kind; 10] = [
+const OTHERS: [Kind; 11] = [
     Kind::Comm,
     Kind::Group,
     Kind::Datatype,
@@ -41,6 +41,7 @@ const OTHERS: [Kind; 10] = [
     Kind::Session,
     Kind::Message,
     Kind::Win,
+    Kind::File,
 ];
 
 /// All bad values of a parameter; the same for the same seed.
@@ -188,6 +189,8 @@ fn argument(world: &World, f: &Function, i: usize, parameter: &Parameter) -> usi
         }
         Type::Text if parameter.constant => {
             let text = match (stem, parameter.name) {
+                (_, "filename") => return crate::files::path(),
+                ("File_set_view", "datarep") => c"native",
                 (_, "datarep") => c"external32",
                 (_, "pset_name") => c"mpi://SELF",
                 ("T_cvar_get_index" | "T_pvar_get_index" | "T_category_get_index", _) => c"",
@@ -251,6 +254,8 @@ fn number(world: &World, stem: &str, name: &str) -> i64 {
             windows::ATTACHED as i64
         }
         (_, "disp_unit") => 1,
+        ("File_open", "amode") => crate::files::amode() as i64,
+        (_, "whence") => named("MPI_SEEK_SET"),
         (_, "lock_type") => named("MPI_LOCK_SHARED"),
         (_, "origin_count" | "target_count" | "result_count") => 4,
         ("Waitall" | "Testall" | "Waitany" | "Testany" | "Startall", "count") => 1,

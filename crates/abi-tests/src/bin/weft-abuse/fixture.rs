@@ -1,5 +1,6 @@
 //! Live and freed objects of every kind, on communicators of this process alone.
 
+use crate::files;
 use crate::mpi::Mpi;
 use crate::signature::{Kind, constant};
 use crate::windows;
@@ -150,6 +151,7 @@ impl<'a> World<'a> {
         match kind {
             Kind::Request => self.end(handle),
             Kind::Win => windows::free(mpi, handle),
+            Kind::File => files::free(mpi, handle, self.slot(18)),
             Kind::Pvar => {
                 let args = [self.pvars.get(), address(&mut handle)];
                 mpi.code("MPI_T_pvar_handle_free", &args);
@@ -278,8 +280,10 @@ impl<'a> World<'a> {
                 self.win.set(win);
                 win
             }
-            // Not built, or without any object of the kind.
-            Kind::File | Kind::Registration | Kind::Instance => return null(kind),
+            // One file is for all calls of a case: its path is this process's.
+            Kind::File => files::make(mpi, self.slot(18), stem),
+            // Without any object of the kind.
+            Kind::Registration | Kind::Instance => return null(kind),
         };
         self.keep(kind, made)
     }

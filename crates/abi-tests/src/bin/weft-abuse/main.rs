@@ -7,6 +7,7 @@
 
 mod arguments;
 mod exceptions;
+mod files;
 mod fixture;
 mod mpi;
 mod plant;
