@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::hints::Hints;
 use crate::pool::Pool;
 use crate::storage::disk::Kind;
-use crate::storage::{Storage, locked};
+use crate::storage::{Guard, Storage, locked};
 use crate::trains::Trains;
 use crate::transfer::{self, Manner, Sieving};
 use std::cell::{Cell, RefCell};
@@ -51,6 +51,8 @@ pub struct Core<F: Fabric> {
     pub rereads: bool,
     /// MPI_File_set_atomicity.
     pub atomic: Cell<bool>,
+    /// All ranks see the file as it is, without gaps: nobody reads what others write, and writes it back.
+    pub gapless: Cell<bool>,
     /// The first rank of each node, in order.
     pub leaders: Vec<usize>,
     /// MPI_BYTE.
@@ -70,6 +72,16 @@ pub struct Transfer {
 }
 
 impl Transfer {
+    /// What it takes, in nanoseconds.
+    pub fn cost(&self) -> f64 {
+        let (pieces, bytes, costs) =
+            (self.trains.pieces(), self.trains.bytes(), &self.manner.costs);
+        match self.direction {
+            Direction::Read => costs.reads(pieces, bytes),
+            Direction::Write => costs.writes(pieces, bytes),
+        }
+    }
+
     /// Moves the data; how many bytes: of a read, those before the end of the file.
     pub fn run(self) -> Result<u64, Failure> {
         let Transfer { storage, direction, trains, data, manner, atomic } = self;
@@ -83,7 +95,7 @@ impl Transfer {
         match trains.hull() {
             Some((first, end)) if atomic => {
                 let alone = direction == Direction::Write;
-                let inside = Manner { locked: true, ..manner };
+                let inside = Manner { guard: Guard::Free, ..manner };
                 locked(storage, (first, end - first), alone, || go(&inside))
             }
             _ => go(&manner),
@@ -95,6 +107,12 @@ impl<F: Fabric> Core<F> {
     /// What the file is called in errors.
     pub fn name(&self) -> String {
         self.path.display().to_string()
+    }
+
+    /// Whether what takes so many nanoseconds in a page cache is done at once, rather than by a thread: not where it may wait for
+    /// another host, or for a lock.
+    pub fn is_quick(&self, cost: f64) -> bool {
+        self.kind == Kind::Local && !self.atomic.get() && cost < 2.0 * Costs::default().handover
     }
 
     /// A failure of this rank, in words.
@@ -116,7 +134,15 @@ impl<F: Fabric> Core<F> {
             (Kind::Nfs, Direction::Write, Sieving::Auto) => Sieving::Off,
             (_, _, asked) => asked,
         };
-        Manner { sieving, buffer, costs: Costs::default(), locked: false }
+        Manner { sieving, buffer, costs: Costs::default(), guard: self.guard() }
+    }
+
+    fn guard(&self) -> Guard {
+        match (self.gapless.get(), self.comm.size()) {
+            (true, _) => Guard::Free,
+            (false, 1) => Guard::Threads,
+            (false, _) => Guard::Ranks,
+        }
     }
 
     /// A transfer of this rank alone.

@@ -108,6 +108,12 @@ impl Failure {
         Some(Failure { act, errno: errno as i32, offset, len })
     }
 
+    /// Whether the file system has no locks.
+    pub fn is_without_locks(&self) -> bool {
+        let none = [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS, libc::EINVAL];
+        self.act == Act::Lock && none.contains(&self.errno)
+    }
+
     /// The class of the error.
     pub fn class(&self) -> i32 {
         match self.errno {

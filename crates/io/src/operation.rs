@@ -105,7 +105,8 @@ impl Operation {
         }
         let trains = self.view.trains(self.from, self.len);
         let transfer = core.transfer(self.direction, trains, Memory::from(data));
-        core.pool.run(move || transfer.run()).await
+        let quick = core.is_quick(transfer.cost());
+        core.pool.run(quick, move || transfer.run()).await
     }
 }
 

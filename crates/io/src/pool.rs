@@ -59,7 +59,7 @@ impl Shared {
 }
 
 /// A word that jobs advance, one at a time, and its counter.
-type Signal = (&'static AtomicU64, Counter);
+pub type Signal = (&'static AtomicU64, Counter);
 
 /// The pool of one process.
 pub struct Pool<F: Fabric> {
@@ -123,11 +123,16 @@ impl<F: Fabric> Pool<F> {
         Ok(())
     }
 
-    /// Has a thread do `job`, which begins at once; [`Pool::end`] waits for it. Never ended, it ends by itself.
+    /// Has a thread do `job`, which begins at once; [`Pool::end`] waits for it. Never ended, it ends by itself. One that is `quick`
+    /// is done here: the way to a thread and back would take longer.
     pub fn start<T: Send + 'static>(
         &self,
+        quick: bool,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Started<T>, Error> {
+        if quick {
+            return Ok(Started::Over(job()));
+        }
         let signal @ (word, _) = self.signal();
         let target = word.load(Ordering::Acquire) + 1;
         let result = Arc::new(Mutex::new(None));
@@ -137,12 +142,15 @@ impl<F: Fabric> Pool<F> {
             *place.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(value);
             word.fetch_add(1, Ordering::Release);
         }))?;
-        Ok(Started { signal, target, result })
+        Ok(Started::Going { signal, target, result })
     }
 
     /// Waits for a job as operations wait, and takes its result.
     pub async fn end<T>(&self, started: Started<T>) -> Result<T, Error> {
-        let Started { signal, target, result } = started;
+        let (signal, target, result) = match started {
+            Started::Over(value) => return Ok(value),
+            Started::Going { signal, target, result } => (signal, target, result),
+        };
         self.engine.endpoint().until(signal.1, target).await?;
         self.signals.borrow_mut().push(signal);
         let value = result.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
@@ -152,18 +160,27 @@ impl<F: Fabric> Pool<F> {
     /// Both.
     pub async fn run<T: Send + 'static>(
         &self,
+        quick: bool,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let started = self.start(job)?;
+        let started = self.start(quick, job)?;
         self.end(started).await
     }
 }
 
-/// A job under way.
-pub struct Started<T> {
-    signal: Signal,
-    target: u64,
-    result: Arc<Mutex<Option<T>>>,
+/// A job under way, or over.
+pub enum Started<T> {
+    /// It was done when it was started.
+    Over(T),
+    /// A thread does it.
+    Going {
+        /// What tells of its end.
+        signal: Signal,
+        /// From which value on.
+        target: u64,
+        /// Where its result will be.
+        result: Arc<Mutex<Option<T>>>,
+    },
 }
 
 /// Starts a thread that takes no signals of the program.

@@ -5,6 +5,7 @@ pub mod faulty;
 
 use crate::failure::{Act, Failure};
 use std::io;
+use std::sync::Mutex;
 
 /// An open file: as much of it as the layers above need. Threads use it at once.
 pub trait Storage: Send + Sync {
@@ -32,6 +33,9 @@ pub trait Storage: Send + Sync {
 
     /// Gives them back.
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()>;
+
+    /// Held by the thread of this process that has a lock: the system does not tell threads with one opening apart.
+    fn turn(&self) -> &Mutex<()>;
 }
 
 /// Writes all of `from`. Errors say where it stopped; what lies before is written.
@@ -71,6 +75,35 @@ fn failed(act: Act, error: &io::Error, offset: u64, done: usize, len: usize) -> 
     Failure::new(act, error, offset + done as u64, (len - done) as u64)
 }
 
+/// Who else may write between a read and a write of the same bytes, or while somebody does that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// Nobody, or the caller has seen to it.
+    Free,
+    /// Other threads of this process.
+    Threads,
+    /// Other ranks, too.
+    Ranks,
+}
+
+/// Does `work` on a range while nobody writes there (`alone`), or while nobody does so alone.
+pub fn guarded<T>(
+    storage: &dyn Storage,
+    guard: Guard,
+    range: (u64, u64),
+    alone: bool,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    match guard {
+        Guard::Free => work(),
+        Guard::Threads => {
+            let _turn = storage.turn().lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            work()
+        }
+        Guard::Ranks => locked(storage, range, alone, work),
+    }
+}
+
 /// Does `work` while a range is locked.
 pub fn locked<T>(
     storage: &dyn Storage,
@@ -78,6 +111,7 @@ pub fn locked<T>(
     alone: bool,
     work: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    let _turn = storage.turn().lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     loop {
         match storage.lock(offset, len, alone) {
             Ok(()) => break,

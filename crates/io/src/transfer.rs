@@ -3,7 +3,7 @@
 use crate::bytes::Memory;
 use crate::cost::Costs;
 use crate::failure::Failure;
-use crate::storage::{Storage, locked, read_whole, write_whole};
+use crate::storage::{Guard, Storage, guarded, read_whole, write_whole};
 use crate::trains::Trains;
 
 /// Whether gaps may be moved, too (ROMIO's `romio_ds_read` and `romio_ds_write`).
@@ -27,8 +27,8 @@ pub struct Manner {
     pub buffer: usize,
     /// What the file system costs.
     pub costs: Costs,
-    /// The caller has locked the range already.
-    pub locked: bool,
+    /// Who else may write there meanwhile.
+    pub guard: Guard,
 }
 
 /// Pieces that follow each other, their data, and the part of the file that has them.
@@ -98,43 +98,56 @@ pub fn write(
         let data = data.part(at, group.bytes as usize);
         let (first, span) = group.span();
         let pieces = group.pieces.len() as u64;
-        if pieces == 1 {
-            data.read(|data| write_whole(storage, first, data))?;
-            return Ok(true);
-        }
         let full = span == group.bytes;
         let costs = &manner.costs;
         let sieved = costs.write_sieved(span) < costs.writes(pieces, group.bytes);
-        if !full && !sieved && manner.sieving != Sieving::On {
-            data.read(|data| one_by_one(storage, &group.pieces, data))?;
+        let apart = || one_by_one(storage, &group.pieces, data, manner.guard);
+        if pieces == 1 || !full && !sieved && manner.sieving != Sieving::On {
+            apart()?;
             return Ok(true);
         }
         scratch.resize(span as usize, 0);
-        let change = |scratch: &mut Vec<u8>| {
+        let change = || {
             if !full {
-                let had = read_whole(storage, first, scratch)?;
+                let had = read_whole(storage, first, &mut scratch)?;
                 scratch[had..].fill(0);
             }
-            data.read(|data| spread(&group.pieces, first, data, scratch));
-            write_whole(storage, first, scratch)
+            data.read(|data| spread(&group.pieces, first, data, &mut scratch));
+            write_whole(storage, first, &scratch)
         };
-        if full || manner.locked {
-            change(&mut scratch)?;
-        } else {
-            locked(storage, (first, span), true, || change(&mut scratch))?;
+        match guarded(storage, manner.guard, (first, span), !full, change) {
+            // Nobody else can read and write back either.
+            Err(failure) if failure.is_without_locks() => apart()?,
+            changed => changed?,
         }
         Ok(true)
     })
 }
 
-fn one_by_one(storage: &dyn Storage, pieces: &[(u64, u64)], data: &[u8]) -> Result<(), Failure> {
-    let mut rest = data;
-    for &(offset, len) in pieces {
-        let (piece, after) = rest.split_at(len as usize);
-        write_whole(storage, offset, piece)?;
-        rest = after;
+/// Writes pieces by themselves, while nobody writes back what lies around them.
+fn one_by_one(
+    storage: &dyn Storage,
+    pieces: &[(u64, u64)],
+    data: Memory,
+    guard: Guard,
+) -> Result<(), Failure> {
+    let (first, (last, len)) = (pieces[0].0, pieces[pieces.len() - 1]);
+    let range = (first, last + len - first);
+    let go = || {
+        let mut at = 0;
+        for &(offset, len) in pieces {
+            let len = len as usize;
+            data.part(at, len).read(|piece| write_whole(storage, offset, piece))?;
+            at += len;
+        }
+        Ok(())
+    };
+    match guarded(storage, guard, range, false, go) {
+        Err(failure) if failure.is_without_locks() => {
+            guarded(storage, Guard::Threads, range, false, go)
+        }
+        written => written,
     }
-    Ok(())
 }
 
 /// Copies data to the places of their pieces in `whole`, which begins at byte `first` of the file.
@@ -221,7 +234,7 @@ mod tests {
     use weft_fabric::StagingPool;
 
     fn manner(sieving: Sieving, buffer: usize) -> Manner {
-        Manner { sieving, buffer, costs: Costs::default(), locked: false }
+        Manner { sieving, buffer, costs: Costs::default(), guard: Guard::Ranks }
     }
 
     fn random(rng: &mut fastrand::Rng) -> Trains {

@@ -44,6 +44,11 @@ impl View {
         Ok(View { displacement, filetype: filetype.clone(), unit, plain, pieces })
     }
 
+    /// Whether it has no gaps.
+    pub fn is_plain(&self) -> bool {
+        self.plain
+    }
+
     /// Bytes of an elementary type in the file.
     pub fn unit(&self) -> u64 {
         self.unit

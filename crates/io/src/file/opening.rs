@@ -100,6 +100,7 @@ impl<F: Fabric> File<F> {
             kept: RefCell::default(),
             rereads,
             atomic: Cell::new(false),
+            gapless: Cell::new(true),
             byte: byte.clone(),
             begun: Cell::new(0),
         });

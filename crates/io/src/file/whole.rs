@@ -63,10 +63,9 @@ impl<F: Fabric> File<F> {
     /// Brings what this rank wrote to the device: what returns without an error is there.
     pub async fn sync(&self) -> Result<(), Error> {
         let storage = self.core.storage.clone();
-        let synced = self
-            .core
-            .pool
-            .run(move || storage.sync().map_err(|error| Failure::new(Act::Sync, &error, 0, 0)));
+        let synced = self.core.pool.run(false, move || {
+            storage.sync().map_err(|error| Failure::new(Act::Sync, &error, 0, 0))
+        });
         synced.await?.map_err(|failure| self.core.error(&failure))
     }
 
@@ -95,20 +94,23 @@ impl<F: Fabric> File<F> {
         let made = self.make_view(displacement, (etype, filetype), representation);
         // What is wrong on one rank, all are told: else some would wait.
         let unit = made.as_ref().map_or(0, |given| given.view.unit());
+        let plain = made.as_ref().is_ok_and(|given| given.view.is_plain());
+        let said = [unit, u64::from(plain)];
         let all = match self.comm().size() {
-            1 => vec![[unit]],
-            _ => weft_rma::gather(self.comm(), [unit]).await?,
+            1 => vec![said],
+            _ => weft_rma::gather(self.comm(), said).await?,
         };
         let given = made?;
-        if let Some(other) = all.iter().position(|words| *words != [unit]) {
+        if let Some(other) = all.iter().position(|words| words[0] != unit) {
             let text = match all[other] {
-                [0] => format!("rank {other} gave arguments that make no view"),
-                [theirs] => format!(
+                [0, _] => format!("rank {other} gave arguments that make no view"),
+                [theirs, _] => format!(
                     "argument etype: it has {unit} bytes in the file, on rank {other} {theirs}"
                 ),
             };
             return Err(Error::new(class::NOT_SAME, text));
         }
+        self.core.gapless.set(all.iter().all(|words| words[1] == 1));
         *self.given.borrow_mut() = given;
         self.position.set(0);
         if self.comm().rank() == 0 {

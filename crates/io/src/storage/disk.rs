@@ -6,10 +6,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Mutex;
 
 /// A file that is open.
 pub struct Disk {
     file: File,
+    turn: Mutex<()>,
 }
 
 /// The kind of a file system, as far as it matters: how it is called, and what it is known to get wrong.
@@ -57,7 +59,7 @@ impl Kind {
 impl Disk {
     /// Takes over an open file.
     pub fn new(file: File) -> Disk {
-        Disk { file }
+        Disk { file, turn: Mutex::default() }
     }
 
     fn set_lock(&self, kind: i32, offset: u64, len: u64) -> io::Result<()> {
@@ -115,11 +117,25 @@ impl Storage for Disk {
     }
 
     fn lock(&self, offset: u64, len: u64, alone: bool) -> io::Result<()> {
-        self.set_lock(if alone { libc::F_WRLCK } else { libc::F_RDLCK }, offset, len)
+        let shared = match alone {
+            false => self.set_lock(libc::F_RDLCK, offset, len),
+            true => return self.set_lock(libc::F_WRLCK, offset, len),
+        };
+        match shared {
+            // It cannot be read, and then not be locked by readers either.
+            Err(error) if error.raw_os_error() == Some(libc::EBADF) => {
+                self.set_lock(libc::F_WRLCK, offset, len)
+            }
+            other => other,
+        }
     }
 
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()> {
         self.set_lock(libc::F_UNLCK, offset, len)
+    }
+
+    fn turn(&self) -> &Mutex<()> {
+        &self.turn
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Storage;
 use std::io;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What goes wrong.
@@ -16,6 +17,8 @@ pub struct Plan {
     pub writes: Option<(Range<u64>, i32)>,
     /// The same of reads.
     pub reads: Option<(Range<u64>, i32)>,
+    /// The file system has no locks.
+    pub no_locks: bool,
     /// The system's error number of each sync.
     pub sync: Option<i32>,
 }
@@ -83,10 +86,17 @@ impl<S: Storage> Storage for Faulty<S> {
     }
 
     fn lock(&self, offset: u64, len: u64, alone: bool) -> io::Result<()> {
+        if self.plan.no_locks {
+            return Err(io::Error::from_raw_os_error(libc::ENOLCK));
+        }
         self.inner.lock(offset, len, alone)
     }
 
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()> {
         self.inner.unlock(offset, len)
+    }
+
+    fn turn(&self) -> &Mutex<()> {
+        self.inner.turn()
     }
 }

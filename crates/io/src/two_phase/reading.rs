@@ -115,7 +115,8 @@ async fn serve<F: Fabric>(
         trains.into_iter().zip(&places).map(|(t, place)| (t, place.sge().into())).collect();
     let (storage, hull) = (core.storage.clone(), (first, end));
     let read = Read { storage, pieces, hull, buffer: buffer.sge().into(), manner };
-    let fates = core.pool.run(move || read.run()).await?;
+    let cost = if whole { manner.costs.read_sieved(end - first) } else { apart };
+    let fates = core.pool.run(core.is_quick(cost), move || read.run()).await?;
     for ((&rank, place), (come, failure)) in ranks.iter().zip(&places).zip(fates) {
         sends.push(line.send_fate(rank, failure, come));
         sends.push(line.send_read(rank, place.sge().part(0, come as usize), None));

@@ -3,11 +3,10 @@
 use super::message::Post;
 use super::{Moved, Side};
 use crate::bytes::Memory;
-use crate::core::Core;
-use crate::cost::Costs;
+use crate::core::{Core, Direction};
 use crate::failure::Failure;
 use crate::pool::Started;
-use crate::storage::{Storage, locked, read_whole, write_whole};
+use crate::storage::{Guard, Storage, guarded, read_whole, write_whole};
 use crate::trains::Trains;
 use crate::transfer::{self, Manner, Sieving, spread};
 use std::sync::Arc;
@@ -71,7 +70,8 @@ fn mark(bits: &mut [u64], from: u64, len: u64) {
 }
 
 impl How {
-    fn of(pieces: &[Trains], hull: (u64, u64), sieving: Sieving, costs: &Costs) -> How {
+    fn of(pieces: &[Trains], hull: (u64, u64), manner: &Manner) -> How {
+        let Manner { sieving, costs, guard, .. } = manner;
         if covers(pieces, hull) {
             return How::Whole;
         }
@@ -79,6 +79,8 @@ impl How {
         let apart = costs.writes(all(Trains::pieces), all(Trains::bytes));
         let sieved = costs.write_sieved(hull.1 - hull.0) < apart;
         match sieving {
+            // A gapless view needs no guard, as nobody reads and writes back.
+            _ if *guard == Guard::Free => How::Apart,
             Sieving::Off => How::Apart,
             _ if sieved => How::Sieved,
             _ => How::Apart,
@@ -94,11 +96,11 @@ impl Write {
             How::Apart => return self.pieces.iter().map(|piece| self.write_apart(piece)).collect(),
             How::Whole => {
                 self.buffer.write(|buffer| self.fill(buffer));
-                self.buffer.read(|buffer| write_whole(storage, self.first, buffer))
+                self.write_whole()
             }
             How::Sieved => {
                 let range = (self.first, self.buffer.len() as u64);
-                locked(storage, range, true, || {
+                guarded(storage, self.manner.guard, range, true, || {
                     self.buffer.write(|buffer| {
                         let had = read_whole(storage, self.first, buffer)?;
                         buffer[had..].fill(0);
@@ -108,13 +110,28 @@ impl Write {
                 })
             }
         };
-        let failure = whole.err();
+        let failure = match whole {
+            // The pieces were kept where they came.
+            Err(failure) if failure.is_without_locks() && self.how == How::Sieved => {
+                return self.pieces.iter().map(|piece| self.write_apart(piece)).collect();
+            }
+            other => other.err(),
+        };
         // What lies before the place of a failure has been written.
         let concerns = |piece: &Piece, failure: Failure| {
             piece.trains.hull().is_some_and(|(_, end)| end > failure.offset)
         };
         let each = |piece| failure.filter(|&failure| concerns(piece, failure));
         self.pieces.iter().map(each).collect()
+    }
+
+    fn write_whole(&self) -> Result<(), Failure> {
+        let (storage, range) = (&*self.storage, (self.first, self.buffer.len() as u64));
+        let write = || self.buffer.read(|buffer| write_whole(storage, self.first, buffer));
+        match guarded(storage, self.manner.guard, range, false, write) {
+            Err(failure) if failure.is_without_locks() => write(),
+            other => other,
+        }
     }
 
     fn fill(&self, buffer: &mut [u8]) {
@@ -191,8 +208,9 @@ async fn collect<F: Fabric>(
     let (Some(first), Some(end)) = (hulls().map(|h| h.0).min(), hulls().map(|h| h.1).max()) else {
         return Ok(None);
     };
-    let manner = core.manner(crate::core::Direction::Write);
-    let how = How::of(&trains, (first, end), manner.sieving, &manner.costs);
+    let manner = core.manner(Direction::Write);
+    let count: u64 = trains.iter().map(Trains::pieces).sum();
+    let how = How::of(&trains, (first, end), &manner);
     let buffer = line.stage(if how == How::Apart { 0 } else { (end - first) as usize });
     let (mut posts, mut pieces, mut direct) = (Vec::new(), Vec::new(), Vec::new());
     for (&rank, trains) in ranks.iter().zip(trains) {
@@ -213,7 +231,11 @@ async fn collect<F: Fabric>(
     let kept = received(side, posts).await?;
     let storage = core.storage.clone();
     let write = Write { storage, pieces, first, buffer: buffer.sge().into(), how, manner };
-    let job = core.pool.start(move || write.run())?;
+    let costs = &write.manner.costs;
+    let calls = if how == How::Apart { count } else { 1 };
+    let cost = costs.writes(calls, end - first) + count as f64 * costs.piece;
+    let quick = how != How::Sieved && core.is_quick(cost);
+    let job = core.pool.start(quick, move || write.run())?;
     Ok(Some(Writing { job, ranks, _kept: (buffer, kept) }))
 }
 

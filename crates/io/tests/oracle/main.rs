@@ -182,8 +182,10 @@ async fn program(comm: Rc<Comm<Shm>>, seed: u64, path: &Path) {
     let (ranks, me) = (comm.size(), comm.rank());
     let plan = match seed % 3 {
         0 => Plan { most: 1 + rng.usize(..9), interrupt: 2 + rng.u64(..4), ..Plan::default() },
+        1 => Plan { no_locks: true, ..Plan::default() },
         _ => Plan::default(),
     };
+    let locks = !plan.no_locks;
     let pool = Pool::new(comm.engine());
     let name = path.to_str().expect("a name");
     let amode = Amode::new(RDWR_CREATE).expect("a mode");
@@ -194,7 +196,7 @@ async fn program(comm: Rc<Comm<Shm>>, seed: u64, path: &Path) {
     for round in 0..6 {
         let pattern = Pattern::random(&mut rng, ranks);
         let said = format!("seed {seed}, round {round}");
-        if rng.usize(..4) == 0 {
+        if rng.usize(..4) == 0 && locks {
             file.set_atomicity(rng.bool()).await.expect("agreed");
         }
         file.set_hints(&hints(&mut rng));
@@ -277,7 +279,7 @@ async fn without_room(comm: Rc<Comm<Shm>>, seed: u64, path: &Path) {
     let bad = rng.usize(..600);
     let bad = bad as u64..bad as u64 + rng.u64(1..200);
     let (writes, most) = (Some((bad.clone(), libc::ENOSPC)), rng.usize(..20));
-    let plan = Plan { writes, most, interrupt: 0, ..Plan::default() };
+    let plan = Plan { writes, most, ..Plan::default() };
     let pool = Pool::new(comm.engine());
     let (name, info) = (path.to_str().expect("a name"), hints(&mut rng));
     let amode = Amode::new(RDWR_CREATE).expect("a mode");
