@@ -1,5 +1,6 @@
 //! `weft explain`: which algorithm a collective call uses, how a message goes, what it should cost, and why.
 
+mod file;
 mod message;
 mod predict;
 
@@ -16,7 +17,7 @@ use weft_intranode::{ModelLoader, Wanted};
 /// What `weft explain` was asked for.
 #[derive(Parser, Debug)]
 pub struct Args {
-    /// Collective operation, as in allreduce; or send, put, get, accumulate.
+    /// Collective operation, as in allreduce; or send, put, get, accumulate; or file_write_all, file_read_all.
     #[arg(value_parser = What::named)]
     pub operation: What,
     /// Number of ranks. Of a message: 2, if it is not given.
@@ -41,6 +42,9 @@ pub struct Args {
     #[allow(missing_docs)]
     #[command(flatten)]
     pub message: message::Args,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub file: file::Args,
 }
 
 /// What is explained.
@@ -50,11 +54,14 @@ pub enum What {
     Collective(Operation),
     /// How a message or a one-sided operation goes.
     Message(message::Call),
+    /// How a collective access of a file goes.
+    File(file::Call),
 }
 
 impl What {
     fn named(name: &str) -> Result<What, String> {
         let message = message::Call::named(name).map(What::Message);
+        let message = message.or_else(|| file::Call::named(name).map(What::File));
         message.map_or_else(|| Operation::named(name).map(What::Collective), Ok)
     }
 }
@@ -92,6 +99,7 @@ pub fn run(args: &Args) -> Result<String, Failure> {
     match args.operation {
         What::Collective(operation) => collective(args, operation),
         What::Message(kind) => message::run(kind, args),
+        What::File(call) => file::run(call, args),
     }
 }
 

@@ -1,0 +1,115 @@
+//! How a collective access of a file goes: by the sums that the library chooses with.
+
+use crate::sim::Failure;
+use weft_io::Direction;
+use weft_io::cost::Costs;
+use weft_io::hull::Hull;
+
+/// What files are asked about besides.
+#[derive(clap::Args, Debug)]
+#[group(id = "File")]
+pub struct Args {
+    /// Of a file: bytes of a piece of the view. Default: a rank's data are one piece.
+    #[arg(long, value_name = "BYTES")]
+    piece: Option<u64>,
+    /// Of a file: bytes from one piece to the next. Default: pieces of all ranks take turns.
+    #[arg(long, value_name = "BYTES")]
+    stride: Option<u64>,
+    /// Of a file: ranks that read and write for the others, as the hint cb_nodes says; one a node if nothing does.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    aggregators: u64,
+    /// Of a file: bytes of an aggregator's step, as the hint cb_buffer_size says.
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    step: u64,
+}
+
+/// A collective function of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call(Direction);
+
+impl Call {
+    pub fn named(name: &str) -> Option<Call> {
+        match name {
+            "file_read_all" => Some(Call(Direction::Read)),
+            "file_write_all" => Some(Call(Direction::Write)),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self.0 {
+            Direction::Read => "file_read_all",
+            Direction::Write => "file_write_all",
+        }
+    }
+}
+
+fn ms(nanoseconds: f64) -> String {
+    format!("{:.3} ms", nanoseconds / 1e6)
+}
+
+/// The part of each rank: pieces that take turns, or are `stride` apart.
+fn hulls(ranks: u64, (pieces, piece, stride): (u64, u64, u64)) -> Vec<Hull> {
+    let one = |rank| {
+        let first = match pieces {
+            1 => rank * piece.max(stride / ranks),
+            _ => rank * (stride / ranks),
+        };
+        Hull { first, end: first + (pieces - 1) * stride + piece, bytes: pieces * piece, pieces }
+    };
+    (0..ranks).map(one).collect()
+}
+
+/// The answer.
+pub fn run(call: Call, args: &super::Args) -> Result<String, Failure> {
+    let request = |text: String| Err(Failure::Request(text));
+    let Some(ranks) = args.ranks.filter(|&ranks| ranks > 0) else {
+        return request(format!("{}: -n says of how many ranks", call.name()));
+    };
+    let (ranks, bytes, about) = (ranks as u64, args.bytes as u64, &args.file);
+    if bytes == 0 {
+        return request(format!("{}: --bytes says how many each rank has", call.name()));
+    }
+    let piece = about.piece.unwrap_or(bytes);
+    if piece == 0 || piece > bytes || about.aggregators == 0 || about.step == 0 {
+        return request(
+            "--piece, --aggregators and --step are at least 1, a piece at most --bytes".to_owned(),
+        );
+    }
+    let pieces = bytes.div_ceil(piece);
+    let stride = about.stride.unwrap_or(ranks * piece);
+    if stride < piece {
+        return request(format!("--stride {stride}: pieces of {piece} bytes would overlap"));
+    }
+    let hulls = hulls(ranks, (pieces, piece, stride));
+    let (costs, direction) = (Costs::default(), call.0);
+    let one_by_one = costs.alone(direction, &hulls, false);
+    let alone = costs.alone(direction, &hulls, true);
+    let phases = costs.phases(direction, &hulls, about.aggregators.min(ranks), about.step);
+    let sieved = if alone < one_by_one { "in one go with the gaps" } else { "piece by piece" };
+    let (way, other) = match phases < alone {
+        true => ("in two phases", alone / phases),
+        false => ("alone", phases / alone),
+    };
+    let mut text = format!(
+        "{} on {ranks} ranks, {bytes} bytes each: {pieces} pieces of {piece}, every {stride}\n",
+        call.name()
+    );
+    let by = about.aggregators.min(ranks);
+    text += &format!("  alone      {}: each rank its own, {sieved}\n", ms(alone));
+    text += &format!("             {}: each rank its own, piece by piece\n", ms(one_by_one));
+    text += &format!(
+        "  phases     {}: by {by} of them, in steps of {} bytes\n",
+        ms(phases),
+        about.step
+    );
+    text += &format!("  way        {way}, which takes 1/{other:.1} of the time of the other\n");
+    text += &format!(
+        "  model      a page cache: {} ns a call, {} and {} bytes/ns read and written; between ranks {} ns a \
+         message, {} bytes/ns\n",
+        costs.call, costs.read, costs.write, costs.message, costs.exchange
+    );
+    text +=
+        "  hints      romio_cb_read, romio_cb_write: enable or disable; cb_nodes, cb_buffer_size\n";
+    Ok(text)
+}
