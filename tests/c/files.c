@@ -240,6 +240,61 @@ static void splits(MPI_File file)
     has_count(&status, MPI_BYTE, 4);
 }
 
+/* In atomic mode what several ranks write to the same pieces is one rank's, as a whole. */
+static void atomic(MPI_File file)
+{
+    enum { PIECES = 50 };
+    MPI_Datatype every_other;
+    char mine[PIECES], there[PIECES];
+    MPI_Type_vector(PIECES, 1, 3, MPI_BYTE, &every_other);
+    MPI_Type_commit(&every_other);
+    OK(MPI_File_set_atomicity(file, 1));
+    OK(MPI_File_set_view(file, 100, MPI_BYTE, every_other, "native", MPI_INFO_NULL));
+    for (int round = 0; round < 40; round++) {
+        memset(mine, 1 + rank + round, PIECES);
+        if (round % 2)
+            OK(MPI_File_write_at(file, 0, mine, PIECES, MPI_BYTE, MPI_STATUS_IGNORE));
+        else
+            OK(MPI_File_write_at_all(file, 0, mine, PIECES, MPI_BYTE, MPI_STATUS_IGNORE));
+        OK(MPI_File_read_at(file, 0, there, PIECES, MPI_BYTE, MPI_STATUS_IGNORE));
+        for (int i = 1; i < PIECES; i++) CHECK(there[i] == there[0], "round %d: byte %d", round, i);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Type_free(&every_other);
+    OK(MPI_File_set_atomicity(file, 0));
+    OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+}
+
+/* Who reads, changes and writes a range back does not undo what others write there, or this rank's other operations. */
+static void beside(MPI_File file)
+{
+    enum { PIECES = 400 };
+    MPI_Datatype type;
+    char mine[2][PIECES], there[PIECES];
+    MPI_Request requests[2];
+    MPI_Type_create_resized(MPI_BYTE, 0, 2 * size + 1, &type);
+    MPI_Type_commit(&type);
+    for (int round = 0; round < 20; round++) {
+        memset(mine, 1 + rank + round, sizeof mine);
+        /* Places 2 rank and 2 rank + 1 of each tile; one is nobody's. */
+        OK(MPI_File_set_view(file, 2 * rank, MPI_BYTE, type, "native", MPI_INFO_NULL));
+        OK(MPI_File_iwrite_at(file, 0, mine[0], PIECES / 2, MPI_BYTE, &requests[0]));
+        OK(MPI_File_iwrite_at(file, PIECES / 2, mine[0] + PIECES / 2, PIECES / 2, MPI_BYTE, &requests[1]));
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        OK(MPI_File_set_view(file, 2 * rank + 1, MPI_BYTE, type, "native", MPI_INFO_NULL));
+        for (int i = 0; i < PIECES; i += 100)
+            OK(MPI_File_write_at(file, i, mine[1] + i, 100, MPI_BYTE, MPI_STATUS_IGNORE));
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (int odd = 0; odd < 2; odd++) {
+            OK(MPI_File_set_view(file, 2 * rank + odd, MPI_BYTE, type, "native", MPI_INFO_NULL));
+            OK(MPI_File_read_at(file, 0, there, PIECES, MPI_BYTE, MPI_STATUS_IGNORE));
+            for (int i = 0; i < PIECES; i++) CHECK(there[i] == 1 + rank + round, "round %d: %d", round, i);
+        }
+    }
+    MPI_Type_free(&type);
+    OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+}
+
 static void sequential(void)
 {
     MPI_File file = open_file(MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL | MPI_MODE_DELETE_ON_CLOSE);
@@ -266,6 +321,8 @@ int main(int argc, char **argv)
     views(file);
     hints(file);
     splits(file);
+    atomic(file);
+    beside(file);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) OK(MPI_File_delete(path, MPI_INFO_NULL));
     MPI_Barrier(MPI_COMM_WORLD);

@@ -101,6 +101,16 @@ static void external32(MPI_File file)
     long large = 1L << 40;
     FAILS(MPI_File_write_at(file, 0, &large, 1, MPI_LONG, &status), MPI_ERR_CONVERSION);
     MPI_Barrier(MPI_COMM_WORLD);
+    /* On one rank of several: the others' are written, and nobody waits for ever. */
+    large = rank == 0 ? 1L << 40 : 7 + rank;
+    OK(MPI_File_set_view(file, 8 * rank, MPI_LONG, MPI_LONG, "external32", MPI_INFO_NULL));
+    int code = MPI_File_write_at_all(file, 0, &large, 1, MPI_LONG, &status);
+    CHECK(class_of(code) == (rank == 0 ? MPI_ERR_CONVERSION : MPI_SUCCESS));
+    if (rank > 0) {
+        OK(MPI_File_read_at(file, 0, longs, 1, MPI_LONG, &status));
+        CHECK(longs[0] == 7 + rank);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 static void own(MPI_File file)

@@ -99,28 +99,22 @@ impl<F: Fabric> Pool<F> {
         })
     }
 
-    fn push(&self, job: Job) -> Result<(), Error> {
+    /// Gives a job to a thread; where none can be had, it is done here.
+    fn push(&self, job: Job) {
         let mut queue = self.shared.lock();
         let mut threads = self.threads.borrow_mut();
         if queue.idle <= queue.jobs.len() && threads.len() < THREADS {
             let shared = self.shared.clone();
             let thread = std::thread::Builder::new().name("weft-io".into());
-            let started = quietly(|| thread.spawn(move || shared.work()));
-            match started {
-                Ok(thread) => threads.push(thread),
-                // Those that there are will come to it.
-                Err(_) if !threads.is_empty() => {}
-                Err(error) => {
-                    let text =
-                        format!("no thread for nonblocking file access: {error}; raise ulimit -u");
-                    return Err(Error::new(class::NO_MEM, text));
-                }
-            }
+            threads.extend(quietly(|| thread.spawn(move || shared.work())));
+        }
+        if threads.is_empty() {
+            drop(queue);
+            return job();
         }
         queue.jobs.push_back(job);
         drop(queue);
         self.shared.more.notify_one();
-        Ok(())
     }
 
     /// Has a thread do `job`, which begins at once; [`Pool::end`] waits for it. Never ended, it ends by itself. One that is `quick`
@@ -129,9 +123,9 @@ impl<F: Fabric> Pool<F> {
         &self,
         quick: bool,
         job: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<Started<T>, Error> {
+    ) -> Started<T> {
         if quick {
-            return Ok(Started::Over(job()));
+            return Started::Over(job());
         }
         let signal @ (word, _) = self.signal();
         let target = word.load(Ordering::Acquire) + 1;
@@ -141,8 +135,8 @@ impl<F: Fabric> Pool<F> {
             let value = job();
             *place.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(value);
             word.fetch_add(1, Ordering::Release);
-        }))?;
-        Ok(Started::Going { signal, target, result })
+        }));
+        Started::Going { signal, target, result }
     }
 
     /// Waits for a job as operations wait, and takes its result.
@@ -163,8 +157,7 @@ impl<F: Fabric> Pool<F> {
         quick: bool,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let started = self.start(quick, job)?;
-        self.end(started).await
+        self.end(self.start(quick, job)).await
     }
 }
 

@@ -7,7 +7,7 @@ use crate::operation::{Operation, may};
 use crate::representation::Convert;
 use crate::two_phase;
 use std::rc::Rc;
-use weft_fabric::Fabric;
+use weft_fabric::{Fabric, Sge};
 use weft_process::{Buffer, Error, WaitHooks};
 
 /// Where an access begins, in elementary types of the view.
@@ -130,7 +130,19 @@ impl<F: Fabric> File<F> {
                 let told = weft_rma::gather(&comm, [first as u64]).await?;
                 operation = file.put_at(operation, (told[0][0] + before) as i64)?;
             }
-            let data = operation.data(core.comm.engine().endpoint().staging())?;
+            let staging = core.comm.engine().endpoint().staging();
+            let data = match operation.data(staging) {
+                Ok(data) => data,
+                Err(error) => {
+                    // The others wait for this rank's part: it has none.
+                    operation.len = 0;
+                    if comm.size() > 1 {
+                        let _ =
+                            two_phase::run(core, (&comm, number), &operation, Sge::EMPTY).await?;
+                    }
+                    return Err(error);
+                }
+            };
             let moved = match comm.size() {
                 1 => operation.moved(core, data.sge).await?,
                 _ => two_phase::run(core, (&comm, number), &operation, data.sge).await?,

@@ -45,6 +45,20 @@ impl Kind {
         }
     }
 
+    /// What is to be known of it, and what is done about that.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Kind::Local => "short accesses are done at once, long nonblocking ones by threads",
+            Kind::Nfs => {
+                "sync and a barrier before another host reads; writes are not sieved; atomic mode needs a mount with locks"
+            }
+            Kind::Lustre => "the hint striping_unit should be the stripe's length",
+            Kind::Network => {
+                "sync and a barrier before another host reads; whether locks work is the server's matter"
+            }
+        }
+    }
+
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {

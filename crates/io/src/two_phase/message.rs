@@ -22,6 +22,9 @@ const HEAD: usize = 2 + INLINE * Train::WORDS;
 /// What became of data: a failure, and bytes.
 const FATE: usize = Failure::WORDS + 1;
 
+/// The first tag: those below are of the one-sided operations of the shared pointer, whose communicator this is.
+const TAGS: i32 = 1 << 30;
+
 /// Messages of one operation. Those to aggregators and those from them are matched apart.
 pub struct Line<'a, F: Fabric> {
     comm: &'a Comm<F>,
@@ -54,7 +57,7 @@ impl<'a, F: Fabric> Line<'a, F> {
     }
 
     fn tag(&self, way: Way) -> i32 {
-        2 * self.number + way as i32
+        TAGS + 2 * self.number + way as i32
     }
 
     fn send(&self, to: usize, way: Way, data: Sge, kept: Option<Staging>) -> Post {

@@ -235,7 +235,7 @@ async fn collect<F: Fabric>(
     let calls = if how == How::Apart { count } else { 1 };
     let cost = costs.writes(calls, end - first) + count as f64 * costs.piece;
     let quick = how != How::Sieved && core.is_quick(cost);
-    let job = core.pool.start(quick, move || write.run())?;
+    let job = core.pool.start(quick, move || write.run());
     Ok(Some(Writing { job, ranks, _kept: (buffer, kept) }))
 }
 

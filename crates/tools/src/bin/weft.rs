@@ -3,7 +3,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
+use weft_io::storage::disk::Kind;
 use weft_tools::algorithms;
 use weft_tools::coverage::Coverage;
 use weft_tools::explain;
@@ -106,6 +108,7 @@ fn info(list_functions: bool, list_variables: bool) -> Result<String, String> {
     describe_machine(&mut out, &Machine::look());
     describe_copies(&mut out, &library::copies(&tree.library())?);
     describe_rails(&mut out, &library::rails(&tree.library())?);
+    describe_files(&mut out);
     out.push_str("\ncollective algorithms\n");
     line(&mut out, "map", explain::setting());
     line(&mut out, "more", "weft info --algorithms, weft explain, weft tune");
@@ -172,6 +175,15 @@ fn describe_rails(out: &mut String, lines: &str) {
         let (word, text) = each.split_once('\t').unwrap_or(("", each));
         line(out, word, text);
     }
+}
+
+/// How files are read and written.
+fn describe_files(out: &mut String) {
+    let kind = Kind::of(Path::new("."));
+    out.push_str("\nparallel files\n");
+    line(out, "by", "pread and pwrite; beside the program by up to 4 threads");
+    line(out, "here", format_args!("{}: {}", kind.name(), kind.advice()));
+    line(out, "more", "weft explain file_write_all -n 8 --bytes 1048576 --piece 8");
 }
 
 fn describe_settings(out: &mut String, about: &About) -> Result<(), String> {
