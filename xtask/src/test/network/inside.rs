@@ -23,6 +23,9 @@ pub const PROGRAMS: &[(&str, &[&str])] = &[
     ("tools_fabric", &[]),
     ("kini", &[]),
     ("striped", &["4"]),
+    ("files", &[]),
+    ("files_access", &[]),
+    ("files_representations", &[]),
 ];
 
 /// What `net-tests` needs to know.
