@@ -105,7 +105,9 @@ impl Operation {
         }
         let trains = self.view.trains(self.from, self.len);
         let transfer = core.transfer(self.direction, trains, Memory::from(data));
-        let quick = core.is_quick(transfer.cost());
+        // A write beside gaps may wait for who writes there: not on the program's thread.
+        let waits = self.direction == Direction::Write && !core.gapless.get();
+        let quick = !waits && core.is_quick(transfer.cost());
         core.pool.run(quick, move || transfer.run()).await
     }
 }
