@@ -94,6 +94,17 @@ pub fn write(
 ) -> Result<(), Failure> {
     let limits = (manner.gap(manner.costs.gap_to_write()), manner.buffer as u64);
     let mut scratch = Vec::new();
+    // Pieces to be written by themselves, under one guard, and where their data begin.
+    let (mut singles, mut from) = (Vec::new(), 0);
+    let flush = |singles: &mut Vec<(u64, u64)>, from: usize| {
+        if singles.is_empty() {
+            return Ok(());
+        }
+        let data = data.part(from, data.len() - from);
+        let written = one_by_one(storage, singles, data, manner.guard);
+        singles.clear();
+        written
+    };
     grouped(trains, limits, |group, at| {
         let data = data.part(at, group.bytes as usize);
         let (first, span) = group.span();
@@ -103,9 +114,13 @@ pub fn write(
         let sieved = costs.write_sieved(span) < costs.writes(pieces, group.bytes);
         let apart = || one_by_one(storage, &group.pieces, data, manner.guard);
         if pieces == 1 || !full && !sieved && manner.sieving != Sieving::On {
-            apart()?;
+            if singles.is_empty() {
+                from = at;
+            }
+            singles.extend_from_slice(&group.pieces);
             return Ok(true);
         }
+        flush(&mut singles, from)?;
         scratch.resize(span as usize, 0);
         let change = || {
             if !full {
@@ -121,7 +136,8 @@ pub fn write(
             changed => changed?,
         }
         Ok(true)
-    })
+    })?;
+    flush(&mut singles, from)
 }
 
 /// Writes pieces by themselves, while nobody writes back what lies around them.
