@@ -1,0 +1,203 @@
+/* Truth, strings, lengths of arrays, and the few procedures that have no function in C. */
+#include "weft_fortran.h"
+
+#include <stdio.h>
+
+weft_logical weft_true = 1, weft_false = 0;
+
+/* The values that this compiler writes: compiled by it, in logicals.f90. */
+void weft_logicals(weft_logical *yes, weft_logical *no);
+
+__attribute__((constructor)) static void learn(void)
+{
+    weft_logicals(&weft_true, &weft_false);
+}
+
+void weft_begin(void)
+{
+    weft_logical yes, no;
+    int known = 0;
+    if (!PMPI_Abi_get_fortran_booleans || !PMPI_Abi_set_fortran_booleans)
+        return;
+    int rc = PMPI_Abi_get_fortran_booleans(sizeof(weft_logical), &yes, &no, &known);
+    if (rc == MPI_SUCCESS && !known)
+        PMPI_Abi_set_fortran_booleans(sizeof(weft_logical), &weft_true, &weft_false);
+}
+
+int weft_lacks(const char *function)
+{
+    fprintf(stderr, "%s: this MPI library does not have it\n", function + 1);
+    return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+int *weft_truths_in(const weft_logical *from, int n, int *few)
+{
+    int *to = weft_room(few, n, sizeof(int));
+    for (int i = 0; i < n; i++)
+        to[i] = weft_is_true(from[i]);
+    return to;
+}
+
+void weft_truths_out(weft_logical *to, int n, const int *from)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = weft_truth(from[i]);
+}
+
+/* Blanks in front and behind are no part of the string. */
+char *weft_string_in(const char *from, size_t length, char *few)
+{
+    while (length > 0 && from[length - 1] == ' ')
+        length--;
+    while (length > 0 && *from == ' ') {
+        from++;
+        length--;
+    }
+    char *to = length < WEFT_SHORT ? few : malloc(length + 1);
+    memcpy(to, from, length);
+    to[length] = '\0';
+    return to;
+}
+
+char *weft_string_room(char *few, int size)
+{
+    char *to = size <= WEFT_SHORT ? few : malloc((size_t)size);
+    *to = '\0';
+    return to;
+}
+
+void weft_string_out(char *to, size_t length, const char *from)
+{
+    size_t used = strlen(from);
+    if (used > length)
+        used = length;
+    memcpy(to, from, used);
+    memset(to + used, ' ', length - used);
+}
+
+/* `count` strings, or as many as stand before a blank one. All is one piece of memory. */
+char **weft_argv(const char *from, size_t length, size_t step, int count)
+{
+    if (from == weft_argv_null_)
+        return MPI_ARGV_NULL;
+    size_t n = 0, blanks;
+    for (; count < 0 || n < (size_t)count; n++) {
+        const char *one = from + n * step * length;
+        for (blanks = 0; blanks < length && one[blanks] == ' '; blanks++)
+            ;
+        if (count < 0 && blanks == length)
+            break;
+    }
+    char **argv = malloc((n + 1) * sizeof(char *) + n * (length + 1));
+    char *text = (char *)(argv + n + 1);
+    for (size_t i = 0; i < n; i++, text += length + 1) {
+        size_t used = length;
+        const char *one = from + i * step * length;
+        while (used > 0 && one[used - 1] == ' ')
+            used--;
+        memcpy(text, one, used);
+        text[used] = '\0';
+        argv[i] = text;
+    }
+    argv[n] = NULL;
+    return argv;
+}
+
+/* A list for each command: the first index is the command's. */
+char ***weft_argvs(const char *from, size_t length, int count)
+{
+    if (from == weft_argvs_null_)
+        return MPI_ARGVS_NULL;
+    char ***argvs = malloc(((size_t)count + 1) * sizeof(char **));
+    for (int i = 0; i < count; i++)
+        argvs[i] = weft_argv(from + (size_t)i * length, length, (size_t)count, -1);
+    argvs[count] = NULL;
+    return argvs;
+}
+
+void weft_argvs_drop(char ***argvs)
+{
+    for (char ***one = argvs; one && *one; one++)
+        free(*one);
+    free(argvs);
+}
+
+void weft_from_one(int *places, int count)
+{
+    for (int i = 0; i < count; i++)
+        places[i]++;
+}
+
+int weft_dimensions(MPI_Comm comm)
+{
+    int n = 0;
+    return PMPI_Cartdim_get(comm, &n) == MPI_SUCCESS ? n : 0;
+}
+
+int weft_peers(MPI_Comm comm, int which, const void *buffer)
+{
+    int n = 0, topology = MPI_UNDEFINED, out = 0, weighted = 0;
+    if (buffer == MPI_IN_PLACE || comm == MPI_COMM_NULL)
+        return 0;
+    if (which == WEFT_ALL) {
+        PMPI_Comm_test_inter(comm, &out);
+        return (out ? PMPI_Comm_remote_size(comm, &n) : PMPI_Comm_size(comm, &n)) ? 0 : n;
+    }
+    PMPI_Topo_test(comm, &topology);
+    if (topology == MPI_CART)
+        return 2 * weft_dimensions(comm);
+    if (topology == MPI_GRAPH) {
+        int rank;
+        PMPI_Comm_rank(comm, &rank);
+        return PMPI_Graph_neighbors_count(comm, rank, &n) ? 0 : n;
+    }
+    if (topology == MPI_DIST_GRAPH)
+        PMPI_Dist_graph_neighbors_count(comm, &n, &out, &weighted);
+    return which == WEFT_SOURCES ? n : out;
+}
+
+/* The size of an element stands in the descriptor. */
+WEFT_ENTRY(void, mpi_sizeof, (CFI_cdesc_t *x, int *size, int *ierror))
+{
+    *size = (int)x->elem_len;
+    weft_ierror(ierror, MPI_SUCCESS);
+}
+
+/* Its call alone makes the compiler forget what it keeps in registers. */
+WEFT_ENTRY(void, mpi_f_sync_reg, (void *buf))
+{
+    (void)buf;
+}
+
+WEFT_ENTRY(void, mpi_status_f082f, (const MPI_Status *f08_status, MPI_Status *f_status, int *ierror))
+{
+    *f_status = *f08_status;
+    weft_ierror(ierror, MPI_SUCCESS);
+}
+
+WEFT_ENTRY(void, mpi_status_f2f08, (const MPI_Status *f_status, MPI_Status *f08_status, int *ierror))
+{
+    *f08_status = *f_status;
+    weft_ierror(ierror, MPI_SUCCESS);
+}
+
+/* Addresses as C_PTR, in the module mpi. */
+#define POINTER(name, arguments, given)                                                \
+    void pmpi_##name##_ arguments;                                                     \
+    WEFT_ENTRY(void, mpi_##name##_cptr, arguments)                                     \
+    {                                                                                  \
+        pmpi_##name##_ given;                                                          \
+    }
+POINTER(alloc_mem, (const MPI_Aint *size, const int *info, void **at, int *ierror),
+        (size, info, at, ierror))
+POINTER(win_allocate,
+        (const MPI_Aint *size, const int *unit, const int *info, const int *comm, void **at,
+         int *win, int *ierror),
+        (size, unit, info, comm, at, win, ierror))
+POINTER(win_allocate_shared,
+        (const MPI_Aint *size, const int *unit, const int *info, const int *comm, void **at,
+         int *win, int *ierror),
+        (size, unit, info, comm, at, win, ierror))
+POINTER(win_shared_query,
+        (const int *win, const int *rank, MPI_Aint *size, int *unit, void **at, int *ierror),
+        (win, rank, size, unit, at, ierror))

@@ -1,0 +1,187 @@
+//! The standard's procedures and parameters, each Fortran parameter beside its C type.
+
+use std::collections::HashMap;
+
+const PROCEDURES: &str = include_str!("../data/procedures.csv");
+const PARAMETERS: &str = include_str!("../data/parameters.csv");
+const FUNCTIONS: &str = include_str!("../../abi/data/functions.csv");
+const CONSTANTS: &str = include_str!("../../abi/data/constants.csv");
+
+/// A procedure that Fortran has, a callback's interface, or a predefined callback.
+#[derive(Clone, Debug)]
+pub struct Procedure {
+    /// As in C: `MPI_Send`.
+    pub name: String,
+    /// Whether `mpif.h` and `mpi` have it.
+    pub f90: bool,
+    /// Whether `mpi_f08` has it.
+    pub f08: bool,
+    /// Whether it is the interface of a callback.
+    pub callback: bool,
+    /// Whether it gives no error code.
+    pub silent: bool,
+    /// Whether it is a predefined callback: the interface that it has.
+    pub predefined: Option<String>,
+    /// All of Fortran's parameters but `ierror`, and those that C alone has.
+    pub parameters: Vec<Parameter>,
+    /// What C's function returns, and that of the large count; none where C has no such function.
+    pub returns: [Option<String>; 2],
+}
+
+/// A parameter of a procedure.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Fortran's name.
+    pub name: String,
+    /// The standard's word for what it is.
+    pub kind: String,
+    /// `in`, `out` or `inout`.
+    pub direction: String,
+    /// The parameter that says how many elements an array has, `*`, a constant, or nothing.
+    pub length: String,
+    /// C's type without `const`, brackets as `[]`; of the function, and of the one of large counts.
+    pub types: [String; 2],
+    /// The interface that a callback must have.
+    pub callback: String,
+    /// Whether C alone has it.
+    pub c_alone: bool,
+    /// Whether only the function of large counts has it.
+    pub large_only: bool,
+    /// Whether Fortran's interface says an intent.
+    pub intent: bool,
+    /// Whether the buffer stays in use after the call.
+    pub asynchronous: bool,
+}
+
+impl Parameter {
+    /// Whether the caller sets it.
+    pub fn is_in(&self) -> bool {
+        self.direction != "out"
+    }
+
+    /// Whether the call sets it.
+    pub fn is_out(&self) -> bool {
+        self.direction != "in"
+    }
+
+    /// Whether C has an array.
+    pub fn is_array(&self) -> bool {
+        self.types.iter().any(|t| t.contains('['))
+            || (self.kind == "STATUS" && !self.length.is_empty())
+    }
+}
+
+impl Procedure {
+    /// The parameters of the function, or of the one of large counts.
+    pub fn of(&self, large: bool) -> impl Iterator<Item = &Parameter> {
+        self.parameters.iter().filter(move |p| large || !p.large_only)
+    }
+
+    /// Whether it gives an error code.
+    pub fn has_error(&self) -> bool {
+        !self.silent
+    }
+
+    /// Whether it takes callbacks, which Fortran does not allow in C's procedures.
+    pub fn takes_callbacks(&self) -> bool {
+        self.parameters.iter().any(|p| !p.callback.is_empty())
+    }
+
+    /// The parameter of this kind, if it has one.
+    pub fn find(&self, kind: &str) -> Option<&Parameter> {
+        self.parameters.iter().find(|p| p.kind == kind)
+    }
+}
+
+/// The rows of a table, by column.
+fn rows(text: &str) -> Vec<HashMap<String, String>> {
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+    reader.deserialize().map(|row| row.expect("the standard's data can be read")).collect()
+}
+
+/// C's types of a function's parameters.
+fn c_types(parameters: &str) -> Vec<String> {
+    let one = |text: &str| {
+        let text = text.trim().trim_start_matches("const ");
+        let brackets = text.find('[').unwrap_or(text.len());
+        let (name, brackets) = text.split_at(brackets);
+        let end = name.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_').trim();
+        format!("{end}{}", if brackets.is_empty() { "" } else { "[]" })
+    };
+    parameters.split(',').filter(|p| !["", "void", "..."].contains(&p.trim())).map(one).collect()
+}
+
+fn parameter(row: &HashMap<String, String>) -> Parameter {
+    let suppressed = &row["suppressed_in"];
+    Parameter {
+        name: row["parameter"].clone(),
+        kind: row["kind"].clone(),
+        direction: row["direction"].clone(),
+        length: row["length"].clone(),
+        types: Default::default(),
+        callback: row["func_type"].clone(),
+        c_alone: suppressed.contains("f90_parameter") || row["kind"] == "VARARGS",
+        large_only: row["large_only"] == "1",
+        intent: !suppressed.contains("f08_intent"),
+        asynchronous: row["asynchronous"] == "1",
+    }
+}
+
+/// All procedures that a Fortran program can name, with callbacks and predefined callbacks.
+pub fn procedures() -> Vec<Procedure> {
+    let functions: HashMap<String, (String, Vec<String>)> = rows(FUNCTIONS)
+        .iter()
+        .map(|f| (f["name"].to_lowercase(), (f["returns"].clone(), c_types(&f["parameters"]))))
+        .collect();
+    let mut parameters: HashMap<String, Vec<Parameter>> = HashMap::new();
+    for row in rows(PARAMETERS) {
+        let ierror = row["kind"].starts_with("ERROR_CODE") && row["parameter"].starts_with("ierr");
+        if !ierror {
+            parameters.entry(row["procedure"].clone()).or_default().push(parameter(&row));
+        }
+    }
+    let fortran = |row: &HashMap<String, String>| row["f90"] == "1" || row["f08"] == "1";
+    let one = |row: &HashMap<String, String>| {
+        let name = row["procedure"].clone();
+        let small = functions.get(&name.to_lowercase());
+        let large = functions.get(&format!("{}_c", name.to_lowercase()));
+        let mut parameters = parameters.remove(&name).unwrap_or_default();
+        for (which, function) in [small, large].into_iter().enumerate() {
+            let mut types = function.map(|(_, types)| types.iter()).into_iter().flatten();
+            for p in parameters.iter_mut().filter(|p| which == 1 || !p.large_only) {
+                p.types[which] = types.next().cloned().unwrap_or_default();
+            }
+        }
+        Procedure {
+            f90: row["f90"] == "1",
+            f08: row["f08"] == "1",
+            callback: row["callback"] == "1",
+            silent: row["returns"] != "ERROR_CODE",
+            predefined: Some(row["predefined_function"].clone()).filter(|p| !p.is_empty()),
+            parameters,
+            returns: [small, large].map(|f| f.map(|(returns, _)| returns.clone())),
+            name,
+        }
+    };
+    rows(PROCEDURES).iter().filter(|row| fortran(row)).map(one).collect()
+}
+
+/// A named constant: its name, C's type, and its value or the name of the one that it equals.
+pub struct Constant {
+    /// As in C.
+    pub name: String,
+    /// C's type; empty for plain numbers.
+    pub c_type: String,
+    /// Decimal, hexadecimal, or another constant's name.
+    pub value: String,
+}
+
+/// All constants of the ABI.
+pub fn constants() -> Vec<Constant> {
+    let one = |row: &HashMap<String, String>| Constant {
+        name: row["name"].clone(),
+        c_type: row["c_type"].clone(),
+        value: row["value"].clone(),
+    };
+    rows(CONSTANTS).iter().map(one).collect()
+}

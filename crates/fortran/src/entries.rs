@@ -1,0 +1,192 @@
+//! The C sources: an entry point for each procedure and way.
+
+use crate::data::{Parameter, Procedure};
+use crate::kinds::{self, Row, Way, outlives};
+use crate::sections;
+use std::fmt::Write;
+
+/// Procedures that are written by hand in the runtime.
+pub const BY_HAND: [&str; 4] =
+    ["MPI_Sizeof", "MPI_F_sync_reg", "MPI_Status_f082f", "MPI_Status_f2f08"];
+
+/// What the linker calls a procedure, without `p` in front and `_` behind.
+pub fn linker_name(procedure: &Procedure, way: Way) -> String {
+    let name = procedure.name.to_lowercase();
+    let large = if way == Way::Large { "_c" } else { "" };
+    let buffer = procedure.find("BUFFER").is_some();
+    match way {
+        Way::Old => name,
+        _ if buffer => format!("{name}{large}_f08ts"),
+        _ => format!("{name}{large}_f08"),
+    }
+}
+
+/// Whether a way has this procedure.
+pub fn has(procedure: &Procedure, way: Way) -> bool {
+    let plain = !procedure.callback && procedure.predefined.is_none();
+    plain
+        && match way {
+            Way::Old => procedure.f90,
+            Way::New => procedure.f08,
+            Way::Large => procedure.f08 && procedure.returns[1].is_some(),
+        }
+}
+
+/// Whether `mpi_f08` needs more than the entry point of `mpi`.
+fn differs(procedure: &Procedure) -> bool {
+    let kinds = ["BUFFER", "C_BUFFER2", "STRING", "STRING_ARRAY", "STRING_2DARRAY"];
+    !procedure.f90
+        || procedure.takes_callbacks()
+        || procedure.parameters.iter().any(|p| kinds.contains(&p.kind.as_str()))
+}
+
+/// Completion of requests, where copies wait for it: a statement behind the call.
+fn completion(procedure: &Procedure) -> &'static str {
+    match procedure.name.as_str() {
+        "MPI_Wait" => "weft_completed(1, request);",
+        "MPI_Test" => "if (rc == MPI_SUCCESS && flag_c) weft_completed(1, request);",
+        "MPI_Waitall" => "weft_completed(*count, array_of_requests);",
+        "MPI_Testall" => {
+            "if (rc != MPI_SUCCESS || flag_c) weft_completed(*count, array_of_requests);"
+        }
+        "MPI_Waitany" | "MPI_Testany" => "weft_completed_one(index_c, array_of_requests);",
+        "MPI_Waitsome" | "MPI_Testsome" => {
+            "weft_completed_some(*outcount, array_of_indices, array_of_requests);"
+        }
+        "MPI_Request_get_status" => "if (rc == MPI_SUCCESS && flag_c) weft_arrived(request);",
+        "MPI_Request_free" => "weft_freed(request);",
+        _ => "",
+    }
+}
+
+/// Persistent requests begin again: a statement in front of the call.
+fn beginning(procedure: &Procedure) -> &'static str {
+    match procedure.name.as_str() {
+        "MPI_Start" => "weft_started(1, request);",
+        "MPI_Startall" => "weft_started(*count, array_of_requests);",
+        "MPI_Init" | "MPI_Init_thread" | "MPI_Session_init" => "weft_begin();",
+        _ => "",
+    }
+}
+
+/// What C's function is given for `p`, and the arguments that views stand for.
+struct Arguments<'a> {
+    rows: Vec<(&'a Parameter, Row)>,
+    views: Vec<(String, String)>,
+}
+
+fn arguments(procedure: &Procedure, way: Way) -> Arguments<'_> {
+    let (mut rows, mut views) = (Vec::new(), Vec::new());
+    for p in procedure.of(way.large()) {
+        if p.kind != "BUFFER" || way == Way::Old {
+            rows.push((p, kinds::of(procedure, p, way)));
+            continue;
+        }
+        let (before, replaced) = sections::view(procedure, p);
+        views.extend(replaced);
+        let request = if outlives(procedure) { "request" } else { "NULL" };
+        let declare = format!("CFI_cdesc_t *{}", p.name);
+        let after = format!("weft_view_end(&{}_v, rc, {request});", p.name);
+        rows.push((p, Row { declare, before, give: String::new(), after, hidden: false }));
+    }
+    Arguments { rows, views }
+}
+
+impl Arguments<'_> {
+    /// Buffers come first: what is asked of a communicator depends on them.
+    fn before(&self) -> String {
+        let (buffers, rest): (Vec<_>, Vec<_>) =
+            self.rows.iter().partition(|(p, _)| p.kind == "BUFFER");
+        let lines = buffers.into_iter().chain(rest).map(|(_, row)| &row.before);
+        lines.filter(|line| !line.is_empty()).map(|line| format!("    {line}\n")).collect()
+    }
+
+    /// Requests come first: what is kept for them needs their numbers.
+    fn after(&self) -> String {
+        let requests = |(p, _): &&(&Parameter, Row)| p.kind == "REQUEST";
+        let (first, rest): (Vec<_>, Vec<_>) = self.rows.iter().partition(requests);
+        let lines = first.into_iter().chain(rest).map(|(_, row)| &row.after);
+        lines.filter(|line| !line.is_empty()).map(|line| format!("    {line}\n")).collect()
+    }
+
+    fn given(&self) -> String {
+        let one = |(p, row): &(&Parameter, Row)| {
+            let view = self.views.iter().find(|(name, _)| *name == p.name);
+            view.map_or(&row.give, |(_, text)| text).clone()
+        };
+        self.rows.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    fn declared(&self, error: bool) -> String {
+        let shown = self.rows.iter().filter(|(_, row)| !row.declare.is_empty());
+        let mut all: Vec<String> = shown.map(|(_, row)| row.declare.clone()).collect();
+        if error {
+            all.push("int *ierror".to_owned());
+        }
+        let hidden = self.rows.iter().filter(|(_, row)| row.hidden);
+        all.extend(hidden.map(|(p, _)| format!("size_t {}_l", p.name)));
+        if all.is_empty() { "void".to_owned() } else { all.join(", ") }
+    }
+}
+
+/// One entry point, and its name without `p` as a weak one.
+fn entry(out: &mut String, procedure: &Procedure, way: Way) {
+    let name = linker_name(procedure, way);
+    let large = if way == Way::Large { "_c" } else { "" };
+    let c_name = format!("{}{large}", procedure.name);
+    let returns = procedure.returns[usize::from(way.large())].as_deref().unwrap_or("int");
+    let error = procedure.has_error();
+    let result = if error { "void" } else { returns };
+    let arguments = arguments(procedure, way);
+    let declared = arguments.declared(error);
+    writeln!(out, "WEFT_ENTRY({result}, {name}, ({declared}))\n{{").unwrap();
+    if error {
+        let given = arguments.given();
+        let given = if procedure.name == "MPI_Pcontrol" { "*level".to_owned() } else { given };
+        let lacks =
+            if way == Way::Old { "weft_ierror(ierror, rc)" } else { "weft_ierror(ierror, rc)" };
+        writeln!(out, "    int rc;\n    WEFT_LACKS(P{c_name}, {lacks})").unwrap();
+        out.push_str(&arguments.before());
+        let (first, then) = (beginning(procedure), completion(procedure));
+        writeln!(out, "    {first}\n    rc = P{c_name}({given});\n    {then}").unwrap();
+        out.push_str(&arguments.after());
+        writeln!(out, "    weft_ierror(ierror, rc);\n}}\n").unwrap();
+    } else {
+        writeln!(out, "    return P{c_name}({});\n}}\n", arguments.given()).unwrap();
+    }
+}
+
+/// The C file of a way.
+pub fn file(procedures: &[Procedure], way: Way) -> String {
+    let mut out = String::from("#include \"weft_fortran.h\"\n\n");
+    for procedure in procedures.iter().filter(|p| has(p, way)) {
+        if BY_HAND.contains(&procedure.name.as_str()) {
+            continue;
+        }
+        if way == Way::New && !differs(procedure) {
+            continue;
+        }
+        entry(&mut out, procedure, way);
+    }
+    out
+}
+
+/// What the linker calls the entry point that a way uses.
+pub fn entry_of(procedure: &Procedure, way: Way) -> String {
+    let by_hand = BY_HAND.contains(&procedure.name.as_str());
+    let shared = way == Way::New && (by_hand || !differs(procedure));
+    linker_name(procedure, if shared { Way::Old } else { way })
+}
+
+/// Declarations that let the library lack a function: it is told when it is called.
+pub fn weak(procedures: &[Procedure]) -> String {
+    let mut out = String::from("/* Functions that the library may lack. */\n");
+    for procedure in procedures.iter().filter(|p| has(p, Way::Old) || has(p, Way::New)) {
+        for (returns, suffix) in procedure.returns.iter().zip(["", "_c"]) {
+            if returns.is_some() && procedure.has_error() {
+                writeln!(out, "#pragma weak P{}{suffix}", procedure.name).unwrap();
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,282 @@
+//! The modules `mpi` and `mpi_f08`: an interface for each procedure, made of the same data as its entry point.
+
+use crate::constants;
+use crate::data::{Parameter, Procedure};
+use crate::entries::{self, has, linker_name};
+use crate::kinds::{Way, handle, handle_type};
+use std::fmt::Write;
+
+/// Fortran's integer for C's.
+fn integer(c_type: &str) -> &'static str {
+    match c_type.trim_end_matches("[]").trim_end_matches('*').trim() {
+        "MPI_Aint" => "integer(MPI_ADDRESS_KIND)",
+        "MPI_Count" => "integer(MPI_COUNT_KIND)",
+        "MPI_Offset" => "integer(MPI_OFFSET_KIND)",
+        _ => "integer",
+    }
+}
+
+/// A type with what stands behind the name.
+struct Declared {
+    kind: String,
+    bounds: &'static str,
+}
+
+fn declared(p: &Parameter, way: Way) -> Declared {
+    let old = way == Way::Old;
+    let status = if old { "integer" } else { "type(MPI_Status)" };
+    let vector = if p.is_array() { "(*)" } else { "" };
+    let of = |kind: &str, bounds| Declared { kind: kind.to_owned(), bounds };
+    match p.kind.as_str() {
+        "BUFFER" if old => of("type(*), dimension(*)", ""),
+        "BUFFER" if p.asynchronous => of("type(*), dimension(..), asynchronous", ""),
+        "BUFFER" => of("type(*), dimension(..)", ""),
+        "C_BUFFER" if old => of("integer(MPI_ADDRESS_KIND)", ""),
+        "C_BUFFER2" if old => of("type(*), dimension(*)", ""),
+        "C_BUFFER" | "C_BUFFER2" | "C_POINTER" => of("type(c_ptr)", ""),
+        "C_BUFFER3" | "C_BUFFER4" => of("type(c_ptr), value", ""),
+        "STATUS" if old && p.is_array() => of(status, "(MPI_STATUS_SIZE, *)"),
+        "STATUS" if old => of(status, "(MPI_STATUS_SIZE)"),
+        "STATUS" => of(status, vector),
+        "F90_STATUS" => of("integer", "(MPI_STATUS_SIZE)"),
+        "F08_STATUS" => of("type(MPI_Status)", ""),
+        "LOGICAL" => of("logical", vector),
+        "LOGICAL_VOID" => of("logical", ""),
+        "STRING" => of("character(len=*)", ""),
+        "STRING_ARRAY" => of("character(len=*)", "(*)"),
+        "STRING_2DARRAY" => of("character(len=*)", "(count, *)"),
+        "EXTRA_STATE" | "ATTRIBUTE_VAL" => of("integer(MPI_ADDRESS_KIND)", ""),
+        "FUNCTION" | "POLYFUNCTION" if old => of("external", ""),
+        "FUNCTION" | "POLYFUNCTION" => {
+            let large = if way.large() && p.kind == "POLYFUNCTION" { "_c" } else { "" };
+            of(&format!("procedure({}{large})", p.callback), "")
+        }
+        "RANK" if p.length == "n;3" => of("integer", "(3, *)"),
+        kind => match handle(kind) {
+            Some(_) if old => of("integer", vector),
+            Some(name) => of(&format!("type({})", handle_type(name)), vector),
+            None => of(number(p, way), vector),
+        },
+    }
+}
+
+/// The integer of a number: callbacks have no C type of their own here, their kind says it.
+fn number(p: &Parameter, way: Way) -> &'static str {
+    match (p.types[usize::from(way.large())].as_str(), p.kind.as_str()) {
+        ("", "OFFSET") => "integer(MPI_OFFSET_KIND)",
+        ("", "DISPOFFSET_SMALL") => "integer(MPI_ADDRESS_KIND)",
+        ("", "POLYXFER_NUM_ELEM") if way.large() => "integer(MPI_COUNT_KIND)",
+        (c_type, _) => integer(c_type),
+    }
+}
+
+/// The intent of an argument of `mpi_f08`. Callbacks and buffers that are written say none.
+fn intent(p: &Parameter) -> &'static str {
+    let silent = ["FUNCTION", "POLYFUNCTION", "C_BUFFER3", "C_BUFFER4"];
+    let buffer = p.kind == "BUFFER";
+    match p.direction.as_str() {
+        _ if !p.intent || silent.contains(&p.kind.as_str()) => "",
+        "in" => ", intent(in)",
+        _ if buffer => "",
+        "out" => ", intent(out)",
+        _ => ", intent(inout)",
+    }
+}
+
+/// `name(a, b, c)` in lines of a length that every compiler reads.
+fn call(name: &str, arguments: &[&str]) -> String {
+    let mut out = format!("{name}(");
+    let mut width = out.len();
+    for (i, argument) in arguments.iter().enumerate() {
+        if width + argument.len() > 80 {
+            out.push_str("&\n      ");
+            width = 6;
+        }
+        let comma = if i == 0 { "" } else { ", " };
+        write!(out, "{comma}{argument}").unwrap();
+        width += argument.len() + 2;
+    }
+    out.push(')');
+    out
+}
+
+/// How an interface is written.
+struct Style<'a> {
+    /// The name of the procedure.
+    name: &'a str,
+    /// What the linker calls it, where it is C's.
+    binding: Option<String>,
+    way: Way,
+    /// Whether it is a callback, whose arguments say no intent.
+    callback: bool,
+}
+
+fn interface(out: &mut String, procedure: &Procedure, style: &Style) {
+    let way = style.way;
+    let shown: Vec<_> = procedure.of(way.large()).filter(|p| !p.c_alone).collect();
+    let mut names: Vec<_> = shown.iter().map(|p| p.name.as_str()).collect();
+    let error = procedure.has_error();
+    if error {
+        names.push("ierror");
+    }
+    let result = match procedure.returns[0].as_deref() {
+        Some("double") => "double precision function ",
+        Some("MPI_Aint") => "integer(MPI_ADDRESS_KIND) function ",
+        _ => "subroutine ",
+    };
+    let head = call(style.name, &names);
+    let binding = style.binding.iter().map(|name| format!(" &\n      bind(C, name=\"{name}\")"));
+    writeln!(out, "   {result}{head}{}", binding.collect::<String>()).unwrap();
+    out.push_str("    import\n");
+    for p in shown {
+        let Declared { kind, bounds } = declared(p, way);
+        if kind == "type(*), dimension(*)" {
+            writeln!(out, "    !GCC$ ATTRIBUTES NO_ARG_CHECK :: {}", p.name).unwrap();
+            writeln!(out, "    !DIR$ IGNORE_TKR {}", p.name).unwrap();
+        }
+        let silent = style.callback || way == Way::Old || kind.contains(", value");
+        let intent = if silent { "" } else { intent(p) };
+        writeln!(out, "    {kind}{intent} :: {}{bounds}", p.name).unwrap();
+    }
+    if error {
+        let optional = !style.callback && way != Way::Old;
+        let attributes = if optional { ", optional, intent(out)" } else { "" };
+        writeln!(out, "    integer{attributes} :: ierror").unwrap();
+    }
+    let end = if result == "subroutine " { "subroutine" } else { "function" };
+    writeln!(out, "   end {end}").unwrap();
+}
+
+/// Kinds of eight bytes are one to Fortran.
+fn told_apart(p: &Parameter) -> bool {
+    let plain = |way| declared(p, way).kind == "integer";
+    plain(Way::New) != plain(Way::Large)
+}
+
+/// Whether Fortran can tell the large count's interface from the other one.
+fn distinct(procedure: &Procedure) -> bool {
+    let mut all = procedure.of(true).filter(|p| !p.c_alone);
+    all.any(|p| p.large_only || told_apart(p)) && procedure.find("POLYFUNCTION").is_none()
+}
+
+fn of_f08(out: &mut String, procedure: &Procedure, prefix: &str) {
+    let mut groups: Vec<(String, Vec<Way>)> = Vec::new();
+    let name = format!("{prefix}{}", procedure.name);
+    groups.push((name.clone(), vec![Way::New]));
+    if has(procedure, Way::Large) {
+        if distinct(procedure) {
+            groups[0].1.push(Way::Large);
+        } else if procedure.find("POLYFUNCTION").is_some() {
+            groups.push((format!("{name}_c"), vec![Way::Large]));
+        }
+    }
+    let lower = prefix.to_lowercase();
+    for (name, ways) in groups {
+        writeln!(out, "  interface {name}").unwrap();
+        for way in ways {
+            let specific = format!("{prefix}{}", specific(procedure, way));
+            let binding = format!("{lower}{}_", entries::entry_of(procedure, way));
+            let binding = Some(binding).filter(|_| !procedure.takes_callbacks());
+            interface(out, procedure, &Style { name: &specific, binding, way, callback: false });
+        }
+        out.push_str("  end interface\n");
+    }
+}
+
+/// The name of a specific procedure, as the standard has it.
+fn specific(procedure: &Procedure, way: Way) -> String {
+    let linker = linker_name(procedure, way);
+    format!("{}{}", procedure.name, &linker[procedure.name.len()..])
+}
+
+fn of_f90(out: &mut String, procedure: &Procedure, prefix: &str) {
+    let name = format!("{prefix}{}", procedure.name);
+    let plain = Style { name: &name, binding: None, way: Way::Old, callback: false };
+    if procedure.name == "MPI_Sizeof" {
+        // The size stands in the descriptor alone.
+        let binding = Some(format!("{}mpi_sizeof_", prefix.to_lowercase()));
+        return interface(out, procedure, &Style { binding, way: Way::New, ..plain });
+    }
+    if procedure.find("C_BUFFER").is_none() {
+        return interface(out, procedure, &plain);
+    }
+    writeln!(out, "  end interface\n  interface {name}").unwrap();
+    interface(out, procedure, &plain);
+    let pointers = format!("{name}_cptr");
+    let mut with_pointer = procedure.clone();
+    for p in with_pointer.parameters.iter_mut().filter(|p| p.kind == "C_BUFFER") {
+        p.kind = "C_POINTER".to_owned();
+    }
+    interface(out, &with_pointer, &Style { name: &pointers, ..plain });
+    out.push_str("  end interface\n  interface\n");
+}
+
+/// The module of a way.
+pub fn module(procedures: &[Procedure], way: Way) -> String {
+    let old = way == Way::Old;
+    let name = if old { "mpi" } else { "mpi_f08" };
+    let mut out = format!("module {name}\n  use, intrinsic :: iso_c_binding, only: c_ptr\n");
+    if old {
+        out.push_str("  use mpi_f08_types, only: MPI_Status");
+        for handle in constants::HANDLES {
+            write!(out, ", &\n    {handle}").unwrap();
+        }
+        out.push_str(", &\n    operator(==), operator(/=)\n  implicit none\n  private :: c_ptr\n");
+        out.push_str(&constants::declarations(false));
+    } else {
+        out.push_str("  use mpi_f08_types\n  use mpi_f08_callbacks\n  implicit none\n");
+        out.push_str("  private :: c_ptr\n");
+    }
+    out.push_str("  interface\n");
+    for procedure in procedures.iter().filter(|p| p.predefined.is_some()) {
+        predefined(&mut out, procedure, way);
+    }
+    out.push_str("  end interface\n");
+    for prefix in ["", "P"] {
+        if old {
+            out.push_str("  interface\n");
+        }
+        for procedure in procedures.iter().filter(|p| has(p, way)) {
+            if old {
+                of_f90(&mut out, procedure, prefix)
+            } else {
+                of_f08(&mut out, procedure, prefix)
+            }
+        }
+        if old {
+            out.push_str("  end interface\n");
+        }
+    }
+    writeln!(out, "end module {name}").unwrap();
+    out
+}
+
+/// Predefined callbacks, which both modules call by the same names.
+fn predefined(out: &mut String, procedure: &Procedure, way: Way) {
+    let has = if way == Way::Old { procedure.f90 } else { procedure.f08 };
+    if has {
+        let style = |name, way| Style { name, binding: None, way, callback: true };
+        interface(out, procedure, &style(&procedure.name, way));
+        if procedure.name == "MPI_CONVERSION_FN_NULL" && way == Way::New {
+            interface(out, procedure, &style("MPI_CONVERSION_FN_NULL_C", Way::Large));
+        }
+    }
+}
+
+/// The interfaces that callbacks must have.
+pub fn callbacks_module(procedures: &[Procedure]) -> String {
+    let mut out = String::from(
+        "module mpi_f08_callbacks\n  use, intrinsic :: iso_c_binding, only: c_ptr\n  \
+         use mpi_f08_types\n  implicit none\n  private :: c_ptr\n  abstract interface\n",
+    );
+    for procedure in procedures.iter().filter(|p| p.callback && p.f08) {
+        let style = |name, way| Style { name, binding: None, way, callback: true };
+        interface(&mut out, procedure, &style(&procedure.name, Way::New));
+        if procedure.parameters.iter().any(|p| p.kind == "POLYXFER_NUM_ELEM") {
+            let name = format!("{}_c", procedure.name);
+            interface(&mut out, procedure, &style(&name, Way::Large));
+        }
+    }
+    out.push_str("  end interface\nend module mpi_f08_callbacks\n");
+    out
+}

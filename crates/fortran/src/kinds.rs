@@ -1,0 +1,332 @@
+//! What a parameter is to both languages: the table that the entry points are made of.
+//!
+//! A row says how C declares Fortran's argument, what is done before C's function is called, what is handed to it, and what is
+//! done after it. In the texts `$` is the argument's name, `#` the number of its elements, and `@` the handle's type.
+
+use crate::data::{Parameter, Procedure};
+
+/// The ways in which Fortran calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// `mpif.h` and the module `mpi`.
+    Old,
+    /// The module `mpi_f08`.
+    New,
+    /// `mpi_f08` with large counts.
+    Large,
+}
+
+impl Way {
+    /// Which of the two C functions it calls.
+    pub fn large(self) -> bool {
+        self == Way::Large
+    }
+}
+
+/// How one argument gets from Fortran to C and back.
+#[derive(Default, Debug)]
+pub struct Row {
+    /// C's declaration of the argument.
+    pub declare: String,
+    /// Statements before the call.
+    pub before: String,
+    /// What C's function is given.
+    pub give: String,
+    /// Statements after the call; `rc` is what it returned.
+    pub after: String,
+    /// Whether the length of a string comes behind all arguments.
+    pub hidden: bool,
+}
+
+fn row(declare: &str, before: &str, give: &str, after: &str) -> Row {
+    let [declare, before, give, after] = [declare, before, give, after].map(str::to_owned);
+    Row { declare, before, give, after, hidden: false }
+}
+
+/// The handle type of a kind, without `MPI_`.
+pub fn handle(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "COMMUNICATOR" => "Comm",
+        "DATATYPE" => "Type",
+        "ERRHANDLER" => "Errhandler",
+        "FILE" => "File",
+        "GROUP" => "Group",
+        "INFO" => "Info",
+        "MESSAGE" => "Message",
+        "OPERATION" => "Op",
+        "REQUEST" => "Request",
+        "SESSION" => "Session",
+        "WINDOW" => "Win",
+        _ => return None,
+    })
+}
+
+/// C's type of the handle.
+pub fn handle_type(name: &str) -> String {
+    format!("MPI_{}", if name == "Type" { "Datatype" } else { name })
+}
+
+/// How many elements an array argument has, as a C expression; arrays of `*` elements are asked for.
+fn elements(procedure: &Procedure, p: &Parameter) -> String {
+    match (p.length.as_str(), p.kind.as_str()) {
+        ("*", "DATATYPE") => {
+            let side = if p.name.starts_with("send") { "sendbuf" } else { "recvbuf" };
+            let neighbors = procedure.name.to_lowercase().contains("neighbor");
+            format!("weft_peers(weft_Comm_in(*comm), {}, {side}_at)", peers(neighbors, side))
+        }
+        ("*", "LOGICAL") => "weft_dimensions(weft_Comm_in(*comm))".to_owned(),
+        ("*" | "", _) => "0".to_owned(),
+        (length, _) => format!("(int)*{length}"),
+    }
+}
+
+fn peers(neighbors: bool, side: &str) -> &'static str {
+    match (neighbors, side) {
+        (false, _) => "WEFT_ALL",
+        (true, "sendbuf") => "WEFT_DESTINATIONS",
+        (true, _) => "WEFT_SOURCES",
+    }
+}
+
+fn handles(procedure: &Procedure, p: &Parameter, name: &str) -> Row {
+    let array = p.is_array();
+    let mut row = match (array, p.is_in() && p.types[0].contains('*'), p.is_out()) {
+        (false, false, false) => row("const int *$", "", "weft_@_in(*$)", ""),
+        (false, false, true) => {
+            row("int *$", "% $_c = (%)0;", "&$_c", "if (rc == MPI_SUCCESS) *$ = weft_@_out($_c);")
+        }
+        (false, true, _) => {
+            row("int *$", "% $_c = weft_@_in(*$);", "&$_c", "*$ = weft_@_out($_c);")
+        }
+        (true, ..) => row(
+            "int *$",
+            "const int $_n = #; % $_s[WEFT_FEW], *$_c = weft_@_list($, $_n, $_s, !);",
+            "$_c",
+            "",
+        ),
+    };
+    if array {
+        let filled = if p.is_in() { "1" } else { "0" };
+        row.before = row.before.replace('!', filled);
+        if p.is_out() {
+            row.after = "weft_@_unlist($, $_n, $_c);".to_owned();
+        }
+        if outlives(procedure) {
+            // The library may read it until the request is complete.
+            row.before = row.before.replace("$_s[WEFT_FEW], ", "").replace("$_s", "NULL");
+            let persistent = if is_persistent(procedure) { "WEFT_PERSISTENT" } else { "0" };
+            row.after += &format!(" weft_keep(request, rc, $_c, {persistent});");
+        } else {
+            row.after += " weft_drop($_c, $_s);";
+        }
+    }
+    for text in [&mut row.before, &mut row.give, &mut row.after] {
+        *text = text.replace('%', &handle_type(name)).replace('@', name);
+    }
+    row
+}
+
+/// Whether the call leaves a request behind, and its arrays in use.
+pub fn outlives(procedure: &Procedure) -> bool {
+    procedure.find("REQUEST").is_some_and(|r| r.direction == "out" && !r.is_array())
+}
+
+/// Whether its request can be started again.
+pub fn is_persistent(procedure: &Procedure) -> bool {
+    outlives(procedure) && procedure.name.ends_with("_init")
+}
+
+/// How large a string can be that C writes, with the NUL, as a C expression.
+fn capacity(procedure: &Procedure, p: &Parameter) -> String {
+    let by_name = |name: &str| procedure.parameters.iter().any(|p| p.name == name);
+    match (p.length.as_str(), p.name.as_str()) {
+        ("", "datarep") => "MPI_MAX_DATAREP_STRING".to_owned(),
+        ("", "key") => "MPI_MAX_INFO_KEY".to_owned(),
+        ("", _) if by_name("buflen") => "buflen_c".to_owned(),
+        ("", _) if by_name("pset_len") => "pset_len_c".to_owned(),
+        ("valuelen", _) => "(*valuelen < 0 ? 0 : *valuelen) + 1".to_owned(),
+        ("", _) => "MPI_MAX_PORT_NAME".to_owned(),
+        (constant, _) => constant.to_owned(),
+    }
+}
+
+fn strings(procedure: &Procedure, p: &Parameter, way: Way) -> Row {
+    let (count, inner) = (elements(procedure, p), way == Way::Old || procedure.takes_callbacks());
+    let mut row = match (p.kind.as_str(), p.is_out()) {
+        ("STRING_ARRAY", _) => {
+            let count = if p.name.starts_with("array") { "*count" } else { "-1" };
+            let text = format!("char **$_c = weft_argv($_p, $_l, 1, {count});");
+            row("", &text, "$_c", "free($_c);")
+        }
+        ("STRING_2DARRAY", _) => {
+            let text = format!("char ***$_c = weft_argvs($_p, $_l, {count});");
+            row("", &text, "$_c", "weft_argvs_drop($_c);")
+        }
+        (_, false) => {
+            let text = "char $_s[WEFT_SHORT], *$_c = weft_string_in($_p, $_l, $_s);";
+            row("", text, "$_c", "weft_drop($_c, $_s);")
+        }
+        (_, true) => {
+            let text = format!(
+                "char $_s[WEFT_SHORT], *$_c = weft_string_room($_s, {});",
+                capacity(procedure, p)
+            );
+            let flag = procedure.parameters.iter().any(|p| p.name == "flag");
+            let flag = if flag { " && flag_c" } else { "" };
+            let text_after = format!(
+                "if (rc == MPI_SUCCESS{flag}) weft_string_out($_p, $_l, $_c);\n    weft_drop($_c, $_s);"
+            );
+            row("", &text, "$_c", &text_after)
+        }
+    };
+    let change = if p.is_out() { "" } else { "const " };
+    if inner {
+        row.declare = format!("{change}char *$_p");
+        row.hidden = true;
+    } else {
+        row.declare = "CFI_cdesc_t *$".to_owned();
+        let start = format!("{change}char *$_p = $->base_addr; size_t $_l = $->elem_len; ");
+        row.before.insert_str(0, &start);
+    }
+    row
+}
+
+fn logicals(procedure: &Procedure, p: &Parameter) -> Row {
+    let mut row = match (p.is_array(), p.is_out()) {
+        (false, false) => row("const weft_logical *$", "", "weft_is_true(*$)", ""),
+        (false, true) => row(
+            "weft_logical *$",
+            "int $_c = 0;",
+            "&$_c",
+            "if (rc == MPI_SUCCESS) *$ = weft_truth($_c);",
+        ),
+        (true, false) => row(
+            "const weft_logical *$",
+            "const int $_n = #; int $_s[WEFT_FEW], *$_c = weft_truths_in($, $_n, $_s);",
+            "$_c",
+            "weft_drop($_c, $_s);",
+        ),
+        (true, true) => row(
+            "weft_logical *$",
+            "const int $_n = #; int $_s[WEFT_FEW], *$_c = weft_room($_s, $_n, sizeof(int));",
+            "$_c",
+            "if (rc == MPI_SUCCESS) weft_truths_out($, $_n, $_c);\n    weft_drop($_c, $_s);",
+        ),
+    };
+    row.before = row.before.replace('#', &elements(procedure, p));
+    row
+}
+
+/// Places in arrays count from 1 in Fortran.
+fn places(procedure: &Procedure, p: &Parameter) -> Option<Row> {
+    let one = p.direction == "out" && procedure.find("REQUEST").is_some();
+    match (one, p.is_array()) {
+        (true, false) => Some(row(
+            "int *$",
+            "int $_c = MPI_UNDEFINED;",
+            "&$_c",
+            "*$ = $_c == MPI_UNDEFINED ? $_c : $_c + 1;",
+        )),
+        (true, true) => Some(row("int *$", "*outcount = 0;", "$", "weft_from_one($, *outcount);")),
+        _ => None,
+    }
+}
+
+/// Callbacks, their state, and attributes.
+fn callbacks(procedure: &Procedure, p: &Parameter, large: bool) -> Row {
+    let declare = "weft_function *$";
+    let stateful = procedure.parameters.iter().any(|p| p.kind.starts_with("EXTRA_STATE"));
+    match p.kind.as_str() {
+        "EXTRA_STATE" | "EXTRA_STATE2" => {
+            let functions = procedure.parameters.iter().filter(|p| !p.callback.is_empty());
+            let functions: Vec<_> = functions.map(|p| p.name.as_str()).collect();
+            let integer = if p.kind == "EXTRA_STATE" { "MPI_Aint" } else { "int" };
+            let text = format!("weft_state((weft_function *[3]){{{}}}, *$)", functions.join(", "));
+            row(&format!("const {integer} *$"), "", &text, "")
+        }
+        _ if stateful => {
+            let suffix = if large && p.kind == "POLYFUNCTION" { "_c" } else { "" };
+            let text = if p.name.contains("conversion") {
+                let trampoline = p.name.replace("_conversion_fn", "_conversion");
+                format!("WEFT_CONVERSION($, weft_{trampoline}{suffix})")
+            } else {
+                p.callback.replacen("MPI_", "weft_", 1)
+            };
+            row(declare, "", &text, "")
+        }
+        _ => {
+            let suffix = if large && p.kind == "POLYFUNCTION" { "_c" } else { "" };
+            let slot = p.callback.replacen("MPI_", "weft_slot_", 1);
+            row(declare, "", &format!("{slot}{suffix}($)"), "")
+        }
+    }
+}
+
+fn attributes(p: &Parameter, keyval: &str) -> Row {
+    let integer = if p.kind == "ATTRIBUTE_VAL" { "MPI_Aint" } else { "int" };
+    if p.is_out() {
+        let text = format!(
+            "if (rc == MPI_SUCCESS && flag_c) *$ = ({integer})weft_attribute(*{keyval}, $_c);"
+        );
+        row(&format!("{integer} *$"), "void *$_c = 0;", "&$_c", &text)
+    } else {
+        row(&format!("const {integer} *$"), "", "(void *)(intptr_t)*$", "")
+    }
+}
+
+/// Numbers, which both languages have alike.
+fn numbers(p: &Parameter, c_type: &str) -> Row {
+    let base = c_type.trim_end_matches("[]").trim_end_matches('*').trim().to_owned();
+    let pointer = c_type.contains('*') || c_type.contains('[');
+    let with_nul = ["STRING_LENGTH", "INFO_VALUE_LENGTH"].contains(&p.kind.as_str());
+    match p.kind.as_str() {
+        _ if with_nul && p.direction == "inout" => row(
+            "int *$",
+            "int $_c = *$ > 0 ? *$ + 1 : 0;",
+            "&$_c",
+            "if (rc == MPI_SUCCESS) *$ = $_c > 0 ? $_c - 1 : 0;",
+        ),
+        "WEIGHT" => row("int *$", "", "weft_weights($)", ""),
+        "ERROR_CODE" if p.is_array() => row("int *$", "", "weft_error_codes($)", ""),
+        "RANK" if p.length == "n;3" => row("int *$", "", "(int (*)[3])$", ""),
+        _ if pointer => row(&format!("{base} *$"), "", "$", ""),
+        _ => row(&format!("const {base} *$"), "", "*$", ""),
+    }
+}
+
+/// The row of a parameter. Buffers of `mpi_f08` are not in this table: `sections` has them.
+pub fn of(procedure: &Procedure, p: &Parameter, way: Way) -> Row {
+    let kind = p.kind.as_str();
+    let c_type = p.types[usize::from(way.large())].clone();
+    let keyval = procedure.parameters.iter().find(|p| p.kind == "KEYVAL");
+    let mut row = match kind {
+        _ if p.c_alone => row("", "", if c_type == "int" { "0" } else { "NULL" }, ""),
+        "BUFFER" => row("void *$", "void *const $_at = weft_buffer($);", "$_at", ""),
+        "C_BUFFER" => row("void **$", "", "$", ""),
+        "C_BUFFER2" if way == Way::Old => {
+            // Fortran has no way to take it: the standard says that it is lost.
+            row("void *$", "void *$_c = NULL; (void)$;", "&$_c", "")
+        }
+        "C_BUFFER2" => row("void **$", "", "$", ""),
+        "STATUS" => row("MPI_Status *$", "", "weft_status($)", ""),
+        "LOGICAL" => logicals(procedure, p),
+        "LOGICAL_VOID" => row("void *$", "", "$", ""),
+        "STRING" | "STRING_ARRAY" | "STRING_2DARRAY" => strings(procedure, p, way),
+        "ATTRIBUTE_VAL" | "ATTRIBUTE_VAL_10" => {
+            attributes(p, keyval.map_or("keyval", |keyval| &keyval.name))
+        }
+        "INDEX" => places(procedure, p).unwrap_or_else(|| numbers(p, &c_type)),
+        "EXTRA_STATE" | "EXTRA_STATE2" | "FUNCTION" | "POLYFUNCTION" => {
+            callbacks(procedure, p, way.large())
+        }
+        _ => match handle(kind) {
+            Some(name) => handles(procedure, p, name),
+            None => numbers(p, &c_type),
+        },
+    };
+    row.before = row.before.replace('#', &elements(procedure, p));
+    for text in [&mut row.declare, &mut row.before, &mut row.give, &mut row.after] {
+        *text = text.replace('$', &p.name);
+    }
+    row
+}

@@ -1,0 +1,41 @@
+//! The Fortran bindings, as sources: `mpif.h`, the modules `mpi` and `mpi_f08`, and the C entry points behind them.
+//!
+//! Modules belong to one compiler and one version of it, so the sources are installed and `mpifort` builds them for the compiler
+//! at hand. They use the standard ABI alone: any library that has it serves them. All is made of the standard's data (`data`);
+//! what a parameter is to both languages stands in one table (`kinds`).
+
+mod constants;
+mod data;
+mod entries;
+mod interfaces;
+mod kinds;
+mod sections;
+
+use entries::file;
+use kinds::Way;
+
+/// A source: its file name and its text.
+pub type Source = (&'static str, String);
+
+/// All sources that `mpifort` builds, and `mpif.h`.
+pub fn sources() -> Vec<Source> {
+    let procedures = data::procedures();
+    let fixed = |text: &str| text.to_owned();
+    vec![
+        ("weft_fortran.h", fixed(include_str!("../runtime/weft_fortran.h"))),
+        ("weft_weak.h", entries::weak(&procedures)),
+        ("requests.c", fixed(include_str!("../runtime/requests.c"))),
+        ("sections.c", fixed(include_str!("../runtime/sections.c"))),
+        ("callbacks.c", fixed(include_str!("../runtime/callbacks.c"))),
+        ("values.c", fixed(include_str!("../runtime/values.c"))),
+        ("logicals.f90", fixed(include_str!("../runtime/logicals.f90"))),
+        ("mpi.c", file(&procedures, Way::Old)),
+        ("mpi_f08.c", file(&procedures, Way::New)),
+        ("mpi_f08_large.c", file(&procedures, Way::Large)),
+        ("mpif.h", constants::mpif(&procedures)),
+        ("mpi_f08_types.f90", constants::types_module()),
+        ("mpi_f08_callbacks.f90", interfaces::callbacks_module(&procedures)),
+        ("mpi_f08.f90", interfaces::module(&procedures, Way::New)),
+        ("mpi.f90", interfaces::module(&procedures, Way::Old)),
+    ]
+}
