@@ -13,11 +13,14 @@ const LIBRARY: &str = "libmpi_abi.so.1";
 const LIBRARY_LINKS: [&str; 2] = ["libmpi_abi.so", "libmpi_abi.so.0"];
 
 /// A package, and the programs of it that are installed.
-const PROGRAMS: [(&str, &[&str]); 2] =
-    [("weft-tools", &["mpicc", "mpicxx", "weft"]), ("weft-launch", &["mpiexec", "mpirun"])];
+const PROGRAMS: [(&str, &[&str]); 2] = [
+    ("weft-tools", &["mpicc", "mpicxx", "mpifort", "weft"]),
+    ("weft-launch", &["mpiexec", "mpirun"]),
+];
 
 /// A link in bin/ and what it points to.
-const PROGRAM_LINKS: [(&str, &str); 1] = [("mpic++", "mpicxx")];
+const PROGRAM_LINKS: [(&str, &str); 3] =
+    [("mpic++", "mpicxx"), ("mpif90", "mpifort"), ("mpif77", "mpifort")];
 
 /// Files of the repository that are installed where they exist.
 const DOCUMENTS: [&str; 6] = [
@@ -58,6 +61,7 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     replace(&pkgconfig.join("weft.pc"), |to| fs::write(to, pkg_config()))?;
     // The name that distributions give to "the MPI for C, whichever it is".
     link("weft.pc", &pkgconfig.join("mpi-c.pc"))?;
+    fortran(&prefix.join("share/weft/fortran"))?;
     for name in DOCUMENTS {
         let from = root().join(name);
         if from.is_file() {
@@ -70,6 +74,15 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     println!("Weft is installed in {}; try {}/weft info", prefix.display(), bin.display());
     for (package, programs) in absent {
         eprintln!("NOTE: {} not installed: there is no package {package}", programs.join(", "));
+    }
+    Ok(())
+}
+
+/// The sources that `mpifort` builds for the compiler in use: an installation needs no Fortran compiler.
+fn fortran(to: &Path) -> Result<(), String> {
+    fs::create_dir_all(to).map_err(|e| format!("cannot make {}: {e}", to.display()))?;
+    for (name, text) in weft_fortran::sources() {
+        replace(&to.join(name), |new| fs::write(new, &text))?;
     }
     Ok(())
 }

@@ -26,6 +26,7 @@ const LAYERS: &[&[&str]] = &[
         "weft-abi-tests",
         "weft-fabric-testing",
         "weft-figures",
+        "weft-fortran",
         "weft-launch",
         "weft-tools",
         "weft-vm",

@@ -1,7 +1,10 @@
 /* Sections of arrays with gaps: as datatypes made of the descriptor, or as copies where a datatype cannot say it. */
+#define _DEFAULT_SOURCE
 #include "weft_fortran.h"
 
 #include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Dimensions whose elements stand at equal distances are one. */
 typedef struct {
@@ -9,6 +12,33 @@ typedef struct {
     CFI_index_t extent[CFI_MAX_RANK];
     CFI_index_t stride[CFI_MAX_RANK];
 } shape;
+
+/* Whether there is memory at the other end of a section of `length` bytes. */
+static int mapped(const char *from, CFI_index_t length)
+{
+    unsigned char state;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t last = (uintptr_t)from + (uintptr_t)length - (length > 0 ? 1 : 0);
+    return mincore((void *)(last / page * page), 1, &state) == 0;
+}
+
+/* gfortran leaves the distance of elements unset in an array that an assignment from PACK or RESHAPE allocated, until 12 at least;
+ * such an array has no gaps. A distance that no section can have tells it. */
+static int unset(const CFI_cdesc_t *section)
+{
+    const CFI_index_t distance = section->dim[0].sm, size = (CFI_index_t)section->elem_len;
+    const CFI_index_t away = distance < 0 ? -distance : distance;
+    const int numbers = section->type != CFI_type_struct && section->type != CFI_type_other
+        && section->type != CFI_type_char;
+    CFI_index_t expected = distance;
+    for (int i = 0; i < section->rank; i++) {
+        if (section->dim[i].sm != expected)
+            return 0;
+        expected *= section->dim[i].extent;
+    }
+    return away < size || (away > 1 << 20 && !mapped(section->base_addr, expected))
+        || (numbers && away % (size % 8 ? size % 8 & -(size % 8) : 8) != 0);
+}
 
 /* A section of assumed size ends nowhere, and has no gaps. */
 int weft_has_gaps(const CFI_cdesc_t *section)
@@ -22,7 +52,7 @@ int weft_has_gaps(const CFI_cdesc_t *section)
         gaps |= dim->extent != 1 && dim->sm != expected;
         expected *= dim->extent;
     }
-    return gaps;
+    return gaps && !unset(section);
 }
 
 static shape merged(const CFI_cdesc_t *section)

@@ -17,10 +17,9 @@
     result p##name##_ arguments
 
 /* A function that this MPI library lacks is told when it is called, not when a program is linked. */
-#define WEFT_LACKS(function, fail)                                                     \
+#define WEFT_LACKS(function)                                                           \
     if (__builtin_expect(!function, 0)) {                                              \
-        rc = weft_lacks(#function);                                                    \
-        fail;                                                                          \
+        weft_ierror(ierror, weft_lacks(#function));                                    \
         return;                                                                        \
     }
 

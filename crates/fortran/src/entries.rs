@@ -143,9 +143,7 @@ fn entry(out: &mut String, procedure: &Procedure, way: Way) {
     if error {
         let given = arguments.given();
         let given = if procedure.name == "MPI_Pcontrol" { "*level".to_owned() } else { given };
-        let lacks =
-            if way == Way::Old { "weft_ierror(ierror, rc)" } else { "weft_ierror(ierror, rc)" };
-        writeln!(out, "    int rc;\n    WEFT_LACKS(P{c_name}, {lacks})").unwrap();
+        writeln!(out, "    int rc;\n    WEFT_LACKS(P{c_name})").unwrap();
         out.push_str(&arguments.before());
         let (first, then) = (beginning(procedure), completion(procedure));
         writeln!(out, "    {first}\n    rc = P{c_name}({given});\n    {then}").unwrap();

@@ -28,6 +28,7 @@ const OF_COMMANDS: &[[&str; 3]] = &[
     ["WEFT_RSH", "ssh", "the command that `mpiexec` reaches other hosts with, and its options"],
     ["WEFT_CC", "cc", "the compiler that `mpicc` calls"],
     ["WEFT_CXX", "c++", "the compiler that `mpicxx` calls"],
+    ["WEFT_FC", "gfortran", "the compiler that `mpifort` calls"],
 ];
 
 /// Variables with our prefix that are no settings: how `mpiexec` tells a rank of its job.

@@ -1,23 +1,27 @@
-//! `mpicc` and `mpicxx`: the system's compiler with the paths of this installation.
+//! `mpicc`, `mpicxx` and `mpifort`: the system's compiler with the paths of this installation.
 //!
 //! What is printed is for a shell, for programs that split it as one does, and for CMake's FindMPI, which takes it apart
 //! by patterns: a path with a blank must stand in double quotes behind the bare letters of its option there.
+
+mod bindings;
 
 use crate::tree::Tree;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// What tells `mpicc` from `mpicxx`.
+/// What tells `mpicc`, `mpicxx` and `mpifort` apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Language {
     /// `mpicc`.
     C,
     /// `mpicxx`.
     Cxx,
+    /// `mpifort`.
+    Fortran,
 }
 
 impl Language {
@@ -25,6 +29,7 @@ impl Language {
         match self {
             Language::C => "mpicc",
             Language::Cxx => "mpicxx",
+            Language::Fortran => "mpifort",
         }
     }
 
@@ -32,6 +37,7 @@ impl Language {
         match self {
             Language::C => "cc",
             Language::Cxx => "c++",
+            Language::Fortran => bindings::default_compiler(),
         }
     }
 
@@ -40,6 +46,7 @@ impl Language {
         match self {
             Language::C => "WEFT_CC",
             Language::Cxx => "WEFT_CXX",
+            Language::Fortran => "WEFT_FC",
         }
     }
 
@@ -48,6 +55,7 @@ impl Language {
         match self {
             Language::C => "-cc=",
             Language::Cxx => "-cxx=",
+            Language::Fortran => "-fc=",
         }
     }
 }
@@ -61,12 +69,16 @@ enum Plan {
     Print(OsString),
 }
 
-/// The body of `mpicc` and `mpicxx`.
+/// The body of `mpicc`, `mpicxx` and `mpifort`.
 pub fn main(language: Language) -> ExitCode {
     let tool = language.tool();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let compiler = std::env::var_os(language.variable());
-    let plan = Tree::of_this_program().map(|tree| plan(language, &tree, compiler, &args));
+    let plan = Tree::of_this_program().and_then(|tree| {
+        plan(language, &tree, compiler, &args, &|compiler, need| {
+            bindings::folder(&tree, compiler, need)
+        })
+    });
     let command = match plan {
         Ok(Plan::Print(mut line)) => {
             line.push("\n");
@@ -83,13 +95,23 @@ pub fn main(language: Language) -> ExitCode {
     };
     let why = Command::new(&command[0]).args(&command[1..]).exec();
     let (name, variable, option) = (command[0].display(), language.variable(), language.option());
+    let install = if language == Language::Fortran { bindings::INSTALL } else { "" };
     eprintln!(
-        "{tool}: cannot run the compiler {name}: {why}; name one with {option}COMPILER or {variable}"
+        "{tool}: cannot run the compiler {name}: {why}; {install}name one with {option}COMPILER or {variable}"
     );
     ExitCode::from(127)
 }
 
-fn plan(language: Language, tree: &Tree, compiler: Option<OsString>, args: &[OsString]) -> Plan {
+/// The folder of Fortran's library and modules for a compiler.
+type Folder<'a> = &'a dyn Fn(&[OsString], bindings::Need) -> Result<PathBuf, String>;
+
+fn plan(
+    language: Language,
+    tree: &Tree,
+    compiler: Option<OsString>,
+    args: &[OsString],
+    folder: Folder,
+) -> Result<Plan, String> {
     let mut compiler = compiler.filter(|c| !c.as_bytes().trim_ascii().is_empty());
     let mut show = None;
     let mut rest = Vec::new();
@@ -103,29 +125,31 @@ fn plan(language: Language, tree: &Tree, compiler: Option<OsString>, args: &[OsS
         }
     }
     let compiler = command_of(compiler.unwrap_or_else(|| language.default_compiler().into()));
-    let compiler = compiler.into_iter();
     let (include, lib) = (&tree.include, &tree.lib);
-    let compile = vec![joined("-I", include)];
-    let mut link = vec![joined("-L", lib)];
-    // The compiler splits what follows -Wl at commas.
-    if lib.as_os_str().as_bytes().contains(&b',') {
-        link.extend(["-Xlinker", "-rpath", "-Xlinker"].map(OsString::from));
-        link.push(lib.into());
-    } else {
-        link.push(joined("-Wl,-rpath,", lib));
+    let mut compile = vec![joined("-I", include)];
+    let mut link = Vec::new();
+    let mut libraries = "mpi_abi";
+    if language == Language::Fortran {
+        let folder = folder(&compiler, need(show, &rest))?;
+        compile.insert(0, joined("-I", &folder));
+        link = path_to(&folder);
+        link.push("-lweft_fortran".into());
+        libraries = "weft_fortran mpi_abi";
     }
+    let compiler = compiler.into_iter();
+    link.extend(path_to(lib));
     // RUNPATH: LD_LIBRARY_PATH can still choose another library of the same ABI.
     link.extend(["-Wl,--enable-new-dtags", "-lmpi_abi"].map(OsString::from));
-    match show {
+    Ok(match show {
         Some(Show::CompileFlags) => Plan::Print(shell(compile)),
         Some(Show::LinkFlags) => Plan::Print(shell(link)),
         Some(Show::CompileCommand) => Plan::Print(shell(compiler.chain(rest).chain(compile))),
         Some(Show::LinkCommand) => {
             Plan::Print(shell(compiler.chain(rest).chain(compile).chain(link)))
         }
-        Some(Show::IncludeDirectories) => Plan::Print(shell([include.clone().into()])),
-        Some(Show::LibraryDirectories) => Plan::Print(shell([lib.clone().into()])),
-        Some(Show::Libraries) => Plan::Print("mpi_abi".into()),
+        Some(Show::IncludeDirectories) => Plan::Print(directories("-I", &compile)),
+        Some(Show::LibraryDirectories) => Plan::Print(directories("-L", &link)),
+        Some(Show::Libraries) => Plan::Print(libraries.into()),
         Some(Show::Version) => {
             let version = env!("CARGO_PKG_VERSION");
             let tool = language.tool();
@@ -141,7 +165,40 @@ fn plan(language: Language, tree: &Tree, compiler: Option<OsString>, args: &[OsS
             let link = if links(&rest) { link } else { vec![] };
             Plan::Run(compiler.chain(rest).chain(compile).chain(link).collect())
         }
+    })
+}
+
+/// How much of Fortran's library and modules is needed for these arguments.
+fn need(show: Option<Show>, args: &[OsString]) -> bindings::Need {
+    match show {
+        Some(Show::Version | Show::Help | Show::Libraries) => bindings::Need::Path,
+        // Build systems read all that a question prints.
+        Some(_) => bindings::Need::Silently,
+        None if args.iter().any(|a| !a.as_bytes().starts_with(b"-")) => bindings::Need::Built,
+        None => bindings::Need::Path,
     }
+}
+
+/// The options that find a library here, when a program is linked and when it runs.
+fn path_to(lib: &Path) -> Vec<OsString> {
+    let mut link = vec![joined("-L", lib)];
+    // The compiler splits what follows -Wl at commas.
+    if lib.as_os_str().as_bytes().contains(&b',') {
+        link.extend(["-Xlinker", "-rpath", "-Xlinker"].map(OsString::from));
+        link.push(lib.into());
+    } else {
+        link.push(joined("-Wl,-rpath,", lib));
+    }
+    link
+}
+
+/// The directories behind an option's letters.
+fn directories(option: &str, words: &[OsString]) -> OsString {
+    let behind = |word: &OsString| {
+        let path = word.as_bytes().strip_prefix(option.as_bytes())?;
+        Some(OsStr::from_bytes(path).to_owned())
+    };
+    shell(words.iter().filter_map(behind))
 }
 
 /// What the wrapper does beside the compiler, for `-help` and for its manual page.
@@ -149,6 +206,7 @@ fn help(language: Language) -> String {
     let name = match language {
         Language::C => "C",
         Language::Cxx => "C++",
+        Language::Fortran => "Fortran",
     };
     let words = [
         ("TOOL", language.tool()),
@@ -262,7 +320,8 @@ mod tests {
     fn planned(language: Language, compiler: Option<&str>, args: &str) -> String {
         let tree = Tree { include: "/p/include".into(), lib: "/p/lib".into() };
         let args: Vec<_> = args.split_whitespace().map(OsString::from).collect();
-        match plan(language, &tree, compiler.map(OsString::from), &args) {
+        let folder = |_: &[OsString], _| Ok("/f".into());
+        match plan(language, &tree, compiler.map(OsString::from), &args, &folder).unwrap() {
             Plan::Print(line) => format!("print {}", line.to_str().unwrap()),
             Plan::Run(words) => format!("run {}", words.join(OsStr::new(" ")).to_str().unwrap()),
         }
@@ -296,6 +355,23 @@ mod tests {
         assert!(planned(c, Some(" "), "a.c").starts_with("run cc a.c "));
         assert!(planned(Language::Cxx, None, "a.cc").starts_with("run c++ a.cc "));
         assert!(planned(Language::Cxx, None, "-cxx=g++ a.cc").starts_with("run g++ a.cc "));
+    }
+
+    #[test]
+    fn fortran_has_a_folder_for_each_compiler() {
+        let fortran = |args| planned(Language::Fortran, Some("gfortran"), args);
+        let link = format!("-L/f -Wl,-rpath,/f -lweft_fortran {LINK}");
+        assert_eq!(
+            fortran("a.f90 -o a"),
+            format!("run gfortran a.f90 -o a -I/f -I/p/include {link}")
+        );
+        assert_eq!(fortran("-c a.f90"), "run gfortran -c a.f90 -I/f -I/p/include");
+        assert_eq!(fortran("-showme:compile"), "print -I/f -I/p/include");
+        assert_eq!(fortran("-showme:incdirs"), "print /f /p/include");
+        assert_eq!(fortran("-showme:libdirs"), "print /f /p/lib");
+        assert_eq!(fortran("-showme:libs"), "print weft_fortran mpi_abi");
+        assert!(fortran("-fc=flang a.f90").starts_with("run flang a.f90 "));
+        assert!(fortran("-help").contains("-fc=COMPILER"));
     }
 
     #[test]
@@ -344,7 +420,9 @@ mod tests {
         let odd = OsStr::from_bytes(b"/a b,\xff");
         let tree = Tree { include: Path::new(odd).join("i"), lib: Path::new(odd).join("l") };
         let args = [OsStr::from_bytes(b"\xfe.c").to_owned()];
-        let Plan::Run(words) = plan(Language::C, &tree, None, &args) else { panic!("a command") };
+        let none = |_: &[OsString], _| Err("none".into());
+        let planned = plan(Language::C, &tree, None, &args, &none);
+        let Ok(Plan::Run(words)) = planned else { panic!("a command") };
         let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
         let rpath = [&b"-Xlinker"[..], b"-rpath", b"-Xlinker", b"/a b,\xff/l"];
         assert_eq!(words[..4], [&b"cc"[..], b"\xfe.c", b"-I/a b,\xff/i", b"-L/a b,\xff/l"]);

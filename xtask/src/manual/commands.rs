@@ -8,8 +8,12 @@ use std::fs;
 use std::path::Path;
 
 /// Commands that have a page of their own, and the names that have the same page.
-const COMMANDS: [(&str, &[&str]); 3] =
-    [("mpiexec", &["mpirun"]), ("mpicc", &[]), ("mpicxx", &["mpic++"])];
+const COMMANDS: [(&str, &[&str]); 4] = [
+    ("mpiexec", &["mpirun"]),
+    ("mpicc", &[]),
+    ("mpicxx", &["mpic++"]),
+    ("mpifort", &["mpif90", "mpif77"]),
+];
 
 /// Writes the pages of the commands in `bin` to `to`.
 pub fn install(bin: &Path, to: &Path) -> Result<(), String> {

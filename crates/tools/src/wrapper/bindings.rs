@@ -1,0 +1,276 @@
+//! Fortran's library and modules for the compiler in use: built from the installed sources the first time, then found.
+//!
+//! Modules can be read by the compiler that wrote them, and by no other version of it, so each has a folder: in the
+//! installation if that can be written, else in the user's cache. A folder appears whole, by being renamed, and a lock makes
+//! a second `mpifort` wait for the first.
+
+use crate::tree::Tree;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+/// What to do where there is no compiler, for messages.
+pub(super) const INSTALL: &str = "install one (Debian and Ubuntu: apt-get install gfortran; Fedora: dnf install gcc-gfortran) or ";
+
+/// Compilers, the first of which is taken that is there.
+const COMPILERS: [&str; 6] = ["gfortran", "flang-new", "flang", "ifx", "nvfortran", "nagfor"];
+
+/// Fortran sources in the order in which they must be compiled.
+const MODULES: [&str; 5] = ["mpi_f08_types", "mpi_f08_callbacks", "mpi_f08", "mpi", "logicals"];
+/// C sources.
+const C_SOURCES: [&str; 7] =
+    ["requests", "sections", "callbacks", "values", "mpi", "mpi_f08", "mpi_f08_large"];
+
+/// What the caller does with the folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Need {
+    /// Nothing is compiled: the folder need not be there.
+    Path,
+    /// A program is compiled.
+    Built,
+    /// Somebody reads all that is printed.
+    Silently,
+}
+
+/// The compiler that is called if none is named.
+pub(super) fn default_compiler() -> &'static str {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let there = |name: &&str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+    COMPILERS.into_iter().find(|name| there(name)).unwrap_or(COMPILERS[0])
+}
+
+/// The folder with library, modules and `mpif.h` for `compiler`.
+pub(super) fn folder(tree: &Tree, compiler: &[OsString], need: Need) -> Result<PathBuf, String> {
+    let prefix = tree.lib.parent().unwrap_or(&tree.lib);
+    let sources = prefix.join("share/weft/fortran");
+    if need == Need::Path {
+        return Ok(sources);
+    }
+    if !sources.join("mpif.h").is_file() {
+        return Err(format!(
+            "the Fortran sources are not in {}: run `cargo xtask install`",
+            sources.display()
+        ));
+    }
+    let key = key(compiler, &sources, &tree.include)?;
+    let mut places = vec![(tree.lib.join("fortran"), key.clone())];
+    if let Some(cache) = cache() {
+        // Here the name says the installation, too.
+        let mut hasher = DefaultHasher::new();
+        (&key, prefix).hash(&mut hasher);
+        places.push((cache, format!("{key}-{:08x}", hasher.finish() as u32)));
+    }
+    if let Some((parent, name)) =
+        places.iter().find(|(parent, name)| parent.join(name).join("mpif.h").is_file())
+    {
+        return Ok(parent.join(name));
+    }
+    let mut why = String::new();
+    for (parent, name) in &places {
+        match Lock::take(parent, name) {
+            Ok(lock) => return build(&lock, compiler, tree, &sources, need),
+            Err(error) => why = format!("{}: {error}", parent.display()),
+        }
+    }
+    Err(format!("no place for Fortran's library and modules can be written: {why}"))
+}
+
+/// `$XDG_CACHE_HOME/weft/fortran`, or where that is by default.
+fn cache() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
+    Some(cache.join("weft/fortran"))
+}
+
+/// A name for the compiler with its version, and for the sources.
+fn key(compiler: &[OsString], sources: &Path, include: &Path) -> Result<String, String> {
+    let name = compiler.last().map(PathBuf::from).unwrap_or_default();
+    let mut command = Command::new(&compiler[0]);
+    let output = command.args(&compiler[1..]).arg("--version").stdin(Stdio::null()).output();
+    let output = output.map_err(|why| {
+        format!(
+            "cannot run the Fortran compiler {}: {why}; {INSTALL}name one with -fc=COMPILER or WEFT_FC",
+            compiler[0].display()
+        )
+    })?;
+    let mut hasher = DefaultHasher::new();
+    (compiler, found(&name), output.stdout, output.stderr).hash(&mut hasher);
+    let entries = fs::read_dir(sources).map_err(|e| format!("{}: {e}", sources.display()))?;
+    let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    files.push(include.join("mpi.h"));
+    files.sort();
+    for file in files {
+        let text = fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+        (file.file_name(), text).hash(&mut hasher);
+    }
+    let name = name.file_name().unwrap_or(OsStr::new("fortran")).to_string_lossy().into_owned();
+    Ok(format!("{name}-{:016x}", hasher.finish()))
+}
+
+/// Where the compiler lies.
+fn found(name: &Path) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::env::split_paths(&path).map(|dir| dir.join(name));
+    let there = all.filter(|file| file.is_file()).find_map(|file| file.canonicalize().ok());
+    there.unwrap_or_else(|| name.to_owned())
+}
+
+/// The place of a folder that is being built. Held until the end of the process or of the build.
+struct Lock {
+    parent: PathBuf,
+    name: String,
+    _file: File,
+}
+
+impl Lock {
+    fn take(parent: &Path, name: &str) -> std::io::Result<Lock> {
+        fs::create_dir_all(parent)?;
+        let file = File::create(parent.join(format!(".{name}.lock")))?;
+        file.lock()?;
+        Ok(Lock { parent: parent.to_owned(), name: name.to_owned(), _file: file })
+    }
+}
+
+fn build(
+    lock: &Lock,
+    compiler: &[OsString],
+    tree: &Tree,
+    sources: &Path,
+    need: Need,
+) -> Result<PathBuf, String> {
+    let (parent, name) = (&lock.parent, &lock.name);
+    let done = parent.join(name);
+    if done.join("mpif.h").is_file() {
+        return Ok(done);
+    }
+    let (began, shown) = (Instant::now(), compiler[0].display());
+    let work = parent.join(format!(".{name}.{}", std::process::id()));
+    let in_work = |e: std::io::Error| format!("{}: {e}", work.display());
+    fs::create_dir_all(&work).map_err(in_work)?;
+    let result = compile(&work, compiler, tree, sources, name);
+    if let Err(why) = result {
+        let _ = fs::remove_dir_all(&work);
+        return Err(format!("{shown} cannot build the Fortran bindings:\n{why}"));
+    }
+    fs::rename(&work, &done).map_err(in_work)?;
+    if need != Need::Silently {
+        let seconds = began.elapsed().as_secs_f64();
+        eprintln!(
+            "mpifort: library and modules for {shown} are built in {} ({seconds:.1} s, once)",
+            done.display()
+        );
+    }
+    Ok(done)
+}
+
+/// Everything in `work`: objects, library, modules, `mpif.h`, and the file for pkg-config.
+fn compile(
+    work: &Path,
+    compiler: &[OsString],
+    tree: &Tree,
+    sources: &Path,
+    name: &str,
+) -> Result<(), String> {
+    let c_compiler = c_compiler(work, compiler, tree, sources)?;
+    let in_c = |name: &&str| {
+        let mut command = words(&c_compiler, work);
+        command.args(["-O2", "-fPIC", "-w", "-c"]).arg("-I").arg(&tree.include);
+        command.arg(sources.join(name).with_extension("c")).arg("-o").arg(format!("c_{name}.o"));
+        start(command)
+    };
+    let children: Vec<_> = C_SOURCES.iter().map(in_c).collect::<Result<_, _>>()?;
+    let in_fortran = MODULES.iter().try_for_each(|name| {
+        let mut command = words(compiler, work);
+        command.args(["-O2", "-fPIC", "-w", "-c"]).arg(sources.join(name).with_extension("f90"));
+        end(start(command)?)
+    });
+    // All are waited for, whatever failed.
+    let ends: Vec<_> = children.into_iter().map(end).collect();
+    in_fortran?;
+    ends.into_iter().collect::<Result<(), _>>()?;
+    let library = format!("libweft_fortran-{name}.so");
+    let mut command = words(compiler, work);
+    command.args(["-shared", "-o", &library, &format!("-Wl,-soname,{library}")]);
+    command.args(C_SOURCES.map(|name| format!("c_{name}.o")));
+    command.args(MODULES.map(|name| format!("{name}.o")));
+    // An installation that is moved finds its library again; what lies in a cache has a path.
+    let own = work.starts_with(&tree.lib);
+    let path = if own { OsStr::new("$ORIGIN/../..") } else { tree.lib.as_os_str() };
+    let mut rpath = OsString::from("-Wl,-rpath,");
+    rpath.push(path);
+    command.arg(rpath).args(["-Wl,--enable-new-dtags", "-Wl,--no-as-needed", "-L"]);
+    command.arg(&tree.lib).arg("-lmpi_abi");
+    end(start(command)?)?;
+    let place = |e: std::io::Error| format!("{}: {e}", work.display());
+    std::os::unix::fs::symlink(&library, work.join("libweft_fortran.so")).map_err(place)?;
+    for entry in fs::read_dir(work).map_err(place)?.flatten() {
+        if entry.path().extension().is_some_and(|ending| ending == "o") {
+            fs::remove_file(entry.path()).map_err(place)?;
+        }
+    }
+    fs::write(work.join("weft-fort.pc"), pkg_config(tree)).map_err(place)?;
+    fs::copy(sources.join("mpif.h"), work.join("mpif.h")).map_err(place)?;
+    Ok(())
+}
+
+/// A C compiler that has Fortran's descriptors: the Fortran compiler itself, which often is one, or the system's.
+fn c_compiler(
+    work: &Path,
+    compiler: &[OsString],
+    tree: &Tree,
+    sources: &Path,
+) -> Result<Vec<OsString>, String> {
+    let system = std::env::var_os("WEFT_CC").unwrap_or_else(|| "cc".into());
+    let mut own_header = super::command_of(system);
+    let real = found(Path::new(compiler.last().unwrap_or(&OsString::new())));
+    let above = real.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    own_header.extend(["-I".into(), above.join("include/flang").into()]);
+    let mut why = String::new();
+    for candidate in [compiler, &own_header] {
+        let mut command = words(candidate, work);
+        command.args(["-w", "-fsyntax-only", "-I"]).arg(&tree.include);
+        command.arg(sources.join("requests.c"));
+        match start(command).and_then(end) {
+            Ok(()) => return Ok(candidate.to_vec()),
+            Err(error) => why = error,
+        }
+    }
+    Err(format!("no C compiler has its ISO_Fortran_binding.h (WEFT_CC names one):\n{why}"))
+}
+
+fn words(compiler: &[OsString], work: &Path) -> Command {
+    let mut command = Command::new(&compiler[0]);
+    command.args(&compiler[1..]).current_dir(work);
+    command
+}
+
+fn start(mut command: Command) -> Result<Child, String> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().map_err(|e| format!("{}: {e}", command.get_program().display()))
+}
+
+/// Waits; what a compiler said is the error, its first lines.
+fn end(child: Child) -> Result<(), String> {
+    let output = child.wait_with_output().map_err(|e| e.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = [output.stderr, output.stdout].concat();
+    let text = String::from_utf8_lossy(&text);
+    Err(text.lines().take(20).collect::<Vec<_>>().join("\n"))
+}
+
+/// `PKG_CONFIG_PATH` of the folder finds it.
+fn pkg_config(tree: &Tree) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let [include, lib] = [&tree.include, &tree.lib].map(|path| path.display().to_string());
+    format!(
+        "Name: Weft for Fortran\nDescription: MPI library (MPI 5.0 standard ABI), for one compiler\n\
+         Version: {version}\nCflags: -I${{pcfiledir}} -I\"{include}\"\n\
+         Libs: -L${{pcfiledir}} -Wl,-rpath,${{pcfiledir}} -lweft_fortran -L\"{lib}\" \
+         -Wl,-rpath,\"{lib}\" -lmpi_abi\n"
+    )
+}
