@@ -17,12 +17,13 @@ fn integer(c_type: &str) -> &'static str {
 }
 
 /// A type with what stands behind the name.
-struct Declared {
-    kind: String,
-    bounds: &'static str,
+pub struct Declared {
+    pub kind: String,
+    pub bounds: &'static str,
 }
 
-fn declared(p: &Parameter, way: Way) -> Declared {
+/// How an interface declares `p`.
+pub fn declared(p: &Parameter, way: Way) -> Declared {
     let old = way == Way::Old;
     let status = if old { "integer" } else { "type(MPI_Status)" };
     let vector = if p.is_array() { "(*)" } else { "" };
@@ -84,7 +85,7 @@ fn intent(p: &Parameter) -> &'static str {
 }
 
 /// `name(a, b, c)` in lines of a length that every compiler reads.
-fn call(name: &str, arguments: &[&str]) -> String {
+pub fn call(name: &str, arguments: &[&str]) -> String {
     let mut out = format!("{name}(");
     let mut width = out.len();
     for (i, argument) in arguments.iter().enumerate() {
@@ -154,7 +155,7 @@ fn told_apart(p: &Parameter) -> bool {
 }
 
 /// Whether Fortran can tell the large count's interface from the other one.
-fn distinct(procedure: &Procedure) -> bool {
+pub fn distinct(procedure: &Procedure) -> bool {
     let mut all = procedure.of(true).filter(|p| !p.c_alone);
     all.any(|p| p.large_only || told_apart(p)) && procedure.find("POLYFUNCTION").is_none()
 }

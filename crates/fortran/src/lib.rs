@@ -4,6 +4,7 @@
 //! at hand. They use the standard ABI alone: any library that has it serves them. All is made of the standard's data (`data`);
 //! what a parameter is to both languages stands in one table (`kinds`).
 
+mod calls;
 mod constants;
 mod data;
 mod entries;
@@ -11,6 +12,7 @@ mod interfaces;
 mod kinds;
 mod sections;
 
+pub use calls::{Form, calls};
 use entries::file;
 use kinds::Way;
 

@@ -1,0 +1,98 @@
+//! Programs that call every procedure by its interface, for tests: they are compiled and linked, so an entry that is missing or
+//! that has other arguments is noticed. They call nothing when they run.
+
+use crate::data::{Parameter, Procedure, procedures};
+use crate::entries::has;
+use crate::interfaces::{call, declared, distinct};
+use crate::kinds::Way;
+use std::fmt::Write;
+
+/// How a program sees MPI.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// `include 'mpif.h'`.
+    Include,
+    /// `use mpi`.
+    Mpi,
+    /// `use mpi_f08`.
+    MpiF08,
+}
+
+/// Procedures that `mpif.h` cannot have: their arguments are told by an interface alone.
+const NOT_INCLUDED: [&str; 3] = ["MPI_Sizeof", "MPI_Status_f082f", "MPI_Status_f2f08"];
+
+/// A variable that can be the argument for `p`.
+fn variable(p: &Parameter, way: Way) -> String {
+    let declared = declared(p, way);
+    let kind = match p.kind.as_str() {
+        "BUFFER" => "integer, asynchronous",
+        "C_BUFFER2" if way == Way::Old => "integer",
+        "STRING_2DARRAY" => return format!("character(len=20) :: {}(4, 4)", p.name),
+        "STRING" | "STRING_ARRAY" => "character(len=20)",
+        _ => declared.kind.trim_end_matches(", value"),
+    };
+    let bounds = match declared.bounds {
+        _ if p.kind == "BUFFER" => "(4)",
+        "(3, *)" => "(3, 4)",
+        "(MPI_STATUS_SIZE, *)" => "(MPI_STATUS_SIZE, 4)",
+        "(*)" => "(4)",
+        other => other,
+    };
+    format!("{kind} :: {}{bounds}", p.name)
+}
+
+/// A subroutine that calls `name`.
+fn caller(procedure: &Procedure, name: &str, way: Way, form: Form, number: usize) -> String {
+    let shown: Vec<_> = procedure.of(way.large()).filter(|p| !p.c_alone).collect();
+    let functions: Vec<_> = shown.iter().filter(|p| !p.callback.is_empty()).collect();
+    let functions: Vec<_> = functions.iter().map(|p| p.name.as_str()).collect();
+    let mut arguments: Vec<_> = shown.iter().map(|p| p.name.as_str()).collect();
+    if procedure.has_error() {
+        arguments.push("ierror");
+    }
+    let include = if form == Form::Include { "  include 'mpif.h'\n" } else { "" };
+    let head = call(&format!("subroutine caller{number}"), &functions);
+    let mut out = format!("{head}\n  implicit none\n{include}");
+    for p in shown {
+        writeln!(out, "  {}", variable(p, way)).unwrap();
+    }
+    let statement = call(name, &arguments);
+    if procedure.has_error() || procedure.returns[0].as_deref() == Some("void") {
+        writeln!(out, "  integer :: ierror\n  call {statement}").unwrap();
+    } else if procedure.returns[0].is_none() {
+        writeln!(out, "  call {statement}").unwrap();
+    } else {
+        writeln!(out, "  double precision :: result\n  result = {statement}").unwrap();
+    }
+    out.push_str("end subroutine\n");
+    out
+}
+
+/// The program, and how many entries it calls. Its module is read once for all.
+pub fn calls(form: Form) -> (String, usize) {
+    let uses = match form {
+        Form::Include => "",
+        Form::Mpi => "  use mpi\n",
+        Form::MpiF08 => "  use mpi_f08\n",
+    };
+    let head = "  use, intrinsic :: iso_c_binding, only: c_ptr\n  implicit none\ncontains\n";
+    let (mut out, mut number) = (format!("module callers\n{uses}{head}"), 0);
+    let ways: &[Way] = if form == Form::MpiF08 { &[Way::New, Way::Large] } else { &[Way::Old] };
+    for procedure in procedures() {
+        for &way in ways.iter().filter(|&&way| has(&procedure, way)) {
+            let by_name = way == Way::Large && procedure.find("POLYFUNCTION").is_some();
+            if (form == Form::Include && NOT_INCLUDED.contains(&procedure.name.as_str()))
+                || (way == Way::Large && !by_name && !distinct(&procedure))
+            {
+                continue;
+            }
+            for prefix in ["", "P"] {
+                let name = format!("{prefix}{}{}", procedure.name, if by_name { "_c" } else { "" });
+                number += 1;
+                out += &caller(&procedure, &name, way, form, number);
+            }
+        }
+    }
+    writeln!(out, "end module callers\nprogram calls\n  use callers\n  implicit none\n  print *, {number}\nend program").unwrap();
+    (out, number)
+}
