@@ -7,6 +7,7 @@ mod c_programs;
 pub(crate) mod cluster;
 mod copies;
 mod counts;
+mod fortran;
 mod instructions;
 mod jobs;
 mod launchers;
@@ -47,6 +48,8 @@ pub enum Stage {
     Miri,
     /// Programs under mpiexec: the examples, those in tests/, random ones, bad arguments to all functions.
     Programs,
+    /// Fortran programs, all three ways, built by mpifort.
+    Fortran,
     /// mpi4py, built by our mpicc and by MPICH's, on our library.
     Python,
     /// Programs under other launchers: Hydra, PRRTE, Slurm; and under ours on several hosts.
@@ -65,7 +68,7 @@ pub struct Args {
     only: Vec<Stage>,
 }
 
-const ALL: [Stage; 11] = [
+const ALL: [Stage; 12] = [
     Stage::Build,
     Stage::Unit,
     Stage::Simulator,
@@ -73,6 +76,7 @@ const ALL: [Stage; 11] = [
     Stage::Loom,
     Stage::Miri,
     Stage::Programs,
+    Stage::Fortran,
     Stage::Python,
     Stage::Launchers,
     Stage::Cluster,
@@ -84,12 +88,13 @@ impl Stage {
     fn budget(self) -> u64 {
         match self {
             Stage::Build => 220,
-            Stage::Unit => 740,
+            Stage::Unit => 680,
             Stage::Simulator => 160,
             Stage::Verbs => 260,
             Stage::Loom => 150,
             Stage::Miri => 410,
             Stage::Programs => 420,
+            Stage::Fortran => 60,
             Stage::Python => 420,
             Stage::Launchers => 100,
             Stage::Cluster => 260,
@@ -160,6 +165,7 @@ pub fn run(args: &Args) -> Result<(), String> {
             Stage::Loom => loom(&mut tally),
             Stage::Miri => miri(&mut tally),
             Stage::Programs => c_programs::run(&mut tally),
+            Stage::Fortran => fortran::run(&mut tally),
             Stage::Python => python::run(&mut tally),
             Stage::Launchers => launchers::run(&mut tally),
             Stage::Cluster => cluster::run(&mut tally),
