@@ -88,13 +88,13 @@ impl Stage {
     fn budget(self) -> u64 {
         match self {
             Stage::Build => 220,
-            Stage::Unit => 680,
+            Stage::Unit => 620,
             Stage::Simulator => 160,
             Stage::Verbs => 260,
             Stage::Loom => 150,
             Stage::Miri => 410,
             Stage::Programs => 420,
-            Stage::Fortran => 60,
+            Stage::Fortran => 120,
             Stage::Python => 420,
             Stage::Launchers => 100,
             Stage::Cluster => 260,

@@ -151,7 +151,7 @@ enum { WEFT_ALL, WEFT_DESTINATIONS, WEFT_SOURCES };
 int weft_peers(MPI_Comm comm, int which, const void *buffer);
 int weft_dimensions(MPI_Comm comm);
 
-/* Tells the library about this compiler, before it starts. */
+/* Tells the library about this compiler, once it runs. */
 void weft_begin(void);
 
 /* Callbacks. */

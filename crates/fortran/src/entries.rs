@@ -40,9 +40,13 @@ fn differs(procedure: &Procedure) -> bool {
         || procedure.parameters.iter().any(|p| kinds.contains(&p.kind.as_str()))
 }
 
-/// Completion of requests, where copies wait for it: a statement behind the call.
+/// A statement behind the call: copies wait for requests to be complete, and the library is told of this compiler.
 fn completion(procedure: &Procedure) -> &'static str {
     match procedure.name.as_str() {
+        // MPICH takes it only then.
+        "MPI_Init" | "MPI_Init_thread" | "MPI_Session_init" => {
+            "if (rc == MPI_SUCCESS) weft_begin();"
+        }
         "MPI_Wait" => "weft_completed(1, request);",
         "MPI_Test" => "if (rc == MPI_SUCCESS && flag_c) weft_completed(1, request);",
         "MPI_Waitall" => "weft_completed(*count, array_of_requests);",
@@ -64,7 +68,6 @@ fn beginning(procedure: &Procedure) -> &'static str {
     match procedure.name.as_str() {
         "MPI_Start" => "weft_started(1, request);",
         "MPI_Startall" => "weft_started(*count, array_of_requests);",
-        "MPI_Init" | "MPI_Init_thread" | "MPI_Session_init" => "weft_begin();",
         _ => "",
     }
 }
