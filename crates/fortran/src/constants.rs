@@ -108,17 +108,12 @@ pub fn declarations(typed: bool) -> String {
             (true, "MPI_STATUS_IGNORE" | "MPI_STATUSES_IGNORE") => "type(MPI_Status)",
             _ => "integer",
         };
-        if typed {
-            let bounds = match name {
-                "MPI_STATUS_IGNORE" => "",
-                "MPI_STATUSES_IGNORE" => "(1)",
-                _ => bounds,
-            };
-            writeln!(out, "  {kind}, bind(C, name=\"{common}_\"), target :: {name}{bounds}")
-                .unwrap();
-        } else {
-            writeln!(out, "  {kind} :: {name}{bounds}\n  common /{common}/ {name}").unwrap();
-        }
+        let bounds = match (typed, name) {
+            (true, "MPI_STATUS_IGNORE") => "",
+            (true, "MPI_STATUSES_IGNORE") => "(1)",
+            _ => bounds,
+        };
+        writeln!(out, "  {kind} :: {name}{bounds}\n  common /{common}/ {name}").unwrap();
     }
     out
 }

@@ -216,29 +216,33 @@ fn compile(
     Ok(())
 }
 
-/// A C compiler that has Fortran's descriptors: the Fortran compiler itself, which often is one, or the system's.
+/// The C compiler with this Fortran compiler's own descriptors: the layouts of two compilers differ. gfortran compiles C itself; for
+/// others it is the system's compiler with the header that lies beside them.
 fn c_compiler(
     work: &Path,
     compiler: &[OsString],
     tree: &Tree,
     sources: &Path,
 ) -> Result<Vec<OsString>, String> {
-    let system = std::env::var_os("WEFT_CC").unwrap_or_else(|| "cc".into());
-    let mut own_header = super::command_of(system);
+    let mut command = words(compiler, work);
+    command.args(["-w", "-fsyntax-only", "-I"]).arg(&tree.include).arg(sources.join("requests.c"));
+    if start(command).and_then(end).is_ok() {
+        return Ok(compiler.to_vec());
+    }
     let real = found(Path::new(compiler.last().unwrap_or(&OsString::new())));
     let above = real.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
-    own_header.extend(["-I".into(), above.join("include/flang").into()]);
-    let mut why = String::new();
-    for candidate in [compiler, &own_header] {
-        let mut command = words(candidate, work);
-        command.args(["-w", "-fsyntax-only", "-I"]).arg(&tree.include);
-        command.arg(sources.join("requests.c"));
-        match start(command).and_then(end) {
-            Ok(()) => return Ok(candidate.to_vec()),
-            Err(error) => why = error,
-        }
-    }
-    Err(format!("no C compiler has its ISO_Fortran_binding.h (WEFT_CC names one):\n{why}"))
+    let header = "ISO_Fortran_binding.h";
+    let folders = ["include/flang", "include"].map(|folder| above.join(folder));
+    let Some(folder) = folders.iter().find(|folder| folder.join(header).is_file()) else {
+        return Err(format!(
+            "it compiles no C, and its {header} is not in {} (for Debian's flang: package libflang-16-dev)",
+            folders[0].display()
+        ));
+    };
+    let mut system = super::command_of(std::env::var_os("WEFT_CC").unwrap_or_else(|| "cc".into()));
+    system.push("-I".into());
+    system.push(folder.into());
+    Ok(system)
 }
 
 fn words(compiler: &[OsString], work: &Path) -> Command {
