@@ -147,6 +147,7 @@ static int dense(MPI_Datatype type, MPI_Datatype *named, MPI_Count *n)
     int integers, addresses, types, combiner, repeat[2];
     MPI_Aint no_address;
     MPI_Datatype inner;
+    int owned = 0;
     *n = 1;
     for (;;) {
         if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner))
@@ -156,11 +157,15 @@ static int dense(MPI_Datatype type, MPI_Datatype *named, MPI_Count *n)
         if (PMPI_Type_get_contents(type, integers, 0, 1, repeat, &no_address, &inner))
             return 0;
         *n *= combiner == MPI_COMBINER_DUP ? 1 : repeat[0];
-        /* The one inside lives on in the other one. */
+        if (owned)
+            PMPI_Type_free(&type);
+        owned = 1;
         type = inner;
     }
     int named_kind = combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL
         || combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+    if (owned && !named_kind)
+        PMPI_Type_free(&type);
     *named = type;
     return named_kind && !PMPI_Type_size_c(type, &size)
         && !PMPI_Type_get_extent_c(type, &lower, &extent) && size == extent && lower == 0;

@@ -41,3 +41,6 @@ pub fn sources() -> Vec<Source> {
         ("mpi.f90", interfaces::module(&procedures, Way::Old)),
     ]
 }
+
+#[cfg(test)]
+mod tests;

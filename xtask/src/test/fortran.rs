@@ -5,7 +5,7 @@ use super::tools::quiet;
 use crate::root;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use weft_fortran::{Form, calls};
 
 /// Programs of tests/fortran, and the compiler's options for each.
@@ -14,30 +14,82 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
     ("sections.f90", &["-O3"]),
     ("new.f90", &["-O2"]),
     // Without interfaces, buffers of several types look like a fault.
-    ("old.f", &["-O2", "-fallow-argument-mismatch"]),
+    ("old.f", &["-O2", MISMATCH]),
 ];
+
+/// gfortran's own option, which others neither have nor need.
+const MISMATCH: &str = "-fallow-argument-mismatch";
+
+/// Names of flang, newest first.
+const FLANG: [&str; 4] = ["flang-new-22", "flang-new-19", "flang-new", "flang"];
 
 /// What all programs say at their end.
 const SAID: &str = "checks passed";
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
-    if Command::new("gfortran").arg("--version").output().is_err() {
-        tally.not_run.push("Fortran: there is no gfortran (Debian's package gfortran)".to_owned());
-        return Ok(());
+    let there = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+    let flang = FLANG.into_iter().find(there);
+    if flang.is_none() {
+        let reason = "there is no flang (Debian's packages flang-19 and libflang-19-dev)";
+        tally.not_run.push(format!("Fortran by flang: {reason}"));
     }
-    let prefix = crate::demo::install()?;
-    let work = root().join("target/test-fortran");
-    let failed = |e: std::io::Error| format!("{}: {e}", work.display());
-    fs::create_dir_all(&work).map_err(failed)?;
-    built_once(&prefix, &work, tally)?;
-    told_without_compiler(&prefix, tally)?;
+    let gfortran = Some("gfortran").filter(there);
+    if gfortran.is_none() {
+        let reason = "there is no gfortran (Debian's package gfortran)";
+        tally.not_run.push(format!("Fortran by gfortran: {reason}"));
+    }
+    for compiler in gfortran.into_iter().chain(flang) {
+        println!("-- {compiler}");
+        let work = root().join("target/test-fortran").join(compiler);
+        let failed = |e: std::io::Error| format!("{}: {e}", work.display());
+        fs::create_dir_all(&work).map_err(failed)?;
+        with_compiler(&Tools { prefix: crate::demo::install()?, work, compiler }, tally)?;
+    }
+    Ok(())
+}
+
+/// A compiler, the installation, and a folder for programs.
+struct Tools {
+    prefix: PathBuf,
+    work: PathBuf,
+    compiler: &'static str,
+}
+
+impl Tools {
+    fn mpifort(&self) -> Command {
+        let mut command = Command::new(self.prefix.join("bin/mpifort"));
+        command.env("WEFT_FC", self.compiler);
+        command
+    }
+
+    /// Builds a program; `options` are gfortran's.
+    fn build(&self, source: &Path, options: &[&str]) -> Result<PathBuf, String> {
+        let program = self.work.join(source.file_stem().unwrap_or_default());
+        let known = |option: &&&str| self.compiler == "gfortran" || **option != MISMATCH;
+        let mut command = self.mpifort();
+        command.args(options.iter().filter(known));
+        quiet(command.arg(source).arg("-o").arg(&program))?;
+        Ok(program)
+    }
+
+    fn on(&self, ranks: &str, program: &Path) -> Command {
+        let mut command = Command::new(self.prefix.join("bin/mpiexec"));
+        command.args(["--timeout", "60", "-n", ranks]).arg(program);
+        command
+    }
+}
+
+fn with_compiler(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
+    built_once(tools, tally)?;
+    told_without_compiler(tools, tally)?;
     for form in [Form::Include, Form::Mpi, Form::MpiF08] {
-        every_procedure(&prefix, &work, form, tally)?;
+        every_procedure(tools, form, tally)?;
     }
     for (name, options) in PROGRAMS {
-        checked(&prefix, &work, &root().join("tests/fortran").join(name), options, tally)?;
+        checked(tools, &root().join("tests/fortran").join(name), options, tally)?;
     }
-    checked(&prefix, &work, &with_module(&work)?, &["-O2"], tally)
+    checked(tools, &with_module(&tools.work)?, &["-O2"], tally)?;
+    refused(tools, tally)
 }
 
 /// The program of `mpif.h` with the module `mpi` in its place: the same checks, by interfaces.
@@ -57,26 +109,22 @@ fn with_module(work: &Path) -> Result<PathBuf, String> {
     Ok(to)
 }
 
-fn mpifort(prefix: &Path) -> Command {
-    Command::new(prefix.join("bin/mpifort"))
-}
-
 /// Two at once build the modules once, say so in one line, and say nothing the next time.
-fn built_once(prefix: &Path, work: &Path, tally: &mut Tally) -> Result<(), String> {
-    let folder = prefix.join("lib/fortran");
+fn built_once(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
+    let folder = tools.prefix.join("lib/fortran");
     if folder.is_dir() {
         fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
-    let source = work.join("tiny.f90");
+    let source = tools.work.join("tiny.f90");
     let text = "use mpi_f08\ncall MPI_Init()\ncall MPI_Finalize()\nend\n";
     fs::write(&source, text).map_err(|e| format!("{}: {e}", source.display()))?;
     let start = |name: &str| {
-        let mut command = mpifort(prefix);
-        command.arg(&source).arg("-o").arg(work.join(name));
-        command.stderr(std::process::Stdio::piped()).spawn().map_err(|e| format!("mpifort: {e}"))
+        let mut command = tools.mpifort();
+        command.arg(&source).arg("-o").arg(tools.work.join(name)).stderr(Stdio::piped());
+        command.spawn().map_err(|e| format!("mpifort: {e}"))
     };
-    let (mut both, mut said) = (vec![start("tiny1")?, start("tiny2")?], String::new());
-    for child in both.drain(..) {
+    let mut said = String::new();
+    for child in [start("tiny1")?, start("tiny2")?] {
         let output = child.wait_with_output().map_err(|e| format!("mpifort: {e}"))?;
         said += &String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
@@ -95,8 +143,8 @@ fn built_once(prefix: &Path, work: &Path, tally: &mut Tally) -> Result<(), Strin
     Ok(())
 }
 
-fn told_without_compiler(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let output = mpifort(prefix).args(["-fc=no-such-compiler", "a.f90"]).output();
+fn told_without_compiler(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
+    let output = tools.mpifort().args(["-fc=no-such-compiler", "a.f90"]).output();
     let output = output.map_err(|e| format!("mpifort: {e}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.success() || !said.contains("apt-get install gfortran") {
@@ -108,22 +156,12 @@ fn told_without_compiler(prefix: &Path, tally: &mut Tally) -> Result<(), String>
 }
 
 /// Every procedure of a way has an entry and takes what its interface says: the program is linked.
-fn every_procedure(
-    prefix: &Path,
-    work: &Path,
-    form: Form,
-    tally: &mut Tally,
-) -> Result<(), String> {
+fn every_procedure(tools: &Tools, form: Form, tally: &mut Tally) -> Result<(), String> {
     let (text, count) = calls(form);
     let name = format!("calls_{form:?}").to_lowercase();
-    let (source, program) = (work.join(&name).with_extension("f90"), work.join(&name));
+    let source = tools.work.join(&name).with_extension("f90");
     fs::write(&source, text).map_err(|e| format!("{}: {e}", source.display()))?;
-    let mut command = mpifort(prefix);
-    command.args(["-O0", "-Wl,-z,now"]);
-    if form == Form::Include {
-        command.arg("-fallow-argument-mismatch");
-    }
-    quiet(command.arg(&source).arg("-o").arg(&program))?;
+    let program = tools.build(&source, &["-O0", "-Wl,-z,now", MISMATCH])?;
     let said = quiet(&mut Command::new(&program))?;
     if said.trim() != count.to_string() {
         return Err(format!("{name} says {said}, and calls {count} procedures"));
@@ -135,28 +173,37 @@ fn every_procedure(
 
 /// A program that checks what it gets, on several numbers of ranks.
 fn checked(
-    prefix: &Path,
-    work: &Path,
+    tools: &Tools,
     source: &Path,
     options: &[&str],
     tally: &mut Tally,
 ) -> Result<(), String> {
-    let name = source.file_stem().unwrap_or_default();
-    let program = work.join(name);
-    let mut command = mpifort(prefix);
-    quiet(command.args(options).arg("-g").arg(source).arg("-o").arg(&program))?;
+    let program = tools.build(source, options)?;
+    let name = program.file_name().unwrap_or_default().display();
     for ranks in ["1", "2", "4"] {
-        let mut command = Command::new(prefix.join("bin/mpiexec"));
-        command.args(["--timeout", "60", "-n", ranks]).arg(&program);
-        let said = quiet(&mut command)?;
+        let said = quiet(&mut tools.on(ranks, &program))?;
         if !said.contains(SAID) {
-            return Err(format!(
-                "{} on {ranks} ranks does not say '{SAID}':\n{said}",
-                name.display()
-            ));
+            return Err(format!("{name} on {ranks} ranks does not say '{SAID}':\n{said}"));
         }
-        println!("ok   {} on {ranks} ranks", name.display());
+        println!("ok   {name} on {ranks} ranks");
         tally.passed += 1;
     }
+    Ok(())
+}
+
+/// A window cannot be a section with gaps: that ends the job with a message, not with other memory in the window.
+fn refused(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
+    let source = tools.work.join("gaps.f90");
+    let text = "use mpi_f08\ninteger :: a(10)\ntype(MPI_Win) :: win\ncall MPI_Init()\n\
+        call MPI_Win_create(a(1:9:2), 20_MPI_ADDRESS_KIND, 4, MPI_INFO_NULL, MPI_COMM_WORLD, win)\nend\n";
+    fs::write(&source, text).map_err(|e| format!("{}: {e}", source.display()))?;
+    let program = tools.build(&source, &["-O0"])?;
+    let output = tools.on("1", &program).output().map_err(|e| format!("mpiexec: {e}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() || !said.contains("must be contiguous: this section has gaps") {
+        return Err(format!("a window of a section with gaps: {}: {said}", output.status));
+    }
+    println!("ok   a window of a section with gaps is refused");
+    tally.passed += 1;
     Ok(())
 }

@@ -16,7 +16,7 @@ use std::time::Instant;
 pub(super) const INSTALL: &str = "install one (Debian and Ubuntu: apt-get install gfortran; Fedora: dnf install gcc-gfortran) or ";
 
 /// Compilers, the first of which is taken that is there.
-const COMPILERS: [&str; 6] = ["gfortran", "flang-new", "flang", "ifx", "nvfortran", "nagfor"];
+const COMPILERS: [&str; 6] = ["gfortran", "flang-new", "flang-new-19", "flang", "ifx", "nagfor"];
 
 /// Fortran sources in the order in which they must be compiled.
 const MODULES: [&str; 5] = ["mpi_f08_types", "mpi_f08_callbacks", "mpi_f08", "mpi", "logicals"];
@@ -235,7 +235,7 @@ fn c_compiler(
     let folders = ["include/flang", "include"].map(|folder| above.join(folder));
     let Some(folder) = folders.iter().find(|folder| folder.join(header).is_file()) else {
         return Err(format!(
-            "it compiles no C, and its {header} is not in {} (for Debian's flang: package libflang-16-dev)",
+            "it compiles no C, and its {header} is not in {} (for Debian's flang: package libflang-19-dev)",
             folders[0].display()
         ));
     };

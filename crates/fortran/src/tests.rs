@@ -1,0 +1,100 @@
+//! What holds for all that is generated.
+
+use crate::data::procedures;
+use crate::entries::{BY_HAND, entry_of, has};
+use crate::kinds::Way;
+use crate::sections::{Role, role};
+use crate::sources;
+use std::collections::HashSet;
+
+fn source(name: &str) -> String {
+    sources().into_iter().find(|(file, _)| *file == name).expect("a source of this name").1
+}
+
+/// The standard has so many procedures for each way: the data are read whole.
+#[test]
+fn every_way_has_its_procedures() {
+    let count = |way| procedures().iter().filter(|p| has(p, way)).count();
+    assert_eq!((count(Way::Old), count(Way::New), count(Way::Large)), (434, 429, 161));
+}
+
+/// Each entry stands in one C file, once.
+#[test]
+fn every_procedure_has_one_entry() {
+    let text = ["mpi.c", "mpi_f08.c", "mpi_f08_large.c"].map(source).concat();
+    let entries: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("WEFT_ENTRY("))
+        .filter_map(|rest| rest.split(", ").nth(1))
+        .collect();
+    let set: HashSet<_> = entries.iter().copied().collect();
+    assert_eq!(set.len(), entries.len(), "an entry stands twice");
+    for procedure in procedures() {
+        for way in [Way::Old, Way::New, Way::Large] {
+            if has(&procedure, way) && !BY_HAND.contains(&procedure.name.as_str()) {
+                let entry = entry_of(&procedure, way);
+                assert!(set.contains(entry.as_str()), "{entry} is missing");
+            }
+        }
+    }
+}
+
+/// No placeholder of the table is left, and no argument of C is empty.
+#[test]
+fn tables_are_filled_in() {
+    for name in ["mpi.c", "mpi_f08.c", "mpi_f08_large.c"] {
+        for line in source(name).lines().filter(|line| !line.starts_with("#include")) {
+            assert!(!line.contains(['$', '#', '@']), "{name}: {line}");
+            assert!(!line.contains(", ,") && !line.contains("(, "), "{name}: {line}");
+        }
+    }
+}
+
+/// Fixed form and free form read the same lines.
+#[test]
+fn the_header_is_for_both_forms() {
+    let header = source("mpif.h");
+    for line in header.lines().filter(|line| !line.starts_with('!')) {
+        assert!(line.len() <= 72 && line.starts_with("      ") && !line.contains('&'), "{line}");
+    }
+    // C counts the NUL, Fortran does not.
+    assert!(header.contains("(MPI_MAX_OBJECT_NAME=127)"));
+    assert!(header.contains("(MPI_STATUS_SIZE=8)") && header.contains("(MPI_SOURCE=1)"));
+}
+
+#[test]
+fn lines_are_no_longer_than_fortran_allows() {
+    for name in ["mpi.f90", "mpi_f08.f90", "mpi_f08_types.f90", "mpi_f08_callbacks.f90"] {
+        let text = source(name);
+        let long = text.lines().find(|line| line.len() > 132);
+        assert!(long.is_none(), "{name}: {long:?}");
+    }
+}
+
+/// What a section of an array becomes, by family.
+#[test]
+fn buffers_have_roles() {
+    let all = procedures();
+    let role_of = |name: &str, buffer: &str| {
+        let procedure = all.iter().find(|p| p.name == name).expect("a procedure of this name");
+        let p = procedure.parameters.iter().find(|p| p.name == buffer).expect("its buffer");
+        role(procedure, p)
+    };
+    let whole = |count: &str, datatype: &str| Role::Whole(count.into(), datatype.into());
+    assert_eq!(role_of("MPI_Isend", "buf"), whole("count", "datatype"));
+    assert_eq!(role_of("MPI_Bcast_init", "buffer"), whole("count", "datatype"));
+    assert_eq!(role_of("MPI_Sendrecv", "recvbuf"), whole("recvcount", "recvtype"));
+    assert_eq!(role_of("MPI_Igather", "sendbuf"), whole("sendcount", "sendtype"));
+    assert_eq!(role_of("MPI_Igather", "recvbuf"), Role::Blocks("recvtype".into()));
+    assert_eq!(role_of("MPI_Neighbor_allgather", "sendbuf"), whole("sendcount", "sendtype"));
+    assert_eq!(role_of("MPI_Alltoallv", "sendbuf"), Role::Blocks("sendtype".into()));
+    assert_eq!(role_of("MPI_Psend_init", "buf"), Role::Blocks("datatype".into()));
+    assert_eq!(role_of("MPI_Alltoallw", "recvbuf"), Role::Packed);
+    assert_eq!(role_of("MPI_Iallreduce", "recvbuf"), Role::Packed);
+    assert_eq!(role_of("MPI_Accumulate", "origin_addr"), whole("origin_count", "origin_datatype"));
+    assert_eq!(role_of("MPI_Fetch_and_op", "result_addr"), Role::Address);
+    assert_eq!(role_of("MPI_Pack", "inbuf"), whole("incount", "datatype"));
+    assert_eq!(role_of("MPI_Pack", "outbuf"), Role::Memory);
+    assert_eq!(role_of("MPI_Win_create", "base"), Role::Memory);
+    assert_eq!(role_of("MPI_File_read_all_end", "buf"), Role::Address);
+}
