@@ -25,8 +25,9 @@ const NOT_INCLUDED: [&str; 3] = ["MPI_Sizeof", "MPI_Status_f082f", "MPI_Status_f
 fn variable(p: &Parameter, way: Way) -> String {
     let declared = declared(p, way);
     let kind = match p.kind.as_str() {
+        // Without an interface no argument is asynchronous.
+        "BUFFER" | "C_BUFFER2" if way == Way::Old => "integer",
         "BUFFER" => "integer, asynchronous",
-        "C_BUFFER2" if way == Way::Old => "integer",
         "STRING_2DARRAY" => return format!("character(len=20) :: {}(4, 4)", p.name),
         "STRING" | "STRING_ARRAY" => "character(len=20)",
         _ => declared.kind.trim_end_matches(", value"),

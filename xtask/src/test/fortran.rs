@@ -89,7 +89,8 @@ fn with_compiler(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
         checked(tools, &root().join("tests/fortran").join(name), options, tally)?;
     }
     checked(tools, &with_module(&tools.work)?, &["-O2"], tally)?;
-    refused(tools, tally)
+    refused(tools, tally)?;
+    found_by_cmake(tools, tally)
 }
 
 /// The program of `mpif.h` with the module `mpi` in its place: the same checks, by interfaces.
@@ -204,6 +205,43 @@ fn refused(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
         return Err(format!("a window of a section with gaps: {}: {said}", output.status));
     }
     println!("ok   a window of a section with gaps is refused");
+    tally.passed += 1;
+    Ok(())
+}
+
+/// CMake's FindMPI finds all three ways, and what it says builds a program.
+fn found_by_cmake(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
+    if Command::new("cmake").arg("--version").output().is_err() {
+        tally.not_run.push("Fortran by CMake: there is no cmake".to_owned());
+        return Ok(());
+    }
+    let folder = tools.work.join("cmake");
+    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+    if folder.is_dir() {
+        fs::remove_dir_all(&folder).map_err(failed)?;
+    }
+    fs::create_dir_all(&folder).map_err(failed)?;
+    fs::copy(tools.work.join("tiny.f90"), folder.join("tiny.f90")).map_err(failed)?;
+    let text = "cmake_minimum_required(VERSION 3.20)\nproject(test Fortran)\n\
+        find_package(MPI REQUIRED COMPONENTS Fortran)\n\
+        message(STATUS \"ways: ${MPI_Fortran_HAVE_F77_HEADER} ${MPI_Fortran_HAVE_F90_MODULE} \
+        ${MPI_Fortran_HAVE_F08_MODULE}\")\n\
+        add_executable(tiny tiny.f90)\ntarget_link_libraries(tiny MPI::MPI_Fortran)\n";
+    fs::write(folder.join("CMakeLists.txt"), text).map_err(failed)?;
+    let cmake = |arguments: &[&str]| {
+        let mut command = Command::new("cmake");
+        command.args(arguments).current_dir(&folder).env("WEFT_FC", tools.compiler);
+        command.env("FC", tools.compiler);
+        quiet(&mut command)
+    };
+    let wrapper = format!("-DMPI_Fortran_COMPILER={}", tools.prefix.join("bin/mpifort").display());
+    let said = cmake(&["-S", ".", "-B", "build", &wrapper])?;
+    if !said.contains("ways: TRUE TRUE TRUE") {
+        return Err(format!("FindMPI does not find all three ways:\n{said}"));
+    }
+    cmake(&["--build", "build"])?;
+    quiet(&mut tools.on("2", &folder.join("build/tiny")))?;
+    println!("ok   CMake's FindMPI finds mpif.h, mpi and mpi_f08");
     tally.passed += 1;
     Ok(())
 }
