@@ -43,7 +43,7 @@ fn variable(p: &Parameter, way: Way) -> String {
 }
 
 /// A subroutine that calls `name`.
-fn caller(procedure: &Procedure, name: &str, way: Way, form: Form, number: usize) -> String {
+fn caller(procedure: &Procedure, name: &str, way: Way, number: usize) -> String {
     let shown: Vec<_> = procedure.of(way.large()).filter(|p| !p.c_alone).collect();
     let functions: Vec<_> = shown.iter().filter(|p| !p.callback.is_empty()).collect();
     let functions: Vec<_> = functions.iter().map(|p| p.name.as_str()).collect();
@@ -51,9 +51,8 @@ fn caller(procedure: &Procedure, name: &str, way: Way, form: Form, number: usize
     if procedure.has_error() {
         arguments.push("ierror");
     }
-    let include = if form == Form::Include { "  include 'mpif.h'\n" } else { "" };
     let head = call(&format!("subroutine caller{number}"), &functions);
-    let mut out = format!("{head}\n  implicit none\n{include}");
+    let mut out = format!("{head}\n");
     for p in shown {
         writeln!(out, "  {}", variable(p, way)).unwrap();
     }
@@ -76,8 +75,9 @@ pub fn calls(form: Form) -> (String, usize) {
         Form::Mpi => "  use mpi\n",
         Form::MpiF08 => "  use mpi_f08\n",
     };
-    let head = "  use, intrinsic :: iso_c_binding, only: c_ptr\n  implicit none\ncontains\n";
-    let (mut out, mut number) = (format!("module callers\n{uses}{head}"), 0);
+    let include = if form == Form::Include { "  include 'mpif.h'\n" } else { "" };
+    let head = "  use, intrinsic :: iso_c_binding, only: c_ptr\n  implicit none\n";
+    let (mut out, mut number) = (format!("module callers\n{uses}{head}{include}contains\n"), 0);
     let ways: &[Way] = if form == Form::MpiF08 { &[Way::New, Way::Large] } else { &[Way::Old] };
     for procedure in procedures() {
         for &way in ways.iter().filter(|&&way| has(&procedure, way)) {
@@ -90,7 +90,7 @@ pub fn calls(form: Form) -> (String, usize) {
             for prefix in ["", "P"] {
                 let name = format!("{prefix}{}{}", procedure.name, if by_name { "_c" } else { "" });
                 number += 1;
-                out += &caller(&procedure, &name, way, form, number);
+                out += &caller(&procedure, &name, way, number);
             }
         }
     }
