@@ -113,7 +113,7 @@ fn open(offers: Offers, agreed: Option<&Agreed>, size: usize) -> Result<Opened, 
     let agreed = agreed.ok_or_else(nothing)?;
     let open = |&offer| Objects::open(&offers, offer, size).map(Arc::new);
     let objects: Vec<_> = agreed.offers.iter().map(open).collect::<Result<_, _>>()?;
-    let mut memory = Memory::new(objects[0].clone(), objects[1..].to_vec());
+    let mut memory = Memory::new(objects.clone());
     let probe = (objects.len() > 1).then(|| memory.allocate(PROBE)).transpose()?;
     Ok(Opened { objects, memory, probe })
 }

@@ -37,6 +37,7 @@ mod ofi;
 mod options;
 mod rails;
 mod random;
+mod registrations;
 mod requests;
 mod sleep;
 mod sockets;

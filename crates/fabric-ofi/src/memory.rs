@@ -2,8 +2,9 @@
 
 use crate::address::{self, Named};
 use crate::ffi::*;
-use crate::object::{Objects, Registration};
+use crate::object::Objects;
 use crate::random::random;
+use crate::registrations::{Id, Registrations, Totals};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -16,23 +17,9 @@ const ALIGNMENT: usize = 64;
 /// What peers may do with registered memory, and this process.
 const ACCESS: u64 = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_TRANSMIT | FI_RECV;
 
-struct Entry {
-    memory: Sge,
-    program: bool,
-    /// Goes back to the free ones when it is withdrawn.
-    allocated: bool,
-    registration: Registration,
-    /// Of the further rails.
-    others: Vec<Registration>,
-}
-
 /// The memory of one process.
 pub struct Memory {
-    objects: Arc<Objects>,
-    /// Of the further rails, where memory has the same keys.
-    others: Vec<Arc<Objects>>,
-    /// By the provider's key.
-    entries: HashMap<u64, Entry>,
+    registrations: Registrations,
     /// Allocations that were given back, by their length. They stay mapped, since counters lie in them.
     free: HashMap<usize, Vec<Sge>>,
     /// Pieces of the program's memory that peers may reach.
@@ -48,29 +35,47 @@ fn rounded(len: usize) -> usize {
     len.next_multiple_of(step)
 }
 
+/// The name of memory that lies in a registration.
+fn region(id: Id, memory: Sge) -> Region {
+    let remote = RemoteAddr { addr: memory.ptr().addr() as u64, key: Key(id) };
+    Region { local: memory, remote }
+}
+
 fn no_memory() -> Fault {
     Fault::system("allocating memory that other processes reach", libc::ENOMEM)
 }
 
 impl Memory {
-    pub fn new(objects: Arc<Objects>, others: Vec<Arc<Objects>>) -> Memory {
-        let (entries, free, exposed, allocated) = Default::default();
-        Memory { objects, others, entries, free, exposed, allocated }
+    /// `objects`: those of each rail.
+    pub fn new(objects: Vec<Arc<Objects>>) -> Memory {
+        let (free, exposed, allocated) = Default::default();
+        Memory { registrations: Registrations::new(objects), free, exposed, allocated }
     }
 
-    /// What operations on a rail name memory by that was allocated or exposed here under `key`.
-    pub fn descriptor(&self, rail: usize, key: u64) -> *mut c_void {
-        let entry = self.entries.get(&key);
-        let registration = entry.and_then(|entry| match rail {
-            0 => Some(&entry.registration),
-            _ => entry.others.get(rail - 1),
-        });
-        registration.map_or(std::ptr::null_mut(), Registration::descriptor)
+    /// What operations on a rail name memory by that was allocated or exposed here.
+    pub fn descriptor(&self, rail: usize, id: Id) -> *mut c_void {
+        self.registrations.descriptor(rail, id)
+    }
+
+    /// A registration of the program's memory that a transfer may use from now on, until [`Memory::transferred`].
+    pub fn use_for_transfer(&mut self, memory: Sge) -> Option<Id> {
+        self.registrations.use_for_transfer(memory)
+    }
+
+    /// A transfer from or to the memory of a registration is over.
+    pub fn transferred(&mut self, id: Id) {
+        self.registrations.transferred(id);
+    }
+
+    /// How many registrations were made so far, and how often one was found.
+    pub fn made_and_found(&self) -> Totals {
+        self.registrations.totals
     }
 
     /// How many registrations there are, and of how many bytes.
     pub fn totals(&self) -> (usize, usize) {
-        (self.entries.len(), self.entries.values().map(|entry| entry.memory.len()).sum())
+        let all = self.registrations.all();
+        (all.len(), all.map(|entry| entry.memory.len()).sum())
     }
 
     /// Registers memory and names it for peers.
@@ -84,25 +89,22 @@ impl Memory {
         if !start.checked_add(memory.len()).is_some_and(address::can_name) {
             return Err(Fault::unsupported(0, "name memory beyond 48 bits"));
         }
-        let bits = 8 * self.objects.facts.key_size.clamp(1, 8) as u32;
+        if program && let Some(id) = self.registrations.share(memory) {
+            self.exposed += 1;
+            return Ok(region(id, memory));
+        }
+        let bits = 8 * self.registrations.key_size().clamp(1, 8) as u32;
         let wanted = loop {
             let key = random() >> (64 - bits);
-            if key != 0 && !self.entries.contains_key(&key) {
+            if key != 0 && !self.registrations.has_key(key) {
                 break key;
             }
         };
         // SAFETY: whoever made the `Sge` promised that the memory lives until it is withdrawn.
-        let register = |objects: &Arc<Objects>| unsafe {
-            objects.register(memory.ptr(), memory.len(), ACCESS, wanted)
-        };
-        let registration = register(&self.objects)?;
-        let others = self.others.iter().map(register).collect::<Result<Vec<_>, _>>()?;
-        let key = registration.key();
-        let named = Named { key, start: start as u64, len: memory.len() as u64, program };
-        let entry = Entry { memory, program, allocated, registration, others };
+        let made = unsafe { self.registrations.make(memory, (program, allocated), ACCESS, wanted) };
+        let id = made?;
         self.exposed += usize::from(program);
-        self.entries.insert(key, entry);
-        Ok(Region { local: memory, remote: named.encode(start as u64) })
+        Ok(region(id, memory))
     }
 
     /// Lets peers read and write the program's memory.
@@ -145,22 +147,25 @@ impl Memory {
     }
 
     pub fn withdraw(&mut self, region: Region) {
-        let Key([_, key, _]) = region.remote.key;
-        let Some(entry) = self.entries.remove(&key) else { return };
+        let Key(id) = region.remote.key;
+        let there = self.registrations.get(id).filter(|entry| entry.regions > 0);
+        let Some(entry) = there else { return };
         self.exposed -= usize::from(entry.program);
-        if entry.allocated {
+        if let Some(entry) = self.registrations.withdraw(id)
+            && entry.allocated
+        {
             self.free.entry(entry.memory.len()).or_default().push(entry.memory);
         }
     }
 
     /// `len` bytes that a peer of number `rank` names, if it may reach them: it may have sent anything.
     pub fn find(&self, rank: usize, at: RemoteAddr, len: usize) -> Result<Sge, Fault> {
-        let target = address::decode(rank, at, len)?;
+        address::decode(rank, at, len)?;
         if len == 0 {
             return Ok(Sge::EMPTY);
         }
         let wrong = || Fault::corrupt(rank, "remote address");
-        let entry = self.entries.get(&target.key).ok_or_else(wrong)?;
+        let entry = self.registrations.get(at.key.0).ok_or_else(wrong)?;
         let offset =
             usize::try_from(at.addr).ok().and_then(|at| at.checked_sub(entry.memory.ptr().addr()));
         let end = offset.and_then(|offset| offset.checked_add(len)).ok_or_else(wrong)?;
@@ -172,9 +177,9 @@ impl Memory {
 
     /// An aligned word of allocated memory that a peer names.
     pub fn find_word(&self, rank: usize, at: RemoteAddr) -> Result<Sge, Fault> {
-        let target = address::decode_word(rank, at)?;
+        address::decode_word(rank, at)?;
         let word = self.find(rank, at, 8)?;
-        match self.entries.get(&target.key) {
+        match self.registrations.get(at.key.0) {
             Some(entry) if !entry.program => Ok(word),
             _ => Err(Fault::corrupt(rank, "address of a word")),
         }
@@ -183,7 +188,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.entries.clear();
+        self.registrations.clear();
         for &(at, layout) in &self.allocated {
             // SAFETY: allocated with this layout, and given back once.
             unsafe { dealloc(at, layout) };

@@ -316,6 +316,12 @@ impl Objects {
         self.facts.has(FI_MR_VIRT_ADDR)
     }
 
+    /// Whether transfers need their memory of this process registered.
+    #[inline]
+    pub fn registers_local(&self) -> bool {
+        self.facts.has(FI_MR_LOCAL)
+    }
+
     /// Whether it is right to sleep on the descriptor now: nothing has come, and what comes will show there.
     pub fn may_sleep(&self) -> bool {
         // SAFETY: both are open; one object is named.

@@ -7,6 +7,7 @@ use crate::buffers::BUFFER;
 use crate::connect;
 use crate::options::Options;
 use crate::rails::RAILS_MAX;
+use crate::registrations::Totals;
 use crate::requests::{Tail, Transfer};
 use crate::state::{Core, State};
 use crate::wire::Kind;
@@ -38,6 +39,10 @@ pub struct Usage {
     pub registered: usize,
     /// Pieces of memory that are.
     pub registrations: usize,
+    /// Pieces that were registered so far.
+    pub registrations_made: u64,
+    /// Uses of memory that found it registered.
+    pub registrations_found: u64,
     /// Messages that did not belong to the job, dropped.
     pub strangers: u64,
     /// By rail: bytes of writes and reads that are over.
@@ -90,8 +95,10 @@ impl Ofi {
     pub fn describe(&self) -> Vec<String> {
         let core = &self.core;
         let facts = &core.objects.facts;
-        let Usage { peers, buffers, registered, registrations, strangers, carried, repeated } =
-            self.usage();
+        let usage = self.usage();
+        let Usage {
+            peers, buffers, registered, registrations, strangers, carried, repeated, ..
+        } = usage;
         let sleeps = match core.objects.wait {
             Some(_) => "sleeps on the provider's descriptor",
             None => "naps of 50 us to 1 ms, since the provider has no descriptor to sleep on",
@@ -112,7 +119,12 @@ impl Ofi {
                 core.credits,
                 buffers >> 10
             ),
-            format!("registered memory: {} KiB in {registrations} pieces", registered >> 10),
+            format!(
+                "registered memory: {} KiB in {registrations} pieces; {} were made, {} found",
+                registered >> 10,
+                usage.registrations_made,
+                usage.registrations_found
+            ),
         ];
         for (rail, bytes) in core.others.iter().zip(&carried[1..]) {
             let facts = &rail.objects.facts;
@@ -136,11 +148,14 @@ impl Ofi {
     pub fn usage(&self) -> Usage {
         let state = self.state.borrow();
         let (registrations, registered) = state.memory.totals();
+        let Totals { made, found } = state.memory.made_and_found();
         Usage {
             peers: state.peers.iter().flatten().count(),
             buffers: (state.sending.count() + state.receiving.count()) * BUFFER,
             registered,
             registrations,
+            registrations_made: made,
+            registrations_found: found,
             strangers: state.strangers,
             carried: state.carried,
             repeated: state.repeated,

@@ -31,7 +31,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use weft_fabric::{Fault, Region, RemoteAddr};
+use weft_fabric::{Fault, Key, Region, RemoteAddr};
 
 /// Most rails of a process.
 pub const RAILS_MAX: usize = 4;
@@ -271,12 +271,10 @@ impl State {
     fn probe(&mut self, core: &Core, peer: usize, rail: usize) -> Result<bool, String> {
         let probes = core.probes.as_ref().ok_or("there are no probes")?;
         let target = address::decode(peer, probes.words[peer], 8).map_err(|e| e.to_string())?;
-        let own =
-            address::decode(core.rank, probes.own.remote, PROBE).map_err(|e| e.to_string())?;
+        let Key(own) = probes.own.remote.key;
         let (objects, number) = core.on(rail, peer);
         let at = if objects.names_by_address() { target.at } else { target.offset };
-        let (local, descriptor) =
-            (probes.own.local.part(8, 8), self.memory.descriptor(rail, own.key));
+        let (local, descriptor) = (probes.own.local.part(8, 8), self.memory.descriptor(rail, own));
         let request = self.requests.add(peer, Request::Probe(rail as u8));
         let context = self.requests.context(request);
         let remote = (at, target.key);

@@ -2,6 +2,7 @@
 
 use crate::address::Target;
 use crate::object::Registration;
+use crate::registrations::Id;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use weft_fabric::block::Block;
@@ -54,6 +55,15 @@ impl Transfer {
     }
 }
 
+/// The registration of a transfer's memory of this process, where the provider wants one.
+pub enum Held {
+    Nothing,
+    /// One that others use, too.
+    Shared(Id),
+    /// Of this transfer alone.
+    Own(Registration),
+}
+
 pub enum Request {
     Free,
     /// A buffer for what arrives.
@@ -61,7 +71,7 @@ pub enum Request {
     /// A message of ours in a buffer.
     Send(u32),
     /// A transfer on a rail. Behind a write, where the provider keeps no order, comes its tail.
-    Transfer(u8, Transfer, Option<Registration>),
+    Transfer(u8, Transfer, Held),
     /// A read that shows that a rail leads to the peer. Not counted: it may never be answered.
     Probe(u8),
     /// An answer of the peer is awaited: where its value goes (8 bytes), if anywhere.

@@ -369,7 +369,8 @@ impl State {
                 self.sending.give_back(buffer);
                 "a message"
             }
-            Request::Transfer(rail, transfer, _) => {
+            Request::Transfer(rail, transfer, held) => {
+                self.let_go(held);
                 if rail > 0 {
                     let reason = objects.explain(&entry);
                     return self.rail_lost(core, peer, rail, transfer, &reason);
@@ -398,8 +399,8 @@ impl State {
                 self.arrival(core, buffer, len);
             }
             Request::Send(buffer) => self.sending.give_back(buffer),
-            Request::Transfer(rail, transfer, registration) => {
-                drop(registration);
+            Request::Transfer(rail, transfer, held) => {
+                self.let_go(held);
                 self.is_over(core, peer, rail, &transfer);
                 match transfer.tail {
                     None => core.complete(transfer.done),

@@ -3,9 +3,9 @@
 use crate::address;
 use crate::buffers::BUFFER;
 use crate::ffi::*;
-use crate::object::{Objects, Registration};
+use crate::object::Objects;
 use crate::random::random;
-use crate::requests::{Request, Tail, Transfer};
+use crate::requests::{Held, Request, Tail, Transfer};
 use crate::state::{Core, State};
 use crate::wire::{ADDRESS, HEADER, Header, Kind, encode_address};
 use std::ffi::c_void;
@@ -281,15 +281,25 @@ impl State {
         posted
     }
 
-    /// Registers local memory for one transfer, where the provider wants that.
-    fn register(objects: &Objects, memory: Sge) -> Result<Option<Registration>, Fault> {
-        if !objects.facts.has(FI_MR_LOCAL) {
-            return Ok(None);
+    /// Registers local memory for one transfer, where the provider wants that and it is not registered.
+    fn register(&mut self, objects: &Objects, memory: Sge) -> Result<Held, Fault> {
+        if !objects.registers_local() {
+            return Ok(Held::Nothing);
+        }
+        if let Some(id) = self.memory.use_for_transfer(memory) {
+            return Ok(Held::Shared(id));
         }
         let access = FI_READ | FI_WRITE;
         // SAFETY: whoever made the `Sge` promised that the memory outlives the operation.
         let made = unsafe { objects.register(memory.ptr(), memory.len(), access, random() >> 1) };
-        made.map(Some)
+        made.map(Held::Own)
+    }
+
+    /// A transfer does not need its registration any more.
+    pub fn let_go(&mut self, held: Held) {
+        if let Held::Shared(id) = held {
+            self.memory.transferred(id);
+        }
     }
 
     /// Posts a write with what comes behind it, or a read, on a rail; false: there is no room.
@@ -299,15 +309,19 @@ impl State {
         }
         let (objects, _) = core.on(rail, peer);
         let Transfer { write, local, remote, done, .. } = whole;
-        let registration = match State::register(objects, local) {
-            Ok(registration) => registration,
+        let held = match self.register(objects, local) {
+            Ok(held) => held,
             Err(fault) => {
                 let why = fault.to_string();
                 self.fail(fault, why);
                 return true;
             }
         };
-        let descriptor = registration.as_ref().map_or(ptr::null_mut(), Registration::descriptor);
+        let descriptor = match &held {
+            Held::Nothing => ptr::null_mut(),
+            Held::Shared(id) => self.memory.descriptor(rail, *id),
+            Held::Own(registration) => registration.descriptor(),
+        };
         let facts = &objects.facts;
         let at = if objects.names_by_address() { remote.at } else { remote.offset };
         // Where messages follow writes, the tail goes at once, and its answer ends the operation.
@@ -316,14 +330,16 @@ impl State {
             Some(_) => Transfer { tail: None, done: None, ..whole },
             None => whole,
         };
-        let number = self.requests.add(peer, Request::Transfer(rail as u8, rest, registration));
+        let number = self.requests.add(peer, Request::Transfer(rail as u8, rest, held));
         let context = self.requests.context(number);
         // SAFETY: whoever made the `Sge` promised that the memory outlives the operation, and the descriptor is of it.
         let posted = unsafe {
             post_transfer(core.on(rail, peer), local, descriptor, (at, remote.key), write, context)
         };
-        if posted != 0 {
-            self.requests.take(number);
+        if posted != 0
+            && let (_, Request::Transfer(.., held)) = self.requests.take(number)
+        {
+            self.let_go(held);
         }
         match posted {
             0 => {

@@ -51,17 +51,24 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     }
 }
 
-/// The words of libfabric's conformance over verbs, for a shell: behind all others, or nothing where there is no such library.
+/// The words of libfabric's tests over verbs, for a shell: behind all others, or nothing where there is no such library.
 fn libfabric_words(all: &[programs::Program], tally: &mut Tally) -> Result<String, String> {
     if !tools::have_libfabric() {
         tally.not_run.push(format!("libfabric over verbs: {}", tools::NO_LIBFABRIC));
         return Ok(String::new());
     }
-    let is_it = |p: &&programs::Program| p.package == OFI && p.name == "conformance";
-    let program = all.iter().find(is_it).ok_or("libfabric has no conformance suite")?;
+    let wanted = ["registrations", "conformance"];
+    let is_it = |p: &&programs::Program| p.package == OFI && wanted.contains(&p.name.as_str());
+    let found: Vec<_> = all.iter().filter(is_it).collect();
+    if found.len() != wanted.len() {
+        return Err("libfabric lacks its tests of registrations or conformance".to_owned());
+    }
     // It makes completion queues for so many peers; for its usual 256 they are longer than soft-RoCE has them.
     let settings = "FI_UNIVERSE_SIZE=16 WEFT_TEST_OFI_VERBS=1";
-    Ok(format!("; {settings} {} verbs_ --test-threads=1", program.path.display()))
+    let line = |p: &&programs::Program| {
+        format!("; {settings} {} verbs_ --test-threads=1", p.path.display())
+    };
+    Ok(found.iter().map(line).collect())
 }
 
 /// The words of the tests of collectives, for a shell; their programs are compiled.

@@ -4,8 +4,11 @@ use super::*;
 use weft_fabric::{Counter, Helper, Immediates, Nodes, Rails, Registration};
 
 impl Registration for Ofi {
-    fn prepare(&self, _memory: Sge, _lands: bool) -> Result<Option<Region>, Fault> {
-        Ok(None)
+    fn prepare(&self, memory: Sge, _lands: bool) -> Result<Option<Region>, Fault> {
+        if !self.core.objects.registers_local() {
+            return Ok(None);
+        }
+        self.state.borrow_mut().memory.expose(memory).map(Some)
     }
 
     fn adopt(&self, memory: Sge) -> Result<Region, Fault> {

@@ -1,0 +1,108 @@
+//! Memory is registered once as long as somebody uses it: parts of it are named by the same registration, which ends with the last.
+
+use weft_bootstrap::threads;
+use weft_fabric::{Fabric, RemoteAddr, Sge};
+use weft_fabric_ofi::{Ofi, Options};
+use weft_fabric_testing::conformance::{Maker, Rank, run};
+use weft_fabric_testing::libfabric;
+
+const LEN: usize = 1 << 20;
+
+fn with(provider: &'static str, check: impl Fn(&Rank<Ofi>) + Sync) {
+    if libfabric::missing(Some(provider)) {
+        return;
+    }
+    let make = |mut world: weft_bootstrap::ThreadBootstrap| {
+        let options = Options { provider: Some(provider.to_owned()), ..Options::default() };
+        Box::new(move || Ofi::connect(&mut world, options).unwrap_or_else(|e| panic!("{e}")))
+            as Maker<Ofi>
+    };
+    run(threads(2).into_iter().map(make).collect(), check);
+}
+
+fn sge(bytes: &mut [u8]) -> Sge {
+    // SAFETY: the users below keep the bytes until the operation has completed.
+    unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+/// A part is found in the whole; the whole is gone after both, whichever ends first, and then peers do not reach it.
+fn shared(rank: &Rank<Ofi>) {
+    let (fabric, peer) = (&rank.fabric, 1 - rank.rank());
+    let numbers = || {
+        let usage = fabric.usage();
+        (usage.registrations, usage.registrations_made, usage.registrations_found)
+    };
+    let (entries, made, found) = numbers();
+    let mut bytes: Vec<u8> = (0..LEN).map(|i| (i * 7 + rank.rank()) as u8).collect();
+    let whole_memory = sge(&mut bytes);
+    let whole = fabric.expose(whole_memory).unwrap();
+    let part = fabric.expose(whole_memory.part(4096, 8192)).unwrap();
+    assert_eq!(numbers(), (entries + 1, made + 1, found + 1));
+    let at: Vec<RemoteAddr> = rank.gather_addresses(part.remote);
+    // The peer reads by the part's name after the whole was withdrawn.
+    fabric.withdraw(whole);
+    rank.barrier();
+    assert_eq!(numbers().0, entries + 1, "the part keeps it");
+    let mut got = vec![0; 8192];
+    rank.complete(|done| fabric.read(peer, sge(&mut got), at[peer], done));
+    let right = |(i, &b): (usize, &u8)| b == ((i + 4096) * 7 + peer) as u8;
+    assert!(got.iter().enumerate().all(right));
+    rank.barrier();
+    fabric.withdraw(part);
+    assert_eq!(numbers().0, entries, "nobody uses it any more");
+    // New memory may lie there by now: it is registered anew.
+    let again = fabric.expose(whole_memory).unwrap();
+    assert_eq!(numbers().1, made + 2);
+    fabric.withdraw(again);
+    // More than the whole is not in it.
+    let part = fabric.expose(whole_memory.part(0, 4096)).unwrap();
+    let more = fabric.expose(whole_memory.part(2048, 4096)).unwrap();
+    assert_eq!(numbers().0, entries + 2);
+    fabric.withdraw(part);
+    fabric.withdraw(more);
+    assert_eq!(numbers().0, entries);
+    rank.barrier();
+}
+
+#[test]
+fn parts_share_a_registration_over_tcp() {
+    with("tcp", shared);
+}
+
+#[test]
+fn verbs_parts_share_a_registration() {
+    with("verbs;ofi_rxm", shared);
+}
+
+/// Where transfers need registered memory, those from prepared memory find it.
+#[test]
+fn verbs_transfers_find_what_was_prepared() {
+    with("verbs;ofi_rxm", |rank| {
+        use weft_fabric::FabricExt;
+        let peer = 1 - rank.rank();
+        let region = rank.fabric.allocate(LEN).unwrap();
+        let at = rank.gather_addresses(region.remote);
+        let mut bytes = vec![rank.rank() as u8 + 1; LEN];
+        let memory = sge(&mut bytes);
+        let prepared = rank.fabric.prepare(memory, false).unwrap().expect("it is needed");
+        let before = rank.fabric.usage();
+        let (done, value) = rank.completion();
+        for i in 0..4 {
+            let (part, to) =
+                (memory.part(i * LEN / 4, LEN / 4), at[peer].offset((i * LEN / 4) as u64));
+            rank.fabric.write(peer, part, to, done).unwrap();
+        }
+        // It lasts as long as the writes.
+        rank.fabric.withdraw(prepared);
+        rank.finish(done, value + 4);
+        let after = rank.fabric.usage();
+        assert_eq!(after.registrations_found - before.registrations_found, 4);
+        assert_eq!(after.registrations_made, before.registrations_made);
+        assert_eq!(after.registrations, before.registrations - 1, "gone with the last write");
+        rank.barrier();
+        let mut got = vec![0; LEN];
+        region.local.read(&mut got);
+        assert!(got.iter().all(|&b| b == peer as u8 + 1));
+        rank.barrier();
+    });
+}
