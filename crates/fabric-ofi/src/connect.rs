@@ -174,12 +174,24 @@ pub fn connect(
         (Err(error), _) => return Err(error),
         (Ok(_), None) => unreachable!("nothing is opened without an agreement"),
     };
-    let (Opened { objects, memory, probe }, agreed) = own;
-    let all = all.into_iter().collect::<Result<Vec<Published>, _>>()?;
+    let (opened, agreed) = own;
+    let all = all.into_iter().collect::<Result<Vec<_>, _>>()?;
+    meet(rank, options, counters, (opened, agreed), &all)
+}
+
+/// Makes all known that the processes have published.
+fn meet(
+    rank: usize,
+    options: &Options,
+    counters: Rc<Counters>,
+    (opened, agreed): (Opened, Agreed),
+    all: &[Published],
+) -> Result<(Core, State), ConnectError> {
+    let Opened { objects, memory, probe } = opened;
     let mut others = objects
         .iter()
         .enumerate()
-        .map(|(number, objects)| rail(number, objects.clone(), &all))
+        .map(|(number, objects)| rail(number, objects.clone(), all))
         .collect::<Result<Vec<_>, _>>()?;
     let Rail { objects: first, numbers, addresses, ips } = others.remove(0);
     let hosts = all.iter().map(|told| told.place.clone());
