@@ -87,18 +87,18 @@ impl Stage {
     /// The seconds that the stage may take on two processors. All together are at most an hour.
     fn budget(self) -> u64 {
         match self {
-            Stage::Build => 220,
-            Stage::Unit => 620,
-            Stage::Simulator => 160,
-            Stage::Verbs => 260,
-            Stage::Loom => 150,
-            Stage::Miri => 410,
-            Stage::Programs => 420,
-            Stage::Fortran => 120,
-            Stage::Python => 420,
-            Stage::Launchers => 100,
-            Stage::Cluster => 260,
-            Stage::Network => 460,
+            Stage::Build => 240,
+            Stage::Unit => 740,
+            Stage::Simulator => 140,
+            Stage::Verbs => 420,
+            Stage::Loom => 140,
+            Stage::Miri => 400,
+            Stage::Programs => 330,
+            Stage::Fortran => 180,
+            Stage::Python => 290,
+            Stage::Launchers => 60,
+            Stage::Cluster => 220,
+            Stage::Network => 440,
         }
     }
 }

@@ -131,7 +131,7 @@ mod tests {
     fn the_book_has_commands_that_run_and_no_blocks_of_another_kind() {
         let all: Vec<_> = pages().unwrap().iter().flat_map(|(_, text)| blocks(text)).collect();
         assert!(all.iter().filter(|block| block.language == "sh").count() >= 4);
-        let known = ["sh", "sh no-run", "c"];
+        let known = ["sh", "sh no-run", "c", "fortran"];
         let strange = all.iter().find(|block| !known.contains(&block.language.as_str()));
         assert!(strange.is_none(), "{:?}", strange.map(|block| &block.language));
     }
