@@ -1,7 +1,7 @@
 //! Error classes and codes, whoever made them: the standard, the library ([`crate::details`]), the program.
 
 use crate::constants::MPI_ERR_LASTCODE;
-use crate::details::{self, DETAILS};
+use crate::error_details::{self, DETAILS};
 use crate::error_texts::of_class;
 use crate::state::Kept;
 use std::cell::RefCell;
@@ -52,7 +52,7 @@ pub fn class_of(code: c_int) -> Option<c_int> {
         return Some(code);
     }
     let added = ADDED.borrow().codes.get(&code).map(|c| c.class);
-    added.or_else(|| details::class(code))
+    added.or_else(|| error_details::class(code))
 }
 
 /// The text of a code: of a class what the standard says, of a code of ours what failed, too, of one of
@@ -64,7 +64,7 @@ pub fn description(code: c_int) -> Option<String> {
     if let Some(added) = ADDED.borrow().codes.get(&code) {
         return Some(added.text.clone());
     }
-    let (name, meaning) = of_class(details::class(code)?)?;
+    let (name, meaning) = of_class(error_details::class(code)?)?;
     Some(match DETAILS.borrow().words(code) {
         Some(words) => format!("{name}: {meaning}: {words}"),
         None => format!("{name}: {meaning}"),

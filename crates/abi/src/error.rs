@@ -110,7 +110,7 @@ impl Error {
     pub fn code(&self, words: &str) -> c_int {
         match self.0.number {
             Number::Code(code) => code,
-            Number::Class(class) => crate::details::DETAILS.borrow_mut().code(class, words),
+            Number::Class(class) => crate::error_details::DETAILS.borrow_mut().code(class, words),
         }
     }
 

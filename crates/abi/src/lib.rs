@@ -18,9 +18,9 @@ mod chapters;
 mod codes;
 mod copy_costs;
 mod coverage;
-mod details;
 mod elements;
 mod error;
+mod error_details;
 mod error_texts;
 #[macro_use]
 mod handle;

@@ -15,11 +15,11 @@ use crate::helper;
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use weft_fabric::wait::Bias;
+use weft_fabric::wait::BiasedLock;
 
 static LOCK: RawMutex = RawMutex::INIT;
 /// The thread that initialised MPI goes without the lock, until another one comes.
-static BIAS: Bias = Bias::new();
+static BIAS: BiasedLock = BiasedLock::new();
 /// Threads of the program that wait, where there may be several.
 static WAITING: AtomicU32 = AtomicU32::new(0);
 static MODE: AtomicU8 = AtomicU8::new(MULTIPLE);

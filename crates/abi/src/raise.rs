@@ -65,7 +65,7 @@ pub fn call(owner: Owner, code: c_int, call: &'static str) {
     let described = crate::codes::description(code);
     let described = described.filter(|words| !words.is_empty());
     let described = described.unwrap_or_else(|| format!("error code {code}"));
-    let exit = crate::details::class(code).unwrap_or(code);
+    let exit = crate::error_details::class(code).unwrap_or(code);
     hear(&hearer, || code, &format!("{call}{}: {described}", hearer.label), exit);
 }
 

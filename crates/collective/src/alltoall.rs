@@ -1,7 +1,7 @@
 //! Alltoalls: a block of each rank to each (MPI 5.0, section 6.10).
 
+mod block_route;
 mod bruck;
-mod journey;
 mod linear;
 mod pairwise;
 mod rds;

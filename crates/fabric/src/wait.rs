@@ -1,14 +1,14 @@
 //! How to wait without burning the machine: the adaptive policy, and the doorbell to sleep on.
 
 mod affinity;
-mod bias;
+mod biased_lock;
 mod doorbell;
 mod handover;
 mod helper;
 mod policy;
 
 pub use affinity::{Affinity, Order, place};
-pub use bias::Bias;
+pub use biased_lock::BiasedLock;
 pub use doorbell::{Doorbell, Sleep, Token};
 pub use handover::{Handover, Help, Inside};
 pub use helper::{Helper, HelperCounts, Turn};

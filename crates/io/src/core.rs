@@ -8,7 +8,7 @@ use crate::hints::Hints;
 use crate::pool::Pool;
 use crate::storage::disk::Kind;
 use crate::storage::{Guard, Storage, locked};
-use crate::trains::Trains;
+use crate::strided_runs::StridedRuns;
 use crate::transfer::{self, Manner, Sieving};
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ pub struct Core<F: Fabric> {
 pub struct Transfer {
     storage: Arc<dyn Storage>,
     direction: Direction,
-    trains: Trains,
+    runs: StridedRuns,
     data: Memory,
     manner: Manner,
     atomic: bool,
@@ -74,8 +74,7 @@ pub struct Transfer {
 impl Transfer {
     /// What it takes, in nanoseconds.
     pub fn cost(&self) -> f64 {
-        let (pieces, bytes, costs) =
-            (self.trains.pieces(), self.trains.bytes(), &self.manner.costs);
+        let (pieces, bytes, costs) = (self.runs.pieces(), self.runs.bytes(), &self.manner.costs);
         match self.direction {
             Direction::Read => costs.reads(pieces, bytes),
             Direction::Write => costs.writes(pieces, bytes),
@@ -84,15 +83,15 @@ impl Transfer {
 
     /// Moves the data; how many bytes: of a read, those before the end of the file.
     pub fn run(self) -> Result<u64, Failure> {
-        let Transfer { storage, direction, trains, data, manner, atomic } = self;
+        let Transfer { storage, direction, runs, data, manner, atomic } = self;
         let storage = &*storage;
         let go = |manner: &Manner| match direction {
-            Direction::Read => transfer::read(storage, &trains, data, manner),
+            Direction::Read => transfer::read(storage, &runs, data, manner),
             Direction::Write => {
-                transfer::write(storage, &trains, data, manner).map(|()| trains.bytes())
+                transfer::write(storage, &runs, data, manner).map(|()| runs.bytes())
             }
         };
-        match trains.hull() {
+        match runs.bounds() {
             Some((first, end)) if atomic => {
                 let alone = direction == Direction::Write;
                 let inside = Manner { guard: Guard::Free, ..manner };
@@ -146,9 +145,9 @@ impl<F: Fabric> Core<F> {
     }
 
     /// A transfer of this rank alone.
-    pub fn transfer(&self, direction: Direction, trains: Trains, data: Memory) -> Transfer {
+    pub fn transfer(&self, direction: Direction, runs: StridedRuns, data: Memory) -> Transfer {
         let (storage, atomic) = (self.storage.clone(), self.atomic.get());
-        Transfer { storage, direction, trains, data, manner: self.manner(direction), atomic }
+        Transfer { storage, direction, runs, data, manner: self.manner(direction), atomic }
     }
 
     /// Ranks that read and write for the others in collective operations: as many as the hint says, one node after the other.

@@ -7,8 +7,8 @@
 //!   in phases    messages and copies to aggregators, which move the whole once
 //! ```
 
+use crate::bounds::Bounds;
 use crate::core::Direction;
-use crate::hull::Hull;
 
 /// Costs of a file system as a program meets it, and of what ranks exchange: nanoseconds, and bytes a nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,20 +79,20 @@ impl Costs {
     }
 
     /// One rank's access by itself: pieces one by one, or with `sieving` in one go if that is cheaper.
-    fn by_itself(&self, direction: Direction, hull: &Hull, sieving: bool) -> f64 {
-        let Hull { bytes, pieces, .. } = *hull;
+    fn by_itself(&self, direction: Direction, bounds: &Bounds, sieving: bool) -> f64 {
+        let Bounds { bytes, pieces, .. } = *bounds;
         let (apart, whole) = match direction {
-            Direction::Read => (self.reads(pieces, bytes), self.read_sieved(hull.span())),
-            Direction::Write => (self.writes(pieces, bytes), self.write_sieved(hull.span())),
+            Direction::Read => (self.reads(pieces, bytes), self.read_sieved(bounds.span())),
+            Direction::Write => (self.writes(pieces, bytes), self.write_sieved(bounds.span())),
         };
-        let sieves = sieving && hull.pieces > 1;
+        let sieves = sieving && bounds.pieces > 1;
         self.handover + if sieves { apart.min(whole) } else { apart }
     }
 
     /// A collective access in which each rank moves its own.
-    pub fn alone(&self, direction: Direction, hulls: &[Hull], sieving: bool) -> f64 {
-        let each = hulls.iter().filter(|hull| !hull.is_empty());
-        let each = each.map(|hull| self.by_itself(direction, hull, sieving));
+    pub fn alone(&self, direction: Direction, hulls: &[Bounds], sieving: bool) -> f64 {
+        let each = hulls.iter().filter(|bounds| !bounds.is_empty());
+        let each = each.map(|bounds| self.by_itself(direction, bounds, sieving));
         match direction {
             Direction::Read => each.fold(0.0, f64::max),
             // The file's lock lets one write at a time; the handovers overlap.
@@ -105,11 +105,17 @@ impl Costs {
     }
 
     /// The same by `aggregators`, which go through their parts in steps of `step` bytes.
-    pub fn phases(&self, direction: Direction, hulls: &[Hull], aggregators: u64, step: u64) -> f64 {
-        let some = || hulls.iter().filter(|hull| !hull.is_empty());
-        let first = some().map(|hull| hull.first).min().unwrap_or(0);
-        let span = some().map(|hull| hull.end).max().unwrap_or(0) - first;
-        let sum = |f: fn(&Hull) -> u64| some().map(f).sum::<u64>();
+    pub fn phases(
+        &self,
+        direction: Direction,
+        hulls: &[Bounds],
+        aggregators: u64,
+        step: u64,
+    ) -> f64 {
+        let some = || hulls.iter().filter(|bounds| !bounds.is_empty());
+        let first = some().map(|bounds| bounds.first).min().unwrap_or(0);
+        let span = some().map(|bounds| bounds.end).max().unwrap_or(0) - first;
+        let sum = |f: fn(&Bounds) -> u64| some().map(f).sum::<u64>();
         let (bytes, pieces, ranks) = (sum(|h| h.bytes), sum(|h| h.pieces), some().count() as f64);
         let (share, steps) =
             (span.div_ceil(aggregators), span.div_ceil(aggregators).div_ceil(step));
@@ -130,9 +136,9 @@ mod tests {
     use super::*;
 
     /// Ranks whose pieces of `len` bytes take turns.
-    fn turns(ranks: u64, pieces: u64, len: u64) -> Vec<Hull> {
+    fn turns(ranks: u64, pieces: u64, len: u64) -> Vec<Bounds> {
         let stride = ranks * len;
-        let one = |rank| Hull {
+        let one = |rank| Bounds {
             first: rank * len,
             end: rank * len + (pieces - 1) * stride + len,
             bytes: pieces * len,
@@ -145,7 +151,7 @@ mod tests {
     fn many_small_pieces_go_in_phases_and_large_blocks_alone() {
         let costs = Costs::default();
         for direction in [Direction::Read, Direction::Write] {
-            let is_phases = |hulls: &[Hull]| {
+            let is_phases = |hulls: &[Bounds]| {
                 costs.phases(direction, hulls, 1, 16 << 20) < costs.alone(direction, hulls, true)
             };
             assert!(!is_phases(&turns(4, 1, 16 << 20)), "{direction:?}: a block a rank");

@@ -9,7 +9,7 @@
 //!     │    ├─ transfer   pieces to and from memory, by as few calls as pay (data sieving, by `cost`)
 //!     │    ├─ pool       threads for what goes on while the program computes
 //!     │    └─ storage    read, write, lock, sync: the system's files, or ones that fail as a test says
-//!     ├─ view        a stream of bytes and their places in the file; `trains`: loops of places
+//!     ├─ view        a stream of bytes and their places in the file; `runs`: loops of places
 //!     ├─ representation   "external32" and others
 //!     └─ shared_pointer   a word of the first rank's memory, which its program need not serve
 //! ```
@@ -18,19 +18,19 @@
 #![warn(missing_docs)]
 
 mod amode;
+pub mod bounds;
 mod bytes;
 mod core;
 pub mod cost;
 mod failure;
 mod file;
 mod hints;
-pub mod hull;
 mod operation;
 mod pool;
 mod representation;
 mod shared_pointer;
 pub mod storage;
-mod trains;
+mod strided_runs;
 mod transfer;
 mod two_phase;
 mod view;

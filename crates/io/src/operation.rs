@@ -75,8 +75,8 @@ impl Operation {
         outside: &dyn WaitHooks,
     ) -> Result<u64, Error> {
         let data = self.data(core.comm.engine().endpoint().staging())?;
-        let trains = self.view.trains(self.from, self.len);
-        let transfer = core.transfer(self.direction, trains, Memory::from(data.sge));
+        let runs = self.view.runs(self.from, self.len);
+        let transfer = core.transfer(self.direction, runs, Memory::from(data.sge));
         let (mut transfer, mut outcome) = (Some(transfer), Ok(0));
         outside.unlocked(&mut || {
             if let Some(transfer) = transfer.take() {
@@ -103,8 +103,8 @@ impl Operation {
         if self.len == 0 {
             return Ok(Ok(0));
         }
-        let trains = self.view.trains(self.from, self.len);
-        let transfer = core.transfer(self.direction, trains, Memory::from(data));
+        let runs = self.view.runs(self.from, self.len);
+        let transfer = core.transfer(self.direction, runs, Memory::from(data));
         // A write beside gaps may wait for who writes there: not on the program's thread.
         let waits = self.direction == Direction::Write && !core.gapless.get();
         let quick = !waits && core.is_quick(transfer.cost());

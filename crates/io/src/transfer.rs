@@ -4,7 +4,7 @@ use crate::bytes::Memory;
 use crate::cost::Costs;
 use crate::failure::Failure;
 use crate::storage::{Guard, Storage, guarded, read_whole, write_whole};
-use crate::trains::Trains;
+use crate::strided_runs::StridedRuns;
 
 /// Whether gaps may be moved, too (ROMIO's `romio_ds_read` and `romio_ds_write`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,13 +48,13 @@ impl Group {
 /// Calls `f` with groups of pieces whose gaps are at most `gap`, in order, each with its place in the data. Groups span at
 /// most `most` bytes; a longer piece is one for itself.
 fn grouped(
-    trains: &Trains,
+    runs: &StridedRuns,
     (gap, most): (u64, u64),
     mut f: impl FnMut(&Group, usize) -> Result<bool, Failure>,
 ) -> Result<(), Failure> {
     let mut group = Group { pieces: Vec::new(), bytes: 0 };
     let mut at = 0;
-    for (offset, len) in trains.iter() {
+    for (offset, len) in runs.iter() {
         if let Some(&(last, its)) = group.pieces.last() {
             let fits = offset + len - group.pieces[0].0 <= most;
             if !fits || offset - (last + its).min(offset) > gap {
@@ -88,7 +88,7 @@ impl Manner {
 /// Writes `data` to the pieces. Errors say where it stopped; what lies before is written.
 pub fn write(
     storage: &dyn Storage,
-    trains: &Trains,
+    runs: &StridedRuns,
     data: Memory,
     manner: &Manner,
 ) -> Result<(), Failure> {
@@ -105,7 +105,7 @@ pub fn write(
         singles.clear();
         written
     };
-    grouped(trains, limits, |group, at| {
+    grouped(runs, limits, |group, at| {
         let data = data.part(at, group.bytes as usize);
         let (first, span) = group.span();
         let pieces = group.pieces.len() as u64;
@@ -179,14 +179,14 @@ pub fn spread(pieces: &[(u64, u64)], first: u64, data: &[u8], whole: &mut [u8]) 
 /// Reads the pieces to `data`; how many bytes of it came before the end of the file.
 pub fn read(
     storage: &dyn Storage,
-    trains: &Trains,
+    runs: &StridedRuns,
     data: Memory,
     manner: &Manner,
 ) -> Result<u64, Failure> {
     let limits = (manner.gap(manner.costs.gap_to_read()), manner.buffer as u64);
     let mut scratch = Vec::new();
     let mut come = 0;
-    grouped(trains, limits, |group, at| {
+    grouped(runs, limits, |group, at| {
         let data = data.part(at, group.bytes as usize);
         let (first, span) = group.span();
         let costs = &manner.costs;
@@ -253,14 +253,14 @@ mod tests {
         Manner { sieving, buffer, costs: Costs::default(), guard: Guard::Ranks }
     }
 
-    fn random(rng: &mut fastrand::Rng) -> Trains {
-        let (mut trains, mut at) = (Trains::default(), rng.u64(..20));
+    fn random(rng: &mut fastrand::Rng) -> StridedRuns {
+        let (mut runs, mut at) = (StridedRuns::default(), rng.u64(..20));
         for _ in 0..rng.usize(1..30) {
             let len = rng.u64(1..9);
-            trains.push(at, len);
+            runs.push(at, len);
             at += len + rng.u64(..12) * rng.u64(..2);
         }
-        trains
+        runs
     }
 
     #[test]
@@ -268,22 +268,22 @@ mod tests {
         let pool = StagingPool::default();
         let mut rng = fastrand::Rng::with_seed(11);
         for case in 0..300 {
-            let trains = random(&mut rng);
+            let runs = random(&mut rng);
             let plan =
                 Plan { most: rng.usize(..6), interrupt: rng.u64(..4) * 3, ..Plan::default() };
             let storage = Faulty::new(Disk::new(tempfile::tempfile().unwrap()), plan);
             let before: Vec<u8> = (0..rng.usize(..200)).map(|_| rng.u8(..)).collect();
             write_whole(&storage, 0, &before).unwrap();
-            let data: Vec<u8> = (0..trains.bytes()).map(|_| rng.u8(..)).collect();
+            let data: Vec<u8> = (0..runs.bytes()).map(|_| rng.u8(..)).collect();
             let memory = pool.take(data.len());
             memory.sge().fill(&data);
             let sieving = [Sieving::Auto, Sieving::On, Sieving::Off][case % 3];
             let manner = manner(sieving, rng.usize(1..64));
-            write(&storage, &trains, memory.sge().into(), &manner).unwrap();
+            write(&storage, &runs, memory.sge().into(), &manner).unwrap();
             let mut model = before;
-            let end = trains.hull().unwrap().1 as usize;
+            let end = runs.bounds().unwrap().1 as usize;
             model.resize(model.len().max(end), 0);
-            let pieces: Vec<_> = trains.iter().collect();
+            let pieces: Vec<_> = runs.iter().collect();
             spread(&pieces, 0, &data, &mut model);
             let mut found = vec![0; model.len() + 1];
             assert_eq!(read_whole(&storage, 0, &mut found).unwrap(), model.len(), "case {case}");
@@ -293,7 +293,7 @@ mod tests {
             let whole = &model[..model.len().min(storage.length().unwrap() as usize)];
             let mut expected = vec![0; data.len()];
             let come = gather(&pieces, 0, whole, &mut expected);
-            let got = read(&storage, &trains, memory.sge().into(), &manner).unwrap();
+            let got = read(&storage, &runs, memory.sge().into(), &manner).unwrap();
             let mut found = vec![0; come as usize];
             memory.sge().part(0, found.len()).read(&mut found);
             assert_eq!((got, &found[..]), (come, &expected[..come as usize]), "case {case}");
@@ -306,7 +306,7 @@ mod tests {
         let storage = Faulty::new(Disk::new(tempfile::tempfile().unwrap()), plan);
         let memory = StagingPool::default().take(100);
         let manner = manner(Sieving::Auto, 1 << 20);
-        let failure = write(&storage, &Trains::one(10, 100), memory.sge().into(), &manner);
+        let failure = write(&storage, &StridedRuns::one(10, 100), memory.sge().into(), &manner);
         let failure = failure.expect_err("no room");
         assert_eq!((failure.errno, failure.offset, failure.len), (libc::ENOSPC, 50, 60));
         assert_eq!(storage.length().unwrap(), 50);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   all       hulls are gathered; all find the same domains, aligned to stripes or blocks, and the same rounds
-//!   a round   rank ── head: which pieces, as trains ──▶ aggregator of each window that the rank's hull touches
+//!   a round   rank ── head: which pieces, as runs ──▶ aggregator of each window that the rank's bounds touches
 //!             write:  rank ── data ──▶ aggregator: writes its window by a thread, while the next round is exchanged
 //!                     rank ◀── what became of its data
 //!             read:   aggregator: reads its window; rank ◀── what became of it, and the data
@@ -15,10 +15,10 @@ mod message;
 mod reading;
 mod writing;
 
+use crate::bounds::Bounds;
 use crate::core::{Core, Direction};
 use crate::failure::Failure;
 use crate::hints::Buffering;
-use crate::hull::Hull;
 use crate::operation::Operation;
 use crate::transfer::Sieving;
 use domains::Domains;
@@ -33,7 +33,7 @@ struct Side<'a, F: Fabric> {
     operation: &'a Operation,
     /// This rank's data, as the file has them.
     data: Sge,
-    hulls: Vec<Hull>,
+    hulls: Vec<Bounds>,
     domains: Domains,
 }
 
@@ -48,7 +48,7 @@ impl<F: Fabric> Side<'_, F> {
         let at = |offset| view.before(offset).clamp(*from, from + len);
         let (start, end) = (at(window.0), at(window.1));
         let data = self.data.part((start - from) as usize, (end - start) as usize);
-        Some(Part { trains: view.trains(start, end - start), data })
+        Some(Part { runs: view.runs(start, end - start), data })
     }
 
     /// Whose pieces may lie in a window.
@@ -61,7 +61,7 @@ impl<F: Fabric> Side<'_, F> {
 pub type Moved = Result<u64, Failure>;
 
 /// Whether a collective access is made in two phases: all ranks find the same.
-fn by_phases<F: Fabric>(core: &Core<F>, direction: Direction, hulls: &[Hull]) -> bool {
+fn by_phases<F: Fabric>(core: &Core<F>, direction: Direction, hulls: &[Bounds]) -> bool {
     let hints = core.hints.get();
     let asked = match direction {
         Direction::Read => hints.cb_read,
@@ -90,9 +90,9 @@ pub async fn run<F: Fabric>(
     operation: &Operation,
     data: Sge,
 ) -> Result<Moved, Error> {
-    let mine = Hull::of(operation);
+    let mine = Bounds::of(operation);
     let hulls = weft_rma::gather(comm, mine.words()).await?;
-    let hulls: Vec<Hull> = hulls.into_iter().map(Hull::from_words).collect();
+    let hulls: Vec<Bounds> = hulls.into_iter().map(Bounds::from_words).collect();
     if !by_phases(core, operation.direction, &hulls) {
         return operation.moved(core, data).await;
     }

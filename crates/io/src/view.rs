@@ -4,7 +4,7 @@
 //! position is found by the type's compiled loops, in time that does not depend on how many pieces lie before it.
 
 use crate::failure::class;
-use crate::trains::Trains;
+use crate::strided_runs::StridedRuns;
 use weft_datatype::Type;
 use weft_process::Error;
 
@@ -106,11 +106,11 @@ impl View {
             return self.displacement + at;
         }
         let mut place = 0;
-        self.runs(at, 1, |offset, _| place = offset);
+        self.each_run(at, 1, |offset, _| place = offset);
         place
     }
 
-    fn runs(&self, from: u64, len: u64, mut f: impl FnMut(u64, u64)) {
+    fn each_run(&self, from: u64, len: u64, mut f: impl FnMut(u64, u64)) {
         let size = self.filetype.size();
         let (from, len) = (from as usize, len as usize);
         let count = (from + len).div_ceil(size);
@@ -120,15 +120,15 @@ impl View {
     }
 
     /// The places of `len` bytes of the stream.
-    pub fn trains(&self, from: u64, len: u64) -> Trains {
+    pub fn runs(&self, from: u64, len: u64) -> StridedRuns {
         if self.plain {
-            return Trains::one(self.displacement + from, len);
+            return StridedRuns::one(self.displacement + from, len);
         }
-        let mut trains = Trains::default();
+        let mut runs = StridedRuns::default();
         if len > 0 {
-            self.runs(from, len, |offset, len| trains.push(offset, len));
+            self.each_run(from, len, |offset, len| runs.push(offset, len));
         }
-        trains
+        runs
     }
 
     /// How many bytes of the stream lie before byte `offset` of the file.
@@ -216,8 +216,8 @@ mod tests {
                     assert_eq!(view.before(offset), before, "byte {offset}");
                 }
             }
-            let trains = view.trains(3, 20);
-            let listed: Vec<u64> = trains.iter().flat_map(|(at, len)| at..at + len).collect();
+            let runs = view.runs(3, 20);
+            let listed: Vec<u64> = runs.iter().flat_map(|(at, len)| at..at + len).collect();
             assert_eq!(listed, places[3..23]);
         }
     }
@@ -226,7 +226,7 @@ mod tests {
     fn a_column_of_a_matrix_is_one_train() {
         let column = Datatype::vector(Width::Int, 100, 1, 64, &byte()).unwrap();
         let view = View::new(0, 1, &column, true).unwrap();
-        assert_eq!(view.trains(0, 100).list().len(), 1);
+        assert_eq!(view.runs(0, 100).list().len(), 1);
     }
 
     #[test]

@@ -81,9 +81,19 @@ impl Path {
             false => Locality::Elsewhere,
         };
         let path = Path::at(place, to.direct, to.send_max, limits);
-        let raised = place == Locality::Elsewhere && !limits.eager_fixed;
-        let worth = if raised { eager::worth(model, to.round_trip) } else { 0 };
-        Path { eager: path.eager.max(worth), ..path }
+        path.with_round_trip(to.round_trip, limits, model)
+    }
+
+    /// Where a question and its answer take so many nanoseconds: more is sent at once, unless `limits` fix it.
+    pub fn with_round_trip(
+        self,
+        round_trip: u32,
+        limits: &crate::Limits,
+        model: &CopyModel,
+    ) -> Path {
+        let raised = self.place == Locality::Elsewhere && !limits.eager_fixed;
+        let worth = if raised { eager::worth(model, round_trip) } else { 0 };
+        Path { eager: self.eager.max(worth), ..self }
     }
 
     /// To a peer that is there, and whose memory may be reached.

@@ -5,7 +5,7 @@
 //! Buffers are by rank where they differ by rank; `None` for the send buffer means in place. In an
 //! intercommunicator ranks are those of the other group, and nothing is in place.
 
-use crate::choices::CallKey;
+use crate::chosen::CallKey;
 use crate::rank_buffers::{Pieces, RankBuffers};
 use crate::{Buffer, Comm, Error, WaitHooks, inter};
 use smallvec::SmallVec;

@@ -1,6 +1,6 @@
 //! Communicators: a group, a rank, and matching spaces of their own (MPI 5.0, chapter 7).
 
-use crate::choices::Choices;
+use crate::chosen::Choices;
 use crate::topology::Topology;
 use crate::{Attributes, Buffer, Compare, Engine, Error, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};

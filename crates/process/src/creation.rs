@@ -6,7 +6,7 @@
 
 use crate::agreement::Agreement;
 use crate::mailbox::{Making, Name};
-use crate::means::Means;
+use crate::resources::Resources;
 use crate::topology::{Edge, Topology};
 use crate::{Comm, Engine, Error, Group, class};
 use std::rc::Rc;
@@ -187,12 +187,12 @@ fn founded<F: Fabric>(
     async move {
         let me = group.rank_of(engine.rank() as u32).expect("only members call");
         let (agreement, members) = (Agreement::new(&engine, name), group.ranks());
-        let (means, refusal) = engine.means();
+        let (means, refusal) = engine.resources();
         let means = agreement.largest(members, (0, me), means.0).await?;
         let said = [engine.new_context(), means].map(u64::to_le_bytes).concat();
         let said = agreement.broadcast(members, (0, me), said).await?;
         let [id, means] = numbers(&said)?;
-        let lean = Means(means).settle(refusal)?;
+        let lean = Resources(means).settle(refusal)?;
         Ok(Comm::agreed(&engine, (id, lean), group, None))
     }
 }
@@ -207,10 +207,10 @@ pub(crate) fn numbers<const N: usize>(said: &[u8]) -> Result<[u64; N], Error> {
 
 /// What this process says when it gives a number: the number and its means ([`LEAN`], [`NO_ROOM`]), and why it gives none.
 fn offered<F: Fabric>(engine: &Engine<F>) -> (u64, Option<Error>) {
-    let (means, refusal) = engine.means();
+    let (means, refusal) = engine.resources();
     match means {
-        Means::ALL => (engine.new_context(), refusal),
-        Means::LEAN => (engine.new_context() | LEAN, refusal),
+        Resources::ALL => (engine.new_context(), refusal),
+        Resources::LEAN => (engine.new_context() | LEAN, refusal),
         _ => (NO_ROOM, refusal),
     }
 }
@@ -226,11 +226,11 @@ fn meet<F: Fabric>(
 ) -> Result<Option<Rc<Comm<F>>>, Error> {
     let means = |said: &[Words], places: &[usize], group: &Group| {
         let each = places.iter().map(|&place| match said[place][2] {
-            NO_ROOM => Means::none(group.ranks()[place] as usize),
-            number if number & LEAN != 0 => Means::LEAN,
-            _ => Means::ALL,
+            NO_ROOM => Resources::none(group.ranks()[place] as usize),
+            number if number & LEAN != 0 => Resources::LEAN,
+            _ => Resources::ALL,
         });
-        each.max().unwrap_or(Means::ALL)
+        each.max().unwrap_or(Resources::ALL)
     };
     let mut id = all.mine[mine[0]][2] & !LEAN;
     let mut least = means(&all.mine, &mine, group);
@@ -264,7 +264,7 @@ pub(crate) async fn agree_on<F: Fabric>(
     (link, bridge): &(Link<F>, Option<Link<F>>),
     engine: &Engine<F>,
 ) -> Result<(u64, bool), Error> {
-    let (means, refusal) = engine.means();
+    let (means, refusal) = engine.resources();
     let [mine, all, other] = [link.stage(16), link.stage(16), link.stage(16)];
     let id = if link.rank == 0 { engine.new_context() } else { 0 };
     fill(mine.sge(), [id, means.0]);
@@ -277,7 +277,7 @@ pub(crate) async fn agree_on<F: Fabric>(
         bcast::binomial(link, 0, all.sge()).await?;
     }
     let [id, means] = words(&all.sge());
-    Ok((id, Means(means).settle(refusal)?))
+    Ok((id, Resources(means).settle(refusal)?))
 }
 
 /// Numbers as [`words`] reads them.

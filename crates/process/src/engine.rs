@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::mailbox::Mailbox;
-use crate::means::Means;
+use crate::resources::Resources;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::pin;
@@ -148,11 +148,11 @@ impl<F: Fabric> Engine<F> {
     }
 
     /// What this process has for another communicator, and why it has nothing, if so.
-    pub(crate) fn means(&self) -> (Means, Option<Error>) {
+    pub(crate) fn resources(&self) -> (Resources, Option<Error>) {
         match self.room.borrow().as_ref().and_then(|room| room().err()) {
-            Some(refusal) => (Means::none(self.rank()), Some(refusal)),
-            None if self.roomy.get() >= self.roomy_most.get() => (Means::LEAN, None),
-            None => (Means::ALL, None),
+            Some(refusal) => (Resources::none(self.rank()), Some(refusal)),
+            None if self.roomy.get() >= self.roomy_most.get() => (Resources::LEAN, None),
+            None => (Resources::ALL, None),
         }
     }
 

@@ -9,7 +9,7 @@
 use crate::agreement::Agreement;
 use crate::creation::{agree_on, fill, numbers, words};
 use crate::mailbox::{Making, Name};
-use crate::means::Means;
+use crate::resources::Resources;
 use crate::{Comm, Engine, Error, Group, class};
 use std::rc::Rc;
 use weft_collective::bcast;
@@ -133,7 +133,7 @@ async fn introduced<F: Fabric>(
             format!("process {twice} of the world is in both groups, which must be disjoint");
         return Err(Error::new(class::GROUP, text));
     }
-    let (means, refusal) = engine.means();
+    let (means, refusal) = engine.resources();
     let mut means = within.largest(members, (leader, me), means.0).await?;
     let theirs = exchange(&means.to_le_bytes()).await?;
     if there.is_some() {
@@ -142,6 +142,6 @@ async fn introduced<F: Fabric>(
     }
     let said = within.broadcast(members, (leader, me), means.to_le_bytes().to_vec()).await?;
     let [means] = numbers(&said)?;
-    let lean = Means(means).settle(refusal)?;
+    let lean = Resources(means).settle(refusal)?;
     Ok(Comm::agreed(&engine, (id, lean), group, Some(remote)))
 }

@@ -7,11 +7,11 @@
 //! # Parts
 //!
 //! ```text
-//!   collectives, neighbors, inter, choosing    operations of a communicator, and the algorithm of each
+//!   collectives, neighbors, inter, algorithm_selection    operations of a communicator, and the algorithm of each
 //!   partitioned, messages                      messages of a communicator
 //!   creation, intercomm, agreement             how communicators are made
 //!      ▼
-//!   comm      a communicator: group, link, contexts; choices, topology, attributes, info
+//!   comm      a communicator: group, link, contexts; chosen, topology, attributes, info
 //!      ▼
 //!   request   what a request looks at
 //!      ▼
@@ -24,10 +24,10 @@
 #![warn(missing_docs)]
 
 mod agreement;
+mod algorithm_selection;
 mod attributes;
 mod buffer;
-mod choices;
-mod choosing;
+mod chosen;
 mod collectives;
 mod comm;
 mod creation;
@@ -39,17 +39,17 @@ mod info;
 mod inter;
 mod intercomm;
 mod mailbox;
-mod means;
 mod messages;
 mod neighbors;
 mod partitioned;
 mod rank_buffers;
 mod request;
+mod resources;
 mod topology;
 
 pub use attributes::Attributes;
 pub use buffer::{Buffer, Piece};
-pub use choices::CallKey;
+pub use chosen::CallKey;
 pub use collectives::{Lengths, Running};
 pub use comm::{Comm, TAG_UB};
 pub use dims::balanced_dims;

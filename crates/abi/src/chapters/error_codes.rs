@@ -3,8 +3,8 @@
 use crate::arguments::{not_null, store, store_text, text};
 use crate::codes::{ADDED, Code, class_of, description};
 use crate::constants::*;
-use crate::details;
 use crate::error::Error;
+use crate::error_details;
 use crate::error_texts::of_class;
 use std::ffi::{c_char, c_int};
 
@@ -61,7 +61,7 @@ fn added<T>(
         let text = format!("argument {argument} = {code} ({name}) belongs to the standard");
         return Err(Error::new(MPI_ERR_ARG, text));
     }
-    if details::class(code).is_some() {
+    if error_details::class(code).is_some() {
         let text = format!("argument {argument} = {code} belongs to the library");
         return Err(Error::new(MPI_ERR_ARG, text));
     }

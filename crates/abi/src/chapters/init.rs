@@ -341,7 +341,7 @@ pub(crate) unsafe fn abort(handle: Comm, errorcode: c_int) -> Result<(), Error> 
     // Whatever the communicator, the whole job ends: the strongest reading of section 9.8.
     let on = comm(handle).map_or_else(|_| String::new(), |c| format!(" on {}", comm_label(&c)));
     // A failure's code is told in words, and by its class to who looks at the exit code.
-    let class = crate::details::class(errorcode);
+    let class = crate::error_details::class(errorcode);
     let words = class.and_then(|_| crate::codes::description(errorcode));
     let words = words.map_or_else(String::new, |words| format!(": {words}"));
     let code = class.unwrap_or(errorcode);

@@ -8,7 +8,7 @@
 //! blocks in each; so with radix 2, log2 N rounds of N / 2 blocks, and N is the direct exchange. Chosen
 //! for small blocks.
 
-use super::journey::Journey;
+use super::block_route::BlockRoute;
 use crate::{Blocks, Link, rank, work};
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -25,7 +25,7 @@ pub async fn bruck<F: Fabric>(
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let len = out[me].len();
-    let journey = Journey::new(link, out, into, radix);
+    let route = BlockRoute::new(link, out, into, radix);
     let room = || work::stage(link, out[me], size * len);
     let (leaving, coming) = (room(), room());
     let blocks = |sge: Sge| Blocks::of(sge, std::iter::repeat_n(len, size));
@@ -38,7 +38,7 @@ pub async fn bruck<F: Fabric>(
         for digit in rank::digits(size, radix, place) {
             let first = at;
             for j in moved(digit) {
-                work::copy(link, journey.before(j, place), leaving.block(at));
+                work::copy(link, route.before(j, place), leaving.block(at));
                 at += 1;
             }
             let (to, from) = ((me + digit * place) % size, (me + size - digit * place) % size);
@@ -47,7 +47,7 @@ pub async fn bruck<F: Fabric>(
         }
         link.wait_all(requests.drain(..)).await?;
         for (at, j) in rank::digits(size, radix, place).flat_map(moved).enumerate() {
-            work::copy(link, coming.block(at), journey.after(j, place));
+            work::copy(link, coming.block(at), route.after(j, place));
         }
     }
     Ok(())

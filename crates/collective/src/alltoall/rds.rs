@@ -10,7 +10,7 @@
 //! Cost: `radix - 1` writes in each of ceil(log N to base `radix`) rounds, about N / radix blocks in each.
 //! Chosen for small blocks where writes are quicker than messages.
 
-use super::journey::Journey;
+use super::block_route::BlockRoute;
 use crate::edges::Pattern;
 use crate::notified_write::payload;
 use crate::{CollectiveState, Link, rank, work};
@@ -37,7 +37,7 @@ pub async fn rds<F: Fabric>(
     let slots = state.slots(link, Pattern::Dissemination(radix), most * len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let nth = |payload: Sge, at: usize| payload.part(at * len, len);
-    let journey = Journey::new(link, out, into, radix);
+    let route = BlockRoute::new(link, out, into, radix);
     let mut edge = 0;
     for place in rank::places(size, radix) {
         let first = edge;
@@ -45,7 +45,7 @@ pub async fn rds<F: Fabric>(
             let count = moved(place, digit).count();
             let leaving = payload(slots.own(edge), count * len);
             for (at, j) in moved(place, digit).enumerate() {
-                work::copy(link, journey.before(j, place), nth(leaving, at));
+                work::copy(link, route.before(j, place), nth(leaving, at));
             }
             slots.write(link, edge, slots.own(edge), count * len)?;
             edge += 1;
@@ -57,7 +57,7 @@ pub async fn rds<F: Fabric>(
             let coming = payload(slots.slot(slot), moved(place, digit).count() * len);
             slots.landed(link, slot).await?;
             for (at, j) in moved(place, digit).enumerate() {
-                work::copy(link, nth(coming, at), journey.after(j, place));
+                work::copy(link, nth(coming, at), route.after(j, place));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Which rank reads and writes which part of a file for the others, in what steps.
 
-use crate::hull::Hull;
+use crate::bounds::Bounds;
 
 /// Parts of the file, one an aggregator, and the windows in which each is gone through.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,14 +14,14 @@ impl Domains {
     /// Divides what the hulls span into equal parts that begin at multiples of `alignment`; windows have `step` bytes. `None` if
     /// there are no data.
     pub fn new(
-        hulls: &[Hull],
+        hulls: &[Bounds],
         aggregators: Vec<usize>,
         alignment: u64,
         step: u64,
     ) -> Option<Domains> {
-        let some = || hulls.iter().filter(|hull| !hull.is_empty());
-        let first = some().map(|hull| hull.first).min()?;
-        let end = some().map(|hull| hull.end).max()?;
+        let some = || hulls.iter().filter(|bounds| !bounds.is_empty());
+        let first = some().map(|bounds| bounds.first).min()?;
+        let end = some().map(|bounds| bounds.end).max()?;
         let base = first - first % alignment;
         let share = (end - base).div_ceil(aggregators.len() as u64).div_ceil(alignment) * alignment;
         let parts = aggregators.into_iter().enumerate().map(|(i, rank)| {
@@ -56,17 +56,17 @@ impl Domains {
 mod tests {
     use super::*;
 
-    fn hull(first: u64, end: u64) -> Hull {
-        Hull { first, end, bytes: end - first, pieces: 1 }
+    fn bounds(first: u64, end: u64) -> Bounds {
+        Bounds { first, end, bytes: end - first, pieces: 1 }
     }
 
     #[test]
     fn windows_cover_everything_once_and_are_aligned() {
         let mut rng = fastrand::Rng::with_seed(5);
         for _ in 0..500 {
-            let hulls: Vec<Hull> = (0..4)
+            let hulls: Vec<Bounds> = (0..4)
                 .map(|_| (rng.u64(..300), rng.u64(..100)))
-                .map(|(first, len)| hull(first, first + len))
+                .map(|(first, len)| bounds(first, first + len))
                 .collect();
             let (alignment, step) = (rng.u64(1..40), rng.u64(1..100));
             let aggregators = (0..rng.usize(1..4)).collect();
@@ -76,7 +76,7 @@ mod tests {
             let mut all: Vec<(u64, u64)> =
                 (0..domains.rounds()).flat_map(|r| domains.windows(r)).map(|(_, w)| w).collect();
             all.sort_unstable();
-            let some = || hulls.iter().filter(|hull| !hull.is_empty());
+            let some = || hulls.iter().filter(|bounds| !bounds.is_empty());
             assert_eq!(all[0].0, some().map(|h| h.first).min().unwrap());
             assert_eq!(all[all.len() - 1].1, some().map(|h| h.end).max().unwrap());
             for two in all.windows(2) {

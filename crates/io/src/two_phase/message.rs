@@ -1,7 +1,7 @@
 //! Messages between ranks and aggregators: heads, which say what pieces there are; data; and what became of them.
 
 use crate::failure::Failure;
-use crate::trains::{Train, Trains};
+use crate::strided_runs::{StridedRun, StridedRuns};
 use weft_datatype::Type;
 use weft_fabric::{Fabric, Sge, Staging};
 use weft_p2p::Mode;
@@ -10,15 +10,15 @@ use weft_process::{Active, Buffer, Comm, Destination, Error, Origin};
 /// One rank's data in one window.
 pub struct Part {
     /// Their places.
-    pub trains: Trains,
+    pub runs: StridedRuns,
     /// The data, or where they go.
     pub data: Sge,
 }
 
-/// Trains that fit into a head: of a loop there are three, a first piece that begins before, whole ones, and a last one.
+/// StridedRuns that fit into a head: of a loop there are three, a first piece that begins before, whole ones, and a last one.
 const INLINE: usize = 3;
-/// Bytes, number of trains, and the first of them.
-const HEAD: usize = 2 + INLINE * Train::WORDS;
+/// Bytes, number of runs, and the first of them.
+const HEAD: usize = 2 + INLINE * StridedRun::WORDS;
 /// What became of data: a failure, and bytes.
 const FATE: usize = Failure::WORDS + 1;
 
@@ -103,39 +103,41 @@ impl<'a, F: Fabric> Line<'a, F> {
     }
 
     /// Tells an aggregator what pieces there are.
-    pub fn send_head(&self, to: usize, trains: &Trains, posts: &mut Vec<Post>) {
-        let list = trains.list();
-        let mut words = vec![trains.bytes(), list.len() as u64];
-        words.extend(list.iter().take(INLINE).flat_map(Train::words));
+    pub fn send_head(&self, to: usize, runs: &StridedRuns, posts: &mut Vec<Post>) {
+        let list = runs.list();
+        let mut words = vec![runs.bytes(), list.len() as u64];
+        words.extend(list.iter().take(INLINE).flat_map(StridedRun::words));
         words.resize(HEAD, 0);
         let head = self.words(&words);
         posts.push(self.send(to, Way::ToAggregator, head.sge(), Some(head)));
         if let Some(more) = list.get(INLINE..).filter(|more| !more.is_empty()) {
-            let more = self.words(&more.iter().flat_map(Train::words).collect::<Vec<_>>());
+            let more = self.words(&more.iter().flat_map(StridedRun::words).collect::<Vec<_>>());
             posts.push(self.send(to, Way::ToAggregator, more.sge(), Some(more)));
         }
     }
 
     /// What pieces each of `from` has.
-    pub async fn receive_heads(&self, from: &[usize]) -> Result<Vec<Trains>, Error> {
+    pub async fn receive_heads(&self, from: &[usize]) -> Result<Vec<StridedRuns>, Error> {
         let heads: Vec<Post> = from.iter().map(|&rank| self.receive_words(rank, HEAD)).collect();
         let mut said = Vec::new();
         for (head, &rank) in heads.into_iter().zip(from) {
             let words = self.end_words(head).await?;
             let count = words.get(1).map_or(0, |&count| count as usize);
             let rest = count.saturating_sub(INLINE);
-            let more = (rest > 0).then(|| self.receive_words(rank, rest * Train::WORDS));
+            let more = (rest > 0).then(|| self.receive_words(rank, rest * StridedRun::WORDS));
             said.push((words, count, more));
         }
         let mut all = Vec::new();
         for (mut words, count, more) in said {
             words.drain(..2);
-            words.truncate(count.min(INLINE) * Train::WORDS);
+            words.truncate(count.min(INLINE) * StridedRun::WORDS);
             if let Some(more) = more {
                 words.extend(self.end_words(more).await?);
             }
-            let (trains, _) = words.as_chunks();
-            all.push(Trains::of(trains.iter().map(|&train| Train::from_words(train)).collect()));
+            let (runs, _) = words.as_chunks();
+            all.push(StridedRuns::of(
+                runs.iter().map(|&run| StridedRun::from_words(run)).collect(),
+            ));
         }
         Ok(all)
     }

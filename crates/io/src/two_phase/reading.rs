@@ -5,7 +5,7 @@ use crate::bytes::Memory;
 use crate::core::Direction;
 use crate::failure::Failure;
 use crate::storage::{Storage, read_whole};
-use crate::trains::Trains;
+use crate::strided_runs::StridedRuns;
 use crate::transfer::{self, Manner, gather};
 use std::sync::Arc;
 use weft_fabric::{Fabric, Staging};
@@ -17,8 +17,8 @@ type Fate = (u64, Option<Failure>);
 /// A window that is read, with the places that its pieces go to.
 struct Read {
     storage: Arc<dyn Storage>,
-    pieces: Vec<(Trains, Memory)>,
-    hull: (u64, u64),
+    pieces: Vec<(StridedRuns, Memory)>,
+    bounds: (u64, u64),
     /// Of a read of the whole window; empty if the pieces are read apart.
     buffer: Memory,
     manner: Manner,
@@ -28,9 +28,9 @@ impl Read {
     fn run(self) -> Vec<Fate> {
         let storage = &*self.storage;
         if self.buffer.len() == 0 {
-            let each = |(trains, data): &(Trains, Memory)| match transfer::read(
+            let each = |(runs, data): &(StridedRuns, Memory)| match transfer::read(
                 storage,
-                trains,
+                runs,
                 *data,
                 &self.manner,
             ) {
@@ -39,18 +39,18 @@ impl Read {
             };
             return self.pieces.iter().map(each).collect();
         }
-        let first = self.hull.0;
+        let first = self.bounds.0;
         let (had, failure) = match self.buffer.write(|buffer| read_whole(storage, first, buffer)) {
             Ok(had) => (had, None),
             Err(failure) => ((failure.offset - first) as usize, Some(failure)),
         };
-        let each = |(trains, data): &(Trains, Memory)| {
-            let places: Vec<(u64, u64)> = trains.iter().collect();
+        let each = |(runs, data): &(StridedRuns, Memory)| {
+            let places: Vec<(u64, u64)> = runs.iter().collect();
             let come = self
                 .buffer
                 .part(0, had)
                 .read(|whole| data.write(|data| gather(&places, first, whole, data)));
-            (come, failure.filter(|_| come < trains.bytes()))
+            (come, failure.filter(|_| come < runs.bytes()))
         };
         self.pieces.iter().map(each).collect()
     }
@@ -66,8 +66,8 @@ pub async fn run<F: Fabric>(side: &Side<'_, F>) -> Result<Moved, Error> {
                 mine = Some(window);
             }
             let Some(part) = side.part(window) else { continue };
-            line.send_head(aggregator, &part.trains, &mut sends);
-            if part.trains.bytes() > 0 {
+            line.send_head(aggregator, &part.runs, &mut sends);
+            if part.runs.bytes() > 0 {
                 let fate = line.receive_fate(aggregator);
                 awaited.push((fate, line.receive_read(aggregator, part.data), part.data.len()));
             }
@@ -99,22 +99,21 @@ async fn serve<F: Fabric>(
     let Side { core, line, .. } = side;
     let from = side.contributors(window);
     let heads = line.receive_heads(&from).await?;
-    let (ranks, trains): (Vec<usize>, Vec<Trains>) =
-        from.into_iter().zip(heads).filter(|(_, trains)| trains.bytes() > 0).unzip();
-    let hulls = || trains.iter().filter_map(Trains::hull);
+    let (ranks, runs): (Vec<usize>, Vec<StridedRuns>) =
+        from.into_iter().zip(heads).filter(|(_, runs)| runs.bytes() > 0).unzip();
+    let hulls = || runs.iter().filter_map(StridedRuns::bounds);
     let (Some(first), Some(end)) = (hulls().map(|h| h.0).min(), hulls().map(|h| h.1).max()) else {
         return Ok(Vec::new());
     };
     let manner = core.manner(Direction::Read);
-    let all = |f: fn(&Trains) -> u64| trains.iter().map(f).sum();
-    let apart = manner.costs.reads(all(Trains::pieces), all(Trains::bytes));
+    let all = |f: fn(&StridedRuns) -> u64| runs.iter().map(f).sum();
+    let apart = manner.costs.reads(all(StridedRuns::pieces), all(StridedRuns::bytes));
     let whole = manner.costs.read_sieved(end - first) < apart;
     let buffer = line.stage(if whole { (end - first) as usize } else { 0 });
-    let places: Vec<Staging> = trains.iter().map(|t| line.stage(t.bytes() as usize)).collect();
-    let pieces =
-        trains.into_iter().zip(&places).map(|(t, place)| (t, place.sge().into())).collect();
-    let (storage, hull) = (core.storage.clone(), (first, end));
-    let read = Read { storage, pieces, hull, buffer: buffer.sge().into(), manner };
+    let places: Vec<Staging> = runs.iter().map(|t| line.stage(t.bytes() as usize)).collect();
+    let pieces = runs.into_iter().zip(&places).map(|(t, place)| (t, place.sge().into())).collect();
+    let (storage, bounds) = (core.storage.clone(), (first, end));
+    let read = Read { storage, pieces, bounds, buffer: buffer.sge().into(), manner };
     let cost = if whole { manner.costs.read_sieved(end - first) } else { apart };
     let fates = core.pool.run(core.is_quick(cost), move || read.run()).await?;
     for ((&rank, place), (come, failure)) in ranks.iter().zip(&places).zip(fates) {

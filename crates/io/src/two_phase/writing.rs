@@ -7,7 +7,7 @@ use crate::core::{Core, Direction};
 use crate::failure::Failure;
 use crate::pool::Started;
 use crate::storage::{Guard, Storage, guarded, read_whole, write_whole};
-use crate::trains::Trains;
+use crate::strided_runs::StridedRuns;
 use crate::transfer::{self, Manner, Sieving, spread};
 use std::sync::Arc;
 use weft_fabric::{Fabric, Staging};
@@ -15,7 +15,7 @@ use weft_process::Error;
 
 /// What one rank has in a window.
 struct Piece {
-    trains: Trains,
+    runs: StridedRuns,
     /// `None`: they lie in the window's buffer already.
     data: Option<Memory>,
 }
@@ -42,17 +42,17 @@ enum How {
 }
 
 /// Whether pieces leave no byte of a span out; they may lie over each other.
-fn covers(pieces: &[Trains], (first, end): (u64, u64)) -> bool {
+fn covers(pieces: &[StridedRuns], (first, end): (u64, u64)) -> bool {
     let span = end - first;
-    let bytes: u64 = pieces.iter().map(Trains::bytes).sum();
+    let bytes: u64 = pieces.iter().map(StridedRuns::bytes).sum();
     if bytes < span {
         return false;
     }
-    if pieces.iter().filter(|trains| trains.bytes() > 0).count() == 1 {
+    if pieces.iter().filter(|runs| runs.bytes() > 0).count() == 1 {
         return true;
     }
     let mut bits = vec![0u64; span.div_ceil(64) as usize];
-    for (offset, len) in pieces.iter().flat_map(Trains::iter) {
+    for (offset, len) in pieces.iter().flat_map(StridedRuns::iter) {
         mark(&mut bits, offset - first, len);
     }
     bits.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() == span
@@ -70,14 +70,14 @@ fn mark(bits: &mut [u64], from: u64, len: u64) {
 }
 
 impl How {
-    fn of(pieces: &[Trains], hull: (u64, u64), manner: &Manner) -> How {
+    fn of(pieces: &[StridedRuns], bounds: (u64, u64), manner: &Manner) -> How {
         let Manner { sieving, costs, guard, .. } = manner;
-        if covers(pieces, hull) {
+        if covers(pieces, bounds) {
             return How::Whole;
         }
-        let all = |f: fn(&Trains) -> u64| pieces.iter().map(f).sum();
-        let apart = costs.writes(all(Trains::pieces), all(Trains::bytes));
-        let sieved = costs.write_sieved(hull.1 - hull.0) < apart;
+        let all = |f: fn(&StridedRuns) -> u64| pieces.iter().map(f).sum();
+        let apart = costs.writes(all(StridedRuns::pieces), all(StridedRuns::bytes));
+        let sieved = costs.write_sieved(bounds.1 - bounds.0) < apart;
         match sieving {
             // A gapless view needs no guard, as nobody reads and writes back.
             _ if *guard == Guard::Free => How::Apart,
@@ -119,7 +119,7 @@ impl Write {
         };
         // What lies before the place of a failure has been written.
         let concerns = |piece: &Piece, failure: Failure| {
-            piece.trains.hull().is_some_and(|(_, end)| end > failure.offset)
+            piece.runs.bounds().is_some_and(|(_, end)| end > failure.offset)
         };
         let each = |piece| failure.filter(|&failure| concerns(piece, failure));
         self.pieces.iter().map(each).collect()
@@ -137,7 +137,7 @@ impl Write {
     fn fill(&self, buffer: &mut [u8]) {
         for piece in &self.pieces {
             if let Some(data) = piece.data {
-                let places: Vec<(u64, u64)> = piece.trains.iter().collect();
+                let places: Vec<(u64, u64)> = piece.runs.iter().collect();
                 data.read(|data| spread(&places, self.first, data, buffer));
             }
         }
@@ -145,7 +145,7 @@ impl Write {
 
     fn write_apart(&self, piece: &Piece) -> Option<Failure> {
         let data = piece.data?;
-        transfer::write(&*self.storage, &piece.trains, data, &self.manner).err()
+        transfer::write(&*self.storage, &piece.runs, data, &self.manner).err()
     }
 }
 
@@ -167,8 +167,8 @@ pub async fn run<F: Fabric>(side: &Side<'_, F>) -> Result<Moved, Error> {
                 mine = Some(window);
             }
             let Some(part) = side.part(window) else { continue };
-            line.send_head(aggregator, &part.trains, &mut sends);
-            if part.trains.bytes() > 0 {
+            line.send_head(aggregator, &part.runs, &mut sends);
+            if part.runs.bytes() > 0 {
                 sends.push(line.send_data(aggregator, part.data));
                 fates.push(line.receive_fate(aggregator));
             }
@@ -202,29 +202,29 @@ async fn collect<F: Fabric>(
     let Side { core, line, .. } = side;
     let from = side.contributors(window);
     let heads = line.receive_heads(&from).await?;
-    let (ranks, trains): (Vec<usize>, Vec<Trains>) =
-        from.into_iter().zip(heads).filter(|(_, trains)| trains.bytes() > 0).unzip();
-    let hulls = || trains.iter().filter_map(Trains::hull);
+    let (ranks, runs): (Vec<usize>, Vec<StridedRuns>) =
+        from.into_iter().zip(heads).filter(|(_, runs)| runs.bytes() > 0).unzip();
+    let hulls = || runs.iter().filter_map(StridedRuns::bounds);
     let (Some(first), Some(end)) = (hulls().map(|h| h.0).min(), hulls().map(|h| h.1).max()) else {
         return Ok(None);
     };
     let manner = core.manner(Direction::Write);
-    let count: u64 = trains.iter().map(Trains::pieces).sum();
-    let how = How::of(&trains, (first, end), &manner);
+    let count: u64 = runs.iter().map(StridedRuns::pieces).sum();
+    let how = How::of(&runs, (first, end), &manner);
     let buffer = line.stage(if how == How::Apart { 0 } else { (end - first) as usize });
     let (mut posts, mut pieces, mut direct) = (Vec::new(), Vec::new(), Vec::new());
-    for (&rank, trains) in ranks.iter().zip(trains) {
-        let len = trains.bytes() as usize;
+    for (&rank, runs) in ranks.iter().zip(runs) {
+        let len = runs.bytes() as usize;
         // Ranks whose places overlap may each come last in any order, but two receives do not write one place at once.
-        let in_place = how == How::Whole && trains.pieces() == 1 && is_free(&direct, &trains);
+        let in_place = how == How::Whole && runs.pieces() == 1 && is_free(&direct, &runs);
         if in_place {
-            let at = (trains.list()[0].offset - first) as usize;
+            let at = (runs.list()[0].offset - first) as usize;
             posts.push(line.receive_data(rank, buffer.sge().part(at, len), None));
-            direct.extend(trains.hull());
-            pieces.push(Piece { trains, data: None });
+            direct.extend(runs.bounds());
+            pieces.push(Piece { runs, data: None });
         } else {
             let staging = line.stage(len);
-            pieces.push(Piece { trains, data: Some(staging.sge().into()) });
+            pieces.push(Piece { runs, data: Some(staging.sge().into()) });
             posts.push(line.receive_data(rank, staging.sge(), Some(staging)));
         }
     }
@@ -239,8 +239,8 @@ async fn collect<F: Fabric>(
     Ok(Some(Writing { job, ranks, _kept: (buffer, kept) }))
 }
 
-fn is_free(taken: &[(u64, u64)], trains: &Trains) -> bool {
-    let Some((first, end)) = trains.hull() else { return true };
+fn is_free(taken: &[(u64, u64)], runs: &StridedRuns) -> bool {
+    let Some((first, end)) = runs.bounds() else { return true };
     taken.iter().all(|&(from, to)| end <= from || to <= first)
 }
 
@@ -266,11 +266,11 @@ mod tests {
 
     #[test]
     fn holes_are_found_also_where_pieces_lie_over_each_other() {
-        let one = Trains::one;
+        let one = StridedRuns::one;
         assert!(covers(&[one(5, 10)], (5, 15)));
         assert!(covers(&[one(5, 100), one(50, 100)], (5, 150)));
         assert!(!covers(&[one(5, 100), one(5, 100), one(106, 50)], (5, 156)), "byte 105");
-        let (mut even, mut odd) = (Trains::default(), Trains::default());
+        let (mut even, mut odd) = (StridedRuns::default(), StridedRuns::default());
         (0..100).for_each(|i| [&mut even, &mut odd][i % 2].push(3 * i as u64, 3));
         assert!(covers(&[even.clone(), odd], (0, 300)) && !covers(&[even], (0, 297)));
     }

@@ -224,3 +224,18 @@ fn helpers_are_woken_for_long_copies() {
     let eager = CopyModel { switch: 100.0, ..NEAR };
     assert!(AllRanges::new(&eager, USUAL).quiet < near);
 }
+
+#[test]
+fn where_questions_take_long_more_is_sent_at_once() {
+    let (limits, long) = (crate::Limits::USUAL, 20_000);
+    let network = Path { send_max: 1 << 20, ..NETWORK };
+    let raised = network.with_round_trip(long, &limits, &NEAR);
+    assert!(raised.eager > network.eager, "{raised:?}");
+    assert!(2.0 * NEAR.copy(raised.eager) <= f64::from(long), "two copies take no longer");
+    assert!(2.0 * NEAR.copy(2 * raised.eager) > f64::from(long), "as much as that allows");
+    table(&NEAR, raised, Pattern::Plain, &[(raised.eager, Protocol::Eager), (ALL, Protocol::Read)]);
+    let fixed = crate::Limits { eager_fixed: true, ..limits };
+    assert_eq!(network.with_round_trip(long, &fixed, &NEAR), network);
+    assert_eq!(network.with_round_trip(0, &limits, &NEAR), network);
+    assert_eq!(USUAL.with_round_trip(long, &limits, &NEAR), USUAL, "on one machine nobody asks");
+}

@@ -2,8 +2,8 @@
 
 use crate::sim::Failure;
 use weft_io::Direction;
+use weft_io::bounds::Bounds;
 use weft_io::cost::Costs;
-use weft_io::hull::Hull;
 
 /// What files are asked about besides.
 #[derive(clap::Args, Debug)]
@@ -49,13 +49,13 @@ fn ms(nanoseconds: f64) -> String {
 }
 
 /// The part of each rank: pieces that take turns, or are `stride` apart.
-fn hulls(ranks: u64, (pieces, piece, stride): (u64, u64, u64)) -> Vec<Hull> {
+fn hulls(ranks: u64, (pieces, piece, stride): (u64, u64, u64)) -> Vec<Bounds> {
     let one = |rank| {
         let first = match pieces {
             1 => rank * piece.max(stride / ranks),
             _ => rank * (stride / ranks),
         };
-        Hull { first, end: first + (pieces - 1) * stride + piece, bytes: pieces * piece, pieces }
+        Bounds { first, end: first + (pieces - 1) * stride + piece, bytes: pieces * piece, pieces }
     };
     (0..ranks).map(one).collect()
 }

@@ -26,6 +26,9 @@ pub struct Args {
     /// How far their caches are from each other.
     #[arg(long, value_enum, default_value_t = Caches::Near)]
     caches: Caches,
+    /// Microseconds of a question and its answer between nodes: through the kernel's TCP 20, else so few that they decide nothing.
+    #[arg(long, value_name = "US", default_value_t = 0)]
+    round_trip: u32,
     /// As if no process could read another one's memory.
     #[arg(long)]
     no_cma: bool,
@@ -76,6 +79,8 @@ struct Site {
     distance: Distance,
     /// Processes read each other's memory, or adapters do.
     direct: bool,
+    /// Of a question and its answer between nodes, in nanoseconds.
+    round_trip: u32,
 }
 
 /// The answer.
@@ -105,6 +110,7 @@ pub fn run(kind: Call, args: &super::Args) -> Result<String, Failure> {
             Caches::Far => Distance::Apart,
         },
         direct: !(same_node && (about.no_cma || is_set("WEFT_CMA", "0"))),
+        round_trip: about.round_trip.saturating_mul(1000),
     };
     let (model, whence) = model(machine.as_ref())?;
     let mut text = format!(
@@ -200,6 +206,7 @@ fn send(
     let protocols = message::Protocol::ALL;
     let limits = Limits {
         eager: number("WEFT_EAGER", usual.eager)?,
+        eager_fixed: std::env::var_os("WEFT_EAGER").is_some(),
         staging: number("WEFT_STAGING", usual.staging)?,
         ranks_each: site.ranks_each,
         rendezvous: match is_set("WEFT_RENDEZVOUS", "write") {
@@ -214,10 +221,9 @@ fn send(
         Site { same_node: true, .. } => Locality::SameNode,
         _ => Locality::Elsewhere,
     };
-    let path = message::Path {
-        distance: site.distance,
-        ..message::Path::at(place, site.direct, limits.eager, &limits)
-    };
+    let path = message::Path::at(place, site.direct, usize::MAX, &limits);
+    let path = path.with_round_trip(site.round_trip, &limits, model);
+    let path = message::Path { distance: site.distance, send_max: path.eager, ..path };
     let case = message::Case { bytes, pattern, path };
     let known = place != Locality::Elsewhere;
     let cost = |p: message::Protocol| p.cost(model, &case).map(|ns| known.then_some(ns));

@@ -1,7 +1,7 @@
 //! Which algorithm a communicator's call uses: [`weft_collective::Selection`], with what is known of where its ranks are.
 
 use crate::Comm;
-use crate::choices::CallKey;
+use crate::chosen::CallKey;
 use weft_collective::algorithm::Need;
 use weft_collective::selection_key::Near;
 use weft_collective::{

@@ -1,8 +1,8 @@
-//! Places in a file: pieces of one length at equal distances are one train, so that a loop stays a loop.
+//! Places in a file: pieces of one length at equal distances are one run, so that a loop stays a loop.
 
 /// `count` pieces of `len` bytes, the first at `offset`, the others `stride` bytes apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Train {
+pub struct StridedRun {
     /// Byte of the file.
     pub offset: u64,
     /// Bytes of a piece; not 0.
@@ -13,8 +13,8 @@ pub struct Train {
     pub count: u64,
 }
 
-impl Train {
-    /// Words that a train takes in a message.
+impl StridedRun {
+    /// Words that a run takes in a message.
     pub const WORDS: usize = 4;
 
     /// Bytes of data.
@@ -28,35 +28,35 @@ impl Train {
     }
 
     /// For a message.
-    pub fn words(&self) -> [u64; Train::WORDS] {
+    pub fn words(&self) -> [u64; StridedRun::WORDS] {
         [self.offset, self.len, self.stride, self.count]
     }
 
     /// Of a message.
-    pub fn from_words([offset, len, stride, count]: [u64; Train::WORDS]) -> Train {
-        Train { offset, len, stride, count }
+    pub fn from_words([offset, len, stride, count]: [u64; StridedRun::WORDS]) -> StridedRun {
+        StridedRun { offset, len, stride, count }
     }
 }
 
-/// Trains in the order of the data, which is the order of their places.
+/// StridedRuns in the order of the data, which is the order of their places.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Trains {
-    list: Vec<Train>,
+pub struct StridedRuns {
+    list: Vec<StridedRun>,
     bytes: u64,
 }
 
-impl Trains {
+impl StridedRuns {
     /// One piece.
-    pub fn one(offset: u64, len: u64) -> Trains {
-        let mut trains = Trains::default();
-        trains.push(offset, len);
-        trains
+    pub fn one(offset: u64, len: u64) -> StridedRuns {
+        let mut runs = StridedRuns::default();
+        runs.push(offset, len);
+        runs
     }
 
     /// Those of a message.
-    pub fn of(list: Vec<Train>) -> Trains {
-        let bytes = list.iter().map(Train::bytes).sum();
-        Trains { list, bytes }
+    pub fn of(list: Vec<StridedRun>) -> StridedRuns {
+        let bytes = list.iter().map(StridedRun::bytes).sum();
+        StridedRuns { list, bytes }
     }
 
     /// Adds a piece behind all others.
@@ -83,7 +83,7 @@ impl Trains {
                 }
             }
         }
-        self.list.push(Train { offset, len, stride: len, count: 1 });
+        self.list.push(StridedRun { offset, len, stride: len, count: 1 });
     }
 
     /// Bytes of data.
@@ -91,24 +91,24 @@ impl Trains {
         self.bytes
     }
 
-    /// The trains.
-    pub fn list(&self) -> &[Train] {
+    /// The runs.
+    pub fn list(&self) -> &[StridedRun] {
         &self.list
     }
 
     /// Number of pieces.
     pub fn pieces(&self) -> u64 {
-        self.list.iter().map(|train| train.count).sum()
+        self.list.iter().map(|run| run.count).sum()
     }
 
     /// First byte and past the last one; `None` without data.
-    pub fn hull(&self) -> Option<(u64, u64)> {
+    pub fn bounds(&self) -> Option<(u64, u64)> {
         Some((self.list.first()?.offset, self.list.last()?.end()))
     }
 
     /// Place and length of each piece, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let each = |t: &Train| {
+        let each = |t: &StridedRun| {
             let t = *t;
             (0..t.count).map(move |i| (t.offset + i * t.stride, t.len))
         };
@@ -122,12 +122,12 @@ mod tests {
 
     #[test]
     fn a_loop_is_one_train_and_neighbours_join() {
-        let mut trains = Trains::default();
-        (0..1000).for_each(|i| trains.push(7 + 64 * i, 8));
-        assert_eq!(trains.list(), [Train { offset: 7, len: 8, stride: 64, count: 1000 }]);
-        assert_eq!((trains.bytes(), trains.pieces()), (8000, 1000));
-        assert_eq!(trains.hull(), Some((7, 7 + 64 * 999 + 8)));
-        let mut joined = Trains::default();
+        let mut runs = StridedRuns::default();
+        (0..1000).for_each(|i| runs.push(7 + 64 * i, 8));
+        assert_eq!(runs.list(), [StridedRun { offset: 7, len: 8, stride: 64, count: 1000 }]);
+        assert_eq!((runs.bytes(), runs.pieces()), (8000, 1000));
+        assert_eq!(runs.bounds(), Some((7, 7 + 64 * 999 + 8)));
+        let mut joined = StridedRuns::default();
         let pieces = [(0, 4), (4, 4), (8, 2), (20, 3), (23, 3)];
         pieces.into_iter().for_each(|(at, len)| joined.push(at, len));
         assert_eq!(joined.iter().collect::<Vec<_>>(), [(0, 10), (20, 6)]);
@@ -137,21 +137,21 @@ mod tests {
     fn pieces_come_back_as_they_were() {
         let mut rng = fastrand::Rng::with_seed(3);
         for _ in 0..200 {
-            let (mut at, mut pieces, mut trains) = (0, Vec::new(), Trains::default());
+            let (mut at, mut pieces, mut runs) = (0, Vec::new(), StridedRuns::default());
             for _ in 0..rng.usize(1..40) {
                 at += rng.u64(1..3) * 8;
                 let len = rng.u64(1..3) * 4;
                 pieces.push((at, len));
-                trains.push(at, len);
+                runs.push(at, len);
                 at += len;
             }
             let bytes = |list: &[(u64, u64)]| -> Vec<u64> {
                 list.iter().flat_map(|&(at, len)| at..at + len).collect()
             };
-            let again: Vec<_> = trains.iter().collect();
+            let again: Vec<_> = runs.iter().collect();
             assert_eq!(bytes(&again), bytes(&pieces));
-            let sent = trains.list().iter().map(|t| Train::from_words(t.words())).collect();
-            assert_eq!(Trains::of(sent), trains);
+            let sent = runs.list().iter().map(|t| StridedRun::from_words(t.words())).collect();
+            assert_eq!(StridedRuns::of(sent), runs);
         }
     }
 }

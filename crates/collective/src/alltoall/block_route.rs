@@ -9,7 +9,7 @@ use crate::{Link, work};
 use weft_fabric::{Fabric, Sge, Staging};
 
 /// The blocks of an alltoall between its rounds.
-pub struct Journey<'a> {
+pub struct BlockRoute<'a> {
     me: usize,
     out: &'a [Sge],
     into: &'a [Sge],
@@ -18,19 +18,19 @@ pub struct Journey<'a> {
     here: Staging,
 }
 
-impl<'a> Journey<'a> {
+impl<'a> BlockRoute<'a> {
     /// From `out[r]` of this rank to `into[me]` of rank r; all blocks have the same length.
     pub fn new<F: Fabric>(
         link: &Link<F>,
         out: &'a [Sge],
         into: &'a [Sge],
         radix: usize,
-    ) -> Journey<'a> {
+    ) -> BlockRoute<'a> {
         let (me, size) = (link.rank, link.size());
         // In one round, no block is under way after it.
         let stops = if radix < size { size } else { 0 };
         let here = work::stage(link, out[me], stops * out[me].len());
-        Journey { me, out, into, radix, here }
+        BlockRoute { me, out, into, radix, here }
     }
 
     fn here(&self, j: usize) -> Sge {

@@ -4,7 +4,7 @@ use crate::operation::Operation;
 
 /// A rank's part of a collective access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Hull {
+pub struct Bounds {
     /// First byte of the file.
     pub first: u64,
     /// Past the last one.
@@ -15,16 +15,16 @@ pub struct Hull {
     pub pieces: u64,
 }
 
-impl Hull {
+impl Bounds {
     /// Of an operation of this rank.
-    pub fn of(operation: &Operation) -> Hull {
+    pub fn of(operation: &Operation) -> Bounds {
         let Operation { view, from, len: bytes, .. } = operation;
         let bytes = *bytes;
         if bytes == 0 {
-            return Hull::default();
+            return Bounds::default();
         }
         let (first, end) = (view.place(*from), view.place(from + bytes - 1) + 1);
-        Hull { first, end, bytes, pieces: view.pieces(bytes) }
+        Bounds { first, end, bytes, pieces: view.pieces(bytes) }
     }
 
     /// For others.
@@ -33,8 +33,8 @@ impl Hull {
     }
 
     /// Of another rank.
-    pub fn from_words([first, end, bytes, pieces]: [u64; 4]) -> Hull {
-        Hull { first, end, bytes, pieces }
+    pub fn from_words([first, end, bytes, pieces]: [u64; 4]) -> Bounds {
+        Bounds { first, end, bytes, pieces }
     }
 
     /// Whether there may be data in a window.

@@ -1,8 +1,8 @@
 //! A lock in front of a lock, for the one thread that uses it alone: it enters by a store and a look, without an atomic
 //! operation, until another thread comes.
 //!
-//! Contract: whoever enters by [`Bias::try_enter`], or takes the lock and then calls [`Bias::revoke`], is in alone, until it
-//! calls [`Bias::leave`] and, if that says so, gives the lock up. [`Bias::favour`] is for who is in by the lock, which it has
+//! Contract: whoever enters by [`BiasedLock::try_enter`], or takes the lock and then calls [`BiasedLock::revoke`], is in alone, until it
+//! calls [`BiasedLock::leave`] and, if that says so, gives the lock up. [`BiasedLock::favour`] is for who is in by the lock, which it has
 //! given up by that.
 //!
 //! ```text
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Who is favoured, and whether it is in.
 #[derive(Debug)]
-pub struct Bias {
+pub struct BiasedLock {
     /// 0: nobody.
     favoured: AtomicUsize,
     inside: AtomicBool,
@@ -33,17 +33,17 @@ pub struct Bias {
     over: AtomicBool,
 }
 
-impl Default for Bias {
-    fn default() -> Bias {
-        Bias::new()
+impl Default for BiasedLock {
+    fn default() -> BiasedLock {
+        BiasedLock::new()
     }
 }
 
 macro_rules! new {
     ($($const:tt)?) => {
         /// Nobody is favoured.
-        pub $($const)? fn new() -> Bias {
-            Bias {
+        pub $($const)? fn new() -> BiasedLock {
+            BiasedLock {
                 favoured: AtomicUsize::new(0),
                 inside: AtomicBool::new(false),
                 revoked: AtomicBool::new(true),
@@ -53,7 +53,7 @@ macro_rules! new {
     };
 }
 
-impl Bias {
+impl BiasedLock {
     #[cfg(not(loom))]
     new!(const);
     #[cfg(loom)]
@@ -72,7 +72,7 @@ impl Bias {
         true
     }
 
-    /// Enters, if `me` is favoured. Else the lock is to be taken, and then [`Bias::revoke`] called.
+    /// Enters, if `me` is favoured. Else the lock is to be taken, and then [`BiasedLock::revoke`] called.
     #[inline(always)]
     pub fn try_enter(&self, me: usize) -> bool {
         if self.favoured.load(Ordering::Relaxed) != me || self.revoked.load(Ordering::Relaxed) {
@@ -107,7 +107,7 @@ impl Bias {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Leaves, after [`Bias::try_enter`] and nothing else since.
+    /// Leaves, after [`BiasedLock::try_enter`] and nothing else since.
     #[inline(always)]
     pub fn leave_before(&self) {
         self.inside.store(false, Ordering::Release);
@@ -155,7 +155,7 @@ mod tests {
     unsafe impl Sync for Shared {}
 
     /// Adds one to the word, by the bias or by the lock.
-    fn add(all: &(Bias, Mutex<()>, Shared), me: usize) {
+    fn add(all: &(BiasedLock, Mutex<()>, Shared), me: usize) {
         let add = || {
             // SAFETY: this thread is in.
             unsafe { *all.2.0.get() += 1 };
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn nobody_meets_who_is_favoured() {
         let turns = if cfg!(miri) { 50 } else { 100_000 };
-        let all = Arc::new((Bias::new(), Mutex::new(()), Shared(0.into())));
+        let all = Arc::new((BiasedLock::new(), Mutex::new(()), Shared(0.into())));
         let held = all.1.lock().unwrap();
         let favoured = all.0.favour(1);
         drop(held);
@@ -201,7 +201,7 @@ mod models {
     use loom::cell::UnsafeCell;
     use loom::sync::{Arc, Mutex};
 
-    fn add(all: &(Bias, Mutex<()>, UnsafeCell<u32>), me: usize) {
+    fn add(all: &(BiasedLock, Mutex<()>, UnsafeCell<u32>), me: usize) {
         // SAFETY: exclusive while in, which the checker checks.
         let add = || all.2.with_mut(|p| unsafe { *p += 1 });
         if all.0.try_enter(me) {
@@ -221,7 +221,7 @@ mod models {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(|| {
-            let all = Arc::new((Bias::new(), Mutex::new(()), UnsafeCell::new(0u32)));
+            let all = Arc::new((BiasedLock::new(), Mutex::new(()), UnsafeCell::new(0u32)));
             assert!(all.0.favour(1) && !all.0.leave());
             let other = {
                 let all = all.clone();
