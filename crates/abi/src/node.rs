@@ -109,6 +109,18 @@ impl Node {
         }
     }
 
+    /// Tells those who could take the end of this process for a loss that it ends.
+    pub fn announce_end(&self) {
+        if let Some(ofi) = self.ofi() {
+            ofi.announce_end();
+        }
+    }
+
+    /// Whether it may end now.
+    pub fn has_ended(&self) -> bool {
+        self.ofi().is_none_or(Ofi::has_ended)
+    }
+
     /// The network of libfabric, if one connects ranks.
     pub fn ofi(&self) -> Option<&Ofi> {
         let Node::Other(other) = self else { return None };

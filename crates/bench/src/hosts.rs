@@ -18,7 +18,7 @@ pub const INSIDE: &str = "--on-the-first-host";
 const INTERFACE: &str = "eth0";
 
 /// Bytes that a run brings onto the cable at least: less is what the launcher says.
-pub const LEAST: u64 = 100_000;
+pub const LEAST: u64 = 20_000;
 
 /// Ranks a host in collective operations, unless told.
 const CROWD: usize = 16;

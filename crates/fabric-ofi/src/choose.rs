@@ -8,8 +8,9 @@ use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
 /// Providers that are chosen without being asked for, best first: those of special networks, then TCP, which every machine has.
-/// `net` is what `tcp` became in 1.18, without a layer between; 1.16 and 1.17 have both (`descriptor.rs`).
-pub const PROVIDERS: [&str; 7] = ["cxi", "efa", "opx", "psm2", "verbs;ofi_rxm", "net", "tcp"];
+/// `net` is what `tcp` became in 1.18, without a layer between; 1.16 and 1.17 have both (`descriptor.rs`). It is quicker, and left to
+/// those who name it: where hundreds of ranks connect to each other at once, first messages get lost in it.
+pub const PROVIDERS: [&str; 6] = ["cxi", "efa", "opx", "psm2", "verbs;ofi_rxm", "tcp"];
 
 /// Interfaces that lead to no other host: bridges and ends of cables to containers and virtual machines.
 const VIRTUAL: [&str; 8] = ["docker", "br-", "virbr", "veth", "cni", "flannel", "tailscale", "wg"];

@@ -274,6 +274,24 @@ impl Ofi {
         Ok(())
     }
 
+    /// Tells all peers that nothing more will come: what is silent from now on has not been lost. Goes on until [`Ofi::has_ended`].
+    pub fn announce_end(&self) {
+        let state = &mut *self.state.borrow_mut();
+        let core = &self.core;
+        state.ending = Some(Instant::now());
+        for rank in 0..core.size() {
+            if state.peers[rank].as_ref().is_some_and(|peer| !peer.lost && !peer.left) {
+                state.submit(core, rank, Work::Tell { kind: Kind::Leave, words: [0; 3] });
+            }
+        }
+    }
+
+    /// Whether all that was ever sent has left this process, or would have by now.
+    pub fn has_ended(&self) -> bool {
+        let since = self.state.borrow().ending;
+        self.idle() || since.is_some_and(|since| since.elapsed() > self.core.patience)
+    }
+
     /// Tells all peers that nothing more will come, and waits a little until all have said so, too: an end that closes while
     /// something is under way might take that with it.
     fn say_leave(&self) {

@@ -159,6 +159,8 @@ pub struct State {
     pub trouble: Option<String>,
     /// When peers are looked at next.
     pub next_look: Instant,
+    /// Since when this process ends: nobody is missed any more.
+    pub ending: Option<Instant>,
     /// What came without the secret of the job.
     pub strangers: u64,
     /// Looks that are left out before the next, and how many were after the last one.
@@ -188,6 +190,7 @@ impl State {
             fault: None,
             trouble: None,
             next_look: Instant::now() + core.keepalive,
+            ending: None,
             strangers: 0,
             rest: Cell::new(0),
             vain: Cell::new(0),
@@ -232,7 +235,7 @@ impl State {
         peer.kept_messages.clear();
         peer.kept_work.clear();
         peer.over.iter_mut().for_each(Over::forget);
-        if known || left {
+        if known || left || self.ending.is_some() {
             return;
         }
         let Where { host, address } = &core.places[rank];

@@ -69,8 +69,9 @@ impl Work {
 impl State {
     /// Whether something is kept that a peer waits for.
     pub fn must_leave(&self) -> bool {
-        let mut waiting = self.waiting.iter().flat_map(|&rank| &self.peers[rank as usize]);
-        waiting.any(|peer| {
+        let waiting = self.waiting.iter().flat_map(|&rank| &self.peers[rank as usize]);
+        let mut staying = waiting.filter(|peer| !peer.left);
+        staying.any(|peer| {
             !peer.kept_messages.is_empty() || peer.kept_work.iter().any(Work::must_leave)
         })
     }
@@ -97,7 +98,9 @@ impl State {
         }
         let (ep, to) = (core.objects.ep(), core.numbers[peer]);
         let at = memory.ptr().cast_const().cast();
-        let injected = len <= core.objects.facts.inject_max;
+        // The last message has an end that can be waited for, and with it all before it: a provider may keep what is injected
+        // while a connection is being made, and what it keeps ends with the process.
+        let injected = len <= core.objects.facts.inject_max && kind != Kind::Leave;
         let posted = if injected {
             // SAFETY: the endpoint is open; the bytes are copied before the call returns.
             unsafe { ((*(*ep).msg).inject)(ep, at, len, to) }

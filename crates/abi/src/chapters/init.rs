@@ -296,7 +296,11 @@ fn leave(state: &State, call: &Call, together: bool) -> Result<(), Error> {
             crate::chapters::communicators::close_all(call)?;
         }
         // What is still kept back (the last message of the barrier) must leave before the process.
-        engine.drive(call, || engine.endpoint().fabric().idle().then_some(()));
+        let fabric = engine.endpoint().fabric();
+        engine.drive(call, || fabric.idle().then_some(()));
+        // Nobody waits for more than this: a peer that is lost now has ended.
+        fabric.announce_end();
+        engine.drive(call, || (fabric.has_ended() || fabric.fault().is_some()).then_some(()));
     }
     drop(state.file_threads.borrow_mut().take());
     helper::stop();
