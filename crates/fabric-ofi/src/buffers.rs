@@ -8,9 +8,9 @@ use std::ptr;
 use weft_fabric::block::Block;
 use weft_fabric::{Fault, Sge};
 
-/// Bytes of a buffer. Of what is not filled the system gives no memory, and what providers do not take as one piece they take
-/// apart themselves.
-pub const BUFFER: usize = (64 << 10) + crate::wire::HEADER;
+/// Bytes of a buffer: short enough that providers take it as one piece. What is longer than 16 KiB ofi_rxm asks the receiver for
+/// first, and then shorter messages overtake it.
+pub const BUFFER: usize = 8192;
 
 /// Buffers that are made at a time.
 const CHUNK: usize = 16;

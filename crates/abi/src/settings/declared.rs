@@ -35,7 +35,7 @@ const OTHERS: &[Setting] = &[
         kind: SettingKind::Number { least: 0, most: u32::MAX as u64 },
         default: "16384",
         doc: "largest payload in bytes that may be sent at once; ranks of the same machine send shorter ones by what is the \
-              cheapest, and through the kernel's TCP more is sent at once unless this is set",
+              cheapest, and a network whose round trip is long is sent as much as pays, unless this is set",
     },
     Setting {
         name: "WEFT_CREDIT",
