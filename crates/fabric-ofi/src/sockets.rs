@@ -2,6 +2,7 @@
 //! by their addresses, told when to give up, and looked at.
 
 use crate::state::Core;
+use nix::errno::Errno;
 use nix::sys::socket::sockopt::{
     KeepAlive, TcpKeepCount, TcpKeepIdle, TcpKeepInterval, TcpUserTimeout,
 };
@@ -29,6 +30,9 @@ pub struct Sockets {
     tcp: bool,
     /// Descriptor, this end and the other end.
     ends: Vec<(RawFd, SocketAddr, SocketAddr)>,
+    /// This end of connections that have broken, and from which something is still to be read. The system does not say any more
+    /// who was at the other end.
+    unread: Vec<SocketAddr>,
     /// Those that have not answered.
     being_made: Vec<SocketAddr>,
 }
@@ -48,6 +52,18 @@ fn ends(fd: RawFd) -> Option<(SocketAddr, SocketAddr)> {
     let own = ip(getsockname::<SockaddrStorage>(fd).ok()?)?;
     let other = ip(getpeername::<SockaddrStorage>(fd).ok()?)?;
     Some((plain(own), plain(other)))
+}
+
+/// This end of a connection that has no other any more, and from which something is still to be read.
+fn broken_unread(fd: RawFd) -> Option<SocketAddr> {
+    let own = ip(getsockname::<SockaddrStorage>(fd).ok()?)?;
+    if getpeername::<SockaddrStorage>(fd) != Err(Errno::ENOTCONN) {
+        return None;
+    }
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the request writes one `int`; of what is no socket with a queue it is refused.
+    let told = unsafe { libc::ioctl(fd, libc::FIONREAD, &raw mut bytes) };
+    (told == 0 && bytes > 0).then(|| plain(own))
 }
 
 /// Tells a connection when to give up. It goes on with the system's times where that is refused.
@@ -93,7 +109,8 @@ fn unanswered(table: &str) -> Vec<SocketAddr> {
 impl Sockets {
     /// Finds them, and tells each when to give up.
     pub fn own(core: &Core) -> Sockets {
-        let mut all = Sockets { tcp: false, ends: Vec::new(), being_made: Vec::new() };
+        let (ends, unread, being_made) = (Vec::new(), Vec::new(), Vec::new());
+        let mut all = Sockets { tcp: false, ends, unread, being_made };
         if core.ips[core.rank].is_none() {
             return all;
         }
@@ -103,7 +120,10 @@ impl Sockets {
         let numbers =
             descriptors.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         for fd in numbers.collect::<Vec<RawFd>>() {
-            let Some((here, there)) = ends(fd) else { continue };
+            let Some((here, there)) = self::ends(fd) else {
+                all.unread.extend(broken_unread(fd));
+                continue;
+            };
             // Ours to a peer's endpoint, or a peer's to ours.
             let ours = |rail| {
                 let ips = core.ips(rail);
@@ -132,14 +152,16 @@ impl Sockets {
     }
 
     /// Ends all connections with a peer on a rail, and says how many there were: those that are read to their end are gone at a
-    /// later look. `None`: they cannot be seen.
+    /// later look. Broken ones that are not read to their end count for all who could have been there. `None`: they cannot be seen.
     pub fn shut(&self, core: &Core, rail: usize, rank: usize) -> Option<usize> {
         core.ips(rail)[rank].filter(|_| self.tcp)?;
         let ended = |fd| {
             // It may have been broken already.
             let _ = shutdown(fd, Shutdown::Both);
         };
-        Some(self.with(core, rail, rank).map(ended).count())
+        let own = core.ips(rail)[core.rank].map(|own| own.ip());
+        let unread = self.unread.iter().filter(|here| Some(here.ip()) == own).count();
+        Some(self.with(core, rail, rank).map(ended).count() + unread)
     }
 
     /// The way to a peer on a rail. A connection that another rank of its host has made is as good.
@@ -167,7 +189,8 @@ pub fn address(provider: &str, shown: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, TcpStream};
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, TcpListener, TcpStream};
     use std::os::fd::AsRawFd;
 
     #[test]
@@ -189,6 +212,26 @@ mod tests {
         assert_eq!(ends(stream.as_raw_fd()), Some((stream.local_addr().unwrap(), at)));
         assert_eq!(ends(listener.as_raw_fd()), None, "nobody is at the other end");
         assert!(ends(0).is_none());
+    }
+
+    #[test]
+    fn what_is_unread_of_a_broken_connection_is_seen() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        let (fd, here) = (receiver.as_raw_fd(), receiver.local_addr().unwrap());
+        sender.write_all(b"late").unwrap();
+        assert_eq!(broken_unread(fd), None, "it is not broken");
+        sender.shutdown(Shutdown::Both).unwrap();
+        receiver.shutdown(Shutdown::Both).unwrap();
+        while ends(fd).is_some() {
+            std::thread::yield_now();
+        }
+        assert_eq!(broken_unread(fd), Some(here));
+        let mut bytes = [0; 4];
+        receiver.read_exact(&mut bytes).unwrap();
+        assert_eq!((&bytes, broken_unread(fd)), (b"late", None), "what was unread is read");
+        assert_eq!(broken_unread(listener.as_raw_fd()), None);
     }
 
     #[test]
