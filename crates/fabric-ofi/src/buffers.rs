@@ -8,10 +8,6 @@ use std::ptr;
 use weft_fabric::block::Block;
 use weft_fabric::{Fault, Sge};
 
-/// Bytes of a buffer: short enough that providers take it as one piece. What is longer than 16 KiB ofi_rxm asks the receiver for
-/// first, and then shorter messages overtake it.
-pub const BUFFER: usize = 8192;
-
 /// Buffers that are made at a time.
 const CHUNK: usize = 16;
 
@@ -20,13 +16,19 @@ struct Chunk {
     registration: Option<Registration>,
 }
 
-#[derive(Default)]
 pub struct Buffers {
+    /// Bytes of each.
+    size: usize,
     chunks: Vec<Chunk>,
     free: Vec<u32>,
 }
 
 impl Buffers {
+    /// None yet, of `size` bytes each.
+    pub fn new(size: usize) -> Buffers {
+        Buffers { size, chunks: Vec::new(), free: Vec::new() }
+    }
+
     /// A free buffer; more are made when none is left.
     pub fn take(&mut self, objects: &Objects) -> Result<u32, Fault> {
         if self.free.is_empty() {
@@ -39,16 +41,17 @@ impl Buffers {
         self.free.push(buffer);
     }
 
-    pub fn count(&self) -> usize {
-        self.chunks.len() * CHUNK
+    /// Bytes of all of them.
+    pub fn bytes(&self) -> usize {
+        self.chunks.len() * CHUNK * self.size
     }
 
     fn grow(&mut self, objects: &Objects) -> Result<(), Fault> {
-        let memory = Block::new(vec![0u8; CHUNK * BUFFER]);
+        let memory = Block::new(vec![0u8; CHUNK * self.size]);
         let registration = match objects.facts.has(FI_MR_LOCAL) {
             // SAFETY: the chunk lives until its registration is closed: see `drop`.
             true => Some(unsafe {
-                let (at, len) = (memory.first().as_ptr(), CHUNK * BUFFER);
+                let (at, len) = (memory.first().as_ptr(), CHUNK * self.size);
                 objects.register(at, len, FI_TRANSMIT | FI_RECV, random() >> 1)
             }?),
             false => None,
@@ -64,8 +67,8 @@ impl Buffers {
         let chunk = &self.chunks[buffer as usize / CHUNK];
         // SAFETY: inside the chunk, which lives as long as this; who takes the buffer has it alone.
         unsafe {
-            let at = chunk.memory.first().add(buffer as usize % CHUNK * BUFFER);
-            Sge::new(at.as_ptr(), BUFFER)
+            let at = chunk.memory.first().add(buffer as usize % CHUNK * self.size);
+            Sge::new(at.as_ptr(), self.size)
         }
     }
 

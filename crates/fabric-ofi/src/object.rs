@@ -11,6 +11,7 @@ use crate::choose::{MR_MODES, Offers};
 use crate::descriptor::to_sleep_on;
 use crate::ffi::*;
 use crate::library::Library;
+use crate::wire::HEADER;
 use std::ffi::{CStr, c_int, c_void};
 use std::os::fd::RawFd;
 use std::ptr;
@@ -31,12 +32,20 @@ pub struct Facts {
     pub key_size: usize,
     /// Longest message that is taken at once, in bytes.
     pub inject_max: usize,
+    /// Bytes of a buffer, which a message fills at most.
+    pub buffer: usize,
     /// Nanoseconds of a question and its answer, roughly.
     pub round_trip: u32,
     /// Longest transfer, in bytes.
     pub transfer_max: usize,
     /// A send is received after the writes that were posted before it are there.
     pub sends_follow_writes: bool,
+}
+
+/// Streams of the kernel take any length as one piece, and of a buffer that is not filled the system gives no memory. Others
+/// take apart what is long, or ask the receiver for it first: beyond 16 KiB ofi_rxm does, and shorter messages overtake.
+fn buffer(provider: &str) -> usize {
+    if ["tcp", "net"].contains(&provider) { HEADER + (64 << 10) } else { 8 << 10 }
 }
 
 /// What the kernel's network code takes to each end and back, where it is what carries: tens of microseconds, whatever the
@@ -49,6 +58,11 @@ fn round_trip(provider: &str) -> u32 {
 impl Facts {
     pub fn has(&self, mode: c_int) -> bool {
         self.mr_mode & mode != 0
+    }
+
+    /// Longest payload of a message, in bytes.
+    pub fn send_max(&self) -> usize {
+        self.buffer - HEADER
     }
 }
 
@@ -99,6 +113,7 @@ impl Objects {
                 mr_mode: domain.mr_mode & MR_MODES,
                 key_size: domain.mr_key_size,
                 inject_max: tx.inject_size,
+                buffer: buffer(&offer.provider),
                 round_trip: round_trip(&offer.provider),
                 transfer_max: ep.max_msg_size.min(1 << 30),
                 sends_follow_writes: tx.msg_order & FI_ORDER_SAW != 0,

@@ -3,7 +3,6 @@
 use crate::ConnectError;
 use crate::address;
 use crate::arrive::word;
-use crate::buffers::BUFFER;
 use crate::connect;
 use crate::options::Options;
 use crate::rails::RAILS_MAX;
@@ -11,7 +10,7 @@ use crate::registrations::Totals;
 use crate::requests::{Tail, Transfer};
 use crate::state::{Core, State};
 use crate::wire::Kind;
-use crate::work::{INLINE_MAX, PLACE_MAX, SEND_MAX, Work, check};
+use crate::work::{INLINE_MAX, PLACE_MAX, Work, check};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
@@ -114,9 +113,10 @@ impl Ofi {
             ),
             format!("address: {}; {sleeps}", core.places[core.rank].address),
             format!(
-                "peers: {peers} of {}, each with room for {} messages of up to {SEND_MAX} bytes; buffers: {} KiB",
+                "peers: {peers} of {}, each with room for {} messages of up to {} bytes; buffers: {} KiB",
                 core.size() - 1,
                 core.credits,
+                facts.send_max(),
                 buffers >> 10
             ),
             format!(
@@ -151,7 +151,7 @@ impl Ofi {
         let Totals { made, found } = state.memory.made_and_found();
         Usage {
             peers: state.peers.iter().flatten().count(),
-            buffers: (state.sending.count() + state.receiving.count()) * BUFFER,
+            buffers: state.sending.bytes() + state.receiving.bytes(),
             registered,
             registrations,
             registrations_made: made,
@@ -358,7 +358,7 @@ impl Fabric for Ofi {
     fn capabilities(&self, peer: usize) -> Capabilities {
         Capabilities {
             fabric: "ofi",
-            send_max: SEND_MAX,
+            send_max: self.core.objects.facts.send_max(),
             inline_max: INLINE_MAX,
             mtu: 0,
             multicast_max: 0,

@@ -1,7 +1,6 @@
 //! What is posted, and what is kept because there is no room: messages of a peer in their order, all else in its own.
 
 use crate::address;
-use crate::buffers::BUFFER;
 use crate::ffi::*;
 use crate::object::Objects;
 use crate::random::random;
@@ -11,9 +10,6 @@ use crate::wire::{ADDRESS, HEADER, Header, Kind, encode_address};
 use std::ffi::c_void;
 use std::ptr;
 use weft_fabric::{Completion, Fault, Head, Posted, RemoteAddr, Sge};
-
-/// Longest payload of a message, in bytes.
-pub const SEND_MAX: usize = BUFFER - HEADER;
 
 /// Longest payload of a message that is copied when it has to be kept, in bytes.
 pub const INLINE_MAX: usize = 256;
@@ -153,7 +149,8 @@ impl State {
         done: Completion,
     ) -> Posted {
         let len = payload.len();
-        assert!(len <= SEND_MAX, "a payload of {len} bytes exceeds the {SEND_MAX} of send_max");
+        let most = core.objects.facts.send_max();
+        assert!(len <= most, "a payload of {len} bytes exceeds the {most} of send_max");
         if to == core.rank {
             let mut copy = vec![0; len].into_boxed_slice();
             payload.read(&mut copy);
