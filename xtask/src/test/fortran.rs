@@ -56,9 +56,10 @@ struct Tools {
 }
 
 impl Tools {
+    /// Compilers leave the modules of a program where they run.
     fn mpifort(&self) -> Command {
         let mut command = Command::new(self.prefix.join("bin/mpifort"));
-        command.env("WEFT_FC", self.compiler);
+        command.env("WEFT_FC", self.compiler).current_dir(&self.work);
         command
     }
 
