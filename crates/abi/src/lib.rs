@@ -28,6 +28,7 @@ mod arguments;
 mod hardware;
 mod helper;
 mod info_env;
+mod links;
 mod lock;
 mod memory_left;
 mod network;

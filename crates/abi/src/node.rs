@@ -98,6 +98,11 @@ impl Node {
         }
     }
 
+    /// Whether shared memory connects all ranks, and nothing else.
+    pub fn is_shm_alone(&self) -> bool {
+        matches!(self, Node::Shm(_))
+    }
+
     /// Verbs, if it connects ranks.
     pub fn verbs(&self) -> Option<&Verbs> {
         let Node::Other(other) = self else { return None };

@@ -1,5 +1,4 @@
-//! Every function of the standard is implemented and called by a C program that checks itself, but
-//! for the families that are named here. Whether a program would notice a function that does
+//! Every function of the standard is implemented and called by a C program that checks itself. Whether a program would notice a function that does
 //! nothing is not seen here: `cargo xtask mutation` tries that.
 #![cfg(not(miri))]
 
@@ -11,22 +10,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Families that are not built yet, with the reason: names, or beginnings of names before a `*`.
-const LATER: &[(&str, &[&str])] = &[(
-    "processes that are started or met later",
-    &[
-        "MPI_Comm_spawn*",
-        "MPI_Comm_accept",
-        "MPI_Comm_connect",
-        "MPI_Comm_join",
-        "MPI_Open_port",
-        "MPI_Close_port",
-        "MPI_Publish_name",
-        "MPI_Unpublish_name",
-        "MPI_Lookup_name",
-    ],
-)];
-
 /// Programs whose calls are all meant to be refused: they show nothing of what a function does.
 const REFUSALS: &[&str] = &[
     "bad_input.c",
@@ -35,17 +18,8 @@ const REFUSALS: &[&str] = &[
     "before_init.c",
     "after_finalize.c",
     "neighbors_mistakes.c",
-    "not_built.c",
     "fatal.c",
 ];
-
-fn later(name: &str) -> bool {
-    let fits = |pattern: &str| match pattern.strip_suffix('*') {
-        Some(beginning) => name.starts_with(beginning),
-        None => name == pattern,
-    };
-    LATER.iter().any(|(_, patterns)| patterns.iter().any(|p| fits(p)))
-}
 
 fn functions() -> Vec<String> {
     data("functions.csv").into_iter().map(|mut row| row.swap_remove(0)).collect()
@@ -102,21 +76,15 @@ fn every_function_is_implemented() {
     let built: BTreeSet<&str> = text.lines().filter_map(|l| l.strip_suffix(" yes")).collect();
     let functions = functions();
     assert!(functions.len() > 600, "{} functions", functions.len());
-    let missing: Vec<_> =
-        functions.iter().filter(|f| !later(f) && !built.contains(f.as_str())).collect();
-    assert!(missing.is_empty(), "not implemented, and in no family of LATER: {missing:#?}");
-    // The list shrinks with the work: a family that is built is taken out of it.
-    let early: Vec<_> =
-        functions.iter().filter(|f| later(f) && built.contains(f.as_str())).collect();
-    assert!(early.is_empty(), "implemented: take them out of LATER: {early:#?}");
+    let missing: Vec<_> = functions.iter().filter(|f| !built.contains(f.as_str())).collect();
+    assert!(missing.is_empty(), "not implemented: {missing:#?}");
 }
 
 #[test]
 fn every_function_is_called_by_a_program() {
     let mut all = BTreeSet::new();
     programs().iter().for_each(|program| calls(program, &mut all));
-    let missing: Vec<_> =
-        functions().into_iter().filter(|f| !later(f) && !all.contains(f)).collect();
+    let missing: Vec<_> = functions().into_iter().filter(|f| !all.contains(f)).collect();
     assert!(
         missing.is_empty(),
         "{} functions that no program in tests/c or crates/abi/tests/c calls (those that only get \
@@ -133,14 +101,4 @@ fn calls_are_found() {
         &mut found,
     );
     assert_eq!(found.into_iter().collect::<Vec<_>>(), ["MPI_Get_c", "MPI_Send"]);
-}
-
-#[test]
-fn families_are_understood() {
-    for name in ["MPI_Comm_join", "MPI_Comm_spawn_multiple"] {
-        assert!(later(name), "{name}");
-    }
-    for name in ["MPI_Get", "MPI_File_open", "MPI_Comm_disconnect"] {
-        assert!(!later(name), "{name}");
-    }
 }

@@ -17,6 +17,7 @@ mod on_node;
 mod pmi1;
 mod pmi2;
 mod pmix;
+pub mod ports;
 pub mod report;
 mod single;
 mod text;

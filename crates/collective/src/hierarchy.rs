@@ -11,7 +11,9 @@
 use crate::algorithm::Choice;
 use crate::operation::Operation;
 use crate::selection_key::{SelectionKey, Topology};
-use crate::{CollectiveState, Link, Reception, Reduce, Via, all_do_atomics, share_memory};
+use crate::{
+    CollectiveState, Link, Reception, Reduce, Via, all_do_atomics, multicast_max, share_memory,
+};
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Fault, Sge};
 use weft_p2p::Context;
@@ -96,7 +98,7 @@ impl<F: Fabric> Hierarchy<F> {
                 multicast: match bit {
                     NODE => 0,
                     _ if !state.may_multicast() => 0,
-                    _ => fabric.capabilities(fabric.rank()).multicast_max,
+                    _ => multicast_max(fabric, &members),
                 },
                 same_arithmetic: bit == NODE || fabric.same_arithmetic(),
                 atomics: all_do_atomics(fabric, &members),

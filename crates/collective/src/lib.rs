@@ -76,7 +76,9 @@ mod work;
 pub use algorithm::Choice;
 pub use area::SLOT;
 pub use blocks::{Blocks, Packed};
-pub use link::{Accumulator, Link, Reception, Reduce, Via, all_do_atomics, share_memory};
+pub use link::{
+    Accumulator, Link, Reception, Reduce, Via, all_do_atomics, multicast_max, share_memory,
+};
 pub use map::Map;
 pub use operation::Operation;
 pub use release_gather::ReleaseGather;

@@ -56,6 +56,14 @@ pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().all(|&peer| fabric.capabilities(peer as usize).shares_memory)
 }
 
+/// The longest datagram that reaches all `members`, in bytes; 0 if there is none. All of one job have the same; other jobs
+/// have groups of their own.
+pub fn multicast_max<F: Fabric>(fabric: &F, members: &[u32]) -> usize {
+    let own = fabric.capabilities(fabric.rank()).multicast_max;
+    let foreign = members.iter().filter(|&&peer| peer as usize >= fabric.size());
+    foreign.map(|&peer| fabric.capabilities(peer as usize).multicast_max).fold(own, usize::min)
+}
+
 /// Whether the adapters of all `members` do atomic operations. All of them find the same.
 pub fn all_do_atomics<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().all(|&peer| fabric.capabilities(peer as usize).atomics)

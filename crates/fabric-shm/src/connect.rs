@@ -216,12 +216,17 @@ fn visit(
 
 /// A new segment for `ranks` ranks, as large as memory and limits make sensible.
 fn found(ranks: usize, options: &Options) -> Result<Segment, ConnectError> {
+    found_with(ranks, options, memory())
+}
+
+/// The same with arenas of at most `arena` bytes.
+pub fn found_with(ranks: usize, options: &Options, arena: u64) -> Result<Segment, ConnectError> {
     // Half of the address space stays with the program.
     let limit = options
         .segment_limit
         .min(limit(libc::RLIMIT_AS).saturating_sub(1) / 2)
         .min(limit(libc::RLIMIT_FSIZE));
-    let shape = Shape::fit(ranks, options.box_budget, memory(), limit);
+    let shape = Shape::fit(ranks, options.box_budget, arena, limit);
     if !shape.is_sound() {
         return Err(ConnectError::NoRoom { limit, ranks });
     }

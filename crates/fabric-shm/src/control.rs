@@ -7,7 +7,7 @@ use weft_fabric::CopyModel;
 use weft_fabric::wait::Doorbell;
 
 /// "WEFTSHM" and the version of the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x05");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x06");
 
 /// Most processors that an affinity mask names.
 pub const CPUS_MAX: usize = 1024;
@@ -69,4 +69,6 @@ pub struct Facts {
     pub opened: AtomicU64,
     /// 1: it sleeps in poll(2), see [`crate::poll_bell`].
     pub polls: AtomicU64,
+    /// 1: it needs the others of this segment no more. Only in segments between jobs, see [`crate::foreign`].
+    pub left: AtomicU64,
 }

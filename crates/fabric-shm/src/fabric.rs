@@ -35,7 +35,7 @@ impl Fabric for Shm {
     }
 
     fn size(&self) -> usize {
-        self.peers.len()
+        self.peers.own().len()
     }
 
     fn copies(&self) -> &Copies {
@@ -48,7 +48,8 @@ impl Fabric for Shm {
             send_max: self.peers[peer].send_max(),
             inline_max: INLINE,
             mtu: 0,
-            multicast_max: MULTICAST_MAX,
+            // Each job has slots of its own.
+            multicast_max: if self.peers[peer].is_foreign { 0 } else { MULTICAST_MAX },
             direct: self.reaches(peer),
             in_order_placement: false,
             shares_memory: true,

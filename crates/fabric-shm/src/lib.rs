@@ -9,9 +9,9 @@
 //!   fabric       the trait, by facets, in terms of
 //!   messages     boxes, immediates, datagrams          memory    allocation, reads and writes;  reach: what of the arenas is open
 //!      ▼                                                  ▼
-//!   shm          a rank's state; how it is made (connect, options)
+//!   shm          a rank's state; how it is made (connect, options);  foreign: processes of other jobs as peers
 //!      ▼
-//!   peer, view, arena, commit, bell, poll_bell        what it keeps for each rank, and of the memory
+//!   peers, peer, view, arena, commit, bell, poll_bell        what it keeps for each rank, and of the memory
 //!      ▼
 //!   segment      what all map: layout, control, ring, multicast
 //! ```
@@ -46,6 +46,8 @@ mod control;
 #[cfg(not(loom))]
 mod fabric;
 #[cfg(not(loom))]
+mod foreign;
+#[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
 mod memory;
@@ -57,6 +59,8 @@ mod options;
 mod pages;
 #[cfg(not(loom))]
 mod peer;
+#[cfg(not(loom))]
+mod peers;
 #[cfg(not(loom))]
 mod reach;
 #[cfg(not(loom))]
@@ -73,6 +77,8 @@ mod model;
 
 #[cfg(not(loom))]
 pub use connect::{ConnectError, FENCES};
+#[cfg(not(loom))]
+pub use foreign::{Exchange, Link, Whom};
 #[cfg(not(loom))]
 pub use options::Options;
 #[cfg(not(loom))]

@@ -253,7 +253,7 @@ impl Shm {
     }
 
     fn pid(&self, peer: usize) -> i32 {
-        self.segment.control(peer).facts.0.pid.load(Ordering::Relaxed) as i32
+        self.peers[peer].control().facts.0.pid.load(Ordering::Relaxed) as i32
     }
 
     /// Whether the program's memory at `peer` can be reached, found out at the first question.
@@ -270,7 +270,7 @@ impl Shm {
     /// Reads the peer's proving word: the system must permit it, and the process that has this
     /// number (in our name space) must be the peer.
     fn probe(&self, peer: usize) -> bool {
-        let facts = &self.segment.control(peer).facts.0;
+        let facts = &self.peers[peer].control().facts.0;
         let mut found = 0u64;
         // SAFETY: `found` lives through the call.
         let local = unsafe { Sge::new((&raw mut found).cast(), 8) };

@@ -34,10 +34,11 @@ impl Shm {
     /// The rest of a ring.
     #[cold]
     fn rung(&self, peer: usize, who: Sleeper) {
-        if self.peers[peer].polls
+        let to = &self.peers[peer];
+        if to.polls
             && let Some(bell) = self.ringer()
         {
-            bell.ring(&self.segment, peer, who);
+            bell.ring(&to.home, to.home_rank, who);
         }
     }
 
@@ -89,8 +90,8 @@ impl Shm {
         let (len, max) = (payload.len(), to.send_max());
         assert!(len <= max, "a payload of {len} bytes exceeds the {max} of send_max");
         if !to.announced.replace(true) {
-            let active = &self.segment.control(peer).active.0;
-            active[self.rank / 64].fetch_or(1 << (self.rank % 64), Ordering::Release);
+            let active = &to.control().active.0;
+            active[to.bit / 64].fetch_or(1 << (to.bit % 64), Ordering::Release);
         }
         // A caller that only sends may not come to `progress`: what is kept must not grow for that.
         self.drain_to(peer);
@@ -152,6 +153,12 @@ impl Shm {
         moved
     }
 
+    /// Drops what is kept for `peer`, which is forgotten.
+    pub(crate) fn drop_backlog(&self, peer: usize) {
+        self.backlogged.borrow_mut().retain(|&one| one != peer);
+        self.count_backlogs(self.backlogged.borrow().len());
+    }
+
     /// Moves on what is kept for `peer`: whether some moved, and whether some stays.
     fn drain_to(&self, peer: usize) -> (bool, bool) {
         let to = &self.peers[peer];
@@ -200,14 +207,15 @@ impl Shm {
     }
 
     fn push_immediate(&self, peer: usize, immediate: u32) -> bool {
-        let to = &self.peers[peer].immediates_out;
+        let to = &self.peers[peer];
+        let out = &to.immediates_out;
         let head = Head([immediate.into(), 0, 0]);
-        let pushed = to.push(&self.copies, head, Sge::EMPTY) || {
-            to.refresh();
-            to.push(&self.copies, head, Sge::EMPTY)
+        let pushed = out.push(&self.copies, head, Sge::EMPTY) || {
+            out.refresh();
+            out.push(&self.copies, head, Sge::EMPTY)
         };
         if pushed {
-            self.segment.control(peer).immediates.0.fetch_add(1, Ordering::Release);
+            to.control().immediates.0.fetch_add(1, Ordering::Release);
         }
         pushed
     }
@@ -246,7 +254,8 @@ impl Shm {
     #[inline(never)]
     fn receive_next(&self) -> Option<Message> {
         let active = &self.own().active.0;
-        let words = self.peers.len().div_ceil(64);
+        let end = self.peers.end();
+        let words = end.div_ceil(64);
         let turn = self.turn.next.get();
         let from_turn = u64::MAX << (turn % 64);
         // The first word is looked at twice: from our turn on, and at last before it.
@@ -261,11 +270,11 @@ impl Shm {
             while bits != 0 {
                 let peer = word * 64 + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
-                if peer >= self.peers.len() {
-                    break;
+                if !self.peers.has(peer) {
+                    continue;
                 }
                 if let Some(message) = self.receive_from(peer) {
-                    self.turn.next.set(if peer + 1 == self.peers.len() { 0 } else { peer + 1 });
+                    self.turn.next.set(if peer + 1 == end { 0 } else { peer + 1 });
                     self.turn.last.set(peer);
                     self.turn.left.set(BATCH - 1);
                     return Some(message);
@@ -279,13 +288,13 @@ impl Shm {
     pub(crate) fn peek_at_messages(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
         let mut hidden = false;
         let active = &self.own().active.0;
-        for (word, bits) in active.iter().enumerate().take(self.peers.len().div_ceil(64)) {
+        for (word, bits) in active.iter().enumerate().take(self.peers.end().div_ceil(64)) {
             let mut bits = bits.load(Ordering::Acquire);
             while bits != 0 {
                 let peer = word * 64 + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
-                if peer >= self.peers.len() {
-                    break;
+                if !self.peers.has(peer) {
+                    continue;
                 }
                 while let Some(message) = self.receive_from(peer) {
                     match look(&message) {
@@ -343,8 +352,8 @@ impl Shm {
 
     #[cold]
     fn take_immediates(&self) -> bool {
-        let mut moved = false;
-        for (rank, peer) in self.peers.iter().enumerate() {
+        let mut moved = self.hear_of_losses();
+        for (rank, peer) in self.peers.all() {
             loop {
                 match peer.immediates_in.peek() {
                     Ok(None) => break,
@@ -372,7 +381,7 @@ impl Shm {
         self.speaker.speak(self.segment.slots(self.rank), group, src);
         self.segment.header().multicasts.0.fetch_add(1, Ordering::Release);
         fence(Ordering::SeqCst);
-        for (peer, to) in self.peers.iter().enumerate() {
+        for (peer, to) in self.peers.own().iter().enumerate() {
             if peer != self.rank && to.doorbell().wake_fenced() {
                 self.rung(peer, Sleeper::Main);
             }
@@ -386,7 +395,7 @@ impl Shm {
             return None;
         }
         let groups = self.groups.borrow();
-        for (source, peer) in self.peers.iter().enumerate() {
+        for (source, peer) in self.peers.own().iter().enumerate() {
             if source == self.rank {
                 continue;
             }

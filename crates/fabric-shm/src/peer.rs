@@ -9,6 +9,7 @@ use crate::view::View;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use weft_fabric::wait::Doorbell;
 use weft_fabric::{Completion, Head, Sge};
 
@@ -26,6 +27,15 @@ pub struct Peer {
     pub(crate) output: Producer,
     pub(crate) input: Consumer,
     pub(crate) control: NonNull<Control>,
+    /// The segment of its own job, and its rank there.
+    pub(crate) home: Arc<Segment>,
+    pub(crate) home_rank: usize,
+    /// Which of its boxes is ours: the bit that says that we have sent.
+    pub(crate) bit: usize,
+    /// It belongs to another job.
+    pub(crate) is_foreign: bool,
+    /// Keeps the boxes mapped.
+    _boxes: Arc<Segment>,
     /// The peer sleeps in poll(2).
     pub(crate) polls: bool,
     /// The peer knows that it must look into our box.
@@ -55,26 +65,48 @@ pub(crate) enum Payload {
     Copied([u8; INLINE], usize),
 }
 
+/// Where a peer's boxes are, and where it is at home.
+pub(crate) struct Situation<'s> {
+    /// The segment with the boxes of both.
+    pub boxes: &'s Arc<Segment>,
+    /// This rank and the peer there.
+    pub rank: usize,
+    pub peer: usize,
+    /// The peer's own segment, and its rank there.
+    pub home: &'s Arc<Segment>,
+    pub home_rank: usize,
+    /// What the peer calls this rank.
+    pub bit: usize,
+    pub is_foreign: bool,
+}
+
 impl Peer {
     /// # Safety
-    /// Once for each `(rank, peer)`, and dropped before the segment is.
-    pub unsafe fn new(segment: &Segment, rank: usize, peer: usize) -> Peer {
-        let (messages, immediates) = (segment.shape().messages(), segment.shape().immediates());
+    /// Once for each pair in a segment.
+    pub unsafe fn new(at: Situation<'_>) -> Peer {
+        let Situation { boxes, rank, peer, home, home_rank, bit, is_foreign } = at;
+        let (messages, immediates) = (boxes.shape().messages(), boxes.shape().immediates());
         // SAFETY: promised by the caller: one user for each end of each ring.
-        let ring = |to, from, ring| unsafe { segment.ring(to, from, ring) };
+        let ring = |to, from, ring| unsafe { boxes.ring(to, from, ring) };
+        let control = home.control(home_rank);
         Peer {
             output: Producer::new(ring(peer, rank, messages)),
             input: Consumer::new(ring(rank, peer, messages)),
             immediates_out: Producer::new(ring(peer, rank, immediates)),
             immediates_in: Consumer::new(ring(rank, peer, immediates)),
             immediates_kept: RefCell::default(),
-            control: NonNull::from(segment.control(peer)),
-            polls: segment.control(peer).facts.0.polls.load(Ordering::Relaxed) != 0,
+            control: NonNull::from(control),
+            home: home.clone(),
+            home_rank,
+            bit,
+            is_foreign,
+            _boxes: boxes.clone(),
+            polls: control.facts.0.polls.load(Ordering::Relaxed) != 0,
             announced: Cell::new(false),
             backlog: RefCell::default(),
             listener: Listener::default(),
             direct: Cell::new(None),
-            base: segment.control(peer).facts.0.base.load(Ordering::Relaxed),
+            base: control.facts.0.base.load(Ordering::Relaxed),
             view: View::default(),
         }
     }
@@ -85,7 +117,7 @@ impl Peer {
 
     #[inline(always)]
     pub(crate) fn control(&self) -> &Control {
-        // SAFETY: in the segment, which outlives the peer.
+        // SAFETY: in the segment `home`, which the peer keeps.
         unsafe { self.control.as_ref() }
     }
 

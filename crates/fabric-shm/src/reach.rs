@@ -39,9 +39,10 @@ impl Shm {
     #[cold]
     pub(crate) fn open_of(&self, peer: usize, offset: u64, len: u64) -> Result<*mut u8, Fault> {
         let corrupt = || Fault::corrupt(peer, "remote address");
-        let told = self.segment.control(peer).facts.0.opened.load(Ordering::Acquire);
-        let told = told.min(self.segment.shape().arena) & !(STEP - 1);
-        let view = &self.peers[peer].view;
+        let to = &self.peers[peer];
+        let (home, view) = (&to.home, &to.view);
+        let told = to.control().facts.0.opened.load(Ordering::Acquire);
+        let told = told.min(home.shape().arena) & !(STEP - 1);
         let end = offset.checked_add(len).ok_or_else(corrupt)?;
         if end > told || told <= view.open.get() {
             return Err(corrupt());
@@ -49,8 +50,8 @@ impl Shm {
         if told > view.reserved.get() {
             // Addresses for more, so that it is seldom done. What was mapped before stays: somebody may point to
             // it. The same memory at two addresses costs nothing but those.
-            let more = (2 * told).max(RESERVED).min(self.segment.shape().arena);
-            let reserve = |len| self.segment.reserve(peer, len).map(|base| (base, len));
+            let more = (2 * told).max(RESERVED).min(home.shape().arena);
+            let reserve = |len| home.reserve(to.home_rank, len).map(|base| (base, len));
             let (base, len) = reserve(more).or_else(|_| reserve(told)).map_err(|error| {
                 refused("mmap of memory of another process of this node", &error)
             })?;
@@ -58,7 +59,7 @@ impl Shm {
             view.reserved.set(len);
             view.open.set(0);
         }
-        view.open_to(&self.segment, told).map_err(|error| {
+        view.open_to(home, told).map_err(|error| {
             refused("mprotect of memory of another process of this node", &error)
         })?;
         view.get(offset, len).ok_or_else(corrupt)

@@ -5,9 +5,11 @@ use crate::cgroup;
 use crate::commit::CommitAccount;
 use crate::connect::{self, ConnectError};
 use crate::control::Control;
+use crate::foreign::Watch;
 use crate::multicast::Speaker;
 use crate::options::Options;
-use crate::peer::{Peer, Turn};
+use crate::peer::{Peer, Situation, Turn};
+use crate::peers::Peers;
 use crate::poll_bell::{PollBell, Sleeper};
 use crate::segment::{self, Segment};
 use crate::sync::Ordering;
@@ -27,7 +29,7 @@ pub struct Shm {
     pub(crate) rank: usize,
     pub(crate) counters: Rc<Counters>,
     pub(crate) copies: Copies,
-    pub(crate) peers: Box<[Peer]>,
+    pub(crate) peers: Peers,
     /// Where [`Fabric::receive`] from anybody looks first.
     pub(crate) turn: Turn,
     /// Peers for which messages are kept back.
@@ -44,6 +46,8 @@ pub struct Shm {
     pub(crate) faulty: Cell<bool>,
     /// Where ranks that sleep in poll(2) are rung for; made when first needed.
     bell: OnceCell<Option<PollBell>>,
+    /// Who looks whether processes of other jobs still live; there once there are any.
+    pub(crate) watch: OnceCell<Watch>,
     /// What peers read to prove that they reach this process.
     _probe: Box<u64>,
     pub(crate) segment: Arc<Segment>,
@@ -99,11 +103,21 @@ impl Shm {
         bootstrap.fence().map_err(ConnectError::Bootstrap)?;
         let copies = Copies::new(Arc::new(connect::costs(&segment)));
         let size = segment.shape().ranks;
-        // SAFETY: every rank connects once, so each end of each box has one user; the peers are
-        // dropped with `segment`.
+        let situation = |peer| Situation {
+            boxes: &segment,
+            rank,
+            peer,
+            home: &segment,
+            home_rank: peer,
+            bit: rank,
+            is_foreign: false,
+        };
+        // SAFETY: every rank connects once, so each end of each box has one user; the peers keep
+        // `segment`.
         let mut peers: Box<[Peer]> =
-            (0..size).map(|peer| unsafe { Peer::new(&segment, rank, peer) }).collect();
+            (0..size).map(|peer| unsafe { Peer::new(situation(peer)) }).collect();
         peers[rank].view = own;
+        let peers = Peers::new(peers);
         Ok(Shm {
             rank,
             counters,
@@ -122,6 +136,7 @@ impl Shm {
             fault: RefCell::new(None),
             faulty: Cell::new(false),
             bell,
+            watch: OnceCell::new(),
             _probe: probe,
             segment,
         })
@@ -130,13 +145,13 @@ impl Shm {
     /// How to wait on this machine: the ranks fit if there are no more of them than processors that
     /// they may use, and than the control group's quota pays for.
     pub fn policy(&self) -> WaitPolicy {
-        WaitPolicy::for_ranks(self.peers.len(), self.processors())
+        WaitPolicy::for_ranks(self.peers.own().len(), self.processors())
     }
 
     /// The processor for this rank to keep to, if there are more ranks than processors: all may use the same ones, and
     /// no quota pays for less.
     pub fn own_processor(&self, order: Order) -> Option<usize> {
-        let ranks = self.peers.len();
+        let ranks = self.peers.own().len();
         let mask = |rank: usize| {
             let words = &self.segment.control(rank).affinity.0;
             words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>()
@@ -157,7 +172,7 @@ impl Shm {
 
     /// Number of processors for all ranks of this machine together, at least 1.
     pub fn processors(&self) -> usize {
-        let masks = (0..self.peers.len()).map(|rank| &self.segment.control(rank).affinity.0);
+        let masks = (0..self.peers.own().len()).map(|rank| &self.segment.control(rank).affinity.0);
         let mut union = [0; crate::control::CPUS_MAX / 64];
         for mask in masks {
             for (all, word) in union.iter_mut().zip(mask) {

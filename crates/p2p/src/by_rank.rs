@@ -1,11 +1,11 @@
-//! Entries by rank, made at first use: a process talks to few of many.
+//! Entries by rank, made at first use: a process talks to few of many, and some of other jobs leave.
 //!
 //! An open table by a hash of the rank, a power of two long and at most three quarters full.
 
 /// A place that holds nobody.
 const NOBODY: u32 = u32::MAX;
 
-/// One `T` for each rank that was asked for. An entry stays for good; a rank has one at most.
+/// One `T` for each rank that was asked for. An entry stays until it is removed; a rank has one at most.
 #[derive(Default)]
 pub struct ByRank<T> {
     /// Rank and entry, [`NOBODY`] where there is none.
@@ -33,6 +33,21 @@ impl<T: Default> ByRank<T> {
     /// The same, to change it.
     pub fn get_mut(&mut self, peer: usize) -> Option<&mut T> {
         self.find(peer as u32).map(|at| &mut self.places[at].1)
+    }
+
+    /// Takes the entry of `peer` away, if there is one.
+    pub fn remove(&mut self, peer: usize) {
+        let Some(hole) = self.find(peer as u32) else { return };
+        self.places[hole] = (NOBODY, T::default());
+        self.len -= 1;
+        // What stands behind it without a gap may have been put there because the place was taken.
+        let mask = self.places.len() - 1;
+        let mut at = (hole + 1) & mask;
+        while self.places[at].0 != NOBODY {
+            let (rank, entry) = std::mem::replace(&mut self.places[at], (NOBODY, T::default()));
+            self.put(rank, entry);
+            at = (at + 1) & mask;
+        }
     }
 
     /// Changes all of them, with the rank of each.
@@ -109,5 +124,13 @@ mod tests {
             }
         }
         assert_eq!(peers.len(), size);
+        for rank in (0..size).step_by(3) {
+            peers.remove(rank);
+            peers.remove(rank);
+        }
+        for rank in 0..size {
+            assert_eq!(peers.get(rank).copied(), (rank % 3 != 0).then_some(rank));
+        }
+        assert_eq!(peers.len(), size - size.div_ceil(3));
     }
 }

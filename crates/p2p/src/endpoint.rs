@@ -160,6 +160,15 @@ impl<F: Fabric> Endpoint<F> {
         self.state.borrow().operations.peers.len()
     }
 
+    /// Forgets a process of another job, with which nothing is under way: its number may be another's before long. So
+    /// whatever is kept by peer is named here.
+    pub fn forget_peer(&self, peer: usize) {
+        let mut state = self.state.borrow_mut();
+        state.operations.peers.forget(peer);
+        state.matching.words.forget(peer);
+        state.streams.forget(peer);
+    }
+
     /// What was sent and received since the endpoint was made.
     pub fn counts(&self) -> Counts {
         let operations = &self.state.borrow().operations;

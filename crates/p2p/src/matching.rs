@@ -38,6 +38,11 @@ pub struct Matched {
 }
 
 impl Matched {
+    /// The sender, as this process calls it in the fabric.
+    pub fn peer(&self) -> usize {
+        self.peer
+    }
+
     /// Payload that its sender was charged for, in bytes, though nobody will receive it.
     pub(crate) fn owed(&self) -> u64 {
         if self.kind == MessageKind::EagerSync { self.len } else { 0 }

@@ -216,6 +216,13 @@ impl Stream {
         self.core.as_ref().map_or_else(Counts::default, |core| core.counts)
     }
 
+    /// Forgets a process of another job, with which nothing is under way.
+    pub fn forget(&mut self, peer: usize) {
+        if let Some(core) = &mut self.core {
+            core.peers.remove(peer);
+        }
+    }
+
     /// Registered memory in use, in bytes: at most [`Sizes::memory`].
     pub fn registered(&self) -> usize {
         let bytes = |c: &Core| c.places.bytes() + c.tokens.bytes() + c.flags.bytes();

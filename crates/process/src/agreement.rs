@@ -2,7 +2,7 @@
 //! others (MPI 5.0, sections 7.4.2, 7.6 and 11.3).
 //!
 //! ```text
-//!   message    length of the name (32) | name | data         sender: its rank in the world
+//!   message    length of the name (32) | name | data         sender: its rank in the receiver's world
 //!   name       what is made | what its calls are told apart by | all who take part, in their order
 //!   mailbox    what has arrived, by sender and name, in the order in which it was sent
 //! ```
@@ -10,8 +10,8 @@
 //! follow each other in the same order at all who take part, and so does what each of them sends to another: the
 //! next message of the name from a process is the one that is waited for.
 
-use crate::mailbox::Name;
-use crate::{Engine, Error};
+use crate::mailbox::{Making, Name};
+use crate::{Engine, Error, Group};
 use std::rc::Rc;
 use weft_collective::rank;
 use weft_fabric::{Fabric, Fault, Staging};
@@ -30,6 +30,28 @@ pub(crate) struct Agreement<F: Fabric> {
 /// Sends that are under way.
 #[must_use]
 pub(crate) struct Told(Option<(RequestId, Staging)>);
+
+/// [`Name::new`], where some of `groups` may be of other jobs: those are called by what all call them.
+pub(crate) fn name_of<F: Fabric>(
+    engine: &Engine<F>,
+    making: Making,
+    numbers: &[u64],
+    text: &str,
+    groups: &[&Group],
+) -> Name {
+    let name = Name::new(making, numbers, text, groups);
+    let world = engine.endpoint().fabric().size();
+    let is_foreign = |group: &&Group| group.ranks().iter().any(|&rank| rank as usize >= world);
+    if !groups.iter().any(is_foreign) {
+        return name;
+    }
+    let mut bytes = Name::new(making, numbers, text, &[]).0.to_vec();
+    for group in groups {
+        bytes.extend((group.size() as u64).to_le_bytes());
+        bytes.extend(engine.identities(group).into_iter().flat_map(|identity| identity.encode()));
+    }
+    Name(bytes.into())
+}
 
 impl<F: Fabric> Agreement<F> {
     pub fn new(engine: &Rc<Engine<F>>, name: Name) -> Agreement<F> {
@@ -75,7 +97,8 @@ impl<F: Fabric> Agreement<F> {
     async fn take_one(&self) -> Result<bool, Error> {
         let (endpoint, mailbox) = (self.engine.endpoint(), self.engine.mailbox());
         let Some(message) = endpoint.take(&ANY) else { return Ok(false) };
-        let (from, memory) = (message.rank, endpoint.staging().take(message.len as usize));
+        // What this process calls the sender, which may have another name for itself.
+        let (from, memory) = (message.peer() as u32, endpoint.staging().take(message.len as usize));
         mailbox.taking.set(true);
         let come = endpoint.wait(endpoint.imrecv(message, memory.sge())).await;
         mailbox.taking.set(false);
@@ -168,8 +191,6 @@ fn malformed(peer: u32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Group;
-    use crate::mailbox::Making;
 
     fn name(numbers: &[u64], text: &str, groups: &[&[u32]]) -> Name {
         let groups: Vec<Group> = groups.iter().map(|ranks| Group::new(ranks.to_vec())).collect();

@@ -5,7 +5,8 @@ use crate::chosen::CallKey;
 use weft_collective::algorithm::Need;
 use weft_collective::selection_key::Near;
 use weft_collective::{
-    Choice, Chosen, Operation, Reason, SelectionKey, Topology, all_do_atomics, apart, share_memory,
+    Choice, Chosen, Operation, Reason, SelectionKey, Topology, all_do_atomics, apart,
+    multicast_max, share_memory,
 };
 use weft_fabric::{Fabric, FabricExt};
 
@@ -15,7 +16,7 @@ impl<F: Fabric> Comm<F> {
         *self.choices.site.get_or_init(|| {
             let fabric = self.engine.endpoint().fabric();
             let members = self.group().ranks();
-            let multicast = fabric.capabilities(fabric.rank()).multicast_max;
+            let multicast = multicast_max(fabric, members);
             let mut nodes: Vec<usize> = members.iter().map(|&m| fabric.node(m as usize)).collect();
             nodes.sort_unstable();
             let crowds = nodes.chunk_by(|a, b| a == b).map(<[usize]>::len);

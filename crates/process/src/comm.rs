@@ -1,6 +1,7 @@
 //! Communicators: a group, a rank, and matching spaces of their own (MPI 5.0, chapter 7).
 
 use crate::chosen::Choices;
+use crate::engine::Lease;
 use crate::topology::Topology;
 use crate::{Attributes, Buffer, Compare, Engine, Error, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -54,6 +55,8 @@ pub struct Comm<F: Fabric> {
     pub started: Cell<u64>,
     /// Its part of what [`Engine::set_roomy`] bounds.
     roomy: OnceCell<Roomy>,
+    /// Keeps the processes of other jobs that are in it.
+    _lease: Option<Lease>,
 }
 
 /// One of the communicators that may have memory that their ranks share, counted until it is gone.
@@ -101,6 +104,7 @@ impl<F: Fabric> Comm<F> {
     ) -> Rc<Comm<F>> {
         let rank = group.rank_of(engine.rank() as u32).expect("a member makes the communicator");
         Rc::new(Comm {
+            _lease: engine.lease([Some(&group), remote.as_ref()]),
             engine: engine.clone(),
             id,
             peers: remote.as_ref().unwrap_or(&group).clone(),

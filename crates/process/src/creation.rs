@@ -4,7 +4,7 @@
 //! it is. Where there are two groups, both leaders give one and the larger counts. All agree, too, whether each
 //! process has room for one more: else none of them gets it.
 
-use crate::agreement::Agreement;
+use crate::agreement::{Agreement, name_of};
 use crate::mailbox::{Making, Name};
 use crate::resources::Resources;
 use crate::topology::{Edge, Topology};
@@ -112,7 +112,8 @@ impl<F: Fabric> Comm<F> {
         tag: i32,
     ) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
         let apart = [self.id(), tag as u64];
-        founded(&self.engine, Name::new(Making::Group, &apart, "", &[subgroup]), subgroup)
+        let name = name_of(&self.engine, Making::Group, &apart, "", &[subgroup]);
+        founded(&self.engine, name, subgroup)
     }
 
     /// A communicator of a group, of which no communicator has to exist before
@@ -122,7 +123,7 @@ impl<F: Fabric> Comm<F> {
         group: &Group,
         name: &str,
     ) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
-        founded(engine, Name::new(Making::FromGroup, &[], name, &[group]), group)
+        founded(engine, name_of(engine, Making::FromGroup, &[], name, &[group]), group)
     }
 
     /// The communicator of the first `size` ranks with this topology, `None` for the others

@@ -60,6 +60,7 @@ pub struct Engine<F: Fabric> {
     sleeper: Arc<dyn Sleep>,
     next_context: Cell<u64>,
     mailbox: Mailbox,
+    connected: Connected,
     room: RefCell<Option<Room>>,
     /// Communicators that may have memory that their ranks share, and how many there may be.
     roomy: Rc<Cell<usize>>,
@@ -104,6 +105,7 @@ impl<F: Fabric> Engine<F> {
             sleeper,
             next_context: Cell::new(16),
             mailbox: Mailbox::default(),
+            connected: Connected::default(),
             room: RefCell::default(),
             roomy: Rc::default(),
             roomy_most: Cell::new(usize::MAX),
@@ -161,16 +163,30 @@ impl<F: Fabric> Engine<F> {
         &self.mailbox
     }
 
+    /// Processes of other jobs.
+    fn connected(&self) -> &Connected {
+        &self.connected
+    }
+
     /// A number for a context that no process of the job gives out again: a count and the rank. There are
-    /// `NUMBERS` of them, so that a job of 2^20 processes that makes a million a second in each has
-    /// enough for six days, and a smaller one longer.
+    /// `NUMBERS / 2` of them, so that a job of 2^20 processes that makes a million a second in each has
+    /// enough for three days, and a smaller one longer. The other half are random numbers, for
+    /// processes that are connected to other jobs.
     pub fn new_context(&self) -> u64 {
+        if self.numbers_are_shared() {
+            return self.new_shared_context();
+        }
         let count = self.next_context.get();
         self.next_context.set(count + 1);
         let ranks = self.endpoint.fabric().size().next_power_of_two() as u64;
         let number = count * ranks + self.rank() as u64;
-        assert!(number < NUMBERS, "{number} numbers of communicators have been given");
+        assert!(number < NUMBERS / 2, "{number} numbers of communicators have been given");
         number
+    }
+
+    /// A number for a context that nobody in any job gives out again.
+    pub fn new_shared_context(&self) -> u64 {
+        NUMBERS / 2 | random() % (NUMBERS / 2)
     }
 
     /// The first of `count` immediates of this process that it does not give out again.
@@ -322,6 +338,13 @@ impl<F: Fabric> Engine<F> {
     }
 }
 
+/// A number that nobody else has, but by an accident of one in 2^58.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    let count = std::time::SystemTime::now();
+    RandomState::new().hash_one((std::process::id(), count))
+}
+
 /// A thread that sleeps or is about to, until it is dropped.
 struct Armed<'e, F: Fabric> {
     engine: &'e Engine<F>,
@@ -342,10 +365,14 @@ impl<F: Fabric> Drop for Armed<'_, F> {
     }
 }
 
+mod connected;
 mod helping;
 mod persistent_task;
 mod tasks;
 mod waiting_tasks;
+use connected::Connected;
+pub(crate) use connected::Lease;
+pub use connected::{Identity, LinkId};
 use helping::Helping;
 pub use persistent_task::PersistentTask;
 use tasks::{Entry, Reach};

@@ -6,11 +6,11 @@
 //!            v v v              v                   3. each group tells its leader who has no room; as 1 and 2
 //! ```
 
-use crate::agreement::Agreement;
+use crate::agreement::{Agreement, name_of};
 use crate::creation::{agree_on, fill, numbers, words};
 use crate::mailbox::{Making, Name};
 use crate::resources::Resources;
-use crate::{Comm, Engine, Error, Group, class};
+use crate::{Comm, Engine, Error, Group, Identity, class};
 use std::rc::Rc;
 use weft_collective::bcast;
 use weft_collective::inter::leaders;
@@ -52,13 +52,13 @@ impl<F: Fabric> Comm<F> {
         remote: Option<(&Group, usize)>,
         name: &str,
     ) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
-        let local = Name::new(Making::OneOfGroups, &[], name, &[group]);
+        let local = name_of(engine, Making::OneOfGroups, &[], name, &[group]);
         let meeting = remote.map(|(remote, at)| {
             // Both leaders put the two groups in one order.
             let mut both = [group, remote];
-            both.sort_by_key(|group| group.ranks().clone());
+            both.sort_by_key(|group| engine.identities(group));
             Meeting {
-                name: Name::new(Making::BridgeOfGroups, &[], name, &both),
+                name: name_of(engine, Making::BridgeOfGroups, &[], name, &both),
                 other: remote.ranks()[at],
             }
         });
@@ -81,11 +81,12 @@ impl<F: Fabric> Comm<F> {
             // The leader's wish counts for its group. The first ranks differ, so that equal wishes are
             // put in order, too.
             let agreed = agree_on(&links, &engine).await?;
-            let [mine, theirs, verdict] = [link.stage(16), link.stage(16), link.stage(8)];
+            let [mine, theirs, verdict] = [link.stage(24), link.stage(24), link.stage(8)];
             if link.rank == 0 {
-                fill(mine.sge(), [u64::from(high), u64::from(group.ranks()[0])]);
+                let first = engine.identity(group.ranks()[0]);
+                fill(mine.sge(), [u64::from(high), first.job, u64::from(first.rank)]);
                 leaders::swap(bridge, mine.sge(), theirs.sge()).await?;
-                let before = words::<2>(&mine.sge()) < words::<2>(&theirs.sge());
+                let before = words::<3>(&mine.sge()) < words::<3>(&theirs.sge());
                 fill(verdict.sge(), [u64::from(before)]);
             }
             bcast::binomial(link, 0, verdict.sge()).await?;
@@ -117,7 +118,8 @@ async fn introduced<F: Fabric>(
     };
     // Before anything is asked within the group: who names another leader than the others is found out here, too.
     let id = if there.is_some() { engine.new_context() } else { 0 };
-    let list: Vec<u8> = members.iter().flat_map(|rank| rank.to_le_bytes()).collect();
+    let list: Vec<u8> =
+        engine.identities(&group).into_iter().flat_map(|identity| identity.encode()).collect();
     let mut said = exchange(&[&id.to_le_bytes()[..], &list].concat()).await?;
     if there.is_some() {
         let [theirs] = numbers(&said)?;
@@ -126,14 +128,22 @@ async fn introduced<F: Fabric>(
     let said = within.broadcast(members, (leader, me), said).await?;
     let [id] = numbers(&said)?;
     let (list, _) = said[8..].as_chunks();
-    let remote = Group::new(list.iter().map(|rank| u32::from_le_bytes(*rank)).collect::<Vec<_>>());
+    let list = list.iter().map(|one| engine.peer_of(Identity::decode(one)));
+    // Who does not know all of them still answers the others, and nobody gets the communicator.
+    let (remote, stranger) = match list.collect::<Result<Vec<_>, _>>() {
+        Ok(ranks) => (Group::new(ranks), None),
+        Err(error) => (Group::new(Vec::new()), Some(error)),
+    };
     let both = group.intersection(&remote);
     if let Some(twice) = both.ranks().first() {
         let text =
             format!("process {twice} of the world is in both groups, which must be disjoint");
         return Err(Error::new(class::GROUP, text));
     }
-    let (means, refusal) = engine.resources();
+    let (mut means, mut refusal) = engine.resources();
+    if stranger.is_some() {
+        (means, refusal) = (Resources::none(engine.rank()), stranger);
+    }
     let mut means = within.largest(members, (leader, me), means.0).await?;
     let theirs = exchange(&means.to_le_bytes()).await?;
     if there.is_some() {

@@ -9,13 +9,14 @@
 //! ```text
 //!   collectives, neighbors, inter, algorithm_selection    operations of a communicator, and the algorithm of each
 //!   partitioned, messages                      messages of a communicator
-//!   creation, intercomm, agreement             how communicators are made
+//!   creation, intercomm, linking, agreement    how communicators are made
 //!      ▼
 //!   comm      a communicator: group, link, contexts; chosen, topology, attributes, info
 //!      ▼
 //!   request   what a request looks at
 //!      ▼
-//!   engine    progress: tasks, persistent ones, what the helper does; mailbox of agreements, means for communicators
+//!   engine    progress: tasks, persistent ones, what the helper does; mailbox of agreements, means for communicators;
+//!             connected: processes of other jobs
 //!      ▼
 //!   group, buffer, error
 //! ```
@@ -38,6 +39,7 @@ mod group;
 mod info;
 mod inter;
 mod intercomm;
+mod linking;
 mod mailbox;
 mod messages;
 mod neighbors;
@@ -53,7 +55,9 @@ pub use chosen::CallKey;
 pub use collectives::{Lengths, Running};
 pub use comm::{Comm, TAG_UB};
 pub use dims::balanced_dims;
-pub use engine::{Engine, Executor, PersistentTask, Single, Task, TaskCounts, WaitHooks};
+pub use engine::{
+    Engine, Executor, Identity, LinkId, PersistentTask, Single, Task, TaskCounts, WaitHooks,
+};
 pub use error::{Error, class};
 pub use group::{Compare, Group};
 pub use info::{Info, KEY_MAX, VALUE_MAX};

@@ -7,6 +7,7 @@ use crate::arguments::{
 use crate::chapters::{caching, hints};
 use crate::constants::*;
 use crate::error::Error;
+use crate::links;
 use crate::node::CommObject;
 use crate::objects::{Belongs, RequestKind, RequestObject};
 use crate::state::state;
@@ -14,6 +15,7 @@ use crate::types::{Comm, Group, Info, Request};
 use crate::waiting::Call;
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
+use weft_fabric::Fabric;
 use weft_process::{Active, Compare, Executor};
 
 pub(crate) unsafe fn comm_rank(handle: Comm, rank: *mut c_int) -> Result<(), Error> {
@@ -232,9 +234,15 @@ pub(crate) unsafe fn comm_disconnect(handle: *mut Comm) -> Result<(), Error> {
         not_null(handle, "comm")?;
         let object = comm(*handle)?;
         // Waits for all pending communication on it: everybody has come, all sends are matched.
-        object.engine().block_on(&Call::new("MPI_Comm_disconnect"), object.barrier())?;
+        let call = Call::new("MPI_Comm_disconnect");
+        let engine = object.engine().clone();
+        engine.block_on(&call, object.barrier())?;
         free(handle, "disconnected")?;
         handle.write(MPI_COMM_NULL);
+        // What is kept back for the others of the barrier leaves before they are forgotten.
+        drop(object);
+        engine.drive(&call, || engine.endpoint().fabric().idle().then_some(()));
+        links::sweep(&engine);
     }
     Ok(())
 }
@@ -341,11 +349,4 @@ pub unsafe fn return_name(
         let len = store_text(name, to, MPI_MAX_OBJECT_NAME as usize, argument)?;
         store(length, len as c_int, "resultlen")
     }
-}
-
-pub(crate) unsafe fn comm_get_parent(parent: *mut Comm) -> Result<(), Error> {
-    crate::state::running()?;
-    // No process is spawned.
-    // SAFETY: the caller's pointer.
-    unsafe { store(parent, MPI_COMM_NULL, "parent") }
 }

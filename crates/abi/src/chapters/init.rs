@@ -1,6 +1,7 @@
 //! Starting and ending (MPI 5.0, chapter 11).
 
 use crate::arguments::{comm, comm_label, store};
+use crate::chapters::spawning;
 use crate::constants::*;
 use crate::error::Error;
 use crate::memory_left::memory_left;
@@ -10,7 +11,7 @@ use crate::settings::runtime_change;
 use crate::state::{Phase, State, mind_forks, running, state};
 use crate::types::Comm;
 use crate::waiting::Call;
-use crate::{helper, lock, settings};
+use crate::{helper, links, lock, settings};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use weft_bootstrap::calls::Occupied;
@@ -46,7 +47,10 @@ fn start(level: c_int) -> Result<c_int, Error> {
         Phase::Running => return Err(Error::new(MPI_ERR_OTHER, "called twice")),
         _ => return Err(Error::new(MPI_ERR_OTHER, "called after MPI_Finalize, or after a fork")),
     }
+    let parent = spawning::parent_port();
     let level = begin(state, level)?;
+    // What a spawned process starts by itself has its environment, and no parents.
+    let launched = state.bootstrap.borrow().as_ref().is_some_and(|job| job.app_number().is_some());
     let engine = state.engine.get().expect("it has begun");
     let set = |comm: Rc<CommObject>| {
         comm.errhandler.set(state.initial_errhandler.get());
@@ -57,6 +61,12 @@ fn start(level: c_int) -> Result<c_int, Error> {
     state.myself.get_or_init(|| set(CommObject::myself(engine)));
     state.main_thread.set(Some(std::thread::current().id()));
     state.thread_level.set(level);
+    if let Some(port) = parent
+        && let Some(world) = state.world.get()
+        && launched
+    {
+        spawning::join_parents(world, port)?;
+    }
     state.world_phase.set(Phase::Running);
     Ok(level)
 }
@@ -219,6 +229,7 @@ fn connect(state: &State) -> Result<(), String> {
         ..Default::default()
     });
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
+    engine.set_job(links::job_number(bootstrap.job()));
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);
     settings::fix();
@@ -294,6 +305,7 @@ fn leave(state: &State, call: &Call, together: bool) -> Result<(), Error> {
         if together {
             engine.block_on(call, world.barrier())?;
             crate::chapters::communicators::close_all(call)?;
+            links::leave_all(engine, call)?;
         }
         // What is still kept back (the last message of the barrier) must leave before the process.
         let fabric = engine.endpoint().fabric();

@@ -38,6 +38,13 @@ const OTHERS: &[Setting] = &[
               cheapest, and a network whose round trip is long is sent as much as pays, unless this is set",
     },
     Setting {
+        name: "WEFT_CONNECT_TIMEOUT",
+        about: About(P2p, User, Each),
+        kind: SettingKind::Number { least: 1, most: 1_000_000 },
+        default: "60",
+        doc: "seconds that MPI_Comm_connect waits to be accepted, and that processes of jobs that connect wait for each other",
+    },
+    Setting {
         name: "WEFT_CREDIT",
         about: About(P2p, User, All),
         kind: SettingKind::Number { least: 0, most: u32::MAX as u64 },

@@ -27,7 +27,7 @@ impl weft_fabric::MappedMemory for Shm {
     fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
         let first = NonNull::from(self.words_at(peer, at, count).ok()?).cast();
         // SAFETY: checked to lie in the segment, which is the mapping.
-        Some(unsafe { Words::new(first, count, self.segment.clone()) })
+        Some(unsafe { Words::new(first, count, self.peers[peer].home.clone()) })
     }
 }
 

@@ -127,6 +127,11 @@ impl CancelWords {
         Ok(())
     }
 
+    /// Forgets a process of another job.
+    pub fn forget(&mut self, peer: usize) {
+        self.known.remove(&peer);
+    }
+
     /// Takes the envelope of a peer's request, which is about to be matched. False: it was cancelled, and is void. What
     /// cannot be is a `fault`, and the envelope counts.
     pub fn claim<F: Fabric>(

@@ -52,6 +52,11 @@ impl Peers {
         self.entries.get(peer)
     }
 
+    /// Forgets a process of another job.
+    pub fn forget(&mut self, peer: usize) {
+        self.entries.remove(peer);
+    }
+
     /// Processes with which payload was exchanged.
     pub fn len(&self) -> usize {
         self.entries.len()

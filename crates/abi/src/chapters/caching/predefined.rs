@@ -69,7 +69,9 @@ pub(super) fn predefined(
         }
         MPI_LASTUSEDCODE => (&cells.last_used_code, crate::codes::last_used_code()),
         MPI_UNIVERSE_SIZE => {
-            let size = state.world.get().map_or(1, |world| world.size());
+            // So many processes fit beside those that there are, spawned ones with them.
+            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            let size = state.world.get().map_or(1, |world| world.size()).max(processors);
             (&cells.universe_size, size as c_int)
         }
         _ => {

@@ -1,0 +1,203 @@
+//! Jobs that connect to each other (MPI 5.0, sections 11.9 and 11.10): ports, accept and connect, join.
+
+use crate::arguments::{intracomm, not_null, optional_info, rank, store, store_text, text};
+use crate::chapters::communicators::inherited;
+use crate::constants::*;
+use crate::error::Error;
+use crate::links::{End, beside, connected, patience};
+use crate::node::{CommObject, Engine};
+use crate::state::{Kept, running, state};
+use crate::types::{Comm, Info};
+use crate::waiting::Call;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int};
+use std::io::{self, Read, Write};
+use std::mem::ManuallyDrop;
+use std::os::fd::FromRawFd;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_bootstrap::ports::{Caller, Calling, Invitation, Port, is_port};
+use weft_fabric::Fabric;
+
+/// The ports that this process has opened, by name.
+static PORTS: Kept<RefCell<Option<HashMap<String, Rc<Port>>>>> = Kept::new(RefCell::new(None));
+
+/// A port of this process, which wakes it when somebody calls.
+pub fn open(engine: &Engine) -> Result<Port, Error> {
+    let sleeper = engine.endpoint().fabric().sleeper();
+    Port::open(move || sleeper.ring())
+        .map_err(|error| Error::new(MPI_ERR_PORT, format_args!("opening a port: {error}")))
+}
+
+fn engine() -> Result<&'static Rc<Engine>, Error> {
+    Ok(running()?.engine.get().expect("it runs"))
+}
+
+pub(crate) unsafe fn open_port(info: Info, port_name: *mut c_char) -> Result<(), Error> {
+    not_null(port_name, "port_name")?;
+    optional_info(info)?;
+    let port = open(engine()?)?;
+    let name = port.name().to_owned();
+    PORTS.borrow_mut().get_or_insert_default().insert(name.clone(), Rc::new(port));
+    // SAFETY: the caller's buffer has MPI_MAX_PORT_NAME characters.
+    unsafe { store_text(&name, port_name, MPI_MAX_PORT_NAME as usize, "port_name") }?;
+    Ok(())
+}
+
+pub(crate) unsafe fn close_port(port_name: *const c_char) -> Result<(), Error> {
+    running()?;
+    // SAFETY: the caller's string.
+    let name = unsafe { text(port_name, "port_name") }?;
+    match PORTS.borrow_mut().as_mut().and_then(|ports| ports.remove(&name)) {
+        Some(_) => Ok(()),
+        None => Err(no_port_here(&name)),
+    }
+}
+
+fn no_port_here(name: &str) -> Error {
+    let text = match is_port(name) {
+        true => "argument port_name: this process has not opened it, or has closed it",
+        false => "argument port_name: it is no name that MPI_Open_port gave",
+    };
+    Error::new(MPI_ERR_PORT, text)
+}
+
+/// Waits until somebody calls `port`, and lets them in. `gone`: whether to wait no longer, and why.
+pub fn accept_on(
+    call: &Call,
+    comm: &CommObject,
+    port: &Port,
+    gone: impl Fn(Option<&Calling>) -> Option<Error>,
+) -> Result<Invitation, Error> {
+    let engine = comm.engine();
+    loop {
+        let calling = engine.drive(call, || match port.next() {
+            Some(calling) => Some(gone(Some(&calling)).map_or(Ok(calling), Err)),
+            None => gone(None).map(Err),
+        })?;
+        let word = engine.new_shared_context();
+        // Who has called and is gone is nobody's loss: the next one.
+        if let Ok(invitation) = port.admit(calling, comm.size(), word, patience()?) {
+            return Ok(invitation);
+        }
+    }
+}
+
+pub(crate) unsafe fn comm_accept(
+    port_name: *const c_char,
+    info: Info,
+    root: c_int,
+    handle: Comm,
+    newcomm: *mut Comm,
+) -> Result<(), Error> {
+    not_null(newcomm, "newcomm")?;
+    let comm = intracomm(handle)?;
+    let root = rank(&comm, root, "root", MPI_ERR_ROOT)?;
+    let call = Call::new("MPI_Comm_accept");
+    let accept = || {
+        optional_info(info)?;
+        // SAFETY: the caller's string, which counts at the root.
+        let name = unsafe { text(port_name, "port_name") }?;
+        let opened = || PORTS.borrow().as_ref().and_then(|ports| ports.get(&name).cloned());
+        let port = opened().ok_or_else(|| no_port_here(&name))?;
+        accept_on(&call, &comm, &port, |_| opened().is_none().then(|| no_port_here(&name)))
+    };
+    let found = (comm.rank() == root).then(accept);
+    let made = connected(&call, &comm, root, End::Accepting, found)?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(newcomm, inherited(&comm, Some(made)), "newcomm") }
+}
+
+/// Calls the port `name` for all of `comm`, and waits until it is accepted.
+pub fn call_port(call: &Call, comm: &CommObject, name: String) -> Result<Invitation, Error> {
+    let (size, patience) = (comm.size(), patience()?);
+    let ask = move || Caller::call(&name, size)?.invitation(patience);
+    beside(comm.engine(), call, ask)?.map_err(|error| {
+        let text = match error.kind() {
+            io::ErrorKind::ConnectionRefused => {
+                "argument port_name: nobody has this port open any more".to_owned()
+            }
+            io::ErrorKind::TimedOut => {
+                format!("argument port_name: {error} (WEFT_CONNECT_TIMEOUT sets how long)")
+            }
+            _ => format!("argument port_name: {error}"),
+        };
+        Error::new(MPI_ERR_PORT, text)
+    })
+}
+
+pub(crate) unsafe fn comm_connect(
+    port_name: *const c_char,
+    info: Info,
+    root: c_int,
+    handle: Comm,
+    newcomm: *mut Comm,
+) -> Result<(), Error> {
+    not_null(newcomm, "newcomm")?;
+    let comm = intracomm(handle)?;
+    let root = rank(&comm, root, "root", MPI_ERR_ROOT)?;
+    let call = Call::new("MPI_Comm_connect");
+    let connect = || {
+        optional_info(info)?;
+        // SAFETY: the caller's string, which counts at the root.
+        call_port(&call, &comm, unsafe { text(port_name, "port_name") }?)
+    };
+    let found = (comm.rank() == root).then(connect);
+    let made = connected(&call, &comm, root, End::Calling, found)?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(newcomm, inherited(&comm, Some(made)), "newcomm") }
+}
+
+/// Room for the name of a port on a socket.
+const NAME: usize = 256;
+
+/// Both ends of a socket tell each other the name of a port, and the smaller one counts: the other one's name, if it does.
+fn agree(fd: c_int, mine: &str) -> io::Result<Option<String>> {
+    // SAFETY: the program's socket, which it lends: it is not closed here. What is no socket is an error of the first call.
+    let socket = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(fd) });
+    let mut socket = &*socket;
+    let mut said = [0; NAME];
+    said[..mine.len()].copy_from_slice(mine.as_bytes());
+    socket.write_all(&said)?;
+    socket.read_exact(&mut said)?;
+    let theirs = String::from_utf8_lossy(&said).trim_end_matches('\0').to_owned();
+    if !is_port(&theirs) || mine == theirs {
+        let text = "the other end is not in MPI_Comm_join";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    Ok((*theirs < *mine).then_some(theirs))
+}
+
+pub(crate) unsafe fn comm_join(fd: c_int, intercomm: *mut Comm) -> Result<(), Error> {
+    not_null(intercomm, "intercomm")?;
+    let engine = engine()?;
+    let call = Call::new("MPI_Comm_join");
+    let comm = state().myself.get().ok_or_else(|| {
+        Error::new(MPI_ERR_OTHER, "there is no MPI_COMM_SELF, since MPI_Init was not called")
+    })?;
+    if fd < 0 {
+        return Err(Error::new(MPI_ERR_ARG, format_args!("argument fd = {fd}: it is no socket")));
+    }
+    let port = open(engine)?;
+    let wrong = |error: io::Error| Error::new(MPI_ERR_ARG, format_args!("argument fd: {error}"));
+    let name = port.name().to_owned();
+    let made = match beside(engine, &call, move || agree(fd, &name))?.map_err(wrong)? {
+        Some(name) => {
+            let found = call_port(&call, comm, name);
+            connected(&call, comm, 0, End::Calling, Some(found))?
+        }
+        None => {
+            let since = std::time::Instant::now();
+            let limit: Duration = patience()?;
+            let late = || Error::new(MPI_ERR_PORT, "the other end of the socket did not come");
+            let found = accept_on(&call, comm, &port, |calling| {
+                (calling.is_none() && since.elapsed() > limit).then(late)
+            });
+            connected(&call, comm, 0, End::Accepting, Some(found))?
+        }
+    };
+    // SAFETY: the caller's pointer.
+    unsafe { store(intercomm, inherited(comm, Some(made)), "intercomm") }
+}

@@ -1,0 +1,223 @@
+//! Links to other jobs: how their processes become peers of this one, and leave again (MPI 5.0, chapter 11).
+//!
+//! ```text
+//!   root      opens a port and waits, or calls one             bootstrap: ports
+//!   root      tells its group the invitation, or why not       process: tell_all
+//!   all       join the session; say who and where they are
+//!   all       become peers                                     fabric-shm: foreign
+//!   all       the intercommunicator, with the number of the invitation
+//! ```
+
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::{CommObject, Engine};
+use crate::settings;
+use crate::state::Kept;
+use crate::waiting::Call;
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use weft_bootstrap::ports::{Invitation, Member, machine};
+use weft_fabric::Fabric;
+use weft_fabric_shm::{Link, Whom};
+use weft_process::{Group, Identity, LinkId};
+
+/// A link, as fabric and engine know it.
+struct JobLink {
+    shared: Link,
+    id: LinkId,
+}
+
+/// All links of the process.
+static LINKS: Kept<RefCell<Vec<JobLink>>> = Kept::new(RefCell::new(Vec::new()));
+
+/// Which end of a connection this job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It opened the port.
+    Accepting,
+    /// It called.
+    Calling,
+}
+
+/// How long connections may take (`WEFT_CONNECT_TIMEOUT`).
+pub fn patience() -> Result<Duration, Error> {
+    let seconds = settings::number("WEFT_CONNECT_TIMEOUT");
+    Ok(Duration::from_secs(seconds.map_err(|text| Error::new(MPI_ERR_OTHER, text))?))
+}
+
+/// Runs `f` in a thread of its own, while this one moves messages on and lets others in.
+pub fn beside<T: Send + 'static>(
+    engine: &Engine,
+    call: &Call,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    let (sender, receiver) = channel();
+    let sleeper = engine.endpoint().fabric().sleeper();
+    let thread = std::thread::Builder::new().name("weft-link".to_owned());
+    let run = move || {
+        let _ = sender.send(f());
+        sleeper.ring();
+    };
+    thread
+        .spawn(run)
+        .map_err(|error| Error::new(MPI_ERR_OTHER, format_args!("a thread: {error}")))?;
+    Ok(engine.drive(call, || receiver.try_recv().ok()))
+}
+
+/// The intercommunicator of `comm` with the job at the other end. `found`: at `root`, the invitation, or why there is none,
+/// which then all are told. Collective over both groups.
+pub fn connected(
+    call: &Call,
+    comm: &Rc<CommObject>,
+    root: usize,
+    end: End,
+    found: Option<Result<Invitation, Error>>,
+) -> Result<Rc<CommObject>, Error> {
+    let engine = comm.engine();
+    let said = match &found {
+        Some(Ok(invitation)) => format!("+{}", invitation.encode()),
+        Some(Err(error)) => format!("-{},{}", error.class(), error.text()),
+        None => String::new(),
+    };
+    let told = engine.block_on(call, comm.tell_all(root, said.into_bytes()))?;
+    let invitation = match found {
+        Some(Err(error)) => return Err(error),
+        _ => invited(&String::from_utf8_lossy(&told))?,
+    };
+    sweep(engine);
+    let place = comm.rank() + if end == End::Calling { invitation.accepting } else { 0 };
+    let lost = |error: io::Error| Error::new(MPI_ERR_PORT, format_args!("connecting: {error}"));
+    let (patience, joining) = (patience()?, invitation.clone());
+    let join = move || Member::join(&joining, place, patience);
+    let member = beside(engine, call, join)?.map_err(lost)?;
+    let mut exchange = |bytes: Vec<u8>| {
+        let member = member.try_clone().map_err(|error| error.to_string())?;
+        let said = beside(engine, call, move || member.exchange(&bytes));
+        let said = said.map_err(|error| error.text().to_owned())?;
+        said.map_err(|error| format!("another process of the two jobs has gone: {error}"))
+    };
+    let failed = |text: String| Error::new(MPI_ERR_PORT, format_args!("connecting: {text}"));
+    let said = exchange(introduction(engine)).map_err(failed)?;
+    let members = said.iter().map(|said| introduced(said)).collect::<Result<Vec<_>, _>>()?;
+    let own = |identity: Identity| identity.job == engine.identity(0).job;
+    let whom = |&identity: &Identity| Whom {
+        job: identity.job,
+        rank: identity.rank as usize,
+        known: if own(identity) { Some(identity.rank) } else { engine.known(identity) }
+            .map(|peer| peer as usize),
+    };
+    let whoms: Vec<Whom> = members.iter().map(whom).collect();
+    let shm = engine.endpoint().fabric().shm().expect("it has introduced itself by it");
+    let shared =
+        shm.admit(&whoms, place, &mut exchange).map_err(|error| Error::new(MPI_ERR_PORT, error))?;
+    let number = |place: usize| shared.peers()[place] as u32;
+    let new =
+        (0..members.len()).filter(|&place| shared.new_peers().contains(&shared.peers()[place]));
+    let new: Vec<(u32, Identity)> = new.map(|place| (number(place), members[place])).collect();
+    let id = engine.add_link(&new);
+    let others = match end {
+        End::Accepting => invitation.accepting..members.len(),
+        End::Calling => 0..invitation.accepting,
+    };
+    let remote = Group::new(others.map(number).collect::<Vec<_>>());
+    let made = CommObject::between_jobs(engine, invitation.word, comm.group(), remote);
+    LINKS.borrow_mut().push(JobLink { shared, id });
+    Ok(made)
+}
+
+/// What the root has told.
+fn invited(told: &str) -> Result<Invitation, Error> {
+    let damaged = || Error::new(MPI_ERR_INTERN, "what the root has told is no invitation");
+    if let Some(rest) = told.strip_prefix('-') {
+        let (class, text) = rest.split_once(',').ok_or_else(damaged)?;
+        return Err(Error::new(class.parse().unwrap_or(MPI_ERR_OTHER), text));
+    }
+    told.strip_prefix('+').and_then(Invitation::decode).ok_or_else(damaged)
+}
+
+/// Who and where this process is, or why it cannot be connected.
+fn introduction(engine: &Engine) -> Vec<u8> {
+    let fabric = engine.endpoint().fabric();
+    let Identity { job, rank } = engine.identity(engine.rank() as u32);
+    let said = match fabric.is_shm_alone() {
+        true => format!("+{job},{rank},{}", machine()),
+        false => {
+            let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+            format!(
+                "-process {rank} on {} is connected to its job by more than shared memory ({}); jobs are connected \
+                 within one machine only",
+                host.trim(),
+                fabric.capabilities(engine.rank()).fabric,
+            )
+        }
+    };
+    said.into_bytes()
+}
+
+fn introduced(said: &[u8]) -> Result<Identity, Error> {
+    let text = String::from_utf8_lossy(said);
+    if let Some(why) = text.strip_prefix('-') {
+        return Err(Error::new(MPI_ERR_UNSUPPORTED_OPERATION, why));
+    }
+    let found = || {
+        let mut parts = text.strip_prefix('+')?.splitn(3, ',');
+        let (job, rank) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        (parts.next()? == machine()).then_some(Identity { job, rank })
+    };
+    found().ok_or_else(|| {
+        Error::new(
+            MPI_ERR_PORT,
+            "a process of the other job is on another machine, or of another version",
+        )
+    })
+}
+
+/// Leaves the links that no communicator needs any more.
+pub fn sweep(engine: &Engine) {
+    let Some(shm) = engine.endpoint().fabric().shm() else { return };
+    LINKS.borrow_mut().retain(|link| {
+        let idle = link.id.is_idle();
+        if idle {
+            shm.say_left(&link.shared);
+            engine.forget_link(&link.id);
+            shm.forget_link(&link.shared);
+        }
+        !idle
+    });
+}
+
+/// Leaves all links, when all processes that are connected do (MPI_Finalize), or have done it.
+pub fn leave_all(engine: &Engine, call: &Call) -> Result<(), Error> {
+    let fabric = engine.endpoint().fabric();
+    let Some(shm) = fabric.shm() else { return Ok(()) };
+    let links = std::mem::take(&mut *LINKS.borrow_mut());
+    if links.is_empty() {
+        return Ok(());
+    }
+    engine.drive(call, || fabric.idle().then_some(()));
+    links.iter().for_each(|link| shm.say_left(&link.shared));
+    let all_left = || links.iter().all(|link| link.shared.others_left());
+    let fault = engine.drive(call, || {
+        let fault = fabric.fault();
+        (fault.is_some() || all_left()).then_some(fault)
+    });
+    if let Some(fault) = fault.filter(|_| !all_left()) {
+        return Err(weft_process::Error::from(fault).into());
+    }
+    for link in &links {
+        engine.forget_link(&link.id);
+        shm.forget_link(&link.shared);
+    }
+    Ok(())
+}
+
+/// Which job this is, by its name.
+pub fn job_number(name: &str) -> u64 {
+    // FNV-1a: the same in every process, whichever compiler built it.
+    name.bytes().chain(machine().bytes()).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

@@ -1,0 +1,301 @@
+//! Processes of other jobs on the same machine as peers (MPI 5.0, section 11.10: connected processes).
+//!
+//! ```text
+//!   lowest member of all             lowest member of each job           others
+//!   a segment with boxes for all,
+//!   a server that hands it out       a server that hands out its job's
+//!   ──────────────── names of the servers: each to all ────────────────
+//!   fetch the segment, and those of the other jobs; a free number for each new peer
+//!   ──────────────── who knows whom ───────────────────────────────────
+//!   ──────────────── the numbers: each to all ─────────────────────────
+//!   boxes of the new segment, control blocks and arenas of each one's own job: a peer as any other
+//!   ──────────────── all are ready ────────────────────────────────────
+//! ```
+//! So doorbells, memory and its names are those of the job, and only boxes are new. Who calls whom what is each one's own
+//! affair: it sets the bit in the other's control block that the other has told it.
+//!
+//! Contract of the end. A member that needs the others no more stores `left` in its block of the new segment (release), and
+//! rings them. Until then its death is a loss, which [`Watch`] sees: launchers look after their own job alone. After it,
+//! no box of the segment is read or written by it.
+
+use crate::connect::{self, ConnectError};
+use crate::layout::{ARENA_MIN, Shape};
+use crate::peer::{Peer, Situation};
+use crate::segment::{Segment, random};
+use crate::shm::Shm;
+use crate::socket;
+use crate::sync::Ordering;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread;
+
+mod watch;
+pub(crate) use watch::{Watch, Watched};
+
+/// One of the processes that are to know each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whom {
+    /// Its job: the same number at all, and of no other job.
+    pub job: u64,
+    /// Its rank among the processes of its job on this machine.
+    pub rank: usize,
+    /// What this process calls it already.
+    pub known: Option<usize>,
+}
+
+/// Gives bytes to all members, and returns what each of them gave, by place.
+pub type Exchange<'e> = &'e mut dyn FnMut(Vec<u8>) -> Result<Vec<Vec<u8>>, String>;
+
+/// What processes of several jobs share: until all of them have left it.
+pub struct Link {
+    segment: Arc<Segment>,
+    place: usize,
+    /// Numbers of the others, by place; those that came with this link are `new`.
+    peers: Vec<usize>,
+    new: Vec<usize>,
+}
+
+impl Link {
+    /// What this process calls each member, by place.
+    pub fn peers(&self) -> &[usize] {
+        &self.peers
+    }
+
+    /// The peers that this link has brought.
+    pub fn new_peers(&self) -> &[usize] {
+        &self.new
+    }
+
+    /// Whether all others need this process no more.
+    pub fn others_left(&self) -> bool {
+        let left =
+            |place: usize| self.segment.control(place).facts.0.left.load(Ordering::Acquire) != 0;
+        (0..self.peers.len()).all(|place| place == self.place || left(place))
+    }
+}
+
+/// The last word of each round: in order, or a reason.
+fn told(said: &[u8]) -> Result<&[u8], ConnectError> {
+    match said.split_first() {
+        Some((b'+', rest)) => Ok(rest),
+        Some((b'-', reason)) => Err(ConnectError::Lowest(String::from_utf8_lossy(reason).into())),
+        _ => Err(ConnectError::Mismatch),
+    }
+}
+
+/// Words that a member says, in bytes.
+fn said(words: impl Iterator<Item = u32>) -> Vec<u8> {
+    words.flat_map(u32::to_le_bytes).collect()
+}
+
+fn words(said: &[u8], count: usize) -> Result<Vec<u32>, ConnectError> {
+    let (words, rest) = said.as_chunks();
+    let right = rest.is_empty() && words.len() == count;
+    right
+        .then(|| words.iter().map(|&w| u32::from_le_bytes(w)).collect())
+        .ok_or(ConnectError::Mismatch)
+}
+
+impl Shm {
+    /// Makes peers of the processes `members`, which are on this machine and all call this with the same list, each at its own
+    /// `place`. Those that are known on both sides stay what they are. Blocks in `exchange` alone, and for as long as the
+    /// system needs.
+    ///
+    /// # Errors
+    /// [`ConnectError`]; then no peer was made, but by others perhaps: they are told when they meet this process again.
+    pub fn admit(
+        &self,
+        members: &[Whom],
+        place: usize,
+        exchange: Exchange<'_>,
+    ) -> Result<Link, ConnectError> {
+        let mut exchange = |bytes: Vec<u8>| exchange(bytes).map_err(ConnectError::Lowest);
+        let (mine, made) = match self.offer(members, place) {
+            Ok((name, made)) => ([b"+", name.as_bytes()].concat(), made),
+            Err(error) => (format!("-{error}").into_bytes(), None),
+        };
+        let names = exchange(mine)?;
+        let names = names.iter().map(|name| told(name)).collect::<Result<Vec<_>, _>>()?;
+        let fetched = self.fetch_all(members, place, &names, made);
+        // Who knows whom: a peer is an old one only where both say so.
+        let known = |whom: &Whom| u32::from(whom.known.is_some());
+        let views = exchange(match &fetched {
+            Ok(_) => [b"+".to_vec(), said(members.iter().map(known))].concat(),
+            Err(error) => format!("-{error}").into_bytes(),
+        })?;
+        let mut both = Vec::new();
+        for (whom, view) in members.iter().zip(&views) {
+            let theirs = words(told(view)?, members.len())?;
+            both.push(whom.known.filter(|_| theirs[place] != 0));
+        }
+        let (segment, homes) = fetched?;
+        let count = both.iter().filter(|known| known.is_none()).count();
+        // One that has forgotten this process is a new one.
+        let stale: Vec<usize> = members
+            .iter()
+            .zip(&both)
+            .filter_map(|(whom, both)| whom.known.filter(|_| both.is_none()))
+            .collect();
+        let numbers = self.peers.free(count);
+        let mut free = numbers.iter().flatten().copied();
+        let peers: Vec<usize> =
+            both.iter().map(|known| known.or_else(|| free.next()).unwrap_or(0)).collect();
+        let tables = exchange(match &numbers {
+            Some(_) => [b"+".to_vec(), said(peers.iter().map(|&peer| peer as u32))].concat(),
+            None => b"-shared memory has no number for another process".to_vec(),
+        })?;
+        let mut bits = Vec::new();
+        for table in &tables {
+            bits.push(words(told(table)?, members.len())?[place] as usize);
+        }
+        stale.into_iter().for_each(|peer| self.forget(peer));
+        let mut new = Vec::new();
+        for (at, whom) in members.iter().enumerate().filter(|&(at, _)| both[at].is_none()) {
+            let home = &homes[&whom.job];
+            if whom.rank >= home.shape().ranks {
+                return Err(ConnectError::Mismatch);
+            }
+            let situation = Situation {
+                boxes: &segment,
+                rank: place,
+                peer: at,
+                home,
+                home_rank: whom.rank,
+                bit: bits[at],
+                is_foreign: true,
+            };
+            // SAFETY: each member makes its ends of the new segment's boxes once.
+            self.peers.add(peers[at], unsafe { Peer::new(situation) });
+            new.push(peers[at]);
+            self.watch().add(Watched::new(peers[at], (segment.clone(), at), (home, whom.rank)));
+        }
+        let link = Link { segment, place, peers, new };
+        if let Err(error) = exchange(b"+".to_vec()) {
+            self.say_left(&link);
+            self.forget_link(&link);
+            return Err(error);
+        }
+        Ok(link)
+    }
+
+    fn watch(&self) -> &Watch {
+        self.watch.get_or_init(|| Watch::start(self.segment.clone(), self.rank))
+    }
+
+    /// What this process has to hand out: names of its servers, and the segment for all if it makes that.
+    #[allow(clippy::type_complexity)]
+    fn offer(
+        &self,
+        members: &[Whom],
+        place: usize,
+    ) -> Result<(String, Option<Arc<Segment>>), ConnectError> {
+        let mut names = ["".to_owned(), "".to_owned()];
+        let mut made = None;
+        let serve = |segment: &Arc<Segment>, clients: usize| {
+            let name = format!("weft-link-{:016x}{:016x}", random(), random());
+            let what = "listening on an abstract socket";
+            let listener =
+                socket::listen(&name).map_err(|error| ConnectError::System { what, error })?;
+            let (segment, patience) = (segment.clone(), self.options.patience);
+            let shape = *segment.shape();
+            let words = [shape.ranks as u64, shape.lines as u64, shape.bytes as u64, shape.arena];
+            // Who does not come has said why, or is missed in the next round.
+            thread::spawn(move || {
+                let _ = socket::serve(&listener, clients, segment.files(), words, patience);
+            });
+            Ok::<String, ConnectError>(name)
+        };
+        if place == 0 {
+            let segment = Arc::new(connect::found_with(members.len(), &self.options, ARENA_MIN)?);
+            names[0] = serve(&segment, members.len() - 1)?;
+            made = Some(segment);
+        }
+        let job = members[place].job;
+        if members.iter().position(|whom| whom.job == job) == Some(place) {
+            let others = members.iter().filter(|whom| whom.job != job).count();
+            if others > 0 {
+                names[1] = serve(&self.segment, others)?;
+            }
+        }
+        Ok((names.join(" "), made))
+    }
+
+    /// The segment for all, and those of all jobs.
+    #[allow(clippy::type_complexity)]
+    fn fetch_all(
+        &self,
+        members: &[Whom],
+        place: usize,
+        names: &[&[u8]],
+        made: Option<Arc<Segment>>,
+    ) -> Result<(Arc<Segment>, HashMap<u64, Arc<Segment>>), ConnectError> {
+        let name = |place: usize, which: usize| {
+            let text = std::str::from_utf8(names[place]).ok()?;
+            text.split(' ').nth(which).filter(|name| !name.is_empty())
+        };
+        let fetch = |name: Option<&str>| {
+            let name = name.ok_or(ConnectError::Mismatch)?;
+            let (files, [ranks, lines, bytes, arena]) = socket::fetch(name, self.options.patience)
+                .map_err(|error| ConnectError::System { what: "receiving a segment", error })?;
+            let shape = Shape {
+                ranks: ranks as usize,
+                lines: lines as usize,
+                bytes: bytes as usize,
+                arena,
+            };
+            if !shape.is_sound() {
+                return Err(ConnectError::Mismatch);
+            }
+            let segment = Segment::map(files, shape)?;
+            if segment.is_founded() { Ok(Arc::new(segment)) } else { Err(ConnectError::Mismatch) }
+        };
+        let segment = match made {
+            Some(segment) => segment,
+            None => fetch(name(0, 0))?,
+        };
+        if segment.shape().ranks != members.len() {
+            return Err(ConnectError::Mismatch);
+        }
+        let mut homes = HashMap::from([(members[place].job, self.segment.clone())]);
+        for (at, whom) in members.iter().enumerate() {
+            if !homes.contains_key(&whom.job) {
+                homes.insert(whom.job, fetch(name(at, 1))?);
+            }
+        }
+        Ok((segment, homes))
+    }
+
+    /// Says that this process needs the others of `link` no more. They may still read what it has sent.
+    pub fn say_left(&self, link: &Link) {
+        link.segment.control(link.place).facts.0.left.store(1, Ordering::Release);
+        for &peer in link.peers.iter().filter(|&&peer| self.peers.has(peer)) {
+            self.wake(peer);
+        }
+    }
+
+    /// Forgets the peers that came with `link`. Nothing of theirs is under way.
+    pub fn forget_link(&self, link: &Link) {
+        for &peer in link.new.iter().filter(|&&peer| self.peers.has(peer)) {
+            self.forget(peer);
+        }
+    }
+
+    /// Forgets a process of another job.
+    fn forget(&self, peer: usize) {
+        self.watch().remove(peer);
+        self.turn.left.set(0);
+        self.own().active.0[peer / 64].fetch_and(!(1 << (peer % 64)), Ordering::Relaxed);
+        self.drop_backlog(peer);
+        // SAFETY: no method that refers to the peer calls this one.
+        unsafe { self.peers.remove(peer) };
+    }
+
+    /// Learns from [`Watch`] that a process of another job has ended without a word. False: nothing moved.
+    #[cold]
+    pub(crate) fn hear_of_losses(&self) -> bool {
+        if let Some(peer) = self.watch.get().and_then(Watch::lost) {
+            self.fail(weft_fabric::Fault::lost(peer));
+        }
+        false
+    }
+}

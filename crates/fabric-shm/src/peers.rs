@@ -1,0 +1,109 @@
+//! The peers of a process by number: the ranks of its job, and behind them processes of other jobs, which come and go.
+
+use crate::layout::RANKS_MAX;
+use crate::peer::Peer;
+use std::cell::{Cell, UnsafeCell};
+use std::ops::Index;
+
+/// All peers. Those of the own job are a look away; others are found in a cold branch.
+///
+/// Contract: a reference to a peer is held within one method of [`crate::Shm`] only, and none of these calls
+/// [`Peers::remove`] or what calls it.
+pub(crate) struct Peers {
+    own: Box<[Peer]>,
+    /// From the number behind the own ones on. Boxed: they stay where they are when others come.
+    foreign: UnsafeCell<Vec<Option<Box<Peer>>>>,
+    /// One more than the largest number in use.
+    end: Cell<usize>,
+}
+
+impl Peers {
+    /// The ranks of the job alone.
+    pub fn new(own: Box<[Peer]>) -> Peers {
+        let end = Cell::new(own.len());
+        Peers { own, foreign: UnsafeCell::default(), end }
+    }
+
+    /// The ranks of the own job.
+    #[inline(always)]
+    pub fn own(&self) -> &[Peer] {
+        &self.own
+    }
+
+    /// One more than the largest number in use.
+    #[inline(always)]
+    pub fn end(&self) -> usize {
+        self.end.get()
+    }
+
+    /// Whether somebody has this number.
+    #[inline(always)]
+    pub fn has(&self, peer: usize) -> bool {
+        peer < self.own.len() || self.foreign(peer).is_some()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn foreign(&self, peer: usize) -> Option<&Peer> {
+        // SAFETY: only `add` and `remove` change the list, and no reference to it outlives a method; the peers in it stay
+        // where they are until `remove`, whose callers promise that nobody refers to them.
+        let foreign = unsafe { &*self.foreign.get() };
+        foreign.get(peer - self.own.len())?.as_deref()
+    }
+
+    /// Everybody, with their numbers.
+    pub fn all(&self) -> impl Iterator<Item = (usize, &Peer)> {
+        (0..self.end()).filter(|&peer| self.has(peer)).map(|peer| (peer, &self[peer]))
+    }
+
+    /// So many numbers that nobody has, the lowest first; `None` if there are not so many.
+    pub fn free(&self, count: usize) -> Option<Vec<usize>> {
+        let numbers = (self.own.len()..RANKS_MAX).filter(|&peer| !self.has(peer));
+        let found: Vec<usize> = numbers.take(count).collect();
+        (found.len() == count).then_some(found)
+    }
+
+    /// Gives a process of another job the number `peer`, which is free and not one of the own ranks.
+    pub fn add(&self, peer: usize, entry: Peer) {
+        assert!(!self.has(peer), "two peers of one number");
+        // SAFETY: as in `foreign`; growing the list moves boxes, not peers.
+        let foreign = unsafe { &mut *self.foreign.get() };
+        let at = peer - self.own.len();
+        if foreign.len() <= at {
+            foreign.resize_with(at + 1, || None);
+        }
+        foreign[at] = Some(Box::new(entry));
+        self.end.set(self.end.get().max(peer + 1));
+    }
+
+    /// Forgets a process of another job.
+    ///
+    /// # Safety
+    /// Nobody refers to it.
+    pub unsafe fn remove(&self, peer: usize) {
+        // SAFETY: as in `foreign`, and by contract.
+        let foreign = unsafe { &mut *self.foreign.get() };
+        foreign[peer - self.own.len()] = None;
+        while foreign.last().is_some_and(Option::is_none) {
+            foreign.pop();
+        }
+        self.end.set(self.own.len() + foreign.len());
+    }
+}
+
+impl Index<usize> for Peers {
+    type Output = Peer;
+
+    #[inline(always)]
+    fn index(&self, peer: usize) -> &Peer {
+        match self.own.get(peer) {
+            Some(found) => found,
+            None => self.foreign(peer).unwrap_or_else(|| nobody(peer)),
+        }
+    }
+}
+
+#[cold]
+fn nobody(peer: usize) -> ! {
+    panic!("no peer has number {peer}")
+}

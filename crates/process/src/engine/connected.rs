@@ -1,0 +1,187 @@
+//! Processes of other jobs that this one is connected to (MPI 5.0, section 11.10).
+//!
+//! A rank in the world is this process's own name for a process: the first ones are its job's, those behind are of other jobs,
+//! and another process calls them otherwise. So what crosses between processes are identities: the job, and the rank there.
+//!
+//! ```text
+//!   a link      what brought peers; it lasts as long as a communicator has one of them in it
+//!   a lease     a communicator's hold on the links of its members
+//! ```
+
+use super::Engine;
+use crate::{Error, Group, class};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::{Rc, Weak};
+use weft_fabric::Fabric;
+
+/// A process, as all processes of all jobs name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Identity {
+    /// Its job: a number that no other job has.
+    pub job: u64,
+    /// Its rank there.
+    pub rank: u32,
+}
+
+impl Identity {
+    /// Bytes of [`Identity::encode`].
+    pub const LEN: usize = 12;
+
+    /// What travels.
+    pub fn encode(self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        bytes[..8].copy_from_slice(&self.job.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.rank.to_le_bytes());
+        bytes
+    }
+
+    /// What travelled.
+    pub fn decode(bytes: &[u8; Self::LEN]) -> Identity {
+        let (job, rank) = bytes.split_first_chunk().expect("8 of 12 bytes");
+        let rank = rank.try_into().expect("the other 4");
+        Identity { job: u64::from_le_bytes(*job), rank: u32::from_le_bytes(rank) }
+    }
+}
+
+/// What a link is while somebody holds it.
+#[derive(Debug)]
+struct Held;
+
+/// A hold on links: they last as long as this.
+#[derive(Debug, Clone)]
+pub struct Lease {
+    _links: Vec<Rc<Held>>,
+}
+
+/// A link, as its owner sees it.
+#[derive(Debug)]
+pub struct LinkId {
+    held: Rc<Held>,
+    peers: Vec<u32>,
+}
+
+impl LinkId {
+    /// Whether no communicator has one of its processes in it.
+    pub fn is_idle(&self) -> bool {
+        Rc::strong_count(&self.held) == 1
+    }
+
+    /// The processes that it brought.
+    pub fn peers(&self) -> &[u32] {
+        &self.peers
+    }
+}
+
+struct Known {
+    identity: Identity,
+    link: Weak<Held>,
+}
+
+/// Who is known of other jobs.
+#[derive(Default)]
+pub(super) struct Connected {
+    job: Cell<u64>,
+    peers: RefCell<HashMap<u32, Known>>,
+    ranks: RefCell<HashMap<Identity, u32>>,
+    /// There were connections: numbers of communicators must differ from those of other jobs.
+    ever: Cell<bool>,
+}
+
+impl<F: Fabric> Engine<F> {
+    /// Says which job this is: the same number at all its processes, and at nobody else.
+    pub fn set_job(&self, job: u64) {
+        self.connected().job.set(job);
+    }
+
+    /// The name of a process for others.
+    pub fn identity(&self, peer: u32) -> Identity {
+        let connected = self.connected();
+        match connected.peers.borrow().get(&peer) {
+            Some(known) => known.identity,
+            None => Identity { job: connected.job.get(), rank: peer },
+        }
+    }
+
+    /// What this process calls it. Errors: [`class::GROUP`] if the two are not connected.
+    pub fn peer_of(&self, identity: Identity) -> Result<u32, Error> {
+        let connected = self.connected();
+        if identity.job == connected.job.get() {
+            return Ok(identity.rank);
+        }
+        connected.ranks.borrow().get(&identity).copied().ok_or_else(|| {
+            let Identity { job, rank } = identity;
+            let text = format!(
+                "process {rank} of job {job:016x} is not connected to this one: connect the two jobs by \
+                 MPI_Comm_connect and MPI_Comm_accept first"
+            );
+            Error::new(class::GROUP, text)
+        })
+    }
+
+    /// What this process calls it, if it is of another job and connected.
+    pub fn known(&self, identity: Identity) -> Option<u32> {
+        self.connected().ranks.borrow().get(&identity).copied()
+    }
+
+    /// `peers` are processes of other jobs, by number.
+    pub fn add_link(&self, peers: &[(u32, Identity)]) -> LinkId {
+        let (connected, held) = (self.connected(), Rc::new(Held));
+        connected.ever.set(true);
+        for &(peer, identity) in peers {
+            let known = Known { identity, link: Rc::downgrade(&held) };
+            // Under its old number it has been forgotten by itself, and knew no longer who we are.
+            if let Some(old) = connected.ranks.borrow_mut().insert(identity, peer) {
+                connected.peers.borrow_mut().remove(&old);
+                self.forget_peer(old);
+            }
+            connected.peers.borrow_mut().insert(peer, known);
+        }
+        LinkId { held, peers: peers.iter().map(|&(peer, _)| peer).collect() }
+    }
+
+    /// Forgets the processes of a link, with which nothing is under way.
+    pub fn forget_link(&self, link: &LinkId) {
+        let connected = self.connected();
+        for &peer in &link.peers {
+            let ours = |known: &Known| std::ptr::eq(known.link.as_ptr(), &*link.held);
+            let mut peers = connected.peers.borrow_mut();
+            if peers.get(&peer).is_some_and(ours) {
+                let known = peers.remove(&peer).expect("it is there");
+                connected.ranks.borrow_mut().remove(&known.identity);
+                self.forget_peer(peer);
+            }
+        }
+    }
+
+    /// Those of a group, by rank.
+    pub(crate) fn identities(&self, group: &Group) -> Vec<Identity> {
+        group.ranks().iter().map(|&rank| self.identity(rank)).collect()
+    }
+
+    fn forget_peer(&self, peer: u32) {
+        self.endpoint().forget_peer(peer as usize);
+        self.mailbox().forget(peer);
+    }
+
+    /// Whether a number of this process for communicators must differ from those of all other jobs.
+    pub(crate) fn numbers_are_shared(&self) -> bool {
+        self.connected().ever.get()
+    }
+
+    /// A hold on the links of these processes; `None` if all are of this job.
+    pub(crate) fn lease(&self, groups: [Option<&Group>; 2]) -> Option<Lease> {
+        let peers = self.connected().peers.borrow();
+        if peers.is_empty() {
+            return None;
+        }
+        let all = groups.into_iter().flatten().flat_map(|group| group.ranks().iter());
+        let mut links: Vec<Rc<Held>> = Vec::new();
+        for link in all.filter_map(|rank| peers.get(rank)?.link.upgrade()) {
+            if !links.iter().any(|one| Rc::ptr_eq(one, &link)) {
+                links.push(link);
+            }
+        }
+        (!links.is_empty()).then_some(Lease { _links: links })
+    }
+}

@@ -1,0 +1,44 @@
+//! Communicators between jobs (MPI 5.0, section 11.9): the jobs have met by other means, and know what each calls the other.
+
+use crate::{Comm, Engine, Error, Group};
+use std::rc::Rc;
+use weft_collective::bcast;
+use weft_fabric::Fabric;
+
+impl<F: Fabric> Comm<F> {
+    /// `bytes` of rank `root` at all ranks; those of others do not count. Collective, of one group.
+    pub fn tell_all(
+        &self,
+        root: usize,
+        bytes: Vec<u8>,
+    ) -> impl Future<Output = Result<Vec<u8>, Error>> + use<F> {
+        let (first, second) = (self.link(), self.link());
+        async move {
+            let len = first.stage(8);
+            len.sge().fill(&(bytes.len() as u64).to_le_bytes());
+            bcast::binomial(&first, root, len.sge()).await?;
+            let mut word = [0; 8];
+            len.sge().read(&mut word);
+            let all = second.stage(u64::from_le_bytes(word) as usize);
+            if second.rank == root {
+                all.sge().fill(&bytes);
+            }
+            bcast::binomial(&second, root, all.sge()).await?;
+            let mut told = vec![0; all.len()];
+            all.sge().read(&mut told);
+            Ok(told)
+        }
+    }
+
+    /// The intercommunicator of `group` and the processes `remote` of another job, where all agree on `id`, which
+    /// [`Engine::new_shared_context`] gave to one of them.
+    pub fn between_jobs(
+        engine: &Rc<Engine<F>>,
+        id: u64,
+        group: &Group,
+        remote: Group,
+    ) -> Rc<Comm<F>> {
+        // Ranks of one group alone could share memory in it, and nothing asks for it.
+        Comm::agreed(engine, (id, true), group.clone(), Some(remote))
+    }
+}

@@ -1,0 +1,238 @@
+// ranks: 1 2 3
+// says: correct
+//
+// Processes that start others (MPI 5.0, section 11.8): what parents and children see of each other, messages, collectives and
+// windows between and among them, errors, and that nothing is left behind. The program is its own child; what it is to do then
+// stands in its arguments.
+#define _GNU_SOURCE
+#include "check.h"
+#include <dirent.h>
+#include <unistd.h>
+
+static char *self;
+
+static int descriptors(void)
+{
+    DIR *all = opendir("/proc/self/fd");
+    int n = 0;
+    while (readdir(all))
+        n++;
+    closedir(all);
+    return n;
+}
+
+/* Every pair of the two groups, both ways. */
+static void pairs(MPI_Comm inter)
+{
+    int mine, theirs, me;
+    MPI_Comm_size(inter, &mine);
+    MPI_Comm_remote_size(inter, &theirs);
+    MPI_Comm_rank(inter, &me);
+    for (int bytes = 1; bytes < 3000000; bytes = 37 * bytes + 1) {
+        char *out = malloc(bytes), *in = malloc(bytes);
+        MPI_Request request;
+        for (int at = 0; at < theirs; at++) {
+            memset(out, me + 3 * at + bytes, bytes);
+            MPI_Isend(out, bytes, MPI_CHAR, at, me, inter, &request);
+            MPI_Status status;
+            MPI_Recv(in, bytes, MPI_CHAR, at, MPI_ANY_TAG, inter, &status);
+            CHECK(status.MPI_SOURCE == at && status.MPI_TAG == at);
+            char right = (char)(at + 3 * me + bytes);
+            int wrong = 0;
+            for (int i = 0; i < bytes; i++)
+                wrong += in[i] != right;
+            CHECK(wrong == 0, "%d of %d bytes from %d", wrong, bytes, at);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+        free(out);
+        free(in);
+    }
+}
+
+/* What the two groups do together, the same at both ends. */
+static void together(MPI_Comm inter, int high)
+{
+    int mine, theirs, me, flag;
+    MPI_Comm_test_inter(inter, &flag);
+    CHECK(flag);
+    MPI_Comm_size(inter, &mine);
+    MPI_Comm_remote_size(inter, &theirs);
+    MPI_Comm_rank(inter, &me);
+    pairs(inter);
+    int one = me + 1, sum = -1;
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, inter);
+    CHECK(sum == theirs * (theirs + 1) / 2, "%d", sum);
+    MPI_Barrier(inter);
+
+    MPI_Comm all, dup, part;
+    MPI_Intercomm_merge(inter, high, &all);
+    int size, rank_;
+    MPI_Comm_size(all, &size);
+    MPI_Comm_rank(all, &rank_);
+    CHECK(size == mine + theirs && rank_ == (high ? theirs + me : me), "%d of %d", rank_, size);
+    MPI_Comm_dup(all, &dup);
+    for (int count = 1; count < 200000; count = 13 * count + 1) {
+        int *in = malloc(sizeof(int) * count), *out = malloc(sizeof(int) * count);
+        for (int i = 0; i < count; i++)
+            in[i] = i + rank_;
+        MPI_Allreduce(in, out, count, MPI_INT, MPI_SUM, dup);
+        int wrong = 0;
+        for (int i = 0; i < count; i++)
+            wrong += out[i] != i * size + size * (size - 1) / 2;
+        CHECK(wrong == 0, "%d of %d", wrong, count);
+        free(in);
+        free(out);
+    }
+    int *by_rank = malloc(sizeof(int) * size);
+    MPI_Allgather(&rank_, 1, MPI_INT, by_rank, 1, MPI_INT, all);
+    for (int i = 0; i < size; i++)
+        CHECK(by_rank[i] == i);
+    MPI_Comm_split(all, rank_ % 2, -rank_, &part);
+    int count = -1, ones = 1;
+    MPI_Allreduce(&ones, &count, 1, MPI_INT, MPI_SUM, part);
+    CHECK(count == (size + 1 - rank_ % 2) / 2);
+
+    /* Memory of the one is the other's, too. */
+    MPI_Win win;
+    long *memory;
+    MPI_Win_allocate(size * sizeof *memory, sizeof *memory, MPI_INFO_NULL, dup, &memory, &win);
+    for (int i = 0; i < size; i++)
+        memory[i] = 0;
+    MPI_Barrier(dup);
+    MPI_Win_lock_all(0, win);
+    long hundred = 100, before = -1;
+    for (int to = 0; to < size; to++) {
+        MPI_Accumulate(&hundred, 1, MPI_LONG, to, rank_, 1, MPI_LONG, MPI_SUM, win);
+        MPI_Fetch_and_op(&hundred, &before, MPI_LONG, to, 0, MPI_SUM, win);
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(dup);
+    MPI_Win_lock_all(0, win);
+    CHECK(memory[0] == 100 + 100L * size, "%ld", memory[0]);
+    for (int i = 1; i < size; i++)
+        CHECK(memory[i] == 100);
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
+    free(by_rank);
+    MPI_Comm_free(&part);
+    MPI_Comm_free(&dup);
+    MPI_Comm_free(&all);
+}
+
+static int child(MPI_Comm parent, int argc, char **argv)
+{
+    int app = -1, flag, *value;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &value, &flag);
+    CHECK(flag);
+    app = *value;
+    if (argc > 1 && strcmp(argv[1], "quick") == 0) {
+        MPI_Comm_disconnect(&parent);
+        return end();
+    }
+    if (argc > 1 && strcmp(argv[1], "finalize") == 0)
+        return end();
+    CHECK(argc == 3 && strcmp(argv[1], "together") == 0 && strcmp(argv[2], "an argument: \"'$") == 0);
+    together(parent, 1);
+    MPI_Send(&app, 1, MPI_INT, 0, 7, parent);
+    char folder[4096];
+    CHECK(getcwd(folder, sizeof folder));
+    MPI_Send(folder, (int)strlen(folder) + 1, MPI_CHAR, 0, 8, parent);
+    MPI_Comm_disconnect(&parent);
+    CHECK(parent == MPI_COMM_NULL);
+    MPI_Comm_get_parent(&parent);
+    CHECK(parent == MPI_COMM_NULL);
+    return end();
+}
+
+static void parents(void)
+{
+    char *argv[] = {"together", "an argument: \"'$", NULL};
+    MPI_Comm inter;
+    int codes[8];
+    for (int root = 0; root < size; root += 2) {
+        for (int n = 1; n <= 3; n++) {
+            memset(codes, 1, sizeof codes);
+            MPI_Info info;
+            MPI_Info_create(&info);
+            MPI_Info_set(info, "wdir", "/");
+            MPI_Comm_spawn(rank == root ? self : NULL, argv, n, info, root, MPI_COMM_WORLD, &inter, codes);
+            MPI_Info_free(&info);
+            for (int i = 0; i < n; i++)
+                CHECK(codes[i] == MPI_SUCCESS);
+            together(inter, 0);
+            for (int i = 0; rank == 0 && i < n; i++) {
+                int app = -1;
+                char folder[4096];
+                MPI_Recv(&app, 1, MPI_INT, i, 7, inter, MPI_STATUS_IGNORE);
+                MPI_Recv(folder, sizeof folder, MPI_CHAR, i, 8, inter, MPI_STATUS_IGNORE);
+                CHECK(app == 0 && strcmp(folder, "/") == 0, "%d %s", app, folder);
+            }
+            MPI_Comm_disconnect(&inter);
+        }
+    }
+}
+
+static void several(void)
+{
+    char *commands[] = {self, self};
+    char *one[] = {"together", "an argument: \"'$", NULL};
+    char **argvs[] = {one, one};
+    int most[] = {1, 2};
+    MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+    MPI_Comm inter;
+    MPI_Comm_spawn_multiple(2, commands, argvs, most, infos, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+    together(inter, 0);
+    for (int i = 0; rank == 0 && i < 3; i++) {
+        int app = -1;
+        char folder[4096];
+        MPI_Recv(&app, 1, MPI_INT, i, 7, inter, MPI_STATUS_IGNORE);
+        MPI_Recv(folder, sizeof folder, MPI_CHAR, i, 8, inter, MPI_STATUS_IGNORE);
+        CHECK(app == (i > 0));
+    }
+    MPI_Comm_disconnect(&inter);
+}
+
+/* What cannot be started is an error at all processes, and they go on. */
+static void mistakes(void)
+{
+    MPI_Comm inter = MPI_COMM_NULL;
+    int codes[2] = {-1, -1};
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    FAILS(MPI_Comm_spawn("/no/such/program", MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, codes),
+          MPI_ERR_SPAWN);
+    CHECK(inter == MPI_COMM_NULL && class_of(codes[0]) == MPI_ERR_SPAWN && class_of(codes[1]) == MPI_ERR_SPAWN);
+    FAILS(MPI_Comm_spawn("/bin/true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE),
+          MPI_ERR_SPAWN);
+    FAILS(MPI_Comm_spawn(self, MPI_ARGV_NULL, 0, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE),
+          MPI_ERR_SPAWN);
+    FAILS(MPI_Comm_spawn(self, MPI_ARGV_NULL, 1, MPI_INFO_NULL, size, MPI_COMM_WORLD, &inter, codes), MPI_ERR_ROOT);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+int main(int argc, char **argv)
+{
+    begin(&argc, &argv);
+    self = argv[0];
+    MPI_Comm parent;
+    MPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL)
+        return child(parent, argc, argv);
+    parents();
+    several();
+    mistakes();
+    char *quick[] = {"quick", NULL}, *last[] = {"finalize", NULL};
+    int open = 0;
+    for (int i = 0; i < 8; i++) {
+        MPI_Comm inter;
+        MPI_Comm_spawn(self, quick, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+        MPI_Comm_disconnect(&inter);
+        usleep(100000);
+        if (i == 2)
+            open = descriptors();
+    }
+    CHECK(descriptors() <= open + 4, "%d descriptors, %d before", descriptors(), open);
+    /* Whoever does not disconnect ends together. */
+    MPI_Comm inter;
+    MPI_Comm_spawn(self, last, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+    return end();
+}
