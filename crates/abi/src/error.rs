@@ -12,6 +12,7 @@ use crate::types::{Comm, Errhandler, File, Message, Request, Session, Win};
 use std::ffi::c_int;
 use std::fmt;
 use std::rc::Rc;
+use weft_fabric::Fabric;
 
 /// Why a function failed. One pointer wide, so that a result costs the good path one register.
 pub struct Error(Box<Parts>);
@@ -219,11 +220,25 @@ impl From<weft_process::Error> for Error {
         let is_it = |fault: weft_fabric::Fault| fault.to_string() == error.text();
         let engine = state().engine.get();
         let engine = engine.filter(|engine| engine.endpoint().fault().is_some_and(is_it));
-        match engine.and_then(|engine| engine.endpoint().fabric().trouble()) {
+        let foreign = engine.and_then(|engine| of_another_job(engine));
+        match foreign.or_else(|| engine.and_then(|engine| engine.endpoint().fabric().trouble())) {
             Some(why) => Error::new(error.class(), format_args!("{}: {why}", error.text())),
             None => Error::new(error.class(), error.text()),
         }
     }
+}
+
+/// What is known of a lost peer that belongs to another job.
+fn of_another_job(engine: &crate::node::Engine) -> Option<String> {
+    let fault = engine.endpoint().fault()?;
+    let weft_fabric::Cause::PeerLost { rank } = *fault.cause() else { return None };
+    (rank >= engine.endpoint().fabric().size()).then(|| {
+        let weft_process::Identity { rank, .. } = engine.identity(rank as u32);
+        format!(
+            "it was rank {rank} of another job, connected to this one, and has ended without MPI_Comm_disconnect or \
+             MPI_Finalize"
+        )
+    })
 }
 
 impl From<crate::table::Full> for Error {

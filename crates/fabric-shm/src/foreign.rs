@@ -25,12 +25,10 @@ use crate::segment::{Segment, random};
 use crate::shm::Shm;
 use crate::socket;
 use crate::sync::Ordering;
-use std::collections::HashMap;
+use crate::watch::{Watch, Watched};
+use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 use std::thread;
-
-mod watch;
-pub(crate) use watch::{Watch, Watched};
 
 /// One of the processes that are to know each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,14 +128,9 @@ impl Shm {
         }
         let (segment, homes) = fetched?;
         let count = both.iter().filter(|known| known.is_none()).count();
-        // One that has forgotten this process is a new one.
-        let stale: Vec<usize> = members
-            .iter()
-            .zip(&both)
-            .filter_map(|(whom, both)| whom.known.filter(|_| both.is_none()))
-            .collect();
-        let numbers = self.peers.free(count);
-        let mut free = numbers.iter().flatten().copied();
+        // One that does not know this process is a new one, whatever this process knows: its old number stays with its old link.
+        let numbers = self.peers.reserve(count);
+        let mut free = numbers.iter().flat_map(|reserved| reserved.numbers()).copied();
         let peers: Vec<usize> =
             both.iter().map(|known| known.or_else(|| free.next()).unwrap_or(0)).collect();
         let tables = exchange(match &numbers {
@@ -148,7 +141,6 @@ impl Shm {
         for table in &tables {
             bits.push(words(told(table)?, members.len())?[place] as usize);
         }
-        stale.into_iter().for_each(|peer| self.forget(peer));
         let mut new = Vec::new();
         for (at, whom) in members.iter().enumerate().filter(|&(at, _)| both[at].is_none()) {
             let home = &homes[&whom.job];
@@ -258,8 +250,8 @@ impl Shm {
         }
         let mut homes = HashMap::from([(members[place].job, self.segment.clone())]);
         for (at, whom) in members.iter().enumerate() {
-            if !homes.contains_key(&whom.job) {
-                homes.insert(whom.job, fetch(name(at, 1))?);
+            if let Entry::Vacant(unknown) = homes.entry(whom.job) {
+                unknown.insert(fetch(name(at, 1))?);
             }
         }
         Ok((segment, homes))

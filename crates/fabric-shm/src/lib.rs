@@ -71,6 +71,8 @@ mod shm;
 mod socket;
 #[cfg(not(loom))]
 mod view;
+#[cfg(not(loom))]
+mod watch;
 
 #[cfg(all(test, loom))]
 mod model;

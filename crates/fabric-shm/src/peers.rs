@@ -2,8 +2,10 @@
 
 use crate::layout::RANKS_MAX;
 use crate::peer::Peer;
-use std::cell::{Cell, UnsafeCell};
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::collections::HashSet;
 use std::ops::Index;
+use std::rc::Rc;
 
 /// All peers. Those of the own job are a look away; others are found in a cold branch.
 ///
@@ -15,13 +17,35 @@ pub(crate) struct Peers {
     foreign: UnsafeCell<Vec<Option<Box<Peer>>>>,
     /// One more than the largest number in use.
     end: Cell<usize>,
+    /// Numbers for peers that are about to be added.
+    reserved: Rc<RefCell<HashSet<usize>>>,
+}
+
+/// Numbers that nobody else gets until this is dropped.
+pub(crate) struct Reserved {
+    numbers: Vec<usize>,
+    all: Rc<RefCell<HashSet<usize>>>,
+}
+
+impl Reserved {
+    /// The lowest first.
+    pub fn numbers(&self) -> &[usize] {
+        &self.numbers
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let mut all = self.all.borrow_mut();
+        self.numbers.iter().for_each(|number| _ = all.remove(number));
+    }
 }
 
 impl Peers {
     /// The ranks of the job alone.
     pub fn new(own: Box<[Peer]>) -> Peers {
         let end = Cell::new(own.len());
-        Peers { own, foreign: UnsafeCell::default(), end }
+        Peers { own, foreign: UnsafeCell::default(), end, reserved: Rc::default() }
     }
 
     /// The ranks of the own job.
@@ -56,11 +80,16 @@ impl Peers {
         (0..self.end()).filter(|&peer| self.has(peer)).map(|peer| (peer, &self[peer]))
     }
 
-    /// So many numbers that nobody has, the lowest first; `None` if there are not so many.
-    pub fn free(&self, count: usize) -> Option<Vec<usize>> {
-        let numbers = (self.own.len()..RANKS_MAX).filter(|&peer| !self.has(peer));
-        let found: Vec<usize> = numbers.take(count).collect();
-        (found.len() == count).then_some(found)
+    /// So many numbers that nobody has; `None` if there are not so many. Other threads may be about to add peers, too.
+    pub fn reserve(&self, count: usize) -> Option<Reserved> {
+        let mut all = self.reserved.borrow_mut();
+        let is_free = |peer: &usize| !self.has(*peer) && !all.contains(peer);
+        let numbers: Vec<usize> = (self.own.len()..RANKS_MAX).filter(is_free).take(count).collect();
+        if numbers.len() < count {
+            return None;
+        }
+        all.extend(&numbers);
+        Some(Reserved { numbers, all: self.reserved.clone() })
     }
 
     /// Gives a process of another job the number `peer`, which is free and not one of the own ranks.

@@ -186,7 +186,7 @@ impl<F: Fabric> Engine<F> {
 
     /// A number for a context that nobody in any job gives out again.
     pub fn new_shared_context(&self) -> u64 {
-        NUMBERS / 2 | random() % (NUMBERS / 2)
+        (NUMBERS / 2) | (random() % (NUMBERS / 2))
     }
 
     /// The first of `count` immediates of this process that it does not give out again.

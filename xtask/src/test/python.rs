@@ -14,8 +14,8 @@ const VERSION: &str = "4.1.2";
 pub(super) const POINT_TO_POINT: &[&str] =
     &["test_p2p_buf", "test_p2p_buf_matched", "test_p2p_obj", "test_p2p_obj_matched"];
 
-/// Files of mpi4py's test suite that are left out, each with its reason. All others run.
-const FILES_EXCLUDED: &[(&str, &str)] = &[
+/// Files of mpi4py's test suite that run within one machine only, each with its reason.
+const ONE_MACHINE: &[(&str, &str)] = &[
     ("test_spawn", "spawned processes"),
     ("test_dynproc", "connected processes"),
     ("test_util_pool", "spawns its workers"),
@@ -46,9 +46,6 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
             println!("mpi4py built by {name}: helloworld and ringtest on {ranks} ranks");
         }
     }
-    for (name, reason) in FILES_EXCLUDED {
-        println!("mpi4py's tests leave out {name}: {reason}");
-    }
     for ranks in 1..=5 {
         tally.passed += suite(&prefix, ours, sdist, ranks)?;
     }
@@ -65,6 +62,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     }
     // The same binary that MPICH's wrapper built, on our library.
     tally.passed += suite(&prefix, &mpich, sdist, 2)?;
+    tally.passed += futures(&prefix, ours, sdist)?;
     super::rotation::run(&prefix, &mpi4py, tally)
 }
 
@@ -115,19 +113,38 @@ fn suite(prefix: &Path, python: &Path, sdist: &Path, ranks: usize) -> Result<usi
     }
 }
 
+/// `mpi4py.futures` by its own tests, started without a launcher: it spawns its workers.
+fn futures(prefix: &Path, python: &Path, sdist: &Path) -> Result<usize, String> {
+    let start = Instant::now();
+    let mut alone = Command::new("timeout");
+    alone.arg("200").arg(python).arg(sdist.join("demo/futures/test_futures.py"));
+    alone.env("LD_LIBRARY_PATH", prefix.join("lib"));
+    let count = ran(&quiet(&mut merged(alone))?);
+    if count < 100 {
+        return Err(format!("mpi4py.futures: only {count} tests ran"));
+    }
+    println!("mpi4py.futures: {count} tests ({:.1} s)", start.elapsed().as_secs_f64());
+    Ok(count)
+}
+
 /// Tests that the suite has at least, without those left out.
 pub(super) const MOST: usize = 1600;
 
-/// What Python is given to run these files of mpi4py's tests; none: all that are not left out.
+/// What Python is given to run these files of mpi4py's tests; none: all.
 pub(super) fn suite_words(sdist: &Path, files: &[&str]) -> Vec<String> {
     let mut words = vec![sdist.join("test/main.py").display().to_string()];
     words.extend(["--quiet", "--failfast"].map(str::to_owned));
-    if files.is_empty() {
-        words.extend(
-            FILES_EXCLUDED.iter().flat_map(|(name, _)| ["-e".to_owned(), format!("^{name}")]),
-        );
-    }
     words.extend(files.iter().map(|&file| file.to_owned()));
+    words
+}
+
+/// The same for all files that run between hosts; the others are named with their reason.
+pub(super) fn words_between_hosts(sdist: &Path) -> Vec<String> {
+    let mut words = suite_words(sdist, &[]);
+    for (name, reason) in ONE_MACHINE {
+        println!("mpi4py's tests leave out {name}: {reason}");
+        words.extend(["-e".to_owned(), format!("^{name}")]);
+    }
     words
 }
 

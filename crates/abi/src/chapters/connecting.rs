@@ -21,8 +21,11 @@ use std::time::Duration;
 use weft_bootstrap::ports::{Caller, Calling, Invitation, Port, is_port};
 use weft_fabric::Fabric;
 
-/// The ports that this process has opened, by name.
-static PORTS: Kept<RefCell<Option<HashMap<String, Rc<Port>>>>> = Kept::new(RefCell::new(None));
+/// Ports by name; `None` before the first one.
+type Ports = Option<HashMap<String, Rc<Port>>>;
+
+/// The ports that this process has opened.
+static PORTS: Kept<RefCell<Ports>> = Kept::new(RefCell::new(None));
 
 /// A port of this process, which wakes it when somebody calls.
 pub fn open(engine: &Engine) -> Result<Port, Error> {

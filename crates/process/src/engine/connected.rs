@@ -130,11 +130,8 @@ impl<F: Fabric> Engine<F> {
         connected.ever.set(true);
         for &(peer, identity) in peers {
             let known = Known { identity, link: Rc::downgrade(&held) };
-            // Under its old number it has been forgotten by itself, and knew no longer who we are.
-            if let Some(old) = connected.ranks.borrow_mut().insert(identity, peer) {
-                connected.peers.borrow_mut().remove(&old);
-                self.forget_peer(old);
-            }
+            // Two links that were made at once may both have brought it: each has a number for it, and the later one counts.
+            connected.ranks.borrow_mut().insert(identity, peer);
             connected.peers.borrow_mut().insert(peer, known);
         }
         LinkId { held, peers: peers.iter().map(|&(peer, _)| peer).collect() }
@@ -148,7 +145,12 @@ impl<F: Fabric> Engine<F> {
             let mut peers = connected.peers.borrow_mut();
             if peers.get(&peer).is_some_and(ours) {
                 let known = peers.remove(&peer).expect("it is there");
-                connected.ranks.borrow_mut().remove(&known.identity);
+                connected.ranks.borrow_mut().retain(|_, number| *number != peer);
+                // Another link may have it, too.
+                let other = peers.iter().find(|(_, other)| other.identity == known.identity);
+                if let Some((&number, _)) = other {
+                    connected.ranks.borrow_mut().insert(known.identity, number);
+                }
                 self.forget_peer(peer);
             }
         }
