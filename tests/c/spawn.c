@@ -205,6 +205,8 @@ static void mistakes(void)
           MPI_ERR_SPAWN);
     FAILS(MPI_Comm_spawn(self, MPI_ARGV_NULL, 0, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE),
           MPI_ERR_SPAWN);
+    FAILS(MPI_Comm_spawn(self, MPI_ARGV_NULL, 1 << 20, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE),
+          MPI_ERR_SPAWN);
     FAILS(MPI_Comm_spawn(self, MPI_ARGV_NULL, 1, MPI_INFO_NULL, size, MPI_COMM_WORLD, &inter, codes), MPI_ERR_ROOT);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }

@@ -32,6 +32,9 @@ const PARENT: &str = "WEFT_PARENT";
 /// The handle of the intercommunicator with the parents.
 static PARENTS: Kept<Cell<Comm>> = Kept::new(Cell::new(MPI_COMM_NULL));
 
+/// Processes that one job has at most.
+const MOST: usize = 1 << 16;
+
 /// One program of a spawn.
 struct Program {
     command: String,
@@ -204,6 +207,16 @@ fn start(
     })
 }
 
+/// Whether there may be so many processes.
+fn allowed(programs: Vec<Program>) -> Result<Vec<Program>, Error> {
+    let all: usize = programs.iter().map(|program| program.processes).sum();
+    if all > MOST {
+        let text = format!("{all} processes are asked for: mpiexec starts at most {MOST}");
+        return Err(Error::new(MPI_ERR_SPAWN, text));
+    }
+    Ok(programs)
+}
+
 /// Starts what `programs` finds at the root.
 ///
 /// # Safety
@@ -213,18 +226,23 @@ unsafe fn spawn(
     (root, handle): (c_int, Comm),
     programs: impl FnOnce() -> Result<Vec<Program>, Error>,
     made: *mut Comm,
-    codes: (*mut c_int, usize),
+    codes: *mut c_int,
 ) -> Result<(), Error> {
     not_null(made, "intercomm")?;
     let object = intracomm(handle)?;
     let root = rank(&object, root, "root", MPI_ERR_ROOT)?;
-    let begin = || start(call, &object, &programs()?);
-    let found = (object.rank() == root).then(begin);
+    let programs = (object.rank() == root).then(|| programs().and_then(allowed));
+    let asked = |programs: &Vec<Program>| programs.iter().map(|one| one.processes as u64).sum();
+    let count: u64 = programs.as_ref().and_then(|all| all.as_ref().ok()).map_or(0, asked);
+    // All are told how many codes there are, which the arguments of others do not say.
+    let told = object.tell_all(root, count.to_le_bytes().to_vec());
+    let told = object.engine().block_on(call, told)?;
+    let count = told.try_into().map_or(0, u64::from_le_bytes);
+    let found = programs.map(|programs| start(call, &object, &programs?));
     let new = connected(call, &object, root, End::Accepting, found);
     let code = new.as_ref().map_or_else(Error::class, |_| MPI_SUCCESS);
-    let (codes, count) = codes;
     if !codes.is_null() {
-        let count = new.as_ref().map_or(count, |new| new.peers().size().min(count));
+        let count = new.as_ref().map_or(count as usize, |new| new.peers().size());
         for at in 0..count {
             // SAFETY: by contract.
             unsafe { codes.add(at).write(code) };
@@ -256,9 +274,9 @@ pub(crate) unsafe fn comm_spawn(
         let info = optional_info(info)?.unwrap_or_default();
         Ok(vec![Program { command, arguments, processes: processes(maxprocs, "maxprocs")?, info }])
     };
-    let (call, count) = (Call::new("MPI_Comm_spawn"), maxprocs.max(0) as usize);
+    let call = Call::new("MPI_Comm_spawn");
     // SAFETY: the caller's pointers.
-    unsafe { spawn(&call, (root, handle), programs, intercomm, (array_of_errcodes, count)) }
+    unsafe { spawn(&call, (root, handle), programs, intercomm, array_of_errcodes) }
 }
 
 pub(crate) unsafe fn comm_spawn_multiple(
@@ -294,17 +312,9 @@ pub(crate) unsafe fn comm_spawn_multiple(
         };
         (0..count).map(program).collect()
     };
-    // Codes are wanted everywhere; how many there are, the arguments of the root say, and the communicator.
-    let most = match array_of_errcodes.is_null() || array_of_maxprocs.is_null() {
-        true => 0,
-        // SAFETY: the caller's array, where it counts.
-        false => (0..count.max(0) as usize)
-            .map(|at| unsafe { *array_of_maxprocs.add(at) }.max(0) as usize)
-            .sum(),
-    };
     let call = Call::new("MPI_Comm_spawn_multiple");
     // SAFETY: the caller's pointers.
-    unsafe { spawn(&call, (root, handle), programs, intercomm, (array_of_errcodes, most)) }
+    unsafe { spawn(&call, (root, handle), programs, intercomm, array_of_errcodes) }
 }
 
 /// What the environment says of parents, once: programs that this process starts have none.

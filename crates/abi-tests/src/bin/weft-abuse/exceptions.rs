@@ -16,6 +16,10 @@ pub const NEVER: &[(&str, &str)] = &[
 pub const FAILS: &[(&str, &str)] = &[
     ("Intercomm_", "two groups need two processes"),
     ("Comm_remote_", "an intercommunicator needs two processes"),
+    ("Comm_spawn", "there is no such program"),
+    ("Comm_accept", "the name is of no port"),
+    ("Comm_connect", "the name is of no port"),
+    ("Close_port", "the name is of no port"),
     ("Abi_set_fortran_", "only before MPI_Init"),
     ("T_cvar_write", "the settings are read by now"),
     ("T_pvar_write", "the first variable cannot be written"),
@@ -25,7 +29,9 @@ pub const FAILS: &[(&str, &str)] = &[
     ("T_pvar_stop", "the first variable is always counting"),
     ("T_event_", "there are no events"),
     ("T_category_get_index", "only if there is a category"),
-    ("Lookup_name", "needs a name server"),
+    ("Lookup_name", "nobody has published it"),
+    ("Unpublish_name", "nobody has published it"),
+    ("Publish_name", "a name is published once"),
     ("File_delete", "only if there is a file"),
     ("Register_datarep", "a name is registered once"),
     ("Request_get_status", "MPI_Request_get_status may leave its request"),
@@ -46,6 +52,12 @@ fn element_large(bad: &Bad) -> bool {
 fn other_tag(bad: &Bad) -> bool {
     matches!(bad, Bad::Number(0 | 2))
 }
+
+fn some_processes(bad: &Bad) -> bool {
+    matches!(bad, Bad::Number(n) | Bad::Element(n) if (2..1 << 16).contains(n))
+}
+
+const PROCESSES: &str = "so many may be asked for, and the array of codes is shorter";
 
 const NO_MESSAGE: &str = "no message has this tag: the call would wait for ever";
 
@@ -69,6 +81,9 @@ const SKIP: &[Rule] = &[
         |b| matches!(b, Bad::Element(n) if *n > 4 && *n < 1 << 40),
         "that many elements are legal, and the buffer is smaller",
     ),
+    Rule("Comm_spawn*", "maxprocs", some_processes, PROCESSES),
+    Rule("Comm_spawn*", "array_of_maxprocs", some_processes, PROCESSES),
+    Rule("Comm_spawn_multiple", "count", |b| number_above(b, 1), "the lists are shorter"),
     Rule("*", "displs", element_large, "any displacement is legal; the buffer is smaller"),
     Rule("*", "sdispls", element_large, "any displacement is legal; the buffer is smaller"),
     Rule("*", "rdispls", element_large, "any displacement is legal; the buffer is smaller"),
