@@ -5,7 +5,9 @@
 // is known already do not matter. Mistakes are errors.
 #define _GNU_SOURCE
 #include "check.h"
+#include <stddef.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static MPI_Comm half;
@@ -83,7 +85,43 @@ static void mistakes(void)
     CHECK(inter == MPI_COMM_NULL);
 }
 
-/* Each with itself through two sockets would wait for itself: a child is the other end. */
+/* Two processes that a socket connects. */
+static void by_socket(void)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    socklen_t len;
+    MPI_Comm inter;
+    if (rank > 1)
+        return;
+    snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "weft-join-%d", (int)getppid());
+    len = offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name.sun_path + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0), one = 1;
+    if (rank == 0) {
+        CHECK(bind(fd, (struct sockaddr *)&name, len) == 0 && listen(fd, 1) == 0);
+        MPI_Send(&one, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+        int other = accept(fd, NULL, NULL);
+        close(fd);
+        fd = other;
+    } else {
+        MPI_Recv(&one, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(connect(fd, (struct sockaddr *)&name, len) == 0);
+    }
+    for (int again = 0; again < 3; again++) {
+        int size_ = -1, theirs = -1;
+        MPI_Comm_join(fd, &inter);
+        MPI_Comm_remote_size(inter, &size_);
+        CHECK(size_ == 1);
+        MPI_Sendrecv(&rank, 1, MPI_INT, 0, 0, &theirs, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE);
+        CHECK(theirs == 1 - rank);
+        MPI_Comm_disconnect(&inter);
+        /* Nothing of it is left in the socket. */
+        CHECK(write(fd, &rank, sizeof rank) == sizeof rank && read(fd, &theirs, sizeof theirs) == sizeof theirs);
+        CHECK(theirs == 1 - rank);
+    }
+    close(fd);
+}
+
+/* At the other end nobody joins. */
 static void nobody(void)
 {
     int ends[2];
@@ -105,6 +143,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(half, &mine);
     by_port(0);
     by_port(1);
+    by_socket();
     mistakes();
     nobody();
     return end();
