@@ -34,7 +34,7 @@ pub struct Args {
 const NO_EFFECT: &[(&str, &str)] =
     &[("MPI_Pcontrol", "what it does is left to profiling tools (MPI 5.0, section 15.2.4)")];
 
-/// Programs that are of no use here: those in which every call is refused, and a long one.
+/// Programs that are of no use here: those in which every call is refused, a long one, and one of functions that mpi.h has.
 const LEFT_OUT: &[&str] = &[
     "bad_input",
     "bad_input_fatal",
@@ -43,6 +43,7 @@ const LEFT_OUT: &[&str] = &[
     "neighbors_mistakes",
     "fatal",
     "huge",
+    "older",
 ];
 
 /// A compiled program, as it runs where all is well.
