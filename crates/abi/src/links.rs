@@ -42,6 +42,19 @@ pub enum End {
     Calling,
 }
 
+/// Whether this job can be connected to others: all its processes find the same, so it is asked before anything is begun.
+pub fn possible(engine: &Engine) -> Result<(), Error> {
+    let fabric = engine.endpoint().fabric();
+    if fabric.is_shm_alone() {
+        return Ok(());
+    }
+    let network = fabric.describe().into_iter().next().unwrap_or_default();
+    let text = format!(
+        "jobs are connected within one machine only, where shared memory alone carries their messages; here it is {network}"
+    );
+    Err(Error::new(MPI_ERR_UNSUPPORTED_OPERATION, text))
+}
+
 /// How long connections may take (`WEFT_CONNECT_TIMEOUT`).
 pub fn patience() -> Result<Duration, Error> {
     let seconds = settings::number("WEFT_CONNECT_TIMEOUT");
@@ -110,7 +123,7 @@ pub fn connected(
             .map(|peer| peer as usize),
     };
     let whoms: Vec<Whom> = members.iter().map(whom).collect();
-    let shm = engine.endpoint().fabric().shm().expect("it has introduced itself by it");
+    let shm = engine.endpoint().fabric().shm().expect("it was asked whether it is possible");
     let shared =
         shm.admit(&whoms, place, &mut exchange).map_err(|error| Error::new(MPI_ERR_PORT, error))?;
     let number = |place: usize| shared.peers()[place] as u32;
@@ -138,30 +151,14 @@ fn invited(told: &str) -> Result<Invitation, Error> {
     told.strip_prefix('+').and_then(Invitation::decode).ok_or_else(damaged)
 }
 
-/// Who and where this process is, or why it cannot be connected.
+/// Who and where this process is.
 fn introduction(engine: &Engine) -> Vec<u8> {
-    let fabric = engine.endpoint().fabric();
     let Identity { job, rank } = engine.identity(engine.rank() as u32);
-    let said = match fabric.is_shm_alone() {
-        true => format!("+{job},{rank},{}", machine()),
-        false => {
-            let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-            format!(
-                "-process {rank} on {} is connected to its job by more than shared memory ({}); jobs are connected \
-                 within one machine only",
-                host.trim(),
-                fabric.capabilities(engine.rank()).fabric,
-            )
-        }
-    };
-    said.into_bytes()
+    format!("+{job},{rank},{}", machine()).into_bytes()
 }
 
 fn introduced(said: &[u8]) -> Result<Identity, Error> {
     let text = String::from_utf8_lossy(said);
-    if let Some(why) = text.strip_prefix('-') {
-        return Err(Error::new(MPI_ERR_UNSUPPORTED_OPERATION, why));
-    }
     let found = || {
         let mut parts = text.strip_prefix('+')?.splitn(3, ',');
         let (job, rank) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);

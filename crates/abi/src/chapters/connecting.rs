@@ -4,7 +4,7 @@ use crate::arguments::{intracomm, not_null, optional_info, rank, store, store_te
 use crate::chapters::communicators::inherited;
 use crate::constants::*;
 use crate::error::Error;
-use crate::links::{End, beside, connected, patience};
+use crate::links::{End, beside, connected, patience, possible};
 use crate::node::{CommObject, Engine};
 use crate::state::{Kept, running, state};
 use crate::types::{Comm, Info};
@@ -97,6 +97,7 @@ pub(crate) unsafe fn comm_accept(
 ) -> Result<(), Error> {
     not_null(newcomm, "newcomm")?;
     let comm = intracomm(handle)?;
+    possible(comm.engine())?;
     let root = rank(&comm, root, "root", MPI_ERR_ROOT)?;
     let call = Call::new("MPI_Comm_accept");
     let accept = || {
@@ -140,6 +141,7 @@ pub(crate) unsafe fn comm_connect(
 ) -> Result<(), Error> {
     not_null(newcomm, "newcomm")?;
     let comm = intracomm(handle)?;
+    possible(comm.engine())?;
     let root = rank(&comm, root, "root", MPI_ERR_ROOT)?;
     let call = Call::new("MPI_Comm_connect");
     let connect = || {
@@ -183,6 +185,7 @@ pub(crate) unsafe fn comm_join(fd: c_int, intercomm: *mut Comm) -> Result<(), Er
     if fd < 0 {
         return Err(Error::new(MPI_ERR_ARG, format_args!("argument fd = {fd}: it is no socket")));
     }
+    possible(engine)?;
     let port = open(engine)?;
     let wrong = |error: io::Error| Error::new(MPI_ERR_ARG, format_args!("argument fd: {error}"));
     let name = port.name().to_owned();

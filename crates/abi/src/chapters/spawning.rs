@@ -12,7 +12,7 @@ use crate::chapters::communicators::inherited;
 use crate::chapters::connecting;
 use crate::constants::*;
 use crate::error::Error;
-use crate::links::{End, connected};
+use crate::links::{End, connected, possible};
 use crate::node::CommObject;
 use crate::state::{Kept, running};
 use crate::types::{Comm, Info};
@@ -230,6 +230,7 @@ unsafe fn spawn(
 ) -> Result<(), Error> {
     not_null(made, "intercomm")?;
     let object = intracomm(handle)?;
+    possible(object.engine())?;
     let root = rank(&object, root, "root", MPI_ERR_ROOT)?;
     let programs = (object.rank() == root).then(|| programs().and_then(allowed));
     let asked = |programs: &Vec<Program>| programs.iter().map(|one| one.processes as u64).sum();
@@ -330,6 +331,7 @@ pub fn parent_port() -> Option<String> {
 /// Connects the world to the job that has spawned it.
 pub fn join_parents(world: &Rc<CommObject>, port: String) -> Result<(), Error> {
     let call = Call::new("MPI_Init");
+    possible(world.engine())?;
     let found = (world.rank() == 0).then(|| connecting::call_port(&call, world, port));
     let made = connected(&call, world, 0, End::Calling, found)?;
     *made.name.borrow_mut() = "MPI_COMM_PARENT".to_owned();
