@@ -1,5 +1,6 @@
 // ranks: 1 2 3
 // says: correct
+// env: | WEFT_CMA=0 | WEFT_ALLREDUCE=RGM WEFT_BARRIER=RGM WEFT_BCAST=MULTICAST | WEFT_PROGRESS=locked
 //
 // Processes that start others (MPI 5.0, section 11.8): what parents and children see of each other, messages, collectives and
 // windows between and among them, errors, and that nothing is left behind. The program is its own child; what it is to do then

@@ -159,7 +159,7 @@ impl Shm {
     fn place(&self, peer: usize, at: RemoteAddr, len: usize) -> Result<Location, Fault> {
         match at.key {
             ALLOCATED | WITHIN => {
-                let to = &self.peers[peer];
+                let to = self.peers.get(peer).ok_or_else(|| Fault::lost(peer))?;
                 let offset = at.addr.wrapping_sub(to.base);
                 let open = to.view.get(offset, len as u64);
                 let open = open.map_or_else(|| self.open_of(peer, offset, len as u64), Ok);

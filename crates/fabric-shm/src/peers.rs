@@ -66,6 +66,15 @@ impl Peers {
         peer < self.own.len() || self.foreign(peer).is_some()
     }
 
+    /// Who has this number.
+    #[inline(always)]
+    pub fn get(&self, peer: usize) -> Option<&Peer> {
+        match self.own.get(peer) {
+            Some(found) => Some(found),
+            None => self.foreign(peer),
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn foreign(&self, peer: usize) -> Option<&Peer> {
@@ -125,10 +134,7 @@ impl Index<usize> for Peers {
 
     #[inline(always)]
     fn index(&self, peer: usize) -> &Peer {
-        match self.own.get(peer) {
-            Some(found) => found,
-            None => self.foreign(peer).unwrap_or_else(|| nobody(peer)),
-        }
+        self.get(peer).unwrap_or_else(|| nobody(peer))
     }
 }
 

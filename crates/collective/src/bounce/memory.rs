@@ -5,7 +5,8 @@ use crate::Link;
 use crate::area::{SLOT, Session};
 use crate::exchanged::{self, Exchanged};
 use std::cell::Cell;
-use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr};
+use std::sync::atomic::Ordering;
+use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Words};
 
 /// The buffers of a communicator, and what its ranks know of each other's.
 pub(super) struct Buffers<F: Fabric> {
@@ -29,20 +30,25 @@ pub(super) struct Buffers<F: Fabric> {
 
 impl<F: Fabric> Drop for Buffers<F> {
     fn drop(&mut self) {
-        let (members, all) = (self.members.clone(), std::mem::take(&mut self.all));
         let (mine, last, stamp) = (self.mine, self.read.get(), self.stamp);
+        // The words stay mapped as long as they are asked: ranks of another job may have left by then, and their numbers in the
+        // fabric be others'.
+        let fabric = self.endpoint.fabric();
+        let words = self
+            .members
+            .iter()
+            .zip(&self.all)
+            .map(|(&peer, at)| fabric.words(peer as usize, at.offset(READ as u64), 2));
+        let words: Vec<_> = words.collect();
         self.endpoint.park(move |fabric| {
             // With another stamp the memory is another's by now: its rank had seen everybody done.
-            let done = |(&peer, at): (&u32, &RemoteAddr)| {
-                let words = fabric.mapped(peer as usize, at.offset(READ as u64), 16);
-                words.is_some_and(|words| {
-                    let mut read = [[0; 8]; 2];
-                    (0..2).for_each(|i| words.part(8 * i, 8).read(&mut read[i]));
-                    let [word, found] = read.map(u64::from_ne_bytes);
+            let done = |words: &Option<Words>| {
+                words.as_ref().is_some_and(|words| {
+                    let [word, found] = [0, 1].map(|i| words[i].load(Ordering::Acquire));
                     found != stamp || word >= last
                 })
             };
-            let free = members.iter().zip(&all).all(done);
+            let free = words.iter().all(done);
             if free {
                 fabric.withdraw(mine);
             }
