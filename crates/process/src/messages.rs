@@ -156,16 +156,18 @@ impl<F: Fabric> Comm<F> {
                 Direct::Got(status) if status.lost == 0 => return Ok(status),
                 Direct::Got(status) => return Err(truncated(&status)),
                 Direct::Nothing => {
-                    // With other threads one look, and then the way on which a wait lets them in.
-                    let before = left.unwrap_or_else(|| match outside.undisturbed() {
-                        true => self.engine.direct_turns(),
-                        false => 1,
-                    });
+                    let (before, far) = left
+                        .unwrap_or_else(|| (self.direct_turns(outside), endpoint.is_far(&want)));
                     if before <= 1 {
                         break;
                     }
-                    left = Some(before - 1);
-                    std::hint::spin_loop();
+                    left = Some((before - 1, far));
+                    // A look alone brings nothing from a network.
+                    if far {
+                        endpoint.move_on();
+                    } else {
+                        std::hint::spin_loop();
+                    }
                 }
                 Direct::Post => break,
                 Direct::Other => {
@@ -176,6 +178,11 @@ impl<F: Fabric> Comm<F> {
         }
         let id = endpoint.irecv(&want, data);
         self.finish(outside, Active::Receive { id, unpack: None })
+    }
+
+    /// Looks of the short way: with other threads one, and then the way on which a wait lets them in.
+    fn direct_turns(&self, outside: &dyn WaitHooks) -> u32 {
+        if outside.undisturbed() { self.engine.direct_turns() } else { 1 }
     }
 
     /// Receives and waits.

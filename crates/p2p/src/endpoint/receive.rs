@@ -53,6 +53,20 @@ impl<F: Fabric> Endpoint<F> {
         Direct::Got(status)
     }
 
+    /// Whether what [`Endpoint::poll_direct`] looks for comes by a network, which somebody must move on.
+    pub fn is_far(&self, want: &Want) -> bool {
+        let Source::Rank { peer, .. } = want.source else { return false };
+        !self.transport.fabric.capabilities(peer).shares_memory
+    }
+
+    /// Moves the fabric on between two looks of [`Endpoint::poll_direct`].
+    pub fn move_on(&self) {
+        if self.transport.fabric.progress() {
+            // The next call of progress says that something moved.
+            self.stirred.set(true);
+        }
+    }
+
     /// Posts a receive of at most `buffer.len()` bytes.
     #[inline(always)]
     pub fn irecv(&self, want: &Want, buffer: Sge) -> RequestId {

@@ -1,0 +1,125 @@
+//! A receive that waits for a network moves the network on: looks alone bring nothing.
+
+use std::cell::Cell;
+use weft_bootstrap::Single as Alone;
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric::{Capabilities, Fabric, Facets, Message, Sge};
+use weft_fabric_shm::Shm;
+use weft_p2p::{Limits, Mode};
+use weft_process::{Comm, Destination, Engine, Origin, Single};
+
+/// Calls of progress until a message is there.
+const FAR: u32 = 40;
+
+/// Shared memory that behaves as a network: what arrives is seen after so many calls of progress, and counted is how often
+/// somebody looks in vain without one between.
+struct Network {
+    inner: Shm,
+    /// The same memory as a network, or as it is.
+    far: bool,
+    away: Cell<u32>,
+    vain: Cell<u32>,
+    most: Cell<u32>,
+}
+
+macro_rules! pass_on {
+    ($(fn $name:ident(&self $(, $arg:ident: $type:ty)*) $(-> $out:ty)?;)*) => {
+        $(fn $name(&self $(, $arg: $type)*) $(-> $out)? { self.inner.$name($($arg),*) })*
+    };
+}
+
+impl Fabric for Network {
+    weft_fabric::methods!(Memory, pass_on);
+    weft_fabric::methods!(OneSided, pass_on);
+
+    fn facets(&self) -> Facets<'_> {
+        self.inner.facets()
+    }
+
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+
+    fn capabilities(&self, peer: usize) -> Capabilities {
+        let shares_memory = !self.far;
+        Capabilities { shares_memory, ..self.inner.capabilities(peer) }
+    }
+
+    fn copies(&self) -> &weft_fabric::Copies {
+        self.inner.copies()
+    }
+
+    fn counters(&self) -> &weft_fabric::Counters {
+        self.inner.counters()
+    }
+
+    fn fault(&self) -> Option<weft_fabric::Fault> {
+        self.inner.fault()
+    }
+
+    fn progress(&self) -> bool {
+        self.away.set(self.away.get().saturating_sub(1));
+        self.vain.set(0);
+        self.inner.progress()
+    }
+
+    fn keeps_back(&self) -> bool {
+        self.inner.keeps_back()
+    }
+
+    fn idle(&self) -> bool {
+        self.inner.idle()
+    }
+
+    fn sleeper(&self) -> std::sync::Arc<dyn weft_fabric::wait::Sleep> {
+        self.inner.sleeper()
+    }
+
+    fn send(
+        &self,
+        peer: usize,
+        head: weft_fabric::Head,
+        payload: Sge,
+        done: weft_fabric::Completion,
+    ) -> weft_fabric::Posted {
+        self.away.set(FAR);
+        self.inner.send(peer, head, payload, done)
+    }
+
+    fn receive(&self, from: Option<usize>) -> Option<Message> {
+        if self.away.get() == 0 {
+            return self.inner.receive(from);
+        }
+        self.vain.set(self.vain.get() + 1);
+        self.most.set(self.most.get().max(self.vain.get()));
+        None
+    }
+
+    fn release(&self, message: Message) {
+        self.inner.release(message);
+    }
+}
+
+/// The most looks in vain, in a row, of a receive whose message is on its way.
+fn looks_in_vain(far: bool) -> u32 {
+    let inner = Shm::connect(&mut Alone::new()).unwrap();
+    let (away, vain, most) = Default::default();
+    let network = Network { inner, far, away, vain, most };
+    let engine = Engine::new(network, WaitPolicy::new(true), Limits::default());
+    let comm = Comm::world(&engine);
+    comm.send_run(&Single, Sge::EMPTY, Destination::Rank(0), 1, Mode::Standard).unwrap();
+    let status = comm.recv_run(&Single, Sge::EMPTY, Origin::Rank(0), Some(1)).unwrap();
+    assert_eq!(status.tag, 1);
+    engine.endpoint().fabric().most.get()
+}
+
+#[test]
+fn who_waits_for_a_network_moves_it_on_between_two_looks() {
+    assert_eq!(looks_in_vain(true), 1);
+    // Where memory is shared, looks are all that is needed, and the first of them are quicker alone.
+    assert!(looks_in_vain(false) > 1);
+}
