@@ -197,6 +197,7 @@ mod tests {
             same_node: true,
             nodes: 1,
             ranks_per_node: ranks,
+            by_kernel: false,
             multicast: 0,
             same_arithmetic: true,
             atomics: true,

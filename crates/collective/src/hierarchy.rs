@@ -12,7 +12,8 @@ use crate::algorithm::Choice;
 use crate::operation::Operation;
 use crate::selection_key::{SelectionKey, Topology};
 use crate::{
-    CollectiveState, Link, Reception, Reduce, Via, all_do_atomics, multicast_max, share_memory,
+    CollectiveState, Link, Reception, Reduce, Via, all_do_atomics, carried_by_kernel,
+    multicast_max, share_memory,
 };
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Fault, Sge};
@@ -94,6 +95,7 @@ impl<F: Fabric> Hierarchy<F> {
                 same_node: share_memory(fabric, &members) && !state.is_lean(),
                 nodes,
                 ranks_per_node,
+                by_kernel: carried_by_kernel(fabric, &members),
                 // Within a node memory serves; datagrams would reach other nodes, too.
                 multicast: match bit {
                     NODE => 0,

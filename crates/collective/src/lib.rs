@@ -77,7 +77,8 @@ pub use algorithm::Choice;
 pub use area::SLOT;
 pub use blocks::{Blocks, Packed};
 pub use link::{
-    Accumulator, Link, Reception, Reduce, Via, all_do_atomics, multicast_max, share_memory,
+    Accumulator, Link, Reception, Reduce, Via, all_do_atomics, carried_by_kernel, multicast_max,
+    share_memory,
 };
 pub use map::Map;
 pub use operation::Operation;

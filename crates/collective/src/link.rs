@@ -64,6 +64,11 @@ pub fn multicast_max<F: Fabric>(fabric: &F, members: &[u32]) -> usize {
     foreign.map(|&peer| fabric.capabilities(peer as usize).multicast_max).fold(own, usize::min)
 }
 
+/// Whether the kernel carries messages between some of `members`. All of them find the same.
+pub fn carried_by_kernel<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
+    members.iter().any(|&peer| fabric.capabilities(peer as usize).round_trip > 0)
+}
+
 /// Whether the adapters of all `members` do atomic operations. All of them find the same.
 pub fn all_do_atomics<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().all(|&peer| fabric.capabilities(peer as usize).atomics)

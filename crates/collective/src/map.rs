@@ -199,6 +199,7 @@ mod tests {
             same_node,
             nodes: 1,
             ranks_per_node: 1,
+            by_kernel: false,
             multicast: 0,
             same_arithmetic: true,
             atomics: true,

@@ -1,7 +1,7 @@
 //! Which algorithm a call uses: what was asked for by name, what a map says, what the model of copies finds cheapest, what
 //! always serves.
 
-use crate::algorithm::Choice;
+use crate::algorithm::{Choice, Method};
 use crate::map::Map;
 use crate::operation::Operation;
 use crate::selection_key::{SelectionKey, Topology};
@@ -15,6 +15,8 @@ pub struct Selection {
     map: Option<Rc<Map>>,
     /// Where the ranks share memory.
     same_node: Option<Rc<Map>>,
+    /// Nobody named a map: that of a network is of adapters, with one rank to a node.
+    unnamed: bool,
 }
 
 /// Why a call uses its algorithm.
@@ -24,6 +26,8 @@ pub enum Reason {
     Asked,
     /// The map says so.
     Map,
+    /// The usual map was made with one rank to a node: leaders speak for their nodes, and use it among themselves.
+    Led,
     /// Nobody says anything, and of ranks that share memory it is the cheapest by the model of copies.
     Cheapest,
     /// Nobody says anything: the first of the catalogue that is eligible.
@@ -50,7 +54,7 @@ impl Selection {
     /// By one map where the ranks share memory, and by another where they do not, if nothing is asked
     /// for.
     pub fn use_maps(&mut self, same_node: Option<Rc<Map>>, apart: Option<Rc<Map>>) {
-        (self.same_node, self.map) = (same_node, apart);
+        (self.same_node, self.map, self.unnamed) = (same_node, apart, true);
     }
 
     /// What says where nothing is asked for, among ranks at `site`.
@@ -86,6 +90,9 @@ impl Selection {
                 Err(why) => refused = Some((choice, why)),
             }
         }
+        if let Some(choice) = led(operation, case).filter(|_| self.unnamed) {
+            return Chosen { choice, reason: Reason::Led, refused };
+        }
         if let Some(choice) = self.map(case.site).and_then(|map| map.choose(operation, case)) {
             return Chosen { choice, reason: Reason::Map, refused };
         }
@@ -101,6 +108,24 @@ impl Selection {
 pub fn apart(operation: Operation, case: &SelectionKey) -> Choice {
     let site = Topology { same_node: false, ..case.site };
     usual(operation, &SelectionKey { site, ..*case })
+}
+
+/// Most bytes of a node's blocks for one rank that its leader gathers: what is longer costs it more in copies than messages
+/// cost all of them. At 5 us of a processor for a message and 5 GB/s, two copies of 12 KiB take as long as one message; a
+/// node's ranks may have several processors, its leader has one.
+const GATHERED: usize = 64 << 10;
+
+/// TWO-LEVEL where the kernel carries each message at the cost of a processor, and nodes have several ranks: what all of a
+/// node's ranks would send, one does.
+fn led(operation: Operation, case: &SelectionKey) -> Option<Choice> {
+    use Operation::{Alltoall, Gather, Scatter};
+    let SelectionKey { site, bytes, .. } = *case;
+    let moves_blocks = [Gather, Scatter, Alltoall].contains(&operation);
+    if !site.by_kernel || moves_blocks && bytes.saturating_mul(site.ranks_per_node) > GATHERED {
+        return None;
+    }
+    let two_level = operation.algorithms().find(|a| a.method == Method::TwoLevel);
+    two_level.filter(|a| a.eligible(case).is_ok()).map(|a| a.usual())
 }
 
 /// The one that should take least time among ranks that share memory, if the model knows one; of equals the first.
@@ -125,6 +150,7 @@ mod tests {
             same_node: false,
             nodes: 4,
             ranks_per_node: 1,
+            by_kernel: false,
             multicast: 0,
             same_arithmetic: true,
             atomics: true,
@@ -151,6 +177,28 @@ mod tests {
         let mapped = Selection::by(Rc::new(map));
         assert_eq!(name(&mapped, true), ("RPE".into(), Reason::Map, None));
         assert_eq!(name(&mapped, false), ("MPI-GB".into(), Reason::Map, None));
+    }
+
+    #[test]
+    fn nodes_of_several_ranks_are_led_where_the_kernel_carries_messages() {
+        let map = Rc::new(Map::parse("# machine: m\nallreduce 2 0 RPE 1\n").unwrap());
+        let mut usual = Selection::default();
+        usual.use_maps(None, Some(map.clone()));
+        let named = Selection::by(map);
+        let chosen = |selection: &Selection, operation, bytes, by_kernel, ranks_per_node| {
+            let mut case = SelectionKey { bytes, ..case(true) };
+            (case.site.by_kernel, case.site.ranks_per_node) = (by_kernel, ranks_per_node);
+            let chosen = selection.choose(operation, &case, &CopyModel::GENERIC);
+            (chosen.choice.to_string(), chosen.reason)
+        };
+        let allreduce = |s, by_kernel, each| chosen(s, Operation::Allreduce, 8, by_kernel, each);
+        let (led, mapped) = (("TWO-LEVEL".into(), Reason::Led), ("RPE".into(), Reason::Map));
+        assert_eq!(allreduce(&usual, true, 2), led);
+        assert_eq!(allreduce(&usual, true, 1), mapped);
+        assert_eq!(allreduce(&usual, false, 2), mapped);
+        assert_eq!(allreduce(&named, true, 2), mapped);
+        let alltoall = |bytes| chosen(&usual, Operation::Alltoall, bytes, true, 16).1;
+        assert_eq!((alltoall(1024), alltoall(8192)), (Reason::Led, Reason::Usual));
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Topology {
     pub nodes: usize,
     /// The most ranks on one node.
     pub ranks_per_node: usize,
+    /// The kernel carries messages between nodes: each takes microseconds of a processor at both ends.
+    pub by_kernel: bool,
     /// Largest multicast datagram, in bytes; 0: none.
     pub multicast: usize,
     /// They compute with the same arithmetic.

@@ -92,6 +92,7 @@ fn ineligible(plan: &Plan, error: &Error) -> bool {
         same_node: false,
         nodes: 1,
         ranks_per_node: 1,
+        by_kernel: false,
         multicast: 0,
         same_arithmetic: false,
         atomics: true,

@@ -79,6 +79,7 @@ const EVERYWHERE: SelectionKey = {
         same_node: false,
         nodes: 6,
         ranks_per_node: 1,
+        by_kernel: false,
         multicast: 0,
         same_arithmetic: true,
         atomics: true,

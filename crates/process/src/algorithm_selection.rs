@@ -6,7 +6,7 @@ use weft_collective::algorithm::Need;
 use weft_collective::selection_key::Near;
 use weft_collective::{
     Choice, Chosen, Operation, Reason, SelectionKey, Topology, all_do_atomics, apart,
-    multicast_max, share_memory,
+    carried_by_kernel, multicast_max, share_memory,
 };
 use weft_fabric::{Fabric, FabricExt};
 
@@ -24,6 +24,7 @@ impl<F: Fabric> Comm<F> {
                 same_node: share_memory(fabric, members) && !self.state.is_lean(),
                 nodes: crowds.clone().count(),
                 ranks_per_node: crowds.max().unwrap_or(0),
+                by_kernel: carried_by_kernel(fabric, members),
                 multicast: if self.state.may_multicast() { multicast } else { 0 },
                 same_arithmetic: fabric.same_arithmetic(),
                 atomics: all_do_atomics(fabric, members),
@@ -56,7 +57,7 @@ impl<F: Fabric> Comm<F> {
         let Chosen { mut choice, reason, .. } = self.chosen(operation, &case);
         // Ranks wait for each other in it, and one that computes would hold the others up: what runs in
         // the background sends messages, which are kept for it.
-        let meets = choice.algorithm.meets() && reason != Reason::Asked;
+        let meets = choice.algorithm.meets() && reason != Reason::Asked || reason == Reason::Led;
         if meets && !self.is_foreground() {
             choice = apart(operation, &case);
         }

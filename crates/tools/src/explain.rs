@@ -29,6 +29,9 @@ pub struct Args {
     /// On the nodes of this machine file, with its map. Default: ranks that share memory.
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
+    /// On so many hosts with one number of ranks each, which the kernel's network code connects.
+    #[arg(long, value_name = "N", conflicts_with_all = ["machine", "map"])]
+    pub hosts: Option<usize>,
     /// By this map: the name of one that is shipped, or a file.
     #[arg(long, value_name = "NAME|FILE")]
     pub map: Option<String>,
@@ -114,9 +117,16 @@ fn collective(args: &Args, operation: Operation) -> Result<String, Failure> {
     }
     let machine = args.machine.as_deref().map(Machine::load).transpose();
     let machine = machine.map_err(|e| request(e.to_string()))?;
-    let site = site(machine.as_ref(), ranks)?;
-    let map = Rc::new(find_map(args, machine.as_ref()).map_err(request)?);
+    let mut site = site(machine.as_ref(), ranks)?;
+    let mut map = Rc::new(find_map(args, machine.as_ref()).map_err(request)?);
     let mut selection = Selection::by(map.clone());
+    if let Some(hosts) = args.hosts.filter(|&hosts| hosts > 1) {
+        (site, map) = (
+            between(ranks, hosts).map_err(request)?,
+            Rc::new(self::map(maps::APART).map_err(request)?),
+        );
+        selection.use_maps(None, Some(map.clone()));
+    }
     let setting = format!("WEFT_{}", operation.name().to_ascii_uppercase());
     let asked = match &args.algorithm {
         Some(text) => Some(("--algorithm".to_owned(), text.clone())),
@@ -190,6 +200,17 @@ fn site(machine: Option<&Machine>, ranks: usize) -> Result<Topology, Failure> {
     workload::site(&Rc::new(machine.clone()), ranks).map_err(Failure::Run)
 }
 
+/// Ranks on hosts that the kernel's network code connects.
+fn between(ranks: usize, hosts: usize) -> Result<Topology, String> {
+    if !ranks.is_multiple_of(hosts) {
+        return Err(format!("-n {ranks}: not one number of ranks on each of {hosts} hosts"));
+    }
+    let here = crate::tune::real::site(ranks);
+    let (near, ranks_per_node) = (Default::default(), ranks / hosts);
+    let kernel = Topology { same_node: false, by_kernel: true, multicast: 0, near, ..here };
+    Ok(Topology { nodes: hosts, ranks_per_node, ..kernel })
+}
+
 /// The named one; else the machine's own; else what the library takes by itself.
 fn find_map(args: &Args, machine: Option<&Machine>) -> Result<Map, String> {
     match (&args.map, machine) {
@@ -209,7 +230,8 @@ fn find_map(args: &Args, machine: Option<&Machine>) -> Result<Map, String> {
 
 /// Where the ranks are, and where the map comes from.
 fn place(machine: Option<&Machine>, map: &Map, site: Topology) -> String {
-    let here = machine.map_or("shm", |m| &m.name);
+    let usual = if site.by_kernel { "Ethernet" } else { "shm" };
+    let here = machine.map_or(usual, |m| &m.name);
     let ranks = if site.same_node { "share memory" } else { "are on nodes of their own" };
     let ranks = if site.ranks_per_node > 1 && !site.same_node { "share nodes" } else { ranks };
     let mut text = format!("  machine    {here}: the ranks {ranks}");
@@ -239,6 +261,10 @@ fn because(
                 text += &format!("; {first} stands first there, but {why}");
             }
             text
+        }
+        Reason::Led => {
+            let text = "the usual map is of one rank to a node, and the kernel carries messages: leaders speak for their nodes";
+            text.to_owned()
         }
         Reason::Cheapest => {
             "the map has no line for it: the cheapest by the model of copies".to_owned()

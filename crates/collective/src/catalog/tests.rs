@@ -45,6 +45,7 @@ fn needs_say_why_they_do_not_hold() {
         same_node: false,
         nodes: 4,
         ranks_per_node: 1,
+        by_kernel: false,
         multicast: 0,
         same_arithmetic: true,
         atomics: true,

@@ -65,6 +65,7 @@ pub fn shm(operation: Operation, ranks: usize, bytes: usize, equal: bool) -> Vec
         same_node: true,
         nodes: 1,
         ranks_per_node: ranks,
+        by_kernel: false,
         multicast: 0,
         same_arithmetic: true,
         atomics: true,

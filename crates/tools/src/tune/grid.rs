@@ -96,6 +96,7 @@ mod tests {
             same_node: false,
             nodes: 16,
             ranks_per_node: 1,
+            by_kernel: false,
             multicast: 2048,
             same_arithmetic: true,
             atomics: true,

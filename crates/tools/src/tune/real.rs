@@ -32,6 +32,7 @@ pub fn site(ranks: usize) -> Topology {
         same_node: true,
         nodes: 1,
         ranks_per_node: ranks,
+        by_kernel: false,
         multicast: 4096,
         same_arithmetic: true,
         atomics: true,
