@@ -3,9 +3,23 @@
 //! That of the completion queue does with most. `net`, the TCP of libfabric 1.16 and 1.17 that became `tcp` later, keeps it readable
 //! once something was over: it holds a signal that nobody takes back, and beside it the epoll descriptor with the sockets, which tells
 //! what is asked for here. proc(5) says what an epoll descriptor holds (`tfd:` in fdinfo).
+//!
+//! `tcp;ofi_rxm` of the same versions rings for each completion by a byte into a socket that stands beside those of the peers, and
+//! takes it back at the next look: three system calls of seven that a short message costs. So that socket is taken from where
+//! looks find it, and slept on by itself: it is rung once then, until a sleep begins, which takes the byte back (`fi_trywait`).
+//!
+//! ```text
+//!   queue of ofi_rxm ─┬─ its signal
+//!                     ├─ events of connections ─┬─ their signal
+//!                     │                         └─ who listens
+//!                     └─ queue of tcp ──────────┬─ its signal       <── to be slept on beside the queue
+//!                                               └─ sockets of peers
+//! ```
 
+use nix::sys::socket::{UnixAddr, getsockname};
 use std::fs;
 use std::os::fd::RawFd;
+use std::ptr;
 
 /// What an epoll descriptor is called in `/proc/self/fd`.
 const EPOLL: &str = "anon_inode:[eventpoll]";
@@ -18,14 +32,37 @@ pub fn to_sleep_on(provider: &str, of_queue: RawFd) -> RawFd {
     }
 }
 
+/// Takes the signal of the queue below out of it, before there are connections, and returns it: who sleeps on `of_queue` must
+/// sleep on it, too. `None`: there is none to take, and nothing has changed.
+pub fn take_signal(provider: &str, of_queue: RawFd) -> Option<RawFd> {
+    if provider != "tcp;ofi_rxm" {
+        return None;
+    }
+    let lone_signal = |queue: RawFd| match all_within(queue)[..] {
+        [one] if getsockname::<UnixAddr>(one).is_ok() => Some((queue, one)),
+        _ => None,
+    };
+    let mut found = all_within(of_queue).into_iter().filter(is_epoll).filter_map(lone_signal);
+    let (queue, signal) = found.next().filter(|_| found.next().is_none())?;
+    // SAFETY: both are open; no event is read.
+    let taken = unsafe { libc::epoll_ctl(queue, libc::EPOLL_CTL_DEL, signal, ptr::null_mut()) };
+    (taken == 0).then_some(signal)
+}
+
 /// The epoll descriptor that the epoll descriptor `outer` holds, if it is one alone.
 fn epoll_within(outer: RawFd) -> Option<RawFd> {
-    let held = fs::read_to_string(format!("/proc/self/fdinfo/{outer}")).ok()?;
-    let is_epoll = |fd: &RawFd| {
-        fs::read_link(format!("/proc/self/fd/{fd}")).is_ok_and(|what| what.as_os_str() == EPOLL)
-    };
-    let mut within = held.lines().filter_map(held_by).filter(is_epoll);
+    let mut within = all_within(outer).into_iter().filter(is_epoll);
     within.next().filter(|_| within.next().is_none())
+}
+
+fn is_epoll(fd: &RawFd) -> bool {
+    fs::read_link(format!("/proc/self/fd/{fd}")).is_ok_and(|what| what.as_os_str() == EPOLL)
+}
+
+/// The descriptors that an epoll descriptor holds.
+fn all_within(epoll: RawFd) -> Vec<RawFd> {
+    let held = fs::read_to_string(format!("/proc/self/fdinfo/{epoll}")).unwrap_or_default();
+    held.lines().filter_map(held_by).collect()
 }
 
 /// The descriptor of a line of fdinfo, if it says one.
@@ -60,5 +97,29 @@ mod tests {
         let two = epoll_of(&[&outer.0, &sockets.0]);
         assert_eq!(epoll_within(two.0.as_raw_fd()), None);
         assert_eq!(epoll_within(-1), None);
+    }
+
+    #[test]
+    fn the_signal_of_the_queue_below_is_taken_out_of_it() {
+        let (signal, _other) = UnixStream::pair().unwrap();
+        let (own, _other) = UnixStream::pair().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let connections = epoll_of(&[&own, &listener]);
+        let queue = epoll_of(&[&signal]);
+        let outer = epoll_of(&[&own, &connections.0, &queue.0]);
+        let fd = outer.0.as_raw_fd();
+        assert_eq!(take_signal("net", fd), None);
+        assert_eq!(take_signal("tcp;ofi_rxm", fd), Some(signal.as_raw_fd()));
+        assert_eq!(all_within(queue.0.as_raw_fd()), []);
+        assert_eq!(all_within(connections.0.as_raw_fd()).len(), 2);
+        // It is gone, and others are no signals.
+        assert_eq!(take_signal("tcp;ofi_rxm", fd), None);
+        let tcp = epoll_of(&[&listener]);
+        let outer = epoll_of(&[&tcp.0]);
+        assert_eq!(take_signal("tcp;ofi_rxm", outer.0.as_raw_fd()), None);
+        // Of two nobody knows which it is.
+        let (one, two) = (epoll_of(&[&signal]), epoll_of(&[&own]));
+        let outer = epoll_of(&[&one.0, &two.0]);
+        assert_eq!(take_signal("tcp;ofi_rxm", outer.0.as_raw_fd()), None);
     }
 }

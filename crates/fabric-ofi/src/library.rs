@@ -8,6 +8,10 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 /// What the dynamic linker is asked for, unless the options name a file.
 pub const NAME: &str = "libfabric.so.1";
 
+/// How libfabric would watch memory for a cache of registrations of its own. There is one here already, which is told by who frees
+/// memory: theirs is off unless somebody asks for it.
+const MONITOR: &str = "FI_MR_CACHE_MONITOR";
+
 /// The functions that are symbols; all others are reached through the objects that they make.
 #[derive(Clone, Copy)]
 pub struct Library {
@@ -36,6 +40,11 @@ impl Library {
             name: name.to_owned(),
             error: error.to_string(),
         };
+        if std::env::var_os(MONITOR).is_none() {
+            // SAFETY: Rust's own readers are safe, and C's are not while it runs, as with any program that calls setenv: this is
+            // once, while MPI starts.
+            unsafe { std::env::set_var(MONITOR, "disabled") };
+        }
         // SAFETY: its initialisers depend on nothing of ours.
         let handle = unsafe { Handle::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.map_err(missing)?;
         // SAFETY: the types are those of the headers.

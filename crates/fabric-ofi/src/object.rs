@@ -8,7 +8,7 @@
 
 use crate::ConnectError;
 use crate::choose::{MR_MODES, Offers};
-use crate::descriptor::to_sleep_on;
+use crate::descriptor::{take_signal, to_sleep_on};
 use crate::ffi::*;
 use crate::library::Library;
 use crate::wire::HEADER;
@@ -43,9 +43,23 @@ pub struct Facts {
 }
 
 /// Streams of the kernel take any length as one piece, and of a buffer that is not filled the system gives no memory. Others
-/// take apart what is long, or ask the receiver for it first: beyond 16 KiB ofi_rxm does, and shorter messages overtake.
+/// take apart what is long, or ask the receiver for it first: beyond 16 KiB ofi_rxm does, and shorter messages overtake. Where
+/// it writes to streams, a question takes longer than the copies of all that it takes at once.
 fn buffer(provider: &str) -> usize {
-    if ["tcp", "net"].contains(&provider) { HEADER + (64 << 10) } else { 8 << 10 }
+    match provider {
+        "tcp" | "net" => HEADER + (64 << 10),
+        "tcp;ofi_rxm" => whole_by_rxm(std::env::var("FI_OFI_RXM_BUFFER_SIZE").ok().as_deref()),
+        _ => SHORT,
+    }
+}
+
+/// Bytes of a buffer that all providers take as one piece.
+const SHORT: usize = 8 << 10;
+
+/// What ofi_rxm takes as one piece, as far as it is used: 16 KiB, unless its own setting says less.
+fn whole_by_rxm(set: Option<&str>) -> usize {
+    let set = set.and_then(|text| text.trim().parse().ok());
+    set.map_or(16 << 10, |set: usize| set.clamp(SHORT, 16 << 10))
 }
 
 /// What the kernel's network code takes to each end and back, where it is what carries: tens of microseconds, whatever the
@@ -77,6 +91,8 @@ pub struct Objects {
     ep: AtomicPtr<fid_ep>,
     /// Where to poll for completions; `None`: the provider has no such thing.
     pub wait: Option<RawFd>,
+    /// What must be polled beside it.
+    pub signal: Option<RawFd>,
 }
 
 // SAFETY: the library was asked for thread safety, and got it.
@@ -128,6 +144,7 @@ impl Objects {
             cq: ptr::null_mut(),
             ep: AtomicPtr::new(ptr::null_mut()),
             wait: None,
+            signal: None,
         };
         // SAFETY: `info` is of the library's list, which `offers` keeps; what is made goes to `objects`, which closes it.
         unsafe { objects.make(info, peers)? };
@@ -168,6 +185,7 @@ impl Objects {
             made(&library, &self.facts, "fi_ep_bind", error)?;
             let error = (ep.control)(own, FI_ENABLE, none);
             made(&library, &self.facts, "fi_enable", error)?;
+            self.signal = self.wait.and_then(|fd| take_signal(&self.facts.provider, fd));
             self.wait = self.wait.map(|fd| to_sleep_on(&self.facts.provider, fd));
             Ok(())
         }
@@ -412,5 +430,17 @@ impl Drop for Registration {
     fn drop(&mut self) {
         // SAFETY: closed once; whoever has it has ended what used it.
         unsafe { close(self.mr.cast()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_what_ofi_rxm_takes_as_one_piece() {
+        assert_eq!((whole_by_rxm(None), whole_by_rxm(Some("65536"))), (16 << 10, 16 << 10));
+        assert_eq!((whole_by_rxm(Some("12000")), whole_by_rxm(Some("x"))), (12_000, 16 << 10));
+        assert_eq!(buffer("udp;ofi_rxd"), SHORT);
     }
 }

@@ -99,9 +99,9 @@ impl Sleeper {
         self.useless.load(Ordering::Relaxed) < USELESS_MOST
     }
 
-    /// The provider's descriptors, one a rail, if it has any.
+    /// The provider's descriptors of all rails, if it has any.
     pub fn provider(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let all = self.objects.iter().filter_map(|objects| objects.wait);
+        let all = self.objects.iter().flat_map(|objects| [objects.wait, objects.signal]).flatten();
         // SAFETY: the queues', which are open as long as `objects`.
         all.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
     }
