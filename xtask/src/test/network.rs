@@ -3,6 +3,7 @@
 //!
 //! This is the outer side, which builds and counts. Within, the same program runs as `net-tests`.
 
+mod counts;
 mod hosts;
 pub mod inside;
 mod rails;
@@ -30,6 +31,7 @@ pub fn within(inside: &Inside) -> Result<(), String> {
         return parts.end();
     }
     hosts::run(inside, &mut parts)?;
+    counts::run(inside, &mut parts)?;
     rails::run(inside, &mut parts)?;
     trouble::run(inside, &mut parts)?;
     parts.end()

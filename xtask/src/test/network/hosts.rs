@@ -98,7 +98,8 @@ fn program(inside: &Inside, parts: &mut Parts, line: &str, hosts: &str, settings
     let mut words = line.split(' ');
     let name = words.next().unwrap_or_default();
     // Two ranks only, or any number.
-    let pair = ["threads", "tools_fabric", "helper", "overlap_stress", "out_of_order", "striped"];
+    let pair =
+        ["threads", "tools_fabric", "helper", "overlap_stress", "out_of_order", "striped", "moves"];
     let ranks = if pair.contains(&name) { "2" } else { "4" };
     let hosts = match (ranks, settings.contains(&"WEFT_NODES=1")) {
         (_, true) => "node0:2",

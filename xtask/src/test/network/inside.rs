@@ -23,6 +23,7 @@ pub const PROGRAMS: &[(&str, &[&str])] = &[
     ("tools_fabric", &[]),
     ("kini", &[]),
     ("striped", &["4"]),
+    ("moves", &["send", "65536", "10"]),
     ("files", &[]),
     ("files_access", &[]),
     ("files_representations", &[]),

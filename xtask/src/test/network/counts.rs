@@ -1,0 +1,81 @@
+//! What a short message over TCP costs in system calls, where its receiver finds it: one that sends and one that receives, and
+//! none beside them. What is looked at in vain depends on time, and is not counted.
+
+use super::hosts::{mpiexec, said};
+use super::inside::Inside;
+use crate::test::cluster::parts::Parts;
+use std::fs;
+
+/// Messages between the marks, each answered.
+const MESSAGES: usize = 50;
+
+/// The call that marks where counting begins and ends (`tests/c/moves.c`), as strace prints it.
+const MARK: &str = "getpgid(2129624815)";
+
+/// Kinds of calls, and how many a message of the receiver may make: it is sent an answer for, and its own end is not rung for.
+/// A bell is rung once a sleep, and the receiver does not sleep for it.
+const MOST: [(&str, &[&str], f64); 3] = [
+    ("send", &["sendto(", "sendmsg("], 1.1),
+    ("receive", &["recvfrom(", "recvmsg("], 1.1),
+    ("ring", &["write(", "read("], 0.2),
+];
+
+pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+    parts.part("system calls of a message", |parts| {
+        parts.test("a receiver of 8 bytes sends once, receives once, rings for nobody", || {
+            receiver(inside)
+        });
+        Ok(())
+    })
+}
+
+fn receiver(inside: &Inside) -> Result<String, String> {
+    let folder = inside.programs.join("traced");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut command = mpiexec(inside, "node0,node1", "2");
+    let trace = format!("exec strace -ff -o {}/$(hostname) \"$@\"", folder.display());
+    command.args(["sh", "-c", &trace, "sh"]).arg(inside.programs.join("moves"));
+    command.args(["send", "8", &MESSAGES.to_string()]);
+    said(&mut command, "correct")?;
+    let logs = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let of_receiver = |path: &std::path::PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("node1."))
+    };
+    for path in logs.flatten().map(|entry| entry.path()).filter(of_receiver) {
+        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        if let Some(counted) = text.split(MARK).nth(1) {
+            return judge(counted);
+        }
+    }
+    Err(format!("{}: no trace of the receiver has the marks", folder.display()))
+}
+
+/// Counts what lies between the marks.
+fn judge(counted: &str) -> Result<String, String> {
+    let mut told = Vec::new();
+    let mut fits = true;
+    for (kind, calls, most) in MOST {
+        let is_one = |line: &&str| calls.iter().any(|call| line.starts_with(call));
+        let each = counted.lines().filter(is_one).count() as f64 / MESSAGES as f64;
+        fits &= each <= most;
+        told.push(format!("{kind} {each:.2} of at most {most}"));
+    }
+    let sends = counted.lines().filter(|line| line.starts_with("send")).count();
+    let told = told.join(", ");
+    if fits && sends >= MESSAGES { Ok(told) } else { Err(format!("{told}\n{counted}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_for_each_message_is_too_much() {
+        let quiet = "recvfrom(35, ...) = 128\nsendto(35, ...) = 128\n".repeat(MESSAGES);
+        assert!(judge(&quiet).is_ok());
+        let loud = quiet.clone() + &"write(17, ...) = 1\n".repeat(MESSAGES);
+        assert!(judge(&loud).unwrap_err().contains("ring 1.00"));
+        assert!(judge("").is_err(), "nothing was sent");
+    }
+}
