@@ -29,18 +29,37 @@ impl State {
         // No more than were ever given out.
         peer.credits = (peer.credits + usize::from(header.credits)).min(room);
         if header.kind == Kind::Message {
-            peer.inbox.push_back((buffer, len - HEADER));
-            if !std::mem::replace(&mut peer.listed, true) {
-                self.arrived.push_back(header.rank);
+            match self.whole_message(core, rank, (buffer, len - HEADER)) {
+                Ok(message) => self.enlist(core, rank, message),
+                Err(fault) => {
+                    self.receiving.give_back(buffer);
+                    self.fail_for(core, rank, fault);
+                }
             }
             return;
         }
         let body = memory.part(HEADER, len - HEADER);
         if let Err(fault) = self.act(core, rank, &header, body) {
-            let why = format!("process {rank} on {}: {fault}", core.places[rank].host);
-            self.fail(fault, why);
+            self.fail_for(core, rank, fault);
         }
         self.receiving.give_back(buffer);
+    }
+
+    /// A message stands in line.
+    #[inline]
+    fn enlist(&mut self, core: &Core, rank: usize, message: (u32, usize)) {
+        let peer = self.peer(core, rank);
+        peer.inbox.push_back(message);
+        if !std::mem::replace(&mut peer.listed, true) {
+            self.arrived.push_back(rank as u32);
+        }
+    }
+
+    /// What a peer has sent cannot be.
+    #[cold]
+    fn fail_for(&mut self, core: &Core, rank: usize, fault: Fault) {
+        let why = format!("process {rank} on {}: {fault}", core.places[rank].host);
+        self.fail(fault, why);
     }
 
     /// Does what a peer asks for.
@@ -49,6 +68,7 @@ impl State {
         let [first, second, third] = header.words;
         match header.kind {
             Kind::Message | Kind::Credits => {}
+            Kind::Part => self.keep_part(core, rank, header, body)?,
             Kind::Place => {
                 if body.len() < 2 * ADDRESS {
                     return Err(short());
@@ -124,7 +144,7 @@ impl State {
     fn take_message(&mut self, rank: usize) -> Option<Message> {
         let (buffer, len) = self.peers[rank].as_mut()?.inbox.pop_front()?;
         let mut bytes = [0; HEADER];
-        self.receiving.memory(buffer).read(&mut bytes);
+        self.arrived_in(buffer).read(&mut bytes);
         let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[16 + 8 * i + k]));
         let head = Head([word(0), word(1), word(2)]);
         Some(Message { peer: rank, head, payload: self.payload(buffer, len), token: buffer.into() })
@@ -132,8 +152,9 @@ impl State {
 
     /// A message of our own: it lies in a buffer as all others.
     fn receive_own(&mut self, core: &Core) -> Option<Message> {
-        self.loopback.front()?;
-        let buffer = self.receiving.take(&core.objects).ok()?;
+        let (_, copy) = self.loopback.front()?;
+        let len = copy.len();
+        let buffer = self.take_for(core, len).ok()?;
         let (head, copy) = self.loopback.pop_front()?;
         let payload = self.payload(buffer, copy.len());
         payload.fill(&copy);
@@ -141,7 +162,7 @@ impl State {
     }
 
     pub fn release(&mut self, core: &Core, message: &Message) {
-        self.receiving.give_back(message.token as u32);
+        self.give_back(message.token as u32);
         if message.peer != core.rank {
             self.peer(core, message.peer).owed += 1;
             self.settle(core, message.peer);

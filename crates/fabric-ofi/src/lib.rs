@@ -35,6 +35,7 @@ mod memory;
 mod object;
 mod ofi;
 mod options;
+mod parts;
 mod rails;
 mod random;
 mod registrations;

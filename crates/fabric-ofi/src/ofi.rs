@@ -151,7 +151,7 @@ impl Ofi {
         let Totals { made, found } = state.memory.made_and_found();
         Usage {
             peers: state.peers.iter().flatten().count(),
-            buffers: state.sending.bytes() + state.receiving.bytes(),
+            buffers: state.sending.bytes() + state.receiving.bytes() + state.whole.bytes(),
             registered,
             registrations,
             registrations_made: made,

@@ -6,6 +6,7 @@ use crate::ffi::*;
 use crate::helper::HelperPlace;
 use crate::memory::Memory;
 use crate::object::Objects;
+use crate::parts::Assembly;
 use crate::rails::{Over, Probes, RAILS_MAX, Rail};
 use crate::requests::{Request, Requests};
 use crate::sleep::Sleeper;
@@ -106,6 +107,10 @@ pub struct Peer {
     pub credits: usize,
     /// Credits that it will be given with what is sent next.
     pub owed: u16,
+    /// Bytes of the message that is next which were posted in parts.
+    pub posted: usize,
+    /// What has come of a message in parts.
+    pub assembly: Option<Assembly>,
     /// Buffers of messages that have arrived.
     pub inbox: VecDeque<(u32, usize)>,
     /// It stands among those that have messages.
@@ -133,6 +138,8 @@ pub struct State {
     pub requests: Requests,
     pub sending: Buffers,
     pub receiving: Buffers,
+    /// For messages that come in parts.
+    pub whole: Buffers,
     /// Buffers that the provider has for what arrives.
     pub posted: usize,
     /// Peers with messages, in the order of their turns.
@@ -176,6 +183,7 @@ impl State {
             requests: Requests::default(),
             sending: Buffers::new(core.objects.facts.buffer),
             receiving: Buffers::new(core.objects.facts.buffer),
+            whole: Buffers::new(crate::wire::HEADER + core.objects.facts.send_max()),
             posted: 0,
             arrived: VecDeque::new(),
             waiting: Vec::new(),
@@ -204,6 +212,8 @@ impl State {
             Box::new(Peer {
                 credits: core.credits,
                 owed: 0,
+                posted: 0,
+                assembly: None,
                 inbox: VecDeque::new(),
                 listed: false,
                 kept_messages: VecDeque::new(),
@@ -233,6 +243,7 @@ impl State {
         let (known, left) = (std::mem::replace(&mut peer.lost, true), peer.left);
         let silent = peer.signs.silent().as_secs();
         peer.kept_messages.clear();
+        peer.posted = 0;
         peer.kept_work.clear();
         peer.over.iter_mut().for_each(Over::forget);
         if known || left || self.ending.is_some() {
@@ -428,6 +439,6 @@ impl State {
 
     /// The payload of a buffer.
     pub fn payload(&self, buffer: u32, len: usize) -> Sge {
-        self.receiving.memory(buffer).part(crate::wire::HEADER, len)
+        self.arrived_in(buffer).part(crate::wire::HEADER, len)
     }
 }

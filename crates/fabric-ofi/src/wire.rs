@@ -17,6 +17,7 @@
 //! | ask | | |
 //! | leave | | |
 //! | shut | number of a rail | |
+//! | part | length of the message, where the part begins | the part |
 //!
 //! Who is asked answers by credits. Shut: nothing that came by that rail will have an effect any more. `reply` numbers who waits at the origin; 0: nobody. A place is a short write with a flag or an immediate behind it: as one
 //! message it needs no order between writes and messages, which not every provider has. The target does the atomics with its
@@ -41,10 +42,11 @@ pub enum Kind {
     Ask,
     Leave,
     Shut,
+    Part,
 }
 
 impl Kind {
-    const ALL: [Kind; 9] = [
+    const ALL: [Kind; 10] = [
         Kind::Message,
         Kind::Credits,
         Kind::Place,
@@ -54,6 +56,7 @@ impl Kind {
         Kind::Ask,
         Kind::Leave,
         Kind::Shut,
+        Kind::Part,
     ];
 
     fn code(self) -> u8 {
@@ -147,7 +150,7 @@ mod tests {
         let bytes = header.encode();
         assert_eq!(Header::decode(&bytes, 78, 4), None, "another secret");
         assert_eq!(Header::decode(&bytes, 77, 3), None, "no such rank");
-        for kind in [0, 10, 255] {
+        for kind in [0, 1 + Kind::ALL.len() as u8, 255] {
             let mut bytes = bytes;
             bytes[12] = kind;
             assert_eq!(Header::decode(&bytes, 77, 4), None, "no such kind");

@@ -73,7 +73,7 @@ impl State {
     }
 
     /// Posts a message of the provider: true if it is on its way, or if the peer is lost.
-    fn post(
+    pub fn post(
         &mut self,
         core: &Core,
         peer: usize,
@@ -127,17 +127,6 @@ impl State {
                 true
             }
         }
-    }
-
-    /// Posts a message within the peer's credits; false: there is no room.
-    #[inline]
-    fn post_message(&mut self, core: &Core, peer: usize, head: Head, payload: Sge) -> bool {
-        if self.peer(core, peer).credits == 0 {
-            return false;
-        }
-        let posted = self.post(core, peer, Kind::Message, head.0, &[payload]);
-        self.peer(core, peer).credits -= usize::from(posted);
-        posted
     }
 
     pub fn send(

@@ -1,0 +1,145 @@
+//! Messages longer than what the provider takes as one piece: parts in their order, and the message with the last of them.
+//!
+//! ```text
+//!   part (length, 0)       ──▶ copied to a place of the whole length, and its credit goes back
+//!   part (length, 16 KiB)  ──▶ behind it
+//!   message (head)         ──▶ behind them: it has arrived
+//! ```
+//! A copy more at the receiver, and no question: where a question and its answer take longer than the copies.
+
+use crate::state::{Core, State};
+use crate::wire::{HEADER, Header, Kind};
+use weft_fabric::{Fault, Head, Sge};
+
+/// Buffers of whole messages have numbers of their own.
+const WHOLE: u32 = 1 << 31;
+
+/// What has come of a message in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Assembly {
+    buffer: u32,
+    filled: usize,
+    total: usize,
+}
+
+impl State {
+    /// Posts a message within the peer's credits, or as many parts of it as there is room for; false: the same must be posted
+    /// again, before all others.
+    #[inline]
+    pub fn post_message(&mut self, core: &Core, peer: usize, head: Head, payload: Sge) -> bool {
+        if payload.len() > core.objects.facts.part_max() && !self.post_parts(core, peer, payload) {
+            return false;
+        }
+        if self.peer(core, peer).credits == 0 {
+            return false;
+        }
+        let at = self.peer(core, peer).posted;
+        let rest = payload.part(at, payload.len() - at);
+        let posted = self.post(core, peer, Kind::Message, head.0, &[rest]);
+        let it = self.peer(core, peer);
+        it.credits -= usize::from(posted);
+        if posted {
+            it.posted = 0;
+        }
+        posted
+    }
+
+    /// Posts all but the last part of a long message; false: there is no room for all.
+    fn post_parts(&mut self, core: &Core, peer: usize, payload: Sge) -> bool {
+        let most = core.objects.facts.part_max();
+        loop {
+            let it = self.peer(core, peer);
+            let (at, credits) = (it.posted, it.credits);
+            if payload.len() - at <= most {
+                return true;
+            }
+            let words = [payload.len() as u64, at as u64, 0];
+            if credits == 0 || !self.post(core, peer, Kind::Part, words, &[payload.part(at, most)])
+            {
+                return false;
+            }
+            let it = self.peer(core, peer);
+            it.credits -= 1;
+            it.posted += most;
+        }
+    }
+
+    /// Keeps a part of a message until the rest of it comes.
+    pub fn keep_part(
+        &mut self,
+        core: &Core,
+        rank: usize,
+        header: &Header,
+        body: Sge,
+    ) -> Result<(), Fault> {
+        let [total, at, _] = header.words;
+        let most = core.objects.facts.send_max() as u64;
+        let before = self.peer(core, rank).assembly;
+        let fits = at == before.map_or(0, |it| it.filled as u64)
+            && before.is_none_or(|it| it.total as u64 == total)
+            && total <= most
+            && at + (body.len() as u64) < total;
+        if !fits {
+            return Err(Fault::corrupt(rank, "part of a message"));
+        }
+        let it = match before {
+            Some(it) => it,
+            None => {
+                let buffer = self.whole.take(&core.objects)?;
+                Assembly { buffer, filled: 0, total: total as usize }
+            }
+        };
+        self.whole.memory(it.buffer).part(HEADER + it.filled, body.len()).copy_from(body);
+        let peer = self.peer(core, rank);
+        peer.assembly = Some(Assembly { filled: it.filled + body.len(), ..it });
+        peer.owed += 1;
+        self.settle(core, rank);
+        Ok(())
+    }
+
+    /// The buffer and the length of a message whose last part, or all of it, lies in `buffer`.
+    pub fn whole_message(
+        &mut self,
+        core: &Core,
+        rank: usize,
+        (buffer, len): (u32, usize),
+    ) -> Result<(u32, usize), Fault> {
+        let Some(it) = self.peer(core, rank).assembly.take() else { return Ok((buffer, len)) };
+        let (from, to) = (self.receiving.memory(buffer), self.whole.memory(it.buffer));
+        if it.filled + len != it.total {
+            self.whole.give_back(it.buffer);
+            return Err(Fault::corrupt(rank, "length of a message"));
+        }
+        to.part(0, HEADER).copy_from(from.part(0, HEADER));
+        to.part(HEADER + it.filled, len).copy_from(from.part(HEADER, len));
+        self.receiving.give_back(buffer);
+        // Its credit goes back with the message.
+        Ok((it.buffer | WHOLE, it.total))
+    }
+
+    /// The memory of a message's buffer, whichever it is.
+    #[inline]
+    pub fn arrived_in(&self, buffer: u32) -> Sge {
+        match buffer & WHOLE {
+            0 => self.receiving.memory(buffer),
+            _ => self.whole.memory(buffer & !WHOLE),
+        }
+    }
+
+    /// A buffer for a message of this process to itself.
+    pub fn take_for(&mut self, core: &Core, len: usize) -> Result<u32, Fault> {
+        match len > core.objects.facts.part_max() {
+            true => Ok(self.whole.take(&core.objects)? | WHOLE),
+            false => self.receiving.take(&core.objects),
+        }
+    }
+
+    /// Gives a message's buffer back.
+    #[inline]
+    pub fn give_back(&mut self, buffer: u32) {
+        match buffer & WHOLE {
+            0 => self.receiving.give_back(buffer),
+            _ => self.whole.give_back(buffer & !WHOLE),
+        }
+    }
+}
