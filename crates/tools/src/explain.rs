@@ -121,11 +121,12 @@ fn collective(args: &Args, operation: Operation) -> Result<String, Failure> {
     let mut map = Rc::new(find_map(args, machine.as_ref()).map_err(request)?);
     let mut selection = Selection::by(map.clone());
     if let Some(hosts) = args.hosts.filter(|&hosts| hosts > 1) {
-        (site, map) = (
-            between(ranks, hosts).map_err(request)?,
-            Rc::new(self::map(maps::APART).map_err(request)?),
-        );
-        selection.use_maps(None, Some(map.clone()));
+        site = between(ranks, hosts).map_err(request)?;
+        if named_map().is_none() {
+            map = Rc::new(self::map(maps::APART).map_err(request)?);
+            selection = Selection::default();
+            selection.use_maps(None, Some(map.clone()));
+        }
     }
     let setting = format!("WEFT_{}", operation.name().to_ascii_uppercase());
     let asked = match &args.algorithm {
@@ -219,13 +220,14 @@ fn find_map(args: &Args, machine: Option<&Machine>) -> Result<Map, String> {
             let shipped = maps::SHIPPED.iter().any(|(name, _)| *name == machine.name);
             map(if shipped { &machine.name } else { maps::APART })
         }
-        (None, None) => match std::env::var("WEFT_MAP") {
-            Ok(name) if !["auto", "none", ""].contains(&name.to_ascii_lowercase().as_str()) => {
-                map(&name)
-            }
-            _ => map(maps::TOGETHER),
-        },
+        (None, None) => map(named_map().as_deref().unwrap_or(maps::TOGETHER)),
     }
+}
+
+/// The map that `WEFT_MAP` names.
+fn named_map() -> Option<String> {
+    let name = std::env::var("WEFT_MAP").ok()?;
+    (!["auto", "none", ""].contains(&name.to_ascii_lowercase().as_str())).then_some(name)
 }
 
 /// Where the ranks are, and where the map comes from.

@@ -143,6 +143,21 @@ fn a_choice_is_explained_with_what_speaks_against_the_others() {
 }
 
 #[test]
+fn leaders_speak_for_hosts_that_the_kernel_connects() {
+    let explain =
+        |more: &[&str]| printed(&[&["explain", "allreduce", "--bytes", "8"], more].concat());
+    let text = explain(&["-n", "64", "--hosts", "4"]);
+    assert!(
+        text.contains("algorithm  TWO-LEVEL") && text.contains("speak for their nodes"),
+        "{text}"
+    );
+    let text = explain(&["-n", "4", "--hosts", "4"]);
+    assert!(text.contains("because    the map says so"), "{text}");
+    let error = refused(&["explain", "allreduce", "-n", "6", "--hosts", "4"]);
+    assert!(error.contains("-n 6: not one number of ranks"), "{error}");
+}
+
+#[test]
 fn a_map_of_another_machine_is_told_and_a_wrong_one_named() {
     let text = printed(&["explain", "bcast", "-n", "2", "--machine", "em64t", "--map", "kini2"]);
     assert!(text.contains("measured on kini2: another machine"), "{text}");
