@@ -226,6 +226,13 @@ program new
   call check(errors == 1 .and. ierror /= MPI_SUCCESS, 'handler of the window')
   call MPI_Error_string(ierror, text, n)
   call check(n > 0 .and. text(n:n) /= ' ' .and. text(n + 1:) == ' ', 'error string')
+  ! A section that cannot be passed: every second element of a vector with gaps.
+  call MPI_Type_vector(2, 1, 2, MPI_INTEGER, pair)
+  call MPI_Type_commit(pair)
+  call MPI_Put(a(1:8:2), 1, pair, next, 3_MPI_ADDRESS_KIND, 2, MPI_INTEGER, win, ierror)
+  call MPI_Error_string(ierror, text, n)
+  call check(errors == 2 .and. text == 'MPI_Put: origin_addr must be contiguous: this section has gaps', 'refused section')
+  call MPI_Type_free(pair)
   call MPI_Errhandler_free(handler)
   call MPI_Win_free(win)
   call MPI_Alloc_mem(64_MPI_ADDRESS_KIND, MPI_INFO_NULL, memory)
@@ -245,6 +252,19 @@ program new
   call MPI_Send(a(1:8:2), 4, MPI_DATATYPE_NULL, rank, 0, MPI_COMM_WORLD, ierror)
   call MPI_Error_class(ierror, n)
   call check(n == MPI_ERR_TYPE, 'null datatype of a section')
+
+  ! So does a handle that nobody has set, by the argument's name; a section that is no memory is told to the communicator.
+  call MPI_Send(a, 1, MPI_Datatype(123456789), rank, 0, MPI_COMM_WORLD, ierror)
+  call MPI_Error_string(ierror, text, n)
+  call check(index(text, 'MPI_Send') > 0 .and. index(text, 'argument datatype') > 0, 'datatype that was not set')
+  request = MPI_Request(-7)
+  call MPI_Wait(request, MPI_STATUS_IGNORE, ierror)
+  call MPI_Error_string(ierror, text, n)
+  call check(index(text, 'MPI_Wait') > 0 .and. index(text, 'argument request') > 0, 'request that was not set')
+  call MPI_Win_create(a(1:8:2), 16_MPI_ADDRESS_KIND, 4, MPI_INFO_NULL, MPI_COMM_WORLD, win, ierror)
+  call MPI_Error_class(ierror, n)
+  call MPI_Error_string(ierror, text, i)
+  call check(n == MPI_ERR_BUFFER .and. index(text, 'MPI_Win_create: base must be') == 1, 'section for a window')
 
   ! Sessions, groups, info.
   call MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, session)

@@ -118,7 +118,8 @@ C     Communicators, names, attributes.
       CALL MPI_COMM_SET_NAME(comm, '  a name  ', ierr)
       short = 'xxxxxxxxxxxx'
       CALL MPI_COMM_GET_NAME(comm, short, len, ierr)
-      CALL CHECK(short .EQ. 'a name' .AND. len .EQ. 6, 'name')
+C     Blanks in front are part of a name, those behind are not.
+      CALL CHECK(short .EQ. '  a name' .AND. len .EQ. 8, 'name')
       CALL MPI_COMM_FREE(comm, ierr)
       CALL CHECK(deletes .EQ. 1 .AND. comm .EQ. MPI_COMM_NULL, 'gone')
       CALL MPI_COMM_DELETE_ATTR(MPI_COMM_SELF, keyval, ierr)

@@ -30,6 +30,22 @@ const TOP: &str = "
 typedef int MPI_Fint;
 typedef MPI_Status MPI_F08_status;
 
+/* Where Fortran's bindings are part of the program, the addresses that ignore a status; else NULL */
+#if defined(__GNUC__)
+#ifdef __cplusplus
+extern \"C\" {
+#endif
+extern MPI_Fint weft_status_ignore_[] __attribute__((__weak__));
+extern MPI_Fint weft_statuses_ignore_[] __attribute__((__weak__));
+#ifdef __cplusplus
+}
+#endif
+#define MPI_F_STATUS_IGNORE      (weft_status_ignore_)
+#define MPI_F_STATUSES_IGNORE    (weft_statuses_ignore_)
+#define MPI_F08_STATUS_IGNORE    ((MPI_F08_status *)(void *)weft_status_ignore_)
+#define MPI_F08_STATUSES_IGNORE  ((MPI_F08_status *)(void *)weft_statuses_ignore_)
+#endif
+
 /* Removed types and constants. The two bounds are for MPI_Type_struct alone; no datatype has such combiners. */
 typedef MPI_Comm_errhandler_function MPI_Handler_function WEFT_REMOVED(\"MPI_Comm_errhandler_function\");
 #define MPI_LB                         ((MPI_Datatype)0x00000001)

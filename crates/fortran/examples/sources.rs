@@ -1,5 +1,6 @@
 //! Writes the sources into a directory, with the programs that call every procedure.
 
+use weft_fortran::record::{Variant, library, program, recorded};
 use weft_fortran::{Form, calls};
 
 fn main() {
@@ -8,8 +9,23 @@ fn main() {
     for (name, text) in weft_fortran::sources() {
         std::fs::write(to.join(name), text).expect("the source can be written");
     }
+    std::fs::write(to.join("record.c"), library()).expect("the library can be written");
     for form in [Form::Include, Form::Mpi, Form::MpiF08] {
         let name = format!("calls_{form:?}.f90").to_lowercase();
         std::fs::write(to.join(name), calls(form).0).expect("the program can be written");
+        let all = recorded(form);
+        let name = format!("record_{form:?}.f90").to_lowercase();
+        std::fs::write(to.join(name), program(form, &all)).expect("the program can be written");
+        for variant in Variant::ALL {
+            let mut text = String::new();
+            for (number, call) in all.iter().enumerate() {
+                text += &format!("# {number} {}\n", call.title());
+                for line in call.expected(form, variant) {
+                    text += &(line + "\n");
+                }
+            }
+            let name = format!("record_{form:?}.{}", variant as usize).to_lowercase();
+            std::fs::write(to.join(name), text).expect("what is expected can be written");
+        }
     }
 }

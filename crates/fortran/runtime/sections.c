@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE
 #include "weft_fortran.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -118,18 +119,57 @@ void weft_unpack(const CFI_cdesc_t *section, const void *from)
     move(section, (char *)from, 0);
 }
 
-void weft_refuse(const char *what)
+/* The view of a section that cannot be taken. */
+weft_view weft_no_gaps(void)
 {
-    static const char text[] = "mpi_f08: %s must be contiguous: this section has gaps\n";
-    fprintf(stderr, text, what);
-    PMPI_Abort(MPI_COMM_WORLD, MPI_ERR_BUFFER);
+    weft_view view = { 0 };
+    view.use = -1;
+    return view;
+}
+
+/* What C would get for a section without gaps. */
+static weft_view plain(const CFI_cdesc_t *section, MPI_Count count, MPI_Datatype type)
+{
+    weft_view view = { section->base_addr, count, type, 0, NULL, NULL, 0 };
+    return view;
+}
+
+/* An error code of class MPI_ERR_BUFFER whose text names the argument. */
+int weft_refused(int owner, int handle, const char *argument)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static int own;
+    char text[MPI_MAX_ERROR_STRING];
+    int code;
+    snprintf(text, sizeof(text), "%s must be contiguous: this section has gaps", argument);
+    pthread_mutex_lock(&lock);
+    if (own == 0 && PMPI_Add_error_code(MPI_ERR_BUFFER, &own) != MPI_SUCCESS)
+        own = MPI_ERR_BUFFER;
+    if (own != MPI_ERR_BUFFER)
+        PMPI_Add_error_string(own, text);
+    code = own;
+    pthread_mutex_unlock(&lock);
+    switch (owner) {
+    case WEFT_WIN:
+        PMPI_Win_call_errhandler(weft_Win_in(handle), code);
+        break;
+    case WEFT_FILE:
+        PMPI_File_call_errhandler(weft_File_in(handle), code);
+        break;
+    case WEFT_SESSION:
+        PMPI_Session_call_errhandler(weft_Session_in(handle), code);
+        break;
+    default:
+        PMPI_Comm_call_errhandler(handle ? weft_Comm_in(handle) : MPI_COMM_SELF, code);
+    }
+    return code;
 }
 
 static weft_view copied(const CFI_cdesc_t *section, MPI_Count count, MPI_Datatype type, int use)
 {
     weft_view view = { NULL, count, type, 0, NULL, section, use };
     if (use & WEFT_NO_COPY)
-        weft_refuse("the buffer of a call that ends without a request, of this datatype,");
+        return weft_no_gaps();
     view.at = view.copy = malloc(weft_bytes(section));
     weft_pack(section, view.copy);
     return view;
@@ -230,7 +270,7 @@ weft_view weft_whole_gaps(const CFI_cdesc_t *section, MPI_Count count, MPI_Datat
     const MPI_Count length = (MPI_Count)section->elem_len;
     /* What is wrong is for the library to say. */
     if (count <= 0 || type == MPI_DATATYPE_NULL)
-        return weft_plain(section, count, type);
+        return plain(section, count, type);
     if (!dense(type, &named, &n) || !element_of(section, named, &element))
         return copied(section, count, type, use);
     PMPI_Type_size_c(named, &size);
@@ -255,7 +295,7 @@ weft_view weft_blocks_gaps(const CFI_cdesc_t *section, MPI_Datatype type, int us
     const MPI_Count length = (MPI_Count)section->elem_len;
     const shape s = merged(section);
     if (type == MPI_DATATYPE_NULL)
-        return weft_plain(section, 0, type);
+        return plain(section, 0, type);
     if (s.rank != 1 || s.stride[0] < 0 || !dense(type, &named, &n)
         || !element_of(section, named, &element))
         return copied(section, 0, type, use);

@@ -8,8 +8,20 @@ weft_logical weft_true = 1, weft_false = 0;
 /* The values that this compiler writes: compiled by it, in logicals.f90. */
 void weft_logicals(weft_logical *yes, weft_logical *no);
 
+uintptr_t weft_special, weft_special_span;
+
 __attribute__((constructor)) static void learn(void)
 {
+    const uintptr_t all[] = { (uintptr_t)&weft_in_place_, (uintptr_t)&weft_bottom_,
+                              (uintptr_t)&weft_buffer_automatic_, (uintptr_t)weft_status_ignore_,
+                              (uintptr_t)weft_statuses_ignore_ };
+    uintptr_t first = all[0], last = all[0];
+    for (size_t i = 1; i < sizeof(all) / sizeof(all[0]); i++) {
+        first = all[i] < first ? all[i] : first;
+        last = all[i] > last ? all[i] : last;
+    }
+    weft_special = first;
+    weft_special_span = last - first;
     weft_logicals(&weft_true, &weft_false);
 }
 
@@ -44,15 +56,19 @@ void weft_truths_out(weft_logical *to, int n, const int *from)
         to[i] = weft_truth(from[i]);
 }
 
-/* Blanks in front and behind are no part of the string. */
-char *weft_string_in(const char *from, size_t length, char *few)
+/* Blanks behind are no part of the string, those in front by `front`. */
+static const char *stripped(const char *from, size_t *length, int front)
 {
-    while (length > 0 && from[length - 1] == ' ')
-        length--;
-    while (length > 0 && *from == ' ') {
-        from++;
-        length--;
-    }
+    while (*length > 0 && from[*length - 1] == ' ')
+        --*length;
+    for (; front == WEFT_TRIMMED && *length > 0 && *from == ' '; from++)
+        --*length;
+    return from;
+}
+
+char *weft_string_in(const char *from, size_t length, int front, char *few)
+{
+    from = stripped(from, &length, front);
     char *to = length < WEFT_SHORT ? few : malloc(length + 1);
     memcpy(to, from, length);
     to[length] = '\0';
@@ -92,9 +108,7 @@ char **weft_argv(const char *from, size_t length, size_t step, int count)
     char *text = (char *)(argv + n + 1);
     for (size_t i = 0; i < n; i++, text += length + 1) {
         size_t used = length;
-        const char *one = from + i * step * length;
-        while (used > 0 && one[used - 1] == ' ')
-            used--;
+        const char *one = stripped(from + i * step * length, &used, WEFT_TRIMMED);
         memcpy(text, one, used);
         text[used] = '\0';
         argv[i] = text;

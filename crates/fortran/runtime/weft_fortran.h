@@ -23,7 +23,7 @@
         return;                                                                        \
     }
 
-int weft_lacks(const char *function);
+int weft_lacks(const char *function) __attribute__((visibility("hidden")));
 
 /* The error code is optional in mpi_f08. */
 static inline void weft_ierror(int *ierror, int rc)
@@ -90,20 +90,26 @@ extern int weft_unweighted_[1], weft_weights_empty_[1], weft_errcodes_ignore_[1]
 extern int weft_status_ignore_[8], weft_statuses_ignore_[8];
 extern char weft_argv_null_[1], weft_argvs_null_[1];
 
+/* What follows is known within the library alone: no call of it takes a detour. */
+#pragma GCC visibility push(hidden)
+
+/* Where these variables lie, asked once; the program's own variables may lie between them. */
+extern uintptr_t weft_special, weft_special_span;
+
 static inline void *weft_buffer(void *at)
 {
-    if (__builtin_expect(at == &weft_in_place_, 0))
-        return MPI_IN_PLACE;
-    if (__builtin_expect(at == &weft_bottom_, 0))
-        return MPI_BOTTOM;
-    if (__builtin_expect(at == &weft_buffer_automatic_, 0))
-        return MPI_BUFFER_AUTOMATIC;
-    return at;
+    if (__builtin_expect((uintptr_t)at - weft_special > weft_special_span, 1))
+        return at;
+    return at == &weft_in_place_ ? MPI_IN_PLACE
+        : at == &weft_bottom_ ? MPI_BOTTOM
+        : at == &weft_buffer_automatic_ ? MPI_BUFFER_AUTOMATIC : at;
 }
 
 static inline MPI_Status *weft_status(MPI_Status *at)
 {
     void *one = at;
+    if (__builtin_expect((uintptr_t)at - weft_special > weft_special_span, 1))
+        return at;
     int ignored = one == weft_status_ignore_ || one == weft_statuses_ignore_;
     return ignored ? MPI_STATUS_IGNORE : at;
 }
@@ -137,7 +143,8 @@ int *weft_truths_in(const weft_logical *from, int n, int *few);
 void weft_truths_out(weft_logical *to, int n, const int *from);
 
 /* Strings: Fortran's are padded with blanks, C's end with NUL. */
-char *weft_string_in(const char *from, size_t length, char *few);
+enum { WEFT_AS_IT_IS, WEFT_TRIMMED };
+char *weft_string_in(const char *from, size_t length, int front, char *few);
 char *weft_string_room(char *few, int size);
 void weft_string_out(char *to, size_t length, const char *from);
 char **weft_argv(const char *from, size_t length, size_t step, int count);
@@ -172,8 +179,10 @@ MPI_Grequest_cancel_function weft_Grequest_cancel_function;
 MPI_Datarep_extent_function weft_Datarep_extent_function;
 MPI_Datarep_conversion_function weft_read_conversion, weft_write_conversion;
 MPI_Datarep_conversion_function_c weft_read_conversion_c, weft_write_conversion_c;
+#pragma GCC visibility push(default)
 void mpi_conversion_fn_null_(void);
 void mpi_conversion_fn_null_c_(void);
+#pragma GCC visibility pop
 #define WEFT_CONVERSION(function, trampoline)                                          \
     ((function) == mpi_conversion_fn_null_ || (function) == mpi_conversion_fn_null_c_  \
          ? NULL : trampoline)
@@ -198,6 +207,7 @@ typedef struct {
     /* A copy without gaps, to be written back if `use` says so. */
     void *copy;
     const CFI_cdesc_t *section;
+    /* Below 0 where the section cannot be taken. */
     int use;
 } weft_view;
 
@@ -205,52 +215,46 @@ int weft_has_gaps(const CFI_cdesc_t *section);
 weft_view weft_whole_gaps(const CFI_cdesc_t *section, MPI_Count count, MPI_Datatype type, int use);
 weft_view weft_blocks_gaps(const CFI_cdesc_t *section, MPI_Datatype type, int use);
 weft_view weft_packed_gaps(const CFI_cdesc_t *section, int use);
-void weft_refuse(const char *what);
+weft_view weft_no_gaps(void);
 void weft_view_close(weft_view *view, int rc, const int *request);
 
-/* Without gaps: the address is all that is needed. */
-static inline weft_view weft_plain(const CFI_cdesc_t *section, MPI_Count count, MPI_Datatype type)
+/* Scalars, and vectors that are whole, are told at once. */
+static inline int weft_gaps(const CFI_cdesc_t *section)
 {
-    weft_view view = { weft_buffer(section->base_addr), count, type, 0, 0, 0, 0 };
-    return view;
+    if (section->rank == 0)
+        return 0;
+    if (section->rank == 1 && section->dim[0].sm == (CFI_index_t)section->elem_len)
+        return 0;
+    return weft_has_gaps(section);
 }
 
-static inline weft_view
-weft_whole(const CFI_cdesc_t *section, MPI_Count count, MPI_Datatype type, int use)
-{
-    return __builtin_expect(section->rank && weft_has_gaps(section), 0)
-        ? weft_whole_gaps(section, count, type, use) : weft_plain(section, count, type);
-}
+/* Whose error handler hears of it. */
+enum { WEFT_COMM, WEFT_WIN, WEFT_FILE, WEFT_SESSION };
+int weft_refused(int owner, int handle, const char *argument);
 
-static inline weft_view weft_blocks(const CFI_cdesc_t *section, MPI_Datatype type, int use)
-{
-    return __builtin_expect(section->rank && weft_has_gaps(section), 0)
-        ? weft_blocks_gaps(section, type, use) : weft_plain(section, 0, type);
-}
+/* Without gaps the address is all that is needed; a view is made only with them. */
+#define WEFT_VIEW(name, counted, typed, gaps, refused)                                 \
+    void *name##_at;                                                                   \
+    MPI_Count name##_count = counted;                                                  \
+    MPI_Datatype name##_type = typed;                                                  \
+    weft_view name##_v;                                                                \
+    const int name##_g = weft_gaps(name);                                              \
+    (void)name##_count, (void)name##_type;                                             \
+    if (__builtin_expect(name##_g, 0)) {                                               \
+        name##_v = gaps;                                                               \
+        if (name##_v.use < 0) {                                                        \
+            weft_ierror(ierror, refused);                                              \
+            return;                                                                    \
+        }                                                                              \
+        name##_at = name##_v.at;                                                       \
+        name##_count = name##_v.count;                                                 \
+        name##_type = name##_v.type;                                                   \
+    } else                                                                             \
+        name##_at = weft_buffer(name->base_addr);
 
-static inline weft_view weft_packed(const CFI_cdesc_t *section, int use)
-{
-    return __builtin_expect(section->rank && weft_has_gaps(section), 0)
-        ? weft_packed_gaps(section, use) : weft_plain(section, 0, 0);
-}
-
-static inline weft_view weft_memory(const CFI_cdesc_t *section)
-{
-    if (__builtin_expect(section->rank && weft_has_gaps(section), 0))
-        weft_refuse("a buffer that is memory, not elements,");
-    return weft_plain(section, 0, 0);
-}
-
-static inline weft_view weft_address(const CFI_cdesc_t *section)
-{
-    return weft_plain(section, 0, 0);
-}
-
-static inline void weft_view_end(weft_view *view, int rc, const int *request)
-{
-    if (__builtin_expect(view->made || view->copy, 0))
-        weft_view_close(view, rc, request);
-}
+#define WEFT_VIEW_END(name, request)                                                   \
+    if (__builtin_expect(name##_g, 0))                                                 \
+        weft_view_close(&name##_v, rc, request);
 
 /* What requests keep until they are complete. */
 void weft_keep(const int *request, int rc, void *memory, int use);
@@ -262,10 +266,15 @@ void weft_start(int n, const int *requests);
 void weft_write_back(int request);
 void weft_forget(int request);
 
-static inline void weft_completed(int n, const int *requests)
+/* After an error those are complete whose handle C has taken; the others' memory is still in use. */
+static inline void
+weft_completed(int rc, int n, const int *requests, const MPI_Request *left)
 {
-    if (__builtin_expect(__atomic_load_n(&weft_kept, __ATOMIC_RELAXED), 0))
-        weft_complete(n, requests, -1);
+    if (__builtin_expect(!__atomic_load_n(&weft_kept, __ATOMIC_RELAXED), 1))
+        return;
+    for (int i = 0; i < n; i++)
+        if (rc == MPI_SUCCESS || left[i] == MPI_REQUEST_NULL)
+            weft_complete(i + 1, requests, i);
 }
 
 static inline void weft_completed_one(int index, const int *requests)
@@ -296,5 +305,7 @@ static inline void weft_freed(const int *request)
 void weft_pack(const CFI_cdesc_t *section, void *to);
 void weft_unpack(const CFI_cdesc_t *section, const void *from);
 size_t weft_bytes(const CFI_cdesc_t *section);
+
+#pragma GCC visibility pop
 
 #endif

@@ -19,10 +19,10 @@ pub enum Form {
 }
 
 /// Procedures that `mpif.h` cannot have: their arguments are told by an interface alone.
-const NOT_INCLUDED: [&str; 3] = ["MPI_Sizeof", "MPI_Status_f082f", "MPI_Status_f2f08"];
+pub const NOT_INCLUDED: [&str; 3] = ["MPI_Sizeof", "MPI_Status_f082f", "MPI_Status_f2f08"];
 
 /// A variable that can be the argument for `p`.
-fn variable(p: &Parameter, way: Way) -> String {
+pub fn variable(p: &Parameter, way: Way) -> String {
     let declared = declared(p, way);
     let kind = match p.kind.as_str() {
         // Without an interface no argument is asynchronous.
@@ -57,12 +57,14 @@ fn caller(procedure: &Procedure, name: &str, way: Way, number: usize) -> String 
         writeln!(out, "  {}", variable(p, way)).unwrap();
     }
     let statement = call(name, &arguments);
-    if procedure.has_error() || procedure.returns[0].as_deref() == Some("void") {
-        writeln!(out, "  integer :: ierror\n  call {statement}").unwrap();
-    } else if procedure.returns[0].is_none() {
-        writeln!(out, "  call {statement}").unwrap();
-    } else {
-        writeln!(out, "  double precision :: result\n  result = {statement}").unwrap();
+    if procedure.has_error() {
+        out.push_str("  integer :: ierror\n");
+    }
+    match procedure.returns[0].as_deref() {
+        Some("double" | "MPI_Aint") => {
+            writeln!(out, "  double precision :: result\n  result = {statement}").unwrap();
+        }
+        _ => writeln!(out, "  call {statement}").unwrap(),
     }
     out.push_str("end subroutine\n");
     out

@@ -1,10 +1,11 @@
 //! The standard's procedures and parameters, each Fortran parameter beside its C type.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const PROCEDURES: &str = include_str!("../data/procedures.csv");
 const PARAMETERS: &str = include_str!("../data/parameters.csv");
 const FUNCTIONS: &str = include_str!("../../abi/data/functions.csv");
+const TYPES: &str = include_str!("../../abi/data/types.csv");
 const CONSTANTS: &str = include_str!("../../abi/data/constants.csv");
 
 /// A procedure that Fortran has, a callback's interface, or a predefined callback.
@@ -127,6 +128,23 @@ fn parameter(row: &HashMap<String, String>) -> Parameter {
     }
 }
 
+/// C's parameters of each function as the standard writes them, by its name in small letters.
+pub fn signatures() -> HashMap<String, String> {
+    rows(FUNCTIONS).iter().map(|f| (f["name"].to_lowercase(), f["parameters"].clone())).collect()
+}
+
+/// What C's callbacks return, and the types of their parameters, by the name of the type.
+pub fn callback_signatures() -> HashMap<String, (String, Vec<String>)> {
+    let one = |row: &HashMap<String, String>| {
+        // `int (MPI_Copy_function)(MPI_Comm comm, ...)`
+        let (returns, rest) = row["c_declaration"].split_once(" (")?;
+        let (name, parameters) = rest.split_once(")(")?;
+        let types = c_types(parameters.trim_end_matches(')'));
+        Some((name.to_owned(), (returns.to_owned(), types)))
+    };
+    rows(TYPES).iter().filter_map(one).collect()
+}
+
 /// All procedures that a Fortran program can name, with callbacks and predefined callbacks.
 pub fn procedures() -> Vec<Procedure> {
     let functions: HashMap<String, (String, Vec<String>)> = rows(FUNCTIONS)
@@ -134,9 +152,12 @@ pub fn procedures() -> Vec<Procedure> {
         .map(|f| (f["name"].to_lowercase(), (f["returns"].clone(), c_types(&f["parameters"]))))
         .collect();
     let mut parameters: HashMap<String, Vec<Parameter>> = HashMap::new();
+    let mut with_error = HashSet::new();
     for row in rows(PARAMETERS) {
         let ierror = row["kind"].starts_with("ERROR_CODE") && row["parameter"].starts_with("ierr");
-        if !ierror {
+        if ierror {
+            with_error.insert(row["procedure"].clone());
+        } else {
             parameters.entry(row["procedure"].clone()).or_default().push(parameter(&row));
         }
     }
@@ -156,7 +177,7 @@ pub fn procedures() -> Vec<Procedure> {
             f90: row["f90"] == "1",
             f08: row["f08"] == "1",
             callback: row["callback"] == "1",
-            silent: row["returns"] != "ERROR_CODE",
+            silent: !with_error.contains(&name),
             predefined: Some(row["predefined_function"].clone()).filter(|p| !p.is_empty()),
             parameters,
             returns: [small, large].map(|f| f.map(|(returns, _)| returns.clone())),

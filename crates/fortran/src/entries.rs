@@ -2,7 +2,7 @@
 
 use crate::data::{Parameter, Procedure};
 use crate::kinds::{self, Row, Way, outlives};
-use crate::sections;
+use crate::sections::{self, Role};
 use std::fmt::Write;
 
 /// Procedures that are written by hand in the runtime.
@@ -47,11 +47,14 @@ fn completion(procedure: &Procedure) -> &'static str {
         "MPI_Init" | "MPI_Init_thread" | "MPI_Session_init" => {
             "if (rc == MPI_SUCCESS) weft_begin();"
         }
-        "MPI_Wait" => "weft_completed(1, request);",
-        "MPI_Test" => "if (rc == MPI_SUCCESS && flag_c) weft_completed(1, request);",
-        "MPI_Waitall" => "weft_completed(*count, array_of_requests);",
+        "MPI_Wait" => "weft_completed(rc, 1, request, &request_c);",
+        "MPI_Test" => {
+            "if (rc != MPI_SUCCESS || flag_c) weft_completed(rc, 1, request, &request_c);"
+        }
+        "MPI_Waitall" => "weft_completed(rc, *count, array_of_requests, array_of_requests_c);",
         "MPI_Testall" => {
-            "if (rc != MPI_SUCCESS || flag_c) weft_completed(*count, array_of_requests);"
+            "if (rc != MPI_SUCCESS || flag_c) \
+             weft_completed(rc, *count, array_of_requests, array_of_requests_c);"
         }
         "MPI_Waitany" | "MPI_Testany" => "weft_completed_one(index_c, array_of_requests);",
         "MPI_Waitsome" | "MPI_Testsome" => {
@@ -89,7 +92,9 @@ fn arguments(procedure: &Procedure, way: Way) -> Arguments<'_> {
         views.extend(replaced);
         let request = if outlives(procedure) { "request" } else { "NULL" };
         let declare = format!("CFI_cdesc_t *{}", p.name);
-        let after = format!("weft_view_end(&{}_v, rc, {request});", p.name);
+        let address = sections::role(procedure, p) == Role::Address;
+        let after = format!("WEFT_VIEW_END({}, {request})", p.name);
+        let after = if address { String::new() } else { after };
         rows.push((p, Row { declare, before, give: String::new(), after, hidden: false }));
     }
     Arguments { rows, views }
@@ -145,7 +150,6 @@ fn entry(out: &mut String, procedure: &Procedure, way: Way) {
     writeln!(out, "WEFT_ENTRY({result}, {name}, ({declared}))\n{{").unwrap();
     if error {
         let given = arguments.given();
-        let given = if procedure.name == "MPI_Pcontrol" { "*level".to_owned() } else { given };
         writeln!(out, "    int rc;\n    WEFT_LACKS(P{c_name})").unwrap();
         out.push_str(&arguments.before());
         let (first, then) = (beginning(procedure), completion(procedure));
@@ -153,7 +157,10 @@ fn entry(out: &mut String, procedure: &Procedure, way: Way) {
         out.push_str(&arguments.after());
         writeln!(out, "    weft_ierror(ierror, rc);\n}}\n").unwrap();
     } else {
-        writeln!(out, "    return P{c_name}({});\n}}\n", arguments.given()).unwrap();
+        let given = arguments.given();
+        // What follows the level is C's.
+        let given = if procedure.name == "MPI_Pcontrol" { "*level".to_owned() } else { given };
+        writeln!(out, "    return P{c_name}({given});\n}}\n").unwrap();
     }
 }
 

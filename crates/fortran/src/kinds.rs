@@ -152,6 +152,10 @@ fn capacity(procedure: &Procedure, p: &Parameter) -> String {
 
 fn strings(procedure: &Procedure, p: &Parameter, way: Way) -> Row {
     let (count, inner) = (elements(procedure, p), way == Way::Old || procedure.takes_callbacks());
+    // Blanks in front mean something, but in info objects and in what is spawned.
+    let trimmed =
+        ["MPI_Info_", "MPI_Comm_spawn"].iter().any(|stem| procedure.name.starts_with(stem));
+    let front = if trimmed { "WEFT_TRIMMED" } else { "WEFT_AS_IT_IS" };
     let mut row = match (p.kind.as_str(), p.is_out()) {
         ("STRING_ARRAY", _) => {
             let count = if p.name.starts_with("array") { "*count" } else { "-1" };
@@ -163,8 +167,9 @@ fn strings(procedure: &Procedure, p: &Parameter, way: Way) -> Row {
             row("", &text, "$_c", "weft_argvs_drop($_c);")
         }
         (_, false) => {
-            let text = "char $_s[WEFT_SHORT], *$_c = weft_string_in($_p, $_l, $_s);";
-            row("", text, "$_c", "weft_drop($_c, $_s);")
+            let text =
+                format!("char $_s[WEFT_SHORT], *$_c = weft_string_in($_p, $_l, {front}, $_s);");
+            row("", &text, "$_c", "weft_drop($_c, $_s);")
         }
         (_, true) => {
             let text = format!(

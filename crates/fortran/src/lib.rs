@@ -10,6 +10,7 @@ mod data;
 mod entries;
 mod interfaces;
 mod kinds;
+pub mod record;
 mod sections;
 
 pub use calls::{Form, calls};

@@ -85,7 +85,7 @@ pub fn role(procedure: &Procedure, p: &Parameter) -> Role {
     }
 }
 
-/// C's statement that makes the view, and what stands for the buffer, its count and its datatype.
+/// C's statement that looks at the section, and what stands for the buffer, its count and its datatype.
 pub fn view(procedure: &Procedure, p: &Parameter) -> (String, Vec<(String, String)>) {
     let name = &p.name;
     let mut use_of = match (p.is_in(), p.is_out()) {
@@ -102,21 +102,42 @@ pub fn view(procedure: &Procedure, p: &Parameter) -> (String, Vec<(String, Strin
     if is_persistent(procedure) {
         use_of += " | WEFT_PERSISTENT";
     }
-    let mut replaced = vec![(name.clone(), format!("{name}_v.at"))];
-    let make = match role(procedure, p) {
-        Role::Memory => format!("weft_memory({name})"),
-        Role::Address => format!("weft_address({name})"),
-        Role::Packed => format!("weft_packed({name}, {use_of})"),
+    let mut replaced = vec![(name.clone(), format!("{name}_at"))];
+    let (count, datatype, gaps) = match role(procedure, p) {
+        Role::Memory => (None, None, "weft_no_gaps()".to_owned()),
+        // Its gaps do not matter.
+        Role::Address => {
+            return (format!("void *const {name}_at = weft_buffer({name}->base_addr);"), replaced);
+        }
+        Role::Packed => (None, None, format!("weft_packed_gaps({name}, {use_of})")),
         Role::Whole(count, datatype) => {
-            replaced.push((count.clone(), format!("{name}_v.count")));
-            replaced.push((datatype.clone(), format!("{name}_v.type")));
-            format!("weft_whole({name}, *{count}, weft_Type_in(*{datatype}), {use_of})")
+            let gaps = format!("weft_whole_gaps({name}, {name}_count, {name}_type, {use_of})");
+            (Some(count), Some(datatype), gaps)
         }
         Role::Blocks(datatype) => {
-            replaced.push((datatype.clone(), format!("{name}_v.type")));
-            format!("weft_blocks({name}, weft_Type_in(*{datatype}), {use_of})")
+            (None, Some(datatype), format!("weft_blocks_gaps({name}, {name}_type, {use_of})"))
         }
     };
-    let text = format!("weft_view {name}_v = {make}; void *const {name}_at = {name}_v.at;");
-    (format!("{text} (void){name}_at;"), replaced)
+    let counted = count.as_ref().map_or("0".to_owned(), |count| format!("*{count}"));
+    let typed = datatype.as_ref().map_or("0".to_owned(), |name| format!("weft_Type_in(*{name})"));
+    replaced.extend(count.map(|count| (count, format!("{name}_count"))));
+    replaced.extend(datatype.map(|datatype| (datatype, format!("{name}_type"))));
+    let refused = refusal(procedure, p);
+    (format!("WEFT_VIEW({name}, {counted}, {typed}, {gaps}, {refused})"), replaced)
+}
+
+/// C's expression that tells the error handler of the call's object that a section cannot be taken.
+fn refusal(procedure: &Procedure, p: &Parameter) -> String {
+    let owners = [
+        ("COMMUNICATOR", "WEFT_COMM"),
+        ("WINDOW", "WEFT_WIN"),
+        ("FILE", "WEFT_FILE"),
+        ("SESSION", "WEFT_SESSION"),
+    ];
+    let has =
+        |kind: &str| procedure.parameters.iter().find(|p| p.kind == kind && p.direction != "out");
+    let owner = owners.iter().find_map(|(kind, owner)| Some((*owner, has(kind)?)));
+    let (owner, handle) =
+        owner.map_or(("WEFT_COMM", "0".to_owned()), |(owner, p)| (owner, format!("*{}", p.name)));
+    format!("weft_refused({owner}, {handle}, \"{}: {}\")", procedure.name, p.name)
 }

@@ -1,5 +1,8 @@
 //! Fortran, all three ways: programs in tests/fortran, and made ones that call every procedure, built by `mpifort` on 1, 2 and 4 ranks.
 
+mod costs;
+mod record;
+
 use super::tally::Tally;
 use super::tools::quiet;
 use crate::root;
@@ -27,6 +30,10 @@ const FLANG: [&str; 4] = ["flang-new-22", "flang-new-19", "flang-new", "flang"];
 const SAID: &str = "checks passed";
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
+    with_prefix(&crate::demo::install()?, tally)
+}
+
+fn with_prefix(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let there = |name: &&str| Command::new(name).arg("--version").output().is_ok();
     let flang = FLANG.into_iter().find(there);
     if flang.is_none() {
@@ -43,7 +50,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
         let work = root().join("target/test-fortran").join(compiler);
         let failed = |e: std::io::Error| format!("{}: {e}", work.display());
         fs::create_dir_all(&work).map_err(failed)?;
-        with_compiler(&Tools { prefix: crate::demo::install()?, work, compiler }, tally)?;
+        with_compiler(&Tools { prefix: prefix.to_owned(), work, compiler }, tally)?;
     }
     Ok(())
 }
@@ -68,7 +75,8 @@ impl Tools {
         let program = self.work.join(source.file_stem().unwrap_or_default());
         let known = |option: &&&str| self.compiler == "gfortran" || **option != MISMATCH;
         let mut command = self.mpifort();
-        command.args(options.iter().filter(known));
+        // Modules of the program fall where the compiler runs.
+        command.args(options.iter().filter(known)).current_dir(&self.work);
         quiet(command.arg(source).arg("-o").arg(&program))?;
         Ok(program)
     }
@@ -86,11 +94,17 @@ fn with_compiler(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     for form in [Form::Include, Form::Mpi, Form::MpiF08] {
         every_procedure(tools, form, tally)?;
     }
+    record::run(tools, tally)?;
     for (name, options) in PROGRAMS {
         checked(tools, &root().join("tests/fortran").join(name), options, tally)?;
     }
     checked(tools, &with_module(&tools.work)?, &["-O2"], tally)?;
+    mixed(tools, tally)?;
     refused(tools, tally)?;
+    // What another compiler builds of the same C is about the same.
+    if tools.compiler == "gfortran" {
+        costs::run(tools, tally)?;
+    }
     found_by_cmake(tools, tally)
 }
 
@@ -193,6 +207,26 @@ fn checked(
     Ok(())
 }
 
+/// Fortran and C in one program: the addresses that ignore a status, statuses and handles are the same to both.
+fn mixed(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
+    let sources = root().join("tests/fortran");
+    let object = tools.work.join("sentinels.o");
+    let mut mpicc = Command::new(tools.prefix.join("bin/mpicc"));
+    mpicc.args(["-O2", "-Wall", "-Werror", "-c"]).arg(sources.join("sentinels.c"));
+    quiet(mpicc.arg("-o").arg(&object))?;
+    let program = tools.work.join("mixed");
+    let mut mpifort = tools.mpifort();
+    mpifort.arg("-O2").arg(sources.join("mixed.f90")).arg(object).arg("-o").arg(&program);
+    quiet(&mut mpifort)?;
+    let said = quiet(&mut tools.on("2", &program))?;
+    if !said.contains(SAID) {
+        return Err(format!("Fortran with C does not say '{SAID}':\n{said}"));
+    }
+    println!("ok   Fortran with C in one program");
+    tally.passed += 1;
+    Ok(())
+}
+
 /// A window cannot be a section with gaps: that ends the job with a message, not with other memory in the window.
 fn refused(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     let source = tools.work.join("gaps.f90");
@@ -245,4 +279,18 @@ fn found_by_cmake(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     println!("ok   CMake's FindMPI finds mpif.h, mpi and mpi_f08");
     tally.passed += 1;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `cargo test -p xtask all_three_ways -- --ignored --nocapture`, for one who works at Fortran.
+    #[test]
+    #[ignore = "a part of cargo xtask test --only fortran, which installs the library"]
+    fn programs_run_in_all_three_ways() {
+        let mut tally = Tally::default();
+        with_prefix(&crate::demo::prefix(), &mut tally).unwrap();
+        assert!(tally.passed > 0, "{:?}", tally.not_run);
+    }
 }

@@ -177,7 +177,7 @@ fn compile(
     let c_compiler = c_compiler(work, compiler, tree, sources)?;
     let in_c = |name: &&str| {
         let mut command = words(&c_compiler, work);
-        command.args(["-O2", "-fPIC", "-w", "-c"]).arg("-I").arg(&tree.include);
+        command.args(["-O2", "-fPIC", "-fno-plt", "-w", "-c", "-I"]).arg(&tree.include);
         command.arg(sources.join(name).with_extension("c")).arg("-o").arg(format!("c_{name}.o"));
         start(command)
     };

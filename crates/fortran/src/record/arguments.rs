@@ -1,0 +1,256 @@
+//! What an argument is to a caller, and which values stand for it: one for each place, element, direction and variant.
+
+use super::Variant;
+use crate::data::{Parameter, Procedure};
+
+/// An argument by what it carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// An integer, or several.
+    Number,
+    /// A handle; C's word for its type.
+    Handle(&'static str),
+    Status,
+    Logical,
+    /// A logical that C sees as memory.
+    RawLogical,
+    Text,
+    /// Texts up to a blank one, or so many.
+    Texts,
+    /// Lists of texts.
+    Table,
+    /// Memory of the caller's.
+    Buffer,
+    /// An address that C returns.
+    Address,
+    Attribute,
+    Function,
+    State,
+    /// C alone has it.
+    Absent,
+}
+
+/// Handle types by the standard's word.
+pub const HANDLES: [(&str, &str); 11] = [
+    ("COMMUNICATOR", "Comm"),
+    ("DATATYPE", "Type"),
+    ("ERRHANDLER", "Errhandler"),
+    ("FILE", "File"),
+    ("GROUP", "Group"),
+    ("INFO", "Info"),
+    ("MESSAGE", "Message"),
+    ("OPERATION", "Op"),
+    ("REQUEST", "Request"),
+    ("SESSION", "Session"),
+    ("WINDOW", "Win"),
+];
+
+/// The handle type of a kind, in C's words.
+pub fn handle_name(kind: &str) -> Option<&'static str> {
+    HANDLES.iter().find(|(word, _)| *word == kind).map(|(_, name)| *name)
+}
+
+/// How many of an array the caller has, whatever is used of it.
+pub const ROOM: usize = 4;
+/// As many as there are peers; and sources of a graph.
+const PEERS: usize = 3;
+const SOURCES: usize = 2;
+/// What the library says of how many requests are complete.
+pub const COMPLETE: i64 = 2;
+
+/// An argument with all that its values depend on.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    pub name: String,
+    pub class: Class,
+    /// Its place, from 0.
+    pub place: usize,
+    pub input: bool,
+    pub output: bool,
+    /// Whether C's integer has 64 bits.
+    pub wide: bool,
+    /// How many elements C uses; one that is no array counts 1.
+    pub count: usize,
+    pub array: bool,
+    /// Whether C is given the value itself.
+    pub by_value: bool,
+    /// What a place in the caller's data is numbered by, or what else is special about it.
+    pub kind: String,
+    found_place: bool,
+    /// The interface of a function.
+    pub callback: String,
+    /// Whether the function's counts are those of the call.
+    pub counted: bool,
+    /// A value that others depend on.
+    fixed: Option<i64>,
+}
+
+fn class(p: &Parameter) -> Class {
+    if p.c_alone {
+        return Class::Absent;
+    }
+    match p.kind.as_str() {
+        "BUFFER" => Class::Buffer,
+        "C_BUFFER" | "C_BUFFER2" => Class::Address,
+        "STATUS" | "F08_STATUS" | "F90_STATUS" => Class::Status,
+        "LOGICAL" => Class::Logical,
+        "LOGICAL_VOID" => Class::RawLogical,
+        "STRING" => Class::Text,
+        "STRING_ARRAY" => Class::Texts,
+        "STRING_2DARRAY" => Class::Table,
+        "ATTRIBUTE_VAL" | "ATTRIBUTE_VAL_10" => Class::Attribute,
+        "FUNCTION" | "POLYFUNCTION" => Class::Function,
+        "EXTRA_STATE" | "EXTRA_STATE2" => Class::State,
+        kind => handle_name(kind).map_or(Class::Number, Class::Handle),
+    }
+}
+
+/// Lengths of arrays differ from each other where there are several.
+fn length_of(procedure: &Procedure, name: &str) -> Option<usize> {
+    let mut lengths: Vec<&str> = Vec::new();
+    for p in &procedure.parameters {
+        let named = p.length.split(';').next().unwrap_or_default();
+        if procedure.parameters.iter().any(|q| q.name == named) && !lengths.contains(&named) {
+            lengths.push(named);
+        }
+    }
+    let place = lengths.iter().position(|length| *length == name)?;
+    Some([3, 2, 4, 1][place % 4])
+}
+
+fn count(procedure: &Procedure, p: &Parameter) -> usize {
+    let neighbors = procedure.name.to_lowercase().contains("neighbor");
+    let one = match (p.length.as_str(), p.kind.as_str()) {
+        ("*", "DATATYPE") if neighbors && p.name.starts_with("recv") => SOURCES,
+        ("*", "INDEX") => COMPLETE as usize,
+        ("*", _) => PEERS,
+        ("n;3", _) => 9,
+        (length, _) => length_of(procedure, length).unwrap_or(1),
+    };
+    if p.kind.ends_with("STATUS") { one * 8 } else { one }
+}
+
+/// Values that the bindings themselves ask for, or that mean more than a number.
+fn fixed(procedure: &Procedure, p: &Parameter) -> Option<i64> {
+    Some(match (procedure.name.as_str(), p.name.as_str()) {
+        ("MPI_Comm_size", "size") | ("MPI_Cartdim_get", "ndims") => PEERS as i64,
+        ("MPI_Dist_graph_neighbors_count", "indegree") => SOURCES as i64,
+        ("MPI_Dist_graph_neighbors_count", "outdegree") => PEERS as i64,
+        // MPI_DIST_GRAPH.
+        ("MPI_Topo_test", "status") => 213,
+        ("MPI_Comm_test_inter", "flag") => 0,
+        (_, "outcount") => COMPLETE,
+        (_, "valuelen") if !p.is_out() => 9,
+        (_, "buflen" | "pset_len") => 9,
+        _ => return length_of(procedure, &p.name).map(|length| length as i64),
+    })
+}
+
+/// The arguments of a procedure, or of the one of large counts.
+pub fn arguments(procedure: &Procedure, large: bool) -> Vec<Argument> {
+    let one = |(place, p): (usize, &Parameter)| {
+        let c_type = &p.types[usize::from(large)];
+        let wide = ["MPI_Aint", "MPI_Count", "MPI_Offset"].iter().any(|t| c_type.contains(t));
+        Argument {
+            name: p.name.clone(),
+            class: class(p),
+            place,
+            input: p.is_in(),
+            output: p.is_out(),
+            wide: wide || p.kind == "ATTRIBUTE_VAL",
+            count: count(procedure, p),
+            array: p.is_array() || p.length == "*",
+            by_value: !c_type.contains(['*', '[']),
+            kind: p.kind.clone(),
+            callback: p.callback.clone(),
+            counted: p.kind == "POLYFUNCTION",
+            found_place: p.kind == "INDEX" && p.is_out() && procedure.find("REQUEST").is_some(),
+            fixed: fixed(procedure, p),
+        }
+    };
+    procedure.of(large).enumerate().map(one).collect()
+}
+
+impl Argument {
+    /// The value of element `k` that the caller sets, but for handles.
+    pub fn given(&self, k: usize, variant: Variant) -> i64 {
+        let wide = if self.wide { (self.place as i64 + 1) << 33 } else { 0 };
+        let number = 1000 * (self.place as i64 + 1) + 100 * variant as i64 + k as i64 + wide;
+        self.fixed.filter(|_| !self.array).unwrap_or(number)
+    }
+
+    /// The value of element `k` that the library sets, but for handles.
+    pub fn returned(&self, k: usize, variant: Variant) -> i64 {
+        match (self.kind.as_str(), self.fixed) {
+            // A place in an array of the caller's.
+            ("INDEX", _) if self.is_found_place() => 2 * k as i64 + i64::from(!self.array),
+            (_, Some(fixed)) if !self.input && !self.array => fixed,
+            // Shorter than the room.
+            ("INFO_VALUE_LENGTH" | "STRING_LENGTH", _) => 7,
+            _ => {
+                let wide = if self.wide { (self.place as i64 + 1) << 34 } else { 0 };
+                let number = 1000 * (self.place as i64 + 1) + 100 * variant as i64 + k as i64;
+                500_000 + number + wide
+            }
+        }
+    }
+
+    /// Whether it says which of the caller's requests are meant.
+    pub fn is_found_place(&self) -> bool {
+        self.found_place
+    }
+
+    /// Whether it is looked at behind all others: the function that ends the state of its siblings.
+    pub fn comes_last(&self) -> bool {
+        self.callback == "MPI_Grequest_free_function"
+    }
+
+    /// A handle that the caller has: predefined ones are small.
+    pub fn handle_given(&self, k: usize, variant: Variant) -> i64 {
+        let (place, k) = (self.place as i64, k as i64);
+        if variant == Variant::Special {
+            256 + 16 * place + k
+        } else {
+            0x10000 * (place + 1) + 0x1000 + k
+        }
+    }
+
+    /// A handle that the library makes.
+    pub fn handle_returned(&self, k: usize, variant: Variant) -> i64 {
+        let (place, k) = (self.place as i64, k as i64);
+        if variant == Variant::Special {
+            2048 + 16 * place + k
+        } else {
+            0x2000_0000 + 0x10000 * (place + 1) + k
+        }
+    }
+
+    /// Truths alternate, so that neighbours differ.
+    pub fn truth(&self, k: usize, variant: Variant) -> bool {
+        match (self.fixed, self.name.as_str()) {
+            (Some(fixed), _) => fixed != 0,
+            // It says whether anything else is set.
+            (_, "flag") => variant != Variant::Special,
+            _ => (self.place + k + variant as usize).is_multiple_of(2),
+        }
+    }
+
+    /// Whether this address stands for it in the variant of special ones; Fortran's name and what C gets.
+    pub fn special(&self, procedure: &Procedure) -> Option<(&'static str, i64)> {
+        let several = procedure.parameters.iter().any(|p| p.kind == "DATATYPE" && p.is_array());
+        Some(match (self.class, self.kind.as_str()) {
+            (Class::Buffer, _) if procedure.name.contains("attach") => ("MPI_BUFFER_AUTOMATIC", 2),
+            // The number of peers does not matter in place.
+            (Class::Buffer, _) if self.place.is_multiple_of(2) || several => ("MPI_BOTTOM", 0),
+            (Class::Buffer, _) => ("MPI_IN_PLACE", 1),
+            (Class::Status, "STATUS") if self.array => ("MPI_STATUSES_IGNORE", 0),
+            (Class::Status, "STATUS") => ("MPI_STATUS_IGNORE", 0),
+            (_, "WEIGHT") if self.place.is_multiple_of(2) => ("MPI_UNWEIGHTED", 10),
+            (_, "WEIGHT") => ("MPI_WEIGHTS_EMPTY", 11),
+            (_, "ERROR_CODE") if self.array => ("MPI_ERRCODES_IGNORE", 0),
+            (Class::Texts, _) if self.name == "argv" => ("MPI_ARGV_NULL", 0),
+            (Class::Table, _) => ("MPI_ARGVS_NULL", 0),
+            _ => return None,
+        })
+    }
+}

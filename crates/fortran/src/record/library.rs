@@ -1,0 +1,129 @@
+//! The library that writes down its calls: each function of the standard ABI by its profiling name.
+
+use super::Variant;
+use super::arguments::{Argument, Class, arguments};
+use super::callbacks::callers;
+use crate::data::{self, Procedure};
+use std::fmt::Write;
+
+/// Values by variant, as C's array of `n` for the variant in force.
+fn values(n: usize, value: impl Fn(usize, Variant) -> i64) -> String {
+    let row = |variant| {
+        let all: Vec<_> = (0..n).map(|k| format!("{}LL", value(k, variant))).collect();
+        format!("{{{}}}", all.join(","))
+    };
+    let rows = Variant::ALL.map(row).join(",");
+    format!("((const int64_t[3][{n}]){{{rows}}})[variant]")
+}
+
+fn direction(a: &Argument) -> &'static str {
+    match (a.input, a.output) {
+        (true, true) => "IN | OUT",
+        (false, true) => "OUT",
+        _ => "IN",
+    }
+}
+
+/// C's statement that writes down an argument.
+fn statement(a: &Argument, at: &str, large: bool, stateful: bool) -> String {
+    let (name, n, way) = (&a.name, a.count, direction(a));
+    let size = if a.wide { 8 } else { 4 };
+    let outs = values(n, |k, variant| match a.class {
+        Class::Handle(_) => a.handle_returned(k, variant),
+        Class::Logical | Class::RawLogical => i64::from(a.truth(k, variant)),
+        _ => a.returned(k, variant),
+    });
+    match a.class {
+        Class::Number | Class::Logical | Class::Absent if a.by_value => {
+            format!("put_number(\"{name}\", {at});")
+        }
+        Class::Number | Class::Logical | Class::RawLogical => {
+            format!("put_numbers(\"{name}\", (void *){at}, {n}, {size}, {way}, {outs});")
+        }
+        Class::Status => format!("put_numbers(\"{name}\", (void *){at}, {n}, 4, {way}, {outs});"),
+        Class::Handle(kind) if a.by_value => format!("put_handle(\"{name}\", {kind}, {at});"),
+        Class::Handle(kind) => {
+            format!("put_handles(\"{name}\", {kind}, (void **){at}, {n}, {way}, {outs});")
+        }
+        Class::Text if a.output => {
+            let text = Variant::ALL.map(|v| format!("\"{}\"", returned_text(a, v))).join(", ");
+            format!("put_text_out(\"{name}\", {at}, ((const char *[3]){{{text}}})[variant]);")
+        }
+        Class::Text => format!("put_text(\"{name}\", {at});"),
+        Class::Texts if a.name == "argv" => format!("put_texts(\"{name}\", {at}, 0);"),
+        Class::Texts => format!("put_texts(\"{name}\", {at}, {n});"),
+        Class::Table => format!("put_table(\"{name}\", {at}, {n});"),
+        Class::Buffer => format!("put_buffer(\"{name}\", (void *){at}, {way});"),
+        Class::Attribute if !a.output => format!("put_number(\"{name}\", (intptr_t){at});"),
+        Class::Address | Class::Attribute => format!("put_address(\"{name}\", {at}, *{outs});"),
+        Class::State => format!("put_number(\"{name}\", {at} != 0);"),
+        Class::Function => {
+            let large = if large && a.counted { "_c" } else { "" };
+            let callback = format!("call_{}{large}", a.callback);
+            let state = if stateful { "extra_state" } else { "NULL" };
+            format!("say(\" {name}=\"); GUARDED({callback}({at}, {state}));")
+        }
+        Class::Absent => format!("put_number(\"{name}\", (intptr_t){at});"),
+    }
+}
+
+/// What the library says for a text.
+pub fn returned_text(a: &Argument, variant: Variant) -> String {
+    format!("t{}v{}", a.place, variant as usize)
+}
+
+/// What functions return that give no error code.
+pub fn returned_number(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "MPI_Wtime" => "1.5",
+        "MPI_Wtick" => "0.25",
+        "MPI_Aint_add" => "17179869185",
+        "MPI_Aint_diff" => "17179869186",
+        _ => return None,
+    })
+}
+
+/// C's names of the parameters; what follows them varies.
+fn names(signature: &str) -> impl Iterator<Item = &str> {
+    let all = signature.split(',').filter(|one| !["...", "void"].contains(&one.trim()));
+    all.filter_map(|one| {
+        let words = one.split('[').next().unwrap_or_default();
+        words.trim().rsplit([' ', '*']).next()
+    })
+}
+
+fn function(out: &mut String, procedure: &Procedure, large: bool, signature: &str) {
+    let suffix = if large { "_c" } else { "" };
+    let name = format!("{}{suffix}", procedure.name);
+    let returns = procedure.returns[usize::from(large)].as_deref().unwrap_or("int");
+    writeln!(out, "{returns} P{name}({signature})\n{{\n    begin(\"{name}\");").unwrap();
+    // C has other names for some.
+    let all = arguments(procedure, large);
+    let stateful = all.iter().any(|a| a.class == Class::State);
+    let mut named: Vec<_> = all.iter().zip(names(signature)).collect();
+    named.sort_by_key(|(a, _)| a.comes_last());
+    for (a, at) in named {
+        writeln!(out, "    {}", statement(a, at, large, stateful)).unwrap();
+    }
+    match returned_number(&name) {
+        Some(number) => writeln!(out, "    finish();\n    return {number};\n}}"),
+        None => writeln!(out, "    return finish();\n}}"),
+    }
+    .unwrap();
+}
+
+/// Its C source.
+pub fn library() -> String {
+    let mut out = String::from(include_str!("../../record/record.h"));
+    out += &callers();
+    let signatures = data::signatures();
+    for procedure in data::procedures() {
+        for (large, suffix) in [(false, ""), (true, "_c")] {
+            if procedure.returns[usize::from(large)].is_some() {
+                let name = format!("{}{suffix}", procedure.name);
+                function(&mut out, &procedure, large, &signatures[&name.to_lowercase()]);
+            }
+        }
+    }
+    out
+}

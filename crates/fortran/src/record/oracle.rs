@@ -1,0 +1,167 @@
+//! What must be written down of a call, and what Fortran must get back, by the standard's words for arguments.
+
+use super::arguments::{Argument, COMPLETE, Class, ROOM, arguments};
+use super::library::{returned_number, returned_text};
+use super::{Call, Variant, callbacks};
+use crate::calls::Form;
+use crate::data::Procedure;
+
+/// `MPI_UNDEFINED`.
+const UNDEFINED: i64 = -32766;
+
+fn joined<T: ToString>(values: impl Iterator<Item = T>) -> String {
+    values.map(|value| value.to_string()).collect::<Vec<_>>().join(",")
+}
+
+/// Whether the standard strips blanks in front, too: keys and values of an info object, and what is spawned.
+fn strips_both(procedure: &Procedure) -> bool {
+    procedure.name.starts_with("MPI_Info_") || procedure.name.starts_with("MPI_Comm_spawn")
+}
+
+fn text(a: &Argument, variant: Variant, what: &str) -> String {
+    format!(" i{}v{}{what}", a.place, variant as usize)
+}
+
+/// What C gets for an argument.
+fn to_c(procedure: &Procedure, a: &Argument, variant: Variant) -> String {
+    if let Some((_, small)) = a.special(procedure).filter(|_| variant == Variant::Special) {
+        return format!("@{small}");
+    }
+    let strip = |text: String| {
+        let text = if strips_both(procedure) { text.trim() } else { text.trim_end() };
+        format!("\"{text}\"")
+    };
+    match a.class {
+        Class::Absent => "0".to_owned(),
+        Class::State => "1".to_owned(),
+        Class::Table => "\"one\";\"two\"\"more\";\"three\";".to_owned(),
+        Class::Texts => {
+            let n = if a.name == "argv" { 2 } else { a.count };
+            ["a", "b", "c", "d"][..n].iter().map(|what| strip(text(a, variant, what))).collect()
+        }
+        Class::Buffer => (7000 + 10 * a.place + variant as usize).to_string(),
+        _ if !a.input => String::new(),
+        Class::Text => strip(text(a, variant, "")),
+        Class::Handle(_) => joined((0..a.count).map(|k| a.handle_given(k, variant))),
+        Class::Logical | Class::RawLogical => {
+            joined((0..a.count).map(|k| i32::from(a.truth(k, variant))))
+        }
+        // C counts the NUL.
+        Class::Number if a.output && is_length(a) => (a.given(0, variant) + 1).to_string(),
+        _ => joined((0..a.count).map(|k| a.given(k, variant))),
+    }
+}
+
+fn is_length(a: &Argument) -> bool {
+    ["INFO_VALUE_LENGTH", "STRING_LENGTH"].contains(&a.kind.as_str())
+}
+
+/// What the variable of an argument has after the call; `set` says whether the library has set it.
+fn to_fortran(a: &Argument, variant: Variant, set: bool, flag: bool, old: bool) -> String {
+    let all = match (a.class, a.array) {
+        (Class::Status, true) => 32,
+        (Class::Status, false) => 8,
+        (_, true) => ROOM,
+        (_, false) => 1,
+    };
+    let each =
+        |value: &dyn Fn(usize, bool) -> i64| joined((0..all).map(|k| value(k, set && k < a.count)));
+    let letter = |truth| if truth { "T" } else { "F" };
+    match a.class {
+        Class::Handle(_) => each(&|k, set| match set {
+            true => a.handle_returned(k, variant),
+            false => a.handle_given(k, variant),
+        }),
+        Class::Logical | Class::RawLogical => {
+            let before = |k| if a.input { a.truth(k, variant) } else { !a.truth(k, variant) };
+            let value = |k| if set && k < a.count { a.truth(k, variant) } else { before(k) };
+            joined((0..all).map(|k| letter(value(k))))
+        }
+        Class::Text if set && flag => format!("\"{}\"", returned_text(a, variant)),
+        Class::Text => format!("\"{}\"", text(a, variant, "")),
+        Class::Buffer => {
+            let added = if set { 1_000_000 } else { 0 };
+            (7000 + 10 * a.place + variant as usize + added).to_string()
+        }
+        // Fortran has no way to take it.
+        Class::Address if old && a.kind == "C_BUFFER2" => "-5".to_owned(),
+        Class::Address if !set => if old { "-5" } else { "0" }.to_owned(),
+        Class::Attribute if set && !flag => a.given(0, variant).to_string(),
+        Class::Number if a.is_found_place() && !a.array && !set => UNDEFINED.to_string(),
+        Class::Number if a.name == "outcount" => if set { COMPLETE } else { 0 }.to_string(),
+        Class::Number if set && a.input && is_length(a) => (a.returned(0, variant) - 1).to_string(),
+        _ => each(&|k, set| match set {
+            true => a.returned(k, variant) + i64::from(a.is_found_place()),
+            false => a.given(k, variant),
+        }),
+    }
+}
+
+/// Procedures that no function of C stands behind.
+fn alone(c: &Call, all: &[Argument], variant: Variant, out: &mut Vec<String>) {
+    let given = |a: &Argument| joined((0..8).map(|k| a.given(k, variant)));
+    match c.procedure.name.as_str() {
+        // The special address is an integer of the usual size.
+        "MPI_Sizeof" if variant == Variant::Special => out.push("f size=4".to_owned()),
+        "MPI_Sizeof" => out.push("f size=8".to_owned()),
+        "MPI_Status_f082f" | "MPI_Status_f2f08" => {
+            out.push(format!("f {}={}", all[1].name, given(&all[0])));
+        }
+        // It does nothing.
+        "MPI_F_sync_reg" => out.push(format!("f buf={}", 7000 + variant as usize)),
+        _ => {}
+    }
+}
+
+/// The lines of a call.
+pub fn expected(c: &Call, form: Form, variant: Variant) -> Vec<String> {
+    let (procedure, old) = (&c.procedure, form != Form::MpiF08);
+    let all = arguments(procedure, c.way.large());
+    let (succeeds, mut out) = (variant != Variant::Failing, Vec::new());
+    if let Some(function) = &c.function {
+        let state = all.iter().find(|a| a.class == Class::State);
+        let state = state.map_or(0, |a| a.given(0, variant));
+        let mut line = format!("c {function}");
+        let mut ordered: Vec<_> = all.iter().filter(|a| a.kind != "VARARGS").collect();
+        ordered.sort_by_key(|a| a.comes_last());
+        let mut shown = Vec::new();
+        for a in ordered {
+            let said = match a.class {
+                Class::Function => {
+                    let (said, lines) = callbacks::expected(a, c.way.large(), state);
+                    shown.extend(lines);
+                    said
+                }
+                _ => to_c(procedure, a, variant),
+            };
+            line += &format!(" {}={said}", a.name);
+        }
+        out.push(line);
+        out.extend(shown);
+    }
+    if let Some(number) = returned_number(&c.procedure.name) {
+        let number: f64 = number.parse().expect("a number");
+        let thousandths = if number < 100.0 { 1000.0 } else { 1.0 };
+        out.push(format!("f result={}", number * thousandths));
+    }
+    if procedure.has_error() {
+        let omitted = !old && variant == Variant::Special;
+        let error = match (omitted, succeeds || c.function.is_none()) {
+            (true, _) => -1,
+            (false, true) => 0,
+            (false, false) => 77,
+        };
+        out.push(format!("f ierror={error}"));
+    }
+    if c.function.is_none() {
+        alone(c, &all, variant, &mut out);
+        return out;
+    }
+    let flag = all.iter().find(|a| a.name == "flag").is_none_or(|a| a.truth(0, variant));
+    for a in all.iter().filter(|a| a.output && a.class != Class::Absent) {
+        let special = variant == Variant::Special && a.special(procedure).is_some();
+        let set = succeeds && !special;
+        out.push(format!("f {}={}", a.name, to_fortran(a, variant, set, flag, old)));
+    }
+    out
+}

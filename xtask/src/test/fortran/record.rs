@@ -1,0 +1,220 @@
+//! Every entry is called: what reaches C is written down by a library in place of the real one, and compared with what the standard says.
+
+use super::Tools;
+use crate::test::tally::Tally;
+use crate::test::tools::quiet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use weft_fortran::record::{Call, Mutation, Variant, library, mutated, program, recorded};
+use weft_fortran::{Form, sources};
+
+const FORMS: [Form; 3] = [Form::Include, Form::Mpi, Form::MpiF08];
+
+/// Sources that have the entries.
+const ENTRIES: [&str; 3] = ["mpi.c", "mpi_f08.c", "mpi_f08_large.c"];
+
+/// Of a hundred wrong entries so many may stay unnoticed.
+const MISSED: usize = 1;
+
+/// A program with all that it calls.
+struct Recorded {
+    form: Form,
+    calls: Vec<Call>,
+    program: PathBuf,
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// The library that writes down, in a folder of its own.
+fn recorder(tools: &Tools) -> Result<PathBuf, String> {
+    let folder = tools.work.join("record");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let (source, made) = (folder.join("record.c"), folder.join("libmpi_abi.so.1"));
+    write(&source, &library())?;
+    let mut cc = Command::new("cc");
+    cc.args(["-w", "-O1", "-shared", "-fPIC", "-Wl,-soname,libmpi_abi.so.1", "-I"]);
+    quiet(cc.arg(tools.prefix.join("include")).arg(&source).arg("-o").arg(&made))?;
+    Ok(made)
+}
+
+fn built(tools: &Tools, form: Form, recorder: &Path) -> Result<Recorded, String> {
+    let calls = recorded(form);
+    let folder = tools.work.join("record");
+    let source = folder.join(format!("record_{form:?}.f90").to_lowercase());
+    write(&source, &program(form, &calls))?;
+    let to = source.with_extension("");
+    let mut mpifort = tools.mpifort();
+    mpifort.args(["-w", "-O0", "-o"]).arg(&to).arg(&source).arg(recorder).current_dir(&folder);
+    if tools.compiler == "gfortran" {
+        mpifort.arg(super::MISMATCH);
+    }
+    quiet(&mut mpifort)?;
+    Ok(Recorded { form, calls, program: to })
+}
+
+/// What was said of each call. A program that ends before its time goes on behind the call that it ended in.
+fn said(
+    of: &Recorded,
+    variant: Variant,
+    preload: Option<&Path>,
+) -> Result<BTreeMap<usize, Vec<String>>, String> {
+    let (mut all, mut first) = (BTreeMap::<usize, Vec<String>>::new(), 0);
+    let folder = of.program.parent().unwrap_or(Path::new("."));
+    while first < of.calls.len() {
+        let mut command = Command::new("timeout");
+        command.args(["20", "env"]).env("LD_LIBRARY_PATH", folder);
+        command.env("WEFT_VARIANT", (variant as usize).to_string());
+        command.env("WEFT_FIRST", first.to_string());
+        if let Some(preload) = preload {
+            // For the program alone.
+            command.arg(format!("LD_PRELOAD={}", preload.display()));
+        }
+        command.arg(&of.program);
+        let output = command.output().map_err(|e| format!("timeout: {e}"))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut last = None;
+        for line in text.lines() {
+            match line.strip_prefix("# ").map(|rest| rest.split(' ').next().unwrap_or_default()) {
+                Some("-1") => return Ok(all),
+                Some(number) => {
+                    let number = number.parse().map_err(|e| format!("{line}: {e}"))?;
+                    all.insert(number, Vec::new());
+                    last = Some(number);
+                }
+                None => {
+                    if let Some(call) = last.and_then(|number| all.get_mut(&number)) {
+                        call.push(line.to_owned());
+                    }
+                }
+            }
+        }
+        let last = last.ok_or_else(|| {
+            let error = String::from_utf8_lossy(&output.stderr);
+            format!("{} from call {first} on: {}: {error}", of.program.display(), output.status)
+        })?;
+        all.entry(last).or_default().push(format!("ended: {}", output.status));
+        first = last + 1;
+    }
+    Ok(all)
+}
+
+/// Calls whose record is not what it should be, with what was expected and said.
+fn wrong<'a>(of: &'a Recorded, preload: Option<&Path>) -> Result<Vec<(&'a Call, String)>, String> {
+    let mut wrong = Vec::new();
+    for variant in Variant::ALL {
+        let said = said(of, variant, preload)?;
+        for (number, call) in of.calls.iter().enumerate() {
+            let expected = call.expected(of.form, variant);
+            let mut got = said.get(&number).cloned().unwrap_or_default();
+            // What Fortran's functions show may come before or behind C's line, as the compiler's library keeps it.
+            got.sort_by_key(|line| !line.starts_with("c "));
+            if got != expected {
+                let (expected, got) = (expected.join("\n    "), got.join("\n    "));
+                let text = format!(
+                    "{} in {:?}, {variant:?}:\n  expected\n    {expected}\n  but\n    {got}",
+                    call.title(),
+                    of.form
+                );
+                wrong.push((call, text));
+            }
+        }
+    }
+    Ok(wrong)
+}
+
+/// Every entry by every way, and entries that are wrong in one place.
+pub fn run(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
+    let recorder = recorder(tools)?;
+    let mut all = Vec::new();
+    for form in FORMS {
+        let one = built(tools, form, &recorder)?;
+        let wrong = wrong(&one, None)?;
+        if let Some((_, first)) = wrong.first() {
+            return Err(format!(
+                "{} calls are not as the standard says; the first: {first}",
+                wrong.len()
+            ));
+        }
+        println!(
+            "ok   {form:?}: {} procedures, each called in {} ways",
+            one.calls.len(),
+            Variant::ALL.len()
+        );
+        tally.passed += 1;
+        all.push(one);
+    }
+    // The entries are the same text for each compiler.
+    if tools.compiler == "gfortran" { mutations(tools, &all, tally) } else { Ok(()) }
+}
+
+/// Each entry with one mistake: the record must tell.
+fn mutations(tools: &Tools, all: &[Recorded], tally: &mut Tally) -> Result<(), String> {
+    let given = std::env::var("WEFT_SEED").ok().and_then(|seed| seed.parse().ok());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seed = given.unwrap_or_else(|| now.map_or(0, |now| now.as_secs()));
+    let called: BTreeSet<_> = all.iter().flat_map(|one| &one.calls).map(Call::entry).collect();
+    // The same way of building, without a mistake.
+    let (library, _) = mutants(tools, None, seed)?;
+    for one in all {
+        if let Some((_, text)) = wrong(one, Some(&library))?.first() {
+            return Err(format!("entries without a mistake: {text}"));
+        }
+    }
+    for mutation in Mutation::ALL {
+        let (library, mut names) = mutants(tools, Some(mutation), seed)?;
+        names.retain(|name| called.contains(name));
+        let mut noticed = BTreeSet::new();
+        for one in all {
+            noticed.extend(wrong(one, Some(&library))?.iter().map(|(call, _)| call.entry()));
+        }
+        let missed: Vec<_> = names.iter().filter(|name| !noticed.contains(*name)).collect();
+        println!(
+            "{} {mutation:?}: {} of {} wrong entries noticed (WEFT_SEED={seed}){}{}",
+            if missed.len() * 100 > names.len() * MISSED { "BAD " } else { "ok  " },
+            names.len() - missed.len(),
+            names.len(),
+            if missed.is_empty() { "" } else { "; not these: " },
+            missed.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" "),
+        );
+        if names.len() < 100 || missed.len() * 100 > names.len() * MISSED {
+            return Err(format!(
+                "{} of {} wrong entries stay unnoticed",
+                missed.len(),
+                names.len()
+            ));
+        }
+        tally.passed += 1;
+    }
+    Ok(())
+}
+
+/// A library that comes before the real entries, and the names of those that are wrong.
+fn mutants(
+    tools: &Tools,
+    mutation: Option<Mutation>,
+    seed: u64,
+) -> Result<(PathBuf, Vec<String>), String> {
+    let folder = tools.work.join("record/mutants");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut names = Vec::new();
+    for (name, text) in sources() {
+        let mutation = mutation.filter(|_| ENTRIES.contains(&name));
+        let (text, changed) = match mutation {
+            Some(mutation) => mutated(&text, mutation, seed),
+            None => (text, Vec::new()),
+        };
+        write(&folder.join(name), &text)?;
+        names.extend(changed);
+    }
+    let library = folder.join("libmutants.so");
+    let mut cc = Command::new(tools.compiler);
+    cc.args(["-w", "-O0", "-shared", "-fPIC", "-I"]).arg(tools.prefix.join("include"));
+    let all = sources().into_iter().map(|(name, _)| name);
+    cc.args(all.filter(|name| name.ends_with(".c") || *name == "logicals.f90"));
+    quiet(cc.arg("-o").arg(&library).current_dir(&folder))?;
+    Ok((library, names))
+}
