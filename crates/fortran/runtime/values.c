@@ -13,8 +13,7 @@ uintptr_t weft_special, weft_special_span;
 __attribute__((constructor)) static void learn(void)
 {
     const uintptr_t all[] = { (uintptr_t)&weft_in_place_, (uintptr_t)&weft_bottom_,
-                              (uintptr_t)&weft_buffer_automatic_, (uintptr_t)weft_status_ignore_,
-                              (uintptr_t)weft_statuses_ignore_ };
+                              (uintptr_t)&weft_buffer_automatic_ };
     uintptr_t first = all[0], last = all[0];
     for (size_t i = 1; i < sizeof(all) / sizeof(all[0]); i++) {
         first = all[i] < first ? all[i] : first;
