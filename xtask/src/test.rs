@@ -118,6 +118,9 @@ pub struct SoakArgs {
     /// Windows on one to five ranks over two rails in the virtual machine alone: mpi4py's tests, all fences.
     #[arg(long)]
     verbs: bool,
+    /// Fortran programs of others, MUMPS and FFTW, from Debian's sources alone: three minutes.
+    #[arg(long)]
+    fortran: bool,
 }
 
 /// Longer runs of the tests that depend on chance.
@@ -128,6 +131,11 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
         return tally.not_run.pop().map_or(Ok(()), Err);
     }
     let prefix = crate::demo::install()?;
+    if args.fortran {
+        let mut tally = Tally::default();
+        fortran::soak(&prefix, &mut tally)?;
+        return tally.not_run.pop().map_or(Ok(()), Err);
+    }
     if args.tsan || args.random.is_none() {
         let mut tally = Tally::default();
         tsan::run(&prefix, args.tsan, &mut tally)?;

@@ -1,6 +1,7 @@
 //! Fortran, all three ways: programs in tests/fortran, and made ones that call every procedure, built by `mpifort` on 1, 2 and 4 ranks.
 
 mod costs;
+mod others;
 mod record;
 
 use super::tally::Tally;
@@ -31,6 +32,11 @@ const SAID: &str = "checks passed";
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     with_prefix(&crate::demo::install()?, tally)
+}
+
+/// Programs of others, which are built from their sources.
+pub fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    others::run(prefix, tally)
 }
 
 fn with_prefix(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
@@ -292,5 +298,14 @@ mod tests {
         let mut tally = Tally::default();
         with_prefix(&crate::demo::prefix(), &mut tally).unwrap();
         assert!(tally.passed > 0, "{:?}", tally.not_run);
+    }
+
+    /// `cargo test -p xtask programs_of_others -- --ignored --nocapture`.
+    #[test]
+    #[ignore = "cargo xtask soak --fortran, which installs the library"]
+    fn programs_of_others_run() {
+        let mut tally = Tally::default();
+        soak(&crate::demo::prefix(), &mut tally).unwrap();
+        assert!(tally.passed > 0 && tally.not_run.is_empty(), "{:?}", tally.not_run);
     }
 }
