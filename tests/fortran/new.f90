@@ -261,6 +261,19 @@ program new
   call MPI_Wait(request, MPI_STATUS_IGNORE, ierror)
   call MPI_Error_string(ierror, text, n)
   call check(index(text, 'MPI_Wait') > 0 .and. index(text, 'argument request') > 0, 'request that was not set')
+  ! After an error, a request that is still pending keeps the copy of its section.
+  call MPI_Type_vector(2, 1, 2, MPI_INTEGER, pair)
+  call MPI_Type_commit(pair)
+  b = -1
+  a = [11, 12, 13, 14, 15, 16, 17, 18]
+  requests(1:2) = [MPI_REQUEST_NULL, MPI_Request(-7)]
+  call MPI_Irecv(b(1:7:2), 1, pair, rank, 3, MPI_COMM_WORLD, requests(1))
+  call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE, ierror)
+  call check(ierror /= MPI_SUCCESS .and. requests(1) /= MPI_REQUEST_NULL, 'error of waitall')
+  call MPI_Send(a, 2, MPI_INTEGER, rank, 3, MPI_COMM_WORLD)
+  call MPI_Wait(requests(1), MPI_STATUS_IGNORE)
+  call check(b(1) == 11 .and. b(5) == 12 .and. b(3) == -1 .and. b(2) == -1, 'section after an error of waitall')
+  call MPI_Type_free(pair)
   call MPI_Win_create(a(1:8:2), 16_MPI_ADDRESS_KIND, 4, MPI_INFO_NULL, MPI_COMM_WORLD, win, ierror)
   call MPI_Error_class(ierror, n)
   call MPI_Error_string(ierror, text, i)
