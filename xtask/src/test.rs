@@ -94,7 +94,7 @@ impl Stage {
             Stage::Loom => 140,
             Stage::Miri => 400,
             Stage::Programs => 330,
-            Stage::Fortran => 180,
+            Stage::Fortran => 240,
             Stage::Python => 290,
             Stage::Launchers => 60,
             Stage::Cluster => 220,
