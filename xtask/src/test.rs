@@ -89,16 +89,16 @@ impl Stage {
         match self {
             Stage::Build => 240,
             Stage::Unit => 740,
-            Stage::Simulator => 140,
-            Stage::Verbs => 420,
-            Stage::Loom => 140,
-            Stage::Miri => 400,
-            Stage::Programs => 330,
+            Stage::Simulator => 130,
+            Stage::Verbs => 380,
+            Stage::Loom => 130,
+            Stage::Miri => 360,
+            Stage::Programs => 300,
             Stage::Fortran => 240,
-            Stage::Python => 290,
-            Stage::Launchers => 60,
-            Stage::Cluster => 220,
-            Stage::Network => 440,
+            Stage::Python => 320,
+            Stage::Launchers => 50,
+            Stage::Cluster => 210,
+            Stage::Network => 500,
         }
     }
 }
