@@ -37,6 +37,7 @@ struct bench {
     int window;           /* messages in flight; 0: the benchmark's choice */
     int separate;         /* each message of a window has buffers of its own */
     int fixed;            /* the root is always rank 0 */
+    const char *folder;   /* of files, where the benchmark has any */
     int mean;             /* the figure is the mean over batches, not the median */
     int crowded;          /* more ranks than processors: sleep, do not spin, before a batch */
     double offset;        /* this rank's clock minus rank 0's, in seconds */
@@ -73,6 +74,7 @@ static const char bench_usage[] =
     "  --window N           messages in flight; puts of put_get_interleaved; inserts of a round of hash_*\n"
     "  --separate           buffers of its own for each message in flight\n"
     "  --fixed              rank 0 is always the root, which may run ahead of others or others of it\n"
+    "  --folder DIR         where the files of file_* lie (default: the current one)\n"
     "  --mean               report the mean over batches, not the median (default with more ranks than processors)\n";
 
 static inline double bench_number(const struct bench *b, const char *option, const char *text, double least)
@@ -112,6 +114,7 @@ static inline void bench_options(struct bench *b, int argc, char **argv)
         else if (!strcmp(o, "--seconds")) b->seconds = bench_number(b, o, v, 0);
         else if (!strcmp(o, "--batch")) b->batch = (long)bench_number(b, o, v, 1);
         else if (!strcmp(o, "--batch-seconds")) b->batch_seconds = bench_number(b, o, v, 0);
+        else if (!strcmp(o, "--folder") && v) b->folder = v;
         else if (!strcmp(o, "--window")) b->window = (int)bench_number(b, o, v, 1);
         else if (takes_value = 0, !strcmp(o, "--separate")) b->separate = 1;
         else if (!strcmp(o, "--fixed")) b->fixed = 1;
@@ -329,7 +332,7 @@ static inline void bench_begin(struct bench *b, const char *name, const char *si
     MPI_Comm_size(MPI_COMM_WORLD, &b->ranks);
     b->crowded = b->ranks > sysconf(_SC_NPROCESSORS_ONLN);
     b->seconds = 0.2, b->batch_seconds = b->crowded ? 0.05 : 0.002, b->margin = b->crowded ? 2e-4 : 1e-5;
-    b->mean = b->crowded;
+    b->mean = b->crowded, b->folder = ".";
     bench_sizes(b, sizes);
     bench_options(b, *argc, *argv);
 
@@ -354,6 +357,14 @@ static inline void bench_need_ranks(const struct bench *b, int right, const char
     if (b->rank == 0) fprintf(stderr, "%s: needs %s, not %d\n", b->name, needed, b->ranks);
     MPI_Finalize();
     exit(2);
+}
+
+/* A path in --folder that all ranks have, of this run alone. */
+static inline void bench_path(const struct bench *b, char *name, size_t room)
+{
+    long id = (long)getpid();
+    MPI_Bcast(&id, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+    snprintf(name, room, "%s/mpi-bench-%ld", b->folder, id);
 }
 
 /* The time that the figure is made of, in seconds an operation; on rank 0. */

@@ -20,10 +20,15 @@ pub struct Args {
     /// accumulate, windows of puts and gets, small collectives, MPI_THREAD_MULTIPLE. 9 rounds unless told.
     #[arg(long, conflicts_with_all = ["matrix", "progress", "cable"])]
     pub(super) rows: bool,
+    /// Files beside ROMIO and OMPIO, on tmpfs (/dev/shm) and on disk (/var/tmp): contiguous blocks, strided pieces together and
+    /// each rank alone, many small accesses, the shared pointer, opening and closing. A table of ratios, and all that was
+    /// measured in table.txt and bench.svg.
+    #[arg(long, conflicts_with_all = ["matrix", "progress", "cable", "rows", "hosts"])]
+    pub(super) files: bool,
     /// Sizes of Weft's that take more than 1.15 of the time of the next larger one, from 1 B to 4 MiB and at each
     /// protocol's limits: ping-pong, windows of messages, puts and gets, accumulate, bcast, allreduce, alltoall. What is
     /// found is measured again before it counts; the exit code says whether there is any. 9 rounds unless told.
-    #[arg(long, conflicts_with_all = ["matrix", "progress", "cable", "rows", "no_weft", "variant", "no_busy", "sizes"])]
+    #[arg(long, conflicts_with_all = ["matrix", "progress", "cable", "rows", "files", "no_weft", "variant", "no_busy", "sizes"])]
     pub(super) cliffs: bool,
     /// Progress while the program computes: Weft with WEFT_PROGRESS=none, locked, signal and
     /// handover, each peer as it comes and with its own asynchronous progress (MPICH:

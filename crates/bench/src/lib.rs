@@ -6,6 +6,7 @@ mod args;
 mod cable;
 mod cliffs;
 mod distance;
+mod files;
 mod hosts;
 mod job;
 mod library;
@@ -72,6 +73,8 @@ pub fn run(
         plan::matrix(&args.benchmarks, args.seconds)?
     } else if args.rows {
         rows::cases(&args.benchmarks, args.seconds)?
+    } else if args.files {
+        files::cases(&args.benchmarks, args.seconds)?
     } else {
         plan::cases(&args.benchmarks, args.seconds)?
     };
@@ -357,7 +360,7 @@ impl Session {
         let mut text = self.heading() + &variants::heading(&self.libraries, self.args.progress);
         text += &table::render(&self.cases, &apart, &self.libraries, &self.results);
         text += &self.notes();
-        let short = if self.args.matrix {
+        let short = if self.args.matrix || self.args.files {
             Some(ratios::render(&self.cases, &apart, &self.libraries, &self.results))
         } else if self.args.rows {
             Some(rows::render(&self.cases, &self.libraries, &self.results))

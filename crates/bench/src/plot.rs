@@ -74,13 +74,13 @@ fn panels(cases: &[Case], libraries: usize, results: &Results) -> Vec<Panel> {
         // A panel has one scale: that of the figure that comes first.
         let unit = rows.first().map(|r| &r.unit);
         rows.retain(|r| Some(&r.unit) == unit);
-        if rows.len() > 1 && case.ranks == 2 {
+        if rows.len() > 1 && (case.ranks == 2 || case.program.starts_with("file_")) {
             let label = |r: &&Row| table::size(r.size);
             panels.push(panel(case.title(), &rows, rows.iter().map(label).collect(), libraries));
         }
     }
     // The price of a crowd: the smallest size over the number of ranks.
-    for program in ["barrier", "allreduce", "bcast", "alltoall"] {
+    for program in ["barrier", "allreduce", "bcast", "alltoall", "file_open"] {
         let of = |r: &&Row| cases[r.case].program == program;
         let least = results.rows.iter().filter(of).map(|r| r.size).min();
         let rows: Vec<_> =
@@ -88,7 +88,8 @@ fn panels(cases: &[Case], libraries: usize, results: &Results) -> Vec<Panel> {
         if rows.len() > 1 {
             let label = |r: &&Row| {
                 let case = &cases[r.case];
-                format!("{}{}", case.ranks, if case.loaded { " + busy loops" } else { "" })
+                let load = if case.loaded { " + busy loops" } else { "" };
+                format!("{}{load} {}", case.ranks, case.about).trim_end().to_owned()
             };
             let size = least.filter(|s| *s > 0).map_or(String::new(), |s| format!(", {s} bytes"));
             let title = format!("{program}{size}, by ranks");
