@@ -75,10 +75,13 @@ impl Transfer {
     /// What it takes, in nanoseconds.
     pub fn cost(&self) -> f64 {
         let (pieces, bytes, costs) = (self.runs.pieces(), self.runs.bytes(), &self.manner.costs);
-        match self.direction {
-            Direction::Read => costs.reads(pieces, bytes),
-            Direction::Write => costs.writes(pieces, bytes),
-        }
+        let span = self.runs.bounds().map_or(0, |(first, end)| end - first);
+        let (apart, whole) = match self.direction {
+            Direction::Read => (costs.reads(pieces, bytes), costs.read_sieved(span)),
+            Direction::Write => (costs.writes(pieces, bytes), costs.write_sieved(span)),
+        };
+        let whole = whole + pieces as f64 * costs.piece;
+        if self.manner.sieving == Sieving::Off { apart } else { apart.min(whole) }
     }
 
     /// Moves the data; how many bytes: of a read, those before the end of the file.
@@ -102,6 +105,9 @@ impl Transfer {
     }
 }
 
+/// How long a rank that waits may be without an ear for messages, in nanoseconds.
+const PATIENCE: f64 = 1e6;
+
 impl<F: Fabric> Core<F> {
     /// What the file is called in errors.
     pub fn name(&self) -> String {
@@ -109,9 +115,11 @@ impl<F: Fabric> Core<F> {
     }
 
     /// Whether what takes so many nanoseconds in a page cache is done at once, rather than by a thread: not where it may wait for
-    /// another host, or for a lock.
-    pub fn is_quick(&self, cost: f64) -> bool {
-        self.kind == Kind::Local && !self.atomic.get() && cost < 2.0 * Costs::default().handover
+    /// another host, or for a lock. `beside` the program little is quick; where the program waits for it anyway, all that does
+    /// not keep others waiting for their messages.
+    pub fn is_quick(&self, cost: f64, beside: bool) -> bool {
+        let most = if beside { 2.0 * Costs::default().handover } else { PATIENCE };
+        self.kind == Kind::Local && !self.atomic.get() && cost < most
     }
 
     /// A failure of this rank, in words.
@@ -133,7 +141,10 @@ impl<F: Fabric> Core<F> {
             (Kind::Nfs, Direction::Write, Sieving::Auto) => Sieving::Off,
             (_, _, asked) => asked,
         };
-        Manner { sieving, buffer, costs: Costs::default(), guard: self.guard() }
+        let guard = self.guard();
+        // Beside gaps of this rank's view there are others' pieces, which they write meanwhile.
+        let others = u64::from(direction == Direction::Write && guard == Guard::Ranks);
+        Manner { sieving, buffer, costs: Costs::default().beside(others), guard }
     }
 
     fn guard(&self) -> Guard {

@@ -15,6 +15,11 @@ use crate::core::Direction;
 pub struct Costs {
     /// A call that moves nothing.
     pub call: f64,
+    /// What a write waits for each further rank that writes to the file meanwhile: its lock lets one in at a time, and who
+    /// sleeps for it comes late.
+    pub contended: f64,
+    /// What a write waits for others altogether: [`Costs::beside`] says how many there are.
+    pub wait: f64,
     /// A lock and its end.
     pub lock: f64,
     /// Bytes a nanosecond that a read moves.
@@ -32,22 +37,32 @@ pub struct Costs {
 }
 
 impl Default for Costs {
-    /// Of a page cache, and of ranks that share memory: memory's speed, and the way into the system.
+    /// Of a page cache whose pages are there, and of ranks that share memory: memory's speed, and the way into the system.
     fn default() -> Costs {
         Costs {
-            call: 600.0,
-            lock: 1200.0,
-            read: 6.0,
-            write: 3.0,
-            message: 2000.0,
-            exchange: 2.0,
+            call: 500.0,
+            contended: 1500.0,
+            wait: 0.0,
+            lock: 1000.0,
+            read: 15.0,
+            write: 10.0,
+            message: 3000.0,
+            exchange: 4.0,
             piece: 8.0,
             handover: 20_000.0,
         }
     }
 }
 
+/// Readers that a node's memory serves as quickly as one.
+const READERS: f64 = 4.0;
+
 impl Costs {
+    /// The same with `others` ranks that write to the file, too.
+    pub fn beside(self, others: u64) -> Costs {
+        Costs { wait: others as f64 * self.contended, ..self }
+    }
+
     /// Of pieces that are read one by one.
     pub fn reads(&self, pieces: u64, bytes: u64) -> f64 {
         pieces as f64 * self.call + bytes as f64 / self.read
@@ -60,12 +75,12 @@ impl Costs {
 
     /// Of pieces that are written one by one.
     pub fn writes(&self, pieces: u64, bytes: u64) -> f64 {
-        pieces as f64 * self.call + bytes as f64 / self.write
+        pieces as f64 * (self.call + self.wait) + bytes as f64 / self.write
     }
 
     /// Of a read, a change and a write of the whole, with the lock that keeps others out meanwhile.
     pub fn write_sieved(&self, span: u64) -> f64 {
-        2.0 * self.call + self.lock + span as f64 / self.read + span as f64 / self.write
+        2.0 * self.call + self.lock + self.wait + span as f64 / self.read + span as f64 / self.write
     }
 
     /// A gap that may be read for the sake of a call less.
@@ -75,7 +90,7 @@ impl Costs {
 
     /// A gap that may be read and written for the sake of a call less.
     pub fn gap_to_write(&self) -> u64 {
-        (self.call / (1.0 / self.read + 1.0 / self.write)) as u64
+        ((self.call + self.wait) / (1.0 / self.read + 1.0 / self.write)) as u64
     }
 
     /// One rank's access by itself: pieces one by one, or with `sieving` in one go if that is cheaper.
@@ -85,22 +100,23 @@ impl Costs {
             Direction::Read => (self.reads(pieces, bytes), self.read_sieved(bounds.span())),
             Direction::Write => (self.writes(pieces, bytes), self.write_sieved(bounds.span())),
         };
-        let sieves = sieving && bounds.pieces > 1;
-        self.handover + if sieves { apart.min(whole) } else { apart }
+        let copies = pieces as f64 * self.piece;
+        if sieving && pieces > 1 { apart.min(whole + copies) } else { apart }
     }
 
     /// A collective access in which each rank moves its own.
     pub fn alone(&self, direction: Direction, hulls: &[Bounds], sieving: bool) -> f64 {
-        let each = hulls.iter().filter(|bounds| !bounds.is_empty());
-        let each = each.map(|bounds| self.by_itself(direction, bounds, sieving));
+        let some = || hulls.iter().filter(|bounds| !bounds.is_empty());
+        let sum = |costs: Costs| -> f64 {
+            some().map(|bounds| costs.by_itself(direction, bounds, sieving)).sum()
+        };
         match direction {
-            Direction::Read => each.fold(0.0, f64::max),
-            // The file's lock lets one write at a time; the handovers overlap.
-            Direction::Write => {
-                let sum: f64 = each.clone().sum();
-                let some = each.count() as f64;
-                sum - (some - 1.0).max(0.0) * self.handover
+            Direction::Read => {
+                let each = some().map(|bounds| self.by_itself(direction, bounds, sieving));
+                each.fold(sum(*self) / READERS, f64::max)
             }
+            // The file's lock lets one write at a time.
+            Direction::Write => sum(self.beside((some().count() as u64).saturating_sub(1))),
         }
     }
 
@@ -127,7 +143,7 @@ impl Costs {
         };
         let messages = 3.0 * ranks * steps as f64 * self.message;
         let copies = own / self.exchange + pieces as f64 / aggregators as f64 * self.piece;
-        steps as f64 * self.handover + messages + copies + file
+        (steps as f64 - 1.0).max(0.0) * self.handover + messages + copies + file
     }
 }
 
@@ -156,6 +172,13 @@ mod tests {
             };
             assert!(!is_phases(&turns(4, 1, 16 << 20)), "{direction:?}: a block a rank");
             assert!(!is_phases(&turns(4, 4, 8)), "{direction:?}: hardly anything");
+        }
+        // Two ranks' locks and gaps are cheaper than messages; of many, each would move what all have.
+        let read = Direction::Read;
+        for (ranks, phases) in [(2, false), (64, true)] {
+            let hulls = turns(ranks, 4096, 64);
+            let together = costs.phases(read, &hulls, 1, 16 << 20);
+            assert_eq!(together < costs.alone(read, &hulls, true), phases, "{ranks} ranks");
         }
         let small = turns(8, 100_000, 8);
         let write = Direction::Write;

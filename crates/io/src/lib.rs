@@ -30,6 +30,7 @@ mod pool;
 mod representation;
 mod shared_pointer;
 pub mod storage;
+mod strided_copy;
 mod strided_runs;
 mod transfer;
 mod two_phase;

@@ -89,25 +89,26 @@ impl Operation {
     /// The same by a thread of the pool, while the program computes.
     pub async fn run_beside<F: Fabric>(&self, core: &Core<F>) -> Result<u64, Error> {
         let data = self.data(core.comm.engine().endpoint().staging())?;
-        let come = self.moved(core, data.sge).await?;
+        let come = self.moved(core, data.sge, true).await?;
         let come = come.map_err(|failure| core.error(&failure))?;
         self.finish(&data, come)
     }
 
-    /// Moves `data` alone: no other rank has a part in it.
+    /// Moves `data` alone: no other rank has a part in it. `beside`: the program goes on meanwhile.
     pub async fn moved<F: Fabric>(
         &self,
         core: &Core<F>,
         data: Sge,
+        beside: bool,
     ) -> Result<Result<u64, Failure>, Error> {
         if self.len == 0 {
             return Ok(Ok(0));
         }
         let runs = self.view.runs(self.from, self.len);
         let transfer = core.transfer(self.direction, runs, Memory::from(data));
-        // A write beside gaps may wait for who writes there: not on the program's thread.
-        let waits = self.direction == Direction::Write && !core.gapless.get();
-        let quick = !waits && core.is_quick(transfer.cost());
+        // A write beside gaps may wait for who writes there: not on a thread that the program needs.
+        let waits = beside && self.direction == Direction::Write && !core.gapless.get();
+        let quick = !waits && core.is_quick(transfer.cost(), beside);
         core.pool.run(quick, move || transfer.run()).await
     }
 }

@@ -27,6 +27,12 @@ impl StridedRun {
         self.offset + (self.count - 1) * self.stride + self.len
     }
 
+    /// Place and length of each piece, in order.
+    pub fn places(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let run = *self;
+        (0..run.count).map(move |i| (run.offset + i * run.stride, run.len))
+    }
+
     /// For a message.
     pub fn words(&self) -> [u64; StridedRun::WORDS] {
         [self.offset, self.len, self.stride, self.count]
@@ -108,11 +114,7 @@ impl StridedRuns {
 
     /// Place and length of each piece, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let each = |t: &StridedRun| {
-            let t = *t;
-            (0..t.count).map(move |i| (t.offset + i * t.stride, t.len))
-        };
-        self.list.iter().flat_map(each)
+        self.list.iter().flat_map(StridedRun::places)
     }
 }
 

@@ -4,7 +4,8 @@ use crate::bytes::Memory;
 use crate::cost::Costs;
 use crate::failure::Failure;
 use crate::storage::{Guard, Storage, guarded, read_whole, write_whole};
-use crate::strided_runs::StridedRuns;
+use crate::strided_copy::{gather, spread};
+use crate::strided_runs::{StridedRun, StridedRuns};
 
 /// Whether gaps may be moved, too (ROMIO's `romio_ds_read` and `romio_ds_write`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,16 +33,29 @@ pub struct Manner {
 }
 
 /// Pieces that follow each other, their data, and the part of the file that has them.
+#[derive(Default)]
 struct Group {
-    pieces: Vec<(u64, u64)>,
+    runs: Vec<StridedRun>,
+    pieces: u64,
     bytes: u64,
 }
 
 impl Group {
     fn span(&self) -> (u64, u64) {
-        let first = self.pieces[0].0;
-        let (last, len) = self.pieces[self.pieces.len() - 1];
-        (first, last + len - first)
+        match self.runs[..] {
+            [] => (0, 0),
+            [first, ..] => (first.offset, self.end() - first.offset),
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.runs.last().map_or(0, StridedRun::end)
+    }
+
+    fn push(&mut self, run: StridedRun) {
+        self.runs.push(run);
+        self.pieces += run.count;
+        self.bytes += run.bytes();
     }
 }
 
@@ -52,24 +66,35 @@ fn grouped(
     (gap, most): (u64, u64),
     mut f: impl FnMut(&Group, usize) -> Result<bool, Failure>,
 ) -> Result<(), Failure> {
-    let mut group = Group { pieces: Vec::new(), bytes: 0 };
+    let mut group = Group::default();
     let mut at = 0;
-    for (offset, len) in runs.iter() {
-        if let Some(&(last, its)) = group.pieces.last() {
-            let fits = offset + len - group.pieces[0].0 <= most;
-            if !fits || offset - (last + its).min(offset) > gap {
-                if !f(&group, at)? {
-                    return Ok(());
+    for run in runs.list() {
+        let mut rest = *run;
+        while rest.count > 0 {
+            let mut first = rest.offset;
+            if !group.runs.is_empty() {
+                first = group.span().0;
+                let fits = rest.offset + rest.len - first <= most;
+                if !fits || rest.offset.saturating_sub(group.end()) > gap {
+                    if !f(&group, at)? {
+                        return Ok(());
+                    }
+                    at += group.bytes as usize;
+                    group = Group { runs: group.runs, ..Group::default() };
+                    group.runs.clear();
+                    first = rest.offset;
                 }
-                at += group.bytes as usize;
-                group.pieces.clear();
-                group.bytes = 0;
             }
+            // As many of a run's pieces as fit, too.
+            let room = most.saturating_sub(rest.offset + rest.len - first) / rest.stride;
+            let more = if rest.stride - rest.len > gap { 0 } else { room };
+            let some = rest.count.min(1 + more);
+            group.push(StridedRun { count: some, ..rest });
+            rest.offset += some * rest.stride;
+            rest.count -= some;
         }
-        group.pieces.push((offset, len));
-        group.bytes += len;
     }
-    if !group.pieces.is_empty() {
+    if !group.runs.is_empty() {
         f(&group, at)?;
     }
     Ok(())
@@ -108,16 +133,16 @@ pub fn write(
     grouped(runs, limits, |group, at| {
         let data = data.part(at, group.bytes as usize);
         let (first, span) = group.span();
-        let pieces = group.pieces.len() as u64;
         let full = span == group.bytes;
         let costs = &manner.costs;
-        let sieved = costs.write_sieved(span) < costs.writes(pieces, group.bytes);
-        let apart = || one_by_one(storage, &group.pieces, data, manner.guard);
-        if pieces == 1 || !full && !sieved && manner.sieving != Sieving::On {
+        let sieved = costs.write_sieved(span) < costs.writes(group.pieces, group.bytes);
+        let places = || group.runs.iter().flat_map(StridedRun::places);
+        let apart = || one_by_one(storage, &places().collect::<Vec<_>>(), data, manner.guard);
+        if group.pieces == 1 || !full && !sieved && manner.sieving != Sieving::On {
             if singles.is_empty() {
                 from = at;
             }
-            singles.extend_from_slice(&group.pieces);
+            singles.extend(places());
             return Ok(true);
         }
         flush(&mut singles, from)?;
@@ -127,7 +152,7 @@ pub fn write(
                 let had = read_whole(storage, first, &mut scratch)?;
                 scratch[had..].fill(0);
             }
-            data.read(|data| spread(&group.pieces, first, data, &mut scratch));
+            data.read(|data| spread(&group.runs, first, data, &mut scratch));
             write_whole(storage, first, &scratch)
         };
         match guarded(storage, manner.guard, (first, span), !full, change) {
@@ -166,16 +191,6 @@ fn one_by_one(
     }
 }
 
-/// Copies data to the places of their pieces in `whole`, which begins at byte `first` of the file.
-pub fn spread(pieces: &[(u64, u64)], first: u64, data: &[u8], whole: &mut [u8]) {
-    let mut rest = data;
-    for &(offset, len) in pieces {
-        let (piece, after) = rest.split_at(len as usize);
-        whole[(offset - first) as usize..][..len as usize].copy_from_slice(piece);
-        rest = after;
-    }
-}
-
 /// Reads the pieces to `data`; how many bytes of it came before the end of the file.
 pub fn read(
     storage: &dyn Storage,
@@ -190,14 +205,13 @@ pub fn read(
         let data = data.part(at, group.bytes as usize);
         let (first, span) = group.span();
         let costs = &manner.costs;
-        let pieces = group.pieces.len() as u64;
-        let sieved = costs.read_sieved(span) < costs.reads(pieces, group.bytes);
-        let got = if pieces == 1 || !sieved && manner.sieving != Sieving::On {
-            data.write(|data| read_one_by_one(storage, &group.pieces, data))?
+        let sieved = costs.read_sieved(span) < costs.reads(group.pieces, group.bytes);
+        let got = if group.pieces == 1 || !sieved && manner.sieving != Sieving::On {
+            data.write(|data| read_one_by_one(storage, &group.runs, data))?
         } else {
             scratch.resize(span as usize, 0);
             let had = read_whole(storage, first, &mut scratch)?;
-            data.write(|data| gather(&group.pieces, first, &scratch[..had], data))
+            data.write(|data| gather(&group.runs, first, &scratch[..had], data))
         };
         come += got;
         Ok(got == group.bytes)
@@ -207,11 +221,11 @@ pub fn read(
 
 fn read_one_by_one(
     storage: &dyn Storage,
-    pieces: &[(u64, u64)],
+    runs: &[StridedRun],
     data: &mut [u8],
 ) -> Result<u64, Failure> {
     let (mut rest, mut come) = (data, 0);
-    for &(offset, len) in pieces {
+    for (offset, len) in runs.iter().flat_map(StridedRun::places) {
         let (piece, after) = rest.split_at_mut(len as usize);
         let had = read_whole(storage, offset, piece)? as u64;
         come += had;
@@ -221,25 +235,6 @@ fn read_one_by_one(
         rest = after;
     }
     Ok(come)
-}
-
-/// Copies the pieces that lie in `whole`, which begins at byte `first` of the file, to `data`; how many bytes there were.
-pub fn gather(pieces: &[(u64, u64)], first: u64, whole: &[u8], data: &mut [u8]) -> u64 {
-    let (mut rest, mut come) = (data, 0);
-    for &(offset, len) in pieces {
-        let from = (offset - first) as usize;
-        let had = whole.len().saturating_sub(from).min(len as usize);
-        let (piece, after) = rest.split_at_mut(len as usize);
-        if had > 0 {
-            piece[..had].copy_from_slice(&whole[from..from + had]);
-        }
-        come += had as u64;
-        if had < len as usize {
-            break;
-        }
-        rest = after;
-    }
-    come
 }
 
 #[cfg(test)]
@@ -283,8 +278,7 @@ mod tests {
             let mut model = before;
             let end = runs.bounds().unwrap().1 as usize;
             model.resize(model.len().max(end), 0);
-            let pieces: Vec<_> = runs.iter().collect();
-            spread(&pieces, 0, &data, &mut model);
+            spread(runs.list(), 0, &data, &mut model);
             let mut found = vec![0; model.len() + 1];
             assert_eq!(read_whole(&storage, 0, &mut found).unwrap(), model.len(), "case {case}");
             assert_eq!(found[..model.len()], model, "case {case}");
@@ -292,7 +286,7 @@ mod tests {
             storage.set_length(rng.u64(..end as u64 + 9)).unwrap();
             let whole = &model[..model.len().min(storage.length().unwrap() as usize)];
             let mut expected = vec![0; data.len()];
-            let come = gather(&pieces, 0, whole, &mut expected);
+            let come = gather(runs.list(), 0, whole, &mut expected);
             let got = read(&storage, &runs, memory.sge().into(), &manner).unwrap();
             let mut found = vec![0; come as usize];
             memory.sge().part(0, found.len()).read(&mut found);

@@ -17,6 +17,7 @@ mod writing;
 
 use crate::bounds::Bounds;
 use crate::core::{Core, Direction};
+use crate::cost::Costs;
 use crate::failure::Failure;
 use crate::hints::Buffering;
 use crate::operation::Operation;
@@ -30,6 +31,8 @@ use weft_process::{Comm, Error};
 struct Side<'a, F: Fabric> {
     core: &'a Core<F>,
     line: Line<'a, F>,
+    /// Whether the program goes on meanwhile.
+    beside: bool,
     operation: &'a Operation,
     /// This rank's data, as the file has them.
     data: Sge,
@@ -74,27 +77,34 @@ fn by_phases<F: Fabric>(core: &Core<F>, direction: Direction, hulls: &[Bounds]) 
     if asked == Buffering::On {
         return true;
     }
-    let manner = core.manner(direction);
-    let sieving = manner.sieving != Sieving::Off;
-    let alone = manner.costs.alone(direction, hulls, sieving);
+    let (costs, sieving) = (Costs::default(), core.manner(direction).sieving != Sieving::Off);
+    let alone = costs.alone(direction, hulls, sieving);
     let aggregators = core.aggregators().len() as u64;
-    let phases = manner.costs.phases(direction, hulls, aggregators, hints.cb_buffer_size as u64);
-    phases < alone
+    costs.phases(direction, hulls, aggregators, hints.cb_buffer_size as u64) < alone
 }
 
-/// Moves a rank's data together with all others'. `comm` is the file's, or the view of it for operations in the background;
-/// `number` is the operation's, the same on all ranks.
+/// How a collective access is under way.
+pub struct Way<'a, F: Fabric> {
+    /// The file's communicator, or the view of it for operations in the background.
+    pub comm: &'a Comm<F>,
+    /// The operation's number, the same on all ranks.
+    pub number: u32,
+    /// Others may run meanwhile, and the program.
+    pub beside: bool,
+}
+
+/// Moves a rank's data together with all others'.
 pub async fn run<F: Fabric>(
     core: &Core<F>,
-    (comm, number): (&Comm<F>, u32),
+    way: &Way<'_, F>,
     operation: &Operation,
     data: Sge,
 ) -> Result<Moved, Error> {
     let mine = Bounds::of(operation);
-    let hulls = weft_rma::gather(comm, mine.words()).await?;
+    let hulls = weft_rma::gather(way.comm, mine.words()).await?;
     let hulls: Vec<Bounds> = hulls.into_iter().map(Bounds::from_words).collect();
     if !by_phases(core, operation.direction, &hulls) {
-        return operation.moved(core, data).await;
+        return operation.moved(core, data, way.beside).await;
     }
     let hints = core.hints.get();
     let Some(domains) =
@@ -102,8 +112,8 @@ pub async fn run<F: Fabric>(
     else {
         return Ok(Ok(0));
     };
-    let line = Line::new(&core.comm, &core.byte, number);
-    let side = Side { core, line, operation, data, hulls, domains };
+    let line = Line::new(&core.comm, &core.byte, way.number);
+    let side = Side { core, line, beside: way.beside, operation, data, hulls, domains };
     match operation.direction {
         Direction::Write => writing::run(&side).await,
         Direction::Read => reading::run(&side).await,

@@ -5,7 +5,7 @@ use crate::core::Direction;
 use crate::failure::class;
 use crate::operation::{Operation, may};
 use crate::representation::Convert;
-use crate::two_phase;
+use crate::two_phase::{self, Way};
 use std::rc::Rc;
 use weft_fabric::{Fabric, Sge};
 use weft_process::{Buffer, Error, WaitHooks};
@@ -130,6 +130,7 @@ impl<F: Fabric> File<F> {
                 let told = weft_rma::gather(&comm, [first as u64]).await?;
                 operation = file.put_at(operation, (told[0][0] + before) as i64)?;
             }
+            let way = Way { comm: &comm, number, beside };
             let staging = core.comm.engine().endpoint().staging();
             let data = match operation.data(staging) {
                 Ok(data) => data,
@@ -137,15 +138,14 @@ impl<F: Fabric> File<F> {
                     // The others wait for this rank's part: it has none.
                     operation.len = 0;
                     if comm.size() > 1 {
-                        let _ =
-                            two_phase::run(core, (&comm, number), &operation, Sge::EMPTY).await?;
+                        let _ = two_phase::run(core, &way, &operation, Sge::EMPTY).await?;
                     }
                     return Err(error);
                 }
             };
             let moved = match comm.size() {
-                1 => operation.moved(core, data.sge).await?,
-                _ => two_phase::run(core, (&comm, number), &operation, data.sge).await?,
+                1 => operation.moved(core, data.sge, beside).await?,
+                _ => two_phase::run(core, &way, &operation, data.sge).await?,
             };
             let come = moved.map_err(|failure| core.error(&failure))?;
             operation.finish(&data, come)

@@ -5,8 +5,9 @@ use crate::bytes::Memory;
 use crate::core::Direction;
 use crate::failure::Failure;
 use crate::storage::{Storage, read_whole};
+use crate::strided_copy::gather;
 use crate::strided_runs::StridedRuns;
-use crate::transfer::{self, Manner, gather};
+use crate::transfer::{self, Manner};
 use std::sync::Arc;
 use weft_fabric::{Fabric, Staging};
 use weft_process::Error;
@@ -45,11 +46,10 @@ impl Read {
             Err(failure) => ((failure.offset - first) as usize, Some(failure)),
         };
         let each = |(runs, data): &(StridedRuns, Memory)| {
-            let places: Vec<(u64, u64)> = runs.iter().collect();
             let come = self
                 .buffer
                 .part(0, had)
-                .read(|whole| data.write(|data| gather(&places, first, whole, data)));
+                .read(|whole| data.write(|data| gather(runs.list(), first, whole, data)));
             (come, failure.filter(|_| come < runs.bytes()))
         };
         self.pieces.iter().map(each).collect()
@@ -115,7 +115,7 @@ async fn serve<F: Fabric>(
     let (storage, bounds) = (core.storage.clone(), (first, end));
     let read = Read { storage, pieces, bounds, buffer: buffer.sge().into(), manner };
     let cost = if whole { manner.costs.read_sieved(end - first) } else { apart };
-    let fates = core.pool.run(core.is_quick(cost), move || read.run()).await?;
+    let fates = core.pool.run(core.is_quick(cost, side.beside), move || read.run()).await?;
     for ((&rank, place), (come, failure)) in ranks.iter().zip(&places).zip(fates) {
         sends.push(line.send_fate(rank, failure, come));
         sends.push(line.send_read(rank, place.sge().part(0, come as usize), None));

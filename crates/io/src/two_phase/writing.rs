@@ -7,8 +7,9 @@ use crate::core::{Core, Direction};
 use crate::failure::Failure;
 use crate::pool::Started;
 use crate::storage::{Guard, Storage, guarded, read_whole, write_whole};
+use crate::strided_copy::spread;
 use crate::strided_runs::StridedRuns;
-use crate::transfer::{self, Manner, Sieving, spread};
+use crate::transfer::{self, Manner, Sieving};
 use std::sync::Arc;
 use weft_fabric::{Fabric, Staging};
 use weft_process::Error;
@@ -137,8 +138,7 @@ impl Write {
     fn fill(&self, buffer: &mut [u8]) {
         for piece in &self.pieces {
             if let Some(data) = piece.data {
-                let places: Vec<(u64, u64)> = piece.runs.iter().collect();
-                data.read(|data| spread(&places, self.first, data, buffer));
+                data.read(|data| spread(piece.runs.list(), self.first, data, buffer));
             }
         }
     }
@@ -234,7 +234,9 @@ async fn collect<F: Fabric>(
     let costs = &write.manner.costs;
     let calls = if how == How::Apart { count } else { 1 };
     let cost = costs.writes(calls, end - first) + count as f64 * costs.piece;
-    let quick = how != How::Sieved && core.is_quick(cost);
+    // With further windows a thread writes while they are exchanged.
+    let beside = side.beside || side.domains.rounds() > 1;
+    let quick = (how != How::Sieved || !beside) && core.is_quick(cost, beside);
     let job = core.pool.start(quick, move || write.run());
     Ok(Some(Writing { job, ranks, _kept: (buffer, kept) }))
 }

@@ -1,0 +1,132 @@
+//! Copies between data in one piece and their places in a part of a file.
+
+use crate::strided_runs::StridedRun;
+
+/// Copies data to the places of their pieces in `whole`, which begins at byte `first` of the file.
+pub fn spread(runs: &[StridedRun], first: u64, data: &[u8], whole: &mut [u8]) {
+    let mut rest = data;
+    for run in runs {
+        let (data, after) = rest.split_at(run.bytes() as usize);
+        let at = (run.offset - first) as usize;
+        let places = &mut whole[at..at + (run.end() - run.offset) as usize];
+        by_length(run.len, &mut Spread { data, places, stride: run.stride as usize });
+        rest = after;
+    }
+}
+
+/// Copies the pieces that lie in `whole`, which begins at byte `first` of the file, to `data`; how many bytes there were.
+pub fn gather(runs: &[StridedRun], first: u64, whole: &[u8], data: &mut [u8]) -> u64 {
+    let (mut rest, mut come) = (data, 0);
+    for run in runs {
+        let from = (run.offset - first) as usize;
+        let there = whole.get(from..).unwrap_or_default();
+        let (len, stride) = (run.len as usize, run.stride as usize);
+        // Whole pieces that are there, and a part of the next one.
+        let some = if there.len() < len { 0 } else { (there.len() - len) / stride + 1 };
+        let some = some.min(run.count as usize);
+        let (into, after) = rest.split_at_mut(some * len);
+        if some > 0 {
+            let places = &there[..(some - 1) * stride + len];
+            by_length(run.len, &mut Gather { data: into, places, stride });
+        }
+        come += (some * len) as u64;
+        if some < run.count as usize {
+            let part = there.get(some * stride..).unwrap_or_default();
+            let had = part.len().min(len);
+            after[..had].copy_from_slice(&part[..had]);
+            return come + had as u64;
+        }
+        rest = after;
+    }
+    come
+}
+
+/// A loop over the pieces of a run.
+trait Loop {
+    /// Of pieces of `len` bytes. Inlined where the length is known, so that a piece is a load and a store.
+    fn run(&mut self, len: usize);
+}
+
+/// Common lengths as constants.
+#[inline]
+fn by_length(len: u64, pieces: &mut impl Loop) {
+    match len {
+        1 => pieces.run(1),
+        2 => pieces.run(2),
+        4 => pieces.run(4),
+        8 => pieces.run(8),
+        16 => pieces.run(16),
+        32 => pieces.run(32),
+        64 => pieces.run(64),
+        other => pieces.run(other as usize),
+    }
+}
+
+struct Spread<'a> {
+    data: &'a [u8],
+    places: &'a mut [u8],
+    stride: usize,
+}
+
+impl Loop for Spread<'_> {
+    #[inline(always)]
+    fn run(&mut self, len: usize) {
+        // The last place ends with its piece.
+        for (piece, place) in self.data.chunks_exact(len).zip(self.places.chunks_mut(self.stride)) {
+            place[..len].copy_from_slice(piece);
+        }
+    }
+}
+
+struct Gather<'a> {
+    data: &'a mut [u8],
+    places: &'a [u8],
+    stride: usize,
+}
+
+impl Loop for Gather<'_> {
+    #[inline(always)]
+    fn run(&mut self, len: usize) {
+        for (piece, place) in self.data.chunks_exact_mut(len).zip(self.places.chunks(self.stride)) {
+            piece.copy_from_slice(&place[..len]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs of random lengths, the constants among them, as an oracle copies them: a byte after the other.
+    #[test]
+    fn runs_are_copied_as_bytes_are() {
+        let mut rng = fastrand::Rng::with_seed(9);
+        for case in 0..500 {
+            let (first, mut at, mut runs) = (rng.u64(..50), 0, Vec::new());
+            at += first + rng.u64(..9);
+            for _ in 0..rng.usize(1..5) {
+                let len = if rng.bool() { 1 << rng.u32(..8) } else { rng.u64(1..100) };
+                let stride = len + rng.u64(..40) * rng.u64(..2);
+                let run = StridedRun { offset: at, len, stride, count: rng.u64(1..20) };
+                at = run.end() + rng.u64(..20);
+                runs.push(run);
+            }
+            let places: Vec<usize> = (runs.iter().flat_map(StridedRun::places))
+                .flat_map(|(offset, len)| offset - first..offset - first + len)
+                .map(|place| place as usize)
+                .collect();
+            let data: Vec<u8> = places.iter().map(|_| rng.u8(..)).collect();
+            let mut whole = vec![0; (at - first) as usize];
+            let mut expected = whole.clone();
+            spread(&runs, first, &data, &mut whole);
+            places.iter().zip(&data).for_each(|(&place, &byte)| expected[place] = byte);
+            assert_eq!(whole, expected, "case {case}");
+            // The file may end before.
+            whole.truncate(rng.usize(..whole.len() + 1));
+            let mut back = vec![0; data.len()];
+            let come = gather(&runs, first, &whole, &mut back) as usize;
+            assert_eq!(come, places.iter().filter(|&&place| place < whole.len()).count());
+            assert_eq!(back[..come], data[..come], "case {case}");
+        }
+    }
+}
