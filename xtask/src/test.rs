@@ -7,6 +7,7 @@ mod c_programs;
 pub(crate) mod cluster;
 mod copies;
 mod counts;
+mod files;
 mod fortran;
 mod instructions;
 mod jobs;

@@ -86,9 +86,10 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     super::book::run(&prefix, tally)?;
     super::man::run(&prefix, tally)?;
     let times = 10;
-    super::jobs::kills(&prefix, &folder()?.join("halo"), times)?;
+    super::jobs::kills(&prefix, (&folder()?.join("halo"), &[]), times)?;
     println!("ok   {times} jobs with a rank killed");
     tally.passed += 1;
+    super::files::run(&prefix, tally)?;
     super::copies::run(&prefix, tally)?;
     super::memory::run(&prefix, tally)?;
     super::instructions::run(&prefix, tally)?;
@@ -102,7 +103,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
 pub fn soak(prefix: &Path, times: usize) -> Result<(), String> {
     let mut tally = Tally::default();
     programs(prefix, &mut tally)?;
-    super::jobs::kills(prefix, &folder()?.join("halo"), times)?;
+    super::jobs::kills(prefix, (&folder()?.join("halo"), &[]), times)?;
     println!("ok   {times} jobs with a rank killed");
     let halo = Plan { args: vec!["200000".to_owned()], ..Plan::new() };
     one(prefix, &folder()?.join("halo"), 4, &halo, &[])?;

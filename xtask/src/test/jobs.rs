@@ -18,8 +18,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// Marks the processes of a job: all inherit it.
 const MARK: &str = "WEFT_TEST_JOB";
 
-/// Kills a rank (every fifth time mpiexec itself) of `times` jobs of `program`, one after another.
-pub fn kills(prefix: &Path, program: &Path, times: usize) -> Result<(), String> {
+/// Kills a rank (every fifth time mpiexec itself) of `times` jobs of `program`, with its arguments, one after another.
+pub fn kills(prefix: &Path, program: (&Path, &[&str]), times: usize) -> Result<(), String> {
     let seed = SystemTime::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_nanos() as u64) | 1;
     let mut random = seed;
     for i in 0..times {
@@ -38,7 +38,7 @@ pub fn kills(prefix: &Path, program: &Path, times: usize) -> Result<(), String> 
 /// One job: `victim` is the place of a rank among the processes, `None` is mpiexec.
 fn one(
     prefix: &Path,
-    program: &Path,
+    (program, arguments): (&Path, &[&str]),
     mark: &str,
     pause: Duration,
     victim: Option<usize>,
@@ -49,6 +49,7 @@ fn one(
     let mut job = Command::new(prefix.join("bin/mpiexec"))
         .args(["-n", &RANKS.to_string()])
         .arg(program)
+        .args(arguments)
         .env(MARK, mark)
         .env("TMPDIR", &temporary)
         .stdout(Stdio::piped())

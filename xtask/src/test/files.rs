@@ -1,0 +1,91 @@
+//! Files when something goes wrong beneath them: a file system or a quota that is full in the middle of a write, ranks that are killed
+//! over a file. What needs no more than a folder is in tests/c.
+
+use super::c_programs::{compile, folder};
+use super::tally::Tally;
+use crate::root;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How many jobs are killed over one file.
+const KILLS: usize = 12;
+
+/// The exit code of [`MOUNT`] where the system does not let it.
+const NOT_HERE: i32 = 77;
+
+/// Mounts a file system of the kind `$1` with about 5 MiB in the folder `$2`, for itself and its children alone, and becomes what
+/// follows. A quota is a user's who is not root.
+const MOUNT: &str = r#"kind=$1 folder=$2
+shift 2
+case $kind in
+tmpfs) mount -t tmpfs -o size=5m,mode=777 none "$folder" || exit 77 ;;
+ext4)
+    truncate -s 8M "$folder.image" && mkfs.ext4 -q -O ^has_journal -m 0 "$folder.image" || exit 77
+    mount -o loop "$folder.image" "$folder" || { rm "$folder.image"; exit 77; }
+    rm "$folder.image"
+    dd if=/dev/zero of="$folder/taken" bs=1M count=2 status=none ;;
+quota)
+    mount -t tmpfs -o size=64m,mode=777,usrquota,usrquota_block_hardlimit=5m none "$folder" || exit 77
+    exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@" ;;
+esac
+exec "$@"
+"#;
+
+pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let full = built(prefix, "full")?;
+    for kind in ["tmpfs", "ext4", "quota"] {
+        for ranks in [1, 2, 4] {
+            match overfilled(prefix, &full, kind, ranks)? {
+                None => {
+                    println!("ok   a full file system, {kind}, on {ranks} ranks");
+                    tally.passed += 1;
+                }
+                Some(reason) => {
+                    tally.not_run.push(format!("a full file system, {kind}: {reason}"));
+                    break;
+                }
+            }
+        }
+    }
+    let file = folder()?.join("killed-over").display().to_string();
+    super::jobs::kills(prefix, (&built(prefix, "killed")?, &[&file]), KILLS)?;
+    std::fs::remove_file(&file).map_err(|e| format!("{file}: {e}"))?;
+    println!("ok   {KILLS} jobs with a rank killed over a file");
+    tally.passed += 1;
+    Ok(())
+}
+
+/// A program of tests/c/files.
+fn built(prefix: &Path, name: &str) -> Result<PathBuf, String> {
+    let source = root().join("tests/c/files").join(name).with_extension("c");
+    let program = folder()?.join(format!("files-{name}"));
+    compile(prefix, &source, &program)?;
+    Ok(program)
+}
+
+/// Runs tests/c/files/full.c in a small file system; why that cannot be, if it cannot.
+fn overfilled(
+    prefix: &Path,
+    program: &Path,
+    kind: &str,
+    ranks: usize,
+) -> Result<Option<String>, String> {
+    let place = folder()?.join("small");
+    std::fs::create_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", MOUNT, "sh", kind]).arg(&place);
+    command.arg(prefix.join("bin/mpiexec")).args(["--timeout", "120", "-n", &ranks.to_string()]);
+    command.arg(program).arg(&place).arg(kind).env_remove("TMPDIR");
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => return Ok(Some(format!("unshare: {error}"))),
+    };
+    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    let denied = err.starts_with("unshare:");
+    match output.status.code() {
+        Some(0) if out.contains("correct") => Ok(None),
+        Some(NOT_HERE) => Ok(Some(err.lines().next().unwrap_or("not allowed here").to_owned())),
+        Some(1) if denied => Ok(Some(err.trim().to_owned())),
+        _ => Err(format!("{kind} on {ranks} ranks: {}\n{out}{err}", output.status)),
+    }
+}
