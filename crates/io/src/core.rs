@@ -4,10 +4,10 @@ use crate::amode::Amode;
 use crate::bytes::Memory;
 use crate::cost::Costs;
 use crate::failure::Failure;
-use crate::hints::Hints;
+use crate::hints::{Buffering, Hints};
 use crate::pool::Pool;
 use crate::storage::disk::Kind;
-use crate::storage::{Guard, Storage, locked};
+use crate::storage::{Guard, Storage, locked, read_whole, write_whole};
 use crate::strided_runs::StridedRuns;
 use crate::transfer::{self, Manner, Sieving};
 use std::cell::{Cell, RefCell};
@@ -152,6 +152,36 @@ impl<F: Fabric> Core<F> {
             (true, _) => Guard::Free,
             (false, 1) => Guard::Threads,
             (false, _) => Guard::Ranks,
+        }
+    }
+
+    /// Whether each rank moves its own in collective accesses, as all ranks know without asking each other: so it is asked for, or no
+    /// rank's view has gaps, in which others' pieces could lie.
+    pub fn is_each_its_own(&self, direction: Direction) -> bool {
+        let hints = self.hints.get();
+        let asked = match direction {
+            Direction::Read => hints.cb_read,
+            Direction::Write => hints.cb_write,
+        };
+        match asked {
+            // Atomic mode promises that each rank's access is whole: under locks of its own.
+            _ if self.comm.size() == 1 || self.atomic.get() => true,
+            Buffering::Off => true,
+            Buffering::On => false,
+            Buffering::Auto => self.gapless.get(),
+        }
+    }
+
+    /// Moves one piece that needs no lock.
+    pub fn piece(&self, direction: Direction, at: u64, data: Memory) -> Result<u64, Failure> {
+        match direction {
+            Direction::Read => {
+                data.write(|data| read_whole(&*self.storage, at, data)).map(|come| come as u64)
+            }
+            Direction::Write => {
+                data.read(|data| write_whole(&*self.storage, at, data))?;
+                Ok(data.len() as u64)
+            }
         }
     }
 

@@ -57,6 +57,14 @@ impl Default for Costs {
 /// Readers that a node's memory serves as quickly as one.
 const READERS: f64 = 4.0;
 
+/// Bytes of a page: smaller pieces of several ranks lie in one, for which they wait, too.
+const PAGE: u64 = 4096;
+/// The part of a wait that is left where they do not.
+const UNSHARED: f64 = 0.2;
+
+/// The part of a call in which a write keeps others out.
+const HELD: f64 = 0.5;
+
 impl Costs {
     /// The same with `others` ranks that write to the file, too.
     pub fn beside(self, others: u64) -> Costs {
@@ -75,7 +83,9 @@ impl Costs {
 
     /// Of pieces that are written one by one.
     pub fn writes(&self, pieces: u64, bytes: u64) -> f64 {
-        pieces as f64 * (self.call + self.wait) + bytes as f64 / self.write
+        let shared = bytes < pieces * PAGE;
+        let wait = if shared { self.wait } else { self.wait * UNSHARED };
+        pieces as f64 * (self.call + wait) + bytes as f64 / self.write
     }
 
     /// Of a read, a change and a write of the whole, with the lock that keeps others out meanwhile.
@@ -93,31 +103,36 @@ impl Costs {
         ((self.call + self.wait) / (1.0 / self.read + 1.0 / self.write)) as u64
     }
 
-    /// One rank's access by itself: pieces one by one, or with `sieving` in one go if that is cheaper.
-    fn by_itself(&self, direction: Direction, bounds: &Bounds, sieving: bool) -> f64 {
+    /// One rank's access by itself: pieces one by one, or with `sieving` in one go if that is cheaper; and how much of that time no
+    /// other can have.
+    fn by_itself(&self, direction: Direction, bounds: &Bounds, sieving: bool) -> (f64, f64) {
         let Bounds { bytes, pieces, .. } = *bounds;
         let (apart, whole) = match direction {
             Direction::Read => (self.reads(pieces, bytes), self.read_sieved(bounds.span())),
             Direction::Write => (self.writes(pieces, bytes), self.write_sieved(bounds.span())),
         };
-        let copies = pieces as f64 * self.piece;
-        if sieving && pieces > 1 { apart.min(whole + copies) } else { apart }
+        let whole = whole + pieces as f64 * self.piece;
+        if sieving && pieces > 1 && whole < apart {
+            return (whole, whole);
+        }
+        (apart, pieces as f64 * self.call * HELD + bytes as f64 / self.write)
     }
 
     /// A collective access in which each rank moves its own.
     pub fn alone(&self, direction: Direction, hulls: &[Bounds], sieving: bool) -> f64 {
         let some = || hulls.iter().filter(|bounds| !bounds.is_empty());
-        let sum = |costs: Costs| -> f64 {
-            some().map(|bounds| costs.by_itself(direction, bounds, sieving)).sum()
+        let costs = match direction {
+            Direction::Read => *self,
+            Direction::Write => self.beside((some().count() as u64).saturating_sub(1)),
         };
-        match direction {
-            Direction::Read => {
-                let each = some().map(|bounds| self.by_itself(direction, bounds, sieving));
-                each.fold(sum(*self) / READERS, f64::max)
-            }
-            // The file's lock lets one write at a time.
-            Direction::Write => sum(self.beside((some().count() as u64).saturating_sub(1))),
-        }
+        let each = || some().map(|bounds| costs.by_itself(direction, bounds, sieving));
+        let longest = each().map(|(own, _)| own).fold(0.0, f64::max);
+        // A file's locks let one write at a time.
+        let all: f64 = match direction {
+            Direction::Read => each().map(|(own, _)| own).sum::<f64>() / READERS,
+            Direction::Write => each().map(|(_, held)| held).sum(),
+        };
+        longest.max(all)
     }
 
     /// The same by `aggregators`, which go through their parts in steps of `step` bytes.
@@ -173,6 +188,10 @@ mod tests {
             assert!(!is_phases(&turns(4, 1, 16 << 20)), "{direction:?}: a block a rank");
             assert!(!is_phases(&turns(4, 4, 8)), "{direction:?}: hardly anything");
         }
+        // Whole pages of two ranks are not in each other's way.
+        let pages = turns(2, 64, 4096);
+        let together = costs.phases(Direction::Write, &pages, 1, 16 << 20);
+        assert!(costs.alone(Direction::Write, &pages, true) < together);
         // Two ranks' locks and gaps are cheaper than messages; of many, each would move what all have.
         let read = Direction::Read;
         for (ranks, phases) in [(2, false), (64, true)] {

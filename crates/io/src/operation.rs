@@ -75,14 +75,20 @@ impl Operation {
         outside: &dyn WaitHooks,
     ) -> Result<u64, Error> {
         let data = self.data(core.comm.engine().endpoint().staging())?;
-        let runs = self.view.runs(self.from, self.len);
-        let transfer = core.transfer(self.direction, runs, Memory::from(data.sge));
-        let (mut transfer, mut outcome) = (Some(transfer), Ok(0));
-        outside.unlocked(&mut || {
-            if let Some(transfer) = transfer.take() {
-                outcome = transfer.run();
-            }
-        });
+        let memory = Memory::from(data.sge);
+        let mut outcome = Ok(0);
+        if self.view.is_plain() && core.gapless.get() && !core.atomic.get() {
+            let at = self.view.place(self.from);
+            outside.unlocked(&mut || outcome = core.piece(self.direction, at, memory));
+        } else {
+            let runs = self.view.runs(self.from, self.len);
+            let mut transfer = Some(core.transfer(self.direction, runs, memory));
+            outside.unlocked(&mut || {
+                if let Some(transfer) = transfer.take() {
+                    outcome = transfer.run();
+                }
+            });
+        }
         self.finish(&data, outcome.map_err(|failure| core.error(&failure))?)
     }
 

@@ -70,10 +70,6 @@ fn by_phases<F: Fabric>(core: &Core<F>, direction: Direction, hulls: &[Bounds]) 
         Direction::Read => hints.cb_read,
         Direction::Write => hints.cb_write,
     };
-    // Atomic mode promises that each rank's access is whole: under locks of its own.
-    if core.atomic.get() || asked == Buffering::Off {
-        return false;
-    }
     if asked == Buffering::On {
         return true;
     }
@@ -100,6 +96,9 @@ pub async fn run<F: Fabric>(
     operation: &Operation,
     data: Sge,
 ) -> Result<Moved, Error> {
+    if core.is_each_its_own(operation.direction) {
+        return operation.moved(core, data, way.beside).await;
+    }
     let mine = Bounds::of(operation);
     let hulls = weft_rma::gather(way.comm, mine.words()).await?;
     let hulls: Vec<Bounds> = hulls.into_iter().map(Bounds::from_words).collect();

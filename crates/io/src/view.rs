@@ -19,6 +19,8 @@ pub struct View {
     plain: bool,
     /// Pieces of a tile.
     pieces: u64,
+    /// A second tile comes after the first one: programs make file types of which only one tile is used, with any extent.
+    repeats: bool,
 }
 
 /// The last byte of a file that there can be: file systems count in 63 bits.
@@ -37,11 +39,11 @@ impl View {
             return Err(Error::new(class_arg(), text));
         }
         let plain = filetype.contiguous();
-        let mut pieces = 0;
+        let (mut pieces, mut repeats) = (0, true);
         if size > 0 && !plain {
-            pieces = check(filetype, writes)?;
+            (pieces, repeats) = check(filetype, writes)?;
         }
-        Ok(View { displacement, filetype: filetype.clone(), unit, plain, pieces })
+        Ok(View { displacement, filetype: filetype.clone(), unit, plain, pieces, repeats })
     }
 
     /// Whether it has no gaps.
@@ -73,7 +75,7 @@ impl View {
         ((u128::from(len) * pieces).div_ceil(size) as u64).max(1)
     }
 
-    /// Errors: ARG if a file cannot be so long.
+    /// Errors: ARG if a file cannot be so long, or the next tile of the file type goes back.
     pub fn check_range(&self, from: u64, len: u64) -> Result<(), Error> {
         if len == 0 {
             return Ok(());
@@ -84,6 +86,14 @@ impl View {
             return Err(Error::new(class::IO, text));
         }
         let end = from.checked_add(len).filter(|&end| end <= LAST);
+        if !self.repeats && end.is_none_or(|end| end > self.filetype.size() as u64) {
+            let text = format!(
+                "byte {from} of the view, and {len} more, go beyond the first tile of the view's file type, whose extent of {} \
+                 bytes has the next one go back, which no file type may (MPI 5.0, section 14.3)",
+                self.filetype.extent()
+            );
+            return Err(Error::new(class_arg(), text));
+        }
         let far = end.and_then(|end| {
             let tiles = end.div_ceil(self.filetype.size() as u64);
             let extent = self.filetype.extent().max(self.filetype.true_ub()) as u64;
@@ -143,8 +153,12 @@ impl View {
         let (size, extent) = (self.filetype.size() as u64, self.filetype.extent() as u64);
         let (low, high) = (self.filetype.true_lb() as u64, self.filetype.true_ub() as u64);
         // Tiles that end before it, and those that begin before it.
-        let whole = if into >= high { (into - high) / extent + 1 } else { 0 };
-        let begun = if into > low { (into - low).div_ceil(extent) } else { 0 };
+        let (whole, begun) = if self.repeats {
+            let whole = if into >= high { (into - high) / extent + 1 } else { 0 };
+            (whole, if into > low { (into - low).div_ceil(extent) } else { 0 })
+        } else {
+            (u64::from(into >= high), u64::from(into > low))
+        };
         let (mut lo, mut hi) = (whole.min(begun) * size, begun * size);
         while lo < hi {
             let middle = lo + (hi - lo) / 2;
@@ -158,8 +172,9 @@ fn class_arg() -> i32 {
     weft_process::class::ARG
 }
 
-/// What the standard asks of a file type: places that are not negative and never go back. Its pieces.
-fn check(filetype: &Type, writes: bool) -> Result<u64, Error> {
+/// What the standard asks of a file type: places that are not negative and never go back. Its pieces, and whether that is so of its
+/// repetitions, too.
+fn check(filetype: &Type, writes: bool) -> Result<(u64, bool), Error> {
     let refuse = |why: &str| {
         let text =
             format!("argument filetype {why}, which no file type may (MPI 5.0, section 14.3)");
@@ -176,18 +191,15 @@ fn check(filetype: &Type, writes: bool) -> Result<u64, Error> {
         pieces += u64::from(offset != end);
         (last, end) = (offset, offset + len as i64);
     });
-    let extent = filetype.extent();
+    let (first, extent) = (filetype.true_lb(), filetype.extent());
     if back {
         return refuse("has displacements that go back");
     }
-    if extent <= 0 || extent < last - filetype.true_lb() {
-        return refuse("has an extent with which displacements go back");
-    }
-    twice |= end > filetype.true_lb() + extent;
     if twice && writes {
         return refuse("overlaps itself, and the file is opened to be written");
     }
-    Ok(pieces)
+    let next_to = extent >= end - first;
+    Ok((pieces, extent > 0 && extent >= last - first && (next_to || !writes)))
 }
 
 #[cfg(test)]
@@ -227,6 +239,24 @@ mod tests {
         let column = Datatype::vector(Width::Int, 100, 1, 64, &byte()).unwrap();
         let view = View::new(0, 1, &column, true).unwrap();
         assert_eq!(view.runs(0, 100).list().len(), 1);
+    }
+
+    #[test]
+    fn a_tile_whose_repetition_would_go_back_is_used_once() {
+        for extent in [-5, 0, 3] {
+            let ty = Datatype::resized(Width::Int, &holes(), 0, extent).unwrap();
+            let view = View::new(7, 1, &ty, true).unwrap();
+            let places: Vec<u64> = (0..5).map(|at| view.place(at)).collect();
+            assert_eq!(places, [8, 9, 13, 14, 16]);
+            assert!(view.check_range(0, 5).is_ok() && view.check_range(2, 4).is_err());
+            for offset in 0..40 {
+                let before = places.iter().filter(|&&place| place < offset).count() as u64;
+                assert_eq!(view.before(offset), before, "byte {offset}, extent {extent}");
+            }
+            let listed: Vec<u64> =
+                view.runs(1, 4).iter().flat_map(|(at, len)| at..at + len).collect();
+            assert_eq!(listed, places[1..]);
+        }
     }
 
     #[test]

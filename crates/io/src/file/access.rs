@@ -63,23 +63,44 @@ impl<F: Fabric> File<F> {
         at as i64
     }
 
-    /// An access of this rank alone; pointers have moved when it returns.
-    pub async fn alone(
+    /// An access of this rank alone, at the shared pointer, which has moved when this returns.
+    pub async fn alone_shared(
         &self,
-        (direction, place): (Direction, Place),
+        direction: Direction,
         buffer: Buffer,
         convert: Option<Rc<dyn Convert>>,
     ) -> Result<Operation, Error> {
-        if place != Place::Shared {
-            self.not_sequential()?;
-        }
         let (operation, length) = self.prepare(direction, buffer, convert)?;
-        let offset = match place {
-            Place::At(offset) => offset,
-            Place::Own => self.own_place(length),
-            Place::Shared => self.pointer.add(length).await?,
-        };
+        let offset = self.pointer.add(length).await?;
         self.put_at(operation, offset)
+    }
+
+    /// An access of this rank alone, at an offset or at the individual pointer, which has moved when this returns; `None` at the
+    /// shared one.
+    pub fn alone(
+        &self,
+        (direction, place): (Direction, Place),
+        buffer: &Buffer,
+        convert: &Option<Rc<dyn Convert>>,
+    ) -> Option<Result<Operation, Error>> {
+        if place == Place::Shared {
+            return None;
+        }
+        let operation = || {
+            self.not_sequential()?;
+            let (operation, length) = self.prepare(direction, buffer.clone(), convert.clone())?;
+            let offset = match place {
+                Place::At(offset) => offset,
+                _ => self.own_place(length),
+            };
+            self.put_at(operation, offset)
+        };
+        Some(operation())
+    }
+
+    /// Whether an access of all ranks at this place is one of each rank alone.
+    pub fn is_each_its_own(&self, (direction, place): (Direction, Place)) -> bool {
+        place != Place::Shared && self.core.is_each_its_own(direction)
     }
 
     /// Carries out an access of this rank alone on the caller's thread; bytes of the program's data that were moved.

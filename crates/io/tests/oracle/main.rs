@@ -153,15 +153,13 @@ async fn access(
     (direction, place): (Direction, Place),
     buffer: Buffer,
 ) -> Result<u64, weft_process::Error> {
+    let alone = async |buffer: Buffer| match file.alone((direction, place), &buffer, &None) {
+        Some(operation) => operation,
+        None => file.alone_shared(direction, buffer, None).await,
+    };
     match form {
-        Form::Here => {
-            let operation = file.alone((direction, place), buffer, None).await?;
-            file.run_here(&operation, &Single)
-        }
-        Form::Beside => {
-            let operation = file.alone((direction, place), buffer, None).await?;
-            file.run_beside(operation).await
-        }
+        Form::Here => file.run_here(&alone(buffer).await?, &Single),
+        Form::Beside => file.run_beside(alone(buffer).await?).await,
         Form::Together => file.together((direction, place, false), buffer, None)?.await,
         Form::TogetherBeside => file.together((direction, place, true), buffer, None)?.await,
         Form::Ordered => file.together((direction, Place::Shared, false), buffer, None)?.await,

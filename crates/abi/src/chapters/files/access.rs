@@ -13,7 +13,7 @@ use crate::waiting::Call;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::rc::Rc;
-use weft_io::{Convert, Direction, Place};
+use weft_io::{Convert, Direction, Operation, Place};
 use weft_process::{Active, Buffer, Executor, External, Outcome, Task};
 
 /// A transfer under way: what a request looks at.
@@ -86,6 +86,18 @@ impl Given {
         }
     }
 
+    /// An access of this rank alone, at its place.
+    fn operation(&self, call: &'static str, way: (Direction, Place)) -> Result<Operation, Error> {
+        let Given { object, buffer, convert, .. } = self;
+        match object.file.alone(way, buffer, convert) {
+            Some(operation) => Ok(operation?),
+            None => {
+                let (buffer, convert) = (buffer.clone(), convert.clone());
+                run(object, call, object.file.alone_shared(way.0, buffer, convert))
+            }
+        }
+    }
+
     /// An access of this rank alone.
     ///
     /// # Safety
@@ -96,9 +108,8 @@ impl Given {
         way: (Direction, Place),
         status: *mut Status,
     ) -> Result<(), Error> {
-        let Given { object, buffer, convert, .. } = self;
-        let operation = run(&object, call, object.file.alone(way, buffer, convert))?;
-        let moved = object.file.run_here(&operation, &Call::new(call))?;
+        let operation = self.operation(call, way)?;
+        let moved = self.object.file.run_here(&operation, &Call::new(call))?;
         // SAFETY: by contract.
         unsafe { store_status(status, &moved_bytes(moved)) };
         Ok(())
@@ -116,8 +127,8 @@ impl Given {
     ) -> Result<(), Error> {
         room_for_request(request)?;
         let by = self.by();
-        let Given { object, handle, buffer, convert } = self;
-        let operation = run(&object, call, object.file.alone(way, buffer, convert))?;
+        let operation = self.operation(call, way)?;
+        let Given { object, handle, .. } = self;
         let file = object.file.clone();
         let active = moving(&object, by, async move { file.run_beside(operation).await });
         // SAFETY: by contract.
@@ -134,8 +145,12 @@ impl Given {
         (direction, place): (Direction, Place),
         status: *mut Status,
     ) -> Result<(), Error> {
+        no_split(&self.object)?;
+        if self.object.file.is_each_its_own((direction, place)) {
+            // SAFETY: by contract.
+            return unsafe { self.alone(call, (direction, place), status) };
+        }
         let Given { object, buffer, convert, .. } = self;
-        no_split(&object)?;
         let access = object.file.together((direction, place, false), buffer, convert)?;
         let moved = run(&object, call, access)?;
         // SAFETY: by contract.
