@@ -154,6 +154,33 @@ static void views(MPI_File file)
     OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
 }
 
+/* A file type whose next tile would go back serves for one tile, and no further. */
+static void one_tile(MPI_File file)
+{
+    int lengths[2] = {4, 4}, places[2] = {0, 4 * size}, count;
+    char out[8], in[8] = {0};
+    MPI_Status status;
+    MPI_Datatype apart, type;
+    MPI_Type_indexed(2, lengths, places, MPI_BYTE, &apart);
+    MPI_Type_create_resized(apart, 0, 4, &type);
+    MPI_Type_commit(&type);
+    OK(MPI_File_set_view(file, 4 * rank, MPI_BYTE, type, "native", MPI_INFO_NULL));
+    memset(out, 'a' + rank, sizeof out);
+    OK(MPI_File_write_at_all(file, 0, out, 8, MPI_BYTE, MPI_STATUS_IGNORE));
+    all_written(file);
+    OK(MPI_File_read_at(file, 0, in, 8, MPI_BYTE, &status));
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    CHECK(count == 8 && memcmp(in, out, 8) == 0);
+    FAILS(MPI_File_read_at(file, 4, in, 8, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_ARG);
+    FAILS(MPI_File_write_at(file, 8, in, 1, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_ARG);
+    MPI_Type_free(&type);
+    MPI_Type_free(&apart);
+    OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+    OK(MPI_File_read_at(file, 4 * ((rank + 1) % size), in, 4, MPI_BYTE, MPI_STATUS_IGNORE));
+    CHECK(in[0] == 'a' + (rank + 1) % size && in[3] == in[0]);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void hints(MPI_File file)
 {
     MPI_Info info;
@@ -319,6 +346,7 @@ int main(int argc, char **argv)
     MPI_File file = open_file(MPI_MODE_CREATE | MPI_MODE_RDWR);
     lengths(file);
     views(file);
+    one_tile(file);
     hints(file);
     splits(file);
     atomic(file);
