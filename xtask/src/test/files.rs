@@ -89,3 +89,18 @@ fn overfilled(
         _ => Err(format!("{kind} on {ranks} ranks: {}\n{out}{err}", output.status)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `cargo test -p xtask beneath -- --ignored --nocapture`, for one who works at files.
+    #[test]
+    #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
+    fn what_goes_wrong_beneath_a_file_is_told() {
+        let mut tally = Tally::default();
+        run(&crate::demo::prefix(), &mut tally).unwrap();
+        assert!(tally.passed > 0);
+        println!("NOT RUN: {:?}", tally.not_run);
+    }
+}
