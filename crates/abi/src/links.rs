@@ -19,6 +19,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
+use weft_bootstrap::calls::Occupied;
 use weft_bootstrap::ports::{Invitation, Member, machine};
 use weft_fabric::Fabric;
 use weft_fabric_shm::{Link, Whom};
@@ -89,6 +90,8 @@ pub fn connected(
     end: End,
     found: Option<Result<Invitation, Error>>,
 ) -> Result<Rc<CommObject>, Error> {
+    // What the program has closed of its standard input, output and error is nothing of ours.
+    let _occupied = Occupied::standard();
     let engine = comm.engine();
     let said = match &found {
         Some(Ok(invitation)) => format!("+{}", invitation.encode()),

@@ -18,6 +18,7 @@ use std::os::fd::FromRawFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
+use weft_bootstrap::calls::Occupied;
 use weft_bootstrap::ports::{Caller, Calling, Invitation, Port, is_port};
 use weft_fabric::Fabric;
 
@@ -29,6 +30,7 @@ static PORTS: Kept<RefCell<Ports>> = Kept::new(RefCell::new(None));
 
 /// A port of this process, which wakes it when somebody calls.
 pub fn open(engine: &Engine) -> Result<Port, Error> {
+    let _occupied = Occupied::standard();
     let sleeper = engine.endpoint().fabric().sleeper();
     Port::open(move || sleeper.ring())
         .map_err(|error| Error::new(MPI_ERR_PORT, format_args!("opening a port: {error}")))
@@ -117,7 +119,13 @@ pub(crate) unsafe fn comm_accept(
 /// Calls the port `name` for all of `comm`, and waits until it is accepted.
 pub fn call_port(call: &Call, comm: &CommObject, name: String) -> Result<Invitation, Error> {
     let (size, patience) = (comm.size(), patience()?);
-    let ask = move || Caller::call(&name, size)?.invitation(patience);
+    let ask = move || {
+        let call = {
+            let _occupied = Occupied::standard();
+            Caller::call(&name, size)
+        };
+        call?.invitation(patience)
+    };
     beside(comm.engine(), call, ask)?.map_err(|error| {
         let text = match error.kind() {
             io::ErrorKind::ConnectionRefused => {
