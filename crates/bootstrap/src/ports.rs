@@ -12,7 +12,7 @@
 //! its own sockets alone, so that whoever serves nobody else holds nobody up.
 //!
 //! Who gets in: processes of the same user (the system says who is at the other end), on this machine, that know the secret
-//! in the name of the port. Whatever else connects is sent away after at most [`GREETING`].
+//! in the name of the port. Whatever else connects is sent away after at most five seconds.
 
 mod session;
 pub use session::Member;

@@ -292,6 +292,16 @@ impl Ofi {
         self.idle() || since.is_some_and(|since| since.elapsed() > self.core.patience)
     }
 
+    /// Takes what still comes, for a while.
+    fn read_what_comes(&self, time: Duration) {
+        let (end, state) = (Instant::now() + time, &mut *self.state.borrow_mut());
+        while Instant::now() < end {
+            state.poll(&self.core);
+            state.poll_others(&self.core, true);
+            std::thread::yield_now();
+        }
+    }
+
     /// Tells all peers that nothing more will come, and waits a little until all have said so, too: an end that closes while
     /// something is under way might take that with it.
     fn say_leave(&self) {
@@ -325,10 +335,17 @@ impl Ofi {
     }
 }
 
+/// How long a process goes on reading before it closes its endpoint. Over verbs ofi_rxm (1.17) gives buffers of messages that
+/// nobody has read back to a queue that is none any more when it closes, and crashes: words of credit come after the last message.
+const READING: Duration = Duration::from_millis(50);
+
 impl Drop for Ofi {
     fn drop(&mut self) {
         if !std::thread::panicking() && self.state.borrow().fault.is_none() {
             self.say_leave();
+            if self.core.objects.facts.provider == "verbs;ofi_rxm" {
+                self.read_what_comes(READING);
+            }
         }
         self.core.objects.shut();
         self.core.others.iter().for_each(|rail| rail.objects.shut());
