@@ -1,0 +1,82 @@
+//! How a process takes leave of its peers.
+
+use super::*;
+
+impl Ofi {
+    /// Tells all peers that nothing more will come: what is silent from now on has not been lost. Goes on until [`Ofi::has_ended`].
+    pub fn announce_end(&self) {
+        let state = &mut *self.state.borrow_mut();
+        let core = &self.core;
+        state.ending = Some(Instant::now());
+        for rank in 0..core.size() {
+            if state.peers[rank].as_ref().is_some_and(|peer| !peer.lost && !peer.left) {
+                state.submit(core, rank, Work::Tell { kind: Kind::Leave, words: [0; 3] });
+            }
+        }
+    }
+
+    /// Whether all that was ever sent has left this process, or would have by now.
+    pub fn has_ended(&self) -> bool {
+        let since = self.state.borrow().ending;
+        self.idle() || since.is_some_and(|since| since.elapsed() > self.core.patience)
+    }
+
+    /// Takes what still comes, for a while.
+    fn read_what_comes(&self, time: Duration) {
+        let (end, state) = (Instant::now() + time, &mut *self.state.borrow_mut());
+        while Instant::now() < end {
+            state.poll(&self.core);
+            state.poll_others(&self.core, true);
+            std::thread::yield_now();
+        }
+    }
+
+    /// Tells all peers that nothing more will come, and waits a little until all have said so, too: an end that closes while
+    /// something is under way might take that with it.
+    fn say_leave(&self) {
+        let end = Instant::now() + self.leave;
+        let state = &mut *self.state.borrow_mut();
+        let core = &self.core;
+        let mut told = vec![false; core.size()];
+        loop {
+            state.poll(core);
+            state.poll_others(core, true);
+            state.drain_all(core);
+            let mut waits = state.requests.open() > 0 || state.repeats();
+            for (rank, told) in told.iter_mut().enumerate() {
+                let Some(peer) = &state.peers[rank] else { continue };
+                if peer.lost {
+                    continue;
+                }
+                waits |= !peer.left;
+                if !std::mem::replace(told, true) {
+                    state.submit(core, rank, Work::Tell { kind: Kind::Leave, words: [0; 3] });
+                }
+            }
+            if (!waits && state.waiting.is_empty())
+                || state.fault.is_some()
+                || Instant::now() >= end
+            {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// How long a process goes on reading before it closes its endpoint. Over verbs ofi_rxm (1.17) gives buffers of messages that
+/// nobody has read back to a queue that is none any more when it closes, and crashes: words of credit come after the last message.
+const READING: Duration = Duration::from_millis(50);
+
+impl Drop for Ofi {
+    fn drop(&mut self) {
+        if !std::thread::panicking() && self.state.borrow().fault.is_none() {
+            self.say_leave();
+            if self.core.objects.facts.provider == "verbs;ofi_rxm" {
+                self.read_what_comes(READING);
+            }
+        }
+        self.core.objects.shut();
+        self.core.others.iter().for_each(|rail| rail.objects.shut());
+    }
+}
