@@ -132,6 +132,13 @@ static int child(MPI_Comm parent, int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "finalize") == 0)
         return end();
+    if (argc > 1 && strcmp(argv[1], "keys") == 0) {
+        const char *found = getenv("WEFT_SPAWN_KEY");
+        CHECK(found && strcmp(found, "a value = b") == 0 && size == 2);
+        CHECK(getenv("WEFT_PARENT") == NULL);
+        MPI_Comm_disconnect(&parent);
+        return end();
+    }
     CHECK(argc == 3 && strcmp(argv[1], "together") == 0 && strcmp(argv[2], "an argument: \"'$") == 0);
     together(parent, 1);
     MPI_Send(&app, 1, MPI_INT, 0, 7, parent);
@@ -193,6 +200,29 @@ static void several(void)
     MPI_Comm_disconnect(&inter);
 }
 
+/* Keys of info, but for wdir. */
+static void keys(void)
+{
+    char *argv[] = {"keys", NULL}, folder[4096], *name;
+    MPI_Comm inter;
+    MPI_Info info;
+    CHECK(realpath(self, folder));
+    name = strrchr(folder, '/');
+    *name++ = 0;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "path", folder);
+    MPI_Info_set(info, "soft", "0:2");
+    MPI_Info_set(info, "env", "WEFT_SPAWN_OTHER=1\nWEFT_SPAWN_KEY=a value = b");
+    MPI_Info_set(info, "host", "localhost");
+    MPI_Info_set(info, "file", "not used");
+    MPI_Comm_spawn(name, argv, 5, info, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+    int theirs;
+    MPI_Comm_remote_size(inter, &theirs);
+    CHECK(theirs == 2);
+    MPI_Comm_disconnect(&inter);
+    MPI_Info_free(&info);
+}
+
 /* What cannot be started is an error at all processes, and they go on. */
 static void mistakes(void)
 {
@@ -222,6 +252,7 @@ int main(int argc, char **argv)
         return child(parent, argc, argv);
     parents();
     several();
+    keys();
     mistakes();
     char *quick[] = {"quick", NULL}, *last[] = {"finalize", NULL};
     int open = 0;

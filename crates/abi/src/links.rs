@@ -8,18 +8,21 @@
 //!   all       the intercommunicator, with the number of the invitation
 //! ```
 
+use crate::arguments::{intracomm, not_null, rank};
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::{CommObject, Engine};
 use crate::settings;
 use crate::state::Kept;
+use crate::types::Comm;
 use crate::waiting::Call;
 use std::cell::RefCell;
+use std::ffi::c_int;
 use std::io;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use weft_bootstrap::calls::Occupied;
+use weft_bootstrap::calls::{Occupied, start_thread};
 use weft_bootstrap::ports::{Invitation, Member, machine};
 use weft_fabric::Fabric;
 use weft_fabric_shm::{Link, Whom};
@@ -70,13 +73,11 @@ pub fn beside<T: Send + 'static>(
 ) -> Result<T, Error> {
     let (sender, receiver) = channel();
     let sleeper = engine.endpoint().fabric().sleeper();
-    let thread = std::thread::Builder::new().name("weft-link".to_owned());
     let run = move || {
         let _ = sender.send(f());
         sleeper.ring();
     };
-    thread
-        .spawn(run)
+    start_thread("weft-link", run)
         .map_err(|error| Error::new(MPI_ERR_OTHER, format_args!("a thread: {error}")))?;
     Ok(engine.drive(call, || receiver.try_recv().ok()))
 }
@@ -116,8 +117,9 @@ pub fn connected(
         said.map_err(|error| format!("another process of the two jobs has gone: {error}"))
     };
     let failed = |text: String| Error::new(MPI_ERR_PORT, format_args!("connecting: {text}"));
-    let said = exchange(introduction(engine)).map_err(failed)?;
-    let members = said.iter().map(|said| introduced(said)).collect::<Result<Vec<_>, _>>()?;
+    let here = machine();
+    let said = exchange(introduction(engine, &here)).map_err(failed)?;
+    let members = said.iter().map(|said| introduced(said, &here)).collect::<Result<Vec<_>, _>>()?;
     let own = |identity: Identity| identity.job == engine.identity(0).job;
     let whom = |&identity: &Identity| Whom {
         job: identity.job,
@@ -155,17 +157,17 @@ fn invited(told: &str) -> Result<Invitation, Error> {
 }
 
 /// Who and where this process is.
-fn introduction(engine: &Engine) -> Vec<u8> {
+fn introduction(engine: &Engine, here: &str) -> Vec<u8> {
     let Identity { job, rank } = engine.identity(engine.rank() as u32);
-    format!("+{job},{rank},{}", machine()).into_bytes()
+    format!("{job},{rank},{here}").into_bytes()
 }
 
-fn introduced(said: &[u8]) -> Result<Identity, Error> {
+fn introduced(said: &[u8], here: &str) -> Result<Identity, Error> {
     let text = String::from_utf8_lossy(said);
     let found = || {
-        let mut parts = text.strip_prefix('+')?.splitn(3, ',');
+        let mut parts = text.splitn(3, ',');
         let (job, rank) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        (parts.next()? == machine()).then_some(Identity { job, rank })
+        (parts.next()? == here).then_some(Identity { job, rank })
     };
     found().ok_or_else(|| {
         Error::new(
@@ -214,10 +216,15 @@ pub fn leave_all(engine: &Engine, call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-/// Which job this is, by its name: the same number at all its processes, wherever they run.
-pub fn job_number(name: &str) -> u64 {
-    // FNV-1a: the same in every process, whichever compiler built it.
-    name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+/// The arguments of a collective call that connects jobs: its group, and the root in it. `to` is where the communicator goes.
+pub fn group_and_root(
+    handle: Comm,
+    root: c_int,
+    to: (*mut Comm, &str),
+) -> Result<(Rc<CommObject>, usize), Error> {
+    not_null(to.0, to.1)?;
+    let comm = intracomm(handle)?;
+    possible(comm.engine())?;
+    let root = rank(&comm, root, "root", MPI_ERR_ROOT)?;
+    Ok((comm, root))
 }

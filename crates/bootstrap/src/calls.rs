@@ -5,7 +5,10 @@ use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{SocketAddr, UnixStream};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use nix::sys::signal::{SigSet, SigmaskHow};
 
 /// Makes a call until no signal has interrupted it. Right for calls that have done nothing when they
 /// say so, which is all but close(2) and connect(2) of a network.
@@ -39,6 +42,20 @@ pub fn repeat_c<N: Returned>(mut call: impl FnMut() -> N) -> io::Result<N> {
 pub fn connect(address: &SocketAddr) -> io::Result<UnixStream> {
     // Unlike that of a network, this connect(2) has begun nothing when it is interrupted.
     repeat(|| UnixStream::connect_addr(address))
+}
+
+/// Starts a thread of the library's own: the program's signals are not for it.
+pub fn start_thread<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    // It inherits the mask.
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
+    let started = thread::Builder::new().name(name.to_owned()).spawn(run);
+    if let Ok(before) = before {
+        let _ = before.thread_set_mask();
+    }
+    started
 }
 
 /// A bound on waiting that counts only the time in which this process ran: not that in which it was

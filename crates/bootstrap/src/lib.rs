@@ -27,6 +27,8 @@ pub mod wire;
 pub use environment::{Ticket, VARIABLE, announced_size, from_environment};
 pub use fingerprint::{Difference, Fingerprint};
 pub use foreign::variables as foreign_variables;
+pub use member::hash;
+pub use nested::process_status;
 pub use on_node::OnNode;
 pub use pmix::SETTING as PMIX_SETTING;
 pub use report::{Pending, Phase, Report, clock_millis};

@@ -86,11 +86,14 @@ fn name(raw: &str) -> String {
     if plain == raw && raw.len() <= 48 {
         return plain;
     }
-    // FNV-1a: the same in every process, whichever compiler built it.
-    let hash = raw.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    format!("{:.31}-{:016x}", plain, hash(raw))
+}
+
+/// A number for a text, by FNV-1a: the same in every process, whichever compiler built it.
+pub fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("{:.31}-{hash:016x}", plain)
+    })
 }
 
 /// Whether a value can be published under `key` everywhere.

@@ -43,11 +43,17 @@ fn is_a_rank(pid: i32) -> bool {
         .is_ok_and(|peer| peer.pid() == pid && peer.uid() == geteuid().as_raw())
 }
 
-/// Parent of a process; `None` if it is gone.
-pub(crate) fn parent(pid: i32) -> Option<i32> {
+/// What `/proc/PID/stat` says of a process, from its state on, which proc(5) counts as the third; `None` if it is gone.
+pub fn process_status(pid: i32) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, so fields count from the last one.
-    text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace().nth(1)?.parse().ok()
+    let fields = text.get(text.rfind(')')? + 1..)?;
+    Some(fields.split_ascii_whitespace().map(str::to_owned).collect())
+}
+
+/// Parent of a process; `None` if it is gone.
+pub(crate) fn parent(pid: i32) -> Option<i32> {
+    process_status(pid)?.get(1)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -17,7 +17,9 @@
 mod session;
 pub use session::Member;
 
-use crate::calls::{connect, repeat};
+use crate::calls::{connect, repeat, start_thread};
+use crate::hash;
+use crate::nodes::identity;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::os::linux::net::SocketAddrExt;
@@ -49,17 +51,13 @@ const GONE: &str = "the port was closed before anybody accepted";
 /// A random number that nobody guesses.
 fn secret() -> io::Result<u128> {
     let mut bytes = [0; 16];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    getrandom::fill(&mut bytes)?;
     Ok(u128::from_ne_bytes(bytes))
 }
 
-/// A name for this machine as sockets without a name in the file system see it: boot and network name space.
+/// A name for what processes have in common that find each other by such sockets, of 16 digits.
 pub fn machine() -> String {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let space = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
-    let digits: String = boot.chars().filter(char::is_ascii_hexdigit).take(16).collect();
-    let space: String = space.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
-    format!("{digits}.{space}")
+    format!("{:016x}", hash(&identity()))
 }
 
 /// The name of a port, taken apart.
@@ -225,9 +223,7 @@ impl Port {
             wake: Box::new(wake),
         });
         let port = Port { shared: shared.clone(), name };
-        thread::Builder::new()
-            .name("weft-port".to_owned())
-            .spawn(move || listen(&listener, &shared))?;
+        start_thread("weft-port", move || listen(&listener, &shared))?;
         Ok(port)
     }
 
@@ -256,7 +252,7 @@ impl Port {
         let (sender, members) = channel();
         lock(&self.shared.sessions).insert(session, sender);
         let shared = self.shared.clone();
-        thread::Builder::new().name("weft-session".to_owned()).spawn(move || {
+        start_thread("weft-session", move || {
             let _ = session::serve(&members, all, patience);
             lock(&shared.sessions).remove(&session);
             if shared.closed.load(Ordering::Acquire) {
@@ -292,8 +288,7 @@ fn listen(listener: &UnixListener, shared: &Arc<Shared>) {
         }
         shared.greetings.fetch_add(1, Ordering::Relaxed);
         let seen = shared.clone();
-        let thread = thread::Builder::new().name("weft-greeting".to_owned());
-        let spawned = thread.spawn(move || {
+        let spawned = start_thread("weft-greeting", move || {
             hear(&seen, stream);
             seen.greetings.fetch_sub(1, Ordering::Relaxed);
         });

@@ -19,7 +19,7 @@
 //! no box of the segment is read or written by it.
 
 use crate::connect::{self, ConnectError};
-use crate::layout::{ARENA_MIN, Shape};
+use crate::layout::{ARENA_MIN, RANKS_MAX, Shape};
 use crate::peer::{Peer, Situation};
 use crate::segment::{Segment, random};
 use crate::shm::Shm;
@@ -28,7 +28,7 @@ use crate::sync::Ordering;
 use crate::watch::{Watch, Watched};
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
-use std::thread;
+use weft_bootstrap::calls::start_thread;
 
 /// One of the processes that are to know each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,15 +138,17 @@ impl Shm {
             None => b"-shared memory has no number for another process".to_vec(),
         })?;
         let mut bits = Vec::new();
-        for table in &tables {
-            bits.push(words(told(table)?, members.len())?[place] as usize);
+        for (whom, table) in members.iter().zip(&tables) {
+            let bit = words(told(table)?, members.len())?[place] as usize;
+            // What others say is looked at before there is any peer.
+            if bit >= RANKS_MAX || whom.rank >= homes[&whom.job].shape().ranks {
+                return Err(ConnectError::Mismatch);
+            }
+            bits.push(bit);
         }
         let mut new = Vec::new();
         for (at, whom) in members.iter().enumerate().filter(|&(at, _)| both[at].is_none()) {
             let home = &homes[&whom.job];
-            if whom.rank >= home.shape().ranks {
-                return Err(ConnectError::Mismatch);
-            }
             let situation = Situation {
                 boxes: &segment,
                 rank: place,
@@ -192,9 +194,12 @@ impl Shm {
             let shape = *segment.shape();
             let words = [shape.ranks as u64, shape.lines as u64, shape.bytes as u64, shape.arena];
             // Who does not come has said why, or is missed in the next round.
-            thread::spawn(move || {
+            let hand_out = move || {
                 let _ = socket::serve(&listener, clients, segment.files(), words, patience);
-            });
+            };
+            let what = "starting a thread";
+            start_thread("weft-link", hand_out)
+                .map_err(|error| ConnectError::System { what, error })?;
             Ok::<String, ConnectError>(name)
         };
         if place == 0 {

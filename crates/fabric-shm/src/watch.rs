@@ -8,13 +8,13 @@ use crate::segment::Segment;
 use crate::sync::Ordering;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
-use weft_bootstrap::calls::{once, repeat_c};
+use weft_bootstrap::calls::{once, repeat_c, start_thread};
 use weft_fabric::wait::Sleep;
 
 /// How often a process is looked for that the system has no descriptor for.
@@ -45,8 +45,13 @@ impl Watched {
         segment.control(*place).facts.0.left.load(Ordering::Acquire) != 0
     }
 
-    /// Whether it has ended, where there is no descriptor to ask.
+    /// Whether it has ended.
     fn is_gone(&self) -> bool {
+        if let Some(descriptor) = &self.descriptor {
+            let mut polled = pollfd(descriptor.as_raw_fd());
+            // SAFETY: one entry.
+            return repeat_c(|| unsafe { libc::poll(&mut polled, 1, 0) }).is_ok_and(|n| n > 0);
+        }
         // SAFETY: signal 0 is not sent.
         once(|| unsafe { libc::kill(self.pid, 0) })
             .is_err_and(|error| error.raw_os_error() == Some(libc::ESRCH))
@@ -80,8 +85,7 @@ impl Watch {
         let (wake, woken) = UnixStream::pair().expect("a pair of sockets");
         let seen = shared.clone();
         let bell = Bell { segment, rank, helper: false };
-        let thread = thread::Builder::new().name("weft-watch".to_owned());
-        let thread = thread.spawn(move || run(&seen, woken, &bell)).ok();
+        let thread = start_thread("weft-watch", move || run(&seen, woken, &bell)).ok();
         Watch { shared, wake, thread }
     }
 
@@ -110,17 +114,13 @@ impl Drop for Watch {
     }
 }
 
+fn pollfd(fd: RawFd) -> libc::pollfd {
+    libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
+}
+
 fn run(shared: &Shared, woken: UnixStream, bell: &Bell) {
-    // The program's signals are not this thread's.
-    // SAFETY: a set of the caller's, filled before it is used.
-    unsafe {
-        let mut all = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
-    }
     let mut woken = File::from(OwnedFd::from(woken));
     loop {
-        let pollfd = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let (mut polled, blind) = {
             let list = shared.list();
             let descriptors = list.iter().filter_map(|one| one.descriptor.as_ref());
@@ -139,14 +139,10 @@ fn run(shared: &Shared, woken: UnixStream, bell: &Bell) {
         {
             return;
         }
-        let ended: Vec<i32> =
-            polled.iter().filter(|one| one.revents != 0).map(|one| one.fd).collect();
+        // The list may be another one by now, and numbers of descriptors be given again: each is asked itself.
         let mut list = shared.list();
         list.retain(|watched| {
-            let gone = match &watched.descriptor {
-                Some(fd) => ended.contains(&fd.as_raw_fd()),
-                None => watched.is_gone(),
-            };
+            let gone = watched.is_gone();
             if gone && !watched.has_left() {
                 shared.lost.store(watched.peer + 1, Ordering::Release);
                 bell.segment.control(bell.rank).immediates.0.fetch_add(1, Ordering::Release);
@@ -154,5 +150,76 @@ fn run(shared: &Shared, woken: UnixStream, bell: &Bell) {
             }
             !gone
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connect::found_with;
+    use crate::layout::ARENA_MIN;
+    use crate::options::Options;
+    use std::process::{Child, Command};
+    use std::time::Instant;
+
+    fn found() -> Arc<Segment> {
+        Arc::new(found_with(3, &Options::default(), ARENA_MIN).unwrap())
+    }
+
+    /// A process that lives until it is told to end, as rank `rank`.
+    fn alive(segment: &Segment, rank: usize) -> Child {
+        let child = Command::new("sleep").arg("100").spawn().unwrap();
+        segment.control(rank).facts.0.pid.store(u64::from(child.id()), Ordering::Relaxed);
+        child
+    }
+
+    fn end(mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn who_ends_without_a_word_is_lost_and_nobody_else() {
+        for blind in [false, true] {
+            let segment = found();
+            let (one, two) = (alive(&segment, 1), alive(&segment, 2));
+            let watch = Watch::start(segment.clone(), 0);
+            let watched = |rank: usize| {
+                let made = Watched::new(10 + rank, (segment.clone(), rank), (&segment, rank));
+                Watched { descriptor: made.descriptor.filter(|_| !blind), ..made }
+            };
+            watch.add(watched(1));
+            watch.add(watched(2));
+            segment.control(1).facts.0.left.store(1, Ordering::Release);
+            end(one);
+            std::thread::sleep(2 * LOOK);
+            assert_eq!(watch.lost(), None);
+            end(two);
+            let since = Instant::now();
+            while watch.lost().is_none() && since.elapsed() < Duration::from_secs(30) {
+                std::thread::sleep(LOOK / 50);
+            }
+            assert_eq!(watch.lost(), Some(12));
+            assert!(segment.control(0).immediates.0.load(Ordering::Acquire) > 0, "its rank looks");
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_given_again_is_the_new_ones() {
+        let segment = found();
+        let watch = Watch::start(segment.clone(), 0);
+        for _ in 0..50 {
+            // The descriptor of the one that ends is the next one's before the thread has looked.
+            let (old, new) = (alive(&segment, 1), alive(&segment, 2));
+            watch.add(Watched::new(11, (segment.clone(), 1), (&segment, 1)));
+            segment.control(1).facts.0.left.store(1, Ordering::Release);
+            end(old);
+            watch.remove(11);
+            watch.add(Watched::new(12, (segment.clone(), 2), (&segment, 2)));
+            std::thread::sleep(Duration::from_millis(2));
+            assert_eq!(watch.lost(), None);
+            watch.remove(12);
+            end(new);
+        }
     }
 }

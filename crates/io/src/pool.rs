@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use weft_bootstrap::calls::start_thread;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{Counter, Fabric, FabricExt};
 use weft_process::{Engine, Error, class};
@@ -105,8 +106,7 @@ impl<F: Fabric> Pool<F> {
         let mut threads = self.threads.borrow_mut();
         if queue.idle <= queue.jobs.len() && threads.len() < THREADS {
             let shared = self.shared.clone();
-            let thread = std::thread::Builder::new().name("weft-io".into());
-            threads.extend(quietly(|| thread.spawn(move || shared.work())));
+            threads.extend(start_thread("weft-io", move || shared.work()));
         }
         if threads.is_empty() {
             drop(queue);
@@ -174,17 +174,6 @@ pub enum Started<T> {
         /// Where its result will be.
         result: Arc<Mutex<Option<T>>>,
     },
-}
-
-/// Starts a thread that takes no signals of the program.
-fn quietly<T>(start: impl FnOnce() -> T) -> T {
-    use nix::sys::signal::{SigSet, SigmaskHow};
-    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
-    let started = start();
-    if let Ok(before) = before {
-        let _ = before.thread_set_mask();
-    }
-    started
 }
 
 impl<F: Fabric> Drop for Pool<F> {

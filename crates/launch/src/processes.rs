@@ -9,11 +9,9 @@ use nix::unistd::Pid;
 
 /// Parent and state letter (`R`, `S`, `D`, `T`, `Z`) of a process; `None` if it is gone.
 pub fn look(pid: i32) -> Option<(i32, char)> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything, so fields count from the last one.
-    let mut fields = text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace();
-    let state = fields.next()?.chars().next()?;
-    Some((fields.next()?.parse().ok()?, state))
+    let fields = weft_bootstrap::process_status(pid)?;
+    let state = fields.first()?.chars().next()?;
+    Some((fields.get(1)?.parse().ok()?, state))
 }
 
 /// All live processes under `root`, without itself.

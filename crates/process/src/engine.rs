@@ -340,9 +340,7 @@ impl<F: Fabric> Engine<F> {
 
 /// A number that nobody else has, but by an accident of one in 2^58.
 fn random() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    let count = std::time::SystemTime::now();
-    RandomState::new().hash_one((std::process::id(), count))
+    getrandom::u64().expect("the system's random numbers")
 }
 
 /// A thread that sleeps or is about to, until it is dropped.

@@ -1,10 +1,10 @@
 //! Jobs that connect to each other (MPI 5.0, sections 11.9 and 11.10): ports, accept and connect, join.
 
-use crate::arguments::{intracomm, not_null, optional_info, rank, store, store_text, text};
+use crate::arguments::{not_null, optional_info, store, store_text, text};
 use crate::chapters::communicators::inherited;
 use crate::constants::*;
 use crate::error::Error;
-use crate::links::{End, beside, connected, patience, possible};
+use crate::links::{End, beside, connected, group_and_root, patience, possible};
 use crate::node::{CommObject, Engine};
 use crate::state::{Kept, running, state};
 use crate::types::{Comm, Info};
@@ -97,10 +97,7 @@ pub(crate) unsafe fn comm_accept(
     handle: Comm,
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
-    not_null(newcomm, "newcomm")?;
-    let comm = intracomm(handle)?;
-    possible(comm.engine())?;
-    let root = rank(&comm, root, "root", MPI_ERR_ROOT)?;
+    let (comm, root) = group_and_root(handle, root, (newcomm, "newcomm"))?;
     let call = Call::new("MPI_Comm_accept");
     let accept = || {
         optional_info(info)?;
@@ -147,10 +144,7 @@ pub(crate) unsafe fn comm_connect(
     handle: Comm,
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
-    not_null(newcomm, "newcomm")?;
-    let comm = intracomm(handle)?;
-    possible(comm.engine())?;
-    let root = rank(&comm, root, "root", MPI_ERR_ROOT)?;
+    let (comm, root) = group_and_root(handle, root, (newcomm, "newcomm"))?;
     let call = Call::new("MPI_Comm_connect");
     let connect = || {
         optional_info(info)?;

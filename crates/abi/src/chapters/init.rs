@@ -229,7 +229,8 @@ fn connect(state: &State) -> Result<(), String> {
         ..Default::default()
     });
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
-    engine.set_job(links::job_number(bootstrap.job()));
+    // The same number at all processes of the job, wherever they run.
+    engine.set_job(weft_bootstrap::hash(bootstrap.job()));
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);
     settings::fix();

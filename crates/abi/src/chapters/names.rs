@@ -58,8 +58,7 @@ fn place(service: &str) -> Result<PathBuf, Error> {
 
 /// When a process started, as the system counts; `None`: it is gone.
 fn started(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace().nth(19)?.parse().ok()
+    weft_bootstrap::process_status(pid as i32)?.get(19)?.parse().ok()
 }
 
 /// Publisher and port in a file; `None` if nobody has published the name who still lives.
@@ -75,11 +74,23 @@ fn published(at: &Path) -> Option<(u32, String)> {
     None
 }
 
+/// A service, the place of its name, and a port.
+struct Named {
+    service: String,
+    at: PathBuf,
+    port: String,
+}
+
+/// The arguments of a call that names both.
+///
 /// # Safety
-/// `from` is NULL or a C string.
-unsafe fn service(from: *const c_char) -> Result<String, Error> {
+/// `service` and `port` are NULL or C strings.
+unsafe fn named(service: *const c_char, info: Info, port: *const c_char) -> Result<Named, Error> {
+    running()?;
+    optional_info(info)?;
     // SAFETY: by contract.
-    unsafe { text(from, "service_name") }
+    let (service, port) = unsafe { (text(service, "service_name")?, text(port, "port_name")?) };
+    Ok(Named { at: place(&service)?, service, port })
 }
 
 pub(crate) unsafe fn publish_name(
@@ -87,11 +98,8 @@ pub(crate) unsafe fn publish_name(
     info: Info,
     port_name: *const c_char,
 ) -> Result<(), Error> {
-    running()?;
-    optional_info(info)?;
     // SAFETY: the caller's strings.
-    let (name, port) = unsafe { (service(service_name)?, text(port_name, "port_name")?) };
-    let at = place(&name)?;
+    let Named { service: name, at, port } = unsafe { named(service_name, info, port_name) }?;
     let failed = |error: io::Error| {
         Error::new(MPI_ERR_SERVICE, format_args!("publishing {name:?}: {error}"))
     };
@@ -114,11 +122,8 @@ pub(crate) unsafe fn unpublish_name(
     info: Info,
     port_name: *const c_char,
 ) -> Result<(), Error> {
-    running()?;
-    optional_info(info)?;
     // SAFETY: the caller's strings.
-    let (name, port) = unsafe { (service(service_name)?, text(port_name, "port_name")?) };
-    let at = place(&name)?;
+    let Named { service: name, at, port } = unsafe { named(service_name, info, port_name) }?;
     match published(&at) {
         Some((_, found)) if found == port => fs::remove_file(&at).map_err(|error| {
             Error::new(MPI_ERR_SERVICE, format_args!("removing {name:?}: {error}"))
@@ -139,7 +144,7 @@ pub(crate) unsafe fn lookup_name(
     not_null(port_name, "port_name")?;
     optional_info(info)?;
     // SAFETY: the caller's string.
-    let name = unsafe { service(service_name) }?;
+    let name = unsafe { text(service_name, "service_name") }?;
     let Some((_, port)) = published(&place(&name)?) else {
         let text = format!("argument service_name: nobody has published {name:?} on this machine");
         return Err(Error::new(MPI_ERR_NAME, text));

@@ -7,12 +7,12 @@
 //! ```
 //! So the children are a job of their own, and it does not matter who has started the parents, or whether anybody has.
 
-use crate::arguments::{comm, intracomm, not_null, optional_info, rank, store, text};
+use crate::arguments::{comm, not_null, optional_info, store, text};
 use crate::chapters::communicators::inherited;
 use crate::chapters::connecting;
 use crate::constants::*;
 use crate::error::Error;
-use crate::links::{End, connected, possible};
+use crate::links::{End, connected, group_and_root, possible};
 use crate::node::CommObject;
 use crate::state::{Kept, running};
 use crate::types::{Comm, Info};
@@ -23,6 +23,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
+use weft_bootstrap::calls::start_thread;
 use weft_bootstrap::ports::Calling;
 use weft_fabric::Fabric;
 
@@ -182,7 +183,7 @@ fn start(
     let (ended, sleeper) = (Arc::new(OnceLock::new()), engine.endpoint().fabric().sleeper());
     let told = ended.clone();
     // It outlives the call: nobody else takes notice of mpiexec's end.
-    let watch = std::thread::Builder::new().name("weft-spawned".to_owned()).spawn(move || {
+    let watch = start_thread("weft-spawned", move || {
         let _ = told.set(child.wait().ok().and_then(|status| status.code()));
         sleeper.ring();
     });
@@ -228,10 +229,7 @@ unsafe fn spawn(
     made: *mut Comm,
     codes: *mut c_int,
 ) -> Result<(), Error> {
-    not_null(made, "intercomm")?;
-    let object = intracomm(handle)?;
-    possible(object.engine())?;
-    let root = rank(&object, root, "root", MPI_ERR_ROOT)?;
+    let (object, root) = group_and_root(handle, root, (made, "intercomm"))?;
     let programs = (object.rank() == root).then(|| programs().and_then(allowed));
     let asked = |programs: &Vec<Program>| programs.iter().map(|one| one.processes as u64).sum();
     let count: u64 = programs.as_ref().and_then(|all| all.as_ref().ok()).map_or(0, asked);
