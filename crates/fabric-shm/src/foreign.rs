@@ -287,12 +287,11 @@ impl Shm {
         unsafe { self.peers.remove(peer) };
     }
 
-    /// Learns from [`Watch`] that a process of another job has ended without a word. False: nothing moved.
+    /// Learns from [`Watch`] that a process of another job has ended without a word.
     #[cold]
-    pub(crate) fn hear_of_losses(&self) -> bool {
+    pub(crate) fn hear_of_losses(&self) {
         if let Some(peer) = self.watch.get().and_then(Watch::lost) {
             self.fail(weft_fabric::Fault::lost(peer));
         }
-        false
     }
 }

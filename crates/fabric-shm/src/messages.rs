@@ -352,7 +352,8 @@ impl Shm {
 
     #[cold]
     fn take_immediates(&self) -> bool {
-        let mut moved = self.hear_of_losses();
+        self.hear_of_losses();
+        let mut moved = false;
         for (rank, peer) in self.peers.all() {
             loop {
                 match peer.immediates_in.peek() {
