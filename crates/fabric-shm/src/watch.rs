@@ -153,7 +153,8 @@ fn run(shared: &Shared, woken: UnixStream, bell: &Bell) {
     }
 }
 
-#[cfg(test)]
+// Miri has no processes.
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use crate::connect::found_with;
