@@ -153,7 +153,10 @@ impl Node {
         };
         let mut lines = match &other.kind {
             NodeKind::JoinedVerbs(joined) => within(joined.near(), "verbs"),
-            NodeKind::JoinedOfi(joined) => within(joined.near(), "libfabric"),
+            NodeKind::JoinedOfi(joined) => {
+                let by = if joined.far().is_built_in() { "TCP" } else { "libfabric" };
+                within(joined.near(), by)
+            }
             NodeKind::Verbs(_) | NodeKind::Ofi(_) => Vec::new(),
             NodeKind::Faulty(_) => vec!["with the faults of WEFT_FAULT".to_owned()],
         };

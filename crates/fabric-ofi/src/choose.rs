@@ -1,16 +1,19 @@
 //! Which provider and which interface: what the library offers here, in the order in which it is tried.
 
 use crate::ConnectError;
+use crate::facts::BUILT_IN;
 use crate::ffi::*;
 use crate::library::Library;
 use crate::options::Options;
+use crate::tcp::{Interface, interfaces};
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
-/// Providers that are chosen without being asked for, best first: those of special networks, then TCP, which every machine has.
+/// Providers that are chosen without being asked for, best first: those of special networks, then TCP, which every machine has, by
+/// our own means: libfabric's copies once more at each end below ofi_rxm, and takes 93 MB a process there.
 /// `net` is what `tcp` became in 1.18, without a layer between; 1.16 and 1.17 have both (`descriptor.rs`). It is quicker, and left to
 /// those who name it: where hundreds of ranks connect to each other at once, first messages get lost in it.
-pub const PROVIDERS: [&str; 6] = ["cxi", "efa", "opx", "psm2", "verbs;ofi_rxm", "tcp"];
+pub const PROVIDERS: [&str; 7] = ["cxi", "efa", "opx", "psm2", "verbs;ofi_rxm", BUILT_IN, "tcp"];
 
 /// Interfaces that lead to no other host: bridges and ends of cables to containers and virtual machines.
 const VIRTUAL: [&str; 8] = ["docker", "br-", "virbr", "veth", "cni", "flannel", "tailscale", "wg"];
@@ -47,15 +50,24 @@ pub struct Offer {
     pub domain: String,
     /// What those who reach each other without a router have in common: of IP, the network.
     pub network: String,
-    pub info: *mut fi_info,
+    pub how: How,
+}
+
+/// Who provides it.
+pub enum How {
+    /// The library, by this element of its list.
+    Library(*mut fi_info),
+    /// This crate, on this interface.
+    BuiltIn(Interface),
 }
 
 /// What this machine offers.
 pub struct Offers {
-    pub library: Library,
+    /// `None`: it is not there, or nobody needs it.
+    pub library: Option<Library>,
     pub list: Vec<Offer>,
-    /// Keeps what [`Offer::info`] points to.
-    _infos: Infos,
+    /// Keeps what [`How::Library`] points to.
+    _infos: Option<Infos>,
 }
 
 /// A text of the library's, empty for none.
@@ -86,7 +98,7 @@ impl Offer {
             provider: text(fabric.prov_name),
             domain: text(domain.name),
             network: text(fabric.name),
-            info,
+            how: How::Library(info),
         }
     }
 
@@ -99,8 +111,9 @@ impl Offer {
 
     /// Whether keys of memory are chosen here, so that one key may serve several rails.
     pub fn keys_are_free(&self) -> bool {
+        let How::Library(info) = self.how else { return true };
         // SAFETY: of a list that lives; the library fills the attributes of all that it offers.
-        let modes = unsafe { (*(*self.info).domain_attr).mr_mode };
+        let modes = unsafe { (*(*info).domain_attr).mr_mode };
         modes & FI_MR_PROV_KEY == 0
     }
 
@@ -145,9 +158,32 @@ fn ask(library: Library, provider: Option<&str>, order: u64) -> Result<Infos, is
     if error == 0 && !first.is_null() { Ok(Infos { library, first }) } else { Err(error as isize) }
 }
 
-/// All that the library offers of what is wanted, in the order of preference.
-pub fn offers(options: &Options) -> Result<Offers, ConnectError> {
-    let library = Library::load(options.library.as_deref())?;
+/// Where the kernel lists adapters that only the library speaks to.
+const ADAPTERS: [&str; 2] = ["/sys/class/infiniband", "/sys/class/cxi"];
+
+/// Whether the library is asked: by name, or because there is an adapter for it. It takes 0.2 s to say what it has.
+fn asks_library(options: &Options) -> bool {
+    let has_any =
+        |folder: &&str| std::fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
+    match options.provider.as_deref() {
+        Some(name) => name != BUILT_IN,
+        None => options.library.is_some() || ADAPTERS.iter().any(has_any),
+    }
+}
+
+/// What the built-in TCP offers: each interface with an address.
+fn built_in() -> Vec<Offer> {
+    let offer = |interface: Interface| Offer {
+        provider: BUILT_IN.to_owned(),
+        domain: interface.name.clone(),
+        network: interface.network.clone(),
+        how: How::BuiltIn(interface),
+    };
+    interfaces().into_iter().map(offer).collect()
+}
+
+/// What the library offers of what is wanted.
+fn of_library(library: Library, options: &Options) -> Result<(Infos, Vec<Offer>), ConnectError> {
     let wanted = || match &options.provider {
         Some(name) => format!("provider {name} with reliable datagrams and remote memory access"),
         None => "reliable datagrams with remote memory access".to_owned(),
@@ -172,6 +208,32 @@ pub fn offers(options: &Options) -> Result<Offers, ConnectError> {
             list.push(offer);
         }
     }
+    match list.is_empty() {
+        true => Err(ConnectError::NoOffer { wanted: wanted(), found: everything(library) }),
+        false => Ok((infos, list)),
+    }
+}
+
+/// All that is offered of what is wanted, in the order of preference.
+pub fn offers(options: &Options) -> Result<Offers, ConnectError> {
+    let mut list = match options.provider.as_deref() {
+        None | Some(BUILT_IN) => built_in(),
+        Some(_) => Vec::new(),
+    };
+    let (mut library, mut infos) = (None, None);
+    if asks_library(options) {
+        let asked = Library::load(options.library.as_deref())
+            .and_then(|found| Ok((found, of_library(found, options)?)));
+        match asked {
+            Ok((found, (kept, offered))) => {
+                (library, infos) = (Some(found), Some(kept));
+                list.extend(offered);
+            }
+            // Nobody has asked for it, and there is another way.
+            Err(_) if !list.is_empty() && options.library.is_none() => {}
+            Err(error) => return Err(error),
+        }
+    }
     let domains = &options.interfaces;
     if !domains.is_empty() {
         let found: Vec<String> = list.iter().map(Offer::name).collect();
@@ -189,7 +251,8 @@ pub fn offers(options: &Options) -> Result<Offers, ConnectError> {
     };
     list.sort_by_key(rank);
     if list.is_empty() {
-        return Err(ConnectError::NoOffer { wanted: wanted(), found: everything(library) });
+        let wanted = "interface with an address of IP".to_owned();
+        return Err(ConnectError::NoOffer { wanted, found: Vec::new() });
     }
     Ok(Offers { library, list, _infos: infos })
 }
@@ -201,8 +264,8 @@ pub fn survey(options: &Options) -> Result<Vec<String>, ConnectError> {
         let within = if offer.leads_out() { "" } else { "; leads to no other host" };
         format!("{}{within}", offer.name())
     };
-    let version = format!("libfabric {}", library.version());
-    Ok(std::iter::once(version).chain(list.iter().map(line)).collect())
+    let version = library.map(|library| format!("libfabric {}", library.version()));
+    Ok(version.into_iter().chain(list.iter().map(line)).collect())
 }
 
 /// The names of all that the library has, whether it fits or not.
@@ -235,7 +298,7 @@ mod tests {
 
     fn offer(provider: &str, domain: &str, network: &str) -> Offer {
         let [provider, domain, network] = [provider, domain, network].map(str::to_owned);
-        Offer { provider, domain, network, info: ptr::null_mut() }
+        Offer { provider, domain, network, how: How::Library(ptr::null_mut()) }
     }
 
     #[test]

@@ -205,6 +205,7 @@ fn meet(
         (secret.rotate_left(1) ^ told.share).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     };
     let secret = all.iter().fold(0, mix);
+    objects.iter().for_each(|objects| objects.let_in(secret));
     let refused = |error: std::io::Error| {
         Fault::system("making a descriptor to sleep on", error.raw_os_error().unwrap_or(0))
     };

@@ -12,9 +12,10 @@
 //! So of a provider nothing is needed but ordered messages and plain reads and writes. What costs a round trip elsewhere (a flag
 //! behind data, where the provider keeps no such order) costs one here, too, and nothing where it does.
 //!
-//! The library is the machine's, loaded at run time: it has the vendor's providers. See `choose.rs` for which is taken.
+//! The library is the machine's, loaded at run time: it has the vendor's providers. For TCP none is needed: `tcp.rs` is a provider
+//! of our own, with fewer system calls and copies. See `choose.rs` for which is taken.
 //!
-//! Who may connect: a message counts only with the secret of the job, and remote memory access needs a key of 64 random bits;
+//! Who may connect: a message counts only with the secret of the job (the built-in TCP asks for it before the first one), and remote memory access needs a key of 64 random bits;
 //! both travel between the processes by the launcher's means. What is sent is neither encrypted nor signed.
 
 #![warn(missing_docs)]
@@ -28,8 +29,10 @@ mod choose;
 mod connect;
 mod descriptor;
 mod error;
+mod facts;
 mod ffi;
 mod helper;
+mod libfabric;
 mod library;
 mod memory;
 mod object;
@@ -43,6 +46,7 @@ mod requests;
 mod sleep;
 mod sockets;
 mod state;
+mod tcp;
 mod wire;
 mod work;
 

@@ -1,322 +1,147 @@
-//! The objects of libfabric that one process has, closed in the right order.
-//!
-//! ```text
-//!   fabric ── domain ─┬─ address vector ──┐
-//!                     ├─ completion queue ┼─ endpoint (reliable datagrams)
-//!                     └─ registrations
-//! ```
+//! What a process has open on one interface: an endpoint of libfabric, or one of the built-in TCP.
 
 use crate::ConnectError;
-use crate::choose::{MR_MODES, Offers};
-use crate::descriptor::{take_signal, to_sleep_on};
+use crate::choose::{How, Offers};
+use crate::facts::Facts;
 use crate::ffi::*;
-use crate::library::Library;
-use crate::wire::HEADER;
-use std::ffi::{CStr, c_int, c_void};
+use crate::libfabric::{Libfabric, Registered};
+use crate::tcp::{self, Tcp};
+use std::ffi::c_void;
+use std::io;
 use std::os::fd::RawFd;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
-use weft_fabric::Fault;
+use std::sync::Arc;
+use weft_fabric::{Fault, Sge};
 
-/// Longest address of an endpoint, in bytes.
-const NAME_MAX: usize = 256;
-
-/// Facts of a provider that decide how it is used.
-#[derive(Debug, Clone)]
-pub struct Facts {
-    pub provider: String,
-    pub domain: String,
-    pub network: String,
-    pub mr_mode: c_int,
-    /// Bytes of a key.
-    pub key_size: usize,
-    /// Longest message that is taken at once, in bytes.
-    pub inject_max: usize,
-    /// Bytes of a buffer, which a message fills at most.
-    pub buffer: usize,
-    /// Nanoseconds of a question and its answer, roughly.
-    pub round_trip: u32,
-    /// Longest transfer, in bytes.
-    pub transfer_max: usize,
-    /// A send is received after the writes that were posted before it are there.
-    pub sends_follow_writes: bool,
-}
-
-/// Streams of the kernel take any length as one piece, and of a buffer that is not filled the system gives no memory. Others
-/// take apart what is long, or ask the receiver for it first: beyond 16 KiB ofi_rxm does, and shorter messages overtake. Where
-/// it writes to streams, a question takes longer than the copies of all that it takes at once.
-fn buffer(provider: &str) -> usize {
-    match provider {
-        "tcp" | "net" => HEADER + LONG,
-        BELOW_RXM => whole_by_rxm(std::env::var("FI_OFI_RXM_BUFFER_SIZE").ok().as_deref()),
-        _ => SHORT,
-    }
-}
-
-/// The kernel's TCP below a layer that makes datagrams of it.
-const BELOW_RXM: &str = "tcp;ofi_rxm";
-
-/// Bytes of a message where the kernel carries it: a question would take longer than its copies.
-const LONG: usize = 64 << 10;
-
-/// Parts of a message at most: four of them took longer than a question (64 KiB in 41 us by parts, 37 us asked for).
-const PARTS: usize = 3;
-
-/// Bytes of a buffer that all providers take as one piece.
-const SHORT: usize = 8 << 10;
-
-/// What ofi_rxm takes as one piece, as far as it is used: 16 KiB, unless its own setting says less.
-fn whole_by_rxm(set: Option<&str>) -> usize {
-    let set = set.and_then(|text| text.trim().parse().ok());
-    set.map_or(16 << 10, |set: usize| set.clamp(SHORT, 16 << 10))
-}
-
-/// What the kernel's network code takes to each end and back, where it is what carries: tens of microseconds, whatever the
-/// machine. Adapters that programs talk to themselves need few.
-fn round_trip(provider: &str) -> u32 {
-    let by_the_kernel = ["tcp", "net", "udp", "sockets"];
-    if by_the_kernel.iter().any(|name| provider.starts_with(name)) { 20_000 } else { 0 }
-}
-
-impl Facts {
-    pub fn has(&self, mode: c_int) -> bool {
-        self.mr_mode & mode != 0
-    }
-
-    /// Longest payload of a message, in bytes.
-    pub fn send_max(&self) -> usize {
-        if self.provider == BELOW_RXM { PARTS * self.part_max() } else { self.part_max() }
-    }
-
-    /// Longest payload that goes as one message of the provider, in bytes.
-    #[inline]
-    pub fn part_max(&self) -> usize {
-        self.buffer - HEADER
-    }
-}
-
-/// Everything that is open. The library is used as `FI_THREAD_SAFE`, so all threads of the process may call it.
+/// An open endpoint, and all that belongs to it. All threads of the process may call it.
 pub struct Objects {
-    pub library: Library,
     pub facts: Facts,
-    fabric: *mut fid_fabric,
-    domain: *mut fid_domain,
-    av: *mut fid_av,
-    pub cq: *mut fid_cq,
-    ep: AtomicPtr<fid_ep>,
-    /// Where to poll for completions; `None`: the provider has no such thing.
-    pub wait: Option<RawFd>,
-    /// What must be polled beside it.
-    pub signal: Option<RawFd>,
+    kind: Kind,
 }
 
-// SAFETY: the library was asked for thread safety, and got it.
-unsafe impl Send for Objects {}
-// SAFETY: as above.
-unsafe impl Sync for Objects {}
+enum Kind {
+    Libfabric(Box<Libfabric>),
+    Tcp(Arc<Tcp>),
+}
 
-/// What came of a call that makes an object.
-fn made(
-    library: &Library,
-    facts: &Facts,
-    call: &'static str,
-    error: c_int,
-) -> Result<(), ConnectError> {
-    if error == 0 {
-        return Ok(());
+/// What a look has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// So many operations are over.
+    Over(usize),
+    /// None is, but bytes have moved.
+    Moved,
+    Nothing,
+    /// An operation has failed: [`Objects::take_failed`].
+    Failed,
+    /// The look itself has, with this error.
+    Broken(isize),
+}
+
+fn text(error: i32) -> String {
+    match error {
+        libc::ECONNRESET => "it has ended the connection".to_owned(),
+        libc::ECONNREFUSED => "it refuses connections".to_owned(),
+        libc::ETIMEDOUT => "it does not acknowledge what is sent".to_owned(),
+        libc::EACCES => "the peer knows no such memory".to_owned(),
+        libc::EPROTO => "what it sends makes no sense".to_owned(),
+        error => weft_bootstrap::limits::explain(&io::Error::from_raw_os_error(error)).to_string(),
     }
-    let whom = format!("{} {}", facts.provider, facts.domain);
-    Err(ConnectError::Call { call, whom, error: library.explain(error as isize) })
 }
 
 impl Objects {
     /// Opens the offer at `at`. `peers`: how many addresses will be put in.
     pub fn open(offers: &Offers, at: usize, peers: usize) -> Result<Objects, ConnectError> {
-        let (library, offer) = (offers.library, &offers.list[at]);
-        let info = offer.info;
-        // SAFETY: the library fills the attributes of all that it offers.
-        let facts = unsafe {
-            let (tx, ep, domain) = (&*(*info).tx_attr, &*(*info).ep_attr, &*(*info).domain_attr);
-            Facts {
-                provider: offer.provider.clone(),
-                domain: offer.domain.clone(),
-                network: offer.network.clone(),
-                mr_mode: domain.mr_mode & MR_MODES,
-                key_size: domain.mr_key_size,
-                inject_max: tx.inject_size,
-                buffer: buffer(&offer.provider),
-                round_trip: round_trip(&offer.provider),
-                transfer_max: ep.max_msg_size.min(1 << 30),
-                sends_follow_writes: tx.msg_order & FI_ORDER_SAW != 0,
+        let offer = &offers.list[at];
+        match (&offer.how, offers.library) {
+            (How::BuiltIn(interface), _) => {
+                let facts = Facts::built_in(interface);
+                let tcp = Tcp::open(interface.address).map_err(|error| ConnectError::Call {
+                    call: "listening",
+                    whom: offer.name(),
+                    error: weft_bootstrap::limits::explain(&error).to_string(),
+                })?;
+                Ok(Objects { facts, kind: Kind::Tcp(Arc::new(tcp)) })
             }
-        };
-        let mut objects = Objects {
-            library,
-            facts,
-            fabric: ptr::null_mut(),
-            domain: ptr::null_mut(),
-            av: ptr::null_mut(),
-            cq: ptr::null_mut(),
-            ep: AtomicPtr::new(ptr::null_mut()),
-            wait: None,
-            signal: None,
-        };
-        // SAFETY: `info` is of the library's list, which `offers` keeps; what is made goes to `objects`, which closes it.
-        unsafe { objects.make(info, peers)? };
-        Ok(objects)
-    }
-
-    /// # Safety
-    /// `info` is of a list that the library gave and that lives.
-    unsafe fn make(&mut self, info: *mut fi_info, peers: usize) -> Result<(), ConnectError> {
-        let (library, none) = (self.library, ptr::null_mut());
-        // SAFETY: each call is of the object that the one before it made, with attributes that live through it.
-        unsafe {
-            let error = (library.fabric)((*info).fabric_attr.cast(), &mut self.fabric, none);
-            made(&library, &self.facts, "fi_fabric", error)?;
-            let fabric = self.fabric;
-            let error = ((*(*fabric).ops).domain)(fabric, info, &mut self.domain, none);
-            made(&library, &self.facts, "fi_domain", error)?;
-            let (domain, ops) = (self.domain, &*(*self.domain).ops);
-            let mut attributes = fi_av_attr {
-                kind: FI_AV_TABLE,
-                rx_ctx_bits: 0,
-                count: peers,
-                ep_per_node: 0,
-                name: ptr::null(),
-                map_addr: none,
-                flags: 0,
-            };
-            let error = (ops.av_open)(domain, &mut attributes, &mut self.av, none);
-            made(&library, &self.facts, "fi_av_open", error)?;
-            self.open_cq(ops)?;
-            let error = (ops.endpoint)(domain, info, self.ep.get_mut(), none);
-            made(&library, &self.facts, "fi_endpoint", error)?;
-            let own = &raw mut (*self.ep()).fid;
-            let ep = &*(*own).ops;
-            let error = (ep.bind)(own, &raw mut (*self.av).fid, 0);
-            made(&library, &self.facts, "fi_ep_bind", error)?;
-            let error = (ep.bind)(own, &raw mut (*self.cq).fid, FI_TRANSMIT | FI_RECV);
-            made(&library, &self.facts, "fi_ep_bind", error)?;
-            let error = (ep.control)(own, FI_ENABLE, none);
-            made(&library, &self.facts, "fi_enable", error)?;
-            self.signal = self.wait.and_then(|fd| take_signal(&self.facts.provider, fd));
-            self.wait = self.wait.map(|fd| to_sleep_on(&self.facts.provider, fd));
-            Ok(())
+            (&How::Library(info), Some(library)) => {
+                // SAFETY: `info` is of the library's list, which `offers` keeps.
+                let open = unsafe { Libfabric::open(library, offer, info, peers)? };
+                Ok(Objects { facts: open.facts.clone(), kind: Kind::Libfabric(Box::new(open)) })
+            }
+            (How::Library(_), None) => unreachable!("offered by a library that is not there"),
         }
     }
 
-    /// The completion queue, with a descriptor to sleep on where the provider has one.
-    ///
-    /// # Safety
-    /// The domain is open, and `ops` are its functions.
-    unsafe fn open_cq(&mut self, ops: &fi_ops_domain) -> Result<(), ConnectError> {
-        let mut error = 0;
-        for wait_obj in [FI_WAIT_FD, FI_WAIT_NONE] {
-            let mut attributes = fi_cq_attr {
-                size: 0,
-                flags: 0,
-                format: FI_CQ_FORMAT_MSG,
-                wait_obj,
-                signaling_vector: 0,
-                wait_cond: 0,
-                wait_set: ptr::null_mut(),
-            };
-            // SAFETY: the domain is open, and the attributes live through the call.
-            error = unsafe {
-                (ops.cq_open)(self.domain, &mut attributes, &mut self.cq, ptr::null_mut())
-            };
-            if error != 0 {
-                continue;
-            }
-            let mut fd: c_int = -1;
-            // SAFETY: the queue has just been made; the command writes one `int`.
-            let got = wait_obj == FI_WAIT_FD
-                && unsafe {
-                    let own = &raw mut (*self.cq).fid;
-                    ((*(*own).ops).control)(own, FI_GETWAIT, (&raw mut fd).cast()) == 0
-                };
-            self.wait = (got && fd >= 0).then_some(fd);
-            return Ok(());
+    /// The library's version; `None`: it is not used.
+    pub fn version(&self) -> Option<String> {
+        match &self.kind {
+            Kind::Libfabric(open) => Some(open.library.version()),
+            Kind::Tcp(_) => None,
         }
-        made(&self.library, &self.facts, "fi_cq_open", error)
     }
 
-    /// The endpoint; it is open until [`Objects::shut`].
-    #[inline]
-    pub fn ep(&self) -> *mut fid_ep {
-        self.ep.load(Ordering::Relaxed)
+    /// Lets in who knows the secret of the job, where strangers are kept out before they can send anything.
+    pub fn let_in(&self, secret: u64) {
+        if let Kind::Tcp(tcp) = &self.kind {
+            tcp.let_in(secret);
+        }
+    }
+
+    /// Where to poll for completions; `None`: the provider has no such thing.
+    pub fn wait(&self) -> Option<RawFd> {
+        match &self.kind {
+            Kind::Libfabric(open) => open.wait,
+            Kind::Tcp(tcp) => Some(tcp.wait()),
+        }
+    }
+
+    /// What must be polled beside it.
+    pub fn signal(&self) -> Option<RawFd> {
+        match &self.kind {
+            Kind::Libfabric(open) => open.signal,
+            Kind::Tcp(_) => None,
+        }
     }
 
     /// Closes the endpoint: buffers that were posted, and the contexts of what was under way, belong to their owner again.
     pub fn shut(&self) {
-        let ep = self.ep.swap(ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: closed once; the caller posts no more.
-        unsafe { close(ep.cast()) };
+        match &self.kind {
+            Kind::Libfabric(open) => open.shut(),
+            Kind::Tcp(tcp) => tcp.shut(),
+        }
     }
 
     /// The address of this process's endpoint.
     pub fn name(&self) -> Result<Vec<u8>, ConnectError> {
-        let mut name = vec![0u8; NAME_MAX];
-        let mut len = name.len();
-        // SAFETY: the endpoint is open; at most `len` bytes are written.
-        let error = unsafe {
-            let own = &raw mut (*self.ep()).fid;
-            ((*(*self.ep()).cm).getname)(own, name.as_mut_ptr().cast(), &mut len)
-        };
-        made(&self.library, &self.facts, "fi_getname", error)?;
-        name.truncate(len);
-        Ok(name)
+        match &self.kind {
+            Kind::Libfabric(open) => open.name(),
+            Kind::Tcp(tcp) => Ok(tcp::encode_name(tcp.name()).to_vec()),
+        }
     }
 
     /// Makes the address of a process known, and returns its number here.
     pub fn insert(&self, name: &[u8]) -> Result<u64, ConnectError> {
-        let mut number = u64::MAX;
-        // A provider reads as much as its addresses have.
-        let mut whole = [0u8; NAME_MAX];
-        let len = name.len().min(NAME_MAX);
-        whole[..len].copy_from_slice(&name[..len]);
-        // SAFETY: the vector is open; one address is read, one number written.
-        let count = unsafe {
-            ((*(*self.av).ops).insert)(
-                self.av,
-                whole.as_ptr().cast(),
-                1,
-                &mut number,
-                0,
-                ptr::null_mut(),
-            )
-        };
-        if count == 1 {
-            return Ok(number);
+        match &self.kind {
+            Kind::Libfabric(open) => open.insert(name),
+            Kind::Tcp(tcp) => match tcp::decode_name(name) {
+                Some(name) => Ok(tcp.insert(name)),
+                None => Err(ConnectError::Call {
+                    call: "connecting",
+                    whom: self.facts.provider.clone(),
+                    error: "a process has published no address".to_owned(),
+                }),
+            },
         }
-        made(
-            &self.library,
-            &self.facts,
-            "fi_av_insert",
-            if count < 0 { count } else { -libc::EINVAL },
-        )?;
-        Ok(number)
     }
 
     /// An address for people.
     pub fn show(&self, name: &[u8]) -> String {
-        let mut whole = [0u8; NAME_MAX];
-        let len = name.len().min(NAME_MAX);
-        whole[..len].copy_from_slice(&name[..len]);
-        let mut text = [0u8; NAME_MAX];
-        let mut len = text.len() - 1;
-        // SAFETY: the vector is open; at most `len` bytes are written, and one more stays zero.
-        unsafe {
-            ((*(*self.av).ops).straddr)(
-                self.av,
-                whole.as_ptr().cast(),
-                text.as_mut_ptr().cast(),
-                &mut len,
-            )
-        };
-        let text = CStr::from_bytes_until_nul(&text).unwrap_or_default().to_string_lossy();
-        text.split_once("://").map_or(&*text, |(_, address)| address).to_owned()
+        match &self.kind {
+            Kind::Libfabric(open) => open.show(name),
+            Kind::Tcp(_) => {
+                tcp::decode_name(name).map_or_else(String::new, |name| name.to_string())
+            }
+        }
     }
 
     /// Registers memory for what `access` says, under `key` where keys are chosen here.
@@ -330,32 +155,20 @@ impl Objects {
         access: u64,
         key: u64,
     ) -> Result<Registration, Fault> {
-        let mut mr = ptr::null_mut();
-        // SAFETY: the domain is open; the caller promises the memory.
-        let error = unsafe {
-            let domain = self.domain;
-            let own = &raw mut (*domain).fid;
-            ((*(*domain).mr).reg)(own, at.cast(), len, access, 0, key, 0, &mut mr, ptr::null_mut())
-        };
-        if error != 0 {
-            return Err(Fault::system("registering memory with libfabric", error.wrapping_neg()));
-        }
-        let registration = Registration { mr };
-        if self.facts.has(FI_MR_ENDPOINT) {
-            // SAFETY: both are open.
-            let error = unsafe {
-                let own = &raw mut (*mr).fid;
-                let ops = &*(*own).ops;
-                match (ops.bind)(own, &raw mut (*self.ep()).fid, 0) {
-                    0 => (ops.control)(own, FI_ENABLE, ptr::null_mut()),
-                    error => error,
+        match &self.kind {
+            Kind::Libfabric(open) => {
+                // SAFETY: by contract.
+                let made = unsafe { open.register(at, len, access, key) };
+                made.map(Registration::Libfabric)
+            }
+            Kind::Tcp(tcp) => {
+                // SAFETY: by contract.
+                match unsafe { tcp.register(Sge::new(at, len), key) } {
+                    true => Ok(Registration::Tcp(tcp.clone(), key)),
+                    false => Err(Fault::system("registering memory", libc::EEXIST)),
                 }
-            };
-            if error != 0 {
-                return Err(Fault::system("binding memory to an endpoint", error.wrapping_neg()));
             }
         }
-        Ok(registration)
     }
 
     /// Whether peers' memory is named by its address there, else by the distance from the start of its registration.
@@ -372,90 +185,180 @@ impl Objects {
 
     /// Whether it is right to sleep on the descriptor now: nothing has come, and what comes will show there.
     pub fn may_sleep(&self) -> bool {
-        // SAFETY: both are open; one object is named.
-        unsafe {
-            let mut own = &raw mut (*self.cq).fid;
-            ((*(*self.fabric).ops).trywait)(self.fabric, &mut own, 1) == 0
+        match &self.kind {
+            Kind::Libfabric(open) => open.may_sleep(),
+            Kind::Tcp(tcp) => tcp.may_sleep(),
         }
     }
 
-    /// What the provider says of an error of its own.
-    pub fn explain(&self, entry: &fi_cq_err_entry) -> String {
-        let general = self.library.explain(entry.err as isize);
-        let mut text = [0u8; 256];
-        // SAFETY: the queue is open; at most `len` bytes are written, and one more stays zero.
-        let own = unsafe {
-            let ops = &*(*self.cq).ops;
-            let (to, len) = (text.as_mut_ptr().cast(), text.len() - 1);
-            (ops.strerror)(self.cq, entry.prov_errno, entry.err_data, to, len)
-        };
-        if own.is_null() {
-            return general;
+    /// Whether all that was sent has reached the peers' hosts, as far as that is known.
+    pub fn has_arrived(&self) -> bool {
+        match &self.kind {
+            Kind::Libfabric(_) => true,
+            Kind::Tcp(tcp) => tcp.has_arrived(),
         }
-        // SAFETY: the library's texts end with a zero.
-        let own = unsafe { CStr::from_ptr(own) }.to_string_lossy();
-        if own.is_empty() || own == general { general } else { format!("{general} ({own})") }
     }
-}
 
-/// Closes an object, if there is one.
-///
-/// # Safety
-/// It is open, nobody uses it any more, and what was made from it is closed.
-unsafe fn close(object: *mut fid) {
-    if !object.is_null() {
-        // SAFETY: by the contract. What cannot be closed stays until the process ends.
-        unsafe { ((*(*object).ops).close)(object) };
+    /// Posts a message in parts that are copied at once; `None`: it must be one piece, in a buffer.
+    ///
+    /// # Safety
+    /// The parts may be read now.
+    #[inline]
+    pub unsafe fn inject_parts(&self, to: u64, parts: &[Sge]) -> Option<isize> {
+        match &self.kind {
+            Kind::Libfabric(_) => None,
+            // SAFETY: by contract.
+            Kind::Tcp(tcp) => Some(unsafe { tcp.inject(to, parts) }),
+        }
     }
-}
 
-impl Drop for Objects {
-    fn drop(&mut self) {
-        self.shut();
-        // SAFETY: each is closed once, after what was made from it; the objects begin with their `fid`.
-        unsafe {
-            close(self.cq.cast());
-            close(self.av.cast());
-            close(self.domain.cast());
-            close(self.fabric.cast());
+    /// Posts a message whose bytes are copied: 0, or an error below 0.
+    ///
+    /// # Safety
+    /// The bytes may be read now.
+    #[inline]
+    pub unsafe fn inject(&self, to: u64, message: Sge) -> isize {
+        match &self.kind {
+            // SAFETY: by contract.
+            Kind::Libfabric(open) => unsafe { open.inject(to, message) },
+            // SAFETY: by contract.
+            Kind::Tcp(tcp) => unsafe { tcp.inject(to, &[message]) },
+        }
+    }
+
+    /// Posts a message: 0, or an error below 0.
+    ///
+    /// # Safety
+    /// Its memory stays as it is until the operation with `context` is over, and `descriptor` is of it.
+    #[inline]
+    pub unsafe fn send(
+        &self,
+        to: u64,
+        message: Sge,
+        descriptor: *mut c_void,
+        context: *mut c_void,
+    ) -> isize {
+        match &self.kind {
+            // SAFETY: by contract.
+            Kind::Libfabric(open) => unsafe { open.send(to, message, descriptor, context) },
+            // SAFETY: by contract.
+            Kind::Tcp(tcp) => unsafe { tcp.send(to, message, context) },
+        }
+    }
+
+    /// Posts a buffer for the next message: 0, or an error below 0.
+    ///
+    /// # Safety
+    /// It is not touched until the operation with `context` is over, and `descriptor` is of it.
+    pub unsafe fn post(&self, buffer: Sge, descriptor: *mut c_void, context: *mut c_void) -> isize {
+        match &self.kind {
+            // SAFETY: by contract.
+            Kind::Libfabric(open) => unsafe { open.post(buffer, descriptor, context) },
+            Kind::Tcp(tcp) => {
+                // SAFETY: by contract.
+                unsafe { tcp.post(buffer, context) };
+                0
+            }
+        }
+    }
+
+    /// Posts a write or a read of `local` at `at` under the key of the peer: 0, or an error below 0.
+    ///
+    /// # Safety
+    /// The memory lives until the operation with `context` is over, and `descriptor` is of its registration, where the provider
+    /// wants one.
+    pub unsafe fn transfer(
+        &self,
+        to: u64,
+        (local, descriptor): (Sge, *mut c_void),
+        remote: (u64, u64),
+        write: bool,
+        context: *mut c_void,
+    ) -> isize {
+        match &self.kind {
+            Kind::Libfabric(open) => {
+                // SAFETY: by contract.
+                unsafe { open.transfer(to, (local, descriptor), remote, write, context) }
+            }
+            // SAFETY: by contract.
+            Kind::Tcp(tcp) => unsafe { tcp.transfer(to, local, remote, write, context) },
+        }
+    }
+
+    /// Takes operations that are over.
+    #[inline]
+    pub fn take(&self, entries: &mut [fi_cq_msg_entry]) -> Found {
+        match &self.kind {
+            Kind::Libfabric(open) => match open.take(entries) {
+                count @ 1.. => Found::Over(count as usize),
+                0 => Found::Nothing,
+                count if count == -FI_EAGAIN => Found::Nothing,
+                count if count == -FI_EAVAIL => Found::Failed,
+                count => Found::Broken(count),
+            },
+            Kind::Tcp(tcp) => match tcp.take(entries) {
+                tcp::Found::Over(count) => Found::Over(count),
+                _ if tcp.has_failed() => Found::Failed,
+                tcp::Found::Moved => Found::Moved,
+                tcp::Found::Nothing => Found::Nothing,
+            },
+        }
+    }
+
+    /// Takes an operation that has failed, and why.
+    pub fn take_failed(&self) -> Option<(*mut c_void, String)> {
+        match &self.kind {
+            Kind::Libfabric(open) => open.take_failed(),
+            Kind::Tcp(tcp) => tcp.take_failed().map(|(context, error)| (context, text(error))),
+        }
+    }
+
+    /// Takes a peer that has ended its connection, and why, where that is seen at once.
+    pub fn take_gone(&self) -> Option<(u64, String)> {
+        match &self.kind {
+            Kind::Libfabric(_) => None,
+            Kind::Tcp(tcp) => tcp.take_gone().map(|(number, error)| (number, text(error))),
+        }
+    }
+
+    /// Why something was not posted.
+    pub fn why(&self, posted: isize) -> String {
+        match &self.kind {
+            Kind::Libfabric(open) => open.library.explain(posted),
+            Kind::Tcp(_) => text(posted.unsigned_abs() as i32),
         }
     }
 }
 
 /// Registered memory.
-pub struct Registration {
-    mr: *mut fid_mr,
+pub enum Registration {
+    Libfabric(Registered),
+    /// Its key there.
+    Tcp(Arc<Tcp>, u64),
 }
 
 impl Registration {
     /// What local operations name it by.
     pub fn descriptor(&self) -> *mut c_void {
-        // SAFETY: it is open.
-        unsafe { (*self.mr).mem_desc }
+        match self {
+            Registration::Libfabric(made) => made.descriptor(),
+            Registration::Tcp(..) => ptr::null_mut(),
+        }
     }
 
     /// What peers name it by.
     pub fn key(&self) -> u64 {
-        // SAFETY: it is open.
-        unsafe { (*self.mr).key }
+        match self {
+            Registration::Libfabric(made) => made.key(),
+            Registration::Tcp(_, key) => *key,
+        }
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // SAFETY: closed once; whoever has it has ended what used it.
-        unsafe { close(self.mr.cast()) };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buffers_are_what_ofi_rxm_takes_as_one_piece() {
-        assert_eq!((whole_by_rxm(None), whole_by_rxm(Some("65536"))), (16 << 10, 16 << 10));
-        assert_eq!((whole_by_rxm(Some("12000")), whole_by_rxm(Some("x"))), (12_000, 16 << 10));
-        assert_eq!(buffer("udp;ofi_rxd"), SHORT);
+        if let Registration::Tcp(tcp, key) = self {
+            tcp.withdraw(*key);
+        }
     }
 }

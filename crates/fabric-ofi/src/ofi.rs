@@ -91,6 +91,11 @@ impl Ofi {
         self.state.borrow().trouble.clone()
     }
 
+    /// Whether it is the TCP that needs no library.
+    pub fn is_built_in(&self) -> bool {
+        self.core.objects.version().is_none()
+    }
+
     /// What is used and why, in lines for the user.
     pub fn describe(&self) -> Vec<String> {
         let core = &self.core;
@@ -99,19 +104,16 @@ impl Ofi {
         let Usage {
             peers, buffers, registered, registrations, strangers, carried, repeated, ..
         } = usage;
-        let sleeps = match core.objects.wait {
+        let sleeps = match core.objects.wait() {
             Some(_) => "sleeps on the provider's descriptor",
             None => "naps of 50 us to 1 ms, since the provider has no descriptor to sleep on",
         };
+        let by = match core.objects.version() {
+            Some(version) => format!("libfabric {version}: {}", facts.provider),
+            None => format!("{}, which needs no library,", facts.provider),
+        };
         let mut lines = vec![
-            format!(
-                "libfabric {}: {} on {}, network {} ({})",
-                core.objects.library.version(),
-                facts.provider,
-                facts.domain,
-                facts.network,
-                core.why
-            ),
+            format!("{by} on {}, network {} ({})", facts.domain, facts.network, core.why),
             format!("address: {}; {sleeps}", core.places[core.rank].address),
             format!(
                 "peers: {peers} of {}, each with room for {} messages of up to {} bytes; buffers: {} KiB",

@@ -26,7 +26,7 @@ use crate::requests::{Request, Transfer};
 use crate::sockets::{Link, Sockets};
 use crate::state::{Core, State};
 use crate::wire::Kind;
-use crate::work::{Work, post_transfer};
+use crate::work::Work;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -280,14 +280,14 @@ impl State {
         let remote = (at, target.key);
         // SAFETY: the memory is allocated and stays; the descriptor is of its registration.
         let posted =
-            unsafe { post_transfer((objects, number), local, descriptor, remote, false, context) };
+            unsafe { objects.transfer(number, (local, descriptor), remote, false, context) };
         if posted != 0 {
             self.requests.take(request);
         }
         match posted {
             0 => Ok(true),
             posted if posted == -crate::ffi::FI_EAGAIN => Ok(false),
-            posted => Err(objects.library.explain(posted)),
+            posted => Err(objects.why(posted)),
         }
     }
 

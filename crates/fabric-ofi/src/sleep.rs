@@ -101,19 +101,20 @@ impl Sleeper {
 
     /// The provider's descriptors of all rails, if it has any.
     pub fn provider(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let all = self.objects.iter().flat_map(|objects| [objects.wait, objects.signal]).flatten();
+        let all =
+            self.objects.iter().flat_map(|objects| [objects.wait(), objects.signal()]).flatten();
         // SAFETY: the queues', which are open as long as `objects`.
         all.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
     /// Whether some rail has no descriptor.
     fn is_blind(&self) -> bool {
-        self.objects.iter().any(|objects| objects.wait.is_none())
+        self.objects.iter().any(|objects| objects.wait().is_none())
     }
 
     /// Whether what comes from now on shows at the descriptor; without one, sleeps are naps.
     pub fn may_sleep(&self) -> bool {
-        self.objects.iter().all(|objects| objects.wait.is_none() || objects.may_sleep())
+        self.objects.iter().all(|objects| objects.wait().is_none() || objects.may_sleep())
     }
 
     /// Whether something may come that shows at no descriptor.

@@ -1,6 +1,7 @@
 //! The TCP connections of this process's endpoints, which libfabric makes and does not show: found among the process's descriptors
 //! by their addresses, told when to give up, and looked at.
 
+use crate::facts::BUILT_IN;
 use crate::state::Core;
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::{
@@ -180,7 +181,7 @@ impl Sockets {
 /// The address of an endpoint of a provider that speaks TCP, from what the library shows of it.
 pub fn address(provider: &str, shown: &str) -> Option<SocketAddr> {
     let name = provider.split(';').next().unwrap_or_default();
-    if !["tcp", "net"].contains(&name) {
+    if ![BUILT_IN, "tcp", "net"].contains(&name) {
         return None;
     }
     shown.parse().ok().map(plain)

@@ -5,7 +5,7 @@ use crate::buffers::Buffers;
 use crate::ffi::*;
 use crate::helper::HelperPlace;
 use crate::memory::Memory;
-use crate::object::Objects;
+use crate::object::{Found, Objects};
 use crate::parts::Assembly;
 use crate::rails::{Over, Probes, RAILS_MAX, Rail};
 use crate::requests::{Request, Requests};
@@ -266,14 +266,10 @@ impl State {
             let buffer = self.receiving.take(&core.objects)?;
             let number = self.requests.add(core.rank, Request::Receive(buffer));
             let memory = self.receiving.memory(buffer);
-            let (context, any) = (self.requests.context(number), u64::MAX);
+            let context = self.requests.context(number);
             let descriptor = self.receiving.descriptor(buffer);
-            // SAFETY: the endpoint is open; the buffer is the provider's until the request ends.
-            let posted = unsafe {
-                let ep = core.objects.ep();
-                let (at, len) = (memory.ptr().cast(), memory.len());
-                ((*(*ep).msg).recv)(ep, at, len, descriptor, any, context)
-            };
+            // SAFETY: the buffer is the provider's until the request ends.
+            let posted = unsafe { core.objects.post(memory, descriptor, context) };
             if posted != 0 {
                 self.requests.take(number);
                 self.receiving.give_back(buffer);
@@ -318,6 +314,9 @@ impl State {
             let why = fault.to_string();
             self.fail(fault, why);
         }
+        if moved {
+            self.hear_of_ends(core);
+        }
         moved
     }
 
@@ -327,31 +326,28 @@ impl State {
         loop {
             let nothing = fi_cq_msg_entry { op_context: std::ptr::null_mut(), flags: 0, len: 0 };
             let mut entries = [nothing; BATCH];
-            let cq = objects.cq;
-            // SAFETY: the queue is open; it writes at most `BATCH` entries of its format.
-            let count = unsafe { ((*(*cq).ops).read)(cq, entries.as_mut_ptr().cast(), BATCH) };
-            match count {
-                1.. => {
-                    for entry in &entries[..count as usize] {
+            match objects.take(&mut entries) {
+                Found::Over(count) => {
+                    for entry in &entries[..count] {
                         if let Some(number) = self.requests.number(entry.op_context) {
                             self.over(core, number, entry.len);
                         }
                     }
                     moved = true;
-                    if count as usize == BATCH {
+                    if count == BATCH {
                         continue;
                     }
                 }
-                0 => {}
-                count if count == -FI_EAGAIN => {}
-                count if count == -FI_EAVAIL => {
+                Found::Moved => moved = true,
+                Found::Nothing => {}
+                Found::Failed => {
                     self.poll_error(core, objects);
                     moved = true;
                     continue;
                 }
-                count => {
-                    let why = objects.library.explain(count);
-                    self.fail(Fault::system("fi_cq_read", -count as i32), why);
+                Found::Broken(error) => {
+                    let why = objects.why(error);
+                    self.fail(Fault::system("fi_cq_read", -error as i32), why);
                 }
             }
             break;
@@ -359,18 +355,21 @@ impl State {
         moved
     }
 
+    /// Hears of peers that have ended their connection of the first rail: after all that came on it.
+    #[cold]
+    fn hear_of_ends(&mut self, core: &Core) {
+        while let Some((number, reason)) = core.objects.take_gone() {
+            if let Some(rank) = core.numbers.iter().position(|&one| one == number) {
+                self.lose(core, rank, "its connection", &reason);
+            }
+        }
+    }
+
     /// Takes the error that stands at the head of the queue.
     #[cold]
     fn poll_error(&mut self, core: &Core, objects: &Objects) {
-        // SAFETY: zero is a value of all fields.
-        let mut entry: fi_cq_err_entry = unsafe { std::mem::zeroed() };
-        let cq = objects.cq;
-        // SAFETY: the queue is open; one entry is written.
-        let count = unsafe { ((*(*cq).ops).readerr)(cq, &mut entry, 0) };
-        if count <= 0 {
-            return;
-        }
-        let Some(number) = self.requests.number(entry.op_context) else { return };
+        let Some((context, reason)) = objects.take_failed() else { return };
+        let Some(number) = self.requests.number(context) else { return };
         let (peer, request) = self.requests.take(number);
         let what = match request {
             Request::Receive(buffer) => {
@@ -386,18 +385,15 @@ impl State {
             Request::Transfer(rail, transfer, held) => {
                 self.let_go(held);
                 if rail > 0 {
-                    let reason = objects.explain(&entry);
                     return self.rail_lost(core, peer, rail, transfer, &reason);
                 }
                 if transfer.write { "a write" } else { "a read" }
             }
             Request::Probe(rail) => {
-                let reason = objects.explain(&entry);
                 return self.rail_failed(core, peer, rail.into(), &reason);
             }
             Request::Reply(..) | Request::Free => return,
         };
-        let reason = objects.explain(&entry);
         self.lose(core, peer, what, &reason);
     }
 

@@ -7,7 +7,6 @@ use crate::random::random;
 use crate::requests::{Held, Request, Tail, Transfer};
 use crate::state::{Core, State};
 use crate::wire::{ADDRESS, HEADER, Header, Kind, encode_address};
-use std::ffi::c_void;
 use std::ptr;
 use weft_fabric::{Completion, Fault, Head, Posted, RemoteAddr, Sge};
 
@@ -81,39 +80,10 @@ impl State {
         words: [u64; 3],
         body: &[Sge],
     ) -> bool {
-        let Ok(buffer) = self.sending.take(&core.objects) else { return false };
         let owed = self.peer(core, peer).owed;
         let header =
             Header { secret: core.secret, rank: core.rank as u32, kind, credits: owed, words };
-        let memory = self.sending.memory(buffer);
-        memory.fill(&header.encode());
-        let mut len = HEADER;
-        for &part in body {
-            memory.part(len, part.len()).copy_from(part);
-            len += part.len();
-        }
-        let (ep, to) = (core.objects.ep(), core.numbers[peer]);
-        let at = memory.ptr().cast_const().cast();
-        // The last message has an end that can be waited for, and with it all before it: a provider may keep what is injected
-        // while a connection is being made, and what it keeps ends with the process.
-        let injected = len <= core.objects.facts.inject_max && kind != Kind::Leave;
-        let posted = if injected {
-            // SAFETY: the endpoint is open; the bytes are copied before the call returns.
-            unsafe { ((*(*ep).msg).inject)(ep, at, len, to) }
-        } else {
-            let number = self.requests.add(peer, Request::Send(buffer));
-            let context = self.requests.context(number);
-            let descriptor = self.sending.descriptor(buffer);
-            // SAFETY: the endpoint is open; the buffer is the provider's until the request ends.
-            let posted = unsafe { ((*(*ep).msg).send)(ep, at, len, descriptor, to, context) };
-            if posted != 0 {
-                self.requests.take(number);
-            }
-            posted
-        };
-        if injected || posted != 0 {
-            self.sending.give_back(buffer);
-        }
+        let posted = self.post_bytes(core, peer, kind, &header.encode(), body);
         match posted {
             0 => {
                 let it = self.peer(core, peer);
@@ -122,11 +92,59 @@ impl State {
             }
             posted if posted == -FI_EAGAIN => false,
             posted => {
-                let reason = core.objects.library.explain(posted);
+                let reason = core.objects.why(posted);
                 self.lose(core, peer, "a message", &reason);
                 true
             }
         }
+    }
+
+    /// Posts a header and what comes behind it: 0, or an error below 0.
+    fn post_bytes(
+        &mut self,
+        core: &Core,
+        peer: usize,
+        kind: Kind,
+        header: &[u8; HEADER],
+        body: &[Sge],
+    ) -> isize {
+        let (objects, to) = (&core.objects, core.numbers[peer]);
+        let mut parts = [named(header), Sge::EMPTY, Sge::EMPTY, Sge::EMPTY];
+        parts[1..1 + body.len()].copy_from_slice(body);
+        // SAFETY: the header is here, and whoever made the rest promised that it may be read now.
+        if let Some(posted) = unsafe { objects.inject_parts(to, &parts[..1 + body.len()]) } {
+            return posted;
+        }
+        let Ok(buffer) = self.sending.take(objects) else { return -FI_EAGAIN };
+        let memory = self.sending.memory(buffer);
+        memory.fill(header);
+        let mut len = HEADER;
+        for &part in body {
+            memory.part(len, part.len()).copy_from(part);
+            len += part.len();
+        }
+        let message = memory.part(0, len);
+        // The last message has an end that can be waited for, and with it all before it: a provider may keep what is injected
+        // while a connection is being made, and what it keeps ends with the process.
+        let injected = len <= objects.facts.inject_max && kind != Kind::Leave;
+        let posted = if injected {
+            // SAFETY: the buffer is ours until the call returns.
+            unsafe { objects.inject(to, message) }
+        } else {
+            let number = self.requests.add(peer, Request::Send(buffer));
+            let context = self.requests.context(number);
+            let descriptor = self.sending.descriptor(buffer);
+            // SAFETY: the buffer is the provider's until the request ends.
+            let posted = unsafe { objects.send(to, message, descriptor, context) };
+            if posted != 0 {
+                self.requests.take(number);
+            }
+            posted
+        };
+        if injected || posted != 0 {
+            self.sending.give_back(buffer);
+        }
+        posted
     }
 
     pub fn send(
@@ -296,7 +314,7 @@ impl State {
         if self.requests.open() >= OPEN_MOST {
             return false;
         }
-        let (objects, _) = core.on(rail, peer);
+        let (objects, to) = core.on(rail, peer);
         let Transfer { write, local, remote, done, .. } = whole;
         let held = match self.register(objects, local) {
             Ok(held) => held,
@@ -323,7 +341,8 @@ impl State {
         let context = self.requests.context(number);
         // SAFETY: whoever made the `Sge` promised that the memory outlives the operation, and the descriptor is of it.
         let posted = unsafe {
-            post_transfer(core.on(rail, peer), local, descriptor, (at, remote.key), write, context)
+            let remote = (at, remote.key);
+            objects.transfer(to, (local, descriptor), remote, write, context)
         };
         if posted != 0
             && let (_, Request::Transfer(.., held)) = self.requests.take(number)
@@ -347,7 +366,7 @@ impl State {
             }
             posted if posted == -FI_EAGAIN => false,
             posted => {
-                let reason = objects.library.explain(posted);
+                let reason = objects.why(posted);
                 if rail > 0 {
                     // Nothing of it is under way.
                     self.rail_failed(core, peer, rail, &reason);
@@ -400,43 +419,6 @@ impl State {
         core.sleeper.set_naps(no_room || !self.asking.is_empty() || self.is_shutting());
         moved
     }
-}
-
-/// Posts a write or a read of `local` at `at` under the key of the peer; what the library returned.
-///
-/// # Safety
-/// The memory lives until the operation with `context` ends, and `descriptor` is of its registration, where the provider wants one.
-pub unsafe fn post_transfer(
-    (objects, to): (&Objects, u64),
-    local: Sge,
-    descriptor: *mut c_void,
-    (at, key): (u64, u64),
-    write: bool,
-    context: *mut c_void,
-) -> isize {
-    let ep = objects.ep();
-    let (ptr, len) = (local.ptr(), local.len());
-    if !write {
-        // SAFETY: the endpoint is open; the memory and the descriptor are as the caller promises.
-        return unsafe {
-            ((*(*ep).rma).read)(ep, ptr.cast(), len, descriptor, to, at, key, context)
-        };
-    }
-    let iov = libc::iovec { iov_base: ptr.cast(), iov_len: len };
-    let rma = fi_rma_iov { addr: at, len, key };
-    let mut descriptor = descriptor;
-    let message = fi_msg_rma {
-        msg_iov: &iov,
-        desc: &mut descriptor,
-        iov_count: 1,
-        addr: to,
-        rma_iov: &rma,
-        rma_iov_count: 1,
-        context,
-        data: 0,
-    };
-    // SAFETY: as above.
-    unsafe { ((*(*ep).rma).writemsg)(ep, &message, FI_DELIVERY_COMPLETE) }
 }
 
 /// Bytes that are copied before the call returns.

@@ -30,6 +30,23 @@ fn over_paths(
     Some(threads(n).into_iter().map(make).collect())
 }
 
+mod built_in_one_rank {
+    super::tests!(|| super::makers(1, "weft-tcp", 64));
+}
+
+mod built_in_two_ranks {
+    super::tests!(|| super::makers(2, "weft-tcp", 64));
+}
+
+/// The fewest credits: overflow is the rule.
+mod built_in_three_ranks_with_few_credits {
+    super::tests!(|| super::makers(3, "weft-tcp", 4));
+}
+
+mod built_in_two_ranks_on_three_rails {
+    super::tests!(|| super::over_paths(2, "weft-tcp", 64, 3));
+}
+
 mod tcp_one_rank {
     super::tests!(|| super::makers(1, "tcp", 64));
 }

@@ -37,6 +37,22 @@ mod tcp_two_ranks_in_disorder {
     ));
 }
 
+mod built_in_two_ranks_in_disorder {
+    super::tests!(|| super::makers(
+        2,
+        super::provider("weft-tcp"),
+        "seed=3,message_delay=0.3,completion_delay=0.5,reorder=1,mtu=1024"
+    ));
+}
+
+mod built_in_three_ranks_in_disorder {
+    super::tests!(|| super::makers(
+        3,
+        super::Options { credits: 4, paths: 2, ..super::provider("weft-tcp") },
+        "seed=11,message_delay=0.1,completion_delay=0.1,reorder=1"
+    ));
+}
+
 /// The fewest credits, and two rails.
 mod tcp_three_ranks_in_disorder {
     super::tests!(|| super::makers(

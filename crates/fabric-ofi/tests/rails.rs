@@ -16,14 +16,17 @@ const ROUNDS: u8 = 20;
 /// The round in which the second rail dies.
 const DEATH: u8 = 7;
 
-fn makers() -> Option<Vec<Maker<Ofi>>> {
+/// Libfabric's TCP, and the one that is built in.
+const PROVIDERS: [&str; 2] = ["tcp", "weft-tcp"];
+
+fn makers(provider: &str) -> Option<Vec<Maker<Ofi>>> {
     let make = |mut world: weft_bootstrap::ThreadBootstrap| {
-        let provider = Some("tcp".to_owned());
+        let provider = Some(provider.to_owned());
         let options = Options { provider, paths: 2, ..Options::default() };
         Box::new(move || Ofi::connect(&mut world, options).unwrap_or_else(|e| panic!("{e}")))
             as Maker<Ofi>
     };
-    (!libfabric::missing(Some("tcp"))).then(|| threads(2).into_iter().map(make).collect())
+    (!libfabric::missing(Some(provider))).then(|| threads(2).into_iter().map(make).collect())
 }
 
 /// The byte at `at` in a round.
@@ -89,6 +92,10 @@ fn rounds(rank: &Rank<Ofi>, reads: bool, kill: bool) {
             }
         }
         rank.barrier();
+        if kill && round == DEATH && me != mover {
+            // So that something is under way when the rail dies: nobody answers.
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
         if me == mover {
             let (done, before) = rank.completion();
             for i in 0..PARTS {
@@ -137,8 +144,8 @@ fn rounds(rank: &Rank<Ofi>, reads: bool, kill: bool) {
 }
 
 fn with(check: impl Fn(&Rank<Ofi>) + Sync) {
-    if let Some(makers) = makers() {
-        run(makers, check);
+    for makers in PROVIDERS.into_iter().filter_map(makers) {
+        run(makers, &check);
     }
 }
 

@@ -67,6 +67,7 @@ fn shared(rank: &Rank<Ofi>) {
 #[test]
 fn parts_share_a_registration_over_tcp() {
     with("tcp", shared);
+    with("weft-tcp", shared);
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub const NETWORKS: &[Setting] = &[
         default: "auto",
         doc: "what connects the ranks: shm (shared memory, one node); shm+verbs or shm+ofi (shared memory within nodes, InfiniBand \
               and RoCE or a network of libfabric between them); verbs or ofi (that alone, within a node, too); or auto: \
-              shared memory within nodes, between them verbs where each has an adapter with an active port, else libfabric",
+              shared memory within nodes, between them verbs where each has an adapter with an active port, else TCP, or another network of libfabric",
     },
     Setting {
         name: "WEFT_DEVICES",
@@ -153,8 +153,9 @@ pub const NETWORKS: &[Setting] = &[
         about: About(Ofi, User, All),
         kind: SettingKind::Words,
         default: "",
-        doc: "libfabric's provider to use, as in tcp, efa, cxi, psm2, verbs;ofi_rxm, udp;ofi_rxd (fi_info lists them); nothing: of \
-              cxi, efa, opx, psm2, verbs;ofi_rxm and tcp the first that all hosts have",
+        doc: "the provider to use: weft-tcp, which is built in, or one of libfabric, as in tcp, efa, cxi, psm2, verbs;ofi_rxm, \
+              udp;ofi_rxd (fi_info lists them); nothing: of cxi, efa, opx, psm2, verbs;ofi_rxm and weft-tcp the first that all \
+              hosts have",
     },
     Setting {
         name: "WEFT_OFI_INTERFACES",
@@ -176,7 +177,7 @@ pub const NETWORKS: &[Setting] = &[
         about: About(Ofi, User, All),
         kind: SettingKind::Number { least: 1, most: 32_000 },
         default: "30",
-        doc: "libfabric over TCP: seconds that the host of a peer may leave something unacknowledged, or a request for a \
+        doc: "over TCP: seconds that the host of a peer may leave something unacknowledged, or a request for a \
               connection unanswered, before the peer is lost; a cable that is back before loses nothing",
     },
     Setting {
@@ -184,6 +185,6 @@ pub const NETWORKS: &[Setting] = &[
         about: About(Ofi, Tuner, All),
         kind: SettingKind::Number { least: 4, most: 16384 },
         default: "64",
-        doc: "libfabric: the most messages that one peer may have on their way to a process or unreceived there",
+        doc: "TCP and libfabric: the most messages that one peer may have on their way to a process or unreceived there",
     },
 ];

@@ -18,7 +18,8 @@ impl Ofi {
     /// Whether all that was ever sent has left this process, or would have by now.
     pub fn has_ended(&self) -> bool {
         let since = self.state.borrow().ending;
-        self.idle() || since.is_some_and(|since| since.elapsed() > self.core.patience)
+        (self.idle() && self.core.objects.has_arrived())
+            || since.is_some_and(|since| since.elapsed() > self.core.patience)
     }
 
     /// Takes what still comes, for a while.

@@ -1,8 +1,9 @@
-//! Programs between hosts: over TCP of both versions of IP, and over datagrams that libfabric makes reliable itself.
+//! Programs between hosts: over TCP of both versions of IP, and through libfabric, over TCP and datagrams that it makes reliable.
 
 use super::inside::{Inside, PROGRAMS};
 use crate::test::cluster::job::both;
 use crate::test::cluster::parts::Parts;
+use crate::test::tools::have_libfabric;
 use crate::test::{python, random};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,12 +20,13 @@ const SUITE: &str = "400";
 
 /// Random programs of one launch, and launches: hosts, ranks, and settings.
 const RANDOM: u64 = 50;
-const LAUNCHES: [(&str, &str, &[&str]); 6] = [
+const LAUNCHES: [(&str, &str, &[&str]); 7] = [
     (TWO, "4", &[]),
     (FOUR, "4", &[]),
     (FOUR, "8", &[]),
     (TWO, "4", &["WEFT_PROGRESS=handover", "WEFT_EAGER=64"]),
     (TWO, "3", &["WEFT_RENDEZVOUS=write", "WEFT_OFI_CREDITS=4"]),
+    (TWO, "3", &["WEFT_OFI_PROVIDER=tcp", "WEFT_RENDEZVOUS=write", "WEFT_OFI_CREDITS=4"]),
     (
         TWO,
         "4",
@@ -126,20 +128,9 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
         }
         Ok(())
     })?;
-    parts.part("programs over TCP without a layer", |parts| {
-        // Later versions of libfabric have it under the name of tcp.
-        for name in ["ring", "halo 20", "collectives 1", "semantics"] {
-            program(inside, parts, name, TWO, &["WEFT_OFI_PROVIDER=net"]);
-        }
-        Ok(())
-    })?;
-    parts.part("programs over reliable datagrams", |parts| {
-        for name in ["ring", "halo 20", "collectives 1", "semantics", "windows", "flood 4000 warm"]
-        {
-            program(inside, parts, name, TWO, &["WEFT_OFI_PROVIDER=udp;ofi_rxd"]);
-        }
-        Ok(())
-    })?;
+    if have_libfabric() {
+        through_libfabric(inside, parts)?;
+    }
     parts.part("designs by name", |parts| {
         for (line, settings) in DESIGNS {
             program(inside, parts, line, TWO, settings);
@@ -147,7 +138,10 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
         Ok(())
     })?;
     parts.part("random programs between hosts", |parts| {
-        for (hosts, ranks, settings) in LAUNCHES {
+        let possible = |settings: &[&str]| {
+            settings[..].iter().all(|s| !s.contains("PROVIDER=")) || have_libfabric()
+        };
+        for (hosts, ranks, settings) in LAUNCHES.into_iter().filter(|launch| possible(launch.2)) {
             let name = format!(
                 "{RANDOM} random programs, {ranks} ranks on {hosts} {}",
                 settings.join(" ")
@@ -169,6 +163,22 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     })
 }
 
+/// The library's own TCP, and datagrams that it makes reliable.
+fn through_libfabric(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+    const SOME: [&str; 6] =
+        ["ring", "halo 20", "collectives 1", "semantics", "windows", "flood 4000 warm"];
+    // Versions before 1.18 have TCP without a layer as `net`.
+    for (provider, some) in [("tcp", &SOME[..]), ("net", &SOME[..4]), ("udp;ofi_rxd", &SOME[..])] {
+        parts.part(&format!("programs through libfabric's {provider}"), |parts| {
+            for name in some {
+                program(inside, parts, name, TWO, &[&format!("WEFT_OFI_PROVIDER={provider}")]);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 /// Where cables have addresses of IPv6 alone.
 pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     parts.part("programs over IPv6", |parts| {
@@ -182,14 +192,16 @@ pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
         for line in ["ring", "halo 300", "collectives 1", "semantics", "windows", "striped 4"] {
             program(inside, parts, line, TWO, &[]);
         }
-        program(inside, parts, "collectives 1", TWO, &["WEFT_OFI_PROVIDER=udp;ofi_rxd"]);
+        if have_libfabric() {
+            program(inside, parts, "collectives 1", TWO, &["WEFT_OFI_PROVIDER=udp;ofi_rxd"]);
+        }
         Ok(())
     })
 }
 
 /// What is chosen, and that it is told.
 fn connections(inside: &Inside, parts: &mut Parts) {
-    let cases: [(&str, &[&str], &str); 4] = [
+    let cases: [(&str, &[&str], &str); 5] = [
         ("the first network that all have", &[], " on eth0, network 10.77.0.0/24"),
         ("why not verbs", &[], "not verbs, because of node0: "),
         (
@@ -197,9 +209,15 @@ fn connections(inside: &Inside, parts: &mut Parts) {
             &["WEFT_OFI_INTERFACES=eth1"],
             "on eth1, network 10.77.1.0/24",
         ),
+        (
+            "TCP without a library",
+            &["WEFT_OFI_LIBRARY="],
+            "weft-tcp, which needs no library, on eth0",
+        ),
         ("another provider", &["WEFT_OFI_PROVIDER=udp;ofi_rxd"], "udp;ofi_rxd on eth0"),
     ];
-    for (what, settings, expected) in cases {
+    let last = cases.len() - usize::from(!have_libfabric());
+    for (what, settings, expected) in cases.into_iter().take(last) {
         parts.test(&format!("connected by {what}"), || {
             let mut command = mpiexec(inside, TWO, "4");
             command.arg(inside.programs.join("hello")).env("WEFT_VERBOSE", "1");

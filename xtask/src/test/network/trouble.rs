@@ -20,10 +20,8 @@ const STRANGERS: usize = 250;
 /// Descriptors that all ranks together may have more after strangers than before: connections that are being looked at.
 const DESCRIPTORS: usize = 40;
 
-/// Bytes of a stranger's message, in turn. libfabric (1.17) keeps the connection of one who goes before it has said a whole request,
-/// the first two of these, until the job ends: those are allowed to stay, no others.
+/// Bytes of a stranger's message, in turn.
 const SAID: [usize; 4] = [0, 1, 40, 4000];
-const SHORT: usize = 2;
 
 /// A job that has begun to exchange.
 pub struct Running {
@@ -220,7 +218,7 @@ fn strangers(inside: &Inside) -> Result<String, String> {
     }
     let stayed = stay.len();
     drop(stay);
-    let most = open + DESCRIPTORS + visits * SHORT / SAID.len();
+    let most = open + DESCRIPTORS;
     // The library comes to them when it has nothing better to do.
     let end = Instant::now() + Duration::from_secs(8);
     let mut after = descriptors("halo");

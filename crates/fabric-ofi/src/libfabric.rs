@@ -1,0 +1,465 @@
+//! The objects of libfabric that one process has, closed in the right order, and what is asked of them.
+//!
+//! ```text
+//!   fabric ── domain ─┬─ address vector ──┐
+//!                     ├─ completion queue ┼─ endpoint (reliable datagrams)
+//!                     └─ registrations
+//! ```
+
+use crate::ConnectError;
+use crate::choose::{MR_MODES, Offer};
+use crate::descriptor::{take_signal, to_sleep_on};
+use crate::facts::{Facts, buffer, round_trip};
+use crate::ffi::*;
+use crate::library::Library;
+use std::ffi::{CStr, c_int, c_void};
+use std::os::fd::RawFd;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use weft_fabric::{Fault, Sge};
+
+/// Longest address of an endpoint, in bytes.
+const NAME_MAX: usize = 256;
+
+/// Everything that is open. The library is used as `FI_THREAD_SAFE`, so all threads of the process may call it.
+pub struct Libfabric {
+    pub library: Library,
+    pub facts: Facts,
+    fabric: *mut fid_fabric,
+    domain: *mut fid_domain,
+    av: *mut fid_av,
+    cq: *mut fid_cq,
+    ep: AtomicPtr<fid_ep>,
+    /// Where to poll for completions; `None`: the provider has no such thing.
+    pub wait: Option<RawFd>,
+    /// What must be polled beside it.
+    pub signal: Option<RawFd>,
+}
+
+// SAFETY: the library was asked for thread safety, and got it.
+unsafe impl Send for Libfabric {}
+// SAFETY: as above.
+unsafe impl Sync for Libfabric {}
+
+/// What came of a call that makes an object.
+fn made(
+    library: &Library,
+    facts: &Facts,
+    call: &'static str,
+    error: c_int,
+) -> Result<(), ConnectError> {
+    if error == 0 {
+        return Ok(());
+    }
+    let whom = format!("{} {}", facts.provider, facts.domain);
+    Err(ConnectError::Call { call, whom, error: library.explain(error as isize) })
+}
+
+impl Libfabric {
+    /// Opens what the library offers as `info`. `peers`: how many addresses will be put in.
+    ///
+    /// # Safety
+    /// `info` is of a list that `library` gave and that lives.
+    pub unsafe fn open(
+        library: Library,
+        offer: &Offer,
+        info: *mut fi_info,
+        peers: usize,
+    ) -> Result<Libfabric, ConnectError> {
+        // SAFETY: the library fills the attributes of all that it offers.
+        let facts = unsafe {
+            let (tx, ep, domain) = (&*(*info).tx_attr, &*(*info).ep_attr, &*(*info).domain_attr);
+            Facts {
+                provider: offer.provider.clone(),
+                domain: offer.domain.clone(),
+                network: offer.network.clone(),
+                mr_mode: domain.mr_mode & MR_MODES,
+                key_size: domain.mr_key_size,
+                inject_max: tx.inject_size,
+                buffer: buffer(&offer.provider),
+                round_trip: round_trip(&offer.provider),
+                transfer_max: ep.max_msg_size.min(1 << 30),
+                sends_follow_writes: tx.msg_order & FI_ORDER_SAW != 0,
+            }
+        };
+        let mut objects = Libfabric {
+            library,
+            facts,
+            fabric: ptr::null_mut(),
+            domain: ptr::null_mut(),
+            av: ptr::null_mut(),
+            cq: ptr::null_mut(),
+            ep: AtomicPtr::new(ptr::null_mut()),
+            wait: None,
+            signal: None,
+        };
+        // SAFETY: by contract; what is made goes to `objects`, which closes it.
+        unsafe { objects.make(info, peers)? };
+        Ok(objects)
+    }
+
+    /// # Safety
+    /// `info` is of a list that the library gave and that lives.
+    unsafe fn make(&mut self, info: *mut fi_info, peers: usize) -> Result<(), ConnectError> {
+        let (library, none) = (self.library, ptr::null_mut());
+        // SAFETY: each call is of the object that the one before it made, with attributes that live through it.
+        unsafe {
+            let error = (library.fabric)((*info).fabric_attr.cast(), &mut self.fabric, none);
+            made(&library, &self.facts, "fi_fabric", error)?;
+            let fabric = self.fabric;
+            let error = ((*(*fabric).ops).domain)(fabric, info, &mut self.domain, none);
+            made(&library, &self.facts, "fi_domain", error)?;
+            let (domain, ops) = (self.domain, &*(*self.domain).ops);
+            let mut attributes = fi_av_attr {
+                kind: FI_AV_TABLE,
+                rx_ctx_bits: 0,
+                count: peers,
+                ep_per_node: 0,
+                name: ptr::null(),
+                map_addr: none,
+                flags: 0,
+            };
+            let error = (ops.av_open)(domain, &mut attributes, &mut self.av, none);
+            made(&library, &self.facts, "fi_av_open", error)?;
+            self.open_cq(ops)?;
+            let error = (ops.endpoint)(domain, info, self.ep.get_mut(), none);
+            made(&library, &self.facts, "fi_endpoint", error)?;
+            let own = &raw mut (*self.ep()).fid;
+            let ep = &*(*own).ops;
+            let error = (ep.bind)(own, &raw mut (*self.av).fid, 0);
+            made(&library, &self.facts, "fi_ep_bind", error)?;
+            let error = (ep.bind)(own, &raw mut (*self.cq).fid, FI_TRANSMIT | FI_RECV);
+            made(&library, &self.facts, "fi_ep_bind", error)?;
+            let error = (ep.control)(own, FI_ENABLE, none);
+            made(&library, &self.facts, "fi_enable", error)?;
+            self.signal = self.wait.and_then(|fd| take_signal(&self.facts.provider, fd));
+            self.wait = self.wait.map(|fd| to_sleep_on(&self.facts.provider, fd));
+            Ok(())
+        }
+    }
+
+    /// The completion queue, with a descriptor to sleep on where the provider has one.
+    ///
+    /// # Safety
+    /// The domain is open, and `ops` are its functions.
+    unsafe fn open_cq(&mut self, ops: &fi_ops_domain) -> Result<(), ConnectError> {
+        let mut error = 0;
+        for wait_obj in [FI_WAIT_FD, FI_WAIT_NONE] {
+            let mut attributes = fi_cq_attr {
+                size: 0,
+                flags: 0,
+                format: FI_CQ_FORMAT_MSG,
+                wait_obj,
+                signaling_vector: 0,
+                wait_cond: 0,
+                wait_set: ptr::null_mut(),
+            };
+            // SAFETY: the domain is open, and the attributes live through the call.
+            error = unsafe {
+                (ops.cq_open)(self.domain, &mut attributes, &mut self.cq, ptr::null_mut())
+            };
+            if error != 0 {
+                continue;
+            }
+            let mut fd: c_int = -1;
+            // SAFETY: the queue has just been made; the command writes one `int`.
+            let got = wait_obj == FI_WAIT_FD
+                && unsafe {
+                    let own = &raw mut (*self.cq).fid;
+                    ((*(*own).ops).control)(own, FI_GETWAIT, (&raw mut fd).cast()) == 0
+                };
+            self.wait = (got && fd >= 0).then_some(fd);
+            return Ok(());
+        }
+        made(&self.library, &self.facts, "fi_cq_open", error)
+    }
+
+    /// The endpoint; it is open until [`Libfabric::shut`].
+    #[inline]
+    fn ep(&self) -> *mut fid_ep {
+        self.ep.load(Ordering::Relaxed)
+    }
+
+    /// Closes the endpoint: buffers that were posted, and the contexts of what was under way, belong to their owner again.
+    pub fn shut(&self) {
+        let ep = self.ep.swap(ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: closed once; the caller posts no more.
+        unsafe { close(ep.cast()) };
+    }
+
+    /// The address of this process's endpoint.
+    pub fn name(&self) -> Result<Vec<u8>, ConnectError> {
+        let mut name = vec![0u8; NAME_MAX];
+        let mut len = name.len();
+        // SAFETY: the endpoint is open; at most `len` bytes are written.
+        let error = unsafe {
+            let own = &raw mut (*self.ep()).fid;
+            ((*(*self.ep()).cm).getname)(own, name.as_mut_ptr().cast(), &mut len)
+        };
+        made(&self.library, &self.facts, "fi_getname", error)?;
+        name.truncate(len);
+        Ok(name)
+    }
+
+    /// Makes the address of a process known, and returns its number here.
+    pub fn insert(&self, name: &[u8]) -> Result<u64, ConnectError> {
+        let mut number = u64::MAX;
+        // A provider reads as much as its addresses have.
+        let mut whole = [0u8; NAME_MAX];
+        let len = name.len().min(NAME_MAX);
+        whole[..len].copy_from_slice(&name[..len]);
+        // SAFETY: the vector is open; one address is read, one number written.
+        let count = unsafe {
+            ((*(*self.av).ops).insert)(
+                self.av,
+                whole.as_ptr().cast(),
+                1,
+                &mut number,
+                0,
+                ptr::null_mut(),
+            )
+        };
+        if count == 1 {
+            return Ok(number);
+        }
+        made(
+            &self.library,
+            &self.facts,
+            "fi_av_insert",
+            if count < 0 { count } else { -libc::EINVAL },
+        )?;
+        Ok(number)
+    }
+
+    /// An address for people.
+    pub fn show(&self, name: &[u8]) -> String {
+        let mut whole = [0u8; NAME_MAX];
+        let len = name.len().min(NAME_MAX);
+        whole[..len].copy_from_slice(&name[..len]);
+        let mut text = [0u8; NAME_MAX];
+        let mut len = text.len() - 1;
+        // SAFETY: the vector is open; at most `len` bytes are written, and one more stays zero.
+        unsafe {
+            ((*(*self.av).ops).straddr)(
+                self.av,
+                whole.as_ptr().cast(),
+                text.as_mut_ptr().cast(),
+                &mut len,
+            )
+        };
+        let text = CStr::from_bytes_until_nul(&text).unwrap_or_default().to_string_lossy();
+        text.split_once("://").map_or(&*text, |(_, address)| address).to_owned()
+    }
+
+    /// Registers memory for what `access` says, under `key` where keys are chosen here.
+    ///
+    /// # Safety
+    /// The memory stays mapped until the registration is closed.
+    pub unsafe fn register(
+        &self,
+        at: *mut u8,
+        len: usize,
+        access: u64,
+        key: u64,
+    ) -> Result<Registered, Fault> {
+        let mut mr = ptr::null_mut();
+        // SAFETY: the domain is open; the caller promises the memory.
+        let error = unsafe {
+            let domain = self.domain;
+            let own = &raw mut (*domain).fid;
+            ((*(*domain).mr).reg)(own, at.cast(), len, access, 0, key, 0, &mut mr, ptr::null_mut())
+        };
+        if error != 0 {
+            return Err(Fault::system("registering memory with libfabric", error.wrapping_neg()));
+        }
+        let registration = Registered { mr };
+        if self.facts.has(FI_MR_ENDPOINT) {
+            // SAFETY: both are open.
+            let error = unsafe {
+                let own = &raw mut (*mr).fid;
+                let ops = &*(*own).ops;
+                match (ops.bind)(own, &raw mut (*self.ep()).fid, 0) {
+                    0 => (ops.control)(own, FI_ENABLE, ptr::null_mut()),
+                    error => error,
+                }
+            };
+            if error != 0 {
+                return Err(Fault::system("binding memory to an endpoint", error.wrapping_neg()));
+            }
+        }
+        Ok(registration)
+    }
+
+    /// Whether it is right to sleep on the descriptor now: nothing has come, and what comes will show there.
+    pub fn may_sleep(&self) -> bool {
+        // SAFETY: both are open; one object is named.
+        unsafe {
+            let mut own = &raw mut (*self.cq).fid;
+            ((*(*self.fabric).ops).trywait)(self.fabric, &mut own, 1) == 0
+        }
+    }
+
+    /// Posts a message whose bytes are copied; what the library returned.
+    ///
+    /// # Safety
+    /// The bytes may be read now.
+    #[inline]
+    pub unsafe fn inject(&self, to: u64, message: Sge) -> isize {
+        let ep = self.ep();
+        // SAFETY: the endpoint is open; the bytes are copied before the call returns.
+        unsafe { ((*(*ep).msg).inject)(ep, message.ptr().cast_const().cast(), message.len(), to) }
+    }
+
+    /// Posts a message.
+    ///
+    /// # Safety
+    /// Its memory stays as it is until the operation with `context` is over, and `descriptor` is of it.
+    #[inline]
+    pub unsafe fn send(
+        &self,
+        to: u64,
+        message: Sge,
+        descriptor: *mut c_void,
+        context: *mut c_void,
+    ) -> isize {
+        let (ep, at) = (self.ep(), message.ptr().cast_const().cast());
+        // SAFETY: the endpoint is open; the rest by contract.
+        unsafe { ((*(*ep).msg).send)(ep, at, message.len(), descriptor, to, context) }
+    }
+
+    /// Posts a buffer for the next message.
+    ///
+    /// # Safety
+    /// It is not touched until the operation with `context` is over, and `descriptor` is of it.
+    pub unsafe fn post(&self, buffer: Sge, descriptor: *mut c_void, context: *mut c_void) -> isize {
+        let (ep, any) = (self.ep(), u64::MAX);
+        // SAFETY: the endpoint is open; the rest by contract.
+        unsafe {
+            ((*(*ep).msg).recv)(ep, buffer.ptr().cast(), buffer.len(), descriptor, any, context)
+        }
+    }
+
+    /// Posts a write or a read of `local` at `at` under the key of the peer.
+    ///
+    /// # Safety
+    /// The memory lives until the operation with `context` is over, and `descriptor` is of its registration, where the provider
+    /// wants one.
+    pub unsafe fn transfer(
+        &self,
+        to: u64,
+        (local, descriptor): (Sge, *mut c_void),
+        (at, key): (u64, u64),
+        write: bool,
+        context: *mut c_void,
+    ) -> isize {
+        let ep = self.ep();
+        let (ptr, len) = (local.ptr(), local.len());
+        if !write {
+            // SAFETY: the endpoint is open; the memory and the descriptor are as the caller promises.
+            return unsafe {
+                ((*(*ep).rma).read)(ep, ptr.cast(), len, descriptor, to, at, key, context)
+            };
+        }
+        let iov = libc::iovec { iov_base: ptr.cast(), iov_len: len };
+        let rma = fi_rma_iov { addr: at, len, key };
+        let mut descriptor = descriptor;
+        let message = fi_msg_rma {
+            msg_iov: &iov,
+            desc: &mut descriptor,
+            iov_count: 1,
+            addr: to,
+            rma_iov: &rma,
+            rma_iov_count: 1,
+            context,
+            data: 0,
+        };
+        // SAFETY: as above.
+        unsafe { ((*(*ep).rma).writemsg)(ep, &message, FI_DELIVERY_COMPLETE) }
+    }
+
+    /// Takes operations that are over; what the library returned.
+    #[inline]
+    pub fn take(&self, entries: &mut [fi_cq_msg_entry]) -> isize {
+        let cq = self.cq;
+        // SAFETY: the queue is open; it writes at most so many entries of its format.
+        unsafe { ((*(*cq).ops).read)(cq, entries.as_mut_ptr().cast(), entries.len()) }
+    }
+
+    /// Takes the error that stands at the head of the queue: what it is of, and why.
+    pub fn take_failed(&self) -> Option<(*mut c_void, String)> {
+        // SAFETY: zero is a value of all fields.
+        let mut entry: fi_cq_err_entry = unsafe { std::mem::zeroed() };
+        let cq = self.cq;
+        // SAFETY: the queue is open; one entry is written.
+        let count = unsafe { ((*(*cq).ops).readerr)(cq, &mut entry, 0) };
+        (count > 0).then(|| (entry.op_context, self.explain(&entry)))
+    }
+
+    /// What the provider says of an error of its own.
+    fn explain(&self, entry: &fi_cq_err_entry) -> String {
+        let general = self.library.explain(entry.err as isize);
+        let mut text = [0u8; 256];
+        // SAFETY: the queue is open; at most `len` bytes are written, and one more stays zero.
+        let own = unsafe {
+            let ops = &*(*self.cq).ops;
+            let (to, len) = (text.as_mut_ptr().cast(), text.len() - 1);
+            (ops.strerror)(self.cq, entry.prov_errno, entry.err_data, to, len)
+        };
+        if own.is_null() {
+            return general;
+        }
+        // SAFETY: the library's texts end with a zero.
+        let own = unsafe { CStr::from_ptr(own) }.to_string_lossy();
+        if own.is_empty() || own == general { general } else { format!("{general} ({own})") }
+    }
+}
+
+/// Closes an object, if there is one.
+///
+/// # Safety
+/// It is open, nobody uses it any more, and what was made from it is closed.
+unsafe fn close(object: *mut fid) {
+    if !object.is_null() {
+        // SAFETY: by the contract. What cannot be closed stays until the process ends.
+        unsafe { ((*(*object).ops).close)(object) };
+    }
+}
+
+impl Drop for Libfabric {
+    fn drop(&mut self) {
+        self.shut();
+        // SAFETY: each is closed once, after what was made from it; the objects begin with their `fid`.
+        unsafe {
+            close(self.cq.cast());
+            close(self.av.cast());
+            close(self.domain.cast());
+            close(self.fabric.cast());
+        }
+    }
+}
+
+/// Registered memory.
+pub struct Registered {
+    mr: *mut fid_mr,
+}
+
+impl Registered {
+    /// What local operations name it by.
+    pub fn descriptor(&self) -> *mut c_void {
+        // SAFETY: it is open.
+        unsafe { (*self.mr).mem_desc }
+    }
+
+    /// What peers name it by.
+    pub fn key(&self) -> u64 {
+        // SAFETY: it is open.
+        unsafe { (*self.mr).key }
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        // SAFETY: closed once; whoever has it has ended what used it.
+        unsafe { close(self.mr.cast()) };
+    }
+}

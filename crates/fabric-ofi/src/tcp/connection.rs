@@ -1,0 +1,349 @@
+//! A connection with one peer: frames in their order, both ways.
+
+use super::frame::{FRAME, Frame, Kind};
+use super::reader::{Body, End, Reader};
+use nix::sys::epoll::EpollFlags;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::c_void;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use weft_fabric::Sge;
+
+/// What names an operation of this process.
+pub type Context = *mut c_void;
+
+/// Bytes of messages that wait for room on a connection, at most: more are refused.
+const QUEUE_MOST: usize = 256 << 10;
+
+/// Pieces of what waits that go with one call.
+const GATHER: usize = 16;
+
+/// Bytes that one read takes beyond what it knows a place for.
+const STAGING: usize = 16 << 10;
+
+/// Pieces of one frame: the head, and the parts of its body.
+const PARTS: usize = 6;
+
+const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+
+/// What all connections of an endpoint share.
+pub struct Shared {
+    /// Buffers for messages: the last one is used first, since it is warm.
+    pub posted: Vec<(Sge, Context)>,
+    /// Memory that peers may reach, by its key.
+    pub regions: HashMap<u64, Sge>,
+    /// Operations that are over, with their length, and those that failed, with errno.
+    pub done: VecDeque<(Context, usize)>,
+    pub failed: VecDeque<(Context, i32)>,
+    staging: Box<[u8]>,
+}
+
+impl Shared {
+    pub fn new() -> Shared {
+        let (posted, regions, done, failed) = Default::default();
+        Shared { posted, regions, done, failed, staging: vec![0; STAGING].into() }
+    }
+
+    /// Room for what comes beyond the known places. It is used within one call of [`Peer::read`].
+    pub fn staging(&self) -> Sge {
+        // SAFETY: nobody else looks into it, and it lives as long as this.
+        unsafe { Sge::new(self.staging.as_ptr().cast_mut(), STAGING) }
+    }
+
+    /// The memory that a peer names, if it may reach it.
+    pub fn find(&self, frame: &Frame) -> Option<Sge> {
+        let region = self.regions.get(&frame.key)?;
+        let offset = usize::try_from(frame.at).ok()?.checked_sub(region.ptr().addr())?;
+        let len = usize::try_from(frame.len).ok()?;
+        (offset.checked_add(len)? <= region.len()).then(|| region.part(offset, len))
+    }
+}
+
+/// How far the way to a peer is.
+pub enum Link {
+    /// Nothing was ever sent.
+    None,
+    /// The system connects.
+    Connecting(OwnedFd),
+    /// Connected; hello is said, so many bytes of the answer are there.
+    Asked(OwnedFd, [u8; super::frame::ANSWER], usize),
+    /// The peer connects, too, and its connection is the one.
+    Awaited,
+    Open(OwnedFd),
+    /// Over, for this reason.
+    Ended(i32),
+}
+
+/// Something that waits for room.
+struct Waiting {
+    /// A frame, and what was copied behind it; then memory of others.
+    own: Box<[u8]>,
+    lent: Sge,
+    sent: usize,
+    /// The operation that is over when all is sent.
+    context: Option<Context>,
+    /// The registration that `lent` is of.
+    key: Option<u64>,
+}
+
+impl Waiting {
+    /// What is still to be sent.
+    fn pieces(&self) -> [libc::iovec; 2] {
+        let own = &self.own[self.sent.min(self.own.len())..];
+        let after = self.sent.saturating_sub(self.own.len());
+        let lent = self.lent.part(after, self.lent.len() - after);
+        let piece = |at: *mut u8, len| libc::iovec { iov_base: at.cast(), iov_len: len };
+        [piece(own.as_ptr().cast_mut(), own.len()), piece(lent.ptr(), lent.len())]
+    }
+
+    fn len(&self) -> usize {
+        self.own.len() + self.lent.len()
+    }
+}
+
+/// Sends; how many bytes: 0 where there is no room. Errors: errno.
+fn send(fd: &OwnedFd, pieces: &mut [libc::iovec]) -> Result<usize, i32> {
+    // SAFETY: zero is a value of all fields.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    (message.msg_iov, message.msg_iovlen) = (pieces.as_mut_ptr(), pieces.len());
+    loop {
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+        // SAFETY: the pieces are memory that their owners have lent, and only read.
+        let count = unsafe { libc::sendmsg(fd.as_raw_fd(), &message, flags) };
+        if count >= 0 {
+            return Ok(count as usize);
+        }
+        match std::io::Error::last_os_error().raw_os_error().unwrap_or(0) {
+            libc::EINTR => {}
+            libc::EAGAIN => return Ok(0),
+            error => return Err(error),
+        }
+    }
+}
+
+/// What becomes of the memory that is sent.
+#[derive(Clone, Copy)]
+pub enum Lending {
+    /// What finds no room is copied: it is the caller's again at once.
+    Copied,
+    /// It stays, until the operation with this name is over, which it is when all is sent.
+    Until(Context),
+    /// It stays until the peer has answered.
+    Answered,
+    /// It is of this registration.
+    Registered(u64),
+}
+
+/// The way to a peer, and all that is under way on it.
+pub struct Peer {
+    pub name: SocketAddr,
+    pub link: Link,
+    /// What the endpoint's epoll set waits for on it.
+    pub interest: EpollFlags,
+    waiting: VecDeque<Waiting>,
+    /// Bytes that were copied to wait.
+    queued: usize,
+    /// Writes that are not acknowledged, and reads that are not answered.
+    pub writes: VecDeque<Context>,
+    pub reads: VecDeque<(Sge, Context)>,
+    /// Writes of the peer's that it does not know to be over.
+    pub acks: u32,
+    pub reader: Reader,
+}
+
+impl Peer {
+    pub fn new(name: SocketAddr) -> Peer {
+        Peer {
+            name,
+            link: Link::None,
+            interest: EpollFlags::empty(),
+            waiting: VecDeque::new(),
+            queued: 0,
+            writes: VecDeque::new(),
+            reads: VecDeque::new(),
+            acks: 0,
+            reader: Reader::default(),
+        }
+    }
+
+    /// What to wait for.
+    pub fn wanted(&self) -> EpollFlags {
+        match &self.link {
+            Link::Connecting(_) => EpollFlags::EPOLLOUT,
+            Link::Asked(..) => EpollFlags::EPOLLIN,
+            Link::Open(_) => {
+                let mut wanted = EpollFlags::empty();
+                wanted.set(EpollFlags::EPOLLIN, !self.reader.is_stalled());
+                wanted.set(EpollFlags::EPOLLOUT, !self.waiting.is_empty());
+                wanted
+            }
+            _ => EpollFlags::empty(),
+        }
+    }
+
+    /// The socket, if there is one.
+    pub fn fd(&self) -> Option<&OwnedFd> {
+        match &self.link {
+            Link::Connecting(fd) | Link::Asked(fd, ..) | Link::Open(fd) => Some(fd),
+            Link::None | Link::Awaited | Link::Ended(_) => None,
+        }
+    }
+
+    /// Whether something waits for room.
+    pub fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Posts a message, of at most five parts. Errors: errno; `EAGAIN`: there is no room.
+    pub fn message(
+        &mut self,
+        shared: &mut Shared,
+        parts: &[Sge],
+        lending: Lending,
+    ) -> Result<(), i32> {
+        if self.queued >= QUEUE_MOST {
+            return Err(libc::EAGAIN);
+        }
+        let len = parts.iter().map(|part| part.len() as u64).sum();
+        let frame = Frame { kind: Kind::Message, acks: 0, len, key: 0, at: 0 };
+        self.push(shared, frame, parts, lending)
+    }
+
+    /// Posts a write or a read. Errors: errno.
+    pub fn transfer(
+        &mut self,
+        shared: &mut Shared,
+        local: Sge,
+        (at, key): (u64, u64),
+        write: bool,
+        context: Context,
+    ) -> Result<(), i32> {
+        let (kind, len) = (if write { Kind::Write } else { Kind::Read }, local.len() as u64);
+        let frame = Frame { kind, acks: 0, len, key, at };
+        if write {
+            self.push(shared, frame, &[local], Lending::Answered)?;
+            self.writes.push_back(context);
+        } else {
+            self.push(shared, frame, &[], Lending::Copied)?;
+            self.reads.push_back((local, context));
+        }
+        Ok(())
+    }
+
+    /// Sends a frame, or lets it wait.
+    pub fn push(
+        &mut self,
+        shared: &mut Shared,
+        mut frame: Frame,
+        body: &[Sge],
+        lending: Lending,
+    ) -> Result<(), i32> {
+        frame.acks = std::mem::take(&mut self.acks);
+        let head = frame.encode();
+        let whole = FRAME + body.iter().map(|part| part.len()).sum::<usize>();
+        let mut sent = 0;
+        if let Link::Open(fd) = &self.link
+            && self.waiting.is_empty()
+        {
+            let mut pieces = [NOTHING; PARTS];
+            pieces[0] = libc::iovec { iov_base: head.as_ptr().cast_mut().cast(), iov_len: FRAME };
+            for (piece, part) in pieces[1..].iter_mut().zip(body) {
+                *piece = libc::iovec { iov_base: part.ptr().cast(), iov_len: part.len() };
+            }
+            sent = send(fd, &mut pieces[..1 + body.len()])?;
+        }
+        if sent == whole {
+            if let Lending::Until(context) = lending {
+                shared.done.push_back((context, 0));
+            }
+            return Ok(());
+        }
+        let (mut context, mut key) = (None, None);
+        let (own, lent): (Box<[u8]>, Sge) = match lending {
+            Lending::Copied => {
+                let mut own = vec![0; whole].into_boxed_slice();
+                own[..FRAME].copy_from_slice(&head);
+                let mut at = FRAME;
+                for part in body {
+                    part.read(&mut own[at..at + part.len()]);
+                    at += part.len();
+                }
+                self.queued += whole;
+                (own, Sge::EMPTY)
+            }
+            Lending::Until(name) => {
+                context = Some(name);
+                (head.into(), body[0])
+            }
+            Lending::Answered => (head.into(), body[0]),
+            Lending::Registered(name) => {
+                key = Some(name);
+                (head.into(), body[0])
+            }
+        };
+        self.waiting.push_back(Waiting { own, lent, sent, context, key });
+        Ok(())
+    }
+
+    /// Sends what waits, as far as there is room; whether anything moved.
+    pub fn flush(&mut self, shared: &mut Shared) -> Result<bool, i32> {
+        let mut moved = false;
+        while !self.waiting.is_empty()
+            && let Link::Open(fd) = &self.link
+        {
+            let mut pieces = [NOTHING; 2 * GATHER];
+            let mut count = 0;
+            for one in self.waiting.iter().take(GATHER) {
+                pieces[count..count + 2].copy_from_slice(&one.pieces());
+                count += 2;
+            }
+            let asked: usize = pieces[..count].iter().map(|piece| piece.iov_len).sum();
+            let sent = send(fd, &mut pieces[..count])?;
+            moved |= sent > 0;
+            self.has_sent(shared, sent);
+            if sent < asked {
+                break;
+            }
+        }
+        Ok(moved)
+    }
+
+    fn has_sent(&mut self, shared: &mut Shared, mut sent: usize) {
+        while let Some(first) = self.waiting.front_mut() {
+            let left = first.len() - first.sent;
+            if sent < left {
+                first.sent += sent;
+                return;
+            }
+            sent -= left;
+            if let Some(context) = first.context {
+                shared.done.push_back((context, 0));
+            }
+            if first.lent.is_empty() {
+                self.queued = self.queued.saturating_sub(first.own.len());
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Whether memory of the registration `key` is being sent or filled.
+    pub fn uses(&self, key: u64) -> bool {
+        let filled =
+            self.reader.body.is_some_and(|body| matches!(body.end, End::Written(k) if k == key));
+        filled || self.waiting.iter().any(|one| one.key == Some(key))
+    }
+
+    /// The connection is over: all that is under way has failed.
+    pub fn end(&mut self, shared: &mut Shared, error: i32) {
+        self.link = Link::Ended(error);
+        if let Some(Body { end: End::Message(context), .. }) = self.reader.body {
+            shared.failed.push_back((context, error));
+        }
+        self.reader = Reader::default();
+        self.queued = 0;
+        let messages = self.waiting.drain(..).filter_map(|one| one.context);
+        let writes = self.writes.drain(..);
+        let reads = self.reads.drain(..).map(|(_, context)| context);
+        shared.failed.extend(messages.chain(writes).chain(reads).map(|context| (context, error)));
+    }
+}

@@ -1,0 +1,226 @@
+//! What comes on a connection, put where it belongs.
+//!
+//! ```text
+//!   one readv ──► rest of the body under way │ head of the next frame │ where its body most likely goes │ a staging buffer
+//! ```
+//! The likely place is that of the oldest read, else the next buffer for a message: so a body is copied by the kernel alone,
+//! unless several frames come at once; then all but the first are short. What comes behind is moved from wherever it landed.
+
+use super::connection::{Context, Shared};
+use super::frame::{FRAME, Frame};
+use std::ptr;
+use weft_fabric::Sge;
+
+/// What becomes of a body when all of it is there.
+#[derive(Debug, Clone, Copy)]
+pub enum End {
+    /// It is a message of so many bytes, in a buffer that was posted with this.
+    Message(Context),
+    /// A peer's write is over. The registration that it goes to.
+    Written(u64),
+    /// A peer's write names no memory.
+    NotWritten,
+    /// The oldest read is over.
+    Read,
+}
+
+/// A body that is being read.
+#[derive(Debug, Clone, Copy)]
+pub struct Body {
+    /// Where it goes; `None`: nowhere.
+    pub to: Option<Sge>,
+    pub len: usize,
+    pub filled: usize,
+    pub end: End,
+}
+
+impl Body {
+    pub fn new(to: Option<Sge>, len: usize, end: End) -> Body {
+        Body { to, len, filled: 0, end }
+    }
+
+    /// Where the rest of it goes.
+    fn rest(&self) -> Option<Sge> {
+        self.to.map(|to| to.part(self.filled, self.len - self.filled))
+    }
+}
+
+/// Where in the stream a connection is.
+#[derive(Default)]
+pub struct Reader {
+    pub body: Option<Body>,
+    pub head: [u8; FRAME],
+    /// Bytes of `head` that are there.
+    pub have: usize,
+    /// What came behind a message for which there was no buffer.
+    pub rest: Vec<u8>,
+}
+
+/// Most pieces that one call fills.
+const PIECES: usize = 4;
+
+/// Bytes in pieces of memory, one after the other.
+pub struct Pieces {
+    all: [Sge; PIECES],
+    count: usize,
+    /// The piece that is next, and how much of it is taken.
+    at: (usize, usize),
+    left: usize,
+}
+
+impl Pieces {
+    fn new() -> Pieces {
+        Pieces { all: [Sge::EMPTY; PIECES], count: 0, at: (0, 0), left: 0 }
+    }
+
+    /// All of `piece`.
+    pub fn of(piece: Sge) -> Pieces {
+        let mut one = Pieces::new();
+        one.push(piece);
+        one.left = piece.len();
+        one
+    }
+
+    fn push(&mut self, piece: Sge) {
+        if !piece.is_empty() {
+            self.all[self.count] = piece;
+            self.count += 1;
+        }
+    }
+
+    /// Takes `len` bytes, or what there is, to `to`, or to nowhere; how many.
+    pub fn take(&mut self, to: Option<Sge>, len: usize) -> usize {
+        let mut taken = 0;
+        while taken < len && self.left > 0 {
+            let (piece, offset) = (self.all[self.at.0], self.at.1);
+            let n = (piece.len() - offset).min(len - taken).min(self.left);
+            if let Some(to) = to {
+                let (from, to) = (piece.part(offset, n).ptr(), to.part(taken, n).ptr());
+                if !ptr::eq(from, to) {
+                    // SAFETY: both are `n` bytes of memory that their owners have lent; they may overlap.
+                    unsafe { ptr::copy(from, to, n) };
+                }
+            }
+            (taken, self.left) = (taken + n, self.left - n);
+            self.at = if offset + n == piece.len() {
+                (self.at.0 + 1, 0)
+            } else {
+                (self.at.0, offset + n)
+            };
+        }
+        taken
+    }
+
+    /// What is left, copied.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let mut bytes = vec![0; self.left];
+        // SAFETY: this function's own.
+        let to = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
+        self.take(Some(to), bytes.len());
+        bytes
+    }
+}
+
+/// What a call has read.
+pub enum Landed {
+    /// As much as there was room for, or less.
+    Some {
+        pieces: Pieces,
+        full: bool,
+    },
+    Nothing,
+}
+
+impl Reader {
+    /// Whether a message waits for a buffer.
+    pub fn is_stalled(&self) -> bool {
+        self.have == FRAME
+    }
+
+    /// The frame whose head is there.
+    pub fn frame(&self) -> Option<Frame> {
+        Frame::decode(&self.head)
+    }
+
+    /// Reads once. `guess`: where the next body goes, most likely; `head`: room for a head. Errors: errno, 0 at the end of the
+    /// stream.
+    pub fn land(
+        &self,
+        fd: libc::c_int,
+        head: &mut [u8; FRAME],
+        guess: Option<Sge>,
+        shared: &Shared,
+    ) -> Result<Landed, i32> {
+        let mut pieces = Pieces::new();
+        pieces.push(self.body.and_then(|body| body.rest()).unwrap_or(Sge::EMPTY));
+        // SAFETY: the caller's, until it has taken what is there.
+        pieces.push(unsafe { Sge::new(head.as_mut_ptr(), FRAME - self.have) });
+        pieces.push(guess.unwrap_or(Sge::EMPTY));
+        pieces.push(shared.staging());
+        let iov: [libc::iovec; PIECES] = pieces
+            .all
+            .map(|piece| libc::iovec { iov_base: piece.ptr().cast(), iov_len: piece.len() });
+        let room: usize = pieces.all.iter().map(|piece| piece.len()).sum();
+        loop {
+            // SAFETY: the pieces are memory that their owners have lent, and the kernel writes no more than they hold.
+            let count = unsafe { libc::readv(fd, iov.as_ptr(), pieces.count as libc::c_int) };
+            match count {
+                0 => return Err(0),
+                1.. => {
+                    pieces.left = count as usize;
+                    return Ok(Landed::Some { full: count as usize == room, pieces });
+                }
+                _ => match std::io::Error::last_os_error().raw_os_error().unwrap_or(0) {
+                    libc::EINTR => {}
+                    libc::EAGAIN => return Ok(Landed::Nothing),
+                    error => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// Takes the rest of a head; whether it is whole.
+    pub fn take_head(&mut self, pieces: &mut Pieces) -> bool {
+        // SAFETY: our own, which nothing else uses meanwhile.
+        let to = unsafe { Sge::new(self.head.as_mut_ptr().add(self.have), FRAME - self.have) };
+        self.have += pieces.take(Some(to), to.len());
+        self.have == FRAME
+    }
+
+    /// Takes more of the body under way; what it was, when all of it is there.
+    pub fn take_body(&mut self, pieces: &mut Pieces) -> Option<Body> {
+        let body = self.body.as_mut()?;
+        let rest = body.rest();
+        body.filled += pieces.take(rest, body.len - body.filled);
+        if body.filled < body.len { None } else { self.body.take() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sge(bytes: &mut [u8]) -> Sge {
+        // SAFETY: the tests below keep the bytes while they are used.
+        unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    #[test]
+    fn pieces_are_taken_in_their_order_and_stay_where_they_belong() {
+        let (mut a, mut b) = (*b"abcd", *b"efghij");
+        let mut pieces = Pieces::new();
+        pieces.push(sge(&mut a));
+        pieces.push(sge(&mut b));
+        pieces.left = 9;
+        let mut to = [0; 3];
+        assert_eq!(pieces.take(Some(sge(&mut to)), 3), 3);
+        assert_eq!(&to, b"abc");
+        assert_eq!(pieces.take(None, 2), 2, "to nowhere, over the border");
+        // Onto what it lies in, further to the front.
+        let place = sge(&mut b);
+        assert_eq!(pieces.take(Some(place), 3), 3);
+        assert_eq!(&b[..3], b"fgh");
+        assert_eq!(pieces.rest(), b"i");
+        assert_eq!(pieces.take(Some(place), 1), 0, "no more than came");
+    }
+}

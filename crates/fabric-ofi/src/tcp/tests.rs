@@ -1,0 +1,262 @@
+use super::*;
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+const SECRET: u64 = 77;
+
+/// Two endpoints that know each other: each has number 0 for the other.
+fn pair() -> [Tcp; 2] {
+    let ends = [(); 2].map(|()| Tcp::open("127.0.0.1".parse().unwrap()).unwrap());
+    for (me, other) in [(0, 1), (1, 0)] {
+        assert_eq!(ends[me].insert(ends[other].name()), 0);
+        ends[me].let_in(SECRET);
+    }
+    ends
+}
+
+fn sge(bytes: &mut [u8]) -> Sge {
+    // SAFETY: the tests below keep the bytes as long as they are used.
+    unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+fn context(number: usize) -> Context {
+    std::ptr::without_provenance_mut(number)
+}
+
+/// Looks at both until `what` has happened.
+fn until(ends: &[Tcp; 2], mut what: impl FnMut(usize, Context, usize) -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        for (at, tcp) in ends.iter().enumerate() {
+            let nothing = fi_cq_msg_entry { op_context: context(0), flags: 0, len: 0 };
+            let mut entries = [nothing; 4];
+            if let Found::Over(count) = tcp.take(&mut entries) {
+                for entry in &entries[..count] {
+                    if what(at, entry.op_context, entry.len) {
+                        return;
+                    }
+                }
+            }
+        }
+        assert!(Instant::now() < end, "it does not come");
+    }
+}
+
+/// Waits for one end of an operation, at one of the two.
+fn wait(ends: &[Tcp; 2], at: usize, wanted: usize) -> usize {
+    let mut found = 0;
+    until(ends, |who, context, len| {
+        found = len;
+        (who, context.addr()) == (at, wanted)
+    });
+    found
+}
+
+fn failed(ends: &[Tcp; 2], at: usize) -> (usize, i32) {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        if let Some((context, error)) = ends[at].take_failed() {
+            return (context.addr(), error);
+        }
+        ends.iter().for_each(|tcp| _ = tcp.take(&mut []));
+        assert!(Instant::now() < end, "it does not fail");
+    }
+}
+
+/// Bytes that differ from place to place.
+fn content(len: usize, seed: usize) -> Vec<u8> {
+    (0..len).map(|i| (i.wrapping_mul(31) + i / 251 + seed * 17) as u8).collect()
+}
+
+#[test]
+fn who_both_connect_have_one_connection() {
+    for _ in 0..50 {
+        let ends = pair();
+        let mut buffers = [[0u8; 64]; 4];
+        for (at, buffer) in buffers.iter_mut().enumerate() {
+            // SAFETY: the buffers live until the end of the round.
+            unsafe { ends[at % 2].post(sge(buffer), context(1)) };
+        }
+        for tcp in &ends {
+            for text in ["first", "second"] {
+                let mut text = text.to_owned().into_bytes();
+                // SAFETY: copied.
+                assert_eq!(unsafe { tcp.inject(0, &[sge(&mut text)]) }, 0);
+            }
+        }
+        let mut lens = [Vec::new(), Vec::new()];
+        until(&ends, |at, _, len| {
+            lens[at].push(len);
+            lens.iter().all(|one| one.len() == 2)
+        });
+        assert_eq!(lens, [[5, 6], [5, 6]], "in their order");
+        for tcp in &ends {
+            let inner = tcp.inner();
+            assert_eq!(inner.open.len(), 1);
+            assert!(inner.door.strangers.is_empty());
+        }
+    }
+}
+
+#[test]
+fn all_lengths_come_whole_between_other_frames() {
+    let ends = pair();
+    let lens = [1, 31, 32, 33, 16 << 10, (16 << 10) + 1, 100_000, 1 << 20, 3_000_001];
+    let mut there = content(*lens.last().unwrap(), 1);
+    let mut message = vec![0u8; 4096];
+    // SAFETY: the memory lives as long as the ends.
+    assert!(unsafe { ends[1].register(sge(&mut there), 9) });
+    let start = there.as_ptr().addr() as u64;
+    for (round, len) in lens.into_iter().enumerate() {
+        let mut got = vec![0u8; len];
+        let mut sent = content(len, round);
+        let text = content(500 + round, 3);
+        // SAFETY: all lives until the last of it is over.
+        unsafe {
+            ends[1].post(sge(&mut message), context(5));
+            assert_eq!(ends[0].transfer(0, sge(&mut got), (start, 9), false, context(1)), 0);
+            assert_eq!(ends[0].inject(0, &[sge(&mut text.clone())]), 0);
+            assert_eq!(ends[0].transfer(0, sge(&mut sent), (start, 9), true, context(2)), 0);
+            assert_eq!(ends[0].transfer(0, sge(&mut got), (start, 9), false, context(3)), 0);
+        }
+        let before = there[..len].to_vec();
+        let mut over = Vec::new();
+        until(&ends, |at, context, _| {
+            if at == 1 {
+                assert_eq!(message[..text.len()], text, "the message");
+            } else if context.addr() == 1 {
+                over.push(1);
+            } else {
+                over.push(context.addr());
+            }
+            over.len() == 3
+        });
+        assert_eq!(got, sent, "read after the write, {len} bytes");
+        assert_eq!(there[..len], sent[..], "written, {len} bytes");
+        assert_ne!(before, sent);
+    }
+}
+
+#[test]
+fn what_names_no_memory_is_refused_and_nothing_else() {
+    let ends = pair();
+    let (mut there, here) = (vec![0u8; 100_000], content(100_000, 5));
+    let start = there.as_ptr().addr() as u64;
+    // SAFETY: the memory lives as long as the ends.
+    assert!(unsafe { ends[1].register(sge(&mut there[..50_000]), 9) });
+    // SAFETY: as above.
+    let twice = unsafe { ends[1].register(sge(&mut there), 9) };
+    assert!(!twice, "a key twice");
+    let ask = |at: u64, key, len: usize, write, number| {
+        // SAFETY: the memory lives until the operation is over.
+        let local = unsafe { Sge::new(here.as_ptr().cast_mut(), len) };
+        // SAFETY: as above.
+        assert_eq!(unsafe { ends[0].transfer(0, local, (at, key), write, context(number)) }, 0);
+    };
+    ask(start, 9, 50_000, true, 1);
+    ask(start, 8, 50_000, true, 2);
+    ask(start, 9, 50_001, true, 3);
+    ask(start - 1, 9, 10, true, 4);
+    ask(u64::MAX - 3, 9, 10, true, 5);
+    ask(start + 49_999, 9, 1, true, 6);
+    let mut over = Vec::new();
+    until(&ends, |_, context, _| {
+        over.push(context.addr());
+        over.len() == 2
+    });
+    assert_eq!(over, [1, 6]);
+    let refused: Vec<_> = (0..4).map(|_| failed(&ends, 0)).collect();
+    assert_eq!(refused, [2, 3, 4, 5].map(|number| (number, libc::EACCES)));
+    assert_eq!(there[..49_999], here[..49_999]);
+    assert_eq!((there[49_999], &there[50_000..]), (here[0], &[0; 50_000][..]), "nothing beyond");
+    for (number, (at, key)) in [(start, 8), (start + 1, 9)].into_iter().enumerate() {
+        ask(at, key, 50_000, false, 10 + number);
+        assert_eq!(failed(&ends, 0), (10 + number, libc::EACCES));
+    }
+    ends[1].withdraw(9);
+    ask(start, 9, 8, true, 20);
+    assert_eq!(failed(&ends, 0), (20, libc::EACCES), "withdrawn");
+}
+
+#[test]
+fn messages_wait_for_buffers() {
+    let ends = pair();
+    let mut sent: Vec<Vec<u8>> = (0..40).map(|i| content(5000 + i * 700, i)).collect();
+    for message in &mut sent {
+        // SAFETY: copied, or refused.
+        while unsafe { ends[0].inject(0, &[sge(message)]) } != 0 {
+            ends.iter().for_each(|tcp| _ = tcp.take(&mut []));
+        }
+    }
+    for (number, message) in sent.iter().enumerate() {
+        assert!(ends.iter().all(|tcp| tcp.take(&mut []) != Found::Over(1)));
+        let mut buffer = vec![0u8; 64 << 10];
+        // SAFETY: the buffer lives until the message is there.
+        unsafe { ends[1].post(sge(&mut buffer), context(number + 1)) };
+        assert_eq!(wait(&ends, 1, number + 1), message.len());
+        assert_eq!(buffer[..message.len()], message[..], "message {number}");
+    }
+}
+
+#[test]
+fn strangers_are_sent_away() {
+    let ends = pair();
+    let mut talk = std::net::TcpStream::connect(ends[1].name()).unwrap();
+    let mut silent: Vec<TcpStream> =
+        (0..300).map(|_| TcpStream::connect(ends[1].name()).unwrap()).collect();
+    talk.write_all(&content(5000, 3)).unwrap();
+    // One of another job.
+    let mut other = TcpStream::connect(ends[1].name()).unwrap();
+    other.write_all(&frame::hello(SECRET + 1, ends[0].name(), ends[1].name())).unwrap();
+    let mut buffer = [0u8; 64];
+    // SAFETY: the buffer lives until the message is there.
+    unsafe { ends[1].post(sge(&mut buffer), context(1)) };
+    // SAFETY: copied.
+    assert_eq!(unsafe { ends[0].inject(0, &[sge(&mut b"hello".to_owned())]) }, 0);
+    assert_eq!(wait(&ends, 1, 1), 5);
+    for stranger in [&mut talk, &mut other, &mut silent[0]] {
+        stranger.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut bytes = [0; 8];
+        assert!(matches!(stranger.read(&mut bytes), Ok(0) | Err(_)), "nothing is said to them");
+    }
+    assert!(ends[1].inner().door.strangers.len() <= 128);
+}
+
+#[test]
+fn the_end_of_a_peer_is_seen_after_all_that_it_has_sent() {
+    let ends = pair();
+    let mut buffers = vec![vec![0u8; 64 << 10]; 3];
+    for (number, buffer) in buffers.iter_mut().enumerate() {
+        // SAFETY: the buffers live until the end.
+        unsafe { ends[1].post(sge(buffer), context(number + 1)) };
+    }
+    let mut message = content(60_000, 2);
+    for _ in 0..2 {
+        // SAFETY: copied.
+        assert_eq!(unsafe { ends[0].inject(0, &[sge(&mut message)]) }, 0);
+    }
+    let mut come = 0;
+    until(&ends, |_, _, _| {
+        come += 1;
+        come == 1
+    });
+    while !ends[0].has_arrived() || ends[0].inner().peers[0].has_waiting() {
+        ends[0].take(&mut []);
+    }
+    ends[0].shut();
+    until(&ends, |_, _, len| {
+        assert_eq!(ends[1].take_gone(), None, "there is more");
+        len == 60_000
+    });
+    let end = Instant::now() + Duration::from_secs(20);
+    let gone = loop {
+        ends[1].take(&mut []);
+        if let Some(gone) = ends[1].take_gone() {
+            break gone;
+        }
+        assert!(Instant::now() < end);
+    };
+    assert_eq!(gone.0, 0);
+    // SAFETY: nothing is posted.
+    assert!(unsafe { ends[1].inject(0, &[sge(&mut message)]) } < 0, "nobody is there");
+}
