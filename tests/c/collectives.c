@@ -208,7 +208,7 @@ static void blocks(int root, int n)
 /* Blocks of different lengths, some zero, with gaps between them. */
 static void vectors(int root, int scale)
 {
-    int counts[16], places[16], all = 0, mine = rank % 3 * scale, received[16], to[16], from[16];
+    int counts[size], places[size], all = 0, mine = rank % 3 * scale, received[size], to[size], from[size];
     for (int r = 0; r < size; r++) counts[r] = r % 3 * scale, places[r] = all, all += counts[r] + 2;
     size_t room = sizeof(int) * (size * (2 * scale + 2) + 1);
     int *in = malloc(room), *out = malloc(room);
@@ -250,7 +250,8 @@ static void vectors(int root, int scale)
 static void at_once(void)
 {
     enum { K = 12, N = 3000 };
-    static int data[K][N], sums[K][N], gathered[K][16];
+    static int data[K][N], sums[K][N];
+    int gathered[K][size];
     MPI_Request requests[3 * K + 1];
     int n = 0;
     MPI_Ibarrier(comm, &requests[n++]);
