@@ -16,6 +16,7 @@ mod connection;
 mod frame;
 mod greet;
 mod interfaces;
+mod pace;
 mod reader;
 
 pub use connection::Context;

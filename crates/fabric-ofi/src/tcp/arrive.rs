@@ -57,7 +57,8 @@ impl Peer {
     fn guess(&self, shared: &Shared) -> Option<Sge> {
         // The oldest read may be under way.
         let first = usize::from(self.reader.body.is_some_and(|body| matches!(body.end, End::Read)));
-        self.reads.get(first).or(shared.posted.last()).map(|&(place, _)| place)
+        let read = self.reads.get(first).map(|&(place, _)| place);
+        read.or_else(|| shared.posted.last().map(|&(place, _)| place))
     }
 
     /// Takes all of `pieces`, or as much as there are buffers for.
@@ -129,8 +130,7 @@ impl Peer {
                 None
             }
             Kind::NotRead => {
-                let (_, context) = self.reads.pop_front().ok_or(BROKEN)?;
-                shared.failed.push_back((context, libc::EACCES));
+                self.has_come(shared, true)?;
                 None
             }
         };
@@ -146,10 +146,7 @@ impl Peer {
                 let frame = Frame { kind: Kind::NotWritten, acks: 0, len: 0, key: 0, at: 0 };
                 self.push(shared, frame, &[], Lending::Copied)?;
             }
-            End::Read => {
-                let (_, context) = self.reads.pop_front().ok_or(BROKEN)?;
-                shared.done.push_back((context, body.len));
-            }
+            End::Read => self.has_come(shared, false)?,
         }
         Ok(())
     }

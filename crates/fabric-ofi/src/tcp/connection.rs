@@ -1,12 +1,14 @@
 //! A connection with one peer: frames in their order, both ways.
 
 use super::frame::{FRAME, Frame, Kind};
+use super::pace::{PART, Pace};
 use super::reader::{Body, End, Reader};
 use nix::sys::epoll::EpollFlags;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Instant;
 use weft_fabric::Sge;
 
 /// What names an operation of this process.
@@ -121,6 +123,15 @@ fn send(fd: &OwnedFd, pieces: &mut [libc::iovec]) -> Result<usize, i32> {
     }
 }
 
+/// A read that is not asked for to its end.
+struct Later {
+    local: Sge,
+    at: u64,
+    key: u64,
+    context: Context,
+    asked: usize,
+}
+
 /// What becomes of the memory that is sent.
 #[derive(Clone, Copy)]
 pub enum Lending {
@@ -143,9 +154,14 @@ pub struct Peer {
     waiting: VecDeque<Waiting>,
     /// Bytes that were copied to wait.
     queued: usize,
-    /// Writes that are not acknowledged, and reads that are not answered.
+    /// Writes that are not acknowledged.
     pub writes: VecDeque<Context>,
-    pub reads: VecDeque<(Sge, Context)>,
+    /// Parts of reads that are not answered; the last part of one has its name. One of them was refused.
+    pub reads: VecDeque<(Sge, Option<Context>)>,
+    refused: bool,
+    /// Reads of which something is still to be asked for, and how much may be.
+    later: VecDeque<Later>,
+    pace: Pace,
     /// Writes of the peer's that it does not know to be over.
     pub acks: u32,
     pub reader: Reader,
@@ -161,6 +177,9 @@ impl Peer {
             queued: 0,
             writes: VecDeque::new(),
             reads: VecDeque::new(),
+            refused: false,
+            later: VecDeque::new(),
+            pace: Pace::new(),
             acks: 0,
             reader: Reader::default(),
         }
@@ -218,16 +237,49 @@ impl Peer {
         write: bool,
         context: Context,
     ) -> Result<(), i32> {
-        let (kind, len) = (if write { Kind::Write } else { Kind::Read }, local.len() as u64);
-        let frame = Frame { kind, acks: 0, len, key, at };
         if write {
+            let frame = Frame { kind: Kind::Write, acks: 0, len: local.len() as u64, key, at };
             self.push(shared, frame, &[local], Lending::Answered)?;
             self.writes.push_back(context);
-        } else {
+            return Ok(());
+        }
+        self.later.push_back(Later { local, at, key, context, asked: 0 });
+        self.ask(shared)
+    }
+
+    /// Asks for what is to be read, in parts, as much as may be under way.
+    pub fn ask(&mut self, shared: &mut Shared) -> Result<(), i32> {
+        while let Some(read) = self.later.front_mut() {
+            let part = read.local.part(read.asked, PART.min(read.local.len() - read.asked));
+            if !self.pace.may_ask(part.len()) {
+                break;
+            }
+            let (at, key) = (read.at + read.asked as u64, read.key);
+            read.asked += part.len();
+            let context = (read.asked == read.local.len()).then_some(read.context);
+            if context.is_some() {
+                self.later.pop_front();
+            }
+            let frame = Frame { kind: Kind::Read, acks: 0, len: part.len() as u64, key, at };
             self.push(shared, frame, &[], Lending::Copied)?;
-            self.reads.push_back((local, context));
+            self.pace.asks(part.len(), Instant::now());
+            self.reads.push_back((part, context));
         }
         Ok(())
+    }
+
+    /// The oldest part of a read is there, or is refused.
+    pub fn has_come(&mut self, shared: &mut Shared, refused: bool) -> Result<(), i32> {
+        let (part, context) = self.reads.pop_front().ok_or(libc::EPROTO)?;
+        self.pace.comes(part.len(), Instant::now());
+        self.refused |= refused;
+        if let Some(context) = context {
+            match std::mem::take(&mut self.refused) {
+                true => shared.failed.push_back((context, libc::EACCES)),
+                false => shared.done.push_back((context, part.len())),
+            }
+        }
+        self.ask(shared)
     }
 
     /// Sends a frame, or lets it wait.
@@ -343,7 +395,8 @@ impl Peer {
         self.queued = 0;
         let messages = self.waiting.drain(..).filter_map(|one| one.context);
         let writes = self.writes.drain(..);
-        let reads = self.reads.drain(..).map(|(_, context)| context);
+        let later = self.later.drain(..).map(|read| read.context);
+        let reads = self.reads.drain(..).filter_map(|(_, context)| context).chain(later);
         shared.failed.extend(messages.chain(writes).chain(reads).map(|context| (context, error)));
     }
 }

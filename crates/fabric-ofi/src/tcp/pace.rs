@@ -1,0 +1,120 @@
+//! How much is asked for at a time.
+//!
+//! ```text
+//!   bytes under way = 5/4 x (rate seen) x (time of a question with a short answer) + one part
+//! ```
+//! Less than the first term leaves the way empty between questions. More lies about in the kernels' buffers, and is out of all caches
+//! by the time that it is copied out: windows of 1 MiB messages were a third slower with all of them under way. So both are
+//! measured, as congestion control by rate does; the quarter finds out whether there is more to have.
+//! Source: Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14 (5), 2016.
+
+use std::time::{Duration, Instant};
+
+/// Longest part of a read that is asked for at once, in bytes.
+pub const PART: usize = 64 << 10;
+
+/// Bytes in one busy time from which its rate counts.
+const SEEN: usize = 4 * PART;
+
+/// Each sample, what is known has become this much less certain: other programs come and go.
+const FADE: f64 = 0.01;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Bytes a nanosecond; 0: not known.
+    rate: f64,
+    /// Nanoseconds from a question to its answer, where nothing else was asked.
+    answer: f64,
+    /// Bytes that are asked for.
+    under_way: usize,
+    /// Since when there are any, and how many have come since.
+    busy: Option<(Instant, usize)>,
+}
+
+impl Pace {
+    pub fn new() -> Pace {
+        Pace { rate: 0.0, answer: 0.0, under_way: 0, busy: None }
+    }
+
+    /// Bytes that may be under way.
+    fn most(&self) -> usize {
+        PART + (1.25 * self.rate * self.answer) as usize
+    }
+
+    /// Whether `len` bytes more may be asked for.
+    pub fn may_ask(&self, len: usize) -> bool {
+        self.under_way == 0 || self.under_way + len <= self.most().max(2 * PART)
+    }
+
+    /// They are.
+    pub fn asks(&mut self, len: usize, now: Instant) {
+        self.under_way += len;
+        self.busy.get_or_insert((now, 0));
+    }
+
+    /// They have come, or are refused.
+    pub fn comes(&mut self, len: usize, now: Instant) {
+        self.under_way -= len;
+        let Some((since, come)) = &mut self.busy else { return };
+        let passed = now.duration_since(*since).max(Duration::from_nanos(1)).as_nanos() as f64;
+        if *come == 0 && len <= PART {
+            let known = if self.answer > 0.0 { self.answer * (1.0 + FADE) } else { passed };
+            self.answer = known.min(passed);
+        }
+        *come += len;
+        if *come >= SEEN {
+            self.rate = (self.rate * (1.0 - FADE)).max(*come as f64 / passed);
+        }
+        if self.under_way == 0 {
+            self.busy = None;
+        } else if *come >= 4 * SEEN {
+            // What was long ago says little of now.
+            (*since, *come) = (now, 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes under way in the end, where a way of `rate` bytes a nanosecond answers after `delay` nanoseconds.
+    fn settles(rate: f64, delay: f64) -> usize {
+        let (mut pace, start) = (Pace::new(), Instant::now());
+        let at = |ns: f64| start + Duration::from_nanos(ns as u64);
+        let (mut now, mut free) = (0.0f64, 0.0f64);
+        let mut most = 0;
+        // A few reads of 8 MiB, with pauses: each part is on the way for the delay, and the way carries one at a time.
+        for _ in 0..40 {
+            let (mut left, mut coming) = (128, std::collections::VecDeque::new());
+            most = 0;
+            while left > 0 || !coming.is_empty() {
+                while left > 0 && pace.may_ask(PART) {
+                    pace.asks(PART, at(now));
+                    free = free.max(now + delay) + PART as f64 / rate;
+                    coming.push_back(free);
+                    left -= 1;
+                    most = most.max(pace.under_way);
+                }
+                now = coming.pop_front().expect("something is asked for");
+                pace.comes(PART, at(now));
+            }
+            now += 1e6;
+        }
+        most
+    }
+
+    #[test]
+    fn what_is_under_way_fits_the_way() {
+        for (rate, delay) in [(3.0, 10e3), (1.0, 50e3), (12.0, 30e3), (1.0, 1e6), (0.1, 20e3)] {
+            let (most, product) = (settles(rate, delay), rate * delay);
+            let least = product + PART as f64;
+            let bound = 1.25 * (product + PART as f64) + 2.0 * PART as f64;
+            assert!(
+                most as f64 >= 0.9 * least.max(2.0 * PART as f64)
+                    && most as f64 <= bound.max(2.0 * PART as f64),
+                "{rate} B/ns, {delay} ns: {most} bytes of {least} to {bound}"
+            );
+        }
+    }
+}
