@@ -1,5 +1,6 @@
 //! What arrives: messages stand in line for the layer above, all else is done at once.
 
+use crate::facts::Facts;
 use crate::requests::Request;
 use crate::state::{Core, State};
 use crate::wire::{ADDRESS, HEADER, Header, Kind, decode_address};
@@ -164,7 +165,8 @@ impl State {
     pub fn release(&mut self, core: &Core, message: &Message) {
         self.give_back(message.token as u32);
         if message.peer != core.rank {
-            self.peer(core, message.peer).owed += 1;
+            let credits = Facts::credits(message.payload.len(), core.credits);
+            self.peer(core, message.peer).owed += credits as u16;
             self.settle(core, message.peer);
         }
     }

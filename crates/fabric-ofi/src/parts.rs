@@ -7,6 +7,7 @@
 //! ```
 //! A copy more at the receiver, and no question: where a question and its answer take longer than the copies.
 
+use crate::facts::Facts;
 use crate::state::{Core, State};
 use crate::wire::{HEADER, Header, Kind};
 use weft_fabric::{Fault, Head, Sge};
@@ -30,15 +31,16 @@ impl State {
         if payload.len() > core.objects.facts.part_max() && !self.post_parts(core, peer, payload) {
             return false;
         }
-        if self.peer(core, peer).credits == 0 {
-            return false;
-        }
         let at = self.peer(core, peer).posted;
         let rest = payload.part(at, payload.len() - at);
+        let cost = Facts::credits(rest.len(), core.credits);
+        if self.peer(core, peer).credits < cost {
+            return false;
+        }
         let posted = self.post(core, peer, Kind::Message, head.0, &[rest]);
         let it = self.peer(core, peer);
-        it.credits -= usize::from(posted);
         if posted {
+            it.credits -= cost;
             it.posted = 0;
         }
         posted
