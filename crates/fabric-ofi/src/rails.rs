@@ -221,6 +221,8 @@ impl State {
         let mut moved = false;
         for rail in &core.others {
             moved |= self.poll_queue(core, &rail.objects);
+            // What was under way there has failed, and says so itself.
+            while rail.objects.take_gone().is_some() {}
         }
         self.others_rest.set(if moved { 0 } else { REST });
         if changes {

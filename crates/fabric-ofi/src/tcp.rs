@@ -194,10 +194,6 @@ impl Inner {
 // SAFETY: the contexts and the memory in it are numbers for whoever has lent them, which holds them for all threads.
 unsafe impl Send for Inner {}
 
-fn code(posted: Result<(), i32>) -> isize {
-    posted.map_or_else(|error| -(error as isize), |()| 0)
-}
-
 impl Tcp {
     /// An endpoint at `address`.
     pub fn open(address: IpAddr) -> io::Result<Tcp> {
@@ -285,13 +281,12 @@ impl Tcp {
         } else if peers[at].has_waiting() {
             inner.watch(at);
         }
-        match posted {
-            Err(error) if error != libc::EAGAIN => {
-                inner.breaks(at, error);
-                -(error as isize)
-            }
-            posted => code(posted),
+        let broken = inner.peers[at].broken.take();
+        let refused = posted.err().filter(|&error| error != libc::EAGAIN);
+        if let Some(error) = broken.or(refused) {
+            inner.breaks(at, error);
         }
+        posted.map_or_else(|error| -(error as isize), |()| 0)
     }
 
     /// Sends a message whose parts are copied.
@@ -339,7 +334,8 @@ impl Tcp {
             count += 1;
         }
         match count {
-            0 if moved => Found::Moved,
+            // Who has gone is told of behind all else.
+            0 if moved || !inner.gone.is_empty() => Found::Moved,
             0 => Found::Nothing,
             count => Found::Over(count),
         }

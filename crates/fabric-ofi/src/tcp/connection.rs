@@ -159,6 +159,8 @@ pub struct Peer {
     /// Parts of reads that are not answered; the last part of one has its name. One of them was refused.
     pub reads: VecDeque<(Sge, Option<Context>)>,
     refused: bool,
+    /// Something could not be sent; the connection is over as soon as somebody looks.
+    pub broken: Option<i32>,
     /// Reads of which something is still to be asked for, and how much may be.
     later: VecDeque<Later>,
     pace: Pace,
@@ -178,6 +180,7 @@ impl Peer {
             writes: VecDeque::new(),
             reads: VecDeque::new(),
             refused: false,
+            broken: None,
             later: VecDeque::new(),
             pace: Pace::new(),
             acks: 0,
@@ -244,7 +247,11 @@ impl Peer {
             return Ok(());
         }
         self.later.push_back(Later { local, at, key, context, asked: 0 });
-        self.ask(shared)
+        if let Err(error) = self.ask(shared) {
+            // It is accepted, and fails with all the others.
+            self.broken = Some(error);
+        }
+        Ok(())
     }
 
     /// Asks for what is to be read, in parts, as much as may be under way.
@@ -257,11 +264,11 @@ impl Peer {
             let (at, key) = (read.at + read.asked as u64, read.key);
             read.asked += part.len();
             let context = (read.asked == read.local.len()).then_some(read.context);
+            let frame = Frame { kind: Kind::Read, acks: 0, len: part.len() as u64, key, at };
+            self.push(shared, frame, &[], Lending::Copied)?;
             if context.is_some() {
                 self.later.pop_front();
             }
-            let frame = Frame { kind: Kind::Read, acks: 0, len: part.len() as u64, key, at };
-            self.push(shared, frame, &[], Lending::Copied)?;
             self.pace.asks(part.len(), Instant::now());
             self.reads.push_back((part, context));
         }

@@ -172,7 +172,8 @@ impl Inner {
         while self.door.strangers.first().is_some_and(|one| one.since.elapsed() > GREETING) {
             self.drop_stranger(0);
         }
-        loop {
+        // A flood of them leaves time for peers.
+        for _ in 0..STRANGERS {
             match self.door.listener.accept() {
                 Ok((stream, _)) => self.add_stranger(stream),
                 Err(error) => match errno(&error) {

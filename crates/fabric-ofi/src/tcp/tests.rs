@@ -23,7 +23,7 @@ fn context(number: usize) -> Context {
     std::ptr::without_provenance_mut(number)
 }
 
-/// Looks at both until `what` has happened.
+/// Looks at both until `what` has happened; what else was found in the same look is lost.
 fn until(ends: &[Tcp; 2], mut what: impl FnMut(usize, Context, usize) -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
@@ -259,4 +259,67 @@ fn the_end_of_a_peer_is_seen_after_all_that_it_has_sent() {
     assert_eq!(gone.0, 0);
     // SAFETY: nothing is posted.
     assert!(unsafe { ends[1].inject(0, &[sge(&mut message)]) } < 0, "nobody is there");
+}
+
+#[test]
+fn a_peer_that_is_not_there_is_told_of() {
+    let ends = pair();
+    // Nobody listens at this one.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let number = ends[0].insert(nobody);
+    let mut place = [0u8; 200_000];
+    // SAFETY: the memory lives until all is over.
+    unsafe {
+        assert_eq!(ends[0].inject(number, &[sge(&mut b"hello".to_owned())]), 0);
+        for context in 1..4 {
+            let read =
+                ends[0].transfer(number, sge(&mut place), (0, 0), false, self::context(context));
+            assert_eq!(read, 0);
+        }
+    }
+    let mut all: Vec<_> = (0..3).map(|_| failed(&ends, 0)).collect();
+    all.sort_unstable();
+    assert_eq!(all, [1, 2, 3].map(|context| (context, libc::ECONNREFUSED)), "each once");
+    assert_eq!(ends[0].take_failed(), None);
+    assert!(!ends[0].may_sleep(), "there is something to tell");
+    assert_eq!(ends[0].take_gone(), Some((number, libc::ECONNREFUSED)));
+    assert!(ends[0].may_sleep());
+}
+
+#[test]
+fn what_breaks_in_the_middle_fails_once_each() {
+    for _ in 0..20 {
+        let ends = pair();
+        let mut there = content(3_000_000, 1);
+        // SAFETY: the memory lives as long as the ends.
+        assert!(unsafe { ends[1].register(sge(&mut there), 9) });
+        let start = there.as_ptr().addr() as u64;
+        let mut places = vec![vec![0u8; 1_000_000]; 6];
+        for (at, place) in places.iter_mut().enumerate() {
+            let write = at % 2 == 1;
+            // SAFETY: as above.
+            let posted =
+                unsafe { ends[0].transfer(0, sge(place), (start, 9), write, context(at + 1)) };
+            assert_eq!(posted, 0);
+        }
+        let mut over = Vec::new();
+        let end = Instant::now() + Duration::from_secs(20);
+        let mut shut = false;
+        while over.len() < places.len() && Instant::now() < end {
+            let nothing = fi_cq_msg_entry { op_context: context(0), flags: 0, len: 0 };
+            let mut entries = [nothing; 8];
+            if let Found::Over(count) = ends[0].take(&mut entries) {
+                over.extend(entries[..count].iter().map(|entry| entry.op_context.addr()));
+            }
+            over.extend(ends[0].take_failed().map(|(context, _)| context.addr()));
+            match over.is_empty() {
+                true => _ = ends[1].take(&mut []),
+                false if !std::mem::replace(&mut shut, true) => ends[1].shut(),
+                false => {}
+            }
+        }
+        over.sort_unstable();
+        assert_eq!(over, [1, 2, 3, 4, 5, 6], "each ends once, well or not");
+        assert!(ends[0].take_gone().is_some());
+    }
 }
