@@ -120,6 +120,24 @@ impl View {
         place
     }
 
+    /// Where `len` bytes lie in the file from element `offset` of the view on, and how many elements they are: of a view without
+    /// gaps. `None` of any other, and if they are no whole elements, or beyond any file.
+    #[inline]
+    pub fn one_piece(&self, offset: u64, len: u64) -> Option<(u64, u64)> {
+        if !self.plain || self.is_empty() {
+            return None;
+        }
+        // A division takes longer than all the rest.
+        let (from, elements) = match self.unit {
+            1 => (offset, len),
+            unit if len.is_multiple_of(unit) => (offset.checked_mul(unit)?, len / unit),
+            _ => return None,
+        };
+        let at = from.checked_add(self.displacement)?;
+        at.checked_add(len).filter(|&end| end <= LAST)?;
+        Some((at, elements))
+    }
+
     fn each_run(&self, from: u64, len: u64, mut f: impl FnMut(u64, u64)) {
         let size = self.filetype.size();
         let (from, len) = (from as usize, len as usize);
@@ -232,6 +250,22 @@ mod tests {
             let listed: Vec<u64> = runs.iter().flat_map(|(at, len)| at..at + len).collect();
             assert_eq!(listed, places[3..23]);
         }
+    }
+
+    #[test]
+    fn one_piece_is_what_the_stream_says() {
+        let four = Datatype::vector(Width::Int, 1, 4, 4, &byte()).unwrap();
+        for (displacement, unit, ty) in [(0, 1, byte()), (7, 4, four.clone()), (9, 2, four)] {
+            let view = View::new(displacement, unit, &ty, true).unwrap();
+            for (offset, len) in [(0, 4), (3, 8), (1 << 40, 4)] {
+                let place = view.place(offset * unit);
+                assert_eq!(view.one_piece(offset, len), Some((place, len / unit)));
+            }
+            assert_eq!(view.one_piece(0, 5).is_some(), unit == 1, "no whole elements");
+            assert_eq!(view.one_piece(LAST / unit, 4), None, "beyond any file");
+        }
+        let view = View::new(0, 1, &holes(), true).unwrap();
+        assert_eq!(view.one_piece(0, 1), None);
     }
 
     #[test]

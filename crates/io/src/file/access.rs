@@ -98,6 +98,45 @@ impl<F: Fabric> File<F> {
         Some(operation())
     }
 
+    /// The usual access of this rank alone: bytes as they are, between one piece of memory and one piece of the file, by one system
+    /// call. `None`, and nothing is done, if it is any other: [`File::alone`] has all that there are, and says what is wrong.
+    #[inline]
+    pub fn at_once(
+        &self,
+        (direction, place): (Direction, Place),
+        data: Sge,
+        outside: &dyn WaitHooks,
+    ) -> Option<Result<u64, Error>> {
+        let core = &*self.core;
+        let may = match direction {
+            Direction::Read => core.amode.reads(),
+            Direction::Write => core.amode.writes(),
+        };
+        let as_they_are = core.gapless.get() && !core.atomic.get() && !core.amode.is_sequential();
+        if !may || !as_they_are || data.is_empty() {
+            return None;
+        }
+        let own = self.position.get();
+        let (at, moved) = {
+            let given = self.given.borrow();
+            let offset = match place {
+                Place::At(offset) => u64::try_from(offset).ok()?,
+                Place::Own => own,
+                Place::Shared => return None,
+            };
+            if given.representation.sizes.is_some() {
+                return None;
+            }
+            given.view.one_piece(offset, data.len() as u64)?
+        };
+        if place == Place::Own {
+            self.position.set(own + moved);
+        }
+        let mut outcome = Ok(0);
+        outside.unlocked(&mut || outcome = core.piece(direction, at, data.into()));
+        Some(outcome.map_err(|failure| core.error(&failure)))
+    }
+
     /// Whether an access of all ranks at this place is one of each rank alone.
     pub fn is_each_its_own(&self, (direction, place): (Direction, Place)) -> bool {
         place != Place::Shared && self.core.is_each_its_own(direction)

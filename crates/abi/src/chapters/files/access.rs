@@ -1,9 +1,10 @@
 //! Reads and writes, in all their forms (MPI 5.0, section 14.4).
 
 use super::{file, no_split, run};
-use crate::arguments::{BUF, buffer, room_for_request, store_status};
+use crate::arguments::{BUF, room_for_request, store_status};
 use crate::chapters::files::representations;
 use crate::constants::*;
+use crate::elements::Elements;
 use crate::error::Error;
 use crate::objects::{Belongs, FileObject, RequestKind};
 use crate::requests::start_for;
@@ -71,11 +72,15 @@ impl Given {
         count: i64,
         datatype: Datatype,
     ) -> Result<Given, Error> {
-        let object = file(fh)?;
         // SAFETY: by contract.
-        let buffer = unsafe { buffer(address, count, datatype, BUF)? };
-        let convert = representations::conversion(&object.file, address, datatype);
-        Ok(Given { object, handle: fh, buffer, convert })
+        let data = unsafe { Elements::new(address, count, datatype, BUF) };
+        Given::of(fh, file(fh)?, data)
+    }
+
+    fn of(handle: File, object: Rc<FileObject>, data: Elements) -> Result<Given, Error> {
+        let buffer = data.buffer()?;
+        let convert = representations::conversion(&object.file, data.address, data.ty);
+        Ok(Given { object, handle, buffer, convert })
     }
 
     /// Which threads may move it on: functions of the program are called by its own alone.
@@ -135,29 +140,6 @@ impl Given {
         unsafe { requested(&object, handle, active, request) }
     }
 
-    /// An access of all ranks.
-    ///
-    /// # Safety
-    /// `status` is MPI_STATUS_IGNORE or may be written.
-    unsafe fn together(
-        self,
-        call: &'static str,
-        (direction, place): (Direction, Place),
-        status: *mut Status,
-    ) -> Result<(), Error> {
-        no_split(&self.object)?;
-        if self.object.file.is_each_its_own((direction, place)) {
-            // SAFETY: by contract.
-            return unsafe { self.alone(call, (direction, place), status) };
-        }
-        let Given { object, buffer, convert, .. } = self;
-        let access = object.file.together((direction, place, false), buffer, convert)?;
-        let moved = run(&object, call, access)?;
-        // SAFETY: by contract.
-        unsafe { store_status(status, &moved_bytes(moved)) };
-        Ok(())
-    }
-
     fn begin(
         self,
         (direction, place): (Direction, Place),
@@ -192,6 +174,69 @@ impl Given {
         *object.split.borrow_mut() = Some((call, active));
         Ok(())
     }
+}
+
+/// The usual access of this rank alone, done without the steps of all others; `None`, and nothing is done, if it is any other.
+///
+/// # Safety
+/// As for [`Given::new`], and [`Given::alone`].
+unsafe fn at_once(
+    call: &'static str,
+    object: &FileObject,
+    data: Elements,
+    way: (Direction, Place),
+    status: *mut Status,
+) -> Option<Result<(), Error>> {
+    let moved = object.file.at_once(way, data.plain()?, &Call::new(call))?;
+    let store = |moved| {
+        // SAFETY: by contract.
+        unsafe { store_status(status, &moved_bytes(moved)) };
+    };
+    Some(moved.map(store).map_err(Error::from))
+}
+
+/// An access of this rank alone.
+///
+/// # Safety
+/// `status` is MPI_STATUS_IGNORE or may be written.
+unsafe fn alone(
+    call: &'static str,
+    (fh, data): (File, Elements),
+    way: (Direction, Place),
+    status: *mut Status,
+) -> Result<(), Error> {
+    let object = file(fh)?;
+    // SAFETY: by contract.
+    unsafe {
+        match at_once(call, &object, data, way, status) {
+            Some(done) => done,
+            None => Given::of(fh, object, data)?.alone(call, way, status),
+        }
+    }
+}
+
+/// An access of all ranks.
+///
+/// # Safety
+/// `status` is MPI_STATUS_IGNORE or may be written.
+unsafe fn together(
+    call: &'static str,
+    (fh, data): (File, Elements),
+    way: (Direction, Place),
+    status: *mut Status,
+) -> Result<(), Error> {
+    let object = file(fh)?;
+    no_split(&object)?;
+    if !object.file.is_each_its_own(way) {
+        let Given { object, buffer, convert, .. } = Given::of(fh, object, data)?;
+        let access = object.file.together((way.0, way.1, false), buffer, convert)?;
+        let moved = run(&object, call, access)?;
+        // SAFETY: by contract.
+        unsafe { store_status(status, &moved_bytes(moved)) };
+        return Ok(());
+    }
+    // SAFETY: by contract.
+    unsafe { alone(call, (fh, data), way, status) }
 }
 
 /// Starts a transfer.
@@ -261,8 +306,8 @@ macro_rules! forms {
         ) -> Result<(), Error> {
             // SAFETY: the caller's buffer and status.
             unsafe {
-                let given = Given::new(fh, buf, count, datatype)?;
-                given.alone($alone_name, (Direction::$way, $place), status)
+                let data = Elements::new(buf, count, datatype, BUF);
+                alone($alone_name, (fh, data), (Direction::$way, $place), status)
             }
         }
 
@@ -281,8 +326,8 @@ macro_rules! forms {
         ) -> Result<(), Error> {
             // SAFETY: the caller's buffer and status.
             unsafe {
-                let given = Given::new(fh, buf, count, datatype)?;
-                given.together($together_name, (Direction::$way, $place), status)
+                let data = Elements::new(buf, count, datatype, BUF);
+                together($together_name, (fh, data), (Direction::$way, $place), status)
             }
         }
 

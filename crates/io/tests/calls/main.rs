@@ -1,0 +1,209 @@
+//! How often the system is called: an access in one piece is one call, and what opens a file asks nothing that nobody needs.
+#![cfg(not(miri))]
+
+#[path = "../oracle/world.rs"]
+mod world;
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use weft_datatype::{Basic, Datatype, Type, Width};
+use weft_fabric::Staging;
+use weft_fabric_shm::Shm;
+use weft_io::storage::Storage;
+use weft_io::storage::disk::Disk;
+use weft_io::{Amode, Direction, File, Place, Pool, Representation};
+use weft_process::{Buffer, Comm, Info, Single};
+
+const RDWR_CREATE: i32 = 32 | 2;
+
+/// Calls of one rank.
+#[derive(Default)]
+struct Calls {
+    reads: AtomicU64,
+    writes: AtomicU64,
+    locks: AtomicU64,
+    others: AtomicU64,
+}
+
+impl Calls {
+    /// Reads, writes, locks with their ends, and all others; they are counted anew from here on.
+    fn take(&self) -> [u64; 4] {
+        [&self.reads, &self.writes, &self.locks, &self.others]
+            .map(|calls| calls.swap(0, Ordering::SeqCst))
+    }
+}
+
+/// A file whose calls are counted.
+struct Counted {
+    disk: Disk,
+    calls: Arc<Calls>,
+}
+
+fn one(calls: &AtomicU64) {
+    calls.fetch_add(1, Ordering::SeqCst);
+}
+
+impl Storage for Counted {
+    fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<usize> {
+        one(&self.calls.reads);
+        self.disk.read_at(offset, to)
+    }
+
+    fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<usize> {
+        one(&self.calls.writes);
+        self.disk.write_at(offset, from)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        one(&self.calls.others);
+        self.disk.length()
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        one(&self.calls.others);
+        self.disk.set_length(length)
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        one(&self.calls.others);
+        self.disk.allocate(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        one(&self.calls.others);
+        self.disk.sync()
+    }
+
+    fn lock(&self, offset: u64, len: u64, alone: bool) -> io::Result<()> {
+        one(&self.calls.locks);
+        self.disk.lock(offset, len, alone)
+    }
+
+    fn unlock(&self, offset: u64, len: u64) -> io::Result<()> {
+        one(&self.calls.locks);
+        self.disk.unlock(offset, len)
+    }
+
+    fn turn(&self) -> &Mutex<()> {
+        self.disk.turn()
+    }
+}
+
+/// A file that is open, with what is counted of it.
+struct Opened {
+    file: Rc<File<Shm>>,
+    calls: Arc<Calls>,
+    pool: Rc<Pool<Shm>>,
+}
+
+async fn open(comm: &Rc<Comm<Shm>>, name: &Path) -> Opened {
+    let calls = Arc::new(Calls::default());
+    let counted = calls.clone();
+    let opener = move |path: &Path, options: &OpenOptions| {
+        let disk = Disk::new(options.open(path)?);
+        Ok(Arc::new(Counted { disk, calls: counted.clone() }) as Arc<dyn Storage>)
+    };
+    let pool = Pool::new(comm.engine());
+    let (name, amode) = (name.to_str().unwrap(), Amode::new(RDWR_CREATE).unwrap());
+    let file = File::open(comm, (name, amode, &Info::default()), &pool, &opener).await.unwrap();
+    Opened { file, calls, pool }
+}
+
+impl Opened {
+    /// An access of this rank alone; the calls that it took.
+    fn alone(&self, way: (Direction, Place), data: &Staging) -> [u64; 4] {
+        let buffer = Buffer::over(data.sge(), byte());
+        let operation = self.file.alone(way, &buffer, &None).expect("not shared").unwrap();
+        assert_eq!(self.file.run_here(&operation, &Single).unwrap(), data.len() as u64);
+        self.calls.take()
+    }
+
+    /// The same in the short way.
+    fn at_once(&self, way: (Direction, Place), data: &Staging) -> [u64; 4] {
+        let moved = self.file.at_once(way, data.sge(), &Single).expect("as usual").unwrap();
+        assert_eq!(moved, data.len() as u64);
+        self.calls.take()
+    }
+}
+
+fn byte() -> Type {
+    weft_rma::named(Basic::BYTE)
+}
+
+fn filled(comm: &Comm<Shm>, len: usize, with: u8) -> Staging {
+    let memory = comm.engine().endpoint().staging().take(len);
+    memory.sge().fill(&vec![with; len]);
+    memory
+}
+
+fn holds(memory: &Staging, with: u8) -> bool {
+    let mut found = vec![0; memory.len()];
+    memory.sge().read(&mut found);
+    found.iter().all(|&byte| byte == with)
+}
+
+const WRITE: [u64; 4] = [0, 1, 0, 0];
+const READ: [u64; 4] = [1, 0, 0, 0];
+
+#[test]
+fn what_lies_in_one_piece_is_one_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("file");
+    world::run(2, async |comm| {
+        let opened = open(&comm, &name).await;
+        assert_eq!(opened.calls.take(), [0; 4], "of an open");
+        let rank = comm.rank() as i64;
+        let (data, back) = (filled(&comm, 4096, 1 + rank as u8), filled(&comm, 4096, 0));
+        for place in [Place::At(8192 * rank), Place::Own] {
+            if place == Place::Own {
+                opened.file.seek(8192 * rank + 4096, weft_io::Whence::Set).unwrap();
+            }
+            assert_eq!(opened.at_once((Direction::Write, place), &data), WRITE);
+        }
+        assert_eq!(opened.file.position(), 8192 * rank + 8192);
+        for at in [8192 * rank, 8192 * rank + 4096] {
+            back.sge().fill(&[0; 4096]);
+            assert_eq!(opened.at_once((Direction::Read, Place::At(at)), &back), READ);
+            assert!(holds(&back, 1 + rank as u8));
+        }
+        // The way of all accesses asks no more of the system.
+        let at = Place::At(8192 * rank);
+        assert_eq!(opened.alone((Direction::Write, at), &data), WRITE);
+        assert_eq!(opened.alone((Direction::Read, at), &back), READ);
+        assert_eq!(opened.pool.threads(), 0, "no thread was needed");
+        opened.file.close().await.unwrap();
+        assert_eq!(opened.calls.take(), [0; 4], "of a close");
+    });
+}
+
+#[test]
+fn what_is_not_usual_is_left_to_the_whole_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("file");
+    world::run(2, async |comm| {
+        let opened = open(&comm, &name).await;
+        let data = filled(&comm, 6, 1);
+        let not_usual = |place| opened.file.at_once((Direction::Write, place), data.sge(), &Single);
+        assert!(not_usual(Place::Shared).is_none() && not_usual(Place::At(-1)).is_none());
+        let four = Datatype::vector(Width::Int, 1, 4, 4, &byte()).unwrap();
+        four.commit();
+        let native = || Representation::native("native");
+        opened.file.set_view(Some(0), (&four, &four), native()).await.unwrap();
+        assert!(not_usual(Place::At(0)).is_none(), "no whole elements");
+        opened.file.set_view(Some(0), (&byte(), &byte()), native()).await.unwrap();
+        opened.file.set_atomicity(true).await.unwrap();
+        assert!(not_usual(Place::At(0)).is_none(), "atomic");
+        opened.file.set_atomicity(false).await.unwrap();
+        // One rank's gaps are what the others must see to.
+        let two = Datatype::resized(Width::Int, &byte(), 0, 2).unwrap();
+        let filetype = if comm.rank() == 0 { two } else { byte() };
+        opened.file.set_view(Some(0), (&byte(), &filetype), native()).await.unwrap();
+        assert!(not_usual(Place::At(0)).is_none(), "gaps");
+        assert_eq!(opened.calls.take(), [0; 4]);
+        opened.file.close().await.unwrap();
+    });
+}
