@@ -14,6 +14,11 @@ impl Predefined {
         Predefined { types: (0x200..0x300).map(of).collect() }
     }
 
+    /// A type of its own, of no table: what code of this library uses that needs one.
+    pub fn only(basic: Basic) -> Type {
+        Datatype::named(basic)
+    }
+
     /// The type of an ABI handle value; none for `MPI_DATATYPE_NULL` and for any other value.
     pub fn get(&self, handle: u32) -> Option<&Type> {
         self.types.get(handle.checked_sub(0x200)? as usize)?.as_ref()

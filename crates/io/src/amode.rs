@@ -73,6 +73,11 @@ impl Amode {
         self.has(SEQUENTIAL)
     }
 
+    /// Whether the file is made, if there is none.
+    pub fn creates(self) -> bool {
+        self.has(CREATE)
+    }
+
     /// Whether the file is deleted when it is closed.
     pub fn deletes(self) -> bool {
         self.has(DELETE_ON_CLOSE)

@@ -10,7 +10,7 @@ use crate::storage::disk::Kind;
 use crate::storage::{Guard, Storage, locked, read_whole, write_whole};
 use crate::strided_runs::StridedRuns;
 use crate::transfer::{self, Manner, Sieving};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,10 +43,8 @@ pub struct Core<F: Fabric> {
     pub hints: Cell<Hints>,
     /// Hints that are only told again.
     pub kept: RefCell<Info>,
-    /// The file system's kind.
-    pub kind: Kind,
-    /// The file system's block, in bytes.
-    pub block: u64,
+    /// The file system's kind and its block, once somebody has asked.
+    pub about: OnceCell<(Kind, u64)>,
     /// What is to be written can be read before, as sieving does.
     pub rereads: bool,
     /// MPI_File_set_atomicity.
@@ -114,12 +112,21 @@ impl<F: Fabric> Core<F> {
         self.path.display().to_string()
     }
 
+    /// The file system is asked when that decides something: most files are opened, read and closed.
+    fn about(&self) -> (Kind, u64) {
+        *self.about.get_or_init(|| (self.storage.kind(), self.storage.block()))
+    }
+
+    fn kind(&self) -> Kind {
+        self.about().0
+    }
+
     /// Whether what takes so many nanoseconds in a page cache is done at once, rather than by a thread: not where it may wait for
     /// another host, or for a lock. `beside` the program little is quick; where the program waits for it anyway, all that does
     /// not keep others waiting for their messages.
     pub fn is_quick(&self, cost: f64, beside: bool) -> bool {
         let most = if beside { 2.0 * Costs::default().handover } else { PATIENCE };
-        self.kind == Kind::Local && !self.atomic.get() && cost < most
+        cost < most && !self.atomic.get() && self.kind() == Kind::Local
     }
 
     /// A failure of this rank, in words.
@@ -137,7 +144,7 @@ impl<F: Fabric> Core<F> {
             Direction::Write => (Sieving::Off, hints.ind_wr_buffer_size),
         };
         // On NFS a lock throws the cache away, so that sieving does not pay by itself.
-        let sieving = match (self.kind, direction, sieving) {
+        let sieving = match (self.kind(), direction, sieving) {
             (Kind::Nfs, Direction::Write, Sieving::Auto) => Sieving::Off,
             (_, _, asked) => asked,
         };
@@ -214,7 +221,7 @@ impl<F: Fabric> Core<F> {
     /// File domains begin at multiples of it.
     pub fn alignment(&self) -> u64 {
         match self.hints.get().striping_unit {
-            0 => self.block.max(1),
+            0 => self.about().1,
             unit => unit,
         }
     }

@@ -34,6 +34,12 @@ pub trait Storage: Send + Sync {
     /// Gives them back.
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()>;
 
+    /// What kind of file system it lies on.
+    fn kind(&self) -> disk::Kind;
+
+    /// Bytes in which it is best read and written.
+    fn block(&self) -> u64;
+
     /// Held by the thread of this process that has a lock: the system does not tell threads with one opening apart.
     fn turn(&self) -> &Mutex<()>;
 }

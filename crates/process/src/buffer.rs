@@ -165,7 +165,7 @@ pub(crate) mod tests {
     use weft_datatype::{Basic, Datatype, Predefined, Width};
 
     pub(crate) fn int() -> Type {
-        Predefined::new().of(Basic::INT).clone()
+        Predefined::only(Basic::INT)
     }
 
     #[test]

@@ -8,12 +8,11 @@ use crate::hints::Hints;
 use crate::pool::Pool;
 use crate::shared_pointer::SharedPointer;
 use crate::storage::Storage;
-use crate::storage::disk::{Disk, Kind};
+use crate::storage::disk::Disk;
 use crate::view::View;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,10 +27,11 @@ pub type Opener<'a> = &'a dyn Fn(&Path, &OpenOptions) -> io::Result<Arc<dyn Stor
 pub fn disk(path: &Path, options: &OpenOptions) -> io::Result<Arc<dyn Storage>> {
     let file = options.open(path)?;
     // The standard library opens directories, too, which no read could serve.
-    if file.metadata()?.is_dir() {
+    let about = file.metadata()?;
+    if about.is_dir() {
         return Err(io::Error::from_raw_os_error(libc::EISDIR));
     }
-    Ok(Arc::new(Disk::new(file)))
+    Ok(Arc::new(Disk::known(file, &about)))
 }
 
 /// A name without the prefix by which ROMIO chooses a file system.
@@ -73,11 +73,15 @@ impl<F: Fabric> File<F> {
         let path = path_of(name);
         let me = comm.rank();
         let mut opened = None;
-        if me == 0 {
-            opened = Some(open_here(&path, amode, true, opener));
+        // Nobody waits for what nobody makes. Ranks of which some expect to wait learn in the first round that they disagree.
+        let made = amode.creates() && comm.size() > 1;
+        if me == 0 || !made {
+            opened = Some(open_here(&path, amode, me == 0, opener));
         }
         if comm.size() > 1 {
             together(comm, name, amode, &opened).await?;
+        }
+        if made {
             if me > 0 {
                 opened = Some(open_here(&path, amode, false, opener));
             }
@@ -91,8 +95,7 @@ impl<F: Fabric> File<F> {
             leaders: leaders(&own),
             comm: own,
             storage,
-            kind: Kind::of(&path),
-            block: std::fs::metadata(&path).map_or(4096, |known| known.blksize().clamp(1, 1 << 30)),
+            about: OnceCell::new(),
             path,
             amode,
             pool: pool.clone(),
@@ -131,12 +134,15 @@ impl<F: Fabric> File<F> {
     /// Closes the file, once all ranks do. Errors: why it could not be deleted, if it was to be; it is closed then, too.
     pub async fn close(&self) -> Result<(), Error> {
         let core = &self.core;
-        if core.comm.size() > 1 {
-            core.comm.barrier().await?;
-        }
         let mut deleted = Ok(());
-        if core.amode.deletes() && core.comm.rank() == 0 {
-            deleted = std::fs::remove_file(&core.path);
+        // The end of the pointer waits for all ranks by itself.
+        if core.amode.deletes() {
+            if core.comm.size() > 1 {
+                core.comm.barrier().await?;
+            }
+            if core.comm.rank() == 0 {
+                deleted = std::fs::remove_file(&core.path);
+            }
         }
         self.pointer.free(&core.comm).await?;
         deleted.map_err(|error| core.error(&Failure::new(Act::Delete, &error, 0, 0)))

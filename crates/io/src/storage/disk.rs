@@ -2,15 +2,17 @@
 
 use super::Storage;
 use nix::fcntl::{FallocateFlags, FcntlArg, fallocate, fcntl};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Mutex;
 
 /// A file that is open.
 pub struct Disk {
     file: File,
+    /// Bytes in which it is best read and written, if they are known already.
+    block: Option<u64>,
     turn: Mutex<()>,
 }
 
@@ -70,10 +72,19 @@ impl Kind {
     }
 }
 
+fn block(about: &Metadata) -> u64 {
+    about.blksize().clamp(1, 1 << 30)
+}
+
 impl Disk {
     /// Takes over an open file.
     pub fn new(file: File) -> Disk {
-        Disk { file, turn: Mutex::default() }
+        Disk { file, block: None, turn: Mutex::default() }
+    }
+
+    /// The same, of a file whose description the system has given.
+    pub fn known(file: File, about: &Metadata) -> Disk {
+        Disk { block: Some(block(about)), ..Disk::new(file) }
     }
 
     fn set_lock(&self, kind: i32, offset: u64, len: u64) -> io::Result<()> {
@@ -148,6 +159,15 @@ impl Storage for Disk {
         self.set_lock(libc::F_UNLCK, offset, len)
     }
 
+    fn kind(&self) -> Kind {
+        let found = nix::sys::statfs::fstatfs(&self.file);
+        found.map_or(Kind::Local, |found| Kind::by_number(found.filesystem_type().0 as u32))
+    }
+
+    fn block(&self) -> u64 {
+        self.block.unwrap_or_else(|| self.file.metadata().map_or(4096, |about| block(&about)))
+    }
+
     fn turn(&self) -> &Mutex<()> {
         &self.turn
     }
@@ -165,6 +185,8 @@ mod tests {
         assert_eq!(Kind::by_number(0x0bd0_0bd0), Kind::Lustre);
         assert_eq!(Kind::by_number(0x0102_1994), Kind::Local, "tmpfs");
         assert_eq!(Kind::of(Path::new("/proc")), Kind::Local);
+        let open = Disk::new(File::open("/proc/version").unwrap());
+        assert_eq!(open.kind(), Kind::Local);
     }
 
     #[test]
@@ -195,6 +217,7 @@ mod tests {
         assert_eq!(disk.length().unwrap(), 5000);
         disk.set_length(3).unwrap();
         disk.sync().unwrap();
+        assert!(disk.block().is_power_of_two());
         assert_eq!(disk.length().unwrap(), 3);
     }
 }

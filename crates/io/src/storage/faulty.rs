@@ -1,6 +1,7 @@
 //! Storage that fails as told, for tests: short reads and writes, interrupted calls, a full file system.
 
 use super::Storage;
+use super::disk::Kind;
 use std::io;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -94,6 +95,14 @@ impl<S: Storage> Storage for Faulty<S> {
 
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()> {
         self.inner.unlock(offset, len)
+    }
+
+    fn kind(&self) -> Kind {
+        self.inner.kind()
+    }
+
+    fn block(&self) -> u64 {
+        self.inner.block()
     }
 
     fn turn(&self) -> &Mutex<()> {

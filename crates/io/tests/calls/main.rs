@@ -14,7 +14,7 @@ use weft_datatype::{Basic, Datatype, Type, Width};
 use weft_fabric::Staging;
 use weft_fabric_shm::Shm;
 use weft_io::storage::Storage;
-use weft_io::storage::disk::Disk;
+use weft_io::storage::disk::{Disk, Kind};
 use weft_io::{Amode, Direction, File, Place, Pool, Representation};
 use weft_process::{Buffer, Comm, Info, Single};
 
@@ -86,6 +86,16 @@ impl Storage for Counted {
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()> {
         one(&self.calls.locks);
         self.disk.unlock(offset, len)
+    }
+
+    fn kind(&self) -> Kind {
+        one(&self.calls.others);
+        self.disk.kind()
+    }
+
+    fn block(&self) -> u64 {
+        one(&self.calls.others);
+        self.disk.block()
     }
 
     fn turn(&self) -> &Mutex<()> {

@@ -6,7 +6,7 @@ use weft_process::{Buffer, Comm, Error, RankBuffers};
 
 /// A predefined datatype.
 pub fn named(basic: Basic) -> Type {
-    Predefined::new().of(basic).clone()
+    Predefined::only(basic)
 }
 
 /// Some words of every rank, on every rank.
