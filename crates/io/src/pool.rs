@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use weft_bootstrap::calls::start_thread;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{Counter, Fabric, FabricExt};
@@ -145,7 +146,13 @@ impl<F: Fabric> Pool<F> {
             Started::Over(value) => return Ok(value),
             Started::Going { signal, target, result } => (signal, target, result),
         };
-        self.engine.endpoint().until(signal.1, target).await?;
+        if let Err(error) = self.engine.endpoint().until(signal.1, target).await {
+            // Nobody can be waited for any more but this thread, which uses the memory of who waits.
+            while signal.0.load(Ordering::Acquire) < target {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            return Err(error.into());
+        }
         self.signals.borrow_mut().push(signal);
         let value = result.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
         value.ok_or_else(|| Error::new(class::INTERN, "a job on a file ended without a result"))

@@ -6,9 +6,9 @@
 //!   a round   rank ── head: which pieces, as runs ──▶ aggregator of each window that the rank's bounds touches
 //!             write:  rank ── data ──▶ aggregator: writes its window by a thread, while the next round is exchanged
 //!                     rank ◀── what became of its data
-//!             read:   aggregator: reads its window; rank ◀── what became of it, and the data
+//!             read:   aggregator: reads its window by a thread, likewise; rank ◀── what became of it, and the data
 //! ```
-//! A rank's pieces in a window are one part of its data, as the view's order is the file's: data are sent from where they lie.
+//! What an aggregator has in its own window, it neither tells nor sends itself. A rank's pieces in a window are one part of its data, as the view's order is the file's: data are sent from where they lie.
 
 mod domains;
 mod message;
@@ -21,6 +21,7 @@ use crate::cost::Costs;
 use crate::failure::Failure;
 use crate::hints::Buffering;
 use crate::operation::Operation;
+use crate::strided_runs::StridedRuns;
 use crate::transfer::Sieving;
 use domains::Domains;
 use message::{Line, Part};
@@ -57,6 +58,25 @@ impl<F: Fabric> Side<'_, F> {
     /// Whose pieces may lie in a window.
     fn contributors(&self, window: (u64, u64)) -> Vec<usize> {
         (0..self.hulls.len()).filter(|&rank| self.hulls[rank].touches(window)).collect()
+    }
+}
+
+/// Whose data, their places in the file, and where they are: of this rank's own.
+type Wanted = (usize, StridedRuns, Option<Sge>);
+
+impl<F: Fabric> Side<'_, F> {
+    /// What all have in a window of this rank's, those aside who have nothing. This rank need not tell itself.
+    async fn wanted(&self, window: (u64, u64)) -> Result<Vec<Wanted>, Error> {
+        let me = self.line.rank();
+        let mut from = self.contributors(window);
+        from.retain(|&rank| rank != me);
+        let heads = self.line.receive_heads(&from).await?;
+        let mut all: Vec<Wanted> =
+            from.into_iter().zip(heads).map(|(rank, runs)| (rank, runs, None)).collect();
+        all.extend(self.part(window).map(|part| (me, part.runs, Some(part.data))));
+        all.retain(|(_, runs, _)| runs.bytes() > 0);
+        all.sort_unstable_by_key(|&(rank, ..)| rank);
+        Ok(all)
     }
 }
 

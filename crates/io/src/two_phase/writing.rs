@@ -3,7 +3,7 @@
 use super::message::Post;
 use super::{Moved, Side};
 use crate::bytes::Memory;
-use crate::core::{Core, Direction};
+use crate::core::Direction;
 use crate::failure::Failure;
 use crate::pool::Started;
 use crate::storage::{Guard, Storage, guarded, read_whole, write_whole};
@@ -158,13 +158,27 @@ struct Writing {
 }
 
 pub async fn run<F: Fabric>(side: &Side<'_, F>) -> Result<Moved, Error> {
+    let mut under_way = None;
+    let done = all_rounds(side, &mut under_way).await;
+    // Whatever went wrong: its thread reads data that are the program's again after this.
+    if let Some(left) = under_way {
+        side.core.pool.end(left.job).await?;
+    }
+    done
+}
+
+async fn all_rounds<F: Fabric>(
+    side: &Side<'_, F>,
+    under_way: &mut Option<Writing>,
+) -> Result<Moved, Error> {
     let line = &side.line;
-    let (mut sends, mut fates, mut under_way) = (Vec::new(), Vec::new(), None);
+    let (mut sends, mut fates, mut own) = (Vec::new(), Vec::new(), None);
     for round in 0..side.domains.rounds() {
         let mut mine = None;
         for (aggregator, window) in side.domains.windows(round) {
             if aggregator == line.rank() {
                 mine = Some(window);
+                continue;
             }
             let Some(part) = side.part(window) else { continue };
             line.send_head(aggregator, &part.runs, &mut sends);
@@ -175,17 +189,16 @@ pub async fn run<F: Fabric>(side: &Side<'_, F>) -> Result<Moved, Error> {
         }
         if let Some(window) = mine {
             let next = collect(side, window).await?;
-            if let Some(before) = under_way.take() {
-                sends.extend(end(side, before).await?);
+            if let Some(before) = std::mem::replace(under_way, next) {
+                end(side, before, (&mut sends, &mut own)).await?;
             }
-            under_way = next;
         }
     }
-    if let Some(last) = under_way {
-        sends.extend(end(side, last).await?);
+    if let Some(last) = under_way.take() {
+        end(side, last, (&mut sends, &mut own)).await?;
     }
     line.end_all(sends).await?;
-    let mut outcome = Ok(side.operation.len);
+    let mut outcome = own.map_or(Ok(side.operation.len), Err);
     for fate in fates {
         if let (Some(failure), _) = line.end_fate(fate).await? {
             outcome = outcome.and(Err(failure));
@@ -200,10 +213,13 @@ async fn collect<F: Fabric>(
     window: (u64, u64),
 ) -> Result<Option<Writing>, Error> {
     let Side { core, line, .. } = side;
-    let from = side.contributors(window);
-    let heads = line.receive_heads(&from).await?;
-    let (ranks, runs): (Vec<usize>, Vec<StridedRuns>) =
-        from.into_iter().zip(heads).filter(|(_, runs)| runs.bytes() > 0).unzip();
+    let mut ranks = Vec::new();
+    let (mut runs, mut own) = (Vec::new(), Vec::new());
+    for (rank, theirs, data) in side.wanted(window).await? {
+        ranks.push(rank);
+        runs.push(theirs);
+        own.push(data);
+    }
     let hulls = || runs.iter().filter_map(StridedRuns::bounds);
     let (Some(first), Some(end)) = (hulls().map(|h| h.0).min(), hulls().map(|h| h.1).max()) else {
         return Ok(None);
@@ -213,7 +229,12 @@ async fn collect<F: Fabric>(
     let how = How::of(&runs, (first, end), &manner);
     let buffer = line.stage(if how == How::Apart { 0 } else { (end - first) as usize });
     let (mut posts, mut pieces, mut direct) = (Vec::new(), Vec::new(), Vec::new());
-    for (&rank, runs) in ranks.iter().zip(runs) {
+    for ((&rank, runs), own) in ranks.iter().zip(runs).zip(own) {
+        if let Some(data) = own {
+            // The data of who writes stay as they are until the access is over.
+            pieces.push(Piece { runs, data: Some(data.into()) });
+            continue;
+        }
         let len = runs.bytes() as usize;
         // Ranks whose places overlap may each come last in any order, but two receives do not write one place at once.
         let in_place = how == How::Whole && runs.pieces() == 1 && is_free(&direct, &runs);
@@ -254,12 +275,21 @@ async fn received<F: Fabric>(side: &Side<'_, F>, posts: Vec<Post>) -> Result<Vec
     Ok(kept)
 }
 
-/// Waits for a window to be written, and tells the ranks.
-async fn end<F: Fabric>(side: &Side<'_, F>, writing: Writing) -> Result<Vec<Post>, Error> {
-    let core: &Core<F> = side.core;
-    let failures = core.pool.end(writing.job).await?;
-    let fates = writing.ranks.iter().zip(failures);
-    Ok(fates.map(|(&rank, failure)| side.line.send_fate(rank, failure, 0)).collect())
+/// Waits for a window to be written, and tells the ranks; the first failure of this rank's `own` data is kept.
+async fn end<F: Fabric>(
+    side: &Side<'_, F>,
+    writing: Writing,
+    (sends, own): (&mut Vec<Post>, &mut Option<Failure>),
+) -> Result<(), Error> {
+    let Writing { job, ranks, _kept } = writing;
+    let failures = side.core.pool.end(job).await?;
+    for (&rank, failure) in ranks.iter().zip(failures) {
+        match rank == side.line.rank() {
+            true => *own = own.or(failure),
+            false => sends.push(side.line.send_fate(rank, failure, 0)),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use weft_datatype::{Basic, Datatype, Type, Width};
 use weft_fabric::Staging;
 use weft_fabric_shm::Shm;
@@ -23,6 +24,9 @@ const RDWR_CREATE: i32 = 32 | 2;
 /// Calls of one rank.
 #[derive(Default)]
 struct Calls {
+    /// If it is not 0: calls on bytes before this one wait until one on bytes behind it has begun, or has had its time.
+    border: AtomicU64,
+    behind: AtomicU64,
     reads: AtomicU64,
     writes: AtomicU64,
     locks: AtomicU64,
@@ -43,6 +47,23 @@ struct Counted {
     calls: Arc<Calls>,
 }
 
+impl Calls {
+    fn at(&self, offset: u64) {
+        let border = self.border.load(Ordering::SeqCst);
+        if offset >= border {
+            one(&self.behind);
+        }
+        let until = Instant::now() + Duration::from_secs(10);
+        while self.behind.load(Ordering::SeqCst) == 0 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if self.behind.load(Ordering::SeqCst) == 0 {
+            eprintln!("nobody goes on meanwhile");
+            std::process::abort();
+        }
+    }
+}
+
 fn one(calls: &AtomicU64) {
     calls.fetch_add(1, Ordering::SeqCst);
 }
@@ -50,11 +71,13 @@ fn one(calls: &AtomicU64) {
 impl Storage for Counted {
     fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<usize> {
         one(&self.calls.reads);
+        self.calls.at(offset);
         self.disk.read_at(offset, to)
     }
 
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<usize> {
         one(&self.calls.writes);
+        self.calls.at(offset);
         self.disk.write_at(offset, from)
     }
 
@@ -111,6 +134,12 @@ struct Opened {
 }
 
 async fn open(comm: &Rc<Comm<Shm>>, name: &Path) -> Opened {
+    open_with(comm, name, &[]).await
+}
+
+async fn open_with(comm: &Rc<Comm<Shm>>, name: &Path, hints: &[(&str, &str)]) -> Opened {
+    let mut info = Info::default();
+    hints.iter().for_each(|(key, value)| info.set(key, value));
     let calls = Arc::new(Calls::default());
     let counted = calls.clone();
     let opener = move |path: &Path, options: &OpenOptions| {
@@ -119,7 +148,7 @@ async fn open(comm: &Rc<Comm<Shm>>, name: &Path) -> Opened {
     };
     let pool = Pool::new(comm.engine());
     let (name, amode) = (name.to_str().unwrap(), Amode::new(RDWR_CREATE).unwrap());
-    let file = File::open(comm, (name, amode, &Info::default()), &pool, &opener).await.unwrap();
+    let file = File::open(comm, (name, amode, &info), &pool, &opener).await.unwrap();
     Opened { file, calls, pool }
 }
 
@@ -214,6 +243,58 @@ fn what_is_not_usual_is_left_to_the_whole_way() {
         opened.file.set_view(Some(0), (&byte(), &filetype), native()).await.unwrap();
         assert!(not_usual(Place::At(0)).is_none(), "gaps");
         assert_eq!(opened.calls.take(), [0; 4]);
+        opened.file.close().await.unwrap();
+    });
+}
+
+/// Ranks take turns with pieces of `piece` bytes.
+async fn take_turns(opened: &Opened, comm: &Comm<Shm>, piece: usize) {
+    let ranks = comm.size() as i64;
+    let places = [comm.rank() as i64 * piece as i64];
+    let ty = Datatype::indexed(Width::Large, &[piece as i64], &places, &byte()).unwrap();
+    let ty = Datatype::resized(Width::Large, &ty, 0, ranks * piece as i64).unwrap();
+    ty.commit();
+    let native = Representation::native("native");
+    opened.file.set_view(Some(0), (&byte(), &ty), native).await.unwrap();
+}
+
+async fn together(opened: &Opened, direction: Direction, data: &Staging) {
+    let (way, buffer) = ((direction, Place::At(0), false), Buffer::over(data.sge(), byte()));
+    let moved = opened.file.together(way, buffer, None).unwrap().await.unwrap();
+    assert_eq!(moved, data.len() as u64);
+}
+
+/// Both ranks' data are four windows of one aggregator.
+const SHARE: usize = 2 << 20;
+const WINDOW: (&str, &str) = ("cb_buffer_size", "1048576");
+const PHASES: [(&str, &str); 3] =
+    [("romio_cb_read", "enable"), ("romio_cb_write", "enable"), WINDOW];
+
+#[test]
+fn in_phases_each_window_is_one_call_and_the_next_one_is_moved_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("file");
+    world::run(2, async |comm| {
+        let opened = open_with(&comm, &name, &PHASES).await;
+        take_turns(&opened, &comm, 4096).await;
+        let (data, back) = (filled(&comm, SHARE, 1 + comm.rank() as u8), filled(&comm, SHARE, 0));
+        opened.calls.take();
+        let aggregator = comm.rank() == 0;
+        for (direction, memory) in [(Direction::Write, &data), (Direction::Read, &back)] {
+            opened.calls.behind.store(0, Ordering::SeqCst);
+            // Writes take turns, under their locks.
+            let border = if direction == Direction::Read { 1 << 20 } else { 0 };
+            opened.calls.border.store(border, Ordering::SeqCst);
+            together(&opened, direction, memory).await;
+            let [reads, writes, locks, _] = opened.calls.take();
+            let (found, windows) = ([reads, writes], if aggregator { 4 } else { 0 });
+            match direction {
+                Direction::Read => assert_eq!((found, locks), ([windows, 0], 0)),
+                // Nobody writes back what lies around while a window is written whole.
+                Direction::Write => assert_eq!((found, locks), ([0, windows], 2 * windows)),
+            }
+        }
+        assert!(holds(&back, 1 + comm.rank() as u8));
         opened.file.close().await.unwrap();
     });
 }
