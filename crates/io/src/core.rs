@@ -39,6 +39,8 @@ pub struct Core<F: Fabric> {
     pub amode: Amode,
     /// Threads for what is not moved by the program's own.
     pub pool: Rc<Pool<F>>,
+    /// What things take on the first rank's machine.
+    pub costs: Costs,
     /// In force.
     pub hints: Cell<Hints>,
     /// Hints that are only told again.
@@ -125,7 +127,7 @@ impl<F: Fabric> Core<F> {
     /// another host, or for a lock. `beside` the program little is quick; where the program waits for it anyway, all that does
     /// not keep others waiting for their messages.
     pub fn is_quick(&self, cost: f64, beside: bool) -> bool {
-        let most = if beside { 2.0 * Costs::default().handover } else { PATIENCE };
+        let most = if beside { 2.0 * self.costs.handover } else { PATIENCE };
         cost < most && !self.atomic.get() && self.kind() == Kind::Local
     }
 
@@ -151,7 +153,7 @@ impl<F: Fabric> Core<F> {
         let guard = self.guard();
         // Beside gaps of this rank's view there are others' pieces, which they write meanwhile.
         let others = u64::from(direction == Direction::Write && guard == Guard::Ranks);
-        Manner { sieving, buffer, costs: Costs::default().beside(others), guard }
+        Manner { sieving, buffer, costs: self.costs.beside(others), guard }
     }
 
     fn guard(&self) -> Guard {

@@ -9,6 +9,8 @@
 
 use crate::bounds::Bounds;
 use crate::core::Direction;
+use weft_fabric::CopyModel;
+use weft_fabric::copies::{LINE, PAGE};
 
 /// Costs of a file system as a program meets it, and of what ranks exchange: nanoseconds, and bytes a nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,30 +38,65 @@ pub struct Costs {
     pub handover: f64,
 }
 
-impl Default for Costs {
-    /// Of a page cache whose pages are there, and of ranks that share memory: memory's speed, and the way into the system.
-    fn default() -> Costs {
+impl Costs {
+    /// Of a page cache whose pages are there, and of ranks that share memory, by what the machine's copies, calls and switches were
+    /// found to take. What a page costs the system it costs here, too, where it is a file's.
+    pub fn of(model: &CopyModel) -> Costs {
+        let moved = 1.0 / (model.memory + model.cma_page / PAGE as f64);
+        // To a staging buffer, out of it, and twice to its place: in one piece, and among the other ranks'.
+        let exchanged = model.cached + 2.0 * model.fetch.shared + model.memory;
+        // A call is more than to give way, and less than to find another process's memory.
+        let call = (model.yielding + model.cma_call) / 2.0;
         Costs {
-            call: 500.0,
-            contended: 1500.0,
+            call,
+            contended: model.switch,
             wait: 0.0,
-            lock: 1000.0,
-            read: 15.0,
-            write: 10.0,
-            message: 3000.0,
-            exchange: 4.0,
-            piece: 8.0,
-            handover: 20_000.0,
+            lock: 2.0 * call,
+            read: moved,
+            write: moved,
+            message: 2.0 * model.switch,
+            exchange: 1.0 / exchanged,
+            // A line is read, and another one written.
+            piece: 2.0 * LINE as f64 * model.memory,
+            handover: WAKES * model.switch,
         }
     }
+
+    /// For other ranks: all choose by the first one's.
+    pub fn words(&self) -> [u64; Costs::WORDS] {
+        let Costs {
+            call, contended, lock, read, write, message, exchange, piece, handover, ..
+        } = *self;
+        [call, contended, lock, read, write, message, exchange, piece, handover].map(f64::to_bits)
+    }
+
+    /// What [`Costs::words`] said.
+    pub fn from_words(words: [u64; Costs::WORDS]) -> Costs {
+        let [call, contended, lock, read, write, message, exchange, piece, handover] =
+            words.map(f64::from_bits);
+        let wait = 0.0;
+        Costs { call, contended, wait, lock, read, write, message, exchange, piece, handover }
+    }
+
+    /// Words that costs take in a message.
+    pub const WORDS: usize = 9;
 }
+
+impl Default for Costs {
+    /// Of a machine that nobody has measured.
+    fn default() -> Costs {
+        Costs::of(&CopyModel::GENERIC)
+    }
+}
+
+/// Switches that the way to a sleeping thread and back takes, about: each of the two comes out of idleness on a processor that
+/// must be interrupted.
+const WAKES: f64 = 16.0;
 
 /// Readers that a node's memory serves as quickly as one.
 const READERS: f64 = 4.0;
 
-/// Bytes of a page: smaller pieces of several ranks lie in one, for which they wait, too.
-const PAGE: u64 = 4096;
-/// The part of a wait that is left where they do not.
+/// The part of a wait that is left where pieces are whole pages: smaller ones of several ranks lie in one, for which they wait, too.
 const UNSHARED: f64 = 0.2;
 
 /// The part of a call in which a write keeps others out.
@@ -83,7 +120,7 @@ impl Costs {
 
     /// Of pieces that are written one by one.
     pub fn writes(&self, pieces: u64, bytes: u64) -> f64 {
-        let shared = bytes < pieces * PAGE;
+        let shared = bytes < pieces * PAGE as u64;
         let wait = if shared { self.wait } else { self.wait * UNSHARED };
         pieces as f64 * (self.call + wait) + bytes as f64 / self.write
     }
@@ -176,6 +213,13 @@ mod tests {
             pieces,
         };
         (0..ranks).map(one).collect()
+    }
+
+    #[test]
+    fn ranks_tell_each_other_what_they_choose_by() {
+        let costs = Costs::of(&CopyModel { switch: 777.0, memory: 0.031, ..CopyModel::GENERIC });
+        assert_eq!(Costs::from_words(costs.words()), costs);
+        assert_ne!(costs, Costs::default());
     }
 
     #[test]

@@ -17,7 +17,6 @@ mod writing;
 
 use crate::bounds::Bounds;
 use crate::core::{Core, Direction};
-use crate::cost::Costs;
 use crate::failure::Failure;
 use crate::hints::Buffering;
 use crate::operation::Operation;
@@ -93,7 +92,7 @@ fn by_phases<F: Fabric>(core: &Core<F>, direction: Direction, hulls: &[Bounds]) 
     if asked == Buffering::On {
         return true;
     }
-    let (costs, sieving) = (Costs::default(), core.manner(direction).sieving != Sieving::Off);
+    let (costs, sieving) = (core.costs, core.manner(direction).sieving != Sieving::Off);
     let alone = costs.alone(direction, hulls, sieving);
     let aggregators = core.aggregators().len() as u64;
     costs.phases(direction, hulls, aggregators, hints.cb_buffer_size as u64) < alone

@@ -3,6 +3,7 @@
 use super::{File, GivenView, Representation};
 use crate::amode::Amode;
 use crate::core::Core;
+use crate::cost::Costs;
 use crate::failure::{Act, Failure, class};
 use crate::hints::Hints;
 use crate::pool::Pool;
@@ -72,14 +73,14 @@ impl<F: Fabric> File<F> {
     ) -> Result<Rc<File<F>>, Error> {
         let path = path_of(name);
         let me = comm.rank();
-        let mut opened = None;
+        let (mut opened, mut costs) = (None, own_costs(comm));
         // Nobody waits for what nobody makes. Ranks of which some expect to wait learn in the first round that they disagree.
         let made = amode.creates() && comm.size() > 1;
         if me == 0 || !made {
             opened = Some(open_here(&path, amode, me == 0, opener));
         }
         if comm.size() > 1 {
-            together(comm, name, amode, &opened).await?;
+            costs = together(comm, name, amode, &opened).await?;
         }
         if made {
             if me > 0 {
@@ -99,6 +100,7 @@ impl<F: Fabric> File<F> {
             path,
             amode,
             pool: pool.clone(),
+            costs,
             hints: Cell::new(Hints::default()),
             kept: RefCell::default(),
             rereads,
@@ -149,16 +151,28 @@ impl<F: Fabric> File<F> {
     }
 }
 
-/// Errors if some rank has not opened the file, or wants it for something else.
+/// What things take on this rank's machine.
+fn own_costs<F: Fabric>(comm: &Comm<F>) -> Costs {
+    Costs::of(comm.engine().endpoint().fabric().copies().model())
+}
+
+/// What ranks tell each other of an open: the mode, a failure's first words, and their costs.
+const WORDS: usize = 3 + Costs::WORDS;
+
+/// What things take on the first rank's machine, by which all choose. Errors if some rank has not opened the file, or wants it for
+/// something else.
 async fn together<F: Fabric>(
     comm: &Comm<F>,
     name: &str,
     amode: Amode,
     opened: &Option<Opened>,
-) -> Result<(), Error> {
+) -> Result<Costs, Error> {
     let failure = opened.as_ref().and_then(|opened| opened.as_ref().err().copied());
     let [act, errno, ..] = Failure::words(failure);
-    let all = weft_rma::gather(comm, [amode.bits() as u64, act, errno]).await?;
+    let mut words = [0; WORDS];
+    words[..3].copy_from_slice(&[amode.bits() as u64, act, errno]);
+    words[3..].copy_from_slice(&own_costs(comm).words());
+    let all = weft_rma::gather(comm, words).await?;
     if let Some(other) = all.iter().position(|words| words[0] != amode.bits() as u64) {
         let text = format!(
             "argument amode = {:#x}, but on rank {other} it is {:#x}: all ranks give the same",
@@ -170,10 +184,12 @@ async fn together<F: Fabric>(
     if let Some(failure) = failure {
         return Err(failure.error(name, ""));
     }
-    let failed = |&[_, act, errno]: &[u64; 3]| Failure::from_words([act, errno, 0, 0]);
+    let failed = |&[_, act, errno, ..]: &[u64; WORDS]| Failure::from_words([act, errno, 0, 0]);
     match all.iter().enumerate().find_map(|(rank, words)| Some((rank, failed(words)?))) {
         Some((rank, failure)) => Err(failure.error(name, &format!("rank {rank} "))),
-        None => Ok(()),
+        None => {
+            Ok(all[0].last_chunk().map_or_else(Costs::default, |&words| Costs::from_words(words)))
+        }
     }
 }
 

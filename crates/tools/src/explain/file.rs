@@ -1,6 +1,7 @@
 //! How a collective access of a file goes: by the sums that the library chooses with.
 
 use crate::sim::Failure;
+use weft_fabric_sim::Machine;
 use weft_io::Direction;
 use weft_io::bounds::Bounds;
 use weft_io::cost::Costs;
@@ -82,7 +83,10 @@ pub fn run(call: Call, args: &super::Args) -> Result<String, Failure> {
         return request(format!("--stride {stride}: pieces of {piece} bytes would overlap"));
     }
     let hulls = hulls(ranks, (pieces, piece, stride));
-    let (costs, direction) = (Costs::default(), call.0);
+    let machine = args.machine.as_deref().map(Machine::load).transpose();
+    let machine = machine.map_err(|e| Failure::Request(e.to_string()))?;
+    let (model, whence) = super::message::model(machine.as_ref())?;
+    let (costs, direction) = (Costs::of(&model), call.0);
     let one_by_one = costs.alone(direction, &hulls, false);
     let alone = costs.alone(direction, &hulls, true);
     let phases = costs.phases(direction, &hulls, about.aggregators.min(ranks), about.step);
@@ -105,9 +109,9 @@ pub fn run(call: Call, args: &super::Args) -> Result<String, Failure> {
     );
     text += &format!("  way        {way}, which takes 1/{other:.1} of the time of the other\n");
     text += &format!(
-        "  model      a page cache: {} ns a call, {} and {} bytes/ns read and written; between ranks {} ns a \
-         message, {} bytes/ns\n",
-        costs.call, costs.read, costs.write, costs.message, costs.exchange
+        "  model      a page cache: {:.0} ns a call, {:.1} bytes/ns read or written; between ranks {:.0} ns a \
+         message, {:.1} bytes/ns\n             {whence}\n",
+        costs.call, costs.read, costs.message, costs.exchange
     );
     text +=
         "  hints      romio_cb_read, romio_cb_write: enable or disable; cb_nodes, cb_buffer_size\n";

@@ -135,7 +135,7 @@ pub fn run(kind: Call, args: &super::Args) -> Result<String, Failure> {
 }
 
 /// What copies cost there, and whence that is.
-fn model(machine: Option<&Machine>) -> Result<(CopyModel, String), Failure> {
+pub(super) fn model(machine: Option<&Machine>) -> Result<(CopyModel, String), Failure> {
     if let Some(machine) = machine {
         return Ok((machine.copies.model(), "of the machine file".to_owned()));
     }
