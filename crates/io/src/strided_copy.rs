@@ -43,22 +43,25 @@ pub fn gather(runs: &[StridedRun], first: u64, whole: &[u8], data: &mut [u8]) ->
 
 /// A loop over the pieces of a run.
 trait Loop {
-    /// Of pieces of `len` bytes. Inlined where the length is known, so that a piece is a load and a store.
-    fn run(&mut self, len: usize);
+    /// Of pieces of a length that is known when this is compiled, so that a piece is a load and a store.
+    fn run<const N: usize>(&mut self);
+
+    /// Of pieces of `len` bytes.
+    fn run_any(&mut self, len: usize);
 }
 
 /// Common lengths as constants.
 #[inline]
 fn by_length(len: u64, pieces: &mut impl Loop) {
     match len {
-        1 => pieces.run(1),
-        2 => pieces.run(2),
-        4 => pieces.run(4),
-        8 => pieces.run(8),
-        16 => pieces.run(16),
-        32 => pieces.run(32),
-        64 => pieces.run(64),
-        other => pieces.run(other as usize),
+        1 => pieces.run::<1>(),
+        2 => pieces.run::<2>(),
+        4 => pieces.run::<4>(),
+        8 => pieces.run::<8>(),
+        16 => pieces.run::<16>(),
+        32 => pieces.run::<32>(),
+        64 => pieces.run::<64>(),
+        other => pieces.run_any(other as usize),
     }
 }
 
@@ -69,9 +72,17 @@ struct Spread<'a> {
 }
 
 impl Loop for Spread<'_> {
-    #[inline(always)]
-    fn run(&mut self, len: usize) {
+    fn run<const N: usize>(&mut self) {
         // The last place ends with its piece.
+        let pieces = self.data.as_chunks::<N>().0;
+        for (piece, place) in pieces.iter().zip(self.places.chunks_mut(self.stride)) {
+            if let Some(place) = place.first_chunk_mut() {
+                *place = *piece;
+            }
+        }
+    }
+
+    fn run_any(&mut self, len: usize) {
         for (piece, place) in self.data.chunks_exact(len).zip(self.places.chunks_mut(self.stride)) {
             place[..len].copy_from_slice(piece);
         }
@@ -85,8 +96,16 @@ struct Gather<'a> {
 }
 
 impl Loop for Gather<'_> {
-    #[inline(always)]
-    fn run(&mut self, len: usize) {
+    fn run<const N: usize>(&mut self) {
+        let pieces = self.data.as_chunks_mut::<N>().0;
+        for (piece, place) in pieces.iter_mut().zip(self.places.chunks(self.stride)) {
+            if let Some(place) = place.first_chunk() {
+                *piece = *place;
+            }
+        }
+    }
+
+    fn run_any(&mut self, len: usize) {
         for (piece, place) in self.data.chunks_exact_mut(len).zip(self.places.chunks(self.stride)) {
             piece.copy_from_slice(&place[..len]);
         }

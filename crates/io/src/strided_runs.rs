@@ -92,6 +92,22 @@ impl StridedRuns {
         self.list.push(StridedRun { offset, len, stride: len, count: 1 });
     }
 
+    /// Adds a loop of pieces behind all others.
+    pub fn push_run(&mut self, run: StridedRun) {
+        if run.count == 1 {
+            return self.push(run.offset, run.len);
+        }
+        self.bytes += run.bytes();
+        if let Some(last) = self.list.last_mut()
+            && (last.len, last.stride) == (run.len, run.stride)
+            && last.offset + last.count * last.stride == run.offset
+        {
+            last.count += run.count;
+            return;
+        }
+        self.list.push(run);
+    }
+
     /// Bytes of data.
     pub fn bytes(&self) -> u64 {
         self.bytes

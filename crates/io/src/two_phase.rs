@@ -10,6 +10,7 @@
 //! ```
 //! What an aggregator has in its own window, it neither tells nor sends itself. A rank's pieces in a window are one part of its data, as the view's order is the file's: data are sent from where they lie.
 
+mod coverage;
 mod domains;
 mod message;
 mod reading;

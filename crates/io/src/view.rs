@@ -4,7 +4,7 @@
 //! position is found by the type's compiled loops, in time that does not depend on how many pieces lie before it.
 
 use crate::failure::class;
-use crate::strided_runs::StridedRuns;
+use crate::strided_runs::{StridedRun, StridedRuns};
 use weft_datatype::Type;
 use weft_process::Error;
 
@@ -19,6 +19,8 @@ pub struct View {
     plain: bool,
     /// Pieces of a tile.
     pieces: u64,
+    /// They are one loop, from the tile's beginning.
+    regular: Option<StridedRun>,
     /// A second tile comes after the first one: programs make file types of which only one tile is used, with any extent.
     repeats: bool,
 }
@@ -39,11 +41,13 @@ impl View {
             return Err(Error::new(class_arg(), text));
         }
         let plain = filetype.contiguous();
-        let (mut pieces, mut repeats) = (0, true);
+        let (mut pieces, mut repeats, mut regular) = (0, true, None);
         if size > 0 && !plain {
             (pieces, repeats) = check(filetype, writes)?;
+            regular = one_loop(filetype);
         }
-        Ok(View { displacement, filetype: filetype.clone(), unit, plain, pieces, repeats })
+        let filetype = filetype.clone();
+        Ok(View { displacement, filetype, unit, plain, pieces, regular, repeats })
     }
 
     /// Whether it has no gaps.
@@ -153,10 +157,42 @@ impl View {
             return StridedRuns::one(self.displacement + from, len);
         }
         let mut runs = StridedRuns::default();
-        if len > 0 {
-            self.each_run(from, len, |offset, len| runs.push(offset, len));
+        match self.regular {
+            _ if len == 0 => {}
+            Some(pieces) => self.by_loops(&pieces, (from, len), &mut runs),
+            None => self.each_run(from, len, |offset, len| runs.push(offset, len)),
         }
         runs
+    }
+
+    /// The same without a look at each piece.
+    fn by_loops(&self, pieces: &StridedRun, (from, len): (u64, u64), runs: &mut StridedRuns) {
+        let (mut at, end) = (from, from + len);
+        let extent = self.filetype.extent() as u64;
+        // A loop that goes on in the next tile is one over all of them.
+        let size = match extent == pieces.count * pieces.stride {
+            true => u64::MAX,
+            false => self.filetype.size() as u64,
+        };
+        while at < end {
+            let (tile, mut within) = (at / size, at % size);
+            let base = self.displacement + tile * extent + pieces.offset;
+            let tile_end = (size - within).min(end - at) + within;
+            at += tile_end - within;
+            while within < tile_end {
+                let (number, skip) = (within / pieces.len, within % pieces.len);
+                let offset = base + number * pieces.stride + skip;
+                let count = (tile_end - within) / pieces.len;
+                if skip == 0 && count > 0 {
+                    runs.push_run(StridedRun { offset, count, ..*pieces });
+                    within += count * pieces.len;
+                } else {
+                    let some = (pieces.len - skip).min(tile_end - within);
+                    runs.push(offset, some);
+                    within += some;
+                }
+            }
+        }
     }
 
     /// How many bytes of the stream lie before byte `offset` of the file.
@@ -183,6 +219,32 @@ impl View {
             if self.place(middle) < offset { lo = middle + 1 } else { hi = middle }
         }
         lo
+    }
+}
+
+/// The pieces of a tile, if they are one loop.
+fn one_loop(filetype: &Type) -> Option<StridedRun> {
+    let (mut run, mut regular) = (None::<StridedRun>, true);
+    filetype.runs(1, 0, filetype.size(), |offset, len| {
+        let (offset, len) = (offset as u64, len as u64);
+        match &mut run {
+            None => run = Some(StridedRun { offset, len, stride: len, count: 1 }),
+            Some(run) if run.count == 1 => {
+                regular &= run.len == len && offset > run.end();
+                (run.stride, run.count) = (offset.saturating_sub(run.offset), 2);
+            }
+            Some(run) => {
+                regular &= run.len == len && offset == run.offset + run.count * run.stride;
+                run.count += 1;
+            }
+        }
+    });
+    let run = run.filter(|_| regular)?;
+    // What a single piece is followed by, the extent says.
+    match run.count {
+        1 => Some(StridedRun { stride: filetype.extent() as u64, ..run })
+            .filter(|run| run.stride > run.len),
+        _ => Some(run),
     }
 }
 
@@ -273,6 +335,34 @@ mod tests {
         let column = Datatype::vector(Width::Int, 100, 1, 64, &byte()).unwrap();
         let view = View::new(0, 1, &column, true).unwrap();
         assert_eq!(view.runs(0, 100).list().len(), 1);
+    }
+
+    #[test]
+    fn loops_are_what_a_look_at_each_piece_finds() {
+        let mut rng = fastrand::Rng::with_seed(8);
+        for case in 0..500 {
+            let (count, len, gap) = (rng.i64(1..6), rng.i64(1..6), rng.i64(1..6));
+            let ty = Datatype::vector(Width::Int, count, len, len + gap, &byte()).unwrap();
+            let more = [0, gap, rng.i64(0..9)][case % 3];
+            let ty = Datatype::resized(Width::Int, &ty, 0, ty.extent() + more).unwrap();
+            let view = View::new(rng.u64(..9), 1, &ty, true).unwrap();
+            let (from, len) = (rng.u64(..60), rng.u64(..60));
+            let mut each = StridedRuns::default();
+            if len > 0 {
+                view.each_run(from, len, |offset, len| each.push(offset, len));
+            }
+            let bytes = |runs: &StridedRuns| -> Vec<u64> {
+                runs.iter().flat_map(|(at, len)| at..at + len).collect()
+            };
+            let found = view.runs(from, len);
+            assert_eq!(bytes(&found), bytes(&each), "case {case}");
+            assert_eq!(found.bytes(), len);
+            assert!(view.is_plain() || view.regular.is_some());
+            if more == gap {
+                assert!(found.list().len() <= 3, "{found:?}");
+            }
+        }
+        assert!(View::new(0, 1, &holes(), true).unwrap().regular.is_none());
     }
 
     #[test]

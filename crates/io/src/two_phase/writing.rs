@@ -1,5 +1,6 @@
 //! Collective writes: data come together at aggregators, and a window is written while the next one is exchanged.
 
+use super::coverage::covers;
 use super::message::Post;
 use super::{Moved, Side};
 use crate::bytes::Memory;
@@ -40,34 +41,6 @@ enum How {
     Sieved,
     /// The pieces of each rank by themselves.
     Apart,
-}
-
-/// Whether pieces leave no byte of a span out; they may lie over each other.
-fn covers(pieces: &[StridedRuns], (first, end): (u64, u64)) -> bool {
-    let span = end - first;
-    let bytes: u64 = pieces.iter().map(StridedRuns::bytes).sum();
-    if bytes < span {
-        return false;
-    }
-    if pieces.iter().filter(|runs| runs.bytes() > 0).count() == 1 {
-        return true;
-    }
-    let mut bits = vec![0u64; span.div_ceil(64) as usize];
-    for (offset, len) in pieces.iter().flat_map(StridedRuns::iter) {
-        mark(&mut bits, offset - first, len);
-    }
-    bits.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() == span
-}
-
-fn mark(bits: &mut [u64], from: u64, len: u64) {
-    let (mut at, end) = (from, from + len);
-    while at < end {
-        let (word, bit) = ((at / 64) as usize, at % 64);
-        let some = (end - at).min(64 - bit);
-        let ones = if some == 64 { u64::MAX } else { (1 << some) - 1 };
-        bits[word] |= ones << bit;
-        at += some;
-    }
 }
 
 impl How {
@@ -290,20 +263,4 @@ async fn end<F: Fabric>(
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn holes_are_found_also_where_pieces_lie_over_each_other() {
-        let one = StridedRuns::one;
-        assert!(covers(&[one(5, 10)], (5, 15)));
-        assert!(covers(&[one(5, 100), one(50, 100)], (5, 150)));
-        assert!(!covers(&[one(5, 100), one(5, 100), one(106, 50)], (5, 156)), "byte 105");
-        let (mut even, mut odd) = (StridedRuns::default(), StridedRuns::default());
-        (0..100).for_each(|i| [&mut even, &mut odd][i % 2].push(3 * i as u64, 3));
-        assert!(covers(&[even.clone(), odd], (0, 300)) && !covers(&[even], (0, 297)));
-    }
 }
