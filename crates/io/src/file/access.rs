@@ -137,6 +137,16 @@ impl<F: Fabric> File<F> {
         Some(outcome.map_err(|failure| core.error(&failure)))
     }
 
+    /// Whether so many bytes in one piece are moved sooner than another thread would have begun.
+    #[inline]
+    pub fn is_short(&self, direction: Direction, bytes: u64) -> bool {
+        let cost = match direction {
+            Direction::Read => self.core.costs.reads(1, bytes),
+            Direction::Write => self.core.costs.writes(1, bytes),
+        };
+        self.core.is_quick(cost, true)
+    }
+
     /// Whether an access of all ranks at this place is one of each rank alone.
     pub fn is_each_its_own(&self, (direction, place): (Direction, Place)) -> bool {
         place != Place::Shared && self.core.is_each_its_own(direction)

@@ -213,6 +213,10 @@ fn what_lies_in_one_piece_is_one_call() {
         let at = Place::At(8192 * rank);
         assert_eq!(opened.alone((Direction::Write, at), &data), WRITE);
         assert_eq!(opened.alone((Direction::Read, at), &back), READ);
+        // Nonblocking calls ask once what file system it is, and move what is short by themselves.
+        let is_short = |bytes| opened.file.is_short(Direction::Write, bytes);
+        assert!(is_short(4096) && !is_short(1 << 30) && is_short(8));
+        assert_eq!(opened.calls.take(), [0, 0, 0, 2], "the file system's kind and block");
         assert_eq!(opened.pool.threads(), 0, "no thread was needed");
         opened.file.close().await.unwrap();
         assert_eq!(opened.calls.take(), [0; 4], "of a close");

@@ -46,13 +46,45 @@ impl External for Moving {
     }
 
     fn cancel(&self) -> Result<(), weft_process::Error> {
-        let text = "an operation on a file cannot be cancelled (MPI 5.0, section 14.6.5)";
-        Err(weft_process::Error::new(MPI_ERR_REQUEST, text))
+        Err(no_cancel())
     }
 
     fn release(&self) -> Result<(), weft_process::Error> {
         Ok(())
     }
+}
+
+/// One that was over before the program had its request.
+struct Over {
+    moved: u64,
+    error: Cell<Option<weft_process::Error>>,
+}
+
+impl External for Over {
+    fn poll(&self) -> Option<Outcome> {
+        Some(Outcome { status: moved_bytes(self.moved), error: self.error.take() })
+    }
+
+    fn is_over(&self) -> bool {
+        true
+    }
+
+    fn peek(&self) -> Option<Outcome> {
+        Some(Outcome::of(moved_bytes(self.moved)))
+    }
+
+    fn cancel(&self) -> Result<(), weft_process::Error> {
+        Err(no_cancel())
+    }
+
+    fn release(&self) -> Result<(), weft_process::Error> {
+        Ok(())
+    }
+}
+
+fn no_cancel() -> weft_process::Error {
+    let text = "an operation on a file cannot be cancelled (MPI 5.0, section 14.6.5)";
+    weft_process::Error::new(MPI_ERR_REQUEST, text)
 }
 
 /// What a function is given, checked.
@@ -130,7 +162,6 @@ impl Given {
         way: (Direction, Place),
         request: *mut Request,
     ) -> Result<(), Error> {
-        room_for_request(request)?;
         let by = self.by();
         let operation = self.operation(call, way)?;
         let Given { object, handle, .. } = self;
@@ -212,6 +243,34 @@ unsafe fn alone(
             Some(done) => done,
             None => Given::of(fh, object, data)?.alone(call, way, status),
         }
+    }
+}
+
+/// An access of this rank alone, beside the program; at once, if to do that later would take longer.
+///
+/// # Safety
+/// `request` is NULL or may be written.
+unsafe fn alone_beside(
+    call: &'static str,
+    (fh, data): (File, Elements),
+    way: (Direction, Place),
+    request: *mut Request,
+) -> Result<(), Error> {
+    room_for_request(request)?;
+    let object = file(fh)?;
+    let short = data.plain().filter(|data| object.file.is_short(way.0, data.len() as u64));
+    let done = short.and_then(|data| object.file.at_once(way, data, &Call::new(call)));
+    // SAFETY: by contract.
+    unsafe {
+        let Some(done) = done else {
+            return Given::of(fh, object, data)?.alone_beside(call, way, request);
+        };
+        let (moved, error) = match done {
+            Ok(moved) => (moved, None),
+            Err(error) => (0, Some(error)),
+        };
+        let active = Active::External(Rc::new(Over { moved, error: Cell::new(error) }));
+        requested(&object, fh, active, request)
     }
 }
 
@@ -316,8 +375,8 @@ macro_rules! forms {
         ) -> Result<(), Error> {
             // SAFETY: the caller's buffer and request.
             unsafe {
-                let given = Given::new(fh, buf, count, datatype)?;
-                given.alone_beside($alone_beside_name, (Direction::$way, $place), request)
+                let data = Elements::new(buf, count, datatype, BUF);
+                alone_beside($alone_beside_name, (fh, data), (Direction::$way, $place), request)
             }
         }
 
