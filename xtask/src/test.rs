@@ -7,6 +7,7 @@ mod c_programs;
 pub(crate) mod cluster;
 mod copies;
 mod counts;
+mod debian;
 mod files;
 mod fortran;
 mod instructions;
@@ -122,6 +123,10 @@ pub struct SoakArgs {
     /// Fortran programs of others, MUMPS and FFTW, from Debian's sources alone: three minutes.
     #[arg(long)]
     fortran: bool,
+    /// Programs of others that keep parallel files alone: HDF5, PnetCDF and h5py by their own tests, from their sources. 15 minutes
+    /// the first time, 7 later.
+    #[arg(long)]
+    files: bool,
 }
 
 /// Longer runs of the tests that depend on chance.
@@ -136,6 +141,9 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
         let mut tally = Tally::default();
         fortran::soak(&prefix, &mut tally)?;
         return tally.not_run.pop().map_or(Ok(()), Err);
+    }
+    if args.files {
+        return files::soak(&prefix);
     }
     if args.tsan || args.random.is_none() {
         let mut tally = Tally::default();

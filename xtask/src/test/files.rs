@@ -1,6 +1,8 @@
 //! Files when something goes wrong beneath them: a file system or a quota that is full in the middle of a write, ranks that are killed
 //! over a file. What needs no more than a folder is in tests/c.
 
+mod others;
+
 use super::c_programs::{compile, folder};
 use super::tally::Tally;
 use crate::root;
@@ -53,6 +55,18 @@ pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     println!("ok   {KILLS} jobs with a rank killed over a file");
     tally.passed += 1;
     Ok(())
+}
+
+/// What takes too long for the tests: programs of others. What could not run is told, and fails it, as a machine should have all of it.
+pub(super) fn soak(prefix: &Path) -> Result<(), String> {
+    let mut tally = Tally::default();
+    let result = others::run(prefix, &mut tally);
+    println!("\n{} passed", tally.passed);
+    for reason in &tally.not_run {
+        println!("NOT RUN: {reason}");
+    }
+    result?;
+    if tally.not_run.is_empty() { Ok(()) } else { Err("some of it was NOT RUN".to_owned()) }
 }
 
 /// A program of tests/c/files.

@@ -164,6 +164,9 @@ pub(super) fn merged(command: Command) -> Command {
             shell.env(key, value);
         }
     }
+    if let Some(folder) = command.get_current_dir() {
+        shell.current_dir(folder);
+    }
     shell
 }
 
@@ -186,7 +189,8 @@ fn source(folder: &Path) -> Result<PathBuf, String> {
     Ok(unpacked)
 }
 
-fn venv(folder: &Path, name: &str) -> Result<PathBuf, String> {
+/// The Python of the virtual environment `name` in `folder`, made unless it is there.
+pub(super) fn venv(folder: &Path, name: &str) -> Result<PathBuf, String> {
     let place = folder.join(name);
     let python = place.join("bin/python");
     if !python.exists() {
@@ -196,7 +200,7 @@ fn venv(folder: &Path, name: &str) -> Result<PathBuf, String> {
 }
 
 /// Builds mpi4py with `mpicc`, unless the same wrapper built it before.
-fn build(python: &Path, mpicc: &Path, done: &Path) -> Result<(), String> {
+pub(super) fn build(python: &Path, mpicc: &Path, done: &Path) -> Result<(), String> {
     if done.exists() {
         return Ok(());
     }

@@ -2,6 +2,7 @@
 
 use super::Tools;
 use crate::root;
+use crate::test::debian;
 use crate::test::tally::Tally;
 use crate::test::tools::quiet;
 use std::fs;
@@ -30,9 +31,7 @@ const MUMPS: &str = "LPORDDIR = $(topdir)/PORD/lib/\nIPORD = -I$(topdir)/PORD/in
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let work = root().join("target/soak-fortran");
     let failed = |e: std::io::Error| format!("{}: {e}", work.display());
-    for folder in ["lists/partial", "archives"] {
-        fs::create_dir_all(work.join(folder)).map_err(failed)?;
-    }
+    fs::create_dir_all(&work).map_err(failed)?;
     let compiler = "gfortran";
     if Command::new(compiler).arg("--version").output().is_err() {
         tally.not_run.push("Fortran by others: there is no gfortran".to_owned());
@@ -52,45 +51,15 @@ type Test = fn(&Tools, &Path, &mut Tally) -> Result<(), String>;
 
 /// A package's source, unpacked; its version is told.
 fn source(tools: &Tools, package: &str) -> Result<PathBuf, String> {
-    let work = &tools.work;
-    let list = work.join("sources.list");
-    let line = "deb-src http://deb.debian.org/debian bookworm main\n";
-    fs::write(&list, line).map_err(|e| format!("{}: {e}", list.display()))?;
-    let apt = |arguments: &[&str]| {
-        let mut apt = Command::new("apt-get");
-        apt.arg("-qq").arg("-o").arg(format!("Dir::Etc::sourcelist={}", list.display()));
-        apt.args(["-o", "Dir::Etc::sourceparts=/dev/null", "-o", "APT::Sandbox::User=root", "-o"]);
-        apt.arg(format!("Dir::State::lists={}", work.join("lists").display()));
-        quiet(apt.args(arguments).current_dir(work))
-    };
-    apt(&["update"])?;
-    apt(&["source", "--download-only", package])?;
-    let entries = fs::read_dir(work).map_err(|e| format!("{}: {e}", work.display()))?;
-    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let archive = names
-        .filter(|name| name.starts_with(&format!("{package}_")))
-        .find(|name| name.contains(".orig.tar"))
-        .ok_or("it has no source archive")?;
-    println!("-- {archive}");
-    let folder = work.join(package);
-    if folder.is_dir() {
-        fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    }
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut tar = Command::new("tar");
-    quiet(
-        tar.args(["--strip-components=1", "-xf"]).arg(work.join(archive)).arg("-C").arg(&folder),
-    )?;
+    let folder = tools.work.join(package);
+    debian::unpack(&debian::archive(&tools.work, package)?, &folder)?;
     Ok(folder)
 }
 
 /// A command that finds our wrappers.
 fn with_wrappers(tools: &Tools, program: &str, folder: &Path) -> Command {
-    let mut path = tools.prefix.join("bin").into_os_string();
-    path.push(":");
-    path.push(std::env::var_os("PATH").unwrap_or_default());
-    let mut command = Command::new(program);
-    command.env("PATH", path).env("WEFT_FC", tools.compiler).current_dir(folder);
+    let mut command = debian::with_wrappers(&tools.prefix, program, folder);
+    command.env("WEFT_FC", tools.compiler);
     command
 }
 

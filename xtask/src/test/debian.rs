@@ -1,0 +1,58 @@
+//! Sources of Debian's packages, of which programs of others are built.
+
+use super::tools::quiet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Downloads the source archive of `package` into `work`, by package lists of its own, which change nothing of the system's.
+///
+/// # Errors
+/// That there is no network, no apt, or no such source.
+pub(super) fn archive(work: &Path, package: &str) -> Result<PathBuf, String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", work.display());
+    for folder in ["lists/partial", "archives"] {
+        fs::create_dir_all(work.join(folder)).map_err(failed)?;
+    }
+    let list = work.join("sources.list");
+    let line = "deb-src http://deb.debian.org/debian bookworm main\n";
+    fs::write(&list, line).map_err(failed)?;
+    let apt = |arguments: &[&str]| {
+        let mut apt = Command::new("apt-get");
+        apt.arg("-qq").arg("-o").arg(format!("Dir::Etc::sourcelist={}", list.display()));
+        apt.args(["-o", "Dir::Etc::sourceparts=/dev/null", "-o", "APT::Sandbox::User=root", "-o"]);
+        apt.arg(format!("Dir::State::lists={}", work.join("lists").display()));
+        quiet(apt.args(arguments).current_dir(work))
+    };
+    apt(&["update"])?;
+    apt(&["source", "--download-only", package])?;
+    let entries = fs::read_dir(work).map_err(failed)?;
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let archive = names
+        .filter(|name| name.starts_with(&format!("{package}_")))
+        .find(|name| name.contains(".orig.tar"))
+        .ok_or("it has no source archive")?;
+    println!("-- {archive}");
+    Ok(work.join(archive))
+}
+
+/// Unpacks `archive` anew into `folder`.
+pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+    if folder.is_dir() {
+        fs::remove_dir_all(folder).map_err(failed)?;
+    }
+    fs::create_dir_all(folder).map_err(failed)?;
+    let mut tar = Command::new("tar");
+    quiet(tar.args(["--strip-components=1", "-xf"]).arg(archive).arg("-C").arg(folder)).map(drop)
+}
+
+/// `program` in `folder`, which finds the wrappers of the installation in `prefix` before all others.
+pub(super) fn with_wrappers(prefix: &Path, program: &str, folder: &Path) -> Command {
+    let mut path = prefix.join("bin").into_os_string();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let mut command = Command::new(program);
+    command.env("PATH", path).current_dir(folder);
+    command
+}

@@ -1,0 +1,110 @@
+//! Other people's programs of files: HDF5's parallel tests, PnetCDF's, and h5py's, on four ranks, built from their sources by our
+//! wrappers. What was built is kept in `target/soak-files`: the standard ABI lets it run on any later build of the library.
+
+mod h5py;
+mod hdf5;
+mod pnetcdf;
+
+use crate::root;
+use crate::test::debian;
+use crate::test::tally::Tally;
+use crate::test::tools::quiet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// On how many ranks the programs run.
+const RANKS: &str = "4";
+
+/// Where all of it lies.
+struct Work<'a> {
+    prefix: &'a Path,
+    folder: PathBuf,
+}
+
+/// Builds and runs them. What cannot be had is told in the tally, and no error; a test that fails is one, at the end.
+pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let folder = root().join("target/soak-files");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let work = Work { prefix, folder };
+    let mut failed = Vec::new();
+    let hdf5 = work.built("hdf5", hdf5::build, tally)?;
+    if let Some(source) = &hdf5 {
+        failed.extend(hdf5::run(&work, source, tally)?);
+        failed.extend(h5py::run(&work, tally).err());
+    } else {
+        tally.not_run.push("h5py: there is no parallel HDF5".to_owned());
+    }
+    if let Some(source) = work.built("pnetcdf", pnetcdf::build, tally)? {
+        failed.extend(pnetcdf::run(&work, &source, tally)?);
+    }
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+}
+
+impl Work<'_> {
+    /// The built source of a package of Debian's: kept, or built now. None: it cannot be had, as the tally says.
+    fn built(
+        &self,
+        package: &str,
+        build: fn(&Work<'_>, &Path) -> Result<(), String>,
+        tally: &mut Tally,
+    ) -> Result<Option<PathBuf>, String> {
+        let (source, done) =
+            (self.folder.join(package), self.folder.join(format!("{package}.built")));
+        if let Ok(archive) = fs::read_to_string(&done) {
+            println!("-- {archive}, built before ({})", source.display());
+            return Ok(Some(source));
+        }
+        let archive = match debian::archive(&self.folder, package) {
+            Ok(archive) => archive,
+            Err(why) => {
+                tally.not_run.push(format!("{package}: no source: {why}"));
+                return Ok(None);
+            }
+        };
+        let start = Instant::now();
+        debian::unpack(&archive, &source)?;
+        build(self, &source)?;
+        let name = archive.file_name().unwrap_or_default().to_string_lossy();
+        fs::write(&done, &*name).map_err(|e| format!("{}: {e}", done.display()))?;
+        println!("-- built {name} in {:.0} s", start.elapsed().as_secs_f64());
+        Ok(Some(source))
+    }
+
+    /// A command in `folder` that finds our wrappers.
+    fn command(&self, program: &str, folder: &Path) -> Command {
+        debian::with_wrappers(self.prefix, program, folder)
+    }
+
+    /// `make` of these targets and variables.
+    fn make(&self, folder: &Path, words: &[&str]) -> Result<String, String> {
+        quiet(self.command("make", folder).arg("-s").args(words))
+    }
+
+    /// An empty folder for what a part's tests write, which may be gigabytes.
+    fn scratch(&self, name: &str) -> Result<PathBuf, String> {
+        let folder = self.folder.join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        Ok(folder)
+    }
+}
+
+/// The last lines of what a program said.
+fn tail(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().collect();
+    lines[lines.len().saturating_sub(40)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    /// `cargo test -p xtask files_of_others -- --ignored --nocapture`, for one who works at files.
+    #[test]
+    #[ignore = "cargo xtask soak --files, which installs the library"]
+    fn files_of_others() {
+        let mut tally = crate::test::tally::Tally::default();
+        super::run(&crate::demo::prefix(), &mut tally).unwrap();
+        println!("{} passed; NOT RUN: {:?}", tally.passed, tally.not_run);
+    }
+}

@@ -1,0 +1,105 @@
+//! h5py's own tests with MPI, on the HDF5 that was built before and an mpi4py that our `mpicc` built.
+
+use super::{RANKS, Work, tail};
+use crate::test::python::{self, merged};
+use crate::test::tally::Tally;
+use crate::test::tools::{quiet, step};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+const VERSION: &str = "3.14.0";
+
+/// What it is built and tested with. Those with a version are known to build it.
+const NEEDS: [&str; 6] =
+    ["numpy", "Cython==3.3.1", "pkgconfig", "setuptools==80.9.0", "pytest", "pytest-mpi"];
+
+/// Root may write what nobody may.
+const NOT_AS_ROOT: &str = "test_append_permissions";
+
+/// Runs them on four ranks: those that need several, then all others, each rank with files of its own.
+pub fn run(work: &Work, tally: &mut Tally) -> Result<(), String> {
+    let python = python::venv(&work.folder, "python")?;
+    if let Err(why) = needs(&python) {
+        tally.not_run.push(format!("h5py: what it needs cannot be fetched: {}", tail(&why)));
+        return Ok(());
+    }
+    build(work, &python)?;
+    for (what, option, least) in [("of several ranks", "--only-mpi", 4), ("all", "--with-mpi", 700)]
+    {
+        let start = Instant::now();
+        let passed = tests(work, &python, option)?;
+        if passed < least {
+            return Err(format!("h5py's tests, {what}: only {passed} passed, not {least}"));
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        println!("ok   h5py's tests, {what}: {passed} passed on {RANKS} ranks ({seconds:.1} s)");
+        tally.passed += passed;
+    }
+    Ok(())
+}
+
+fn pip(python: &Path) -> Command {
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    pip
+}
+
+fn needs(python: &Path) -> Result<String, String> {
+    quiet(pip(python).args(NEEDS))
+}
+
+/// Builds mpi4py and h5py, unless they are there.
+fn build(work: &Work, python: &Path) -> Result<(), String> {
+    let mpicc = work.prefix.join("bin/mpicc");
+    python::build(python, &mpicc, &work.folder.join("mpi4py.built"))?;
+    let done = work.folder.join("h5py.built");
+    if std::fs::read_to_string(&done).is_ok_and(|version| version == VERSION) {
+        return Ok(());
+    }
+    let mut build = pip(python);
+    // What it needs is there: with isolation pip would build an mpi4py of its own.
+    build.args(["--no-build-isolation", "--no-deps", "--no-cache-dir", "--force-reinstall"]);
+    build.args(["--no-binary", "h5py"]).arg(format!("h5py=={VERSION}"));
+    build.env("HDF5_MPI", "ON").env("HDF5_DIR", work.folder.join("hdf5-made"));
+    step(build.env("CC", &mpicc).env("CFLAGS", "-O0 -g0 -w"))?;
+    std::fs::write(&done, VERSION).map_err(|e| format!("{}: {e}", done.display()))
+}
+
+/// Runs them; how many passed on each rank at least.
+fn tests(work: &Work, python: &Path, option: &str) -> Result<usize, String> {
+    let folder = work.scratch("h5py-run")?;
+    let mut command = work.command("mpiexec", &folder);
+    command.args(["--timeout", "600", "-n", RANKS]).arg(python);
+    command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", option, "--pyargs", "h5py"]);
+    if nix::unistd::geteuid().is_root() {
+        println!("h5py's tests leave out {NOT_AS_ROOT}: this is root, who may write all files");
+        command.args(["-k", &format!("not {NOT_AS_ROOT}")]);
+    }
+    let said = quiet(&mut merged(command)).map_err(|error| tail(&error))?;
+    let _ = std::fs::remove_dir_all(folder);
+    let each: Vec<usize> = said.lines().filter_map(passed).collect();
+    if each.len().to_string() != RANKS {
+        return Err(format!(
+            "h5py's tests: {} of {RANKS} ranks reported:\n{}",
+            each.len(),
+            tail(&said)
+        ));
+    }
+    Ok(each.into_iter().min().unwrap_or(0))
+}
+
+/// The number of pytest's last line, as in `4 passed, 807 skipped in 2.4s`.
+fn passed(line: &str) -> Option<usize> {
+    line.split_once(" passed")?.0.trim_start_matches(['=', ' ']).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_passed_is_read() {
+        assert_eq!(super::passed("4 passed, 807 skipped, 2 warnings in 2.42s"), Some(4));
+        assert_eq!(super::passed("1 failed, 775 passed, 35 skipped in 13.70s"), None);
+        assert_eq!(super::passed("all passed"), None);
+    }
+}

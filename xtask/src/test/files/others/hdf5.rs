@@ -1,0 +1,125 @@
+//! HDF5's parallel tests (its folder `testpar`).
+
+use super::{RANKS, Work, tail};
+use crate::test::python::merged;
+use crate::test::tally::Tally;
+use crate::test::tools::quiet;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::Instant;
+
+/// Programs of `testpar`, in an order in which each finds the file that it needs of one before. Each says by its exit code whether
+/// it is content.
+const PROGRAMS: [&str; 11] = [
+    "t_mpi",
+    "testphdf5",
+    "t_cache",
+    "t_cache_image",
+    "t_pread",
+    "t_pshutdown",
+    "t_prestart",
+    "t_init_term",
+    "t_shapesame",
+    "t_filters_parallel",
+    BIG,
+];
+
+/// Ends without `MPI_Finalize`, as it should, after a flush; the other looks whether what was flushed is there.
+const FLUSH: [&str; 2] = ["t_pflush1", "t_pflush2"];
+
+/// Seconds after which a program is taken for stuck.
+const LIMIT: &str = "900";
+
+/// Moves more than an `int` counts in one call.
+const BIG: &str = "t_bigio";
+
+/// Memory, and space on the disk, that [`BIG`] needs in bytes.
+const ROOM: u64 = 12 << 30;
+
+/// The library with what h5py needs, and the programs.
+pub fn build(work: &Work, source: &Path) -> Result<(), String> {
+    let mut configure = work.command("./configure", source);
+    configure.args(["-q", "--enable-parallel", "--disable-fortran", "--disable-cxx"]);
+    configure.args(["--disable-static", "--disable-tools", "--enable-build-mode=production"]);
+    configure.args(["CC=mpicc", "CFLAGS=-O1 -w"]);
+    let made = work.folder.join("hdf5-made");
+    quiet(configure.arg(format!("--prefix={}", made.display())))?;
+    work.make(source, &["-j2", "-C", "src"])?;
+    work.make(source, &["-j2", "-C", "test", "libh5test.la"])?;
+    let words: Vec<&str> =
+        ["-j2", "-C", "testpar"].into_iter().chain(PROGRAMS).chain(FLUSH).collect();
+    work.make(source, &words)?;
+    work.make(source, &["-j2", "-C", "hl/src"])?;
+    work.make(source, &["-C", "src", "install"])?;
+    work.make(source, &["-C", "hl/src", "install"]).map(drop)
+}
+
+/// Runs all of them on four ranks; what failed.
+pub fn run(work: &Work, source: &Path, tally: &mut Tally) -> Result<Vec<String>, String> {
+    let folder = work.scratch("hdf5-run")?;
+    let mut failed = Vec::new();
+    let (before, mut wanted) = (tally.passed, 0);
+    for name in PROGRAMS.into_iter().chain(FLUSH) {
+        if name == BIG
+            && let Some(reason) = crowded(&folder)
+        {
+            tally.not_run.push(format!("HDF5's {BIG}: {reason}"));
+            continue;
+        }
+        let start = Instant::now();
+        let ended = program(work, source, &folder, name);
+        if name == FLUSH[0] {
+            // Its exit code is the launcher's business, as HDF5's own script says. The other one tells what came of it.
+            continue;
+        }
+        wanted += 1;
+        let seconds = start.elapsed().as_secs_f64();
+        match ended {
+            Ok(_) => {
+                println!("ok   HDF5, {name} ({seconds:.1} s)");
+                tally.passed += 1;
+            }
+            Err(error) => {
+                println!("FAILED   HDF5, {name} ({seconds:.1} s)");
+                failed.push(format!("HDF5's {name} on 4 ranks:\n{}", tail(&error)));
+            }
+        }
+    }
+    println!("HDF5: {} of {wanted} programs passed on 4 ranks", tally.passed - before);
+    let _ = std::fs::remove_dir_all(folder);
+    Ok(failed)
+}
+
+/// Runs one of them in `folder`, where it finds itself by its name: `t_cache_image` starts itself again.
+fn program(work: &Work, source: &Path, folder: &Path, name: &str) -> Result<String, String> {
+    // Beside it lies a script of libtool's, which may link it anew: four ranks at once.
+    let built = source.join("testpar/.libs").join(name);
+    let link = folder.join(name);
+    symlink(&built, &link).map_err(|e| format!("{}: {e}", link.display()))?;
+    let mut command = work.command("mpiexec", folder);
+    command.args(["--timeout", LIMIT, "-n", RANKS]).arg(format!("./{name}"));
+    command.env("LD_LIBRARY_PATH", source.join("src/.libs"));
+    if name == BIG {
+        // All of it; otherwise it leaves out what is large.
+        command.env("HDF5TestExpress", "0");
+    }
+    quiet(&mut merged(command))
+}
+
+/// Why [`BIG`] cannot be run, if it cannot.
+fn crowded(folder: &Path) -> Option<String> {
+    let all = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = all.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    let memory = kib.unwrap_or(0) << 10;
+    let disk =
+        nix::sys::statvfs::statvfs(folder).map_or(0, |s| s.blocks_available() * s.fragment_size());
+    let least = memory.min(disk);
+    (least < ROOM).then(|| {
+        format!(
+            "needs {} GiB of memory and as much on the disk; there are {}",
+            ROOM >> 30,
+            least >> 30
+        )
+    })
+}

@@ -1,0 +1,68 @@
+//! PnetCDF's parallel tests (`make ptest` in its folder `test`).
+
+use super::{RANKS, Work, tail};
+use crate::test::python::merged;
+use crate::test::tally::Tally;
+use crate::test::tools::quiet;
+use std::path::Path;
+use std::time::Instant;
+
+/// The folders of `test` that have parallel tests, and the programs of each at least.
+const FOLDERS: [(&str, usize); 5] =
+    [("C", 2), ("cdf_format", 3), ("header", 1), ("testcases", 40), ("nonblocking", 11)];
+
+/// The library, its tools and its tests.
+pub fn build(work: &Work, source: &Path) -> Result<(), String> {
+    quiet(work.command("autoreconf", source).arg("-i"))?;
+    let mut configure = work.command("./configure", source);
+    configure.args(["-q", "--disable-fortran", "--disable-cxx", "--enable-shared=no"]);
+    quiet(configure.args(["MPICC=mpicc", "CFLAGS=-O1 -w"]))?;
+    work.make(source, &["-j2"])?;
+    work.make(source, &["-j2", "tests"]).map(drop)
+}
+
+/// Runs them on four ranks; what failed.
+pub fn run(work: &Work, source: &Path, tally: &mut Tally) -> Result<Vec<String>, String> {
+    let files = work.scratch("pnetcdf-run")?;
+    let mut failed = Vec::new();
+    for (folder, least) in FOLDERS {
+        let start = Instant::now();
+        let mut make = work.command("make", source);
+        make.args(["-s", "-C", &format!("test/{folder}"), "ptest4"]);
+        make.arg("TESTMPIRUN=mpiexec --timeout 300 -n NP");
+        make.arg(format!("TESTOUTDIR={}", files.display()));
+        match quiet(&mut merged(make)) {
+            Ok(said) if passed(&said) >= least => {
+                let (passed, seconds) = (passed(&said), start.elapsed().as_secs_f64());
+                println!(
+                    "ok   PnetCDF, {folder}: {passed} programs on {RANKS} ranks ({seconds:.1} s)"
+                );
+                tally.passed += passed;
+            }
+            Ok(said) => {
+                failed.push(format!("PnetCDF's {folder}: fewer than {least} programs:\n{said}"));
+            }
+            Err(error) => {
+                println!("FAILED   PnetCDF, {folder}");
+                failed.push(format!("PnetCDF's {folder} on {RANKS} ranks:\n{}", tail(&error)));
+            }
+        }
+    }
+    let _ = std::fs::remove_dir_all(files);
+    Ok(failed)
+}
+
+/// Programs that say that they passed.
+fn passed(said: &str) -> usize {
+    said.lines().filter(|line| line.starts_with("*** TESTING") && line.ends_with("pass")).count()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn programs_that_passed_are_counted() {
+        let said =
+            "*** TESTING C   a for b      ------ pass\n--- no\n*** TESTING C   c   ------ fail\n";
+        assert_eq!(super::passed(said), 1);
+    }
+}
