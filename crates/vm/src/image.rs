@@ -31,6 +31,10 @@ const MODULES: &[&str] = &[
     "ib_umad",
 ];
 
+/// What a command may load by `weft-vm-modprobe`: a server and a client of NFS, block devices made of files, and what writes down
+/// each write of one, so that a power cut can be told.
+const EXTRA: &[&str] = &["nfsd", "nfsv4", "loop", "dm_log_writes", "ext4", "crc32c_generic"];
+
 /// busybox's commands that `init` uses.
 const APPLETS: &[&str] =
     &["sh", "mount", "mkdir", "insmod", "cat", "tr", "ln", "chroot", "poweroff"];
@@ -49,7 +53,7 @@ pub struct Image {
 /// Changes whenever an image would be built in another way.
 fn recipe() -> String {
     let mut hasher = DefaultHasher::new();
-    (INIT, MODULES, APPLETS, include_str!("image.rs")).hash(&mut hasher);
+    (INIT, MODULES, EXTRA, APPLETS, include_str!("image.rs")).hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 
@@ -112,6 +116,10 @@ fn build(work: &Path, log: &Log) -> Result<String, Trouble> {
         let to = image.join("initrd.cpio");
         let made = initramfs(&unpacked, &version, &work.join("root"), &to);
         made.map_err(|e| host::explain("cannot make the initramfs", &e))
+    })?;
+    log.step("copied the other modules", || {
+        let made = extra(&unpacked, &version, &image);
+        made.map_err(|e| host::explain("cannot copy modules", &e))
     })?;
     Ok(version)
 }
@@ -178,7 +186,10 @@ fn unpack(deb: &Path, to: &Path) -> Result<String, String> {
             .arg(deb)
             .arg(to)
             .args(["./boot/vmlinuz-*".to_owned(), pattern("modules.*")])
-            .args(["virtio", "net", "char", "infiniband"].map(|d| pattern(&format!("drivers/{d}"))))
+            .args(
+                ["virtio", "net", "char", "infiniband", "block", "md"]
+                    .map(|d| pattern(&format!("drivers/{d}"))),
+            )
             .args(["fs", "net", "crypto", "lib", "arch"].map(|d| pattern(&format!("kernel/{d}")))),
     )?;
     // Since the merge of /usr the package has usr/lib; modprobe looks into lib.
@@ -256,14 +267,38 @@ fn order(depends: &[String]) -> Vec<PathBuf> {
     files.filter(|file| seen.insert(*file)).map(PathBuf::from).collect()
 }
 
-fn initramfs(unpacked: &Path, version: &str, root: &Path, to: &Path) -> Result<(), String> {
+/// The files of these modules and of those that they need, in the order of loading.
+fn needed(unpacked: &Path, version: &str, modules: &[&str]) -> Result<Vec<PathBuf>, String> {
     let depends = |module: &&str| {
         let mut command = Command::new("/sbin/modprobe");
         // The machine's own settings (options, black lists) are none of ours.
         command.args(["-C", "/dev/null", "-S", version, "--show-depends", module, "-d"]);
         quiet(command.arg(unpacked))
     };
-    let files = order(&MODULES.iter().map(depends).collect::<Result<Vec<_>, _>>()?);
+    Ok(order(&modules.iter().map(depends).collect::<Result<Vec<_>, _>>()?))
+}
+
+/// Copies [`EXTRA`] to `image`, as modprobe expects modules.
+fn extra(unpacked: &Path, version: &str, image: &Path) -> Result<(), String> {
+    let root = format!("lib/modules/{version}");
+    let folder = image.join(&root);
+    make(&folder)?;
+    let copy = |from: &Path, to: &Path| {
+        fs::copy(from, to)
+            .map(drop)
+            .map_err(|e| format!("{} to {}: {e}", from.display(), to.display()))
+    };
+    for list in ["modules.order", "modules.builtin", "modules.builtin.modinfo"] {
+        copy(&unpacked.join(&root).join(list), &folder.join(list))?;
+    }
+    for file in needed(unpacked, version, EXTRA)? {
+        copy(&file, &folder.join(file.file_name().unwrap_or_default()))?;
+    }
+    quiet(Command::new("/sbin/depmod").arg("-b").arg(image).arg(version)).map(drop)
+}
+
+fn initramfs(unpacked: &Path, version: &str, root: &Path, to: &Path) -> Result<(), String> {
+    let files = needed(unpacked, version, MODULES)?;
     for folder in ["bin", "modules", "proc", "sys", "dev", "host", "tmp.host"] {
         make(&root.join(folder))?;
     }
