@@ -125,10 +125,19 @@ enum Form {
     Together,
     TogetherBeside,
     Ordered,
+    /// By the shared pointer, rank after rank.
+    Shared,
 }
 
-const FORMS: [Form; 5] =
-    [Form::Here, Form::Beside, Form::Together, Form::TogetherBeside, Form::Ordered];
+const FORMS: [Form; 6] =
+    [Form::Here, Form::Beside, Form::Together, Form::TogetherBeside, Form::Ordered, Form::Shared];
+
+impl Form {
+    /// Begins where the rank before ends.
+    fn goes_on(self) -> bool {
+        matches!(self, Form::Ordered | Form::Shared)
+    }
+}
 
 fn hints(rng: &mut Rng) -> Info {
     let mut info = Info::default();
@@ -163,6 +172,17 @@ async fn access(
         Form::Together => file.together((direction, place, false), buffer, None)?.await,
         Form::TogetherBeside => file.together((direction, place, true), buffer, None)?.await,
         Form::Ordered => file.together((direction, Place::Shared, false), buffer, None)?.await,
+        Form::Shared => {
+            let mut moved = Ok(0);
+            for turn in 0..file.comm().size() {
+                if turn == file.comm().rank() {
+                    let operation = file.alone_shared(direction, buffer.clone(), None).await?;
+                    moved = file.run_beside(operation).await;
+                }
+                file.comm().barrier().await?;
+            }
+            moved
+        }
     }
 }
 
@@ -214,7 +234,7 @@ async fn program(comm: Rc<Comm<Shm>>, seed: u64, path: &Path) {
         for rank in 0..ranks {
             let bytes: Vec<u8> = (0..rng.usize(..200)).map(|_| rng.u8(..)).collect();
             let (offset, gaps) = (rng.usize(..60), rng.bool());
-            let at = if form == Form::Ordered { before } else { offset };
+            let at = if form.goes_on() { before } else { offset };
             before += bytes.len();
             for (i, &byte) in bytes.iter().enumerate() {
                 let place = pattern.place(rank, at + i);
@@ -227,7 +247,7 @@ async fn program(comm: Rc<Comm<Shm>>, seed: u64, path: &Path) {
         }
         let (bytes, offset, gaps) = mine.expect("this rank is one");
         let mut place = Place::At(offset as i64);
-        if own_pointer && form != Form::Ordered {
+        if own_pointer && !form.goes_on() {
             file.seek(offset as i64, weft_io::Whence::Set).expect("a place");
             place = Place::Own;
         }
@@ -247,7 +267,7 @@ async fn program(comm: Rc<Comm<Shm>>, seed: u64, path: &Path) {
         let lens: Vec<usize> = (0..ranks).map(|_| rng.usize(..300)).collect();
         let (offset, gaps) = (rng.usize(..60), rng.bool());
         let from = match form {
-            Form::Ordered => lens[..me].iter().sum(),
+            Form::Ordered | Form::Shared => lens[..me].iter().sum(),
             _ => offset,
         };
         let data = Data::new(&comm, &vec![0x55; lens[me]], gaps);
