@@ -1,5 +1,6 @@
 //! What files need of the system, and how whole ranges are moved whatever the system does with one call.
 
+mod between_hosts;
 pub mod disk;
 pub mod faulty;
 

@@ -120,6 +120,8 @@ impl<F: Fabric> File<F> {
         let position = Cell::new(0);
         let file = Rc::new(File { core, pointer, given: RefCell::new(given), position });
         file.set_hints(info);
+        let core = &file.core;
+        core.kind.begin(&*core.storage, amode.writes() && rereads);
         if amode.appends() {
             let end = file.length()?;
             file.position.set(end);
@@ -133,9 +135,12 @@ impl<F: Fabric> File<F> {
         Ok(file)
     }
 
-    /// Closes the file, once all ranks do. Errors: why it could not be deleted, if it was to be; it is closed then, too.
+    /// Closes the file, once all ranks do. Errors: why it could not be deleted, if it was to be, or what a server says only now of
+    /// earlier writes; it is closed then, too.
     pub async fn close(&self) -> Result<(), Error> {
         let core = &self.core;
+        // Whoever opens it next finds what all have written.
+        let handed = core.kind.hand_over(&*core.storage);
         let mut deleted = Ok(());
         // The end of the pointer waits for all ranks by itself.
         if core.amode.deletes() {
@@ -147,6 +152,7 @@ impl<F: Fabric> File<F> {
             }
         }
         self.pointer.free(&core.comm).await?;
+        handed.map_err(|error| core.error(&Failure::new(Act::Sync, &error, 0, 0)))?;
         deleted.map_err(|error| core.error(&Failure::new(Act::Delete, &error, 0, 0)))
     }
 }

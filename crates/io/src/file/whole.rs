@@ -19,13 +19,20 @@ impl<F: Fabric> File<F> {
         work: impl FnOnce(&dyn Storage) -> io::Result<()>,
     ) -> Result<(), Error> {
         let core = &self.core;
-        let mut failure = None;
+        let handed = core.kind.hand_over(&*core.storage);
+        let mut failure = handed.err().map(|error| Failure::new(Act::Resize, &error, said, 0));
         // Everybody's earlier writes are over then.
+        let [act, errno, ..] = Failure::words(failure);
+        let words = [said, act, errno];
         let all = match core.comm.size() {
-            1 => vec![[said]],
-            _ => weft_rma::gather(&core.comm, [said]).await?,
+            1 => vec![words],
+            _ => weft_rma::gather(&core.comm, words).await?,
         };
-        if all.iter().any(|other| *other != [said]) {
+        let earlier = |&[_, act, errno]: &[u64; 3]| Failure::from_words([act, errno, said, 0]);
+        if let Some(failure) = all.iter().find_map(earlier) {
+            return Err(failure.error(&core.name(), ""));
+        }
+        if all.iter().any(|other| other[0] != said) {
             let text = format!("argument size = {said}, but other ranks gave another one");
             return Err(Error::new(class::NOT_SAME, text));
         }
@@ -37,6 +44,7 @@ impl<F: Fabric> File<F> {
             let told = weft_rma::gather(&core.comm, Failure::words(failure)).await?;
             failure = Failure::from_words(told[0]);
         }
+        core.kind.look_anew(&*core.storage);
         failure.map_or(Ok(()), |failure| Err(failure.error(&core.name(), "")))
     }
 
@@ -60,11 +68,14 @@ impl<F: Fabric> File<F> {
         crate::operation::may(&self.core, crate::core::Direction::Write)
     }
 
-    /// Brings what this rank wrote to the device: what returns without an error is there.
+    /// Brings what this rank wrote to the device: what returns without an error is there. What other hosts have synced before is seen
+    /// afterwards.
     pub async fn sync(&self) -> Result<(), Error> {
-        let storage = self.core.storage.clone();
+        let (storage, kind) = (self.core.storage.clone(), self.core.kind);
         let synced = self.core.pool.run(false, move || {
-            storage.sync().map_err(|error| Failure::new(Act::Sync, &error, 0, 0))
+            storage.sync().map_err(|error| Failure::new(Act::Sync, &error, 0, 0))?;
+            kind.look_anew(&*storage);
+            Ok(())
         });
         synced.await?.map_err(|failure| self.core.error(&failure))
     }
