@@ -28,6 +28,7 @@ mod tsan;
 pub(crate) mod verbs;
 
 use clap::{Args as ClapArgs, ValueEnum};
+use files::FileParts;
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 use tally::{OFI, SIMULATOR, Tally, VERBS, cargo};
@@ -123,10 +124,10 @@ pub struct SoakArgs {
     /// Fortran programs of others, MUMPS and FFTW, from Debian's sources alone: three minutes.
     #[arg(long)]
     fortran: bool,
-    /// Programs of others that keep parallel files alone: HDF5, PnetCDF and h5py by their own tests, from their sources. 15 minutes
-    /// the first time, 7 later.
-    #[arg(long)]
-    files: bool,
+    /// Parallel files alone, or one part of it: NFS between two hosts, and others' programs by their own tests, HDF5, PnetCDF and
+    /// h5py. Half an hour, and some ten minutes for builds the first time.
+    #[arg(long, value_name = "PART", num_args = 0..=1, default_missing_value = "all")]
+    files: Option<FileParts>,
 }
 
 /// Longer runs of the tests that depend on chance.
@@ -142,8 +143,8 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
         fortran::soak(&prefix, &mut tally)?;
         return tally.not_run.pop().map_or(Ok(()), Err);
     }
-    if args.files {
-        return files::soak(&prefix);
+    if let Some(parts) = args.files {
+        return files::soak(&prefix, parts);
     }
     if args.tsan || args.random.is_none() {
         let mut tally = Tally::default();

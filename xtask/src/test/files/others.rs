@@ -92,19 +92,7 @@ impl Work<'_> {
 }
 
 /// The last lines of what a program said.
-fn tail(said: &str) -> String {
+pub(super) fn tail(said: &str) -> String {
     let lines: Vec<&str> = said.lines().collect();
     lines[lines.len().saturating_sub(40)..].join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    /// `cargo test -p xtask files_of_others -- --ignored --nocapture`, for one who works at files.
-    #[test]
-    #[ignore = "cargo xtask soak --files, which installs the library"]
-    fn files_of_others() {
-        let mut tally = crate::test::tally::Tally::default();
-        super::run(&crate::demo::prefix(), &mut tally).unwrap();
-        println!("{} passed; NOT RUN: {:?}", tally.passed, tally.not_run);
-    }
 }
