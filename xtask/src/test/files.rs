@@ -75,7 +75,7 @@ type Part = fn(&Path, &mut Tally) -> Result<(), String>;
 pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
     let mut tally = Tally::default();
     let parts: [(FileParts, Part); 2] =
-        [(FileParts::Nfs, nfs::run), (FileParts::Others, others::run)];
+        [(FileParts::Nfs, by_nfs), (FileParts::Others, others::run)];
     let wanted = parts.into_iter().filter(|(part, _)| which == FileParts::All || which == *part);
     let failed: Vec<String> = wanted.filter_map(|(_, run)| run(prefix, &mut tally).err()).collect();
     println!("\n{} passed", tally.passed);
@@ -86,6 +86,14 @@ pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
         return Err(failed.join("\n"));
     }
     if tally.not_run.is_empty() { Ok(()) } else { Err("some of it was NOT RUN".to_owned()) }
+}
+
+fn by_nfs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let programs = folder()?;
+    for (source, name) in nfs::PROGRAMS {
+        compile(prefix, &root().join("tests/c").join(source), &programs.join(name))?;
+    }
+    nfs::run(prefix, &programs, tally)
 }
 
 /// A program of tests/c/files.

@@ -3,7 +3,6 @@
 
 use super::others::tail;
 use crate::root;
-use crate::test::c_programs::{compile, folder};
 use crate::test::python::{self, Mpi4py};
 use crate::test::tally::Tally;
 use crate::test::tools::{captured_code, quiet};
@@ -28,8 +27,15 @@ const PLACE: &str = "/tmp/nfs";
 /// each other need ones that keep nothing.
 const RUNS: [(&str, &str, usize); 2] = [("files", "", 3), ("strict", ",noac", 2)];
 
-/// Runs them. A machine that cannot is told in the tally.
-pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+/// Programs of tests/c that run there, and their names in the folder of the built ones.
+pub const PROGRAMS: [(&str, &str); 3] = [
+    ("files/between.c", "files-between"),
+    ("files.c", "files"),
+    ("files_access.c", "files_access"),
+];
+
+/// Runs them, built in `programs`. A machine that cannot is told in the tally.
+pub fn run(prefix: &Path, programs: &Path, tally: &mut Tally) -> Result<(), String> {
     let server = match server() {
         Ok(server) => server,
         Err(why) => {
@@ -37,14 +43,6 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
             return Ok(());
         }
     };
-    let programs = folder()?;
-    for (source, name) in [
-        ("files/between.c", "files-between"),
-        ("files.c", "files"),
-        ("files_access.c", "files_access"),
-    ] {
-        compile(prefix, &root().join("tests/c").join(source), &programs.join(name))?;
-    }
     let Mpi4py { python, sdist } = python::mpi4py(prefix)?;
     for (what, options, jobs) in RUNS {
         let own = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
@@ -52,7 +50,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         let mut command = Command::new(own);
         command.args(["vm", "--two", "--only", "0", "--timeout", "900", "--", "sh"]);
         command.arg(scripts.join("mounts.sh")).arg(&server).args([PLACE, options, "sh"]);
-        command.arg(scripts.join("jobs.sh")).arg(PLACE).args([prefix, &programs, &python]);
+        command.arg(scripts.join("jobs.sh")).arg(PLACE).args([prefix, programs, &python]);
         command.arg(sdist.join("test")).arg(what);
         match captured_code(&mut command)? {
             (0, said) => match said.lines().filter(|line| line.contains("ok   NFS")).count() {
