@@ -8,6 +8,7 @@ pub(crate) mod cluster;
 mod copies;
 mod counts;
 mod debian;
+mod file_soak;
 mod files;
 mod fortran;
 mod instructions;
@@ -28,7 +29,7 @@ mod tsan;
 pub(crate) mod verbs;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use files::FileParts;
+use file_soak::FileParts;
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 use tally::{OFI, SIMULATOR, Tally, VERBS, cargo};
@@ -144,7 +145,7 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
         return tally.not_run.pop().map_or(Ok(()), Err);
     }
     if let Some(parts) = args.files {
-        return files::soak(&prefix, parts);
+        return file_soak::soak(&prefix, parts);
     }
     if args.tsan || args.random.is_none() {
         let mut tally = Tally::default();

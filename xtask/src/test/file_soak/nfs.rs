@@ -46,7 +46,7 @@ pub fn run(prefix: &Path, programs: &Path, tally: &mut Tally) -> Result<(), Stri
     let Mpi4py { python, sdist } = python::mpi4py(prefix)?;
     for (what, options, jobs) in RUNS {
         let own = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
-        let scripts = root().join("xtask/src/test/files/nfs");
+        let scripts = root().join("xtask/src/test/file_soak/nfs");
         let mut command = Command::new(own);
         command.args(["vm", "--two", "--only", "0", "--timeout", "900", "--", "sh"]);
         command.arg(scripts.join("mounts.sh")).arg(&server).args([PLACE, options, "sh"]);

@@ -1,0 +1,47 @@
+//! Files, by what takes too long for the tests.
+
+mod nfs;
+mod others;
+
+use super::c_programs::{compile, folder};
+use super::tally::Tally;
+use crate::root;
+use std::path::Path;
+
+/// What the soak of files runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FileParts {
+    /// All of it.
+    All,
+    /// Files that two hosts share by NFS.
+    Nfs,
+    /// HDF5, h5py and PnetCDF.
+    Others,
+}
+
+type Part = fn(&Path, &mut Tally) -> Result<(), String>;
+
+/// What takes too long for the tests: NFS between two hosts, programs of others. What could not run is told, and fails it, as a machine should have all of it.
+pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
+    let mut tally = Tally::default();
+    let parts: [(FileParts, Part); 2] =
+        [(FileParts::Nfs, by_nfs), (FileParts::Others, others::run)];
+    let wanted = parts.into_iter().filter(|(part, _)| which == FileParts::All || which == *part);
+    let failed: Vec<String> = wanted.filter_map(|(_, run)| run(prefix, &mut tally).err()).collect();
+    println!("\n{} passed", tally.passed);
+    for reason in &tally.not_run {
+        println!("NOT RUN: {reason}");
+    }
+    if !failed.is_empty() {
+        return Err(failed.join("\n"));
+    }
+    if tally.not_run.is_empty() { Ok(()) } else { Err("some of it was NOT RUN".to_owned()) }
+}
+
+fn by_nfs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let programs = folder()?;
+    for (source, name) in nfs::PROGRAMS {
+        compile(prefix, &root().join("tests/c").join(source), &programs.join(name))?;
+    }
+    nfs::run(prefix, &programs, tally)
+}
