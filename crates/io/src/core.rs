@@ -119,7 +119,8 @@ impl<F: Fabric> Core<F> {
         *self.about.get_or_init(|| (self.storage.kind(), self.storage.block()))
     }
 
-    fn kind(&self) -> Kind {
+    /// The file system.
+    pub fn kind(&self) -> Kind {
         self.about().0
     }
 

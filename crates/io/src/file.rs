@@ -117,7 +117,7 @@ impl<F: Fabric> File<F> {
 
     /// Length in bytes.
     pub fn length(&self) -> Result<u64, Error> {
-        self.core.kind.look_anew(&*self.core.storage);
+        self.core.kind().look_anew(&*self.core.storage);
         let length = self.core.storage.length();
         length.map_err(|error| self.core.error(&Failure::new(Act::Resize, &error, 0, 0)))
     }

@@ -121,7 +121,7 @@ impl<F: Fabric> File<F> {
         let file = Rc::new(File { core, pointer, given: RefCell::new(given), position });
         file.set_hints(info);
         let core = &file.core;
-        core.kind.begin(&*core.storage, amode.writes() && rereads);
+        core.kind().begin(&*core.storage, amode.writes() && rereads);
         if amode.appends() {
             let end = file.length()?;
             file.position.set(end);
@@ -140,7 +140,7 @@ impl<F: Fabric> File<F> {
     pub async fn close(&self) -> Result<(), Error> {
         let core = &self.core;
         // Whoever opens it next finds what all have written.
-        let handed = core.kind.hand_over(&*core.storage);
+        let handed = core.kind().hand_over(&*core.storage);
         let mut deleted = Ok(());
         // The end of the pointer waits for all ranks by itself.
         if core.amode.deletes() {

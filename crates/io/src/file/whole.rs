@@ -19,7 +19,7 @@ impl<F: Fabric> File<F> {
         work: impl FnOnce(&dyn Storage) -> io::Result<()>,
     ) -> Result<(), Error> {
         let core = &self.core;
-        let handed = core.kind.hand_over(&*core.storage);
+        let handed = core.kind().hand_over(&*core.storage);
         let mut failure = handed.err().map(|error| Failure::new(Act::Resize, &error, said, 0));
         // Everybody's earlier writes are over then.
         let [act, errno, ..] = Failure::words(failure);
@@ -44,7 +44,7 @@ impl<F: Fabric> File<F> {
             let told = weft_rma::gather(&core.comm, Failure::words(failure)).await?;
             failure = Failure::from_words(told[0]);
         }
-        core.kind.look_anew(&*core.storage);
+        core.kind().look_anew(&*core.storage);
         failure.map_or(Ok(()), |failure| Err(failure.error(&core.name(), "")))
     }
 
@@ -71,7 +71,7 @@ impl<F: Fabric> File<F> {
     /// Brings what this rank wrote to the device: what returns without an error is there. What other hosts have synced before is seen
     /// afterwards.
     pub async fn sync(&self) -> Result<(), Error> {
-        let (storage, kind) = (self.core.storage.clone(), self.core.kind);
+        let (storage, kind) = (self.core.storage.clone(), self.core.kind());
         let synced = self.core.pool.run(false, move || {
             storage.sync().map_err(|error| Failure::new(Act::Sync, &error, 0, 0))?;
             kind.look_anew(&*storage);

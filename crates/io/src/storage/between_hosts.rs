@@ -96,6 +96,12 @@ mod tests {
         fn turn(&self) -> &Mutex<()> {
             &self.turn
         }
+        fn kind(&self) -> Kind {
+            unreachable!("it is told")
+        }
+        fn block(&self) -> u64 {
+            unreachable!("nothing is divided")
+        }
     }
 
     #[test]
