@@ -87,6 +87,11 @@ impl Objects {
         }
     }
 
+    /// Whether the end of a peer's connection is seen when it comes.
+    pub fn sees_ends(&self) -> bool {
+        matches!(self.kind, Kind::Tcp(_))
+    }
+
     /// Where to poll for completions; `None`: the provider has no such thing.
     pub fn wait(&self) -> Option<RawFd> {
         match &self.kind {
