@@ -57,7 +57,9 @@ impl HelperPlace {
 
 impl Sleep for HelperPlace {
     fn arm(&self) -> Token {
-        self.announced.fetch_add(1, Ordering::SeqCst);
+        if self.announced.fetch_add(1, Ordering::SeqCst) == 0 {
+            self.sleeper.leave_unattended(true);
+        }
         let token = Token(self.rings.load(Ordering::SeqCst));
         // The look that follows must be a real one.
         self.sleeper.look_next();
@@ -95,7 +97,9 @@ impl Sleep for HelperPlace {
     }
 
     fn disarm(&self) {
-        self.announced.fetch_sub(1, Ordering::SeqCst);
+        if self.announced.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.sleeper.leave_unattended(false);
+        }
     }
 
     fn ring(&self) {

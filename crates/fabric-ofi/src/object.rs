@@ -196,6 +196,13 @@ impl Objects {
         }
     }
 
+    /// Says whether the program computes, or looks by itself.
+    pub fn leave_unattended(&self, unattended: bool) {
+        if let Kind::Tcp(tcp) = &self.kind {
+            tcp.leave_unattended(unattended);
+        }
+    }
+
     /// Whether all that was sent has reached the peers' hosts, as far as that is known.
     pub fn has_arrived(&self) -> bool {
         match &self.kind {

@@ -107,6 +107,11 @@ impl Sleeper {
         all.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
+    /// Says whether the program computes, or looks by itself.
+    pub fn leave_unattended(&self, unattended: bool) {
+        self.objects.iter().for_each(|objects| objects.leave_unattended(unattended));
+    }
+
     /// Whether some rail has no descriptor.
     fn is_blind(&self) -> bool {
         self.objects.iter().any(|objects| objects.wait().is_none())

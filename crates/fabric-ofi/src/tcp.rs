@@ -147,6 +147,7 @@ impl Inner {
             }
         };
         let flushed = self.peers[at].has_waiting() && self.flush(at);
+        self.peers[at].collect(self.shared.unattended);
         self.watch(at);
         moved | flushed
     }
@@ -359,6 +360,26 @@ impl Tcp {
             return None;
         }
         inner.gone.pop_front().map(|(at, error)| (at.into(), error))
+    }
+
+    /// Says whether the program computes. Then all reads are asked for to their end: a part at a time would wake the helper for
+    /// each.
+    pub fn leave_unattended(&self, unattended: bool) {
+        let mut inner = self.inner();
+        inner.shared.unattended = unattended;
+        let Inner { open, peers, shared, .. } = &mut *inner;
+        for &at in open.iter() {
+            let peer = &mut peers[at as usize];
+            if unattended && let Err(error) = peer.ask(shared) {
+                peer.broken = Some(error);
+            }
+            peer.collect(unattended);
+        }
+        if unattended {
+            let touched: Vec<u32> =
+                open.iter().copied().filter(|&at| peers[at as usize].has_waiting()).collect();
+            touched.into_iter().for_each(|at| inner.watch(at as usize));
+        }
     }
 
     /// Whether what comes from now on shows at the descriptor, and nothing has come.

@@ -23,6 +23,9 @@ const GATHER: usize = 16;
 /// Bytes that one read takes beyond what it knows a place for.
 const STAGING: usize = 16 << 10;
 
+/// Bytes that the kernel collects, at most.
+const COLLECTED: usize = 256 << 10;
+
 /// Pieces of one frame: the head, and the parts of its body.
 const PARTS: usize = 6;
 
@@ -37,13 +40,16 @@ pub struct Shared {
     /// Operations that are over, with their length, and those that failed, with errno.
     pub done: VecDeque<(Context, usize)>,
     pub failed: VecDeque<(Context, i32)>,
+    /// The program computes: who asks for more when something has come must be woken for it.
+    pub unattended: bool,
     staging: Box<[u8]>,
 }
 
 impl Shared {
     pub fn new() -> Shared {
         let (posted, regions, done, failed) = Default::default();
-        Shared { posted, regions, done, failed, staging: vec![0; STAGING].into() }
+        let (unattended, staging) = (false, vec![0; STAGING].into());
+        Shared { posted, regions, done, failed, unattended, staging }
     }
 
     /// Room for what comes beyond the known places. It is used within one call of [`Peer::read`].
@@ -159,6 +165,8 @@ pub struct Peer {
     /// Parts of reads that are not answered; the last part of one has its name. One of them was refused.
     pub reads: VecDeque<(Sge, Option<Context>)>,
     refused: bool,
+    /// Bytes from which on the kernel says that there is something.
+    least: usize,
     /// Something could not be sent; the connection is over as soon as somebody looks.
     pub broken: Option<i32>,
     /// Reads of which something is still to be asked for, and how much may be.
@@ -180,6 +188,7 @@ impl Peer {
             writes: VecDeque::new(),
             reads: VecDeque::new(),
             refused: false,
+            least: 1,
             broken: None,
             later: VecDeque::new(),
             pace: Pace::new(),
@@ -208,6 +217,25 @@ impl Peer {
         match &self.link {
             Link::Connecting(fd) | Link::Asked(fd, ..) | Link::Open(fd) => Some(fd),
             Link::None | Link::Awaited | Link::Ended(_) => None,
+        }
+    }
+
+    /// Lets the kernel collect what is being read while the program computes, and wake the helper for much at a time: what is asked for
+    /// comes for certain.
+    pub fn collect(&mut self, unattended: bool) {
+        let filled = self.reader.body.map_or(0, |body| body.filled);
+        let coming = self.pace.under_way().saturating_sub(filled).min(COLLECTED);
+        let least = if unattended && coming >= PART { coming } else { 1 };
+        if let Link::Open(fd) = &self.link
+            && std::mem::replace(&mut self.least, least) != least
+        {
+            let value = least as libc::c_int;
+            let len = size_of_val(&value) as libc::socklen_t;
+            // SAFETY: the option is an `int`, which is read. Where it is refused, the helper is woken more often.
+            unsafe {
+                let (level, name) = (libc::SOL_SOCKET, libc::SO_RCVLOWAT);
+                libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), len);
+            }
         }
     }
 
@@ -258,7 +286,7 @@ impl Peer {
     pub fn ask(&mut self, shared: &mut Shared) -> Result<(), i32> {
         while let Some(read) = self.later.front_mut() {
             let part = read.local.part(read.asked, PART.min(read.local.len() - read.asked));
-            if !self.pace.may_ask(part.len()) {
+            if !shared.unattended && !self.pace.may_ask(part.len()) {
                 break;
             }
             let (at, key) = (read.at + read.asked as u64, read.key);

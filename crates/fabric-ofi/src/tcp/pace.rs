@@ -5,7 +5,8 @@
 //! ```
 //! Less than the first term leaves the way empty between questions. More lies about in the kernels' buffers, and is out of all caches
 //! by the time that it is copied out: windows of 1 MiB messages were a third slower with all of them under way. So both are
-//! measured, as congestion control by rate does; the quarter finds out whether there is more to have.
+//! measured, as congestion control by rate does; the quarter finds out whether there is more to have. While the program computes
+//! nothing is held back: each answer would wake the helper to ask for more.
 //! Source: Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14 (5), 2016.
 
 use std::time::{Duration, Instant};
@@ -39,6 +40,11 @@ impl Pace {
     /// Bytes that may be under way.
     fn most(&self) -> usize {
         PART + (1.25 * self.rate * self.answer) as usize
+    }
+
+    /// Bytes that are asked for and have not come.
+    pub fn under_way(&self) -> usize {
+        self.under_way
     }
 
     /// Whether `len` bytes more may be asked for.
