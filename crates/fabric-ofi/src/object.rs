@@ -24,6 +24,14 @@ enum Kind {
     Tcp(Arc<Tcp>),
 }
 
+/// How an endpoint takes messages.
+pub enum Messages<'o> {
+    /// As one piece, in a buffer.
+    Pieces(&'o Libfabric),
+    /// In parts, which are copied at once.
+    Parts(&'o Tcp),
+}
+
 /// What a look has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
@@ -211,50 +219,21 @@ impl Objects {
         }
     }
 
-    /// Posts a message in parts that are copied at once; `None`: it must be one piece, in a buffer.
-    ///
-    /// # Safety
-    /// The parts may be read now.
+    /// Whether something is kept here that only a look sends.
     #[inline]
-    pub unsafe fn inject_parts(&self, to: u64, parts: &[Sge]) -> Option<isize> {
+    pub fn has_unsent(&self) -> bool {
         match &self.kind {
-            Kind::Libfabric(_) => None,
-            // SAFETY: by contract.
-            Kind::Tcp(tcp) => Some(unsafe { tcp.inject(to, parts) }),
+            Kind::Libfabric(_) => false,
+            Kind::Tcp(tcp) => tcp.has_unsent(),
         }
     }
 
-    /// Posts a message whose bytes are copied: 0, or an error below 0.
-    ///
-    /// # Safety
-    /// The bytes may be read now.
+    /// How messages are posted.
     #[inline]
-    pub unsafe fn inject(&self, to: u64, message: Sge) -> isize {
+    pub fn messages(&self) -> Messages<'_> {
         match &self.kind {
-            // SAFETY: by contract.
-            Kind::Libfabric(open) => unsafe { open.inject(to, message) },
-            // SAFETY: by contract.
-            Kind::Tcp(tcp) => unsafe { tcp.inject(to, &[message]) },
-        }
-    }
-
-    /// Posts a message: 0, or an error below 0.
-    ///
-    /// # Safety
-    /// Its memory stays as it is until the operation with `context` is over, and `descriptor` is of it.
-    #[inline]
-    pub unsafe fn send(
-        &self,
-        to: u64,
-        message: Sge,
-        descriptor: *mut c_void,
-        context: *mut c_void,
-    ) -> isize {
-        match &self.kind {
-            // SAFETY: by contract.
-            Kind::Libfabric(open) => unsafe { open.send(to, message, descriptor, context) },
-            // SAFETY: by contract.
-            Kind::Tcp(tcp) => unsafe { tcp.send(to, message, context) },
+            Kind::Libfabric(open) => Messages::Pieces(open),
+            Kind::Tcp(tcp) => Messages::Parts(tcp),
         }
     }
 

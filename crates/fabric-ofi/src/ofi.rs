@@ -427,12 +427,15 @@ impl Fabric for Ofi {
 
     fn keeps_back(&self) -> bool {
         let state = self.state.borrow();
-        !state.waiting.is_empty() || state.repeats()
+        !state.waiting.is_empty() || state.repeats() || self.core.has_unsent()
     }
 
     fn idle(&self) -> bool {
         let state = self.state.borrow();
-        state.requests.open() == 0 && !state.must_leave() && !state.repeats()
+        state.requests.open() == 0
+            && !state.must_leave()
+            && !state.repeats()
+            && !self.core.has_unsent()
     }
 
     fn sleeper(&self) -> Arc<dyn Sleep> {

@@ -93,6 +93,12 @@ impl Core {
         }
     }
 
+    /// Whether the provider keeps something that only a look sends.
+    #[inline]
+    pub fn has_unsent(&self) -> bool {
+        self.objects.has_unsent() || self.others.iter().any(|rail| rail.objects.has_unsent())
+    }
+
     pub fn size(&self) -> usize {
         self.numbers.len()
     }

@@ -24,14 +24,15 @@ pub use frame::{decode_name, encode_name};
 pub use interfaces::{Interface, interfaces};
 
 use crate::ffi::fi_cq_msg_entry;
-use connection::{Lending, Link, Peer, Shared};
+use connection::{Link, Peer, Shared};
 use greet::Door;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_fabric::Sge;
 
 /// What the epoll set calls those who connect; peers have their numbers there, strangers theirs behind `STRANGER`.
@@ -55,6 +56,8 @@ pub enum Found {
 pub struct Tcp {
     name: SocketAddr,
     wait: RawFd,
+    /// Pieces that wait for room.
+    unsent: Arc<AtomicUsize>,
     inner: Mutex<Inner>,
 }
 
@@ -154,7 +157,6 @@ impl Inner {
 
     /// Looks at all sockets; whether anything has moved.
     fn look(&mut self) -> bool {
-        let mut moved = false;
         // Asked first: a read of a socket locks it, and what arrives meanwhile is left for the reader to take in.
         let mut events = [EpollEvent::empty(); EVENTS];
         let count = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
@@ -165,12 +167,12 @@ impl Inner {
                 at => match self.peers[at as usize].link {
                     Link::Connecting(_) => self.is_connected(at as usize),
                     Link::Asked(..) => self.hear_answer(at as usize),
-                    Link::Open(_) => moved |= self.move_on(at as usize),
+                    Link::Open(_) => _ = self.move_on(at as usize),
                     _ => {}
                 },
             }
         }
-        moved | (count > 0)
+        count > 0
     }
 
     /// Reads from those that had no buffer for a message, when there is one.
@@ -205,8 +207,9 @@ impl Tcp {
         let wait = epoll.0.as_fd().as_raw_fd();
         let (peers, numbers, open, gone) = Default::default();
         let (shared, secret) = (Shared::new(), None);
+        let unsent = shared.unsent.clone();
         let inner = Inner { name, epoll, door, secret, peers, numbers, open, shared, gone };
-        Ok(Tcp { name, wait, inner: Mutex::new(inner) })
+        Ok(Tcp { name, wait, unsent, inner: Mutex::new(inner) })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -295,15 +298,7 @@ impl Tcp {
     /// # Safety
     /// The parts may be read now.
     pub unsafe fn inject(&self, to: u64, parts: &[Sge]) -> isize {
-        self.to(to, |peer, shared| peer.message(shared, parts, Lending::Copied))
-    }
-
-    /// Sends a message.
-    ///
-    /// # Safety
-    /// Its memory stays as it is until the operation is over.
-    pub unsafe fn send(&self, to: u64, message: Sge, context: Context) -> isize {
-        self.to(to, |peer, shared| peer.message(shared, &[message], Lending::Until(context)))
+        self.to(to, |peer, shared| peer.message(shared, parts))
     }
 
     /// Writes or reads.
@@ -389,6 +384,12 @@ impl Tcp {
         done.is_empty() && failed.is_empty() && inner.gone.is_empty() && !inner.can_resume()
     }
 
+    /// Whether something waits for room that nobody sends but a look.
+    #[inline]
+    pub fn has_unsent(&self) -> bool {
+        self.unsent.load(Ordering::Relaxed) > 0
+    }
+
     /// Whether the kernels of all peers have all that was sent.
     pub fn has_arrived(&self) -> bool {
         let inner = self.inner();
@@ -399,7 +400,7 @@ impl Tcp {
             let told = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
             told != 0 || bytes == 0
         };
-        inner.open.iter().all(|&at| arrived(&inner.peers[at as usize]))
+        !self.has_unsent() && inner.open.iter().all(|&at| arrived(&inner.peers[at as usize]))
     }
 
     /// Closes all connections: memory that was lent belongs to its owners again.

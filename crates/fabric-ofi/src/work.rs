@@ -2,7 +2,7 @@
 
 use crate::address;
 use crate::ffi::*;
-use crate::object::Objects;
+use crate::object::{Messages, Objects};
 use crate::random::random;
 use crate::requests::{Held, Request, Tail, Transfer};
 use crate::state::{Core, State};
@@ -111,10 +111,11 @@ impl State {
         let (objects, to) = (&core.objects, core.numbers[peer]);
         let mut parts = [named(header), Sge::EMPTY, Sge::EMPTY, Sge::EMPTY];
         parts[1..1 + body.len()].copy_from_slice(body);
-        // SAFETY: the header is here, and whoever made the rest promised that it may be read now.
-        if let Some(posted) = unsafe { objects.inject_parts(to, &parts[..1 + body.len()]) } {
-            return posted;
-        }
+        let library = match objects.messages() {
+            Messages::Pieces(library) => library,
+            // SAFETY: the header is here, and whoever made the rest promised that it may be read now.
+            Messages::Parts(tcp) => return unsafe { tcp.inject(to, &parts[..1 + body.len()]) },
+        };
         let Ok(buffer) = self.sending.take(objects) else { return -FI_EAGAIN };
         let memory = self.sending.memory(buffer);
         memory.fill(header);
@@ -129,13 +130,13 @@ impl State {
         let injected = len <= objects.facts.inject_max && kind != Kind::Leave;
         let posted = if injected {
             // SAFETY: the buffer is ours until the call returns.
-            unsafe { objects.inject(to, message) }
+            unsafe { library.inject(to, message) }
         } else {
             let number = self.requests.add(peer, Request::Send(buffer));
             let context = self.requests.context(number);
             let descriptor = self.sending.descriptor(buffer);
             // SAFETY: the buffer is the provider's until the request ends.
-            let posted = unsafe { objects.send(to, message, descriptor, context) };
+            let posted = unsafe { library.send(to, message, descriptor, context) };
             if posted != 0 {
                 self.requests.take(number);
             }

@@ -8,6 +8,8 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use weft_fabric::Sge;
 
@@ -40,6 +42,8 @@ pub struct Shared {
     /// Operations that are over, with their length, and those that failed, with errno.
     pub done: VecDeque<(Context, usize)>,
     pub failed: VecDeque<(Context, i32)>,
+    /// Pieces that wait for room, on all connections.
+    pub unsent: Arc<AtomicUsize>,
     /// The program computes: who asks for more when something has come must be woken for it.
     pub unattended: bool,
     staging: Box<[u8]>,
@@ -48,8 +52,9 @@ pub struct Shared {
 impl Shared {
     pub fn new() -> Shared {
         let (posted, regions, done, failed) = Default::default();
+        let unsent = Arc::default();
         let (unattended, staging) = (false, vec![0; STAGING].into());
-        Shared { posted, regions, done, failed, unattended, staging }
+        Shared { posted, regions, done, failed, unsent, unattended, staging }
     }
 
     /// Room for what comes beyond the known places. It is used within one call of [`Peer::read`].
@@ -88,8 +93,6 @@ struct Waiting {
     own: Box<[u8]>,
     lent: Sge,
     sent: usize,
-    /// The operation that is over when all is sent.
-    context: Option<Context>,
     /// The registration that `lent` is of.
     key: Option<u64>,
 }
@@ -143,8 +146,6 @@ struct Later {
 pub enum Lending {
     /// What finds no room is copied: it is the caller's again at once.
     Copied,
-    /// It stays, until the operation with this name is over, which it is when all is sent.
-    Until(Context),
     /// It stays until the peer has answered.
     Answered,
     /// It is of this registration.
@@ -245,18 +246,13 @@ impl Peer {
     }
 
     /// Posts a message, of at most five parts. Errors: errno; `EAGAIN`: there is no room.
-    pub fn message(
-        &mut self,
-        shared: &mut Shared,
-        parts: &[Sge],
-        lending: Lending,
-    ) -> Result<(), i32> {
+    pub fn message(&mut self, shared: &mut Shared, parts: &[Sge]) -> Result<(), i32> {
         if self.queued >= QUEUE_MOST {
             return Err(libc::EAGAIN);
         }
         let len = parts.iter().map(|part| part.len() as u64).sum();
         let frame = Frame { kind: Kind::Message, acks: 0, len, key: 0, at: 0 };
-        self.push(shared, frame, parts, lending)
+        self.push(shared, frame, parts, Lending::Copied)
     }
 
     /// Posts a write or a read. Errors: errno.
@@ -340,12 +336,9 @@ impl Peer {
             sent = send(fd, &mut pieces[..1 + body.len()])?;
         }
         if sent == whole {
-            if let Lending::Until(context) = lending {
-                shared.done.push_back((context, 0));
-            }
             return Ok(());
         }
-        let (mut context, mut key) = (None, None);
+        let mut key = None;
         let (own, lent): (Box<[u8]>, Sge) = match lending {
             Lending::Copied => {
                 let mut own = vec![0; whole].into_boxed_slice();
@@ -358,17 +351,14 @@ impl Peer {
                 self.queued += whole;
                 (own, Sge::EMPTY)
             }
-            Lending::Until(name) => {
-                context = Some(name);
-                (head.into(), body[0])
-            }
             Lending::Answered => (head.into(), body[0]),
             Lending::Registered(name) => {
                 key = Some(name);
                 (head.into(), body[0])
             }
         };
-        self.waiting.push_back(Waiting { own, lent, sent, context, key });
+        shared.unsent.fetch_add(1, Ordering::Relaxed);
+        self.waiting.push_back(Waiting { own, lent, sent, key });
         Ok(())
     }
 
@@ -403,12 +393,10 @@ impl Peer {
                 return;
             }
             sent -= left;
-            if let Some(context) = first.context {
-                shared.done.push_back((context, 0));
-            }
             if first.lent.is_empty() {
                 self.queued = self.queued.saturating_sub(first.own.len());
             }
+            shared.unsent.fetch_sub(1, Ordering::Relaxed);
             self.waiting.pop_front();
         }
     }
@@ -428,10 +416,11 @@ impl Peer {
         }
         self.reader = Reader::default();
         self.queued = 0;
-        let messages = self.waiting.drain(..).filter_map(|one| one.context);
+        shared.unsent.fetch_sub(self.waiting.len(), Ordering::Relaxed);
+        self.waiting.clear();
         let writes = self.writes.drain(..);
         let later = self.later.drain(..).map(|read| read.context);
         let reads = self.reads.drain(..).filter_map(|(_, context)| context).chain(later);
-        shared.failed.extend(messages.chain(writes).chain(reads).map(|context| (context, error)));
+        shared.failed.extend(writes.chain(reads).map(|context| (context, error)));
     }
 }
