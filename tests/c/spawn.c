@@ -1,6 +1,6 @@
 // ranks: 1 2 3
 // says: correct
-// env: | WEFT_CMA=0 | WEFT_ALLREDUCE=RGM WEFT_BARRIER=RGM WEFT_BCAST=MULTICAST | WEFT_PROGRESS=locked
+// env: | WEFT_CMA=0 | WEFT_ALLREDUCE=RGM WEFT_BARRIER=RGM WEFT_BCAST=MULTICAST | WEFT_PROGRESS=locked | WEFT_FABRIC=shm+ofi
 //
 // Processes that start others (MPI 5.0, section 11.8): what parents and children see of each other, messages, collectives and
 // windows between and among them, errors, and that nothing is left behind. The program is its own child; what it is to do then
@@ -213,7 +213,10 @@ static void keys(void)
     MPI_Info_set(info, "path", folder);
     MPI_Info_set(info, "soft", "0:2");
     MPI_Info_set(info, "env", "WEFT_SPAWN_OTHER=1\nWEFT_SPAWN_KEY=a value = b");
-    MPI_Info_set(info, "host", "localhost");
+    char here[MPI_MAX_PROCESSOR_NAME];
+    int len;
+    MPI_Get_processor_name(here, &len);
+    MPI_Info_set(info, "host", here);
     MPI_Info_set(info, "file", "not used");
     MPI_Comm_spawn(name, argv, 5, info, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
     int theirs;

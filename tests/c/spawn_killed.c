@@ -1,6 +1,7 @@
 // ranks: 1 2
 // expect: 58
 // says: of another job, connected to this one, and has ended without MPI_Comm_disconnect or MPI_Finalize
+// env: | WEFT_FABRIC=shm+ofi
 //
 // A spawned process that is killed is a lost peer for its parents, which end: nobody waits for ever.
 #include "check.h"

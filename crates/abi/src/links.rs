@@ -4,7 +4,7 @@
 //!   root      opens a port and waits, or calls one             bootstrap: ports
 //!   root      tells its group the invitation, or why not       process: tell_all
 //!   all       join the session; say who and where they are
-//!   all       become peers                                     fabric-shm: foreign
+//!   all       become peers                                     fabric-shm or fabric-ofi: foreign
 //!   all       the intercommunicator, with the number of the invitation
 //! ```
 
@@ -23,14 +23,19 @@ use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use weft_bootstrap::calls::{Occupied, start_thread};
-use weft_bootstrap::ports::{Invitation, Member, machine};
-use weft_fabric::Fabric;
-use weft_fabric_shm::{Link, Whom};
+use weft_bootstrap::ports::{Invitation, Member};
+use weft_fabric::linking::Whom;
+use weft_fabric::{Fabric, FabricExt};
 use weft_process::{Group, Identity, LinkId};
+
+mod way;
+
+use way::Shared;
+pub use way::Way;
 
 /// A link, as fabric and engine know it.
 struct JobLink {
-    shared: Link,
+    shared: Shared,
     id: LinkId,
 }
 
@@ -44,19 +49,6 @@ pub enum End {
     Accepting,
     /// It called.
     Calling,
-}
-
-/// Whether this job can be connected to others: all its processes find the same, so it is asked before anything is begun.
-pub fn possible(engine: &Engine) -> Result<(), Error> {
-    let fabric = engine.endpoint().fabric();
-    if fabric.is_shm_alone() {
-        return Ok(());
-    }
-    let network = fabric.describe().into_iter().next().unwrap_or_default();
-    let text = format!(
-        "jobs are connected within one machine only, where shared memory alone carries their messages; here it is {network}"
-    );
-    Err(Error::new(MPI_ERR_UNSUPPORTED_OPERATION, text))
 }
 
 /// How long connections may take (`WEFT_CONNECT_TIMEOUT`).
@@ -117,24 +109,25 @@ pub fn connected(
         said.map_err(|error| format!("another process of the two jobs has gone: {error}"))
     };
     let failed = |text: String| Error::new(MPI_ERR_PORT, format_args!("connecting: {text}"));
-    let here = machine();
+    let way = Way::of(engine)?;
+    let here = way.dialect(engine);
     let said = exchange(introduction(engine, &here)).map_err(failed)?;
     let members = said.iter().map(|said| introduced(said, &here)).collect::<Result<Vec<_>, _>>()?;
     let own = |identity: Identity| identity.job == engine.identity(0).job;
-    let whom = |&identity: &Identity| Whom {
+    let whom = |&(identity, node): &(Identity, u32)| Whom {
         job: identity.job,
         rank: identity.rank as usize,
+        node,
         known: if own(identity) { Some(identity.rank) } else { engine.known(identity) }
             .map(|peer| peer as usize),
     };
     let whoms: Vec<Whom> = members.iter().map(whom).collect();
-    let shm = engine.endpoint().fabric().shm().expect("it was asked whether it is possible");
-    let shared =
-        shm.admit(&whoms, place, &mut exchange).map_err(|error| Error::new(MPI_ERR_PORT, error))?;
+    let admitted = way.admit((&whoms, place), &invitation, &member, &mut exchange);
+    let shared = admitted.map_err(failed)?;
     let number = |place: usize| shared.peers()[place] as u32;
     let new =
         (0..members.len()).filter(|&place| shared.new_peers().contains(&shared.peers()[place]));
-    let new: Vec<(u32, Identity)> = new.map(|place| (number(place), members[place])).collect();
+    let new: Vec<(u32, Identity)> = new.map(|place| (number(place), members[place].0)).collect();
     let id = engine.add_link(&new);
     let others = match end {
         End::Accepting => invitation.accepting..members.len(),
@@ -156,36 +149,39 @@ fn invited(told: &str) -> Result<Invitation, Error> {
     told.strip_prefix('+').and_then(Invitation::decode).ok_or_else(damaged)
 }
 
-/// Who and where this process is.
+/// Who and where this process is, and what it speaks.
 fn introduction(engine: &Engine, here: &str) -> Vec<u8> {
     let Identity { job, rank } = engine.identity(engine.rank() as u32);
-    format!("{job},{rank},{here}").into_bytes()
+    let node = engine.endpoint().fabric().node(engine.rank());
+    format!("{job},{rank},{node},{here}").into_bytes()
 }
 
-fn introduced(said: &[u8], here: &str) -> Result<Identity, Error> {
+fn introduced(said: &[u8], here: &str) -> Result<(Identity, u32), Error> {
     let text = String::from_utf8_lossy(said);
-    let found = || {
-        let mut parts = text.splitn(3, ',');
-        let (job, rank) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        (parts.next()? == here).then_some(Identity { job, rank })
-    };
-    found().ok_or_else(|| {
-        Error::new(
-            MPI_ERR_PORT,
-            "a process of the other job is on another machine, or of another version",
-        )
-    })
+    let mut parts = text.splitn(4, ',');
+    let mut number = || parts.next()?.parse().ok();
+    let who = number().and_then(|job| Some((job, number()? as u32, number()? as u32)));
+    let damaged = || Error::new(MPI_ERR_PORT, "a process of the other job is of another version");
+    let ((job, rank, node), there) = (who.ok_or_else(damaged)?, parts.next().ok_or_else(damaged)?);
+    match there == here {
+        true => Ok((Identity { job, rank }, node)),
+        false => {
+            let text =
+                format!("{there} connects the other job, {here} this one: both must be alike");
+            Err(Error::new(MPI_ERR_PORT, text))
+        }
+    }
 }
 
 /// Leaves the links that no communicator needs any more.
 pub fn sweep(engine: &Engine) {
-    let Some(shm) = engine.endpoint().fabric().shm() else { return };
+    let Ok(way) = Way::of(engine) else { return };
     LINKS.borrow_mut().retain(|link| {
         let idle = link.id.is_idle();
         if idle {
-            shm.say_left(&link.shared);
+            way.say_left(&link.shared);
             engine.forget_link(&link.id);
-            shm.forget_link(&link.shared);
+            way.forget(link.shared.clone());
         }
         !idle
     });
@@ -193,14 +189,13 @@ pub fn sweep(engine: &Engine) {
 
 /// Leaves all links, when all processes that are connected do (MPI_Finalize), or have done it.
 pub fn leave_all(engine: &Engine, call: &Call) -> Result<(), Error> {
-    let fabric = engine.endpoint().fabric();
-    let Some(shm) = fabric.shm() else { return Ok(()) };
     let links = std::mem::take(&mut *LINKS.borrow_mut());
     if links.is_empty() {
         return Ok(());
     }
+    let (fabric, way) = (engine.endpoint().fabric(), Way::of(engine)?);
     engine.drive(call, || fabric.idle().then_some(()));
-    links.iter().for_each(|link| shm.say_left(&link.shared));
+    links.iter().for_each(|link| way.say_left(&link.shared));
     let all_left = || links.iter().all(|link| link.shared.others_left());
     let fault = engine.drive(call, || {
         let fault = fabric.fault();
@@ -209,9 +204,9 @@ pub fn leave_all(engine: &Engine, call: &Call) -> Result<(), Error> {
     if let Some(fault) = fault.filter(|_| !all_left()) {
         return Err(weft_process::Error::from(fault).into());
     }
-    for link in &links {
+    for link in links {
         engine.forget_link(&link.id);
-        shm.forget_link(&link.shared);
+        way.forget(link.shared);
     }
     Ok(())
 }
@@ -224,7 +219,7 @@ pub fn group_and_root(
 ) -> Result<(Rc<CommObject>, usize), Error> {
     not_null(to.0, to.1)?;
     let comm = intracomm(handle)?;
-    possible(comm.engine())?;
+    Way::of(comm.engine())?;
     let root = rank(&comm, root, "root", MPI_ERR_ROOT)?;
     Ok((comm, root))
 }

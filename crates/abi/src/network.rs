@@ -2,8 +2,22 @@
 
 use crate::constants::{MPI_ABI_SUBVERSION, MPI_ABI_VERSION};
 use crate::settings;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use weft_bootstrap::{Bootstrap, Fingerprint};
+use weft_bootstrap::{Bootstrap, Fingerprint, universe};
+
+/// Those who have started this job are reached by a network.
+static REACHES_OUT: AtomicBool = AtomicBool::new(false);
+
+/// This job will be connected to another one by a network, wherever its own processes are.
+pub fn reach_out() {
+    REACHES_OUT.store(true, Ordering::Relaxed);
+}
+
+/// Whether a job on one host needs a network: for processes that started it, or that it may start, elsewhere.
+pub fn reaches_out() -> bool {
+    REACHES_OUT.load(Ordering::Relaxed) || universe::hosts().len() > 1
+}
 
 /// The adapters or interfaces of node `node`: lists for several nodes are used in turn.
 fn devices(text: &str, node: usize) -> Vec<String> {

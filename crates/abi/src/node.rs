@@ -137,6 +137,17 @@ impl Node {
         }
     }
 
+    /// The network that takes processes of other jobs as peers.
+    pub fn linkable(&self) -> Option<&Ofi> {
+        let Node::Other(other) = self else { return None };
+        match &other.kind {
+            NodeKind::JoinedOfi(joined) => Some(joined.far()),
+            NodeKind::Ofi(ofi) => Some(ofi),
+            // The far side of a fault would have none of it.
+            NodeKind::JoinedVerbs(_) | NodeKind::Verbs(_) | NodeKind::Faulty(_) => None,
+        }
+    }
+
     /// What connects the ranks, in lines for the user.
     pub fn describe(&self) -> Vec<String> {
         let other = match self {

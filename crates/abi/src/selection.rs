@@ -22,7 +22,7 @@ pub fn selection() -> Result<Selection, String> {
 /// The setting that names the map.
 pub const MAP: &str = "WEFT_MAP";
 
-/// The maps that serve where none is named: that of shared memory and, unless all ranks are of the
+/// The maps that serve where none is named: that of shared memory and, unless all processes that there may ever be are of the
 /// `same_node`, that of a network.
 pub fn usual_maps(selection: &mut Selection, same_node: bool) -> Result<(), String> {
     if !settings::words(MAP)?.eq_ignore_ascii_case("auto") {

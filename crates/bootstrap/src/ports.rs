@@ -2,48 +2,48 @@
 //!
 //! ```text
 //!   root of the accepting job                         root of the calling job
-//!   Port::open: an abstract socket, a secret          Caller::call: secret, number of processes
+//!   Port::open: a socket, a secret                    Caller::call: number of processes
 //!   Port::next: who calls?  ◄──────────────────────── waits
 //!   Port::admit: a session ─────── invitation ──────► Caller::invitation
 //!        each tells its processes the invitation, by the job's own messages
 //!   all processes of both jobs: Member::join, then Member::exchange as often as they like
 //! ```
 //! A thread of the process that opened the port takes calls, and one a session passes on what its members say: each waits for
-//! its own sockets alone, so that whoever serves nobody else holds nobody up.
+//! its own sockets alone, so that whoever serves nobody else holds nobody up. The socket is an abstract one, which reaches all of
+//! one machine, or one of TCP.
 //!
-//! Who gets in: processes of the same user (the system says who is at the other end), on this machine, that know the secret
-//! in the name of the port. Whatever else connects is sent away after at most five seconds.
+//! Who gets in: processes that prove to know the secret in the name of the port; on one machine they must be of the same user, too
+//! (the system says who is at the other end). Whatever else connects is sent away after at most five seconds.
 
+mod address;
+mod greeting;
+mod life;
 mod session;
+
+pub use address::{is_on_network, is_port, machine};
+pub use life::Life;
 pub use session::Member;
 
-use crate::calls::{connect, repeat, start_thread};
-use crate::hash;
-use crate::nodes::identity;
+use crate::calls::start_thread;
+use crate::keyed_hash;
+use address::{Address, Listener};
+use greeting::Wish;
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, Error, ErrorKind, Read, Write};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::io::{self, Error, ErrorKind};
+use std::net::IpAddr;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use nix::sys::socket::{getsockopt, sockopt};
-use nix::unistd::geteuid;
+/// A connection, of this machine or of a network: all that is done with one is to read, to write and to wait, which the standard
+/// library's type for local sockets does for both.
+type Stream = UnixStream;
 
-/// How long somebody who connects may take to say who it is.
-const GREETING: Duration = Duration::from_secs(5);
-
-/// Most of those at once; more are sent away.
+/// Those at once who have connected and not said who they are; more are sent away.
 const GREETINGS: usize = 256;
-
-/// What names of ports begin with: the kind, and the version of what is spoken.
-const PREFIX: &str = "weft-port-1";
-
-/// Bytes of a greeting: secret, kind, two numbers.
-const GREETING_LEN: usize = 16 + 8 * 3;
 
 /// What a caller may be told instead of an invitation.
 const GONE: &str = "the port was closed before anybody accepted";
@@ -55,84 +55,13 @@ fn secret() -> io::Result<u128> {
     Ok(u128::from_ne_bytes(bytes))
 }
 
-/// A name for what processes have in common that find each other by such sockets, of 16 digits.
-pub fn machine() -> String {
-    format!("{:016x}", hash(&identity()))
-}
-
-/// The name of a port, taken apart.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Address {
-    machine: String,
-    socket: u128,
-    secret: u128,
-}
-
-impl Address {
-    fn encode(&self) -> String {
-        format!("{PREFIX}:{}:{:032x}:{:032x}", self.machine, self.socket, self.secret)
-    }
-
-    fn decode(name: &str) -> Option<Address> {
-        let mut parts = name.split(':');
-        let mut next = || parts.next();
-        let (prefix, machine, socket, secret) = (next()?, next()?, next()?, next()?);
-        let number =
-            |text: &str| (text.len() == 32).then(|| u128::from_str_radix(text, 16).ok()).flatten();
-        (prefix == PREFIX && next().is_none()).then_some(Address {
-            machine: machine.to_owned(),
-            socket: number(socket)?,
-            secret: number(secret)?,
-        })
-    }
-
-    fn socket(&self) -> io::Result<SocketAddr> {
-        SocketAddr::from_abstract_name(format!("weft-port-{:032x}", self.socket))
-    }
-}
-
-/// Whether `name` looks as names of ports do.
-pub fn is_port(name: &str) -> bool {
-    Address::decode(name).is_some()
-}
-
-/// What who connects wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u64)]
-enum Kind {
-    /// To be accepted: number of processes.
-    Call = 1,
-    /// To take part in a session: its number, the own place.
-    Take = 2,
-}
-
-fn greeting(secret: u128, kind: Kind, numbers: [u64; 2]) -> [u8; GREETING_LEN] {
-    let mut bytes = [0; GREETING_LEN];
-    bytes[..16].copy_from_slice(&secret.to_le_bytes());
-    for (at, number) in [kind as u64, numbers[0], numbers[1]].into_iter().enumerate() {
-        bytes[16 + 8 * at..][..8].copy_from_slice(&number.to_le_bytes());
-    }
-    bytes
-}
-
 /// Connects to a port, and says what is wanted.
-fn greet(name: &str, kind: Kind, numbers: [u64; 2]) -> io::Result<UnixStream> {
+fn greet(name: &str, wish: Wish) -> io::Result<Stream> {
     let address = Address::decode(name)
         .ok_or_else(|| Error::new(ErrorKind::InvalidInput, "it is no name of a port"))?;
-    if address.machine != machine() {
-        let text = "it is a port of another machine, or of another network name space of this one";
-        return Err(Error::new(ErrorKind::Unsupported, text));
-    }
-    let mut stream = connect(&address.socket()?)?;
-    if !is_own_user(&stream) {
-        return Err(Error::new(ErrorKind::PermissionDenied, "the port is another user's"));
-    }
-    stream.write_all(&greeting(address.secret, kind, numbers))?;
+    let stream = address.connect()?;
+    greeting::ask(&stream, address.secret, wish)?;
     Ok(stream)
-}
-
-fn is_own_user(stream: &UnixStream) -> bool {
-    getsockopt(stream, sockopt::PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
 }
 
 /// What all processes of both jobs must know to meet.
@@ -142,6 +71,8 @@ pub struct Invitation {
     pub port: String,
     /// Number of the session.
     pub session: u64,
+    /// The place of the process whose port it is.
+    pub root: usize,
     /// Processes of the accepting job, which have the first places, and of both.
     pub accepting: usize,
     /// See [`Invitation::accepting`].
@@ -151,31 +82,40 @@ pub struct Invitation {
 }
 
 impl Invitation {
+    /// What the members of the session alone know, and is never said: it follows from the port's secret.
+    pub fn secret(&self) -> u64 {
+        let port = Address::decode(&self.port).map_or(0, |address| address.secret);
+        keyed_hash([port as u64, (port >> 64) as u64], ("link", self.session))
+    }
+
     /// What travels.
     pub fn encode(&self) -> String {
-        let Invitation { port, session, accepting, all, word } = self;
-        format!("{session},{accepting},{all},{word},{port}")
+        let Invitation { port, session, root, accepting, all, word } = self;
+        format!("{session},{root},{accepting},{all},{word},{port}")
     }
 
     /// What travelled.
     pub fn decode(text: &str) -> Option<Invitation> {
-        let mut parts = text.splitn(5, ',');
+        let mut parts = text.splitn(6, ',');
         let mut next = || parts.next();
         Some(Invitation {
             session: next()?.parse().ok()?,
+            root: next()?.parse().ok()?,
             accepting: next()?.parse().ok()?,
             all: next()?.parse().ok()?,
             word: next()?.parse().ok()?,
             port: next()?.to_owned(),
         })
-        .filter(|made| made.accepting < made.all && made.all <= 1 << 20)
+        .filter(|made| {
+            made.root < made.accepting && made.accepting < made.all && made.all <= 1 << 20
+        })
     }
 }
 
 /// A job that calls, at the accepting end.
 #[derive(Debug)]
 pub struct Calling {
-    stream: UnixStream,
+    stream: Stream,
     /// Its processes.
     pub size: usize,
 }
@@ -185,7 +125,7 @@ struct Shared {
     address: Address,
     calls: Mutex<VecDeque<Calling>>,
     /// Where members of a session go: with their place.
-    sessions: Mutex<HashMap<u64, Sender<(usize, UnixStream)>>>,
+    sessions: Mutex<HashMap<u64, Sender<(usize, Stream)>>>,
     greetings: AtomicUsize,
     closed: AtomicBool,
     wake: Box<dyn Fn() + Send + Sync>,
@@ -194,7 +134,7 @@ struct Shared {
 impl Shared {
     /// The thread looks whether all is over when somebody connects.
     fn wake_thread(&self) {
-        let _ = self.address.socket().and_then(|address| connect(&address));
+        let _ = self.address.connect();
     }
 }
 
@@ -209,10 +149,10 @@ pub struct Port {
 }
 
 impl Port {
-    /// Opens a port. `wake` is called, by another thread, when somebody calls.
-    pub fn open(wake: impl Fn() + Send + Sync + 'static) -> io::Result<Port> {
-        let address = Address { machine: machine(), socket: secret()?, secret: secret()? };
-        let listener = UnixListener::bind_addr(&address.socket()?)?;
+    /// Opens a port, for this machine or at its address `at` of a network. `wake` is called, by another thread, when somebody
+    /// calls.
+    pub fn open(at: Option<IpAddr>, wake: impl Fn() + Send + Sync + 'static) -> io::Result<Port> {
+        let (listener, address) = Listener::open(at)?;
         let name = address.encode();
         let shared = Arc::new(Shared {
             address,
@@ -237,18 +177,20 @@ impl Port {
         lock(&self.shared.calls).pop_front()
     }
 
-    /// Begins a session between `accepting` processes and those of a caller, whose root is told. `patience`: how long
-    /// all may take to join, and to say what they have to say in each round. An error if the caller is gone.
+    /// Begins a session between `accepting` processes, of which this is the one at `root`, and those of a caller, whose root is
+    /// told. `patience`: how long all may take to join, and to say what they have to say in each round. An error if the caller is
+    /// gone.
     pub fn admit(
         &self,
         calling: Calling,
-        accepting: usize,
+        (root, accepting): (usize, usize),
         word: u64,
         patience: Duration,
     ) -> io::Result<Invitation> {
         let session = secret()? as u64;
         let all = accepting + calling.size;
-        let invitation = Invitation { port: self.name.clone(), session, accepting, all, word };
+        let invitation =
+            Invitation { port: self.name.clone(), session, root, accepting, all, word };
         let (sender, members) = channel();
         lock(&self.shared.sessions).insert(session, sender);
         let shared = self.shared.clone();
@@ -273,9 +215,9 @@ impl Drop for Port {
 }
 
 /// Takes who connects, until the port is closed and its last session over.
-fn listen(listener: &UnixListener, shared: &Arc<Shared>) {
+fn listen(listener: &Listener, shared: &Arc<Shared>) {
     loop {
-        let Ok((stream, _)) = repeat(|| listener.accept()) else {
+        let Ok(stream) = listener.accept() else {
             // Out of descriptors, for the moment.
             thread::sleep(Duration::from_millis(50));
             continue;
@@ -283,7 +225,8 @@ fn listen(listener: &UnixListener, shared: &Arc<Shared>) {
         if shared.closed.load(Ordering::Acquire) && lock(&shared.sessions).is_empty() {
             return;
         }
-        if !is_own_user(&stream) || shared.greetings.load(Ordering::Relaxed) >= GREETINGS {
+        let Some(stream) = stream else { continue };
+        if shared.greetings.load(Ordering::Relaxed) >= GREETINGS {
             continue;
         }
         shared.greetings.fetch_add(1, Ordering::Relaxed);
@@ -299,37 +242,30 @@ fn listen(listener: &UnixListener, shared: &Arc<Shared>) {
 }
 
 /// Hears what somebody wants who has connected, and sees to it.
-fn hear(shared: &Shared, mut stream: UnixStream) {
-    let mut said = [0; GREETING_LEN];
-    let _ = stream.set_read_timeout(Some(GREETING));
-    if stream.read_exact(&mut said).is_err() || said[..16] != shared.address.secret.to_le_bytes() {
-        return;
-    }
-    let number =
-        |at: usize| u64::from_le_bytes(said[16 + 8 * at..][..8].try_into().expect("8 of them"));
-    let _ = stream.set_read_timeout(None);
-    if number(0) == Kind::Call as u64 && (1..1 << 20).contains(&number(1)) {
-        if shared.closed.load(Ordering::Acquire) {
-            return;
+fn hear(shared: &Shared, stream: Stream) {
+    match greeting::answer(&stream, shared.address.secret) {
+        Ok(Wish::Call(size)) if !shared.closed.load(Ordering::Acquire) => {
+            lock(&shared.calls).push_back(Calling { stream, size: size as usize });
+            (shared.wake)();
         }
-        lock(&shared.calls).push_back(Calling { stream, size: number(1) as usize });
-        (shared.wake)();
-    } else if number(0) == Kind::Take as u64
-        && let Some(session) = lock(&shared.sessions).get(&number(1))
-    {
-        let _ = session.send((number(2) as usize, stream));
+        Ok(Wish::Take(session, place)) => {
+            if let Some(session) = lock(&shared.sessions).get(&session) {
+                let _ = session.send((place as usize, stream));
+            }
+        }
+        _ => {}
     }
 }
 
 /// A call of this job to a port, at its root.
 pub struct Caller {
-    stream: UnixStream,
+    stream: Stream,
 }
 
 impl Caller {
     /// Calls the port `name` for a job of `size` processes.
     pub fn call(name: &str, size: usize) -> io::Result<Caller> {
-        Ok(Caller { stream: greet(name, Kind::Call, [size as u64, 0])? })
+        Ok(Caller { stream: greet(name, Wish::Call(size as u64))? })
     }
 
     /// Waits until the call is accepted, for at most `patience`.

@@ -38,7 +38,7 @@ pub struct Joined<N: Fabric, R: Fabric> {
 /// Asks one of two fabrics.
 macro_rules! ask {
     ($self:ident, $peer:ident, near($n:ident, $p:ident) $near:expr, far($f:ident) $far:expr) => {
-        match $self.places[$peer] {
+        match $self.route($peer) {
             Route::Near(at) => {
                 let ($n, $p) = (&$self.near, at as usize);
                 $near
@@ -75,6 +75,12 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
         let sleeper = Arc::new(Both::new(near.sleeper(), far.sleeper()));
         let nodes = nodes.iter().map(|&node| node as u32).collect();
         Joined { near, far, counters, nodes, places, ranks, far_first: Cell::new(false), sleeper }
+    }
+
+    /// Processes of other jobs come behind the ranks: the far fabric has made them peers, and numbers them.
+    #[inline]
+    fn route(&self, peer: usize) -> Route {
+        self.places.get(peer).copied().unwrap_or(Route::Far)
     }
 
     /// The fabric that connects the ranks of this node, which it numbers among themselves.
@@ -242,7 +248,7 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
-        match self.places[peer] {
+        match self.route(peer) {
             Route::Near(at) if self.by_processors(target) => {
                 let target = address::near(target);
                 let added = self.near.fetch_add(at as usize, target, operand, result, done);
@@ -261,7 +267,7 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
-        match self.places[peer] {
+        match self.route(peer) {
             Route::Near(at) if self.by_processors(target) => {
                 let (at, target) = (at as usize, address::near(target));
                 let swapped = self.near.compare_swap(at, target, compare, swap, result, done);
@@ -291,7 +297,7 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
     }
 
     fn release(&self, message: Message) {
-        match self.places[message.peer] {
+        match self.route(message.peer) {
             Route::Near(at) => self.near.release(Message { peer: at as usize, ..message }),
             Route::Far => self.far.release(message),
         }

@@ -100,11 +100,17 @@ pub struct Agreed {
 }
 
 /// The place in `own` of what all `lists` have, by the order of the first list.
-fn common(lists: &[&[Line]], own: &[Line], one_host: bool) -> Option<(usize, String)> {
+fn common(
+    lists: &[&[Line]],
+    own: &[Line],
+    one_host: bool,
+    outward: bool,
+) -> Option<(usize, String)> {
     let alike = |a: &Line, b: &Line| (&a.provider, &a.network) == (&b.provider, &b.network);
     // Within a host the loopback interface does not come and go with cables.
+    let within = one_host && !outward;
     let mut order: Vec<&Line> = lists[0].iter().collect();
-    order.sort_by_key(|line| if one_host { !line.is_loopback } else { !line.leads_out });
+    order.sort_by_key(|line| if within { !line.is_loopback } else { !line.leads_out });
     let usable = |line: &&Line| one_host || line.leads_out || !line.is_loopback;
     for line in order.iter().copied().filter(usable).filter(|line| one_host || line.leads_out) {
         if lists.iter().all(|list| list.iter().any(|other| alike(line, other))) {
@@ -223,7 +229,7 @@ pub fn agree(
         return Ok(None);
     }
     let lists: Vec<&[Line]> = all.iter().map(|told| &told.offers[..]).collect();
-    match common(&lists, &own, is_one_host(&all)) {
+    match common(&lists, &own, is_one_host(&all), options.outward) {
         Some((first, why)) => {
             let least = |of: fn(&Told) -> usize| all.iter().map(of).min().unwrap_or(1);
             let most = Most { rails: least(|t| t.most.rails), paths: least(|t| t.most.paths) };
@@ -307,16 +313,17 @@ mod tests {
         let a = lines(&["o tcp 10.1.0.0/16", "o tcp 10.2.0.0/16", "l tcp 127.0.0.1/32"]);
         let b = lines(&["o tcp 10.2.0.0/16", "i tcp 172.17.0.0/16", "l tcp 127.0.0.1/32"]);
         let all: [&[Line]; 2] = [&a, &b];
-        assert_eq!(common(&all, &a, false).unwrap().0, 1);
-        assert_eq!(common(&all, &b, false).unwrap().0, 0);
-        assert_eq!(common(&all, &b, true).unwrap().0, 2, "one host goes over its loopback");
+        assert_eq!(common(&all, &a, false, false).unwrap().0, 1);
+        assert_eq!(common(&all, &b, false, false).unwrap().0, 0);
+        assert_eq!(common(&all, &b, true, false).unwrap().0, 2, "one host goes over its loopback");
+        assert_ne!(common(&all, &b, true, true).unwrap().0, 2, "unless others come");
         let routed = lines(&["o tcp 10.3.0.0/16"]);
         let all: [&[Line]; 2] = [&a, &routed];
-        let (place, why) = common(&all, &routed, false).unwrap();
+        let (place, why) = common(&all, &routed, false, false).unwrap();
         assert!(place == 0 && why.contains("router"), "{why}");
         let other = lines(&["o cxi fabric"]);
-        assert!(common(&[&a, &other], &a, false).is_none());
+        assert!(common(&[&a, &other], &a, false, false).is_none());
         let within = lines(&["l tcp 127.0.0.1/32"]);
-        assert!(common(&[&within, &within], &within, false).is_none(), "two hosts, no way");
+        assert!(common(&[&within, &within], &within, false, false).is_none(), "two hosts, no way");
     }
 }

@@ -17,8 +17,8 @@ impl State {
         if whole {
             memory.read(&mut bytes);
         }
-        let Some(header) = Header::decode(&bytes, core.secret, core.size()).filter(|_| whole)
-        else {
+        let own = |header: &Header| core.secret_with(header.rank as usize) == Some(header.secret);
+        let Some(header) = Header::decode(&bytes).filter(|header| whole && own(header)) else {
             self.strangers += 1;
             self.receiving.give_back(buffer);
             return;
@@ -59,7 +59,7 @@ impl State {
     /// What a peer has sent cannot be.
     #[cold]
     fn fail_for(&mut self, core: &Core, rank: usize, fault: Fault) {
-        let why = format!("process {rank} on {}: {fault}", core.places[rank].host);
+        let why = format!("process {rank} on {}: {fault}", core.place(rank).host);
         self.fail(fault, why);
     }
 

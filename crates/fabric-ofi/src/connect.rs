@@ -12,10 +12,12 @@ use crate::object::Objects;
 use crate::options::Options;
 use crate::rails::{PROBE, Probes, RAILS_MAX, Rail};
 use crate::random::random;
+use crate::roster::{Member, Roster};
 use crate::sleep::Sleeper;
 use crate::sockets;
 use crate::state::{Core, State, Where};
 use crate::wire::{address_of, encode_address};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_bootstrap::{Bootstrap, BootstrapError};
@@ -125,7 +127,7 @@ fn rail(number: usize, objects: Arc<Objects>, all: &[Published]) -> Result<Rail,
         .iter()
         .map(|told| told.names.get(number).map(|name| &name[..]).ok_or_else(missing))
         .collect::<Result<_, _>>()?;
-    let numbers = names.iter().map(|name| objects.insert(name)).collect::<Result<_, _>>()?;
+    let numbers = names.iter().map(|name| objects.insert(name, None)).collect::<Result<_, _>>()?;
     let addresses: Vec<String> = names.iter().map(|name| objects.show(name)).collect();
     let provider = &objects.facts.provider;
     let ips = addresses.iter().map(|address| sockets::address(provider, address)).collect();
@@ -195,7 +197,10 @@ fn meet(
         .collect::<Result<Vec<_>, _>>()?;
     let Rail { objects: first, numbers, addresses, ips } = others.remove(0);
     let hosts = all.iter().map(|told| told.place.clone());
-    let places = hosts.zip(addresses).map(|(host, address)| Where { host, address }).collect();
+    let places = hosts.zip(addresses).map(|(host, address)| Where { host, address });
+    let members = places.zip(numbers.into_iter().zip(ips));
+    let member = |(place, (number, ip))| Member { number, place, ip, foreign: None };
+    let roster = Roster::new(members.map(member).collect());
     // An address that cannot be is found when it is first used.
     let word = |told: &Published| told.probe[..].try_into().map(address_of).unwrap_or_default();
     let words = all.iter().map(word);
@@ -218,9 +223,9 @@ fn meet(
         counters,
         rank,
         secret,
-        numbers,
-        places,
-        ips,
+        size: all.len(),
+        roster: RefCell::new(roster),
+        alarm: Arc::default(),
         others,
         probes,
         keepalive: options.keepalive,

@@ -132,18 +132,26 @@ impl Objects {
         }
     }
 
-    /// Makes the address of a process known, and returns its number here.
-    pub fn insert(&self, name: &[u8]) -> Result<u64, ConnectError> {
+    /// Makes the address of a process known, and returns its number here. `secret`: what the two alone know, of those that are
+    /// not of the job.
+    pub fn insert(&self, name: &[u8], secret: Option<u64>) -> Result<u64, ConnectError> {
         match &self.kind {
             Kind::Libfabric(open) => open.insert(name),
             Kind::Tcp(tcp) => match tcp::decode_name(name) {
-                Some(name) => Ok(tcp.insert(name)),
+                Some(name) => Ok(tcp.insert(name, secret)),
                 None => Err(ConnectError::Call {
                     call: "connecting",
                     whom: self.facts.provider.clone(),
                     error: "a process has published no address".to_owned(),
                 }),
             },
+        }
+    }
+
+    /// Forgets a process: what was under way has failed. Libfabric keeps the address, which costs it little.
+    pub fn remove(&self, number: u64) {
+        if let Kind::Tcp(tcp) = &self.kind {
+            tcp.remove(number);
         }
     }
 

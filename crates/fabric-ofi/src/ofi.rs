@@ -27,6 +27,7 @@ use weft_fabric::{
 
 mod ending;
 mod facets;
+pub mod foreign;
 
 /// What one process's end has taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,10 +115,10 @@ impl Ofi {
         };
         let mut lines = vec![
             format!("{by} on {}, network {} ({})", facts.domain, facts.network, core.why),
-            format!("address: {}; {sleeps}", core.places[core.rank].address),
+            format!("address: {}; {sleeps}", core.place(core.rank).address),
             format!(
                 "peers: {peers} of {}, each with room for {} messages of up to {} bytes; buffers: {} KiB",
-                core.size() - 1,
+                core.roster.borrow().iter().count() - 1,
                 core.credits,
                 facts.send_max(),
                 buffers >> 10
@@ -295,7 +296,7 @@ impl Fabric for Ofi {
     }
 
     fn size(&self) -> usize {
-        self.core.size()
+        self.core.size
     }
 
     fn capabilities(&self, peer: usize) -> Capabilities {
@@ -314,7 +315,11 @@ impl Fabric for Ofi {
             synchronous: false,
             by_progress: true,
             round_trip: self.core.objects.facts.round_trip,
-            rails: if peer == self.core.rank { 1 } else { self.core.rails() },
+            rails: if peer == self.core.rank || peer >= self.core.size {
+                1
+            } else {
+                self.core.rails()
+            },
             // A flag is a message, and whoever sleeps hears of messages.
             flags_wake: true,
         }

@@ -12,6 +12,9 @@ pub struct Options {
     /// Interfaces or domains to use, as libfabric names domains (`"eth0"`), best first. Empty: those on whose network the other
     /// hosts are, too.
     pub interfaces: Vec<String>,
+    /// Whether processes of other hosts may become peers later, though those of this job are on one: so the loopback interface
+    /// does not do.
+    pub outward: bool,
     /// Most rails: interfaces, times their paths, 1 to [`crate::RAILS_MAX`].
     pub rails: usize,
     /// Connections with a peer on one interface that count as a rail each: some networks bound what one connection carries.
@@ -36,6 +39,7 @@ impl Default for Options {
         Options {
             provider: None,
             interfaces: Vec::new(),
+            outward: false,
             rails: crate::RAILS_MAX,
             paths: 1,
             library: None,

@@ -115,10 +115,11 @@ impl Over {
 impl State {
     /// The rail that takes a transfer for `rail`.
     fn way(&mut self, core: &Core, rail: usize, peer: usize) -> usize {
-        if rail == 0 || rail >= core.rails() {
+        if rail == 0 {
             return 0;
         }
-        let over = &mut self.peer(core, peer).over[rail - 1];
+        // Processes of other jobs have the first rail alone.
+        let Some(over) = self.peer(core, peer).over.get_mut(rail - 1) else { return 0 };
         match over.phase {
             Phase::Open => return rail,
             Phase::New => {
@@ -191,7 +192,7 @@ impl State {
     /// Moves on what is kept for the further rails to `rank`; true if anything moved.
     pub fn drain_rails(&mut self, core: &Core, rank: usize) -> bool {
         let mut moved = false;
-        for rail in 1..core.rails() {
+        for rail in 1..=self.peer(core, rank).over.len() {
             while let Some(transfer) = self.peer(core, rank).over[rail - 1].kept.pop_front() {
                 if !self.transfer(core, rank, rail, transfer) {
                     self.peer(core, rank).over[rail - 1].kept.push_front(transfer);
@@ -274,7 +275,7 @@ impl State {
         let probes = core.probes.as_ref().ok_or("there are no probes")?;
         let target = address::decode(peer, probes.words[peer], 8).map_err(|e| e.to_string())?;
         let Key(own) = probes.own.remote.key;
-        let (objects, number) = core.on(rail, peer);
+        let (objects, number) = self.on(core, rail, peer);
         let at = if objects.names_by_address() { target.at } else { target.offset };
         let (local, descriptor) = (probes.own.local.part(8, 8), self.memory.descriptor(rail, own));
         let request = self.requests.add(peer, Request::Probe(rail as u8));
@@ -334,7 +335,7 @@ impl State {
         over.phase = Phase::Shut;
         let kept = std::mem::take(&mut over.kept);
         self.closing.push((peer as u32, rail as u8));
-        let place = &core.places[peer];
+        let place = core.place(peer);
         let facts = &core.others[rail - 1].objects.facts;
         let address = &core.others[rail - 1].addresses[peer];
         self.notes.push(format!(
@@ -352,7 +353,7 @@ impl State {
     pub fn hear_shut(&mut self, core: &Core, peer: usize, words: [u64; 3]) -> Result<(), Fault> {
         let [rail, certain, _] = words;
         let rail = usize::try_from(rail).unwrap_or(usize::MAX);
-        if rail == 0 || rail >= core.rails() {
+        if rail == 0 || rail > self.peer(core, peer).over.len() {
             return Err(Fault::corrupt(peer, "number of a rail"));
         }
         let over = &mut self.peer(core, peer).over[rail - 1];

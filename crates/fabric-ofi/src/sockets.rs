@@ -112,7 +112,7 @@ impl Sockets {
     pub fn own(core: &Core) -> Sockets {
         let (ends, unread, being_made) = (Vec::new(), Vec::new(), Vec::new());
         let mut all = Sockets { tcp: false, ends, unread, being_made };
-        if core.ips[core.rank].is_none() {
+        if core.ip(0, core.rank).is_none() {
             return all;
         }
         // Where they cannot be seen, nothing is known: no peer is lost for that.
@@ -126,10 +126,8 @@ impl Sockets {
                 continue;
             };
             // Ours to a peer's endpoint, or a peer's to ours.
-            let ours = |rail| {
-                let ips = core.ips(rail);
-                ips[core.rank] == Some(here) || ips.contains(&Some(there))
-            };
+            let ours =
+                |rail| core.ip(rail, core.rank) == Some(here) || core.is_an_endpoint(rail, there);
             if (0..core.rails()).any(ours) {
                 limit(fd, core);
                 all.ends.push((fd, here, there));
@@ -143,7 +141,7 @@ impl Sockets {
 
     /// The connections with a peer on a rail, and those that other ranks of its host have made: they cannot be told apart.
     fn with(&self, core: &Core, rail: usize, rank: usize) -> impl Iterator<Item = RawFd> {
-        let (own, peer) = (core.ips(rail)[core.rank], core.ips(rail)[rank]);
+        let (own, peer) = (core.ip(rail, core.rank), core.ip(rail, rank));
         let of_host = move |there: &SocketAddr| peer.is_some_and(|peer| there.ip() == peer.ip());
         let ours = move |here: &SocketAddr, there: &SocketAddr| {
             Some(*there) == peer || (Some(*here) == own && of_host(there))
@@ -155,19 +153,19 @@ impl Sockets {
     /// Ends all connections with a peer on a rail, and says how many there were: those that are read to their end are gone at a
     /// later look. Broken ones that are not read to their end count for all who could have been there. `None`: they cannot be seen.
     pub fn shut(&self, core: &Core, rail: usize, rank: usize) -> Option<usize> {
-        core.ips(rail)[rank].filter(|_| self.tcp)?;
+        core.ip(rail, rank).filter(|_| self.tcp)?;
         let ended = |fd| {
             // It may have been broken already.
             let _ = shutdown(fd, Shutdown::Both);
         };
-        let own = core.ips(rail)[core.rank].map(|own| own.ip());
+        let own = core.ip(rail, core.rank).map(|own| own.ip());
         let unread = self.unread.iter().filter(|here| Some(here.ip()) == own).count();
         Some(self.with(core, rail, rank).map(ended).count() + unread)
     }
 
     /// The way to a peer on a rail. A connection that another rank of its host has made is as good.
     pub fn to(&self, core: &Core, rail: usize, rank: usize) -> Link {
-        let Some(peer) = core.ips(rail)[rank].filter(|_| self.tcp) else { return Link::Unknown };
+        let Some(peer) = core.ip(rail, rank).filter(|_| self.tcp) else { return Link::Unknown };
         if self.with(core, rail, rank).next().is_some() {
             Link::There
         } else if self.being_made.contains(&peer) {

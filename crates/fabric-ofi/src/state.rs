@@ -4,19 +4,22 @@ use crate::alive::Signs;
 use crate::buffers::Buffers;
 use crate::ffi::*;
 use crate::helper::HelperPlace;
+use crate::links::Links;
 use crate::memory::Memory;
 use crate::object::{Found, Objects};
 use crate::parts::Assembly;
 use crate::rails::{Over, Probes, RAILS_MAX, Rail};
 use crate::requests::{Request, Requests};
+use crate::roster::Roster;
 use crate::sleep::Sleeper;
 use crate::wire::Kind;
 use crate::work::Work;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use weft_fabric::{Completion, Counters, Fault, Head, Sge};
 
@@ -39,6 +42,7 @@ const LOOKS_PER_REST: u32 = 16;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Where a peer is, for people.
+#[derive(Debug, Clone)]
 pub struct Where {
     pub host: String,
     pub address: String,
@@ -53,12 +57,13 @@ pub struct Core {
     pub rank: usize,
     /// The job's.
     pub secret: u64,
-    /// By rank: the provider's number of its address.
-    pub numbers: Vec<u64>,
-    pub places: Vec<Where>,
-    /// By rank: the address of its endpoint, of providers that speak TCP.
-    pub ips: Vec<Option<SocketAddr>>,
-    /// The rails beside the first, which is all the above.
+    /// Processes of the job.
+    pub size: usize,
+    /// All that can be reached, on the first rail.
+    pub roster: RefCell<Roster>,
+    /// A process of another job has been lost: what its link says is to be looked at.
+    pub alarm: Arc<AtomicBool>,
+    /// The rails beside the first, between the processes of the job.
     pub others: Vec<Rail>,
     /// There if there are further rails.
     pub probes: Option<Probes>,
@@ -79,28 +84,40 @@ impl Core {
         1 + self.others.len()
     }
 
-    /// By rank, the addresses of endpoints on a rail, of providers that speak TCP.
-    pub fn ips(&self, rail: usize) -> &[Option<SocketAddr>] {
-        if rail == 0 { &self.ips } else { &self.others[rail - 1].ips }
+    /// The address of an endpoint on a rail, of providers that speak TCP.
+    pub fn ip(&self, rail: usize, rank: usize) -> Option<SocketAddr> {
+        match rail {
+            0 => self.roster.borrow().member(rank).ip,
+            _ => self.others[rail - 1].ips.get(rank).copied().flatten(),
+        }
     }
 
-    /// The objects of a rail, and the number there of a peer's address.
-    #[inline]
-    pub fn on(&self, rail: usize, peer: usize) -> (&Objects, u64) {
+    /// Whether some process has its endpoint of a rail there.
+    pub fn is_an_endpoint(&self, rail: usize, there: SocketAddr) -> bool {
         match rail {
-            0 => (&self.objects, self.numbers[peer]),
-            _ => (&self.others[rail - 1].objects, self.others[rail - 1].numbers[peer]),
+            0 => self.roster.borrow().iter().any(|(_, member)| member.ip == Some(there)),
+            _ => self.others[rail - 1].ips.contains(&Some(there)),
         }
+    }
+
+    /// Host and address, for people.
+    pub fn place(&self, rank: usize) -> Where {
+        self.roster.borrow().member(rank).place.clone()
+    }
+
+    /// What a message from `rank` must begin with; `None`: there is nobody.
+    #[inline]
+    pub fn secret_with(&self, rank: usize) -> Option<u64> {
+        if rank < self.size {
+            return Some(self.secret);
+        }
+        self.roster.borrow().foreign(rank).map(|foreign| foreign.secret)
     }
 
     /// Whether the provider keeps something that only a look sends.
     #[inline]
     pub fn has_unsent(&self) -> bool {
         self.objects.has_unsent() || self.others.iter().any(|rail| rail.objects.has_unsent())
-    }
-
-    pub fn size(&self) -> usize {
-        self.numbers.len()
     }
 
     #[inline]
@@ -113,6 +130,11 @@ impl Core {
 
 /// What is kept of a peer with which something was exchanged.
 pub struct Peer {
+    /// The provider's number of its address on the first rail.
+    pub number: u64,
+    /// What messages to it begin with: a secret, and what it calls this process.
+    pub secret: u64,
+    pub me: u32,
     /// Messages that may still be sent.
     pub credits: usize,
     /// Credits that it will be given with what is sent next.
@@ -136,6 +158,8 @@ pub struct Peer {
     pub written: [u32; RAILS_MAX],
     /// It has said that nothing more will come.
     pub left: bool,
+    /// This process needs it no more: its end is no loss.
+    pub unmissed: bool,
     /// It is lost: nothing is posted to it.
     pub lost: bool,
     pub signs: Signs,
@@ -154,6 +178,7 @@ pub struct State {
     pub posted: usize,
     /// Peers with messages, in the order of their turns.
     pub arrived: VecDeque<u32>,
+    pub links: Links,
     /// Peers for whom something is kept.
     pub waiting: Vec<u32>,
     /// Peers and rails that are being tried, and those that are being shut.
@@ -188,7 +213,7 @@ pub struct State {
 impl State {
     pub fn new(core: &Core, memory: Memory) -> State {
         State {
-            peers: (0..core.size()).map(|_| None).collect(),
+            peers: (0..core.size).map(|_| None).collect(),
             memory,
             requests: Requests::default(),
             sending: Buffers::new(core.objects.facts.buffer),
@@ -196,6 +221,7 @@ impl State {
             whole: Buffers::new(crate::wire::HEADER + core.objects.facts.send_max()),
             posted: 0,
             arrived: VecDeque::new(),
+            links: Links::default(),
             waiting: Vec::new(),
             asking: Vec::new(),
             closing: Vec::new(),
@@ -219,7 +245,16 @@ impl State {
     #[inline]
     pub fn peer(&mut self, core: &Core, rank: usize) -> &mut Peer {
         self.peers[rank].get_or_insert_with(|| {
+            let roster = core.roster.borrow();
+            let number = roster.member(rank).number;
+            let foreign = roster.foreign(rank);
+            let (secret, me) =
+                foreign.map_or((core.secret, core.rank as u32), |f| (f.secret, f.me));
+            let rails = if foreign.is_some() { 0 } else { core.others.len() };
             Box::new(Peer {
+                number,
+                secret,
+                me,
                 credits: core.credits,
                 owed: 0,
                 posted: 0,
@@ -229,9 +264,10 @@ impl State {
                 kept_messages: VecDeque::new(),
                 kept_work: VecDeque::new(),
                 waiting: false,
-                over: core.others.iter().map(|_| Over::default()).collect(),
+                over: (0..rails).map(|_| Over::default()).collect(),
                 written: [0; RAILS_MAX],
                 left: false,
+                unmissed: false,
                 lost: false,
                 signs: Signs::new(),
             })
@@ -250,7 +286,8 @@ impl State {
     #[cold]
     pub fn lose(&mut self, core: &Core, rank: usize, what: &str, reason: &str) {
         let peer = self.peer(core, rank);
-        let (known, left) = (std::mem::replace(&mut peer.lost, true), peer.left);
+        let known = std::mem::replace(&mut peer.lost, true);
+        let left = peer.left || peer.unmissed;
         let silent = peer.signs.silent().as_secs();
         peer.kept_messages.clear();
         peer.posted = 0;
@@ -259,7 +296,7 @@ impl State {
         if known || left || self.ending.is_some() {
             return;
         }
-        let Where { host, address } = &core.places[rank];
+        let Where { host, address } = core.place(rank);
         let facts = &core.objects.facts;
         let why = format!(
             "process {rank} on {host}, at {address} from {} through {}: {what}: {reason}; nothing came from it for {silent} s: the \
@@ -267,7 +304,8 @@ impl State {
              interface (WEFT_OFI_INTERFACES names another)",
             facts.domain, facts.provider
         );
-        if core.objects.sees_ends() {
+        // The launcher knows the processes of this job alone.
+        if core.objects.sees_ends() && rank < core.size {
             std::thread::sleep(GRACE);
         }
         self.fail(Fault::lost(rank), why);
@@ -303,6 +341,9 @@ impl State {
     pub fn look(&mut self, core: &Core) -> bool {
         let rest = self.rest.get();
         let must = core.sleeper.take_must_look();
+        if core.alarm.load(Ordering::Acquire) {
+            self.hear_of_losses(core);
+        }
         if rest > 0 && self.waiting.is_empty() && !must {
             self.rest.set(rest - 1);
             return false;
@@ -372,7 +413,10 @@ impl State {
     #[cold]
     fn hear_of_ends(&mut self, core: &Core) {
         while let Some((number, reason)) = core.objects.take_gone() {
-            if let Some(rank) = core.numbers.iter().position(|&one| one == number) {
+            let roster = core.roster.borrow();
+            let whose = roster.iter().find(|(_, member)| member.number == number);
+            if let Some((rank, _)) = whose {
+                drop(roster);
                 self.lose(core, rank, "its connection", &reason);
             }
         }

@@ -68,7 +68,10 @@ struct Inner {
     /// The job's, as soon as it is known.
     secret: Option<u64>,
     peers: Vec<Peer>,
-    numbers: HashMap<SocketAddr, u32>,
+    /// By name: a process of another job may be known once for each link with it.
+    numbers: HashMap<SocketAddr, Vec<u32>>,
+    /// Numbers that were taken out.
+    free: Vec<u32>,
     /// Those with a connection.
     open: Vec<u32>,
     shared: Shared,
@@ -77,6 +80,11 @@ struct Inner {
 }
 
 impl Inner {
+    /// What this process and a peer know, and no stranger does.
+    fn secret_with(&self, at: usize) -> Option<u64> {
+        self.peers[at].secret.or(self.secret)
+    }
+
     /// Tells the epoll set what to wait for on a peer's socket.
     fn watch(&mut self, at: usize) {
         let peer = &mut self.peers[at];
@@ -205,10 +213,10 @@ impl Tcp {
         epoll.add(&door.listener, EpollEvent::new(EpollFlags::EPOLLIN, DOOR))?;
         let name = door.listener.local_addr()?;
         let wait = epoll.0.as_fd().as_raw_fd();
-        let (peers, numbers, open, gone) = Default::default();
+        let (peers, numbers, free, open, gone) = Default::default();
         let (shared, secret) = (Shared::new(), None);
         let unsent = shared.unsent.clone();
-        let inner = Inner { name, epoll, door, secret, peers, numbers, open, shared, gone };
+        let inner = Inner { name, epoll, door, secret, peers, numbers, free, open, shared, gone };
         Ok(Tcp { name, wait, unsent, inner: Mutex::new(inner) })
     }
 
@@ -231,13 +239,38 @@ impl Tcp {
         self.inner().secret = Some(secret);
     }
 
-    /// Makes a peer known, and returns its number.
-    pub fn insert(&self, name: SocketAddr) -> u64 {
+    /// Makes a peer known, and returns its number. `secret`: what the two alone know, of those that are not of the job.
+    pub fn insert(&self, name: SocketAddr, secret: Option<u64>) -> u64 {
         let mut inner = self.inner();
-        let number = inner.peers.len() as u32;
-        inner.peers.push(Peer::new(name));
-        inner.numbers.insert(name, number);
+        let peer = Peer::new(name, secret);
+        let number = match inner.free.pop() {
+            Some(number) => {
+                inner.peers[number as usize] = peer;
+                number
+            }
+            None => {
+                inner.peers.push(peer);
+                inner.peers.len() as u32 - 1
+            }
+        };
+        inner.numbers.entry(name).or_default().push(number);
         number.into()
+    }
+
+    /// Forgets a peer: its connection is ended, what was under way has failed, and its number is free.
+    pub fn remove(&self, number: u64) {
+        let mut inner = self.inner();
+        let at = number as usize;
+        inner.end(at, libc::ESHUTDOWN);
+        inner.gone.retain(|&(one, _)| one as usize != at);
+        let name = inner.peers[at].name;
+        if let Some(numbers) = inner.numbers.get_mut(&name) {
+            numbers.retain(|&one| one as usize != at);
+            if numbers.is_empty() {
+                inner.numbers.remove(&name);
+            }
+        }
+        inner.free.push(at as u32);
     }
 
     /// Lets peers reach memory by `key`; false: some memory has that key.

@@ -5,7 +5,7 @@ use crate::ffi::*;
 use crate::object::{Messages, Objects};
 use crate::random::random;
 use crate::requests::{Held, Request, Tail, Transfer};
-use crate::state::{Core, State};
+use crate::state::{Core, Peer, State};
 use crate::wire::{ADDRESS, HEADER, Header, Kind, encode_address};
 use std::ptr;
 use weft_fabric::{Completion, Fault, Head, Posted, RemoteAddr, Sge};
@@ -80,10 +80,9 @@ impl State {
         words: [u64; 3],
         body: &[Sge],
     ) -> bool {
-        let owed = self.peer(core, peer).owed;
-        let header =
-            Header { secret: core.secret, rank: core.rank as u32, kind, credits: owed, words };
-        let posted = self.post_bytes(core, peer, kind, &header.encode(), body);
+        let &mut Peer { owed, secret, me, number, .. } = self.peer(core, peer);
+        let header = Header { secret, rank: me, kind, credits: owed, words };
+        let posted = self.post_bytes(core, (peer, number), kind, &header.encode(), body);
         match posted {
             0 => {
                 let it = self.peer(core, peer);
@@ -99,16 +98,16 @@ impl State {
         }
     }
 
-    /// Posts a header and what comes behind it: 0, or an error below 0.
+    /// Posts a header and what comes behind it to a peer, which the provider calls `to`: 0, or an error below 0.
     fn post_bytes(
         &mut self,
         core: &Core,
-        peer: usize,
+        (peer, to): (usize, u64),
         kind: Kind,
         header: &[u8; HEADER],
         body: &[Sge],
     ) -> isize {
-        let (objects, to) = (&core.objects, core.numbers[peer]);
+        let objects = &core.objects;
         let mut parts = [named(header), Sge::EMPTY, Sge::EMPTY, Sge::EMPTY];
         parts[1..1 + body.len()].copy_from_slice(body);
         let library = match objects.messages() {
@@ -197,7 +196,7 @@ impl State {
     pub fn refuses(&mut self, core: &Core, rank: usize) -> Option<Fault> {
         let peer = self.peer(core, rank);
         if peer.left && !peer.lost {
-            let why = format!("process {rank} on {} has left already", core.places[rank].host);
+            let why = format!("process {rank} on {} has left already", core.place(rank).host);
             self.fail(Fault::lost(rank), why);
             return Some(Fault::lost(rank));
         }
@@ -310,12 +309,21 @@ impl State {
         }
     }
 
+    /// The objects of a rail, and the number there of a peer's address.
+    #[inline]
+    pub fn on<'c>(&mut self, core: &'c Core, rail: usize, peer: usize) -> (&'c Objects, u64) {
+        match rail {
+            0 => (&core.objects, self.peer(core, peer).number),
+            _ => (&core.others[rail - 1].objects, core.others[rail - 1].numbers[peer]),
+        }
+    }
+
     /// Posts a write with what comes behind it, or a read, on a rail; false: there is no room.
     pub fn transfer(&mut self, core: &Core, peer: usize, rail: usize, whole: Transfer) -> bool {
         if self.requests.open() >= OPEN_MOST {
             return false;
         }
-        let (objects, to) = core.on(rail, peer);
+        let (objects, to) = self.on(core, rail, peer);
         let Transfer { write, local, remote, done, .. } = whole;
         let held = match self.register(objects, local) {
             Ok(held) => held,

@@ -29,20 +29,7 @@ use crate::watch::{Watch, Watched};
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 use weft_bootstrap::calls::start_thread;
-
-/// One of the processes that are to know each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Whom {
-    /// Its job: the same number at all, and of no other job.
-    pub job: u64,
-    /// Its rank among the processes of its job on this machine.
-    pub rank: usize,
-    /// What this process calls it already.
-    pub known: Option<usize>,
-}
-
-/// Gives bytes to all members, and returns what each of them gave, by place.
-pub type Exchange<'e> = &'e mut dyn FnMut(Vec<u8>) -> Result<Vec<Vec<u8>>, String>;
+use weft_fabric::linking::{self, Exchange, Whom};
 
 /// What processes of several jobs share: until all of them have left it.
 pub struct Link {
@@ -72,26 +59,9 @@ impl Link {
     }
 }
 
-/// The last word of each round: in order, or a reason.
-fn told(said: &[u8]) -> Result<&[u8], ConnectError> {
-    match said.split_first() {
-        Some((b'+', rest)) => Ok(rest),
-        Some((b'-', reason)) => Err(ConnectError::Lowest(String::from_utf8_lossy(reason).into())),
-        _ => Err(ConnectError::Mismatch),
-    }
-}
-
-/// Words that a member says, in bytes.
-fn said(words: impl Iterator<Item = u32>) -> Vec<u8> {
-    words.flat_map(u32::to_le_bytes).collect()
-}
-
-fn words(said: &[u8], count: usize) -> Result<Vec<u32>, ConnectError> {
-    let (words, rest) = said.as_chunks();
-    let right = rest.is_empty() && words.len() == count;
-    right
-        .then(|| words.iter().map(|&w| u32::from_le_bytes(w)).collect())
-        .ok_or(ConnectError::Mismatch)
+/// What all have said that are in order; else the first reason.
+fn all_told(said: &[Vec<u8>]) -> Result<Vec<&[u8]>, ConnectError> {
+    said.iter().map(|said| linking::told(said).map_err(ConnectError::Lowest)).collect()
 }
 
 impl Shm {
@@ -109,23 +79,19 @@ impl Shm {
     ) -> Result<Link, ConnectError> {
         let mut exchange = |bytes: Vec<u8>| exchange(bytes).map_err(ConnectError::Lowest);
         let (mine, made) = match self.offer(members, place) {
-            Ok((name, made)) => ([b"+", name.as_bytes()].concat(), made),
-            Err(error) => (format!("-{error}").into_bytes(), None),
+            Ok((name, made)) => (linking::yes(name.as_bytes()), made),
+            Err(error) => (linking::no(error), None),
         };
         let names = exchange(mine)?;
-        let names = names.iter().map(|name| told(name)).collect::<Result<Vec<_>, _>>()?;
+        let names = all_told(&names)?;
         let fetched = self.fetch_all(members, place, &names, made);
         // Who knows whom: a peer is an old one only where both say so.
-        let known = |whom: &Whom| u32::from(whom.known.is_some());
         let views = exchange(match &fetched {
-            Ok(_) => [b"+".to_vec(), said(members.iter().map(known))].concat(),
-            Err(error) => format!("-{error}").into_bytes(),
+            Ok(_) => linking::yes(&linking::view(members)),
+            Err(error) => linking::no(error),
         })?;
-        let mut both = Vec::new();
-        for (whom, view) in members.iter().zip(&views) {
-            let theirs = words(told(view)?, members.len())?;
-            both.push(whom.known.filter(|_| theirs[place] != 0));
-        }
+        let views = all_told(&views)?.into_iter();
+        let both = linking::known_to_both(members, place, views).map_err(ConnectError::Lowest)?;
         let (segment, homes) = fetched?;
         let count = both.iter().filter(|known| known.is_none()).count();
         // One that does not know this process is a new one, whatever this process knows: its old number stays with its old link.
@@ -134,12 +100,13 @@ impl Shm {
         let peers: Vec<usize> =
             both.iter().map(|known| known.or_else(|| free.next()).unwrap_or(0)).collect();
         let tables = exchange(match &numbers {
-            Some(_) => [b"+".to_vec(), said(peers.iter().map(|&peer| peer as u32))].concat(),
-            None => b"-shared memory has no number for another process".to_vec(),
+            Some(_) => linking::yes(&linking::numbers(peers.iter().copied())),
+            None => linking::no("shared memory has no number for another process"),
         })?;
         let mut bits = Vec::new();
-        for (whom, table) in members.iter().zip(&tables) {
-            let bit = words(told(table)?, members.len())?[place] as usize;
+        for (whom, table) in members.iter().zip(all_told(&tables)?) {
+            let table = linking::numbers_of(table, members.len()).map_err(ConnectError::Lowest)?;
+            let bit = table[place];
             // What others say is looked at before there is any peer.
             if bit >= RANKS_MAX || whom.rank >= homes[&whom.job].shape().ranks {
                 return Err(ConnectError::Mismatch);
@@ -164,7 +131,7 @@ impl Shm {
             self.watch().add(Watched::new(peers[at], (segment.clone(), at), (home, whom.rank)));
         }
         let link = Link { segment, place, peers, new };
-        if let Err(error) = exchange(b"+".to_vec()) {
+        if let Err(error) = exchange(linking::yes(b"")) {
             self.say_left(&link);
             self.forget_link(&link);
             return Err(error);

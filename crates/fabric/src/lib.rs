@@ -22,6 +22,7 @@ mod ext;
 mod fabric;
 mod facets;
 mod fault;
+pub mod linking;
 mod memory;
 mod message;
 mod methods;

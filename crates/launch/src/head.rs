@@ -27,7 +27,7 @@ use crate::frames::{Down, Share, Up, encode};
 use crate::hosts::{place, runs};
 use crate::inherited::Inheritance;
 use crate::input::Relay;
-use crate::options::{Bind, Options};
+use crate::options::{Bind, LAUNCH_AGENT, Options};
 use crate::output::{Sink, unwritten};
 use crate::service::{View, stranded};
 use crate::spawn::first_of_each;
@@ -61,7 +61,7 @@ const OWN: &[&str] = &[
     "WINDOWID",
     "TTY",
     "WEFT_TIMEOUT",
-    "WEFT_RSH",
+    LAUNCH_AGENT,
 ];
 
 /// What a ready descriptor belongs to.
@@ -207,8 +207,9 @@ impl Head {
             let name = name.to_string_lossy();
             OWN.contains(&name.as_ref()) || name.starts_with("SSH_") || name.starts_with("XDG_")
         };
-        let environment: Vec<_> =
+        let mut environment: Vec<_> =
             first_of_each(env::vars_os()).filter(|(name, _)| !is_own(name)).collect();
+        environment.extend(link::for_spawns(&self.options, &self.links));
         for (index, link) in self.links.iter_mut().enumerate() {
             // Agents that share a machine know nothing of each other's processors.
             let is_shared = machines.iter().filter(|&&m| m == machines[index]).count() > 1;

@@ -12,6 +12,9 @@ use crate::hosts::{self, Host, Map, is_local};
 /// Most processes of a job.
 pub const MAX_RANKS: usize = 1 << 16;
 
+/// The variable that names the command by which hosts are reached.
+pub const LAUNCH_AGENT: &str = "WEFT_RSH";
+
 /// How long a host may take to answer, by itself.
 const LAUNCH_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -332,8 +335,8 @@ pub fn parse(
         ..Options::default()
     };
     let mut reading = Reading { options, global: Vec::new(), each: None, get };
-    if let Some(value) = get("WEFT_RSH").filter(|value| !value.is_empty()) {
-        reading.options.launch_agent = words("WEFT_RSH", &value)?;
+    if let Some(value) = get(LAUNCH_AGENT).filter(|value| !value.is_empty()) {
+        reading.options.launch_agent = words(LAUNCH_AGENT, &value)?;
     }
     if let Some(value) = get("WEFT_TIMEOUT").filter(|value| !value.is_empty()) {
         reading.options.timeout = Some(seconds("WEFT_TIMEOUT", &value)?);

@@ -4,7 +4,7 @@ use crate::arguments::{not_null, optional_info, store, store_text, text};
 use crate::chapters::communicators::inherited;
 use crate::constants::*;
 use crate::error::Error;
-use crate::links::{End, beside, connected, group_and_root, patience, possible};
+use crate::links::{End, Way, beside, connected, group_and_root, patience};
 use crate::node::{CommObject, Engine};
 use crate::state::{Kept, running, state};
 use crate::types::{Comm, Info};
@@ -32,7 +32,8 @@ static PORTS: Kept<RefCell<Ports>> = Kept::new(RefCell::new(None));
 pub fn open(engine: &Engine) -> Result<Port, Error> {
     let _occupied = Occupied::standard();
     let sleeper = engine.endpoint().fabric().sleeper();
-    Port::open(move || sleeper.ring())
+    let at = Way::of(engine)?.port_address();
+    Port::open(at, move || sleeper.ring())
         .map_err(|error| Error::new(MPI_ERR_PORT, format_args!("opening a port: {error}")))
 }
 
@@ -84,7 +85,7 @@ pub fn accept_on(
         })?;
         let word = engine.new_shared_context();
         // Who has called and is gone is nobody's loss: the next one.
-        if let Ok(invitation) = port.admit(calling, comm.size(), word, patience()?) {
+        if let Ok(invitation) = port.admit(calling, (comm.rank(), comm.size()), word, patience()?) {
             return Ok(invitation);
         }
     }
@@ -116,6 +117,11 @@ pub(crate) unsafe fn comm_accept(
 /// Calls the port `name` for all of `comm`, and waits until it is accepted.
 pub fn call_port(call: &Call, comm: &CommObject, name: String) -> Result<Invitation, Error> {
     let (size, patience) = (comm.size(), patience()?);
+    if is_port(&name)
+        && let Err(why) = Way::of(comm.engine())?.reaches(&name)
+    {
+        return Err(Error::new(MPI_ERR_PORT, format_args!("argument port_name: {why}")));
+    }
     let ask = move || {
         let call = {
             let _occupied = Occupied::standard();
@@ -187,7 +193,6 @@ pub(crate) unsafe fn comm_join(fd: c_int, intercomm: *mut Comm) -> Result<(), Er
     if fd < 0 {
         return Err(Error::new(MPI_ERR_ARG, format_args!("argument fd = {fd}: it is no socket")));
     }
-    possible(engine)?;
     let port = open(engine)?;
     let wrong = |error: io::Error| Error::new(MPI_ERR_ARG, format_args!("argument fd: {error}"));
     let name = port.name().to_owned();

@@ -209,7 +209,8 @@ fn connect(state: &State) -> Result<(), String> {
         }
     }
     let all: Vec<u32> = (0..nodes.len() as u32).collect();
-    let same_node = weft_collective::share_memory(&node, &all);
+    // Other jobs may be apart from this one.
+    let same_node = weft_collective::share_memory(&node, &all) && node.linkable().is_none();
     let own = nodes[rank];
     crate::memory_left::share_among(nodes.iter().filter(|&&node| node == own).count());
     crate::selection::usual_maps(&mut selection, same_node)?;

@@ -12,7 +12,8 @@ use crate::chapters::communicators::inherited;
 use crate::chapters::connecting;
 use crate::constants::*;
 use crate::error::Error;
-use crate::links::{End, connected, group_and_root, possible};
+use crate::links::{End, Way, connected, group_and_root};
+use crate::network;
 use crate::node::CommObject;
 use crate::state::{Kept, running};
 use crate::types::{Comm, Info};
@@ -24,7 +25,8 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use weft_bootstrap::calls::start_thread;
-use weft_bootstrap::ports::Calling;
+use weft_bootstrap::ports::{Calling, is_on_network};
+use weft_bootstrap::universe;
 use weft_fabric::Fabric;
 
 /// In the environment of spawned processes: the port of their parents.
@@ -115,10 +117,13 @@ fn launcher() -> OsString {
 fn command(programs: &[Program]) -> Result<(Command, usize), Error> {
     let mut command = Command::new(launcher());
     let mut all = 0;
-    // Hosts are of the job, not of a program.
+    // Hosts are of the job, not of a program. Without a wish they are those of this job.
     let hosts: Vec<&str> = programs.iter().filter_map(|one| one.info.get("host")).collect();
+    let others = universe::hosts();
     if !hosts.is_empty() {
         command.args(["-hosts", &hosts.join(",")]);
+    } else if !others.is_empty() {
+        command.args(["-hosts", &universe::free_first(&others)]);
     }
     for (at, program) in programs.iter().enumerate() {
         let mut processes = program.processes;
@@ -319,7 +324,10 @@ pub(crate) unsafe fn comm_spawn_multiple(
 /// What the environment says of parents, once: programs that this process starts have none.
 pub fn parent_port() -> Option<String> {
     let name = std::env::var(PARENT).ok();
-    if name.is_some() {
+    if let Some(name) = &name {
+        if is_on_network(name) {
+            network::reach_out();
+        }
         // SAFETY: as with the launcher's variables: std serialises it with Rust code, and nothing is freed.
         unsafe { std::env::remove_var(PARENT) };
     }
@@ -329,7 +337,7 @@ pub fn parent_port() -> Option<String> {
 /// Connects the world to the job that has spawned it.
 pub fn join_parents(world: &Rc<CommObject>, port: String) -> Result<(), Error> {
     let call = Call::new("MPI_Init");
-    possible(world.engine())?;
+    Way::of(world.engine())?;
     let found = (world.rank() == 0).then(|| connecting::call_port(&call, world, port));
     let made = connected(&call, world, 0, End::Calling, found)?;
     *made.name.borrow_mut() = "MPI_COMM_PARENT".to_owned();

@@ -1,7 +1,7 @@
 //! What connects the ranks of a job: by `WEFT_FABRIC`, and by where they are.
 //!
 //! ```text
-//!   one node ──────────────► shared memory
+//!   one node ──────────────► shared memory; beside it libfabric or TCP, where jobs elsewhere may be connected to this one
 //!   several ─┬─ each has an active port ──► shared memory and verbs
 //!            └─ else ─────────────────────► shared memory and libfabric
 //! ```
@@ -87,6 +87,12 @@ impl Node {
                 join(bootstrap, options, network, Some(why))?
             }
             Asked::Between(network) if !one => join(bootstrap, options, network, None)?,
+            // One host, and other jobs elsewhere.
+            Asked::Between(Network::Ofi) => join(bootstrap, options, Network::Ofi, None)?,
+            Asked::Auto if network::reaches_out() => {
+                let why = "TCP, since other jobs may be on other hosts".to_owned();
+                join(bootstrap, options, Network::Ofi, Some(why))?
+            }
             Asked::Auto | Asked::Shm | Asked::Between(_) => {
                 Node::Shm(Shm::connect_with(bootstrap, options).map_err(words)?)
             }
@@ -170,7 +176,9 @@ fn join(
                 Some(why) => format!("{error} ({why})"),
                 None => words(error),
             };
-            joined!(Ofi, network::ofi(&*bootstrap)?, JoinedOfi, reason)
+            let outward = nodes.iter().all(|&node| node == nodes[0]);
+            let options = weft_fabric_ofi::Options { outward, ..network::ofi(&*bootstrap)? };
+            joined!(Ofi, options, JoinedOfi, reason)
         }
     };
     Ok(Node::other(kind, why))

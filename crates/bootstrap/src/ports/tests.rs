@@ -1,6 +1,8 @@
 //! Ports between threads of one process.
 
+use super::address::Place;
 use super::*;
+use std::io::{Read, Write};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -16,7 +18,14 @@ fn wait_for(port: &Port) -> Calling {
 
 #[test]
 fn all_hear_what_all_say() {
-    let port = Port::open(|| {}).unwrap();
+    for at in [None, Some("127.0.0.1".parse().unwrap()), Some("::1".parse().unwrap())] {
+        all_hear_at(at);
+    }
+}
+
+fn all_hear_at(at: Option<IpAddr>) {
+    let port = Port::open(at, || {}).unwrap();
+    assert_eq!(is_on_network(port.name()), at.is_some());
     let name = port.name().to_owned();
     let caller = thread::spawn(move || {
         let mut caller = Caller::call(&name, 3).unwrap();
@@ -24,7 +33,7 @@ fn all_hear_what_all_say() {
     });
     let calling = wait_for(&port);
     assert_eq!(calling.size, 3);
-    let invitation = port.admit(calling, 2, 77, PATIENCE).unwrap();
+    let invitation = port.admit(calling, (1, 2), 77, PATIENCE).unwrap();
     assert_eq!(caller.join().unwrap(), invitation);
     assert_eq!((invitation.accepting, invitation.all, invitation.word), (2, 5, 77));
     drop(port);
@@ -45,11 +54,11 @@ fn all_hear_what_all_say() {
 
 #[test]
 fn a_member_that_leaves_ends_the_session_for_all() {
-    let port = Port::open(|| {}).unwrap();
+    let port = Port::open(None, || {}).unwrap();
     let name = port.name().to_owned();
     let caller =
         thread::spawn(move || Caller::call(&name, 1).unwrap().invitation(PATIENCE).unwrap());
-    let invitation = port.admit(wait_for(&port), 1, 0, PATIENCE).unwrap();
+    let invitation = port.admit(wait_for(&port), (0, 1), 0, PATIENCE).unwrap();
     caller.join().unwrap();
     let first = Member::join(&invitation, 0, PATIENCE).unwrap();
     drop(Member::join(&invitation, 1, PATIENCE).unwrap());
@@ -58,25 +67,101 @@ fn a_member_that_leaves_ends_the_session_for_all() {
 
 #[test]
 fn who_does_not_know_the_secret_is_sent_away() {
-    let port = Port::open(|| {}).unwrap();
+    for at in [None, Some("127.0.0.1".parse().unwrap())] {
+        let port = Port::open(at, || {}).unwrap();
+        let right = Address::decode(port.name()).unwrap();
+        let wrong = Address { secret: right.secret ^ 1, ..right.clone() }.encode();
+        assert!(Caller::call(&wrong, 1).is_err());
+        let mut stranger = right.connect().unwrap();
+        let said = b"GET / HTTP/1.1\r\nHost: localhost:80\r\n\r\n01234567890123456789";
+        stranger.write_all(said).unwrap();
+        let mut answer = Vec::new();
+        let _ = stranger.read_to_end(&mut answer);
+        assert!(answer.len() <= 16 && port.next().is_none(), "a number, and no more");
+        // Somebody who says nothing holds nobody up.
+        let _silent = right.connect().unwrap();
+        let _waiting = Caller::call(port.name(), 1).unwrap();
+        assert_eq!(wait_for(&port).size, 1);
+    }
+}
+
+#[test]
+fn what_was_said_once_is_no_proof_again() {
+    // What a caller says to one port does not open another of the same secret: the numbers differ.
+    let port = Port::open(None, || {}).unwrap();
     let right = Address::decode(port.name()).unwrap();
-    let wrong = Address { secret: right.secret ^ 1, ..right.clone() }.encode();
-    let mut caller = Caller::call(&wrong, 1).unwrap();
-    assert!(caller.invitation(PATIENCE).is_err());
-    let mut stranger = connect(&right.socket().unwrap()).unwrap();
-    stranger.write_all(b"GET / HTTP/1.1\r\nHost: localhost:80\r\n\r\n0123456789").unwrap();
+    let (fake, fake_address) = Listener::open(None).unwrap();
+    let name = Address { secret: right.secret, ..fake_address }.encode();
+    let caller = thread::spawn(move || Caller::call(&name, 1).map(|_| ()).unwrap_err());
+    let heard = fake.accept().unwrap().unwrap();
+    (&heard).write_all(&[7; 16]).unwrap();
+    let mut said = [0; 56];
+    (&heard).read_exact(&mut said).unwrap();
+    (&heard).write_all(&[0; 16]).unwrap();
+    assert_eq!(caller.join().unwrap().kind(), ErrorKind::ConnectionRefused);
+    let mut again = right.connect().unwrap();
+    again.write_all(&said).unwrap();
     let mut answer = Vec::new();
-    let _ = stranger.read_to_end(&mut answer);
-    assert!(answer.is_empty() && port.next().is_none());
-    // Somebody who says nothing holds nobody up.
-    let _silent = connect(&right.socket().unwrap()).unwrap();
-    let _waiting = Caller::call(port.name(), 1).unwrap();
-    assert_eq!(wait_for(&port).size, 1);
+    let _ = again.read_to_end(&mut answer);
+    assert!(answer.len() <= 16 && port.next().is_none());
+}
+
+/// A session of `all` members that stay.
+fn staying(all: usize) -> Vec<Life> {
+    let port = Port::open(None, || {}).unwrap();
+    let name = port.name().to_owned();
+    let caller =
+        thread::spawn(move || Caller::call(&name, 1).unwrap().invitation(PATIENCE).unwrap());
+    let invitation = port.admit(wait_for(&port), (0, all - 1), 0, PATIENCE).unwrap();
+    caller.join().unwrap();
+    let join = |place| Member::join(&invitation, place, PATIENCE).unwrap();
+    let members: Vec<_> = (0..all).map(join).collect();
+    members.into_iter().map(|member| member.stay(|| {}).unwrap()).collect()
+}
+
+fn wait_until(what: impl Fn() -> bool) {
+    for _ in 0..2000 {
+        if what() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it does not come");
+}
+
+#[test]
+fn all_hear_when_all_have_left() {
+    let lives = staying(3);
+    lives[0].leave();
+    lives[2].leave();
+    thread::sleep(Duration::from_millis(50));
+    assert!(lives.iter().all(|life| !life.is_over() && life.take_lost().is_none()));
+    lives[1].leave();
+    wait_until(|| lives.iter().all(Life::is_over));
+    assert!(lives.iter().all(|life| life.take_lost().is_none()));
+}
+
+#[test]
+fn who_ends_without_leaving_is_missed() {
+    let mut lives = staying(3);
+    lives[0].leave();
+    drop(lives.remove(1));
+    for life in &lives {
+        let lost = std::cell::Cell::new(None);
+        wait_until(|| {
+            lost.set(lost.get().or(life.take_lost()));
+            lost.get().is_some()
+        });
+        assert_eq!(lost.get(), Some(1));
+        assert!(!life.is_over());
+    }
+    lives[1].leave();
+    wait_until(|| lives.iter().all(Life::is_over));
 }
 
 #[test]
 fn a_call_that_nobody_accepts_ends_and_a_closed_port_refuses() {
-    let port = Port::open(|| {}).unwrap();
+    let port = Port::open(None, || {}).unwrap();
     let name = port.name().to_owned();
     let mut caller = Caller::call(&name, 1).unwrap();
     let error = caller.invitation(Duration::from_millis(100)).unwrap_err();
@@ -96,17 +181,25 @@ fn a_call_that_nobody_accepts_ends_and_a_closed_port_refuses() {
 
 #[test]
 fn names_come_back_and_others_are_refused() {
-    let address = Address { machine: machine(), socket: 5, secret: u128::MAX };
-    assert_eq!(Address::decode(&address.encode()), Some(address.clone()));
-    assert!(address.encode().len() < 1024);
-    for wrong in ["", "weft-port-1", "weft-port-1:a:1:2", "weft-port-2:a:0:0", "host:80"] {
+    let places = [
+        Place::Machine(machine(), 5),
+        Place::Network("10.0.0.1:70".parse().unwrap()),
+        Place::Network("[fd00::1]:70".parse().unwrap()),
+    ];
+    for place in places {
+        let address = Address { place, secret: u128::MAX };
+        assert_eq!(Address::decode(&address.encode()), Some(address.clone()));
+        assert!(address.encode().len() < 256);
+    }
+    for wrong in ["", "weft-port-2", "weft-port-2:here:1:a:2", "weft-port-1:a:0:0", "host:80"] {
         assert!(!is_port(wrong), "{wrong}");
         assert!(Caller::call(wrong, 1).is_err());
     }
-    let elsewhere = Address { machine: "0.0".into(), ..address }.encode();
+    let elsewhere = Address { place: Place::Machine("0.0".into(), 5), secret: 1 }.encode();
     assert!(Caller::call(&elsewhere, 1).err().unwrap().to_string().contains("machine"));
     let invitation =
-        Invitation { port: elsewhere, session: 1, accepting: 2, all: 3, word: u64::MAX };
+        Invitation { port: elsewhere, session: 1, root: 1, accepting: 2, all: 3, word: u64::MAX };
     assert_eq!(Invitation::decode(&invitation.encode()), Some(invitation));
-    assert_eq!(Invitation::decode("1,3,3,0,x"), None);
+    assert_eq!(Invitation::decode("1,0,3,3,0,x"), None);
+    assert_eq!(Invitation::decode("1,2,2,3,0,x"), None);
 }

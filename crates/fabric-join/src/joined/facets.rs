@@ -26,7 +26,7 @@ impl<N: Fabric, R: Fabric> weft_fabric::MappedMemory for Joined<N, R> {
     }
 
     fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
-        match self.places[peer] {
+        match self.route(peer) {
             Route::Near(rank) if self.by_processors(at) => {
                 self.near.words(rank as usize, address::near(at), count)
             }
@@ -188,7 +188,7 @@ impl<N: Fabric, R: Fabric> weft_fabric::Multicast for Joined<N, R> {
 
 impl<N: Fabric, R: Fabric> weft_fabric::Nodes for Joined<N, R> {
     fn node(&self, peer: usize) -> usize {
-        self.nodes[peer] as usize
+        self.nodes.get(peer).map_or_else(|| self.far.node(peer), |&node| node as usize)
     }
 
     fn same_arithmetic(&self) -> bool {

@@ -8,7 +8,7 @@ impl Ofi {
         let state = &mut *self.state.borrow_mut();
         let core = &self.core;
         state.ending = Some(Instant::now());
-        for rank in 0..core.size() {
+        for rank in 0..state.peers.len() {
             if state.peers[rank].as_ref().is_some_and(|peer| !peer.lost && !peer.left) {
                 state.submit(core, rank, Work::Tell { kind: Kind::Leave, words: [0; 3] });
             }
@@ -38,7 +38,7 @@ impl Ofi {
         let end = Instant::now() + self.leave;
         let state = &mut *self.state.borrow_mut();
         let core = &self.core;
-        let mut told = vec![false; core.size()];
+        let mut told = vec![false; state.peers.len()];
         loop {
             state.poll(core);
             state.poll_others(core, true);

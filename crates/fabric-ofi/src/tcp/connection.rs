@@ -155,6 +155,8 @@ pub enum Lending {
 /// The way to a peer, and all that is under way on it.
 pub struct Peer {
     pub name: SocketAddr,
+    /// Known to the two alone, where it is not of the job.
+    pub secret: Option<u64>,
     pub link: Link,
     /// What the endpoint's epoll set waits for on it.
     pub interest: EpollFlags,
@@ -179,9 +181,10 @@ pub struct Peer {
 }
 
 impl Peer {
-    pub fn new(name: SocketAddr) -> Peer {
+    pub fn new(name: SocketAddr, secret: Option<u64>) -> Peer {
         Peer {
             name,
+            secret,
             link: Link::None,
             interest: EpollFlags::empty(),
             waiting: VecDeque::new(),

@@ -9,8 +9,8 @@
 //! ```
 //! `acks`: so many writes of the receiver's, in their order, are in their place. Words are of little-endian order.
 
-use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use weft_bootstrap::keyed_hash;
 
 /// Bytes of a frame before its body.
 pub const FRAME: usize = 32;
@@ -114,11 +114,7 @@ pub fn decode_name(bytes: &[u8]) -> Option<SocketAddr> {
 
 /// What who knows the secret of the job says, and nobody else can.
 fn proof(secret: u64, what: &str, from: SocketAddr, to: SocketAddr) -> u64 {
-    // The one keyed hash of the standard library: a keyed hash is all that is asked for.
-    #[allow(deprecated)]
-    let mut hasher = std::hash::SipHasher::new_with_keys(secret, MAGIC);
-    (what, encode_name(from), encode_name(to)).hash(&mut hasher);
-    hasher.finish()
+    keyed_hash([secret, MAGIC], (what, encode_name(from), encode_name(to)))
 }
 
 /// What `from` says when it connects to `to`.
@@ -130,9 +126,14 @@ pub fn hello(secret: u64, from: SocketAddr, to: SocketAddr) -> [u8; HELLO] {
     bytes
 }
 
+/// Whom a hello claims to come from.
+pub fn claimed(bytes: &[u8; HELLO]) -> Option<SocketAddr> {
+    decode_name(&bytes[16..])
+}
+
 /// Who says hello to `to`; `None`: nobody of the job.
 pub fn who(secret: u64, bytes: &[u8; HELLO], to: SocketAddr) -> Option<SocketAddr> {
-    let from = decode_name(&bytes[16..])?;
+    let from = claimed(bytes)?;
     (*bytes == hello(secret, from, to)).then_some(from)
 }
 

@@ -10,7 +10,7 @@
 
 use super::Inner;
 use super::connection::Link;
-use super::frame::{ANSWER, HELLO, answer, hello, who};
+use super::frame::{ANSWER, HELLO, answer, claimed, hello, who};
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::sockopt::{SocketError, TcpNoDelay};
@@ -105,8 +105,9 @@ impl Inner {
 
     /// The system has connected, or cannot.
     pub fn is_connected(&mut self, at: usize) {
+        let secret = self.secret_with(at);
         let peer = &mut self.peers[at];
-        let (Link::Connecting(socket), Some(secret)) = (&peer.link, self.secret) else { return };
+        let (Link::Connecting(socket), Some(secret)) = (&peer.link, secret) else { return };
         let error = getsockopt(socket, SocketError);
         match error {
             Ok(0) => {}
@@ -128,8 +129,9 @@ impl Inner {
 
     /// Something has come from a peer that was asked.
     pub fn hear_answer(&mut self, at: usize) {
+        let secret = self.secret_with(at);
         let peer = &mut self.peers[at];
-        let (Link::Asked(socket, said, have), Some(secret)) = (&mut peer.link, self.secret) else {
+        let (Link::Asked(socket, said, have), Some(secret)) = (&mut peer.link, secret) else {
             return;
         };
         let wanted = &mut said[*have..];
@@ -214,7 +216,7 @@ impl Inner {
     /// Something has come from somebody who has connected.
     pub fn hear_stranger(&mut self, number: u64) {
         let found = self.door.strangers.iter().position(|one| one.number == number);
-        let (Some(place), Some(secret)) = (found, self.secret) else { return };
+        let (Some(place), Some(_)) = (found, self.secret) else { return };
         let one = &mut self.door.strangers[place];
         match one.stream.read(&mut one.said[one.have..]) {
             Ok(count) if count > 0 => one.have += count,
@@ -226,10 +228,13 @@ impl Inner {
         }
         let one = self.door.strangers.remove(place);
         self.unwatch_stranger(&one.stream);
-        let from = who(secret, &one.said, self.name);
-        let known = from.and_then(|name| Some((name, *self.numbers.get(&name)?)));
-        if let Some((name, at)) = known {
-            self.meet(at as usize, name, secret, one.stream);
+        // Of the peers of that name it is the one whose secret it knows.
+        let name = claimed(&one.said);
+        let peers = name.and_then(|name| self.numbers.get(&name)).into_iter().flatten();
+        let mut known = peers.filter_map(|&at| Some((at as usize, self.secret_with(at as usize)?)));
+        let met = known.find(|&(_, secret)| who(secret, &one.said, self.name).is_some());
+        if let (Some(name), Some((at, secret))) = (name, met) {
+            self.meet(at, name, secret, one.stream);
         }
     }
 

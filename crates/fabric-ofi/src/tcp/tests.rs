@@ -8,7 +8,7 @@ const SECRET: u64 = 77;
 fn pair() -> [Tcp; 2] {
     let ends = [(); 2].map(|()| Tcp::open("127.0.0.1".parse().unwrap()).unwrap());
     for (me, other) in [(0, 1), (1, 0)] {
-        assert_eq!(ends[me].insert(ends[other].name()), 0);
+        assert_eq!(ends[me].insert(ends[other].name(), None), 0);
         ends[me].let_in(SECRET);
     }
     ends
@@ -266,7 +266,7 @@ fn a_peer_that_is_not_there_is_told_of() {
     let ends = pair();
     // Nobody listens at this one.
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let number = ends[0].insert(nobody);
+    let number = ends[0].insert(nobody, None);
     let mut place = [0u8; 200_000];
     // SAFETY: the memory lives until all is over.
     unsafe {

@@ -12,11 +12,12 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use weft_bootstrap::limits::explain;
+use weft_bootstrap::universe;
 
 use crate::frames::{Down, MAGIC, Up, encode, take};
-use crate::hosts::is_local;
+use crate::hosts::{Host, is_local};
 use crate::inherited::Inheritance;
-use crate::options::Options;
+use crate::options::{LAUNCH_AGENT, Options};
 
 /// What reaches a host where nothing else is asked for. Without a terminal there is nobody who could
 /// type a password.
@@ -49,6 +50,21 @@ pub struct Link {
     /// Bytes of its output that were taken, and it does not know yet: standard output, error.
     pub taken: [usize; 2],
     status: Option<ExitStatus>,
+}
+
+/// Variables for what the processes spawn: the hosts, and how they are reached.
+pub fn for_spawns(options: &Options, links: &[Link]) -> Vec<(OsString, OsString)> {
+    let host = |host: &Host| {
+        let on_it = |link: &&Link| link.host == host.name;
+        let taken = links.iter().filter(on_it).map(|link| link.ranks.len()).sum();
+        universe::Host { name: host.name.clone(), slots: host.slots, taken }
+    };
+    let hosts: Vec<_> = options.hosts.iter().map(host).collect();
+    let mut all = vec![(universe::VARIABLE.into(), universe::encode(&hosts).into())];
+    if let Some(agent) = &options.launch_agent {
+        all.push((LAUNCH_AGENT.into(), agent.join(" ").into()));
+    }
+    all
 }
 
 /// The command line that starts an agent on `host`.

@@ -69,9 +69,11 @@ pub(super) fn predefined(
         }
         MPI_LASTUSEDCODE => (&cells.last_used_code, crate::codes::last_used_code()),
         MPI_UNIVERSE_SIZE => {
-            // So many processes fit beside those that there are, spawned ones with them.
+            // So many processes fit, those that there are and spawned ones.
             let processors = std::thread::available_parallelism().map_or(1, usize::from);
-            let size = state.world.get().map_or(1, |world| world.size()).max(processors);
+            let slots = weft_bootstrap::universe::hosts().iter().map(|host| host.slots).sum();
+            let room = if slots > 0 { slots } else { processors };
+            let size = state.world.get().map_or(1, |world| world.size()).max(room);
             (&cells.universe_size, size as c_int)
         }
         _ => {

@@ -1,0 +1,156 @@
+//! Names of ports: where they are, and the secret that lets in.
+
+use super::{Stream, secret};
+use crate::calls::{connect, repeat};
+use crate::hash;
+use crate::nodes::identity;
+use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::geteuid;
+use std::io::{self, Error, ErrorKind};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{self, UnixListener};
+use std::time::Duration;
+
+/// What names of ports begin with: the kind, and the version of what is spoken.
+const PREFIX: &str = "weft-port-2";
+
+/// How long a host may take to answer.
+const CONNECTING: Duration = Duration::from_secs(10);
+
+/// A name for what processes have in common that find each other by local sockets, of 16 digits.
+pub fn machine() -> String {
+    format!("{:016x}", hash(&identity()))
+}
+
+/// Where a port is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// On one machine: its name, and that of an abstract socket.
+    Machine(String, u128),
+    /// On a network.
+    Network(SocketAddr),
+}
+
+/// The name of a port, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    pub place: Place,
+    pub secret: u128,
+}
+
+impl Address {
+    pub fn encode(&self) -> String {
+        let secret = self.secret;
+        match &self.place {
+            Place::Machine(name, socket) => {
+                format!("{PREFIX}:here:{secret:032x}:{name}:{socket:032x}")
+            }
+            Place::Network(address) => format!("{PREFIX}:tcp:{secret:032x}:{address}"),
+        }
+    }
+
+    pub fn decode(name: &str) -> Option<Address> {
+        let number =
+            |text: &str| (text.len() == 32).then(|| u128::from_str_radix(text, 16).ok()).flatten();
+        let rest = name.strip_prefix(PREFIX)?.strip_prefix(':')?;
+        let (kind, rest) = rest.split_once(':')?;
+        let (secret, place) = rest.split_once(':')?;
+        let place = match kind {
+            "here" => {
+                let (name, socket) = place.split_once(':')?;
+                Place::Machine(name.to_owned(), number(socket)?)
+            }
+            "tcp" => Place::Network(place.parse().ok()?),
+            _ => return None,
+        };
+        Some(Address { place, secret: number(secret)? })
+    }
+
+    /// Connects to the port.
+    pub fn connect(&self) -> io::Result<Stream> {
+        match &self.place {
+            Place::Machine(name, _) if *name != machine() => {
+                let text =
+                    "it is a port of another machine, or of another network name space of this one";
+                Err(Error::new(ErrorKind::Unsupported, text))
+            }
+            Place::Machine(_, socket) => {
+                let stream = connect(&abstract_name(*socket)?)?;
+                match is_own_user(&stream) {
+                    true => Ok(stream),
+                    false => {
+                        Err(Error::new(ErrorKind::PermissionDenied, "the port is another user's"))
+                    }
+                }
+            }
+            Place::Network(address) => {
+                let stream = TcpStream::connect_timeout(address, CONNECTING)
+                    .map_err(|error| Error::new(error.kind(), format!("{address}: {error}")))?;
+                plain(stream)
+            }
+        }
+    }
+}
+
+fn abstract_name(socket: u128) -> io::Result<net::SocketAddr> {
+    net::SocketAddr::from_abstract_name(format!("weft-port-{socket:032x}"))
+}
+
+/// A connection of a network as a plain stream.
+fn plain(stream: TcpStream) -> io::Result<Stream> {
+    stream.set_nodelay(true)?;
+    Ok(Stream::from(OwnedFd::from(stream)))
+}
+
+/// Whether the process at the other end of a local socket is of this user.
+fn is_own_user(stream: &Stream) -> bool {
+    getsockopt(stream, sockopt::PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
+}
+
+/// What takes those who connect.
+pub(super) enum Listener {
+    Machine(UnixListener),
+    Network(TcpListener),
+}
+
+impl Listener {
+    /// Opens a port on this machine, or at an address of it.
+    pub fn open(at: Option<IpAddr>) -> io::Result<(Listener, Address)> {
+        let (listener, place) = match at {
+            None => {
+                let socket = secret()?;
+                let listener = UnixListener::bind_addr(&abstract_name(socket)?)?;
+                (Listener::Machine(listener), Place::Machine(machine(), socket))
+            }
+            Some(ip) => {
+                let listener = TcpListener::bind((ip, 0))?;
+                let place = Place::Network(listener.local_addr()?);
+                (Listener::Network(listener), place)
+            }
+        };
+        Ok((listener, Address { place, secret: secret()? }))
+    }
+
+    /// Takes the next one; `None`: it is another user's process.
+    pub fn accept(&self) -> io::Result<Option<Stream>> {
+        match self {
+            Listener::Machine(listener) => {
+                let (stream, _) = repeat(|| listener.accept())?;
+                Ok(Some(stream).filter(is_own_user))
+            }
+            Listener::Network(listener) => plain(repeat(|| listener.accept())?.0).map(Some),
+        }
+    }
+}
+
+/// Whether `name` looks as names of ports do.
+pub fn is_port(name: &str) -> bool {
+    Address::decode(name).is_some()
+}
+
+/// Whether it is the name of a port on a network.
+pub fn is_on_network(name: &str) -> bool {
+    Address::decode(name).is_some_and(|address| matches!(address.place, Place::Network(_)))
+}

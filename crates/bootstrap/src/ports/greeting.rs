@@ -1,0 +1,107 @@
+//! How the two ends of a connection prove to each other that they know the port's secret, which does not travel.
+//!
+//! ```text
+//!   port   ── a number (16 bytes) ──►                                                              caller
+//!          ◄── proof for that number (16), a number (16), what is wanted: kind, two words (24) ──
+//!          ── proof for the other number (16) ──►
+//! ```
+
+use super::{Stream, secret};
+use crate::keyed_hash;
+use std::io::{self, Error, ErrorKind, Read, Write};
+use std::time::Duration;
+
+/// How long somebody who connects may take to say who it is.
+pub(super) const GREETING: Duration = Duration::from_secs(5);
+
+/// What who connects wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// To be accepted: number of processes.
+    Call(u64),
+    /// To take part in a session: its number, the own place.
+    Take(u64, u64),
+}
+
+/// Bytes of a number, and of a proof.
+const NUMBER: usize = 16;
+
+/// Bytes of what a caller says.
+const SAID: usize = 2 * NUMBER + 24;
+
+impl Wish {
+    fn words(self) -> [u64; 3] {
+        match self {
+            Wish::Call(size) => [1, size, 0],
+            Wish::Take(session, place) => [2, session, place],
+        }
+    }
+
+    fn of(words: [u64; 3]) -> Option<Wish> {
+        match words {
+            [1, size @ 1..=0xf_ffff, 0] => Some(Wish::Call(size)),
+            [2, session, place] => Some(Wish::Take(session, place)),
+            _ => None,
+        }
+    }
+}
+
+/// What only those can say that know the secret.
+fn proof(secret: u128, number: u128, who: &str, words: [u64; 3]) -> u128 {
+    let keys = [secret as u64, (secret >> 64) as u64];
+    let half = |half: u8| u128::from(keyed_hash(keys, (half, number, who, words)));
+    half(0) | half(1) << 64
+}
+
+/// Says what is wanted of the port at the other end.
+pub(super) fn ask(mut stream: &Stream, port: u128, wish: Wish) -> io::Result<()> {
+    stream.set_read_timeout(Some(GREETING))?;
+    let mut theirs = [0; NUMBER];
+    stream.read_exact(&mut theirs)?;
+    let (theirs, mine, words) = (u128::from_le_bytes(theirs), secret()?, wish.words());
+    let mut said = [0; SAID];
+    said[..NUMBER].copy_from_slice(&proof(port, theirs, "caller", words).to_le_bytes());
+    said[NUMBER..2 * NUMBER].copy_from_slice(&mine.to_le_bytes());
+    for (to, word) in said[2 * NUMBER..].chunks_exact_mut(8).zip(words) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+    stream.write_all(&said)?;
+    let mut answer = [0; NUMBER];
+    stream.read_exact(&mut answer).map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => Error::new(ErrorKind::ConnectionRefused, NO),
+        _ => error,
+    })?;
+    stream.set_read_timeout(None)?;
+    match answer == proof(port, mine, "port", words).to_le_bytes() {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::ConnectionRefused, NO)),
+    }
+}
+
+/// Why a port does not take somebody.
+const NO: &str = "the port that was there is gone, and what is there now does not know its secret";
+
+/// Hears what is wanted; an error if it is nobody who knows the secret.
+pub(super) fn answer(mut stream: &Stream, port: u128) -> io::Result<Wish> {
+    stream.set_read_timeout(Some(GREETING))?;
+    stream.set_write_timeout(Some(GREETING))?;
+    let mine = secret()?;
+    stream.write_all(&mine.to_le_bytes())?;
+    let mut said = [0; SAID];
+    stream.read_exact(&mut said)?;
+    let word = |at: usize| {
+        let bytes = &said[2 * NUMBER + 8 * at..][..8];
+        u64::from_le_bytes(bytes.try_into().expect("8 of them"))
+    };
+    let words = [word(0), word(1), word(2)];
+    let refused = || Error::from(ErrorKind::PermissionDenied);
+    if said[..NUMBER] != proof(port, mine, "caller", words).to_le_bytes() {
+        return Err(refused());
+    }
+    let wish = Wish::of(words).ok_or_else(refused)?;
+    let theirs = u128::from_le_bytes(said[NUMBER..2 * NUMBER].try_into().expect("16 of them"));
+    stream.write_all(&proof(port, theirs, "port", words).to_le_bytes())?;
+    stream.set_read_timeout(None)?;
+    stream.set_write_timeout(None)?;
+    Ok(wish)
+}

@@ -1,0 +1,96 @@
+//! What processes of several jobs tell each other when they become peers: each round, all say something and hear what all have said.
+
+/// One of the processes that are to know each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whom {
+    /// Its job: the same number at all, and of no other job.
+    pub job: u64,
+    /// Its rank among the processes of its job that a fabric of shared memory connects.
+    pub rank: usize,
+    /// Its node, by the numbers of its job.
+    pub node: u32,
+    /// What this process calls it already.
+    pub known: Option<usize>,
+}
+
+/// Gives bytes to all members, and returns what each of them gave, by place.
+pub type Exchange<'e> = &'e mut dyn FnMut(Vec<u8>) -> Result<Vec<Vec<u8>>, String>;
+
+/// What a member says that is in order.
+pub fn yes(rest: &[u8]) -> Vec<u8> {
+    [b"+", rest].concat()
+}
+
+/// What one says that cannot go on, and why.
+pub fn no(reason: impl std::fmt::Display) -> Vec<u8> {
+    format!("-{reason}").into_bytes()
+}
+
+/// What stands behind a yes; an error in words behind a no.
+pub fn told(said: &[u8]) -> Result<&[u8], String> {
+    match said.split_first() {
+        Some((b'+', rest)) => Ok(rest),
+        Some((b'-', reason)) => Err(String::from_utf8_lossy(reason).into()),
+        _ => Err(MISMATCH.to_owned()),
+    }
+}
+
+/// Why what a member says makes no sense.
+const MISMATCH: &str = "a process of another job speaks otherwise: are both of one version?";
+
+/// Numbers, as they travel.
+pub fn numbers(all: impl Iterator<Item = usize>) -> Vec<u8> {
+    all.flat_map(|number| (number as u32).to_le_bytes()).collect()
+}
+
+/// So many numbers that have travelled.
+pub fn numbers_of(said: &[u8], count: usize) -> Result<Vec<usize>, String> {
+    let (words, rest) = said.as_chunks();
+    match rest.is_empty() && words.len() == count {
+        true => Ok(words.iter().map(|&word| u32::from_le_bytes(word) as usize).collect()),
+        false => Err(MISMATCH.to_owned()),
+    }
+}
+
+/// Whom this process knows, for the others.
+pub fn view(members: &[Whom]) -> Vec<u8> {
+    numbers(members.iter().map(|whom| usize::from(whom.known.is_some())))
+}
+
+/// By place, the numbers of those that this process knows and that know it: the others become new peers. `views`: what each has
+/// said by [`view`].
+pub fn known_to_both<'v>(
+    members: &[Whom],
+    place: usize,
+    views: impl Iterator<Item = &'v [u8]>,
+) -> Result<Vec<Option<usize>>, String> {
+    let both = |(whom, view): (&Whom, &[u8])| {
+        let theirs = numbers_of(view, members.len())?;
+        Ok(whom.known.filter(|_| theirs[place] != 0))
+    };
+    members.iter().zip(views).map(both).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_heard() {
+        assert_eq!(told(&yes(b"rest")), Ok(&b"rest"[..]));
+        assert_eq!(told(&no("full")), Err("full".to_owned()));
+        assert!(told(b"").is_err() && told(b"?").is_err());
+        assert_eq!(numbers_of(&numbers([1, 70_000].into_iter()), 2), Ok(vec![1, 70_000]));
+        assert!(numbers_of(&[0; 7], 1).is_err() && numbers_of(&[0; 8], 1).is_err());
+    }
+
+    #[test]
+    fn who_knows_one_side_only_is_new() {
+        let whom = |known| Whom { job: 1, rank: 0, node: 0, known };
+        let members = [whom(Some(4)), whom(None), whom(Some(6))];
+        let views = [view(&members), view(&[whom(None); 3]), view(&members)];
+        let both = |place| known_to_both(&members, place, views.iter().map(|view| &view[..]));
+        assert_eq!(both(0), Ok(vec![Some(4), None, Some(6)]));
+        assert_eq!(both(1), Ok(vec![None, None, None]));
+    }
+}
