@@ -51,6 +51,13 @@ enum Command {
     /// Inside the namespaces: make the hosts and run the command.
     #[command(hide = true)]
     NetInside(net::Args),
+    /// On one of those hosts: run a command on another one.
+    #[command(hide = true)]
+    NetBeyond {
+        /// As those of `net-run`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Between hosts made of namespaces: run the tests of programs over Ethernet.
     #[command(hide = true)]
     NetTests(test::network::inside::Inside),
@@ -88,6 +95,7 @@ fn main() -> ExitCode {
         Command::Vm(args) => return weft_vm::main(&args),
         Command::Net(args) => return net::main(&args),
         Command::NetInside(args) => return net::inside(&args),
+        Command::NetBeyond { words } => return net::beyond(&words),
         Command::NetTests(args) => test::network::within(&args),
         Command::VmCluster(args) => test::cluster::within(&args),
         Command::VmKini(args) => test::verbs::kini::inside(&args),

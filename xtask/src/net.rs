@@ -12,9 +12,11 @@
 //! Everything lies in a process namespace: when its first process ends or is killed, all others are, too, and with them the
 //! hosts, the cables and the mounts. Nothing has a name outside, and no packet leaves.
 
+mod beyond;
 mod host;
 mod inside;
 
+pub use beyond::main as beyond;
 pub use inside::run as inside;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

@@ -1,6 +1,7 @@
 //! One host, and its cables.
 
 use super::Args;
+use super::inside::{BEYOND, FOLDER};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
@@ -46,6 +47,7 @@ impl Host {
         if number > 0 {
             command.args(["--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]);
             script += "mount -t tmpfs tmpfs /dev/shm; ";
+            script += &format!("mount --bind {FOLDER}/{BEYOND} {FOLDER}/net-run; ");
         }
         script += "ip link set lo up; echo ready; exec sleep infinity";
         command.args(["--", "sh", "-c", &script]).stdin(Stdio::null()).stdout(Stdio::piped());

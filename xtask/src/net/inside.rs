@@ -1,5 +1,6 @@
 //! Within the namespaces: makes the switches, the hosts and the helpers of COMMAND, and runs it.
 
+use super::beyond;
 use super::host::{self, Host, done};
 use super::{Args, NOT_RUN};
 use std::fs;
@@ -10,10 +11,10 @@ use std::time::{Duration, Instant};
 use weft_vm::{FAILED, TIMED_OUT};
 
 /// What COMMAND finds in its PATH, and the process of each host (`NAME.pid`). A mount of its own.
-const FOLDER: &str = "/run/weft-net";
+pub const FOLDER: &str = "/run/weft-net";
 
 /// The helpers: name and shell script. They run on node0, whose processes and mounts are those of the switches; so the switches'
-/// network is that of process 1.
+/// network is that of process 1. On other hosts there is `net-run` alone, by `beyond.rs`.
 const HELPERS: [(&str, &str); 4] = [
     // As ssh: options, the host, and words for a shell there, in an environment of its own.
     (
@@ -29,6 +30,9 @@ exec nsenter -t "$pid" $spaces -- env -i HOME="$HOME" USER=root LOGNAME=root SHE
     ("net-join", r#"exec nsenter -t 1 -n ip link set "$1-$2" up"#),
     ("net-kill", r#"exec kill -9 "$(cat "/run/weft-net/$1.pid")""#),
 ];
+
+/// What stands in the place of `net-run` on other hosts than node0.
+pub const BEYOND: &str = "net-run-beyond";
 
 /// The mounts that are this run's own: its folder, its shared memory, its names of hosts.
 fn mounts(args: &Args) -> Result<(), String> {
@@ -54,7 +58,11 @@ fn mounts(args: &Args) -> Result<(), String> {
     };
     write("hosts", &names, 0o644)?;
     done(&["mount", "--bind", &format!("{FOLDER}/hosts"), "/etc/hosts"])?;
-    HELPERS.iter().try_for_each(|(name, text)| write(name, &format!("#!/bin/sh\n{text}\n"), 0o755))
+    let own = std::env::current_exe().map_err(|error| format!("this program's path: {error}"))?;
+    let beyond = format!("exec '{}' net-beyond -- \"$@\"", own.display());
+    let mut helpers = HELPERS.iter().copied().chain([(BEYOND, &*beyond)]);
+    helpers.try_for_each(|(name, text)| write(name, &format!("#!/bin/sh\n{text}\n"), 0o755))?;
+    beyond::serve().map_err(|error| format!("a server for other hosts: {error}"))
 }
 
 /// The switches and the hosts.

@@ -14,13 +14,6 @@ const VERSION: &str = "4.1.2";
 pub(super) const POINT_TO_POINT: &[&str] =
     &["test_p2p_buf", "test_p2p_buf_matched", "test_p2p_obj", "test_p2p_obj_matched"];
 
-/// Files of mpi4py's test suite that run within one machine only, each with its reason.
-const ONE_MACHINE: &[(&str, &str)] = &[
-    ("test_spawn", "spawned processes"),
-    ("test_dynproc", "connected processes"),
-    ("test_util_pool", "spawns its workers"),
-];
-
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     let folder = folder()?;
@@ -135,16 +128,6 @@ pub(super) fn suite_words(sdist: &Path, files: &[&str]) -> Vec<String> {
     let mut words = vec![sdist.join("test/main.py").display().to_string()];
     words.extend(["--quiet", "--failfast"].map(str::to_owned));
     words.extend(files.iter().map(|&file| file.to_owned()));
-    words
-}
-
-/// The same for all files that run between hosts; the others are named with their reason.
-pub(super) fn words_between_hosts(sdist: &Path) -> Vec<String> {
-    let mut words = suite_words(sdist, &[]);
-    for (name, reason) in ONE_MACHINE {
-        println!("mpi4py's tests leave out {name}: {reason}");
-        words.extend(["-e".to_owned(), format!("^{name}")]);
-    }
     words
 }
 

@@ -264,7 +264,7 @@ pub fn failed(command: &mut Command) -> Result<String, String> {
 
 fn mpi4py(inside: &Inside, hosts: &str) -> Result<String, String> {
     let mut command = mpiexec_within(inside, hosts, "4", SUITE);
-    command.arg(&inside.python).args(python::words_between_hosts(Path::new(&inside.sdist)));
+    command.arg(&inside.python).args(python::suite_words(Path::new(&inside.sdist), &[]));
     let text = said(&mut command, "OK")?;
     match python::ran(&text) {
         n @ python::MOST.. => Ok(format!("{n} ran")),

@@ -27,6 +27,9 @@ pub const PROGRAMS: &[(&str, &[&str])] = &[
     ("files", &[]),
     ("files_access", &[]),
     ("files_representations", &[]),
+    ("spawn", &[]),
+    ("connect", &["apart"]),
+    ("connect_threads", &[]),
 ];
 
 /// What `net-tests` needs to know.
