@@ -24,12 +24,15 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use weft_bootstrap::calls::{Occupied, start_thread};
 use weft_bootstrap::ports::{Invitation, Member};
+use weft_fabric::Fabric;
 use weft_fabric::linking::Whom;
-use weft_fabric::{Fabric, FabricExt};
 use weft_process::{Group, Identity, LinkId};
 
+mod introduction;
+mod near;
 mod way;
 
+use introduction::Introduction;
 use way::Shared;
 pub use way::Way;
 
@@ -110,24 +113,26 @@ pub fn connected(
     };
     let failed = |text: String| Error::new(MPI_ERR_PORT, format_args!("connecting: {text}"));
     let way = Way::of(engine)?;
-    let here = way.dialect(engine);
-    let said = exchange(introduction(engine, &here)).map_err(failed)?;
-    let members = said.iter().map(|said| introduced(said, &here)).collect::<Result<Vec<_>, _>>()?;
-    let own = |identity: Identity| identity.job == engine.identity(0).job;
-    let whom = |&(identity, node): &(Identity, u32)| Whom {
-        job: identity.job,
-        rank: identity.rank as usize,
-        node,
-        known: if own(identity) { Some(identity.rank) } else { engine.known(identity) }
-            .map(|peer| peer as usize),
+    let own = Introduction::own(engine, way);
+    let said = own.all(&exchange(own.encode()).map_err(failed)?)?;
+    let whom = |one: &Introduction| {
+        let identity = one.identity;
+        let of_own_job = (identity.job == own.identity.job).then_some(identity.rank);
+        Whom {
+            job: identity.job,
+            rank: one.near,
+            node: one.node,
+            known: of_own_job.or_else(|| engine.known(identity)).map(|peer| peer as usize),
+        }
     };
-    let whoms: Vec<Whom> = members.iter().map(whom).collect();
-    let admitted = way.admit((&whoms, place), &invitation, &member, &mut exchange);
-    let shared = admitted.map_err(failed)?;
+    let members: Vec<Whom> = said.iter().map(whom).collect();
+    let session = (&invitation, &member);
+    let shared = way.admit((&members, place), &said, session, &mut exchange).map_err(failed)?;
     let number = |place: usize| shared.peers()[place] as u32;
     let new =
         (0..members.len()).filter(|&place| shared.new_peers().contains(&shared.peers()[place]));
-    let new: Vec<(u32, Identity)> = new.map(|place| (number(place), members[place].0)).collect();
+    let new: Vec<(u32, Identity)> =
+        new.map(|place| (number(place), said[place].identity)).collect();
     let id = engine.add_link(&new);
     let others = match end {
         End::Accepting => invitation.accepting..members.len(),
@@ -147,30 +152,6 @@ fn invited(told: &str) -> Result<Invitation, Error> {
         return Err(Error::new(class.parse().unwrap_or(MPI_ERR_OTHER), text));
     }
     told.strip_prefix('+').and_then(Invitation::decode).ok_or_else(damaged)
-}
-
-/// Who and where this process is, and what it speaks.
-fn introduction(engine: &Engine, here: &str) -> Vec<u8> {
-    let Identity { job, rank } = engine.identity(engine.rank() as u32);
-    let node = engine.endpoint().fabric().node(engine.rank());
-    format!("{job},{rank},{node},{here}").into_bytes()
-}
-
-fn introduced(said: &[u8], here: &str) -> Result<(Identity, u32), Error> {
-    let text = String::from_utf8_lossy(said);
-    let mut parts = text.splitn(4, ',');
-    let mut number = || parts.next()?.parse().ok();
-    let who = number().and_then(|job| Some((job, number()? as u32, number()? as u32)));
-    let damaged = || Error::new(MPI_ERR_PORT, "a process of the other job is of another version");
-    let ((job, rank, node), there) = (who.ok_or_else(damaged)?, parts.next().ok_or_else(damaged)?);
-    match there == here {
-        true => Ok((Identity { job, rank }, node)),
-        false => {
-            let text =
-                format!("{there} connects the other job, {here} this one: both must be alike");
-            Err(Error::new(MPI_ERR_PORT, text))
-        }
-    }
 }
 
 /// Leaves the links that no communicator needs any more.

@@ -3,6 +3,8 @@
 
 mod connect;
 
+pub use connect::nodes_are_faked;
+
 use std::cell::Cell;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Completion, Fabric, FabricExt, Facets, Head, Message, Posted, Sge};
@@ -73,7 +75,7 @@ impl Node {
         };
         match &other.kind {
             // Nodes that are faked share the processors of one.
-            NodeKind::JoinedVerbs(_) | NodeKind::JoinedOfi(_) if connect::nodes_are_faked() => {
+            NodeKind::JoinedVerbs(_) | NodeKind::JoinedOfi(_) if nodes_are_faked() => {
                 WaitPolicy::new(false)
             }
             NodeKind::JoinedVerbs(joined) => joined.near().policy(),
@@ -137,14 +139,21 @@ impl Node {
         }
     }
 
-    /// The network that takes processes of other jobs as peers.
+    /// The network that takes processes of other jobs as peers. Not with faults: the other job would have none of them.
     pub fn linkable(&self) -> Option<&Ofi> {
         let Node::Other(other) = self else { return None };
         match &other.kind {
-            NodeKind::JoinedOfi(joined) => Some(joined.far()),
             NodeKind::Ofi(ofi) => Some(ofi),
-            // The far side of a fault would have none of it.
-            NodeKind::JoinedVerbs(_) | NodeKind::Verbs(_) | NodeKind::Faulty(_) => None,
+            _ => self.joined().map(Joined::far),
+        }
+    }
+
+    /// The same beside shared memory.
+    pub fn joined(&self) -> Option<&Joined<Shm, Ofi>> {
+        let Node::Other(other) = self else { return None };
+        match &other.kind {
+            NodeKind::JoinedOfi(joined) => Some(joined),
+            _ => None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::address;
 use crate::sleeper::Both;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_fabric::wait::Sleep;
@@ -27,9 +27,9 @@ pub struct Joined<N: Fabric, R: Fabric> {
     counters: Rc<Counters>,
     /// By rank.
     nodes: Box<[u32]>,
-    places: Box<[Route]>,
+    places: RefCell<Vec<Route>>,
     /// Rank by near rank.
-    ranks: Box<[u32]>,
+    ranks: RefCell<Vec<u32>>,
     /// [`Fabric::receive`] from anybody looks into the far fabric first.
     far_first: Cell<bool>,
     sleeper: Arc<Both>,
@@ -64,23 +64,57 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
         assert_eq!(nodes.len(), far.size(), "a node for every rank");
         let same_table = |table: &Counters| std::ptr::eq(table, &*counters);
         assert!(same_table(near.counters()) && same_table(far.counters()), "one table of counters");
-        let ranks: Box<[u32]> =
+        let ranks: Vec<u32> =
             (0..nodes.len()).filter(|&r| nodes[r] == nodes[me]).map(|r| r as u32).collect();
         assert_eq!(ranks.len(), near.size(), "the near fabric connects the ranks of the node");
         assert_eq!(ranks[near.rank()] as usize, me, "the near fabric counts in the order of ranks");
-        let mut places = vec![Route::Far; nodes.len()].into_boxed_slice();
+        let mut places = vec![Route::Far; nodes.len()];
         for (at, &rank) in ranks.iter().enumerate() {
             places[rank as usize] = Route::Near(at as u32);
         }
         let sleeper = Arc::new(Both::new(near.sleeper(), far.sleeper()));
         let nodes = nodes.iter().map(|&node| node as u32).collect();
+        let (places, ranks) = (RefCell::new(places), RefCell::new(ranks));
         Joined { near, far, counters, nodes, places, ranks, far_first: Cell::new(false), sleeper }
     }
 
-    /// Processes of other jobs come behind the ranks: the far fabric has made them peers, and numbers them.
     #[inline]
     fn route(&self, peer: usize) -> Route {
-        self.places.get(peer).copied().unwrap_or(Route::Far)
+        self.places.borrow().get(peer).copied().unwrap_or(Route::Far)
+    }
+
+    /// What the near fabric calls a peer; `None`: the far one reaches it.
+    pub fn near_number(&self, peer: usize) -> Option<usize> {
+        match self.route(peer) {
+            Route::Near(at) => Some(at as usize),
+            Route::Far => None,
+        }
+    }
+
+    /// A process of another job, which both fabrics have made a peer: the far one's number is the number here, and from now on the
+    /// near one reaches it, by `near`. Nothing was exchanged with it before. Those that are far need no word.
+    pub fn add_near(&self, peer: usize, near: usize) {
+        fn put<T: Copy>(all: &RefCell<Vec<T>>, at: usize, value: T, other: T) {
+            let mut all = all.borrow_mut();
+            let len = all.len().max(at + 1);
+            all.resize(len, other);
+            all[at] = value;
+        }
+        put(&self.places, peer, Route::Near(near as u32), Route::Far);
+        put(&self.ranks, near, peer as u32, u32::MAX);
+    }
+
+    /// It is gone again.
+    pub fn forget_near(&self, peer: usize) {
+        if let Some(place) = self.places.borrow_mut().get_mut(peer) {
+            *place = Route::Far;
+        }
+    }
+
+    /// The number of a peer of the near fabric.
+    #[inline]
+    fn rank_of(&self, near: usize) -> usize {
+        self.ranks.borrow()[near] as usize
     }
 
     /// The fabric that connects the ranks of this node, which it numbers among themselves.
@@ -111,12 +145,12 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
     }
 
     fn renumbered(&self, message: Message) -> Message {
-        Message { peer: self.ranks[message.peer] as usize, ..message }
+        Message { peer: self.rank_of(message.peer), ..message }
     }
 
     /// The name of a rank in what a near operation reports.
     fn named(&self, fault: Fault) -> Fault {
-        let name = |rank: usize| self.ranks[rank] as usize;
+        let name = |near: usize| self.rank_of(near);
         match *fault.cause() {
             Cause::PeerLost { rank } => Fault::lost(name(rank)),
             Cause::Corrupt { rank, what } => Fault::corrupt(name(rank), what),
@@ -153,7 +187,7 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
     }
 
     fn size(&self) -> usize {
-        self.places.len()
+        self.nodes.len()
     }
 
     fn copies(&self) -> &Copies {

@@ -54,7 +54,7 @@ mod work;
 
 pub use choose::{PROVIDERS, survey};
 pub use error::ConnectError;
-pub use ofi::foreign::Link;
+pub use ofi::foreign::{Known, Link};
 pub use ofi::{Ofi, Usage};
 pub use options::Options;
 pub use rails::RAILS_MAX;

@@ -5,9 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use weft_bootstrap::ports::{Caller, Invitation, Member, Port};
 use weft_bootstrap::threads;
-use weft_fabric::linking::Whom;
+use weft_fabric::linking::{Exchange, Whom};
 use weft_fabric::{Cause, Fabric, Head, RemoteAddr, Sge};
-use weft_fabric_ofi::{Link, Ofi, Options};
+use weft_fabric_ofi::{Known, Link, Ofi, Options};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -63,7 +63,8 @@ impl Process {
         let members: Vec<Whom> = (0..ALL).map(whom).collect();
         let member = Member::join(invitation, self.place, PATIENCE).unwrap();
         let mut exchange = |bytes: Vec<u8>| member.exchange(&bytes).map_err(|e| e.to_string());
-        let stay = || member.try_clone()?.stay(self.ofi.alarm());
+        let stays = || member.try_clone()?.stay(self.ofi.alarm());
+        let stay = |_: Known<'_>, _: Exchange<'_>| stays().map_err(|error| error.to_string());
         self.ofi.admit((&members, self.place), invitation.secret(), &mut exchange, stay).unwrap()
     }
 

@@ -67,7 +67,7 @@ fn all_told(said: &[Vec<u8>]) -> Result<Vec<&[u8]>, ConnectError> {
 impl Shm {
     /// Makes peers of the processes `members`, which are on this machine and all call this with the same list, each at its own
     /// `place`. Those that are known on both sides stay what they are. Blocks in `exchange` alone, and for as long as the
-    /// system needs.
+    /// system needs. `added` hears place and number of each new peer, before that can send anything.
     ///
     /// # Errors
     /// [`ConnectError`]; then no peer was made, but by others perhaps: they are told when they meet this process again.
@@ -76,6 +76,7 @@ impl Shm {
         members: &[Whom],
         place: usize,
         exchange: Exchange<'_>,
+        mut added: impl FnMut(usize, usize),
     ) -> Result<Link, ConnectError> {
         let mut exchange = |bytes: Vec<u8>| exchange(bytes).map_err(ConnectError::Lowest);
         let (mine, made) = match self.offer(members, place) {
@@ -128,6 +129,7 @@ impl Shm {
             // SAFETY: each member makes its ends of the new segment's boxes once.
             self.peers.add(peers[at], unsafe { Peer::new(situation) });
             new.push(peers[at]);
+            added(at, peers[at]);
             self.watch().add(Watched::new(peers[at], (segment.clone(), at), (home, whom.rank)));
         }
         let link = Link { segment, place, peers, new };

@@ -140,6 +140,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     let folder = root().join("target/test-launchers");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let (hello, ring) = (compile(&prefix, &folder, "hello")?, compile(&prefix, &folder, "ring")?);
+    let spawn = compile(&prefix, &folder, "spawn")?;
     let mut launchers = vec![];
     let ours = prefix.join("bin/mpiexec").display().to_string();
     launchers.push(Launcher { ours: true, ..Launcher::new("Weft's mpiexec", &[&ours]) });
@@ -169,12 +170,13 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     for launcher in &launchers {
         let outcome = jobs(launcher, &hello, &ring)
             .and_then(|()| abort(launcher, &hello))
+            .and_then(|()| spawned(launcher, &spawn))
             .and_then(|()| killed(launcher, &hello));
         outcome.map_err(|error| match &slurm {
             Some(slurm) if launcher.line[0] == "srun" => format!("{error}\n{}", slurm.logs()),
             _ => error,
         })?;
-        tally.passed += 3;
+        tally.passed += 4;
     }
     Ok(())
 }
@@ -282,6 +284,19 @@ fn abort(launcher: &Launcher, hello: &Path) -> Result<(), String> {
         return Err(wrong(launcher, "MPI_Abort on 4 ranks", &outcome));
     }
     println!("ok   {}: MPI_Abort ends the job (exit code {:?})", launcher.name, outcome.code);
+    Ok(())
+}
+
+/// A job that spawns others, whoever has started it.
+fn spawned(launcher: &Launcher, spawn: &Path) -> Result<(), String> {
+    let began = Instant::now();
+    let outcome = launcher.start(2, spawn, &[])?.end()?;
+    let lines = outcome.out.lines().filter(|line| line.ends_with("correct")).count();
+    if outcome.code != Some(0) || lines < 3 {
+        return Err(wrong(launcher, "processes that spawn others", &outcome));
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    println!("ok   {}: processes that spawn others ({seconds:.1} s)", launcher.name);
     Ok(())
 }
 

@@ -1,13 +1,17 @@
 //! By what this job reaches processes of others: shared memory where that alone connects its own, else a network that takes peers by
-//! their addresses.
+//! their addresses, and shared memory beside it for those of one machine.
 
+use super::introduction::Introduction;
+use super::near;
 use crate::constants::MPI_ERR_UNSUPPORTED_OPERATION;
 use crate::error::Error;
 use crate::node::Engine;
 use std::net::IpAddr;
+use std::rc::Rc;
 use weft_bootstrap::ports::{Invitation, Member, is_on_network, machine};
 use weft_fabric::linking::{Exchange, Whom};
-use weft_fabric_ofi::Ofi;
+use weft_fabric_join::Joined;
+use weft_fabric_ofi::{Known, Ofi};
 use weft_fabric_shm::Shm;
 
 /// The fabric that makes peers of processes of other jobs.
@@ -15,26 +19,31 @@ use weft_fabric_shm::Shm;
 pub enum Way<'e> {
     /// Processes on this machine.
     Memory(&'e Shm),
-    /// Processes wherever the network leads; those of this machine, too.
+    /// Processes wherever the network leads, on this machine, too.
     Network(&'e Ofi),
+    /// Those of this machine by memory, the others by the network.
+    Both(&'e Joined<Shm, Ofi>),
 }
 
-/// A link, as its fabric knows it.
+/// A link, as its fabrics know it.
 #[derive(Clone)]
 pub enum Shared {
-    Memory(std::rc::Rc<weft_fabric_shm::Link>),
+    Memory(Rc<weft_fabric_shm::Link>),
     Network(weft_fabric_ofi::Link),
+    /// And the part of it that is on this machine, if there is one.
+    Both(weft_fabric_ofi::Link, Option<Rc<weft_fabric_shm::Link>>),
 }
 
 impl<'e> Way<'e> {
     /// That of this job: all its processes find the same. An error if there is none.
     pub fn of(engine: &'e Engine) -> Result<Way<'e>, Error> {
         let fabric = engine.endpoint().fabric();
-        let way = match fabric.shm().filter(|_| fabric.is_shm_alone()) {
-            Some(shm) => Some(Way::Memory(shm)),
-            None => fabric.linkable().filter(|ofi| ofi.ip().is_some()).map(Way::Network),
+        let network = || {
+            let ofi = fabric.linkable().filter(|ofi| ofi.ip().is_some())?;
+            Some(fabric.joined().map_or(Way::Network(ofi), Way::Both))
         };
-        way.ok_or_else(|| {
+        let shm = fabric.shm().filter(|_| fabric.is_shm_alone());
+        shm.map(Way::Memory).or_else(network).ok_or_else(|| {
             let network = fabric.describe().into_iter().next().unwrap_or_default();
             let text = format!(
                 "jobs are connected by shared memory, or by TCP and what speaks it; here it is {network} (WEFT_FABRIC=shm+ofi is TCP \
@@ -44,21 +53,26 @@ impl<'e> Way<'e> {
         })
     }
 
-    /// Where ports of this process are; `None`: on this machine alone.
-    pub fn port_address(self) -> Option<IpAddr> {
+    fn network(self) -> Option<&'e Ofi> {
         match self {
             Way::Memory(_) => None,
-            Way::Network(ofi) => ofi.ip(),
+            Way::Network(ofi) => Some(ofi),
+            Way::Both(joined) => Some(joined.far()),
         }
+    }
+
+    /// Where ports of this process are; `None`: on this machine alone.
+    pub fn port_address(self) -> Option<IpAddr> {
+        self.network().and_then(Ofi::ip)
     }
 
     /// Whether a port of this name is one that this job can reach; an error in words if not.
     pub fn reaches(self, port: &str) -> Result<(), &'static str> {
-        match (self, is_on_network(port)) {
-            (Way::Memory(_), true) => Err(
+        match (self.network(), is_on_network(port)) {
+            (None, true) => Err(
                 "it is a port on a network, and shared memory alone connects this job: start it with WEFT_FABRIC=shm+ofi",
             ),
-            (Way::Network(_), false) => Err(
+            (Some(_), false) => Err(
                 "it is a port of a job that shared memory alone connects, and a network connects this one: start the other one \
                  with WEFT_FABRIC=shm+ofi",
             ),
@@ -66,38 +80,45 @@ impl<'e> Way<'e> {
         }
     }
 
-    /// What two jobs must have in common.
-    pub fn dialect(self, engine: &Engine) -> String {
+    /// What two jobs must have in common. Names of memory are others where shared memory has its part in them.
+    pub fn dialect(self) -> String {
         match self {
             Way::Memory(_) => machine(),
-            Way::Network(ofi) => {
-                // Names of memory are others where shared memory has its part in them.
-                let shm = if engine.endpoint().fabric().shm().is_some() {
-                    "shared memory and "
-                } else {
-                    ""
-                };
-                format!("{shm}{}", ofi.dialect())
-            }
+            Way::Network(ofi) => ofi.dialect(),
+            Way::Both(joined) => format!("shared memory and {}", joined.far().dialect()),
         }
     }
 
-    /// Makes peers of `members`.
+    /// Makes peers of `members`; `said`: what each has said of itself.
     pub fn admit(
         self,
-        members: (&[Whom], usize),
-        invitation: &Invitation,
-        member: &Member,
+        (members, place): (&[Whom], usize),
+        said: &[Introduction],
+        (invitation, member): (&Invitation, &Member),
         exchange: Exchange<'_>,
     ) -> Result<Shared, String> {
+        let stay = |ofi: &Ofi| {
+            let stays = member.try_clone().and_then(|member| member.stay(ofi.alarm()));
+            stays.map_err(|error| error.to_string())
+        };
+        let (members, secret) = ((members, place), invitation.secret());
         match self {
             Way::Memory(shm) => {
-                let link = shm.admit(members.0, members.1, exchange);
+                let link = shm.admit(members.0, members.1, exchange, |_, _| {});
                 link.map(|link| Shared::Memory(link.into())).map_err(|error| error.to_string())
             }
             Way::Network(ofi) => {
-                let stay = || member.try_clone()?.stay(ofi.alarm());
-                ofi.admit(members, invitation.secret(), exchange, stay).map(Shared::Network)
+                let stay = |_: Known<'_>, _: Exchange<'_>| stay(ofi);
+                ofi.admit(members, secret, exchange, stay).map(Shared::Network)
+            }
+            Way::Both(joined) => {
+                let mut here = None;
+                let first = |known: Known<'_>, exchange: Exchange<'_>| {
+                    here = near::admit(joined, members, said, known, exchange)?;
+                    stay(joined.far())
+                };
+                let link = joined.far().admit(members, secret, exchange, first)?;
+                Ok(Shared::Both(link, here.map(Rc::new)))
             }
         }
     }
@@ -107,6 +128,10 @@ impl<'e> Way<'e> {
         match (self, link) {
             (Way::Memory(shm), Shared::Memory(link)) => shm.say_left(link),
             (Way::Network(ofi), Shared::Network(link)) => ofi.say_left(link),
+            (Way::Both(joined), Shared::Both(link, near)) => {
+                near.iter().for_each(|near| joined.near().say_left(near));
+                joined.far().say_left(link);
+            }
             _ => unreachable!("a job has one way"),
         }
     }
@@ -116,6 +141,11 @@ impl<'e> Way<'e> {
         match (self, link) {
             (Way::Memory(shm), Shared::Memory(link)) => shm.forget_link(&link),
             (Way::Network(ofi), Shared::Network(link)) => ofi.forget_link(link),
+            (Way::Both(joined), Shared::Both(link, near)) => {
+                link.new_peers().iter().for_each(|&peer| joined.forget_near(peer));
+                near.iter().for_each(|near| joined.near().forget_link(near));
+                joined.far().forget_link(link);
+            }
             _ => unreachable!("a job has one way"),
         }
     }
@@ -126,7 +156,7 @@ impl Shared {
     pub fn peers(&self) -> &[usize] {
         match self {
             Shared::Memory(link) => link.peers(),
-            Shared::Network(link) => link.peers(),
+            Shared::Network(link) | Shared::Both(link, _) => link.peers(),
         }
     }
 
@@ -134,7 +164,7 @@ impl Shared {
     pub fn new_peers(&self) -> &[usize] {
         match self {
             Shared::Memory(link) => link.new_peers(),
-            Shared::Network(link) => link.new_peers(),
+            Shared::Network(link) | Shared::Both(link, _) => link.new_peers(),
         }
     }
 
@@ -142,7 +172,7 @@ impl Shared {
     pub fn others_left(&self) -> bool {
         match self {
             Shared::Memory(link) => link.others_left(),
-            Shared::Network(link) => link.others_left(),
+            Shared::Network(link) | Shared::Both(link, _) => link.others_left(),
         }
     }
 }

@@ -47,6 +47,15 @@ impl Link {
     }
 }
 
+/// Numbers of members, by place, and those of them that are new.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'l> {
+    /// See [`Link::peers`].
+    pub peers: &'l [usize],
+    /// See [`Link::new_peers`].
+    pub new: &'l [usize],
+}
+
 /// What a member has said: the address of its endpoint, its host, and whom it knows.
 struct Said<'s> {
     name: &'s [u8],
@@ -96,7 +105,7 @@ impl Ofi {
 
     /// Makes peers of the processes `members`, which all call this with the same list, each at its own `place`, and with a
     /// `secret` that they alone know. Those that are known on both sides stay what they are. Blocks in `exchange` alone; then
-    /// all go on in the session, which `stay` does.
+    /// all go on in the session, which `stay` does, after what it still has to exchange.
     ///
     /// # Errors
     /// In words; then no peer was made.
@@ -105,7 +114,7 @@ impl Ofi {
         (members, place): (&[Whom], usize),
         secret: u64,
         exchange: Exchange<'_>,
-        stay: impl FnOnce() -> std::io::Result<Life>,
+        stay: impl FnOnce(Known<'_>, Exchange<'_>) -> Result<Life, String>,
     ) -> Result<Link, String> {
         self.reap();
         let core = &self.core;
@@ -138,8 +147,8 @@ impl Ofi {
         let ready = exchange(made.as_ref().map_or_else(linking::no, |()| linking::yes(b"")));
         let ready =
             ready.and_then(|said| said.iter().try_for_each(|said| linking::told(said).map(drop)));
-        let life = ready.and_then(|()| stay().map_err(|error| error.to_string()));
         let new = new.unwrap_or_default();
+        let life = ready.and_then(|()| stay(Known { peers: &peers, new: &new }, exchange));
         match made.and(life) {
             Ok(life) => {
                 let bond = Rc::new(Bond { life, peers, new });

@@ -1,0 +1,41 @@
+//! Processes of two jobs that a network connects, on one machine: memory carries what they say to each other, as within a job.
+
+use super::introduction::Introduction;
+use weft_fabric::linking::{self, Exchange, Whom};
+use weft_fabric_join::Joined;
+use weft_fabric_ofi::{Known, Ofi};
+use weft_fabric_shm::{Link, Shm};
+
+/// Rounds of exchange that the fabric of shared memory makes: who has nobody here takes part in them, too.
+const ROUNDS: usize = 4;
+
+/// Makes peers of the members on this machine, which the network knows already as `known`. Collective over all members.
+pub fn admit(
+    joined: &Joined<Shm, Ofi>,
+    (members, place): (&[Whom], usize),
+    said: &[Introduction],
+    known: Known<'_>,
+    exchange: Exchange<'_>,
+) -> Result<Option<Link>, String> {
+    let here: Vec<usize> =
+        (0..said.len()).filter(|&at| said[at].machine == said[place].machine).collect();
+    if here.iter().all(|&at| members[at].job == members[place].job) {
+        (0..ROUNDS).try_for_each(|_| exchange(linking::yes(b"")).map(drop))?;
+        return Ok(None);
+    }
+    let is_new = |at: usize| known.new.contains(&known.peers[at]);
+    let whom = |&at: &usize| {
+        // New for the network is new here, so that both ends have one opinion.
+        let known = if is_new(at) { None } else { joined.near_number(known.peers[at]) };
+        Whom { rank: said[at].near, known, ..members[at] }
+    };
+    let whoms: Vec<Whom> = here.iter().map(whom).collect();
+    let place = here.iter().position(|&at| at == place).expect("this process is here");
+    let mut of_those = |bytes: Vec<u8>| {
+        let all = exchange(bytes)?;
+        Ok(here.iter().map(|&at| all[at].clone()).collect())
+    };
+    let added = |at: usize, near| joined.add_near(known.peers[here[at]], near);
+    let link = joined.near().admit(&whoms, place, &mut of_those, added);
+    link.map(Some).map_err(|error| error.to_string())
+}
