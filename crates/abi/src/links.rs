@@ -11,7 +11,7 @@
 use crate::arguments::{intracomm, not_null, rank};
 use crate::constants::*;
 use crate::error::Error;
-use crate::node::{CommObject, Engine};
+use crate::node::{CommObject, Engine, nodes_are_faked};
 use crate::settings;
 use crate::state::Kept;
 use crate::types::Comm;
@@ -141,6 +141,7 @@ pub fn connected(
     let remote = Group::new(others.map(number).collect::<Vec<_>>());
     let made = CommObject::between_jobs(engine, invitation.word, comm.group(), remote);
     LINKS.borrow_mut().push(JobLink { shared, id });
+    crowd(engine);
     Ok(made)
 }
 
@@ -157,7 +158,9 @@ fn invited(told: &str) -> Result<Invitation, Error> {
 /// Leaves the links that no communicator needs any more.
 pub fn sweep(engine: &Engine) {
     let Ok(way) = Way::of(engine) else { return };
-    LINKS.borrow_mut().retain(|link| {
+    let mut links = LINKS.borrow_mut();
+    let before = links.len();
+    links.retain(|link| {
         let idle = link.id.is_idle();
         if idle {
             way.say_left(&link.shared);
@@ -166,6 +169,17 @@ pub fn sweep(engine: &Engine) {
         }
         !idle
     });
+    if links.len() < before {
+        crowd(engine);
+    }
+}
+
+/// Processes that wait take into account who else is on this machine now: jobs that share its processors leave them to each other.
+fn crowd(engine: &Engine) {
+    let fabric = engine.endpoint().fabric();
+    if let Some(shm) = fabric.shm().filter(|_| !nodes_are_faked()) {
+        engine.policy().crowd(shm.processes(), shm.processors());
+    }
 }
 
 /// Leaves all links, when all processes that are connected do (MPI_Finalize), or have done it.

@@ -148,6 +148,11 @@ impl Shm {
         WaitPolicy::for_ranks(self.peers.own().len(), self.processors())
     }
 
+    /// Processes that share memory with this one, itself and those of other jobs among them.
+    pub fn processes(&self) -> usize {
+        (0..self.peers.end()).filter(|&peer| self.peers.has(peer)).count()
+    }
+
     /// The processor for this rank to keep to, if there are more ranks than processors: all may use the same ones, and
     /// no quota pays for less.
     pub fn own_processor(&self, order: Order) -> Option<usize> {

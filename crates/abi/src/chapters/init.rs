@@ -219,7 +219,7 @@ fn connect(state: &State) -> Result<(), String> {
     let order = [None, Some(Order::Blocks), Some(Order::Turns)][settings::choice("WEFT_PLACES")?];
     policy.home =
         order.zip(node.shm()).and_then(|(order, shm)| shm.own_processor(order)).map(Affinity::new);
-    limits.ranks_each = policy.ranks_each;
+    limits.ranks_each = policy.ranks_each();
     let engine = Engine::new(node, policy, limits);
     runtime_change::rails(&engine)?;
     runtime_change::streams(&engine)?;

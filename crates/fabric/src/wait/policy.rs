@@ -54,7 +54,7 @@ pub struct WaitPolicy {
     /// Longest sleep without a look around.
     pub nap: Duration,
     /// Local ranks that take turns on a processor, at most; 1: they fit the processors that they may use.
-    pub ranks_each: u32,
+    ranks_each: AtomicU32,
     /// The processor that the rank keeps to, if it shares one.
     pub home: Option<Affinity>,
     began: Instant,
@@ -78,7 +78,7 @@ impl WaitPolicy {
             penalty: Duration::from_millis(1),
             penalty_most: Duration::from_millis(64),
             nap: Duration::from_millis(500),
-            ranks_each: if fits { 1 } else { 2 },
+            ranks_each: AtomicU32::new(if fits { 1 } else { 2 }),
             home: None,
             began: Instant::now(),
             no_yield_until: AtomicU64::new(0),
@@ -93,9 +93,20 @@ impl WaitPolicy {
     /// other ranks of a processor have their turns.
     pub fn for_ranks(ranks: usize, processors: usize) -> WaitPolicy {
         let mut policy = WaitPolicy::new(ranks <= processors);
-        policy.ranks_each = ranks.div_ceil(processors.max(1)).max(1) as u32;
-        policy.preempted = (policy.preempted * policy.ranks_each).min(FOREIGN_MOST);
+        policy.crowd(ranks, processors);
+        policy.preempted = (policy.preempted * policy.ranks_each()).min(FOREIGN_MOST);
         policy
+    }
+
+    /// From now on so many processes of this job and of connected ones are on so many processors.
+    pub fn crowd(&self, processes: usize, processors: usize) {
+        let each = processes.div_ceil(processors.max(1)).max(1);
+        self.ranks_each.store(each as u32, Ordering::Relaxed);
+    }
+
+    /// Local ranks that take turns on a processor, at most.
+    pub fn ranks_each(&self) -> u32 {
+        self.ranks_each.load(Ordering::Relaxed)
     }
 
     /// How long to spin when the local ranks fit the processors: 500 us unless somebody sets it, at any time.
@@ -111,7 +122,7 @@ impl WaitPolicy {
     /// The local ranks fit the processors that they may use.
     #[inline]
     pub fn fits(&self) -> bool {
-        self.ranks_each == 1
+        self.ranks_each() == 1
     }
 
     /// Waits that went to sleep so far.
@@ -274,6 +285,11 @@ mod tests {
         assert_eq!(foreign(8, 2), FOREIGN_MOST);
         assert_eq!(foreign(1000, 2), FOREIGN_MOST);
         assert!(WaitPolicy::for_ranks(2, 2).fits() && !WaitPolicy::for_ranks(3, 2).fits());
+        let policy = WaitPolicy::for_ranks(2, 2);
+        policy.crowd(3, 2);
+        assert!(!policy.fits(), "a process of another job has come");
+        policy.crowd(2, 2);
+        assert!(policy.fits());
     }
 
     #[test]
