@@ -258,19 +258,24 @@ int main(int argc, char **argv)
     keys();
     mistakes();
     char *quick[] = {"quick", NULL}, *last[] = {"finalize", NULL};
-    int open = 0;
+    int open = 0, flag;
     for (int i = 0; i < 8; i++) {
         MPI_Comm inter;
         MPI_Comm_spawn(self, quick, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
         MPI_Comm_disconnect(&inter);
         if (i == 2) {
-            sleep(1);
+            for (int k = 0; k < 20; k++) {
+                usleep(50000);
+                MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+            }
             open = descriptors();
         }
     }
     /* Threads that served the last link may still be about to end. */
-    for (int i = 0; i < 200 && descriptors() > open; i++)
+    for (int i = 0; i < 200 && descriptors() > open; i++) {
         usleep(50000);
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
     CHECK(descriptors() <= open, "%d descriptors, %d before", descriptors(), open);
     /* Whoever does not disconnect ends together. */
     MPI_Comm inter;

@@ -1,4 +1,4 @@
-//! What is kept of links with other jobs, and how their losses are heard.
+//! What is kept of links with other jobs, how their losses are heard, and how they end.
 
 use crate::state::{Core, State};
 use std::rc::Rc;
@@ -21,17 +21,10 @@ pub struct Links {
     pub leaving: Vec<Rc<Bond>>,
 }
 
-impl Links {
-    /// Takes those that all have left.
-    pub fn take_over(&mut self) -> Vec<Rc<Bond>> {
-        self.leaving.extract_if(.., |bond| bond.life.is_over()).collect()
-    }
-}
-
 impl State {
-    /// Learns from the sessions of links that a process of another job has ended without a word.
+    /// Learns from the sessions of links that a process of another job has ended without a word, or that all have left.
     #[cold]
-    pub fn hear_of_losses(&mut self, core: &Core) {
+    pub fn hear_of_links(&mut self, core: &Core) {
         core.alarm.store(false, Ordering::Release);
         let mut lost: Vec<usize> = Vec::new();
         for bond in &self.links.live {
@@ -42,5 +35,31 @@ impl State {
         for peer in lost {
             self.lose(core, peer, "its job", "it has ended without a word");
         }
+        self.end_links(core);
+    }
+
+    /// Ends what all have left.
+    pub fn end_links(&mut self, core: &Core) {
+        let over = self.links.leaving.extract_if(.., |bond| bond.life.is_over());
+        for bond in over.collect::<Vec<_>>() {
+            bond.new.iter().for_each(|&peer| self.forget(core, peer));
+        }
+    }
+
+    /// Forgets a process of another job, or a number that was reserved for one.
+    pub fn forget(&mut self, core: &Core, peer: usize) {
+        if core.roster.borrow().foreign(peer).is_some() {
+            // What ends with its connection is missed by nobody.
+            self.peer(core, peer).unmissed = true;
+            core.objects.remove(core.roster.borrow().member(peer).number);
+            self.poll(core);
+            for (buffer, _) in std::mem::take(&mut self.peer(core, peer).inbox) {
+                self.give_back(buffer);
+            }
+            self.arrived.retain(|&one| one as usize != peer);
+            self.waiting.retain(|&one| one as usize != peer);
+            self.peers[peer] = None;
+        }
+        core.roster.borrow_mut().take(peer);
     }
 }

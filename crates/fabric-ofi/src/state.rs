@@ -342,7 +342,7 @@ impl State {
         let rest = self.rest.get();
         let must = core.sleeper.take_must_look();
         if core.alarm.load(Ordering::Acquire) {
-            self.hear_of_losses(core);
+            self.hear_of_links(core);
         }
         if rest > 0 && self.waiting.is_empty() && !must {
             self.rest.set(rest - 1);

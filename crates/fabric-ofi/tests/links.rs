@@ -108,8 +108,9 @@ impl Process {
         until(&self.ofi, "the last message", || self.ofi.idle().then_some(()));
         self.ofi.say_left(&link);
         until(&self.ofi, "the others' leave", || link.others_left().then_some(()));
+        let own = SIZES[self.job];
         self.ofi.forget_link(link);
-        self.ofi.reap();
+        until(&self.ofi, "the end of the link", || (self.ofi.processes() == own).then_some(()));
     }
 }
 

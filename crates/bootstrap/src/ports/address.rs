@@ -4,7 +4,7 @@ use super::{Stream, secret};
 use crate::calls::{connect, repeat};
 use crate::hash;
 use crate::nodes::identity;
-use nix::sys::socket::{getsockopt, sockopt};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use nix::unistd::geteuid;
 use std::io::{self, Error, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -98,9 +98,13 @@ fn abstract_name(socket: u128) -> io::Result<net::SocketAddr> {
     net::SocketAddr::from_abstract_name(format!("weft-port-{socket:032x}"))
 }
 
-/// A connection of a network as a plain stream.
+/// A connection of a network as a plain stream, which ends half a minute after the host at its other end has vanished.
 fn plain(stream: TcpStream) -> io::Result<Stream> {
     stream.set_nodelay(true)?;
+    setsockopt(&stream, sockopt::KeepAlive, &true)?;
+    setsockopt(&stream, sockopt::TcpKeepIdle, &10)?;
+    setsockopt(&stream, sockopt::TcpKeepInterval, &5)?;
+    setsockopt(&stream, sockopt::TcpKeepCount, &4)?;
     Ok(Stream::from(OwnedFd::from(stream)))
 }
 

@@ -93,6 +93,11 @@ impl Ofi {
         format!("{}, {} credits", self.core.objects.facts.provider, self.core.credits)
     }
 
+    /// Processes of this job and of linked ones.
+    pub fn processes(&self) -> usize {
+        self.core.roster.borrow().iter().count()
+    }
+
     /// What wakes this process when a link has something to say; for any thread.
     pub fn alarm(&self) -> impl Fn() + Send + 'static {
         let (alarm, sleeper) = (self.core.alarm.clone(), self.core.sleeper.clone());
@@ -116,8 +121,8 @@ impl Ofi {
         exchange: Exchange<'_>,
         stay: impl FnOnce(Known<'_>, Exchange<'_>) -> Result<Life, String>,
     ) -> Result<Link, String> {
-        self.reap();
         let core = &self.core;
+        self.state.borrow_mut().end_links(core);
         let said = exchange(match core.objects.name() {
             Ok(name) => linking::yes(&say(&name, &linking::view(members))),
             Err(error) => linking::no(error),
@@ -156,7 +161,8 @@ impl Ofi {
                 Ok(Link(bond))
             }
             Err(error) => {
-                new.into_iter().for_each(|peer| self.remove(peer));
+                let state = &mut *self.state.borrow_mut();
+                new.into_iter().for_each(|peer| state.forget(core, peer));
                 Err(error)
             }
         }
@@ -198,32 +204,5 @@ impl Ofi {
         let links = &mut self.state.borrow_mut().links;
         links.live.retain(|bond| !Rc::ptr_eq(bond, &link.0));
         links.leaving.push(link.0);
-    }
-
-    /// Ends what all have left.
-    pub fn reap(&self) {
-        let over = self.state.borrow_mut().links.take_over();
-        over.iter().flat_map(|bond| &bond.new).for_each(|&peer| self.remove(peer));
-    }
-
-    /// Forgets a process of another job.
-    fn remove(&self, peer: usize) {
-        let (core, state) = (&self.core, &mut *self.state.borrow_mut());
-        if core.roster.borrow().foreign(peer).is_none() {
-            // It was only reserved.
-            core.roster.borrow_mut().take(peer);
-            return;
-        }
-        // What ends with its connection is missed by nobody.
-        state.peer(core, peer).unmissed = true;
-        core.objects.remove(core.roster.borrow().member(peer).number);
-        state.poll(core);
-        for (buffer, _) in std::mem::take(&mut state.peer(core, peer).inbox) {
-            state.give_back(buffer);
-        }
-        state.arrived.retain(|&one| one as usize != peer);
-        state.waiting.retain(|&one| one as usize != peer);
-        state.peers[peer] = None;
-        core.roster.borrow_mut().take(peer);
     }
 }
