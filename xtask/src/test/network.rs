@@ -15,7 +15,7 @@ use super::python::{self, Mpi4py};
 use super::tally::{OFI, Tally};
 use super::{programs, tools};
 use crate::{net, root};
-use inside::{Inside, PROGRAMS};
+use inside::{Inside, KILLED, PROGRAMS};
 use std::ffi::OsStr;
 use std::process::Command;
 
@@ -55,7 +55,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     fabric(tally)?;
     let prefix = crate::demo::install()?;
     let programs = c_programs::folder()?;
-    for (name, _) in PROGRAMS {
+    for name in PROGRAMS.iter().map(|(name, _)| *name).chain([KILLED]) {
         let source = root().join("tests/c").join(name).with_extension("c");
         compile(&prefix, &source, &programs.join(name))?;
     }

@@ -78,7 +78,8 @@ impl Node {
                 Node::other(NodeKind::Verbs(verbs), None)
             }
             Asked::Alone(Network::Ofi) => {
-                let options = network::ofi(&*bootstrap)?;
+                let outward = network::reaches_out();
+                let options = weft_fabric_ofi::Options { outward, ..network::ofi(&*bootstrap)? };
                 let ofi = Ofi::connect(bootstrap, options).map_err(words)?;
                 Node::other(NodeKind::Ofi(ofi), None)
             }

@@ -1,6 +1,6 @@
 //! Programs between hosts: over TCP of both versions of IP, and through libfabric, over TCP and datagrams that it makes reliable.
 
-use super::inside::{Inside, PROGRAMS};
+use super::inside::{Inside, KILLED, PROGRAMS};
 use crate::test::cluster::job::both;
 use crate::test::cluster::parts::Parts;
 use crate::test::tools::have_libfabric;
@@ -153,6 +153,20 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
                 said(&mut command, "correct: ").map(|_| String::new())
             });
         }
+        Ok(())
+    })?;
+    parts.part("processes that come later", |parts| {
+        parts.test("a spawned process that is killed on another host", || {
+            let mut command = mpiexec(inside, "node0,node1,node2", "1");
+            command.arg(inside.programs.join(KILLED));
+            let text = failed(&mut command)?;
+            let words = "of another job, connected to this one, and has ended without";
+            if text.contains(words) { Ok(String::new()) } else { Err(text) }
+        });
+        if have_libfabric() {
+            program(inside, parts, "connect apart", TWO, &["WEFT_OFI_PROVIDER=tcp"]);
+        }
+        program(inside, parts, "spawn", FOUR, &["WEFT_FABRIC=ofi"]);
         Ok(())
     })?;
     parts.part("mpi4py between hosts", |parts| {

@@ -32,6 +32,9 @@ pub const PROGRAMS: &[(&str, &[&str])] = &[
     ("connect_threads", &[]),
 ];
 
+/// The program of tests/c that ends by a process that is killed.
+pub const KILLED: &str = "spawn_killed";
+
 /// What `net-tests` needs to know.
 #[derive(Args)]
 pub struct Inside {
