@@ -16,6 +16,11 @@ use crate::state::{Phase, State, state};
 use crate::types::{Comm, File, Session, Win};
 use std::ffi::c_int;
 use std::rc::Rc;
+use std::time::Duration;
+
+/// How long this process keeps the end of another one to itself, where it is seen at once: the launcher sees it, too, and knows why;
+/// until then it has ended this one, and said so.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// Whose handler hears of an error.
 struct Hearer {
@@ -78,6 +83,10 @@ fn hear(hearer: &Hearer, code: impl FnOnce() -> c_int, words: &str, exit: c_int)
     let made = state.errhandlers.borrow().get(hearer.handler).map(|object| object.function);
     let Some(function) = made else {
         // MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT both end the job, of which this process is part.
+        let ofi = state.engine.get().and_then(|engine| engine.endpoint().fabric().ofi());
+        if ofi.is_some_and(|ofi| ofi.lost_at_once()) {
+            std::thread::sleep(GRACE);
+        }
         let who = state.engine.get().map_or_else(String::new, |e| format!("rank {}: ", e.rank()));
         die(exit, &format!("{who}{words}"))
     };

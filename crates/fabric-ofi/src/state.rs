@@ -37,10 +37,6 @@ const REST_MOST: u32 = 16;
 /// left out may take as long as one, where the processor is offered to others in between.
 const LOOKS_PER_REST: u32 = 16;
 
-/// How long the end of a connection is kept to oneself where it is seen at once: the launcher sees the end of a process, too, and
-/// knows why; until then it has ended this one, and said so.
-const GRACE: Duration = Duration::from_millis(500);
-
 /// Where a peer is, for people.
 #[derive(Debug, Clone)]
 pub struct Where {
@@ -304,10 +300,6 @@ impl State {
              interface (WEFT_OFI_INTERFACES names another)",
             facts.domain, facts.provider
         );
-        // The launcher knows the processes of this job alone.
-        if core.objects.sees_ends() && rank < core.size {
-            std::thread::sleep(GRACE);
-        }
         self.fail(Fault::lost(rank), why);
     }
 

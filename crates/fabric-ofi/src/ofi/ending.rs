@@ -15,6 +15,16 @@ impl Ofi {
         }
     }
 
+    /// Whether a process of the job was found lost as soon as its connection ended, which is before the launcher knows of it.
+    pub fn lost_at_once(&self) -> bool {
+        let state = self.state.borrow();
+        let lost = |fault: &Fault| match *fault.cause() {
+            weft_fabric::Cause::PeerLost { rank } => rank < self.core.size,
+            _ => false,
+        };
+        self.core.objects.sees_ends() && state.fault.as_ref().is_some_and(lost)
+    }
+
     /// Whether all that was ever sent has left this process, or would have by now.
     pub fn has_ended(&self) -> bool {
         let since = self.state.borrow().ending;
