@@ -113,17 +113,17 @@ fn launcher() -> OsString {
     own().map_or_else(|| "mpiexec".into(), PathBuf::into_os_string)
 }
 
-/// The command line of a job of these programs, and the processes that it has.
-fn command(programs: &[Program]) -> Result<(Command, usize), Error> {
+/// The command line of a job of these programs, and the processes that it has. `others`: the hosts of this job, where it reaches
+/// others than its own.
+fn command(programs: &[Program], others: &[universe::Host]) -> Result<(Command, usize), Error> {
     let mut command = Command::new(launcher());
     let mut all = 0;
     // Hosts are of the job, not of a program. Without a wish they are those of this job.
     let hosts: Vec<&str> = programs.iter().filter_map(|one| one.info.get("host")).collect();
-    let others = universe::hosts();
     if !hosts.is_empty() {
         command.args(["-hosts", &hosts.join(",")]);
     } else if !others.is_empty() {
-        command.args(["-hosts", &universe::free_first(&others)]);
+        command.args(["-hosts", &universe::free_first(others)]);
     }
     for (at, program) in programs.iter().enumerate() {
         let mut processes = program.processes;
@@ -174,11 +174,15 @@ fn start(
     object: &Rc<CommObject>,
     programs: &[Program],
 ) -> Result<weft_bootstrap::ports::Invitation, Error> {
-    let (mut command, all) = command(programs)?;
+    let engine = object.engine();
+    let others = match Way::of(engine)?.port_address() {
+        Some(_) => universe::hosts(),
+        None => Vec::new(),
+    };
+    let (mut command, all) = command(programs, &others)?;
     if all == 0 {
         return Err(Error::new(MPI_ERR_SPAWN, "no process is to be started"));
     }
-    let engine = object.engine();
     let port = connecting::open(engine)?;
     command.env(PARENT, port.name()).stdin(Stdio::null());
     let mut child = command.spawn().map_err(|error| {

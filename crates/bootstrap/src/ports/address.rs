@@ -72,8 +72,8 @@ impl Address {
     pub fn connect(&self) -> io::Result<Stream> {
         match &self.place {
             Place::Machine(name, _) if *name != machine() => {
-                let text =
-                    "it is a port of another machine, or of another network name space of this one";
+                let text = "it is a port of another machine, or of another network name space of this one, and no network leads \
+                            there: start the job that opens it with WEFT_FABRIC=shm+ofi";
                 Err(Error::new(ErrorKind::Unsupported, text))
             }
             Place::Machine(_, socket) => {
