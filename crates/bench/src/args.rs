@@ -22,7 +22,7 @@ pub struct Args {
     pub(super) rows: bool,
     /// Files beside ROMIO and OMPIO, on tmpfs (/dev/shm) and on disk (/var/tmp): contiguous blocks, strided pieces together and
     /// each rank alone, many small accesses, the shared pointer, opening and closing. A table of ratios, and all that was
-    /// measured in table.txt and bench.svg.
+    /// measured in table.txt and bench.svg; of all programs in 7 rounds or more, in bench/results/files.md and files.svg, too.
     #[arg(long, conflicts_with_all = ["matrix", "progress", "cable", "rows", "hosts"])]
     pub(super) files: bool,
     /// Sizes of Weft's that take more than 1.15 of the time of the next larger one, from 1 B to 4 MiB and at each

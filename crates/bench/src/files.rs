@@ -1,7 +1,15 @@
 //! `--files`: reads and writes of files, beside the peers' ROMIO and OMPIO.
 
+use super::job::Job;
+use super::library::{Kind, Library};
 use super::plan::Case;
+use super::ratios;
+use super::results::Results;
+use super::{Args, plot, root, save};
 use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
 
 /// Where files lie, and the option that says so. A folder in memory measures the library; one on a device, with a page cache
 /// before it, what programs have.
@@ -49,9 +57,116 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
+/// Programs whose figures the system's copies decide, or the device: the same for all libraries.
+const COPIED: [&str; 3] = ["file_block_write", "file_block_read", "file_block_sync"];
+
+/// Of the best peer's rate, where a copy or a device decides.
+const LEVEL: f64 = 0.95;
+
+/// The figures that meet what is aimed at, and all: where the library decides, and where it does not.
+fn met(cases: &[Case], libraries: &[Library], results: &Results) -> [(usize, usize); 2] {
+    let ours = |library: usize| libraries[library].kind == Kind::Weft;
+    let mut counts = [(0, 0); 2];
+    for row in &results.rows {
+        let Some(times) = ratios::ratio(row, ours) else { continue };
+        let copied = COPIED.contains(&cases[row.case].program);
+        let good = if copied { times * LEVEL <= 1.0 } else { times < 1.0 };
+        let (some, all) = &mut counts[usize::from(copied)];
+        (*some, *all) = (*some + usize::from(good), *all + 1);
+    }
+    counts
+}
+
+/// Whether all of it was measured as it is to be published.
+pub fn is_whole(args: &Args) -> bool {
+    let usual = args.benchmarks.is_empty() && args.ranks.is_empty() && args.sizes.is_none();
+    args.files && usual && !args.quick && !args.quickest && args.rounds() >= 7
+}
+
+/// Writes `files.md` and `files.svg`: `short` has the ratios, `all` every figure. Where they are now.
+pub fn publish(
+    (short, all): (&str, &str),
+    rounds: usize,
+    (cases, libraries, results): (&[Case], &[Library], &Results),
+) -> Result<String, String> {
+    let folder = root().join("bench/results");
+    let text = document((short, all), rounds, (cases, libraries, results));
+    save(&folder.join("files.md"), &text)?;
+    plot::write(&folder.join("files.svg"), cases, libraries, results)?;
+    Ok(format!("{}: files.md, files.svg", folder.display()))
+}
+
+fn document(
+    (short, all): (&str, &str),
+    rounds: usize,
+    (cases, libraries, results): (&[Case], &[Library], &Results),
+) -> String {
+    let date = Job::new(Path::new("date")).args(["-u", "+%F"]).run(Duration::from_secs(5));
+    let versions: Vec<_> = libraries
+        .iter()
+        .filter(|library| library.kind != Kind::Weft)
+        .map(|library| format!("{} ({})", library.name, library.version))
+        .collect();
+    let [(ahead, own), (level, copied)] = met(cases, libraries, results);
+    let mut text = String::new();
+    let _ = write!(
+        text,
+        "# Files, beside ROMIO and OMPIO\n\n\
+         `cargo xtask bench --files`, {}: medians of {rounds} rounds in turn, without hints, on tmpfs (/dev/shm) and on what\n\
+         /var/tmp lies on, through the page cache but for file_block_sync. {}. [Picture](files.svg).\n\n\
+         Where the library decides (pieces, small accesses, the shared pointer, opening) Weft is ahead of both in {ahead} of {own}\n\
+         figures; where the system's copies or the device decide (file_block_*), it has {LEVEL} of the best or more in {level} of {copied}.\n\n\
+         ```\n{}\n```\n\nAll figures:\n\n```\n{}\n```\n",
+        date.unwrap_or_default().trim(),
+        versions.join(", "),
+        short.trim_end(),
+        all.trim_end()
+    );
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_may_be_level_and_the_library_must_be_ahead() {
+        let library = |kind| Library { kind, ..Library::default() };
+        let libraries = [library(Kind::Weft), library(Kind::Mpich)];
+        let asked = ["file_block_read", "file_open"].map(str::to_owned);
+        let cases = cases(&asked, 0.1).unwrap();
+        let open = cases.iter().position(|case| case.program == "file_open").unwrap();
+        let mut results = Results::default();
+        // Rates of a copy, and times of the library, both 3 per cent short.
+        for (case, [mine, other], unit) in [(0, [97, 100], "GB/s"), (open, [103, 100], "us")] {
+            for (library, value) in [mine, other].into_iter().enumerate() {
+                let line = format!("{{\"size\":8,\"value\":{value},\"unit\":\"{unit}\"}}");
+                results.add(case, library, None, &line).unwrap();
+            }
+        }
+        assert_eq!(met(&cases, &libraries, &results), [(0, 1), (1, 1)]);
+        let text = document(("RATIOS", "TABLE"), 7, (&cases, &libraries, &results));
+        assert!(text.contains("in 0 of 1") && text.contains("in 1 of 1"), "{text}");
+        assert!(text.contains("RATIOS") && text.contains("TABLE"), "{text}");
+    }
+
+    #[test]
+    fn a_look_is_not_published() {
+        #[derive(clap::Parser)]
+        struct Whole {
+            #[command(flatten)]
+            args: Args,
+        }
+        let whole = |words: &str| {
+            use clap::Parser;
+            is_whole(&Whole::parse_from(words.split(' ')).args)
+        };
+        assert!(whole("bench --files"));
+        for words in ["--quick", "file_open", "--ranks 2", "--rounds 3", "--sizes 8"] {
+            assert!(!whole(&format!("bench --files {words}")), "{words}");
+        }
+        assert!(!whole("bench --rows"));
+    }
 
     #[test]
     fn each_program_has_a_source_and_each_case_a_title_of_its_own() {

@@ -358,7 +358,8 @@ impl Session {
     fn report(&mut self) -> Result<(), String> {
         let apart = self.results.like_with_like(self.cases.len());
         let mut text = self.heading() + &variants::heading(&self.libraries, self.args.progress);
-        text += &table::render(&self.cases, &apart, &self.libraries, &self.results);
+        let table = table::render(&self.cases, &apart, &self.libraries, &self.results);
+        text += &table;
         text += &self.notes();
         let short = if self.args.matrix || self.args.files {
             Some(ratios::render(&self.cases, &apart, &self.libraries, &self.results))
@@ -368,8 +369,14 @@ impl Session {
             None
         };
         if let Some(short) = short {
-            println!("{}{short}", self.heading());
             text += &short;
+            let short = self.heading() + &short;
+            println!("{short}");
+            if files::is_whole(&self.args) {
+                let all = (&*self.cases, &*self.libraries, &self.results);
+                let place = files::publish((&short, &table), self.args.rounds(), all)?;
+                println!("written to {place}");
+            }
         } else {
             println!("{text}");
         }

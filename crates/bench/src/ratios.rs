@@ -52,7 +52,8 @@ pub fn render(
     text
 }
 
-fn ratio(row: &Row, ours: impl Fn(usize) -> bool) -> Option<f64> {
+/// Weft's median over the best peer's; of a rate the other way round, so that more is always worse.
+pub fn ratio(row: &Row, ours: impl Fn(usize) -> bool) -> Option<f64> {
     let (mine, best) = (row.best_median(&ours)?, row.best_median(|l| !ours(l))?);
     Some(if row.lower_is_better() { mine / best } else { best / mine })
 }
