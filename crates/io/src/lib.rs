@@ -6,7 +6,7 @@
 //!     ├─ two_phase   collective access: aggregators, file domains, exchange
 //!     ├─ operation   one rank's access: its data in one piece, as the file has them
 //!     ├─ core        what all operations need; independent transfers
-//!     │    ├─ transfer   pieces to and from memory, by as few calls as pay (data sieving, by `cost`)
+//!     │    ├─ transfer   pieces to and from memory, by as few calls as pay (data sieving, by `cost` and what was `found`)
 //!     │    ├─ pool       threads for what goes on while the program computes
 //!     │    └─ storage    read, write, lock, sync: the system's files, or ones that fail as a test says
 //!     ├─ view        a stream of bytes and their places in the file; `runs`: loops of places
@@ -24,6 +24,7 @@ mod core;
 pub mod cost;
 mod failure;
 mod file;
+pub mod found;
 mod hints;
 mod operation;
 mod pool;

@@ -5,6 +5,7 @@ pub mod disk;
 pub mod faulty;
 
 use crate::failure::{Act, Failure};
+use crate::found::Found;
 use std::io;
 use std::sync::Mutex;
 
@@ -41,8 +42,43 @@ pub trait Storage: Send + Sync {
     /// Bytes in which it is best read and written.
     fn block(&self) -> u64;
 
-    /// Held by the thread of this process that has a lock: the system does not tell threads with one opening apart.
-    fn turn(&self) -> &Mutex<()>;
+    /// What this process keeps of the opening.
+    fn kept(&self) -> &Kept;
+}
+
+/// What a process keeps of a file that it has open.
+#[derive(Default)]
+pub struct Kept {
+    /// Held by the thread that has a lock: the system does not tell threads with one opening apart.
+    pub turn: Mutex<()>,
+    /// What accesses were found to take: reads, and writes.
+    pub found: [Found; 2],
+    /// What was last moved with its gaps.
+    buffer: Mutex<Vec<u8>>,
+}
+
+/// The most that is kept for the next access. In bytes.
+const BUFFER: usize = 4 << 20;
+
+impl Kept {
+    /// Lends `f` the buffer, which has whatever it had; to two threads at once, a new one to one of them.
+    pub fn with_buffer<T>(&self, f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let place = || self.buffer.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut buffer = std::mem::take(&mut *place());
+        let value = f(&mut buffer);
+        if buffer.len() <= BUFFER {
+            *place() = buffer;
+        }
+        value
+    }
+}
+
+/// The first `len` bytes, which have whatever they had.
+pub fn first_bytes(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
+    if buffer.len() < len {
+        buffer.resize(len, 0);
+    }
+    &mut buffer[..len]
 }
 
 /// Writes all of `from`. Errors say where it stopped; what lies before is written.
@@ -104,7 +140,7 @@ pub fn guarded<T>(
     match guard {
         Guard::Free => work(),
         Guard::Threads => {
-            let _turn = storage.turn().lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let _turn = storage.kept().turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             work()
         }
         Guard::Ranks => locked(storage, range, alone, work),
@@ -118,7 +154,7 @@ pub fn locked<T>(
     alone: bool,
     work: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let _turn = storage.turn().lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _turn = storage.kept().turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     loop {
         match storage.lock(offset, len, alone) {
             Ok(()) => break,

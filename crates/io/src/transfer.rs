@@ -3,9 +3,11 @@
 use crate::bytes::Memory;
 use crate::cost::Costs;
 use crate::failure::Failure;
-use crate::storage::{Guard, Storage, guarded, read_whole, write_whole};
+use crate::found::{Choice, Found, Way};
+use crate::storage::{Guard, Storage, first_bytes, guarded, read_whole, write_whole};
 use crate::strided_copy::{gather, spread};
 use crate::strided_runs::{StridedRun, StridedRuns};
+use std::time::Instant;
 
 /// Whether gaps may be moved, too (ROMIO's `romio_ds_read` and `romio_ds_write`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,12 +103,80 @@ fn grouped(
 }
 
 impl Manner {
-    fn gap(&self, usual: u64) -> u64 {
+    /// What is chosen by: the model alone where the program has said what it wants.
+    fn choice(&self, found: &Found) -> Choice {
+        if self.sieving == Sieving::Auto { found.choice() } else { Choice::MODEL }
+    }
+
+    fn gap(&self, choice: &Choice, usual: u64) -> u64 {
         match self.sieving {
-            Sieving::Auto => usual,
+            Sieving::Auto => choice.gap(usual),
             Sieving::On => u64::MAX,
             Sieving::Off => 0,
         }
+    }
+
+    /// How a group is moved.
+    fn way(&self, choice: &Choice, group: &Group, (apart, whole): (f64, f64)) -> Way {
+        match self.sieving {
+            _ if group.pieces == 1 => Way::Apart,
+            Sieving::On => Way::Whole,
+            _ => choice.way(apart, whole + group.pieces as f64 * self.costs.piece),
+        }
+    }
+}
+
+/// A piece of more bytes takes as long as its copy does, which teaches nothing about calls.
+const LONG: u64 = 64 << 10;
+
+/// Does `move_them`, and notes what it took if pieces are short enough.
+fn timed<T>(
+    found: &Found,
+    (way, cost): (Way, f64),
+    (pieces, bytes): (u64, u64),
+    move_them: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    if pieces < 2 || bytes / pieces > LONG {
+        return move_them();
+    }
+    let begin = Instant::now();
+    let value = move_them()?;
+    found.note(way, cost, begin.elapsed());
+    Ok(value)
+}
+
+/// Pieces to be written by themselves, under one guard.
+#[derive(Default)]
+struct Singles {
+    places: Vec<(u64, u64)>,
+    bytes: u64,
+    /// Where their data begin.
+    from: usize,
+}
+
+impl Singles {
+    fn push(&mut self, group: &Group, at: usize) {
+        if self.places.is_empty() {
+            self.from = at;
+        }
+        self.places.extend(group.runs.iter().flat_map(StridedRun::places));
+        self.bytes += group.bytes;
+    }
+
+    fn write(
+        &mut self,
+        (storage, found): (&dyn Storage, &Found),
+        data: Memory,
+        manner: &Manner,
+    ) -> Result<(), Failure> {
+        let Singles { places, bytes, from } = std::mem::take(self);
+        if places.is_empty() {
+            return Ok(());
+        }
+        let data = data.part(from, bytes as usize);
+        let size = (places.len() as u64, bytes);
+        let cost = manner.costs.writes(size.0, size.1);
+        timed(found, (Way::Apart, cost), size, || one_by_one(storage, &places, data, manner.guard))
     }
 }
 
@@ -117,52 +187,50 @@ pub fn write(
     data: Memory,
     manner: &Manner,
 ) -> Result<(), Failure> {
-    let limits = (manner.gap(manner.costs.gap_to_write()), manner.buffer as u64);
-    let mut scratch = Vec::new();
-    // Pieces to be written by themselves, under one guard, and where their data begin.
-    let (mut singles, mut from) = (Vec::new(), 0);
-    let flush = |singles: &mut Vec<(u64, u64)>, from: usize| {
-        if singles.is_empty() {
-            return Ok(());
-        }
-        let data = data.part(from, data.len() - from);
-        let written = one_by_one(storage, singles, data, manner.guard);
-        singles.clear();
-        written
-    };
-    grouped(runs, limits, |group, at| {
-        let data = data.part(at, group.bytes as usize);
-        let (first, span) = group.span();
-        let full = span == group.bytes;
-        let costs = &manner.costs;
-        let sieved = costs.write_sieved(span) < costs.writes(group.pieces, group.bytes);
-        let places = || group.runs.iter().flat_map(StridedRun::places);
-        let apart = || one_by_one(storage, &places().collect::<Vec<_>>(), data, manner.guard);
-        if group.pieces == 1 || !full && !sieved && manner.sieving != Sieving::On {
-            if singles.is_empty() {
-                from = at;
+    let (costs, kept) = (&manner.costs, storage.kept());
+    let found = &kept.found[1];
+    let choice = manner.choice(found);
+    let limits = (manner.gap(&choice, costs.gap_to_write()), manner.buffer as u64);
+    let mut singles = Singles::default();
+    kept.with_buffer(|buffer| {
+        grouped(runs, limits, |group, at| {
+            let (first, span) = group.span();
+            let (apart, whole) =
+                (costs.writes(group.pieces, group.bytes), costs.write_sieved(span));
+            let full = span == group.bytes && group.pieces > 1;
+            if !full && manner.way(&choice, group, (apart, whole)) == Way::Apart {
+                singles.push(group, at);
+                return Ok(true);
             }
-            singles.extend(places());
-            return Ok(true);
-        }
-        flush(&mut singles, from)?;
-        scratch.resize(span as usize, 0);
-        let change = || {
-            if !full {
-                let had = read_whole(storage, first, &mut scratch)?;
-                scratch[had..].fill(0);
+            singles.write((storage, found), data, manner)?;
+            let data = data.part(at, group.bytes as usize);
+            let scratch = first_bytes(buffer, span as usize);
+            let change = || {
+                if !full {
+                    let had = read_whole(storage, first, scratch)?;
+                    scratch[had..].fill(0);
+                }
+                data.read(|data| spread(&group.runs, first, data, scratch));
+                write_whole(storage, first, scratch)
+            };
+            let cost = whole + group.pieces as f64 * costs.piece;
+            // Pieces without gaps are no case of sieving.
+            let size = (if full { 1 } else { group.pieces }, group.bytes);
+            let changed = timed(found, (Way::Whole, cost), size, || {
+                guarded(storage, manner.guard, (first, span), !full, change)
+            });
+            match changed {
+                // Nobody else can read and write back either.
+                Err(failure) if failure.is_without_locks() => {
+                    let places = group.runs.iter().flat_map(StridedRun::places);
+                    one_by_one(storage, &places.collect::<Vec<_>>(), data, manner.guard)?;
+                }
+                changed => changed?,
             }
-            data.read(|data| spread(&group.runs, first, data, &mut scratch));
-            write_whole(storage, first, &scratch)
-        };
-        match guarded(storage, manner.guard, (first, span), !full, change) {
-            // Nobody else can read and write back either.
-            Err(failure) if failure.is_without_locks() => apart()?,
-            changed => changed?,
-        }
-        Ok(true)
+            Ok(true)
+        })
     })?;
-    flush(&mut singles, from)
+    singles.write((storage, found), data, manner)
 }
 
 /// Writes pieces by themselves, while nobody writes back what lies around them.
@@ -198,23 +266,32 @@ pub fn read(
     data: Memory,
     manner: &Manner,
 ) -> Result<u64, Failure> {
-    let limits = (manner.gap(manner.costs.gap_to_read()), manner.buffer as u64);
-    let mut scratch = Vec::new();
+    let (costs, kept) = (&manner.costs, storage.kept());
+    let found = &kept.found[0];
+    let choice = manner.choice(found);
+    let limits = (manner.gap(&choice, costs.gap_to_read()), manner.buffer as u64);
     let mut come = 0;
-    grouped(runs, limits, |group, at| {
-        let data = data.part(at, group.bytes as usize);
-        let (first, span) = group.span();
-        let costs = &manner.costs;
-        let sieved = costs.read_sieved(span) < costs.reads(group.pieces, group.bytes);
-        let got = if group.pieces == 1 || !sieved && manner.sieving != Sieving::On {
-            data.write(|data| read_one_by_one(storage, &group.runs, data))?
-        } else {
-            scratch.resize(span as usize, 0);
-            let had = read_whole(storage, first, &mut scratch)?;
-            data.write(|data| gather(&group.runs, first, &scratch[..had], data))
-        };
-        come += got;
-        Ok(got == group.bytes)
+    kept.with_buffer(|buffer| {
+        grouped(runs, limits, |group, at| {
+            let data = data.part(at, group.bytes as usize);
+            let (first, span) = group.span();
+            let (apart, whole) = (costs.reads(group.pieces, group.bytes), costs.read_sieved(span));
+            let way = manner.way(&choice, group, (apart, whole));
+            let cost = match way {
+                Way::Apart => apart,
+                Way::Whole => whole + group.pieces as f64 * costs.piece,
+            };
+            let got = timed(found, (way, cost), (group.pieces, group.bytes), || match way {
+                Way::Apart => data.write(|data| read_one_by_one(storage, &group.runs, data)),
+                Way::Whole => {
+                    let scratch = first_bytes(buffer, span as usize);
+                    let had = read_whole(storage, first, scratch)?;
+                    Ok(data.write(|data| gather(&group.runs, first, &scratch[..had], data)))
+                }
+            })?;
+            come += got;
+            Ok(got == group.bytes)
+        })
     })?;
     Ok(come)
 }

@@ -46,13 +46,14 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::Kept;
     use std::sync::Mutex;
 
     /// Writes down what it is asked.
     #[derive(Default)]
     struct Recorder {
         calls: Mutex<Vec<&'static str>>,
-        turn: Mutex<()>,
+        kept: Kept,
     }
 
     impl Recorder {
@@ -93,8 +94,8 @@ mod tests {
             assert_eq!((offset, len), (LOOKED, 1), "the other one is kept");
             self.note("unlock")
         }
-        fn turn(&self) -> &Mutex<()> {
-            &self.turn
+        fn kept(&self) -> &Kept {
+            &self.kept
         }
         fn kind(&self) -> Kind {
             unreachable!("it is told")

@@ -1,19 +1,18 @@
 //! Files of the machine's file systems.
 
-use super::Storage;
+use super::{Kept, Storage};
 use nix::fcntl::{FallocateFlags, FcntlArg, fallocate, fcntl};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::Mutex;
 
 /// A file that is open.
 pub struct Disk {
     file: File,
     /// Bytes in which it is best read and written, if they are known already.
     block: Option<u64>,
-    turn: Mutex<()>,
+    kept: Kept,
 }
 
 /// The kind of a file system, as far as it matters: how it is called, and what it is known to get wrong.
@@ -79,7 +78,7 @@ fn block(about: &Metadata) -> u64 {
 impl Disk {
     /// Takes over an open file.
     pub fn new(file: File) -> Disk {
-        Disk { file, block: None, turn: Mutex::default() }
+        Disk { file, block: None, kept: Kept::default() }
     }
 
     /// The same, of a file whose description the system has given.
@@ -168,8 +167,8 @@ impl Storage for Disk {
         self.block.unwrap_or_else(|| self.file.metadata().map_or(4096, |about| block(&about)))
     }
 
-    fn turn(&self) -> &Mutex<()> {
-        &self.turn
+    fn kept(&self) -> &Kept {
+        &self.kept
     }
 }
 

@@ -1,10 +1,9 @@
 //! Storage that fails as told, for tests: short reads and writes, interrupted calls, a full file system.
 
-use super::Storage;
 use super::disk::Kind;
+use super::{Kept, Storage};
 use std::io;
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What goes wrong.
@@ -105,7 +104,7 @@ impl<S: Storage> Storage for Faulty<S> {
         self.inner.block()
     }
 
-    fn turn(&self) -> &Mutex<()> {
-        self.inner.turn()
+    fn kept(&self) -> &Kept {
+        self.inner.kept()
     }
 }

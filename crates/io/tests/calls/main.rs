@@ -8,14 +8,14 @@ use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use weft_datatype::{Basic, Datatype, Type, Width};
 use weft_fabric::Staging;
 use weft_fabric_shm::Shm;
-use weft_io::storage::Storage;
 use weft_io::storage::disk::{Disk, Kind};
+use weft_io::storage::{Kept, Storage};
 use weft_io::{Amode, Direction, File, Place, Pool, Representation};
 use weft_process::{Buffer, Comm, Info, Single};
 
@@ -121,8 +121,8 @@ impl Storage for Counted {
         self.disk.block()
     }
 
-    fn turn(&self) -> &Mutex<()> {
-        self.disk.turn()
+    fn kept(&self) -> &Kept {
+        self.disk.kept()
     }
 }
 

@@ -1,0 +1,185 @@
+//! What accesses of a file were found to take, beside what `cost` says. File systems differ: a write with a journal takes several
+//! times one to memory, large pages of a cache are copied twice as fast as small ones, and who writes there, too, no model knows.
+//!
+//! ```text
+//!   a choice   the model's costs, each times what its way was found to take of them
+//!   at first   the way that the model holds for the cheaper one; then the other, if it can be; and it once more now and then
+//! ```
+//! Each rank finds this out for itself, of one opening of a file: nothing is chosen by it that ranks must choose alike.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How pieces are moved that have gaps between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// A call each.
+    Apart = 0,
+    /// All in one go, with the gaps.
+    Whole = 1,
+}
+
+/// Looks at a way before it is judged: the first one finds caches and memory cold.
+const LOOKS: u32 = 2;
+/// The model may be wrong by this factor: what it holds for dearer by more is not tried.
+const WRONG: f64 = 4.0;
+/// What was found to be dearer by less is looked at once more, as others may have gone.
+const NEAR: f64 = 2.0;
+/// Accesses from one such look to the next.
+const AGAIN: u32 = 64;
+/// Shorter ones teach nothing, and hardly matter. Nanoseconds.
+const LEAST: f64 = 4000.0;
+/// A way was never seen to take less than this part of what the model says, or this many times as much: else it was interrupted.
+const MOST: f64 = 16.0;
+
+/// A way's time as a part of what the model says.
+#[derive(Default)]
+struct Factor {
+    /// Of a number with a fraction.
+    bits: AtomicU64,
+    looks: AtomicU32,
+}
+
+impl Factor {
+    fn get(&self) -> f64 {
+        if self.looks.load(Ordering::Relaxed) == 0 {
+            return 1.0;
+        }
+        f64::from_bits(self.bits.load(Ordering::Relaxed))
+    }
+
+    fn is_known(&self) -> bool {
+        self.looks.load(Ordering::Relaxed) >= LOOKS
+    }
+
+    /// Quick ones count more: what lasts longer was often kept waiting by something else.
+    fn learn(&self, found: f64) {
+        let found = found.clamp(1.0 / MOST, MOST);
+        let looks = self.looks.load(Ordering::Relaxed);
+        let was = self.get();
+        let now = match looks {
+            0 => found,
+            _ if found < was => (was + found) / 2.0,
+            _ => was + (found.min(2.0 * was) - was) / 8.0,
+        };
+        self.bits.store(now.to_bits(), Ordering::Relaxed);
+        self.looks.store(looks.saturating_add(1), Ordering::Relaxed);
+    }
+}
+
+/// Of one direction. Threads may lose each other's looks, which does no harm.
+#[derive(Default)]
+pub struct Found {
+    ways: [Factor; 2],
+    accesses: AtomicU32,
+}
+
+/// By what one access is moved.
+#[derive(Debug, Clone, Copy)]
+pub struct Choice {
+    factors: [f64; 2],
+    /// How many times dearer a way may be and is looked at.
+    tried: [f64; 2],
+}
+
+impl Found {
+    /// For the next access.
+    pub fn choice(&self) -> Choice {
+        let again = self.accesses.fetch_add(1, Ordering::Relaxed) % AGAIN == AGAIN - 1;
+        let [apart, whole] = &self.ways;
+        let known = [apart.is_known(), whole.is_known()];
+        let tried = |way: Way| match (known[way as usize], known[1 - way as usize]) {
+            (false, true) => WRONG,
+            (true, true) if again => NEAR,
+            _ => 1.0,
+        };
+        let factors = [apart.get(), whole.get()];
+        Choice { factors, tried: [Way::Apart, Way::Whole].map(tried) }
+    }
+
+    /// A way took so long for what the model says takes `cost` nanoseconds.
+    pub fn note(&self, way: Way, cost: f64, took: Duration) {
+        if cost >= LEAST {
+            self.ways[way as usize].learn(took.as_nanos() as f64 / cost);
+        }
+    }
+}
+
+impl Choice {
+    /// By the model alone.
+    pub const MODEL: Choice = Choice { factors: [1.0; 2], tried: [1.0; 2] };
+
+    /// The way of pieces, of which the model says that they take so long apart, and in one go.
+    pub fn way(&self, apart: f64, whole: f64) -> Way {
+        let found = [apart * self.factors[0], whole * self.factors[1]];
+        let (cheap, dear) = match found[1] < found[0] {
+            true => (Way::Whole, Way::Apart),
+            false => (Way::Apart, Way::Whole),
+        };
+        let times = found[dear as usize] / found[cheap as usize];
+        let is_tried = apart.min(whole) >= LEAST && times < self.tried[dear as usize];
+        if is_tried { dear } else { cheap }
+    }
+
+    /// The gap that may be moved for the sake of a call less, where by the model it is `usual`.
+    pub fn gap(&self, usual: u64) -> u64 {
+        let [apart, whole] = self.factors;
+        (usual as f64 * apart / whole * self.tried[Way::Whole as usize]) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Accesses of which the model says `model`, and which take `truth`: how often each way was taken.
+    fn taken(found: &Found, model: [f64; 2], truth: [f64; 2], accesses: usize) -> [usize; 2] {
+        let mut count = [0; 2];
+        for _ in 0..accesses {
+            let way = found.choice().way(model[0], model[1]);
+            count[way as usize] += 1;
+            let nanos = truth[way as usize] as u64;
+            found.note(way, model[way as usize], Duration::from_nanos(nanos));
+        }
+        count
+    }
+
+    #[test]
+    fn what_the_model_has_wrong_is_found_and_kept() {
+        let found = Found::default();
+        let [apart, whole] = taken(&found, [60e3, 90e3], [200e3, 30e3], 1000);
+        assert!(apart <= LOOKS as usize, "{apart} {whole}");
+        // Where the model is right, the other way costs two looks, and few more if it is near.
+        let right = taken(&Found::default(), [60e3, 90e3], [60e3, 90e3], 1000);
+        assert!((2..20).contains(&right[1]), "{right:?}");
+        let far = taken(&Found::default(), [60e3, 600e3], [60e3, 90e3], 1000);
+        assert_eq!(far, [1000, 0], "nobody tries what the model holds for ten times as dear");
+        let short = taken(&Found::default(), [1e3, 2e3], [2e3, 1e3], 1000);
+        assert_eq!(short, [1000, 0], "nor where nothing is to be gained");
+    }
+
+    #[test]
+    fn what_changes_is_found_again() {
+        let found = Found::default();
+        taken(&found, [60e3, 90e3], [50e3, 90e3], 500);
+        let [apart, whole] = taken(&found, [60e3, 90e3], [200e3, 90e3], 500);
+        assert!(whole > 400, "{apart} {whole}");
+    }
+
+    #[test]
+    fn one_interruption_changes_nothing() {
+        let found = Found::default();
+        taken(&found, [60e3, 90e3], [50e3, 90e3], 100);
+        found.note(Way::Apart, 60e3, Duration::from_millis(20));
+        assert_eq!(found.choice().way(60e3, 90e3), Way::Apart);
+    }
+
+    #[test]
+    fn gaps_follow_what_was_found() {
+        let found = Found::default();
+        assert_eq!(found.choice().gap(1000), 1000);
+        found.note(Way::Apart, 10e3, Duration::from_micros(20));
+        found.note(Way::Whole, 10e3, Duration::from_micros(5));
+        assert_eq!(found.choice().gap(1000), 4000);
+    }
+}
