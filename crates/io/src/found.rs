@@ -59,7 +59,9 @@ impl Factor {
         let was = self.get();
         let now = match looks {
             0 => found,
-            _ if found < was => (was + found) / 2.0,
+            // The first one is cold.
+            _ if looks < LOOKS => found.min(was),
+            _ if found < was => (was + 3.0 * found) / 4.0,
             _ => was + (found.min(2.0 * was) - was) / 8.0,
         };
         self.bits.store(now.to_bits(), Ordering::Relaxed);

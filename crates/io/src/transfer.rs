@@ -1,6 +1,7 @@
 //! Moving data between memory and pieces of a file, by as few calls as pay: data sieving.
 
 use crate::bytes::Memory;
+use crate::core::Direction;
 use crate::cost::Costs;
 use crate::failure::Failure;
 use crate::found::{Choice, Found, Way};
@@ -103,9 +104,14 @@ fn grouped(
 }
 
 impl Manner {
-    /// What is chosen by: the model alone where the program has said what it wants.
-    fn choice(&self, found: &Found) -> Choice {
-        if self.sieving == Sieving::Auto { found.choice() } else { Choice::MODEL }
+    /// What is chosen by. The model alone decides where the program has said what it wants, and where other ranks write, too: there
+    /// each time depends on what they have chosen, and ranks that learn from each other's waits end in a bad mixture.
+    fn choice(&self, (found, direction): (&Found, Direction)) -> Choice {
+        let beside_others = direction == Direction::Write && self.guard == Guard::Ranks;
+        match self.sieving {
+            Sieving::Auto if !beside_others => found.choice(),
+            _ => Choice::MODEL,
+        }
     }
 
     fn gap(&self, choice: &Choice, usual: u64) -> u64 {
@@ -189,7 +195,7 @@ pub fn write(
 ) -> Result<(), Failure> {
     let (costs, kept) = (&manner.costs, storage.kept());
     let found = &kept.found[1];
-    let choice = manner.choice(found);
+    let choice = manner.choice((found, Direction::Write));
     let limits = (manner.gap(&choice, costs.gap_to_write()), manner.buffer as u64);
     let mut singles = Singles::default();
     kept.with_buffer(|buffer| {
@@ -268,7 +274,7 @@ pub fn read(
 ) -> Result<u64, Failure> {
     let (costs, kept) = (&manner.costs, storage.kept());
     let found = &kept.found[0];
-    let choice = manner.choice(found);
+    let choice = manner.choice((found, Direction::Read));
     let limits = (manner.gap(&choice, costs.gap_to_read()), manner.buffer as u64);
     let mut come = 0;
     kept.with_buffer(|buffer| {
