@@ -3,6 +3,7 @@
 use crate::amode::Amode;
 use crate::bytes::Memory;
 use crate::cost::Costs;
+use crate::exclusion::Exclusion;
 use crate::failure::Failure;
 use crate::hints::{Buffering, Hints};
 use crate::pool::Pool;
@@ -51,6 +52,8 @@ pub struct Core<F: Fabric> {
     pub rereads: bool,
     /// MPI_File_set_atomicity.
     pub atomic: Cell<bool>,
+    /// What makes accesses whole then, once it was asked for; `None`: locks of the file.
+    pub exclusion: OnceCell<Option<Exclusion<F>>>,
     /// All ranks see the file as it is, without gaps: nobody reads what others write, and writes it back.
     pub gapless: Cell<bool>,
     /// The first rank of each node, in order.
@@ -129,7 +132,17 @@ impl<F: Fabric> Core<F> {
     /// not keep others waiting for their messages.
     pub fn is_quick(&self, cost: f64, beside: bool) -> bool {
         let most = if beside { 2.0 * self.costs.handover } else { PATIENCE };
-        cost < most && !self.atomic.get() && self.kind() == Kind::Local
+        cost < most && !self.locks_bytes() && self.kind() == Kind::Local
+    }
+
+    /// The lock in memory that makes accesses whole in atomic mode.
+    pub fn exclusion(&self) -> Option<&Exclusion<F>> {
+        self.exclusion.get().filter(|_| self.atomic.get())?.as_ref()
+    }
+
+    /// Whether accesses lock the bytes of the file that they move.
+    fn locks_bytes(&self) -> bool {
+        self.atomic.get() && self.exclusion().is_none()
     }
 
     /// A failure of this rank, in words.
@@ -197,7 +210,7 @@ impl<F: Fabric> Core<F> {
 
     /// A transfer of this rank alone.
     pub fn transfer(&self, direction: Direction, runs: StridedRuns, data: Memory) -> Transfer {
-        let (storage, atomic) = (self.storage.clone(), self.atomic.get());
+        let (storage, atomic) = (self.storage.clone(), self.locks_bytes());
         Transfer { storage, direction, runs, data, manner: self.manner(direction), atomic }
     }
 

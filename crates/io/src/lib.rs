@@ -7,6 +7,7 @@
 //!     ├─ operation   one rank's access: its data in one piece, as the file has them
 //!     ├─ core        what all operations need; independent transfers
 //!     │    ├─ transfer   pieces to and from memory, by as few calls as pay (data sieving, by `cost` and what was `found`)
+//!     │    ├─ exclusion   atomic mode: by memory within a node, by locks of the file between nodes
 //!     │    ├─ pool       threads for what goes on while the program computes
 //!     │    └─ storage    read, write, lock, sync: the system's files, or ones that fail as a test says
 //!     ├─ view        a stream of bytes and their places in the file; `runs`: loops of places
@@ -22,6 +23,7 @@ pub mod bounds;
 mod bytes;
 mod core;
 pub mod cost;
+mod exclusion;
 mod failure;
 mod file;
 pub mod found;

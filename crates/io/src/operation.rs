@@ -92,10 +92,10 @@ impl Operation {
         self.finish(&data, outcome.map_err(|failure| core.error(&failure))?)
     }
 
-    /// The same by a thread of the pool, while the program computes.
-    pub async fn run_beside<F: Fabric>(&self, core: &Core<F>) -> Result<u64, Error> {
+    /// The same, if `beside` by a thread of the pool, while the program computes; else the program waits for it.
+    pub async fn run<F: Fabric>(&self, core: &Core<F>, beside: bool) -> Result<u64, Error> {
         let data = self.data(core.comm.engine().endpoint().staging())?;
-        let come = self.moved(core, data.sge, true).await?;
+        let come = self.moved(core, data.sge, beside).await?;
         let come = come.map_err(|failure| core.error(&failure))?;
         self.finish(&data, come)
     }
@@ -115,7 +115,17 @@ impl Operation {
         // A write beside gaps may wait for who writes there: not on a thread that the program needs.
         let waits = beside && self.direction == Direction::Write && !core.gapless.get();
         let quick = !waits && core.is_quick(transfer.cost(), beside);
-        core.pool.run(quick, move || transfer.run()).await
+        let moved = core.pool.run(quick, move || transfer.run());
+        match core.exclusion() {
+            Some(exclusion) => {
+                // The lock must not be kept until the program calls MPI again.
+                if beside {
+                    core.comm.engine().want_helper();
+                }
+                exclusion.during(self.direction, moved).await
+            }
+            None => moved.await,
+        }
     }
 }
 

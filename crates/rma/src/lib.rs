@@ -48,7 +48,7 @@ pub use self::access::{Change, Issued, accumulate_protocol};
 pub use self::core::exchange::{gather, named};
 pub use self::core::target_location::TargetLocation;
 pub use self::core::{Flavor, assert};
-pub use self::locks::LockKind;
+pub use self::locks::{Fifo, LockKind};
 pub use self::memory::allocation::Memory;
 pub use self::memory::protocol;
 pub use self::memory::target_address::AtomicityDomain;

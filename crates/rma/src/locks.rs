@@ -16,9 +16,9 @@ mod fifo;
 mod passive_target;
 mod ticket_lock;
 
+pub use self::fifo::Fifo;
 pub use self::passive_target::LockKind;
 
-use self::fifo::Fifo;
 use self::ticket_lock::{MappedTicketLock, TicketLock, Turn};
 use crate::control::Control;
 use crate::control::layout::Lock;

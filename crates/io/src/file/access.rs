@@ -152,6 +152,16 @@ impl<F: Fabric> File<F> {
         place != Place::Shared && self.core.is_each_its_own(direction)
     }
 
+    /// Whether an access waits for other ranks, without the program's thread: [`File::run_waiting`] is called then.
+    pub fn waits(&self) -> bool {
+        self.core.exclusion().is_some()
+    }
+
+    /// Carries out an access of this rank alone, once no other is in its way.
+    pub async fn run_waiting(&self, operation: &Operation) -> Result<u64, Error> {
+        operation.run(&self.core, false).await
+    }
+
     /// Carries out an access of this rank alone on the caller's thread; bytes of the program's data that were moved.
     pub fn run_here(&self, operation: &Operation, outside: &dyn WaitHooks) -> Result<u64, Error> {
         operation.run_here(&self.core, outside)
@@ -159,7 +169,7 @@ impl<F: Fabric> File<F> {
 
     /// The same by another thread.
     pub async fn run_beside(&self, operation: Operation) -> Result<u64, Error> {
-        operation.run_beside(&self.core).await
+        operation.run(&self.core, true).await
     }
 
     /// Begins an access that all ranks take part in: what is returned moves the data. The individual pointer has moved when this

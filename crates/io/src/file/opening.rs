@@ -105,6 +105,7 @@ impl<F: Fabric> File<F> {
             kept: RefCell::default(),
             rereads,
             atomic: Cell::new(false),
+            exclusion: OnceCell::new(),
             gapless: Cell::new(true),
             byte: byte.clone(),
             begun: Cell::new(0),
@@ -150,6 +151,9 @@ impl<F: Fabric> File<F> {
             if core.comm.rank() == 0 {
                 deleted = std::fs::remove_file(&core.path);
             }
+        }
+        if let Some(Some(exclusion)) = core.exclusion.get() {
+            exclusion.free().await?;
         }
         self.pointer.free(&core.comm).await?;
         handed.map_err(|error| core.error(&Failure::new(Act::Sync, &error, 0, 0)))?;

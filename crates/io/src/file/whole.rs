@@ -1,6 +1,7 @@
 //! What all ranks do to all of a file together: its length, its view, whether it is on the device (MPI 5.0, sections 14.2 to 14.6).
 
 use super::{File, GivenView, Representation};
+use crate::exclusion::Exclusion;
 use crate::failure::{Act, Failure, class};
 use crate::representation::in_file;
 use crate::storage::Storage;
@@ -86,7 +87,12 @@ impl<F: Fabric> File<F> {
         if all.iter().any(|other| *other != [u64::from(atomic)]) {
             return Err(Error::new(class::NOT_SAME, "argument flag: ranks gave different ones"));
         }
-        self.core.atomic.set(atomic);
+        let core = &self.core;
+        if atomic && core.exclusion.get().is_none() {
+            let made = Exclusion::new(&core.comm).await?;
+            let _ = core.exclusion.set(made);
+        }
+        core.atomic.set(atomic);
         Ok(())
     }
 

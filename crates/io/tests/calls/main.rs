@@ -255,6 +255,34 @@ fn what_is_not_usual_is_left_to_the_whole_way() {
     });
 }
 
+#[test]
+fn in_atomic_mode_ranks_of_one_node_need_no_lock_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("file");
+    world::run(2, async |comm| {
+        let opened = open(&comm, &name).await;
+        let (data, back) = (filled(&comm, 4096, 7), filled(&comm, 4096, 0));
+        assert!(!opened.file.waits());
+        opened.file.set_atomicity(true).await.unwrap();
+        assert!(opened.file.waits());
+        opened.calls.take();
+        for (direction, memory, calls) in
+            [(Direction::Write, &data, WRITE), (Direction::Read, &back, READ)]
+        {
+            let buffer = Buffer::over(memory.sge(), byte());
+            let operation = opened.file.alone((direction, Place::At(0)), &buffer, &None);
+            let operation = operation.expect("not shared").unwrap();
+            assert_eq!(opened.file.run_waiting(&operation).await.unwrap(), 4096);
+            assert_eq!(opened.calls.take(), calls, "{direction:?}");
+        }
+        assert!(holds(&back, 7));
+        assert_eq!(opened.pool.threads(), 0, "no thread was needed");
+        opened.file.set_atomicity(false).await.unwrap();
+        assert!(!opened.file.waits());
+        opened.file.close().await.unwrap();
+    });
+}
+
 /// Ranks take turns with pieces of `piece` bytes.
 async fn take_turns(opened: &Opened, comm: &Comm<Shm>, piece: usize) {
     let ranks = comm.size() as i64;

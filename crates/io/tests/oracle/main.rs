@@ -167,6 +167,7 @@ async fn access(
         None => file.alone_shared(direction, buffer, None).await,
     };
     match form {
+        Form::Here if file.waits() => file.run_waiting(&alone(buffer).await?).await,
         Form::Here => file.run_here(&alone(buffer).await?, &Single),
         Form::Beside => file.run_beside(alone(buffer).await?).await,
         Form::Together => file.together((direction, place, false), buffer, None)?.await,

@@ -14,6 +14,7 @@ pub struct Fifo<F: Fabric> {
 }
 
 impl<F: Fabric> Fifo<F> {
+    /// Nobody has come.
     pub fn new(comm: &Rc<Comm<F>>) -> Fifo<F> {
         let counters = comm.engine().endpoint().fabric().counters();
         let through = counters.allocate();

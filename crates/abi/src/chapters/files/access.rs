@@ -146,7 +146,11 @@ impl Given {
         status: *mut Status,
     ) -> Result<(), Error> {
         let operation = self.operation(call, way)?;
-        let moved = self.object.file.run_here(&operation, &Call::new(call))?;
+        let file = &self.object.file;
+        let moved = match file.waits() {
+            true => run(&self.object, call, file.run_waiting(&operation))?,
+            false => file.run_here(&operation, &Call::new(call))?,
+        };
         // SAFETY: by contract.
         unsafe { store_status(status, &moved_bytes(moved)) };
         Ok(())
