@@ -1,9 +1,13 @@
 //! What makes accesses of several ranks whole in atomic mode (MPI 5.0, section 14.6.1).
 //!
 //! ```text
-//!   all ranks are one job's, on one node   a lock in their memory, of the whole file: no system call while nobody waits
-//!   else                                   locks of the file's bytes, by the system (`storage::locked`)
+//!   all ranks are one job's, on one node,   a lock in their memory, of the whole file: no system call while nobody waits
+//!   and each has a processor
+//!   else                                    locks of the file's bytes, by the system (`storage::locked`)
 //! ```
+//! The lock in memory is a fair one. Among ranks that take turns on a processor each access would wait for the next rank's turn, where the
+//! system's locks let who runs go on: 28 to 185 us against 12 to 20, with 4 ranks on 2 processors.
+//!
 //! The lock in memory has no owner that the system knows: where a rank is killed that holds it, nobody gives it back. The launcher
 //! ends the job then, as it does for whoever waits for a message of that rank: `mpiexec` and Hydra by themselves, `srun` with
 //! `--kill-on-bad-exit`. Files of several jobs, each of which has a launcher of its own, never have the lock in memory.
@@ -26,7 +30,7 @@ pub struct Exclusion<F: Fabric> {
 const HOLDER: usize = 0;
 
 impl<F: Fabric> Exclusion<F> {
-    /// The lock of a file's ranks, which all call it; `None` where they see no common memory.
+    /// The lock of a file's ranks, each of which has a processor, and which all call it; `None` where they see no common memory.
     pub async fn new(comm: &Rc<Comm<F>>) -> Result<Option<Exclusion<F>>, Error> {
         let fabric = comm.engine().endpoint().fabric();
         let node = fabric.node(fabric.rank());

@@ -83,13 +83,16 @@ impl<F: Fabric> File<F> {
 
     /// Says whether accesses of several ranks are whole. Errors: NOT_SAME.
     pub async fn set_atomicity(&self, atomic: bool) -> Result<(), Error> {
-        let all = weft_rma::gather(self.comm(), [u64::from(atomic)]).await?;
-        if all.iter().any(|other| *other != [u64::from(atomic)]) {
+        let core = &self.core;
+        let fits = core.comm.engine().policy().fits();
+        let said = [atomic, fits].map(u64::from);
+        let all = weft_rma::gather(&core.comm, said).await?;
+        if all.iter().any(|other| other[0] != said[0]) {
             return Err(Error::new(class::NOT_SAME, "argument flag: ranks gave different ones"));
         }
-        let core = &self.core;
         if atomic && core.exclusion.get().is_none() {
-            let made = Exclusion::new(&core.comm).await?;
+            let all_fit = all.iter().all(|words| words[1] == 1);
+            let made = if all_fit { Exclusion::new(&core.comm).await? } else { None };
             let _ = core.exclusion.set(made);
         }
         core.atomic.set(atomic);

@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use weft_datatype::{Basic, Datatype, Type, Width};
 use weft_fabric::Staging;
@@ -27,6 +27,8 @@ struct Calls {
     /// If it is not 0: calls on bytes before this one wait until one on bytes behind it has begun, or has had its time.
     border: AtomicU64,
     behind: AtomicU64,
+    /// A call waits so. Another thread that comes to move bytes meanwhile comes with those behind: it asks for its turn first.
+    waits: AtomicBool,
     reads: AtomicU64,
     writes: AtomicU64,
     locks: AtomicU64,
@@ -53,6 +55,7 @@ impl Calls {
         if offset >= border {
             one(&self.behind);
         }
+        self.waits.store(true, Ordering::SeqCst);
         let until = Instant::now() + Duration::from_secs(10);
         while self.behind.load(Ordering::SeqCst) == 0 && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
@@ -61,6 +64,7 @@ impl Calls {
             eprintln!("nobody goes on meanwhile");
             std::process::abort();
         }
+        self.waits.store(false, Ordering::SeqCst);
     }
 }
 
@@ -122,6 +126,9 @@ impl Storage for Counted {
     }
 
     fn kept(&self) -> &Kept {
+        if self.calls.waits.load(Ordering::SeqCst) {
+            one(&self.calls.behind);
+        }
         self.disk.kept()
     }
 }
@@ -192,7 +199,7 @@ const READ: [u64; 4] = [1, 0, 0, 0];
 fn what_lies_in_one_piece_is_one_call() {
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join("file");
-    world::run(2, async |comm| {
+    world::run((2, false), async |comm| {
         let opened = open(&comm, &name).await;
         assert_eq!(
             opened.calls.take(),
@@ -231,7 +238,7 @@ fn what_lies_in_one_piece_is_one_call() {
 fn what_is_not_usual_is_left_to_the_whole_way() {
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join("file");
-    world::run(2, async |comm| {
+    world::run((2, false), async |comm| {
         let opened = open(&comm, &name).await;
         let data = filled(&comm, 6, 1);
         let not_usual = |place| opened.file.at_once((Direction::Write, place), data.sge(), &Single);
@@ -257,30 +264,39 @@ fn what_is_not_usual_is_left_to_the_whole_way() {
 
 #[test]
 fn in_atomic_mode_ranks_of_one_node_need_no_lock_of_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let name = folder.path().join("file");
-    world::run(2, async |comm| {
-        let opened = open(&comm, &name).await;
-        let (data, back) = (filled(&comm, 4096, 7), filled(&comm, 4096, 0));
-        assert!(!opened.file.waits());
-        opened.file.set_atomicity(true).await.unwrap();
-        assert!(opened.file.waits());
-        opened.calls.take();
-        for (direction, memory, calls) in
-            [(Direction::Write, &data, WRITE), (Direction::Read, &back, READ)]
-        {
-            let buffer = Buffer::over(memory.sge(), byte());
-            let operation = opened.file.alone((direction, Place::At(0)), &buffer, &None);
-            let operation = operation.expect("not shared").unwrap();
-            assert_eq!(opened.file.run_waiting(&operation).await.unwrap(), 4096);
-            assert_eq!(opened.calls.take(), calls, "{direction:?}");
-        }
-        assert!(holds(&back, 7));
-        assert_eq!(opened.pool.threads(), 0, "no thread was needed");
-        opened.file.set_atomicity(false).await.unwrap();
-        assert!(!opened.file.waits());
-        opened.file.close().await.unwrap();
-    });
+    // Among ranks that take turns on a processor the file's own locks are better.
+    for fits in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("file");
+        world::run((2, fits), async |comm| atomic(&open(&comm, &name).await, &comm, fits).await);
+    }
+}
+
+async fn atomic(opened: &Opened, comm: &Rc<Comm<Shm>>, fits: bool) {
+    let (data, back) = (filled(comm, 4096, 7), filled(comm, 4096, 0));
+    assert!(!opened.file.waits());
+    opened.file.set_atomicity(true).await.unwrap();
+    assert_eq!(opened.file.waits(), fits);
+    opened.calls.take();
+    let locks = if fits { 0 } else { 2 };
+    for (direction, memory, [reads, writes, ..]) in
+        [(Direction::Write, &data, WRITE), (Direction::Read, &back, READ)]
+    {
+        let buffer = Buffer::over(memory.sge(), byte());
+        let operation = opened.file.alone((direction, Place::At(0)), &buffer, &None);
+        let operation = operation.expect("not shared").unwrap();
+        let moved = match fits {
+            true => opened.file.run_waiting(&operation).await,
+            false => opened.file.run_here(&operation, &Single),
+        };
+        assert_eq!(moved.unwrap(), 4096);
+        assert_eq!(opened.calls.take(), [reads, writes, locks, 0], "{direction:?}");
+    }
+    assert!(holds(&back, 7));
+    assert_eq!(opened.pool.threads(), 0, "no thread was needed");
+    opened.file.set_atomicity(false).await.unwrap();
+    assert!(!opened.file.waits());
+    opened.file.close().await.unwrap();
 }
 
 /// Ranks take turns with pieces of `piece` bytes.
@@ -310,7 +326,7 @@ const PHASES: [(&str, &str); 3] =
 fn in_phases_each_window_is_one_call_and_the_next_one_is_moved_meanwhile() {
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join("file");
-    world::run(2, async |comm| {
+    world::run((2, false), async |comm| {
         let opened = open_with(&comm, &name, &PHASES).await;
         take_turns(&opened, &comm, 4096).await;
         let (data, back) = (filled(&comm, SHARE, 1 + comm.rank() as u8), filled(&comm, SHARE, 0));
@@ -318,9 +334,9 @@ fn in_phases_each_window_is_one_call_and_the_next_one_is_moved_meanwhile() {
         let aggregator = comm.rank() == 0;
         for (direction, memory) in [(Direction::Write, &data), (Direction::Read, &back)] {
             opened.calls.behind.store(0, Ordering::SeqCst);
-            // Writes take turns, under their locks.
-            let border = if direction == Direction::Read { 1 << 20 } else { 0 };
-            opened.calls.border.store(border, Ordering::SeqCst);
+            // The first window is not read or written before the next one has been exchanged, too. Writes take turns, under their
+            // locks.
+            opened.calls.border.store(1 << 20, Ordering::SeqCst);
             together(&opened, direction, memory).await;
             let [reads, writes, locks, _] = opened.calls.take();
             let (found, windows) = ([reads, writes], if aggregator { 4 } else { 0 });

@@ -12,8 +12,11 @@ use weft_process::{Comm, Engine, Single};
 
 const LIMITS: Limits = Limits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..Limits::USUAL };
 
-/// Runs `program` on so many ranks.
-pub fn run<P: Future<Output = ()>>(ranks: usize, program: impl Fn(Rc<Comm<Shm>>) -> P + Sync) {
+/// Runs `program` on so many ranks, of which each has a processor, as far as it knows, if that `fits`.
+pub fn run<P: Future<Output = ()>>(
+    (ranks, fits): (usize, bool),
+    program: impl Fn(Rc<Comm<Shm>>) -> P + Sync,
+) {
     let through = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for mut bootstrap in threads(ranks) {
@@ -21,7 +24,7 @@ pub fn run<P: Future<Output = ()>>(ranks: usize, program: impl Fn(Rc<Comm<Shm>>)
             scope.spawn(move || {
                 let _alarm = Alarm;
                 let shm = Shm::connect(&mut bootstrap).expect("connected");
-                let mut policy = WaitPolicy::new(false);
+                let mut policy = WaitPolicy::new(fits);
                 policy.nap = Duration::from_millis(2);
                 let engine = Engine::new(shm, policy, LIMITS);
                 let comm = Comm::world(&engine);
