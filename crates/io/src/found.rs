@@ -93,7 +93,7 @@ impl Found {
     pub fn choice(&self) -> Choice {
         let access = self.accesses.fetch_add(1, Ordering::Relaxed) + 1;
         // Soon once more, as first looks may find other things cold, too; and again later.
-        let soon = access >= SOON && access < AGAIN && access - (1 << access.ilog2()) < ROW;
+        let soon = (SOON..AGAIN).contains(&access) && access - (1 << access.ilog2()) < ROW;
         let again = access >= AGAIN && access % AGAIN < ROW;
         let [apart, whole] = &self.ways;
         let known = [apart.is_known(), whole.is_known()];
