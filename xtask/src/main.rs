@@ -70,6 +70,9 @@ enum Command {
     /// Inside the virtual machine: run the tests of collectives over verbs.
     #[command(hide = true)]
     VmKini(test::verbs::kini::Inside),
+    /// Inside the virtual machine: run tests of files on devices of its own.
+    #[command(hide = true)]
+    VmFiles(test::file_soak::inside::Inside),
     /// Inside the virtual machine: run a command in the other one, with ssh's arguments.
     #[command(hide = true)]
     VmRun {
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Command::NetTests(args) => test::network::within(&args),
         Command::VmCluster(args) => test::cluster::within(&args),
         Command::VmKini(args) => test::verbs::kini::inside(&args),
+        Command::VmFiles(args) => test::file_soak::inside::run(&args),
         Command::VmAgent => weft_vm::agent::serve(),
         Command::VmRun { args } => return ExitCode::from(weft_vm::client::run(&args)),
     };

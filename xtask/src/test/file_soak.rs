@@ -1,11 +1,15 @@
 //! Files, by what takes too long for the tests.
 
+pub(crate) mod inside;
+mod machine;
 mod nfs;
 mod others;
 
 use super::c_programs::{compile, folder};
+use super::files::built;
 use super::tally::Tally;
 use crate::root;
+use inside::What;
 use std::path::Path;
 
 /// What the soak of files runs.
@@ -13,6 +17,8 @@ use std::path::Path;
 pub enum FileParts {
     /// All of it.
     All,
+    /// Files when the power is cut.
+    Cut,
     /// Files that two hosts share by NFS.
     Nfs,
     /// HDF5, h5py and PnetCDF.
@@ -21,11 +27,11 @@ pub enum FileParts {
 
 type Part = fn(&Path, &mut Tally) -> Result<(), String>;
 
-/// What takes too long for the tests: NFS between two hosts, programs of others. What could not run is told, and fails it, as a machine should have all of it.
+/// What takes too long for the tests: cuts of power, NFS between two hosts, programs of others. What could not run is told, and fails it, as a machine should have all of it.
 pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
     let mut tally = Tally::default();
-    let parts: [(FileParts, Part); 2] =
-        [(FileParts::Nfs, by_nfs), (FileParts::Others, others::run)];
+    let parts: [(FileParts, Part); 3] =
+        [(FileParts::Cut, cut), (FileParts::Nfs, by_nfs), (FileParts::Others, others::run)];
     let wanted = parts.into_iter().filter(|(part, _)| which == FileParts::All || which == *part);
     let failed: Vec<String> = wanted.filter_map(|(_, run)| run(prefix, &mut tally).err()).collect();
     println!("\n{} passed", tally.passed);
@@ -36,6 +42,10 @@ pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
         return Err(failed.join("\n"));
     }
     if tally.not_run.is_empty() { Ok(()) } else { Err("some of it was NOT RUN".to_owned()) }
+}
+
+fn cut(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    machine::run(What::Cut, &[prefix, &built(prefix, "synced")?], inside::CUTS, tally)
 }
 
 fn by_nfs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {

@@ -56,7 +56,7 @@ pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
 }
 
 /// A program of tests/c/files.
-fn built(prefix: &Path, name: &str) -> Result<PathBuf, String> {
+pub(super) fn built(prefix: &Path, name: &str) -> Result<PathBuf, String> {
     let source = root().join("tests/c/files").join(name).with_extension("c");
     let program = folder()?.join(format!("files-{name}"));
     compile(prefix, &source, &program)?;

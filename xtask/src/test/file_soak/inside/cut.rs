@@ -1,0 +1,112 @@
+//! What MPI_File_sync acknowledged is on the device when the power is cut: on a device that writes down each write (dm-log-writes), of
+//! which only those count that were flushed. The device is made again as it was at each acknowledgement, and its file system mounted,
+//! as after a cut.
+
+use super::device::{device, done, folder};
+use super::replay;
+use crate::test::tools::quiet;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Rounds of tests/c/files/synced.c.
+const ROUNDS: usize = 6;
+
+/// How often `ok` is said: for each round, and for a job that does not sync.
+pub const CHECKS: usize = ROUNDS + 1;
+
+/// Bytes of the device, and of its log.
+const SIZES: [u64; 2] = [64 << 20, 256 << 20];
+
+/// Where the device is mounted, and the one made again.
+const PLACE: &str = "/tmp/cut";
+
+/// The job's file there.
+const FILE: &str = "/tmp/cut/file";
+
+/// An installation, and the built tests/c/files/synced.c.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    prefix: &'a Path,
+    program: &'a Path,
+}
+
+/// Cuts after each acknowledged round: nothing is missing. And without a sync something is, or this would notice nothing.
+pub fn run(prefix: &Path, program: &Path) -> Result<(), String> {
+    done(&["weft-vm-modprobe", "loop", "dm_log_writes", "ext4"])?;
+    folder(PLACE)?;
+    let job = Job { prefix, program };
+    job.written(true)?;
+    for round in 1..=ROUNDS {
+        let writes = job.cut(round)?.map_err(|why| format!("cut after round {round}: {why}"))?;
+        println!("ok   power cut after round {round}, {writes} writes: all is there");
+    }
+    job.written(false)?;
+    let mut missing = 0;
+    for round in 1..=ROUNDS {
+        missing += usize::from(job.cut(round)?.is_err());
+    }
+    if missing == 0 {
+        return Err(
+            "nothing is missing without MPI_File_sync either: this test sees nothing".to_owned()
+        );
+    }
+    println!("ok   without MPI_File_sync {missing} of {ROUNDS} cuts lose something");
+    Ok(())
+}
+
+impl Job<'_> {
+    /// Runs the job on a new device; each acknowledgement is a mark in the log, `/tmp/log`.
+    fn written(self, sync: bool) -> Result<(), String> {
+        let [disk, log] = [device("/tmp/disk", SIZES[0])?, device("/tmp/log", SIZES[1])?];
+        let table = format!("0 {} log-writes {disk} {log}", SIZES[0] / 512);
+        // Nobody answers for udev here; the kernel makes the device's file, by its number.
+        done(&["dmsetup", "create", "--noudevsync", "--noudevrules", "logged", "--table", &table])?;
+        let number = done(&["dmsetup", "info", "-c", "--noheadings", "-o", "minor", "logged"])?;
+        let logged = format!("/dev/dm-{number}");
+        done(&["mkfs.ext4", "-q", &logged])?;
+        done(&["mount", "-t", "ext4", &logged, PLACE])?;
+        let mut command = Command::new(self.prefix.join("bin/mpiexec"));
+        command.args(["--timeout", "200", "-n", "4"]).arg(self.program).arg(FILE);
+        command.args((!sync).then_some("without"));
+        marked(&mut command)?;
+        done(&["umount", PLACE])?;
+        done(&["dmsetup", "remove", "--noudevsync", "--noudevrules", "logged"])?;
+        done(&["losetup", "-d", &disk])?;
+        done(&["losetup", "-d", &log]).map(drop)
+    }
+
+    /// Makes the device as it was after a round, mounts it, and compares: how many writes it had seen, or what is missing.
+    fn cut(self, round: usize) -> Result<Result<usize, String>, String> {
+        let again = device("/tmp/again", SIZES[0])?;
+        let writes = replay::until(Path::new("/tmp/log"), &round.to_string(), Path::new(&again))?;
+        done(&["mount", "-t", "ext4", &again, PLACE])?;
+        let mut check = Command::new(self.program);
+        let said = quiet(check.args([FILE, &round.to_string(), "check"]));
+        done(&["umount", PLACE])?;
+        done(&["losetup", "-d", &again])?;
+        Ok(said.map(|_| writes))
+    }
+}
+
+/// Runs a job, marks what it says in the log, and lets it go on.
+fn marked(command: &mut Command) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("mpiexec: {e}");
+    let mut job = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let (mut input, output) = (job.stdin.take(), job.stdout.take());
+    let mut rounds = 0;
+    for line in output.into_iter().flat_map(|output| BufReader::new(output).lines()) {
+        let line = line.map_err(failed)?;
+        let Some(round) = line.strip_prefix("synced ") else { continue };
+        done(&["dmsetup", "message", "logged", "0", "mark", round])?;
+        rounds += 1;
+        if let Some(input) = &mut input {
+            input.write_all(b"go on\n").map_err(failed)?;
+        }
+    }
+    let status = job.wait().map_err(failed)?;
+    match (status.success(), rounds) {
+        (true, ROUNDS) => Ok(()),
+        _ => Err(format!("the job ended after round {rounds}: {status}")),
+    }
+}
