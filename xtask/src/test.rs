@@ -125,7 +125,7 @@ pub struct SoakArgs {
     /// Fortran programs of others, MUMPS and FFTW, from Debian's sources alone: three minutes.
     #[arg(long)]
     fortran: bool,
-    /// Parallel files alone, or one part of it: cuts of power and NFS between two hosts in virtual machines, and others' programs by their own tests, HDF5, PnetCDF and
+    /// Parallel files alone, or one part of it: in virtual machines cuts of power, quotas, mpi4py's tests on ext4, and NFS between two hosts; and others' programs by their own tests, HDF5, PnetCDF and
     /// h5py. Half an hour, and some ten minutes for builds the first time.
     #[arg(long, value_name = "PART", num_args = 0..=1, default_missing_value = "all")]
     files: Option<FileParts>,

@@ -31,9 +31,10 @@ const MODULES: &[&str] = &[
     "ib_umad",
 ];
 
-/// What a command may load by `weft-vm-modprobe`: a server and a client of NFS, block devices made of files, and what writes down
-/// each write of one, so that a power cut can be told.
-const EXTRA: &[&str] = &["nfsd", "nfsv4", "loop", "dm_log_writes", "ext4", "crc32c_generic"];
+/// What a command may load by `weft-vm-modprobe`: a server and a client of NFS, block devices made of files, what writes down each
+/// write of one, so that a power cut can be told, and quotas.
+const EXTRA: &[&str] =
+    &["nfsd", "nfsv4", "loop", "dm_log_writes", "ext4", "crc32c_generic", "quota_v2"];
 
 /// busybox's commands that `init` uses.
 const APPLETS: &[&str] =

@@ -7,6 +7,7 @@ mod others;
 
 use super::c_programs::{compile, folder};
 use super::files::built;
+use super::python::{self, Mpi4py};
 use super::tally::Tally;
 use crate::root;
 use inside::What;
@@ -19,6 +20,10 @@ pub enum FileParts {
     All,
     /// Files when the power is cut.
     Cut,
+    /// Files beyond a quota.
+    Quota,
+    /// mpi4py's tests of files on ext4.
+    Suite,
     /// Files that two hosts share by NFS.
     Nfs,
     /// HDF5, h5py and PnetCDF.
@@ -27,11 +32,16 @@ pub enum FileParts {
 
 type Part = fn(&Path, &mut Tally) -> Result<(), String>;
 
-/// What takes too long for the tests: cuts of power, NFS between two hosts, programs of others. What could not run is told, and fails it, as a machine should have all of it.
+/// What takes too long for the tests: cuts of power, quotas, other file systems, NFS between two hosts, programs of others. What could not run is told, and fails it, as a machine should have all of it.
 pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
     let mut tally = Tally::default();
-    let parts: [(FileParts, Part); 3] =
-        [(FileParts::Cut, cut), (FileParts::Nfs, by_nfs), (FileParts::Others, others::run)];
+    let parts: [(FileParts, Part); 5] = [
+        (FileParts::Cut, cut),
+        (FileParts::Quota, quota),
+        (FileParts::Suite, suite),
+        (FileParts::Nfs, by_nfs),
+        (FileParts::Others, others::run),
+    ];
     let wanted = parts.into_iter().filter(|(part, _)| which == FileParts::All || which == *part);
     let failed: Vec<String> = wanted.filter_map(|(_, run)| run(prefix, &mut tally).err()).collect();
     println!("\n{} passed", tally.passed);
@@ -45,7 +55,16 @@ pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
 }
 
 fn cut(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    machine::run(What::Cut, &[prefix, &built(prefix, "synced")?], inside::CUTS, tally)
+    machine::run(What::Cut, &[prefix, &built(prefix, "synced")?], tally)
+}
+
+fn quota(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    machine::run(What::Quota, &[prefix, &built(prefix, "full")?], tally)
+}
+
+fn suite(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let Mpi4py { python, sdist } = python::mpi4py(prefix)?;
+    machine::run(What::Suite, &[prefix, &python, &sdist.join("test")], tally)
 }
 
 fn by_nfs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// Runs a part of `vm-files`, which has to say `ok` so often. A machine that cannot is told in the tally.
-pub fn run(what: What, words: &[&Path], checks: usize, tally: &mut Tally) -> Result<(), String> {
+pub fn run(what: What, words: &[&Path], tally: &mut Tally) -> Result<(), String> {
+    let checks = what.checks();
     let name = what.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
     let own = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
     let mut command = Command::new(&own);

@@ -1,6 +1,7 @@
 //! Files of NFS that two hosts have mounted: two virtual machines, of which the first serves. What one keeps in its pages, the other does
 //! not know of, as on any cluster.
 
+use super::inside::FILES;
 use super::others::tail;
 use crate::root;
 use crate::test::python::{self, Mpi4py};
@@ -51,7 +52,7 @@ pub fn run(prefix: &Path, programs: &Path, tally: &mut Tally) -> Result<(), Stri
         command.args(["vm", "--two", "--only", "0", "--timeout", "900", "--", "sh"]);
         command.arg(scripts.join("mounts.sh")).arg(&server).args([PLACE, options, "sh"]);
         command.arg(scripts.join("jobs.sh")).arg(PLACE).args([prefix, programs, &python]);
-        command.arg(sdist.join("test")).arg(what);
+        command.arg(sdist.join("test")).arg(what).args(FILES);
         match captured_code(&mut command)? {
             (0, said) => match said.lines().filter(|line| line.contains("ok   NFS")).count() {
                 passed if passed == jobs => tally.passed += passed,

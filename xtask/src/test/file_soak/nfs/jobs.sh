@@ -1,7 +1,10 @@
 #!/bin/sh
 # Jobs on files of $1, which both of two machines have mounted. $2 is the installation, $3 the folder of programs, $4 a Python with mpi4py, $5
-# the folder of mpi4py's tests, $6 what to run: `files` for a mount that keeps pages, `strict` for one that keeps nothing.
+# the folder of mpi4py's tests, $6 what to run: `files` for a mount that keeps pages, `strict` for one that keeps nothing; then the names of
+# the tests of mpi4py.
 place=$1 prefix=$2 programs=$3 python=$4 tests=$5 what=$6
+shift 6
+names=$*
 failed=0
 # on RANKS WHAT-IT-SAYS WORDS
 on() {
@@ -21,7 +24,7 @@ on() {
 if [ "$what" = files ]; then
     on 2 correct "$programs/files-between" "$place/file"
     on 4 correct "$programs/files-between" "$place/file"
-    on 2 'Ran [0-9]' "$python" "$tests/main.py" --quiet test_io test_file
+    on 2 'Ran [0-9]' "$python" "$tests/main.py" --quiet $names
 else
     on 2 correct "$programs/files"
     on 2 correct "$programs/files_access"

@@ -1,0 +1,53 @@
+//! A user's quota on ext4: what is written beyond it, its rank hears of by MPI_ERR_QUOTA (tests/c/files/full.c). Not every kernel has
+//! quotas, so this needs the virtual machine's.
+
+use super::device::{device, done, folder};
+use nix::sys::quota::{Dqblk, QuotaType, QuotaValidFlags, quotactl_get, quotactl_set};
+use std::path::Path;
+
+/// On how many ranks the program runs.
+const RANKS: [&str; 3] = ["1", "2", "4"];
+
+/// How often `ok` is said.
+pub const CHECKS: usize = RANKS.len();
+
+const PLACE: &str = "/tmp/quota";
+
+/// Who runs the program: root has no quota.
+const USER: i32 = 65534;
+
+/// What the user may have there, in KiB: less than the program writes, on a file system with room for more.
+const LIMIT: u64 = 5 << 10;
+
+/// Runs the program on a file system with a quota.
+pub fn run(prefix: &Path, program: &Path) -> Result<(), String> {
+    done(&["weft-vm-modprobe", "loop", "ext4", "quota_v2"])?;
+    folder(PLACE)?;
+    let disk = device("/tmp/disk", 64 << 20)?;
+    done(&["mkfs.ext4", "-q", "-O", "quota", "-E", "quotatype=usrquota", &disk])?;
+    // Without the option it counts, and refuses nothing.
+    done(&["mount", "-t", "ext4", "-o", "usrquota", &disk, PLACE])?;
+    done(&["chmod", "777", PLACE])?;
+    let mut limit = Dqblk::default();
+    limit.set_blocks_hard_limit(LIMIT);
+    quotactl_set(QuotaType::USRQUOTA, &*disk, USER, &limit, QuotaValidFlags::QIF_BLIMITS)
+        .map_err(|e| format!("quota of {disk}: {e}"))?;
+    let [mpiexec, program] =
+        [&prefix.join("bin/mpiexec"), program].map(|p| p.display().to_string());
+    let user = [format!("--reuid={USER}"), format!("--regid={USER}")];
+    for ranks in RANKS {
+        let words =
+            ["setpriv", &user[0], &user[1], "--clear-groups", &mpiexec, "--timeout", "200", "-n"];
+        let said = done(&[&words[..], &[ranks, &program, PLACE, "quota"]].concat())?;
+        if !said.contains("correct") {
+            return Err(format!("on {ranks} ranks: {said}"));
+        }
+        let used = quotactl_get(QuotaType::USRQUOTA, &*disk, USER);
+        let used = used.map_err(|e| format!("quota of {disk}: {e}"))?.occupied_space();
+        println!(
+            "ok   a quota of {LIMIT} KiB on ext4, on {ranks} ranks; {} bytes are left in use",
+            used.unwrap_or(0)
+        );
+    }
+    done(&["umount", PLACE]).map(drop)
+}

@@ -1,0 +1,50 @@
+//! mpi4py's tests of files on ext4.
+
+use super::device::{device, done, folder};
+use crate::test::python::{merged, on, ran};
+use crate::test::tools::quiet;
+use std::path::Path;
+use std::process::Command;
+
+/// On how many ranks they run.
+const RANKS: [usize; 3] = [1, 2, 4];
+
+/// How often `ok` is said.
+pub const CHECKS: usize = RANKS.len();
+
+/// Those of mpi4py's files of tests that open files.
+pub const FILES: [&str; 6] =
+    ["test_io", "test_file", "test_errhandler", "test_handle", "test_objmodel", "test_subclass"];
+
+/// Tests in them, at least.
+const MOST: usize = 200;
+
+const PLACE: &str = "/tmp/ext4";
+
+/// Runs them, with the Python in `python`; `tests` is the folder of mpi4py's.
+pub fn run(prefix: &Path, python: &Path, tests: Option<&Path>) -> Result<(), String> {
+    let tests = tests.ok_or("which folder of mpi4py's tests?")?;
+    done(&["weft-vm-modprobe", "loop", "ext4"])?;
+    folder(PLACE)?;
+    let disk = device("/tmp/disk", 200 << 20)?;
+    done(&["mkfs.ext4", "-q", &disk])?;
+    done(&["mount", "-t", "ext4", &disk, PLACE])?;
+    // Python takes another folder, without a word, where it cannot write.
+    let mut place = Command::new(python);
+    place.args(["-c", "import tempfile; print(tempfile.gettempdir())"]).env("TMPDIR", PLACE);
+    if quiet(&mut place)?.trim() != PLACE {
+        return Err(format!("Python does not write in {PLACE}"));
+    }
+    for ranks in RANKS {
+        let mut command = on(prefix, ranks, python);
+        command.arg(tests.join("main.py")).arg("--quiet").args(FILES).env("TMPDIR", PLACE);
+        let said = quiet(&mut merged(command))?;
+        match ran(&said) {
+            count @ MOST.. => {
+                println!("ok   mpi4py's tests of files on ext4, {ranks} ranks: {count}")
+            }
+            count => return Err(format!("on {ranks} ranks only {count} tests ran:\n{said}")),
+        }
+    }
+    done(&["umount", PLACE]).map(drop)
+}
