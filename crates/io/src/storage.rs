@@ -36,6 +36,9 @@ pub trait Storage: Send + Sync {
     /// Gives them back.
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()>;
 
+    /// Drops the pages of it that the machine keeps, where nothing in them is still to be written.
+    fn forget(&self);
+
     /// What kind of file system it lies on.
     fn kind(&self) -> disk::Kind;
 

@@ -142,6 +142,8 @@ impl<F: Fabric> File<F> {
         let core = &self.core;
         // Whoever opens it next finds what all have written.
         let handed = core.kind().hand_over(&*core.storage);
+        let handed = handed.map_err(|error| Failure::new(Act::Sync, &error, 0, 0));
+        let handed = self.heard(handed).await;
         let mut deleted = Ok(());
         // The end of the pointer waits for all ranks by itself.
         if core.amode.deletes() {
@@ -156,7 +158,7 @@ impl<F: Fabric> File<F> {
             exclusion.free().await?;
         }
         self.pointer.free(&core.comm).await?;
-        handed.map_err(|error| core.error(&Failure::new(Act::Sync, &error, 0, 0)))?;
+        handed?;
         deleted.map_err(|error| core.error(&Failure::new(Act::Delete, &error, 0, 0)))
     }
 }

@@ -5,6 +5,7 @@ use crate::exclusion::Exclusion;
 use crate::failure::{Act, Failure, class};
 use crate::representation::in_file;
 use crate::storage::Storage;
+use crate::storage::disk::Kind;
 use crate::view::View;
 use std::io;
 use std::rc::Rc;
@@ -69,8 +70,8 @@ impl<F: Fabric> File<F> {
         crate::operation::may(&self.core, crate::core::Direction::Write)
     }
 
-    /// Brings what this rank wrote to the device: what returns without an error is there. What other hosts have synced before is seen
-    /// afterwards.
+    /// Brings what this rank wrote to the device, and what others wrote for it: what returns without an error is there. What other
+    /// hosts have synced before is seen afterwards.
     pub async fn sync(&self) -> Result<(), Error> {
         let (storage, kind) = (self.core.storage.clone(), self.core.kind());
         let synced = self.core.pool.run(false, move || {
@@ -78,7 +79,23 @@ impl<F: Fabric> File<F> {
             kind.look_anew(&*storage);
             Ok(())
         });
-        synced.await?.map_err(|failure| self.core.error(&failure))
+        self.heard(synced.await?).await
+    }
+
+    /// What several ranks did for each other, all hear of: where a file system has several hosts, a rank that wrote for another one is
+    /// told by its own host only. Once this returns, all have come so far.
+    pub(super) async fn heard(&self, own: Result<(), Failure>) -> Result<(), Error> {
+        let core = &self.core;
+        if core.comm.size() == 1 || core.kind() == Kind::Local {
+            return own.map_err(|failure| core.error(&failure));
+        }
+        let all = weft_rma::gather(&core.comm, Failure::words(own.err())).await?;
+        own.map_err(|failure| core.error(&failure))?;
+        let failed = all.into_iter().map(Failure::from_words).enumerate();
+        match failed.filter_map(|(rank, failure)| Some((rank, failure?))).next() {
+            None => Ok(()),
+            Some((rank, failure)) => Err(failure.error(&core.name(), &format!("rank {rank} "))),
+        }
     }
 
     /// Says whether accesses of several ranks are whole. Errors: NOT_SAME.

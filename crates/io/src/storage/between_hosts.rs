@@ -22,11 +22,16 @@ impl Kind {
     /// To be called once all have opened the file. `holds`: it is to be written, and can be read. Without locks on the file system
     /// nothing is gained.
     pub fn begin(self, storage: &dyn Storage, holds: bool) {
-        // The server's times may not tell two writes apart that came one after the other, so opening it is not enough to see both.
+        // This host takes a change of another one for its own, if it wrote itself meanwhile, so opening it is not enough to see both.
         if !holds {
             self.look_anew(storage);
         } else if self.keeps_pages() {
             let _ = storage.lock(HELD, 1, false);
+        }
+        // A lock changes nothing where the server has delegated the file to this host: what it keeps is right from then on, but not
+        // what it kept before.
+        if self.keeps_pages() {
+            storage.forget();
         }
     }
 
@@ -94,6 +99,9 @@ mod tests {
             assert_eq!((offset, len), (LOOKED, 1), "the other one is kept");
             self.note("unlock")
         }
+        fn forget(&self) {
+            self.note("forget").unwrap();
+        }
         fn kept(&self) -> &Kept {
             &self.kept
         }
@@ -115,7 +123,10 @@ mod tests {
             kind.look_anew(&file);
             file.calls.into_inner().unwrap()
         };
-        assert_eq!(calls(Kind::Nfs), ["lock", "unlock", "hold", "sync", "lock", "unlock"]);
+        assert_eq!(
+            calls(Kind::Nfs),
+            ["lock", "unlock", "forget", "hold", "forget", "sync", "lock", "unlock"]
+        );
         for kind in [Kind::Local, Kind::Lustre, Kind::Network] {
             assert!(calls(kind).is_empty(), "{kind:?}");
         }

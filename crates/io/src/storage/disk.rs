@@ -1,7 +1,7 @@
 //! Files of the machine's file systems.
 
 use super::{Kept, Storage};
-use nix::fcntl::{FallocateFlags, FcntlArg, fallocate, fcntl};
+use nix::fcntl::{FallocateFlags, FcntlArg, PosixFadviseAdvice, fallocate, fcntl, posix_fadvise};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -156,6 +156,11 @@ impl Storage for Disk {
 
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()> {
         self.set_lock(libc::F_UNLCK, offset, len)
+    }
+
+    fn forget(&self) {
+        // 0 bytes are all. Where nobody takes the advice, there is nothing to be dropped.
+        let _ = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
     }
 
     fn kind(&self) -> Kind {

@@ -96,6 +96,10 @@ impl<S: Storage> Storage for Faulty<S> {
         self.inner.unlock(offset, len)
     }
 
+    fn forget(&self) {
+        self.inner.forget();
+    }
+
     fn kind(&self) -> Kind {
         self.inner.kind()
     }

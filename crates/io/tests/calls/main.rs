@@ -115,6 +115,11 @@ impl Storage for Counted {
         self.disk.unlock(offset, len)
     }
 
+    fn forget(&self) {
+        one(&self.calls.others);
+        self.disk.forget();
+    }
+
     fn kind(&self) -> Kind {
         one(&self.calls.others);
         self.disk.kind()
