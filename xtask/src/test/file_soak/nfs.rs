@@ -26,11 +26,12 @@ const PLACE: &str = "/tmp/nfs";
 
 /// What runs, the mounts' options for it, and how many jobs that are. Programs that sync run on usual mounts; those that only wait for
 /// each other need ones that keep nothing.
-const RUNS: [(&str, &str, usize); 2] = [("files", "", 3), ("strict", ",noac", 2)];
+const RUNS: [(&str, &str, usize); 2] = [("files", "", 5), ("strict", ",noac", 2)];
 
 /// Programs of tests/c that run there, and their names in the folder of the built ones.
-pub const PROGRAMS: [(&str, &str); 3] = [
+pub const PROGRAMS: [(&str, &str); 4] = [
     ("files/between.c", "files-between"),
+    ("files/full_later.c", "files-full-later"),
     ("files.c", "files"),
     ("files_access.c", "files_access"),
 ];
@@ -49,7 +50,7 @@ pub fn run(prefix: &Path, programs: &Path, tally: &mut Tally) -> Result<(), Stri
         let own = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
         let scripts = root().join("xtask/src/test/file_soak/nfs");
         let mut command = Command::new(own);
-        command.args(["vm", "--two", "--only", "0", "--timeout", "900", "--", "sh"]);
+        command.args(["vm", "--two", "--only", "0", "--timeout", "2400", "--", "sh"]);
         command.arg(scripts.join("mounts.sh")).arg(&server).args([PLACE, options, "sh"]);
         command.arg(scripts.join("jobs.sh")).arg(PLACE).args([prefix, programs, &python]);
         command.arg(sdist.join("test")).arg(what).args(FILES);

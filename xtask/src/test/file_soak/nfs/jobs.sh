@@ -11,7 +11,7 @@ on() {
     ranks=$1 says=$2
     shift 2
     case $ranks in 2) hosts=vm0:1,vm1:1 ;; *) hosts=vm0:2,vm1:2 ;; esac
-    if said=$("$prefix/bin/mpiexec" --timeout 280 --launch-agent weft-vm-run --hosts $hosts -n "$ranks" \
+    if said=$("$prefix/bin/mpiexec" --timeout 1200 --launch-agent weft-vm-run --hosts $hosts -n "$ranks" \
         env TMPDIR="$place" LD_LIBRARY_PATH="$prefix/lib" "$@" 2>&1) &&
         echo "$said" | grep -q "$says"; then
         echo "ok   NFS, $what: $* on $ranks ranks of two hosts: $(echo "$said" | grep "$says" | tail -n 1)"
@@ -24,6 +24,12 @@ on() {
 if [ "$what" = files ]; then
     on 2 correct "$programs/files-between" "$place/file"
     on 4 correct "$programs/files-between" "$place/file"
+    # A server with room for 5 MiB.
+    free=$(df -k --output=avail /tmp/export | tail -n 1)
+    fallocate -l $((free - 5120))K /tmp/export/taken
+    on 2 correct "$programs/files-full-later" "$place/file"
+    on 4 correct "$programs/files-full-later" "$place/file"
+    rm /tmp/export/taken
     on 2 'Ran [0-9]' "$python" "$tests/main.py" --quiet $names
 else
     on 2 correct "$programs/files"

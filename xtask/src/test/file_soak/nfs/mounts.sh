@@ -11,7 +11,8 @@ by() {
 weft-vm-modprobe nfsd nfsv4 loop ext4
 mkdir -p /tmp/export
 truncate -s 200M /tmp/disk
-mkfs.ext4 -q /tmp/disk
+# Nothing of it is kept for root, who writes here.
+mkfs.ext4 -q -m 0 /tmp/disk
 mount -o loop /tmp/disk /tmp/export
 mount -t tmpfs none /var/lib
 mkdir -p /var/lib/nfs/v4recovery
