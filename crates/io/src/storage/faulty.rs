@@ -21,6 +21,8 @@ pub struct Plan {
     pub no_locks: bool,
     /// The system's error number of each sync.
     pub sync: Option<i32>,
+    /// The file system that it seems to lie on; none: where it lies.
+    pub kind: Option<Kind>,
 }
 
 /// A storage behind a plan.
@@ -101,7 +103,7 @@ impl<S: Storage> Storage for Faulty<S> {
     }
 
     fn kind(&self) -> Kind {
-        self.inner.kind()
+        self.plan.kind.unwrap_or_else(|| self.inner.kind())
     }
 
     fn block(&self) -> u64 {
