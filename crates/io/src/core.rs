@@ -127,6 +127,11 @@ impl<F: Fabric> Core<F> {
         self.about().0
     }
 
+    /// Whether what one rank writes for another one may be unknown to the other's host, which reads what it kept.
+    pub fn is_kept_apart(&self) -> bool {
+        self.leaders.len() > 1 && self.kind().keeps_pages()
+    }
+
     /// Whether what takes so many nanoseconds in a page cache is done at once, rather than by a thread: not where it may wait for
     /// another host, or for a lock. `beside` the program little is quick; where the program waits for it anyway, all that does
     /// not keep others waiting for their messages.

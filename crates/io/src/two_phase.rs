@@ -18,9 +18,11 @@ mod writing;
 
 use crate::bounds::Bounds;
 use crate::core::{Core, Direction};
-use crate::failure::Failure;
+use crate::failure::{Act, Failure};
 use crate::hints::Buffering;
 use crate::operation::Operation;
+use crate::storage::Storage;
+use crate::storage::disk::Kind;
 use crate::strided_runs::StridedRuns;
 use crate::transfer::Sieving;
 use domains::Domains;
@@ -131,10 +133,35 @@ pub async fn run<F: Fabric>(
     else {
         return Ok(Ok(0));
     };
+    let handed = by_others(core, operation.direction, false).await?;
     let line = Line::new(&core.comm, &core.byte, way.number);
     let side = Side { core, line, beside: way.beside, operation, data, hulls, domains };
-    match operation.direction {
-        Direction::Write => writing::run(&side).await,
-        Direction::Read => reading::run(&side).await,
+    let moved = match operation.direction {
+        Direction::Write => writing::run(&side).await?,
+        Direction::Read => reading::run(&side).await?,
+    };
+    by_others(core, operation.direction, true).await?.ok();
+    Ok(handed.and(moved))
+}
+
+/// What a rank wrote, it reads, whoever moves its data: where hosts keep pages of their own, it hands over what it wrote alone before
+/// others read or write in its place, and looks anew when they have written (`done`). An aggregator does its part with each window.
+async fn by_others<F: Fabric>(
+    core: &Core<F>,
+    direction: Direction,
+    done: bool,
+) -> Result<Result<(), Failure>, Error> {
+    if !core.is_kept_apart() || done && direction == Direction::Read {
+        return Ok(Ok(()));
     }
+    let (storage, kind) = (core.storage.clone(), core.kind());
+    let work = move || match done {
+        true => Ok(kind.look_anew(&*storage)),
+        false => handed_over(&*storage, kind),
+    };
+    core.pool.run(false, work).await
+}
+
+fn handed_over(storage: &dyn Storage, kind: Kind) -> Result<(), Failure> {
+    kind.hand_over(storage).map_err(|error| Failure::new(Act::Sync, &error, 0, 0))
 }

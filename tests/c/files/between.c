@@ -1,6 +1,6 @@
 /* A file, named by the argument, of a file system that several hosts share: what one host has written, another sees after both have
- * synced, though it has looked before; neighbouring pieces of two hosts do not undo each other; a file that was closed is whole for
- * who opens it; locks hold. */
+ * synced, though it has looked before; what a rank has written it sees at once, whoever wrote it for it; neighbouring pieces of two
+ * hosts do not undo each other; a file that was closed is whole for who opens it; locks hold. */
 #include "../files.h"
 
 #define OK(call) CHECK((call) == MPI_SUCCESS)
@@ -84,6 +84,36 @@ static void closed(void)
     }
 }
 
+/* What a rank wrote it reads, without a sync, whoever moves its data: itself, or a rank of another host. */
+static void ways(void)
+{
+    static int data[PIECES * PIECE], found[PIECES * PIECE];
+    MPI_File file;
+    MPI_Info info;
+    MPI_Datatype type;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "romio_cb_write", "enable");
+    MPI_Info_set(info, "romio_cb_read", "enable");
+    MPI_Info_set(info, "cb_nodes", "1");
+    OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, info, &file));
+    MPI_Info_free(&info);
+    MPI_Type_vector(PIECES, PIECE, PIECE * size, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    OK(MPI_File_set_view(file, place(0, rank), MPI_INT, type, "native", MPI_INFO_NULL));
+    MPI_Type_free(&type);
+    for (int round = 1; round <= 10 * ROUNDS; round++) {
+        int alone = round % 2;
+        for (int piece = 0; piece < PIECES; piece++) fill(data + piece * PIECE, round, piece);
+        if (alone) OK(MPI_File_write_at(file, 0, data, PIECES * PIECE, MPI_INT, MPI_STATUS_IGNORE));
+        else OK(MPI_File_write_at_all(file, 0, data, PIECES * PIECE, MPI_INT, MPI_STATUS_IGNORE));
+        if (alone) OK(MPI_File_read_at_all(file, 0, found, PIECES * PIECE, MPI_INT, MPI_STATUS_IGNORE));
+        else OK(MPI_File_read_at(file, 0, found, PIECES * PIECE, MPI_INT, MPI_STATUS_IGNORE));
+        for (int i = 0; i < PIECES * PIECE; i++)
+            CHECK(found[i] == data[i], "round %d: element %d is %d, not %d", round, i, found[i], data[i]);
+    }
+    close_file(&file);
+}
+
 /* The length that another host's write has given the file. */
 static void lengths(void)
 {
@@ -132,6 +162,7 @@ int main(int argc, char **argv)
     rounds("view");
     rounds("together");
     closed();
+    ways();
     lengths();
     atomic();
     if (rank == 0) MPI_File_delete(path, MPI_INFO_NULL);

@@ -15,14 +15,15 @@ const LOOKED: u64 = HELD - 1;
 
 impl Kind {
     /// Whether hosts keep what is no longer so, and write what they were not told to.
-    fn keeps_pages(self) -> bool {
+    pub fn keeps_pages(self) -> bool {
         self == Kind::Nfs
     }
 
     /// To be called once all have opened the file. `holds`: it is to be written, and can be read. Without locks on the file system
     /// nothing is gained.
     pub fn begin(self, storage: &dyn Storage, holds: bool) {
-        // This host takes a change of another one for its own, if it wrote itself meanwhile, so opening it is not enough to see both.
+        // The server's times may not tell two writes apart that came one after the other, and a host takes a change of another one for
+        // its own if it wrote itself meanwhile: so opening it is not enough to see both.
         if !holds {
             self.look_anew(storage);
         } else if self.keeps_pages() {

@@ -191,7 +191,14 @@ async fn begin<F: Fabric>(
     let read = Read { storage, pieces, bounds, buffer: buffer.sge().into(), manner };
     let cost = if whole { manner.costs.read_sieved(end - first) } else { apart };
     let quick = core.is_quick(cost, side.beside || side.domains.rounds() > 1);
-    let job = core.pool.start(quick, move || read.run());
+    let apart = core.is_kept_apart().then(|| core.kind());
+    let job = core.pool.start(quick, move || {
+        // What ranks of other hosts wrote alone, they have handed over before they asked.
+        if let Some(kind) = apart {
+            kind.look_anew(&*read.storage);
+        }
+        read.run()
+    });
     Ok(Some(Reading { job, ranks, places, _buffer: buffer }))
 }
 

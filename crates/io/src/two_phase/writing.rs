@@ -2,11 +2,12 @@
 
 use super::coverage::covers;
 use super::message::Post;
-use super::{Moved, Side};
+use super::{Moved, Side, handed_over};
 use crate::bytes::Memory;
 use crate::core::Direction;
 use crate::failure::Failure;
 use crate::pool::Started;
+use crate::storage::disk::Kind;
 use crate::storage::{Guard, Storage, guarded, read_whole, write_whole};
 use crate::strided_copy::spread;
 use crate::strided_runs::StridedRuns;
@@ -97,6 +98,14 @@ impl Write {
         };
         let each = |piece| failure.filter(|&failure| concerns(piece, failure));
         self.pieces.iter().map(each).collect()
+    }
+
+    /// The same; ranks of other hosts find what is written, or hear that it is lost.
+    fn run_for_others(self, kind: Kind) -> Vec<Option<Failure>> {
+        let storage = self.storage.clone();
+        let each = self.run();
+        let lost = handed_over(&*storage, kind).err();
+        each.into_iter().map(|failure| failure.or(lost)).collect()
     }
 
     fn write_whole(&self) -> Result<(), Failure> {
@@ -231,7 +240,11 @@ async fn collect<F: Fabric>(
     // With further windows a thread writes while they are exchanged.
     let beside = side.beside || side.domains.rounds() > 1;
     let quick = (how != How::Sieved || !beside) && core.is_quick(cost, beside);
-    let job = core.pool.start(quick, move || write.run());
+    let apart = core.is_kept_apart().then(|| core.kind());
+    let job = core.pool.start(quick, move || match apart {
+        None => write.run(),
+        Some(kind) => write.run_for_others(kind),
+    });
     Ok(Some(Writing { job, ranks, _kept: (buffer, kept) }))
 }
 
