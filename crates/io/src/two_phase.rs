@@ -156,7 +156,10 @@ async fn by_others<F: Fabric>(
     }
     let (storage, kind) = (core.storage.clone(), core.kind());
     let work = move || match done {
-        true => Ok(kind.look_anew(&*storage)),
+        true => {
+            kind.look_anew(&*storage);
+            Ok(())
+        }
         false => handed_over(&*storage, kind),
     };
     core.pool.run(false, work).await
