@@ -86,7 +86,9 @@ impl<F: Fabric> File<F> {
     /// told by its own host only. Once this returns, all have come so far.
     pub(super) async fn heard(&self, own: Result<(), Failure>) -> Result<(), Error> {
         let core = &self.core;
-        if core.comm.size() == 1 || core.kind() == Kind::Local {
+        // The server of a file system may be one of the hosts, and see a local one: of several hosts all ask.
+        let alone = core.leaders.len() == 1 && core.kind() == Kind::Local;
+        if core.comm.size() == 1 || alone {
             return own.map_err(|failure| core.error(&failure));
         }
         let all = weft_rma::gather(&core.comm, Failure::words(own.err())).await?;
