@@ -61,19 +61,21 @@ fn encode(share: u64, opened: &Opened) -> Result<Vec<u8>, ConnectError> {
     let host = &host.as_bytes()[..host.len().min(255)];
     let probe = opened.probe.map(|probe| encode_address(probe.remote));
     let mut value = [b"+", &share.to_le_bytes()[..], &[host.len() as u8], host].concat();
-    let mut add = |part: &[u8]| {
-        value.extend((part.len() as u16).to_le_bytes());
-        value.extend(part);
-    };
-    add(probe.as_ref().map_or(&[], |probe| &probe[..]));
+    add_part(&mut value, probe.as_ref().map_or(&[], |probe| &probe[..]));
     for objects in &opened.objects {
-        add(&objects.name()?);
+        add_part(&mut value, &objects.name()?);
     }
     Ok(value)
 }
 
+/// Adds a part behind its length.
+pub fn add_part(to: &mut Vec<u8>, part: &[u8]) {
+    to.extend((part.len() as u16).to_le_bytes());
+    to.extend(part);
+}
+
 /// Takes a part after its length.
-fn part<'v>(rest: &mut &'v [u8]) -> Option<&'v [u8]> {
+pub fn part<'v>(rest: &mut &'v [u8]) -> Option<&'v [u8]> {
     let (len, after) = rest.split_first_chunk()?;
     let (part, after) = after.split_at_checked(u16::from_le_bytes(*len).into())?;
     *rest = after;

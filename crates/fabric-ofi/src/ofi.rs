@@ -118,7 +118,7 @@ impl Ofi {
             format!("address: {}; {sleeps}", core.place(core.rank).address),
             format!(
                 "peers: {peers} of {}, each with room for {} messages of up to {} bytes; buffers: {} KiB",
-                core.roster.borrow().iter().count() - 1,
+                self.processes() - 1,
                 core.credits,
                 facts.send_max(),
                 buffers >> 10

@@ -57,7 +57,7 @@ pub struct Core {
     pub size: usize,
     /// All that can be reached, on the first rail.
     pub roster: RefCell<Roster>,
-    /// A process of another job has been lost: what its link says is to be looked at.
+    /// A link with another job has something to say: that a process is lost, or that all have left.
     pub alarm: Arc<AtomicBool>,
     /// The rails beside the first, between the processes of the job.
     pub others: Vec<Rail>,

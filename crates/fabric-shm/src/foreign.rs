@@ -31,6 +31,10 @@ use std::sync::Arc;
 use weft_bootstrap::calls::start_thread;
 use weft_fabric::linking::{self, Exchange, Whom};
 
+/// Rounds of exchange that [`Shm::admit`] makes where nothing is wrong. Who shares an exchange with members and is none makes as
+/// many.
+pub const ADMIT_ROUNDS: usize = 4;
+
 /// What processes of several jobs share: until all of them have left it.
 pub struct Link {
     segment: Arc<Segment>,

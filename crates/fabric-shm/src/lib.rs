@@ -80,7 +80,7 @@ mod model;
 #[cfg(not(loom))]
 pub use connect::{ConnectError, FENCES};
 #[cfg(not(loom))]
-pub use foreign::Link;
+pub use foreign::{ADMIT_ROUNDS, Link};
 #[cfg(not(loom))]
 pub use options::Options;
 #[cfg(not(loom))]

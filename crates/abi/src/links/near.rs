@@ -4,10 +4,7 @@ use super::introduction::Introduction;
 use weft_fabric::linking::{self, Exchange, Whom};
 use weft_fabric_join::Joined;
 use weft_fabric_ofi::{Known, Ofi};
-use weft_fabric_shm::{Link, Shm};
-
-/// Rounds of exchange that the fabric of shared memory makes: who has nobody here takes part in them, too.
-const ROUNDS: usize = 4;
+use weft_fabric_shm::{ADMIT_ROUNDS, Link, Shm};
 
 /// Makes peers of the members on this machine, which the network knows already as `known`. Collective over all members.
 pub fn admit(
@@ -20,7 +17,8 @@ pub fn admit(
     let here: Vec<usize> =
         (0..said.len()).filter(|&at| said[at].machine == said[place].machine).collect();
     if here.iter().all(|&at| members[at].job == members[place].job) {
-        (0..ROUNDS).try_for_each(|_| exchange(linking::yes(b"")).map(drop))?;
+        // Who has nobody here takes part in the exchange of others.
+        (0..ADMIT_ROUNDS).try_for_each(|_| exchange(linking::yes(b"")).map(drop))?;
         return Ok(None);
     }
     let is_new = |at: usize| known.new.contains(&known.peers[at]);

@@ -9,6 +9,7 @@
 
 use super::Stream;
 use crate::calls::start_thread;
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -44,8 +45,11 @@ pub(super) fn attend(streams: &[Stream]) {
     while !staying.is_empty() {
         let entry = |&place: &usize| PollFd::new(streams[place].as_fd(), PollFlags::POLLIN);
         let mut all: Vec<PollFd<'_>> = staying.iter().map(entry).collect();
-        if poll(&mut all, PollTimeout::NONE).is_err() {
-            continue;
+        match poll(&mut all, PollTimeout::NONE) {
+            Ok(_) => {}
+            Err(Errno::EINTR) => continue,
+            // Nobody is heard any more: the connections end, and all know it.
+            Err(_) => return,
         }
         let ready = staying.iter().zip(&all).filter(|(_, one)| one.any().unwrap_or(false));
         for place in ready.map(|(&place, _)| place).collect::<Vec<_>>() {

@@ -15,6 +15,7 @@
 
 use super::*;
 use crate::agree::host;
+use crate::connect::{add_part, part};
 use crate::links::Bond;
 use crate::roster::{Foreign, Member};
 use crate::sockets;
@@ -64,18 +65,14 @@ struct Said<'s> {
 }
 
 fn say(name: &[u8], view: &[u8]) -> Vec<u8> {
-    let host = host();
-    let len = |part: &[u8]| (part.len() as u16).to_le_bytes();
-    [&len(name)[..], name, &len(host.as_bytes()), host.as_bytes(), view].concat()
+    let mut said = Vec::new();
+    add_part(&mut said, name);
+    add_part(&mut said, host().as_bytes());
+    said.extend(view);
+    said
 }
 
 fn hear(said: &[u8]) -> Result<Said<'_>, String> {
-    fn part<'s>(rest: &mut &'s [u8]) -> Option<&'s [u8]> {
-        let (len, after) = rest.split_first_chunk()?;
-        let (part, after) = after.split_at_checked(u16::from_le_bytes(*len).into())?;
-        *rest = after;
-        Some(part)
-    }
     let mut view = linking::told(said)?;
     let mut next = || part(&mut view).ok_or("a process of another job says no address");
     let (name, host) = (next()?, String::from_utf8_lossy(next()?).into_owned());
