@@ -21,6 +21,11 @@ impl Memory {
         self.0.len()
     }
 
+    /// Its first byte, for the system.
+    pub fn ptr(self) -> *mut u8 {
+        self.0.ptr()
+    }
+
     /// The part of `len` bytes that starts at `offset`.
     pub fn part(self, offset: usize, len: usize) -> Memory {
         Memory(self.0.part(offset, len))

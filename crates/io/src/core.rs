@@ -7,9 +7,10 @@ use crate::exclusion::Exclusion;
 use crate::failure::Failure;
 use crate::hints::{Buffering, Hints};
 use crate::pool::Pool;
+use crate::ring::Piece;
 use crate::storage::disk::Kind;
 use crate::storage::{Guard, Storage, locked, read_whole, write_whole};
-use crate::strided_runs::StridedRuns;
+use crate::strided_runs::{StridedRun, StridedRuns};
 use crate::transfer::{self, Manner, Sieving};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::PathBuf;
@@ -85,6 +86,21 @@ impl Transfer {
         };
         let whole = whole + pieces as f64 * costs.piece;
         if self.manner.sieving == Sieving::Off { apart } else { apart.min(whole) }
+    }
+
+    /// The one piece that it is, if it is one and needs no lock.
+    pub fn one_piece(&self) -> Option<Piece> {
+        let free = match self.direction {
+            Direction::Read => true,
+            Direction::Write => self.manner.guard == Guard::Free,
+        };
+        match *self.runs.list() {
+            [StridedRun { offset, count: 1, .. }] if free && !self.atomic => {
+                let (storage, direction) = (self.storage.clone(), self.direction);
+                Some(Piece { storage, direction, offset, data: self.data })
+            }
+            _ => None,
+        }
     }
 
     /// Moves the data; how many bytes: of a read, those before the end of the file.

@@ -9,12 +9,13 @@
 //!     │    ├─ transfer   pieces to and from memory, by as few calls as pay (data sieving, by `cost` and what was `found`)
 //!     │    ├─ exclusion   atomic mode: by memory within a node, by locks of the file between nodes
 //!     │    ├─ pool       threads for what goes on while the program computes
+//!     │    │    └─ ring   io_uring for pieces of which nothing is to be done but to move them
 //!     │    └─ storage    read, write, lock, sync: the system's files, or ones that fail as a test says
 //!     ├─ view        a stream of bytes and their places in the file; `runs`: loops of places
 //!     ├─ representation   "external32" and others
 //!     └─ shared_pointer   a word of the first rank's memory, which its program need not serve
 //! ```
-//! Whoever waits for a file waits for a counter, which a thread of the pool advances.
+//! Whoever waits for a file waits for a counter, which a thread of the pool or of the ring advances.
 
 #![warn(missing_docs)]
 
@@ -31,6 +32,7 @@ mod hints;
 mod operation;
 mod pool;
 mod representation;
+pub mod ring;
 mod shared_pointer;
 pub mod storage;
 mod strided_copy;

@@ -115,7 +115,7 @@ impl Operation {
         // A write beside gaps may wait for who writes there: not on a thread that the program needs.
         let waits = beside && self.direction == Direction::Write && !core.gapless.get();
         let quick = !waits && core.is_quick(transfer.cost(), beside);
-        let moved = core.pool.run(quick, move || transfer.run());
+        let moved = core.pool.run_transfer(quick, transfer);
         match core.exclusion() {
             Some(exclusion) => {
                 // The lock must not be kept until the program calls MPI again.

@@ -1,9 +1,12 @@
-//! Threads that move bytes between memory and files while the program computes.
+//! Threads that move bytes between memory and files while the program computes, and the kernel's ring for those who need no thread.
 //!
 //! A job ends by advancing a word that the waiting operation counts on, and rings where the process's threads sleep: so a wait
 //! for a file is a wait for a counter, like all others.
 
-use std::cell::RefCell;
+use crate::core::Transfer;
+use crate::failure::Failure;
+use crate::ring::Ring;
+use std::cell::{OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -68,21 +71,33 @@ pub struct Pool<F: Fabric> {
     engine: Rc<Engine<F>>,
     shared: Arc<Shared>,
     threads: RefCell<Vec<JoinHandle<()>>>,
+    /// `None`: not wanted, or the system forbids it.
+    ring: OnceCell<Option<Ring>>,
     signals: RefCell<Vec<Signal>>,
 }
 
 impl<F: Fabric> Pool<F> {
-    /// A pool without threads: they are started when they are needed.
+    /// A pool without threads, and a ring where the system has one: both are begun when they are needed.
     pub fn new(engine: &Rc<Engine<F>>) -> Rc<Pool<F>> {
+        Rc::new(Pool::with_ring(engine, OnceCell::new()))
+    }
+
+    /// One that never has a ring.
+    pub fn of_threads(engine: &Rc<Engine<F>>) -> Rc<Pool<F>> {
+        Rc::new(Pool::with_ring(engine, OnceCell::from(None)))
+    }
+
+    fn with_ring(engine: &Rc<Engine<F>>, ring: OnceCell<Option<Ring>>) -> Pool<F> {
         let fabric = engine.endpoint().fabric();
         let bells = [fabric.sleeper(), fabric.helper()];
         let shared = Shared { queue: Mutex::default(), more: Condvar::new(), bells };
-        Rc::new(Pool {
+        Pool {
             engine: engine.clone(),
             shared: Arc::new(shared),
             threads: RefCell::default(),
+            ring,
             signals: RefCell::default(),
-        })
+        }
     }
 
     /// Threads that there are now.
@@ -128,16 +143,58 @@ impl<F: Fabric> Pool<F> {
         if quick {
             return Started::Over(job());
         }
+        let (started, told) = self.going();
+        self.push(Box::new(move || told(job())));
+        started
+    }
+
+    /// Moves a transfer, once this is polled: what is one piece and needs no lock, the kernel moves by itself, if it has a ring for it.
+    pub async fn run_transfer(
+        &self,
+        quick: bool,
+        transfer: Transfer,
+    ) -> Result<Result<u64, Failure>, Error> {
+        self.end(self.start_transfer(quick, transfer)).await
+    }
+
+    fn start_transfer(&self, quick: bool, transfer: Transfer) -> Started<Result<u64, Failure>> {
+        if quick {
+            return Started::Over(transfer.run());
+        }
+        let piece = transfer.one_piece();
+        let Some((piece, ring)) = piece.and_then(|piece| Some((piece, self.ring()?))) else {
+            return self.start(false, || transfer.run());
+        };
+        let (started, told) = self.going();
+        if let Err((piece, told)) = ring.start(piece, Box::new(told)) {
+            self.push(Box::new(move || {
+                let moved = piece.move_rest(0);
+                drop(piece);
+                told(moved);
+            }));
+        }
+        started
+    }
+
+    fn ring(&self) -> Option<&Ring> {
+        let begin = || {
+            let bells = self.shared.bells.clone();
+            Ring::new(move || bells.iter().for_each(|bell| bell.ring())).ok()
+        };
+        self.ring.get_or_init(begin).as_ref()
+    }
+
+    /// A job under way, and what tells of its end.
+    fn going<T: Send + 'static>(&self) -> (Started<T>, impl FnOnce(T) + Send + use<T, F>) {
         let signal @ (word, _) = self.signal();
         let target = word.load(Ordering::Acquire) + 1;
         let result = Arc::new(Mutex::new(None));
         let place = result.clone();
-        self.push(Box::new(move || {
-            let value = job();
+        let told = move |value| {
             *place.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(value);
             word.fetch_add(1, Ordering::Release);
-        }));
-        Started::Going { signal, target, result }
+        };
+        (Started::Going { signal, target, result }, told)
     }
 
     /// Waits for a job as operations wait, and takes its result.

@@ -7,6 +7,7 @@ pub mod faulty;
 use crate::failure::{Act, Failure};
 use crate::found::Found;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 
 /// An open file: as much of it as the layers above need. Threads use it at once.
@@ -47,6 +48,11 @@ pub trait Storage: Send + Sync {
 
     /// What this process keeps of the opening.
     fn kept(&self) -> &Kept;
+
+    /// The system's file that reads and writes go to as they are; none, where something else is done about them.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// What a process keeps of a file that it has open.
@@ -116,8 +122,9 @@ pub fn read_whole(storage: &dyn Storage, offset: u64, to: &mut [u8]) -> Result<u
     Ok(done)
 }
 
+/// An access of `len` bytes at `offset` failed after `done` of them.
 #[cold]
-fn failed(act: Act, error: &io::Error, offset: u64, done: usize, len: usize) -> Failure {
+pub(crate) fn failed(act: Act, error: &io::Error, offset: u64, done: usize, len: usize) -> Failure {
     Failure::new(act, error, offset + done as u64, (len - done) as u64)
 }
 

@@ -3,6 +3,7 @@
 
 use super::c_programs::{compile, folder};
 use super::tally::Tally;
+use super::tools::quiet;
 use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,12 +48,64 @@ pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
             }
         }
     }
+    by_ring(prefix, tally)?;
     let file = folder()?.join("killed-over").display().to_string();
     super::jobs::kills(prefix, (&built(prefix, "killed")?, &[&file]), KILLS)?;
     std::fs::remove_file(&file).map_err(|e| format!("{file}: {e}"))?;
     println!("ok   {KILLS} jobs with a rank killed over a file");
     tally.passed += 1;
     Ok(())
+}
+
+/// What goes on beside the program goes through io_uring where the system allows it, and by threads where it forbids it, or where that
+/// is not wanted.
+fn by_ring(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let program = folder()?.join("files_beside");
+    compile(prefix, &root().join("tests/c/files_beside.c"), &program)?;
+    const FORBIDDEN: &[&str] = &["-e", "inject=io_uring_setup:error=EPERM"];
+    for (name, words, setting, uses) in [
+        ("as it is", &[][..], "1", true),
+        ("forbidden", FORBIDDEN, "1", false),
+        ("not wanted", &[][..], "0", false),
+    ] {
+        let entered = match traced(prefix, &program, words, setting)? {
+            Ok(entered) => entered,
+            Err(reason) => {
+                tally.not_run.push(format!("io_uring, {name}: {reason}"));
+                continue;
+            }
+        };
+        if (entered > 0) != uses {
+            return Err(format!("io_uring, {name}: {entered} calls of io_uring_enter"));
+        }
+        println!("ok   io_uring, {name}: {entered} calls of io_uring_enter");
+        tally.passed += 1;
+    }
+    Ok(())
+}
+
+/// How often `program` entered its ring, with these words to strace; why it cannot be known, if it cannot.
+fn traced(
+    prefix: &Path,
+    program: &Path,
+    words: &[&str],
+    setting: &str,
+) -> Result<Result<usize, String>, String> {
+    let log = folder()?.join("files_beside.log");
+    let mut command = Command::new(prefix.join("bin/mpiexec"));
+    command.args(["--timeout", "120", "-n", "1", "strace", "-f", "-o"]).arg(&log);
+    command.args(["-e", "trace=io_uring_setup,io_uring_enter"]).args(words).arg(program);
+    command.env("WEFT_IO_URING", setting);
+    if Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_err() {
+        return Ok(Err("strace does not run here".to_owned()));
+    }
+    quiet(&mut command)?;
+    let text = std::fs::read_to_string(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+    let made = |line: &&str| line.contains("io_uring_setup(") && line.contains(" = -1 ");
+    match text.lines().find(made) {
+        Some(line) if words.is_empty() => Ok(Err(format!("not allowed here: {line}"))),
+        _ => Ok(Ok(text.lines().filter(|line| line.contains("io_uring_enter(")).count())),
+    }
 }
 
 /// A program of tests/c/files.

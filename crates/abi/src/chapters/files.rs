@@ -11,7 +11,9 @@ use crate::arguments::{
 };
 use crate::constants::*;
 use crate::error::Error;
+use crate::node::Node;
 use crate::objects::FileObject;
+use crate::settings;
 use crate::state::{running, state};
 use crate::types::{Comm, Datatype, File, Info};
 use crate::waiting::Call;
@@ -19,6 +21,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use weft_io::{Amode, Pool};
+use weft_process::Engine;
 
 /// The file behind a handle.
 pub fn file(handle: File) -> Result<Rc<FileObject>, Error> {
@@ -53,6 +56,20 @@ fn size(value: i64) -> Result<u64, Error> {
         .map_err(|_| Error::new(MPI_ERR_ARG, format_args!("argument size = {value} is negative")))
 }
 
+/// What goes on in files while the program computes: one of the process.
+fn pool(engine: &Rc<Engine<Node>>) -> Result<Rc<Pool<Node>>, Error> {
+    let mut threads = state().file_threads.borrow_mut();
+    if let Some(pool) = &*threads {
+        return Ok(pool.clone());
+    }
+    let ring = settings::number("WEFT_IO_URING").map_err(|text| Error::new(MPI_ERR_OTHER, text))?;
+    let new = match ring {
+        0 => Pool::of_threads(engine),
+        _ => Pool::new(engine),
+    };
+    Ok(threads.insert(new).clone())
+}
+
 pub(crate) unsafe fn file_open(
     comm: Comm,
     filename: *const c_char,
@@ -67,9 +84,7 @@ pub(crate) unsafe fn file_open(
     let name = unsafe { text(filename, "filename")? };
     let amode = Amode::new(amode)?;
     state().files.borrow_mut().room()?;
-    let mut threads = state().file_threads.borrow_mut();
-    let pool = threads.get_or_insert_with(|| Pool::new(comm.engine())).clone();
-    drop(threads);
+    let pool = pool(comm.engine())?;
     let opening = weft_io::File::open(&comm, (&name, amode, &hints), &pool, &weft_io::disk);
     let file = comm.engine().block_on(&Call::new("MPI_File_open"), opening)?;
     let errhandler = Cell::new(state().file_errhandler.get());

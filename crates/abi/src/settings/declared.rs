@@ -2,7 +2,7 @@
 
 use super::kinds::Agreement::{All, Each};
 use super::kinds::Audience::{Developer, Tuner, User};
-use super::kinds::Part::{Collective, Fabric, Launch, P2p, Rma, Shm, Waiting};
+use super::kinds::Part::{Collective, Fabric, Files, Launch, P2p, Rma, Shm, Waiting};
 use super::kinds::{About, Setting, SettingKind};
 use super::networks::NETWORKS;
 use crate::table::MOST;
@@ -174,6 +174,14 @@ const OTHERS: &[Setting] = &[
               operations of the adapters, one element each; under a lock of the target, which suits long accumulates; or \
               auto: by adapters where a rank's part is at most 4 KiB; the hints weft_rma_atomics and \
               mpi_accumulate_granularity (to 8: adapter, above: guarded) are for one window",
+    },
+    Setting {
+        name: "WEFT_IO_URING",
+        about: About(Files, User, Each),
+        kind: SettingKind::Switch,
+        default: "1",
+        doc: "0: what goes on in files while the program computes is always done by threads, and nothing by io_uring, which is \
+              used where the system allows it",
     },
     Setting {
         name: "WEFT_CMA",

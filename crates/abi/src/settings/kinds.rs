@@ -33,6 +33,7 @@ pub enum Part {
     P2p,
     Collective,
     Rma,
+    Files,
     Waiting,
     Fabric,
     Shm,

@@ -4,6 +4,7 @@ use super::{Kept, Storage};
 use nix::fcntl::{FallocateFlags, FcntlArg, PosixFadviseAdvice, fallocate, fcntl, posix_fadvise};
 use std::fs::{File, Metadata};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
@@ -49,7 +50,9 @@ impl Kind {
     /// What is to be known of it, and what is done about that.
     pub fn advice(self) -> &'static str {
         match self {
-            Kind::Local => "short accesses are done at once, long nonblocking ones by threads",
+            Kind::Local => {
+                "short accesses are done at once, long nonblocking ones beside the program"
+            }
             Kind::Nfs => {
                 "sync and a barrier before another host reads; writes are not sieved; atomic mode needs a mount with locks"
             }
@@ -174,6 +177,10 @@ impl Storage for Disk {
 
     fn kept(&self) -> &Kept {
         &self.kept
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
     }
 }
 

@@ -181,7 +181,15 @@ fn describe_rails(out: &mut String, lines: &str) {
 fn describe_files(out: &mut String) {
     let kind = Kind::of(Path::new("."));
     out.push_str("\nparallel files\n");
-    line(out, "by", "pread and pwrite; beside the program by up to 4 threads");
+    line(out, "by", "pread and pwrite");
+    let beside = match weft_io::ring::available() {
+        _ if std::env::var("WEFT_IO_URING").is_ok_and(|value| value == "0") => {
+            "up to 4 threads (io_uring is not wanted: WEFT_IO_URING=0)".to_owned()
+        }
+        Ok(()) => "io_uring; what needs locks or packing, up to 4 threads".to_owned(),
+        Err(error) => format!("up to 4 threads (the system allows no io_uring: {error})"),
+    };
+    line(out, "beside", format_args!("the program: {beside}"));
     line(out, "here", format_args!("{}: {}", kind.name(), kind.advice()));
     line(out, "more", "weft explain file_write_all -n 8 --bytes 1048576 --piece 8");
 }

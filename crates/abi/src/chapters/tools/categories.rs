@@ -31,6 +31,7 @@ const CATEGORIES: &[Category] = &[
     category("weft.fabric.verbs", 5, Part::Verbs, "InfiniBand and RoCE"),
     category("weft.fabric.ofi", 5, Part::Ofi, "libfabric: Ethernet and other networks"),
     category("weft.launch", 0, Part::Launch, "how the job starts"),
+    category("weft.files", 0, Part::Files, "parallel files"),
 ];
 
 /// The name of the category of a part.
