@@ -245,6 +245,14 @@ static void mistakes(void)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
+/* There are so many slots on all hosts together, and each rank is told the same. */
+static void room(int slots)
+{
+    int flag, *universe;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &universe, &flag);
+    CHECK(flag && *universe == slots, "%d slots, expected %d", flag ? *universe : -1, slots);
+}
+
 int main(int argc, char **argv)
 {
     begin(&argc, &argv);
@@ -253,6 +261,8 @@ int main(int argc, char **argv)
     MPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL)
         return child(parent, argc, argv);
+    if (argc > 1)
+        room(atoi(argv[1]));
     parents();
     several();
     keys();

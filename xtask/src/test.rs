@@ -56,6 +56,8 @@ pub enum Stage {
     Fortran,
     /// mpi4py, built by our mpicc and by MPICH's, on our library.
     Python,
+    /// Parallel files by programs of others: the tests of HDF5 and PnetCDF, built from their sources by our mpicc.
+    Files,
     /// Programs under other launchers: Hydra, PRRTE, Slurm; and under ours on several hosts.
     Launchers,
     /// Programs over verbs: in the virtual machine, with and without loss; on two machines, one of which dies.
@@ -72,7 +74,7 @@ pub struct Args {
     only: Vec<Stage>,
 }
 
-const ALL: [Stage; 12] = [
+const ALL: [Stage; 13] = [
     Stage::Build,
     Stage::Unit,
     Stage::Simulator,
@@ -82,6 +84,7 @@ const ALL: [Stage; 12] = [
     Stage::Programs,
     Stage::Fortran,
     Stage::Python,
+    Stage::Files,
     Stage::Launchers,
     Stage::Cluster,
     Stage::Network,
@@ -94,15 +97,16 @@ impl Stage {
             Stage::Build => 240,
             Stage::Unit => 740,
             Stage::Simulator => 130,
-            Stage::Verbs => 380,
+            Stage::Verbs => 300,
             Stage::Loom => 130,
             Stage::Miri => 360,
             Stage::Programs => 300,
             Stage::Fortran => 240,
             Stage::Python => 320,
+            Stage::Files => 120,
             Stage::Launchers => 50,
-            Stage::Cluster => 210,
-            Stage::Network => 500,
+            Stage::Cluster => 190,
+            Stage::Network => 480,
         }
     }
 }
@@ -186,6 +190,7 @@ pub fn run(args: &Args) -> Result<(), String> {
             Stage::Programs => c_programs::run(&mut tally),
             Stage::Fortran => fortran::run(&mut tally),
             Stage::Python => python::run(&mut tally),
+            Stage::Files => file_soak::run(&mut tally),
             Stage::Launchers => launchers::run(&mut tally),
             Stage::Cluster => cluster::run(&mut tally),
             Stage::Network => network::run(&mut tally),

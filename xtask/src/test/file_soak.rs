@@ -40,7 +40,7 @@ pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
         (FileParts::Quota, quota),
         (FileParts::Suite, suite),
         (FileParts::Nfs, by_nfs),
-        (FileParts::Others, others::run),
+        (FileParts::Others, others_all),
     ];
     let wanted = parts.into_iter().filter(|(part, _)| which == FileParts::All || which == *part);
     let failed: Vec<String> = wanted.filter_map(|(_, run)| run(prefix, &mut tally).err()).collect();
@@ -54,6 +54,11 @@ pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
     if tally.not_run.is_empty() { Ok(()) } else { Err("some of it was NOT RUN".to_owned()) }
 }
 
+/// What of others' programs there is time for in the tests.
+pub(super) fn run(tally: &mut Tally) -> Result<(), String> {
+    others::run(&crate::demo::install()?, true, tally)
+}
+
 fn cut(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     machine::run(What::Cut, &[prefix, &built(prefix, "synced")?], tally)
 }
@@ -65,6 +70,10 @@ fn quota(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
 fn suite(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let Mpi4py { python, sdist } = python::mpi4py(prefix)?;
     machine::run(What::Suite, &[prefix, &python, &sdist.join("test")], tally)
+}
+
+fn others_all(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    others::run(prefix, false, tally)
 }
 
 fn by_nfs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {

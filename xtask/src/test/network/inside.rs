@@ -27,7 +27,8 @@ pub const PROGRAMS: &[(&str, &[&str])] = &[
     ("files", &[]),
     ("files_access", &[]),
     ("files_representations", &[]),
-    ("spawn", &[]),
+    // The slots of the two hosts.
+    ("spawn", &["4"]),
     ("connect", &["apart"]),
     ("connect_threads", &[]),
 ];

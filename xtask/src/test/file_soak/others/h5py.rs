@@ -1,6 +1,6 @@
 //! h5py's own tests with MPI, on the HDF5 that was built before and an mpi4py that our `mpicc` built.
 
-use super::{RANKS, Work, tail};
+use super::{RANKS, Work, hdf5, tail};
 use crate::test::python::{self, merged};
 use crate::test::tally::Tally;
 use crate::test::tools::{quiet, step};
@@ -17,14 +17,14 @@ const NEEDS: [&str; 6] =
 /// Root may write what nobody may.
 const NOT_AS_ROOT: &str = "test_append_permissions";
 
-/// Runs them on four ranks: those that need several, then all others, each rank with files of its own.
-pub fn run(work: &Work, tally: &mut Tally) -> Result<(), String> {
+/// Runs them on four ranks: those that need several, then all others, each rank with files of its own. `source`: of HDF5, built.
+pub fn run(work: &Work, source: &Path, tally: &mut Tally) -> Result<(), String> {
     let python = python::venv(&work.folder, "python")?;
     if let Err(why) = needs(&python) {
         tally.not_run.push(format!("h5py: what it needs cannot be fetched: {}", tail(&why)));
         return Ok(());
     }
-    build(work, &python)?;
+    build(work, source, &python)?;
     for (what, option, least) in [("of several ranks", "--only-mpi", 4), ("all", "--with-mpi", 700)]
     {
         let start = Instant::now();
@@ -50,18 +50,19 @@ fn needs(python: &Path) -> Result<String, String> {
 }
 
 /// Builds mpi4py and h5py, unless they are there.
-fn build(work: &Work, python: &Path) -> Result<(), String> {
+fn build(work: &Work, source: &Path, python: &Path) -> Result<(), String> {
     let mpicc = work.prefix.join("bin/mpicc");
     python::build(python, &mpicc, &work.folder.join("mpi4py.built"))?;
     let done = work.folder.join("h5py.built");
     if std::fs::read_to_string(&done).is_ok_and(|version| version == VERSION) {
         return Ok(());
     }
+    hdf5::install(work, source)?;
     let mut build = pip(python);
     // What it needs is there: with isolation pip would build an mpi4py of its own.
     build.args(["--no-build-isolation", "--no-deps", "--no-cache-dir", "--force-reinstall"]);
     build.args(["--no-binary", "h5py"]).arg(format!("h5py=={VERSION}"));
-    build.env("HDF5_MPI", "ON").env("HDF5_DIR", work.folder.join("hdf5-made"));
+    build.env("HDF5_MPI", "ON").env("HDF5_DIR", hdf5::made(work));
     step(build.env("CC", &mpicc).env("CFLAGS", "-O0 -g0 -w"))?;
     std::fs::write(&done, VERSION).map_err(|e| format!("{}: {e}", done.display()))
 }

@@ -5,7 +5,7 @@ use crate::test::python::merged;
 use crate::test::tally::Tally;
 use crate::test::tools::quiet;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Programs of `testpar`, in an order in which each finds the file that it needs of one before. Each says by its exit code whether
@@ -24,6 +24,9 @@ const PROGRAMS: [&str; 11] = [
     BIG,
 ];
 
+/// Those of them that take too long for the tests.
+const LONG: [&str; 2] = ["t_cache_image", BIG];
+
 /// Ends without `MPI_Finalize`, as it should, after a flush; the other looks whether what was flushed is there.
 const FLUSH: [&str; 2] = ["t_pflush1", "t_pflush2"];
 
@@ -36,30 +39,44 @@ const BIG: &str = "t_bigio";
 /// Memory, and space on the disk, that [`BIG`] needs in bytes.
 const ROOM: u64 = 12 << 30;
 
-/// The library with what h5py needs, and the programs.
+/// The library and its test programs.
 pub fn build(work: &Work, source: &Path) -> Result<(), String> {
     let mut configure = work.command("./configure", source);
     configure.args(["-q", "--enable-parallel", "--disable-fortran", "--disable-cxx"]);
     configure.args(["--disable-static", "--disable-tools", "--enable-build-mode=production"]);
-    configure.args(["CC=mpicc", "CFLAGS=-O1 -w"]);
-    let made = work.folder.join("hdf5-made");
-    quiet(configure.arg(format!("--prefix={}", made.display())))?;
+    configure.args(["CC=mpicc", super::CFLAGS]);
+    quiet(configure.arg(format!("--prefix={}", made(work).display())))?;
     work.make(source, &["-j2", "-C", "src"])?;
     work.make(source, &["-j2", "-C", "test", "libh5test.la"])?;
     let words: Vec<&str> =
         ["-j2", "-C", "testpar"].into_iter().chain(PROGRAMS).chain(FLUSH).collect();
-    work.make(source, &words)?;
+    work.make(source, &words).map(drop)
+}
+
+/// Where the library is installed.
+pub fn made(work: &Work) -> PathBuf {
+    work.folder.join("hdf5-made")
+}
+
+/// Installs the library, with what h5py needs beside it.
+pub fn install(work: &Work, source: &Path) -> Result<(), String> {
     work.make(source, &["-j2", "-C", "hl/src"])?;
     work.make(source, &["-C", "src", "install"])?;
     work.make(source, &["-C", "hl/src", "install"]).map(drop)
 }
 
-/// Runs all of them on four ranks; what failed.
-pub fn run(work: &Work, source: &Path, tally: &mut Tally) -> Result<Vec<String>, String> {
+/// Runs them on four ranks, all or those that are `short`; what failed.
+pub fn run(
+    work: &Work,
+    source: &Path,
+    short: bool,
+    tally: &mut Tally,
+) -> Result<Vec<String>, String> {
     let folder = work.scratch("hdf5-run")?;
     let mut failed = Vec::new();
     let (before, mut wanted) = (tally.passed, 0);
-    for name in PROGRAMS.into_iter().chain(FLUSH) {
+    let runs = |name: &&str| !(short && LONG.contains(name));
+    for name in PROGRAMS.into_iter().filter(runs).chain(FLUSH) {
         if name == BIG
             && let Some(reason) = crowded(&folder)
         {

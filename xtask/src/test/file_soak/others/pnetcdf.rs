@@ -5,18 +5,26 @@ use crate::test::python::merged;
 use crate::test::tally::Tally;
 use crate::test::tools::quiet;
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 /// The folders of `test` that have parallel tests, and the programs of each at least.
 const FOLDERS: [(&str, usize); 5] =
     [("C", 2), ("cdf_format", 3), ("header", 1), ("testcases", 40), ("nonblocking", 11)];
 
+/// Whether there is what makes its `configure`, which its source has not.
+pub fn can_be_built() -> bool {
+    ["autoreconf", "libtoolize"]
+        .iter()
+        .all(|tool| quiet(Command::new(tool).arg("--version")).is_ok())
+}
+
 /// The library, its tools and its tests.
 pub fn build(work: &Work, source: &Path) -> Result<(), String> {
     quiet(work.command("autoreconf", source).arg("-i"))?;
     let mut configure = work.command("./configure", source);
     configure.args(["-q", "--disable-fortran", "--disable-cxx", "--enable-shared=no"]);
-    quiet(configure.args(["MPICC=mpicc", "CFLAGS=-O1 -w"]))?;
+    quiet(configure.args(["MPICC=mpicc", super::CFLAGS]))?;
     work.make(source, &["-j2"])?;
     work.make(source, &["-j2", "tests"]).map(drop)
 }
