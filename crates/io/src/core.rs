@@ -5,6 +5,7 @@ use crate::bytes::Memory;
 use crate::cost::Costs;
 use crate::exclusion::Exclusion;
 use crate::failure::Failure;
+use crate::found::Found;
 use crate::hints::{Buffering, Hints};
 use crate::pool::Pool;
 use crate::ring::Piece;
@@ -61,6 +62,8 @@ pub struct Core<F: Fabric> {
     pub leaders: Vec<usize>,
     /// MPI_BYTE.
     pub byte: Type,
+    /// What collective accesses were found to take, read and written: each rank's own apart, or all in phases as a whole.
+    pub found: [Found; 2],
     /// Collective operations that were begun, which all ranks count alike.
     pub begun: Cell<u32>,
 }

@@ -2,7 +2,8 @@
 //! file, its domain, in large steps.
 //!
 //! ```text
-//!   all       hulls are gathered; all find the same domains, aligned to stripes or blocks, and the same rounds
+//!   all       hulls are gathered, and what either way was found to take; all choose the same way, by costs or to try it once more
+//!             in phases: all find the same domains, aligned to stripes or blocks, and the same rounds
 //!   a round   rank ── head: which pieces, as runs ──▶ aggregator of each window that the rank's bounds touches
 //!             write:  rank ── data ──▶ aggregator: writes its window by a thread, while the next round is exchanged
 //!                     rank ◀── what became of its data
@@ -19,6 +20,7 @@ mod writing;
 use crate::bounds::Bounds;
 use crate::core::{Core, Direction};
 use crate::failure::{Act, Failure};
+use crate::found::{Choice, Way as How};
 use crate::hints::Buffering;
 use crate::operation::Operation;
 use crate::storage::Storage;
@@ -27,6 +29,7 @@ use crate::strided_runs::StridedRuns;
 use crate::transfer::Sieving;
 use domains::Domains;
 use message::{Line, Part};
+use std::time::Instant;
 use weft_fabric::{Fabric, Sge};
 use weft_process::{Comm, Error};
 
@@ -85,20 +88,28 @@ impl<F: Fabric> Side<'_, F> {
 /// Bytes that were moved, of a read before the end of the file; or why some of this rank's own were not.
 pub type Moved = Result<u64, Failure>;
 
-/// Whether a collective access is made in two phases: all ranks find the same.
-fn by_phases<F: Fabric>(core: &Core<F>, direction: Direction, hulls: &[Bounds]) -> bool {
+/// How a collective access is made, and what that costs by the model: [`How::Whole`] in two phases, else by each rank for itself. All
+/// ranks find the same.
+fn chosen<F: Fabric>(
+    core: &Core<F>,
+    direction: Direction,
+    hulls: &[Bounds],
+    choice: &Choice,
+) -> (How, f64) {
     let hints = core.hints.get();
     let asked = match direction {
         Direction::Read => hints.cb_read,
         Direction::Write => hints.cb_write,
     };
-    if asked == Buffering::On {
-        return true;
-    }
     let (costs, sieving) = (core.costs, core.manner(direction).sieving != Sieving::Off);
     let alone = costs.alone(direction, hulls, sieving);
     let aggregators = core.aggregators().len() as u64;
-    costs.phases(direction, hulls, aggregators, hints.cb_buffer_size as u64) < alone
+    let phases = costs.phases(direction, hulls, aggregators, hints.cb_buffer_size as u64);
+    let how = match asked {
+        Buffering::On => How::Whole,
+        _ => choice.way(alone, phases),
+    };
+    (how, [alone, phases][how as usize])
 }
 
 /// How a collective access is under way.
@@ -121,12 +132,37 @@ pub async fn run<F: Fabric>(
     if core.is_each_its_own(operation.direction) {
         return operation.moved(core, data, way.beside).await;
     }
-    let mine = Bounds::of(operation);
-    let hulls = weft_rma::gather(way.comm, mine.words()).await?;
-    let hulls: Vec<Bounds> = hulls.into_iter().map(Bounds::from_words).collect();
-    if !by_phases(core, operation.direction, &hulls) {
-        return operation.moved(core, data, way.beside).await;
+    let found = &core.found[operation.direction as usize];
+    let [first, end, bytes, pieces] = Bounds::of(operation).words();
+    // Ranks that take turns on processors wait for each other by chance: that teaches nothing.
+    let learns = core.comm.engine().policy().fits();
+    let [factors, tried] = if learns { found.choice() } else { Choice::MODEL }.words();
+    let told = weft_rma::gather(way.comm, [first, end, bytes, pieces, factors, tried]).await?;
+    let choice = Choice::of_all(told.iter().map(|&[.., factors, tried]| [factors, tried]));
+    let bounds = |[first, end, bytes, pieces, _, _]: [u64; 6]| {
+        Bounds::from_words([first, end, bytes, pieces])
+    };
+    let hulls: Vec<Bounds> = told.into_iter().map(bounds).collect();
+    let (how, cost) = chosen(core, operation.direction, &hulls, &choice);
+    // All are here.
+    let begin = Instant::now();
+    let moved = match how {
+        How::Apart => operation.moved(core, data, way.beside).await?,
+        How::Whole => in_phases(core, way, operation, (data, hulls)).await?,
+    };
+    // What goes on beside the program waits for it.
+    if learns && !way.beside && moved.is_ok() {
+        found.note(how, cost, begin.elapsed());
     }
+    Ok(moved)
+}
+
+async fn in_phases<F: Fabric>(
+    core: &Core<F>,
+    way: &Way<'_, F>,
+    operation: &Operation,
+    (data, hulls): (Sge, Vec<Bounds>),
+) -> Result<Moved, Error> {
     let hints = core.hints.get();
     let Some(domains) =
         Domains::new(&hulls, core.aggregators(), core.alignment(), hints.cb_buffer_size as u64)

@@ -5,6 +5,7 @@ use crate::amode::Amode;
 use crate::core::Core;
 use crate::cost::Costs;
 use crate::failure::{Act, Failure, class};
+use crate::found::Found;
 use crate::hints::Hints;
 use crate::pool::Pool;
 use crate::shared_pointer::SharedPointer;
@@ -108,6 +109,7 @@ impl<F: Fabric> File<F> {
             exclusion: OnceCell::new(),
             gapless: Cell::new(true),
             byte: byte.clone(),
+            found: [Found::of_reads_together(), Found::of_writes_together()],
             begun: Cell::new(0),
         });
         let view = Rc::new(View::new(0, 1, &byte, amode.writes())?);

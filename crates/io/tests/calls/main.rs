@@ -8,8 +8,8 @@ use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use weft_datatype::{Basic, Datatype, Type, Width};
 use weft_fabric::Staging;
@@ -354,4 +354,41 @@ fn in_phases_each_window_is_one_call_and_the_next_one_is_moved_meanwhile() {
         assert!(holds(&back, 1 + comm.rank() as u8));
         opened.file.close().await.unwrap();
     });
+}
+
+#[test]
+fn ranks_with_a_processor_each_find_their_way_together() {
+    const PIECE: usize = 4096;
+    const PIECES: usize = 64;
+    for fits in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("file");
+        let taken = Mutex::new([Vec::new(), Vec::new()]);
+        world::run((2, fits), async |comm| {
+            let opened = open(&comm, &name).await;
+            take_turns(&opened, &comm, PIECE).await;
+            opened.calls.take();
+            for access in 0..40 {
+                let with = 1 + access + 50 * comm.rank() as u8;
+                let (data, back) =
+                    (filled(&comm, PIECES * PIECE, with), filled(&comm, PIECES * PIECE, 0));
+                together(&opened, Direction::Write, &data).await;
+                let [_, writes, ..] = opened.calls.take();
+                taken.lock().unwrap()[comm.rank()].push(writes as usize);
+                together(&opened, Direction::Read, &back).await;
+                assert!(holds(&back, with), "access {access}");
+                opened.calls.take();
+            }
+            opened.file.close().await.unwrap();
+        });
+        let [first, second] = taken.into_inner().unwrap();
+        // In phases the first rank writes all at once.
+        let ways: Vec<_> = first.into_iter().zip(second).collect();
+        let [phases, alone] = [(1, 0), (PIECES, PIECES)];
+        assert!(ways.iter().all(|way| [phases, alone].contains(way)), "not alike: {ways:?}");
+        match fits {
+            true => assert!([phases, alone].iter().all(|way| ways.contains(way)), "{ways:?}"),
+            false => assert!(ways.iter().all(|&way| way == alone), "by the model: {ways:?}"),
+        }
+    }
 }

@@ -5,6 +5,7 @@ use weft_fabric_sim::Machine;
 use weft_io::Direction;
 use weft_io::bounds::Bounds;
 use weft_io::cost::Costs;
+use weft_io::found::{Found, Way, is_worth_a_look};
 
 /// What files are asked about besides.
 #[derive(clap::Args, Debug)]
@@ -61,6 +62,23 @@ fn hulls(ranks: u64, (pieces, piece, stride): (u64, u64, u64)) -> Vec<Bounds> {
     (0..ranks).map(one).collect()
 }
 
+/// What an opening does about it where each rank has a processor, if the model does not have the last word.
+fn learns(direction: Direction, alone: f64, phases: f64) -> Option<&'static str> {
+    let first = match direction {
+        Direction::Read => Found::of_reads_together(),
+        Direction::Write => Found::of_writes_together(),
+    };
+    let in_phases = first.choice().way(alone, phases) == Way::Whole;
+    match is_worth_a_look(alone, phases) {
+        false => None,
+        true if in_phases && alone < phases => Some(
+            "an opening writes in two phases at first, as file systems keep large steps better, then tries the other way, and keeps \
+             to the quicker one",
+        ),
+        true => Some("an opening tries the other way a few times, and keeps to the quicker one"),
+    }
+}
+
 /// The answer.
 pub fn run(call: Call, args: &super::Args) -> Result<String, Failure> {
     let request = |text: String| Err(Failure::Request(text));
@@ -108,6 +126,9 @@ pub fn run(call: Call, args: &super::Args) -> Result<String, Failure> {
         about.step
     );
     text += &format!("  way        {way}, which takes 1/{other:.1} of the time of the other\n");
+    if let Some(learns) = learns(direction, alone, phases) {
+        text += &format!("  learns     {learns}\n");
+    }
     text += &format!(
         "  model      a page cache: {:.0} ns a call, {:.1} bytes/ns read or written; between ranks {:.0} ns a \
          message, {:.1} bytes/ns\n             {whence}\n",
