@@ -236,7 +236,7 @@ fn of_another_job(engine: &crate::node::Engine) -> Option<String> {
         let weft_process::Identity { rank, .. } = engine.identity(rank as u32);
         format!(
             "it was rank {rank} of another job, connected to this one, and has ended without MPI_Comm_disconnect or \
-             MPI_Finalize"
+             MPI_Finalize, or its host is gone"
         )
     })
 }

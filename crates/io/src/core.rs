@@ -30,6 +30,22 @@ pub enum Direction {
     Write,
 }
 
+/// Moves one piece of a file that needs no lock; how many bytes, of a read those before the end of the file.
+#[inline]
+pub fn move_piece(
+    storage: &dyn Storage,
+    direction: Direction,
+    at: u64,
+    data: Memory,
+) -> Result<u64, Failure> {
+    match direction {
+        Direction::Read => data.write(|data| read_whole(storage, at, data)).map(|come| come as u64),
+        Direction::Write => {
+            data.read(|data| write_whole(storage, at, data)).map(|()| data.len() as u64)
+        }
+    }
+}
+
 /// An open file, as its operations see it.
 pub struct Core<F: Fabric> {
     /// The file's own communicator.
@@ -220,16 +236,9 @@ impl<F: Fabric> Core<F> {
     }
 
     /// Moves one piece that needs no lock.
+    #[inline]
     pub fn piece(&self, direction: Direction, at: u64, data: Memory) -> Result<u64, Failure> {
-        match direction {
-            Direction::Read => {
-                data.write(|data| read_whole(&*self.storage, at, data)).map(|come| come as u64)
-            }
-            Direction::Write => {
-                data.read(|data| write_whole(&*self.storage, at, data))?;
-                Ok(data.len() as u64)
-            }
-        }
+        move_piece(&*self.storage, direction, at, data)
     }
 
     /// A transfer of this rank alone.

@@ -8,9 +8,9 @@
 //! Containers often forbid it. There, and for what is more than one piece, are the threads of `pool`.
 
 use crate::bytes::Memory;
-use crate::core::Direction;
+use crate::core::{Direction, move_piece};
 use crate::failure::{Act, Failure};
-use crate::storage::{Storage, failed, read_whole, write_whole};
+use crate::storage::{Storage, failed};
 use io_uring::{EnterFlags, IoUring, Probe, opcode, squeue, types::Fd};
 use slab::Slab;
 use std::io;
@@ -46,13 +46,8 @@ impl Piece {
     /// Moves what is left after `done` bytes by calls; how many bytes were moved altogether.
     pub fn move_rest(&self, done: usize) -> Result<u64, Failure> {
         let (at, rest) = (self.offset + done as u64, self.data.part(done, self.data.len() - done));
-        let moved = match self.direction {
-            Direction::Read => rest.write(|data| read_whole(&*self.storage, at, data))?,
-            Direction::Write => {
-                rest.read(|data| write_whole(&*self.storage, at, data)).map(|()| rest.len())?
-            }
-        };
-        Ok((done + moved) as u64)
+        let moved = move_piece(&*self.storage, self.direction, at, rest)?;
+        Ok(done as u64 + moved)
     }
 }
 
