@@ -4,7 +4,7 @@
 //!   root      opens a port and waits, or calls one             bootstrap: ports
 //!   root      tells its group the invitation, or why not       process: tell_all
 //!   all       join the session; say who and where they are
-//!   all       become peers                                     fabric-shm or fabric-ofi: foreign
+//!   all       become peers                                     fabric-shm, fabric-ofi or fabric-verbs: foreign
 //!   all       the intercommunicator, with the number of the invitation
 //! ```
 

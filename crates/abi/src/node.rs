@@ -1,11 +1,14 @@
 //! The fabric of a real process, chosen by where the ranks are: shared memory on one node, a network
 //! between nodes, either with the faults that `WEFT_FAULT` asks for.
 
+mod both;
 mod connect;
 
+pub use both::Both;
 pub use connect::nodes_are_faked;
 
 use std::cell::Cell;
+use weft_fabric::linking::Linkable;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Completion, Fabric, FabricExt, Facets, Head, Message, Posted, Sge};
 use weft_fabric_fault::Faulty;
@@ -140,16 +143,16 @@ impl Node {
     }
 
     /// The network that takes processes of other jobs as peers. Not with faults: the other job would have none of them.
-    pub fn linkable(&self) -> Option<&Ofi> {
+    pub fn linkable(&self) -> Option<&dyn Linkable> {
         let Node::Other(other) = self else { return None };
         match &other.kind {
             NodeKind::Ofi(ofi) => Some(ofi),
-            _ => self.joined().map(Joined::far),
+            _ => self.joined().map(Both::far),
         }
     }
 
     /// The same beside shared memory.
-    pub fn joined(&self) -> Option<&Joined<Shm, Ofi>> {
+    pub fn joined(&self) -> Option<&dyn Both> {
         let Node::Other(other) = self else { return None };
         match &other.kind {
             NodeKind::JoinedOfi(joined) => Some(joined),

@@ -12,15 +12,15 @@ use crate::object::Objects;
 use crate::options::Options;
 use crate::rails::{PROBE, Probes, RAILS_MAX, Rail};
 use crate::random::random;
-use crate::roster::{Member, Roster};
 use crate::sleep::Sleeper;
 use crate::sockets;
-use crate::state::{Core, State, Where};
+use crate::state::{Core, Member, State, Where};
 use crate::wire::{address_of, encode_address};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_bootstrap::{Bootstrap, BootstrapError};
+use weft_fabric::linking::{Roster, add_part, part};
 use weft_fabric::{Counters, Fault, Region};
 
 /// Key under which each process publishes: `+`, its share of the job's secret (8 bytes), the length of its host's name (1 byte),
@@ -66,20 +66,6 @@ fn encode(share: u64, opened: &Opened) -> Result<Vec<u8>, ConnectError> {
         add_part(&mut value, &objects.name()?);
     }
     Ok(value)
-}
-
-/// Adds a part behind its length.
-pub fn add_part(to: &mut Vec<u8>, part: &[u8]) {
-    to.extend((part.len() as u16).to_le_bytes());
-    to.extend(part);
-}
-
-/// Takes a part after its length.
-pub fn part<'v>(rest: &mut &'v [u8]) -> Option<&'v [u8]> {
-    let (len, after) = rest.split_first_chunk()?;
-    let (part, after) = after.split_at_checked(u16::from_le_bytes(*len).into())?;
-    *rest = after;
-    Some(part)
 }
 
 fn decode(rank: usize, value: &[u8]) -> Result<Published, ConnectError> {
@@ -201,7 +187,7 @@ fn meet(
     let hosts = all.iter().map(|told| told.place.clone());
     let places = hosts.zip(addresses).map(|(host, address)| Where { host, address });
     let members = places.zip(numbers.into_iter().zip(ips));
-    let member = |(place, (number, ip))| Member { number, place, ip, foreign: None };
+    let member = |(place, (number, ip))| Member { number, place, ip };
     let roster = Roster::new(members.map(member).collect());
     // An address that cannot be is found when it is first used.
     let word = |told: &Published| told.probe[..].try_into().map(address_of).unwrap_or_default();

@@ -44,7 +44,6 @@ mod rails;
 mod random;
 mod registrations;
 mod requests;
-mod roster;
 mod sleep;
 mod sockets;
 mod state;
@@ -54,7 +53,6 @@ mod work;
 
 pub use choose::{PROVIDERS, survey};
 pub use error::ConnectError;
-pub use ofi::foreign::{Known, Link};
 pub use ofi::{Ofi, Usage};
 pub use options::Options;
 pub use rails::RAILS_MAX;

@@ -27,7 +27,7 @@ use weft_fabric::{
 
 mod ending;
 mod facets;
-pub mod foreign;
+mod foreign;
 
 /// What one process's end has taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,13 +4,11 @@ use crate::alive::Signs;
 use crate::buffers::Buffers;
 use crate::ffi::*;
 use crate::helper::HelperPlace;
-use crate::links::Links;
 use crate::memory::Memory;
 use crate::object::{Found, Objects};
 use crate::parts::Assembly;
 use crate::rails::{Over, Probes, RAILS_MAX, Rail};
 use crate::requests::{Request, Requests};
-use crate::roster::Roster;
 use crate::sleep::Sleeper;
 use crate::wire::Kind;
 use crate::work::Work;
@@ -21,6 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use weft_fabric::linking::{Links, Roster};
 use weft_fabric::{Completion, Counters, Fault, Head, Sge};
 
 /// Buffers that wait for what arrives, of all peers together.
@@ -44,6 +43,15 @@ pub struct Where {
     pub address: String,
 }
 
+/// One process.
+pub struct Member {
+    /// The provider's number of its address.
+    pub number: u64,
+    pub place: Where,
+    /// The address of its endpoint, of providers that speak TCP.
+    pub ip: Option<SocketAddr>,
+}
+
 /// What does not change.
 pub struct Core {
     pub objects: Arc<Objects>,
@@ -56,7 +64,7 @@ pub struct Core {
     /// Processes of the job.
     pub size: usize,
     /// All that can be reached, on the first rail.
-    pub roster: RefCell<Roster>,
+    pub roster: RefCell<Roster<Member>>,
     /// A link with another job has something to say: that a process is lost, or that all have left.
     pub alarm: Arc<AtomicBool>,
     /// The rails beside the first, between the processes of the job.

@@ -15,6 +15,7 @@ pub mod conformance;
 #[cfg(feature = "engines")]
 pub mod handlers;
 pub mod libfabric;
+pub mod links;
 pub mod machine;
 #[cfg(feature = "engines")]
 pub mod notified_writes;

@@ -1,4 +1,13 @@
 //! What processes of several jobs tell each other when they become peers: each round, all say something and hear what all have said.
+//! And what a network keeps of them, whichever it is.
+
+mod linkable;
+mod links;
+mod roster;
+
+pub use linkable::{Introduced, Known, Linkable, Stay};
+pub use links::{Link, Links};
+pub use roster::{Foreign, Roster};
 
 /// One of the processes that are to know each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +24,20 @@ pub struct Whom {
 
 /// Gives bytes to all members, and returns what each of them gave, by place.
 pub type Exchange<'e> = &'e mut dyn FnMut(Vec<u8>) -> Result<Vec<Vec<u8>>, String>;
+
+/// A part of what is said, behind its length, of at most 65,535 bytes.
+pub fn add_part(to: &mut Vec<u8>, part: &[u8]) {
+    to.extend((part.len() as u16).to_le_bytes());
+    to.extend(part);
+}
+
+/// Takes a part after its length.
+pub fn part<'v>(rest: &mut &'v [u8]) -> Option<&'v [u8]> {
+    let (len, after) = rest.split_first_chunk()?;
+    let (part, after) = after.split_at_checked(u16::from_le_bytes(*len).into())?;
+    *rest = after;
+    Some(part)
+}
 
 /// What a member says that is in order.
 pub fn yes(rest: &[u8]) -> Vec<u8> {

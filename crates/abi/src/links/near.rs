@@ -1,14 +1,13 @@
 //! Processes of two jobs that a network connects, on one machine: memory carries what they say to each other, as within a job.
 
 use super::introduction::Introduction;
-use weft_fabric::linking::{self, Exchange, Whom};
-use weft_fabric_join::Joined;
-use weft_fabric_ofi::{Known, Ofi};
-use weft_fabric_shm::{ADMIT_ROUNDS, Link, Shm};
+use crate::node::Both;
+use weft_fabric::linking::{self, Exchange, Known, Whom};
+use weft_fabric_shm::{ADMIT_ROUNDS, Link};
 
 /// Makes peers of the members on this machine, which the network knows already as `known`. Collective over all members.
 pub fn admit(
-    joined: &Joined<Shm, Ofi>,
+    joined: &dyn Both,
     (members, place): (&[Whom], usize),
     said: &[Introduction],
     known: Known<'_>,

@@ -5,13 +5,11 @@ use super::introduction::Introduction;
 use super::near;
 use crate::constants::MPI_ERR_UNSUPPORTED_OPERATION;
 use crate::error::Error;
-use crate::node::Engine;
+use crate::node::{Both, Engine};
 use std::net::IpAddr;
 use std::rc::Rc;
 use weft_bootstrap::ports::{Invitation, Member, is_on_network, machine};
-use weft_fabric::linking::{Exchange, Whom};
-use weft_fabric_join::Joined;
-use weft_fabric_ofi::{Known, Ofi};
+use weft_fabric::linking::{Exchange, Known, Link, Linkable, Whom};
 use weft_fabric_shm::Shm;
 
 /// The fabric that makes peers of processes of other jobs.
@@ -20,18 +18,18 @@ pub enum Way<'e> {
     /// Processes on this machine.
     Memory(&'e Shm),
     /// Processes wherever the network leads, on this machine, too.
-    Network(&'e Ofi),
+    Network(&'e dyn Linkable),
     /// Those of this machine by memory, the others by the network.
-    Both(&'e Joined<Shm, Ofi>),
+    Both(&'e dyn Both),
 }
 
 /// A link, as its fabrics know it.
 #[derive(Clone)]
 pub enum Shared {
     Memory(Rc<weft_fabric_shm::Link>),
-    Network(weft_fabric_ofi::Link),
+    Network(Link),
     /// And the part of it that is on this machine, if there is one.
-    Both(weft_fabric_ofi::Link, Option<Rc<weft_fabric_shm::Link>>),
+    Both(Link, Option<Rc<weft_fabric_shm::Link>>),
 }
 
 impl<'e> Way<'e> {
@@ -39,42 +37,43 @@ impl<'e> Way<'e> {
     pub fn of(engine: &'e Engine) -> Result<Way<'e>, Error> {
         let fabric = engine.endpoint().fabric();
         let network = || {
-            let ofi = fabric.linkable().filter(|ofi| ofi.ip().is_some())?;
-            Some(fabric.joined().map_or(Way::Network(ofi), Way::Both))
+            let network = fabric.linkable().filter(|network| network.ip().is_some())?;
+            Some(fabric.joined().map_or(Way::Network(network), Way::Both))
         };
         let shm = fabric.shm().filter(|_| fabric.is_shm_alone());
         shm.map(Way::Memory).or_else(network).ok_or_else(|| {
             let network = fabric.describe().into_iter().next().unwrap_or_default();
             let text = format!(
-                "jobs are connected by shared memory, or by TCP and what speaks it; here it is {network} (WEFT_FABRIC=shm+ofi is TCP \
-                 between hosts)"
+                "jobs are connected by shared memory, by TCP and what speaks it, or by verbs where the adapter's interface has an IP \
+                 address; here it is {network} (WEFT_FABRIC=shm+ofi is TCP between hosts)"
             );
             Error::new(MPI_ERR_UNSUPPORTED_OPERATION, text)
         })
     }
 
-    fn network(self) -> Option<&'e Ofi> {
+    fn network(self) -> Option<&'e dyn Linkable> {
         match self {
             Way::Memory(_) => None,
-            Way::Network(ofi) => Some(ofi),
-            Way::Both(joined) => Some(joined.far()),
+            Way::Network(network) => Some(network),
+            Way::Both(both) => Some(both.far()),
         }
     }
 
     /// Where ports of this process are; `None`: on this machine alone.
     pub fn port_address(self) -> Option<IpAddr> {
-        self.network().and_then(Ofi::ip)
+        self.network().and_then(Linkable::ip)
     }
 
     /// Whether a port of this name is one that this job can reach; an error in words if not.
     pub fn reaches(self, port: &str) -> Result<(), &'static str> {
         match (self.network(), is_on_network(port)) {
             (None, true) => Err(
-                "it is a port on a network, and shared memory alone connects this job: start it with WEFT_FABRIC=shm+ofi",
+                "it is a port on a network, and shared memory alone connects this job: start it with WEFT_FABRIC=shm+ofi, or \
+                 shm+verbs if the other one is connected by verbs",
             ),
             (Some(_), false) => Err(
                 "it is a port of a job that shared memory alone connects, and a network connects this one: start the other one \
-                 with WEFT_FABRIC=shm+ofi",
+                 with WEFT_FABRIC=shm+ofi, or shm+verbs if this one is connected by verbs",
             ),
             _ => Ok(()),
         }
@@ -84,8 +83,8 @@ impl<'e> Way<'e> {
     pub fn dialect(self) -> String {
         match self {
             Way::Memory(_) => machine(),
-            Way::Network(ofi) => ofi.dialect(),
-            Way::Both(joined) => format!("shared memory and {}", joined.far().dialect()),
+            Way::Network(network) => network.dialect(),
+            Way::Both(both) => format!("shared memory and {}", both.far().dialect()),
         }
     }
 
@@ -97,8 +96,8 @@ impl<'e> Way<'e> {
         (invitation, member): (&Invitation, &Member),
         exchange: Exchange<'_>,
     ) -> Result<Shared, String> {
-        let stay = |ofi: &Ofi| {
-            let stays = member.try_clone().and_then(|member| member.stay(ofi.alarm()));
+        let stay = |network: &dyn Linkable| {
+            let stays = member.try_clone().and_then(|member| member.stay(network.alarm()));
             stays.map_err(|error| error.to_string())
         };
         let (members, secret) = ((members, place), invitation.secret());
@@ -107,17 +106,17 @@ impl<'e> Way<'e> {
                 let link = shm.admit(members.0, members.1, exchange, |_, _| {});
                 link.map(|link| Shared::Memory(link.into())).map_err(|error| error.to_string())
             }
-            Way::Network(ofi) => {
-                let stay = |_: Known<'_>, _: Exchange<'_>| stay(ofi);
-                ofi.admit(members, secret, exchange, stay).map(Shared::Network)
+            Way::Network(network) => {
+                let mut stay = |_: Known<'_>, _: Exchange<'_>| stay(network);
+                network.admit(members, secret, exchange, &mut stay).map(Shared::Network)
             }
-            Way::Both(joined) => {
+            Way::Both(both) => {
                 let mut here = None;
-                let first = |known: Known<'_>, exchange: Exchange<'_>| {
-                    here = near::admit(joined, members, said, known, exchange)?;
-                    stay(joined.far())
+                let mut first = |known: Known<'_>, exchange: Exchange<'_>| {
+                    here = near::admit(both, members, said, known, exchange)?;
+                    stay(both.far())
                 };
-                let link = joined.far().admit(members, secret, exchange, first)?;
+                let link = both.far().admit(members, secret, exchange, &mut first)?;
                 Ok(Shared::Both(link, here.map(Rc::new)))
             }
         }
@@ -127,10 +126,10 @@ impl<'e> Way<'e> {
     pub fn say_left(self, link: &Shared) {
         match (self, link) {
             (Way::Memory(shm), Shared::Memory(link)) => shm.say_left(link),
-            (Way::Network(ofi), Shared::Network(link)) => ofi.say_left(link),
-            (Way::Both(joined), Shared::Both(link, near)) => {
-                near.iter().for_each(|near| joined.near().say_left(near));
-                joined.far().say_left(link);
+            (Way::Network(network), Shared::Network(link)) => network.say_left(link),
+            (Way::Both(both), Shared::Both(link, near)) => {
+                near.iter().for_each(|near| both.near().say_left(near));
+                both.far().say_left(link);
             }
             _ => unreachable!("a job has one way"),
         }
@@ -140,11 +139,11 @@ impl<'e> Way<'e> {
     pub fn forget(self, link: Shared) {
         match (self, link) {
             (Way::Memory(shm), Shared::Memory(link)) => shm.forget_link(&link),
-            (Way::Network(ofi), Shared::Network(link)) => ofi.forget_link(link),
-            (Way::Both(joined), Shared::Both(link, near)) => {
-                link.new_peers().iter().for_each(|&peer| joined.forget_near(peer));
-                near.iter().for_each(|near| joined.near().forget_link(near));
-                joined.far().forget_link(link);
+            (Way::Network(network), Shared::Network(link)) => network.forget_link(link),
+            (Way::Both(both), Shared::Both(link, near)) => {
+                link.new_peers().iter().for_each(|&peer| both.forget_near(peer));
+                near.iter().for_each(|near| both.near().forget_link(near));
+                both.far().forget_link(link);
             }
             _ => unreachable!("a job has one way"),
         }

@@ -1,19 +1,5 @@
 //! Who can be reached: the processes of the job, and behind them those of other jobs that are linked to it, by number.
 
-use crate::state::Where;
-use std::net::SocketAddr;
-
-/// One process.
-pub struct Member {
-    /// The provider's number of its address.
-    pub number: u64,
-    pub place: Where,
-    /// The address of its endpoint, of providers that speak TCP.
-    pub ip: Option<SocketAddr>,
-    /// Of another job.
-    pub foreign: Option<Foreign>,
-}
-
 /// What is known of a process of another job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign {
@@ -26,55 +12,71 @@ pub struct Foreign {
 }
 
 /// What a number is.
-enum Slot {
+enum Slot<M> {
     Free,
     /// A process of another job is being made a peer under it.
     Reserved,
-    Taken(Member),
+    Taken(M, Option<Foreign>),
 }
 
-impl Slot {
-    fn member(&self) -> Option<&Member> {
+impl<M> Slot<M> {
+    fn taken(&self) -> Option<(&M, Option<Foreign>)> {
         match self {
-            Slot::Taken(member) => Some(member),
+            Slot::Taken(member, foreign) => Some((member, *foreign)),
             Slot::Free | Slot::Reserved => None,
         }
     }
 }
 
-/// All of them.
-pub struct Roster {
-    slots: Vec<Slot>,
+/// All of them; `M`: what the fabric keeps of each.
+pub struct Roster<M> {
+    slots: Vec<Slot<M>>,
     /// Processes of the job.
     own: usize,
     /// Nodes of other jobs, by job and number there.
     nodes: Vec<(u64, u32)>,
 }
 
-impl Roster {
+impl<M> Roster<M> {
     /// The processes of the job, by rank.
-    pub fn new(own: Vec<Member>) -> Roster {
-        let slots: Vec<_> = own.into_iter().map(Slot::Taken).collect();
+    pub fn new(own: Vec<M>) -> Roster<M> {
+        let slots: Vec<_> = own.into_iter().map(|member| Slot::Taken(member, None)).collect();
         Roster { own: slots.len(), slots, nodes: Vec::new() }
     }
 
     /// A process that is there.
-    pub fn member(&self, rank: usize) -> &Member {
-        self.slots[rank].member().expect("a process of the job or of a link")
+    ///
+    /// # Panics
+    /// If there is none under this number.
+    #[inline]
+    pub fn member(&self, rank: usize) -> &M {
+        self.slots[rank].taken().expect("a process of the job or of a link").0
+    }
+
+    /// The same; `None`: there is none.
+    pub fn get(&self, rank: usize) -> Option<&M> {
+        Some(self.slots.get(rank)?.taken()?.0)
     }
 
     /// What is known of a process of another job; `None`: it is of this one.
     #[inline]
     pub fn foreign(&self, rank: usize) -> Option<Foreign> {
-        if rank < self.own { None } else { self.slots.get(rank)?.member()?.foreign }
+        if rank < self.own { None } else { self.slots.get(rank)?.taken()?.1 }
     }
 
     /// By rank, those that are there.
-    pub fn iter(&self) -> impl Iterator<Item = (usize, &Member)> {
-        self.slots.iter().enumerate().filter_map(|(rank, slot)| Some((rank, slot.member()?)))
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &M)> {
+        self.slots.iter().enumerate().filter_map(|(rank, slot)| Some((rank, slot.taken()?.0)))
+    }
+
+    /// Processes of the job.
+    #[inline]
+    pub fn own(&self) -> usize {
+        self.own
     }
 
     /// One more than the largest number.
+    #[expect(clippy::len_without_is_empty, reason = "this process is always there")]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
@@ -96,15 +98,15 @@ impl Roster {
     }
 
     /// Puts a process of another job in, at a number that was reserved for it.
-    pub fn put(&mut self, rank: usize, member: Member) {
-        self.slots[rank] = Slot::Taken(member);
+    pub fn put(&mut self, rank: usize, member: M, foreign: Foreign) {
+        self.slots[rank] = Slot::Taken(member, Some(foreign));
     }
 
     /// Frees a number again, and returns whose it was.
-    pub fn take(&mut self, rank: usize) -> Option<Member> {
+    pub fn take(&mut self, rank: usize) -> Option<M> {
         let slot = self.slots.get_mut(rank).filter(|_| rank >= self.own)?;
         match std::mem::replace(slot, Slot::Free) {
-            Slot::Taken(member) => Some(member),
+            Slot::Taken(member, _) => Some(member),
             Slot::Free | Slot::Reserved => None,
         }
     }
@@ -125,31 +127,30 @@ impl Roster {
 mod tests {
     use super::*;
 
-    fn member(number: u64, foreign: bool) -> Member {
-        let place = Where { host: "a".to_owned(), address: number.to_string() };
-        let foreign = foreign.then_some(Foreign { secret: number, me: 1, node: 9 });
-        Member { number, place, ip: None, foreign }
+    fn foreign(secret: u64) -> Foreign {
+        Foreign { secret, me: 1, node: 9 }
     }
 
     #[test]
     fn numbers_are_given_again() {
-        let mut roster = Roster::new(vec![member(0, false), member(1, false)]);
+        let mut roster = Roster::new(vec!["a", "b"]);
         assert_eq!(roster.reserve(2, 9), Some(vec![2, 3]));
         assert_eq!(roster.reserve(1, 3), Some(vec![4]), "what is reserved is not given twice");
         assert_eq!((roster.reserve(1, 3), roster.len()), (None, 5));
-        roster.put(3, member(7, true));
-        roster.put(2, member(8, true));
+        roster.put(3, "c", foreign(7));
+        roster.put(2, "d", foreign(8));
         assert_eq!(roster.foreign(3).unwrap().secret, 7);
-        assert_eq!(roster.take(2).unwrap().number, 8);
+        assert_eq!(roster.take(2), Some("d"));
         assert!([2, 0, 9, 4].into_iter().all(|rank| roster.take(rank).is_none()));
         assert_eq!((roster.foreign(2), roster.foreign(0)), (None, None));
+        assert_eq!((roster.get(3), roster.get(2), roster.get(9)), (Some(&"c"), None, None));
         assert_eq!(roster.reserve(2, 9), Some(vec![2, 4]));
         assert_eq!(roster.iter().map(|(rank, _)| rank).collect::<Vec<_>>(), [0, 1, 3]);
     }
 
     #[test]
     fn nodes_of_other_jobs_have_numbers_of_their_own() {
-        let mut roster = Roster::new(vec![member(0, false), member(1, false)]);
+        let mut roster = Roster::new(vec![(), ()]);
         let all = [roster.node(5, 0), roster.node(6, 0), roster.node(5, 1), roster.node(6, 0)];
         assert_eq!(all, [2, 3, 4, 3]);
     }

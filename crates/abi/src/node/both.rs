@@ -1,0 +1,40 @@
+//! Shared memory beside a network, for processes of other jobs.
+
+use weft_fabric::Fabric;
+use weft_fabric::linking::Linkable;
+use weft_fabric_join::Joined;
+use weft_fabric_shm::Shm;
+
+/// Shared memory and a network, whichever it is: the part that deals with processes of other jobs.
+pub trait Both {
+    fn near(&self) -> &Shm;
+    fn far(&self) -> &dyn Linkable;
+    /// See [`Joined::near_number`].
+    fn near_number(&self, peer: usize) -> Option<usize>;
+    /// See [`Joined::add_near`].
+    fn add_near(&self, peer: usize, near: usize);
+    /// See [`Joined::forget_near`].
+    fn forget_near(&self, peer: usize);
+}
+
+impl<R: Fabric + Linkable> Both for Joined<Shm, R> {
+    fn near(&self) -> &Shm {
+        Joined::near(self)
+    }
+
+    fn far(&self) -> &dyn Linkable {
+        Joined::<Shm, R>::far(self)
+    }
+
+    fn near_number(&self, peer: usize) -> Option<usize> {
+        Joined::near_number(self, peer)
+    }
+
+    fn add_near(&self, peer: usize, near: usize) {
+        Joined::add_near(self, peer, near);
+    }
+
+    fn forget_near(&self, peer: usize) {
+        Joined::forget_near(self, peer);
+    }
+}

@@ -1,0 +1,256 @@
+//! Processes of two jobs that meet later are peers as any other, until they part; what ends without a word is missed. For every network
+//! that takes processes of other jobs.
+
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use weft_bootstrap::ports::{Caller, Invitation, Member, Port};
+use weft_bootstrap::{ThreadBootstrap, threads};
+use weft_fabric::linking::{Exchange, Known, Link, Linkable, Whom};
+use weft_fabric::{Cause, Fabric, FabricExt, Head, Region, RemoteAddr, Sge};
+use weft_fabric_ofi::Ofi;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Processes of each job.
+pub const SIZES: [usize; 2] = [1, 2];
+const ALL: usize = 3;
+
+/// Bytes of the memory that each shows the others: a word, a flag, and what is read over every rail.
+const LEN: usize = (64 << 10) + 16;
+
+/// Messages that go to each peer at once.
+const FLOOD: u64 = 40;
+
+/// A network as these tests look at it.
+pub trait Linked: Fabric + Linkable {
+    /// What has gone wrong, in words.
+    fn trouble(&self) -> Option<String>;
+    /// Processes of the job and of linked ones.
+    fn processes(&self) -> usize;
+}
+
+impl Linked for Ofi {
+    fn trouble(&self) -> Option<String> {
+        Ofi::trouble(self)
+    }
+
+    fn processes(&self) -> usize {
+        Ofi::processes(self)
+    }
+}
+
+/// A session between the two jobs.
+fn session() -> Invitation {
+    let port = Port::open(Some("127.0.0.1".parse().unwrap()), || {}).unwrap();
+    let name = port.name().to_owned();
+    let caller =
+        thread::spawn(move || Caller::call(&name, SIZES[1]).unwrap().invitation(PATIENCE).unwrap());
+    let calling = loop {
+        match port.next() {
+            Some(calling) => break calling,
+            None => thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    let invitation = port.admit(calling, (0, SIZES[0]), 0, PATIENCE).unwrap();
+    caller.join().unwrap();
+    invitation
+}
+
+/// One process, and where it meets the others.
+pub struct Process<'p, F> {
+    /// Its network.
+    pub fabric: F,
+    place: usize,
+    job: usize,
+    sessions: &'p Mutex<Vec<Invitation>>,
+}
+
+fn lock(sessions: &Mutex<Vec<Invitation>>) -> MutexGuard<'_, Vec<Invitation>> {
+    sessions.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn number(place: usize, i: usize) -> u8 {
+    (place * 101 + i * 7 + i / 256) as u8
+}
+
+impl<F: Linked> Process<'_, F> {
+    /// Waits, and moves on.
+    fn until<T>(&self, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+        let (end, fabric) = (Instant::now() + PATIENCE, &self.fabric);
+        loop {
+            if let Some(found) = found() {
+                return found;
+            }
+            assert!(Instant::now() < end, "{what} does not come: {:?}", fabric.trouble());
+            fabric.progress();
+            thread::yield_now();
+        }
+    }
+
+    /// The link of a round.
+    fn link(&self, round: usize) -> Link {
+        if self.place == 0 {
+            let made = session();
+            lock(self.sessions).push(made);
+        }
+        let invitation = self.until("a session", || lock(self.sessions).get(round).cloned());
+        let whom = |place: usize| {
+            let job = usize::from(place >= SIZES[0]);
+            let rank = place - job * SIZES[0];
+            let known = (job == self.job).then_some(rank);
+            Whom { job: job as u64, rank, node: 0, known }
+        };
+        let members: Vec<Whom> = (0..ALL).map(whom).collect();
+        let member = Member::join(&invitation, self.place, PATIENCE).unwrap();
+        let mut exchange = |bytes: Vec<u8>| member.exchange(&bytes).map_err(|e| e.to_string());
+        let stays = || member.try_clone()?.stay(self.fabric.alarm());
+        let mut stay = |_: Known<'_>, _: Exchange<'_>| stays().map_err(|error| error.to_string());
+        let secret = invitation.secret();
+        self.fabric.admit((&members, self.place), secret, &mut exchange, &mut stay).unwrap()
+    }
+
+    /// Messages to each member of the other job, and as many of each; then words to and from their memory.
+    fn talk(&self, link: &Link, round: u64) {
+        let (fabric, peers) = (&self.fabric, link.new_peers());
+        assert_eq!(peers.len(), SIZES[1 - self.job]);
+        let region = fabric.allocate(LEN).unwrap();
+        let content: Vec<u8> = (0..LEN - 16).map(|i| number(self.place, i)).collect();
+        region.local.part(16, LEN - 16).fill(&content);
+        let flag = fabric.flag(&region, 8, true);
+        let mut name: Vec<u8> = region.remote.words().map(u64::to_le_bytes).concat();
+        // SAFETY: it lives until the messages have left.
+        let payload = unsafe { Sge::new(name.as_mut_ptr(), name.len()) };
+        for i in 0..FLOOD {
+            for &peer in peers {
+                let _ = fabric.send(peer, Head([round, self.place as u64, i]), payload, None);
+            }
+        }
+        for &peer in peers {
+            let mut found = None;
+            for i in 0..FLOOD {
+                let message = self.until("a message", || fabric.receive(Some(peer)));
+                let Head([said, place, number]) = message.head;
+                let from = (link.peers()[place as usize], message.peer);
+                assert_eq!((said, number, from), (round, i, (peer, peer)));
+                let mut words = [0; 8 * RemoteAddr::WORDS];
+                message.payload.read(&mut words);
+                fabric.release(message);
+                let (words, _) = words.as_chunks();
+                let word = |i: usize| u64::from_le_bytes(words[i]);
+                found = Some((RemoteAddr::from_words(std::array::from_fn(word)), place as usize));
+            }
+            let (at, place) = found.expect("there was a message");
+            self.reach(peer, at, place);
+        }
+        let value = || fabric.counters().value(flag.local);
+        self.until("atomics of all", || (value() >= peers.len() as u64).then_some(()));
+        self.until("nothing under way", || fabric.idle().then_some(()));
+        fabric.withdraw(region);
+    }
+
+    /// Reads all that `peer` shows over every rail, and adds to its word.
+    fn reach(&self, peer: usize, at: RemoteAddr, place: usize) {
+        let (fabric, counters) = (&self.fabric, self.fabric.counters());
+        let done = counters.allocate();
+        let before = counters.value(done);
+        let mut over = 0;
+        let mut wait = |what: &str| {
+            over += 1;
+            self.until(what, || (counters.value(done) >= before + over).then_some(()));
+        };
+        let into: Region = fabric.allocate(LEN - 16).unwrap();
+        for rail in 0..fabric.capabilities(peer).rails {
+            // The first one may find the rail not open yet.
+            for _ in 0..2 {
+                into.local.fill(&vec![0; LEN - 16]);
+                fabric.read_over(rail, peer, into.local, at.offset(16), Some(done)).unwrap();
+                wait("a read");
+                let mut bytes = vec![0; LEN - 16];
+                into.local.read(&mut bytes);
+                let wrong = (0..bytes.len()).find(|&i| bytes[i] != number(place, i));
+                assert_eq!(wrong, None, "the first wrong byte, over rail {rail}");
+            }
+        }
+        let result = into.local.part(0, 8);
+        fabric.fetch_add(peer, at.offset(8), 1, result, Some(done)).unwrap();
+        wait("an atomic");
+        counters.free(done);
+        fabric.withdraw(into);
+    }
+
+    fn part(&self, link: Link) {
+        let fabric = &self.fabric;
+        self.until("the last message", || fabric.idle().then_some(()));
+        fabric.say_left(&link);
+        self.until("the others' leave", || link.others_left().then_some(()));
+        let own = SIZES[self.job];
+        fabric.forget_link(link);
+        self.until("the end of the link", || (fabric.processes() == own).then_some(()));
+    }
+}
+
+/// Runs `what` in all processes of two jobs; `make` is told the job.
+fn jobs<F: Linked>(
+    make: &(impl Fn(usize, &mut ThreadBootstrap) -> F + Sync),
+    what: impl Fn(&Process<'_, F>) + Sync,
+) {
+    let sessions = Mutex::default();
+    thread::scope(|scope| {
+        for (job, size) in SIZES.into_iter().enumerate() {
+            for (rank, mut world) in threads(size).into_iter().enumerate() {
+                let (what, sessions) = (&what, &sessions);
+                scope.spawn(move || {
+                    let fabric = make(job, &mut world);
+                    what(&Process { fabric, place: job * SIZES[0] + rank, job, sessions });
+                });
+            }
+        }
+    });
+}
+
+/// They meet `rounds` times; `look` at a process's network between two rounds, with their number.
+pub fn meet_and_part<F: Linked>(
+    make: &(impl Fn(usize, &mut ThreadBootstrap) -> F + Sync),
+    rounds: usize,
+    look: impl Fn(&F, usize, usize) + Sync,
+) {
+    jobs(make, |process| {
+        let mut before = None;
+        for round in 0..rounds {
+            let link = process.link(round);
+            let peers = link.new_peers().to_vec();
+            let first = before.get_or_insert_with(|| peers.clone());
+            assert_eq!(*first, peers, "numbers are used again");
+            process.talk(&link, round as u64);
+            process.part(link);
+            look(&process.fabric, process.place, round);
+        }
+        assert!(process.fabric.fault().is_none(), "{:?}", process.fabric.trouble());
+    });
+}
+
+/// One ends without a word; `talk`: after something was exchanged with it. What is said of it.
+pub fn end_without_a_word<F: Linked>(
+    make: &(impl Fn(usize, &mut ThreadBootstrap) -> F + Sync),
+    talk: bool,
+) -> String {
+    let (seen, said) = (Barrier::new(2), Mutex::default());
+    jobs(make, |process| {
+        let link = process.link(0);
+        if talk {
+            process.talk(&link, 0);
+        }
+        if process.place == 0 {
+            let fault = process.until("the loss", || process.fabric.fault());
+            let lost = link.peers()[2];
+            assert!(matches!(*fault.cause(), Cause::PeerLost { rank } if rank == lost));
+            *said.lock().unwrap() = process.fabric.trouble().unwrap();
+        }
+        // The last one drops its end.
+        if process.place < 2 {
+            seen.wait();
+        }
+    });
+    said.into_inner().unwrap()
+}
