@@ -197,10 +197,11 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
     fn capabilities(&self, peer: usize) -> Capabilities {
         let mut capabilities =
             ask!(self, peer, near(n, p) n.capabilities(p), far(f) f.capabilities(peer));
+        let far = self.far.capabilities(peer);
         // Near ones, too, go through the adapter where far ones do.
-        capabilities.atomics = self.far.capabilities(peer).atomics;
+        capabilities.atomics = far.atomics;
         // The far one alone carries datagrams.
-        capabilities.multicast_max = self.far.capabilities(self.far.rank()).multicast_max;
+        capabilities.multicast_max = far.multicast_max;
         capabilities
     }
 

@@ -9,6 +9,7 @@ use weft_bootstrap::{ThreadBootstrap, threads};
 use weft_fabric::linking::{Exchange, Known, Link, Linkable, Whom};
 use weft_fabric::{Cause, Fabric, FabricExt, Head, Region, RemoteAddr, Sge};
 use weft_fabric_ofi::Ofi;
+use weft_fabric_verbs::Verbs;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -37,6 +38,16 @@ impl Linked for Ofi {
 
     fn processes(&self) -> usize {
         Ofi::processes(self)
+    }
+}
+
+impl Linked for Verbs {
+    fn trouble(&self) -> Option<String> {
+        Verbs::trouble(self)
+    }
+
+    fn processes(&self) -> usize {
+        Verbs::processes(self)
     }
 }
 

@@ -2,7 +2,7 @@
 //! other, so what goes through both is not atomic.
 //!
 //! ```text
-//!   process t   rail t mod r   on the first connection where that one takes it, else on the secondary one over it
+//!   rank t of its job   rail t mod r   on the first connection where that one takes it, else on the secondary one over it
 //! ```
 //! There is no other way for them: where that rail carries nothing, they fail; if it dies, so does what is under way,
 //! since nobody knows whether it was applied.
@@ -17,7 +17,7 @@ use weft_fabric::{Completion, Fault, RemoteAddr, Sge};
 impl Core {
     /// The connection for atomics on memory of `peer`.
     fn atomics_to(&self, peer: usize) -> usize {
-        self.link_over(peer, peer % self.rails)
+        self.link_over(peer, self.home(peer) % self.rails)
     }
 }
 

@@ -5,7 +5,9 @@
 
 use crate::ConnectError;
 use crate::connect_request::random;
+use crate::connections::Connections;
 use crate::device::{self, Context, Link, Port};
+use crate::ip;
 use crate::memlock::Memlock;
 use crate::memory::Memories;
 use crate::multicast::{self, Multicast};
@@ -14,15 +16,17 @@ use crate::object;
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::rail::{Bounds, Rail};
-use crate::state::{Core, State};
+use crate::state::{Core, Member, State};
 use crate::survey::{self, Chosen};
 use crate::wire::{Address, CREDITS_MAX};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs;
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_bootstrap::Bootstrap;
 use weft_fabric::Counters;
+use weft_fabric::linking::Roster;
 
 /// Key under which each process publishes: `+` and its address, or `-`, its host, a line's end and a
 /// reason.
@@ -57,6 +61,7 @@ struct Own {
     state: State,
     address: Address,
     bounds: Bounds,
+    networks: Vec<String>,
 }
 
 fn own(
@@ -84,17 +89,22 @@ fn own(
     let multicast = Multicast::new(ends, &first.port, &mut memories, options.manager);
     let multicast =
         multicast.inspect_err(|error| notes.push(format!("no multicast: {error}"))).ok();
-    let rail_addresses = rails.iter().map(Rail::address).collect();
-    let multicasts = multicast.is_some();
-    let address = Address { nonce, host: host(), multicast: multicasts, rails: rail_addresses };
+    let address = Address {
+        nonce,
+        host: host(),
+        multicast: multicast.is_some(),
+        has_ip: ip::ip(&rails).is_some(),
+        rails: rails.iter().map(Rail::address).collect(),
+    };
     let state = State {
-        peers: Vec::new(),
+        peers: Connections::new(0, 1),
         multicast,
         rails,
         pool,
         memories,
         routes: Default::default(),
         connections: 0,
+        links: Default::default(),
         arrived: VecDeque::with_capacity(size.min(1024)),
         peeked: Box::default(),
         waiting: Vec::with_capacity(size.min(64)),
@@ -112,7 +122,7 @@ fn own(
         next_keepalive: None,
         notes,
     };
-    Ok(Own { state, address, bounds })
+    Ok(Own { state, address, bounds, networks: chosen.networks })
 }
 
 /// Opens the rails, exchanges addresses, and checks that they fit.
@@ -131,7 +141,7 @@ pub fn connect(
     };
     bootstrap.put(KEY, &value)?;
     bootstrap.fence()?;
-    let Own { mut state, address, bounds } = own?;
+    let Own { mut state, address, bounds, networks } = own?;
     let mut addresses = Vec::with_capacity(size);
     for peer in 0..size {
         let value = bootstrap.get(peer, KEY)?;
@@ -170,14 +180,35 @@ pub fn connect(
         let allowed = format!("less than {rails}");
         return Err(ConnectError::Option { name: "rail", value: rail.to_string(), allowed });
     }
-    state.peers = (0..size * rails).map(|_| None).collect();
+    state.peers = Connections::new(size, rails);
     let nonce = addresses[0].nonce;
-    let core = Core { rank, counters, bounds, options, nonce, addresses, rails, same_arithmetic };
+    let ip = ip::ip(&state.rails).filter(|_| addresses.iter().all(|it| it.has_ip));
+    let members = addresses.into_iter().enumerate();
+    let members = members.map(|(rank, address)| Member::new(address, rank)).collect();
+    let core = Core {
+        rank,
+        counters,
+        bounds,
+        options,
+        nonce,
+        size,
+        roster: RefCell::new(Roster::new(members)),
+        alarm: Arc::default(),
+        rails,
+        networks,
+        ip,
+        same_arithmetic,
+    };
     Ok((core, state))
 }
 
 /// Rails of the same number must be of one network, as far as that can be seen.
-fn compare(own: &Address, rank: usize, theirs: &Address, rails: usize) -> Result<(), ConnectError> {
+pub fn compare(
+    own: &Address,
+    rank: usize,
+    theirs: &Address,
+    rails: usize,
+) -> Result<(), ConnectError> {
     let ipv4 = |gid: [u8; 16]| std::net::Ipv6Addr::from(gid).to_ipv4_mapped().is_some();
     for (rail, (here, there)) in own.rails.iter().zip(&theirs.rails).take(rails).enumerate() {
         let why = if here.link != there.link {
@@ -242,7 +273,7 @@ mod tests {
             number: 7,
         };
         let rails = gids.iter().map(rail).collect();
-        Address { nonce: 1, host: host.to_owned(), multicast: true, rails }
+        Address { nonce: 1, host: host.to_owned(), multicast: true, has_ip: true, rails }
     }
 
     #[test]

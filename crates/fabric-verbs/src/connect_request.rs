@@ -31,6 +31,21 @@ pub fn random() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }
 
+impl Core {
+    /// Whether a request that came to `rail` from queue pair `source` is that of a peer, and meant for this process; else it is
+    /// another job's, or nobody's. Jobs that are linked have their own word in place of the job's.
+    fn concerns(&self, rail: usize, source: u32, request: &ConnectRequest) -> bool {
+        let (roster, peer) = (self.roster.borrow(), request.from as usize);
+        let nonce = roster.foreign(peer).map_or(self.nonce, |foreign| foreign.secret);
+        let Some(member) = roster.get(peer) else { return false };
+        request.nonce == nonce
+            && request.to as usize == self.rank
+            && peer != self.rank
+            && request.rail as usize == rail
+            && member.address.rails.get(rail).is_some_and(|there| there.number == source)
+    }
+}
+
 impl State {
     /// Begins to make connection `link`. False: that failed, and is a fault if it is a first one.
     #[cold]
@@ -55,23 +70,19 @@ impl State {
             let fault = Fault::system("connecting with a process", errno);
             (fault, format!("connecting with process {peer}: {error}"))
         };
-        if !secondary && self.connections == core.bounds.connections {
+        if !secondary && self.connections == core.bounds.all_connections() {
             let what = "connecting with one more process (the adapter or an option allows no more)";
             let why = format!("there are {} connections already", self.connections);
             return Err((Fault::system(what, libc::ENOBUFS), why));
         }
         let number = core.rail_of(link);
         let rail = &mut self.rails[number];
-        let to = core.addresses[peer].rails[number];
+        let to = core.address_of(peer, number);
         let wrap = |fault: Fault| {
             let why = format!("connecting with process {peer}: {fault}");
             (fault, why)
         };
-        let count = match secondary {
-            true => core.bounds.secondary_buffers(),
-            false => core.bounds.buffers(),
-        };
-        rail.grow(number, count, &mut self.memories).map_err(wrap)?;
+        rail.grow(number, core.buffers_of(link), &mut self.memories).map_err(wrap)?;
         let (pair, inline) = rail.pair().map_err(system)?;
         let now = Instant::now();
         let psn = random() as u32 & 0x00ff_ffff;
@@ -100,13 +111,16 @@ impl State {
     /// Sends our connect request (again). A lost one is repeated.
     fn greet(&mut self, core: &Core, link: usize, now: Instant) {
         let (at, peer) = (link, core.peer_of(link));
+        let foreign = core.roster.borrow().foreign(peer);
+        let (nonce, me) =
+            foreign.map_or((core.nonce, core.rank as u32), |foreign| (foreign.secret, foreign.me));
         let State { peers, rails, memories, .. } = self;
         let link = peers[at].as_deref_mut().expect("an end");
         let rail = &mut rails[link.rail];
         let request = ConnectRequest {
-            nonce: core.nonce,
-            from: core.rank as u32,
-            to: peer as u32,
+            nonce,
+            from: me,
+            to: core.home(peer) as u32,
             number: link.pair.number(),
             psn: link.psn,
             messages: core.bounds.messages as u16,
@@ -119,7 +133,7 @@ impl State {
         let mut bytes = request.encode();
         // SAFETY: copied before `send` returns.
         let part = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
-        let number = core.addresses[peer].rails[link.rail].number;
+        let number = core.address_of(peer, link.rail).number;
         if let Some(path) = &link.path {
             rail.greeter.send(memories, path, number, &[part]);
         }
@@ -160,14 +174,7 @@ impl State {
         request: ConnectRequest,
     ) {
         let peer = request.from as usize;
-        // Another job's, or nobody's.
-        let ours = request.nonce == core.nonce
-            && request.to as usize == core.rank
-            && peer < core.addresses.len()
-            && peer != core.rank
-            && request.rail as usize == rail
-            && core.addresses[peer].rails[rail].number == source;
-        if !ours {
+        if !core.concerns(rail, source, &request) {
             return;
         }
         let at = core.link_over(peer, rail);
@@ -182,13 +189,13 @@ impl State {
             return;
         }
         if link.theirs.is_none() {
-            let to = &core.addresses[peer].rails[rail];
+            let to = core.address_of(peer, rail);
             let ConnectRequest { number, psn, reads, .. } = request;
-            let connected = rails[rail].connect(&link.pair, link.psn, to, number, psn, reads);
+            let connected = rails[rail].connect(&link.pair, link.psn, &to, number, psn, reads);
             if let Err(error) = connected {
                 let why = format!("connecting with process {peer}: {error}");
                 match at == peer {
-                    true => self.fail(Fault::lost(peer), why),
+                    true => self.lose(core, peer, why),
                     false => self.shut(core, at, &why),
                 }
                 return;
@@ -227,13 +234,13 @@ impl State {
             }
             // Whoever was only asked has nothing to lose by waiting.
             if !link.is_empty() && waited > core.options.patience {
-                let host = &core.addresses[core.peer_of(peer)].host;
+                let host = core.host_of(core.peer_of(peer));
                 let why = format!(
                     "process {peer} on {host} has not answered for {} s: it has ended, or it makes \
                      no MPI calls, or datagrams do not reach it",
                     waited.as_secs()
                 );
-                self.fail(Fault::lost(peer), why);
+                self.lose(core, peer, why);
                 self.connecting.swap_remove(i);
                 continue;
             }

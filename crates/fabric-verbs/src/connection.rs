@@ -1,5 +1,6 @@
 //! One end of a connection: its queue pair, what was posted to it, what it may post.
 
+use crate::ffi::{IBV_QP_STATE, IBV_QPS_ERR, ibv_qp_attr};
 use crate::memory::NONE;
 use crate::object::{Handle, QueuePair};
 use crate::pending::List;
@@ -138,6 +139,13 @@ impl Connection {
         }
     }
 
+    /// Nothing comes or goes by it any more; what is under way ends with an error.
+    pub fn shut(&self) {
+        let mut attributes = ibv_qp_attr { qp_state: IBV_QPS_ERR, ..ibv_qp_attr::default() };
+        // What refuses it has failed altogether, and says so.
+        let _ = self.pair.modify(&mut attributes, IBV_QP_STATE);
+    }
+
     /// Whether `more` requests may be posted.
     #[inline]
     pub fn has_room(&self, more: usize) -> bool {
@@ -190,6 +198,11 @@ impl Connection {
             secondary.posted.pop_front();
         }
         Some(record)
+    }
+
+    /// Takes the records of all that was posted, of which nobody will hear any more.
+    pub fn abandon(&mut self) -> Vec<Record> {
+        std::iter::from_fn(|| self.pop()).collect()
     }
 
     /// Takes the oldest record if it is that of request `number`.

@@ -14,8 +14,8 @@ pub fn describe(core: &Core, state: &State) -> Vec<String> {
         "connections: {} of at most {}, and {} on secondary rails, made when first needed; each costs {} receive buffers of {} \
          bytes ({} KiB) and {DEPTH} requests",
         state.connections,
-        bounds.connections,
-        state.secondary_open(core),
+        bounds.all_connections(),
+        state.secondary_open(),
         bounds.buffers(),
         BUFFER,
         (bounds.buffers() * BUFFER) >> 10,

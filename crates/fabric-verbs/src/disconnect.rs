@@ -2,6 +2,7 @@
 
 use crate::connection::Phase;
 use crate::verbs::Verbs;
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// How long the end of a fabric waits for the acknowledgement of what it has posted.
@@ -12,32 +13,33 @@ impl Verbs {
     fn send_disconnects(&self) {
         let state = &mut *self.state.borrow_mut();
         let end = Instant::now() + LONGEST_DISCONNECT;
-        let mut told = vec![false; state.peers.len()];
+        let mut told = HashSet::new();
         loop {
             state.poll(&self.core);
             state.drain_all(&self.core);
             state.tend(&self.core);
             // Disconnects go over first connections, when all else is over.
-            let quiet = state.is_secondary_idle(&self.core);
+            let quiet = state.is_secondary_idle();
             let mut waits = !quiet;
-            for (peer, told) in told.iter_mut().enumerate() {
+            for peer in state.peers.numbers() {
                 let Some(link) = &state.peers[peer] else { continue };
-                if link.phase != Phase::Open {
+                // Who needs us no more may have closed its end.
+                if link.phase != Phase::Open || !self.core.misses(self.core.peer_of(peer)) {
                     continue;
                 }
                 if self.core.is_secondary(peer) {
-                    if link.outstanding() > 0 && !*told {
-                        *told = state.add_probe(peer);
+                    if link.outstanding() > 0 && !told.contains(&peer) && state.add_probe(peer) {
+                        told.insert(peer);
                         state.ring(peer);
                     }
                     continue;
                 }
-                if !*told && link.is_empty() && quiet {
-                    *told = state.add_disconnect(peer);
+                if !told.contains(&peer) && link.is_empty() && quiet && state.add_disconnect(peer) {
+                    told.insert(peer);
                     state.ring(peer);
                 }
                 let link = state.link(peer);
-                waits |= link.outstanding() > 0 || !*told;
+                waits |= link.outstanding() > 0 || !told.contains(&peer);
             }
             if !waits || state.fault.is_some() || Instant::now() >= end {
                 return;

@@ -7,7 +7,7 @@ use crate::pending::Work;
 use crate::rail::{HEAD, INLINE_MAX, SEND_MAX, Use};
 use crate::state::{Core, State, request_id};
 use crate::wire::{Tag, WireKind};
-use weft_fabric::{Completion, Fault, Head, Message, Posted, Sge};
+use weft_fabric::{Completion, Head, Message, Posted, Sge};
 
 impl Connection {
     /// What the peer may be told that it has room for; it is owed nothing then.
@@ -107,8 +107,7 @@ impl State {
     pub fn reach(&mut self, core: &Core, peer: usize) -> bool {
         match &self.peers[peer] {
             Some(link) if link.phase == Phase::Gone => {
-                let why = format!("process {peer} has left already");
-                self.fail(Fault::lost(peer), why);
+                self.lose(core, peer, format!("process {peer} has left already"));
                 false
             }
             Some(link) => link.phase != Phase::Lost,
@@ -278,13 +277,13 @@ impl State {
             peer,
             head: Head([word(0), word(1), word(2)]),
             payload: it.memory.part(HEAD, it.len as usize - HEAD),
-            token: buffer.into(),
+            token: (rail as u64) << 32 | u64::from(buffer),
         }
     }
 
     #[inline]
     pub fn release(&mut self, core: &Core, message: &Message) {
-        let rail = self.link(message.peer).rail;
+        let rail = (message.token >> 32) as usize;
         if self.rails[rail].give_back(message.token as u32, message.peer, Use::Message) {
             self.repost(core, rail);
         }

@@ -305,7 +305,7 @@ impl State {
         }
         let wanted = content.is_some()
             && parse(core.nonce, &bytes).is_some_and(|(source, group)| {
-                source != core.rank && source < core.addresses.len() && multicast.is_member(group)
+                source != core.rank && source < core.size && multicast.is_member(group)
             });
         if !wanted {
             multicast.datagrams.listen(slot, memories);

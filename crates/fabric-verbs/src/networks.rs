@@ -4,37 +4,12 @@
 
 use crate::ConnectError;
 use crate::connect::host;
-use crate::device::{Link, Port};
-use crate::interfaces;
+use crate::subnets::of;
 use crate::survey::Chosen;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint};
 
 /// Key under which each process publishes its host, its fingerprint and the networks of its rails, a line each.
 const KEY: &str = "verbs-networks";
-
-/// What ports that can reach each other without a router have in common.
-pub fn of(port: &Port) -> String {
-    let Some(gid) = port.gid else { return port.link.to_string() };
-    let prefix = |bits: u32| {
-        let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
-        Ipv6Addr::from(u128::from_be_bytes(gid.bytes) & mask)
-    };
-    match (port.link, gid.ipv4()) {
-        (Link::Ethernet, Some(address)) => {
-            let mask = port.interface.as_deref().and_then(|name| netmask(name, address));
-            let mask = mask.unwrap_or(Ipv4Addr::BROADCAST);
-            format!("RoCE {}/{}", address & mask, mask.to_bits().leading_ones())
-        }
-        (link, _) => format!("{link} {}/64", prefix(64)),
-    }
-}
-
-/// The mask of an address of an interface.
-fn netmask(interface: &str, address: Ipv4Addr) -> Option<Ipv4Addr> {
-    let found = interfaces::addresses(interface).into_iter().find(|&(own, _)| own == address);
-    found.map(|(_, mask)| mask)
-}
 
 /// By number of the common rail, the rail of each process: the networks that all have, in the order of
 /// the first process. Nothing in common: there may be routers, so the numbers stay.
@@ -54,6 +29,15 @@ fn common(all: &[Vec<String>]) -> Vec<Vec<usize>> {
         rails.extend((0..least).map(|rail| vec![rail; all.len()]));
     }
     rails
+}
+
+/// What all call a rail that is `places[rank]` of process `rank`: its network, or the kind of it where routers are between.
+fn name(all: &[Vec<String>], places: &[usize]) -> String {
+    let first = &all[0][places[0]];
+    match all.iter().zip(places).all(|(theirs, &at)| theirs[at] == *first) {
+        true => first.clone(),
+        false => first.split(' ').next().unwrap_or_default().to_owned(),
+    }
 }
 
 /// The first process whose bytes mean something else than those of process `rank`, as an error; else whether all
@@ -116,7 +100,9 @@ pub fn agree(
     if all.iter().any(Vec::is_empty) {
         return Ok((Ok(chosen), same));
     }
-    let rails: Vec<usize> = common(&all).iter().map(|places| places[rank]).collect();
+    let common = common(&all);
+    chosen.networks = common.iter().map(|places| name(&all, places)).collect();
+    let rails: Vec<usize> = common.iter().map(|places| places[rank]).collect();
     let mut ports: Vec<_> = std::mem::take(&mut chosen.rails).into_iter().map(Some).collect();
     chosen.rails.extend(rails.iter().filter_map(|&at| ports[at].take()));
     for (at, (_, port)) in ports.into_iter().enumerate().filter_map(|(i, it)| Some((i, it?))) {
@@ -140,7 +126,6 @@ pub fn agree(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Gid;
 
     fn networks(texts: &[&str]) -> Vec<Vec<String>> {
         texts.iter().map(|text| text.split_whitespace().map(str::to_owned).collect()).collect()
@@ -163,6 +148,18 @@ mod tests {
     #[test]
     fn without_a_common_network_numbers_stay() {
         assert_eq!(common(&networks(&["a b", "c d e"])), [[0, 0], [1, 1]]);
+    }
+
+    #[test]
+    fn rails_are_called_by_their_networks_unless_routers_are_between() {
+        let named = |texts: &[&str]| {
+            let all: Vec<Vec<String>> =
+                texts.iter().map(|text| text.split(", ").map(str::to_owned).collect()).collect();
+            common(&all).iter().map(|places| name(&all, places)).collect::<Vec<_>>()
+        };
+        assert_eq!(named(&["RoCE a, RoCE b", "RoCE b, RoCE c"]), ["RoCE b"]);
+        assert_eq!(named(&["RoCE a, RoCE a"]), ["RoCE a", "RoCE a"]);
+        assert_eq!(named(&["RoCE a, RoCE b", "RoCE c, RoCE d"]), ["RoCE", "RoCE"]);
     }
 
     #[test]
@@ -229,21 +226,5 @@ mod tests {
             assert!(text.starts_with(&format!("process {peer} on ")), "{rank}: {text}");
             assert!(text.contains("pointers (") && text.contains("32 bits"), "{text}");
         }
-    }
-
-    #[test]
-    fn networks_have_names() {
-        let mut bytes = [0; 16];
-        bytes[0..2].copy_from_slice(&[0xfe, 0x80]);
-        bytes[15] = 7;
-        let mut port = Port { gid: Some(Gid { index: 0, bytes }), ..Port::made_up() };
-        assert_eq!(of(&port), "InfiniBand fe80::/64");
-        port.link = Link::Ethernet;
-        assert_eq!(of(&port), "RoCE fe80::/64");
-        bytes = Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets();
-        port.gid = Some(Gid { index: 1, bytes });
-        assert_eq!(of(&port), "RoCE 127.0.0.1/32");
-        port.interface = Some("lo".to_owned());
-        assert_eq!(of(&port), "RoCE 127.0.0.0/8");
     }
 }

@@ -21,6 +21,9 @@ pub struct Options {
     pub devices: Vec<String>,
     /// Most paths of one port that become rails, where the subnet manager gave the port several (InfiniBand's LMC).
     pub paths: usize,
+    /// Networks, as [`crate::Verbs::networks`] names them: ports in these become rails, in this order, and no others, unless there is
+    /// none. So a job has the rails of another one that it will be linked with. Empty: all.
+    pub networks: Vec<String>,
     /// Most rails; a [`weft_fabric::RemoteAddr`] has room for the keys of [`crate::RAILS_MAX`].
     pub rails: usize,
     /// The rail for all traffic, the same for all processes; `None`: each pair of processes has its first connection on one
@@ -42,6 +45,9 @@ pub struct Options {
     pub credits: usize,
     /// Most connections (queue pairs) of this process.
     pub connections: usize,
+    /// How many of them, at most, beyond those that the job itself may need, for processes of other jobs that come later: room
+    /// for each is made beforehand, some 10 KiB of queues.
+    pub linked: usize,
     /// Registrations of the program's memory to keep after their use, for the next use of the same
     /// memory. `None`: none. With it, whoever gives memory back to the system (`munmap`, `free` of
     /// large blocks) that was ever exposed or transferred must call [`crate::Verbs::forget`] first:
@@ -76,6 +82,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             devices: Vec::new(),
+            networks: Vec::new(),
             paths: 1,
             rails: crate::RAILS_MAX,
             rail: None,
@@ -86,6 +93,7 @@ impl Default for Options {
             mtu: None,
             credits: 32,
             connections: 4096,
+            linked: 0,
             keep: None,
             in_order_placement: None,
             timeout: 16,

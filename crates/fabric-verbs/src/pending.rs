@@ -75,6 +75,27 @@ impl Work {
         Work::Write { from, target: Target::NOWHERE, tail, done: None }
     }
 
+    /// The registration that it uses, or [`NONE`].
+    pub fn registration(&self) -> u32 {
+        match self {
+            Work::Write { from: memory, .. }
+            | Work::Read { into: memory, .. }
+            | Work::Atomic { result: memory, .. } => memory.registration,
+            Work::Short { .. } | Work::Long { .. } => NONE,
+        }
+    }
+
+    /// What counts when it is over.
+    pub fn done(&self) -> Completion {
+        match *self {
+            Work::Long { done, .. }
+            | Work::Write { done, .. }
+            | Work::Read { done, .. }
+            | Work::Atomic { done, .. } => done,
+            Work::Short { .. } => None,
+        }
+    }
+
     /// Whether somebody asks for the end of this one-sided operation.
     pub fn is_awaited(&self) -> bool {
         match self {

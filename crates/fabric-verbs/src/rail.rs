@@ -49,6 +49,8 @@ pub struct Base {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     pub connections: usize,
+    /// Connections beyond these, for processes of other jobs.
+    pub linked: usize,
     /// Credits that a peer is given.
     pub messages: usize,
     pub events: usize,
@@ -66,16 +68,24 @@ impl Bounds {
         let least = |of: fn(&ibv_device_attr) -> i32| {
             adapters.iter().map(|(c, _)| of(&c.attributes).max(1) as usize).min().unwrap_or(1)
         };
-        let wanted = size.min(options.connections.max(1)).min(least(|a| a.max_qp - 4));
+        let most = options.connections.max(1).min(least(|a| a.max_qp - 4));
+        let wanted = size.min(most);
         let receives = least(|a| a.max_srq_wr).min(least(|a| a.max_cqe)).min(buffers);
         // With many peers, each gets less, but not less than what lets it stream at all.
         let share = (receives / wanted.max(1)).saturating_sub(RESERVE);
         let messages = options.credits.min(share * 2 / 3).max(4);
         let events = (options.credits / 2).min(share / 3).max(4);
-        let connections = wanted
-            .min(receives / (messages + events + RESERVE))
+        let room = (receives / (messages + events + RESERVE))
             .min(least(|a| a.max_cqe).saturating_sub(256) / DEPTH);
-        Bounds { connections: connections.max(1), messages, events }
+        let connections = wanted.min(room).max(1);
+        // What the job itself does not need.
+        let linked = options.linked.min(most.min(room).saturating_sub(connections));
+        Bounds { connections, linked, messages, events }
+    }
+
+    /// The job's connections, and those for processes of other jobs.
+    pub fn all_connections(&self) -> usize {
+        self.connections + self.linked
     }
 
     /// Receive buffers of one connection.
@@ -125,6 +135,8 @@ pub struct Rail {
     pub buffers: Vec<Buffer>,
     /// Buffers that are to be posted again, together.
     idle: Vec<u32>,
+    /// Buffers of connections that are no more, for the next ones.
+    spare: usize,
     /// How many are collected before.
     together: usize,
     /// Reads and atomics that may be under way towards this process.
@@ -152,12 +164,11 @@ impl Rail {
     ) -> Result<Rail, ConnectError> {
         let channel = object::channel(context)?;
         let queue = |entries| object::completion_queue(context, &channel, entries);
-        let all = bounds.connections * bounds.buffers();
+        let connections = bounds.all_connections();
+        let all = connections * bounds.buffers();
         let base = Arc::new(Base {
             arrivals: queue(all)?,
-            departures: queue(
-                bounds.connections * DEPTH + CONNECT_REQUESTS.sent + multicast::SENT,
-            )?,
+            departures: queue(connections * DEPTH + CONNECT_REQUESTS.sent + multicast::SENT)?,
             datagrams: queue(CONNECT_REQUESTS.received + multicast::RECEIVED)?,
             channel,
         });
@@ -181,6 +192,7 @@ impl Rail {
             port: port.clone(),
             buffers: Vec::new(),
             idle: Vec::with_capacity(IDLE_MOST),
+            spare: 0,
             together,
             reads: reads as u8,
             options: options.clone(),
@@ -314,13 +326,19 @@ impl Rail {
         self.modify(pair, &mut attributes, mask)
     }
 
-    /// Makes and posts `count` receive buffers, for one more connection.
+    /// Makes and posts `count` receive buffers, for one more connection: those of one that is no more are as good.
     pub fn grow(
         &mut self,
         number: usize,
         count: usize,
         memories: &mut Memories,
     ) -> Result<(), Fault> {
+        let found = count.min(self.spare);
+        self.spare -= found;
+        let count = count - found;
+        if count == 0 {
+            return Ok(());
+        }
         let (registration, start) = memories.buffers(count * BUFFER, Some(number))?;
         // SAFETY: fresh memory of that length, which lives as long as `memories`.
         let all = unsafe { Sge::new(start, count * BUFFER) };
@@ -333,6 +351,17 @@ impl Rail {
         }
         let new: Vec<u32> = (first..self.buffers.len() as u32).collect();
         new.chunks(IDLE_MOST).try_for_each(|buffers| self.post(buffers))
+    }
+
+    /// Connection `link` is no more, whose buffers are `count`: nobody is owed anything for them, and others may have them.
+    pub fn shrink(&mut self, link: usize, count: usize) {
+        for &buffer in &self.idle {
+            let it = &mut self.buffers[buffer as usize];
+            if it.peer as usize == link {
+                it.of = Use::Control;
+            }
+        }
+        self.spare += count;
     }
 
     /// Takes a buffer back; true if it is time to post again.

@@ -17,6 +17,7 @@
 //! Without B's word a packet that was held up could be placed after the repetition, over what came later.
 
 use crate::connection::{Connection, Phase, Record};
+use crate::connections::SECONDARY;
 use crate::ffi::*;
 use crate::memory::NONE;
 use crate::pending::{Tail, Work};
@@ -60,8 +61,12 @@ impl Core {
         }
     }
 
-    pub fn size(&self) -> usize {
-        self.addresses.len()
+    /// Receive buffers that connection `link` brings.
+    pub fn buffers_of(&self, link: usize) -> usize {
+        match self.is_secondary(link) {
+            true => self.bounds.secondary_buffers(),
+            false => self.bounds.buffers(),
+        }
     }
 
     /// Rails that carry something between this process and `peer`.
@@ -69,29 +74,47 @@ impl Core {
         if peer == self.rank || self.options.rail.is_some() { 1 } else { self.rails }
     }
 
-    /// The number of the connection with `peer` over `rail`: its rank for the first, `size` more for each secondary one.
+    /// The number of the connection with `peer` over `rail`, see [`crate::connections`].
     pub fn link_over(&self, peer: usize, rail: usize) -> usize {
         let rails = self.rails_to(peer);
         if rails == 1 {
             return peer;
         }
-        let first = self.rail_to(peer);
-        peer + (rail % rails + rails - first) % rails * self.size()
+        match (rail % rails + rails - self.rail_to(peer)) % rails {
+            0 => peer,
+            place => SECONDARY + peer * (rails - 1) + place - 1,
+        }
     }
 
     /// The other end of connection `link`.
     #[inline]
     pub fn peer_of(&self, link: usize) -> usize {
-        if link < self.size() { link } else { link % self.size() }
+        if link < SECONDARY { link } else { (link - SECONDARY) / (self.rails - 1) }
     }
 
     /// The rail of connection `link`.
     pub fn rail_of(&self, link: usize) -> usize {
-        (self.rail_to(self.peer_of(link)) + link / self.size()) % self.rails
+        let place = if link < SECONDARY { 0 } else { 1 + (link - SECONDARY) % (self.rails - 1) };
+        (self.rail_to(self.peer_of(link)) + place) % self.rails
     }
 
+    /// The numbers of all connections with `peer`, the first one first.
+    pub fn links_with(&self, peer: usize) -> impl Iterator<Item = usize> + use<> {
+        let further = self.rails - 1;
+        let behind = SECONDARY + peer * further;
+        std::iter::once(peer).chain(behind..behind + further)
+    }
+
+    #[inline]
     pub fn is_secondary(&self, link: usize) -> bool {
-        link >= self.size()
+        link >= SECONDARY
+    }
+}
+
+impl Secondary {
+    /// What was to be repeated, and will not be.
+    pub fn abandon(&mut self) -> Vec<Work> {
+        std::mem::take(&mut self.repeat)
     }
 }
 
@@ -264,7 +287,7 @@ impl State {
         let why = crate::trouble::explain(core, &self.rails, core.rail_of(link), peer, status);
         let awaited = failed.and_then(|(_, work)| work).is_some_and(|work| work.is_awaited());
         if awaited && self.link(link).phase == Phase::Gone {
-            self.fail(Fault::lost(peer), why.clone());
+            self.lose(core, peer, why.clone());
         }
         if status == IBV_WC_REM_ACCESS_ERR {
             // Another rail would be refused, too.
@@ -284,9 +307,7 @@ impl State {
         }
         it.phase = Phase::Lost;
         connecting.retain(|&other| other != link as u32);
-        let mut attributes = ibv_qp_attr { qp_state: IBV_QPS_ERR, ..ibv_qp_attr::default() };
-        // What refuses it has failed altogether, and says so.
-        let _ = it.pair.modify(&mut attributes, IBV_QP_STATE);
+        it.shut();
         out.push(link as u32);
         notes.push(format!("rail {} is not used any more: {why}", core.rail_of(link)));
     }
@@ -327,7 +348,7 @@ impl State {
                     let repeats = it.secondary.as_ref().is_some_and(|f| !f.repeat.is_empty());
                     if repeats || it.is_awaited() || !it.kept_work.is_empty() {
                         let why = format!("process {peer} has left before it took what was sent");
-                        self.fail(Fault::lost(peer), why);
+                        self.lose(core, peer, why);
                     }
                     continue;
                 }
@@ -393,7 +414,7 @@ impl State {
         }
         if unsure {
             let why = "its rail for atomics has failed, and nobody knows which were applied";
-            self.fail(Fault::lost(peer), why.to_owned());
+            self.lose(core, peer, why.to_owned());
         }
         if !works.is_empty() {
             self.wait_for(peer);
@@ -411,20 +432,19 @@ impl State {
     }
 
     /// Secondary connections in use.
-    pub fn secondary_open(&self, core: &Core) -> usize {
-        let open = |it: &&Connection| it.phase == Phase::Open;
-        self.peers[core.size()..].iter().flatten().map(|it| &**it).filter(open).count()
+    pub fn secondary_open(&self) -> usize {
+        self.peers.secondary().filter(|it| it.phase == Phase::Open).count()
     }
 
     /// No secondary connection has anything under way.
-    pub fn is_secondary_idle(&self, core: &Core) -> bool {
+    pub fn is_secondary_idle(&self) -> bool {
         let quiet = |it: &Connection| it.phase != Phase::Open || it.outstanding() == 0;
-        self.out.is_empty() && self.peers[core.size()..].iter().flatten().all(|it| quiet(it))
+        self.out.is_empty() && self.peers.secondary().all(quiet)
     }
 
     /// The first connection with `peer` is over: so are the others.
-    pub fn leave_secondary(&mut self, size: usize, peer: usize) {
-        for link in (peer..self.peers.len()).step_by(size).skip(1) {
+    pub fn leave_secondary(&mut self, core: &Core, peer: usize) {
+        for link in core.links_with(peer).skip(1) {
             let Some(it) = self.peers[link].as_deref_mut() else { continue };
             if it.phase != Phase::Lost {
                 it.phase = Phase::Gone;

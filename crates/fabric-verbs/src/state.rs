@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::connection::{Connection, Phase, Record};
+use crate::connections::Connections;
 use crate::ffi::*;
 use crate::memory::{Memories, NONE};
 use crate::multicast::Multicast;
@@ -10,13 +11,33 @@ use crate::peek::Peeked;
 use crate::pending::WorkSlab;
 use crate::pool::Pool;
 use crate::rail::{Bounds, GREETER_TAG, MULTICAST_TAG, Rail, Use};
-use crate::wire::{Address, Tag, WAKE, WireKind};
+use crate::wire::{Address, RailAddress, Tag, WAKE, WireKind};
 use crate::{Options, RAILS_MAX};
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
+use weft_fabric::linking::{Links, Roster};
 use weft_fabric::{Completion, Counters, Fault};
+
+/// One process.
+pub struct Member {
+    pub address: Address,
+    /// Its rank in its own job.
+    pub home: usize,
+    /// Of another job, and this process needs it no more: its end is no loss.
+    pub unmissed: Cell<bool>,
+}
+
+impl Member {
+    pub fn new(address: Address, home: usize) -> Member {
+        Member { address, home, unmissed: Cell::new(false) }
+    }
+}
 
 /// What does not change.
 pub struct Core {
@@ -25,10 +46,18 @@ pub struct Core {
     pub bounds: Bounds,
     pub options: Options,
     pub nonce: u64,
-    /// By rank.
-    pub addresses: Vec<Address>,
+    /// Processes of the job.
+    pub size: usize,
+    /// All that can be reached: the processes of the job, and those of linked ones.
+    pub roster: RefCell<Roster<Member>>,
+    /// A link with another job has something to say: that a process is lost, or that all have left.
+    pub alarm: Arc<AtomicBool>,
     /// Rails that all processes have.
     pub rails: usize,
+    /// The networks of the rails, as all processes call them.
+    pub networks: Vec<String>,
+    /// An address by which other hosts reach this process, where all processes of the job have one.
+    pub ip: Option<IpAddr>,
     /// All processes compute alike.
     pub same_arithmetic: bool,
 }
@@ -37,8 +66,28 @@ impl Core {
     /// The rail for traffic with `peer`; both ends choose the same.
     pub fn rail_to(&self, peer: usize) -> usize {
         // That of a process with itself is its rail for atomics.
-        let usual = if peer == self.rank { peer } else { self.rank + peer };
+        let usual = if peer == self.rank { peer } else { self.rank + self.home(peer) };
         self.options.rail.unwrap_or(usual) % self.rails
+    }
+
+    /// The rank of `peer` in its own job, which both ends know.
+    pub fn home(&self, peer: usize) -> usize {
+        if peer < self.size { peer } else { self.roster.borrow().member(peer).home }
+    }
+
+    /// Where a rail of `peer` is.
+    pub fn address_of(&self, peer: usize, rail: usize) -> RailAddress {
+        self.roster.borrow().member(peer).address.rails[rail]
+    }
+
+    /// The host of `peer`.
+    pub fn host_of(&self, peer: usize) -> String {
+        self.roster.borrow().member(peer).address.host.clone()
+    }
+
+    /// Whether the end of `peer` is a loss.
+    pub fn misses(&self, peer: usize) -> bool {
+        self.roster.borrow().get(peer).is_some_and(|member| !member.unmissed.get())
     }
 
     pub fn complete(&self, done: Completion) {
@@ -71,14 +120,15 @@ pub type Routes = HashMap<u32, u32, BuildHasherDefault<Spread>>;
 
 // The order of the fields is that of their end: queue pairs before what they are made of.
 pub struct State {
-    /// By number of the connection: first ones by rank, then secondary ones, see [`Core::link_over`].
-    pub peers: Vec<Option<Box<Connection>>>,
+    /// By number of the connection, see [`Core::link_over`].
+    pub peers: Connections,
     pub multicast: Option<Multicast>,
     pub rails: Vec<Rail>,
     pub pool: Pool,
     pub memories: Memories,
     pub routes: [Routes; RAILS_MAX],
     pub connections: usize,
+    pub links: Links,
     /// Peers whose messages have arrived, in the order of service.
     pub arrived: VecDeque<u32>,
     /// Connections for which something is kept.
@@ -120,6 +170,14 @@ impl State {
         if self.fault.is_none() {
             self.fault = Some(fault);
             self.trouble = Some(why);
+        }
+    }
+
+    /// `peer` is gone: a fault, unless nobody needs it any more.
+    #[cold]
+    pub fn lose(&mut self, core: &Core, peer: usize, why: String) {
+        if core.misses(peer) {
+            self.fail(Fault::lost(peer), why);
         }
     }
 
@@ -328,12 +386,12 @@ impl State {
 
     /// `peer` has taken its leave: what is still meant for it is lost.
     fn left(&mut self, core: &Core, peer: usize) {
-        self.leave_secondary(core.size(), peer);
+        self.leave_secondary(core, peer);
         let link = self.link(peer);
         link.phase = Phase::Gone;
         if !link.is_empty() {
             let why = format!("process {peer} has left before it took what was sent to it");
-            self.fail(Fault::lost(peer), why);
+            self.lose(core, peer, why);
         }
     }
 
@@ -347,11 +405,12 @@ impl State {
             return;
         }
         let rail = link.rail;
-        let fault = match status {
-            IBV_WC_REM_ACCESS_ERR => Fault::corrupt(peer, "memory key (its adapter refuses it)"),
-            _ => Fault::lost(peer),
-        };
         let why = crate::trouble::explain(core, &self.rails, rail, peer, status);
-        self.fail(fault, why);
+        match status {
+            IBV_WC_REM_ACCESS_ERR => {
+                self.fail(Fault::corrupt(peer, "memory key (its adapter refuses it)"), why);
+            }
+            _ => self.lose(core, peer, why),
+        }
     }
 }

@@ -4,7 +4,7 @@ use crate::device::{self, Context, Look, Port};
 use crate::memlock::Memlock;
 use crate::path;
 use crate::rail::{BUFFER, Bounds};
-use crate::{ConnectError, Options};
+use crate::{ConnectError, Options, subnets};
 use std::sync::Arc;
 
 /// What this machine has for [`crate::Verbs`], before anybody connects.
@@ -58,6 +58,8 @@ pub struct Chosen {
     unusable: Vec<String>,
     /// What a user should know: what could be a rail, were it in order.
     pub notes: Vec<String>,
+    /// The networks of the rails, as all processes of the job call them; empty before they have agreed.
+    pub networks: Vec<String>,
 }
 
 impl Chosen {
@@ -123,7 +125,8 @@ fn select(look: Look, options: &Options) -> Result<Chosen, ConnectError> {
         .into_iter()
         .partition(|(_, port)| options.devices.is_empty() || place(port).is_some());
     wanted.sort_by_key(|(_, port)| place(port));
-    let wanted = path::spread(wanted, options.paths);
+    let (wanted, left) = subnets::only(path::spread(wanted, options.paths), &options.networks);
+    others.extend(left);
     let (mut rails, mut unused, mut notes) = (Vec::new(), Vec::new(), Vec::new());
     let most = options.rails.clamp(1, crate::RAILS_MAX);
     for (context, port) in wanted {
@@ -143,7 +146,7 @@ fn select(look: Look, options: &Options) -> Result<Chosen, ConnectError> {
     if !rails.is_empty() {
         unused.extend(others.drain(..).map(|(_, port)| (port, "others were named".to_owned())));
         notes.extend(unusable.iter().map(|why| format!("an adapter is not used: {why}")));
-        return Ok(Chosen { rails, unused, unusable, notes });
+        return Ok(Chosen { rails, unused, unusable, notes, networks: Vec::new() });
     }
     if unused.is_empty() && refused.len() == 1 {
         return Err(refused.swap_remove(0).1);

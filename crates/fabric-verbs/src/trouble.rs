@@ -17,7 +17,7 @@ pub fn explain(core: &Core, rails: &[Rail], number: usize, peer: usize, status: 
     // SAFETY: the library returns a constant string for every number.
     let name = unsafe { CStr::from_ptr((rail.context.library.ibv_wc_status_str)(status)) };
     let name = name.to_string_lossy();
-    let host = &core.addresses[peer].host;
+    let host = core.host_of(peer);
     let port = rail.port.name();
     let causes = match status {
         IBV_WC_RETRY_EXC_ERR => format!(
@@ -26,7 +26,7 @@ pub fn explain(core: &Core, rails: &[Rail], number: usize, peer: usize, status: 
              no packets of {} bytes pass (compare the MTUs of interfaces and switches)",
             tried(core),
             core.options.retries.min(6) + 1,
-            rail.port.mtu.min(core.addresses[peer].rails[number].mtu as usize)
+            rail.port.mtu.min(core.address_of(peer, number).mtu as usize)
         ),
         IBV_WC_RNR_RETRY_EXC_ERR => {
             "it had no receive buffer for a message within its credits, which should not be"

@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::Sleep;
@@ -36,7 +36,7 @@ const TURNS_PER_LOOK: u32 = 16;
 pub struct Verbs {
     pub(crate) state: RefCell<State>,
     pub(crate) core: Core,
-    sleeper: Arc<Sleeper>,
+    pub(crate) sleeper: Arc<Sleeper>,
     copies: Copies,
 }
 
@@ -115,7 +115,7 @@ impl Verbs {
 
     /// Secondary connections that are open: one of each peer and rail that writes and reads go over beside the first.
     pub fn secondary_connections(&self) -> usize {
-        self.state.borrow().secondary_open(&self.core)
+        self.state.borrow().secondary_open()
     }
 
     /// Multicast datagrams that found no room here, to be sent or to be kept.
@@ -151,6 +151,9 @@ impl Verbs {
     fn look_at_the_clock(&self, state: &mut State) {
         let now = Instant::now();
         state.greet_again(&self.core, now);
+        if self.core.alarm.load(Ordering::Acquire) {
+            state.hear_of_links(&self.core);
+        }
         let keepalive = self.core.options.keepalive;
         // Twice an interval, so that a peer that falls silent right after a look is asked within it.
         let look = keepalive / 2;
@@ -162,7 +165,7 @@ impl Verbs {
         self.sleeper.set_limit(limit);
         if !keepalive.is_zero() && state.next_keepalive.is_none_or(|next| now >= next) {
             state.next_keepalive = Some(now + look);
-            state.ask_silent_peers(&self.core);
+            state.ask_silent_peers();
         }
         if self.sleeper.take_asynchronous() {
             for rail in 0..state.rails.len() {
@@ -194,7 +197,7 @@ impl Fabric for Verbs {
     }
 
     fn size(&self) -> usize {
-        self.core.addresses.len()
+        self.core.size
     }
 
     fn copies(&self) -> &Copies {
@@ -206,20 +209,22 @@ impl Fabric for Verbs {
         let state = self.state.borrow();
         let number = core.rail_to(peer);
         let rail = &state.rails[number];
-        let there = &core.addresses[peer].rails[number];
+        let there = core.address_of(peer, number);
+        let multicast = state.multicast.as_ref().filter(|_| peer < core.size);
         Capabilities {
             fabric: "verbs",
             send_max: SEND_MAX,
             inline_max: INLINE_MAX,
             mtu: rail.port.mtu.min(there.mtu as usize),
-            multicast_max: state.multicast.as_ref().map_or(0, |multicast| multicast.max),
+            // Groups are the job's.
+            multicast_max: multicast.map_or(0, |multicast| multicast.max),
             direct: true,
             // It is the adapter at the other end that places; and both ends must agree.
             in_order_placement: rail.in_order() && there.in_order,
             shares_memory: false,
             coherent_atomics: false,
             // Through the one rail that carries them.
-            atomics: core.addresses[peer].rails[peer % core.rails].atomics,
+            atomics: core.address_of(peer, core.home(peer) % core.rails).atomics,
             synchronous: false,
             by_progress: false,
             rails: core.rails_to(peer),
@@ -370,7 +375,7 @@ impl Fabric for Verbs {
             return false;
         }
         let mut idle = true;
-        for peer in 0..state.peers.len() {
+        for peer in state.peers.numbers() {
             let Some(link) = &state.peers[peer] else { continue };
             if link.phase != Phase::Open || link.outstanding() == 0 {
                 continue;

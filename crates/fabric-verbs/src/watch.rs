@@ -2,7 +2,7 @@
 
 use crate::device::Context;
 use crate::ffi::*;
-use crate::state::{Core, State};
+use crate::state::State;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use weft_fabric::Fault;
@@ -10,8 +10,8 @@ use weft_fabric::Fault;
 impl State {
     /// Posts a probe to every peer of whom nothing was heard since the last time, so that a lost one
     /// is found out even if only its messages are waited for.
-    pub fn ask_silent_peers(&mut self, core: &Core) {
-        for peer in 0..core.size() {
+    pub fn ask_silent_peers(&mut self) {
+        for peer in 0..self.peers.peers() {
             let Some(link) = self.peers[peer].as_deref_mut() else { continue };
             let silent = !std::mem::replace(&mut link.lively, false);
             // If one is under way, the adapter will say what becomes of it.

@@ -6,7 +6,7 @@ use crate::device::Link;
 use crate::ffi::ibv_gid;
 
 /// "WEFTVRB" and the version of all that is sent.
-const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x04");
+const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x05");
 
 /// One rail of a process, as others reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Address {
     pub host: String,
     /// It can join groups.
     pub multicast: bool,
+    /// It has an IP address, where other jobs can find it.
+    pub has_ip: bool,
     pub rails: Vec<RailAddress>,
 }
 
@@ -49,7 +51,7 @@ impl Address {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_le_bytes().to_vec();
         bytes.extend(self.nonce.to_le_bytes());
-        bytes.push(u8::from(self.multicast));
+        bytes.push(u8::from(self.multicast) | u8::from(self.has_ip) << 1);
         bytes.push(self.rails.len() as u8);
         for rail in &self.rails {
             bytes.push(
@@ -70,12 +72,17 @@ impl Address {
         let mut from = Reader(bytes);
         let magic = u64::from_le_bytes(from.take()?);
         let nonce = u64::from_le_bytes(from.take()?);
-        let [multicast, rails] = from.take()?;
+        let [bits, rails] = from.take()?;
         if magic != MAGIC || rails == 0 || rails as usize > RAILS_MAX {
             return None;
         }
-        let mut address =
-            Address { nonce, host: String::new(), multicast: multicast == 1, rails: Vec::new() };
+        let mut address = Address {
+            nonce,
+            host: String::new(),
+            multicast: bits & 1 != 0,
+            has_ip: bits & 2 != 0,
+            rails: Vec::new(),
+        };
         for _ in 0..rails {
             let [bits] = from.take()?;
             address.rails.push(RailAddress {
@@ -223,6 +230,7 @@ mod tests {
             nonce: 77,
             host: "nöde".to_owned(),
             multicast: true,
+            has_ip: false,
             rails: vec![rail(0), rail(1)],
         };
         let bytes = address.encode();

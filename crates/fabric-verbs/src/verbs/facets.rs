@@ -129,8 +129,9 @@ impl weft_fabric::Multicast for Verbs {
 }
 
 impl weft_fabric::Nodes for Verbs {
-    fn node(&self, _peer: usize) -> usize {
-        0
+    fn node(&self, peer: usize) -> usize {
+        // The processes of the job are told apart by whoever knows where they are.
+        self.core.roster.borrow().foreign(peer).map_or(0, |foreign| foreign.node)
     }
 
     fn same_arithmetic(&self) -> bool {

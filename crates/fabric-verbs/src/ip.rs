@@ -1,0 +1,47 @@
+//! The IP address of this process, where ports of MPI are.
+
+use crate::device::Gid;
+use crate::interfaces;
+use crate::manager::interface_of;
+use crate::rail::Rail;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// An address by which other hosts reach this process, of the first port that has one.
+pub fn ip(rails: &[Rail]) -> Option<IpAddr> {
+    rails.iter().find_map(|rail| {
+        let of_interface = || {
+            let found = interfaces::addresses(&interface_of(&rail.port)?);
+            found.first().map(|&(address, _)| address.into())
+        };
+        rail.port.gid.and_then(ip_of).or_else(of_interface)
+    })
+}
+
+/// The address that a port's is, unless it holds on one cable alone.
+fn ip_of(gid: Gid) -> Option<IpAddr> {
+    let six = Ipv6Addr::from(gid.bytes);
+    let four = gid.ipv4().map(IpAddr::from);
+    // What InfiniBand makes of its numbers is no address of IP.
+    let global = six.segments()[0] & 0xe000 == 0x2000 || six.is_unique_local();
+    four.or_else(|| global.then_some(six.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_other_hosts_reach_are_found() {
+        let of = |text: &str| {
+            let six = match text.parse::<IpAddr>().unwrap() {
+                IpAddr::V4(four) => four.to_ipv6_mapped(),
+                IpAddr::V6(six) => six,
+            };
+            ip_of(Gid { index: 0, bytes: six.octets() }).map(|ip| ip.to_string())
+        };
+        for text in ["10.1.0.7", "2001:db8::5", "fd00::7"] {
+            assert_eq!(of(text).as_deref(), Some(text));
+        }
+        assert!(["fe80::1", "::", "::1"].into_iter().all(|text| of(text).is_none()));
+    }
+}

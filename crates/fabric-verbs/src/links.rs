@@ -1,0 +1,108 @@
+//! How losses of processes of other jobs are heard, and how connections with them end.
+
+use crate::connection::Phase;
+use crate::memory::NONE;
+use crate::pending::Work;
+use crate::rail::Use;
+use crate::state::{Core, State};
+use std::sync::atomic::Ordering;
+
+impl State {
+    /// Learns from the sessions of links that a process of another job has ended without a word, or that all have left.
+    #[cold]
+    pub fn hear_of_links(&mut self, core: &Core) {
+        core.alarm.store(false, Ordering::Release);
+        for peer in self.links.take_lost() {
+            self.cut_off(core, peer);
+            let host = core.host_of(peer);
+            let why = format!("process {peer} on {host}, of another job, has ended without a word");
+            self.lose(core, peer, why);
+        }
+        for peer in self.links.take_over() {
+            self.forget(core, peer);
+        }
+    }
+
+    /// Nothing comes from `peer` or goes to it any more; what is under way ends with an error, which is no news.
+    fn cut_off(&mut self, core: &Core, peer: usize) {
+        for link in core.links_with(peer) {
+            let Some(it) = self.peers[link].as_deref_mut() else { continue };
+            it.phase = Phase::Lost;
+            it.shut();
+            self.connecting.retain(|&other| other != link as u32);
+        }
+    }
+
+    /// Forgets a process of another job, or a number that was reserved for one. Its queue pairs go, and what they have brought is
+    /// there for the next.
+    #[cold]
+    pub fn forget(&mut self, core: &Core, peer: usize) {
+        if core.roster.borrow().foreign(peer).is_some() {
+            // What ends with its connection is missed by nobody.
+            if let Some(member) = core.roster.borrow().get(peer) {
+                member.unmissed.set(true);
+            }
+            self.cut_off(core, peer);
+            // What has come is taken while its number is still theirs, and again when nothing can come any more.
+            while self.poll(core) {}
+            let links: Vec<usize> = core.links_with(peer).collect();
+            let abandoned = links.iter().filter_map(|&link| self.close(core, link)).collect();
+            core.roster.borrow_mut().take(peer);
+            while self.poll(core) {}
+            self.give_up_works(core, abandoned);
+            self.unmade.retain(|link| !links.contains(link));
+        } else {
+            core.roster.borrow_mut().take(peer);
+        }
+    }
+
+    /// Destroys connection `link`, and gives back what it had; what was to be done by it is returned.
+    fn close(&mut self, core: &Core, link: usize) -> Option<Vec<Work>> {
+        let mut it = self.peers[link].take()?;
+        let rail = it.rail;
+        let number = link as u32;
+        self.routes[rail].remove(&it.pair.number());
+        self.arrived.retain(|&other| other != number);
+        for list in [&mut self.waiting, &mut self.connecting, &mut self.out, &mut self.debts] {
+            list.retain(|&other| other != number);
+        }
+        let mut buffer = it.inbox.0;
+        while buffer != NONE {
+            let next = self.rails[rail].buffers[buffer as usize].next;
+            self.rails[rail].give_back(buffer, link, Use::Control);
+            buffer = next;
+            // There is a bound on those that are idle.
+            self.repost(core, rail);
+        }
+        let mut works = it.secondary.as_mut().map_or_else(Vec::new, |it| it.abandon());
+        for list in [&mut it.kept_messages, &mut it.kept_work] {
+            while let Some(&work) = self.slab.front(list) {
+                self.slab.pop(list);
+                works.push(work);
+            }
+        }
+        let records = it.abandon();
+        // With the queue pair goes what the adapter might still do with the memory.
+        drop(it);
+        for record in records {
+            if record.buffer != NONE {
+                self.pool.give_back(record.buffer);
+            }
+            self.memories.release(record.registration);
+            self.awaited -= usize::from(record.done.is_some());
+            core.complete(record.done);
+        }
+        self.rails[rail].shrink(link, core.buffers_of(link));
+        self.connections -= usize::from(!core.is_secondary(link));
+        Some(works)
+    }
+
+    /// Nobody will do these.
+    fn give_up_works(&mut self, core: &Core, works: Vec<Vec<Work>>) {
+        for work in works.into_iter().flatten() {
+            self.memories.release(work.registration());
+            self.awaited -= usize::from(work.is_awaited());
+            core.complete(work.done());
+        }
+    }
+}
