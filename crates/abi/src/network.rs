@@ -2,21 +2,63 @@
 
 use crate::constants::{MPI_ABI_SUBVERSION, MPI_ABI_VERSION};
 use crate::settings;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 use std::time::Duration;
 use weft_bootstrap::{Bootstrap, Fingerprint, universe};
+use weft_fabric_verbs::Verbs;
 
-/// Those who have started this job are reached by a network.
-static REACHES_OUT: AtomicBool = AtomicBool::new(false);
+/// What connects hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    Verbs,
+    Ofi,
+}
 
-/// This job will be connected to another one by a network, wherever its own processes are.
-pub fn reach_out() {
-    REACHES_OUT.store(true, Ordering::Relaxed);
+/// The network of the processes that have started this job, where one connects them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parents {
+    pub network: Network,
+    /// The networks of their rails, of verbs.
+    rails: Vec<String>,
+}
+
+static PARENTS: OnceLock<Parents> = OnceLock::new();
+
+/// Connections beyond those of the job, for others that it may be linked with: at least, and at most where there are more slots.
+const LINKED: [usize; 2] = [32, 256];
+
+/// By what the children of a job can reach it, in a word for their environment; `verbs`: what connects it, if they do.
+pub fn for_children(verbs: Option<&Verbs>) -> String {
+    match verbs {
+        Some(verbs) => format!("verbs;{}", verbs.networks().join(";")),
+        None => "ofi".to_owned(),
+    }
+}
+
+/// This job will be connected to that of its parents by a network, wherever its own processes are; `word`: as
+/// [`for_children`] says it.
+pub fn reach_out(word: &str) {
+    let mut words = word.split(';').map(str::to_owned);
+    let network = match words.next().as_deref() {
+        Some("verbs") => Network::Verbs,
+        _ => Network::Ofi,
+    };
+    let _ = PARENTS.set(Parents { network, rails: words.collect() });
+}
+
+/// What connects this job with its parents; `None`: there are none, or shared memory does.
+pub fn parents() -> Option<&'static Parents> {
+    PARENTS.get()
 }
 
 /// Whether a job on one host needs a network: for processes that started it, or that it may start, elsewhere.
 pub fn reaches_out() -> bool {
-    REACHES_OUT.load(Ordering::Relaxed) || universe::hosts().len() > 1
+    parents().is_some() || universe::hosts().len() > 1
+}
+
+/// Processes that may still be started, beyond those of the job.
+fn free_slots() -> usize {
+    universe::hosts().iter().map(|host| host.slots.saturating_sub(host.taken)).sum()
 }
 
 /// The adapters or interfaces of node `node`: lists for several nodes are used in turn.
@@ -70,6 +112,7 @@ pub fn verbs_of_node(node: usize) -> Result<weft_fabric_verbs::Options, String> 
     let small = |name| settings::number(name).map(|n| n as u8);
     Ok(weft_fabric_verbs::Options {
         devices: devices(&settings::words("WEFT_DEVICES")?, node),
+        networks: parents().map_or_else(Vec::new, |parents| parents.rails.clone()),
         paths: settings::number("WEFT_PATHS")? as usize,
         rails: settings::number("WEFT_RAILS")? as usize,
         rail: settings::maybe("WEFT_RAIL")?.map(|n| n as usize),
@@ -79,6 +122,7 @@ pub fn verbs_of_node(node: usize) -> Result<weft_fabric_verbs::Options, String> 
         traffic_class: small("WEFT_TRAFFIC_CLASS")?,
         mtu: settings::maybe("WEFT_MTU")?.map(|n| n as usize),
         connections: settings::number("WEFT_CONNECTIONS")? as usize,
+        linked: free_slots().clamp(LINKED[0], LINKED[1]),
         in_order_placement: match settings::choice("WEFT_IN_ORDER")? {
             0 => None,
             place => Some(place == 2),

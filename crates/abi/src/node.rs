@@ -147,6 +147,7 @@ impl Node {
         let Node::Other(other) = self else { return None };
         match &other.kind {
             NodeKind::Ofi(ofi) => Some(ofi),
+            NodeKind::Verbs(verbs) => Some(verbs),
             _ => self.joined().map(Both::far),
         }
     }
@@ -156,7 +157,8 @@ impl Node {
         let Node::Other(other) = self else { return None };
         match &other.kind {
             NodeKind::JoinedOfi(joined) => Some(joined),
-            _ => None,
+            NodeKind::JoinedVerbs(joined) => Some(joined),
+            NodeKind::Verbs(_) | NodeKind::Ofi(_) | NodeKind::Faulty(_) => None,
         }
     }
 

@@ -29,8 +29,9 @@ use weft_bootstrap::ports::{Calling, is_on_network};
 use weft_bootstrap::universe;
 use weft_fabric::Fabric;
 
-/// In the environment of spawned processes: the port of their parents.
+/// In the environment of spawned processes: the port of their parents, and by what these are reached if it is on a network.
 const PARENT: &str = "WEFT_PARENT";
+const PARENT_NETWORK: &str = "WEFT_PARENT_NETWORK";
 
 /// The handle of the intercommunicator with the parents.
 static PARENTS: Kept<Cell<Comm>> = Kept::new(Cell::new(MPI_COMM_NULL));
@@ -184,7 +185,8 @@ fn start(
         return Err(Error::new(MPI_ERR_SPAWN, "no process is to be started"));
     }
     let port = connecting::open(engine)?;
-    command.env(PARENT, port.name()).stdin(Stdio::null());
+    let network = network::for_children(engine.endpoint().fabric().verbs());
+    command.env(PARENT, port.name()).env(PARENT_NETWORK, network).stdin(Stdio::null());
     let mut child = command.spawn().map_err(|error| {
         let name = command.get_program().to_string_lossy();
         Error::new(MPI_ERR_SPAWN, format_args!("starting {name}: {error}"))
@@ -330,10 +332,12 @@ pub fn parent_port() -> Option<String> {
     let name = std::env::var(PARENT).ok();
     if let Some(name) = &name {
         if is_on_network(name) {
-            network::reach_out();
+            network::reach_out(&std::env::var(PARENT_NETWORK).unwrap_or_default());
         }
-        // SAFETY: as with the launcher's variables: std serialises it with Rust code, and nothing is freed.
-        unsafe { std::env::remove_var(PARENT) };
+        for variable in [PARENT, PARENT_NETWORK] {
+            // SAFETY: as with the launcher's variables: std serialises it with Rust code, and nothing is freed.
+            unsafe { std::env::remove_var(variable) };
+        }
     }
     name
 }

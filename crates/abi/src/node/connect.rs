@@ -1,13 +1,14 @@
 //! What connects the ranks of a job: by `WEFT_FABRIC`, and by where they are.
 //!
 //! ```text
-//!   one node ──────────────► shared memory; beside it libfabric or TCP, where jobs elsewhere may be connected to this one
+//!   one node ──────────────► shared memory; beside it a network, where jobs elsewhere may be connected to this one
+//!   spawned ───────────────► the network of the parents, if one connects them
 //!   several ─┬─ each has an active port ──► shared memory and verbs
 //!            └─ else ─────────────────────► shared memory and libfabric
 //! ```
 
 use super::{Node, NodeKind};
-use crate::network;
+use crate::network::{self, Network};
 use crate::settings;
 use std::fmt::Display;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -23,13 +24,6 @@ use weft_fabric_verbs::Verbs;
 
 /// Key under which the first rank of each node publishes what is wrong with verbs there; empty: nothing.
 const KEY: &str = "network";
-
-/// What connects nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Network {
-    Verbs,
-    Ofi,
-}
 
 /// What `WEFT_FABRIC` asks for, in the order of its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +43,19 @@ impl Asked {
         Asked::Between(Network::Verbs),
         Asked::Between(Network::Ofi),
     ];
+
+    /// What counts, and why if it was not asked for: children are connected as their parents are.
+    fn settled() -> Result<(Asked, Option<String>), String> {
+        let asked = Asked::ALL[settings::choice("WEFT_FABRIC")?];
+        Ok(match network::parents().filter(|_| asked == Asked::Auto) {
+            Some(parents) => {
+                let name = if parents.network == Network::Verbs { "verbs" } else { "TCP" };
+                let why = format!("{name}, as of the job that has started this one");
+                (Asked::Between(parents.network), Some(why))
+            }
+            None => (asked, None),
+        })
+    }
 }
 
 /// Whether several nodes are one machine, by the setting for tests.
@@ -71,7 +78,8 @@ impl Node {
         let plan = settings::faults()?;
         let nodes = bootstrap.nodes();
         let one = nodes.iter().all(|&node| node == nodes[0]);
-        let node = match Asked::ALL[settings::choice("WEFT_FABRIC")?] {
+        let (asked, why) = Asked::settled()?;
+        let node = match asked {
             Asked::Alone(Network::Verbs) => {
                 let options = network::verbs(&*bootstrap)?;
                 let verbs = Verbs::connect_with(bootstrap, options).map_err(words)?;
@@ -87,12 +95,21 @@ impl Node {
                 let (network, why) = choose(bootstrap, &nodes)?;
                 join(bootstrap, options, network, Some(why))?
             }
-            Asked::Between(network) if !one => join(bootstrap, options, network, None)?,
+            Asked::Between(network) if !one => join(bootstrap, options, network, why)?,
             // One host, and other jobs elsewhere.
-            Asked::Between(Network::Ofi) => join(bootstrap, options, Network::Ofi, None)?,
+            Asked::Between(Network::Ofi) => join(bootstrap, options, Network::Ofi, why)?,
+            Asked::Between(Network::Verbs)
+                if why.is_some() || trouble_with_verbs(&*bootstrap)?.is_none() =>
+            {
+                join(bootstrap, options, Network::Verbs, why)?
+            }
             Asked::Auto if network::reaches_out() => {
-                let why = "TCP, since other jobs may be on other hosts".to_owned();
-                join(bootstrap, options, Network::Ofi, Some(why))?
+                let (network, name) = match trouble_with_verbs(&*bootstrap)? {
+                    None => (Network::Verbs, "verbs"),
+                    Some(_) => (Network::Ofi, "TCP"),
+                };
+                let why = format!("{name}, since other jobs may be on other hosts");
+                join(bootstrap, options, network, Some(why))?
             }
             Asked::Auto | Asked::Shm | Asked::Between(_) => {
                 Node::Shm(Shm::connect_with(bootstrap, options).map_err(words)?)
