@@ -37,6 +37,10 @@ const PROGRAMS: &[&str] = &[
     "threads",
     "tools_fabric",
     "survivors",
+    "connect",
+    "connect_threads",
+    "spawn",
+    "spawn_killed",
 ];
 
 /// Seconds after which a virtual machine is taken for stuck, however busy the host is.

@@ -31,6 +31,12 @@ const PROGRESS: &[&[(&str, &str)]] = &[
 /// Seconds that a program may take which CI has no time for.
 const LONG: u64 = 1200;
 
+/// How jobs that are linked are connected; the number of ranks a node, since these jobs have several sizes.
+const LINKED: &[(&str, &str)] = &[("WEFT_FABRIC", "verbs"), ("WEFT_NODES", "1")];
+
+/// What is said of a process of another job that is lost.
+const KILLED: &str = "of another job, connected to this one, and has ended without";
+
 /// All designs of fences.
 const FENCES: &[&[(&str, &str)]] = &[
     &[],
@@ -62,6 +68,7 @@ pub fn run(inside: &Inside) -> Result<(), String> {
     let mut machine = Machine { inside, rails, environment: &[], each: 0, limit: job::LIMIT };
     let mut parts = Parts::new(&inside.only);
     parts.part("programs over verbs", |parts| machine.programs(parts))?;
+    parts.part("processes that come later, over verbs", |parts| machine.linked(parts))?;
     parts.part("mpi4py over verbs", |parts| machine.mpi4py(parts))?;
     machine.environment = LOSSY;
     machine.rails.lose(Some(LOSS))?;
@@ -178,6 +185,31 @@ impl Machine<'_> {
         self.program(parts, "tools_fabric", &[], TWO, 2 * 300_000 / 4096);
         self.program(parts, "latency", &job::LATENCY, TWO, 100);
         Ok(())
+    }
+
+    /// Processes that come later; between machines there are more.
+    fn linked(&mut self, parts: &mut Parts) -> Result<(), String> {
+        self.environment = LINKED;
+        self.program(parts, "spawn", &[], TWO, 10_000);
+        self.program(parts, "connect", &[], TWO, 100);
+        self.program(parts, "connect_threads", &[], Nodes(&[0]), 100);
+        self.killed(parts);
+        self.environment = &[];
+        Ok(())
+    }
+
+    /// A spawned process that is killed is a loss for its parents, by the name of the other job.
+    fn killed(&self, parts: &mut Parts) {
+        parts.test("a spawned process that is killed", || {
+            let words = vec![word(&self.inside.programs, "spawn_killed")];
+            let (environment, limit) = (self.environment, self.limit);
+            let job = Job { nodes: TWO, words, says: "", packets: 0, each: 0, environment, limit };
+            match job.run(&self.inside.prefix, &self.rails) {
+                Ok((text, _)) => Err(format!("it ended as if all were well:\n{text}")),
+                Err(text) if text.contains(KILLED) => Ok(String::new()),
+                Err(text) => Err(text),
+            }
+        });
     }
 
     /// Programs that compute while their messages move. Where the end of a transfer wakes nobody, helper.c, whose

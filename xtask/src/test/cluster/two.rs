@@ -26,19 +26,7 @@ pub fn run(inside: &Inside) -> Result<(), String> {
     let mut parts = Parts::new(&inside.only);
     parts.part("two machines", |parts| {
         parts.test("halo exchange of 100 steps, 2 ranks on each of 2 machines", || {
-            let before = rails::sent()?;
-            let output = mpiexec(inside, 2)
-                .args(["-n", "4", &word(&inside.programs, "halo"), "100"])
-                .output()
-                .map_err(|e| format!("mpiexec: {e}"))?;
-            let text = both(&output);
-            if !output.status.success() || !text.contains("correct") {
-                return Err(format!("{}\n{text}", output.status));
-            }
-            match rails::sent()? - before {
-                packets @ 400.. => Ok(format!("{packets} packets")),
-                few => Err(format!("only {few} packets came from this machine's adapters")),
-            }
+            carried(inside, 2, &["halo", "100"], 400)
         });
         parts.test("latency between 2 machines", || {
             let output = mpiexec(inside, 1)
@@ -52,10 +40,31 @@ pub fn run(inside: &Inside) -> Result<(), String> {
             }
             job::latencies(&text)
         });
+        parts.test("spawned processes, on 2 machines", || {
+            carried(inside, 1, &["spawn", "few"], 1000)
+        });
         parts.test("a machine dies", || death(inside));
         Ok(())
     })?;
     parts.end()
+}
+
+/// Runs a program on so many ranks a machine, between which the adapters must carry at least so many packets.
+fn carried(inside: &Inside, slots: usize, words: &[&str], least: u64) -> Result<String, String> {
+    let before = rails::sent()?;
+    let output = mpiexec(inside, slots)
+        .args(["-n", &(2 * slots).to_string(), &word(&inside.programs, words[0])])
+        .args(&words[1..])
+        .output()
+        .map_err(|e| format!("mpiexec: {e}"))?;
+    let text = both(&output);
+    if !output.status.success() || !text.contains("correct") {
+        return Err(format!("{}\n{text}", output.status));
+    }
+    match rails::sent()? - before {
+        few if few < least => Err(format!("only {few} packets came from this machine's adapters")),
+        packets => Ok(format!("{packets} packets")),
+    }
 }
 
 /// mpiexec for so many ranks a machine; the other machine is reached by the agent of the tests.
