@@ -183,7 +183,9 @@ impl<'a> Tsan<'a> {
         let run: Run = ("no_lock", 1, &[], &[]);
         let source = root().join("tests/tsan/no_lock.c");
         let (code, told) = self.launch(&source, &run)?;
-        if told.contains("WARNING: ThreadSanitizer: data race") && told.contains("MPI_Info_get_nkeys") {
+        if told.contains("WARNING: ThreadSanitizer: data race")
+            && told.contains("MPI_Info_get_nkeys")
+        {
             return Ok(());
         }
         Err(format!(
