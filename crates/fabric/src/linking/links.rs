@@ -1,6 +1,6 @@
 //! What a network keeps of links with other jobs, how their losses are heard, and how they end.
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use weft_bootstrap::ports::Life;
 
 /// What is kept of a link.
@@ -35,9 +35,24 @@ impl Link {
         self.0.life.is_over()
     }
 
+    /// Tells its end, and does not keep it from ending.
+    pub fn parting(&self) -> Parting {
+        Parting(Rc::downgrade(&self.0))
+    }
+
     /// Says that this process needs the others no more.
     pub(super) fn leave(&self) {
         self.0.life.leave();
+    }
+}
+
+/// A link that this process has left.
+pub struct Parting(Weak<Bond>);
+
+impl Parting {
+    /// Whether all others have left it, too, or have ended.
+    pub fn is_over(&self) -> bool {
+        self.0.upgrade().is_none_or(|bond| bond.life.is_over())
     }
 }
 
