@@ -16,6 +16,8 @@ impl Verbs {
         let mut told = HashSet::new();
         loop {
             state.poll(&self.core);
+            // Who is of another job that needs this process no more may have closed its end, and acknowledges nothing.
+            state.end_links(&self.core);
             state.drain_all(&self.core);
             state.tend(&self.core);
             // Disconnects go over first connections, when all else is over.
@@ -23,8 +25,7 @@ impl Verbs {
             let mut waits = !quiet;
             for peer in state.peers.numbers() {
                 let Some(link) = &state.peers[peer] else { continue };
-                // Who needs us no more may have closed its end.
-                if link.phase != Phase::Open || !self.core.misses(self.core.peer_of(peer)) {
+                if link.phase != Phase::Open {
                     continue;
                 }
                 if self.core.is_secondary(peer) {

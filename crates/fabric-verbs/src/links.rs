@@ -18,6 +18,11 @@ impl State {
             let why = format!("process {peer} on {host}, of another job, has ended without a word");
             self.lose(core, peer, why);
         }
+        self.end_links(core);
+    }
+
+    /// Ends what all have left.
+    pub fn end_links(&mut self, core: &Core) {
         for peer in self.links.take_over() {
             self.forget(core, peer);
         }
