@@ -13,8 +13,8 @@ pub const NETWORKS: &[Setting] = &[
         kind: SettingKind::Choice(&["auto", "shm", "verbs", "ofi", "shm+verbs", "shm+ofi"]),
         default: "auto",
         doc: "what connects the ranks: shm (shared memory, one node); shm+verbs or shm+ofi (shared memory within nodes, InfiniBand \
-              and RoCE, or TCP or another network of libfabric between them; shm+ofi on one node, too, so that jobs elsewhere can \
-              be connected); verbs or ofi (that alone, within a node, too); or auto: \
+              and RoCE, or TCP or another network of libfabric between them; on one node, too, so that jobs elsewhere can be \
+              connected); verbs or ofi (that alone, within a node, too); or auto: \
               shared memory within nodes, between them verbs where each has an adapter with an active port, else TCP, or another network of libfabric",
     },
     Setting {
