@@ -19,12 +19,14 @@ use crate::state::{Kept, running};
 use crate::types::{Comm, Info};
 use crate::waiting::Call;
 use std::cell::Cell;
-use std::ffi::{OsString, c_char, c_int};
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
-use weft_bootstrap::calls::start_thread;
+use std::{fs, io};
+use weft_bootstrap::calls::{repeat, start_thread};
 use weft_bootstrap::ports::{Calling, is_on_network};
 use weft_bootstrap::universe;
 use weft_fabric::Fabric;
@@ -91,33 +93,53 @@ fn soft(wish: &str, most: usize) -> Option<usize> {
     best
 }
 
-/// Our mpiexec: of the installation that this library is of, else the first in PATH.
-fn launcher() -> OsString {
-    let own = || -> Option<PathBuf> {
-        let mut found: libc::Dl_info = libc::Dl_info {
-            dli_fname: std::ptr::null(),
-            dli_fbase: std::ptr::null_mut(),
-            dli_sname: std::ptr::null(),
-            dli_saddr: std::ptr::null_mut(),
-        };
-        // SAFETY: an address of this library, and a structure to fill in.
-        let known = unsafe { libc::dladdr(launcher as *const () as *const _, &mut found) } != 0;
-        if !known || found.dli_fname.is_null() {
-            return None;
+/// Our mpiexec: of the installation that this library is of, else the first in PATH, and then why.
+fn launcher() -> (OsString, Option<String>) {
+    let own = || -> Result<PathBuf, String> {
+        let library = own_path().ok_or("the library's own path is not known")?;
+        let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+        // File systems of a network may be interrupted by a signal.
+        let library = repeat(|| fs::canonicalize(&library)).map_err(|e| failed(&library, e))?;
+        let prefix = library.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        let program = prefix.join("bin/mpiexec");
+        match repeat(|| fs::metadata(&program)) {
+            Ok(about) if about.is_file() => Ok(program),
+            Ok(_) => Err(format!("{}: it is no file", program.display())),
+            Err(error) => Err(failed(&program, error)),
         }
-        // SAFETY: dladdr gives a C string that lives as long as the library.
-        let name = unsafe { std::ffi::CStr::from_ptr(found.dli_fname) };
-        let library = std::fs::canonicalize(name.to_str().ok()?).ok()?;
-        let program = library.parent()?.parent()?.join("bin/mpiexec");
-        program.is_file().then_some(program)
     };
-    own().map_or_else(|| "mpiexec".into(), PathBuf::into_os_string)
+    match own() {
+        Ok(program) => (program.into(), None),
+        Err(why) => ("mpiexec".into(), Some(why)),
+    }
 }
 
-/// The command line of a job of these programs, and the processes that it has. `others`: the hosts of this job, where it reaches
-/// others than its own.
-fn command(programs: &[Program], others: &[universe::Host]) -> Result<(Command, usize), Error> {
-    let mut command = Command::new(launcher());
+/// Where this library lies, as the loader found it.
+fn own_path() -> Option<PathBuf> {
+    let mut found: libc::Dl_info = libc::Dl_info {
+        dli_fname: std::ptr::null(),
+        dli_fbase: std::ptr::null_mut(),
+        dli_sname: std::ptr::null(),
+        dli_saddr: std::ptr::null_mut(),
+    };
+    // SAFETY: an address of this library, and a structure to fill in.
+    let known = unsafe { libc::dladdr(own_path as *const () as *const _, &mut found) } != 0;
+    if !known || found.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: dladdr gives a C string that lives as long as the library.
+    let name = unsafe { std::ffi::CStr::from_ptr(found.dli_fname) };
+    Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
+}
+
+/// The command line of a job of these programs by `mpiexec`, and the processes that it has. `others`: the hosts of this job, where it
+/// reaches others than its own.
+fn command(
+    mpiexec: &OsStr,
+    programs: &[Program],
+    others: &[universe::Host],
+) -> Result<(Command, usize), Error> {
+    let mut command = Command::new(mpiexec);
     let mut all = 0;
     // Hosts are of the job, not of a program. Without a wish they are those of this job.
     let hosts: Vec<&str> = programs.iter().filter_map(|one| one.info.get("host")).collect();
@@ -180,7 +202,8 @@ fn start(
         Some(_) => universe::hosts(),
         None => Vec::new(),
     };
-    let (mut command, all) = command(programs, &others)?;
+    let (mpiexec, not_own) = launcher();
+    let (mut command, all) = command(&mpiexec, programs, &others)?;
     if all == 0 {
         return Err(Error::new(MPI_ERR_SPAWN, "no process is to be started"));
     }
@@ -189,7 +212,8 @@ fn start(
     command.env(PARENT, port.name()).env(PARENT_NETWORK, network).stdin(Stdio::null());
     let mut child = command.spawn().map_err(|error| {
         let name = command.get_program().to_string_lossy();
-        Error::new(MPI_ERR_SPAWN, format_args!("starting {name}: {error}"))
+        let own = not_own.map_or_else(String::new, |why| format!(" ({why})"));
+        Error::new(MPI_ERR_SPAWN, format_args!("starting {name}: {error}{own}"))
     })?;
     let (ended, sleeper) = (Arc::new(OnceLock::new()), engine.endpoint().fabric().sleeper());
     let told = ended.clone();
