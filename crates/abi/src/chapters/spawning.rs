@@ -97,15 +97,17 @@ fn soft(wish: &str, most: usize) -> Option<usize> {
 fn launcher() -> (OsString, Option<String>) {
     let own = || -> Result<PathBuf, String> {
         let library = own_path().ok_or("the library's own path is not known")?;
-        let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
         // File systems of a network may be interrupted by a signal.
-        let library = repeat(|| fs::canonicalize(&library)).map_err(|e| failed(&library, e))?;
+        let library = repeat(|| fs::canonicalize(&library)).unwrap_or(library);
         let prefix = library.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         let program = prefix.join("bin/mpiexec");
         match repeat(|| fs::metadata(&program)) {
-            Ok(about) if about.is_file() => Ok(program),
-            Ok(_) => Err(format!("{}: it is no file", program.display())),
-            Err(error) => Err(failed(&program, error)),
+            Ok(about) if !about.is_file() => Err(format!("{}: it is no file", program.display())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(format!("{}: {error}", program.display()))
+            }
+            // What the system could not say now, the start will.
+            _ => Ok(program),
         }
     };
     match own() {
