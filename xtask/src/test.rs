@@ -105,8 +105,8 @@ impl Stage {
             Stage::Python => 320,
             Stage::Files => 120,
             Stage::Launchers => 50,
-            Stage::Cluster => 190,
-            Stage::Network => 480,
+            Stage::Cluster => 215,
+            Stage::Network => 455,
         }
     }
 }
