@@ -38,6 +38,14 @@ pub fn descendants(root: i32) -> Vec<i32> {
     found
 }
 
+/// Whether a job runs under this one that its ranks have started: another process of this program.
+pub fn is_job_below() -> bool {
+    let program = |pid: i32| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let me = std::process::id() as i32;
+    let own = program(me);
+    own.is_some() && descendants(me).into_iter().any(|pid| program(pid) == own)
+}
+
 /// Whether `ancestor` is above `pid`, or the same.
 pub fn is_ancestor(ancestor: i32, mut pid: i32) -> bool {
     while pid > 1 {

@@ -53,7 +53,7 @@ struct Rank {
 /// The steps to the end.
 #[derive(Clone, Copy)]
 enum Ending {
-    /// Processes have this long to end by themselves.
+    /// Processes have this long to end by themselves, and jobs that ranks have started as long as they take.
     Waiting(Instant),
     /// SIGTERM was sent; SIGKILL comes.
     Asked(Instant),
@@ -441,24 +441,7 @@ impl Supervisor {
             // Only output is left, and somebody may read it yet.
             self.ending = None;
         }
-        self.ending = match self.ending {
-            Some(Ending::Waiting(until)) if until <= now => {
-                self.end(Signal::SIGTERM, false);
-                self.ending
-            }
-            Some(Ending::Asked(until)) if until <= now => {
-                processes::send_all(Signal::SIGKILL);
-                Some(Ending::Killed { next: now + REPEAT, hopeless: now + HOPELESS })
-            }
-            Some(Ending::Killed { next, hopeless }) if next <= now => {
-                processes::send_all(Signal::SIGKILL);
-                if hopeless <= now {
-                    self.give_up();
-                }
-                Some(Ending::Killed { next: now + REPEAT, hopeless })
-            }
-            other => other,
-        };
+        self.go_on_ending(now);
     }
 
     /// Whether the user still waits for the job's output, and has not asked for its end.

@@ -1,12 +1,12 @@
 //! What the end of a process means for the job.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 
-use super::{Ending, Supervisor};
+use super::{Ending, HOPELESS, REPEAT, Supervisor};
 use crate::failure::Cause;
 use crate::output::{Sink, Stream};
 use crate::processes;
@@ -161,5 +161,31 @@ impl Supervisor {
         // Stopped processes would not see it.
         processes::send_all(Signal::SIGCONT);
         self.ending = Some(Ending::Asked(self.clock.now() + self.options.grace));
+    }
+
+    /// The next step to the end, if it is due.
+    pub(super) fn go_on_ending(&mut self, now: Instant) {
+        self.ending = match self.ending {
+            // Spawned processes are a job of their own, which may last longer than that of their parents.
+            Some(Ending::Waiting(until)) if until <= now && processes::is_job_below() => {
+                Some(Ending::Waiting(now + LEFTOVER))
+            }
+            Some(Ending::Waiting(until)) if until <= now => {
+                self.end(Signal::SIGTERM, false);
+                self.ending
+            }
+            Some(Ending::Asked(until)) if until <= now => {
+                processes::send_all(Signal::SIGKILL);
+                Some(Ending::Killed { next: now + REPEAT, hopeless: now + HOPELESS })
+            }
+            Some(Ending::Killed { next, hopeless }) if next <= now => {
+                processes::send_all(Signal::SIGKILL);
+                if hopeless <= now {
+                    self.give_up();
+                }
+                Some(Ending::Killed { next: now + REPEAT, hopeless })
+            }
+            other => other,
+        };
     }
 }

@@ -30,6 +30,7 @@ pub const PROGRAMS: &[(&str, &[&str])] = &[
     // The slots of the two hosts.
     ("spawn", &["4"]),
     ("connect", &["apart"]),
+    ("spawn_outlives", &[]),
     ("connect_threads", &[]),
 ];
 
