@@ -25,8 +25,6 @@ pub enum Way {
 
 /// Looks at a way before it is judged: the first ones find caches and memory cold.
 const LOOKS: u32 = 4;
-/// The same where a look costs all ranks.
-const LOOKS_OF_ALL: u32 = 2;
 /// Looks in a row later on, for the same reason.
 const ROW: u32 = 3;
 /// The model may be wrong by this factor: what it holds for dearer by more is not tried.
@@ -52,16 +50,12 @@ struct Factor {
 
 impl Factor {
     /// What a few looks have found: one cold look is no reason not to look again.
-    fn get(&self, delays: Delays) -> f64 {
-        match self.is_known(delays) {
-            true => f64::from_bits(self.bits.load(Ordering::Relaxed)),
-            false => 1.0,
-        }
+    fn get(&self) -> f64 {
+        if self.is_known() { f64::from_bits(self.bits.load(Ordering::Relaxed)) } else { 1.0 }
     }
 
-    fn is_known(&self, delays: Delays) -> bool {
-        let enough = if delays == Delays::Own { LOOKS_OF_ALL } else { LOOKS };
-        self.looks.load(Ordering::Relaxed) >= enough
+    fn is_known(&self) -> bool {
+        self.looks.load(Ordering::Relaxed) >= LOOKS
     }
 
     fn learn(&self, found: f64, delays: Delays) {
@@ -101,6 +95,11 @@ pub struct Found {
     favour: Option<f64>,
 }
 
+/// Whether the dearer one of two ways by the model is tried at all: the other way may be, as the model may be wrong.
+pub fn is_worth_a_look(apart: f64, whole: f64) -> bool {
+    apart.min(whole) >= LEAST && apart.max(whole) < WRONG * apart.min(whole)
+}
+
 /// By what one access is moved.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice {
@@ -122,12 +121,6 @@ impl Found {
         Found { favour: Some(NEAR), ..Found::of_reads_together() }
     }
 
-    /// Whether the dearer one of two ways by the model is tried at all: the model may be wrong.
-    pub fn tries(&self, apart: f64, whole: f64) -> bool {
-        let limit = if self.delays == Delays::Own { NEAR } else { WRONG };
-        apart.min(whole) >= LEAST && apart.max(whole) < limit * apart.min(whole)
-    }
-
     /// For the next access.
     pub fn choice(&self) -> Choice {
         let access = self.accesses.fetch_add(1, Ordering::Relaxed) + 1;
@@ -135,24 +128,15 @@ impl Found {
         let soon = (SOON..AGAIN).contains(&access) && access - (1 << access.ilog2()) < ROW;
         let again = access >= AGAIN && access % AGAIN < ROW;
         let [apart, whole] = &self.ways;
-        let known = [apart, whole].map(|way| way.is_known(self.delays));
-        let (limit, patient) = match self.delays {
-            Delays::Foreign => (WRONG, false),
-            // A look costs all ranks, and most files see few accesses between open and close: those go by the model.
-            Delays::Own => (NEAR, access < SOON),
-        };
+        let known = [apart.is_known(), whole.is_known()];
         let tried = |way: Way| match (known[way as usize], known[1 - way as usize]) {
-            _ if patient => 1.0,
-            (false, true) => limit,
-            (true, true) if soon => limit,
+            (false, true) => WRONG,
+            (true, true) if soon => WRONG,
             (true, true) if again => NEAR,
             _ => 1.0,
         };
-        let mut factors = match patient {
-            true => [1.0; 2],
-            false => [apart, whole].map(|way| way.get(self.delays)),
-        };
-        if let Some(favour) = self.favour.filter(|_| patient || known == [false; 2]) {
+        let mut factors = [apart.get(), whole.get()];
+        if let Some(favour) = self.favour.filter(|_| known == [false; 2]) {
             factors[Way::Whole as usize] /= favour;
         }
         let gaps = if known == [true; 2] { 1.0 } else { WRONG };
@@ -241,11 +225,8 @@ mod tests {
         // Where the model is right, the other way costs two looks, and few more if it is near.
         let right = taken(&Found::default(), [60e3, 90e3], [60e3, 90e3], 1000);
         assert!((4..70).contains(&right[1]), "{right:?}");
-        let (alone, together) = (Found::default(), Found::of_reads_together());
-        assert!(alone.tries(60e3, 180e3) && together.tries(90e3, 60e3));
-        assert!(
-            !together.tries(60e3, 180e3) && !alone.tries(60e3, 600e3) && !alone.tries(1e3, 2e3)
-        );
+        assert!(is_worth_a_look(60e3, 90e3) && is_worth_a_look(90e3, 60e3));
+        assert!(!is_worth_a_look(60e3, 600e3) && !is_worth_a_look(1e3, 2e3));
         let far = taken(&Found::default(), [60e3, 600e3], [60e3, 90e3], 1000);
         assert_eq!(far, [1000, 0], "nobody tries what the model holds for ten times as dear");
         let short = taken(&Found::default(), [1e3, 2e3], [2e3, 1e3], 1000);
@@ -305,24 +286,13 @@ mod tests {
     }
 
     #[test]
-    fn ranks_try_nothing_in_their_first_accesses() {
-        let model = [60e3, 90e3];
-        let found = Found::of_reads_together();
-        assert_eq!(taken(&found, model, [60e3, 30e3], SOON as usize - 1), [15, 0]);
-        let [apart, whole] = taken(&found, model, [60e3, 30e3], 200);
-        assert!(whole > 190, "{apart} {whole}");
-        let far = taken(&Found::of_reads_together(), [60e3, 150e3], [60e3, 30e3], 200);
-        assert_eq!(far, [200, 0]);
-    }
-
-    #[test]
     fn ranks_write_in_large_steps_first() {
-        let first = |found: Found, whole| taken(&found, [60e3, whole], [60e3, whole], 15);
-        assert_eq!(first(Found::of_writes_together(), 100e3), [0, 15]);
-        assert_eq!(first(Found::of_writes_together(), 130e3), [15, 0], "far dearer");
-        assert_eq!(first(Found::of_reads_together(), 70e3), [15, 0]);
+        let first = |found: Found, whole| taken(&found, [60e3, whole], [60e3, whole], 1);
+        assert_eq!(first(Found::of_writes_together(), 100e3), [0, 1]);
+        assert_eq!(first(Found::of_writes_together(), 130e3), [1, 0], "far dearer");
+        assert_eq!(first(Found::of_reads_together(), 70e3), [1, 0]);
         let [apart, whole] = taken(&Found::of_writes_together(), [60e3, 100e3], [60e3, 100e3], 500);
-        assert!(whole < 60, "{apart} {whole}: it stays by what it finds");
+        assert!(whole < 40, "{apart} {whole}: it stays by what it finds");
     }
 
     #[test]

@@ -357,10 +357,9 @@ fn in_phases_each_window_is_one_call_and_the_next_one_is_moved_meanwhile() {
 }
 
 #[test]
-fn ranks_choose_alike_what_they_learn() {
-    // For the model, two phases are somewhat cheaper.
-    const PIECE: usize = 2048;
-    const PIECES: usize = 128;
+fn ranks_with_a_processor_each_find_their_way_together() {
+    const PIECE: usize = 4096;
+    const PIECES: usize = 64;
     for fits in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().join("file");
@@ -383,15 +382,13 @@ fn ranks_choose_alike_what_they_learn() {
             opened.file.close().await.unwrap();
         });
         let [first, second] = taken.into_inner().unwrap();
-        // In phases the first rank writes for both.
-        let in_phases = |(first, second): (usize, usize)| match (first, second) {
-            (1, 0) => true,
-            (1.., 1..) => false,
-            _ => panic!("not alike: {first} writes of the first rank, {second} of the other"),
-        };
-        let ways: Vec<bool> = first.into_iter().zip(second).map(in_phases).collect();
-        // By the model, and later by what they found, if they learn: that depends on the machine.
-        let by_model = if fits { 15 } else { ways.len() };
-        assert!(ways[..by_model].iter().all(|&phases| phases), "{ways:?}");
+        // In phases the first rank writes all at once.
+        let ways: Vec<_> = first.into_iter().zip(second).collect();
+        let [phases, alone] = [(1, 0), (PIECES, PIECES)];
+        assert!(ways.iter().all(|way| [phases, alone].contains(way)), "not alike: {ways:?}");
+        match fits {
+            true => assert!([phases, alone].iter().all(|way| ways.contains(way)), "{ways:?}"),
+            false => assert!(ways.iter().all(|&way| way == alone), "by the model: {ways:?}"),
+        }
     }
 }

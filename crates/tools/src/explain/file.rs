@@ -5,7 +5,7 @@ use weft_fabric_sim::Machine;
 use weft_io::Direction;
 use weft_io::bounds::Bounds;
 use weft_io::cost::Costs;
-use weft_io::found::{Found, Way};
+use weft_io::found::{Found, Way, is_worth_a_look};
 
 /// What files are asked about besides.
 #[derive(clap::Args, Debug)]
@@ -64,12 +64,12 @@ fn hulls(ranks: u64, (pieces, piece, stride): (u64, u64, u64)) -> Vec<Bounds> {
 
 /// What an opening does about it where each rank has a processor, if the model does not have the last word.
 fn learns(direction: Direction, alone: f64, phases: f64) -> Option<&'static str> {
-    let found = match direction {
+    let first = match direction {
         Direction::Read => Found::of_reads_together(),
         Direction::Write => Found::of_writes_together(),
     };
-    let in_phases = found.choice().way(alone, phases) == Way::Whole;
-    match found.tries(alone, phases) {
+    let in_phases = first.choice().way(alone, phases) == Way::Whole;
+    match is_worth_a_look(alone, phases) {
         false => None,
         true if in_phases && alone < phases => Some(
             "an opening writes in two phases at first, as file systems keep large steps better, then tries the other way, and keeps \
