@@ -25,7 +25,7 @@ use std::time::Duration;
 use weft_bootstrap::calls::{Occupied, start_thread};
 use weft_bootstrap::ports::{Invitation, Member};
 use weft_fabric::Fabric;
-use weft_fabric::linking::{Parting, Whom};
+use weft_fabric::linking::{Linkable, Whom};
 use weft_process::{Group, Identity, LinkId};
 
 mod introduction;
@@ -44,9 +44,6 @@ struct JobLink {
 
 /// All links of the process.
 static LINKS: Kept<RefCell<Vec<JobLink>>> = Kept::new(RefCell::new(Vec::new()));
-
-/// Links over a network that this process has left, and others perhaps not. Whoever ends before they have would be missed.
-static PARTINGS: Kept<RefCell<Vec<Parting>>> = Kept::new(RefCell::new(Vec::new()));
 
 /// Which end of a connection this job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,13 +164,11 @@ pub fn sweep(engine: &Engine) {
         let idle = link.id.is_idle();
         if idle {
             way.say_left(&link.shared);
-            PARTINGS.borrow_mut().extend(link.shared.parting());
             engine.forget_link(&link.id);
             way.forget(link.shared.clone());
         }
         !idle
     });
-    PARTINGS.borrow_mut().retain(|parting| !parting.is_over());
     if links.len() < before {
         crowd(engine);
     }
@@ -190,16 +185,17 @@ fn crowd(engine: &Engine) {
 /// Leaves all links, when all processes that are connected do (MPI_Finalize), or have done it.
 pub fn leave_all(engine: &Engine, call: &Call) -> Result<(), Error> {
     let links = std::mem::take(&mut *LINKS.borrow_mut());
-    let partings = std::mem::take(&mut *PARTINGS.borrow_mut());
-    if links.is_empty() && partings.is_empty() {
+    let fabric = engine.endpoint().fabric();
+    // Over a network members hear of each other as long as the port's process is there: whoever ends before they have parted would be
+    // missed.
+    let parted = || fabric.linkable().is_none_or(Linkable::has_parted);
+    if links.is_empty() && parted() {
         return Ok(());
     }
-    let (fabric, way) = (engine.endpoint().fabric(), Way::of(engine)?);
+    let way = Way::of(engine)?;
     engine.drive(call, || fabric.idle().then_some(()));
     links.iter().for_each(|link| way.say_left(&link.shared));
     let all_left = || links.iter().all(|link| link.shared.others_left());
-    // Those that were left before are no news any more.
-    let parted = || partings.iter().all(Parting::is_over);
     let fault = engine.drive(call, || {
         let fault = fabric.fault();
         (fault.is_some() || all_left() && parted()).then_some(fault)

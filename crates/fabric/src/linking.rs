@@ -6,7 +6,7 @@ mod links;
 mod roster;
 
 pub use linkable::{Introduced, Known, Linkable, Stay};
-pub use links::{Link, Links, Parting};
+pub use links::{Link, Links};
 pub use roster::{Foreign, Roster};
 
 /// One of the processes that are to know each other.

@@ -9,7 +9,7 @@ use crate::node::{Both, Engine};
 use std::net::IpAddr;
 use std::rc::Rc;
 use weft_bootstrap::ports::{Invitation, Member, is_on_network, machine};
-use weft_fabric::linking::{Exchange, Known, Link, Linkable, Parting, Whom};
+use weft_fabric::linking::{Exchange, Known, Link, Linkable, Whom};
 use weft_fabric_shm::Shm;
 
 /// The fabric that makes peers of processes of other jobs.
@@ -164,15 +164,6 @@ impl Shared {
         match self {
             Shared::Memory(link) => link.new_peers(),
             Shared::Network(link) | Shared::Both(link, _) => link.new_peers(),
-        }
-    }
-
-    /// The end of a link over a network, by which members hear of each other as long as the port's process is there. Shared memory
-    /// needs nobody.
-    pub fn parting(&self) -> Option<Parting> {
-        match self {
-            Shared::Memory(_) => None,
-            Shared::Network(link) | Shared::Both(link, _) => Some(link.parting()),
         }
     }
 

@@ -143,6 +143,13 @@ pub trait Linkable {
         self.end_links();
     }
 
+    /// Whether all others have left, too, what this process has left.
+    fn has_parted(&self) -> bool {
+        let mut parted = true;
+        self.links(&mut |links| parted = links.have_parted());
+        parted
+    }
+
     /// Ends what all have left.
     fn end_links(&self) {
         let mut over = Vec::new();

@@ -1,6 +1,6 @@
 //! What a network keeps of links with other jobs, how their losses are heard, and how they end.
 
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use weft_bootstrap::ports::Life;
 
 /// What is kept of a link.
@@ -35,24 +35,9 @@ impl Link {
         self.0.life.is_over()
     }
 
-    /// Tells its end, and does not keep it from ending.
-    pub fn parting(&self) -> Parting {
-        Parting(Rc::downgrade(&self.0))
-    }
-
     /// Says that this process needs the others no more.
     pub(super) fn leave(&self) {
         self.0.life.leave();
-    }
-}
-
-/// A link that this process has left.
-pub struct Parting(Weak<Bond>);
-
-impl Parting {
-    /// Whether all others have left it, too, or have ended.
-    pub fn is_over(&self) -> bool {
-        self.0.upgrade().is_none_or(|bond| bond.life.is_over())
     }
 }
 
@@ -72,6 +57,11 @@ impl Links {
     pub(super) fn leave(&mut self, link: Link) {
         self.live.retain(|live| !Rc::ptr_eq(&live.0, &link.0));
         self.leaving.push(link);
+    }
+
+    /// Whether all others have left, too, what this process has left, or have ended.
+    pub(super) fn have_parted(&self) -> bool {
+        self.leaving.iter().all(Link::others_left)
     }
 
     /// Peers of other jobs that have ended without a word, since the last call.
