@@ -93,9 +93,10 @@ fn machines(tally: &mut Tally, machines: &[(&str, &[&str])]) -> Result<(), Strin
                 tally.not_run.push(format!("programs over verbs: {reason}"));
                 return Ok(());
             }
-            (code, _) => {
+            (code, output) => {
+                let failures = tools::failures(&output);
                 return Err(format!(
-                    "programs over verbs, in machines: {machines}: code {code} (target/vm/last.log)"
+                    "programs over verbs, in machines: {machines}: code {code} (target/vm/last.log){failures}"
                 ));
             }
         }

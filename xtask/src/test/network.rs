@@ -82,7 +82,10 @@ fn between_hosts(hosts: &[&str], words: &[&OsStr], tally: &mut Tally) -> Result<
             let reason = "hosts cannot be made here; the line `NOT RUN` above says why";
             tally.not_run.push(format!("programs between hosts: {reason}"));
         }
-        (code, _) => return Err(format!("the tests between hosts ended with {code}")),
+        (code, output) => {
+            let failures = tools::failures(&output);
+            return Err(format!("the tests between hosts ended with {code}{failures}"));
+        }
     }
     Ok(())
 }

@@ -96,7 +96,10 @@ pub fn run_with(
                 failed
                     .push(format!("{}: {} (no end in {LONGEST} s)", program.package, program.name));
             }
-            (code, _) => failed.push(format!("{}: {} ({code})", program.package, program.name)),
+            (code, output) => {
+                let failures = tools::failures(&output);
+                failed.push(format!("{}: {} ({code}){failures}", program.package, program.name));
+            }
         }
     }
     tally.passed += passed;

@@ -41,6 +41,31 @@ pub fn captured_code(command: &mut Command) -> Result<(i32, String), String> {
     Ok((status.code().unwrap_or(-1), all))
 }
 
+/// Lines of failures that are told again at the end, where whoever looks at the last lines alone finds them.
+const TOLD: usize = 40;
+
+/// What an output says of the tests that failed: by [`super::cluster::parts`] in any virtual machine, or by cargo.
+pub fn failures(output: &str) -> String {
+    let own = |line: &str| {
+        let label = line.find("| ").filter(|_| line.starts_with("vm"));
+        line[label.map_or(0, |at| at + 2)..].to_owned()
+    };
+    let (mut told, mut inside) = (Vec::new(), false);
+    for line in output.lines().map(own) {
+        let begins = line.starts_with("FAILED ") || line.contains(" panicked at ");
+        let ends = ["ok   ", "-- ", "test ", "----", "note: run with"];
+        inside = begins || inside && !line.is_empty() && !ends.iter().any(|e| line.starts_with(e));
+        if inside {
+            told.push(line);
+        }
+    }
+    if let Some(more) = told.len().checked_sub(TOLD + 1) {
+        told.truncate(TOLD);
+        told.push(format!("(and {} lines more, above)", more + 1));
+    }
+    told.iter().map(|line| format!("\n    {line}")).collect()
+}
+
 /// Tests that passed by cargo's own count; none at all is an error.
 pub fn count_cargo_tests(output: &str) -> Result<usize, String> {
     let passed = |line: &str| {
@@ -83,6 +108,18 @@ pub(super) fn have_libfabric() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_failed_is_told_again() {
+        let parts = "vm0| ok   a (1 s)\nvm0| FAILED b (2 s): exit status: 53\nvm0| mpiexec: why\nvm0| \nvm: killed\nvm0| ok   c (1 s)\n-- all";
+        assert_eq!(failures(parts), "\n    FAILED b (2 s): exit status: 53\n    mpiexec: why");
+        let cargo = "test a ... ok\nfailures:\n\n---- b stdout ----\nthread 'b' (1) panicked at x.rs:1:2:\nleft: 1\nnote: run with\n\ntest result: FAILED. 1";
+        assert_eq!(failures(cargo), "\n    thread 'b' (1) panicked at x.rs:1:2:\n    left: 1");
+        assert_eq!(failures("ok   FAILED \nlook | FAILED \n"), "");
+        let long = failures(&"FAILED x\n".repeat(TOLD + 3));
+        assert!(long.ends_with("FAILED x\n    (and 3 lines more, above)"), "{long}");
+        assert_eq!(failures(&"FAILED x\n".repeat(TOLD)).lines().count(), TOLD + 1);
+    }
 
     #[test]
     fn passed_tests_are_counted_and_none_is_an_error() {

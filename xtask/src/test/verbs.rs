@@ -47,7 +47,10 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
             tally.not_run.push(format!("tests of verbs: {reason}"));
             Ok(())
         }
-        (code, _) => Err(format!("the tests of verbs ended with {code} (target/vm/last.log)")),
+        (code, output) => {
+            let failures = tools::failures(&output);
+            Err(format!("the tests of verbs ended with {code} (target/vm/last.log){failures}"))
+        }
     }
 }
 
