@@ -25,8 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
-use std::{fs, io, thread};
+use std::{fs, io};
 use weft_bootstrap::calls::{repeat, start_thread};
 use weft_bootstrap::ports::{Calling, is_on_network};
 use weft_bootstrap::universe;
@@ -41,9 +40,6 @@ static PARENTS: Kept<Cell<Comm>> = Kept::new(Cell::new(MPI_COMM_NULL));
 
 /// Processes that one job has at most.
 const MOST: usize = 1 << 16;
-
-/// Milliseconds between looks for a file: a tenth of a second in all.
-const PAUSES: [u64; 4] = [1, 9, 30, 60];
 
 /// One program of a spawn.
 struct Program {
@@ -105,7 +101,7 @@ fn launcher() -> (OsString, Option<String>) {
         let library = repeat(|| fs::canonicalize(&library)).unwrap_or(library);
         let prefix = library.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         let program = prefix.join("bin/mpiexec");
-        match looked_again(|| fs::metadata(&program)) {
+        match repeat(|| fs::metadata(&program)) {
             Ok(about) if !about.is_file() => Err(format!("{}: it is no file", program.display())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(format!("{}: {error}", program.display()))
@@ -118,20 +114,6 @@ fn launcher() -> (OsString, Option<String>) {
         Ok(program) => (program.into(), None),
         Err(why) => ("mpiexec".into(), Some(why)),
     }
-}
-
-/// A call that finds a file. One that is not there is looked for again: a file system of a network may miss it for a moment, as one
-/// of a virtual machine was seen to do with the mpiexec that had just started the job.
-fn looked_again<T>(mut look: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    for pause in PAUSES {
-        match repeat(&mut look) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                thread::sleep(Duration::from_millis(pause));
-            }
-            other => return other,
-        }
-    }
-    repeat(look)
 }
 
 /// Where this library lies, as the loader found it.
@@ -230,7 +212,7 @@ fn start(
     let port = connecting::open(engine)?;
     let network = network::for_children(engine.endpoint().fabric().verbs());
     command.env(PARENT, port.name()).env(PARENT_NETWORK, network).stdin(Stdio::null());
-    let mut child = looked_again(|| command.spawn()).map_err(|error| {
+    let mut child = command.spawn().map_err(|error| {
         let name = command.get_program().to_string_lossy();
         let own = not_own.map_or_else(String::new, |why| format!(" ({why})"));
         Error::new(MPI_ERR_SPAWN, format_args!("starting {name}: {error}{own}"))
@@ -409,7 +391,7 @@ pub(crate) unsafe fn comm_get_parent(parent: *mut Comm) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::soft;
 
     #[test]
     fn soft_wishes_are_understood() {
@@ -421,30 +403,5 @@ mod tests {
         for wrong in ["", "a", "1:2:3:4", "1:2:0"] {
             assert_eq!(soft(wrong, 5), None, "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_file_that_is_missed_for_a_moment_is_found_and_one_that_is_not_there_is_not() {
-        let missing = || io::Error::from(io::ErrorKind::NotFound);
-        let mut looks = 0;
-        let mut found_at = |which: usize| {
-            looks = 0;
-            let found = looked_again(|| {
-                looks += 1;
-                if looks == which { Ok(looks) } else { Err(missing()) }
-            });
-            (found.ok(), looks)
-        };
-        assert_eq!(found_at(1), (Some(1), 1));
-        assert_eq!(found_at(3), (Some(3), 3));
-        let most = PAUSES.len() + 1;
-        assert_eq!(found_at(most), (Some(most), most));
-        assert_eq!(found_at(most + 1), (None, most));
-        let mut looks = 0;
-        let denied = looked_again(|| -> io::Result<()> {
-            looks += 1;
-            Err(io::ErrorKind::PermissionDenied.into())
-        });
-        assert_eq!((denied.unwrap_err().kind(), looks), (io::ErrorKind::PermissionDenied, 1));
     }
 }
