@@ -5,6 +5,9 @@ use std::env;
 /// The variable that tells it; without it there is this machine.
 pub const VARIABLE: &str = "WEFT_HOSTS";
 
+/// The variable that tells which `mpiexec` has started the process, on its own machine: a library that lies elsewhere spawns by it.
+pub const MPIEXEC: &str = "WEFT_MPIEXEC";
+
 /// A host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {

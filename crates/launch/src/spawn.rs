@@ -15,6 +15,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{Pid, getppid, pipe2, setpgid};
 
 use weft_bootstrap::limits::explain;
+use weft_bootstrap::universe;
 
 use crate::failure::Cause;
 use crate::inherited::Inheritance;
@@ -82,6 +83,9 @@ pub fn start(
     }
     command.envs(app.environment.iter().map(|(name, value): &(OsString, OsString)| (name, value)));
     command.env(variable.0, variable.1);
+    if let Ok(own) = std::env::current_exe() {
+        command.env(universe::MPIEXEC, own);
+    }
     if let Some(directory) = &app.directory {
         command.current_dir(directory);
     }

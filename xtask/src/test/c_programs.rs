@@ -82,6 +82,7 @@ pub(super) fn plan(source: &str) -> Result<Plan, String> {
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     programs(&prefix, tally)?;
+    library_apart(&prefix, tally)?;
     examples(&prefix, &folder()?, tally)?;
     super::book::run(&prefix, tally)?;
     super::man::run(&prefix, tally)?;
@@ -161,6 +162,30 @@ fn programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
             }
         }
     }
+    Ok(())
+}
+
+/// A library far from the rest of its installation, of which nothing is in PATH: what it spawns is started by the mpiexec that has
+/// started the job.
+fn library_apart(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let apart = tempfile::tempdir_in(folder()?).map_err(|e| format!("a folder: {e}"))?;
+    let name = "libmpi_abi.so.1";
+    let copied = fs::copy(prefix.join("lib").join(name), apart.path().join(name));
+    copied.map_err(|e| format!("copying {name}: {e}"))?;
+    let output = Command::new(prefix.join("bin/mpiexec"))
+        .args(["--timeout", "120", "-n", "2"])
+        .arg(folder()?.join("spawn"))
+        .arg("few")
+        .env("LD_LIBRARY_PATH", apart.path())
+        .env("PATH", "/nowhere")
+        .output()
+        .map_err(|e| format!("mpiexec: {e}"))?;
+    let said = [output.stdout, output.stderr].map(|s| String::from_utf8_lossy(&s).into_owned());
+    if !output.status.success() || !said.concat().contains("correct") {
+        return Err(format!("a library apart: {}\n{}", output.status, said.concat()));
+    }
+    println!("ok   spawn with a library apart from its installation");
+    tally.passed += 1;
     Ok(())
 }
 

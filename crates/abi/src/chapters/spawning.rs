@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
-use std::{fs, io};
+use std::{env, fs, io};
 use weft_bootstrap::calls::{repeat, start_thread};
 use weft_bootstrap::ports::{Calling, is_on_network};
 use weft_bootstrap::universe;
@@ -93,7 +93,8 @@ fn soft(wish: &str, most: usize) -> Option<usize> {
     best
 }
 
-/// Our mpiexec: of the installation that this library is of, else the first in PATH, and then why.
+/// Our mpiexec: of the installation that this library is of, else the one that has started this process, else the first in PATH;
+/// and why it is not the first of these.
 fn launcher() -> (OsString, Option<String>) {
     let own = || -> Result<PathBuf, String> {
         let library = own_path().ok_or("the library's own path is not known")?;
@@ -112,7 +113,10 @@ fn launcher() -> (OsString, Option<String>) {
     };
     match own() {
         Ok(program) => (program.into(), None),
-        Err(why) => ("mpiexec".into(), Some(why)),
+        Err(why) => {
+            let named = env::var_os(universe::MPIEXEC).filter(|name| Path::new(name).is_file());
+            (named.unwrap_or_else(|| "mpiexec".into()), Some(why))
+        }
     }
 }
 
