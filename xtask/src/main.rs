@@ -12,7 +12,10 @@ mod net;
 mod test;
 
 use clap::{Parser, Subcommand};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::{env, io, process};
 
 /// Weft's project chores.
 #[derive(Parser)]
@@ -82,6 +85,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Err(message) = without_cargos_libraries() {
+        eprintln!("xtask: starting again without cargo's LD_LIBRARY_PATH: {message}");
+        return ExitCode::FAILURE;
+    }
     let result = match Args::parse().command {
         Command::Layers => {
             let rules = [layers::check, clean::check, documents::check, house::check];
@@ -113,6 +120,26 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Starts again without those folders of `LD_LIBRARY_PATH` that cargo has put there: a `libmpi_abi.so.1` lies in them that is not
+/// installed, and no program that is started from here shall take it for the installed one.
+fn without_cargos_libraries() -> io::Result<()> {
+    const VARIABLE: &str = "LD_LIBRARY_PATH";
+    let own = env::current_exe()?;
+    let built = own.parent().unwrap_or(Path::new("/"));
+    let all = env::var_os(VARIABLE).unwrap_or_default();
+    let (cargos, others): (Vec<PathBuf>, Vec<_>) =
+        env::split_paths(&all).partition(|p| p.starts_with(built));
+    if cargos.is_empty() {
+        return Ok(());
+    }
+    let mut again = process::Command::new(&own);
+    again.args(env::args_os().skip(1)).env_remove(VARIABLE);
+    if !others.is_empty() {
+        again.env(VARIABLE, env::join_paths(others).map_err(io::Error::other)?);
+    }
+    Err(again.exec())
 }
 
 /// The root of the workspace.

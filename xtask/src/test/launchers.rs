@@ -49,8 +49,6 @@ impl Launcher {
     fn command(&self, ranks: usize, program: &Path, args: &[&str], mark: &str) -> Command {
         let mut command = Command::new(&self.line[0]);
         command.args(&self.line[1..]).arg("-n").arg(ranks.to_string()).arg(program).args(args);
-        // Cargo's folders have the library, too, and no launcher beside it.
-        command.env_remove("LD_LIBRARY_PATH");
         command.envs(self.environment.iter().map(|(k, v)| (k, v))).env(MARK, mark);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
