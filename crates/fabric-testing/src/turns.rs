@@ -124,17 +124,19 @@ impl World {
         baton.phases[rank] = phase;
         let Some(next) = self.choose(&mut baton) else { return };
         baton.owner = next;
-        if next != rank {
-            self.turn[next].notify_one();
+        if next == rank {
+            if let Some(cause) = baton.failed {
+                drop(baton);
+                panic!("{cause}");
+            }
+            return self.await_turn(baton, rank);
         }
-        if phase == Phase::Ended {
-            return;
+        // Not under the lock, which who is woken takes first.
+        drop(baton);
+        self.turn[next].notify_one();
+        if phase != Phase::Ended {
+            self.await_turn(self.lock(), rank);
         }
-        if let Some(cause) = baton.failed.filter(|_| next == rank) {
-            drop(baton);
-            panic!("{cause}");
-        }
-        self.await_turn(baton, rank);
     }
 
     /// Who runs next; `None`: all have ended.
