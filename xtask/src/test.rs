@@ -96,7 +96,7 @@ impl Stage {
         match self {
             Stage::Build => 240,
             Stage::Unit => 740,
-            Stage::Simulator => 130,
+            Stage::Simulator => 150,
             Stage::Verbs => 300,
             Stage::Loom => 130,
             Stage::Miri => 360,
@@ -106,7 +106,7 @@ impl Stage {
             Stage::Files => 120,
             Stage::Launchers => 50,
             Stage::Cluster => 215,
-            Stage::Network => 455,
+            Stage::Network => 345,
         }
     }
 }
@@ -129,6 +129,9 @@ pub struct SoakArgs {
     /// Fortran programs of others, MUMPS and FFTW, from Debian's sources alone: three minutes.
     #[arg(long)]
     fortran: bool,
+    /// mpi4py's tests on four hosts made of network namespaces alone: two minutes.
+    #[arg(long)]
+    network: bool,
     /// Parallel files alone, or one part of it: in virtual machines cuts of power, quotas, mpi4py's tests on ext4, and NFS between two hosts; and others' programs by their own tests, HDF5, PnetCDF and
     /// h5py. Half an hour, and some ten minutes for builds the first time.
     #[arg(long, value_name = "PART", num_args = 0..=1, default_missing_value = "all")]
@@ -140,6 +143,11 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
     if args.verbs {
         let mut tally = Tally::default();
         cluster::soak(&mut tally)?;
+        return tally.not_run.pop().map_or(Ok(()), Err);
+    }
+    if args.network {
+        let mut tally = Tally::default();
+        network::soak(&mut tally)?;
         return tally.not_run.pop().map_or(Ok(()), Err);
     }
     let prefix = crate::demo::install()?;

@@ -16,7 +16,7 @@ use super::tally::{OFI, Tally};
 use super::{programs, tools};
 use crate::{net, root};
 use inside::{Inside, KILLED, PROGRAMS};
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::process::Command;
 
 /// Seconds that all programs between hosts may take together.
@@ -25,6 +25,10 @@ const TIMEOUT: &str = "1500";
 /// Between the hosts: runs everything, and fails if anything did.
 pub fn within(inside: &Inside) -> Result<(), String> {
     let mut parts = Parts::new(&inside.only);
+    if inside.long {
+        hosts::long(inside, &mut parts)?;
+        return parts.end();
+    }
     if inside.ipv6 {
         hosts::over_ipv6(inside, &mut parts)?;
         rails::over_ipv6(inside, &mut parts)?;
@@ -53,6 +57,22 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
         tally.not_run.push(format!("tests of libfabric: {}", tools::NO_LIBFABRIC));
     }
     fabric(tally)?;
+    let words = words()?;
+    between_hosts(&["--hosts", "4"], &words, tally)?;
+    between_hosts(&["--hosts", "2", "--ipv6"], &with(&words, "--ipv6"), tally)
+}
+
+/// What takes too long for the tests: mpi4py's on four hosts.
+pub fn soak(tally: &mut Tally) -> Result<(), String> {
+    between_hosts(&["--hosts", "4"], &with(&words()?, "--long"), tally)
+}
+
+fn with(words: &[OsString], more: &str) -> Vec<OsString> {
+    [words, &[more.into()]].concat()
+}
+
+/// Builds what runs between the hosts; the words that tell where it is.
+fn words() -> Result<Vec<OsString>, String> {
     let prefix = crate::demo::install()?;
     let programs = c_programs::folder()?;
     for name in PROGRAMS.iter().map(|(name, _)| *name).chain([KILLED]) {
@@ -62,16 +82,13 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     let random = crate::install::build(std::iter::once("weft-abi-tests"))?.join("weft-random");
     let Mpi4py { python, sdist } = python::mpi4py(&prefix)?;
     let names = ["--prefix", "--programs", "--random", "--python", "--sdist"];
-    let paths = [&prefix, &programs, &random, &python, &sdist].map(|path| path.as_os_str());
-    let words: Vec<&OsStr> =
-        names.iter().zip(paths).flat_map(|(name, path)| [OsStr::new(name), path]).collect();
-    between_hosts(&["--hosts", "4"], &words, tally)?;
-    let ipv6 = [&words[..], &[OsStr::new("--ipv6")]].concat();
-    between_hosts(&["--hosts", "2", "--ipv6"], &ipv6, tally)
+    let paths = [prefix, programs, random, python, sdist];
+    let pairs = names.into_iter().zip(paths);
+    Ok(pairs.flat_map(|(name, path)| [name.into(), path.into_os_string()]).collect())
 }
 
 /// Runs the tests between such hosts, with these words.
-fn between_hosts(hosts: &[&str], words: &[&OsStr], tally: &mut Tally) -> Result<(), String> {
+fn between_hosts(hosts: &[&str], words: &[OsString], tally: &mut Tally) -> Result<(), String> {
     let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
     let mut command = Command::new(&xtask);
     command.arg("net").args(hosts).args(["--timeout", TIMEOUT, "--"]);

@@ -169,10 +169,17 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
         program(inside, parts, "spawn", FOUR, &["WEFT_FABRIC=ofi"]);
         Ok(())
     })?;
+    mpi4py_on(inside, parts, TWO)
+}
+
+/// What takes too long for the tests.
+pub fn long(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+    mpi4py_on(inside, parts, FOUR)
+}
+
+fn mpi4py_on(inside: &Inside, parts: &mut Parts, hosts: &str) -> Result<(), String> {
     parts.part("mpi4py between hosts", |parts| {
-        for hosts in [TWO, FOUR] {
-            parts.test(&format!("mpi4py's tests on {hosts}"), || mpi4py(inside, hosts));
-        }
+        parts.test(&format!("mpi4py's tests on {hosts}"), || mpi4py(inside, hosts));
         Ok(())
     })
 }

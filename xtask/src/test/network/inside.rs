@@ -58,6 +58,9 @@ pub struct Inside {
     /// The cables have IPv6 addresses alone.
     #[arg(long)]
     pub ipv6: bool,
+    /// What takes too long for the tests, and nothing else.
+    #[arg(long)]
+    pub long: bool,
     /// Only the parts with this text in their names; to look into one of them.
     #[arg(long, default_value = "")]
     pub only: String,
