@@ -106,7 +106,7 @@ impl Stage {
             Stage::Files => 120,
             Stage::Launchers => 50,
             Stage::Cluster => 215,
-            Stage::Network => 345,
+            Stage::Network => 360,
         }
     }
 }
