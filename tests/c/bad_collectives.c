@@ -1,7 +1,9 @@
 // ranks: 1 2 3
+// env: WEFT_BCAST=MPI-FLAT WEFT_SCATTER=MPI-FLAT | WEFT_BCAST=BINOMIAL WEFT_SCATTER=FLAT | WEFT_BCAST=MPI-K-NOMIAL WEFT_SCATTER=MPI-BINOMIAL
 // says: correct
 //
-// Bad collective calls: wrong arguments, and ranks that do not agree about the length.
+// Bad collective calls: wrong arguments, and ranks that do not agree about the length. Algorithms are asked for by name: what is
+// chosen by length may be another one on each of such ranks.
 #include "bad.h"
 
 #define W MPI_COMM_WORLD

@@ -94,7 +94,7 @@ impl Stage {
     /// The seconds that the stage may take on two processors. All together are at most an hour.
     fn budget(self) -> u64 {
         match self {
-            Stage::Build => 240,
+            Stage::Build => 250,
             Stage::Unit => 740,
             Stage::Simulator => 150,
             Stage::Verbs => 300,
@@ -102,10 +102,10 @@ impl Stage {
             Stage::Miri => 360,
             Stage::Programs => 300,
             Stage::Fortran => 240,
-            Stage::Python => 320,
+            Stage::Python => 340,
             Stage::Files => 120,
-            Stage::Launchers => 50,
-            Stage::Cluster => 215,
+            Stage::Launchers => 60,
+            Stage::Cluster => 250,
             Stage::Network => 360,
         }
     }
