@@ -138,33 +138,30 @@ pub struct SoakArgs {
     files: Option<FileParts>,
 }
 
+/// Runs a part of which nothing may be left out.
+fn whole(part: impl FnOnce(&mut Tally) -> Result<(), String>) -> Result<(), String> {
+    let mut tally = Tally::default();
+    part(&mut tally)?;
+    tally.not_run.pop().map_or(Ok(()), Err)
+}
+
 /// Longer runs of the tests that depend on chance.
 pub fn soak(args: &SoakArgs) -> Result<(), String> {
     if args.verbs {
-        let mut tally = Tally::default();
-        cluster::soak(&mut tally)?;
-        return tally.not_run.pop().map_or(Ok(()), Err);
+        return whole(cluster::soak);
     }
     if args.network {
-        let mut tally = Tally::default();
-        network::soak(&mut tally)?;
-        return tally.not_run.pop().map_or(Ok(()), Err);
+        return whole(network::soak);
     }
     let prefix = crate::demo::install()?;
     if args.fortran {
-        let mut tally = Tally::default();
-        fortran::soak(&prefix, &mut tally)?;
-        return tally.not_run.pop().map_or(Ok(()), Err);
+        return whole(|tally| fortran::soak(&prefix, tally));
     }
     if let Some(parts) = args.files {
         return file_soak::soak(&prefix, parts);
     }
     if args.tsan || args.random.is_none() {
-        let mut tally = Tally::default();
-        tsan::run(&prefix, args.tsan, &mut tally)?;
-        if let Some(reason) = tally.not_run.pop() {
-            return Err(reason);
-        }
+        whole(|tally| tsan::run(&prefix, args.tsan, tally))?;
         if args.tsan {
             return Ok(());
         }

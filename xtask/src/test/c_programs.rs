@@ -172,18 +172,12 @@ fn library_apart(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let name = "libmpi_abi.so.1";
     let copied = fs::copy(prefix.join("lib").join(name), apart.path().join(name));
     copied.map_err(|e| format!("copying {name}: {e}"))?;
-    let output = Command::new(prefix.join("bin/mpiexec"))
-        .args(["--timeout", "120", "-n", "2"])
-        .arg(folder()?.join("spawn"))
-        .arg("few")
-        .env("LD_LIBRARY_PATH", apart.path())
-        .env("PATH", "/nowhere")
-        .output()
-        .map_err(|e| format!("mpiexec: {e}"))?;
-    let said = [output.stdout, output.stderr].map(|s| String::from_utf8_lossy(&s).into_owned());
-    if !output.status.success() || !said.concat().contains("correct") {
-        return Err(format!("a library apart: {}\n{}", output.status, said.concat()));
-    }
+    let apart = apart.path().display().to_string();
+    let settings = [("LD_LIBRARY_PATH", apart), ("PATH", "/nowhere".to_owned())];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value));
+    let plan =
+        Plan { args: vec!["few".to_owned()], says: vec!["correct".to_owned()], ..Plan::new() };
+    one(prefix, &folder()?.join("spawn"), 2, &plan, &settings)?;
     println!("ok   spawn with a library apart from its installation");
     tally.passed += 1;
     Ok(())

@@ -2,9 +2,7 @@
 #![allow(dead_code)] // not every test uses all
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
 use weft_collective::{
     Choice, CollectiveState, Link, Operation, Reception, Reduce, SelectionKey, Topology, Via,
 };
@@ -148,20 +146,6 @@ fn combine<const N: usize>(left: Sge, right: Sge, f: impl Fn([u64; N], [u64; N])
     let result: Vec<u64> = pairs.flat_map(|(a, b)| f(array(a), array(b))).collect();
     assert_eq!(result.len(), b.len(), "whole elements");
     right.fill(&bytes_of(&result));
-}
-
-/// What ranks, algorithms and worlds expect again and again, computed once.
-pub struct Known<K>(Mutex<BTreeMap<K, Arc<Vec<u64>>>>);
-
-impl<K: Ord> Known<K> {
-    pub const fn new() -> Known<K> {
-        Known(Mutex::new(BTreeMap::new()))
-    }
-
-    pub fn get(&self, key: K, compute: impl FnOnce() -> Vec<u64>) -> Arc<Vec<u64>> {
-        let mut known = self.0.lock().unwrap();
-        known.entry(key).or_insert_with(|| Arc::new(compute())).clone()
-    }
 }
 
 pub fn words_of(sge: Sge) -> Vec<u64> {

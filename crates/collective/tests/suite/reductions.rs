@@ -1,11 +1,10 @@
 //! Every algorithm that combines data, on 1 to 33 ranks, against a fold in the order of ranks, and
 //! bit by bit against the other ranks and other runs.
 
-use crate::group::{Float, Group, Known, Larger, Product, Sum, bytes_of, product, words_of};
+use crate::group::{Float, Group, Larger, Product, Sum, bytes_of, product, words_of};
 use fastrand::Rng;
 use std::collections::HashMap;
-use std::ops::RangeTo;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use weft_collective::{Blocks, Link, Reduce, allreduce, reduce, reduce_scatter, scan};
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_fabric_testing::world::{Body, Rank, SETUPS, bytes, world};
@@ -51,31 +50,22 @@ fn floats(r: usize, words: usize) -> Vec<u64> {
     std::iter::repeat_with(number).map(f64::to_bits).take(words).collect()
 }
 
-/// By ranks and words.
-type Expected = Known<(usize, usize)>;
-
-fn products(ranks: RangeTo<usize>, words: usize) -> Arc<Vec<u64>> {
-    static PRODUCTS: Expected = Known::new();
+fn products(ranks: std::ops::Range<usize>, words: usize) -> Vec<u64> {
+    let mut all = ranks.map(|r| operand(r, words));
+    let first = all.next().expect("at least one rank");
     let array = |chunk: &[u64]| -> [u64; 4] { chunk.try_into().expect("4 words") };
-    PRODUCTS.get((ranks.end, words), || {
-        let multiply = |a: Vec<u64>, b: Vec<u64>| {
-            let pairs = a.chunks_exact(4).zip(b.chunks_exact(4));
-            pairs.flat_map(|(a, b)| product(array(a), array(b))).collect()
-        };
-        let all = (0..ranks.end).map(|r| operand(r, words));
-        all.reduce(multiply).expect("at least one rank")
+    all.fold(first, |a, b| {
+        let pairs = a.chunks_exact(4).zip(b.chunks_exact(4));
+        pairs.flat_map(|(a, b)| product(array(a), array(b))).collect()
     })
 }
 
-fn sums(n: usize, words: usize) -> Arc<Vec<u64>> {
-    static SUMS: Expected = Known::new();
-    SUMS.get((n, words), || {
-        let mut sum = operand(0, words);
-        for r in 1..n {
-            sum.iter_mut().zip(operand(r, words)).for_each(|(a, b)| *a = a.wrapping_add(b));
-        }
-        sum
-    })
+fn sums(n: usize, words: usize) -> Vec<u64> {
+    let mut sum = operand(0, words);
+    for r in 1..n {
+        sum.iter_mut().zip(operand(r, words)).for_each(|(a, b)| *a = a.wrapping_add(b));
+    }
+    sum
 }
 
 const ALLREDUCES: usize = 8;
@@ -136,11 +126,11 @@ impl Body for Allreduces {
             for which in 0..ALLREDUCES {
                 if allreduce_takes(which, n, false) {
                     let got = run(which, &operand(me, words), &Product);
-                    assert!(got == *products(..n, words), "{which}, {words} words, {n} ranks");
+                    assert!(got == products(0..n, words), "{which}, {words} words, {n} ranks");
                 }
                 if allreduce_takes(which, n, true) {
                     let got = run(which, &operand(me, words), &Sum);
-                    assert!(got == *sums(n, words), "{which}, {words} words, {n} ranks");
+                    assert!(got == sums(n, words), "{which}, {words} words, {n} ranks");
                     let ties = vec![(words << 8 | me) as u64; words];
                     let float = run(which, &floats(me, words), &Float);
                     for (name, got) in [("float", float), ("larger", run(which, &ties, &Larger))] {
@@ -198,7 +188,7 @@ impl Body for Ordered {
                 let link = group.link();
                 rank.block_on(reduce(which, &link, root, data.sge(), into.sge())).unwrap();
                 if me == root {
-                    let expected = bytes_of(&products(..n, words));
+                    let expected = bytes_of(&products(0..n, words));
                     assert!(bytes(into) == expected, "{which} to {root} of {n}, {words} words");
                 } else {
                     assert!(bytes(&data) == own && bytes(&result) == vec![0xee; 8 * words]);
@@ -208,14 +198,14 @@ impl Body for Ordered {
             let link = group.link();
             let scan = scan::recursive_doubling(&link, data.sge(), data.sge(), &Product);
             rank.block_on(scan).unwrap();
-            assert!(words_of(data.sge()) == *products(..me + 1, words), "scan of {n}");
+            assert!(words_of(data.sge()) == products(0..me + 1, words), "scan of {n}");
             let (data, result) = (rank.buffer(&own), rank.empty(8 * words));
             let link = group.link();
             let (from, to) = (data.sge(), result.sge());
             rank.block_on(scan::exclusive_recursive_doubling(&link, from, to, &Product)).unwrap();
             let expected = match me {
                 0 => vec![0xee; 8 * words],
-                _ => bytes_of(&products(..me, words)),
+                _ => bytes_of(&products(0..me, words)),
             };
             assert!(bytes(&result) == expected, "exclusive scan of {n}");
         }
@@ -263,7 +253,7 @@ impl Body for Scattered {
                 let blocks = Blocks::of(data.sge(), counts.iter().map(|c| c * ELEMENT));
                 let result = rank.empty(counts[me] * ELEMENT);
                 let start = 4 * counts[..me].iter().sum::<usize>();
-                let run = |op: &dyn Reduce, all: Arc<Vec<u64>>| {
+                let run = |op: &dyn Reduce, all: Vec<u64>| {
                     let link = group.link();
                     rank.block_on(reduce_scatter(which, &link, &blocks, result.sge(), op)).unwrap();
                     let mine = &all[start..start + 4 * counts[me]];
@@ -271,7 +261,7 @@ impl Body for Scattered {
                 };
                 run(&Sum, sums(n, words));
                 if which == 0 {
-                    run(&Product, products(..n, words));
+                    run(&Product, products(0..n, words));
                 }
                 assert!(bytes(&data) == own, "{which} changed its operand");
             }

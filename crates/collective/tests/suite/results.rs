@@ -1,10 +1,9 @@
 //! Every algorithm on 1 to 9 ranks against what a sequential program computes.
 
-use crate::group::{Float, Group, Known, Larger, Product, Sum, bytes_of, product, shm, words_of};
+use crate::group::{Float, Group, Larger, Product, Sum, bytes_of, product, shm, words_of};
 use fastrand::Rng;
 use std::collections::HashMap;
-use std::ops::RangeTo;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use weft_collective::{
     Choice, Operation, Reduce, SLOT, allgather, allreduce, alltoall, bcast, gather, reduce, run,
     scan, scatter,
@@ -41,28 +40,20 @@ fn float_operand(round: u64, r: usize, words: usize) -> Vec<u64> {
     std::iter::repeat_with(number).map(f64::to_bits).take(words).collect()
 }
 
-/// By round, ranks and words.
-type Expected = Known<(u64, usize, usize)>;
-
-fn sums(round: u64, ranks: RangeTo<usize>, words: usize) -> Arc<Vec<u64>> {
-    static SUMS: Expected = Known::new();
-    SUMS.get((round, ranks.end, words), || {
-        let add = |a: Vec<u64>, b| a.iter().zip(b).map(|(a, b)| a.wrapping_add(b)).collect();
-        let all = (0..ranks.end).map(|r| operand(round, r, words));
-        all.reduce(add).expect("at least one rank")
-    })
+fn sums(round: u64, ranks: std::ops::Range<usize>, words: usize) -> Vec<u64> {
+    let mut all = ranks.map(|r| operand(round, r, words));
+    let first = all.next().expect("at least one rank");
+    let add = |a: Vec<u64>, b: Vec<u64>| a.iter().zip(b).map(|(a, b)| a.wrapping_add(b)).collect();
+    all.fold(first, add)
 }
 
-fn products(round: u64, ranks: RangeTo<usize>, words: usize) -> Arc<Vec<u64>> {
-    static PRODUCTS: Expected = Known::new();
+fn products(round: u64, ranks: std::ops::Range<usize>, words: usize) -> Vec<u64> {
+    let mut all = ranks.map(|r| operand(round, r, words));
+    let first = all.next().expect("at least one rank");
     let array = |chunk: &[u64]| -> [u64; 4] { chunk.try_into().expect("4 words") };
-    PRODUCTS.get((round, ranks.end, words), || {
-        let multiply = |a: Vec<u64>, b: Vec<u64>| {
-            let pairs = a.chunks_exact(4).zip(b.chunks_exact(4));
-            pairs.flat_map(|(a, b)| product(array(a), array(b))).collect()
-        };
-        let all = (0..ranks.end).map(|r| operand(round, r, words));
-        all.reduce(multiply).expect("at least one rank")
+    all.fold(first, |a, b| {
+        let pairs = a.chunks_exact(4).zip(b.chunks_exact(4));
+        pairs.flat_map(|(a, b)| product(array(a), array(b))).collect()
     })
 }
 
@@ -148,11 +139,11 @@ impl Body for Allreduces {
                     continue;
                 }
                 let got = allreduce(&group, algorithm, &mine, &Sum);
-                assert!(got == *sums(round, ..n, words), "{algorithm:?}, {words} words");
+                assert!(got == sums(round, 0..n, words), "{algorithm:?}, {words} words");
                 // The pairwise exchanges are for operators that commute.
                 if !matches!(algorithm, PairwiseExchange | Rpe) {
                     let got = allreduce(&group, algorithm, &mine, &Product);
-                    assert!(got == *products(round, ..n, words), "{algorithm:?}, {words} words");
+                    assert!(got == products(round, 0..n, words), "{algorithm:?}, {words} words");
                 }
                 let floats = float_operand(round, rank.me(), words);
                 let got = allreduce(&group, algorithm, &floats, &Float);
@@ -196,7 +187,7 @@ impl Others {
                 let (link, all) = (group.link(), (from, result.sge(), unit));
                 rank.block_on(run::reduce(&link, state, choice, root, all, &Product)).unwrap();
                 let expected = match me == root {
-                    true => bytes_of(&products(round, ..n, words)),
+                    true => bytes_of(&products(round, 0..n, words)),
                     false => before,
                 };
                 assert!(bytes(&result) == expected, "{choice}: reduce to {root}, {words} words");
@@ -219,13 +210,13 @@ impl Others {
                 .unwrap();
                 let expected = match (exclusive, me) {
                     (true, 0) => before,
-                    (true, _) => bytes_of(&products(round, ..me, words)),
-                    (false, _) => bytes_of(&products(round, ..me + 1, words)),
+                    (true, _) => bytes_of(&products(round, 0..me, words)),
+                    (false, _) => bytes_of(&products(round, 0..me + 1, words)),
                 };
                 assert!(bytes(&result) == expected, "{choice}: scan, {words} words");
             }
             // Blocks of different lengths, some of them empty.
-            let all = products(round, ..n, words);
+            let all = products(round, 0..n, words);
             let elements = words / 4;
             let bound = |r: usize| if r < n { elements * r * r / n / n } else { elements };
             let lens: Vec<_> = (0..n).map(|r| 32 * (bound(r + 1) - bound(r))).collect();
@@ -255,7 +246,7 @@ impl Body for Others {
                 let (link, out) = (group.link(), result.sge());
                 rank.block_on(reduce::binomial(&link, root, data.sge(), out, &Product)).unwrap();
                 let expected = match me == root {
-                    true => bytes_of(&products(round, ..n, words)),
+                    true => bytes_of(&products(round, 0..n, words)),
                     false => vec![0xee; 8 * words],
                 };
                 assert!(bytes(&result) == expected, "reduce to {root}, {words} words");
@@ -264,14 +255,14 @@ impl Body for Others {
             let result = rank.empty(8 * words);
             let link = group.link();
             rank.block_on(scan::chain(&link, data.sge(), result.sge(), &Product)).unwrap();
-            assert!(words_of(result.sge()) == *products(round, ..me + 1, words), "scan");
+            assert!(words_of(result.sge()) == products(round, 0..me + 1, words), "scan");
             let result = rank.empty(8 * words);
             let link = group.link();
             rank.block_on(scan::exclusive_chain(&link, data.sge(), result.sge(), &Product))
                 .unwrap();
             let expected = match me {
                 0 => vec![0xee; 8 * words],
-                _ => bytes_of(&products(round, ..me, words)),
+                _ => bytes_of(&products(round, 0..me, words)),
             };
             assert!(bytes(&result) == expected, "exclusive scan");
         }
