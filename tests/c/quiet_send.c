@@ -1,10 +1,10 @@
 // ranks: 2
 // says: correct
-// env: | WEFT_PROGRESS=handover
+// env: WEFT_COPY_MODEL=generic | WEFT_COPY_MODEL=generic WEFT_PROGRESS=handover
 //
 // The short way is quiet: a small send with room in the ring, and a receive whose message has
 // arrived, allocate nothing, take no lock and make no system call under MPI_THREAD_SINGLE,
-// with a helper thread or without.
+// with a helper thread or without. The model says what is small: a measured one may have 8 KiB fetched.
 //
 // The allocator is replaced by one that counts. For the rest, the processor stops after every
 // instruction of the call (trap flag), and a handler looks for `syscall` and for instructions that

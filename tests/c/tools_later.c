@@ -1,9 +1,10 @@
 // ranks: 1 2 4
 // says: correct
-// env: | WEFT_STAGING=0 WEFT_ALLREDUCE=MPI-GB
+// env: WEFT_COPY_MODEL=generic | WEFT_COPY_MODEL=generic WEFT_STAGING=0 WEFT_ALLREDUCE=MPI-GB
 //
 // Control variables while MPI runs: each either may be written, as its description says, and then counts; or it is read
-// at MPI_Init, and says that it can never be written again. After MPI_Finalize none can.
+// at MPI_Init, and says that it can never be written again. After MPI_Finalize none can. The model says what is sent at once
+// below a limit: a measured one may have that fetched.
 #include "tools.h"
 
 static MPI_T_pvar_session session;
