@@ -126,6 +126,9 @@ pub struct SoakArgs {
     /// Windows on one to five ranks over two rails in the virtual machine alone: mpi4py's tests, all fences.
     #[arg(long)]
     verbs: bool,
+    /// The programs of tests/c under the copy costs of other machines alone: seven minutes.
+    #[arg(long)]
+    copy_models: bool,
     /// Fortran programs of others, MUMPS and FFTW, from Debian's sources alone: three minutes.
     #[arg(long)]
     fortran: bool,
@@ -154,6 +157,9 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
         return whole(network::soak);
     }
     let prefix = crate::demo::install()?;
+    if args.copy_models {
+        return whole(|tally| c_programs::other_machines(&prefix, tally));
+    }
     if args.fortran {
         return whole(|tally| fortran::soak(&prefix, tally));
     }

@@ -81,7 +81,7 @@ pub(super) fn plan(source: &str) -> Result<Plan, String> {
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
-    programs(&prefix, tally)?;
+    programs(&prefix, &[], tally)?;
     library_apart(&prefix, tally)?;
     examples(&prefix, &folder()?, tally)?;
     super::book::run(&prefix, tally)?;
@@ -103,7 +103,8 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
 /// Longer runs of what depends on chance: `cargo xtask soak`.
 pub fn soak(prefix: &Path, times: usize) -> Result<(), String> {
     let mut tally = Tally::default();
-    programs(prefix, &mut tally)?;
+    programs(prefix, &[], &mut tally)?;
+    other_machines(prefix, &mut tally)?;
     super::jobs::kills(prefix, (&folder()?.join("halo"), &[]), times)?;
     println!("ok   {times} jobs with a rank killed");
     let halo = Plan { args: vec!["200000".to_owned()], ..Plan::new() };
@@ -135,10 +136,22 @@ pub(super) fn folder() -> Result<PathBuf, String> {
     Ok(out)
 }
 
-/// The programs in tests/c, as their comments say.
-fn programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+/// The programs in tests/c with what other machines choose, whose copies cost something else.
+pub fn other_machines(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let mut files = list(&root().join("tests/copy-models"), "toml")?;
+    files.sort();
+    let files = files.iter().map(|file| file.display().to_string());
+    for model in std::iter::once("generic".to_owned()).chain(files) {
+        println!("\n-- copies cost what this says: {model}");
+        programs(prefix, &[("WEFT_COPY_MODEL".to_owned(), model)], tally)?;
+    }
+    Ok(())
+}
+
+/// The programs in tests/c, as their comments say, which may set otherwise what is in `base`.
+fn programs(prefix: &Path, base: &[(String, String)], tally: &mut Tally) -> Result<(), String> {
     let out = folder()?;
-    let mut sources = list(&root().join("tests/c"))?;
+    let mut sources = list(&root().join("tests/c"), "c")?;
     sources.sort();
     if sources.is_empty() {
         return Err("no program in tests/c".to_owned());
@@ -150,6 +163,7 @@ fn programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         let plan = plan(&text)?;
         compile(prefix, &source, &program)?;
         for settings in &plan.environments {
+            let settings = &[base, settings.as_slice()].concat();
             let with: String = settings.iter().map(|(k, v)| format!(", {k}={v}")).collect();
             for &ranks in &plan.ranks {
                 let began = Instant::now();
@@ -189,10 +203,11 @@ pub(super) fn compile(prefix: &Path, source: &Path, program: &Path) -> Result<()
     quiet(command.args(["-lm", "-lpthread"])).map(drop)
 }
 
-pub(super) fn list(folder: &Path) -> Result<Vec<PathBuf>, String> {
+/// The files of a folder whose names end in `.kind`.
+pub(super) fn list(folder: &Path, kind: &str) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let paths = entries.flatten().map(|e| e.path());
-    Ok(paths.filter(|p| p.extension().is_some_and(|e| e == "c")).collect())
+    Ok(paths.filter(|p| p.extension().is_some_and(|e| e == kind)).collect())
 }
 
 /// Its output, if it ended as its plan says.

@@ -131,8 +131,8 @@ fn mutated(name: &str) -> Result<PathBuf, String> {
 
 /// All programs, those that take the least time first.
 fn programs(prefix: &Path) -> Result<Vec<Program>, String> {
-    let mut sources = list(&root().join("tests/c"))?;
-    let alone = list(&root().join("crates/abi/tests/c"))?;
+    let mut sources = list(&root().join("tests/c"), "c")?;
+    let alone = list(&root().join("crates/abi/tests/c"), "c")?;
     sources.extend(alone.iter().cloned());
     let mut programs = Vec::new();
     for source in sources {
