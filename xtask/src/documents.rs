@@ -1,5 +1,5 @@
-//! What documents and sizes promise: every path that a document names and every link is there, the book has all its pages, and
-//! no file is longer than a sitting.
+//! What documents and sizes promise: every path that a document names and every link is there, the book has all its pages,
+//! no file is longer than a sitting, and no comment has an example that nothing runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,6 +73,35 @@ pub fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) -> Result<
     Ok(())
 }
 
+/// The lines at which a comment of the documentation has what rustdoc takes for Rust: a fence that names no other language, and
+/// what is indented by four.
+fn examples(text: &str) -> Vec<usize> {
+    let (mut found, mut open) = (Vec::new(), false);
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        let Some(said) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+            open = false;
+            continue;
+        };
+        if let Some(language) = said.trim_start().strip_prefix("```") {
+            open = !open;
+            if open && !["c", "sh", "text", "toml"].contains(&language) {
+                found.push(number + 1);
+            }
+        } else if !open && said.starts_with("     ") {
+            found.push(number + 1);
+        }
+    }
+    found
+}
+
+/// Whether rustdoc looks for examples in this file: not in those of programs.
+fn is_of_a_library(file: &Path) -> bool {
+    let parts: Vec<_> = file.iter().collect();
+    let source = parts.iter().position(|&part| part == "src");
+    source.is_some_and(|at| !["bin", "main.rs"].iter().any(|name| parts[at + 1] == *name))
+}
+
 /// Checks documents and sources of the workspace.
 pub fn check() -> Result<(), String> {
     let root = crate::root();
@@ -104,10 +133,15 @@ pub fn check() -> Result<(), String> {
         sources(&root.join(folder), "rs", &mut files)?;
     }
     for file in files {
-        let lines = read(&file)?.lines().count();
+        let (text, name) = (read(&file)?, file.strip_prefix(&root).unwrap_or(&file));
+        let (lines, name) = (text.lines().count(), name.display());
         if lines > LINES {
-            let file = file.strip_prefix(&root).unwrap_or(&file).display();
-            faults.push(format!("{file}: {lines} lines, more than {LINES}: split it"));
+            faults.push(format!("{name}: {lines} lines, more than {LINES}: split it"));
+        }
+        for line in examples(&text).into_iter().filter(|_| is_of_a_library(&file)) {
+            faults.push(format!(
+                "{name}:{line}: Rust that nothing runs: make it a test, or name the language"
+            ));
         }
     }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
@@ -120,6 +154,17 @@ mod tests {
     #[test]
     fn documents_name_what_is_there_and_files_are_short() {
         check().unwrap();
+    }
+
+    #[test]
+    fn examples_in_comments_are_found() {
+        let text = "/// ```text\n///      a\n/// ```\n\n/// ```\n/// b();\n/// ```\n/// - c\n///   d\n///     e();\n";
+        assert_eq!(examples(text), [5, 10]);
+        assert_eq!(examples("    //! ```should_panic\n    //! ```\nfn f() {}\n//     f"), [1]);
+        assert!(is_of_a_library(Path::new("crates/a/src/b/c.rs")));
+        for program in ["a/src/bin/b.rs", "a/src/main.rs", "a/tests/b.rs", "a/examples/b.rs"] {
+            assert!(!is_of_a_library(Path::new(program)), "{program}");
+        }
     }
 
     #[test]

@@ -245,9 +245,7 @@ fn build() -> Result<(), String> {
 
 fn unit(tally: &mut Tally) -> Result<(), String> {
     let elsewhere = |name: &str| SIMULATOR.contains(&name) || VERBS.contains(&name) || name == OFI;
-    programs::run(|program| !elsewhere(&program.package), tally)?;
-    // Examples in the documentation, which are no programs of their own.
-    step(cargo().args(["test", "--workspace", "--doc", "--quiet"]))
+    programs::run(|program| !elsewhere(&program.package), tally)
 }
 
 fn simulator(tally: &mut Tally) -> Result<(), String> {

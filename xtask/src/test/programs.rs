@@ -37,10 +37,11 @@ struct Profile {
     test: bool,
 }
 
-/// All test programs of the workspace, built.
+/// All test programs of the workspace, built; with them the library, which its own tests use.
 pub fn all() -> Result<Vec<Program>, String> {
     let mut command = cargo();
-    command.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
+    command.args(["build", "--workspace", "--lib", "--bins", "--examples", "--tests"]);
+    command.arg("--message-format=json-render-diagnostics");
     println!("-- {}", tools::text(&command));
     let output = command.stderr(Stdio::inherit()).output().map_err(|e| format!("cargo: {e}"))?;
     if !output.status.success() {
@@ -89,6 +90,9 @@ pub fn run_with(
         let mut command = Command::new("timeout");
         command.args(["--foreground", "--kill-after=10", LONGEST]).arg(&program.path);
         command.envs(environment.iter().copied());
+        if let Some(built) = program.path.ancestors().nth(2) {
+            command.env("WEFT_TEST_LIBRARY", built);
+        }
         match tools::captured_code(command.current_dir(&program.folder))? {
             // A file of tests may have none on this machine.
             (0, output) => passed += tools::count_cargo_tests(&output).unwrap_or(0),

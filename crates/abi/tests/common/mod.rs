@@ -6,10 +6,14 @@ use std::sync::OnceLock;
 use std::{env, fs};
 
 /// The directory of `libmpi_abi.so`, of `include/mpi.h` beside it and of the links to it. Builds
-/// the library: cargo does not do that for the tests of a package that is only a C library.
+/// the library: cargo does not do that for the tests of a package that is only a C library. Whoever has built it with the
+/// tests says where it is, in `WEFT_TEST_LIBRARY`: this package alone needs what it depends on with other features.
 pub fn library_dir() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(|| {
+        if let Some(built) = env::var_os("WEFT_TEST_LIBRARY") {
+            return built.into();
+        }
         let exe = env::current_exe().expect("the test's own path");
         let dir = exe.ancestors().nth(2).expect("a test lies in target/<profile>/deps").to_owned();
         let profile = match dir.file_name().and_then(|n| n.to_str()) {
