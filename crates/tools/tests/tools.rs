@@ -24,11 +24,15 @@ fn run(command: &mut Command) -> String {
     out.into_owned()
 }
 
-/// Builds the library into the build tree that the tools under test belong to.
+/// Builds the library into the build tree that the tools under test belong to, where nobody has built it with the tests, who
+/// would say so in `TEST_LIBRARY_DIR`.
 fn library() {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
         let dir = Path::new(WEFT).parent().expect("target/<profile>");
+        if env::var_os("TEST_LIBRARY_DIR").is_some_and(|built| Path::new(&built) == dir) {
+            return;
+        }
         let profile = match dir.file_name().and_then(|n| n.to_str()) {
             Some("debug") | None => "dev",
             Some(name) => name,

@@ -91,7 +91,7 @@ pub fn run_with(
         command.args(["--foreground", "--kill-after=10", LONGEST]).arg(&program.path);
         command.envs(environment.iter().copied());
         if let Some(built) = program.path.ancestors().nth(2) {
-            command.env("WEFT_TEST_LIBRARY", built);
+            command.env("TEST_LIBRARY_DIR", built);
         }
         match tools::captured_code(command.current_dir(&program.folder))? {
             // A file of tests may have none on this machine.

@@ -7,11 +7,12 @@ use std::{env, fs};
 
 /// The directory of `libmpi_abi.so`, of `include/mpi.h` beside it and of the links to it. Builds
 /// the library: cargo does not do that for the tests of a package that is only a C library. Whoever has built it with the
-/// tests says where it is, in `WEFT_TEST_LIBRARY`: this package alone needs what it depends on with other features.
+/// tests says where it is, in `TEST_LIBRARY_DIR`: this package alone needs what it depends on with other features. (What begins
+/// with WEFT_ is a setting of the library.)
 pub fn library_dir() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(|| {
-        if let Some(built) = env::var_os("WEFT_TEST_LIBRARY") {
+        if let Some(built) = env::var_os("TEST_LIBRARY_DIR") {
             return built.into();
         }
         let exe = env::current_exe().expect("the test's own path");
