@@ -67,6 +67,11 @@ impl Memory {
         self.registrations.transferred(id);
     }
 
+    /// One was refused that would have used this registration.
+    pub fn refused(&mut self, id: Id) {
+        self.registrations.refused(id);
+    }
+
     /// How many registrations were made so far, and how often one was found.
     pub fn made_and_found(&self) -> Totals {
         self.registrations.totals

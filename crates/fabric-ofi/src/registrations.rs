@@ -143,6 +143,12 @@ impl Registrations {
         Some(id)
     }
 
+    /// A transfer that the provider has refused for now: it looks for its registration again when it is repeated.
+    pub fn refused(&mut self, id: Id) {
+        self.totals.found -= 1;
+        self.transferred(id);
+    }
+
     /// A region less. What it was is returned if that was the last use.
     pub fn withdraw(&mut self, id: Id) -> Option<Entry> {
         self.entries.get_mut(&id)?.regions -= 1;

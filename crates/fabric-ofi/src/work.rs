@@ -354,9 +354,9 @@ impl State {
             objects.transfer(to, (local, descriptor), remote, write, context)
         };
         if posted != 0
-            && let (_, Request::Transfer(.., held)) = self.requests.take(number)
+            && let (_, Request::Transfer(.., Held::Shared(id))) = self.requests.take(number)
         {
-            self.let_go(held);
+            self.memory.refused(id);
         }
         match posted {
             0 => {
