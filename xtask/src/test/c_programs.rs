@@ -139,6 +139,9 @@ pub(super) fn folder() -> Result<PathBuf, String> {
 /// The programs in tests/c with what other machines choose, whose copies cost something else.
 pub fn other_machines(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let mut files = list(&root().join("tests/copy-models"), "toml")?;
+    if files.is_empty() {
+        return Err("no model in tests/copy-models".to_owned());
+    }
     files.sort();
     let files = files.iter().map(|file| file.display().to_string());
     for model in std::iter::once("generic".to_owned()).chain(files) {
