@@ -15,6 +15,7 @@ use crate::{
     CollectiveState, Link, Reception, Reduce, Via, all_do_atomics, carried_by_kernel,
     multicast_max, share_memory,
 };
+use std::collections::HashMap;
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Fault, Sge};
 use weft_p2p::Context;
@@ -38,14 +39,13 @@ pub struct Layout {
 impl Layout {
     /// From the node of each rank, by any numbers.
     pub fn new(nodes: impl IntoIterator<Item = usize>) -> Layout {
-        let mut names: Vec<usize> = Vec::new();
+        let mut numbers: HashMap<usize, usize> = HashMap::new();
         let mut layout = Layout { nodes: Vec::new(), places: Vec::new() };
         for (rank, node) in nodes.into_iter().enumerate() {
-            let at = names.iter().position(|&name| name == node).unwrap_or_else(|| {
-                names.push(node);
+            let at = *numbers.entry(node).or_insert(layout.nodes.len());
+            if at == layout.nodes.len() {
                 layout.nodes.push(Vec::new());
-                names.len() - 1
-            });
+            }
             layout.places.push((at, layout.nodes[at].len()));
             layout.nodes[at].push(rank);
         }

@@ -14,22 +14,20 @@ impl<F: Fabric> Comm<F> {
     /// Where its ranks are; what they tell each other later is not in it.
     pub fn site(&self) -> Topology {
         *self.choices.site.get_or_init(|| {
+            let group = self.group();
             let fabric = self.engine.endpoint().fabric();
-            let members = self.group().ranks();
-            let multicast = multicast_max(fabric, members);
-            let mut nodes: Vec<usize> = members.iter().map(|&m| fabric.node(m as usize)).collect();
-            nodes.sort_unstable();
-            let crowds = nodes.chunk_by(|a, b| a == b).map(<[usize]>::len);
-            Topology {
-                same_node: share_memory(fabric, members) && !self.state.is_lean(),
-                nodes: crowds.clone().count(),
-                ranks_per_node: crowds.max().unwrap_or(0),
-                by_kernel: carried_by_kernel(fabric, members),
-                multicast: if self.state.may_multicast() { multicast } else { 0 },
-                same_arithmetic: fabric.same_arithmetic(),
-                atomics: all_do_atomics(fabric, members),
-                near: Near::default(),
+            let members = group.ranks();
+            let known = group.topology(|| {
+                // Numbers of processes of other jobs are given again when those have left.
+                let of_this_job = members.iter().all(|&member| (member as usize) < fabric.size());
+                of_this_job.then(|| survey(fabric, members))
+            });
+            let mut site = known.unwrap_or_else(|| survey(fabric, members));
+            site.same_node &= !self.state.is_lean();
+            if !self.state.may_multicast() {
+                site.multicast = 0;
             }
+            site
         })
     }
 
@@ -67,5 +65,22 @@ impl<F: Fabric> Comm<F> {
             self.engine.want_helper();
         }
         choice
+    }
+}
+
+/// Finds where `members` are, by asking for each of them.
+fn survey<F: Fabric>(fabric: &F, members: &[u32]) -> Topology {
+    let mut nodes: Vec<usize> = members.iter().map(|&m| fabric.node(m as usize)).collect();
+    nodes.sort_unstable();
+    let ranks_by_node = nodes.chunk_by(|a, b| a == b).map(<[usize]>::len);
+    Topology {
+        same_node: share_memory(fabric, members),
+        nodes: ranks_by_node.clone().count(),
+        ranks_per_node: ranks_by_node.max().unwrap_or(0),
+        by_kernel: carried_by_kernel(fabric, members),
+        multicast: multicast_max(fabric, members),
+        same_arithmetic: fabric.same_arithmetic(),
+        atomics: all_do_atomics(fabric, members),
+        near: Near::default(),
     }
 }

@@ -1,7 +1,9 @@
 //! Groups: ordered sets of processes, by their rank in the world (MPI 5.0, section 7.3).
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::rc::Rc;
+use weft_collective::Topology;
 
 /// How two groups or communicators compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,16 +20,27 @@ pub enum Compare {
 }
 
 /// An ordered set of world ranks. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Group {
     ranks: Rc<[u32]>,
     session: usize,
+    /// Where the members are. All clones share it, so that simulated ranks, which have one group of the
+    /// world, look at its members once and not once a rank.
+    topology: Rc<OnceCell<Option<Topology>>>,
 }
+
+impl PartialEq for Group {
+    fn eq(&self, other: &Group) -> bool {
+        (&self.ranks, self.session) == (&other.ranks, other.session)
+    }
+}
+
+impl Eq for Group {}
 
 impl Group {
     /// `ranks` are different world ranks.
     pub fn new(ranks: impl Into<Rc<[u32]>>) -> Group {
-        Group { ranks: ranks.into(), session: 0 }
+        Group { ranks: ranks.into(), session: 0, topology: Rc::default() }
     }
 
     /// The same group, derived from a session: a handle of the layer above, which groups that are made
@@ -49,6 +62,12 @@ impl Group {
     /// The members' ranks in the world, by rank in this group.
     pub fn ranks(&self) -> &Rc<[u32]> {
         &self.ranks
+    }
+
+    /// Returns where the members are. `survey` looks at each of them the first time; `None`: they may be elsewhere
+    /// the next time.
+    pub(crate) fn topology(&self, survey: impl FnOnce() -> Option<Topology>) -> Option<Topology> {
+        *self.topology.get_or_init(survey)
     }
 
     /// Number of members, which is 0 for MPI_GROUP_EMPTY.
@@ -116,6 +135,33 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+    use weft_collective::selection_key::Near;
+
+    #[test]
+    fn clones_are_surveyed_once_and_derived_groups_again() {
+        let looks = Cell::new(0);
+        let survey = || {
+            looks.set(looks.get() + 1);
+            Some(Topology {
+                same_node: false,
+                nodes: looks.get(),
+                ranks_per_node: 1,
+                by_kernel: false,
+                multicast: 0,
+                same_arithmetic: true,
+                atomics: true,
+                near: Near::default(),
+            })
+        };
+        let world = Group::new((0..1000).collect::<Vec<_>>());
+        // As many simulated ranks as members: one look at the members for all of them.
+        for _ in 0..1000 {
+            assert_eq!(world.clone().of_session(3).topology(survey).unwrap().nodes, 1);
+        }
+        assert_eq!(world.include(&[1, 2]).topology(survey).unwrap().nodes, 2);
+        assert_eq!(world.topology(|| None).unwrap().nodes, 1);
+    }
 
     fn group(ranks: &[u32]) -> Group {
         Group::new(ranks.to_vec())
