@@ -8,6 +8,7 @@
 
 use std::ffi::{c_int, c_long};
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::hint::black_box;
 
 /// What one process has.
@@ -79,6 +80,13 @@ impl Fingerprint {
             part.split_once(IS).map(|(name, value)| (name.to_owned(), value.to_owned()))
         };
         Fingerprint { formats: parts.filter_map(named).collect(), arithmetic }
+    }
+
+    /// Returns a number that is equal where the arithmetic is, in processes of the same library; never 0.
+    pub fn arithmetic_hash() -> u64 {
+        let mut hasher = DefaultHasher::new();
+        arithmetic().hash(&mut hasher);
+        hasher.finish().max(1)
     }
 
     fn value<'f>(&'f self, name: &str) -> &'f str {

@@ -8,6 +8,7 @@ use crate::selection_key::SelectionKey;
 pub use method::Method;
 use std::fmt;
 use weft_fabric::CopyModel;
+use weft_fabric::arithmetic::in_usual_arithmetic;
 
 /// What carries an algorithm's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,6 +86,8 @@ pub enum Need {
     Multicast,
     /// All ranks compute with the same arithmetic.
     SameArithmetic,
+    /// More than two ranks, or two that compute with the same arithmetic: of two, each computes the result.
+    SameArithmeticOfTwo,
     /// All ranks' adapters do atomic operations.
     Atomics,
     /// Several nodes, one of them with several ranks.
@@ -155,7 +158,10 @@ impl Need {
                 hold(ranks.is_multiple_of(2), &|| format!("{ranks} ranks: an odd number"))
             }
             Need::Multicast => is(site.multicast > 0, "this network has no multicast"),
-            Need::SameArithmetic => is(site.same_arithmetic, "the nodes differ in arithmetic"),
+            Need::SameArithmeticOfTwo if ranks > 2 => Ok(()),
+            Need::SameArithmetic | Need::SameArithmeticOfTwo => {
+                is(site.same_arithmetic, "the ranks differ in arithmetic")
+            }
             Need::Atomics => is(site.atomics, "some rank's adapter does no atomic operations"),
             Need::Nodes => is(
                 site.nodes > 1 && site.ranks_per_node > 1,
@@ -179,7 +185,8 @@ impl Algorithm {
     /// Nanoseconds that it should take, where the model of copies knows: among ranks that share memory.
     pub fn predicted(&self, case: &SelectionKey, model: &CopyModel) -> Option<f64> {
         let time = self.time.filter(|_| case.site.same_node)?;
-        Some(time(case, model)).filter(|time| time.is_finite())
+        // All ranks find the same time, so that they choose alike.
+        Some(in_usual_arithmetic(|| time(case, model))).filter(|time| time.is_finite())
     }
 
     /// With the parameter that it has if none is given.

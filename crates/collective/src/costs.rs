@@ -11,6 +11,7 @@
 //! have in common (the call, its checks) is in none of them.
 
 use crate::selection_key::SelectionKey;
+use weft_fabric::arithmetic::in_usual_arithmetic;
 use weft_fabric::copies::LINE;
 use weft_fabric::{CopyModel, Distance};
 use weft_p2p::Limits;
@@ -28,8 +29,11 @@ pub fn block(model: &CopyModel) -> usize {
 /// Bytes of a part of what two ranks bring each other in turns: its transfer takes sixteen times a barrier, which is thus little
 /// beside it, and parts are short enough that both work at once.
 pub fn part(model: &CopyModel, distance: Distance) -> usize {
-    let rate = model.fetch.at(distance).max(f64::MIN_POSITIVE);
-    power_below((16.0 * model.line.at(distance) / rate) as usize).clamp(8 << 10, 64 << 10)
+    // All ranks find the same length.
+    in_usual_arithmetic(|| {
+        let rate = model.fetch.at(distance).max(f64::MIN_POSITIVE);
+        power_below((16.0 * model.line.at(distance) / rate) as usize).clamp(8 << 10, 64 << 10)
+    })
 }
 
 fn power_below(n: usize) -> usize {

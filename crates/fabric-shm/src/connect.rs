@@ -20,7 +20,7 @@ use crate::socket;
 use crate::sync::Ordering;
 use std::fmt;
 use std::io;
-use weft_bootstrap::{Bootstrap, BootstrapError, limits};
+use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint, limits};
 use weft_fabric::CopyModel;
 use weft_intranode::ModelLoader;
 
@@ -162,6 +162,12 @@ pub fn costs(segment: &Segment) -> CopyModel {
     CopyModel::from_words(words).unwrap_or(CopyModel::GENERIC)
 }
 
+/// Reports whether all ranks compute with the same arithmetic, after the closing fence.
+pub fn same_arithmetic(segment: &Segment) -> bool {
+    let of = |rank| segment.control(rank).facts.0.arithmetic.load(Ordering::Relaxed);
+    (1..segment.shape().ranks).all(|rank| of(rank) == of(0))
+}
+
 /// `refused`: the lowest rank has failed before.
 fn host(
     bootstrap: &mut dyn Bootstrap,
@@ -264,6 +270,7 @@ pub fn introduce(control: &Control, probe: &u64, base: *const u8) {
     facts.probe_at.store(at as u64, Ordering::Relaxed);
     facts.probe.store(*probe, Ordering::Relaxed);
     facts.base.store(base.addr() as u64, Ordering::Relaxed);
+    facts.arithmetic.store(Fingerprint::arithmetic_hash(), Ordering::Relaxed);
     for (word, bits) in control.affinity.0.iter().zip(affinity()) {
         word.store(bits, Ordering::Release);
     }

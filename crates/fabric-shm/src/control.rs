@@ -7,7 +7,7 @@ use weft_fabric::CopyModel;
 use weft_fabric::wait::Doorbell;
 
 /// "WEFTSHM" and the version of the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x06");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x07");
 
 /// Most processors that an affinity mask names.
 pub const CPUS_MAX: usize = 1024;
@@ -67,6 +67,8 @@ pub struct Facts {
     pub base: AtomicU64,
     /// How much of its arena the rank has opened, from the start, in bytes, see [`crate::reach`].
     pub opened: AtomicU64,
+    /// Hash of the results of its arithmetic, see [`weft_bootstrap::Fingerprint::arithmetic_hash`].
+    pub arithmetic: AtomicU64,
     /// 1: it sleeps in poll(2), see [`crate::poll_bell`].
     pub polls: AtomicU64,
     /// 1: it needs the others of this segment no more. Only in segments between jobs, see [`crate::foreign`].

@@ -25,7 +25,7 @@ impl Fabric for Shm {
             signal_safe: Some(self),
             helper: Some(self),
             multicast: Some(self),
-            nodes: None,
+            nodes: Some(self),
             simulated: None,
         }
     }

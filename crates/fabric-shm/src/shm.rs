@@ -29,6 +29,7 @@ pub struct Shm {
     pub(crate) rank: usize,
     pub(crate) counters: Rc<Counters>,
     pub(crate) copies: Copies,
+    pub(crate) same_arithmetic: bool,
     pub(crate) peers: Peers,
     /// Where [`Fabric::receive`] from anybody looks first.
     pub(crate) turn: Turn,
@@ -102,6 +103,7 @@ impl Shm {
         }
         bootstrap.fence().map_err(ConnectError::Bootstrap)?;
         let copies = Copies::new(Arc::new(connect::costs(&segment)));
+        let same_arithmetic = connect::same_arithmetic(&segment);
         let size = segment.shape().ranks;
         let situation = |peer| Situation {
             boxes: &segment,
@@ -122,6 +124,7 @@ impl Shm {
             rank,
             counters,
             copies,
+            same_arithmetic,
             peers,
             turn: Turn::default(),
             backlogged: RefCell::default(),

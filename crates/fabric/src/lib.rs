@@ -14,6 +14,7 @@
 
 #![warn(missing_docs)]
 
+pub mod arithmetic;
 pub mod block;
 mod capabilities;
 pub mod copies;

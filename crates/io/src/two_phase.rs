@@ -30,6 +30,7 @@ use crate::transfer::Sieving;
 use domains::Domains;
 use message::{Line, Part};
 use std::time::Instant;
+use weft_fabric::arithmetic::in_usual_arithmetic;
 use weft_fabric::{Fabric, Sge};
 use weft_process::{Comm, Error};
 
@@ -102,14 +103,16 @@ fn chosen<F: Fabric>(
         Direction::Write => hints.cb_write,
     };
     let (costs, sieving) = (core.costs, core.manner(direction).sieving != Sieving::Off);
-    let alone = costs.alone(direction, hulls, sieving);
-    let aggregators = core.aggregators().len() as u64;
-    let phases = costs.phases(direction, hulls, aggregators, hints.cb_buffer_size as u64);
-    let how = match asked {
-        Buffering::On => How::Whole,
-        _ => choice.way(alone, phases),
-    };
-    (how, [alone, phases][how as usize])
+    in_usual_arithmetic(|| {
+        let alone = costs.alone(direction, hulls, sieving);
+        let aggregators = core.aggregators().len() as u64;
+        let phases = costs.phases(direction, hulls, aggregators, hints.cb_buffer_size as u64);
+        let how = match asked {
+            Buffering::On => How::Whole,
+            _ => choice.way(alone, phases),
+        };
+        (how, [alone, phases][how as usize])
+    })
 }
 
 /// How a collective access is under way.

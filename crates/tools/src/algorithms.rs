@@ -61,7 +61,8 @@ fn need(need: Need) -> String {
         Need::PowerOfTwo => "a power of two of ranks".to_owned(),
         Need::Even => "an even number of ranks".to_owned(),
         Need::Multicast => "multicast".to_owned(),
-        Need::SameArithmetic => "nodes of the same arithmetic".to_owned(),
+        Need::SameArithmetic => "ranks of the same arithmetic".to_owned(),
+        Need::SameArithmeticOfTwo => "of 2 ranks: the same arithmetic".to_owned(),
         Need::Atomics => "adapters with atomics".to_owned(),
         Need::Nodes => "several nodes, one of them with several ranks".to_owned(),
     }

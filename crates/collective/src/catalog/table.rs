@@ -9,7 +9,7 @@ use crate::{CENTRAL_MOST, SLOT, slots};
 use Carrier::{Atomics, Immediates, Memory, Messages, Reads, Streams, Writes};
 use Need::{
     AtMost, BlocksAtMost, Commutes, Direct, ElementAtMost, EqualBlocks, Even, Many, Nodes,
-    PowerOfTwo, SameArithmetic, Two,
+    PowerOfTwo, SameArithmetic, SameArithmeticOfTwo, Two,
 };
 use Operation::*;
 
@@ -166,11 +166,11 @@ const TABLE: &[&[Algorithm]] = &[
     // Of ranks that share memory: these come first where they are eligible.
     &[usual(shm(crate::barrier::central::time, entry(Barrier, "CENTRAL", (Method::Central, Memory), &[TOGETHER],
         "a counter at rank 0; the last to come lets the others go", "1 wake-up a rank"))),
-     usual(shm(crate::allreduce::central::time, entry(Allreduce, "CENTRAL", (Method::Central, Memory), &[TOGETHER, AtMost(SLOT)],
+     usual(shm(crate::allreduce::central::time, entry(Allreduce, "CENTRAL", (Method::Central, Memory), &[TOGETHER, SameArithmeticOfTwo, AtMost(SLOT)],
         "slots at rank 0; the last to come combines them", "1 wake-up a rank")))],
     &[shm(crate::allreduce::shm_last::time, entry(Allreduce, "SHM-LAST", (Method::Last, Memory), &[TOGETHER, Many, AtMost(BUFFER)],
         "copied in; the last to come combines all", "1 barrier, N - 1 payloads by one")),
-     shm(crate::allreduce::shm_pair::time, entry(Allreduce, "SHM-PAIR", (Method::Pair, Memory), &[TOGETHER, Two, ELEMENT],
+     shm(crate::allreduce::shm_pair::time, entry(Allreduce, "SHM-PAIR", (Method::Pair, Memory), &[TOGETHER, Two, SameArithmetic, ELEMENT],
         "copied in part by part; both combine everything", "1 barrier a part"))],
     &[shm(crate::allreduce::shm_slices::time, entry(Allreduce, "SHM-SLICES", (Method::Slices, Memory), &[TOGETHER, ELEMENT],
         "copied in; each rank combines a slice (Rabenseifner 2004, by reads)", "1 barrier a segment, and 1")),
@@ -178,7 +178,7 @@ const TABLE: &[&[Algorithm]] = &[
         "each rank combines a slice of the others' own memory (Rabenseifner 2004, Hashmi 2018)", "4 barriers"))],
     &[shm(crate::allreduce::shm_read_staged::time, entry(Allreduce, "SHM-READ-STAGED", (Method::ReadStaged, Memory), &[TOGETHER, Direct, ELEMENT],
         "each rank combines a slice of the others' own memory, and copies the sum in", "1 barrier a part, and 1")),
-     shm(crate::allreduce::shm_read_whole::time, entry(Allreduce, "SHM-READ-WHOLE", (Method::ReadWhole, Memory), &[TOGETHER, Direct, ELEMENT],
+     shm(crate::allreduce::shm_read_whole::time, entry(Allreduce, "SHM-READ-WHOLE", (Method::ReadWhole, Memory), &[TOGETHER, Direct, SameArithmetic, ELEMENT],
         "each rank combines all of the others' own memory", "2 barriers"))],
     &[shm(crate::reduce::shm_pair::time, entry(Reduce, "SHM-PAIR", (Method::Pair, Memory), &[TOGETHER, Two, ELEMENT],
         "one copies in, and the other combines at once", "1 barrier a part")),

@@ -72,8 +72,15 @@ fn needs_say_why_they_do_not_hold() {
         Need::EqualBlocks,
         Need::ElementEach,
         Need::SameArithmetic,
+        Need::SameArithmeticOfTwo,
         Need::Atomics,
     ] {
         assert_eq!(need.check(&case), Ok(()));
     }
+    let unlike = SelectionKey { site: Topology { same_arithmetic: false, ..site }, ..case };
+    let differ = Err("the ranks differ in arithmetic".to_owned());
+    assert_eq!(Need::SameArithmetic.check(&unlike), differ);
+    assert_eq!(Need::SameArithmeticOfTwo.check(&unlike), Ok(()));
+    let two = SelectionKey { ranks: 2, ..unlike };
+    assert_eq!(Need::SameArithmeticOfTwo.check(&two), differ);
 }

@@ -109,3 +109,13 @@ impl weft_fabric::Multicast for Shm {
         self.listen(into)
     }
 }
+
+impl weft_fabric::Nodes for Shm {
+    fn node(&self, _peer: usize) -> usize {
+        0
+    }
+
+    fn same_arithmetic(&self) -> bool {
+        self.same_arithmetic
+    }
+}

@@ -1,0 +1,66 @@
+//! Arithmetic for what all ranks must compute alike, whatever the program has done to its own.
+
+use std::hint::black_box;
+
+/// Returns the value of `compute`, whose floating-point arithmetic is the usual kind: rounded to nearest, with subnormal
+/// numbers. A program may have set up another kind, as `-ffast-math` does, on some of its ranks; then equal costs
+/// would differ there, and ranks would choose different algorithms. Costs a register read where the
+/// arithmetic is the usual kind.
+pub fn in_usual_arithmetic<T>(compute: impl FnOnce() -> T) -> T {
+    #[cfg(target_arch = "x86_64")]
+    return in_usual_mxcsr(compute);
+    #[cfg(not(target_arch = "x86_64"))]
+    return compute();
+}
+
+#[cfg(target_arch = "x86_64")]
+fn in_usual_mxcsr<T>(compute: impl FnOnce() -> T) -> T {
+    use std::arch::asm;
+    /// All exceptions masked, rounded to nearest, subnormal numbers kept.
+    const USUAL: u32 = 0x1f80;
+    /// Bits that report exceptions.
+    const RAISED: u32 = 0x3f;
+    let mut own: u32 = 0;
+    // SAFETY: writes the register's 32 bits to `own`.
+    unsafe { asm!("stmxcsr [{}]", in(reg) &mut own, options(nostack, preserves_flags)) };
+    if own & !RAISED == USUAL {
+        return compute();
+    }
+    let (mut compute, mut value) = (Some(compute), None);
+    let mut run = || value = compute.take().map(|compute| compute());
+    // An opaque call: no operation moves out of it, past the changes of the register.
+    let run: &mut dyn FnMut() = black_box(&mut run);
+    // SAFETY: loads a valid value from memory: no reserved bit is set. It is the environment that compiled code assumes.
+    unsafe { asm!("ldmxcsr [{}]", in(reg) &USUAL, options(nostack, preserves_flags, readonly)) };
+    run();
+    // SAFETY: loads the value that the register had; the program's code expects it.
+    unsafe { asm!("ldmxcsr [{}]", in(reg) &own, options(nostack, preserves_flags, readonly)) };
+    value.expect("the call above has set it")
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use std::arch::asm;
+
+    #[test]
+    fn programs_arithmetic_is_left_out_and_comes_back() {
+        let quotient = || (black_box(1.0) / black_box(3.0f64)).to_bits();
+        let usual = quotient();
+        let (mut before, mut after) = (0u32, 0u32);
+        // SAFETY: stores and loads of the register, which is restored before other code runs.
+        unsafe {
+            asm!("stmxcsr [{}]", in(reg) &mut before);
+            let up = before | 0x4000;
+            asm!("ldmxcsr [{}]", in(reg) &up);
+            let own = quotient();
+            let inside = in_usual_arithmetic(quotient);
+            asm!("stmxcsr [{}]", in(reg) &mut after);
+            asm!("ldmxcsr [{}]", in(reg) &before);
+            assert_ne!(own, usual);
+            assert_eq!(inside, usual);
+            assert_eq!(after & !0x3f, up & !0x3f);
+        }
+        assert_eq!(in_usual_arithmetic(quotient), usual);
+    }
+}
