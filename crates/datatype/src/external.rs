@@ -166,6 +166,35 @@ impl Datatype {
         all.ok_or(overflow)
     }
 
+    /// Calls `f` with the predefined types of `count` elements in type map order, in runs of one type. The first error ends it.
+    pub fn each_basic(
+        &self,
+        count: usize,
+        mut f: impl FnMut(Basic, usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.basics(count, &mut f)
+    }
+
+    /// Bytes of packed data that the first `bytes` of one element in "external32" hold: numbers of which all bytes are there.
+    pub fn packed_of_external(&self, bytes: usize) -> Result<usize, Error> {
+        let (mut here, mut left) = (0, bytes);
+        self.basics(1, &mut |basic, times| {
+            let atoms = atoms(basic);
+            for _ in 0..times {
+                for (atom, n) in atoms.into_iter().flatten() {
+                    let some = left.checked_div(atom.there()).unwrap_or(n).min(n);
+                    here += some * atom.here();
+                    left = if some < n { 0 } else { left - n * atom.there() };
+                }
+                if left == 0 {
+                    break;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(here)
+    }
+
     /// Converts packed data of `count` elements to "external32". Both have the length of the
     /// elements in their representation. An error: a number does not fit.
     pub fn export(&self, count: usize, packed: &[u8], external: &mut [u8]) -> Result<(), Error> {

@@ -44,14 +44,15 @@ impl Convert for External32 {
         if each == 0 {
             return Ok(0);
         }
-        // A file may end within an element: what is missing is zero, and not brought to the program.
+        // A file may end within an element: what is missing is zero, and the program gets the numbers before it.
         let (whole, rest) = (from.len() / each, from.len() % each);
         let count = (whole + usize::from(rest > 0)).min(buffer.count());
         let mut external = vec![0; count * each];
         from.read(&mut external[..from.len()]);
         let mut packed = vec![0; count * buffer.ty().size()];
         buffer.ty().import(count, &external, &mut packed)?;
-        let come = whole * buffer.ty().size();
+        let come =
+            (whole * buffer.ty().size() + buffer.ty().packed_of_external(rest)?).min(packed.len());
         buffer.unpack_from(named(&mut packed[..come]));
         Ok(come as u64)
     }

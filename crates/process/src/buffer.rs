@@ -96,6 +96,12 @@ impl Buffer {
         unsafe { self.ty.pack(self.base, self.count, out.ptr()) }
     }
 
+    /// Packs the bytes of the data from byte `skip` on to `out`, as many as it has.
+    pub fn pack_at(&self, skip: usize, out: Sge) {
+        // SAFETY: as for `pack_to`.
+        unsafe { self.ty.pack_range(self.base, self.count, skip, out) };
+    }
+
     /// Unpacks the first bytes of the data from `input`, at most [`Buffer::len`].
     pub fn unpack_from(&self, input: Sge) {
         self.unpack_at(0, input);

@@ -111,7 +111,7 @@ impl Given {
 
     fn of(handle: File, object: Rc<FileObject>, data: Elements) -> Result<Given, Error> {
         let buffer = data.buffer()?;
-        let convert = representations::conversion(&object.file, data.address, data.ty);
+        let convert = representations::conversion(&object.file, data.address);
         Ok(Given { object, handle, buffer, convert })
     }
 

@@ -15,9 +15,9 @@ use crate::types::{
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
 use std::rc::Rc;
-use weft_datatype::Type;
+use weft_datatype::{Basic, Type};
 use weft_fabric::Sge;
-use weft_io::{Convert, External32, Representation, Sizes};
+use weft_io::{Convert, Direction, External32, Representation, Sizes};
 use weft_process::Buffer;
 
 /// Those of the program, by name. They stay as long as the process.
@@ -64,7 +64,7 @@ impl Registered {
         Ok(extent as i64)
     }
 
-    /// Has the program convert elements at a place of its own, from or to `data`.
+    /// Has the program convert elements of a predefined datatype at a place, from or to `data`.
     fn convert(
         &self,
         with: Converter,
@@ -86,6 +86,26 @@ impl Registered {
         });
         callback_result(code, format_args!("a conversion of representation {:?}", self.name))
     }
+
+    /// The same of items that lie at `address` side by side, however many they are.
+    fn convert_all(
+        &self,
+        with: Converter,
+        items: &Items,
+        address: *mut c_void,
+        data: Sge,
+    ) -> Result<(), Error> {
+        let (each, extent) = (items.in_file, weft_rma::named(items.basic).extent() as usize);
+        let datatype = Datatype(items.basic.handle() as usize);
+        let mut done = 0;
+        while done < items.count {
+            let some = (items.count - done).min(AT_ONCE);
+            let place = address.wrapping_byte_add(done * extent);
+            self.convert(with, (place, datatype, some), data.part(done * each, some * each))?;
+            done += some;
+        }
+        Ok(())
+    }
 }
 
 /// As the layers below have errors.
@@ -103,19 +123,133 @@ impl Sizes for Registered {
     }
 }
 
-/// One operation's conversion by the program's functions.
+/// Elements that a call of the program's function converts at most: a form of it has an int for them.
+const AT_ONCE: usize = 1 << 30;
+
+/// Elements of one predefined type that follow each other.
+struct Items {
+    basic: Basic,
+    count: usize,
+    /// Bytes of one of them in the file.
+    in_file: usize,
+}
+
+/// One operation's conversion by the program's functions. They see predefined types alone, of which each has its place in the file, so
+/// that a file may end behind any of them (MPI 5.0, section 14.5.3: the extent function is asked for no others either).
 struct Own {
     by: Rc<Registered>,
+    /// Of the program's data.
     address: *mut c_void,
-    datatype: Datatype,
+}
+
+impl Own {
+    /// What elements of `ty` consist of: the items of one, and how many times they are repeated.
+    fn items(&self, ty: &Type, count: usize) -> Result<(Vec<Items>, usize), weft_process::Error> {
+        let mut runs: Vec<(Basic, usize)> = Vec::new();
+        ty.each_basic(1, |basic, times| {
+            match runs.last_mut() {
+                Some(last) if last.0 == basic => last.1 += times,
+                _ => runs.push((basic, times)),
+            }
+            Ok(())
+        })?;
+        let mut known: Vec<(Basic, usize)> = Vec::new();
+        let mut items = Vec::with_capacity(runs.len());
+        for (basic, count) in runs {
+            let found = known.iter().find(|(of, _)| *of == basic).map(|&(_, bytes)| bytes);
+            let in_file = match found {
+                Some(bytes) => bytes,
+                None => {
+                    let datatype = Datatype(basic.handle() as usize);
+                    let bytes = self.by.extent(datatype).map_err(lowered)? as usize;
+                    known.push((basic, bytes));
+                    bytes
+                }
+            };
+            items.push(Items { basic, count, in_file });
+        }
+        match &mut items[..] {
+            [one] => {
+                one.count *= count;
+                Ok((items, 1))
+            }
+            _ => Ok((items, count)),
+        }
+    }
+
+    /// Has the program convert as many of the buffer's items as `data` has room for; how many bytes of the program's data they are.
+    fn moved(
+        &self,
+        (direction, with): (Direction, Converter),
+        data: Sge,
+        buffer: &Buffer,
+    ) -> Result<usize, weft_process::Error> {
+        let (items, times) = self.items(buffer.ty(), buffer.count())?;
+        let (mut here, mut there) = (0, 0);
+        for item in (0..times).flat_map(|_| &items) {
+            let fit = (data.len() - there).checked_div(item.in_file).unwrap_or(item.count);
+            let some = Items { count: fit.min(item.count), ..*item };
+            let part = data.part(there, some.count * some.in_file);
+            here += self.move_some((direction, with), &some, (buffer, here), part)?;
+            there += part.len();
+            if some.count < item.count {
+                break;
+            }
+        }
+        Ok(here)
+    }
+
+    /// The same of items that begin behind `skip` bytes of the program's data.
+    fn move_some(
+        &self,
+        (direction, with): (Direction, Converter),
+        items: &Items,
+        (buffer, skip): (&Buffer, usize),
+        data: Sge,
+    ) -> Result<usize, weft_process::Error> {
+        let ty = weft_rma::named(items.basic);
+        let bytes = items.count * ty.size();
+        if buffer.ty().basic().is_some() {
+            self.by.convert_all(with, items, self.address, data).map_err(lowered)?;
+            return Ok(bytes);
+        }
+        // Side by side, each aligned as the machine has it.
+        let mut apart = vec![0u128; (items.count * ty.extent() as usize).div_ceil(16)];
+        let mut packed = vec![0u8; bytes];
+        let place = memory_of(&mut apart);
+        let Some(elements) = Buffer::within(place, 0, items.count, ty) else { return Ok(0) };
+        if direction == Direction::Write {
+            buffer.pack_at(skip, memory_of(&mut packed));
+            elements.unpack_from(memory_of(&mut packed));
+        }
+        self.by.convert_all(with, items, place.ptr().cast(), data).map_err(lowered)?;
+        if direction == Direction::Read {
+            elements.pack_to(memory_of(&mut packed));
+            buffer.unpack_at(skip, memory_of(&mut packed));
+        }
+        Ok(bytes)
+    }
+}
+
+/// A slice of a vector's own, as data are named.
+fn memory_of<T>(values: &mut [T]) -> Sge {
+    // SAFETY: the caller uses up the name before it touches the values again.
+    unsafe { Sge::new(values.as_mut_ptr().cast(), std::mem::size_of_val(values)) }
 }
 
 impl Convert for Own {
     fn len(&self, buffer: &Buffer) -> Result<u64, weft_process::Error> {
-        if buffer.count() == 0 {
-            return Ok(0);
-        }
-        Ok(self.by.extent(self.datatype).map_err(lowered)? as u64 * buffer.count() as u64)
+        let (items, times) = self.items(buffer.ty(), buffer.count())?;
+        let sum = items.iter().try_fold(0u64, |sum, item| {
+            sum.checked_add((item.count as u64).checked_mul(item.in_file as u64)?)
+        });
+        sum.and_then(|sum| sum.checked_mul(times as u64)).ok_or_else(|| {
+            let text = format!(
+                "argument count: in representation {:?} the data have 2^64 bytes or more",
+                self.by.name
+            );
+            weft_process::Error::new(MPI_ERR_COUNT, text)
+        })
     }
 
     fn export(&self, buffer: &Buffer, to: Sge) -> Result<(), weft_process::Error> {
@@ -123,9 +257,8 @@ impl Convert for Own {
             buffer.pack_to(to);
             return Ok(());
         }
-        let elements = (self.address, self.datatype, buffer.count());
         self.given(self.by.write)?;
-        self.by.convert(self.by.write, elements, to).map_err(lowered)
+        self.moved((Direction::Write, self.by.write), to, buffer).map(|_| ())
     }
 
     fn import(&self, from: Sge, buffer: &Buffer) -> Result<u64, weft_process::Error> {
@@ -134,11 +267,7 @@ impl Convert for Own {
             return Ok(from.len() as u64);
         }
         self.given(self.by.read)?;
-        let each = self.by.extent(self.datatype).map_err(lowered)?.max(1) as usize;
-        let count = from.len() / each;
-        let elements = (self.address, self.datatype, count);
-        self.by.convert(self.by.read, elements, from.part(0, count * each)).map_err(lowered)?;
-        Ok((count * buffer.ty().size()) as u64)
+        Ok(self.moved((Direction::Read, self.by.read), from, buffer)? as u64)
     }
 }
 
@@ -189,11 +318,7 @@ pub fn named(name: &str) -> Result<Representation, Error> {
 }
 
 /// What converts the data of one operation; `None`: the file has the same bytes.
-pub fn conversion(
-    file: &FileOf,
-    address: *const c_void,
-    datatype: Datatype,
-) -> Option<Rc<dyn Convert>> {
+pub fn conversion(file: &FileOf, address: *const c_void) -> Option<Rc<dyn Convert>> {
     let view = file.view();
     let representation = &view.representation;
     representation.sizes.as_ref()?;
@@ -201,7 +326,7 @@ pub fn conversion(
         return Some(ours.clone());
     }
     let by = registered(&representation.name)?;
-    Some(Rc::new(Own { by, address: address.cast_mut(), datatype }))
+    Some(Rc::new(Own { by, address: address.cast_mut() }))
 }
 
 /// # Safety
