@@ -29,7 +29,7 @@ pub struct View {
 const LAST: u64 = i64::MAX as u64;
 
 impl View {
-    /// Errors: ARG if no file can have such a view: a file type whose displacements are negative or go back, overlaps
+    /// Errors: TYPE, which the standard has for datatype arguments, if no file can have such a view: a file type whose displacements are negative or go back, overlaps
     /// itself where `writes`, or does not hold whole units.
     pub fn new(displacement: u64, unit: u64, filetype: &Type, writes: bool) -> Result<View, Error> {
         filetype.commit();
@@ -38,7 +38,7 @@ impl View {
             let text = format!(
                 "argument filetype has {size} bytes of data, which are no whole elementary types of {unit} bytes"
             );
-            return Err(Error::new(class_arg(), text));
+            return Err(Error::new(weft_process::class::TYPE, text));
         }
         let plain = filetype.contiguous();
         let (mut pieces, mut repeats, mut regular) = (0, true, None);
@@ -79,7 +79,7 @@ impl View {
         ((u128::from(len) * pieces).div_ceil(size) as u64).max(1)
     }
 
-    /// Errors: ARG if a file cannot be so long, or the next tile of the file type goes back.
+    /// Errors: ARG if a file cannot be so long, TYPE if the next tile of the file type goes back.
     pub fn check_range(&self, from: u64, len: u64) -> Result<(), Error> {
         if len == 0 {
             return Ok(());
@@ -96,7 +96,7 @@ impl View {
                  bytes has the next one go back, which no file type may (MPI 5.0, section 14.3)",
                 self.filetype.extent()
             );
-            return Err(Error::new(class_arg(), text));
+            return Err(Error::new(weft_process::class::TYPE, text));
         }
         let far = end.and_then(|end| {
             let tiles = end.div_ceil(self.filetype.size() as u64);
@@ -109,7 +109,7 @@ impl View {
                 let text = format!(
                     "byte {from} of the view, and {len} more, lie beyond byte 2^63 - 1 of the file"
                 );
-                Err(Error::new(class_arg(), text))
+                Err(Error::new(weft_process::class::ARG, text))
             }
         }
     }
@@ -248,17 +248,13 @@ fn one_loop(filetype: &Type) -> Option<StridedRun> {
     }
 }
 
-fn class_arg() -> i32 {
-    weft_process::class::ARG
-}
-
 /// What the standard asks of a file type: places that are not negative and never go back. Its pieces, and whether that is so of its
 /// repetitions, too.
 fn check(filetype: &Type, writes: bool) -> Result<(u64, bool), Error> {
     let refuse = |why: &str| {
         let text =
             format!("argument filetype {why}, which no file type may (MPI 5.0, section 14.3)");
-        Err(Error::new(class_arg(), text))
+        Err(Error::new(weft_process::class::TYPE, text))
     };
     if filetype.true_lb() < 0 {
         return refuse("has data before its beginning");
