@@ -8,7 +8,8 @@ use crate::state::{State, known, running, state};
 use crate::status::Status;
 use crate::table::PREDEFINED_END;
 use crate::types::{Comm, Datatype, Group, Info, Op};
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use weft_fabric::Sge;
 use weft_process::{Buffer, Destination, Origin, Root};
@@ -435,6 +436,16 @@ pub unsafe fn text(from: *const c_char, argument: &str) -> Result<String, Error>
     not_null(from, argument)?;
     // SAFETY: not NULL, so by contract a C string.
     Ok(unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned())
+}
+
+/// A file's name: any bytes, as the program gives them.
+///
+/// # Safety
+/// `from` is NULL or a C string, which outlives what is made of it.
+pub unsafe fn file_name<'a>(from: *const c_char, argument: &str) -> Result<&'a OsStr, Error> {
+    not_null(from, argument)?;
+    // SAFETY: not NULL, so by contract a C string.
+    Ok(OsStr::from_bytes(unsafe { CStr::from_ptr(from) }.to_bytes()))
 }
 
 /// Fills a status that may be `MPI_STATUS_IGNORE`. The error field is left alone (MPI 5.0, 3.2.5).

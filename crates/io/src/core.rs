@@ -5,6 +5,7 @@ use crate::bytes::Memory;
 use crate::cost::Costs;
 use crate::exclusion::Exclusion;
 use crate::failure::Failure;
+use crate::file::Doomed;
 use crate::found::Found;
 use crate::hints::{Buffering, Hints};
 use crate::pool::Pool;
@@ -54,6 +55,8 @@ pub struct Core<F: Fabric> {
     pub storage: Arc<dyn Storage>,
     /// Where it is.
     pub path: PathBuf,
+    /// What is taken away when it is closed: the first rank's.
+    pub doomed: Option<Doomed>,
     /// What it was opened for.
     pub amode: Amode,
     /// Threads for what is not moved by the program's own.
@@ -64,8 +67,10 @@ pub struct Core<F: Fabric> {
     pub hints: Cell<Hints>,
     /// Hints that are only told again.
     pub kept: RefCell<Info>,
-    /// The file system's kind and its block, once somebody has asked.
-    pub about: OnceCell<(Kind, u64)>,
+    /// The file system's kind, once somebody has asked.
+    pub about: OnceCell<Kind>,
+    /// Bytes in which it is best read and written, as the first rank's host has it.
+    pub block: u64,
     /// What is to be written can be read before, as sieving does.
     pub rereads: bool,
     /// MPI_File_set_atomicity.
@@ -152,14 +157,9 @@ impl<F: Fabric> Core<F> {
         self.path.display().to_string()
     }
 
-    /// The file system is asked when that decides something: most files are opened, read and closed.
-    fn about(&self) -> (Kind, u64) {
-        *self.about.get_or_init(|| (self.storage.kind(), self.storage.block()))
-    }
-
-    /// The file system.
+    /// The file system, as this rank's host has it: the host of a server sees a local one.
     pub fn kind(&self) -> Kind {
-        self.about().0
+        *self.about.get_or_init(|| self.storage.kind())
     }
 
     /// Whether what one rank writes for another one may be unknown to the other's host, which reads what it kept.
@@ -196,18 +196,26 @@ impl<F: Fabric> Core<F> {
         let hints = self.hints.get();
         let (sieving, buffer) = match direction {
             Direction::Read => (hints.ds_read, hints.ind_rd_buffer_size),
-            Direction::Write if self.rereads => (hints.ds_write, hints.ind_wr_buffer_size),
-            Direction::Write => (Sieving::Off, hints.ind_wr_buffer_size),
-        };
-        // On NFS a lock throws the cache away, so that sieving does not pay by itself.
-        let sieving = match (self.kind(), direction, sieving) {
-            (Kind::Nfs, Direction::Write, Sieving::Auto) => Sieving::Off,
-            (_, _, asked) => asked,
+            Direction::Write => (self.sieves_writes(hints.ds_write), hints.ind_wr_buffer_size),
         };
         let guard = self.guard();
         // Beside gaps of this rank's view there are others' pieces, which they write meanwhile.
         let others = u64::from(direction == Direction::Write && guard == Guard::Ranks);
         Manner { sieving, buffer, costs: self.costs.beside(others), guard }
+    }
+
+    /// Whether gaps are written back, of what was `asked`. That needs what they hold, and no other opening that writes there meanwhile,
+    /// which only locks tell. Those of a mount from elsewhere may be its host's own: there the program has to say that it wants it, or
+    /// that no other opening exists.
+    fn sieves_writes(&self, asked: Sieving) -> Sieving {
+        match self.kind() {
+            _ if !self.rereads || !self.storage.kept().company.is_known() => Sieving::Off,
+            Kind::Local => asked,
+            // A lock throws away what this host keeps of the file, so that it does not pay by itself.
+            Kind::Nfs if asked == Sieving::Auto => Sieving::Off,
+            _ if asked == Sieving::Auto && !self.amode.is_unique() => Sieving::Off,
+            _ => asked,
+        }
     }
 
     fn guard(&self) -> Guard {
@@ -270,7 +278,7 @@ impl<F: Fabric> Core<F> {
     /// File domains begin at multiples of it.
     pub fn alignment(&self) -> u64 {
         match self.hints.get().striping_unit {
-            0 => self.about().1,
+            0 => self.block.max(1),
             unit => unit,
         }
     }

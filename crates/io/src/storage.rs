@@ -1,14 +1,16 @@
 //! What files need of the system, and how whole ranges are moved whatever the system does with one call.
 
 mod between_hosts;
+pub mod company;
 pub mod disk;
 pub mod faulty;
 
 use crate::failure::{Act, Failure};
 use crate::found::Found;
+use company::Company;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 /// An open file: as much of it as the layers above need. Threads use it at once.
 pub trait Storage: Send + Sync {
@@ -37,6 +39,9 @@ pub trait Storage: Send + Sync {
     /// Gives them back.
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()>;
 
+    /// Whether another opening has locked some of the bytes from `offset` on.
+    fn is_locked(&self, offset: u64, len: u64) -> io::Result<bool>;
+
     /// Drops the pages of it that the machine keeps, where nothing in them is still to be written.
     fn forget(&self);
 
@@ -62,6 +67,8 @@ pub struct Kept {
     pub turn: Mutex<()>,
     /// What accesses were found to take: reads, and writes.
     pub found: [Found; 2],
+    /// Who else may write, as far as is known.
+    pub company: Company,
     /// What was last moved with its gaps.
     buffer: Mutex<Vec<u8>>,
 }
@@ -139,32 +146,80 @@ pub enum Guard {
     Ranks,
 }
 
-/// Does `work` on a range while nobody writes there (`alone`), or while nobody does so alone.
-pub fn guarded<T>(
+/// Does `work` on a range while nobody writes gaps of it back, which [`with_gaps`] does.
+fn guarded<T>(
     storage: &dyn Storage,
     guard: Guard,
     range: (u64, u64),
-    alone: bool,
     work: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     match guard {
         Guard::Free => work(),
         Guard::Threads => {
-            let _turn = storage.kept().turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let _turn = turn(storage);
             work()
         }
-        Guard::Ranks => locked(storage, range, alone, work),
+        Guard::Ranks => locked(storage, range, false, work),
+    }
+}
+
+/// The same; where the file system has no locks, nobody writes gaps back, and nothing is to be waited for.
+pub fn guarded_anyhow(
+    storage: &dyn Storage,
+    guard: Guard,
+    range: (u64, u64),
+    mut work: impl FnMut() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    match guarded(storage, guard, range, &mut work) {
+        Err(failure) if failure.is_without_locks() => work(),
+        done => done,
+    }
+}
+
+/// Does `work`, which writes gaps of a range back, while nobody else writes there. `None`, and nothing is done: somebody might, whom no
+/// lock keeps out.
+pub fn with_gaps<T>(
+    storage: &dyn Storage,
+    guard: Guard,
+    range: (u64, u64),
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<Option<T>, Failure> {
+    let company = &storage.kept().company;
+    // Who is free of guards has the turn already, and the lock.
+    let _turn = (guard != Guard::Free).then(|| turn(storage));
+    let done = match guard {
+        Guard::Free | Guard::Threads => company.alone(storage, work),
+        Guard::Ranks => company.alone(storage, || hold(storage, range, true, work)),
+    };
+    match done {
+        Err(failure) if failure.is_without_locks() => Ok(None),
+        done => done,
     }
 }
 
 /// Does `work` while a range is locked.
 pub fn locked<T>(
     storage: &dyn Storage,
+    range: (u64, u64),
+    alone: bool,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let _turn = turn(storage);
+    hold(storage, range, alone, work)
+}
+
+/// This process's threads take turns.
+fn turn(storage: &dyn Storage) -> MutexGuard<'_, ()> {
+    storage.kept().turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The same as [`locked`], by the thread whose turn it is.
+fn hold<T>(
+    storage: &dyn Storage,
     (offset, len): (u64, u64),
     alone: bool,
     work: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let _turn = storage.kept().turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     loop {
         match storage.lock(offset, len, alone) {
             Ok(()) => break,

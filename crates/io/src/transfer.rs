@@ -5,7 +5,9 @@ use crate::core::Direction;
 use crate::cost::Costs;
 use crate::failure::Failure;
 use crate::found::{Choice, Found, Way};
-use crate::storage::{Guard, Storage, first_bytes, guarded, read_whole, write_whole};
+use crate::storage::{
+    Guard, Storage, first_bytes, guarded_anyhow, read_whole, with_gaps, write_whole,
+};
 use crate::strided_copy::{gather, spread};
 use crate::strided_runs::{StridedRun, StridedRuns};
 use std::time::Instant;
@@ -59,6 +61,51 @@ impl Group {
         self.runs.push(run);
         self.pieces += run.count;
         self.bytes += run.bytes();
+    }
+}
+
+/// A group that is written in one go: with its gaps, or without any.
+struct InOneGo<'a> {
+    runs: &'a [StridedRun],
+    first: u64,
+    data: Memory,
+    scratch: &'a mut [u8],
+}
+
+impl Group {
+    /// The same, with its data and room for its part of the file.
+    fn whole<'a>(&'a self, (data, buffer): (Memory, &'a mut Vec<u8>)) -> InOneGo<'a> {
+        let (first, span) = self.span();
+        InOneGo { runs: &self.runs, first, data, scratch: first_bytes(buffer, span as usize) }
+    }
+}
+
+impl InOneGo<'_> {
+    fn fill(&mut self) {
+        self.data.read(|data| spread(self.runs, self.first, data, self.scratch));
+    }
+
+    fn range(&self) -> (u64, u64) {
+        (self.first, self.scratch.len() as u64)
+    }
+
+    /// Writes what has no gaps.
+    fn write(mut self, storage: &dyn Storage, guard: Guard) -> Result<(), Failure> {
+        self.fill();
+        guarded_anyhow(storage, guard, self.range(), || {
+            write_whole(storage, self.first, self.scratch)
+        })
+    }
+
+    /// Reads the whole, changes it and writes it; false, and nothing is done: somebody else may write in the gaps.
+    fn change(mut self, storage: &dyn Storage, guard: Guard) -> Result<bool, Failure> {
+        let done = with_gaps(storage, guard, self.range(), || {
+            let had = read_whole(storage, self.first, self.scratch)?;
+            self.scratch[had..].fill(0);
+            self.fill();
+            write_whole(storage, self.first, self.scratch)
+        })?;
+        Ok(done.is_some())
     }
 }
 
@@ -198,40 +245,34 @@ pub fn write(
     let choice = manner.choice((found, Direction::Write));
     let limits = (manner.gap(&choice, costs.gap_to_write()), manner.buffer as u64);
     let mut singles = Singles::default();
+    // Until another opening is seen, which may write in the gaps.
+    let mut alone = true;
     kept.with_buffer(|buffer| {
         grouped(runs, limits, |group, at| {
-            let (first, span) = group.span();
+            let (_, span) = group.span();
             let (apart, whole) =
                 (costs.writes(group.pieces, group.bytes), costs.write_sieved(span));
             let full = span == group.bytes && group.pieces > 1;
-            if !full && manner.way(&choice, group, (apart, whole)) == Way::Apart {
+            let sieved = alone && manner.way(&choice, group, (apart, whole)) == Way::Whole;
+            if !full && !sieved {
                 singles.push(group, at);
                 return Ok(true);
             }
             singles.write((storage, found), data, manner)?;
-            let data = data.part(at, group.bytes as usize);
-            let scratch = first_bytes(buffer, span as usize);
-            let change = || {
-                if !full {
-                    let had = read_whole(storage, first, scratch)?;
-                    scratch[had..].fill(0);
+            let piece = Group::whole(group, (data.part(at, group.bytes as usize), buffer));
+            if full {
+                piece.write(storage, manner.guard)?;
+                return Ok(true);
+            }
+            let begin = Instant::now();
+            alone = piece.change(storage, manner.guard)?;
+            match alone {
+                true if group.bytes / group.pieces <= LONG => {
+                    let cost = whole + group.pieces as f64 * costs.piece;
+                    found.note(Way::Whole, cost, begin.elapsed());
                 }
-                data.read(|data| spread(&group.runs, first, data, scratch));
-                write_whole(storage, first, scratch)
-            };
-            let cost = whole + group.pieces as f64 * costs.piece;
-            // Pieces without gaps are no case of sieving.
-            let size = (if full { 1 } else { group.pieces }, group.bytes);
-            let changed = timed(found, (Way::Whole, cost), size, || {
-                guarded(storage, manner.guard, (first, span), !full, change)
-            });
-            match changed {
-                // Nobody else can read and write back either.
-                Err(failure) if failure.is_without_locks() => {
-                    let places = group.runs.iter().flat_map(StridedRun::places);
-                    one_by_one(storage, &places.collect::<Vec<_>>(), data, manner.guard)?;
-                }
-                changed => changed?,
+                true => {}
+                false => singles.push(group, at),
             }
             Ok(true)
         })
@@ -257,12 +298,7 @@ fn one_by_one(
         }
         Ok(())
     };
-    match guarded(storage, guard, range, false, go) {
-        Err(failure) if failure.is_without_locks() => {
-            guarded(storage, Guard::Threads, range, false, go)
-        }
-        written => written,
-    }
+    guarded_anyhow(storage, guard, range, go)
 }
 
 /// Reads the pieces to `data`; how many bytes of it came before the end of the file.
@@ -323,6 +359,7 @@ fn read_one_by_one(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::company::Others;
     use crate::storage::disk::Disk;
     use crate::storage::faulty::{Faulty, Plan};
     use weft_fabric::StagingPool;
@@ -350,6 +387,7 @@ mod tests {
             let plan =
                 Plan { most: rng.usize(..6), interrupt: rng.u64(..4) * 3, ..Plan::default() };
             let storage = Faulty::new(Disk::new(tempfile::tempfile().unwrap()), plan);
+            storage.kept().company.learn([Others::Excluded, Others::Unknown][case / 3 % 2]);
             let before: Vec<u8> = (0..rng.usize(..200)).map(|_| rng.u8(..)).collect();
             write_whole(&storage, 0, &before).unwrap();
             let data: Vec<u8> = (0..runs.bytes()).map(|_| rng.u8(..)).collect();

@@ -89,11 +89,11 @@ impl<F: Fabric> Side<'_, F> {
 /// Bytes that were moved, of a read before the end of the file; or why some of this rank's own were not.
 pub type Moved = Result<u64, Failure>;
 
-/// How a collective access is made, and what that costs by the model: [`How::Whole`] in two phases, else by each rank for itself. All
-/// ranks find the same.
+/// How a collective access is made, and what that costs by the model: [`How::Whole`] in two phases, else by each rank for itself, which
+/// may sieve if all may. All ranks find the same.
 fn chosen<F: Fabric>(
     core: &Core<F>,
-    direction: Direction,
+    (direction, sieving): (Direction, bool),
     hulls: &[Bounds],
     choice: &Choice,
 ) -> (How, f64) {
@@ -102,7 +102,7 @@ fn chosen<F: Fabric>(
         Direction::Read => hints.cb_read,
         Direction::Write => hints.cb_write,
     };
-    let (costs, sieving) = (core.costs, core.manner(direction).sieving != Sieving::Off);
+    let costs = core.costs;
     in_usual_arithmetic(|| {
         let alone = costs.alone(direction, hulls, sieving);
         let aggregators = core.aggregators().len() as u64;
@@ -140,13 +140,16 @@ pub async fn run<F: Fabric>(
     // Ranks that take turns on processors wait for each other by chance: that teaches nothing.
     let learns = core.comm.engine().policy().fits();
     let [factors, tried] = if learns { found.choice() } else { Choice::MODEL }.words();
-    let told = weft_rma::gather(way.comm, [first, end, bytes, pieces, factors, tried]).await?;
-    let choice = Choice::of_all(told.iter().map(|&[.., factors, tried]| [factors, tried]));
-    let bounds = |[first, end, bytes, pieces, _, _]: [u64; 6]| {
-        Bounds::from_words([first, end, bytes, pieces])
-    };
+    // Hosts may know a file system as different ones, and the permissions of ranks may differ.
+    let sieves = core.manner(operation.direction).sieving != Sieving::Off;
+    let said = [first, end, bytes, pieces, factors, tried, u64::from(sieves)];
+    let told = weft_rma::gather(way.comm, said).await?;
+    let choice = Choice::of_all(told.iter().map(|&[.., factors, tried, _]| [factors, tried]));
+    let all_sieve = told.iter().all(|&[.., sieves]| sieves == 1);
+    let bounds =
+        |[first, end, bytes, pieces, ..]: [u64; 7]| Bounds::from_words([first, end, bytes, pieces]);
     let hulls: Vec<Bounds> = told.into_iter().map(bounds).collect();
-    let (how, cost) = chosen(core, operation.direction, &hulls, &choice);
+    let (how, cost) = chosen(core, (operation.direction, all_sieve), &hulls, &choice);
     // All are here.
     let begin = Instant::now();
     let moved = match how {

@@ -7,7 +7,7 @@ pub(crate) mod pointers;
 pub(crate) mod representations;
 
 use crate::arguments::{
-    bad_handle, info, intracomm, named_datatype, not_null, optional_info, store, text,
+    bad_handle, file_name, info, intracomm, named_datatype, not_null, optional_info, store, text,
 };
 use crate::constants::*;
 use crate::error::Error;
@@ -81,11 +81,11 @@ pub(crate) unsafe fn file_open(
     let comm = intracomm(comm)?;
     let hints = optional_info(hints)?.unwrap_or_default();
     // SAFETY: the caller's string.
-    let name = unsafe { text(filename, "filename")? };
+    let name = unsafe { file_name(filename, "filename")? };
     let amode = Amode::new(amode)?;
     state().files.borrow_mut().room()?;
     let pool = pool(comm.engine())?;
-    let opening = weft_io::File::open(&comm, (&name, amode, &hints), &pool, &weft_io::disk);
+    let opening = weft_io::File::open(&comm, (name, amode, &hints), &pool, &weft_io::disk);
     let file = comm.engine().block_on(&Call::new("MPI_File_open"), opening)?;
     let errhandler = Cell::new(state().file_errhandler.get());
     let object = FileObject { file, errhandler, split: RefCell::default() };
@@ -111,8 +111,8 @@ pub(crate) unsafe fn file_delete(filename: *const c_char, hints: Info) -> Result
     running()?;
     optional_info(hints)?;
     // SAFETY: the caller's string.
-    let name = unsafe { text(filename, "filename")? };
-    Ok(weft_io::delete(&name)?)
+    let name = unsafe { file_name(filename, "filename")? };
+    Ok(weft_io::delete(name)?)
 }
 
 pub(crate) unsafe fn file_set_size(fh: File, length: i64) -> Result<(), Error> {

@@ -10,12 +10,19 @@ use crate::hints::Hints;
 use crate::pool::Pool;
 use crate::shared_pointer::SharedPointer;
 use crate::storage::Storage;
+use crate::storage::company::{Mark, Others};
 use crate::storage::disk::Disk;
 use crate::view::View;
+use nix::fcntl::{self, OFlag};
+use nix::sys::stat::Mode;
+use nix::unistd::{UnlinkatFlags, unlinkat};
 use std::cell::{Cell, OnceCell, RefCell};
+use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_datatype::Basic;
@@ -36,31 +43,77 @@ pub fn disk(path: &Path, options: &OpenOptions) -> io::Result<Arc<dyn Storage>> 
     Ok(Arc::new(Disk::known(file, &about)))
 }
 
-/// A name without the prefix by which ROMIO chooses a file system.
-fn path_of(name: &str) -> PathBuf {
+/// A name without the prefix by which ROMIO chooses a file system. Any bytes are a name.
+fn path_of(name: &OsStr) -> &Path {
     const PREFIXES: [&str; 7] = ["ufs", "nfs", "lustre", "gpfs", "pvfs2", "xfs", "testfs"];
-    match name.split_once(':') {
-        Some((prefix, rest)) if PREFIXES.contains(&prefix) => PathBuf::from(rest),
-        _ => PathBuf::from(name),
+    let bytes = name.as_bytes();
+    let colon = bytes.iter().position(|&byte| byte == b':');
+    match colon.map(|at| (&bytes[..at], &bytes[at + 1..])) {
+        Some((prefix, rest)) if PREFIXES.iter().any(|known| known.as_bytes() == prefix) => {
+            Path::new(OsStr::from_bytes(rest))
+        }
+        _ => Path::new(name),
     }
+}
+
+/// A name in an error's text.
+fn shown(name: &OsStr) -> String {
+    name.to_string_lossy().into_owned()
 }
 
 /// Takes a file away.
-pub fn delete(name: &str) -> Result<(), Error> {
-    let failed = |error: &io::Error| Failure::new(Act::Delete, error, 0, 0).error(name, "");
-    std::fs::remove_file(path_of(name)).map_err(|error| failed(&error))
+pub fn delete(name: &OsStr) -> Result<(), Error> {
+    let removed = std::fs::remove_file(path_of(name));
+    removed.map_err(|error| Failure::new(Act::Delete, &error, 0, 0).error(&shown(name), ""))
 }
 
-/// What this rank could do, and how: it can be read, too.
-type Opened = Result<(Arc<dyn Storage>, bool), Failure>;
+/// A file that is taken away when it is closed: its folder as it was at the open, wherever the program has gone since.
+pub struct Doomed {
+    folder: OwnedFd,
+    name: OsString,
+}
+
+impl Doomed {
+    fn of(path: &Path) -> io::Result<Doomed> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let folder = fcntl::open(folder.unwrap_or(Path::new(".")), flags, Mode::empty())?;
+        let name = path.file_name().ok_or(io::Error::from_raw_os_error(libc::EISDIR))?;
+        Ok(Doomed { folder, name: name.to_owned() })
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        Ok(unlinkat(&self.folder, &*self.name, UnlinkatFlags::NoRemoveDir)?)
+    }
+}
+
+/// What this rank has opened.
+struct OpenedFile {
+    storage: Arc<dyn Storage>,
+    /// It can be read, too.
+    rereads: bool,
+    /// Of the first rank: bytes in which its host reads and writes the file best.
+    block: u64,
+    /// The first rank's, by which other openings know this one.
+    mark: Option<Mark>,
+    /// What the first rank takes away in the end.
+    doomed: Option<Doomed>,
+}
+
+type Opened = Result<OpenedFile, Failure>;
 
 fn open_here(path: &Path, amode: Amode, first: bool, opener: Opener<'_>) -> Opened {
     let failed = |error: io::Error| Failure::new(Act::Open, &error, 0, 0);
-    if let Ok(storage) = opener(path, &amode.options(first, true)) {
-        return Ok((storage, true));
-    }
-    let storage = opener(path, &amode.options(first, false)).map_err(failed)?;
-    Ok((storage, amode.reads()))
+    let (storage, rereads) = match opener(path, &amode.options(first, true)) {
+        Ok(storage) => (storage, true),
+        Err(_) => (opener(path, &amode.options(first, false)).map_err(failed)?, amode.reads()),
+    };
+    let marks = first && amode.writes() && !amode.is_unique();
+    let mark = if marks { Mark::leave(&*storage) } else { None };
+    let doomed = (first && amode.deletes()).then(|| Doomed::of(path));
+    let doomed = doomed.transpose().map_err(failed)?;
+    let block = if first { storage.block() } else { 0 };
+    Ok(OpenedFile { storage, rereads, block, mark, doomed })
 }
 
 impl<F: Fabric> File<F> {
@@ -68,29 +121,36 @@ impl<F: Fabric> File<F> {
     /// then it is open nowhere.
     pub async fn open(
         comm: &Comm<F>,
-        (name, amode, info): (&str, Amode, &Info),
+        (name, amode, info): (&OsStr, Amode, &Info),
         pool: &Rc<Pool<F>>,
         opener: Opener<'_>,
     ) -> Result<Rc<File<F>>, Error> {
         let path = path_of(name);
         let me = comm.rank();
-        let (mut opened, mut costs) = (None, own_costs(comm));
+        let (mut opened, mut first) = (None, None);
         // Nobody waits for what nobody makes. Ranks of which some expect to wait learn in the first round that they disagree.
         let made = amode.creates() && comm.size() > 1;
         if me == 0 || !made {
-            opened = Some(open_here(&path, amode, me == 0, opener));
+            opened = Some(open_here(path, amode, me == 0, opener));
         }
         if comm.size() > 1 {
-            costs = together(comm, name, amode, &opened).await?;
+            first = Some(together(comm, name, amode, &opened).await?);
         }
         if made {
             if me > 0 {
-                opened = Some(open_here(&path, amode, false, opener));
+                opened = Some(open_here(path, amode, false, opener));
             }
             together(comm, name, amode, &opened).await?;
         }
         let opened = opened.unwrap_or(Err(Failure { act: Act::Open, errno: 0, offset: 0, len: 0 }));
-        let (storage, rereads) = opened.map_err(|failure| failure.error(name, ""))?;
+        let opened = opened.map_err(|failure| failure.error(&shown(name), ""))?;
+        let first = first.unwrap_or_else(|| FirstRank::here(comm, &opened));
+        let OpenedFile { storage, rereads, doomed, .. } = opened;
+        storage.kept().company.learn(match first.mark {
+            _ if amode.is_unique() => Others::Excluded,
+            Some(mark) => Others::Marked(mark),
+            None => Others::Unknown,
+        });
         let byte = weft_rma::named(Basic::BYTE);
         let (pointer, own) = SharedPointer::new(comm).await?;
         let core = Rc::new(Core {
@@ -98,10 +158,12 @@ impl<F: Fabric> File<F> {
             comm: own,
             storage,
             about: OnceCell::new(),
-            path,
+            block: first.block,
+            path: path.to_owned(),
+            doomed,
             amode,
             pool: pool.clone(),
-            costs,
+            costs: first.costs,
             hints: Cell::new(Hints::default()),
             kept: RefCell::default(),
             rereads,
@@ -152,9 +214,7 @@ impl<F: Fabric> File<F> {
             if core.comm.size() > 1 {
                 core.comm.barrier().await?;
             }
-            if core.comm.rank() == 0 {
-                deleted = std::fs::remove_file(&core.path);
-            }
+            deleted = core.doomed.as_ref().map_or(Ok(()), Doomed::remove);
         }
         if let Some(Some(exclusion)) = core.exclusion.get() {
             exclusion.free().await?;
@@ -165,27 +225,59 @@ impl<F: Fabric> File<F> {
     }
 }
 
+/// What all ranks know of the first one.
+struct FirstRank {
+    /// What things take on its machine, by which all choose.
+    costs: Costs,
+    /// Bytes in which its host reads and writes the file best.
+    block: u64,
+    /// What stands for the opening.
+    mark: Option<Mark>,
+}
+
+impl FirstRank {
+    /// This rank's.
+    fn here<F: Fabric>(comm: &Comm<F>, opened: &OpenedFile) -> FirstRank {
+        FirstRank { costs: own_costs(comm), block: opened.block, mark: opened.mark }
+    }
+
+    fn words(&self) -> [u64; FirstRank::WORDS] {
+        let mut words = [0; FirstRank::WORDS];
+        words[..2].copy_from_slice(&[self.block, Mark::word(self.mark)]);
+        words[2..].copy_from_slice(&self.costs.words());
+        words
+    }
+
+    fn from_words(words: &[u64; FirstRank::WORDS]) -> FirstRank {
+        let costs = words.last_chunk().map_or_else(Costs::default, |&w| Costs::from_words(w));
+        FirstRank { costs, block: words[0], mark: Mark::from_word(words[1]) }
+    }
+
+    const WORDS: usize = 2 + Costs::WORDS;
+}
+
 /// What things take on this rank's machine.
 fn own_costs<F: Fabric>(comm: &Comm<F>) -> Costs {
     Costs::of(comm.engine().endpoint().fabric().copies().model())
 }
 
-/// What ranks tell each other of an open: the mode, a failure's first words, and their costs.
-const WORDS: usize = 3 + Costs::WORDS;
+/// What ranks tell each other of an open: the mode, a failure's first words, and what is the first rank's.
+const WORDS: usize = 3 + FirstRank::WORDS;
 
-/// What things take on the first rank's machine, by which all choose. Errors if some rank has not opened the file, or wants it for
-/// something else.
+/// What all know of the first rank. Errors if some rank has not opened the file, or wants it for something else.
 async fn together<F: Fabric>(
     comm: &Comm<F>,
-    name: &str,
+    name: &OsStr,
     amode: Amode,
     opened: &Option<Opened>,
-) -> Result<Costs, Error> {
+) -> Result<FirstRank, Error> {
     let failure = opened.as_ref().and_then(|opened| opened.as_ref().err().copied());
     let [act, errno, ..] = Failure::words(failure);
     let mut words = [0; WORDS];
     words[..3].copy_from_slice(&[amode.bits() as u64, act, errno]);
-    words[3..].copy_from_slice(&own_costs(comm).words());
+    if let Some(Ok(opened)) = opened {
+        words[3..].copy_from_slice(&FirstRank::here(comm, opened).words());
+    }
     let all = weft_rma::gather(comm, words).await?;
     if let Some(other) = all.iter().position(|words| words[0] != amode.bits() as u64) {
         let text = format!(
@@ -196,14 +288,12 @@ async fn together<F: Fabric>(
         return Err(Error::new(class::NOT_SAME, text));
     }
     if let Some(failure) = failure {
-        return Err(failure.error(name, ""));
+        return Err(failure.error(&shown(name), ""));
     }
     let failed = |&[_, act, errno, ..]: &[u64; WORDS]| Failure::from_words([act, errno, 0, 0]);
     match all.iter().enumerate().find_map(|(rank, words)| Some((rank, failed(words)?))) {
-        Some((rank, failure)) => Err(failure.error(name, &format!("rank {rank} "))),
-        None => {
-            Ok(all[0].last_chunk().map_or_else(Costs::default, |&words| Costs::from_words(words)))
-        }
+        Some((rank, failure)) => Err(failure.error(&shown(name), &format!("rank {rank} "))),
+        None => Ok(FirstRank::from_words(all[0].last_chunk().unwrap_or(&[0; FirstRank::WORDS]))),
     }
 }
 

@@ -11,7 +11,7 @@ use std::io;
 /// The last byte that can be locked: shared by all as long as they write.
 const HELD: u64 = i64::MAX as u64 - 1;
 /// The byte before it: locked for a moment.
-const LOOKED: u64 = HELD - 1;
+pub(super) const LOOKED: u64 = HELD - 1;
 
 impl Kind {
     /// Whether hosts keep what is no longer so, and write what they were not told to.
@@ -99,6 +99,9 @@ mod tests {
         fn unlock(&self, offset: u64, len: u64) -> io::Result<()> {
             assert_eq!((offset, len), (LOOKED, 1), "the other one is kept");
             self.note("unlock")
+        }
+        fn is_locked(&self, _: u64, _: u64) -> io::Result<bool> {
+            unreachable!("nobody is looked for")
         }
         fn forget(&self) {
             self.note("forget").unwrap();

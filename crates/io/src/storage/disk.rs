@@ -78,6 +78,18 @@ fn block(about: &Metadata) -> u64 {
     about.blksize().clamp(1, 1 << 30)
 }
 
+/// A lock, as the system is asked for it.
+fn lock_of(kind: i32, offset: u64, len: u64) -> io::Result<libc::flock> {
+    let place = |at: u64| i64::try_from(at).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL));
+    Ok(libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: place(offset)?,
+        l_len: place(len)?,
+        l_pid: 0,
+    })
+}
+
 impl Disk {
     /// Takes over an open file.
     pub fn new(file: File) -> Disk {
@@ -90,15 +102,7 @@ impl Disk {
     }
 
     fn set_lock(&self, kind: i32, offset: u64, len: u64) -> io::Result<()> {
-        let place =
-            |at: u64| i64::try_from(at).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL));
-        let range = libc::flock {
-            l_type: kind as libc::c_short,
-            l_whence: libc::SEEK_SET as libc::c_short,
-            l_start: place(offset)?,
-            l_len: place(len)?,
-            l_pid: 0,
-        };
+        let range = lock_of(kind, offset, len)?;
         // Locks of the opening, not of the process: threads and ranks of one process exclude each other, too, and another
         // file's close does not drop them.
         fcntl(&self.file, FcntlArg::F_OFD_SETLKW(&range))?;
@@ -159,6 +163,12 @@ impl Storage for Disk {
 
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()> {
         self.set_lock(libc::F_UNLCK, offset, len)
+    }
+
+    fn is_locked(&self, offset: u64, len: u64) -> io::Result<bool> {
+        let mut found = lock_of(libc::F_WRLCK, offset, len)?;
+        fcntl(&self.file, FcntlArg::F_OFD_GETLK(&mut found))?;
+        Ok(i32::from(found.l_type) != libc::F_UNLCK)
     }
 
     fn forget(&self) {

@@ -5,6 +5,7 @@ use super::{Kept, Storage};
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// What goes wrong.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +22,8 @@ pub struct Plan {
     pub no_locks: bool,
     /// The system's error number of each sync.
     pub sync: Option<i32>,
+    /// Where to note what is written: first byte and length of each call.
+    pub written: Option<Arc<Mutex<Vec<(u64, u64)>>>>,
     /// The file system that it seems to lie on; none: where it lies.
     pub kind: Option<Kind>,
 }
@@ -65,7 +68,12 @@ impl<S: Storage> Storage for Faulty<S> {
 
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<usize> {
         let most = self.moves(offset, from.len(), &self.plan.writes)?;
-        self.inner.write_at(offset, &from[..most])
+        let done = self.inner.write_at(offset, &from[..most])?;
+        if let Some(written) = &self.plan.written {
+            let mut written = written.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            written.push((offset, done as u64));
+        }
+        Ok(done)
     }
 
     fn length(&self) -> io::Result<u64> {
@@ -96,6 +104,13 @@ impl<S: Storage> Storage for Faulty<S> {
 
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()> {
         self.inner.unlock(offset, len)
+    }
+
+    fn is_locked(&self, offset: u64, len: u64) -> io::Result<bool> {
+        if self.plan.no_locks {
+            return Err(io::Error::from_raw_os_error(libc::ENOLCK));
+        }
+        self.inner.is_locked(offset, len)
     }
 
     fn forget(&self) {

@@ -8,7 +8,7 @@ use crate::core::Direction;
 use crate::failure::Failure;
 use crate::pool::Started;
 use crate::storage::disk::Kind;
-use crate::storage::{Guard, Storage, guarded, read_whole, write_whole};
+use crate::storage::{Guard, Storage, guarded_anyhow, read_whole, with_gaps, write_whole};
 use crate::strided_copy::spread;
 use crate::strided_runs::StridedRuns;
 use crate::transfer::{self, Manner, Sieving};
@@ -66,31 +66,16 @@ impl How {
 impl Write {
     /// Writes the window; the failure of each rank, in the order of the pieces.
     fn run(self) -> Vec<Option<Failure>> {
-        let storage = &*self.storage;
         let whole = match self.how {
-            How::Apart => return self.pieces.iter().map(|piece| self.write_apart(piece)).collect(),
-            How::Whole => {
-                self.buffer.write(|buffer| self.fill(buffer));
-                self.write_whole()
-            }
-            How::Sieved => {
-                let range = (self.first, self.buffer.len() as u64);
-                guarded(storage, self.manner.guard, range, true, || {
-                    self.buffer.write(|buffer| {
-                        let had = read_whole(storage, self.first, buffer)?;
-                        buffer[had..].fill(0);
-                        self.fill(buffer);
-                        write_whole(storage, self.first, buffer)
-                    })
-                })
-            }
+            How::Apart => Ok(false),
+            How::Whole => self.write_whole().map(|()| true),
+            How::Sieved => self.change(),
         };
         let failure = match whole {
+            Ok(true) => None,
             // The pieces were kept where they came.
-            Err(failure) if failure.is_without_locks() && self.how == How::Sieved => {
-                return self.pieces.iter().map(|piece| self.write_apart(piece)).collect();
-            }
-            other => other.err(),
+            Ok(false) => return self.pieces.iter().map(|piece| self.write_apart(piece)).collect(),
+            Err(failure) => Some(failure),
         };
         // What lies before the place of a failure has been written.
         let concerns = |piece: &Piece, failure: Failure| {
@@ -108,13 +93,28 @@ impl Write {
         each.into_iter().map(|failure| failure.or(lost)).collect()
     }
 
+    fn range(&self) -> (u64, u64) {
+        (self.first, self.buffer.len() as u64)
+    }
+
     fn write_whole(&self) -> Result<(), Failure> {
-        let (storage, range) = (&*self.storage, (self.first, self.buffer.len() as u64));
-        let write = || self.buffer.read(|buffer| write_whole(storage, self.first, buffer));
-        match guarded(storage, self.manner.guard, range, false, write) {
-            Err(failure) if failure.is_without_locks() => write(),
-            other => other,
-        }
+        self.buffer.write(|buffer| self.fill(buffer));
+        let write = || self.buffer.read(|buffer| write_whole(&*self.storage, self.first, buffer));
+        guarded_anyhow(&*self.storage, self.manner.guard, self.range(), write)
+    }
+
+    /// Reads the window, changes it and writes it; false, and nothing is done: somebody else may write in its gaps.
+    fn change(&self) -> Result<bool, Failure> {
+        let storage = &*self.storage;
+        let done = with_gaps(storage, self.manner.guard, self.range(), || {
+            self.buffer.write(|buffer| {
+                let had = read_whole(storage, self.first, buffer)?;
+                buffer[had..].fill(0);
+                self.fill(buffer);
+                write_whole(storage, self.first, buffer)
+            })
+        })?;
+        Ok(done.is_some())
     }
 
     fn fill(&self, buffer: &mut [u8]) {

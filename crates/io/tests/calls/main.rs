@@ -115,6 +115,11 @@ impl Storage for Counted {
         self.disk.unlock(offset, len)
     }
 
+    fn is_locked(&self, offset: u64, len: u64) -> io::Result<bool> {
+        one(&self.calls.others);
+        self.disk.is_locked(offset, len)
+    }
+
     fn forget(&self) {
         one(&self.calls.others);
         self.disk.forget();
@@ -159,7 +164,7 @@ async fn open_with(comm: &Rc<Comm<Shm>>, name: &Path, hints: &[(&str, &str)]) ->
         Ok(Arc::new(Counted { disk, calls: counted.clone() }) as Arc<dyn Storage>)
     };
     let pool = Pool::new(comm.engine());
-    let (name, amode) = (name.to_str().unwrap(), Amode::new(RDWR_CREATE).unwrap());
+    let (name, amode) = (name.as_os_str(), Amode::new(RDWR_CREATE).unwrap());
     let file = File::open(comm, (name, amode, &info), &pool, &opener).await.unwrap();
     Opened { file, calls, pool }
 }
@@ -206,11 +211,9 @@ fn what_lies_in_one_piece_is_one_call() {
     let name = folder.path().join("file");
     world::run((2, false), async |comm| {
         let opened = open(&comm, &name).await;
-        assert_eq!(
-            opened.calls.take(),
-            [0, 0, 0, 2],
-            "of an open: the file system's kind and block"
-        );
+        let asked = opened.calls.take();
+        // The file system's kind; and what the first rank asks for all: its block, a mark, and whether gaps are just written back.
+        assert_eq!(asked, if comm.rank() == 0 { [0, 0, 1, 3] } else { [0, 0, 0, 1] });
         let rank = comm.rank() as i64;
         let (data, back) = (filled(&comm, 4096, 1 + rank as u8), filled(&comm, 4096, 0));
         for place in [Place::At(8192 * rank), Place::Own] {
@@ -262,7 +265,7 @@ fn what_is_not_usual_is_left_to_the_whole_way() {
         let filetype = if comm.rank() == 0 { two } else { byte() };
         opened.file.set_view(Some(0), (&byte(), &filetype), native()).await.unwrap();
         assert!(not_usual(Place::At(0)).is_none(), "gaps");
-        assert_eq!(opened.calls.take(), [0, 0, 0, 2], "the open's");
+        assert_eq!(opened.calls.take()[..2], [0; 2], "nothing was moved");
         opened.file.close().await.unwrap();
     });
 }
@@ -313,6 +316,39 @@ async fn take_turns(opened: &Opened, comm: &Comm<Shm>, piece: usize) {
     ty.commit();
     let native = Representation::native("native");
     opened.file.set_view(Some(0), (&byte(), &ty), native).await.unwrap();
+}
+
+#[test]
+fn gaps_are_written_back_while_no_other_opening_is_there() {
+    const PIECES: usize = 64;
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("file");
+    world::run((2, false), async |comm| {
+        let opened = open_with(&comm, &name, &[("romio_ds_write", "enable")]).await;
+        take_turns(&opened, &comm, 8).await;
+        let data = filled(&comm, 8 * PIECES, 1 + comm.rank() as u8);
+        let place = (Direction::Write, Place::At(0));
+        opened.calls.take();
+        for _ in 0..2 {
+            // The gate and the range, and a look for marks on either side of the own one.
+            assert_eq!(opened.alone(place, &data), [1, 1, 4, 2]);
+            comm.barrier().await.unwrap();
+            let another = open(&comm, &name).await;
+            // Once it was seen, the gate is not locked again. Then a shared lock of the range.
+            for gate in [2, 0] {
+                let [reads, writes, locks, looks] = opened.alone(place, &data);
+                assert_eq!((reads, writes, locks), (0, PIECES as u64, gate + 2));
+                assert!([1, 2].contains(&looks), "{looks}: its mark lies on either side");
+            }
+            comm.barrier().await.unwrap();
+            another.file.close().await.unwrap();
+            drop(another);
+            comm.barrier().await.unwrap();
+            // The first look finds nobody, the gate is locked, and the second look finds nobody either.
+            assert_eq!(opened.alone(place, &data), [1, 1, 4, 4]);
+        }
+        opened.file.close().await.unwrap();
+    });
 }
 
 async fn together(opened: &Opened, direction: Direction, data: &Staging) {

@@ -5,9 +5,11 @@
 //! anybody's.
 #![cfg(not(miri))]
 
+mod forms;
 mod world;
 
 use fastrand::Rng;
+use forms::{FORMS, Form, access, hints};
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::rc::Rc;
@@ -117,76 +119,6 @@ impl Data {
     }
 }
 
-/// How an access is made.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Form {
-    Here,
-    Beside,
-    Together,
-    TogetherBeside,
-    Ordered,
-    /// By the shared pointer, rank after rank.
-    Shared,
-}
-
-const FORMS: [Form; 6] =
-    [Form::Here, Form::Beside, Form::Together, Form::TogetherBeside, Form::Ordered, Form::Shared];
-
-impl Form {
-    /// Begins where the rank before ends.
-    fn goes_on(self) -> bool {
-        matches!(self, Form::Ordered | Form::Shared)
-    }
-}
-
-fn hints(rng: &mut Rng) -> Info {
-    let mut info = Info::default();
-    let words = ["automatic", "enable", "disable"];
-    info.set("cb_buffer_size", &rng.usize(1..300).to_string());
-    info.set("cb_nodes", &rng.usize(1..7).to_string());
-    info.set("striping_unit", &rng.usize(1..64).to_string());
-    info.set("ind_wr_buffer_size", &rng.usize(1..200).to_string());
-    info.set("ind_rd_buffer_size", &rng.usize(1..200).to_string());
-    for key in ["romio_cb_read", "romio_cb_write", "romio_ds_read", "romio_ds_write"] {
-        info.set(key, words[rng.usize(..3)]);
-    }
-    info
-}
-
-type Opened = Rc<File<Shm>>;
-
-/// Carries out one access; bytes that were moved.
-async fn access(
-    file: &Opened,
-    form: Form,
-    (direction, place): (Direction, Place),
-    buffer: Buffer,
-) -> Result<u64, weft_process::Error> {
-    let alone = async |buffer: Buffer| match file.alone((direction, place), &buffer, &None) {
-        Some(operation) => operation,
-        None => file.alone_shared(direction, buffer, None).await,
-    };
-    match form {
-        Form::Here if file.waits() => file.run_waiting(&alone(buffer).await?).await,
-        Form::Here => file.run_here(&alone(buffer).await?, &Single),
-        Form::Beside => file.run_beside(alone(buffer).await?).await,
-        Form::Together => file.together((direction, place, false), buffer, None)?.await,
-        Form::TogetherBeside => file.together((direction, place, true), buffer, None)?.await,
-        Form::Ordered => file.together((direction, Place::Shared, false), buffer, None)?.await,
-        Form::Shared => {
-            let mut moved = Ok(0);
-            for turn in 0..file.comm().size() {
-                if turn == file.comm().rank() {
-                    let operation = file.alone_shared(direction, buffer.clone(), None).await?;
-                    moved = file.run_beside(operation).await;
-                }
-                file.comm().barrier().await?;
-            }
-            moved
-        }
-    }
-}
-
 fn opener(plan: Plan) -> impl Fn(&Path, &OpenOptions) -> std::io::Result<Arc<dyn Storage>> {
     move |path, options| {
         let file = options.open(path)?;
@@ -206,7 +138,7 @@ async fn program(comm: Rc<Comm<Shm>>, seed: u64, path: &Path) {
     };
     let locks = !plan.no_locks;
     let pool = Pool::new(comm.engine());
-    let name = path.to_str().expect("a name");
+    let name = path.as_os_str();
     let amode = Amode::new(RDWR_CREATE).expect("a mode");
     let info = hints(&mut rng);
     let opening = File::open(&comm, (name, amode, &info), &pool, &opener(plan)).await;
@@ -300,7 +232,7 @@ async fn without_room(comm: Rc<Comm<Shm>>, seed: u64, path: &Path) {
     let (writes, most) = (Some((bad.clone(), libc::ENOSPC)), rng.usize(..20));
     let plan = Plan { writes, most, ..Plan::default() };
     let pool = Pool::new(comm.engine());
-    let (name, info) = (path.to_str().expect("a name"), hints(&mut rng));
+    let (name, info) = (path.as_os_str(), hints(&mut rng));
     let amode = Amode::new(RDWR_CREATE).expect("a mode");
     let file = File::open(&comm, (name, amode, &info), &pool, &opener(plan)).await.expect("opened");
     let filetype = pattern.filetype(me);
@@ -324,7 +256,11 @@ async fn without_room(comm: Rc<Comm<Shm>>, seed: u64, path: &Path) {
         }
         Err(error) => {
             assert_eq!(error.class(), class::NO_SPACE, "{error:?}");
-            assert!(error.text().contains(name) && error.text().contains("byte"), "{error:?}");
+            assert!(
+                error.text().contains(name.to_str().expect("text"))
+                    && error.text().contains("byte"),
+                "{error:?}"
+            );
         }
     }
     comm.barrier().await.expect("all");
@@ -368,7 +304,7 @@ fn who_could_not_read_is_told() {
             info.set("cb_buffer_size", "100");
             info.set("striping_unit", "100");
             let amode = Amode::new(16).expect("a mode");
-            let named = (path.to_str().expect("a name"), amode, &info);
+            let named = (path.as_os_str(), amode, &info);
             let file = File::open(&comm, named, &pool, &opener(plan)).await.expect("opened");
             let data = Data::new(&comm, &[0; 100], false);
             let form = if together { Form::Together } else { Form::Here };

@@ -30,7 +30,7 @@ fn heard(kind: Kind) {
             Ok(Arc::new(storage) as Arc<dyn Storage>)
         };
         let (pool, amode) = (Pool::new(comm.engine()), Amode::new(RDWR_CREATE).unwrap());
-        let words = (name.to_str().unwrap(), amode, &Info::default());
+        let words = (name.as_os_str(), amode, &Info::default());
         let file = File::open(&comm, words, &pool, &opener).await.unwrap();
         let told = |result: Result<(), Error>, by: &str, all: bool| match result {
             Ok(()) => assert!(!all && comm.rank() != BAD, "{kind:?}, {by}: rank {}", comm.rank()),

@@ -1,0 +1,277 @@
+//! Files that are open more than once: no opening may write a byte that another one owns, not even as it was.
+//!
+//! Each byte of a file belongs to one writer, which is a rank with one of its openings, or to nobody. All writers write theirs at once, in
+//! all kinds of accesses; then each call of each opening is looked at, and each byte of the file.
+#![cfg(not(miri))]
+
+#[path = "../oracle/forms.rs"]
+mod forms;
+#[path = "../oracle/world.rs"]
+mod world;
+
+use fastrand::Rng;
+use forms::{FORMS, Form, Opened, access, hints};
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use weft_datatype::{Basic, Datatype, Type, Width};
+use weft_fabric_shm::Shm;
+use weft_io::storage::Storage;
+use weft_io::storage::disk::{Disk, Kind};
+use weft_io::storage::faulty::{Faulty, Plan};
+use weft_io::{Amode, Direction, File, Place, Pool, Representation};
+use weft_process::{Buffer, Comm};
+
+const RDWR: i32 = 32;
+
+/// How ranks have opened the file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Opening {
+    /// All together, once.
+    Once,
+    /// All together, twice.
+    Twice,
+    /// Each rank by itself.
+    Each,
+    /// Each rank by itself, twice.
+    EachTwice,
+    /// The lower half of the ranks, and the upper one.
+    Halves,
+}
+
+const OPENINGS: [Opening; 5] =
+    [Opening::Once, Opening::Twice, Opening::Each, Opening::EachTwice, Opening::Halves];
+
+impl Opening {
+    /// How many times each rank opens it.
+    fn times(self) -> usize {
+        if matches!(self, Opening::Twice | Opening::EachTwice) { 2 } else { 1 }
+    }
+
+    /// With which ranks.
+    fn colour(self, rank: usize, ranks: usize) -> usize {
+        match self {
+            Opening::Once | Opening::Twice => 0,
+            Opening::Each | Opening::EachTwice => rank,
+            Opening::Halves => usize::from(rank >= ranks.div_ceil(2)),
+        }
+    }
+}
+
+/// What all ranks know of a case.
+struct Case {
+    seed: u64,
+    opening: Opening,
+    ranks: usize,
+    /// The writer of each byte; past the last one: nobody.
+    owners: Vec<usize>,
+    /// How each opening is written, by the number that [`Case::number`] gives it.
+    forms: Vec<Form>,
+    /// Whether each writer has a view with gaps; else it writes piece after piece.
+    gaps: Vec<bool>,
+    /// What each opening was told to do.
+    plans: Vec<Plan>,
+}
+
+/// What nobody writes.
+fn before(at: usize) -> u8 {
+    200 + (at % 50) as u8
+}
+
+/// What whoever owns a byte writes there.
+fn after(at: usize) -> u8 {
+    1 + (at * 7 % 190) as u8
+}
+
+impl Case {
+    fn new(seed: u64, opening: Opening, ranks: usize) -> Case {
+        let mut rng = Rng::with_seed(seed);
+        let openings = 2 * ranks;
+        let forms: Vec<Form> = (0..openings).map(|_| FORMS[rng.usize(..FORMS.len())]).collect();
+        let gaps = (0..openings).map(|_| rng.usize(..3) > 0).collect();
+        let piece = [1, 4, 8, 17][rng.usize(..4)];
+        let (writers, mut owners) = (ranks * opening.times(), Vec::new());
+        while owners.len() < 60 * piece {
+            let owner = rng.usize(..writers + 1);
+            let len = 1 + rng.usize(..piece);
+            owners.extend(std::iter::repeat_n(owner, len));
+        }
+        (0..writers).for_each(|writer| owners[writer] = writer);
+        let kinds = [None, Some(Kind::Nfs), Some(Kind::Lustre), Some(Kind::Network)];
+        let kind = kinds[rng.usize(..8).min(3)].filter(|_| rng.bool());
+        let (most, no_locks) = (rng.usize(..3) * 5, rng.usize(..6) == 0);
+        let plan =
+            || Plan { most, no_locks, kind, written: Some(Arc::default()), ..Plan::default() };
+        let plans = (0..openings).map(|_| plan()).collect();
+        Case { seed, opening, ranks, owners, forms, gaps, plans }
+    }
+
+    /// The number of a rank's opening.
+    fn number(&self, rank: usize, time: usize) -> usize {
+        2 * self.opening.colour(rank, self.ranks) + time
+    }
+
+    fn writer(&self, rank: usize, time: usize) -> usize {
+        rank * self.opening.times() + time
+    }
+
+    /// The opening of a writer; `None`: of nobody.
+    fn of(&self, writer: usize) -> Option<usize> {
+        let (rank, time) = (writer / self.opening.times(), writer % self.opening.times());
+        (rank < self.ranks).then(|| self.number(rank, time))
+    }
+
+    /// Places that whoever is `asked` for owns.
+    fn places(&self, asked: impl Fn(usize) -> bool) -> Vec<usize> {
+        (0..self.owners.len()).filter(|&at| asked(self.owners[at])).collect()
+    }
+}
+
+fn byte() -> Type {
+    weft_rma::named(Basic::BYTE)
+}
+
+/// A view of these places.
+async fn see(file: &Opened, places: &[usize]) {
+    let list: Vec<i64> = places.iter().map(|&at| at as i64).collect();
+    let ty = Datatype::indexed(Width::Large, &vec![1; list.len()], &list, &byte()).unwrap();
+    ty.commit();
+    let native = Representation::native("native");
+    file.set_view(Some(0), (&byte(), &ty), native).await.expect("a view");
+}
+
+/// Writes to these places, which follow each other in the view from `offset` on.
+async fn write(file: &Opened, form: Form, offset: usize, places: &[usize]) {
+    let pool = file.comm().engine().endpoint().staging();
+    let memory = pool.take(places.len());
+    memory.sge().fill(&places.iter().map(|&at| after(at)).collect::<Vec<_>>());
+    let buffer = Buffer::over(memory.sge(), byte());
+    let way = (Direction::Write, Place::At(offset as i64));
+    let moved = access(file, form, way, buffer).await;
+    assert_eq!(moved.expect("written"), places.len() as u64);
+}
+
+/// One rank's writes by one opening.
+async fn written(case: &Case, file: &Opened, (rank, time): (usize, usize)) {
+    let (number, writer) = (case.number(rank, time), case.writer(rank, time));
+    let form = case.forms[number];
+    let mine = case.places(|owner| owner == writer);
+    let members: Vec<usize> =
+        (0..case.ranks).filter(|&other| case.number(other, time) == number).collect();
+    if form.goes_on() {
+        // All see what the opening owns, and each writes its share, in the order of ranks.
+        let all = case.places(|owner| case.of(owner) == Some(number));
+        see(file, &all).await;
+        let share = all.len().div_ceil(members.len());
+        let at = file.comm().rank() * share;
+        let own = all.iter().skip(at).take(share).copied().collect::<Vec<_>>();
+        return write(file, form, 0, &own).await;
+    }
+    if case.gaps[writer] {
+        see(file, &mine).await;
+    } else {
+        let plain = (0..case.owners.len()).collect::<Vec<_>>();
+        see(file, &plain).await;
+    }
+    // In a collective form all write as many times.
+    let pieces = |writer: usize| -> Vec<Vec<usize>> {
+        let places = case.places(|owner| owner == writer);
+        match case.gaps[writer] {
+            true => vec![places],
+            false => places.chunk_by(|a, b| a + 1 == *b).map(<[usize]>::to_vec).collect(),
+        }
+    };
+    let mut times = pieces(writer).len();
+    if matches!(form, Form::Together | Form::TogetherBeside) {
+        let of = |&other: &usize| pieces(case.writer(other, time)).len();
+        times = members.iter().map(of).max().unwrap_or(0);
+    }
+    let own = pieces(writer);
+    for i in 0..times {
+        let piece = own.get(i).map_or(&[][..], |piece| piece);
+        let offset = match (case.gaps[writer], piece) {
+            (false, [first, ..]) => *first,
+            _ => 0,
+        };
+        write(file, form, offset, piece).await;
+    }
+}
+
+/// One rank's side of a case.
+async fn side(comm: Rc<Comm<Shm>>, case: &Case, path: &Path) {
+    let rank = comm.rank();
+    let pool = Pool::new(comm.engine());
+    let colour = case.opening.colour(rank, case.ranks) as i32;
+    let part = comm.split(Some(colour), 0).await.expect("parts").expect("a part");
+    let mut files = Vec::new();
+    for time in 0..case.opening.times() {
+        let number = case.number(rank, time);
+        let mut hints = hints(&mut Rng::with_seed(case.seed + number as u64));
+        if !case.seed.is_multiple_of(4) {
+            hints.set("romio_ds_write", "enable");
+        }
+        let plan = case.plans[number].clone();
+        let opener = move |path: &Path, options: &OpenOptions| {
+            let storage = Faulty::new(Disk::new(options.open(path)?), plan.clone());
+            Ok(Arc::new(storage) as Arc<dyn Storage>)
+        };
+        let amode = Amode::new(RDWR).expect("a mode");
+        let file = File::open(&part, (path.as_os_str(), amode, &hints), &pool, &opener).await;
+        files.push(file.expect("opened"));
+    }
+    comm.barrier().await.expect("all");
+    for (time, file) in files.iter().enumerate() {
+        written(case, file, (rank, time)).await;
+    }
+    comm.barrier().await.expect("all");
+    for file in files {
+        file.close().await.expect("closed");
+    }
+}
+
+/// Runs a case; how many of its calls wrote bytes that are nobody's.
+fn checked(case: &Case, path: &Path) -> usize {
+    let said = format!("seed {}, {:?}, {} ranks", case.seed, case.opening, case.ranks);
+    let first: Vec<u8> = (0..case.owners.len()).map(before).collect();
+    std::fs::write(path, first).expect("written");
+    world::run((case.ranks, false), |comm| side(comm, case, path));
+    let openings: Vec<usize> = (0..case.ranks)
+        .flat_map(|rank| (0..case.opening.times()).map(move |time| case.number(rank, time)))
+        .collect();
+    let alone = openings.iter().all(|number| *number == openings[0]);
+    let mut with_gaps = 0;
+    for (number, plan) in case.plans.iter().enumerate() {
+        let written: &Mutex<Vec<(u64, u64)>> = plan.written.as_ref().expect("noted");
+        for &(from, len) in written.lock().unwrap().iter() {
+            let mut owners = case.owners[from as usize..(from + len) as usize].iter();
+            let foreign = owners.find(|&&owner| case.of(owner) != Some(number));
+            with_gaps += usize::from(foreign.is_some());
+            assert!(
+                alone || foreign.is_none(),
+                "{said}: opening {number} ({:?}) wrote {len} bytes at {from}, among them writer {foreign:?}'s",
+                case.forms[number]
+            );
+        }
+    }
+    let found = std::fs::read(path).expect("readable");
+    assert_eq!(found.len(), case.owners.len(), "{said}");
+    for (at, &byte) in found.iter().enumerate() {
+        let expected = if case.of(case.owners[at]).is_some() { after(at) } else { before(at) };
+        assert_eq!(byte, expected, "{said}: byte {at} of writer {}", case.owners[at]);
+    }
+    with_gaps
+}
+
+#[test]
+fn nothing_is_lost_however_often_a_file_is_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut with_gaps = 0;
+    for seed in 0..60 {
+        for (i, opening) in OPENINGS.into_iter().enumerate() {
+            let case = Case::new(seed, opening, 1 + (seed as usize + i) % 4);
+            with_gaps += checked(&case, &folder.path().join(format!("{seed}-{i}")));
+        }
+    }
+    assert!(with_gaps > 0, "one opening by itself moves gaps, too");
+}
