@@ -145,11 +145,11 @@ static void views(MPI_File file)
     int three[3];
     FAILS(MPI_File_read(file, three, 3, MPI_SHORT, MPI_STATUS_IGNORE), MPI_ERR_IO);
     FAILS(MPI_File_set_view(file, -1, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), MPI_ERR_ARG);
-    FAILS(MPI_File_set_view(file, 0, MPI_INT, MPI_SHORT, "native", MPI_INFO_NULL), MPI_ERR_ARG);
+    FAILS(MPI_File_set_view(file, 0, MPI_INT, MPI_SHORT, "native", MPI_INFO_NULL), MPI_ERR_TYPE);
     FAILS(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "no such", MPI_INFO_NULL), MPI_ERR_UNSUPPORTED_DATAREP);
     int back[2] = {4, 0};
     MPI_Type_create_indexed_block(2, 1, back, MPI_INT, &type);
-    FAILS(MPI_File_set_view(file, 0, MPI_INT, type, "native", MPI_INFO_NULL), MPI_ERR_ARG);
+    FAILS(MPI_File_set_view(file, 0, MPI_INT, type, "native", MPI_INFO_NULL), MPI_ERR_TYPE);
     MPI_Type_free(&type);
     OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
 }
@@ -171,8 +171,8 @@ static void one_tile(MPI_File file)
     OK(MPI_File_read_at(file, 0, in, 8, MPI_BYTE, &status));
     MPI_Get_count(&status, MPI_BYTE, &count);
     CHECK(count == 8 && memcmp(in, out, 8) == 0);
-    FAILS(MPI_File_read_at(file, 4, in, 8, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_ARG);
-    FAILS(MPI_File_write_at(file, 8, in, 1, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_ARG);
+    FAILS(MPI_File_read_at(file, 4, in, 8, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_TYPE);
+    FAILS(MPI_File_write_at(file, 8, in, 1, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_TYPE);
     MPI_Type_free(&type);
     MPI_Type_free(&apart);
     OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));

@@ -8,10 +8,19 @@
 
 static int extents, reads, writes;
 
+/* The program's functions are asked for predefined datatypes alone. */
+static void is_predefined(MPI_Datatype type)
+{
+    int integers, addresses, types, combiner;
+    MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+    CHECK(combiner == MPI_COMBINER_NAMED);
+}
+
 static int extent(MPI_Datatype type, MPI_Aint *to, void *extra)
 {
     int len;
     extents++;
+    is_predefined(type);
     CHECK(extra == &extents);
     MPI_Type_size(type, &len);
     *to = 2 * len;
@@ -23,6 +32,7 @@ static void out_of(void *userbuf, MPI_Datatype type, long long count, void *file
 {
     int len;
     unsigned char *user = userbuf, *file = filebuf;
+    is_predefined(type);
     MPI_Type_size(type, &len);
     for (long long i = 0; i < count * len; i++) {
         if (back) {
@@ -143,6 +153,123 @@ static void own(MPI_File file)
     FAILS(MPI_File_write_at(file, 0, words, 6, MPI_SHORT, &status), MPI_ERR_CONVERSION);
 }
 
+/* A number of an element: where it is in memory, its bytes there, and those that "external32" has for it. */
+struct number {
+    int at, here, there;
+};
+
+enum { ELEMENTS = 3, NUMBERS = 8, ROOM = ELEMENTS * 64 };
+
+struct element {
+    MPI_Datatype type;
+    int extent, count;
+    struct number numbers[NUMBERS];
+};
+
+static void make(struct element *to, int kind)
+{
+    static const int ones[4] = {1, 2, 1, 1};
+    static const MPI_Aint places[4] = {40, 4, 16, 0};
+    const MPI_Datatype types[4] = {MPI_DOUBLE, MPI_SHORT, MPI_LONG, MPI_CHAR};
+    MPI_Datatype plain;
+    switch (kind) {
+    case 0:
+        MPI_Type_contiguous(5, MPI_INT, &plain);
+        *to = (struct element){.extent = 20, .count = 5};
+        for (int i = 0; i < 5; i++) to->numbers[i] = (struct number){4 * i, 4, 4};
+        break;
+    case 1:
+        MPI_Type_create_hvector(4, 1, 12, MPI_LONG, &plain);
+        *to = (struct element){.extent = 44, .count = 4};
+        for (int i = 0; i < 4; i++) to->numbers[i] = (struct number){12 * i, 8, 4};
+        break;
+    default:
+        MPI_Type_create_struct(4, ones, places, types, &plain);
+        *to = (struct element){.extent = 48, .count = 5,
+                               .numbers = {{40, 8, 8}, {4, 2, 2}, {6, 2, 2}, {16, 8, 4}, {0, 1, 1}}};
+    }
+    MPI_Type_create_resized(plain, 0, to->extent, &to->type);
+    MPI_Type_commit(&to->type);
+    MPI_Type_free(&plain);
+}
+
+/* All kinds of reads. */
+static void any_read(MPI_File file, int way, void *to, MPI_Datatype type, MPI_Status *status)
+{
+    MPI_Request request;
+    switch (way % 4) {
+    case 0: OK(MPI_File_read_at(file, 0, to, ELEMENTS, type, status)); break;
+    case 1: OK(MPI_File_read_at_all(file, 0, to, ELEMENTS, type, status)); break;
+    case 2:
+        OK(MPI_File_iread_at(file, 0, to, ELEMENTS, type, &request));
+        OK(MPI_Wait(&request, status));
+        break;
+    default:
+        OK(MPI_File_read_at_all_begin(file, 0, to, ELEMENTS, type));
+        OK(MPI_File_read_at_all_end(file, to, status));
+    }
+}
+
+/* A file that ends anywhere within what is read: all numbers before its end come, and nothing else is touched. */
+static void cut(MPI_File file, const char *representation, const struct element *element)
+{
+    char out[ROOM], in[ROOM];
+    int all = ELEMENTS * element->count, ends[ELEMENTS * NUMBERS], end = 0, found;
+    int as_they_are = strcmp(representation, "native") == 0 || strcmp(representation, "internal") == 0;
+    MPI_Status status;
+    for (int i = 0; i < ROOM; i++) out[i] = 1 + i % 100;
+    for (int i = 0; i < all; i++) {
+        const struct number *number = &element->numbers[i % element->count];
+        int by = strcmp(representation, "external32") == 0 ? number->there : number->here;
+        ends[i] = end += strcmp(representation, "twice") == 0 ? 2 * number->here : by;
+        /* Numbers of less bytes in the file: those that fit there. */
+        if (number->there < number->here)
+            *(long *)(out + i / element->count * element->extent + number->at) = -1000 - i;
+    }
+    OK(MPI_File_set_size(file, 0));
+    OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, representation, MPI_INFO_NULL));
+    OK(MPI_File_write_at(file, 0, out, ELEMENTS, element->type, &status));
+    for (int len = end; len >= 0; len--) {
+        int there = 0;
+        while (there < all && ends[there] <= len) there++;
+        OK(MPI_File_set_size(file, len));
+        memset(in, 0x7f, sizeof in);
+        any_read(file, len, in, element->type, &status);
+        MPI_Get_elements(&status, element->type, &found);
+        int between = there == 0 ? len == 0 : ends[there - 1] == len;
+        /* Of bytes as they are, a part of a number comes, too, and no number of elements says that. */
+        int expected = between || !as_they_are ? there : MPI_UNDEFINED;
+        CHECK(found == expected, "%s, %d bytes: %d elements, expected %d", representation, len, found, expected);
+        MPI_Get_count(&status, element->type, &found);
+        if (there % element->count == 0 && (between || !as_they_are))
+            CHECK(found == there / element->count, "%s, %d bytes: count %d", representation, len, found);
+        for (int i = 0; i < all; i++) {
+            const struct number *number = &element->numbers[i % element->count];
+            int at = i / element->count * element->extent + number->at;
+            if (i < there) CHECK(memcmp(in + at, out + at, number->here) == 0, "%s, %d bytes: number %d", representation, len, i);
+            for (int k = 0; i > there && k < number->here; k++)
+                CHECK(in[at + k] == 0x7f, "%s, %d bytes: number %d was touched", representation, len, i);
+        }
+    }
+}
+
+static void cut_anywhere(void)
+{
+    static const char *representations[] = {"native", "internal", "external32", "twice"};
+    char mine[300];
+    MPI_File file;
+    snprintf(mine, sizeof mine, "%s-%d", path, rank);
+    OK(MPI_File_open(MPI_COMM_SELF, mine, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,
+                     &file));
+    for (int kind = 0; kind < 3; kind++) {
+        struct element element;
+        make(&element, kind);
+        for (int i = 0; i < 4; i++) cut(file, representations[i], &element);
+        MPI_Type_free(&element.type);
+    }
+    close_file(&file);
+}
+
 int main(int argc, char **argv)
 {
     begin(&argc, &argv);
@@ -150,6 +277,7 @@ int main(int argc, char **argv)
     MPI_File file = open_file(MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
     external32(file);
     own(file);
+    cut_anywhere();
     close_file(&file);
     return end();
 }

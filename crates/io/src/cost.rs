@@ -125,9 +125,10 @@ impl Costs {
         pieces as f64 * (self.call + wait) + bytes as f64 / self.write
     }
 
-    /// Of a read, a change and a write of the whole, with the lock that keeps others out meanwhile.
+    /// Of a read, a change and a write of the whole, with the locks that keep other ranks and other openings out meanwhile.
     pub fn write_sieved(&self, span: u64) -> f64 {
-        2.0 * self.call + self.lock + self.wait + span as f64 / self.read + span as f64 / self.write
+        let calls = 2.0 * self.call + 2.0 * self.lock + self.wait;
+        calls + span as f64 / self.read + span as f64 / self.write
     }
 
     /// A gap that may be read for the sake of a call less.
