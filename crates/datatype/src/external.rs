@@ -236,11 +236,39 @@ impl Datatype {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Predefined, Type};
+    use crate::{Predefined, Type, Width};
 
     fn of(name: &str) -> Type {
         let basic = Basic::all().find(|basic| basic.name() == name).expect("a predefined type");
         Predefined::new().get(basic.handle()).expect("a type").clone()
+    }
+
+    #[test]
+    fn a_part_of_an_element_holds_the_numbers_of_which_all_bytes_are_there() {
+        let here = |names: &[&str]| -> (Type, Vec<(usize, usize)>) {
+            let types: Vec<Type> = names.iter().map(|name| of(name)).collect();
+            let places: Vec<i64> = (0..names.len() as i64).map(|i| 64 * i).collect();
+            let ones = vec![1; names.len()];
+            let ty = Datatype::structure(Width::Int, &ones, &places, &types).unwrap();
+            let sizes = types.iter().map(|ty| (ty.size(), ty.external_size(1).unwrap()));
+            (ty, sizes.collect())
+        };
+        let names =
+            ["MPI_INT", "MPI_LONG", "MPI_CHAR", "MPI_WCHAR", "MPI_SHORT", "MPI_LONG", "MPI_LONG"];
+        let (ty, sizes) = here(&names);
+        let (all, packed) = (ty.external_size(1).unwrap(), ty.size());
+        for bytes in 0..all + 2 {
+            let (mut expected, mut end) = (0, 0);
+            for &(size, there) in &sizes {
+                end += there;
+                expected += if end <= bytes { size } else { 0 };
+            }
+            assert_eq!(ty.packed_of_external(bytes), Ok(expected), "{bytes} bytes");
+        }
+        assert_eq!(ty.packed_of_external(all), Ok(packed));
+        // A pair's value, and one part of a complex number.
+        assert_eq!(of("MPI_DOUBLE_INT").packed_of_external(8), Ok(8));
+        assert_eq!(of("MPI_C_DOUBLE_COMPLEX").packed_of_external(15), Ok(8));
     }
 
     #[test]

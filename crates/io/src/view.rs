@@ -390,7 +390,10 @@ mod tests {
         let overlapping = of(&[3, 3], &[0, 2]);
         assert!(refused(&overlapping, true).text().contains("overlaps"));
         assert!(View::new(0, 1, &overlapping, false).is_ok());
-        assert!(View::new(0, 4, &of(&[3], &[1]), true).is_err());
+        let no_units = View::new(0, 4, &of(&[3], &[1]), true).err().expect("refused");
+        for error in [refused(&overlapping, true), refused(&of(&[1], &[-1]), false), no_units] {
+            assert_eq!(error.class(), weft_process::class::TYPE);
+        }
         let view = View::new(0, 1, &holes(), true).unwrap();
         assert!(
             view.check_range(1 << 61, 1 << 61).is_err() && view.check_range(0, 1 << 40).is_ok()

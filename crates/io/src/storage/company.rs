@@ -7,7 +7,7 @@
 //!   writes gaps back    gate: shared; and only if there is no mark but the own one
 //! ```
 //! An opening leaves its mark before it waits for the gate: so either the mark is seen, or the gate is waited for. The first rank does
-//! it for all ranks of an opening, before any of them has opened the file. Plain writes cost nothing more.
+//! it for all ranks of an opening, before any of them goes on with the file. Plain writes cost nothing more.
 
 use super::Storage;
 use super::between_hosts::LOOKED;

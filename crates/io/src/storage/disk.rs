@@ -25,7 +25,7 @@ pub enum Kind {
     Nfs,
     /// Lustre, whose stripes have locks of their own.
     Lustre,
-    /// Another one of several hosts (CIFS, 9p, FUSE, GPFS, BeeGFS, Ceph).
+    /// Another one of several hosts (CIFS, 9p, FUSE, GPFS, BeeGFS, Ceph, OCFS2 and the like).
     Network,
 }
 
@@ -43,6 +43,11 @@ impl Kind {
             // CIFS, SMB2, 9p, FUSE, GPFS, BeeGFS, Ceph.
             0xff53_4d42 | 0xfe53_4d42 | 0x0102_1997 | 0x6573_5546 | 0x4750_4653 | 0x1983_0326
             | 0x00c3_6400 => Kind::Network,
+            // AFS (two clients), Coda, GFS2, OCFS2, OrangeFS, PanFS, SMB, StorNext.
+            0x5346_414f | 0x6b41_4653 | 0x7375_7245 | 0x0116_1970 | 0x7461_636f | 0x2003_0528
+            | 0xaad7_aaea | 0x0000_517b | 0xbeef_dead => Kind::Network,
+            // What a virtual machine shares with its host: VirtualBox, VMware, Parallels.
+            0x786f_4256 | 0xbacb_acbc | 0x7c7c_6673 => Kind::Network,
             _ => Kind::Local,
         }
     }
@@ -56,9 +61,11 @@ impl Kind {
             Kind::Nfs => {
                 "sync and a barrier before another host reads; writes are not sieved; atomic mode needs a mount with locks"
             }
-            Kind::Lustre => "the hint striping_unit should be the stripe's length",
+            Kind::Lustre => {
+                "the hint striping_unit should be the stripe's length; writes are sieved only if that is asked for"
+            }
             Kind::Network => {
-                "sync and a barrier before another host reads; whether locks work is the server's matter"
+                "sync and a barrier before another host reads; whether locks work is the server's matter, so writes are sieved only if that is asked for"
             }
         }
     }
@@ -204,6 +211,7 @@ mod tests {
     fn file_systems_are_recognised_by_number() {
         assert_eq!(Kind::by_number(0x6969), Kind::Nfs);
         assert_eq!(Kind::by_number(0x0bd0_0bd0), Kind::Lustre);
+        assert_eq!(Kind::by_number(0x7461_636f), Kind::Network, "OCFS2");
         assert_eq!(Kind::by_number(0x0102_1994), Kind::Local, "tmpfs");
         assert_eq!(Kind::of(Path::new("/proc")), Kind::Local);
         let open = Disk::new(File::open("/proc/version").unwrap());

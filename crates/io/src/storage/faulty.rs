@@ -7,6 +7,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// First byte and length of each write.
+pub type WrittenPlaces = Vec<(u64, u64)>;
+
 /// What goes wrong.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
@@ -22,8 +25,8 @@ pub struct Plan {
     pub no_locks: bool,
     /// The system's error number of each sync.
     pub sync: Option<i32>,
-    /// Where to note what is written: first byte and length of each call.
-    pub written: Option<Arc<Mutex<Vec<(u64, u64)>>>>,
+    /// Where to note what is written.
+    pub written: Option<Arc<Mutex<WrittenPlaces>>>,
     /// The file system that it seems to lie on; none: where it lies.
     pub kind: Option<Kind>,
 }

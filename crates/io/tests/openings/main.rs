@@ -14,7 +14,7 @@ use forms::{FORMS, Form, Opened, access, hints};
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use weft_datatype::{Basic, Datatype, Type, Width};
 use weft_fabric_shm::Shm;
 use weft_io::storage::Storage;
@@ -242,8 +242,8 @@ fn checked(case: &Case, path: &Path) -> usize {
     let alone = openings.iter().all(|number| *number == openings[0]);
     let mut with_gaps = 0;
     for (number, plan) in case.plans.iter().enumerate() {
-        let written: &Mutex<Vec<(u64, u64)>> = plan.written.as_ref().expect("noted");
-        for &(from, len) in written.lock().unwrap().iter() {
+        let written = plan.written.as_ref().expect("noted").lock().unwrap();
+        for &(from, len) in written.iter() {
             let mut owners = case.owners[from as usize..(from + len) as usize].iter();
             let foreign = owners.find(|&&owner| case.of(owner) != Some(number));
             with_gaps += usize::from(foreign.is_some());

@@ -20,7 +20,7 @@ use weft_fabric_shm::Shm;
 use weft_io::storage::Storage;
 use weft_io::storage::faulty::{Faulty, Plan};
 use weft_io::{Amode, Direction, File, Place, Pool, Representation, class};
-use weft_process::{Buffer, Comm, Info, Single};
+use weft_process::{Buffer, Comm, Info};
 
 const RDWR_CREATE: i32 = 32 | 2;
 
