@@ -77,6 +77,14 @@ pub fn beside<T: Send + 'static>(
     Ok(engine.drive(call, || receiver.try_recv().ok()))
 }
 
+/// What the root tells its group: the invitation, or why there is none.
+pub fn news(found: &Result<Invitation, Error>) -> String {
+    match found {
+        Ok(invitation) => format!("+{}", invitation.encode()),
+        Err(error) => format!("-{},{}", error.class(), error.text()),
+    }
+}
+
 /// The intercommunicator of `comm` with the job at the other end. `found`: at `root`, the invitation, or why there is none,
 /// which then all are told. Collective over both groups.
 pub fn connected(
@@ -86,21 +94,30 @@ pub fn connected(
     end: End,
     found: Option<Result<Invitation, Error>>,
 ) -> Result<Rc<CommObject>, Error> {
-    // What the program has closed of its standard input, output and error is nothing of ours.
-    let _occupied = Occupied::standard();
     let engine = comm.engine();
-    let said = match &found {
-        Some(Ok(invitation)) => format!("+{}", invitation.encode()),
-        Some(Err(error)) => format!("-{},{}", error.class(), error.text()),
-        None => String::new(),
-    };
+    let said = found.as_ref().map_or_else(String::new, news);
     let told = engine.block_on(call, comm.tell_all(root, said.into_bytes()))?;
     let invitation = match found {
-        Some(Err(error)) => return Err(error),
-        _ => invited(&String::from_utf8_lossy(&told))?,
+        Some(found) => found?,
+        None => invited(&String::from_utf8_lossy(&told))?,
     };
+    linked(call, engine, comm.group(), end, &invitation)
+}
+
+/// The intercommunicator of `group` with the processes at the other end of a session, which all members of both join. They need not
+/// have met before, and may be of many jobs.
+pub fn linked(
+    call: &Call,
+    engine: &Rc<Engine>,
+    group: &Group,
+    end: End,
+    invitation: &Invitation,
+) -> Result<Rc<CommObject>, Error> {
+    // What the program has closed of its standard input, output and error is nothing of ours.
+    let _occupied = Occupied::standard();
     sweep(engine);
-    let place = comm.rank() + if end == End::Calling { invitation.accepting } else { 0 };
+    let own = group.rank_of(engine.rank() as u32).expect("only members call");
+    let place = own + if end == End::Calling { invitation.accepting } else { 0 };
     let lost = |error: io::Error| Error::new(MPI_ERR_PORT, format_args!("connecting: {error}"));
     let (patience, joining) = (patience()?, invitation.clone());
     let join = move || Member::join(&joining, place, patience);
@@ -126,7 +143,7 @@ pub fn connected(
         }
     };
     let members: Vec<Whom> = said.iter().map(whom).collect();
-    let session = (&invitation, &member);
+    let session = (invitation, &member);
     let shared = way.admit((&members, place), &said, session, &mut exchange).map_err(failed)?;
     let number = |place: usize| shared.peers()[place] as u32;
     let new =
@@ -139,14 +156,14 @@ pub fn connected(
         End::Calling => 0..invitation.accepting,
     };
     let remote = Group::new(others.map(number).collect::<Vec<_>>());
-    let made = CommObject::between_jobs(engine, invitation.word, comm.group(), remote);
+    let made = CommObject::between_jobs(engine, invitation.word, group, remote);
     LINKS.borrow_mut().push(JobLink { shared, id });
     crowd(engine);
     Ok(made)
 }
 
 /// What the root has told.
-fn invited(told: &str) -> Result<Invitation, Error> {
+pub fn invited(told: &str) -> Result<Invitation, Error> {
     let damaged = || Error::new(MPI_ERR_INTERN, "what the root has told is no invitation");
     if let Some(rest) = told.strip_prefix('-') {
         let (class, text) = rest.split_once(',').ok_or_else(damaged)?;

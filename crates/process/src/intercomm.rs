@@ -3,14 +3,18 @@
 //! ```text
 //!   local  0 ─ 1 ─ 2          0 ─ 1   remote        1. the leaders exchange numbers and lists of members
 //!          leader L <────────> leader R             2. each tells its group
-//!            v v v              v                   3. each group tells its leader who has no room; as 1 and 2
+//!            v v v              v                   3. each group tells its leader who has no room, or does not know
+//!                                                      somebody of the other group; as 1 and 2
 //! ```
+//! Processes that are connected through others alone (section 11.10.4) do not know each other. The layer above connects them, while
+//! the two leaders can still talk: so the groups meet ([`Parties`]), and get their communicator by a second step.
 
 use crate::agreement::{Agreement, name_of};
 use crate::creation::{agree_on, fill, numbers, words};
 use crate::mailbox::{Making, Name};
 use crate::resources::Resources;
 use crate::{Comm, Engine, Error, Group, Identity, class};
+use std::collections::HashSet;
 use std::rc::Rc;
 use weft_collective::bcast;
 use weft_collective::inter::leaders;
@@ -22,9 +26,24 @@ struct Meeting {
     other: u32,
 }
 
+/// Two groups that have met through their leaders, and have no communicator yet.
+pub struct Parties<F: Fabric> {
+    engine: Rc<Engine<F>>,
+    group: Group,
+    leader: usize,
+    me: usize,
+    within: Agreement<F>,
+    /// At the leader, how it reaches the other one.
+    there: Option<(Agreement<F>, u32)>,
+    id: u64,
+    remote: Vec<Identity>,
+    means: Resources,
+    refusal: Option<Error>,
+}
+
 impl<F: Fabric> Comm<F> {
     /// An intercommunicator between this group and the one whose leader is `peer.1` of the
-    /// communicator `peer.0`, which only `leader` must know (MPI_Intercomm_create).
+    /// communicator `peer.0`, which only `leader` must know (MPI_Intercomm_create): its first step.
     ///
     /// # Errors
     /// A process is in both groups: [`class::GROUP`], on all processes.
@@ -33,7 +52,7 @@ impl<F: Fabric> Comm<F> {
         leader: usize,
         peer: Option<(&Comm<F>, usize)>,
         tag: i32,
-    ) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
+    ) -> impl Future<Output = Result<Parties<F>, Error>> + use<F> {
         let local = Name::new(Making::Sides, &[self.id()], "", &[]);
         let meeting = peer.map(|(comm, at)| Meeting {
             name: Name::new(Making::Bridge, &[comm.id(), tag as u64], "", &[]),
@@ -51,7 +70,7 @@ impl<F: Fabric> Comm<F> {
         leader: usize,
         remote: Option<(&Group, usize)>,
         name: &str,
-    ) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
+    ) -> impl Future<Output = Result<Parties<F>, Error>> + use<F> {
         let local = name_of(engine, Making::OneOfGroups, &[], name, &[group]);
         let meeting = remote.map(|(remote, at)| {
             // Both leaders put the two groups in one order.
@@ -104,54 +123,106 @@ async fn introduced<F: Fabric>(
     local: Name,
     leader: usize,
     meeting: Option<Meeting>,
-) -> Result<Rc<Comm<F>>, Error> {
+) -> Result<Parties<F>, Error> {
     let me = group.rank_of(engine.rank() as u32).expect("only members call");
-    let (within, members) = (Agreement::new(&engine, local), group.ranks());
+    let within = Agreement::new(&engine, local);
     let there = meeting.filter(|_| me == leader);
     let there = there.map(|Meeting { name, other }| (Agreement::new(&engine, name), other));
-    let exchange = async |mine: &[u8]| -> Result<Vec<u8>, Error> {
-        let Some((there, other)) = &there else { return Ok(Vec::new()) };
+    // Before anything is asked within the group: who names another leader than the others is found out here, too.
+    let id = if there.is_some() { engine.new_context() } else { 0 };
+    let (remote, means, refusal) = (Vec::new(), Resources::ALL, None);
+    let mut parties =
+        Parties { engine, group, leader, me, within, there, id, remote, means, refusal };
+    let own = parties.engine.identities(&parties.group);
+    let list: Vec<u8> = own.iter().flat_map(|identity| identity.encode()).collect();
+    let mut said = parties.swap(&[&id.to_le_bytes()[..], &list].concat()).await?;
+    if parties.leads() {
+        let [theirs] = numbers(&said)?;
+        said[..8].copy_from_slice(&id.max(theirs).to_le_bytes());
+    }
+    let said = parties.tell_all(said).await?;
+    let [id] = numbers(&said)?;
+    let (list, _) = said[8..].as_chunks();
+    (parties.id, parties.remote) = (id, list.iter().map(Identity::decode).collect());
+    let mine: HashSet<Identity> = own.into_iter().collect();
+    if let Some(twice) = parties.remote.iter().find(|one| mine.contains(one)) {
+        let process = parties.engine.peer_of(*twice)?;
+        let text =
+            format!("process {process} of the world is in both groups, which must be disjoint");
+        return Err(Error::new(class::GROUP, text));
+    }
+    parties.agree_on_means().await?;
+    Ok(parties)
+}
+
+impl<F: Fabric> Parties<F> {
+    /// Agrees on what all have for the communicator, and whether all know all.
+    async fn agree_on_means(&mut self) -> Result<(), Error> {
+        let (mut means, refusal) = self.engine.resources();
+        if self.remote.iter().any(|&one| self.engine.peer_of(one).is_err()) {
+            means = means.max(Resources::APART);
+        }
+        let (members, places) = (self.group.ranks(), (self.leader, self.me));
+        let mut means = self.within.largest(members, places, means.0).await?;
+        let theirs = self.swap(&means.to_le_bytes()).await?;
+        if self.leads() {
+            let [theirs] = numbers(&theirs)?;
+            means = means.max(theirs);
+        }
+        let said = self.tell_all(means.to_le_bytes().to_vec()).await?;
+        let [means] = numbers(&said)?;
+        (self.means, self.refusal) = (Resources(means), refusal);
+        Ok(())
+    }
+
+    fn leads(&self) -> bool {
+        self.there.is_some()
+    }
+
+    /// Whether there are two processes that are connected through others alone: then these groups have to be linked.
+    pub fn are_apart(&self) -> bool {
+        self.means == Resources::APART
+    }
+
+    /// At a leader, whether it is the first of the two, which both see alike.
+    pub fn is_first_leader(&self) -> Option<bool> {
+        let (_, other) = self.there.as_ref()?;
+        let (engine, own) = (&self.engine, self.group.ranks()[self.me]);
+        Some(engine.identity(own) < engine.identity(*other))
+    }
+
+    /// The group of this process.
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// The process's engine.
+    pub fn engine(&self) -> &Rc<Engine<F>> {
+        &self.engine
+    }
+
+    /// Gives `mine` of a leader to the other one, and returns what that gives; elsewhere nothing.
+    pub async fn swap(&self, mine: &[u8]) -> Result<Vec<u8>, Error> {
+        let Some((there, other)) = &self.there else { return Ok(Vec::new()) };
         let told = there.tell(*other, mine);
         let said = there.hear(*other).await?;
         there.left(told).await?;
         Ok(said)
-    };
-    // Before anything is asked within the group: who names another leader than the others is found out here, too.
-    let id = if there.is_some() { engine.new_context() } else { 0 };
-    let list: Vec<u8> =
-        engine.identities(&group).into_iter().flat_map(|identity| identity.encode()).collect();
-    let mut said = exchange(&[&id.to_le_bytes()[..], &list].concat()).await?;
-    if there.is_some() {
-        let [theirs] = numbers(&said)?;
-        said[..8].copy_from_slice(&id.max(theirs).to_le_bytes());
     }
-    let said = within.broadcast(members, (leader, me), said).await?;
-    let [id] = numbers(&said)?;
-    let (list, _) = said[8..].as_chunks();
-    let list = list.iter().map(|one| engine.peer_of(Identity::decode(one)));
-    // Who does not know all of them still answers the others, and nobody gets the communicator.
-    let (remote, stranger) = match list.collect::<Result<Vec<_>, _>>() {
-        Ok(ranks) => (Group::new(ranks), None),
-        Err(error) => (Group::new(Vec::new()), Some(error)),
-    };
-    let both = group.intersection(&remote);
-    if let Some(twice) = both.ranks().first() {
-        let text =
-            format!("process {twice} of the world is in both groups, which must be disjoint");
-        return Err(Error::new(class::GROUP, text));
+
+    /// `bytes` of the leader at all of its group.
+    pub async fn tell_all(&self, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
+        self.within.broadcast(self.group.ranks(), (self.leader, self.me), bytes).await
     }
-    let (mut means, mut refusal) = engine.resources();
-    if stranger.is_some() {
-        (means, refusal) = (Resources::none(engine.rank()), stranger);
+
+    /// The intercommunicator of groups that are not apart.
+    ///
+    /// # Errors
+    /// Some process has no room for it, or is not connected to another: on all processes.
+    pub fn join(self) -> Result<Rc<Comm<F>>, Error> {
+        let lean = self.means.settle(self.refusal)?;
+        let remote = self.remote.iter().map(|&one| self.engine.peer_of(one));
+        let remote = Group::new(remote.collect::<Result<Vec<_>, _>>()?);
+        Ok(Comm::agreed(&self.engine, (self.id, lean), self.group, Some(remote)))
     }
-    let mut means = within.largest(members, (leader, me), means.0).await?;
-    let theirs = exchange(&means.to_le_bytes()).await?;
-    if there.is_some() {
-        let [theirs] = numbers(&theirs)?;
-        means = means.max(theirs);
-    }
-    let said = within.broadcast(members, (leader, me), means.to_le_bytes().to_vec()).await?;
-    let [means] = numbers(&said)?;
-    let lean = Resources(means).settle(refusal)?;
-    Ok(Comm::agreed(&engine, (id, lean), group, Some(remote)))
 }

@@ -72,12 +72,14 @@ async fn make<F: Fabric>(
         How::FromGroup => Comm::from_group(engine, group, name).await,
         How::FromGroups => {
             let remote = Some((&sides[1 - mine], leaders[1 - mine]));
-            Comm::intercomm_from_groups(engine, &sides[mine], leaders[mine], remote, name).await
+            Comm::intercomm_from_groups(engine, &sides[mine], leaders[mine], remote, name)
+                .await?
+                .join()
         }
         How::Intercomm => {
             let local = world.create_group(&sides[mine], tag as i32).await?;
             let other = sides[1 - mine].ranks()[leaders[1 - mine]] as usize;
-            local.intercomm(leaders[mine], Some((world, other)), tag as i32).await
+            local.intercomm(leaders[mine], Some((world, other)), tag as i32).await?.join()
         }
     }
 }

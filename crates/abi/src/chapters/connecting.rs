@@ -4,8 +4,8 @@ use crate::arguments::{not_null, optional_info, store, store_text, text};
 use crate::chapters::communicators::inherited;
 use crate::constants::*;
 use crate::error::Error;
-use crate::links::{End, Way, beside, connected, group_and_root, patience};
-use crate::node::{CommObject, Engine};
+use crate::links::{self, End, Way, beside, connected, group_and_root, patience};
+use crate::node::{CommObject, Engine, Node};
 use crate::state::{Kept, running, state};
 use crate::types::{Comm, Info};
 use crate::waiting::Call;
@@ -17,10 +17,11 @@ use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::Instant;
 use weft_bootstrap::calls::Occupied;
 use weft_bootstrap::ports::{Caller, Calling, Invitation, Port, is_port};
 use weft_fabric::Fabric;
+use weft_process::{Group, Parties};
 
 /// Ports by name; `None` before the first one.
 type Ports = Option<HashMap<String, Rc<Port>>>;
@@ -70,14 +71,15 @@ fn no_port_here(name: &str) -> Error {
     Error::new(MPI_ERR_PORT, text)
 }
 
-/// Waits until somebody calls `port`, and lets them in. `gone`: whether to wait no longer, and why.
+/// Waits until somebody calls `port`, and lets them in to `group`. `gone`: whether to wait no longer, and why.
 pub fn accept_on(
     call: &Call,
-    comm: &CommObject,
+    engine: &Engine,
+    group: &Group,
     port: &Port,
     gone: impl Fn(Option<&Calling>) -> Option<Error>,
 ) -> Result<Invitation, Error> {
-    let engine = comm.engine();
+    let place = group.rank_of(engine.rank() as u32).expect("only members call");
     loop {
         let calling = engine.drive(call, || match port.next() {
             Some(calling) => Some(gone(Some(&calling)).map_or(Ok(calling), Err)),
@@ -85,9 +87,72 @@ pub fn accept_on(
         })?;
         let word = engine.new_shared_context();
         // Who has called and is gone is nobody's loss: the next one.
-        if let Ok(invitation) = port.admit(calling, (comm.rank(), comm.size()), word, patience()?) {
+        if let Ok(invitation) = port.admit(calling, (place, group.size()), word, patience()?) {
             return Ok(invitation);
         }
+    }
+}
+
+/// The same where the caller is known to be on its way: it has so long as connections may take.
+fn accept_soon(
+    call: &Call,
+    engine: &Engine,
+    group: &Group,
+    port: &Port,
+) -> Result<Invitation, Error> {
+    let (since, limit) = (Instant::now(), patience()?);
+    let late = || Error::new(MPI_ERR_PORT, "the other end did not come");
+    accept_on(call, engine, group, port, |calling| {
+        (calling.is_none() && since.elapsed() > limit).then(late)
+    })
+}
+
+/// The intercommunicator of two groups that have met. Those of their processes that are connected through others alone are connected
+/// first (MPI 5.0, section 11.10.4): the leaders still reach each other, so that one opens a port for the other.
+pub fn joined(call: &Call, parties: Parties<Node>) -> Result<Rc<CommObject>, Error> {
+    if !parties.are_apart() {
+        return Ok(parties.join()?);
+    }
+    let (engine, group) = (parties.engine(), parties.group());
+    let mut said = String::new();
+    if let Some(first) = parties.is_first_leader() {
+        let found = between_leaders(call, &parties, first);
+        said = format!("{}{}", if first { 'A' } else { 'C' }, links::news(&found));
+    }
+    let told = engine.block_on(call, parties.tell_all(said.into_bytes()))?;
+    let told = String::from_utf8_lossy(&told);
+    let (end, told) = match told.strip_prefix('A') {
+        Some(rest) => (End::Accepting, rest),
+        None => (End::Calling, told.get(1..).unwrap_or_default()),
+    };
+    links::linked(call, engine, group, end, &links::invited(told)?)
+}
+
+/// What a leader tells its group: the first one opens a port, whose name goes to the other one, which calls it.
+fn between_leaders(
+    call: &Call,
+    parties: &Parties<Node>,
+    first: bool,
+) -> Result<Invitation, Error> {
+    let (engine, group) = (parties.engine(), parties.group());
+    let port = if first { Some(open(engine)) } else { None };
+    let said = match &port {
+        Some(Ok(port)) => format!("+{}", port.name()),
+        Some(Err(error)) => format!("-{}", error.text()),
+        None => String::new(),
+    };
+    let told = engine.block_on(call, parties.swap(said.as_bytes()))?;
+    match port {
+        Some(port) => accept_soon(call, engine, group, &port?),
+        None => match told.split_first() {
+            Some((b'+', name)) => {
+                call_port(call, engine, group, String::from_utf8_lossy(name).into_owned())
+            }
+            _ => {
+                let why = String::from_utf8_lossy(told.get(1..).unwrap_or_default()).into_owned();
+                Err(Error::new(MPI_ERR_PORT, format_args!("the other leader: {why}")))
+            }
+        },
     }
 }
 
@@ -106,7 +171,7 @@ pub(crate) unsafe fn comm_accept(
         let name = unsafe { text(port_name, "port_name") }?;
         let opened = || PORTS.borrow().as_ref().and_then(|ports| ports.get(&name).cloned());
         let port = opened().ok_or_else(|| no_port_here(&name))?;
-        accept_on(&call, &comm, &port, |_| opened().is_none().then(|| no_port_here(&name)))
+        accept_on(&call, comm.engine(), comm.group(), &port, |_| opened().is_none().then(|| no_port_here(&name)))
     };
     let found = (comm.rank() == root).then(accept);
     let made = connected(&call, &comm, root, End::Accepting, found)?;
@@ -114,11 +179,16 @@ pub(crate) unsafe fn comm_accept(
     unsafe { store(newcomm, inherited(&comm, Some(made)), "newcomm") }
 }
 
-/// Calls the port `name` for all of `comm`, and waits until it is accepted.
-pub fn call_port(call: &Call, comm: &CommObject, name: String) -> Result<Invitation, Error> {
-    let (size, patience) = (comm.size(), patience()?);
+/// Calls the port `name` for all of `group`, and waits until it is accepted.
+pub fn call_port(
+    call: &Call,
+    engine: &Engine,
+    group: &Group,
+    name: String,
+) -> Result<Invitation, Error> {
+    let (size, patience) = (group.size(), patience()?);
     if is_port(&name)
-        && let Err(why) = Way::of(comm.engine())?.reaches(&name)
+        && let Err(why) = Way::of(engine)?.reaches(&name)
     {
         return Err(Error::new(MPI_ERR_PORT, format_args!("argument port_name: {why}")));
     }
@@ -129,7 +199,7 @@ pub fn call_port(call: &Call, comm: &CommObject, name: String) -> Result<Invitat
         };
         call?.invitation(patience)
     };
-    beside(comm.engine(), call, ask)?.map_err(|error| {
+    beside(engine, call, ask)?.map_err(|error| {
         let text = match error.kind() {
             io::ErrorKind::ConnectionRefused => {
                 "argument port_name: nobody has this port open any more".to_owned()
@@ -155,7 +225,7 @@ pub(crate) unsafe fn comm_connect(
     let connect = || {
         optional_info(info)?;
         // SAFETY: the caller's string, which counts at the root.
-        call_port(&call, &comm, unsafe { text(port_name, "port_name") }?)
+        call_port(&call, comm.engine(), comm.group(), unsafe { text(port_name, "port_name") }?)
     };
     let found = (comm.rank() == root).then(connect);
     let made = connected(&call, &comm, root, End::Calling, found)?;
@@ -198,16 +268,11 @@ pub(crate) unsafe fn comm_join(fd: c_int, intercomm: *mut Comm) -> Result<(), Er
     let name = port.name().to_owned();
     let made = match beside(engine, &call, move || agree(fd, &name))?.map_err(wrong)? {
         Some(name) => {
-            let found = call_port(&call, comm, name);
+            let found = call_port(&call, engine, comm.group(), name);
             connected(&call, comm, 0, End::Calling, Some(found))?
         }
         None => {
-            let since = std::time::Instant::now();
-            let limit: Duration = patience()?;
-            let late = || Error::new(MPI_ERR_PORT, "the other end of the socket did not come");
-            let found = accept_on(&call, comm, &port, |calling| {
-                (calling.is_none() && since.elapsed() > limit).then(late)
-            });
+            let found = accept_soon(&call, engine, comm.group(), &port);
             connected(&call, comm, 0, End::Accepting, Some(found))?
         }
     };

@@ -2,6 +2,7 @@
 
 use crate::arguments::{comm, intracomm, named_comm, not_null, rank, store, tag};
 use crate::chapters::communicators::inherited;
+use crate::chapters::connecting::joined;
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
@@ -60,8 +61,9 @@ pub(crate) unsafe fn intercomm_create(
         Some(peer) => Some((&**peer, rank(peer, remote_leader, "remote_leader", MPI_ERR_RANK)?)),
         None => None,
     };
-    let made = local.intercomm(leader, peer, tag);
-    let new = local.engine().block_on(&Call::new("MPI_Intercomm_create"), made)?;
+    let call = Call::new("MPI_Intercomm_create");
+    let parties = local.engine().block_on(&call, local.intercomm(leader, peer, tag))?;
+    let new = joined(&call, parties)?;
     // SAFETY: the caller's pointer.
     unsafe { store(newintercomm, inherited(&local, Some(new)), "newintercomm") }
 }

@@ -6,6 +6,7 @@
 use crate::arguments::{bad_handle, group, not_null, optional_info, store, text};
 use crate::chapters::communicators::keep;
 use crate::chapters::errors::check_errhandler;
+use crate::chapters::connecting;
 use crate::constants::*;
 use crate::error::{Error, Owner};
 use crate::node::CommObject;
@@ -299,7 +300,7 @@ pub(crate) unsafe fn intercomm_create_from_groups(
         let remote = remote.as_ref().map(|(group, at)| (group, *at));
         let made = CommObject::intercomm_from_groups(engine()?, &local, leader, remote, &name);
         let call = Call::new("MPI_Intercomm_create_from_groups");
-        let new = engine()?.block_on(&call, made)?;
+        let new = connecting::joined(&call, engine()?.block_on(&call, made)?)?;
         // SAFETY: the caller's pointer.
         unsafe { store(to, founded(new, hints, errhandler), "newintercomm") }
     })

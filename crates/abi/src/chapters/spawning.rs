@@ -231,7 +231,7 @@ fn start(
     watch.map_err(|error| Error::new(MPI_ERR_SPAWN, format_args!("a thread: {error}")))?;
     let names: Vec<&str> = programs.iter().map(|program| &*program.command).collect();
     let names = names.join(", ");
-    connecting::accept_on(call, object, &port, |calling: Option<&Calling>| match calling {
+    connecting::accept_on(call, engine, object.group(), &port, |calling: Option<&Calling>| match calling {
         Some(calling) if calling.size != all => {
             let size = calling.size;
             Some(Error::new(MPI_ERR_SPAWN, format_args!("{names}: {size} processes of {all} came")))
@@ -376,7 +376,7 @@ pub fn parent_port() -> Option<String> {
 pub fn join_parents(world: &Rc<CommObject>, port: String) -> Result<(), Error> {
     let call = Call::new("MPI_Init");
     Way::of(world.engine())?;
-    let found = (world.rank() == 0).then(|| connecting::call_port(&call, world, port));
+    let found = (world.rank() == 0).then(|| connecting::call_port(&call, world.engine(), world.group(), port));
     let made = connected(&call, world, 0, End::Calling, found)?;
     *made.name.borrow_mut() = "MPI_COMM_PARENT".to_owned();
     PARENTS.set(inherited(world, Some(made)));

@@ -32,6 +32,7 @@ pub const PROGRAMS: &[(&str, &[&str])] = &[
     ("connect", &["apart"]),
     ("spawn_outlives", &[]),
     ("connect_threads", &[]),
+    ("connected_graphs", &["apart", "4"]),
 ];
 
 /// The program of tests/c that ends by a process that is killed.
