@@ -1,6 +1,7 @@
 //! A hash that only those can compute who know its keys.
 
 use std::hash::{Hash, Hasher};
+use subtle::ConstantTimeEq;
 
 /// The keyed hash of `what`: a proof that whoever made it knows `keys`. The same in processes of one build of the library.
 pub fn keyed_hash(keys: [u64; 2], what: impl Hash) -> u64 {
@@ -9,4 +10,26 @@ pub fn keyed_hash(keys: [u64; 2], what: impl Hash) -> u64 {
     let mut hasher = std::hash::SipHasher::new_with_keys(keys[0], keys[1]);
     what.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Whether two proofs, or two secrets, are the same: it takes equally long wherever they differ, so that time gives nothing away.
+pub fn is_same_secret(a: &[u8], b: &[u8]) -> bool {
+    a.ct_eq(b).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_the_same_to_the_last_bit() {
+        let secret = [7u8; 16];
+        assert!(is_same_secret(&secret, &[7; 16]) && is_same_secret(&[], &[]));
+        assert!(!is_same_secret(&secret, &[7; 15]));
+        for bit in 0..128 {
+            let mut other = secret;
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert!(!is_same_secret(&secret, &other), "bit {bit}");
+        }
+    }
 }

@@ -29,7 +29,7 @@ pub mod wire;
 pub use environment::{Ticket, VARIABLE, announced_size, from_environment};
 pub use fingerprint::{Difference, Fingerprint};
 pub use foreign::variables as foreign_variables;
-pub use keyed::keyed_hash;
+pub use keyed::{is_same_secret, keyed_hash};
 pub use member::hash;
 pub use nested::process_status;
 pub use on_node::OnNode;

@@ -8,17 +8,17 @@
 //!        each tells its processes the invitation, by the job's own messages
 //!   all processes of both jobs: Member::join, then Member::exchange as often as they like
 //! ```
-//! A thread of the process that opened the port takes calls, and one a session passes on what its members say: each waits for
-//! its own sockets alone, so that whoever serves nobody else holds nobody up. The socket is an abstract one, which reaches all of
-//! one machine, or one of TCP.
+//! A thread of the process that opened the port takes calls, and one a session passes on what its members say. The socket is an
+//! abstract one, which reaches all of one machine, or one of TCP.
 //!
 //! Who gets in: processes that prove to know the secret in the name of the port; on one machine they must be of the same user, too
-//! (the system says who is at the other end). Whatever else connects is sent away after at most five seconds.
+//! (the system says who is at the other end). Whatever else connects is sent away after at most five seconds (`unknown.rs`).
 
 mod address;
 mod greeting;
 mod life;
 mod session;
+mod unknown;
 
 pub use address::{is_on_network, is_port, machine};
 pub use life::Life;
@@ -28,22 +28,26 @@ use crate::calls::start_thread;
 use crate::keyed_hash;
 use address::{Address, Listener};
 use greeting::Wish;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, Error, ErrorKind};
+use std::io::{self, Error, ErrorKind, Read, Write};
 use std::net::IpAddr;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
+use unknown::{Strangers, UNKNOWN};
 
 /// A connection, of this machine or of a network: all that is done with one is to read, to write and to wait, which the standard
 /// library's type for local sockets does for both.
 type Stream = UnixStream;
 
-/// Those at once who have connected and not said who they are; more are sent away.
-const GREETINGS: usize = 256;
+/// How often a caller tries again that is sent away before it was heard.
+const AGAIN: usize = 8;
 
 /// What a caller may be told instead of an invitation.
 const GONE: &str = "the port was closed before anybody accepted";
@@ -59,9 +63,18 @@ fn secret() -> io::Result<u128> {
 fn greet(name: &str, wish: Wish) -> io::Result<Stream> {
     let address = Address::decode(name)
         .ok_or_else(|| Error::new(ErrorKind::InvalidInput, "it is no name of a port"))?;
-    let stream = address.connect()?;
-    greeting::ask(&stream, address.secret, wish)?;
-    Ok(stream)
+    let mut tries = 0;
+    loop {
+        let stream = address.connect()?;
+        match greeting::ask(&stream, address.secret, wish) {
+            Ok(()) => return Ok(stream),
+            // Strangers in great number may have pushed it out: the next time it is quicker.
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted && tries < AGAIN => {
+                tries += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// What all processes of both jobs must know to meet.
@@ -126,15 +139,17 @@ struct Shared {
     calls: Mutex<VecDeque<Calling>>,
     /// Where members of a session go: with their place.
     sessions: Mutex<HashMap<u64, Sender<(usize, Stream)>>>,
-    greetings: AtomicUsize,
     closed: AtomicBool,
     wake: Box<dyn Fn() + Send + Sync>,
+    /// What is written there wakes the thread, which reads it at the other end.
+    alarm: UnixStream,
 }
 
 impl Shared {
-    /// The thread looks whether all is over when somebody connects.
+    /// Lets the thread look whether all is over.
     fn wake_thread(&self) {
-        let _ = self.address.connect();
+        // Where it is full, the thread wakes anyway.
+        let _ = (&self.alarm).write(&[0]);
     }
 }
 
@@ -153,17 +168,21 @@ impl Port {
     /// calls.
     pub fn open(at: Option<IpAddr>, wake: impl Fn() + Send + Sync + 'static) -> io::Result<Port> {
         let (listener, address) = Listener::open(at)?;
+        let (alarm, awake) = UnixStream::pair()?;
+        for end in [&alarm, &awake] {
+            end.set_nonblocking(true)?;
+        }
         let name = address.encode();
         let shared = Arc::new(Shared {
             address,
             calls: Mutex::default(),
             sessions: Mutex::default(),
-            greetings: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             wake: Box::new(wake),
+            alarm,
         });
         let port = Port { shared: shared.clone(), name };
-        start_thread("weft-port", move || listen(&listener, &shared))?;
+        start_thread("weft-port", move || listen(&listener, &awake, &shared))?;
         Ok(port)
     }
 
@@ -215,45 +234,81 @@ impl Drop for Port {
 }
 
 /// Takes who connects, until the port is closed and its last session over.
-fn listen(listener: &Listener, shared: &Arc<Shared>) {
+fn listen(listener: &Listener, awake: &UnixStream, shared: &Shared) {
+    let mut strangers = Strangers::new(shared.address.secret);
     loop {
-        let Ok(stream) = listener.accept() else {
-            // Out of descriptors, for the moment.
-            thread::sleep(Duration::from_millis(50));
-            continue;
-        };
+        let ready = wait(listener, awake, &strangers);
+        let [called, woken, spoke @ ..] = &ready[..] else { return };
+        if *woken {
+            let _ = (&mut &*awake).read(&mut [0; 64]);
+        }
         if shared.closed.load(Ordering::Acquire) && lock(&shared.sessions).is_empty() {
             return;
         }
-        let Some(stream) = stream else { continue };
-        if shared.greetings.load(Ordering::Relaxed) >= GREETINGS {
-            continue;
-        }
-        shared.greetings.fetch_add(1, Ordering::Relaxed);
-        let seen = shared.clone();
-        let spawned = start_thread("weft-greeting", move || {
-            hear(&seen, stream);
-            seen.greetings.fetch_sub(1, Ordering::Relaxed);
-        });
-        if spawned.is_err() {
-            shared.greetings.fetch_sub(1, Ordering::Relaxed);
+        strangers.hear(spoke).into_iter().for_each(|known| grant(shared, known));
+        if *called {
+            take_those_who_connect(listener, &mut strangers, shared);
         }
     }
 }
 
-/// Hears what somebody wants who has connected, and sees to it.
-fn hear(shared: &Shared, stream: Stream) {
-    match greeting::answer(&stream, shared.address.secret) {
-        Ok(Wish::Call(size)) if !shared.closed.load(Ordering::Acquire) => {
+/// Waits until somebody connects or speaks, the thread is woken, or a greeting takes too long. Returns who may be ready: the
+/// listener, the alarm, and the strangers.
+fn wait(listener: &Listener, awake: &UnixStream, strangers: &Strangers) -> Vec<bool> {
+    let first = [listener.as_fd(), awake.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+    let mut all: Vec<PollFd<'_>> = first.into_iter().chain(strangers.polled()).collect();
+    // A millisecond more, so that the time is over then.
+    let limit = strangers.time_left().map(|left| left + Duration::from_millis(1));
+    let limit = limit.and_then(|limit| PollTimeout::try_from(limit).ok());
+    match poll(&mut all, limit.unwrap_or(PollTimeout::NONE)) {
+        Ok(_) => all.iter().map(|one| one.any().unwrap_or(true)).collect(),
+        Err(error) => {
+            if error != Errno::EINTR {
+                // Out of memory, for the moment.
+                thread::sleep(Duration::from_millis(50));
+            }
+            vec![true; all.len()]
+        }
+    }
+}
+
+/// Takes those who have connected, of a flood of them so many that those who speak are heard, too.
+fn take_those_who_connect(listener: &Listener, strangers: &mut Strangers, shared: &Shared) {
+    for _ in 0..UNKNOWN / 4 {
+        match listener.accept() {
+            Ok(Some(stream)) => {
+                strangers.add(stream).into_iter().for_each(|known| grant(shared, known));
+            }
+            Ok(None) => {}
+            Err(error) => match error.raw_os_error().map(Errno::from_raw) {
+                Some(Errno::EAGAIN) => return,
+                Some(Errno::EMFILE | Errno::ENFILE) if !strangers.is_empty() => {
+                    strangers.dismiss().into_iter().for_each(|known| grant(shared, known));
+                }
+                Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::ENOBUFS) => {
+                    thread::sleep(Duration::from_millis(50));
+                    return;
+                }
+                // Who has gone again.
+                _ => {}
+            },
+        }
+    }
+}
+
+/// Sees to what somebody wants who knows the secret.
+fn grant(shared: &Shared, (wish, stream): (Wish, Stream)) {
+    match wish {
+        Wish::Call(size) if !shared.closed.load(Ordering::Acquire) => {
             lock(&shared.calls).push_back(Calling { stream, size: size as usize });
             (shared.wake)();
         }
-        Ok(Wish::Take(session, place)) => {
+        Wish::Call(_) => {}
+        Wish::Take(session, place) => {
             if let Some(session) = lock(&shared.sessions).get(&session) {
                 let _ = session.send((place as usize, stream));
             }
         }
-        _ => {}
     }
 }
 

@@ -8,7 +8,7 @@ use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use nix::unistd::geteuid;
 use std::io::{self, Error, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{self, UnixListener};
 use std::time::Duration;
@@ -134,10 +134,22 @@ impl Listener {
                 (Listener::Network(listener), place)
             }
         };
+        match &listener {
+            Listener::Machine(listener) => listener.set_nonblocking(true)?,
+            Listener::Network(listener) => listener.set_nonblocking(true)?,
+        }
         Ok((listener, Address { place, secret: secret()? }))
     }
 
-    /// Takes the next one; `None`: it is another user's process.
+    /// What to wait for.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Listener::Machine(listener) => listener.as_fd(),
+            Listener::Network(listener) => listener.as_fd(),
+        }
+    }
+
+    /// Takes the next one, without waiting; `None`: it is another user's process.
     pub fn accept(&self) -> io::Result<Option<Stream>> {
         match self {
             Listener::Machine(listener) => {

@@ -7,11 +7,11 @@
 //! ```
 
 use super::{Stream, secret};
-use crate::keyed_hash;
+use crate::{is_same_secret, keyed_hash};
 use std::io::{self, Error, ErrorKind, Read, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long somebody who connects may take to say who it is.
+/// How long a whole greeting may take, at either end.
 pub(super) const GREETING: Duration = Duration::from_secs(5);
 
 /// What who connects wants.
@@ -27,7 +27,7 @@ pub(super) enum Wish {
 const NUMBER: usize = 16;
 
 /// Bytes of what a caller says.
-const SAID: usize = 2 * NUMBER + 24;
+pub(super) const SAID: usize = 2 * NUMBER + 24;
 
 impl Wish {
     fn words(self) -> [u64; 3] {
@@ -53,11 +53,40 @@ fn proof(secret: u128, number: u128, who: &str, words: [u64; 3]) -> u128 {
     half(0) | half(1) << 64
 }
 
+/// Reads the whole of `bytes` before `end`, however slowly they come.
+fn read_by(mut stream: &Stream, bytes: &mut [u8], end: Instant) -> io::Result<()> {
+    let late = || {
+        let text = format!("whoever has this port does not answer within {} s", GREETING.as_secs());
+        Error::new(ErrorKind::TimedOut, text)
+    };
+    let mut have = 0;
+    while have < bytes.len() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(late());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut bytes[have..]) {
+            Ok(0) => return Err(Error::new(ErrorKind::ConnectionAborted, AWAY)),
+            Ok(count) => have += count,
+            Err(error) => match error.kind() {
+                ErrorKind::Interrupted => {}
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => return Err(late()),
+                ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+                    return Err(Error::new(ErrorKind::ConnectionAborted, AWAY));
+                }
+                _ => return Err(error),
+            },
+        }
+    }
+    Ok(())
+}
+
 /// Says what is wanted of the port at the other end.
 pub(super) fn ask(mut stream: &Stream, port: u128, wish: Wish) -> io::Result<()> {
-    stream.set_read_timeout(Some(GREETING))?;
+    let end = Instant::now() + GREETING;
     let mut theirs = [0; NUMBER];
-    stream.read_exact(&mut theirs)?;
+    read_by(stream, &mut theirs, end)?;
     let (theirs, mine, words) = (u128::from_le_bytes(theirs), secret()?, wish.words());
     let mut said = [0; SAID];
     said[..NUMBER].copy_from_slice(&proof(port, theirs, "caller", words).to_le_bytes());
@@ -65,14 +94,16 @@ pub(super) fn ask(mut stream: &Stream, port: u128, wish: Wish) -> io::Result<()>
     for (to, word) in said[2 * NUMBER..].chunks_exact_mut(8).zip(words) {
         to.copy_from_slice(&word.to_le_bytes());
     }
-    stream.write_all(&said)?;
-    let mut answer = [0; NUMBER];
-    stream.read_exact(&mut answer).map_err(|error| match error.kind() {
-        ErrorKind::UnexpectedEof => Error::new(ErrorKind::ConnectionRefused, NO),
+    stream.write_all(&said).map_err(|error| match error.kind() {
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+            Error::new(ErrorKind::ConnectionAborted, AWAY)
+        }
         _ => error,
     })?;
+    let mut answer = [0; NUMBER];
+    read_by(stream, &mut answer, end)?;
     stream.set_read_timeout(None)?;
-    match answer == proof(port, mine, "port", words).to_le_bytes() {
+    match is_same_secret(&answer, &proof(port, mine, "port", words).to_le_bytes()) {
         true => Ok(()),
         false => Err(Error::new(ErrorKind::ConnectionRefused, NO)),
     }
@@ -81,27 +112,19 @@ pub(super) fn ask(mut stream: &Stream, port: u128, wish: Wish) -> io::Result<()>
 /// Why a port does not take somebody.
 const NO: &str = "the port that was there is gone, and what is there now does not know its secret";
 
-/// Hears what is wanted; an error if it is nobody who knows the secret.
-pub(super) fn answer(mut stream: &Stream, port: u128) -> io::Result<Wish> {
-    stream.set_read_timeout(Some(GREETING))?;
-    stream.set_write_timeout(Some(GREETING))?;
-    let mine = secret()?;
-    stream.write_all(&mine.to_le_bytes())?;
-    let mut said = [0; SAID];
-    stream.read_exact(&mut said)?;
+/// Why a connection ends within the greeting.
+const AWAY: &str = "whoever has this port has closed the connection: the port that was there is gone, or too many strangers \
+                    connect to it at once";
+
+/// What somebody wants who was told the number `told`, and the port's answer; `None`: it does not know the secret, or makes no sense.
+pub(super) fn judge(port: u128, told: u128, said: &[u8; SAID]) -> Option<(Wish, [u8; NUMBER])> {
     let word = |at: usize| {
         let bytes = &said[2 * NUMBER + 8 * at..][..8];
         u64::from_le_bytes(bytes.try_into().expect("8 of them"))
     };
     let words = [word(0), word(1), word(2)];
-    let refused = || Error::from(ErrorKind::PermissionDenied);
-    if said[..NUMBER] != proof(port, mine, "caller", words).to_le_bytes() {
-        return Err(refused());
-    }
-    let wish = Wish::of(words).ok_or_else(refused)?;
+    let right = proof(port, told, "caller", words).to_le_bytes();
+    let wish = Wish::of(words).filter(|_| is_same_secret(&said[..NUMBER], &right))?;
     let theirs = u128::from_le_bytes(said[NUMBER..2 * NUMBER].try_into().expect("16 of them"));
-    stream.write_all(&proof(port, theirs, "port", words).to_le_bytes())?;
-    stream.set_read_timeout(None)?;
-    stream.set_write_timeout(None)?;
-    Ok(wish)
+    Some((wish, proof(port, theirs, "port", words).to_le_bytes()))
 }

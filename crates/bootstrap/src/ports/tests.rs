@@ -93,7 +93,12 @@ fn what_was_said_once_is_no_proof_again() {
     let (fake, fake_address) = Listener::open(None).unwrap();
     let name = Address { secret: right.secret, ..fake_address }.encode();
     let caller = thread::spawn(move || Caller::call(&name, 1).map(|_| ()).unwrap_err());
-    let heard = fake.accept().unwrap().unwrap();
+    let heard = loop {
+        match fake.accept() {
+            Ok(Some(stream)) => break stream,
+            _ => thread::sleep(Duration::from_millis(1)),
+        }
+    };
     (&heard).write_all(&[7; 16]).unwrap();
     let mut said = [0; 56];
     (&heard).read_exact(&mut said).unwrap();
@@ -104,6 +109,80 @@ fn what_was_said_once_is_no_proof_again() {
     let mut answer = Vec::new();
     let _ = again.read_to_end(&mut answer);
     assert!(answer.len() <= 16 && port.next().is_none());
+}
+
+/// Threads of this process of this name.
+fn threads(name: &str) -> usize {
+    let all = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let named = |task: &std::fs::DirEntry| {
+        std::fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name)
+    };
+    all.filter(named).count()
+}
+
+#[test]
+fn strangers_that_go_on_talking_hold_nobody_up() {
+    let try_at = |at: Option<IpAddr>| {
+        let port = Port::open(at, || {}).unwrap();
+        let right = Address::decode(port.name()).unwrap();
+        // More than are kept: the first ones must have gone, not the last.
+        let mut slow: Vec<Stream> = (0..UNKNOWN + 8).map(|_| right.connect().unwrap()).collect();
+        let mut caller = Caller::call(port.name(), 1).unwrap();
+        assert_eq!(threads("weft-greeting"), 0, "no thread a stranger");
+        let invitation = port.admit(wait_for(&port), (0, 1), 5, PATIENCE).unwrap();
+        assert_eq!(caller.invitation(PATIENCE).unwrap(), invitation);
+        // A byte now and then is no greeting: all go, though nobody else connects, and none has been silent for long.
+        let talk = |one: &mut Stream| {
+            one.set_nonblocking(true).unwrap();
+            let gone = loop {
+                match one.read(&mut [0; 64]) {
+                    Ok(0) => break true,
+                    Ok(_) => {}
+                    Err(error) => break error.kind() != ErrorKind::WouldBlock,
+                }
+            };
+            !gone && one.write_all(b"x").is_ok()
+        };
+        for _ in 0..30 {
+            slow.retain_mut(talk);
+            thread::sleep(Duration::from_millis(if slow.is_empty() { 0 } else { 500 }));
+        }
+        assert_eq!(slow.len(), 0, "strangers that are still heard");
+    };
+    let network = thread::spawn(move || try_at(Some("127.0.0.1".parse().unwrap())));
+    try_at(None);
+    network.join().unwrap();
+}
+
+#[test]
+fn a_caller_that_is_pushed_out_tries_again_and_else_says_why() {
+    let (door, place) = Listener::open(None).unwrap();
+    let secret = place.secret;
+    let name = place.encode();
+    let caller = thread::spawn(move || Caller::call(&name, 1).map(|_| ()));
+    let next = || loop {
+        match door.accept() {
+            Ok(Some(stream)) => break stream,
+            _ => thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    // Once before it is told anything, once after; then it is heard.
+    drop(next());
+    (&next()).write_all(&[7; 16]).unwrap();
+    let heard = next();
+    (&heard).write_all(&9u128.to_le_bytes()).unwrap();
+    let mut said = [0; 56];
+    (&heard).read_exact(&mut said).unwrap();
+    let (wish, answer) = greeting::judge(secret, 9, &said).unwrap();
+    assert_eq!(wish, Wish::Call(1));
+    (&heard).write_all(&answer).unwrap();
+    caller.join().unwrap().unwrap();
+
+    let name = place.encode();
+    let caller = thread::spawn(move || Caller::call(&name, 1).map(|_| ()).unwrap_err());
+    (0..=AGAIN).for_each(|_| drop(next()));
+    let error = caller.join().unwrap();
+    assert!(error.to_string().contains("has closed the connection"), "{error}");
 }
 
 /// A session of `all` members that stay.
