@@ -6,6 +6,7 @@
 // is known already do not matter. Mistakes are errors. With an argument they are on several hosts: by a port alone.
 #define _GNU_SOURCE
 #include "check.h"
+#include <fcntl.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -32,7 +33,7 @@ static void talk(MPI_Comm inter)
 
 static void by_port(int publish)
 {
-    char port[MPI_MAX_PORT_NAME] = "", name[64];
+    char port[MPI_MAX_PORT_NAME] = "", name[64], session[] = "/tmp/weft-session-XXXXXX", folder[64];
     MPI_Comm inter;
     int number = getpid();
     MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -40,14 +41,19 @@ static void by_port(int publish)
     if (rank == 0) {
         MPI_Open_port(MPI_INFO_NULL, port);
         if (publish) {
+            /* Who publishes has a folder of its session, who looks for the name does not. */
+            if (mkdtemp(session))
+                setenv("XDG_RUNTIME_DIR", session, 1);
             MPI_Publish_name(name, MPI_INFO_NULL, port);
             FAILS(MPI_Publish_name(name, MPI_INFO_NULL, port), MPI_ERR_SERVICE);
         }
     }
     if (publish) {
         MPI_Barrier(MPI_COMM_WORLD);
-        if (rank == 1)
-            MPI_Lookup_name(name, MPI_INFO_NULL, port);
+        if (rank == 1) {
+            unsetenv("XDG_RUNTIME_DIR");
+            CHECK(MPI_Lookup_name(name, MPI_INFO_NULL, port) == MPI_SUCCESS);
+        }
     } else
         MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD);
     for (int again = 0; again < 3; again++) {
@@ -68,6 +74,11 @@ static void by_port(int publish)
         MPI_Close_port(port);
         FAILS(MPI_Close_port(port), MPI_ERR_PORT);
         FAILS(MPI_Lookup_name(name, MPI_INFO_NULL, port), MPI_ERR_NAME);
+        const char *made[] = {"/weft/names", "/weft", ""};
+        for (int i = 0; publish && i < 3; i++) {
+            snprintf(folder, sizeof folder, "%s%s", session, made[i]);
+            CHECK(rmdir(folder) == 0);
+        }
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (!server)
@@ -109,9 +120,13 @@ static void by_socket(void)
         MPI_Recv(&one, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         CHECK(connect(fd, (struct sockaddr *)&name, len) == 0);
     }
-    for (int again = 0; again < 3; again++) {
-        int size_ = -1, theirs = -1;
+    for (int again = 0; again < 4; again++) {
+        int size_ = -1, theirs = -1, flags = fcntl(fd, F_GETFL);
+        /* One end, the other, both, or none waits for nothing. */
+        fcntl(fd, F_SETFL, flags | ((again >> rank & 1) ? O_NONBLOCK : 0));
         MPI_Comm_join(fd, &inter);
+        CHECK(((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) == (again >> rank & 1));
+        fcntl(fd, F_SETFL, flags);
         MPI_Comm_remote_size(inter, &size_);
         CHECK(size_ == 1);
         MPI_Sendrecv(&rank, 1, MPI_INT, 0, 0, &theirs, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE);

@@ -219,10 +219,25 @@ static void keys(void)
     MPI_Get_processor_name(here, &len);
     MPI_Info_set(info, "host", here);
     MPI_Info_set(info, "file", "not used");
-    MPI_Comm_spawn(name, argv, 5, info, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
-    int theirs;
+    int theirs, codes[10];
+    memset(codes, 1, sizeof codes);
+    MPI_Comm_spawn(name, argv, 5, info, 0, MPI_COMM_WORLD, &inter, codes);
     MPI_Comm_remote_size(inter, &theirs);
     CHECK(theirs == 2);
+    MPI_Comm_disconnect(&inter);
+    /* Those that were not started have an error, and none is left out. */
+    for (int i = 0; i < 5; i++)
+        CHECK(class_of(codes[i]) == (i < 2 ? MPI_SUCCESS : MPI_ERR_SPAWN), "%d: %d", i, codes[i]);
+    /* Of several programs each has as many codes as it was asked for. */
+    char *commands[] = {name, name}, **argvs[] = {argv, argv};
+    int most[] = {3, 4};
+    MPI_Info infos[2];
+    MPI_Info_set(info, "soft", "1");
+    infos[0] = infos[1] = info;
+    memset(codes, 1, sizeof codes);
+    MPI_Comm_spawn_multiple(2, commands, argvs, most, infos, 0, MPI_COMM_WORLD, &inter, codes);
+    for (int i = 0; i < 7; i++)
+        CHECK(class_of(codes[i]) == (i == 0 || i == 3 ? MPI_SUCCESS : MPI_ERR_SPAWN), "%d: %d", i, codes[i]);
     MPI_Comm_disconnect(&inter);
     MPI_Info_free(&info);
 }

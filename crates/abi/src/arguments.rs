@@ -8,7 +8,7 @@ use crate::state::{State, known, running, state};
 use crate::status::Status;
 use crate::table::PREDEFINED_END;
 use crate::types::{Comm, Datatype, Group, Info, Op};
-use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsStr, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use weft_fabric::Sge;
@@ -335,7 +335,10 @@ pub fn intracomm(handle: Comm) -> Result<Rc<CommObject>, Error> {
 /// What a report calls a communicator.
 pub fn comm_label(comm: &CommObject) -> String {
     let name = comm.name.borrow();
-    if name.is_empty() { format!("communicator {:#x}", comm.id()) } else { name.clone() }
+    match name.is_empty() {
+        true => format!("communicator {:#x}", comm.id()),
+        false => name.display().to_string(),
+    }
 }
 
 /// The group behind a handle.
@@ -405,21 +408,28 @@ fn null(argument: &str) -> Error {
     Error::new(MPI_ERR_ARG, format_args!("argument {argument} is NULL"))
 }
 
+/// The first bytes of a string, at most `most`; of text no part of a character.
+pub fn cut(string: &[u8], most: usize) -> &[u8] {
+    let part = &string[..string.len().min(most)];
+    match std::str::from_utf8(string) {
+        Ok(text) => &part[..text.floor_char_boundary(part.len())],
+        Err(_) => part,
+    }
+}
+
 /// Copies `text` with a NUL into a C buffer of `room` bytes, cut off to fit, and its length.
 ///
 /// # Safety
 /// `to` is NULL or has `room` bytes.
 pub unsafe fn store_text(
-    text: &str,
+    text: impl AsRef<[u8]>,
     to: *mut c_char,
     room: usize,
     argument: &str,
 ) -> Result<usize, Error> {
     not_null(to, argument)?;
-    let mut len = text.len().min(room.saturating_sub(1));
-    while !text.is_char_boundary(len) {
-        len -= 1;
-    }
+    let text = cut(text.as_ref(), room.saturating_sub(1));
+    let len = text.len();
     // SAFETY: `len` and the NUL fit into the room.
     unsafe {
         to.copy_from_nonoverlapping(text.as_ptr().cast(), len);
@@ -428,7 +438,17 @@ pub unsafe fn store_text(
     Ok(len)
 }
 
-/// A string of the program.
+/// A string of the program, which is any bytes.
+///
+/// # Safety
+/// `from` is NULL or a C string.
+pub unsafe fn string(from: *const c_char, argument: &str) -> Result<OsString, Error> {
+    not_null(from, argument)?;
+    // SAFETY: not NULL, so by contract a C string.
+    Ok(OsStr::from_bytes(unsafe { CStr::from_ptr(from) }.to_bytes()).to_owned())
+}
+
+/// A string of the program that is compared with words of the library, of which none has other bytes than text.
 ///
 /// # Safety
 /// `from` is NULL or a C string.

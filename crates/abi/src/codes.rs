@@ -6,7 +6,7 @@ use crate::error_texts::of_class;
 use crate::state::Kept;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::c_int;
+use std::ffi::{OsString, c_int};
 
 /// What the program added.
 pub static ADDED: Kept<RefCell<Added>> = Kept::new(RefCell::new(Added::NONE));
@@ -24,7 +24,7 @@ pub struct Code {
     /// The class that the code is of.
     pub class: c_int,
     /// What MPI_Error_string says of it; empty until the program says.
-    pub text: String,
+    pub text: OsString,
 }
 
 impl Added {
@@ -35,7 +35,7 @@ impl Added {
         self.count += 1;
         let code = MPI_ERR_LASTCODE + self.count;
         let class = class.unwrap_or(code);
-        self.codes.insert(code, Code { class, text: String::new() });
+        self.codes.insert(code, Code { class, text: OsString::new() });
         code
     }
 }
@@ -57,16 +57,17 @@ pub fn class_of(code: c_int) -> Option<c_int> {
 
 /// The text of a code: of a class what the standard says, of a code of ours what failed, too, of one of
 /// the program's the program's own, which is empty if it gave none. `None` if there is no such code.
-pub fn description(code: c_int) -> Option<String> {
+pub fn description(code: c_int) -> Option<OsString> {
     if let Some((name, meaning)) = of_class(code) {
-        return Some(format!("{name}: {meaning}"));
+        return Some(format!("{name}: {meaning}").into());
     }
     if let Some(added) = ADDED.borrow().codes.get(&code) {
         return Some(added.text.clone());
     }
     let (name, meaning) = of_class(error_details::class(code)?)?;
-    Some(match DETAILS.borrow().words(code) {
+    let words = match DETAILS.borrow().words(code) {
         Some(words) => format!("{name}: {meaning}: {words}"),
         None => format!("{name}: {meaning}"),
-    })
+    };
+    Some(words.into())
 }

@@ -205,7 +205,7 @@ pub fn in_words(code: c_int) -> String {
     let words = crate::codes::description(code);
     match (of_class(code), words.filter(|words| !words.is_empty())) {
         (Some((name, _)), _) => format!("{code} ({name})"),
-        (None, Some(words)) => format!("{code} ({words})"),
+        (None, Some(words)) => format!("{code} ({})", words.display()),
         (None, None) => code.to_string(),
     }
 }

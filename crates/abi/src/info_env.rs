@@ -2,7 +2,8 @@
 
 use crate::constants::*;
 use crate::state::state;
-use std::ffi::c_char;
+use std::ffi::{OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
 use weft_fabric::Fabric;
 use weft_process::VALUE_MAX;
 
@@ -10,41 +11,40 @@ use weft_process::VALUE_MAX;
 /// answer (`soft`, `file`) are absent, and so are answers that are too long.
 pub fn environment() -> weft_process::Info {
     let mut info = weft_process::Info::default();
-    let mut set = |key: &str, value: &str| {
+    let mut set = |key: &str, value: &[u8]| {
         if !value.is_empty() && value.len() <= VALUE_MAX {
             info.set(key, value);
         }
     };
-    let mut arguments = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
-    set("command", &arguments.next().unwrap_or_default());
-    set("argv", &arguments.collect::<Vec<_>>().join(" "));
+    let mut arguments = std::env::args_os();
+    set("command", arguments.next().unwrap_or_default().as_bytes());
+    set("argv", arguments.collect::<Vec<_>>().join(OsStr::new(" ")).as_bytes());
     // Until this process has joined its job, what the launcher left for it says how large that is.
     let joined = state().engine.get().map(|engine| engine.endpoint().fabric().size());
     if let Some(size) = joined.or_else(weft_bootstrap::announced_size) {
-        set("maxprocs", &size.to_string());
+        set("maxprocs", size.to_string().as_bytes());
     }
     set("host", &system_name(|names| &names.nodename));
     set("arch", &system_name(|names| &names.machine));
     let here = std::env::current_dir().unwrap_or_default();
-    set("wdir", &here.to_string_lossy());
+    set("wdir", here.as_os_str().as_bytes());
     let level = match state().thread_level.get() {
         MPI_THREAD_FUNNELED => "MPI_THREAD_FUNNELED",
         MPI_THREAD_SERIALIZED => "MPI_THREAD_SERIALIZED",
         MPI_THREAD_MULTIPLE => "MPI_THREAD_MULTIPLE",
         _ => "MPI_THREAD_SINGLE",
     };
-    set("thread_level", level);
+    set("thread_level", level.as_bytes());
     info
 }
 
 /// A field of what `uname` says.
-fn system_name(field: impl Fn(&libc::utsname) -> &[c_char; 65]) -> String {
+fn system_name(field: impl Fn(&libc::utsname) -> &[c_char; 65]) -> Vec<u8> {
     // SAFETY: all zeros are a utsname.
     let mut names: libc::utsname = unsafe { std::mem::zeroed() };
     // SAFETY: the structure is ours.
     if unsafe { libc::uname(&mut names) } != 0 {
-        return String::new();
+        return Vec::new();
     }
-    let bytes: Vec<u8> = field(&names).iter().map(|&c| c as u8).take_while(|&b| b != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
+    field(&names).iter().map(|&c| c as u8).take_while(|&b| b != 0).collect()
 }

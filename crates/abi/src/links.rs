@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use weft_bootstrap::calls::{Occupied, start_thread};
-use weft_bootstrap::ports::{Invitation, Member};
+use weft_bootstrap::ports::{Caller, Invitation, Member};
 use weft_fabric::Fabric;
 use weft_fabric::linking::{Linkable, Whom};
 use weft_process::{Group, Identity, LinkId};
@@ -77,10 +77,18 @@ pub fn beside<T: Send + 'static>(
     Ok(engine.drive(call, || receiver.try_recv().ok()))
 }
 
+/// An invitation, as the root has it.
+pub struct Found {
+    pub invitation: Invitation,
+    /// Of who has called: it stays connected until all have met, so that its end is seen.
+    #[allow(dead_code, reason = "kept connected")]
+    pub caller: Option<Caller>,
+}
+
 /// What the root tells its group: the invitation, or why there is none.
-pub fn news(found: &Result<Invitation, Error>) -> String {
+pub fn news(found: &Result<Found, Error>) -> String {
     match found {
-        Ok(invitation) => format!("+{}", invitation.encode()),
+        Ok(found) => format!("+{}", found.invitation.encode()),
         Err(error) => format!("-{},{}", error.class(), error.text()),
     }
 }
@@ -92,16 +100,16 @@ pub fn connected(
     comm: &Rc<CommObject>,
     root: usize,
     end: End,
-    found: Option<Result<Invitation, Error>>,
+    found: Option<Result<Found, Error>>,
 ) -> Result<Rc<CommObject>, Error> {
     let engine = comm.engine();
     let said = found.as_ref().map_or_else(String::new, news);
     let told = engine.block_on(call, comm.tell_all(root, said.into_bytes()))?;
-    let invitation = match found {
+    let found = match found {
         Some(found) => found?,
-        None => invited(&String::from_utf8_lossy(&told))?,
+        None => Found { invitation: invited(&String::from_utf8_lossy(&told))?, caller: None },
     };
-    linked(call, engine, comm.group(), end, &invitation)
+    linked(call, engine, comm.group(), end, &found.invitation)
 }
 
 /// The intercommunicator of `group` with the processes at the other end of a session, which all members of both join. They need not
@@ -126,7 +134,7 @@ pub fn linked(
         let member = member.try_clone().map_err(|error| error.to_string())?;
         let said = beside(engine, call, move || member.exchange(&bytes));
         let said = said.map_err(|error| error.text().to_owned())?;
-        said.map_err(|error| format!("another process of the two jobs has gone: {error}"))
+        said.map_err(|error| error.to_string())
     };
     let failed = |text: String| Error::new(MPI_ERR_PORT, format_args!("connecting: {text}"));
     let way = Way::of(engine)?;

@@ -69,7 +69,8 @@ pub fn call(owner: Owner, code: c_int, call: &'static str) {
     let hearer = hearer(owner);
     let described = crate::codes::description(code);
     let described = described.filter(|words| !words.is_empty());
-    let described = described.unwrap_or_else(|| format!("error code {code}"));
+    let described =
+        described.unwrap_or_else(|| format!("error code {code}").into()).display().to_string();
     let exit = crate::error_details::class(code).unwrap_or(code);
     hear(&hearer, || code, &format!("{call}{}: {described}", hearer.label), exit);
 }

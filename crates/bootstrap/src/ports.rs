@@ -4,7 +4,7 @@
 //!   root of the accepting job                         root of the calling job
 //!   Port::open: a socket, a secret                    Caller::call: number of processes
 //!   Port::next: who calls?  ◄──────────────────────── waits
-//!   Port::admit: a session ─────── invitation ──────► Caller::invitation
+//!   Port::admit: a session ─────── invitation ──────► Caller::invitation; stays connected until all have met
 //!        each tells its processes the invitation, by the job's own messages
 //!   all processes of both jobs: Member::join, then Member::exchange as often as they like
 //! ```
@@ -213,14 +213,17 @@ impl Port {
         let (sender, members) = channel();
         lock(&self.shared.sessions).insert(session, sender);
         let shared = self.shared.clone();
-        start_thread("weft-session", move || {
-            let _ = session::serve(&members, all, patience);
-            lock(&shared.sessions).remove(&session);
-            if shared.closed.load(Ordering::Acquire) {
-                shared.wake_thread();
-            }
-        })?;
-        session::say(&calling.stream, invitation.encode().as_bytes())?;
+        let told = session::say(&calling.stream, invitation.encode().as_bytes());
+        let begun = told.and_then(|()| {
+            start_thread("weft-session", move || {
+                let _ = session::serve(&members, &calling.stream, all, patience);
+                lock(&shared.sessions).remove(&session);
+                if shared.closed.load(Ordering::Acquire) {
+                    shared.wake_thread();
+                }
+            })
+        });
+        begun.inspect_err(|_| drop(lock(&self.shared.sessions).remove(&session)))?;
         Ok(invitation)
     }
 }
@@ -312,7 +315,8 @@ fn grant(shared: &Shared, (wish, stream): (Wish, Stream)) {
     }
 }
 
-/// A call of this job to a port, at its root.
+/// A call of this job to a port, at its root. Until all processes of the job have joined the session it must live: its end is the
+/// job's for those who wait.
 pub struct Caller {
     stream: Stream,
 }

@@ -4,6 +4,7 @@ use crate::layout::{Kind, Node, Sequence};
 use crate::shape::{Recipe, Shape};
 use crate::{Basic, Combiner, Contents, Error};
 use std::cell::{Cell, OnceCell, RefCell};
+use std::ffi::OsString;
 use std::fmt;
 use std::rc::Rc;
 
@@ -27,7 +28,7 @@ pub struct Datatype {
     contents: Contents,
     program: OnceCell<Node>,
     committed: Cell<bool>,
-    name: RefCell<String>,
+    name: RefCell<OsString>,
 }
 
 impl Datatype {
@@ -186,13 +187,13 @@ impl Datatype {
     }
 
     /// Empty until set, except for predefined types.
-    pub fn name(&self) -> String {
+    pub fn name(&self) -> OsString {
         self.name.borrow().clone()
     }
 
     /// Sets what [`Datatype::name`] returns, for the program's own use.
-    pub fn set_name(&self, name: &str) {
-        name.clone_into(&mut self.name.borrow_mut());
+    pub fn set_name(&self, name: impl Into<OsString>) {
+        *self.name.borrow_mut() = name.into();
     }
 
     /// The copy program, compiled at first use.
@@ -321,7 +322,7 @@ impl fmt::Debug for Datatype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.combiner)?;
         if !self.name.borrow().is_empty() {
-            write!(f, " {}", self.name.borrow())?;
+            write!(f, " {}", self.name.borrow().display())?;
         }
         write!(f, " (size {}, lb {}, extent {})", self.shape.size, self.lb, self.extent())
     }

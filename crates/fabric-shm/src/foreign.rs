@@ -118,7 +118,7 @@ impl Shm {
             }
             bits.push(bit);
         }
-        let mut new = Vec::new();
+        let (mut new, mut watched) = (Vec::new(), Vec::new());
         for (at, whom) in members.iter().enumerate().filter(|&(at, _)| both[at].is_none()) {
             let home = &homes[&whom.job];
             let situation = Situation {
@@ -134,7 +134,7 @@ impl Shm {
             self.peers.add(peers[at], unsafe { Peer::new(situation) });
             new.push(peers[at]);
             added(at, peers[at]);
-            self.watch().add(Watched::new(peers[at], (segment.clone(), at), (home, whom.rank)));
+            watched.push(Watched::new(peers[at], (segment.clone(), at), (home, whom.rank)));
         }
         let link = Link { segment, place, peers, new };
         if let Err(error) = exchange(linking::yes(b"")) {
@@ -142,6 +142,8 @@ impl Shm {
             self.forget_link(&link);
             return Err(error);
         }
+        // Not before: until all are ready, the end of one is the end of the link, and no loss.
+        watched.into_iter().for_each(|one| self.watch().add(one));
         Ok(link)
     }
 

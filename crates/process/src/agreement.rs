@@ -36,7 +36,7 @@ pub(crate) fn name_of<F: Fabric>(
     engine: &Engine<F>,
     making: Making,
     numbers: &[u64],
-    text: &str,
+    text: &[u8],
     groups: &[&Group],
 ) -> Name {
     let name = Name::new(making, numbers, text, groups);
@@ -194,7 +194,7 @@ mod tests {
 
     fn name(numbers: &[u64], text: &str, groups: &[&[u32]]) -> Name {
         let groups: Vec<Group> = groups.iter().map(|ranks| Group::new(ranks.to_vec())).collect();
-        Name::new(Making::FromGroup, numbers, text, &groups.iter().collect::<Vec<_>>())
+        Name::new(Making::FromGroup, numbers, text.as_bytes(), &groups.iter().collect::<Vec<_>>())
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
             name(&[1, 2], "a", &[&[0], &[1, 2]]),
             name(&[1, 2], "a", &[&[0, 1, 2]]),
             name(&[1, 2], "a", &[&[2], &[0, 1]]),
-            Name::new(Making::Group, &[1, 2], "a", &[&Group::new([0, 1]), &Group::new([2])]),
+            Name::new(Making::Group, &[1, 2], b"a", &[&Group::new([0, 1]), &Group::new([2])]),
         ];
         let set: std::collections::HashSet<_> = all.iter().collect();
         assert_eq!(set.len(), all.len());

@@ -5,6 +5,7 @@ use crate::engine::Lease;
 use crate::topology::Topology;
 use crate::{Attributes, Buffer, Compare, Engine, Error, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
+use std::ffi::OsString;
 use std::rc::Rc;
 use weft_collective::hierarchy::LEVELS;
 use weft_collective::{CollectiveState, Link, Reception, Selection, Via};
@@ -39,7 +40,7 @@ pub struct Comm<F: Fabric> {
     pub(crate) state: Rc<CollectiveState<F>>,
     /// Shown in messages; empty until MPI_Comm_set_name (MPI 5.0, section 7.8), but for the two
     /// that every process has.
-    pub name: RefCell<String>,
+    pub name: RefCell<OsString>,
     /// Values by key that the program caches (MPI 5.0, section 7.7); the layer above calls their
     /// callbacks.
     pub attributes: RefCell<Attributes>,
@@ -119,7 +120,7 @@ impl<F: Fabric> Comm<F> {
             persistent_made: Cell::new(0),
             choices: Choices::default(),
             state: Rc::new(CollectiveState::in_turn(engine.arena().clone())),
-            name: RefCell::new(name.to_owned()),
+            name: RefCell::new(name.into()),
             attributes: RefCell::default(),
             topology: RefCell::default(),
             hints: RefCell::default(),

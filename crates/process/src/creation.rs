@@ -112,7 +112,7 @@ impl<F: Fabric> Comm<F> {
         tag: i32,
     ) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
         let apart = [self.id(), tag as u64];
-        let name = name_of(&self.engine, Making::Group, &apart, "", &[subgroup]);
+        let name = name_of(&self.engine, Making::Group, &apart, b"", &[subgroup]);
         founded(&self.engine, name, subgroup)
     }
 
@@ -121,7 +121,7 @@ impl<F: Fabric> Comm<F> {
     pub fn from_group(
         engine: &Rc<Engine<F>>,
         group: &Group,
-        name: &str,
+        name: &[u8],
     ) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
         founded(engine, name_of(engine, Making::FromGroup, &[], name, &[group]), group)
     }

@@ -1,4 +1,4 @@
-//! Info objects: ordered key-value pairs of strings (MPI 5.0, chapter 10).
+//! Info objects: ordered key-value pairs of strings, which are any bytes (MPI 5.0, chapter 10).
 
 /// Most bytes of a key, without the terminating zero: MPI_MAX_INFO_KEY less 1.
 pub const KEY_MAX: usize = 255;
@@ -8,18 +8,24 @@ pub const VALUE_MAX: usize = 1023;
 /// Key-value pairs in the order of their first setting.
 #[derive(Debug, Default, Clone)]
 pub struct Info {
-    pairs: Vec<(String, String)>,
+    pairs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Info {
     /// The value of `key`, in which upper and lower case differ.
+    pub fn bytes(&self, key: impl AsRef<[u8]>) -> Option<&[u8]> {
+        self.pairs.iter().find(|(k, _)| k == key.as_ref()).map(|(_, v)| v.as_slice())
+    }
+
+    /// The same as text; `None`, too, if the value is none. For the library's own keys, whose values are words and numbers.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+        std::str::from_utf8(self.bytes(key)?).ok()
     }
 
     /// Sets the value of `key`, in its old place if it has one; the caller has checked both
     /// lengths.
-    pub fn set(&mut self, key: &str, value: &str) {
+    pub fn set(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        let (key, value) = (key.as_ref(), value.as_ref());
         match self.pairs.iter_mut().find(|(k, _)| k == key) {
             Some((_, v)) => *v = value.to_owned(),
             None => self.pairs.push((key.to_owned(), value.to_owned())),
@@ -27,9 +33,9 @@ impl Info {
     }
 
     /// False if there is no such key.
-    pub fn delete(&mut self, key: &str) -> bool {
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> bool {
         let before = self.pairs.len();
-        self.pairs.retain(|(k, _)| k != key);
+        self.pairs.retain(|(k, _)| k != key.as_ref());
         self.pairs.len() != before
     }
 
@@ -44,8 +50,8 @@ impl Info {
     }
 
     /// The key of the `n`-th pair.
-    pub fn key(&self, n: usize) -> Option<&str> {
-        self.pairs.get(n).map(|(k, _)| k.as_str())
+    pub fn key(&self, n: usize) -> Option<&[u8]> {
+        self.pairs.get(n).map(|(k, _)| k.as_slice())
     }
 }
 
@@ -59,9 +65,11 @@ mod tests {
         info.set("a", "1");
         info.set("b", "2");
         info.set("a", "3");
-        assert_eq!((info.key(0), info.get("a"), info.len()), (Some("a"), Some("3"), 2));
+        assert_eq!((info.key(0), info.get("a"), info.len()), (Some(&b"a"[..]), Some("3"), 2));
         assert!(info.delete("a") && !info.delete("a"));
-        assert_eq!(info.key(0), Some("b"));
+        assert_eq!(info.key(0), Some(&b"b"[..]));
+        info.set("b", b"\xff");
+        assert_eq!((info.get("b"), info.bytes("b")), (None, Some(&b"\xff"[..])));
         assert!(!info.is_empty());
     }
 }

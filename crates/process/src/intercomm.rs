@@ -53,9 +53,9 @@ impl<F: Fabric> Comm<F> {
         peer: Option<(&Comm<F>, usize)>,
         tag: i32,
     ) -> impl Future<Output = Result<Parties<F>, Error>> + use<F> {
-        let local = Name::new(Making::Sides, &[self.id()], "", &[]);
+        let local = Name::new(Making::Sides, &[self.id()], b"", &[]);
         let meeting = peer.map(|(comm, at)| Meeting {
-            name: Name::new(Making::Bridge, &[comm.id(), tag as u64], "", &[]),
+            name: Name::new(Making::Bridge, &[comm.id(), tag as u64], b"", &[]),
             other: comm.peers().ranks()[at],
         });
         introduced(self.engine.clone(), self.group().clone(), local, leader, meeting)
@@ -69,7 +69,7 @@ impl<F: Fabric> Comm<F> {
         group: &Group,
         leader: usize,
         remote: Option<(&Group, usize)>,
-        name: &str,
+        name: &[u8],
     ) -> impl Future<Output = Result<Parties<F>, Error>> + use<F> {
         let local = name_of(engine, Making::OneOfGroups, &[], name, &[group]);
         let meeting = remote.map(|(remote, at)| {

@@ -27,13 +27,13 @@ pub(crate) enum Making {
 
 impl Name {
     /// `told_apart` by numbers (a communicator, a tag) or by a text; `groups` of those who take part.
-    pub fn new(making: Making, numbers: &[u64], text: &str, groups: &[&Group]) -> Name {
+    pub fn new(making: Making, numbers: &[u64], text: &[u8], groups: &[&Group]) -> Name {
         let mut bytes = vec![making as u8];
         let mut add = |word: u64| bytes.extend(word.to_le_bytes());
         numbers.iter().for_each(|&number| add(number));
         add(text.len() as u64);
         groups.iter().for_each(|group| add(group.size() as u64));
-        bytes.extend(text.as_bytes());
+        bytes.extend(text);
         for group in groups {
             runs(group.ranks(), |run| bytes.extend(run.iter().flat_map(|n| n.to_le_bytes())));
         }

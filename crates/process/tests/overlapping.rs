@@ -61,7 +61,7 @@ async fn make<F: Fabric>(
 ) -> Result<Rc<Comm<F>>, Error> {
     let engine = world.engine();
     let me = group.rank_of(engine.rank() as u32).expect("a member");
-    let name = ["weft://one", "weft://other"][tag];
+    let name = ["weft://one", "weft://other"][tag].as_bytes();
     let cut = 1 + step % (group.size() - 1);
     let sides = [0..cut, cut..group.size()].map(|part| group.include(&part.collect::<Vec<_>>()));
     let mine = usize::from(me >= cut);

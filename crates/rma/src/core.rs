@@ -18,6 +18,7 @@ use self::open_epochs::OpenEpochs;
 use self::target_location::TargetLocation;
 use crate::options::Options;
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::fmt;
 use std::rc::Rc;
 use weft_fabric::Fabric;
@@ -47,7 +48,7 @@ pub struct Core<F: Fabric> {
     /// Some rank's process carries out itself what others do to its memory, whatever the fabric calls it.
     pub by_progress: bool,
     /// Set by the program; empty until then.
-    pub name: RefCell<String>,
+    pub name: RefCell<OsString>,
     pub open: OpenEpochs,
 }
 
@@ -98,7 +99,10 @@ impl<F: Fabric> Core<F> {
     /// What reports call the window.
     pub fn label(&self) -> String {
         let name = self.name.borrow();
-        if name.is_empty() { format!("window {:#x}", self.comm.id()) } else { name.clone() }
+        match name.is_empty() {
+            true => format!("window {:#x}", self.comm.id()),
+            false => name.display().to_string(),
+        }
     }
 
     /// An error of synchronization, in a user's words.

@@ -14,6 +14,7 @@ use crate::locks::{LockKind, Locks};
 use crate::memory::WindowMemory;
 use crate::memory::target_address::Reach;
 use std::cell::{Ref, RefCell};
+use std::ffi::OsString;
 use std::rc::Rc;
 use weft_datatype::{Basic, Op};
 use weft_fabric::{Fabric, Sge};
@@ -44,12 +45,12 @@ impl<F: Fabric> Window<F> {
     }
 
     /// What the program named it; empty until then.
-    pub fn name(&self) -> Ref<'_, String> {
+    pub fn name(&self) -> Ref<'_, OsString> {
         self.core.name.borrow()
     }
 
     /// Names it.
-    pub fn set_name(&self, name: String) {
+    pub fn set_name(&self, name: OsString) {
         *self.core.name.borrow_mut() = name;
     }
 

@@ -280,6 +280,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn strings_of_all_functions_are_tried() {
+        let program = fs::read_to_string(root().join("tests/c/strings.c")).unwrap();
+        let parameters = root().join("crates/abi/data/parameters.csv");
+        let parameters = fs::read_to_string(parameters).unwrap();
+        let strings = parameters.lines().filter_map(|line| {
+            let mut fields = line.split(',');
+            let (function, _, kind, direction) =
+                (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+            let is_string = kind.starts_with("STRING") && kind != "STRING_LENGTH";
+            (is_string && direction == "in").then_some(function)
+        });
+        let all: std::collections::BTreeSet<&str> = strings.collect();
+        assert!(all.len() > 30, "{all:?}");
+        let tried = |name: &&&str| program.contains(&format!("{name}("));
+        let missing: Vec<_> = all.iter().filter(|name| !tried(name)).collect();
+        assert!(missing.is_empty(), "{missing:?}: not in tests/c/strings.c");
+    }
+
+    #[test]
     fn comments_are_understood() {
         let plan = plan("// ranks: 1 4\n// args: -x 3\n// expect: 7\n// says: hello there\nint x;")
             .unwrap();

@@ -1,8 +1,8 @@
 //! Communicators (MPI 5.0, chapter 7): made, compared, named, freed.
 
 use crate::arguments::{
-    comm, group, intracomm, named_comm, not_null, optional_info, room_for_request, store,
-    store_text, text,
+    comm, cut, group, intracomm, named_comm, not_null, optional_info, room_for_request, store,
+    store_text, string,
 };
 use crate::chapters::{caching, hints};
 use crate::constants::*;
@@ -13,7 +13,8 @@ use crate::objects::{Belongs, RequestKind, RequestObject};
 use crate::state::state;
 use crate::types::{Comm, Group, Info, Request};
 use crate::waiting::Call;
-use std::ffi::{c_char, c_int};
+use std::ffi::{OsStr, OsString, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_process::{Active, Compare, Executor};
@@ -299,15 +300,10 @@ pub fn delete_all_attributes(handle: Comm) -> Result<(), Error> {
 ///
 /// # Safety
 /// `name` is NULL or a C string.
-pub unsafe fn object_name(name: *const c_char, argument: &str) -> Result<String, Error> {
+pub unsafe fn object_name(name: *const c_char, argument: &str) -> Result<OsString, Error> {
     // SAFETY: by contract.
-    let mut name = unsafe { text(name, argument) }?;
-    let mut end = name.len().min(MPI_MAX_OBJECT_NAME as usize - 1);
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
-    name.truncate(end);
-    Ok(name)
+    let name = unsafe { string(name, argument) }?;
+    Ok(OsStr::from_bytes(cut(name.as_bytes(), MPI_MAX_OBJECT_NAME as usize - 1)).to_owned())
 }
 
 pub(crate) unsafe fn comm_set_name(handle: Comm, name: *const c_char) -> Result<(), Error> {
@@ -330,7 +326,7 @@ pub(crate) unsafe fn comm_get_name(
     }
     let object = comm(handle)?;
     // SAFETY: the caller's buffers.
-    unsafe { return_name(&object.name.borrow(), name, resultlen, "comm_name") }
+    unsafe { return_name(object.name.borrow().as_bytes(), name, resultlen, "comm_name") }
 }
 
 /// Returns an object's name and its length.
@@ -338,7 +334,7 @@ pub(crate) unsafe fn comm_get_name(
 /// # Safety
 /// `to` is NULL or has `MPI_MAX_OBJECT_NAME` bytes; `length` is NULL or may be written.
 pub unsafe fn return_name(
-    name: &str,
+    name: impl AsRef<[u8]>,
     to: *mut c_char,
     length: *mut c_int,
     argument: &str,

@@ -4,22 +4,24 @@ use crate::arguments::{not_null, optional_info, store, store_text, text};
 use crate::chapters::communicators::inherited;
 use crate::constants::*;
 use crate::error::Error;
-use crate::links::{self, End, Way, beside, connected, group_and_root, patience};
+use crate::links::{self, End, Found, Way, beside, connected, group_and_root, patience};
 use crate::node::{CommObject, Engine, Node};
 use crate::state::{Kept, running, state};
 use crate::types::{Comm, Info};
 use crate::waiting::Call;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int};
 use std::io::{self, Read, Write};
 use std::mem::ManuallyDrop;
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsFd, FromRawFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Instant;
 use weft_bootstrap::calls::Occupied;
-use weft_bootstrap::ports::{Caller, Calling, Invitation, Port, is_port};
+use weft_bootstrap::ports::{Caller, Calling, Port, is_port};
 use weft_fabric::Fabric;
 use weft_process::{Group, Parties};
 
@@ -78,7 +80,7 @@ pub fn accept_on(
     group: &Group,
     port: &Port,
     gone: impl Fn(Option<&Calling>) -> Option<Error>,
-) -> Result<Invitation, Error> {
+) -> Result<Found, Error> {
     let place = group.rank_of(engine.rank() as u32).expect("only members call");
     loop {
         let calling = engine.drive(call, || match port.next() {
@@ -88,18 +90,13 @@ pub fn accept_on(
         let word = engine.new_shared_context();
         // Who has called and is gone is nobody's loss: the next one.
         if let Ok(invitation) = port.admit(calling, (place, group.size()), word, patience()?) {
-            return Ok(invitation);
+            return Ok(Found { invitation, caller: None });
         }
     }
 }
 
 /// The same where the caller is known to be on its way: it has so long as connections may take.
-fn accept_soon(
-    call: &Call,
-    engine: &Engine,
-    group: &Group,
-    port: &Port,
-) -> Result<Invitation, Error> {
+fn accept_soon(call: &Call, engine: &Engine, group: &Group, port: &Port) -> Result<Found, Error> {
     let (since, limit) = (Instant::now(), patience()?);
     let late = || Error::new(MPI_ERR_PORT, "the other end did not come");
     accept_on(call, engine, group, port, |calling| {
@@ -115,9 +112,11 @@ pub fn joined(call: &Call, parties: Parties<Node>) -> Result<Rc<CommObject>, Err
     }
     let (engine, group) = (parties.engine(), parties.group());
     let mut said = String::new();
+    let mut found = None;
     if let Some(first) = parties.is_first_leader() {
-        let found = between_leaders(call, &parties, first);
-        said = format!("{}{}", if first { 'A' } else { 'C' }, links::news(&found));
+        let own = between_leaders(call, &parties, first);
+        said = format!("{}{}", if first { 'A' } else { 'C' }, links::news(&own));
+        found = Some(own);
     }
     let told = engine.block_on(call, parties.tell_all(said.into_bytes()))?;
     let told = String::from_utf8_lossy(&told);
@@ -125,15 +124,13 @@ pub fn joined(call: &Call, parties: Parties<Node>) -> Result<Rc<CommObject>, Err
         Some(rest) => (End::Accepting, rest),
         None => (End::Calling, told.get(1..).unwrap_or_default()),
     };
-    links::linked(call, engine, group, end, &links::invited(told)?)
+    let made = links::linked(call, engine, group, end, &links::invited(told)?);
+    drop(found);
+    made
 }
 
 /// What a leader tells its group: the first one opens a port, whose name goes to the other one, which calls it.
-fn between_leaders(
-    call: &Call,
-    parties: &Parties<Node>,
-    first: bool,
-) -> Result<Invitation, Error> {
+fn between_leaders(call: &Call, parties: &Parties<Node>, first: bool) -> Result<Found, Error> {
     let (engine, group) = (parties.engine(), parties.group());
     let port = if first { Some(open(engine)) } else { None };
     let said = match &port {
@@ -171,7 +168,9 @@ pub(crate) unsafe fn comm_accept(
         let name = unsafe { text(port_name, "port_name") }?;
         let opened = || PORTS.borrow().as_ref().and_then(|ports| ports.get(&name).cloned());
         let port = opened().ok_or_else(|| no_port_here(&name))?;
-        accept_on(&call, comm.engine(), comm.group(), &port, |_| opened().is_none().then(|| no_port_here(&name)))
+        accept_on(&call, comm.engine(), comm.group(), &port, |_| {
+            opened().is_none().then(|| no_port_here(&name))
+        })
     };
     let found = (comm.rank() == root).then(accept);
     let made = connected(&call, &comm, root, End::Accepting, found)?;
@@ -185,7 +184,7 @@ pub fn call_port(
     engine: &Engine,
     group: &Group,
     name: String,
-) -> Result<Invitation, Error> {
+) -> Result<Found, Error> {
     let (size, patience) = (group.size(), patience()?);
     if is_port(&name)
         && let Err(why) = Way::of(engine)?.reaches(&name)
@@ -197,9 +196,11 @@ pub fn call_port(
             let _occupied = Occupied::standard();
             Caller::call(&name, size)
         };
-        call?.invitation(patience)
+        let mut caller = call?;
+        let invitation = caller.invitation(patience)?;
+        Ok(Found { invitation, caller: Some(caller) })
     };
-    beside(engine, call, ask)?.map_err(|error| {
+    beside(engine, call, ask)?.map_err(|error: io::Error| {
         let text = match error.kind() {
             io::ErrorKind::ConnectionRefused => {
                 "argument port_name: nobody has this port open any more".to_owned()
@@ -236,15 +237,49 @@ pub(crate) unsafe fn comm_connect(
 /// Room for the name of a port on a socket.
 const NAME: usize = 256;
 
+/// Waits for a socket of the program, whose calls may wait for nothing, or not for long.
+fn wait_for(socket: &UnixStream, what: PollFlags) -> io::Result<()> {
+    match poll(&mut [PollFd::new(socket.as_fd(), what)], PollTimeout::NONE) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sends all of `said` and receives as much, whichever mode the socket is in.
+fn swap(mut socket: &UnixStream, said: &mut [u8; NAME]) -> io::Result<()> {
+    let later = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+    };
+    let mut sent = 0;
+    while sent < NAME {
+        match socket.write(&said[sent..]) {
+            Ok(count) => sent += count,
+            Err(error) if later(&error) => wait_for(socket, PollFlags::POLLOUT)?,
+            Err(error) => return Err(error),
+        }
+    }
+    let mut have = 0;
+    while have < NAME {
+        match socket.read(&mut said[have..]) {
+            Ok(0) => {
+                let text = "the other end has closed the socket";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+            }
+            Ok(count) => have += count,
+            Err(error) if later(&error) => wait_for(socket, PollFlags::POLLIN)?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Both ends of a socket tell each other the name of a port, and the smaller one counts: the other one's name, if it does.
 fn agree(fd: c_int, mine: &str) -> io::Result<Option<String>> {
     // SAFETY: the program's socket, which it lends: it is not closed here. What is no socket is an error of the first call.
     let socket = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(fd) });
-    let mut socket = &*socket;
     let mut said = [0; NAME];
     said[..mine.len()].copy_from_slice(mine.as_bytes());
-    socket.write_all(&said)?;
-    socket.read_exact(&mut said)?;
+    swap(&socket, &mut said)?;
     let theirs = String::from_utf8_lossy(&said).trim_end_matches('\0').to_owned();
     if !is_port(&theirs) || mine == theirs {
         let text = "the other end is not in MPI_Comm_join";

@@ -1,12 +1,13 @@
 //! Error classes, error codes and their texts (MPI 5.0, sections 9.4 and 9.5).
 
-use crate::arguments::{not_null, store, store_text, text};
+use crate::arguments::{not_null, store, store_text};
 use crate::codes::{ADDED, Code, class_of, description};
 use crate::constants::*;
 use crate::error::Error;
 use crate::error_details;
 use crate::error_texts::of_class;
 use std::ffi::{c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
 
 #[cold]
 fn unknown(argument: &str, code: c_int) -> Error {
@@ -29,7 +30,7 @@ pub(crate) unsafe fn error_string(
     let words = description(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?;
     // SAFETY: the caller's buffer has MPI_MAX_ERROR_STRING bytes.
     unsafe {
-        let len = store_text(&words, string, MPI_MAX_ERROR_STRING as usize, "string")?;
+        let len = store_text(words.as_bytes(), string, MPI_MAX_ERROR_STRING as usize, "string")?;
         store(resultlen, len as c_int, "resultlen")
     }
 }
@@ -74,7 +75,7 @@ pub(crate) unsafe fn add_error_string(
     string: *const c_char,
 ) -> Result<(), Error> {
     // SAFETY: the caller's string.
-    let words = unsafe { text(string, "string") }?;
+    let words = unsafe { crate::arguments::string(string, "string") }?;
     let most = MPI_MAX_ERROR_STRING as usize - 1;
     if words.len() > most {
         let text = format!("argument string has {} bytes; at most {most} are kept", words.len());

@@ -59,8 +59,8 @@ pub(crate) unsafe fn abi_set_fortran_info(handle: Info) -> Result<(), Error> {
         return Err(told("MPI_Abi_set_fortran_info"));
     }
     let mut known = ours();
-    for key in (0..known.len()).filter_map(|i| known.key(i).map(str::to_owned)).collect::<Vec<_>>()
-    {
+    let own = |i| Some(String::from_utf8_lossy(known.key(i)?).into_owned());
+    for key in (0..known.len()).filter_map(own).collect::<Vec<_>>() {
         let (Some(value), Some(mine)) = (said.get(&key), known.get(&key)) else { continue };
         let sized = key.ends_with("_size");
         if sized && value != mine {

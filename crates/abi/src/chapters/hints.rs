@@ -35,7 +35,7 @@ pub fn keep(comm: &CommObject, hints: &weft_process::Info) {
             kept.set(key, value);
         }
     }
-    if let Some(value) = hints.get(KINDS) {
+    if let Some(value) = hints.bytes(KINDS) {
         kept.set(KINDS, value);
     }
     for operation in Operation::ALL {
@@ -84,7 +84,7 @@ pub(crate) unsafe fn comm_get_info(handle: Comm, to: *mut Info) -> Result<(), Er
     for key in ASSERTIONS {
         used.set(key, kept.get(key).unwrap_or("false"));
     }
-    if let Some(value) = kept.get(KINDS) {
+    if let Some(value) = kept.bytes(KINDS) {
         used.set(KINDS, value);
     }
     for key in Operation::ALL.map(key) {

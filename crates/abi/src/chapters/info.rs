@@ -1,11 +1,12 @@
 //! Info objects (MPI 5.0, chapter 10).
 
-use crate::arguments::{bad_handle, count, info, not_null, store, store_text, text};
+use crate::arguments::{bad_handle, count, info, not_null, store, store_text, string};
 use crate::constants::*;
 use crate::error::Error;
 use crate::state::state;
 use crate::types::Info;
-use std::ffi::{c_char, c_int};
+use std::ffi::{OsString, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
 use weft_process::{KEY_MAX, VALUE_MAX};
 
 /// # Safety
@@ -38,9 +39,9 @@ pub fn change<T>(
 ///
 /// # Safety
 /// `from` is NULL or a C string.
-unsafe fn key(from: *const c_char) -> Result<String, Error> {
+unsafe fn key(from: *const c_char) -> Result<OsString, Error> {
     // SAFETY: by contract.
-    let key = unsafe { text(from, "key") }?;
+    let key = unsafe { string(from, "key") }?;
     if key.is_empty() || key.len() > KEY_MAX {
         let text = format!("argument key has {} bytes: keys have 1 to {KEY_MAX}", key.len());
         return Err(Error::new(MPI_ERR_INFO_KEY, text));
@@ -75,16 +76,17 @@ pub(crate) unsafe fn info_set(
     value: *const c_char,
 ) -> Result<(), Error> {
     // SAFETY: the caller's strings.
-    let (name, value) = unsafe { (key(name)?, text(value, "value")?) };
+    let (name, value) = unsafe { (key(name)?, string(value, "value")?) };
     if value.len() > VALUE_MAX {
         let text = format!(
-            "argument value (of key {name}) has {} bytes: values have at most {VALUE_MAX}",
+            "argument value (of key {}) has {} bytes: values have at most {VALUE_MAX}",
+            name.display(),
             value.len()
         );
         return Err(Error::new(MPI_ERR_INFO_VALUE, text));
     }
     change(handle, |info| {
-        info.set(&name, &value);
+        info.set(name.as_bytes(), value.as_bytes());
         Ok(())
     })
 }
@@ -92,7 +94,7 @@ pub(crate) unsafe fn info_set(
 pub(crate) unsafe fn info_delete(handle: Info, name: *const c_char) -> Result<(), Error> {
     // SAFETY: the caller's string.
     let name = unsafe { key(name) }?;
-    change(handle, |info| match info.delete(&name) {
+    change(handle, |info| match info.delete(name.as_bytes()) {
         true => Ok(()),
         false => {
             let text = format!("argument key = {name:?}: the info object has no such key");
@@ -126,7 +128,7 @@ pub(crate) unsafe fn info_get_valuelen(
     let info = info(handle)?;
     // SAFETY: the caller's string and pointers.
     unsafe {
-        let found = key(name).map(|name| info.get(&name).map(str::len))?;
+        let found = key(name).map(|name| info.bytes(name.as_bytes()).map(<[u8]>::len))?;
         store(flag, c_int::from(found.is_some()), "flag")?;
         match found {
             Some(len) => store(valuelen, len as c_int, "valuelen"),
@@ -147,8 +149,8 @@ pub(crate) unsafe fn info_get(
     // SAFETY: the caller's string, flag, and buffer of `valuelen` bytes and one more.
     unsafe {
         let name = key(name)?;
-        store(flag, c_int::from(info.get(&name).is_some()), "flag")?;
-        match info.get(&name) {
+        store(flag, c_int::from(info.bytes(name.as_bytes()).is_some()), "flag")?;
+        match info.bytes(name.as_bytes()) {
             Some(found) => store_text(found, value, room, "value").map(|_| ()),
             None => Ok(()),
         }
@@ -168,8 +170,8 @@ pub(crate) unsafe fn info_get_string(
     unsafe {
         let room = count(i64::from(*buflen), "buflen")?;
         let name = key(name)?;
-        store(flag, c_int::from(info.get(&name).is_some()), "flag")?;
-        let Some(found) = info.get(&name) else { return Ok(()) };
+        store(flag, c_int::from(info.bytes(name.as_bytes()).is_some()), "flag")?;
+        let Some(found) = info.bytes(name.as_bytes()) else { return Ok(()) };
         // With no room the program only asks for the length.
         if room > 0 {
             store_text(found, value, room, "value")?;

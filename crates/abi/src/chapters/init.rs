@@ -361,7 +361,7 @@ pub(crate) unsafe fn abort(handle: Comm, errorcode: c_int) -> Result<(), Error> 
     // A failure's code is told in words, and by its class to who looks at the exit code.
     let class = crate::error_details::class(errorcode);
     let words = class.and_then(|_| crate::codes::description(errorcode));
-    let words = words.map_or_else(String::new, |words| format!(": {words}"));
+    let words = words.map_or_else(String::new, |words| format!(": {}", words.display()));
     let code = class.unwrap_or(errorcode);
     crate::raise::die(code, &format!("MPI_Abort with code {code}{on}{words}"))
 }

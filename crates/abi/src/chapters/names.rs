@@ -1,40 +1,70 @@
-//! Services by name (MPI 5.0, section 11.9.4): a file for each in a folder of the user, so that no server is needed.
+//! Services by name (MPI 5.0, section 11.9.4): a file for each in folders of the user, so that no server is needed.
 //!
 //! ```text
-//!   $XDG_RUNTIME_DIR or /tmp/weft-UID, mode 700 / names / hexadecimal of the service's name:
-//!   process of the publisher, when it started, the name of the port
+//!   $XDG_RUNTIME_DIR/weft, /run/user/UID/weft, /tmp/weft-UID: those that are there, mode 700
+//!      / names / hexadecimal of the service's name: process of the publisher, when it started, the name of the port
 //! ```
+//! A name is published in all of these folders and looked for in all: so two processes find each other that share one of them,
+//! whatever their environments say.
 //! A service ends with its publisher: what a process that has ended left behind does not count, and is removed by who meets it.
 
-use crate::arguments::{not_null, optional_info, store_text, text};
+use crate::arguments::{not_null, optional_info, store_text, string};
 use crate::constants::*;
 use crate::error::Error;
 use crate::state::running;
 use crate::types::Info;
-use std::ffi::c_char;
+use std::ffi::{OsStr, OsString, c_char};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The folder, which nobody else may write to.
-fn folder() -> io::Result<PathBuf> {
-    let user = nix::unistd::geteuid().as_raw();
-    let base = match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
-        Some(base) if owned(&base, user) => base.join("weft"),
-        _ => std::env::temp_dir().join(format!("weft-{user}")),
-    };
-    for folder in [base.clone(), base.join("names")] {
-        match DirBuilder::new().mode(0o700).create(&folder) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-            _ if owned(&folder, user) => {}
-            _ => {
-                let text = format!("{} is not this user's alone", folder.display());
-                return Err(io::Error::new(ErrorKind::PermissionDenied, text));
-            }
+/// Where folders of the user may be, each once: the folder of names is made there.
+fn bases(user: u32) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    let of_session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    for base in of_session.into_iter().chain([format!("/run/user/{user}").into()]) {
+        if owned(&base, user) {
+            all.push(base.join("weft"));
         }
     }
-    Ok(base.join("names"))
+    // Not TMPDIR, which is another one in each shell and job.
+    all.push(format!("/tmp/weft-{user}").into());
+    all.dedup();
+    all
+}
+
+/// The folders of names that can be used, which nobody else may write to. An error, if there is none.
+fn folders() -> io::Result<Vec<PathBuf>> {
+    let user = nix::unistd::geteuid().as_raw();
+    let (mut all, mut failed) = (Vec::new(), None);
+    for base in bases(user) {
+        match prepared(&base, user) {
+            Ok(folder) => all.push(folder),
+            Err(error) => failed = Some(error),
+        }
+    }
+    match failed {
+        Some(error) if all.is_empty() => Err(error),
+        _ => Ok(all),
+    }
+}
+
+/// The folder of names under `base`, made if need be.
+fn prepared(base: &Path, user: u32) -> io::Result<PathBuf> {
+    let names = base.join("names");
+    for folder in [base, &names] {
+        let told = |text: String| io::Error::new(ErrorKind::PermissionDenied, text);
+        match DirBuilder::new().mode(0o700).create(folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(told(format!("{}: {error}", folder.display())));
+            }
+            _ if owned(folder, user) => {}
+            _ => return Err(told(format!("{} is not this user's alone", folder.display()))),
+        }
+    }
+    Ok(names)
 }
 
 /// Whether a folder is the user's, and nobody else writes there.
@@ -43,17 +73,18 @@ fn owned(folder: &Path, user: u32) -> bool {
         .is_ok_and(|found| found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0)
 }
 
-fn place(service: &str) -> Result<PathBuf, Error> {
+/// Where the name of a service is or may be.
+fn places(service: &OsStr) -> Result<Vec<PathBuf>, Error> {
     if service.is_empty() || service.len() > 100 {
         let len = service.len();
         let text = format!("argument service_name has {len} bytes: names have 1 to 100");
         return Err(Error::new(MPI_ERR_SERVICE, text));
     }
-    let name: String = service.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let folder = folder().map_err(|error| {
+    let name: String = service.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let folders = folders().map_err(|error| {
         Error::new(MPI_ERR_SERVICE, format_args!("the folder of published names: {error}"))
     })?;
-    Ok(folder.join(name))
+    Ok(folders.into_iter().map(|folder| folder.join(&name)).collect())
 }
 
 /// When a process started, as the system counts; `None`: it is gone.
@@ -61,24 +92,25 @@ fn started(pid: u32) -> Option<u64> {
     weft_bootstrap::process_status(pid as i32)?.get(19)?.parse().ok()
 }
 
-/// Publisher and port in a file; `None` if nobody has published the name who still lives.
-fn published(at: &Path) -> Option<(u32, String)> {
-    let text = fs::read_to_string(at).ok()?;
-    let mut lines = text.lines();
-    let (pid, start) = (lines.next()?.parse().ok()?, lines.next()?.parse().ok()?);
-    let port = lines.next()?.to_owned();
-    if started(pid) == Some(start) {
-        return Some((pid, port));
+/// The port in a file; `None` if nobody has published the name there who still lives.
+fn published(at: &Path) -> Option<OsString> {
+    let said = fs::read(at).ok()?;
+    let mut parts = said.splitn(3, |&byte| byte == b'\n');
+    let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse::<u64>().ok();
+    let (pid, start) = (number()?, number()?);
+    let port = OsStr::from_bytes(parts.next()?).to_owned();
+    if started(u32::try_from(pid).ok()?) == Some(start) {
+        return Some(port);
     }
     let _ = fs::remove_file(at);
     None
 }
 
-/// A service, the place of its name, and a port.
+/// A service, the places of its name, and a port.
 struct Named {
-    service: String,
-    at: PathBuf,
-    port: String,
+    service: OsString,
+    places: Vec<PathBuf>,
+    port: OsString,
 }
 
 /// The arguments of a call that names both.
@@ -89,8 +121,24 @@ unsafe fn named(service: *const c_char, info: Info, port: *const c_char) -> Resu
     running()?;
     optional_info(info)?;
     // SAFETY: by contract.
-    let (service, port) = unsafe { (text(service, "service_name")?, text(port, "port_name")?) };
-    Ok(Named { at: place(&service)?, service, port })
+    let (service, port) = unsafe { (string(service, "service_name")?, string(port, "port_name")?) };
+    if port.len() >= MPI_MAX_PORT_NAME as usize {
+        let len = port.len();
+        let most = MPI_MAX_PORT_NAME - 1;
+        let text =
+            format!("argument port_name has {len} bytes: at most {most} (MPI_MAX_PORT_NAME - 1)");
+        return Err(Error::new(MPI_ERR_PORT, text));
+    }
+    Ok(Named { places: places(&service)?, service, port })
+}
+
+/// Writes a name, whole or not at all; of two who publish at once one only.
+fn write(at: &Path, said: &[u8]) -> io::Result<()> {
+    let fresh = at.with_extension(std::process::id().to_string());
+    let written = File::create(&fresh).and_then(|mut file| file.write_all(said));
+    let linked = written.and_then(|()| fs::hard_link(&fresh, at));
+    let _ = fs::remove_file(&fresh);
+    linked
 }
 
 pub(crate) unsafe fn publish_name(
@@ -99,22 +147,35 @@ pub(crate) unsafe fn publish_name(
     port_name: *const c_char,
 ) -> Result<(), Error> {
     // SAFETY: the caller's strings.
-    let Named { service: name, at, port } = unsafe { named(service_name, info, port_name) }?;
-    let failed = |error: io::Error| {
-        Error::new(MPI_ERR_SERVICE, format_args!("publishing {name:?}: {error}"))
-    };
-    if published(&at).is_some() {
+    let Named { service: name, places, port } = unsafe { named(service_name, info, port_name) }?;
+    let twice = || {
         let text = format!("argument service_name: {name:?} is published already");
-        return Err(Error::new(MPI_ERR_SERVICE, text));
+        Error::new(MPI_ERR_SERVICE, text)
+    };
+    if places.iter().any(|at| published(at).is_some()) {
+        return Err(twice());
     }
     let pid = std::process::id();
-    let text = format!("{pid}\n{}\n{port}\n", started(pid).unwrap_or(0));
-    // Whole or not at all, and of two who publish at once one only.
-    let fresh = at.with_extension(pid.to_string());
-    let written = File::create(&fresh).and_then(|mut file| file.write_all(text.as_bytes()));
-    let linked = written.and_then(|()| fs::hard_link(&fresh, &at));
-    let _ = fs::remove_file(&fresh);
-    linked.map_err(failed)
+    let mut said = format!("{pid}\n{}\n", started(pid).unwrap_or(0)).into_bytes();
+    said.extend(port.as_bytes());
+    let (mut written, mut failed) = (Vec::new(), None);
+    for at in &places {
+        match write(at, &said) {
+            Ok(()) => written.push(at),
+            Err(error) => failed = Some(error),
+        }
+    }
+    match failed {
+        // A folder that is full or read-only is no loss while there is another one.
+        Some(error) if written.is_empty() || error.kind() == ErrorKind::AlreadyExists => {
+            written.into_iter().for_each(|at| drop(fs::remove_file(at)));
+            Err(match error.kind() {
+                ErrorKind::AlreadyExists => twice(),
+                _ => Error::new(MPI_ERR_SERVICE, format_args!("publishing {name:?}: {error}")),
+            })
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(crate) unsafe fn unpublish_name(
@@ -123,16 +184,17 @@ pub(crate) unsafe fn unpublish_name(
     port_name: *const c_char,
 ) -> Result<(), Error> {
     // SAFETY: the caller's strings.
-    let Named { service: name, at, port } = unsafe { named(service_name, info, port_name) }?;
-    match published(&at) {
-        Some((_, found)) if found == port => fs::remove_file(&at).map_err(|error| {
-            Error::new(MPI_ERR_SERVICE, format_args!("removing {name:?}: {error}"))
-        }),
-        _ => {
-            let text = format!("argument service_name: {name:?} is not published with this port");
-            Err(Error::new(MPI_ERR_SERVICE, text))
-        }
+    let Named { service: name, places, port } = unsafe { named(service_name, info, port_name) }?;
+    let there: Vec<_> =
+        places.iter().filter(|at| published(at).is_some_and(|found| found == port)).collect();
+    if there.is_empty() {
+        let text = format!("argument service_name: {name:?} is not published with this port");
+        return Err(Error::new(MPI_ERR_SERVICE, text));
     }
+    there
+        .into_iter()
+        .try_for_each(fs::remove_file)
+        .map_err(|error| Error::new(MPI_ERR_SERVICE, format_args!("removing {name:?}: {error}")))
 }
 
 pub(crate) unsafe fn lookup_name(
@@ -144,12 +206,12 @@ pub(crate) unsafe fn lookup_name(
     not_null(port_name, "port_name")?;
     optional_info(info)?;
     // SAFETY: the caller's string.
-    let name = unsafe { text(service_name, "service_name") }?;
-    let Some((_, port)) = published(&place(&name)?) else {
+    let name = unsafe { string(service_name, "service_name") }?;
+    let Some(port) = places(&name)?.iter().find_map(|at| published(at)) else {
         let text = format!("argument service_name: nobody has published {name:?} on this machine");
         return Err(Error::new(MPI_ERR_NAME, text));
     };
     // SAFETY: the caller's buffer has MPI_MAX_PORT_NAME characters.
-    unsafe { store_text(&port, port_name, MPI_MAX_PORT_NAME as usize, "port_name") }?;
+    unsafe { store_text(port.as_bytes(), port_name, MPI_MAX_PORT_NAME as usize, "port_name") }?;
     Ok(())
 }

@@ -3,10 +3,10 @@
 //!
 //! The engine starts with whichever comes first, MPI_Init or a session, and serves all of them.
 
-use crate::arguments::{bad_handle, group, not_null, optional_info, store, text};
+use crate::arguments::{bad_handle, group, not_null, optional_info, store, string, text};
 use crate::chapters::communicators::keep;
-use crate::chapters::errors::check_errhandler;
 use crate::chapters::connecting;
+use crate::chapters::errors::check_errhandler;
 use crate::constants::*;
 use crate::error::{Error, Owner};
 use crate::node::CommObject;
@@ -15,7 +15,8 @@ use crate::state::{engine, state};
 use crate::types::{Comm, Errhandler, Group, Info, Session};
 use crate::waiting::Call;
 use std::cell::Cell;
-use std::ffi::{c_char, c_int};
+use std::ffi::{OsString, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use weft_fabric::Fabric;
 
@@ -207,9 +208,9 @@ const STRINGTAG_MAX: usize = MPI_MAX_STRINGTAG_LEN as usize;
 ///
 /// # Safety
 /// `from` is NULL or a C string.
-unsafe fn stringtag(from: *const c_char) -> Result<String, Error> {
+unsafe fn stringtag(from: *const c_char) -> Result<OsString, Error> {
     // SAFETY: by contract.
-    let name = unsafe { text(from, "stringtag") }?;
+    let name = unsafe { string(from, "stringtag") }?;
     if name.len() < STRINGTAG_MAX {
         return Ok(name);
     }
@@ -258,7 +259,7 @@ pub(crate) unsafe fn comm_create_from_group(
             return unsafe { store(to, MPI_COMM_NULL, "newcomm") };
         }
         let members = joined(group_, "group")?;
-        let made = CommObject::from_group(engine()?, &members, &name);
+        let made = CommObject::from_group(engine()?, &members, name.as_bytes());
         let new = engine()?.block_on(&Call::new("MPI_Comm_create_from_group"), made)?;
         // SAFETY: the caller's pointer.
         unsafe { store(to, founded(new, hints, errhandler), "newcomm") }
@@ -298,7 +299,8 @@ pub(crate) unsafe fn intercomm_create_from_groups(
             false => None,
         };
         let remote = remote.as_ref().map(|(group, at)| (group, *at));
-        let made = CommObject::intercomm_from_groups(engine()?, &local, leader, remote, &name);
+        let made =
+            CommObject::intercomm_from_groups(engine()?, &local, leader, remote, name.as_bytes());
         let call = Call::new("MPI_Intercomm_create_from_groups");
         let new = connecting::joined(&call, engine()?.block_on(&call, made)?)?;
         // SAFETY: the caller's pointer.

@@ -7,26 +7,31 @@
 //! ```
 //! So the children are a job of their own, and it does not matter who has started the parents, or whether anybody has.
 
-use crate::arguments::{comm, not_null, optional_info, store, text};
+mod children;
+mod launcher;
+
+use crate::arguments::{comm, not_null, optional_info, store, string};
 use crate::chapters::communicators::inherited;
 use crate::chapters::connecting;
 use crate::constants::*;
 use crate::error::Error;
-use crate::links::{End, Way, connected, group_and_root};
+use crate::links::{End, Found, Way, connected, group_and_root};
 use crate::network;
-use crate::node::CommObject;
+use crate::node::{CommObject, Engine};
 use crate::state::{Kept, running};
 use crate::types::{Comm, Info};
 use crate::waiting::Call;
+use children::Children;
+use launcher::launcher;
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
-use std::{env, fs, io};
-use weft_bootstrap::calls::{repeat, start_thread};
+use std::time::Duration;
+use weft_bootstrap::calls::start_thread;
 use weft_bootstrap::ports::{Calling, is_on_network};
 use weft_bootstrap::universe;
 use weft_fabric::Fabric;
@@ -41,19 +46,48 @@ static PARENTS: Kept<Cell<Comm>> = Kept::new(Cell::new(MPI_COMM_NULL));
 /// Processes that one job has at most.
 const MOST: usize = 1 << 16;
 
-/// One program of a spawn.
+/// One program of a spawn; its strings are any bytes.
 struct Program {
-    command: String,
-    arguments: Vec<String>,
+    command: OsString,
+    arguments: Vec<OsString>,
+    /// Processes that are asked for.
     processes: usize,
+    /// Those that are started, which are fewer if the program says that this will do.
+    started: usize,
     info: weft_process::Info,
+}
+
+impl Program {
+    fn new(
+        command: OsString,
+        arguments: Vec<OsString>,
+        processes: usize,
+        info: weft_process::Info,
+    ) -> Result<Program, Error> {
+        let mut started = processes;
+        if let Some(wish) = info.bytes("soft") {
+            let wish = String::from_utf8_lossy(wish);
+            started = soft(&wish, processes).ok_or_else(|| {
+                let text = format!(
+                    "info key soft = {wish:?} allows no number of processes from 0 to {processes}"
+                );
+                Error::new(MPI_ERR_SPAWN, text)
+            })?;
+        }
+        Ok(Program { command, arguments, processes, started, info })
+    }
+
+    /// The value of a key as the system takes it.
+    fn key(&self, key: &str) -> Option<&OsStr> {
+        self.info.bytes(key).map(OsStr::from_bytes)
+    }
 }
 
 /// The strings of a list that ends with NULL.
 ///
 /// # Safety
 /// `list` is NULL or such a list of C strings.
-unsafe fn strings(list: *const *const c_char) -> Result<Vec<String>, Error> {
+unsafe fn strings(list: *const *const c_char) -> Result<Vec<OsString>, Error> {
     let mut all = Vec::new();
     if list.is_null() {
         return Ok(all);
@@ -65,7 +99,7 @@ unsafe fn strings(list: *const *const c_char) -> Result<Vec<String>, Error> {
             return Ok(all);
         }
         // SAFETY: by contract.
-        all.push(unsafe { text(one, "argv") }?);
+        all.push(unsafe { string(one, "argv") }?);
     }
 }
 
@@ -93,51 +127,6 @@ fn soft(wish: &str, most: usize) -> Option<usize> {
     best
 }
 
-/// Our mpiexec: of the installation that this library is of, else the one that has started this process, else the first in PATH;
-/// and why it is not the first of these.
-fn launcher() -> (OsString, Option<String>) {
-    let own = || -> Result<PathBuf, String> {
-        let library = own_path().ok_or("the library's own path is not known")?;
-        // File systems of a network may be interrupted by a signal.
-        let library = repeat(|| fs::canonicalize(&library)).unwrap_or(library);
-        let prefix = library.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
-        let program = prefix.join("bin/mpiexec");
-        match repeat(|| fs::metadata(&program)) {
-            Ok(about) if !about.is_file() => Err(format!("{}: it is no file", program.display())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(format!("{}: {error}", program.display()))
-            }
-            // What the system could not say now, the start will.
-            _ => Ok(program),
-        }
-    };
-    match own() {
-        Ok(program) => (program.into(), None),
-        Err(why) => {
-            let named = env::var_os(universe::MPIEXEC).filter(|name| Path::new(name).is_file());
-            (named.unwrap_or_else(|| "mpiexec".into()), Some(why))
-        }
-    }
-}
-
-/// Where this library lies, as the loader found it.
-fn own_path() -> Option<PathBuf> {
-    let mut found: libc::Dl_info = libc::Dl_info {
-        dli_fname: std::ptr::null(),
-        dli_fbase: std::ptr::null_mut(),
-        dli_sname: std::ptr::null(),
-        dli_saddr: std::ptr::null_mut(),
-    };
-    // SAFETY: an address of this library, and a structure to fill in.
-    let known = unsafe { libc::dladdr(own_path as *const () as *const _, &mut found) } != 0;
-    if !known || found.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: dladdr gives a C string that lives as long as the library.
-    let name = unsafe { std::ffi::CStr::from_ptr(found.dli_fname) };
-    Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
-}
-
 /// The command line of a job of these programs by `mpiexec`, and the processes that it has. `others`: the hosts of this job, where it
 /// reaches others than its own.
 fn command(
@@ -148,22 +137,14 @@ fn command(
     let mut command = Command::new(mpiexec);
     let mut all = 0;
     // Hosts are of the job, not of a program. Without a wish they are those of this job.
-    let hosts: Vec<&str> = programs.iter().filter_map(|one| one.info.get("host")).collect();
+    let hosts: Vec<&OsStr> = programs.iter().filter_map(|one| one.key("host")).collect();
     if !hosts.is_empty() {
-        command.args(["-hosts", &hosts.join(",")]);
+        command.arg("-hosts").arg(hosts.join(OsStr::new(",")));
     } else if !others.is_empty() {
         command.args(["-hosts", &universe::free_first(others)]);
     }
     for (at, program) in programs.iter().enumerate() {
-        let mut processes = program.processes;
-        if let Some(wish) = program.info.get("soft") {
-            processes = soft(wish, processes).ok_or_else(|| {
-                let text = format!(
-                    "info key soft = {wish:?} allows no number of processes from 0 to {processes}"
-                );
-                Error::new(MPI_ERR_SPAWN, text)
-            })?;
-        }
+        let processes = program.started;
         all += processes;
         if processes == 0 {
             continue;
@@ -172,11 +153,12 @@ fn command(
             command.arg(":");
         }
         command.args(["-n", &processes.to_string()]);
-        if let Some(folder) = program.info.get("wdir") {
-            command.args(["-wdir", folder]);
+        if let Some(folder) = program.key("wdir") {
+            command.arg("-wdir").arg(folder);
         }
-        for line in program.info.get("env").unwrap_or_default().lines() {
-            command.args(["-x", line]);
+        let settings = program.info.bytes("env").unwrap_or_default();
+        for line in settings.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            command.arg("-x").arg(OsStr::from_bytes(line));
         }
         command.arg(found(program));
         if program.arguments.iter().any(|argument| argument == ":") {
@@ -190,20 +172,19 @@ fn command(
 
 /// The program, by the key `path` where that is given.
 fn found(program: &Program) -> PathBuf {
-    let folders = program.info.get("path").unwrap_or_default().split([':', ' ']);
-    let mut places = folders.filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let named = program.command.contains('/');
+    let folders = program.info.bytes("path").unwrap_or_default();
+    let folders = folders.split(|byte| b": ".contains(byte)).filter(|folder| !folder.is_empty());
+    let mut places = folders.map(|folder| PathBuf::from(OsStr::from_bytes(folder)));
+    let named = program.command.as_bytes().contains(&b'/');
     let place = places.find(|folder| !named && folder.join(&program.command).is_file());
     place.map_or_else(|| program.command.clone().into(), |folder| folder.join(&program.command))
 }
 
-/// Starts the programs, and waits until their processes have called. At the root.
+/// Starts the programs. At the root.
 fn start(
-    call: &Call,
-    object: &Rc<CommObject>,
+    engine: &Engine,
     programs: &[Program],
-) -> Result<weft_bootstrap::ports::Invitation, Error> {
-    let engine = object.engine();
+) -> Result<(weft_bootstrap::ports::Port, Children), Error> {
     let others = match Way::of(engine)?.port_address() {
         Some(_) => universe::hosts(),
         None => Vec::new(),
@@ -229,24 +210,28 @@ fn start(
         sleeper.ring();
     });
     watch.map_err(|error| Error::new(MPI_ERR_SPAWN, format_args!("a thread: {error}")))?;
-    let names: Vec<&str> = programs.iter().map(|program| &*program.command).collect();
-    let names = names.join(", ");
-    connecting::accept_on(call, engine, object.group(), &port, |calling: Option<&Calling>| match calling {
+    let names: Vec<&OsStr> = programs.iter().map(|program| &*program.command).collect();
+    let names = names.join(OsStr::new(", ")).display().to_string();
+    Ok((port, Children { names, ended }))
+}
+
+/// Waits until all processes of the children have called.
+fn await_call(
+    call: &Call,
+    object: &CommObject,
+    programs: &[Program],
+    (port, children): &(weft_bootstrap::ports::Port, Children),
+) -> Result<Found, Error> {
+    let all: usize = programs.iter().map(|program| program.started).sum();
+    let gone = |calling: Option<&Calling>| match calling {
         Some(calling) if calling.size != all => {
-            let size = calling.size;
+            let (names, size) = (&children.names, calling.size);
             Some(Error::new(MPI_ERR_SPAWN, format_args!("{names}: {size} processes of {all} came")))
         }
         Some(_) => None,
-        None => ended.get().map(|code| {
-            let how = match code {
-                Some(127) => "the program was not found".to_owned(),
-                Some(0) => "it ended without a call of MPI_Init".to_owned(),
-                Some(code) => format!("it ended with code {code} before MPI_Init was over"),
-                None => "mpiexec was killed".to_owned(),
-            };
-            Error::new(MPI_ERR_SPAWN, format_args!("{names}: {how}"))
-        }),
-    })
+        None => children.why_gone(),
+    };
+    connecting::accept_on(call, object.engine(), object.group(), port, gone)
 }
 
 /// Whether there may be so many processes.
@@ -271,21 +256,44 @@ unsafe fn spawn(
     codes: *mut c_int,
 ) -> Result<(), Error> {
     let (object, root) = group_and_root(handle, root, (made, "intercomm"))?;
+    let engine = object.engine();
     let programs = (object.rank() == root).then(|| programs().and_then(allowed));
-    let asked = |programs: &Vec<Program>| programs.iter().map(|one| one.processes as u64).sum();
-    let count: u64 = programs.as_ref().and_then(|all| all.as_ref().ok()).map_or(0, asked);
-    // All are told how many codes there are, which the arguments of others do not say.
-    let told = object.tell_all(root, count.to_le_bytes().to_vec());
-    let told = object.engine().block_on(call, told)?;
-    let count = told.try_into().map_or(0, u64::from_le_bytes);
-    let found = programs.map(|programs| start(call, &object, &programs?));
-    let new = connected(call, &object, root, End::Accepting, found);
+    // All are told how many codes there are, and of which processes: the arguments of others do not say.
+    let counts = programs.as_ref().and_then(|all| all.as_ref().ok()).map_or(&[][..], |all| all);
+    let counts = counts.iter().flat_map(|one| [one.processes as u64, one.started as u64]);
+    let told = counts.flat_map(u64::to_le_bytes).collect();
+    let told = engine.block_on(call, object.tell_all(root, told))?;
+    let mut children = None;
+    let found = programs.map(|programs| {
+        let programs = programs?;
+        let started = children.insert(start(engine, &programs)?);
+        await_call(call, &object, &programs, started)
+    });
+    let new = connected(call, &object, root, End::Accepting, found).map_err(|error| {
+        // They have called, and then something happened to them.
+        let known = children.filter(|_| error.class() == MPI_ERR_PORT);
+        let why = known.and_then(|(_, children)| children.why_lost(call, engine));
+        why.unwrap_or_else(|| match error.class() {
+            MPI_ERR_PORT => {
+                let text = format!("{} (rank {root} of the communicator knows more)", error.text());
+                Error::new(MPI_ERR_SPAWN, text)
+            }
+            _ => error,
+        })
+    });
     let code = new.as_ref().map_or_else(Error::class, |_| MPI_SUCCESS);
     if !codes.is_null() {
-        let count = new.as_ref().map_or(count as usize, |new| new.peers().size());
-        for at in 0..count {
-            // SAFETY: by contract.
-            unsafe { codes.add(at).write(code) };
+        let (counts, _) = told.as_chunks::<16>();
+        let mut at = 0;
+        for count in counts {
+            let [asked, started] = [&count[..8], &count[8..]]
+                .map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
+            for process in 0..asked {
+                let code = if process < started { code } else { MPI_ERR_SPAWN };
+                // SAFETY: by contract.
+                unsafe { codes.add(at).write(code) };
+                at += 1;
+            }
         }
     }
     // SAFETY: by contract.
@@ -310,9 +318,9 @@ pub(crate) unsafe fn comm_spawn(
 ) -> Result<(), Error> {
     let programs = || {
         // SAFETY: the caller's strings, which count at the root.
-        let (command, arguments) = unsafe { (text(command, "command")?, strings(argv.cast())?) };
+        let (command, arguments) = unsafe { (string(command, "command")?, strings(argv.cast())?) };
         let info = optional_info(info)?.unwrap_or_default();
-        Ok(vec![Program { command, arguments, processes: processes(maxprocs, "maxprocs")?, info }])
+        Ok(vec![Program::new(command, arguments, processes(maxprocs, "maxprocs")?, info)?])
     };
     let call = Call::new("MPI_Comm_spawn");
     // SAFETY: the caller's pointers.
@@ -342,12 +350,12 @@ pub(crate) unsafe fn comm_spawn_multiple(
                     true => std::ptr::null(),
                     false => (*array_of_argv.add(at)).cast_const().cast(),
                 };
-                Ok(Program {
-                    command: text(*array_of_commands.add(at), "array_of_commands")?,
-                    arguments: strings(argv)?,
-                    processes: processes(*array_of_maxprocs.add(at), "array_of_maxprocs")?,
-                    info: optional_info(*array_of_info.add(at))?.unwrap_or_default(),
-                })
+                Program::new(
+                    string(*array_of_commands.add(at), "array_of_commands")?,
+                    strings(argv)?,
+                    processes(*array_of_maxprocs.add(at), "array_of_maxprocs")?,
+                    optional_info(*array_of_info.add(at))?.unwrap_or_default(),
+                )
             }
         };
         (0..count).map(program).collect()
@@ -372,13 +380,20 @@ pub fn parent_port() -> Option<String> {
     name
 }
 
+/// How long a child that cannot be connected to its parents leaves the launcher, to find the reason.
+const LAST: Duration = Duration::from_millis(500);
+
 /// Connects the world to the job that has spawned it.
 pub fn join_parents(world: &Rc<CommObject>, port: String) -> Result<(), Error> {
     let call = Call::new("MPI_Init");
     Way::of(world.engine())?;
-    let found = (world.rank() == 0).then(|| connecting::call_port(&call, world.engine(), world.group(), port));
-    let made = connected(&call, world, 0, End::Calling, found)?;
-    *made.name.borrow_mut() = "MPI_COMM_PARENT".to_owned();
+    let found = (world.rank() == 0)
+        .then(|| connecting::call_port(&call, world.engine(), world.group(), port));
+    let made = connected(&call, world, 0, End::Calling, found).inspect_err(|_| {
+        // Another child has ended, perhaps: the launcher tells of the first one that says something, which is to be that one.
+        std::thread::sleep(LAST);
+    })?;
+    *made.name.borrow_mut() = "MPI_COMM_PARENT".into();
     PARENTS.set(inherited(world, Some(made)));
     Ok(())
 }

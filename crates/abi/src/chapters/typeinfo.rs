@@ -13,6 +13,7 @@ use crate::status::Status;
 use crate::types::{Comm, Datatype};
 use crate::widen::Out;
 use std::ffi::{c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
 use weft_datatype::{Basic, Datatype as Map};
 
 pub(crate) unsafe fn type_commit(handle: *mut Datatype) -> Result<(), Error> {
@@ -60,7 +61,7 @@ pub(crate) unsafe fn type_set_name(handle: Datatype, name: *const c_char) -> Res
     let object = datatype(handle)?;
     // SAFETY: the caller's string.
     let name = unsafe { object_name(name, "type_name") }?;
-    object.ty.set_name(&name);
+    object.ty.set_name(name);
     Ok(())
 }
 
@@ -71,11 +72,11 @@ pub(crate) unsafe fn type_get_name(
 ) -> Result<(), Error> {
     // The null handle has a name too (MPI 5.0, section 7.8).
     let found = match handle {
-        MPI_DATATYPE_NULL => "MPI_DATATYPE_NULL".to_owned(),
+        MPI_DATATYPE_NULL => "MPI_DATATYPE_NULL".into(),
         _ => datatype(handle)?.ty.name(),
     };
     // SAFETY: the caller's buffers.
-    unsafe { return_name(&found, name, resultlen, "type_name") }
+    unsafe { return_name(found.as_bytes(), name, resultlen, "type_name") }
 }
 
 // ---- measures -----------------------------------------------------------------------------------

@@ -3,7 +3,9 @@
 use super::greeting::Wish;
 use super::life::{Life, attend};
 use super::{Invitation, Stream, greet};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{self, Error, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
@@ -40,26 +42,57 @@ pub(super) fn hear(stream: &Stream) -> io::Result<Vec<u8>> {
     hear_member(stream)?.ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
-/// Passes on what `all` members say, until one of them goes, which ends all connections, or all stay: then until they have left.
-pub(super) fn serve(
+/// How often it is looked whether somebody has gone for whom others wait.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Whether a connection has ended at its other end, whatever is still to be read.
+fn is_gone(stream: &Stream) -> bool {
+    // Nothing else is asked for.
+    let end = PollFlags::from_bits_retain(libc::POLLRDHUP);
+    matches!(poll(&mut [PollFd::new(stream.as_fd(), end)], PollTimeout::ZERO), Ok(1..))
+}
+
+/// Waits until all are there. An error as soon as one of them has gone, or the root of the calling job before: nobody waits for
+/// a job that has ended.
+fn gather(
     members: &Receiver<(usize, Stream)>,
+    caller: &Stream,
     all: usize,
     patience: Duration,
-) -> io::Result<()> {
+) -> io::Result<Vec<Stream>> {
     let end = Instant::now() + patience;
     let mut streams: Vec<Option<Stream>> = (0..all).map(|_| None).collect();
     let mut missing = all;
     while missing > 0 {
         let left = end.saturating_duration_since(Instant::now());
-        let (place, stream) = members.recv_timeout(left).map_err(Error::other)?;
-        if let Some(free @ None) = streams.get_mut(place) {
-            stream.set_read_timeout(Some(patience))?;
-            stream.set_write_timeout(Some(patience))?;
-            *free = Some(stream);
-            missing -= 1;
+        match members.recv_timeout(left.min(LOOK)) {
+            Ok((place, stream)) => {
+                if let Some(free @ None) = streams.get_mut(place) {
+                    stream.set_read_timeout(Some(patience))?;
+                    stream.set_write_timeout(Some(patience))?;
+                    *free = Some(stream);
+                    missing -= 1;
+                }
+            }
+            Err(_) if left.is_zero() => return Err(ErrorKind::TimedOut.into()),
+            Err(_) if streams.iter().flatten().chain([caller]).any(is_gone) => {
+                return Err(ErrorKind::ConnectionAborted.into());
+            }
+            Err(_) => {}
         }
     }
-    let streams: Vec<Stream> = streams.into_iter().flatten().collect();
+    Ok(streams.into_iter().flatten().collect())
+}
+
+/// Passes on what `all` members say, until one of them goes, which ends all connections, or all stay: then until they have left.
+/// `caller`: the connection of the calling job's root, which it keeps until all are there.
+pub(super) fn serve(
+    members: &Receiver<(usize, Stream)>,
+    caller: &Stream,
+    all: usize,
+    patience: Duration,
+) -> io::Result<()> {
+    let streams = gather(members, caller, all, patience)?;
     loop {
         let heard = streams.iter().map(hear_member).collect::<io::Result<Vec<_>>>()?;
         let said: Vec<_> = heard.iter().flatten().collect();
@@ -68,11 +101,12 @@ pub(super) fn serve(
             some if some < all => return Err(ErrorKind::InvalidData.into()),
             _ => {}
         }
+        // To all that still are there, whoever has gone: what a round brings, it brings to all.
+        let mut told = Ok(());
         for stream in &streams {
-            for bytes in &said {
-                say(stream, bytes)?;
-            }
+            told = told.and(said.iter().try_for_each(|bytes| say(stream, bytes)));
         }
+        told?;
     }
     attend(&streams);
     Ok(())
@@ -103,8 +137,20 @@ impl Member {
     /// Says `bytes`, at most a MiB, and returns what all say, by place. Waits for all. An error if one is gone, or too slow:
     /// then the session is over for all.
     pub fn exchange(&self, bytes: &[u8]) -> io::Result<Vec<Vec<u8>>> {
-        say(&self.stream, bytes)?;
-        (0..self.all).map(|_| hear(&self.stream)).collect()
+        let said = say(&self.stream, bytes);
+        let heard = said.and_then(|()| (0..self.all).map(|_| hear(&self.stream)).collect());
+        heard.map_err(|error| {
+            let why = match error.kind() {
+                ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+                    "another process of the two jobs has ended"
+                }
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                    "another process of the two jobs does not answer (WEFT_CONNECT_TIMEOUT sets how long all wait)"
+                }
+                _ => return error,
+            };
+            Error::new(error.kind(), why)
+        })
     }
 
     /// Stays in the session, after all has been said: to hear of the others' ends, which `wake` tells of, by another thread. All

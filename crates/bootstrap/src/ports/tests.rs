@@ -29,12 +29,13 @@ fn all_hear_at(at: Option<IpAddr>) {
     let name = port.name().to_owned();
     let caller = thread::spawn(move || {
         let mut caller = Caller::call(&name, 3).unwrap();
-        caller.invitation(PATIENCE).unwrap()
+        (caller.invitation(PATIENCE).unwrap(), caller)
     });
     let calling = wait_for(&port);
     assert_eq!(calling.size, 3);
     let invitation = port.admit(calling, (1, 2), 77, PATIENCE).unwrap();
-    assert_eq!(caller.join().unwrap(), invitation);
+    let (told, _line) = caller.join().unwrap();
+    assert_eq!(told, invitation);
     assert_eq!((invitation.accepting, invitation.all, invitation.word), (2, 5, 77));
     drop(port);
     let members = (0..5).map(|place| {
@@ -56,13 +57,38 @@ fn all_hear_at(at: Option<IpAddr>) {
 fn a_member_that_leaves_ends_the_session_for_all() {
     let port = Port::open(None, || {}).unwrap();
     let name = port.name().to_owned();
-    let caller =
-        thread::spawn(move || Caller::call(&name, 1).unwrap().invitation(PATIENCE).unwrap());
+    let caller = thread::spawn(move || invited(&name));
     let invitation = port.admit(wait_for(&port), (0, 1), 0, PATIENCE).unwrap();
-    caller.join().unwrap();
+    let _line = caller.join().unwrap();
     let first = Member::join(&invitation, 0, PATIENCE).unwrap();
     drop(Member::join(&invitation, 1, PATIENCE).unwrap());
     assert!(first.exchange(b"alone").is_err());
+}
+
+/// A call that was accepted.
+fn invited(name: &str) -> Caller {
+    let mut caller = Caller::call(name, 1).unwrap();
+    caller.invitation(PATIENCE).unwrap();
+    caller
+}
+
+#[test]
+fn nobody_waits_for_a_job_that_has_ended() {
+    const FOR_EVER: Duration = Duration::from_secs(3600);
+    for joined in [false, true] {
+        let port = Port::open(None, || {}).unwrap();
+        let name = port.name().to_owned();
+        let caller = thread::spawn(move || invited(&name));
+        let invitation = port.admit(wait_for(&port), (0, 1), 0, FOR_EVER).unwrap();
+        let line = caller.join().unwrap();
+        let first = Member::join(&invitation, 0, FOR_EVER).unwrap();
+        let first = thread::spawn(move || first.exchange(b"alone").unwrap_err());
+        // Of a larger job one may have come already.
+        let second =
+            joined.then(|| Member::join(&Invitation { all: 3, ..invitation }, 0, PATIENCE));
+        drop((line, second));
+        assert!(first.join().unwrap().to_string().contains("has ended"));
+    }
 }
 
 #[test]
@@ -189,10 +215,9 @@ fn a_caller_that_is_pushed_out_tries_again_and_else_says_why() {
 fn staying(all: usize) -> Vec<Life> {
     let port = Port::open(None, || {}).unwrap();
     let name = port.name().to_owned();
-    let caller =
-        thread::spawn(move || Caller::call(&name, 1).unwrap().invitation(PATIENCE).unwrap());
+    let caller = thread::spawn(move || invited(&name));
     let invitation = port.admit(wait_for(&port), (0, all - 1), 0, PATIENCE).unwrap();
-    caller.join().unwrap();
+    let _line = caller.join().unwrap();
     let join = |place| Member::join(&invitation, place, PATIENCE).unwrap();
     let members: Vec<_> = (0..all).map(join).collect();
     members.into_iter().map(|member| member.stay(|| {}).unwrap()).collect()

@@ -11,6 +11,7 @@ use crate::raise;
 use crate::state::state;
 use crate::types::{Errhandler, Group, Info, Win};
 use std::ffi::{c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
 use weft_rma::{Flavor, Options, Order};
 
 /// Hints that the standard defines, and what is true if nobody says otherwise (MPI 5.0, section 12.2.1).
@@ -125,7 +126,7 @@ pub(crate) unsafe fn win_get_name(
     }
     let object = window(handle)?;
     // SAFETY: the caller's buffers.
-    unsafe { return_name(&object.window.name(), name, resultlen, "win_name") }
+    unsafe { return_name(object.window.name().as_bytes(), name, resultlen, "win_name") }
 }
 
 pub(crate) unsafe fn win_set_errhandler(handle: Win, errhandler: Errhandler) -> Result<(), Error> {

@@ -1,0 +1,53 @@
+//! Which mpiexec starts the children.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+use weft_bootstrap::calls::repeat;
+use weft_bootstrap::universe;
+
+/// Our mpiexec: of the installation that this library is of, else the one that has started this process, else the first in PATH;
+/// and why it is not the first of these.
+pub(super) fn launcher() -> (OsString, Option<String>) {
+    let own = || -> Result<PathBuf, String> {
+        let library = own_path().ok_or("the library's own path is not known")?;
+        // File systems of a network may be interrupted by a signal.
+        let library = repeat(|| fs::canonicalize(&library)).unwrap_or(library);
+        let prefix = library.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        let program = prefix.join("bin/mpiexec");
+        match repeat(|| fs::metadata(&program)) {
+            Ok(about) if !about.is_file() => Err(format!("{}: it is no file", program.display())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(format!("{}: {error}", program.display()))
+            }
+            // What the system could not say now, the start will.
+            _ => Ok(program),
+        }
+    };
+    match own() {
+        Ok(program) => (program.into(), None),
+        Err(why) => {
+            let named = env::var_os(universe::MPIEXEC).filter(|name| Path::new(name).is_file());
+            (named.unwrap_or_else(|| "mpiexec".into()), Some(why))
+        }
+    }
+}
+
+/// Where this library lies, as the loader found it.
+fn own_path() -> Option<PathBuf> {
+    let mut found: libc::Dl_info = libc::Dl_info {
+        dli_fname: std::ptr::null(),
+        dli_fbase: std::ptr::null_mut(),
+        dli_sname: std::ptr::null(),
+        dli_saddr: std::ptr::null_mut(),
+    };
+    // SAFETY: an address of this library, and a structure to fill in.
+    let known = unsafe { libc::dladdr(own_path as *const () as *const _, &mut found) } != 0;
+    if !known || found.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: dladdr gives a C string that lives as long as the library.
+    let name = unsafe { std::ffi::CStr::from_ptr(found.dli_fname) };
+    Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
+}
