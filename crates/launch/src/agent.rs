@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use weft_bootstrap::nodes::identity;
 
 use crate::complain;
@@ -18,6 +19,7 @@ use crate::frames::{Down, Share, Up, take};
 use crate::front;
 use crate::inherited::Inheritance;
 use crate::options::Options;
+use crate::signs::AliveTimes;
 use crate::supervisor::{self, Above, Part, standard};
 use crate::uplink::Uplink;
 
@@ -39,14 +41,28 @@ fn flush(uplink: &Uplink) {
     }
 }
 
+/// Waits until `mpiexec` has said something; `false`: a sign of life is due before.
+fn wait(times: AliveTimes) -> bool {
+    let mut ready = [PollFd::new(input(), PollFlags::POLLIN)];
+    let none = times.timeout.is_zero();
+    let interval = PollTimeout::try_from(times.interval).unwrap_or(PollTimeout::MAX);
+    poll(&mut ready, if none { PollTimeout::NONE } else { interval }) != Ok(0)
+}
+
 fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
     let uplink = Uplink::new(standard(true));
     uplink.send(&Up::Host(identity()));
     flush(&uplink);
     let mut inbox = Vec::new();
+    let (mut times, mut silence) = (AliveTimes::default(), Duration::ZERO);
     let share = loop {
         match take(&mut inbox) {
             Ok(Some(Down::Start(share))) => break share,
+            Ok(Some(Down::Times(told))) => {
+                times = told;
+                continue;
+            }
+            Ok(Some(Down::Alive)) => continue,
             // The end came before the beginning.
             Ok(Some(_)) => return 1,
             Ok(None) => {}
@@ -55,6 +71,17 @@ fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
                 return 1;
             }
         }
+        if !wait(times) {
+            silence += times.interval;
+            if silence >= times.timeout {
+                complain("mpiexec --agent: nothing is heard of mpiexec");
+                return 1;
+            }
+            uplink.send(&Up::Alive);
+            flush(&uplink);
+            continue;
+        }
+        silence = Duration::ZERO;
         let mut piece = [0; 64 * 1024];
         match nix::unistd::read(input(), &mut piece) {
             Err(nix::Error::EINTR) => {}
@@ -73,7 +100,7 @@ fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
     let Share { apps, bind, report_bindings, grace, .. } = share;
     let grace = Duration::from_millis(grace);
     let options = Options { apps, bind, report_bindings, grace, ..Options::default() };
-    let above = Above::new(uplink, input(), inbox);
+    let above = Above::new(uplink, input(), inbox, times);
     supervisor::supervise(options, Ok(part), Some(above), control, inheritance)
 }
 

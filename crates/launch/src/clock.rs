@@ -14,12 +14,14 @@ const SLACK: Duration = Duration::from_millis(250);
 pub struct Clock {
     now: Instant,
     looked: Instant,
+    /// Length of the sleep that is planned.
+    planned: Duration,
 }
 
 impl Clock {
     pub fn new() -> Self {
         let now = Instant::now();
-        Clock { now, looked: now }
+        Clock { now, looked: now, planned: STEP }
     }
 
     /// The time of the last look. It means something only against other times of this clock.
@@ -27,12 +29,20 @@ impl Clock {
         self.now
     }
 
-    /// How long to sleep at most, if something is due at `deadline`.
-    pub fn until(&self, deadline: Option<Instant>) -> PollTimeout {
-        deadline.map_or(PollTimeout::NONE, |deadline| {
-            let rest = deadline.saturating_duration_since(self.now).min(STEP);
+    /// How long to sleep at most, if something is due at `deadline`, and something for which a stop may count as
+    /// one sleep at `patient`.
+    pub fn until(&mut self, deadline: Option<Instant>, patient: Option<Instant>) -> PollTimeout {
+        let rest = |until: Instant| until.saturating_duration_since(self.now);
+        let short = deadline.map(|deadline| rest(deadline).min(STEP));
+        let sleep = short.into_iter().chain(patient.map(rest)).min();
+        self.planned = sleep.unwrap_or(STEP).max(STEP);
+        sleep.map_or(PollTimeout::NONE, |sleep| {
             // Rounded up: earlier would mean to turn until it has passed.
-            PollTimeout::from(rest.as_micros().div_ceil(1000) as u16)
+            let milliseconds = sleep.as_micros().div_ceil(1000);
+            i32::try_from(milliseconds)
+                .ok()
+                .and_then(|ms| ms.try_into().ok())
+                .unwrap_or(PollTimeout::MAX)
         })
     }
 
@@ -44,7 +54,7 @@ impl Clock {
     fn look_at(&mut self, real: Instant) {
         let passed = real.saturating_duration_since(self.looked);
         self.looked = real;
-        self.now += passed.min(STEP + SLACK);
+        self.now += passed.min(self.planned + SLACK);
     }
 }
 
@@ -65,14 +75,27 @@ mod tests {
         assert!(clock.now() < deadline);
         let mut sleeps = 0;
         while clock.now() < deadline {
-            let sleep = u64::from(clock.until(Some(deadline)).as_millis().unwrap());
+            let sleep = u64::from(clock.until(Some(deadline), None).as_millis().unwrap());
             assert!(sleep > 0);
             real += Duration::from_millis(sleep);
             clock.look_at(real);
             sleeps += 1;
         }
         assert!(sleeps >= 2);
-        assert_eq!(clock.until(Some(deadline)), PollTimeout::ZERO);
-        assert_eq!(clock.until(None), PollTimeout::NONE);
+        assert_eq!(clock.until(Some(deadline), None), PollTimeout::ZERO);
+        assert_eq!(clock.until(None, None), PollTimeout::NONE);
+    }
+
+    #[test]
+    fn a_patient_sleep_is_long_and_a_stop_is_one() {
+        let mut clock = Clock::new();
+        let (begin, second) = (clock.now(), Duration::from_secs(1));
+        let far = Some(begin + 10 * second);
+        assert_eq!(clock.until(None, far).as_millis(), Some(10_000));
+        assert_eq!(clock.until(far, far).as_millis(), Some(250));
+        let _ = clock.until(None, far);
+        clock.look_at(begin + Duration::from_secs(3600));
+        let passed = clock.now() - begin;
+        assert!(passed >= 10 * second && passed < 11 * second, "{passed:?}");
     }
 }

@@ -6,13 +6,14 @@
 //!   mpiexec                                        agent
 //!   starts it ───────────────────────────────────▶ MAGIC
 //!                ◀──────────────────────────────── Host
+//!   Times ───────────────────────────────────────▶ from now on: Alive, both ways
 //!   Start (when all hosts are there) ────────────▶ starts its ranks
 //!                ◀──────────────────────────────── Output, Fence, Seat, Failed, Ended, States
 //!   Fenced, Signal, End, Room, Input, Report ────▶
 //!                ◀──────────────────────────────── Done
 //! ```
 //!
-//! The end of the agent's input is the death of `mpiexec`: the agent ends its ranks.
+//! The end of the agent's input is the death of `mpiexec`, and so is a silence: the agent ends its ranks.
 
 use std::ffi::OsString;
 
@@ -23,10 +24,13 @@ use crate::failure::Cause;
 use crate::hang;
 use crate::options::{App, Bind};
 use crate::service::View;
+use crate::signs::AliveTimes;
 
-/// What an agent says first; anything before it is a greeting of the login shell. The number is the
-/// version of the messages.
-pub const MAGIC: &[u8] = b"weft agent 1\n";
+/// The beginning of what an agent of any version says first; anything before it is a greeting of the login shell.
+pub const GREETING: &str = "weft agent ";
+/// What an agent of this version says first: the version of the messages, and that of the installation, whose library
+/// must be the same on all hosts, too.
+pub const MAGIC: &str = concat!("weft agent 2 ", env!("CARGO_PKG_VERSION"), "\n");
 /// Longest message, in bytes.
 const MAX: usize = 1 << 30;
 
@@ -60,6 +64,10 @@ pub struct Share {
 /// From `mpiexec`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Down {
+    /// How often each end says that it lives.
+    Times(AliveTimes),
+    /// `mpiexec` lives.
+    Alive,
     Start(Share),
     /// The fence of a generation opens, with the values of all.
     Fenced {
@@ -90,6 +98,10 @@ pub enum Down {
 pub enum Up {
     /// Which machine this is.
     Host(String),
+    /// The agent lives.
+    Alive,
+    /// It has heard nothing for too long, and ends its ranks.
+    Deaf,
     /// Text of a rank.
     Output { rank: u32, error: bool, text: Vec<u8> },
     /// A message for the user.
@@ -169,7 +181,7 @@ mod tests {
     fn nonsense_is_an_error() {
         assert!(take::<Up>(&mut vec![255; 8]).unwrap_err().contains("limit"));
         assert!(take::<Up>(&mut vec![1, 0, 0, 0, 200]).is_err());
-        assert!(take::<Up>(&mut encode(&(9u8, 0u8, 0u8))).is_err());
+        assert!(take::<Up>(&mut encode(&(Up::Done, 0u8, 0u8))).is_err());
         // A signal that there is not.
         let mut wrong = encode(&Up::Failed { rank: 0, cause: Cause::Signal(Signal::SIGHUP) });
         *wrong.last_mut().unwrap() = 250;

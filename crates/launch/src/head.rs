@@ -4,6 +4,7 @@
 mod ending;
 mod link;
 mod report;
+mod silence;
 
 use std::collections::HashMap;
 use std::env;
@@ -30,6 +31,7 @@ use crate::input::Relay;
 use crate::options::{Bind, LAUNCH_AGENT, Options};
 use crate::output::{Sink, unwritten};
 use crate::service::{View, stranded};
+use crate::signs::Pulse;
 use crate::spawn::first_of_each;
 use crate::supervisor::{become_supervisor, new_job, raise_files, standard};
 use link::Link;
@@ -284,7 +286,9 @@ impl Head {
         let report = self.report.as_ref().map(|report| report.deadline);
         let own = [self.answer, self.timeout, self.ending, report].into_iter().flatten();
         let next = own.chain(self.links.iter().filter_map(|link| link.leave)).min();
-        let polled = poll(&mut descriptors, self.clock.until(next));
+        let pulses = self.links.iter().filter_map(|link| link.pulse.as_ref()?.deadline());
+        let sleep = self.clock.until(next, pulses.min());
+        let polled = poll(&mut descriptors, sleep);
         self.clock.look();
         if polled.is_err() {
             return Vec::new();
@@ -303,7 +307,9 @@ impl Head {
             Source::Input => self.pass_input(),
             Source::Read(index) => match self.links[index].read() {
                 Ok(messages) => {
-                    if !messages.is_empty() {
+                    let now = self.clock.now();
+                    self.links[index].pulse.iter_mut().for_each(|pulse| pulse.heard(now));
+                    if messages.iter().any(|message| *message != Up::Alive) {
                         self.heard();
                     }
                     messages.into_iter().for_each(|m| self.take(index, m));
@@ -324,7 +330,11 @@ impl Head {
         let is_here = |rank: u32| self.links[index].ranks.contains(&(rank as usize));
         match message {
             Up::Host(identity) => {
-                self.links[index].identity.get_or_insert(identity);
+                let (times, now) = (self.options.alive, self.clock.now());
+                let link = &mut self.links[index];
+                link.identity.get_or_insert(identity);
+                link.pulse.get_or_insert_with(|| Pulse::new(times, now));
+                link.send(&Down::Times(times));
                 self.start();
             }
             Up::Output { rank, error, text } if is_here(rank) => {
@@ -344,6 +354,8 @@ impl Head {
             Up::Taken(bytes) => {
                 self.input_under_way = self.input_under_way.saturating_sub(bytes);
             }
+            Up::Alive => {}
+            Up::Deaf => self.deaf(index),
             Up::Done => self.links[index].done = true,
             // Of somebody else's rank: nothing that an agent of ours says.
             _ => {}
@@ -371,6 +383,7 @@ impl Head {
     /// All that is due by now.
     fn check(&mut self, now: Instant) {
         self.look_for_losses();
+        self.mind_silence(now);
         if self.sinks.iter().any(Sink::is_full) {
             // Agents have to wait for our reader with what they have left to say.
             self.heard();
@@ -382,15 +395,8 @@ impl Head {
             }
         }
         if self.answer.is_some_and(|until| until <= now) {
-            let late = self.links.iter().find(|link| link.identity.is_none());
-            let seconds = self.options.launch_timeout.as_secs_f64();
-            let line = late.map(|link| {
-                format!(
-                    "host {} has not answered within {seconds} s; tried: {}",
-                    link.host, link.command
-                )
-            });
-            self.fail(&line.unwrap_or_default(), UNREACHED);
+            let line = self.unanswered();
+            self.fail(&line, UNREACHED);
         }
         if self.code.is_none()
             && let Some((rank, other)) = stranded(&self.seats, |rank| self.ended[rank])
@@ -436,10 +442,7 @@ impl Head {
                 continue;
             }
             let how = link::words(link.status());
-            let printed = match link.printed() {
-                text if text.is_empty() => text,
-                text => format!(", and printed {text:?}"),
-            };
+            let printed = link.said();
             let Link { host, command, .. } = link;
             let line = if link.identity.is_none() {
                 format!("cannot reach host {host}: {how}{printed}; tried: {command}")

@@ -31,6 +31,7 @@ mod output;
 mod processes;
 mod repeats;
 mod service;
+mod signs;
 mod spawn;
 mod supervisor;
 mod uplink;

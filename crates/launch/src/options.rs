@@ -1,6 +1,8 @@
 //! The command line, in the words of other MPI's launchers: long options with one dash or two,
 //! `--option=value`, programs separated by `:`.
 
+mod names;
+
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -8,6 +10,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::hosts::{self, Host, Map, is_local};
+use crate::signs::{self, AliveTimes};
+use names::{Meaning, NAMES};
 
 /// Most processes of a job.
 pub const MAX_RANKS: usize = 1 << 16;
@@ -66,6 +70,8 @@ pub struct Options {
     pub launch_agent: Option<Vec<String>>,
     /// How long a host may take to answer.
     pub launch_timeout: Duration,
+    /// Signs of life between hosts.
+    pub alive: AliveTimes,
 }
 
 impl Options {
@@ -93,84 +99,6 @@ pub enum Command {
     /// `--version`.
     Version,
 }
-
-#[derive(Clone, Copy)]
-enum Meaning {
-    Count,
-    Export,
-    Env,
-    GlobalEnv,
-    Directory,
-    Bind,
-    ReportBindings,
-    Tag,
-    Timeout,
-    Grace,
-    Hosts,
-    HostFile,
-    PerHost,
-    MapBy,
-    LaunchAgent,
-    LaunchTimeout,
-    Agent,
-    /// Accepted and without effect here; so many values follow.
-    Ignored(usize),
-    Help,
-    Version,
-}
-
-/// Names without dashes. Those that are ignored ask for what happens anyway, or choose among
-/// machines, launchers and components that are not there.
-const NAMES: &[(&str, Meaning)] = &[
-    ("n", Meaning::Count),
-    ("np", Meaning::Count),
-    ("c", Meaning::Count),
-    ("x", Meaning::Export),
-    ("env", Meaning::Env),
-    ("genv", Meaning::GlobalEnv),
-    ("wdir", Meaning::Directory),
-    ("wd", Meaning::Directory),
-    ("bind-to", Meaning::Bind),
-    ("report-bindings", Meaning::ReportBindings),
-    ("tag-output", Meaning::Tag),
-    ("prepend-rank", Meaning::Tag),
-    ("l", Meaning::Tag),
-    ("timeout", Meaning::Timeout),
-    ("grace", Meaning::Grace),
-    ("host", Meaning::Hosts),
-    ("hosts", Meaning::Hosts),
-    ("H", Meaning::Hosts),
-    ("hostfile", Meaning::HostFile),
-    ("machinefile", Meaning::HostFile),
-    ("f", Meaning::HostFile),
-    ("launch-agent", Meaning::LaunchAgent),
-    ("launch-timeout", Meaning::LaunchTimeout),
-    ("agent", Meaning::Agent),
-    ("allow-run-as-root", Meaning::Ignored(0)),
-    ("oversubscribe", Meaning::Ignored(0)),
-    ("use-hwthread-cpus", Meaning::Ignored(0)),
-    ("nolocal", Meaning::Ignored(0)),
-    ("q", Meaning::Ignored(0)),
-    ("quiet", Meaning::Ignored(0)),
-    ("envall", Meaning::Ignored(0)),
-    ("genvall", Meaning::Ignored(0)),
-    ("launcher", Meaning::Ignored(1)),
-    ("rmk", Meaning::Ignored(1)),
-    ("ppn", Meaning::PerHost),
-    ("perhost", Meaning::PerHost),
-    ("N", Meaning::PerHost),
-    ("npernode", Meaning::PerHost),
-    ("map-by", Meaning::MapBy),
-    ("rank-by", Meaning::Ignored(1)),
-    ("envlist", Meaning::Ignored(1)),
-    ("genvlist", Meaning::Ignored(1)),
-    ("mca", Meaning::Ignored(2)),
-    ("help", Meaning::Help),
-    ("h", Meaning::Help),
-    ("?", Meaning::Help),
-    ("version", Meaning::Version),
-    ("V", Meaning::Version),
-];
 
 fn text(value: &OsStr) -> String {
     value.to_string_lossy().into_owned()
@@ -282,6 +210,8 @@ impl Reading<'_> {
             }
             Meaning::LaunchAgent => options.launch_agent = words(given, &value()?)?,
             Meaning::LaunchTimeout => options.launch_timeout = seconds(given, &value()?)?,
+            Meaning::AliveInterval => options.alive.interval = seconds(given, &value()?)?,
+            Meaning::AliveTimeout => options.alive.timeout = seconds(given, &value()?)?,
             Meaning::Agent => return Ok(Some(Command::Agent)),
             Meaning::Ignored(values) => {
                 for _ in 0..values {
@@ -300,6 +230,7 @@ impl Reading<'_> {
         if options.size() > MAX_RANKS {
             return Err(format!("{} processes, limit {MAX_RANKS}", options.size()));
         }
+        options.alive.check()?;
         for app in &mut options.apps {
             app.environment.splice(0..0, global.iter().cloned());
             for (name, value) in &app.environment {
@@ -338,9 +269,14 @@ pub fn parse(
     if let Some(value) = get(LAUNCH_AGENT).filter(|value| !value.is_empty()) {
         reading.options.launch_agent = words(LAUNCH_AGENT, &value)?;
     }
-    if let Some(value) = get("WEFT_TIMEOUT").filter(|value| !value.is_empty()) {
-        reading.options.timeout = Some(seconds("WEFT_TIMEOUT", &value)?);
-    }
+    let time = |name: &str| {
+        let value = get(name).filter(|value| !value.is_empty());
+        value.map(|value| seconds(name, &value)).transpose()
+    };
+    reading.options.timeout = time("WEFT_TIMEOUT")?;
+    let alive = &mut reading.options.alive;
+    alive.interval = time(signs::INTERVAL)?.unwrap_or(alive.interval);
+    alive.timeout = time(signs::TIMEOUT)?.unwrap_or(alive.timeout);
     loop {
         let mut app = App { count: 1, ..App::default() };
         while let Some(argument) = arguments.next_if(|a| a.as_bytes().starts_with(b"-")) {
@@ -434,6 +370,8 @@ mod tests {
         assert_eq!((options.bind, options.tag_output), (Bind::Core, true));
         assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
         assert_eq!(run("a").grace, Duration::from_secs(1));
+        let alive = run("--alive-interval 0.5 --alive-timeout 0 a").alive;
+        assert_eq!((alive.interval, alive.timeout), (Duration::from_millis(500), Duration::ZERO));
     }
 
     #[test]
@@ -474,6 +412,8 @@ mod tests {
             ("-f /no/hosts a", "/no/hosts"),
             ("-ppn x a", "\"x\""),
             ("--launch-timeout soon a", "soon"),
+            ("--alive-timeout soon a", "soon"),
+            ("--alive-interval 2 --alive-timeout 3 a", "at most half"),
             ("--bind-to moon a", "moon"),
             ("--timeout -1 a", "-1"),
             ("--timeout NaN a", "NaN"),

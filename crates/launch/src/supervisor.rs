@@ -246,6 +246,8 @@ impl Supervisor {
                 inheritance,
             );
             let rank = |pid| Rank { number, app, pid, ended: pid == 0, suspect: None };
+            self.clock.look();
+            self.above.iter_mut().for_each(|above| above.mind_starts(self.clock.now()));
             match started {
                 Ok(started) => {
                     self.ranks.push(rank(started.pid));
@@ -316,7 +318,9 @@ impl Supervisor {
         }
         let mut descriptors: Vec<PollFd<'_>> =
             sources.iter().map(|(_, fd, flags)| PollFd::new(*fd, *flags)).collect();
-        let polled = poll(&mut descriptors, self.clock.until(self.deadline()));
+        let signs = self.above.as_ref().and_then(Above::deadline);
+        let sleep = self.clock.until(self.deadline(), signs);
+        let polled = poll(&mut descriptors, sleep);
         self.clock.look();
         if polled.is_err() {
             return Vec::new();
@@ -397,6 +401,7 @@ impl Supervisor {
 
     /// All that is due by now.
     fn check(&mut self, now: Instant) {
+        self.mind_silence(now);
         for stream in &mut self.streams {
             let state = |place: usize| {
                 let rank = &self.ranks[place];

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
 use crate::frames::{MAGIC, Up, encode};
 
 /// A pipe that polls as writable takes this much without waiting (PIPE_BUF).
@@ -23,7 +25,7 @@ pub struct Uplink(Rc<RefCell<Queue>>);
 impl Uplink {
     /// Queues the greeting for `target`.
     pub fn new(target: BorrowedFd<'static>) -> Self {
-        let bytes = MAGIC.to_vec();
+        let bytes = MAGIC.as_bytes().to_vec();
         Uplink(Rc::new(RefCell::new(Queue { target, bytes, written: 0, broken: false })))
     }
 
@@ -44,6 +46,15 @@ impl Uplink {
     /// To poll for writing.
     pub fn descriptor(&self) -> BorrowedFd<'static> {
         self.0.borrow().target
+    }
+
+    /// Writes a piece, if that goes without waiting.
+    pub fn write_if_ready(&self) {
+        let target = self.descriptor();
+        let mut ready = [PollFd::new(target, PollFlags::POLLOUT)];
+        if self.is_waiting() && poll(&mut ready, PollTimeout::ZERO) == Ok(1) {
+            self.write();
+        }
     }
 
     /// Writes a piece. Only to be called when the target polls as writable.

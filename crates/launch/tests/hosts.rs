@@ -118,7 +118,8 @@ fn hosts_that_cannot_be_reached_are_named_with_the_command() {
     let (code, errors) = run(&["--launch-agent", "false x", "-H", "a,b", "-n", "2", "true"]);
     assert_eq!(code, Some(1));
     // Whichever is heard of first.
-    let named = |host| format!("host {host}: it ended with exit code 1; tried: false x {host} ");
+    let named =
+        |host| format!("host {host}: the command ended with exit code 1; tried: false x {host} ");
     assert!(["a", "b"].into_iter().any(|host| errors.contains(&named(host))), "{errors}");
     let (_, errors) = run(&["--launch-agent", "/no/such", "-H", "a", "true"]);
     assert!(errors.contains("host a: /no/such a ") && errors.contains("No such file"), "{errors}");

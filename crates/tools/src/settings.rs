@@ -26,10 +26,23 @@ const OF_COMMANDS: &[[&str; 3]] = &[
         "seconds after which `mpiexec` reports what each rank waits for and ends the job",
     ],
     ["WEFT_RSH", "ssh", "the command that `mpiexec` reaches other hosts with, and its options"],
+    [
+        "WEFT_ALIVE_INTERVAL",
+        "10",
+        "seconds between two signs of life of `mpiexec` and its agents on other hosts",
+    ],
+    [
+        "WEFT_ALIVE_TIMEOUT",
+        "60",
+        "seconds after which a host that gives no sign of life is lost, and the job ends; 0: never",
+    ],
     ["WEFT_CC", "cc", "the compiler that `mpicc` calls"],
     ["WEFT_CXX", "c++", "the compiler that `mpicxx` calls"],
     ["WEFT_FC", "gfortran", "the compiler that `mpifort` calls"],
 ];
+
+/// Those of them that are numbers of seconds.
+const SECONDS: &[&str] = &["WEFT_TIMEOUT", "WEFT_ALIVE_INTERVAL", "WEFT_ALIVE_TIMEOUT"];
 
 /// Variables with our prefix that are no settings: how `mpiexec` tells a rank of its job.
 const INTERNAL: &[&str] = &["WEFT_LAUNCH", "WEFT_HOSTS", "WEFT_MPIEXEC"];
@@ -40,7 +53,7 @@ pub fn all(of_library: &str) -> Result<Vec<Setting>, String> {
     settings.extend(OF_COMMANDS.iter().map(|[name, default, doc]| {
         let given = env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         let wrong = match &given {
-            Some(value) if *name == "WEFT_TIMEOUT" => wrong_seconds(value),
+            Some(value) if SECONDS.contains(name) => wrong_seconds(name, value),
             _ => None,
         };
         let text = |s: &str| s.to_owned();
@@ -49,9 +62,9 @@ pub fn all(of_library: &str) -> Result<Vec<Setting>, String> {
     Ok(settings)
 }
 
-fn wrong_seconds(value: &str) -> Option<String> {
+fn wrong_seconds(name: &str, value: &str) -> Option<String> {
     let right = value.is_empty() || value.parse().is_ok_and(|s: f64| s >= 0.0);
-    (!right).then(|| format!("WEFT_TIMEOUT={value}: not a number of seconds"))
+    (!right).then(|| format!("{name}={value}: not a number of seconds"))
 }
 
 /// Reads lines of name, default, doc, `=value` or nothing, and what is wrong or nothing.

@@ -14,10 +14,11 @@ use nix::sys::signal::Signal;
 use weft_bootstrap::limits::explain;
 use weft_bootstrap::universe;
 
-use crate::frames::{Down, MAGIC, Up, encode, take};
+use crate::frames::{Down, GREETING, MAGIC, Up, encode, take};
 use crate::hosts::{Host, is_local};
 use crate::inherited::Inheritance;
 use crate::options::{LAUNCH_AGENT, Options};
+use crate::signs::{self, Pulse};
 
 /// What reaches a host where nothing else is asked for. Without a terminal there is nobody who could
 /// type a password.
@@ -39,6 +40,8 @@ pub struct Link {
     greeted: bool,
     /// Which machine it is, once it has said so.
     pub identity: Option<String>,
+    /// Its signs of life and ours, once it has said so.
+    pub pulse: Option<Pulse>,
     /// Its ranks, by number.
     pub ranks: Vec<usize>,
     /// It has its share of the job.
@@ -64,6 +67,9 @@ pub fn for_spawns(options: &Options, links: &[Link]) -> Vec<(OsString, OsString)
     if let Some(agent) = &options.launch_agent {
         all.push((LAUNCH_AGENT.into(), agent.join(" ").into()));
     }
+    let alive =
+        [(signs::INTERVAL, options.alive.interval), (signs::TIMEOUT, options.alive.timeout)];
+    all.extend(alive.map(|(name, time)| (name.into(), time.as_secs_f64().to_string().into())));
     all
 }
 
@@ -132,6 +138,7 @@ impl Link {
             inbox: Vec::new(),
             greeted: false,
             identity: None,
+            pulse: None,
             ranks,
             started: false,
             done: false,
@@ -209,12 +216,26 @@ impl Link {
         Ok(messages)
     }
 
+    /// Gives a sign of life, if it is time for one. What waits to be written is one.
+    pub fn give_sign(&mut self, now: Instant) {
+        let is_due = self.pulse.as_mut().is_some_and(|pulse| pulse.is_due(now));
+        if is_due && self.outbox.is_empty() {
+            self.send(&Down::Alive);
+        }
+    }
+
     /// Skips what comes before the agent's first word; whether that was there.
     fn greet(&mut self) -> Result<bool, String> {
-        let at = self.inbox.windows(MAGIC.len()).position(|window| window == MAGIC);
+        let at = self.inbox.windows(MAGIC.len()).position(|window| window == MAGIC.as_bytes());
         if let Some(at) = at {
             self.inbox.drain(..at + MAGIC.len());
             self.greeted = true;
+        } else if let Some(other) = other_version(&self.inbox) {
+            return Err(format!(
+                "another version of Weft answers there: it printed {other:?}, and this one prints {:?}; install \
+                 the same version at the same path on all hosts",
+                MAGIC.trim_end()
+            ));
         } else if self.inbox.len() > MAX_GREETING {
             let text = String::from_utf8_lossy(&self.inbox[..200]).into_owned();
             return Err(format!("the command printed no answer of this mpiexec, but {text:?}"));
@@ -226,6 +247,14 @@ impl Link {
     pub fn printed(&self) -> String {
         let text = String::from_utf8_lossy(&self.inbox[..self.inbox.len().min(200)]);
         if self.greeted { String::new() } else { text.trim().to_owned() }
+    }
+
+    /// The same as the end of a clause; empty if nothing was printed.
+    pub fn said(&self) -> String {
+        match self.printed() {
+            text if text.is_empty() => text,
+            text => format!(", and printed {text:?}"),
+        }
     }
 
     /// How the command ended, if it has.
@@ -256,12 +285,23 @@ impl Link {
     }
 }
 
+/// The greeting of an agent of another version than ours, a line of its own.
+fn other_version(text: &[u8]) -> Option<String> {
+    // What has no end yet may become ours.
+    let whole = text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    let mut lines = whole.map(|line| String::from_utf8_lossy(line).trim_end().to_owned());
+    lines.find(|line| {
+        let rest = line.strip_prefix(GREETING);
+        rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+    })
+}
+
 /// How a command ended, in words.
 pub fn words(status: Option<ExitStatus>) -> String {
     match status.map(|status| (status.code(), status.signal())) {
-        Some((Some(code), _)) => format!("it ended with exit code {code}"),
-        Some((_, Some(signal))) => format!("it was killed by signal {signal}"),
-        _ => "it has closed its output".to_owned(),
+        Some((Some(code), _)) => format!("the command ended with exit code {code}"),
+        Some((_, Some(signal))) => format!("the command was killed by signal {signal}"),
+        _ => "the command has closed its output".to_owned(),
     }
 }
 
@@ -283,6 +323,16 @@ mod tests {
         assert_eq!(line[4..], ["far", &program, "--agent"]);
         options.launch_agent = Some(vec!["rsh".into(), "-n".into()]);
         assert_eq!(words(&options, "localhost"), ["rsh", "-n", "localhost", &program, "--agent"]);
+    }
+
+    #[test]
+    fn agents_of_other_versions_are_told_by_their_greeting() {
+        let found = |text: &str| other_version(text.as_bytes());
+        assert_eq!(found("hello\nweft agent 1\n"), Some("weft agent 1".into()));
+        assert_eq!(found("weft agent 99 9.9.9\r\nx"), Some("weft agent 99 9.9.9".into()));
+        for other in ["weft agent 1", "weft agent\n", "weft agents\n", "a weft agent 1\n", ""] {
+            assert_eq!(found(other), None, "{other:?}");
+        }
     }
 
     #[test]

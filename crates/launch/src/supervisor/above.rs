@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::Stdio;
+use std::time::Instant;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::PollFlags;
@@ -21,6 +22,7 @@ use crate::frames::{Down, Share, Up, take};
 use crate::options::Options;
 use crate::processes;
 use crate::service::View;
+use crate::signs::{AliveTimes, Pulse};
 use crate::uplink::Uplink;
 
 /// The ranks of this host.
@@ -70,6 +72,7 @@ pub struct Above {
     input: Option<Input>,
     /// What was last told of the seats.
     seats: Vec<View>,
+    pulse: Pulse,
     /// It has asked for the end.
     asked: bool,
     /// It was told that all is over.
@@ -86,9 +89,15 @@ struct Input {
 
 impl Above {
     /// `inbox`: what has come from `source` behind the first message.
-    pub fn new(uplink: Uplink, source: BorrowedFd<'static>, inbox: Vec<u8>) -> Self {
+    pub fn new(
+        uplink: Uplink,
+        source: BorrowedFd<'static>,
+        inbox: Vec<u8>,
+        times: AliveTimes,
+    ) -> Self {
         let (seats, asked, done) = Default::default();
-        Above { uplink, source: Some(source), inbox, input: None, seats, asked, done }
+        let pulse = Pulse::new(times, Instant::now());
+        Above { uplink, source: Some(source), inbox, input: None, seats, pulse, asked, done }
     }
 
     /// The standard input of rank 0.
@@ -139,7 +148,27 @@ impl Above {
             self.done = true;
             self.uplink.send(&Up::Done);
         }
-        !self.uplink.is_waiting()
+        // Where nothing comes, nothing may go either, without an end.
+        self.source.is_none() || !self.uplink.is_waiting()
+    }
+
+    /// The next moment at which a sign of life is due, or has not come.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.source.and(self.pulse.deadline())
+    }
+
+    /// Gives a sign of life, if it is time for one. What waits to be written is one.
+    pub(super) fn give_sign(&mut self, now: Instant) {
+        if self.pulse.is_due(now) && !self.uplink.is_waiting() {
+            self.uplink.send(&Up::Alive);
+        }
+    }
+
+    /// Gives signs while ranks are being started, and nothing is read; what comes then is no silence.
+    pub(super) fn mind_starts(&mut self, now: Instant) {
+        self.give_sign(now);
+        self.pulse.heard(now);
+        self.uplink.write_if_ready();
     }
 }
 
@@ -154,6 +183,7 @@ impl Supervisor {
             Ok(count @ 1..) => above.inbox.extend(&piece[..count]),
             _ => return self.orphaned(),
         }
+        above.pulse.heard(self.clock.now());
         let mut former = None;
         loop {
             let Some(above) = &mut self.above else { return };
@@ -173,6 +203,19 @@ impl Supervisor {
         }
     }
 
+    /// Gives signs of life, and ends the ranks where `mpiexec` gives none.
+    pub(super) fn mind_silence(&mut self, now: Instant) {
+        let Some(above) = self.above.as_mut().filter(|above| above.source.is_some()) else {
+            return;
+        };
+        above.give_sign(now);
+        if above.pulse.is_silent(now, 0) {
+            above.uplink.send(&Up::Deaf);
+            above.uplink.write_if_ready();
+            self.orphaned();
+        }
+    }
+
     /// `mpiexec` is gone: nobody needs the ranks, nobody reads their output.
     fn orphaned(&mut self) {
         if let Some(above) = &mut self.above {
@@ -189,7 +232,7 @@ impl Supervisor {
     fn obey_above(&mut self, message: Down) {
         let Some(above) = &mut self.above else { return };
         match message {
-            Down::Start(_) => {}
+            Down::Start(_) | Down::Times(_) | Down::Alive => {}
             Down::Fenced { generation, entries } => self.service.fenced(generation, entries),
             Down::Room { error, bytes } => self.sinks[usize::from(error)].arrived(bytes),
             Down::Unread { error } => self.sinks[usize::from(error)].close(),

@@ -1,0 +1,82 @@
+//! Hosts of which nothing is heard: not yet, or no more.
+
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+
+use super::link::Link;
+use super::{Head, UNREACHED};
+use crate::signs;
+
+/// `host a`, or `hosts a, b`.
+fn named(hosts: &[&str]) -> String {
+    let noun = if hosts.len() == 1 { "host" } else { "hosts" };
+    format!("{noun} {}", hosts.join(", "))
+}
+
+impl Head {
+    /// The hosts that have not answered in time, in words.
+    pub(super) fn unanswered(&self) -> String {
+        let late: Vec<&Link> = self.links.iter().filter(|link| link.identity.is_none()).collect();
+        let hosts: Vec<&str> = late.iter().map(|link| &*link.host).collect();
+        let Some(first) = late.first() else { return String::new() };
+        let verb = if hosts.len() == 1 { "has" } else { "have" };
+        let seconds = self.options.launch_timeout.as_secs_f64();
+        let printed = first.said();
+        format!(
+            "{} {verb} not answered within {seconds} s{printed}; tried: {}",
+            named(&hosts),
+            first.command
+        )
+    }
+
+    /// Gives signs of life, and ends the job where a host gives none.
+    pub(super) fn mind_silence(&mut self, now: Instant) {
+        self.links.iter_mut().for_each(|link| link.give_sign(now));
+        let is_silent = |link: &Link, spare: u32| {
+            let pulse = link.pulse.as_ref().filter(|_| !link.done && link.reading().is_some());
+            pulse.is_some_and(|pulse| pulse.is_silent(now, spare))
+        };
+        // The end of the job has a deadline of its own.
+        if self.ending.is_some() || !self.links.iter().any(|link| is_silent(link, 0)) {
+            return;
+        }
+        // Hosts that went at one moment gave their last signs within an interval.
+        let (mut hosts, mut ranks, mut command) = (Vec::new(), Vec::new(), String::new());
+        for link in self.links.iter_mut().filter(|link| is_silent(link, 1)) {
+            link.kill();
+            ranks.extend(link.ranks.iter().copied().filter(|&rank| !self.ended[rank]));
+            hosts.push(&*link.host);
+            command.clone_from(&link.command);
+        }
+        let seconds = self.options.alive.timeout.as_secs_f64();
+        let (verb, whom) = if hosts.len() == 1 { ("has", "it") } else { ("have", "them") };
+        let line = format!(
+            "{} {verb} been silent for {seconds} s, and ranks {ranks:?} with {whom}: no power, no network, or the agent \
+             there is stopped ({}); reached with: {command}",
+            named(&hosts),
+            signs::TIMEOUT
+        );
+        self.lose(&line);
+    }
+
+    /// An agent has heard nothing for too long, though what it says comes here.
+    pub(super) fn deaf(&mut self, index: usize) {
+        let Link { host, command, .. } = &self.links[index];
+        let line = format!(
+            "host {host} has heard nothing of mpiexec for {} s, and ended its ranks ({}); reached with: {command}",
+            self.options.alive.timeout.as_secs_f64(),
+            signs::TIMEOUT
+        );
+        self.lose(&line);
+    }
+
+    /// Ends the job, which may have failed for less and gone on.
+    fn lose(&mut self, line: &str) {
+        if self.code.is_some() && self.ending.is_none() {
+            self.say(&format!("mpiexec: {line}"));
+            self.end(Signal::SIGTERM);
+        }
+        self.fail(line, UNREACHED);
+    }
+}
