@@ -1,12 +1,96 @@
-//! The hosts that a launcher of several hosts has for the job and for what it spawns, as it tells the processes.
+//! The hosts that a launcher of several hosts has for the job and for what it spawns, as it tells the processes, and the
+//! number of processes for which there is room.
 
-use std::env;
+use std::{env, fmt};
 
 /// The variable that tells it; without it there is this machine.
 pub const VARIABLE: &str = "WEFT_HOSTS";
 
 /// The variable that tells which `mpiexec` has started the process, on its own machine: a library that lies elsewhere spawns by it.
 pub const MPIEXEC: &str = "WEFT_MPIEXEC";
+
+/// The variable that tells for how many processes there is room ([`Room`]).
+pub const ROOM: &str = "WEFT_UNIVERSE";
+
+/// The variable that a spawned job's `mpiexec` has: the port of the parents.
+pub const PARENT: &str = "WEFT_PARENT";
+
+/// How many processes may run, as said by who started the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Limit {
+    /// As many as the hosts have slots, or the machine has processors.
+    #[default]
+    System,
+    /// So many.
+    Processes(usize),
+    /// Nobody knows a number.
+    Infinite,
+}
+
+impl Limit {
+    /// Reads `16`, `SYSTEM` or `INFINITE`.
+    pub fn parse(text: &str) -> Option<Limit> {
+        match text {
+            "SYSTEM" => Some(Limit::System),
+            "INFINITE" => Some(Limit::Infinite),
+            number => number.parse().ok().filter(|&count| count > 0).map(Limit::Processes),
+        }
+    }
+}
+
+/// The room for processes: of all jobs that have spawned each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Room {
+    /// How many may run.
+    pub limit: Limit,
+    /// Processes of other jobs that ran when this one was started: its parents, and theirs.
+    pub others: usize,
+}
+
+impl Room {
+    /// Reads a limit and `:others`; what is no such thing says nothing.
+    pub fn parse(text: &str) -> Option<Room> {
+        let (limit, others) = text.split_once(':').unwrap_or((text, "0"));
+        Some(Room { limit: Limit::parse(limit)?, others: others.parse().ok()? })
+    }
+
+    /// The room of this process's job.
+    pub fn of_this_job() -> Room {
+        env::var(ROOM).ok().and_then(|text| Room::parse(&text)).unwrap_or_default()
+    }
+
+    /// The number of processes for which there is room, at least those that run: `own` of this job, and the others.
+    /// `None`: nobody knows.
+    pub fn size(&self, own: usize) -> Option<usize> {
+        let limit = match self.limit {
+            Limit::Infinite => return None,
+            Limit::Processes(count) => count,
+            Limit::System => {
+                let slots: usize = hosts().iter().map(|host| host.slots).sum();
+                let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+                if slots > 0 { slots } else { processors() }
+            }
+        };
+        Some(limit.max(own.saturating_add(self.others)))
+    }
+
+    /// The room of a job that this one starts: the same, whatever hosts are left for it. `own` processes of this job and of
+    /// those that it has started before run.
+    pub fn of_children(&self, own: usize) -> Room {
+        let limit = self.size(own).map_or(Limit::Infinite, Limit::Processes);
+        Room { limit, others: own.saturating_add(self.others) }
+    }
+}
+
+impl fmt::Display for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.limit {
+            Limit::System => write!(f, "SYSTEM:{}", self.others),
+            Limit::Infinite => write!(f, "INFINITE:{}", self.others),
+            Limit::Processes(count) => write!(f, "{count}:{}", self.others),
+        }
+    }
+}
 
 /// A host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +149,28 @@ mod tests {
         for wrong in ["", "a", "a:1", "a:0:0", ":1:1", "a:1:1,", "a:x:1"] {
             assert_eq!(decode(wrong), [], "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn room_is_for_all_that_run() {
+        for (text, limit, others) in [
+            ("16", Limit::Processes(16), 0),
+            ("16:3", Limit::Processes(16), 3),
+            ("SYSTEM:1", Limit::System, 1),
+            ("INFINITE:2", Limit::Infinite, 2),
+        ] {
+            let room = Room { limit, others };
+            assert_eq!(Room::parse(text), Some(room));
+            assert_eq!(Room::parse(&room.to_string()), Some(room));
+        }
+        for wrong in ["", "0", "-1", "many", "1:", "1:x"] {
+            assert_eq!(Room::parse(wrong), None, "{wrong:?}");
+        }
+        let parents = Room { limit: Limit::Processes(4), others: 0 };
+        let children = parents.of_children(2);
+        assert_eq!((children.size(1), children.size(3)), (Some(4), Some(5)));
+        assert_eq!(children.of_children(3).size(2), Some(7));
+        assert_eq!(Room { limit: Limit::Infinite, others: 0 }.of_children(2).size(1), None);
     }
 
     #[test]

@@ -46,13 +46,16 @@ pub enum Found {
     Broken(isize),
 }
 
+/// The reason where a peer sends what this library does not.
+pub const NONSENSE: &str = "what it sends makes no sense";
+
 fn text(error: i32) -> String {
     match error {
         libc::ECONNRESET => "it has ended the connection".to_owned(),
         libc::ECONNREFUSED => "it refuses connections".to_owned(),
         libc::ETIMEDOUT => "it does not acknowledge what is sent".to_owned(),
         libc::EACCES => "the peer knows no such memory".to_owned(),
-        libc::EPROTO => "what it sends makes no sense".to_owned(),
+        libc::EPROTO => NONSENSE.to_owned(),
         error => weft_bootstrap::limits::explain(&io::Error::from_raw_os_error(error)).to_string(),
     }
 }

@@ -127,7 +127,8 @@ impl fmt::Display for Fault {
             Cause::Cancelled => write!(f, "the operation was cancelled"),
             Cause::Revoked => write!(f, "the communicator was revoked"),
             Cause::Corrupt { rank, what } => {
-                write!(f, "process {rank} sent a {what} that cannot be")
+                let article = if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+                write!(f, "process {rank} sent {article} {what} that cannot be")
             }
             Cause::Unsupported { rank, what } => {
                 write!(f, "this fabric cannot {what} towards process {rank}")

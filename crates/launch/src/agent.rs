@@ -21,6 +21,7 @@ use crate::inherited::Inheritance;
 use crate::options::Options;
 use crate::signs::AliveTimes;
 use crate::supervisor::{self, Above, Part, standard};
+use crate::spawn;
 use crate::uplink::Uplink;
 
 /// Runs the ranks that `mpiexec` asks for.
@@ -90,8 +91,10 @@ fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
         }
     };
     if let Err(error) = enter(&share) {
-        let rank = share.ranks.first().map_or(0, |&(rank, _)| rank);
-        uplink.send(&Up::Failed { rank, cause: Cause::Start { error, code: 126, limited: false } });
+        let (rank, app) = share.ranks.first().copied().unwrap_or_default();
+        let program = share.apps.get(app as usize).map(spawn::given).unwrap_or_default();
+        let cause = Cause::Start { program, error, code: 126, limited: false };
+        uplink.send(&Up::Failed { rank, cause });
         uplink.send(&Up::Done);
         flush(&uplink);
         return 126;

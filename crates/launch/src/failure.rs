@@ -18,8 +18,8 @@ pub enum Cause {
     Left { pid: i32 },
     /// It exited with code 0 while this rank is in MPI and needs it.
     Missing { other: usize },
-    /// It could not be started; `limited`: there were too many.
-    Start { error: String, code: i32, limited: bool },
+    /// It could not be started; `program`: as the user named it; `limited`: there were too many.
+    Start { program: String, error: String, code: i32, limited: bool },
     /// It sent what `mpiexec` does not understand.
     Protocol(String),
 }
@@ -47,7 +47,7 @@ impl Cause {
             Cause::Missing { other } => {
                 format!("{who} ended with exit code 0, but rank {other} is in MPI and needs it")
             }
-            Cause::Start { error, .. } => {
+            Cause::Start { program, error, .. } => {
                 format!("cannot start {program:?} (rank {rank}){place}: {error}")
             }
             Cause::Protocol(error) => format!("{who}: {error}"),

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use weft_bootstrap::limits::words;
 use weft_bootstrap::nodes::number;
 use weft_bootstrap::wire::Entry;
 
@@ -195,7 +196,7 @@ impl Head {
         let machines = number(&identities);
         let directory = || {
             env::current_dir().map_err(|error| {
-                let text = format!("the working directory: {error} (is it removed?)");
+                let text = format!("the working directory: {} (is it removed?)", words(&error));
                 std::io::Error::new(error.kind(), text)
             })
         };

@@ -1,6 +1,15 @@
 //! The hosts of a job, and which rank runs on which.
 
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
 use nix::unistd::gethostname;
+use weft_bootstrap::limits::words;
+
+/// Longest host file, in bytes.
+const LONGEST: u64 = 16 << 20;
 
 /// A host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +71,25 @@ pub fn list(text: &str, hosts: &mut Vec<Host>) -> Result<(), String> {
         add(hosts, host(word)?);
     }
     Ok(())
+}
+
+/// The text of a host file: of a file or a pipe, of which a bounded part is read.
+pub fn read(path: &Path) -> Result<String, String> {
+    let failed = |error: std::io::Error| words(&error);
+    let kind = fs::metadata(path).map_err(failed)?.file_type();
+    if !kind.is_file() && !kind.is_fifo() {
+        let what = if kind.is_dir() { "a folder" } else { "a device or a socket" };
+        return Err(format!("{what} is no list of hosts; a file or a pipe may be"));
+    }
+    let mut text = Vec::new();
+    File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text)).map_err(failed)?;
+    if text.len() as u64 > LONGEST {
+        return Err(format!("more than {LONGEST} bytes are no list of hosts"));
+    }
+    String::from_utf8(text).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&b| b == b'\n').count();
+        format!("line {line} is no text in UTF-8")
+    })
 }
 
 /// Reads a host file: in each line a host, as in a list, then `slots=N` and `max-slots=N`; what
@@ -199,6 +227,37 @@ mod tests {
             let error = file("f", text, &mut Vec::new()).unwrap_err();
             assert!(error.contains(words), "{error}");
         }
+    }
+
+    #[test]
+    fn only_files_and_pipes_of_bounded_length_are_read() {
+        for (path, words) in [
+            ("/", "a folder is no list of hosts"),
+            ("/dev/zero", "a device or a socket is no list"),
+            ("/no/hosts", "No such file or directory"),
+        ] {
+            let error = read(Path::new(path)).unwrap_err();
+            assert!(error.contains(words), "{path}: {error}");
+        }
+        let folder = std::env::temp_dir().join(format!("weft-hosts-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("file");
+        fs::write(&file, "a\nb\u{ff}\n").unwrap();
+        assert_eq!(read(&file).unwrap(), "a\nb\u{ff}\n");
+        fs::write(&file, b"a\nb\xff\n").unwrap();
+        assert_eq!(read(&file).unwrap_err(), "line 2 is no text in UTF-8");
+        File::create(&file).unwrap().set_len(LONGEST + 1).unwrap();
+        assert!(read(&file).unwrap_err().contains("16777216 bytes"));
+        // A pipe whose writer never ends.
+        let pipe = folder.join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let copy = pipe.clone();
+        let writer = std::thread::spawn(move || {
+            std::io::copy(&mut std::io::repeat(b'a'), &mut File::options().write(true).open(copy).unwrap())
+        });
+        assert!(read(&pipe).unwrap_err().contains("16777216 bytes"));
+        assert!(writer.join().unwrap().is_err());
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

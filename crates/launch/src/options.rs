@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use weft_bootstrap::universe::{self, Limit, Room};
 
 use crate::hosts::{self, Host, Map, is_local};
 use crate::signs::{self, AliveTimes};
@@ -70,6 +71,8 @@ pub struct Options {
     pub launch_agent: Option<Vec<String>>,
     /// How long a host may take to answer.
     pub launch_timeout: Duration,
+    /// For how many processes there is room, those of this job and what they spawn.
+    pub universe: Option<Limit>,
     /// Signs of life between hosts.
     pub alive: AliveTimes,
 }
@@ -145,6 +148,27 @@ fn count(option: &str, value: &OsStr, most: usize, what: &str) -> Result<usize, 
     count.ok_or_else(|| format!("{option}: {value:?} is not a number of processes {what}"))
 }
 
+/// The variables that tell the processes for how many there is room, where it is another number than their own means say.
+fn room(
+    options: &Options,
+    get: &dyn Fn(&str) -> Option<OsString>,
+) -> Vec<(OsString, OsString)> {
+    let is_here = options.hosts.iter().all(|host| is_local(&host.name));
+    let slots: usize = options.hosts.iter().map(|host| host.slots).sum();
+    let limit = match options.universe {
+        // Names alone say where, and not how many.
+        None if is_here && slots > options.hosts.len() => Some(Limit::Processes(slots)),
+        limit => limit,
+    };
+    let is_spawned = get(universe::PARENT).is_some();
+    // What another mpiexec has told, under which this one runs, is not of this job.
+    let is_inherited = |name: &str| !is_spawned && get(name).is_some();
+    let limit = limit.or(is_inherited(universe::ROOM).then_some(Limit::System));
+    let told = limit.map(|limit| (universe::ROOM, Room { limit, others: 0 }.to_string()));
+    let hosts = (is_here && is_inherited(universe::VARIABLE)).then(|| (universe::VARIABLE, String::new()));
+    told.into_iter().chain(hosts).map(|(name, text)| (name.into(), text.into())).collect()
+}
+
 /// What is read so far.
 struct Reading<'g> {
     options: Options,
@@ -195,9 +219,9 @@ impl Reading<'_> {
                     .map_err(|error| format!("{given} {list}: {error}"))?;
             }
             Meaning::HostFile => {
-                let path = text(&value()?);
-                let lines = std::fs::read_to_string(&path)
-                    .map_err(|error| format!("{given} {path}: {error}"))?;
+                let value = value()?;
+                let path = text(&value);
+                let lines = hosts::read(value.as_ref()).map_err(|error| format!("{given} {path}: {error}"))?;
                 hosts::file(&path, &lines, &mut options.hosts)?;
             }
             Meaning::PerHost => self.each = Some(count(given, &value()?, usize::MAX, "a host")?),
@@ -212,6 +236,12 @@ impl Reading<'_> {
             Meaning::LaunchTimeout => options.launch_timeout = seconds(given, &value()?)?,
             Meaning::AliveInterval => options.alive.interval = seconds(given, &value()?)?,
             Meaning::AliveTimeout => options.alive.timeout = seconds(given, &value()?)?,
+            Meaning::Universe => {
+                let value = value()?;
+                options.universe = Some(Limit::parse(&text(&value)).ok_or_else(|| {
+                    format!("{given}: {value:?} is not SYSTEM, INFINITE or a number of processes")
+                })?);
+            }
             Meaning::Agent => return Ok(Some(Command::Agent)),
             Meaning::Ignored(values) => {
                 for _ in 0..values {
@@ -226,7 +256,11 @@ impl Reading<'_> {
 
     /// Checks the whole, and gives the programs and hosts what was said for all.
     fn finish(self) -> Result<Options, String> {
-        let Reading { mut options, global, each, .. } = self;
+        let Reading { mut options, mut global, each, get } = self;
+        for host in &mut options.hosts {
+            host.slots = each.unwrap_or(host.slots);
+        }
+        global.extend(room(&options, get));
         if options.size() > MAX_RANKS {
             return Err(format!("{} processes, limit {MAX_RANKS}", options.size()));
         }
@@ -242,15 +276,22 @@ impl Reading<'_> {
                 }
             }
         }
-        for host in &mut options.hosts {
-            host.slots = each.unwrap_or(host.slots);
-        }
         if options.launch_agent.is_none() && options.hosts.iter().all(|host| is_local(&host.name)) {
             options.hosts.clear();
         }
         // A time-out of nothing is none, so that WEFT_TIMEOUT can be overridden.
         options.timeout = options.timeout.filter(|timeout| !timeout.is_zero());
         Ok(options)
+    }
+}
+
+/// An argument as its program gets it: `\:` is a colon that ends no program, `\\:` is `\:`, and so on.
+fn unquoted(argument: OsString) -> OsString {
+    match argument.as_bytes() {
+        [b'\\', rest @ .., b':'] if rest.iter().all(|&byte| byte == b'\\') => {
+            OsStr::from_bytes(&argument.as_bytes()[1..]).to_os_string()
+        }
+        _ => argument,
     }
 }
 
@@ -306,7 +347,7 @@ pub fn parse(
                 more = true;
                 break;
             }
-            app.command.push(argument);
+            app.command.push(unquoted(argument));
         }
         if app.command.is_empty() {
             return Err("no program to run; mpiexec --help tells how".into());
@@ -375,6 +416,34 @@ mod tests {
     }
 
     #[test]
+    fn a_quoted_colon_is_an_argument() {
+        let options = run(r"a \: \\: x: \x : b :x \:\");
+        assert_eq!(options.apps[0].command, ["a", ":", r"\:", "x:", r"\x"]);
+        assert_eq!(options.apps[1].command, ["b", ":x", r"\:\"]);
+    }
+
+    #[test]
+    fn the_room_for_processes_is_told() {
+        let told = |line: &str, given: &[&str]| {
+            let get = |name: &str| given.contains(&name).then(|| "9:1".into());
+            let read = parse(line.split_whitespace().map(OsString::from), &get);
+            let Ok(Command::Run(options)) = read else { panic!("{line}") };
+            options.apps[0].environment.clone()
+        };
+        let room = |text: &str| pair(universe::ROOM, text);
+        assert_eq!(told("a", &[]), []);
+        assert_eq!(told("-host localhost a", &[]), []);
+        assert_eq!(told("-hosts localhost:16 a", &[]), [room("16:0")]);
+        assert_eq!(told("-hosts localhost:16 -usize 20 a", &[]), [room("20:0")]);
+        assert_eq!(told("-hosts b:16 -usize INFINITE a", &[]), [room("INFINITE:0")]);
+        assert_eq!(told("--universe-size SYSTEM a", &[]), [room("SYSTEM:0")]);
+        // A job within another one's script, and a spawned one.
+        let inherited = [universe::ROOM, universe::VARIABLE];
+        assert_eq!(told("a", &inherited), [room("SYSTEM:0"), pair(universe::VARIABLE, "")]);
+        assert_eq!(told("a", &[universe::ROOM, universe::VARIABLE, universe::PARENT]), []);
+    }
+
+    #[test]
     fn common_options_without_effect_are_taken() {
         let line = "--oversubscribe --allow-run-as-root --mca btl self -launcher fork -ppn 4 \
                     -host localhost:4 --map-by :OVERSUBSCRIBE -n 2 a";
@@ -411,6 +480,7 @@ mod tests {
             ("-host other:0 a", "other:0"),
             ("-f /no/hosts a", "/no/hosts"),
             ("-ppn x a", "\"x\""),
+            ("-usize 0 a", "\"0\" is not SYSTEM"),
             ("--launch-timeout soon a", "soon"),
             ("--alive-timeout soon a", "soon"),
             ("--alive-interval 2 --alive-timeout 3 a", "at most half"),

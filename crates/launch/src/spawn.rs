@@ -41,6 +41,11 @@ pub fn name(app: &App) -> String {
     name.to_string_lossy().into_owned()
 }
 
+/// The program as the user named it.
+pub fn given(app: &App) -> String {
+    app.command[0].to_string_lossy().into_owned()
+}
+
 /// Variables as getenv(3) sees them: of a name that is there twice, the first one.
 pub fn first_of_each(
     variables: impl Iterator<Item = (OsString, OsString)>,
@@ -59,6 +64,7 @@ pub fn start(
     inheritance: Inheritance,
 ) -> Result<Started, Cause> {
     let failed = |error: io::Error, what: &str| Cause::Start {
+        program: given(app),
         error: format!("{what}{}", explain(&error)),
         code: if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 },
         limited: matches!(

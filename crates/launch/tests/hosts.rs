@@ -110,6 +110,29 @@ fn a_program_that_cannot_start_is_named_with_its_host() {
 }
 
 #[test]
+fn a_program_that_cannot_start_is_named_as_it_was_given() {
+    let words = "cannot start \"/no/such/program\" (rank 0)";
+    let here = stderr(&mpiexec(&["-n", "2", "/no/such/program"]).output().unwrap());
+    let there = stderr(&run(&["-n", "2", "/no/such/program"]));
+    assert!(here.contains(words) && there.contains(words), "{here}{there}");
+}
+
+#[test]
+fn agents_of_other_versions_are_told_at_once() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(mark("version"));
+    // It says no more, and does not end.
+    fs::write(&path, "echo welcome\necho weft agent 1\nexec sleep 1000\n").unwrap();
+    let agent = format!("sh {}", path.display());
+    let line = ["--launch-timeout", "900", "--launch-agent", &agent, "-H", "a,b", "-n", "2", "true"];
+    let output = mpiexec(&line).output().unwrap();
+    let errors = stderr(&output);
+    assert_eq!(output.status.code(), Some(1));
+    let words = ": another version of Weft answers there: it printed \"weft agent 1\"";
+    assert!(errors.contains(words) && errors.contains(&agent), "{errors}");
+    let _ = fs::remove_file(path);
+}
+
+#[test]
 fn hosts_that_cannot_be_reached_are_named_with_the_command() {
     let run = |line: &[&str]| {
         let output = mpiexec(line).output().unwrap();

@@ -45,7 +45,7 @@ const OF_COMMANDS: &[[&str; 3]] = &[
 const SECONDS: &[&str] = &["WEFT_TIMEOUT", "WEFT_ALIVE_INTERVAL", "WEFT_ALIVE_TIMEOUT"];
 
 /// Variables with our prefix that are no settings: how `mpiexec` tells a rank of its job.
-const INTERNAL: &[&str] = &["WEFT_LAUNCH", "WEFT_HOSTS", "WEFT_MPIEXEC"];
+const INTERNAL: &[&str] = &["WEFT_LAUNCH", "WEFT_HOSTS", "WEFT_MPIEXEC", "WEFT_UNIVERSE"];
 
 /// All settings: the library's (the text of `weft_settings`), then those of the commands.
 pub fn all(of_library: &str) -> Result<Vec<Setting>, String> {

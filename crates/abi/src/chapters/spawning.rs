@@ -33,15 +33,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use weft_bootstrap::calls::start_thread;
 use weft_bootstrap::ports::{Calling, is_on_network};
-use weft_bootstrap::universe;
+use weft_bootstrap::universe::{self, Room};
 use weft_fabric::Fabric;
 
 /// In the environment of spawned processes: the port of their parents, and by what these are reached if it is on a network.
-const PARENT: &str = "WEFT_PARENT";
+const PARENT: &str = universe::PARENT;
 const PARENT_NETWORK: &str = "WEFT_PARENT_NETWORK";
 
 /// The handle of the intercommunicator with the parents.
 static PARENTS: Kept<Cell<Comm>> = Kept::new(Cell::new(MPI_COMM_NULL));
+
+/// Processes that this one has had started.
+static SPAWNED: Kept<Cell<usize>> = Kept::new(Cell::new(0));
 
 /// Processes that one job has at most.
 const MOST: usize = 1 << 16;
@@ -161,11 +164,13 @@ fn command(
             command.arg("-x").arg(OsStr::from_bytes(line));
         }
         command.arg(found(program));
-        if program.arguments.iter().any(|argument| argument == ":") {
-            let text = "argument argv: mpiexec takes \":\" for the end of a program";
-            return Err(Error::new(MPI_ERR_ARG, text));
-        }
-        command.args(&program.arguments);
+        // A colon alone would end the program for mpiexec.
+        let word = |argument: &OsString| {
+            let is_colon = argument.as_bytes().iter().skip_while(|&&byte| byte == b'\\').eq(b":");
+            let quote = OsStr::new(if is_colon { "\\" } else { "" });
+            [quote, argument].into_iter().collect::<OsString>()
+        };
+        command.args(program.arguments.iter().map(word));
     }
     Ok((command, all))
 }
@@ -196,6 +201,8 @@ fn start(
     }
     let port = connecting::open(engine)?;
     let network = network::for_children(engine.endpoint().fabric().verbs());
+    let before = running()?.world.get().map_or(1, |world| world.size()) + SPAWNED.get();
+    command.env(universe::ROOM, Room::of_this_job().of_children(before).to_string());
     command.env(PARENT, port.name()).env(PARENT_NETWORK, network).stdin(Stdio::null());
     let mut child = command.spawn().map_err(|error| {
         let name = command.get_program().to_string_lossy();
@@ -232,6 +239,7 @@ fn await_call(
         None => children.why_gone(),
     };
     connecting::accept_on(call, object.engine(), object.group(), port, gone)
+        .inspect(|_| SPAWNED.set(SPAWNED.get() + all))
 }
 
 /// Whether there may be so many processes.

@@ -20,6 +20,7 @@ pub enum Meaning {
     LaunchAgent,
     LaunchTimeout,
     AliveInterval,
+    Universe,
     AliveTimeout,
     Agent,
     /// Accepted and without effect here; so many values follow.
@@ -54,6 +55,8 @@ pub const NAMES: &[(&str, Meaning)] = &[
     ("f", Meaning::HostFile),
     ("launch-agent", Meaning::LaunchAgent),
     ("launch-timeout", Meaning::LaunchTimeout),
+    ("usize", Meaning::Universe),
+    ("universe-size", Meaning::Universe),
     ("alive-interval", Meaning::AliveInterval),
     ("alive-timeout", Meaning::AliveTimeout),
     ("agent", Meaning::Agent),

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::state::{Kept, State};
 use std::cell::Cell;
 use std::ffi::c_int;
+use weft_bootstrap::universe::Room;
 
 static VALUES: Kept<Predefined> = Kept::new(Predefined {
     tag_ub: Cell::new(0),
@@ -69,12 +70,9 @@ pub(super) fn predefined(
         }
         MPI_LASTUSEDCODE => (&cells.last_used_code, crate::codes::last_used_code()),
         MPI_UNIVERSE_SIZE => {
-            // So many processes fit, those that there are and spawned ones.
-            let processors = std::thread::available_parallelism().map_or(1, usize::from);
-            let slots = weft_bootstrap::universe::hosts().iter().map(|host| host.slots).sum();
-            let room = if slots > 0 { slots } else { processors };
-            let size = state.world.get().map_or(1, |world| world.size()).max(room);
-            (&cells.universe_size, size as c_int)
+            let own = state.world.get().map_or(1, |world| world.size());
+            let Some(size) = Room::of_this_job().size(own) else { return Ok(None) };
+            (&cells.universe_size, c_int::try_from(size).unwrap_or(c_int::MAX))
         }
         _ => {
             let name = predefined_name(number).unwrap_or_default();
