@@ -7,10 +7,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The library's file name (its SONAME), and the links to it: what `-lmpi_abi` finds, and what
+/// The library's file name (its SONAME), and the links to it: what `-lmpi_abi` and `-lmpi` find, and what
 /// programs linked with MPICH 5.0.0 and 5.0.1 look for, which shipped that name by mistake.
 const LIBRARY: &str = "libmpi_abi.so.1";
-const LIBRARY_LINKS: [&str; 2] = ["libmpi_abi.so", "libmpi_abi.so.0"];
+const LIBRARY_LINKS: [&str; 3] = ["libmpi_abi.so", "libmpi.so", "libmpi_abi.so.0"];
 
 /// A package, and the programs of it that are installed.
 const PROGRAMS: [(&str, &[&str]); 2] = [

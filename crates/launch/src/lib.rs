@@ -26,6 +26,7 @@ mod head;
 mod hosts;
 mod inherited;
 mod input;
+mod library;
 mod options;
 mod output;
 mod processes;

@@ -1,7 +1,7 @@
 //! Starting one rank: what is done between fork and exec.
 
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -58,7 +58,7 @@ pub fn first_of_each(
 pub fn start(
     app: &App,
     input: Option<Stdio>,
-    variable: (&str, &OsStr),
+    variables: &[(&str, OsString)],
     processors: Option<CpuSet>,
     piped: bool,
     inheritance: Inheritance,
@@ -88,7 +88,7 @@ pub fn start(
         command.env_remove(name);
     }
     command.envs(app.environment.iter().map(|(name, value): &(OsString, OsString)| (name, value)));
-    command.env(variable.0, variable.1);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
     if let Ok(own) = std::env::current_exe() {
         command.env(universe::MPIEXEC, own);
     }

@@ -4,7 +4,6 @@
 mod above;
 mod judge;
 
-use std::ffi::OsStr;
 use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -29,7 +28,7 @@ use crate::options::Options;
 use crate::output::{Sink, Stream, unwritten};
 use crate::service::{Door, Seating, Service, stranded};
 use crate::spawn;
-use crate::{complain, cores, hang, processes};
+use crate::{complain, cores, hang, library, processes};
 
 pub use above::{Above, Part, new_job};
 
@@ -225,6 +224,7 @@ impl Supervisor {
     fn start(&mut self, inheritance: Inheritance) {
         let plan = cores::plan(&cores::allowed(), self.part.ranks.len(), self.options.bind);
         let piped = self.is_piped();
+        let paths: Vec<_> = self.options.apps.iter().map(library::search_path).collect();
         for (place, (number, app)) in self.part.ranks.clone().into_iter().enumerate() {
             let share = plan.as_ref().map(|plan| &plan[place]);
             if self.options.report_bindings {
@@ -232,6 +232,8 @@ impl Supervisor {
                 self.say(&format!("mpiexec: rank {number} may use {share}"));
             }
             let ticket = Ticket { rank: number, app, ..self.part.ticket.clone() }.encode();
+            let path = paths[app].clone().map(|path| (library::VARIABLE, path));
+            let variables: Vec<_> = path.into_iter().chain([(VARIABLE, ticket.into())]).collect();
             let input = match &mut self.above {
                 None if number == 0 => None,
                 Some(above) if number == 0 => Some(above.open_input()),
@@ -240,7 +242,7 @@ impl Supervisor {
             let started = spawn::start(
                 &self.options.apps[app],
                 input,
-                (VARIABLE, OsStr::new(&ticket)),
+                &variables,
                 share.and_then(|share| cores::set(share)),
                 piped,
                 inheritance,

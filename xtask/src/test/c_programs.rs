@@ -83,6 +83,8 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     programs(&prefix, &[], tally)?;
     library_apart(&prefix, tally)?;
+    without_rpath(&prefix, tally)?;
+    universe(&prefix, tally)?;
     examples(&prefix, &folder()?, tally)?;
     super::book::run(&prefix, tally)?;
     super::man::run(&prefix, tally)?;
@@ -196,6 +198,53 @@ fn library_apart(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         Plan { args: vec!["few".to_owned()], says: vec!["correct".to_owned()], ..Plan::new() };
     one(prefix, &folder()?.join("spawn"), 2, &plan, &settings)?;
     println!("ok   spawn with a library apart from its installation");
+    tally.passed += 1;
+    Ok(())
+}
+
+/// Programs of a linker that was told `-L` and `-l` alone: `mpiexec` says where the library is, here and on other hosts.
+fn without_rpath(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let folder = tempfile::tempdir_in(folder()?).map_err(|e| format!("a folder: {e}"))?;
+    let agent = folder.path().join("agent");
+    let script = "#!/bin/sh\nshift\nexec env -i PATH=/usr/bin:/bin sh -c \"exec $*\"\n";
+    fs::write(&agent, script).map_err(|e| format!("{}: {e}", agent.display()))?;
+    for name in ["mpi", "mpi_abi"] {
+        let program = folder.path().join(name);
+        let mut cc = Command::new("cc");
+        cc.arg(root().join("tests/c/ring.c")).arg("-o").arg(&program);
+        cc.arg("-I").arg(prefix.join("include")).arg("-L").arg(prefix.join("lib"));
+        quiet(cc.args([&format!("-l{name}"), "-lm", "-lpthread"]))?;
+        let reach = format!("sh {}", agent.display());
+        for hosts in [&[][..], &["--launch-agent", &reach, "-hosts", "a,b"]] {
+            let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
+            mpiexec.args(["--timeout", "60"]).args(hosts).args(["-n", "2"]).arg(&program);
+            quiet(mpiexec.env_remove("LD_LIBRARY_PATH"))?;
+        }
+        // A list that names the library is as it was.
+        let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
+        mpiexec.args(["sh", "-c", "test \"$LD_LIBRARY_PATH\" = \"$LIST\""]);
+        let list = format!("/nowhere:{}", prefix.join("lib").display());
+        quiet(mpiexec.env("LD_LIBRARY_PATH", &list).env("LIST", &list))?;
+    }
+    println!("ok   programs without an rpath");
+    tally.passed += 1;
+    Ok(())
+}
+
+/// The number of processes for which there is room, as the job's launcher and its parents say.
+fn universe(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let program = folder()?.join("universe");
+    for (options, parent, child) in [
+        (&["-hosts", "localhost:16"][..], "16", "16"),
+        (&["-usize", "20", "-hosts", "localhost:16"], "20", "20"),
+        (&["--universe-size", "2"], "2", "3"),
+        (&["-usize", "INFINITE"], "none", "none"),
+    ] {
+        let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
+        mpiexec.args(["--timeout", "60"]).args(options).args(["-n", "2"]).arg(&program);
+        quiet(mpiexec.args([parent, child])).map_err(|e| format!("{options:?}: {e}"))?;
+    }
+    println!("ok   room for processes");
     tally.passed += 1;
     Ok(())
 }

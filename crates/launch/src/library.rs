@@ -1,0 +1,157 @@
+//! Where ranks find the MPI library. Programs that were linked by `mpicc` say so themselves (an rpath); what takes `-L` and
+//! `-l` alone does not, and would start nowhere.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use object::elf::{DT_RPATH, DT_RUNPATH, FileHeader64};
+use object::read::elf::{Dyn, FileHeader};
+use object::{Endianness, ReadCache};
+
+use crate::options::App;
+
+/// The library's name, by which programs ask for it.
+const NAME: &str = "libmpi_abi.so.1";
+/// The variable that tells the loader where to look.
+pub const VARIABLE: &str = "LD_LIBRARY_PATH";
+/// What the loader knows without being told.
+const CACHE: &str = "/etc/ld.so.cache";
+
+/// What [`VARIABLE`] is to be for the ranks of `app`; `None`: they find a library without it.
+pub fn search_path(app: &App) -> Option<OsString> {
+    let own = std::env::current_exe().ok()?;
+    let folder = own.parent()?.parent()?.join("lib");
+    let value = |name: &str| {
+        let given = app.environment.iter().rev().find(|(given, _)| given == name);
+        given.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
+    };
+    let given = value(VARIABLE).unwrap_or_default();
+    let cache = fs::read(CACHE).unwrap_or_default();
+    let is_found = !folder.join(NAME).is_file()
+        || folders(&given).any(|folder| folder.join(NAME).exists())
+        || knows(&cache)
+        || program(app, value("PATH")).is_some_and(|program| says_where(&program));
+    (!is_found).then(|| extended(given, &folder))
+}
+
+/// Adds a folder behind those that there are.
+fn extended(mut given: OsString, folder: &Path) -> OsString {
+    // Nothing between two colons is the working directory.
+    if !given.is_empty() {
+        given.push(":");
+    }
+    given.push(folder);
+    given
+}
+
+/// The folders of a list, as the loader reads it.
+fn folders(list: &OsStr) -> impl Iterator<Item = PathBuf> {
+    let parts = list.as_bytes().split(|&byte| byte == b':' || byte == b';');
+    parts.filter(|part| !part.is_empty()).map(|part| OsStr::from_bytes(part).into())
+}
+
+/// Says whether the loader's cache has the library.
+fn knows(cache: &[u8]) -> bool {
+    let end = [b"/", NAME.as_bytes(), b"\0"].concat();
+    cache.windows(end.len()).any(|window| window == end)
+}
+
+/// The file of the program, as execvp(3) finds it.
+fn program(app: &App, path: Option<OsString>) -> Option<PathBuf> {
+    let name = Path::new(&app.command[0]);
+    let from = app.directory.as_ref().map(PathBuf::from).unwrap_or_default();
+    if name.as_os_str().as_bytes().contains(&b'/') {
+        return Some(from.join(name));
+    }
+    let path = path.unwrap_or_else(|| "/bin:/usr/bin".into());
+    folders(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Says whether a program names a folder with the library. A script does not.
+fn says_where(program: &Path) -> bool {
+    let Ok(program) = fs::canonicalize(program) else { return false };
+    let origin = program.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();
+    let all = rpaths(&program).unwrap_or_default();
+    all.iter().any(|list| {
+        let list = replaced(&replaced(list, b"$ORIGIN", origin), b"${ORIGIN}", origin);
+        folders(&OsString::from_vec(list)).any(|folder| folder.join(NAME).exists())
+    })
+}
+
+/// The lists of folders in a program's file, by the names DT_RPATH and DT_RUNPATH.
+fn rpaths(program: &Path) -> Option<Vec<Vec<u8>>> {
+    let file = ReadCache::new(File::open(program).ok()?);
+    let header = FileHeader64::<Endianness>::parse(&file).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, &file).ok()?;
+    let (entries, link) = sections.dynamic(endian, &file).ok()??;
+    let strings = sections.strings(endian, &file, link).ok()?;
+    let is_wanted = |entry: &&_| matches!(Dyn::tag(*entry, endian), DT_RPATH | DT_RUNPATH);
+    let text = |entry| Dyn::string(entry, endian, strings).ok().map(<[u8]>::to_vec);
+    Some(entries.iter().filter(is_wanted).filter_map(text).collect())
+}
+
+fn replaced(text: &[u8], what: &[u8], by: &[u8]) -> Vec<u8> {
+    let mut new = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.windows(what.len()).position(|window| window == what) {
+        new.extend([&rest[..at], by].concat());
+        rest = &rest[at + what.len()..];
+    }
+    new.extend(rest);
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_folders_grow_at_their_end() {
+        let folder = Path::new("/w/lib");
+        assert_eq!(extended(OsString::new(), folder), "/w/lib");
+        assert_eq!(extended("/a:/b".into(), folder), "/a:/b:/w/lib");
+        let all: Vec<_> = folders(OsStr::new(":/a;/b:")).collect();
+        assert_eq!(all, [Path::new("/a"), Path::new("/b")]);
+        assert_eq!(replaced(b"$ORIGIN/../lib:$ORIGIN", b"$ORIGIN", b"/o"), b"/o/../lib:/o");
+    }
+
+    #[test]
+    fn the_cache_is_known_by_whole_names() {
+        assert!(knows(b"x\0/usr/lib/libmpi_abi.so.1\0y"));
+        assert!(!knows(b"/usr/lib/libmpi_abi.so.12\0/usr/lib/notlibmpi_abi.so.1\0"));
+    }
+
+    #[test]
+    fn programs_are_found_as_the_system_finds_them() {
+        let app = |command: &str, directory: Option<&str>| App {
+            command: vec![command.into()],
+            directory: directory.map(Into::into),
+            ..App::default()
+        };
+        assert_eq!(program(&app("sh", None), Some("/no:/bin".into())), Some("/bin/sh".into()));
+        assert_eq!(program(&app("./x", Some("/d")), None), Some("/d/./x".into()));
+        assert_eq!(program(&app("no-such-program", None), Some("/bin".into())), None);
+    }
+
+    #[test]
+    fn the_rpath_of_a_program_is_read() {
+        let folder = std::env::temp_dir().join(format!("weft-rpath-{}", std::process::id()));
+        fs::create_dir_all(folder.join("lib")).unwrap();
+        let (source, program) = (folder.join("x.c"), folder.join("x"));
+        fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+        for (link, expected) in [("", false), ("-Wl,-rpath,/no:$ORIGIN/lib", true)] {
+            let mut cc = std::process::Command::new("cc");
+            cc.arg(&source).arg("-o").arg(&program).args(link.split_whitespace());
+            assert!(cc.status().unwrap().success());
+            assert!(!says_where(&program), "there is no library yet");
+            fs::write(folder.join("lib").join(NAME), "").unwrap();
+            assert_eq!(says_where(&program), expected, "{link}");
+            fs::remove_file(folder.join("lib").join(NAME)).unwrap();
+        }
+        assert!(!says_where(&source), "a script");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
