@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow};
 
+use crate::limits;
+
 /// Makes a call until no signal has interrupted it. Right for calls that have done nothing when they
 /// say so, which is all but close(2) and connect(2) of a network.
 pub fn repeat<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
@@ -44,7 +46,7 @@ pub fn connect(address: &SocketAddr) -> io::Result<UnixStream> {
     repeat(|| UnixStream::connect_addr(address))
 }
 
-/// Starts a thread of the library's own: the program's signals are not for it.
+/// Starts a thread of the library's own: the program's signals are not for it. An error names the limit that was reached.
 pub fn start_thread<T: Send + 'static>(
     name: &str,
     run: impl FnOnce() -> T + Send + 'static,
@@ -55,7 +57,7 @@ pub fn start_thread<T: Send + 'static>(
     if let Ok(before) = before {
         let _ = before.thread_set_mask();
     }
-    started
+    started.map_err(|error| io::Error::new(error.kind(), limits::explain(&error)))
 }
 
 /// A bound on waiting that counts only the time in which this process ran: not that in which it was

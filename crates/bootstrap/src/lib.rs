@@ -12,6 +12,7 @@ mod foreign;
 mod keyed;
 pub mod limits;
 mod member;
+pub mod memory;
 mod nested;
 pub mod nodes;
 mod on_node;

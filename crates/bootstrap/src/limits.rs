@@ -23,8 +23,16 @@ fn kibibytes(limit: Option<u64>) -> String {
 /// The least of this process's control group and those above it, of `file`.
 fn of_control_group(file: &str) -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let root = PathBuf::from("/sys/fs/cgroup");
+    let controller = file.split('.').next().unwrap_or_default();
+    // Of version 1, a controller has a tree of its own.
+    let old = groups.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(":/")?;
+        let is_it = controllers.split(',').any(|name| name == controller);
+        is_it.then(|| (format!("/sys/fs/cgroup/{controller}"), path))
+    });
+    let new = || Some(("/sys/fs/cgroup".to_owned(), groups.lines().find_map(|l| l.strip_prefix("0::/"))?));
+    let (root, own) = old.or_else(new)?;
+    let root = PathBuf::from(root);
     let own = root.join(own);
     let all = own.ancestors().take_while(|folder| folder.starts_with(&root));
     all.filter_map(|folder| std::fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok())
@@ -59,7 +67,7 @@ pub fn explain(error: &io::Error) -> String {
                 .map(|limit| format!(", and its control group {limit} (pids.max)"))
                 .unwrap_or_default();
             format!(
-                "no more processes can be made: this user may have {} (ulimit -u){group}; raise the \
+                "no more processes or threads can be made: this user may have {} (ulimit -u){group}; raise the \
                  limit, or start fewer processes",
                 number(user)
             )

@@ -9,7 +9,7 @@
 //! takes only what it read between two equal even values. A reader trusts nothing: lengths are
 //! checked, and a slot that keeps changing is reported as such.
 
-use std::ffi::c_void;
+use std::ffi::{CString, c_void};
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::calls::repeat;
+use crate::memory;
 use serde::{Deserialize, Serialize};
 
 /// Distance of two slots in bytes: a multiple of every page size. Untouched pages cost nothing.
@@ -209,7 +209,7 @@ pub struct Board {
 impl Board {
     /// Memory for `size` ranks, named after the job, without a name in any file system.
     pub fn new(job: &str, size: usize) -> io::Result<Self> {
-        let memory = memfd_create(job, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
+        let memory = memory::file(&CString::new(job)?)?;
         repeat(|| Ok(nix::unistd::ftruncate(&memory, (size * STRIDE) as i64)?))?;
         // No process can shrink it under the reader.
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;

@@ -9,10 +9,11 @@ use crate::ring::Ring;
 use crate::sync::Ordering;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 use weft_bootstrap::calls::repeat_c;
+use weft_bootstrap::memory;
 
 /// What the system refused.
 #[derive(Debug)]
@@ -88,17 +89,7 @@ pub fn create(shape: &Shape) -> Result<Files, Refused> {
 
 /// A fresh file of `len` bytes, whose size nobody can change any more.
 fn sealed(len: u64) -> Result<File, Refused> {
-    let sealing = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    let memfd = |flags| {
-        // SAFETY: the name is a C string.
-        let fd = unsafe { libc::memfd_create(c"weft".as_ptr(), flags) };
-        // SAFETY: the descriptor is new and ours.
-        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(unsafe { File::from_raw_fd(fd) }) }
-    };
-    // Kernels before 6.3 do not know NOEXEC_SEAL; later ones may insist on it.
-    let file = memfd(sealing | libc::MFD_NOEXEC_SEAL)
-        .or_else(|_| memfd(sealing))
-        .map_err(refused("memfd_create"))?;
+    let file = File::from(memory::file(c"weft").map_err(refused("making memory"))?);
     file.set_len(len).map_err(refused("ftruncate of the shared segment"))?;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     // SAFETY: fcntl on our own descriptor. A kernel that refuses seals leaves us no worse off.

@@ -12,10 +12,10 @@ pub enum Cause {
     Signal(#[serde(with = "by_number")] Signal),
     /// It called MPI_Abort.
     Abort { code: i32, message: String },
-    /// It exited with code 0, after MPI_Init and without MPI_Finalize.
-    NoFinalize,
-    /// A process under it, a script perhaps, left MPI without MPI_Finalize.
-    Left { pid: i32 },
+    /// It exited with code 0, after MPI_Init and without the end of MPI_Finalize; `called`: but in it, or after it failed.
+    NoFinalize { called: bool },
+    /// A process under it, a script perhaps, left MPI likewise.
+    Left { pid: i32, called: bool },
     /// It exited with code 0 while this rank is in MPI and needs it.
     Missing { other: usize },
     /// It could not be started; `program`: as the user named it; `limited`: there were too many.
@@ -36,13 +36,11 @@ impl Cause {
                 format!("{who} called MPI_Abort with code {code}")
             }
             Cause::Abort { code, message } => format!("{who} aborted with code {code}: {message}"),
-            Cause::NoFinalize => {
-                format!("{who} ended with exit code 0, but without calling MPI_Finalize")
+            &Cause::NoFinalize { called } => {
+                format!("{who} ended with exit code 0, but {}", unfinished(called))
             }
-            Cause::Left { pid } => {
-                format!(
-                    "{who}: process {pid}, which it started, ended without calling MPI_Finalize"
-                )
+            &Cause::Left { pid, called } => {
+                format!("{who}: process {pid}, which it started, ended {}", unfinished(called))
             }
             Cause::Missing { other } => {
                 format!("{who} ended with exit code 0, but rank {other} is in MPI and needs it")
@@ -63,6 +61,14 @@ impl Cause {
             Cause::Abort { code, .. } if code & 0xff != 0 => code & 0xff,
             _ => 1,
         }
+    }
+}
+
+/// How a process left MPI.
+fn unfinished(called: bool) -> &'static str {
+    match called {
+        true => "after a call of MPI_Finalize that failed or did not return",
+        false => "without calling MPI_Finalize",
     }
 }
 
@@ -119,6 +125,6 @@ mod tests {
         for (code, expected) in [(0, 1), (256, 1), (5, 5), (-1, 255)] {
             assert_eq!(Cause::Abort { code, message: String::new() }.code(), expected);
         }
-        assert_eq!(Cause::NoFinalize.code(), 1);
+        assert_eq!(Cause::NoFinalize { called: false }.code(), 1);
     }
 }

@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg, sockopt};
 use serde::{Deserialize, Serialize};
-use weft_bootstrap::report::{Board, Status};
+use weft_bootstrap::report::{Board, Phase, Status};
 use weft_bootstrap::wire::{Entry, Frame, MAX_REQUEST};
 
 use crate::processes;
@@ -206,6 +206,12 @@ impl Service {
     pub fn is_unfinished(&self, rank: usize) -> bool {
         let seat = &self.seats[rank];
         seat.abandoned || (seat.taken > 0 && !seat.finalized)
+    }
+
+    /// Whether the process that is or was `rank` has called MPI_Finalize.
+    pub fn has_called_finalize(&self, rank: usize) -> bool {
+        let phase = self.status(rank).map(|status| status.phase);
+        matches!(phase, Some(Phase::Finalizing | Phase::Finalized))
     }
 
     /// The seats, for [`stranded`].

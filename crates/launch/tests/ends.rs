@@ -27,6 +27,11 @@ fn the_first_failure_gives_code_and_line() {
             1,
             "rank 1 (rank) ended with exit code 0, but without calling MPI_Finalize",
         ),
+        (
+            &["finalizing", "exit", "0"],
+            1,
+            "rank 1 (rank) ended with exit code 0, but after a call of MPI_Finalize that failed",
+        ),
         (&["finalize", "exit", "4"], 4, "rank 1 (rank) ended with exit code 4"),
     ] {
         let line = ["-n", "3", "RANK", "init", "exchange", "only", "1"];

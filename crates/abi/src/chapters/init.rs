@@ -280,6 +280,10 @@ pub(crate) unsafe fn finalize() -> Result<(), Error> {
     if state.world_phase.get() != Phase::Running {
         return Err(Error::new(MPI_ERR_OTHER, "called without MPI_Init, or twice"));
     }
+    if let Some(report) = &*state.report.borrow() {
+        // If it fails, who looks after the processes knows that it was called.
+        report.phase(weft_bootstrap::Phase::Finalizing);
+    }
     // Attributes of MPI_COMM_SELF are deleted first (MPI 5.0, section 11.2.4).
     crate::chapters::communicators::delete_all_attributes(MPI_COMM_SELF)?;
     crate::chapters::communicators::delete_all_attributes(MPI_COMM_WORLD)?;

@@ -29,9 +29,10 @@ impl Supervisor {
                 Event::Fence { generation, entries } => self.fence(generation, entries),
                 Event::Left { rank, pid } => {
                     // If it is the rank's own process, its exit status is about to come.
+                    let called = self.service.has_called_finalize(rank);
                     let rank = &mut self.ranks[rank];
                     rank.suspect = (pid != rank.pid)
-                        .then(|| (self.clock.now() + SUSPENSE, Cause::Left { pid }));
+                        .then(|| (self.clock.now() + SUSPENSE, Cause::Left { pid, called }));
                 }
             }
         }
@@ -103,7 +104,10 @@ impl Supervisor {
                     self.code.is_none().then_some((due, Cause::Signal(signal)));
             }
             Ok(signal) => self.fail(number, Cause::Signal(signal)),
-            Err(0) if self.service.is_unfinished(number) => self.fail(number, Cause::NoFinalize),
+            Err(0) if self.service.is_unfinished(number) => {
+                let called = self.service.has_called_finalize(number);
+                self.fail(number, Cause::NoFinalize { called });
+            }
             Err(0) => self.tell_end(number),
             Err(code) => self.fail(number, Cause::Code(code)),
         }
