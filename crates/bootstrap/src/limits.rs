@@ -30,7 +30,9 @@ fn of_control_group(file: &str) -> Option<u64> {
         let is_it = controllers.split(',').any(|name| name == controller);
         is_it.then(|| (format!("/sys/fs/cgroup/{controller}"), path))
     });
-    let new = || Some(("/sys/fs/cgroup".to_owned(), groups.lines().find_map(|l| l.strip_prefix("0::/"))?));
+    let new = || {
+        Some(("/sys/fs/cgroup".to_owned(), groups.lines().find_map(|l| l.strip_prefix("0::/"))?))
+    };
     let (root, own) = old.or_else(new)?;
     let root = PathBuf::from(root);
     let own = root.join(own);

@@ -36,7 +36,12 @@ mod tests {
 
     /// Has the system calls of this thread with these numbers fail with `errno`.
     fn forbid(calls: &[i64], errno: i32) {
-        let op = |code: u32, jump: u8, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: jump, k };
+        let op = |code: u32, jump: u8, k: u32| libc::sock_filter {
+            code: code as u16,
+            jt: 0,
+            jf: jump,
+            k,
+        };
         let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
         let mut filter = vec![op(load, 0, 0)];
         for &call in calls {

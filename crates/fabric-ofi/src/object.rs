@@ -47,7 +47,18 @@ pub enum Found {
 }
 
 /// The reason where a peer sends what this library does not.
-pub const NONSENSE: &str = "what it sends makes no sense";
+const NONSENSE: &str = "what it sends makes no sense";
+
+/// What may be behind the loss of a peer for `reason`, which was silent for so many seconds.
+pub fn advice(reason: &str, silent: u64) -> String {
+    if reason == NONSENSE {
+        return "another program or another version of this library speaks there, or memory is damaged".to_owned();
+    }
+    format!(
+        "nothing came from it for {silent} s: the process or its host has ended, a cable is out, a firewall drops what is sent, \
+         or nothing leads there from this interface (WEFT_OFI_INTERFACES names another)"
+    )
+}
 
 fn text(error: i32) -> String {
     match error {

@@ -5,7 +5,7 @@ use crate::buffers::Buffers;
 use crate::ffi::*;
 use crate::helper::HelperPlace;
 use crate::memory::Memory;
-use crate::object::{Found, NONSENSE, Objects};
+use crate::object::{Found, Objects, advice};
 use crate::parts::Assembly;
 use crate::rails::{Over, Probes, RAILS_MAX, Rail};
 use crate::requests::{Request, Requests};
@@ -302,16 +302,11 @@ impl State {
         }
         let Where { host, address } = core.place(rank);
         let facts = &core.objects.facts;
-        let advice = match reason {
-            NONSENSE => "another program or another version of this library speaks there, or memory is damaged".to_owned(),
-            _ => format!(
-                "nothing came from it for {silent} s: the process or its host has ended, a cable is out, a firewall drops what \
-                 is sent, or nothing leads there from this interface (WEFT_OFI_INTERFACES names another)"
-            ),
-        };
         let why = format!(
-            "process {rank} on {host}, at {address} from {} through {}: {what}: {reason}; {advice}",
-            facts.domain, facts.provider
+            "process {rank} on {host}, at {address} from {} through {}: {what}: {reason}; {}",
+            facts.domain,
+            facts.provider,
+            advice(reason, silent)
         );
         self.fail(Fault::lost(rank), why);
     }

@@ -20,8 +20,8 @@ use crate::front;
 use crate::inherited::Inheritance;
 use crate::options::Options;
 use crate::signs::AliveTimes;
-use crate::supervisor::{self, Above, Part, standard};
 use crate::spawn;
+use crate::supervisor::{self, Above, Part, standard};
 use crate::uplink::Uplink;
 
 /// Runs the ranks that `mpiexec` asks for.

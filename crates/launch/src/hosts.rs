@@ -82,12 +82,15 @@ pub fn read(path: &Path) -> Result<String, String> {
         return Err(format!("{what} is no list of hosts; a file or a pipe may be"));
     }
     let mut text = Vec::new();
-    File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text)).map_err(failed)?;
+    File::open(path)
+        .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))
+        .map_err(failed)?;
     if text.len() as u64 > LONGEST {
         return Err(format!("more than {LONGEST} bytes are no list of hosts"));
     }
     String::from_utf8(text).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&b| b == b'\n').count();
+        let line =
+            error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&b| b == b'\n').count();
         format!("line {line} is no text in UTF-8")
     })
 }
@@ -253,7 +256,10 @@ mod tests {
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let copy = pipe.clone();
         let writer = std::thread::spawn(move || {
-            std::io::copy(&mut std::io::repeat(b'a'), &mut File::options().write(true).open(copy).unwrap())
+            std::io::copy(
+                &mut std::io::repeat(b'a'),
+                &mut File::options().write(true).open(copy).unwrap(),
+            )
         });
         assert!(read(&pipe).unwrap_err().contains("16777216 bytes"));
         assert!(writer.join().unwrap().is_err());

@@ -2,17 +2,19 @@
 //! `--option=value`, programs separated by `:`.
 
 mod names;
+mod room;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weft_bootstrap::universe::{self, Limit, Room};
+use weft_bootstrap::universe::Limit;
 
 use crate::hosts::{self, Host, Map, is_local};
 use crate::signs::{self, AliveTimes};
 use names::{Meaning, NAMES};
+use room::room;
 
 /// Most processes of a job.
 pub const MAX_RANKS: usize = 1 << 16;
@@ -148,27 +150,6 @@ fn count(option: &str, value: &OsStr, most: usize, what: &str) -> Result<usize, 
     count.ok_or_else(|| format!("{option}: {value:?} is not a number of processes {what}"))
 }
 
-/// The variables that tell the processes for how many there is room, where it is another number than their own means say.
-fn room(
-    options: &Options,
-    get: &dyn Fn(&str) -> Option<OsString>,
-) -> Vec<(OsString, OsString)> {
-    let is_here = options.hosts.iter().all(|host| is_local(&host.name));
-    let slots: usize = options.hosts.iter().map(|host| host.slots).sum();
-    let limit = match options.universe {
-        // Names alone say where, and not how many.
-        None if is_here && slots > options.hosts.len() => Some(Limit::Processes(slots)),
-        limit => limit,
-    };
-    let is_spawned = get(universe::PARENT).is_some();
-    // What another mpiexec has told, under which this one runs, is not of this job.
-    let is_inherited = |name: &str| !is_spawned && get(name).is_some();
-    let limit = limit.or(is_inherited(universe::ROOM).then_some(Limit::System));
-    let told = limit.map(|limit| (universe::ROOM, Room { limit, others: 0 }.to_string()));
-    let hosts = (is_here && is_inherited(universe::VARIABLE)).then(|| (universe::VARIABLE, String::new()));
-    told.into_iter().chain(hosts).map(|(name, text)| (name.into(), text.into())).collect()
-}
-
 /// What is read so far.
 struct Reading<'g> {
     options: Options,
@@ -221,7 +202,8 @@ impl Reading<'_> {
             Meaning::HostFile => {
                 let value = value()?;
                 let path = text(&value);
-                let lines = hosts::read(value.as_ref()).map_err(|error| format!("{given} {path}: {error}"))?;
+                let lines = hosts::read(value.as_ref())
+                    .map_err(|error| format!("{given} {path}: {error}"))?;
                 hosts::file(&path, &lines, &mut options.hosts)?;
             }
             Meaning::PerHost => self.each = Some(count(given, &value()?, usize::MAX, "a host")?),
@@ -420,27 +402,6 @@ mod tests {
         let options = run(r"a \: \\: x: \x : b :x \:\");
         assert_eq!(options.apps[0].command, ["a", ":", r"\:", "x:", r"\x"]);
         assert_eq!(options.apps[1].command, ["b", ":x", r"\:\"]);
-    }
-
-    #[test]
-    fn the_room_for_processes_is_told() {
-        let told = |line: &str, given: &[&str]| {
-            let get = |name: &str| given.contains(&name).then(|| "9:1".into());
-            let read = parse(line.split_whitespace().map(OsString::from), &get);
-            let Ok(Command::Run(options)) = read else { panic!("{line}") };
-            options.apps[0].environment.clone()
-        };
-        let room = |text: &str| pair(universe::ROOM, text);
-        assert_eq!(told("a", &[]), []);
-        assert_eq!(told("-host localhost a", &[]), []);
-        assert_eq!(told("-hosts localhost:16 a", &[]), [room("16:0")]);
-        assert_eq!(told("-hosts localhost:16 -usize 20 a", &[]), [room("20:0")]);
-        assert_eq!(told("-hosts b:16 -usize INFINITE a", &[]), [room("INFINITE:0")]);
-        assert_eq!(told("--universe-size SYSTEM a", &[]), [room("SYSTEM:0")]);
-        // A job within another one's script, and a spawned one.
-        let inherited = [universe::ROOM, universe::VARIABLE];
-        assert_eq!(told("a", &inherited), [room("SYSTEM:0"), pair(universe::VARIABLE, "")]);
-        assert_eq!(told("a", &[universe::ROOM, universe::VARIABLE, universe::PARENT]), []);
     }
 
     #[test]

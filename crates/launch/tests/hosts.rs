@@ -123,7 +123,8 @@ fn agents_of_other_versions_are_told_at_once() {
     // It says no more, and does not end.
     fs::write(&path, "echo welcome\necho weft agent 1\nexec sleep 1000\n").unwrap();
     let agent = format!("sh {}", path.display());
-    let line = ["--launch-timeout", "900", "--launch-agent", &agent, "-H", "a,b", "-n", "2", "true"];
+    let line =
+        ["--launch-timeout", "900", "--launch-agent", &agent, "-H", "a,b", "-n", "2", "true"];
     let output = mpiexec(&line).output().unwrap();
     let errors = stderr(&output);
     assert_eq!(output.status.code(), Some(1));

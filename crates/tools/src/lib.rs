@@ -5,6 +5,7 @@
 pub mod algorithms;
 pub mod coverage;
 pub mod explain;
+pub mod hosts;
 pub mod library;
 pub mod machine;
 pub mod settings;

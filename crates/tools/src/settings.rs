@@ -152,9 +152,12 @@ mod tests {
 
     #[test]
     fn a_time_out_is_a_number() {
-        assert!(wrong_seconds("1.5").is_none() && wrong_seconds("").is_none());
+        assert!(
+            wrong_seconds("WEFT_TIMEOUT", "1.5").is_none()
+                && wrong_seconds("WEFT_TIMEOUT", "").is_none()
+        );
         for wrong in ["soon", "-1", "NaN"] {
-            assert!(wrong_seconds(wrong).unwrap().contains(wrong));
+            assert!(wrong_seconds("WEFT_TIMEOUT", wrong).unwrap().contains(wrong));
         }
     }
 }

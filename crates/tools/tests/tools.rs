@@ -238,3 +238,30 @@ fn cmake_finds_mpi_also_where_the_prefix_has_a_blank() {
         }
     }
 }
+
+/// Hosts that are this machine under other names, of which `dead` does not let anybody in.
+#[test]
+fn hosts_are_checked_before_a_job_runs_there() {
+    library();
+    let dir = scratch("hosts");
+    let agent = dir.join("agent.sh");
+    let script = "host=$1; shift\necho welcome to $host\n\
+        case $host in dead) echo 'Permission denied' >&2; exit 255;; esac\nexec sh -c \"$*\"\n";
+    fs::write(&agent, script).unwrap();
+    let info = |hosts: &str| {
+        let mut command = Command::new(WEFT);
+        command.args(["info", "--hosts", hosts]).env("WEFT_RSH", format!("sh {}", agent.display()));
+        command.output().unwrap()
+    };
+    let good = info("a:2,b");
+    let text = String::from_utf8_lossy(&good.stdout).into_owned();
+    assert!(good.status.success(), "{text}{}", String::from_utf8_lossy(&good.stderr));
+    for words in [" ms (+-", WEFT, "b: the same machine as a"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(text.lines().any(|line| line.starts_with("a ")) && !text.contains("welcome"), "{text}");
+    let bad = info("a,dead");
+    let text = String::from_utf8_lossy(&bad.stderr).into_owned();
+    assert!(!bad.status.success() && text.contains("dead: Permission denied"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("a ") && line.contains(WEFT)), "{text}");
+}

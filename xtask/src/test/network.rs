@@ -7,6 +7,7 @@ mod counts;
 mod hosts;
 pub mod inside;
 mod rails;
+mod silence;
 mod trouble;
 
 use super::c_programs::{self, compile};
@@ -37,6 +38,7 @@ pub fn within(inside: &Inside) -> Result<(), String> {
     hosts::run(inside, &mut parts)?;
     counts::run(inside, &mut parts)?;
     rails::run(inside, &mut parts)?;
+    silence::run(inside, &mut parts)?;
     trouble::run(inside, &mut parts)?;
     parts.end()
 }

@@ -9,6 +9,7 @@ use weft_io::storage::disk::Kind;
 use weft_tools::algorithms;
 use weft_tools::coverage::Coverage;
 use weft_tools::explain;
+use weft_tools::hosts;
 use weft_tools::library::{self, About};
 use weft_tools::machine::Machine;
 use weft_tools::settings;
@@ -38,7 +39,14 @@ enum Command {
         /// List the algorithms of collective operations, with what they need and cost.
         #[arg(long, conflicts_with_all = ["coverage", "variables"])]
         algorithms: bool,
+        /// Check that a job could run on these hosts: how fast they answer, their clock, version, path and addresses.
+        /// All are asked at once, as mpiexec reaches them (ssh, or WEFT_RSH).
+        #[arg(long, value_name = "A,B", conflicts_with_all = ["coverage", "variables", "algorithms"])]
+        hosts: Option<String>,
     },
+    /// What `weft info --hosts` starts on each host.
+    #[command(hide = true)]
+    HostFacts,
     /// Run a communication pattern on a simulated cluster, in virtual time.
     Sim(Box<sim::Args>),
     /// Find the best collective algorithms by running all of them, here or on a simulated machine.
@@ -58,6 +66,8 @@ enum Command {
 fn main() -> ExitCode {
     let text = match Args::parse().command {
         Command::Manual { to } => manual(&to).map_err(|why| (why, 1)),
+        Command::HostFacts => hosts::say_facts().map_err(|why| (why, 1)),
+        Command::Info { hosts: Some(list), .. } => hosts::info(&list).map_err(|why| (why, 1)),
         Command::Info { algorithms: true, .. } => Ok(algorithms::list()),
         Command::Info { coverage, variables, .. } => {
             info(coverage, variables).map_err(|why| (why, 1))

@@ -1,0 +1,55 @@
+//! For how many processes there is room.
+
+use std::ffi::OsString;
+
+use weft_bootstrap::universe::{self, Limit, Room};
+
+use super::Options;
+use crate::hosts::is_local;
+
+/// The variables that tell the processes for how many there is room, where it is another number than their own means say.
+pub fn room(options: &Options, get: &dyn Fn(&str) -> Option<OsString>) -> Vec<(OsString, OsString)> {
+    let is_here = options.hosts.iter().all(|host| is_local(&host.name));
+    let slots: usize = options.hosts.iter().map(|host| host.slots).sum();
+    let limit = match options.universe {
+        // Names alone say where, and not how many.
+        None if is_here && slots > options.hosts.len() => Some(Limit::Processes(slots)),
+        limit => limit,
+    };
+    let is_spawned = get(universe::PARENT).is_some();
+    // What another mpiexec has told, under which this one runs, is not of this job.
+    let is_inherited = |name: &str| !is_spawned && get(name).is_some();
+    let limit = limit.or(is_inherited(universe::ROOM).then_some(Limit::System));
+    let told = limit.map(|limit| (universe::ROOM, Room { limit, others: 0 }.to_string()));
+    let hosts =
+        (is_here && is_inherited(universe::VARIABLE)).then(|| (universe::VARIABLE, String::new()));
+    told.into_iter().chain(hosts).map(|(name, text)| (name.into(), text.into())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Command, parse};
+    use super::*;
+
+    #[test]
+    fn the_room_for_processes_is_told() {
+        let told = |line: &str, given: &[&str]| {
+            let get = |name: &str| given.contains(&name).then(|| "9:1".into());
+            let read = parse(line.split_whitespace().map(OsString::from), &get);
+            let Ok(Command::Run(options)) = read else { panic!("{line}") };
+            options.apps[0].environment.clone()
+        };
+        let pair = |name: &str, text: &str| (OsString::from(name), OsString::from(text));
+        let room = |text: &str| pair(universe::ROOM, text);
+        assert_eq!(told("a", &[]), []);
+        assert_eq!(told("-host localhost a", &[]), []);
+        assert_eq!(told("-hosts localhost:16 a", &[]), [room("16:0")]);
+        assert_eq!(told("-hosts localhost:16 -usize 20 a", &[]), [room("20:0")]);
+        assert_eq!(told("-hosts b:16 -usize INFINITE a", &[]), [room("INFINITE:0")]);
+        assert_eq!(told("--universe-size SYSTEM a", &[]), [room("SYSTEM:0")]);
+        // A job within another one's script, and a spawned one.
+        let inherited = [universe::ROOM, universe::VARIABLE];
+        assert_eq!(told("a", &inherited), [room("SYSTEM:0"), pair(universe::VARIABLE, "")]);
+        assert_eq!(told("a", &[universe::ROOM, universe::VARIABLE, universe::PARENT]), []);
+    }
+}
