@@ -394,7 +394,14 @@ pub unsafe fn store<T>(to: *mut T, value: T, argument: &str) -> Result<(), Error
 #[inline]
 pub fn room_for_request(to: *mut crate::types::Request) -> Result<(), Error> {
     not_null(to, "request")?;
-    Ok(state().requests.borrow_mut().room()?)
+    if state().requests.borrow().has_room() { Ok(()) } else { make_room_for_request() }
+}
+
+#[cold]
+fn make_room_for_request() -> Result<(), Error> {
+    let room = || state().requests.borrow_mut().room();
+    // Operations that have ended give back the memory that another request may need.
+    Ok(state().engine.get().map_or_else(room, |engine| engine.retry_when_full(room))?)
 }
 
 /// Errors: ARG, with the name of a pointer that is NULL.

@@ -151,11 +151,14 @@ impl<F: Fabric> Engine<F> {
 
     /// What this process has for another communicator, and why it has nothing, if so.
     pub(crate) fn resources(&self) -> (Resources, Option<Error>) {
-        match self.room.borrow().as_ref().and_then(|room| room().err()) {
-            Some(refusal) => (Resources::none(self.rank()), Some(refusal)),
-            None if self.roomy.get() >= self.roomy_most.get() => (Resources::LEAN, None),
-            None => (Resources::ALL, None),
+        let room = || self.room.borrow().as_ref().map_or(Ok(()), |room| room());
+        if let Err(refusal) = self.retry_when_full(room) {
+            return (Resources::none(self.rank()), Some(refusal));
         }
+        // Communicators that were freed keep their memory until all ranks have left it.
+        let shared = || if self.roomy.get() < self.roomy_most.get() { Ok(()) } else { Err(()) };
+        let means = self.retry_when_full(shared).map_or(Resources::LEAN, |()| Resources::ALL);
+        (means, None)
     }
 
     /// What has arrived for agreements on new communicators.
@@ -364,6 +367,7 @@ impl<F: Fabric> Drop for Armed<'_, F> {
 }
 
 mod connected;
+mod full;
 mod helping;
 mod persistent_task;
 mod tasks;

@@ -12,7 +12,7 @@ use crate::chapters::messages::Sent;
 use crate::chapters::sessions::session;
 use crate::constants::*;
 use crate::error::Error;
-use crate::node::CommObject;
+use crate::node::{CommObject, Engine};
 use crate::objects::{Belongs, RequestKind, RequestObject};
 use crate::requests::{persist, start};
 use crate::state::{Kept, engine, running, state};
@@ -248,18 +248,32 @@ fn settle_while(first: bool) {
     }
 }
 
-/// Frees room, as much as there is if `needed` bytes are not there. Most messages leave in their order, so that a
-/// look at the first of them is enough; now and then all are looked at.
-fn make_room(attached: &Attached, size: u64, needed: u64) {
+/// Frees room. Most messages leave in their order, so that a look at the first of them is enough; now and then, and where
+/// `needed` bytes are not there, all are looked at, after what has arrived was.
+///
+/// # Errors
+/// The bytes in use, where the rest of `size` is less than `needed`.
+fn make_room(engine: &Engine, attached: &Attached, size: u64, needed: u64) -> Result<(), u64> {
+    let fits = || {
+        let used = attached.used.get();
+        if needed <= size - used.min(size) { Ok(()) } else { Err(used) }
+    };
     settle_while(true);
-    let short = needed > size - attached.used.get().min(size);
-    let many = || {
+    let many = {
         let copies = COPIES.borrow();
         copies.list.len() >= copies.next_settled
     };
-    if short || many() {
+    if many {
         settle();
     }
+    // What can never fit waits for nothing.
+    if fits().is_ok() || needed > size {
+        return fits();
+    }
+    engine.retry_when_full(|| {
+        settle();
+        fits()
+    })
 }
 
 /// The buffer of the process, if that may communicate.
@@ -299,16 +313,14 @@ pub fn send_copy(
     }
     let charged = data.len() as u64 + MPI_BSEND_OVERHEAD as u64;
     let (attached, Memory { size, .. }) = buffer_for(comm);
-    make_room(&attached, size, charged);
-    let used = attached.used.get();
-    if charged > size - used.min(size) {
+    make_room(comm.engine(), &attached, size, charged).map_err(|used| {
         let text = format!(
             "a message of {} bytes needs {charged} bytes of buffer, of {size} attached {used} are \
              in use: attach a larger one with MPI_Buffer_attach, MPI_Comm_attach_buffer or MPI_Session_attach_buffer",
             data.len()
         );
-        return Err(Error::new(MPI_ERR_BUFFER, text));
-    }
+        Error::new(MPI_ERR_BUFFER, text)
+    })?;
     let state = state();
     let memory = comm.engine().endpoint().staging().take(data.len());
     data.pack_to(memory.sge());
@@ -319,7 +331,7 @@ pub fn send_copy(
     let copy = unsafe { Buffer::new(bytes.ptr(), bytes.len(), ty) };
     let active = comm.isend(&copy, to, tag, Mode::Standard);
     if !matches!(active, Active::Done(_)) {
-        attached.used.set(used + charged);
+        attached.used.set(attached.used.get() + charged);
         let copies = &mut *COPIES.borrow_mut();
         let number = copies.number;
         copies.number += 1;

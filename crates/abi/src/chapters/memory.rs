@@ -37,7 +37,7 @@ fn shared(len: usize) -> Result<Option<Region>, Error> {
     let state = state();
     let engine = state.engine.get().filter(|_| len > 0 && state.phase.get() == Phase::Running);
     let Some(engine) = engine else { return Ok(None) };
-    match engine.endpoint().fabric().allocate(len) {
+    match engine.allocate(len) {
         Ok(region) => Ok(Some(region)),
         Err(fault) if matches!(fault.cause(), Cause::NoRoom { memory: true, .. }) => {
             Err(fault.into())

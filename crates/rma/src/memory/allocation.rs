@@ -67,7 +67,8 @@ pub struct OwnMemory {
 impl OwnMemory {
     /// All ranks of `comm` call it. Errors: NO_MEM, and what the fabric says of memory that it cannot expose.
     pub async fn new<F: Fabric>(comm: &Comm<F>, brings: &Memory) -> Result<OwnMemory, Error> {
-        let fabric = comm.engine().endpoint().fabric();
+        let engine = comm.engine();
+        let fabric = engine.endpoint().fabric();
         match *brings {
             Memory::Nothing => {
                 let at = RemoteAddr::default();
@@ -85,7 +86,7 @@ impl OwnMemory {
                 })
             }
             Memory::Allocate { len, align } => {
-                let region = fabric.allocate(padded(len, align)?)?;
+                let region = engine.allocate(padded(len, align)?)?;
                 let skip = aligned(region.local, align);
                 let (memory, at) = (region.local.part(skip, len), region.at(skip));
                 Ok(OwnMemory { memory, at, region: Some(region), holder: None, within: true })
@@ -103,9 +104,10 @@ impl OwnMemory {
         align: usize,
         contiguous: bool,
     ) -> Result<OwnMemory, Error> {
-        let fabric = comm.engine().endpoint().fabric();
+        let engine = comm.engine();
+        let fabric = engine.endpoint().fabric();
         if !contiguous {
-            let region = fabric.allocate_on_node(padded(len, align)?)?;
+            let region = engine.allocate_on_node(padded(len, align)?)?;
             let skip = aligned(region.local, align);
             let (memory, at) = (region.local.part(skip, len), region.at(skip));
             return Ok(OwnMemory { memory, at, region: Some(region), holder: None, within: true });
@@ -123,7 +125,7 @@ impl OwnMemory {
         let region = match comm.rank() {
             0 => usize::try_from(total)
                 .map_err(|_| out_of_memory(total))
-                .and_then(|total| Ok(fabric.allocate_on_node(padded(total, align)?)?)),
+                .and_then(|total| Ok(engine.allocate_on_node(padded(total, align)?)?)),
             _ => Err(out_of_memory(total)),
         };
         let start = match &region {
