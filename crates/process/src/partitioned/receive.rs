@@ -3,8 +3,8 @@
 use super::{Handshake, not_cancelled, within};
 use crate::buffer::Piece;
 use crate::messages::NOBODY;
-use crate::{Active, Buffer, Comm, Error, Executor, External, Outcome, Task, class};
-use std::cell::RefCell;
+use crate::{Active, Buffer, Comm, Engine, Error, Executor, External, Outcome, Task, class};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, Sge, Staging};
 use weft_p2p::{Endpoint, RequestId, Status, Want};
@@ -47,6 +47,7 @@ impl<F: Fabric> PartitionedReceive<F> {
         let Some(sender) = &self.sender else { return Active::Done(NOBODY) };
         let engine = self.comm.engine();
         let parts = Rc::new(Parts {
+            engine: engine.clone(),
             sender: sender.clone(),
             buffer: self.buffer.clone(),
             piece: self.buffer.writable(engine.endpoint().staging()),
@@ -108,6 +109,8 @@ struct Sender<F: Fabric> {
     want: Want,
     rank: usize,
     tag: i32,
+    /// Rounds that were refused, and whose messages have not all been taken away.
+    refused: Cell<u64>,
 }
 
 impl<F: Fabric> Sender<F> {
@@ -127,6 +130,7 @@ impl<F: Fabric> Sender<F> {
             want,
             rank,
             tag,
+            refused: Cell::new(0),
         });
         let expecting = sender.clone();
         comm.engine()
@@ -153,10 +157,39 @@ impl<F: Fabric> Sender<F> {
             self.endpoint.until(self.wait.0, self.wait.1).await?;
         }
     }
+
+    /// Takes away the messages of a round that is refused, in the background, since the sender may never begin it: else
+    /// they would use up its credit, and meet a later round. Of several such rounds only the first has receives posted.
+    fn discard(self: &Rc<Self>, engine: &Engine<F>, handshake: Handshake) {
+        self.refused.set(self.refused.get() + 1);
+        if self.refused.get() > 1 {
+            return;
+        }
+        let sender = self.clone();
+        engine.spawn_by(Executor::Anybody, async move {
+            while sender.refused.get() > 0 {
+                let messages: Vec<RequestId> = (0..handshake.partitions)
+                    .map(|i| sender.post(handshake, i, Sge::EMPTY))
+                    .collect();
+                for message in messages {
+                    sender.endpoint.wait(message).await?;
+                }
+                sender.refused.set(sender.refused.get() - 1);
+            }
+            Ok(())
+        });
+    }
+
+    /// Posts the receive of message `i`.
+    fn post(&self, handshake: Handshake, i: usize, into: Sge) -> RequestId {
+        let want = Want { context: handshake.context, tag: Some(i as i32), ..self.want };
+        self.endpoint.irecv(&want, into)
+    }
 }
 
 /// The messages of one round.
 struct Parts<F: Fabric> {
+    engine: Rc<Engine<F>>,
     sender: Rc<Sender<F>>,
     buffer: Buffer,
     /// The buffer itself, or memory beside it if it has gaps.
@@ -176,25 +209,35 @@ impl<F: Fabric> Parts<F> {
     async fn receive(&self) -> Result<(), Error> {
         let endpoint = &self.sender.endpoint;
         let handshake = self.sender.handshaken().await?;
-        self.check(handshake)?;
+        if let Err(refusal) = self.check(handshake) {
+            self.sender.discard(&self.engine, handshake);
+            return Err(refusal);
+        }
         let each = handshake.bytes / handshake.partitions;
-        let post = |i: usize| {
-            let tag = Some(i as i32);
-            let want = Want { context: handshake.context, tag, ..self.sender.want };
-            Some(endpoint.irecv(&want, self.place(i, each)))
-        };
+        let post = |i: usize| Some(self.sender.post(handshake, i, self.place(i, each)));
         *self.messages.borrow_mut() = (0..handshake.partitions).map(post).collect();
+        let mut all = Ok(());
+        // Also behind one that failed: nothing may come into memory that the program has back.
         for i in 0..handshake.partitions {
-            while !self.look(i)? {
+            loop {
+                match self.look(i) {
+                    Ok(true) => break,
+                    Ok(false) => {}
+                    Err(error) => {
+                        all = all.and(Err(error));
+                        break;
+                    }
+                }
                 let id = self.messages.borrow()[i];
                 let (counter, target) = endpoint.wait_of(id.expect("a look found it open"));
                 endpoint.until(counter, target).await?;
             }
         }
-        Ok(())
+        all
     }
 
-    /// The sender must send what is awaited.
+    /// The sender must send what is awaited: "Send-side and receive-side buffers must be identical in size" (MPI 5.0,
+    /// section 4.2.1). A larger receive buffer is refused as well: some of its partitions would never arrive.
     fn check(&self, handshake: Handshake) -> Result<(), Error> {
         let (room, Sender { rank, tag, .. }) = (self.buffer.len(), &*self.sender);
         let Handshake { bytes, partitions, .. } = handshake;
@@ -205,7 +248,7 @@ impl<F: Fabric> Parts<F> {
         let text = format!(
             "rank {rank} sends {bytes} bytes with tag {tag}, in {partitions} partitions, but the \
              partitions to receive have {room} together: both sides of a partitioned message have \
-             the same number of bytes"
+             the same number of bytes (MPI 5.0, section 4.2.1)"
         );
         Err(Error::new(class, text))
     }
