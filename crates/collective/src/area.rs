@@ -212,6 +212,7 @@ impl<F: Fabric> Memory<F> {
     /// `before`: barriers that had numbers already, in operations for which no rank got memory.
     async fn make(link: &Link<F>, before: u64) -> Result<Memory<F>, Fault> {
         let (size, fabric) = (link.size(), link.endpoint.fabric());
+        link.endpoint.clear_parked();
         // By name, the central algorithms can be had across nodes, too.
         let near = share_memory(fabric, &link.members);
         let allocate = |len| if near { fabric.allocate_on_node(len) } else { fabric.allocate(len) };

@@ -173,6 +173,14 @@ impl<F: Fabric> Link<F> {
         }
     }
 
+    /// [`Link::wait`] for a receive of exactly `len` bytes from `from`.
+    ///
+    /// # Errors
+    /// Truncation, too, where the message was shorter: the sender is in another operation, or names another length.
+    async fn received(&self, request: RequestId, from: usize, len: usize) -> Result<(), Fault> {
+        exactly(from, len, self.endpoint.wait(request).await?)
+    }
+
     /// Waits for all of `requests`, also behind one that failed: nothing may come into memory that
     /// the caller has back. Returns the first fault.
     pub async fn wait_all(
@@ -226,7 +234,7 @@ impl<F: Fabric> Link<F> {
         async move {
             match receive {
                 Err(over) => over,
-                Ok(request) => self.wait(request).await,
+                Ok(request) => self.received(request, from, data.len()).await,
             }
         }
     }
@@ -238,11 +246,7 @@ impl<F: Fabric> Link<F> {
             return None;
         }
         match self.endpoint.poll_direct(&self.want(from), data) {
-            Direct::Got(status) if status.lost == 0 => Some(Ok(())),
-            Direct::Got(status) => {
-                let Status { bytes, lost, .. } = status;
-                Some(Err(Fault::truncated(from, bytes, bytes + lost)))
-            }
+            Direct::Got(status) => Some(exactly(from, data.len(), status)),
             Direct::Nothing | Direct::Post | Direct::Other => None,
         }
     }
@@ -262,7 +266,7 @@ impl<F: Fabric> Link<F> {
                 Some(request) => self.wait(request).await,
                 None => Ok(()),
             };
-            sent.and(self.wait(receive).await)
+            sent.and(self.received(receive, from, into.len()).await)
         }
     }
 
@@ -315,7 +319,7 @@ impl<F: Fabric> Link<F> {
         sends: &mut Vec<RequestId>,
     ) -> Result<(), Fault> {
         let before = sends.len();
-        let ended = self.wait(self.irelay(from, data, to, sends)).await;
+        let ended = self.received(self.irelay(from, data, to, sends), from, data.len()).await;
         if ended.is_ok() {
             self.relay_come(data, to, sends);
         } else {
@@ -331,6 +335,14 @@ impl<F: Fabric> Link<F> {
     pub fn stage(&self, len: usize) -> Staging {
         self.endpoint.staging().take(len)
     }
+}
+
+/// Compares what came from `from` with what was expected: the ranks may disagree about the size of the operation, or be in
+/// different ones.
+#[inline]
+fn exactly(from: usize, len: usize, status: Status) -> Result<(), Fault> {
+    let got = status.bytes + status.lost;
+    if got == len as u64 { Ok(()) } else { Err(Fault::truncated(from, len as u64, got)) }
 }
 
 /// A reduction over contiguous elements.

@@ -59,7 +59,7 @@ pub enum Cause {
     },
     /// The deadline of a wait passed.
     TimedOut,
-    /// A message was longer than the operation expected, in bytes; `rank` is the sender's in the
+    /// A message was longer or shorter than the operation expected, in bytes; `rank` is the sender's in the
     /// communicator.
     Truncated {
         /// The sender, as the communicator counts.
@@ -148,7 +148,11 @@ impl fmt::Display for Fault {
             Cause::TimedOut => write!(f, "the time limit passed"),
             Cause::Truncated { rank, expected, got } => {
                 let what = format_args!("a message of {got} bytes came from rank {rank}");
-                write!(f, "{what} where {expected} were expected")
+                write!(
+                    f,
+                    "{what} where {expected} were expected: do all ranks make the same collective calls, "
+                )?;
+                f.write_str("in the same order and with the same lengths?")
             }
         }
     }
