@@ -1,6 +1,7 @@
 //! Settings: declared once ([`declared`]), read from the environment at MPI_Init unless the tool interface has
 //! written them, shown by `weft info`, control variables of the tool interface.
 
+pub mod alike;
 mod declared;
 mod kinds;
 mod networks;

@@ -192,7 +192,8 @@ fn connect(state: &State) -> Result<(), String> {
     *state.bootstrap.borrow_mut() = None;
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
     let (rank, nodes) = (bootstrap.rank(), bootstrap.nodes());
-    let node = match Node::connect(&mut *bootstrap) {
+    let compared = settings::alike::compare(&mut *bootstrap);
+    let node = match compared.and_then(|()| Node::connect(&mut *bootstrap)) {
         Ok(node) => node,
         Err(why) => {
             // If the job ends for it, the launcher says so: once, though all ranks have the same trouble.

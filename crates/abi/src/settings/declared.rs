@@ -192,13 +192,13 @@ const OTHERS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_COPY_MODEL",
-        about: About(Shm, User, All),
+        about: About(Shm, User, Each),
         kind: SettingKind::Copies,
         default: "auto",
         doc: "what moving bytes between ranks of one machine costs, by which it is chosen how: auto (as measured on this \
               host and kept in the user's cache directory; the first job measures it in a few milliseconds), measure (again), \
-              generic (of no machine), or a file with a table [copies] (with a / or a . in its name); weft info shows the \
-              numbers",
+              generic (of no machine), or a file with a table [copies] (with a / or a . in its name); that of the lowest rank of each host \
+              counts there; weft info shows the numbers",
     },
     Setting {
         name: "WEFT_MAP",
@@ -305,7 +305,7 @@ const OTHERS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_PROGRESS",
-        about: About(Waiting, User, All),
+        about: About(Waiting, User, Each),
         kind: SettingKind::Choice(&["auto", "none", "locked", "signal", "handover"]),
         default: "auto",
         doc: "who moves messages while the program computes: nobody (none), a helper thread under a lock (locked), \

@@ -50,10 +50,11 @@ pub enum Audience {
     Developer,
 }
 
-/// Whether processes may have values of their own.
+/// Says if processes may have values of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Agreement {
     Each,
+    /// All have the same: MPI_Init compares them ([`super::alike`]).
     All,
 }
 
