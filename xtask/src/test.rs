@@ -15,6 +15,7 @@ mod instructions;
 mod jobs;
 mod launchers;
 mod man;
+mod alike;
 mod memory;
 pub(crate) mod mutation;
 pub(crate) mod network;

@@ -102,6 +102,14 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// [`Fabric::expose`] for memory that peers will write: tools that follow each byte of this process hear of it.
+    #[inline]
+    fn expose_to_writers(&self, memory: Sge) -> Result<Region, Fault> {
+        let region = self.expose(memory)?;
+        crate::watched::filled_by_peers(memory);
+        Ok(region)
+    }
+
     /// Whether `memory` was allocated by this fabric in this process, so that peers of the node may
     /// see it; false where nobody sees another's memory.
     #[inline]

@@ -28,6 +28,7 @@ mod memory;
 mod message;
 mod methods;
 mod staging;
+mod watched;
 pub mod wait;
 
 pub use capabilities::Capabilities;

@@ -94,6 +94,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     tally.passed += 1;
     super::files::run(&prefix, tally)?;
     super::copies::run(&prefix, tally)?;
+    super::alike::run(&prefix, tally)?;
     super::memory::run(&prefix, tally)?;
     super::instructions::run(&prefix, tally)?;
     super::counts::run(&prefix, tally)?;

@@ -18,6 +18,12 @@ const SPACE: u64 = 400 << 10;
 const GROUP: u64 = 300;
 const WINDOW: u64 = 50;
 
+/// Ways of messages, windows and collective operations on which a peer fills this process's memory.
+const WAYS: [&str; 2] = [
+    "WEFT_PROTOCOL=co-copy WEFT_ALLREDUCE=SHM-READ WEFT_SCAN=SHM-READ",
+    "WEFT_PROTOCOL=written WEFT_RENDEZVOUS=write WEFT_BCAST=BINOMIAL WEFT_ALLREDUCE=RECURSIVE-DOUBLING",
+];
+
 /// Runs a command and says how large the largest of its processes was.
 const MEASURE: &str = "import resource, subprocess, sys
 code = subprocess.call(sys.argv[1:])
@@ -65,6 +71,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         }
         tally.passed += 1;
     }
+    defined(prefix, &out, tally)?;
     for when in ["early", "late"] {
         let mut command = Command::new(&mpiexec);
         let output = command.args(["-n", "2"]).arg(&watched).arg(when).output();
@@ -83,6 +90,23 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     tally.passed += 1;
     refused(&mpiexec, &out.join("many"), tally)?;
     limited(&mpiexec, &out.join("promised_limit"), tally)
+}
+
+/// A program that decides by each byte that others have put into its memory: no report of memcheck.
+fn defined(prefix: &Path, out: &Path, tally: &mut Tally) -> Result<(), String> {
+    if !Command::new("valgrind").arg("true").output().is_ok_and(|output| output.status.success()) {
+        tally.not_run.push("defined under valgrind: it does not run here".to_owned());
+        return Ok(());
+    }
+    for way in WAYS {
+        let mut command = Command::new(prefix.join("bin/mpiexec"));
+        command.args(["--timeout", "120", "-n", "2", "valgrind", "-q", "--error-exitcode=9"]);
+        command.arg(out.join("defined")).envs(way.split(' ').filter_map(|w| w.split_once('=')));
+        spoken(&mut command)?;
+        println!("ok   defined under valgrind, {way}");
+        tally.passed += 1;
+    }
+    Ok(())
 }
 
 /// Where no rank can start, and all for the same cause, one of them says so.

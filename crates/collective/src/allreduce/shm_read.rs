@@ -46,7 +46,11 @@ pub async fn shm_read<F: Fabric>(
         return super::shm_slices(link, area, (data, result), root, unit, op).await;
     };
     // Who takes nothing is written nothing.
-    let Some(results) = session.expose(if takes { result } else { data }, rest).await? else {
+    let results = match takes {
+        true => session.expose_to_writers(result, rest).await?,
+        false => session.expose(data, rest).await?,
+    };
+    let Some(results) = results else {
         session.withdraw(&operands);
         drop(session);
         return super::shm_slices(link, area, (data, result), root, unit, op).await;

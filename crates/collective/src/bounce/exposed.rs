@@ -3,7 +3,7 @@
 use super::memory::exchange;
 use super::{BounceSession, NAME};
 use crate::exchanged::{self, Exchanged};
-use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 
 /// A piece of memory of each rank.
 pub struct Exposed {
@@ -22,9 +22,21 @@ impl<F: Fabric> BounceSession<'_, F> {
     /// [`BounceSession::withdraw`], before which the ranks meet once more. `None` on all ranks: one could not show its own, and the `rest` of
     /// this operation's barriers, of which there is at least one, are over.
     pub async fn expose(&self, memory: Sge, rest: u64) -> Result<Option<Exposed>, Fault> {
-        const COULD: usize = RemoteAddr::WORDS;
         // What cannot be registered now is an answer, not an error.
-        let region = self.link.endpoint.fabric().expose(memory).ok();
+        self.exposed(self.link.endpoint.fabric().expose(memory).ok(), rest).await
+    }
+
+    /// The same of memory that the others [write](BounceSession::write).
+    pub async fn expose_to_writers(
+        &self,
+        memory: Sge,
+        rest: u64,
+    ) -> Result<Option<Exposed>, Fault> {
+        self.exposed(self.link.endpoint.fabric().expose_to_writers(memory).ok(), rest).await
+    }
+
+    async fn exposed(&self, region: Option<Region>, rest: u64) -> Result<Option<Exposed>, Fault> {
+        const COULD: usize = RemoteAddr::WORDS;
         let mut words = [0; COULD + 1];
         if let Some(region) = &region {
             words[..COULD].copy_from_slice(&region.remote.words());

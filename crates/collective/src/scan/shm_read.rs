@@ -44,8 +44,11 @@ pub async fn shm_read<F: Fabric>(
         return super::shm_slices(link, area, (data, result), unit, exclusive, op).await;
     };
     // Into that of rank 0 nothing is written.
-    let exposed = if exclusive && me == 0 { data } else { result };
-    let Some(results) = session.expose(exposed, 1).await? else {
+    let results = match exclusive && me == 0 {
+        true => session.expose(data, 1).await?,
+        false => session.expose_to_writers(result, 1).await?,
+    };
+    let Some(results) = results else {
         session.withdraw(&operands);
         drop(session);
         return super::shm_slices(link, area, (data, result), unit, exclusive, op).await;

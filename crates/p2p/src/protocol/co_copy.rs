@@ -132,7 +132,7 @@ impl CoCopy {
         let fabric = &transport.fabric;
         let me = fabric.rank();
         let Some((at, word, number)) = self.open(transport)? else { return Ok(false) };
-        let buffer = fabric.expose(into)?;
+        let buffer = fabric.expose_to_writers(into)?;
         let units = units(into.len());
         let pieces = into.len().div_ceil(units * UNIT) as u32;
         let last = into.len() - piece(pieces - 1, into.len(), units).0;

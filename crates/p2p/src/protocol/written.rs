@@ -72,7 +72,7 @@ pub fn invite<F: Fabric>(
     into: Sge,
     offer: &Offer,
 ) -> bool {
-    let Ok(region) = transport.fabric.expose(into) else { return false };
+    let Ok(region) = transport.fabric.expose_to_writers(into) else { return false };
     let slot = &mut operations.requests[index];
     // It may have been prepared for a handler.
     slot.withdraw(&transport.fabric);

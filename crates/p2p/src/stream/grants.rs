@@ -6,7 +6,7 @@ use super::pool::{CHUNK, Use};
 use super::receive::{Landing, Receive};
 use super::wire::{Note, PLACES, STANDING, StreamKind, pack};
 use crate::message::Outcome;
-use weft_fabric::Fabric;
+use weft_fabric::{Fabric, FabricExt};
 
 impl Core {
     /// Asks for what a receive needs next, places for segments or for blocks; `first`: not again.
@@ -153,7 +153,8 @@ impl Core {
             let stamp = self.next_stamp();
             let receive = &mut self.receives[index];
             let (offset, len) = piece(0, receive.unit, receive.granted, receive.len);
-            let Ok(region) = fabric.expose(receive.buffer().part(offset, len)) else {
+            let part = receive.buffer().part(offset, len);
+            let Ok(region) = fabric.expose_to_writers(part) else {
                 self.flags.give(flag);
                 receive.converts = true;
                 break;

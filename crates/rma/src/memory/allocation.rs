@@ -76,7 +76,7 @@ impl OwnMemory {
             }
             Memory::Own(memory) => {
                 let within = fabric.lies_within(memory);
-                let region = fabric.expose(memory)?;
+                let region = fabric.expose_to_writers(memory)?;
                 Ok(OwnMemory {
                     memory,
                     at: region.remote,

@@ -105,7 +105,7 @@ impl<F: Fabric> WindowMemory<F> {
             return Err(self.core.wrong(class::RMA_ATTACH, text));
         }
         let fabric = self.core.fabric();
-        let region = fabric.expose(memory)?;
+        let region = fabric.expose_to_writers(memory)?;
         let piece = Piece { at: region.remote, start, len, within: fabric.lies_within(memory) };
         {
             let own = &mut *self.attached.own.borrow_mut();

@@ -1,0 +1,85 @@
+//! What tools that follow each byte of a process are told: peers fill memory that the process itself never writes.
+//!
+//! valgrind's memcheck sees what this process stores, and what the system stores for it, but not what another process writes
+//! into its memory. So memory is named as written when peers get to know where it is. Under no tool the request is a few
+//! rotations of a register, and nothing is called.
+
+use crate::Sge;
+
+/// memcheck's request to take the bytes that may be touched as written; the others stay as they are.
+const MAKE_DEFINED_IF_ADDRESSABLE: u64 = (b'M' as u64) << 24 | (b'C' as u64) << 16 | 11;
+
+/// Says that peers will write into `memory`.
+pub(crate) fn filled_by_peers(memory: Sge) {
+    if !memory.is_empty() {
+        let (address, len) = (memory.ptr().addr() as u64, memory.len() as u64);
+        request(&[MAKE_DEFINED_IF_ADDRESSABLE, address, len, 0, 0, 0]);
+    }
+}
+
+/// A client request, as valgrind documents it: a sequence of instructions that does nothing, and that valgrind knows.
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+fn request(words: &[u64; 6]) -> u64 {
+    let mut answer = 0u64;
+    // SAFETY: the rotations add up to 128 bits, so that rdi keeps its value, and an exchange of rbx with itself changes
+    // nothing: outside of valgrind only the flags change. Under it the six words are read, and rdx is written.
+    unsafe {
+        std::arch::asm!(
+            "rol rdi, 3",
+            "rol rdi, 13",
+            "rol rdi, 61",
+            "rol rdi, 51",
+            "xchg rbx, rbx",
+            in("rax") words.as_ptr(),
+            inout("rdx") answer,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// The same for this processor.
+#[cfg(all(target_arch = "aarch64", target_os = "linux", not(miri)))]
+fn request(words: &[u64; 6]) -> u64 {
+    let mut answer = 0u64;
+    // SAFETY: the rotations add up to 128 bits, so that x12 keeps its value, and x10 or x10 is x10: outside of valgrind
+    // nothing changes. Under it the six words are read, and x3 is written.
+    unsafe {
+        std::arch::asm!(
+            "ror x12, x12, #3",
+            "ror x12, x12, #13",
+            "ror x12, x12, #51",
+            "ror x12, x12, #61",
+            "orr x10, x10, x10",
+            inout("x3") answer,
+            in("x4") words.as_ptr(),
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// No tool is known here.
+#[cfg(not(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_os = "linux",
+    not(miri)
+)))]
+fn request(_: &[u64; 6]) -> u64 {
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_without_a_tool_changes_nothing() {
+        let mut memory = [7u8; 100];
+        // SAFETY: the array lives on.
+        filled_by_peers(unsafe { Sge::new(memory.as_mut_ptr(), memory.len()) });
+        filled_by_peers(Sge::EMPTY);
+        assert_eq!(memory, [7; 100]);
+        assert_eq!(request(&[0x1001, 0, 0, 0, 0, 0]), 0, "the tests run under valgrind?");
+    }
+}
