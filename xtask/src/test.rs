@@ -2,6 +2,7 @@
 
 mod abuse;
 mod accesses;
+mod alike;
 mod book;
 mod c_programs;
 pub(crate) mod cluster;
@@ -15,7 +16,6 @@ mod instructions;
 mod jobs;
 mod launchers;
 mod man;
-mod alike;
 mod memory;
 pub(crate) mod mutation;
 pub(crate) mod network;

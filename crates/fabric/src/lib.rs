@@ -28,8 +28,8 @@ mod memory;
 mod message;
 mod methods;
 mod staging;
-mod watched;
 pub mod wait;
+mod watched;
 
 pub use capabilities::Capabilities;
 pub use copies::{ByDistance, Copies, CopyModel, Distance, Field, Unit};
