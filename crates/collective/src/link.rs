@@ -173,7 +173,7 @@ impl<F: Fabric> Link<F> {
         }
     }
 
-    /// [`Link::wait`] for a receive of exactly `len` bytes from `from`.
+    /// Waits, as [`Link::wait`], for a receive of exactly `len` bytes from `from`.
     ///
     /// # Errors
     /// Truncation, too, where the message was shorter: the sender is in another operation, or names another length.

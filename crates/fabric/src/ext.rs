@@ -102,7 +102,7 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// [`Fabric::expose`] for memory that peers will write: tools that follow each byte of this process hear of it.
+    /// Exposes, as [`Fabric::expose`], memory that peers will write: tools that follow each byte of this process hear of it.
     #[inline]
     fn expose_to_writers(&self, memory: Sge) -> Result<Region, Fault> {
         let region = self.expose(memory)?;

@@ -1,4 +1,4 @@
-//! What tools that follow each byte of a process are told: peers fill memory that the process itself never writes.
+//! Memory that peers fill, named to tools that follow each byte of a process.
 //!
 //! valgrind's memcheck sees what this process stores, and what the system stores for it, but not what another process writes
 //! into its memory. So memory is named as written when peers get to know where it is. Under no tool the request is a few
@@ -17,7 +17,7 @@ pub(crate) fn filled_by_peers(memory: Sge) {
     }
 }
 
-/// A client request, as valgrind documents it: a sequence of instructions that does nothing, and that valgrind knows.
+/// Makes a client request, as valgrind documents it: by a sequence of instructions that does nothing, and that valgrind knows.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 fn request(words: &[u64; 6]) -> u64 {
     let mut answer = 0u64;
@@ -59,7 +59,7 @@ fn request(words: &[u64; 6]) -> u64 {
     answer
 }
 
-/// No tool is known here.
+/// Does nothing: no tool is known here.
 #[cfg(not(all(
     any(target_arch = "x86_64", target_arch = "aarch64"),
     target_os = "linux",

@@ -27,7 +27,7 @@ const FIRST_WORD: Duration = Duration::from_secs(1);
 /// So many values of a setting, and ranges of ranks of a value, are named.
 const NAMED: usize = 4;
 
-/// What one process has, by name, where it is not the default.
+/// Values of one process by name, where they are not the default.
 type Values = BTreeMap<String, String>;
 
 /// Compares the settings of all processes of the job, which all call this.
@@ -48,7 +48,7 @@ pub fn compare(bootstrap: &mut dyn Bootstrap) -> Result<(), String> {
     })
 }
 
-/// The values that must be alike and are not the default, where the settings have these texts.
+/// Collects the values that must be alike and are not the default, where the settings have these texts.
 fn own(text: impl Fn(&Setting) -> String) -> Result<Values, String> {
     let mut values = Values::from([(VERSION.to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
     for setting in SETTINGS.iter().filter(|setting| setting.about.2 == Agreement::All) {
@@ -60,7 +60,7 @@ fn own(text: impl Fn(&Setting) -> String) -> Result<Values, String> {
     Ok(values)
 }
 
-/// A value as it counts, however it was written.
+/// Writes a value as it counts, however it was given.
 fn plain(setting: &Setting, text: &str) -> Result<String, String> {
     Ok(match (setting.understand(text)?, setting.kind) {
         (Value::Number(number), _) => number.to_string(),
@@ -72,7 +72,7 @@ fn plain(setting: &Setting, text: &str) -> Result<String, String> {
     })
 }
 
-/// A map by its name, and a file by what is in it, too: hosts may have different ones of a name.
+/// Names a map, and a file by what is in it, too: hosts may have different ones of a name.
 fn map(name: &str) -> String {
     match std::fs::read_to_string(name) {
         Ok(text) if name.contains(['/', '.']) => {
@@ -116,7 +116,8 @@ fn check(bootstrap: &mut dyn Bootstrap, own: &Values, host: &str) -> Result<(), 
     let ranks: Vec<usize> = if is_lowest { (0..bootstrap.size()).collect() } else { vec![0, rank] };
     let mut all = Vec::new();
     for rank in ranks {
-        all.push((rank, decode(&String::from_utf8_lossy(&bootstrap.get(rank, VALUES)?))));
+        let values = decode(&String::from_utf8_lossy(&bootstrap.get(rank, VALUES)?));
+        all.push(ValuesOfRank { rank, values });
     }
     Err(Found { text: differences(&all), is_lowest })
 }
@@ -131,9 +132,22 @@ fn decode(text: &str) -> Values {
     text.lines().filter_map(line).collect()
 }
 
-/// In words, how the values of these ranks differ.
-fn differences(all: &[(usize, Values)]) -> String {
-    let mut names: Vec<&String> = all.iter().flat_map(|(_, values)| values.keys()).collect();
+/// The values that a rank has published.
+struct ValuesOfRank {
+    rank: usize,
+    values: Values,
+}
+
+/// The ranks that have one value of a setting, and the host of the first.
+struct SameValue<'v> {
+    value: &'v str,
+    ranks: Vec<usize>,
+    host: &'v str,
+}
+
+/// Says in words how the values of these ranks differ.
+fn differences(all: &[ValuesOfRank]) -> String {
+    let mut names: Vec<&String> = all.iter().flat_map(|one| one.values.keys()).collect();
     names.sort_unstable();
     names.dedup();
     let mut said = Vec::new();
@@ -141,14 +155,14 @@ fn differences(all: &[(usize, Values)]) -> String {
         let default = SETTINGS.iter().find(|setting| setting.name == name);
         let default = default.map_or("unknown", |setting| setting.default);
         // By value, in the order of the first rank that has it.
-        let mut groups: Vec<(&str, Vec<usize>, &str)> = Vec::new();
-        for (rank, values) in all {
+        let mut groups: Vec<SameValue> = Vec::new();
+        for ValuesOfRank { rank, values } in all {
             let value = values.get(name).map_or(default, |value| value);
-            match groups.iter_mut().find(|group| group.0 == value) {
-                Some(group) => group.1.push(*rank),
+            match groups.iter_mut().find(|group| group.value == value) {
+                Some(group) => group.ranks.push(*rank),
                 None => {
                     let host = values.get(HOST).map_or("?", |host| host);
-                    groups.push((value, vec![*rank], host));
+                    groups.push(SameValue { value, ranks: vec![*rank], host });
                 }
             }
         }
@@ -163,9 +177,9 @@ fn differences(all: &[(usize, Values)]) -> String {
     )
 }
 
-fn groups_in_words(groups: &[(&str, Vec<usize>, &str)]) -> String {
-    let some = groups.iter().take(NAMED).map(|(value, ranks, host)| {
-        let value = if value.is_empty() { "not set" } else { value };
+fn groups_in_words(groups: &[SameValue]) -> String {
+    let some = groups.iter().take(NAMED).map(|SameValue { value, ranks, host }| {
+        let value = if value.is_empty() { "not set" } else { *value };
         format!("{value} on {} (host {host})", ranks_in_words(ranks))
     });
     let mut words = some.collect::<Vec<_>>().join(", ");
@@ -175,7 +189,7 @@ fn groups_in_words(groups: &[(&str, Vec<usize>, &str)]) -> String {
     words
 }
 
-/// `rank 3`, or `ranks 0, 2 to 5`.
+/// Names ranks: `rank 3`, or `ranks 0, 2 to 5`.
 fn ranks_in_words(ranks: &[usize]) -> String {
     let ranges = ranks.chunk_by(|a, b| a + 1 == *b).map(|range| match range {
         [one] => one.to_string(),

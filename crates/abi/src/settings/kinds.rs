@@ -50,7 +50,7 @@ pub enum Audience {
     Developer,
 }
 
-/// Says if processes may have values of their own.
+/// Agreement on a value: says if processes may have values of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Agreement {
     Each,

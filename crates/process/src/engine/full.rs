@@ -14,12 +14,12 @@ impl<F: Fabric> Engine<F> {
         if first.is_ok() { first } else { self.retry(first, attempt) }
     }
 
-    /// Memory of the fabric, for which peers may have to leave other memory first.
+    /// Allocates memory of the fabric, for which peers may have to leave other memory first.
     pub fn allocate(&self, len: usize) -> Result<Region, Fault> {
         self.retry_when_full(|| self.endpoint.fabric().allocate(len))
     }
 
-    /// The same of memory that the ranks of the node map.
+    /// Allocates, as [`Engine::allocate`], memory that the ranks of the node map.
     pub fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
         self.retry_when_full(|| self.endpoint.fabric().allocate_on_node(len))
     }
