@@ -102,6 +102,7 @@ pub fn ofi_of_node(node: usize) -> Result<weft_fabric_ofi::Options, String> {
         credits: settings::number("WEFT_OFI_CREDITS")? as usize,
         keepalive: seconds("WEFT_KEEPALIVE")?,
         patience: seconds("WEFT_OFI_TIMEOUT")?,
+        say: |line| eprintln!("weft: {line}"),
         fingerprint: fingerprint(),
         ..weft_fabric_ofi::Options::default()
     })

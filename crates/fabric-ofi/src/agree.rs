@@ -4,6 +4,7 @@
 
 use crate::ConnectError;
 use crate::choose::{Offer, Offers};
+use crate::facts::BUILT_IN;
 use crate::options::Options;
 use weft_bootstrap::nodes::identity;
 use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint};
@@ -52,6 +53,8 @@ struct Line {
     is_loopback: bool,
     /// Memory may have one key on all rails.
     keys_are_free: bool,
+    /// The interface's address; empty: it is not known.
+    address: String,
 }
 
 impl Line {
@@ -64,14 +67,21 @@ impl Line {
             leads_out,
             is_loopback,
             keys_are_free: offer.keys_are_free(),
+            address: offer.address().map_or_else(String::new, |address| address.to_string()),
         }
+    }
+
+    /// Whether it may lead to another host: what the name of its interface tells is not certain.
+    fn may_lead_out(&self) -> bool {
+        self.leads_out || !(self.is_loopback || self.network.starts_with("fe80:"))
     }
 
     fn encode(&self) -> String {
         let kind = if self.leads_out { 'o' } else { 'i' };
         let kind = if self.is_loopback { 'l' } else { kind };
         let keys = if self.keys_are_free { 'f' } else { 'p' };
-        format!("{kind}\t{}\t{}\t{}\t{keys}", self.provider, self.network, self.domain)
+        let Line { provider, network, domain, address, .. } = self;
+        format!("{kind}\t{provider}\t{network}\t{domain}\t{keys}\t{address}")
     }
 
     fn decode(line: &str) -> Option<Line> {
@@ -81,7 +91,8 @@ impl Line {
         let (provider, network, domain) = (text()?, text()?, text()?);
         let (leads_out, is_loopback) = (kind == "o", kind == "l");
         let keys_are_free = text()? == "f";
-        Some(Line { provider, network, domain, leads_out, is_loopback, keys_are_free })
+        let address = text().unwrap_or_default();
+        Some(Line { provider, network, domain, leads_out, is_loopback, keys_are_free, address })
     }
 }
 
@@ -94,6 +105,10 @@ pub fn host() -> String {
 pub struct Agreed {
     /// Places in the own list, of each rail.
     pub offers: Vec<usize>,
+    /// Places of what may lead to a peer if the first rail does not, most likely first.
+    pub also: Vec<usize>,
+    /// By rank: it is on this machine, in another network namespace.
+    pub apart: Vec<bool>,
     /// Why, for people.
     pub why: String,
     pub same_arithmetic: bool,
@@ -119,7 +134,7 @@ fn common(
         }
     }
     // There may be routers between.
-    for line in order {
+    for line in order.iter().copied() {
         let fits = |other: &&Line| other.provider == line.provider && other.leads_out;
         if lists.iter().all(|list| list.iter().any(|other| fits(&other))) {
             let place = own.iter().position(|other| fits(&other))?;
@@ -127,7 +142,28 @@ fn common(
             return Some((place, why));
         }
     }
+    // A bridge may have the name of one within a host.
+    for line in order.into_iter().filter(|line| line.may_lead_out()) {
+        if lists.iter().all(|list| list.iter().any(|other| alike(line, other))) {
+            let place = own.iter().position(|other| alike(line, other))?;
+            let why = format!("all have network {}, and none that is more likely", line.network);
+            return Some((place, why));
+        }
+    }
     None
+}
+
+/// What the built-in TCP tries where its first network leads to no peer: places in `own`, most likely first.
+fn also(own: &[Line], first: usize) -> Vec<usize> {
+    if own[first].provider != BUILT_IN || own[first].is_loopback {
+        return Vec::new();
+    }
+    let fits = |&place: &usize| {
+        place != first && own[place].provider == BUILT_IN && own[place].may_lead_out()
+    };
+    let mut places: Vec<usize> = (0..own.len()).filter(fits).collect();
+    places.sort_by_key(|&place| !own[place].leads_out);
+    places
 }
 
 /// The rails: places in `own` of `first`, and of the other networks of its provider that all have, each on an interface of its own;
@@ -164,18 +200,53 @@ fn rails(lists: &[&[Line]], own: &[Line], first: usize, most: Most) -> Vec<usize
     (0..paths.max(1) * each).map(|i| places[i % each]).take(rails).collect()
 }
 
-/// Whether the loopback interface of one is that of all.
-fn is_one_host(all: &[Told]) -> bool {
-    all.iter().all(|told| told.identity == all[0].identity)
+impl Told {
+    /// The running kernel, and its network namespace: processes with the same ones have the same interfaces, whatever they call
+    /// their host.
+    fn space(&self) -> (&str, &str) {
+        let mut words = self.identity.split(' ');
+        (words.next().unwrap_or_default(), words.next_back().unwrap_or_default())
+    }
+
+    /// Whether `other` is on the same machine, in another network namespace.
+    fn is_apart_from(&self, other: &Told) -> bool {
+        let (own, other) = (self.space(), other.space());
+        !own.0.is_empty() && own.0 == other.0 && own.1 != other.1
+    }
+
+    /// Whether another host has the address of `line`, too, so that it leads to nobody: bridges to virtual machines and to
+    /// containers, cables to telephones and to boards have the same one everywhere.
+    fn is_ambiguous(&self, line: &Line, all: &[Told]) -> bool {
+        let has_it = |told: &Told| told.offers.iter().any(|other| other.address == line.address);
+        let known = !line.address.is_empty() && !line.is_loopback;
+        known && all.iter().any(|told| told.space() != self.space() && has_it(told))
+    }
 }
 
-/// Each host with its providers.
+/// Whether the loopback interface of one is that of all.
+fn is_one_host(all: &[Told]) -> bool {
+    all.iter().all(|told| told.space() == all[0].space())
+}
+
+/// Each host with its networks, and why those do not do that do not.
 fn who_has_what(all: &[Told]) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for told in all {
-        let mut names: Vec<&str> = told.offers.iter().map(|line| line.provider.as_str()).collect();
-        names.dedup();
-        let line = format!("{}: {}", told.host, names.join(", "));
+        let show = |line: &Line| {
+            let why = if told.is_ambiguous(line, all) {
+                format!("; another host has its address {}, too", line.address)
+            } else if line.leads_out {
+                String::new()
+            } else {
+                "; within the host".to_owned()
+            };
+            format!("{} {} ({}{why})", line.provider, line.domain, line.network)
+        };
+        let has_any = told.offers.iter().any(Line::may_lead_out);
+        let none = "no other interface has an address (of IPv6, link-local ones are of one cable)";
+        let none = (!has_any).then(|| none.to_owned());
+        let all: Vec<String> = told.offers.iter().map(show).chain(none).collect();
+        let line = format!("{}: {}", told.host, all.join(", "));
         if !hosts.contains(&line) {
             hosts.push(line);
         }
@@ -228,15 +299,31 @@ pub fn agree(
     if all.iter().any(|told| told.offers.is_empty()) {
         return Ok(None);
     }
-    let lists: Vec<&[Line]> = all.iter().map(|told| &told.offers[..]).collect();
-    match common(&lists, &own, is_one_host(&all), options.outward) {
+    let me = &all[bootstrap.rank()];
+    let apart: Vec<bool> = all.iter().map(|told| told.is_apart_from(me)).collect();
+    let clear = |told: &Told| -> Vec<Line> {
+        let clear = |line: &&Line| !told.is_ambiguous(line, &all);
+        told.offers.iter().filter(clear).cloned().collect()
+    };
+    let lists: Vec<Vec<Line>> = all.iter().map(clear).collect();
+    let lists: Vec<&[Line]> = lists.iter().map(|list| &list[..]).collect();
+    // Places among what is left, and in the own list.
+    let places: Vec<usize> =
+        (0..own.len()).filter(|&place| !me.is_ambiguous(&own[place], &all)).collect();
+    let left = lists[bootstrap.rank()];
+    match common(&lists, left, is_one_host(&all), options.outward) {
         Some((first, why)) => {
             let least = |of: fn(&Told) -> usize| all.iter().map(of).min().unwrap_or(1);
             let most = Most { rails: least(|t| t.most.rails), paths: least(|t| t.most.paths) };
-            let offers = rails(&lists, &own, first, most);
-            Ok(Some(Agreed { offers, why, same_arithmetic }))
+            let place = |at: usize| places[at];
+            let offers = rails(&lists, left, first, most).into_iter().map(place).collect();
+            let also = also(left, first).into_iter().map(place).collect();
+            Ok(Some(Agreed { offers, also, apart, why, same_arithmetic }))
         }
-        None => Err(ConnectError::NothingInCommon { hosts: who_has_what(&all) }),
+        None => {
+            let apart = apart.contains(&true);
+            Err(ConnectError::NothingInCommon { hosts: who_has_what(&all), apart })
+        }
     }
 }
 
@@ -260,7 +347,10 @@ mod tests {
         for text in
             ["o tcp 10.0.0.0/8 eth0 f", "i tcp;ofi_rxm fe80::/64 e1 p", "l tcp 127.0.0.1/32 lo f"]
         {
-            assert_eq!(line(text).encode(), text.replace(' ', "\t"));
+            let mut line = line(text);
+            assert_eq!(line.encode(), text.replace(' ', "\t") + "\t");
+            line.address = "10.0.0.9".to_owned();
+            assert_eq!(Line::decode(&line.encode()), Some(line));
         }
         assert_eq!(Line::decode("o\ttcp\t10.0.0.0/8\teth0"), None);
         let most = Most { rails: 4, paths: 2 };
@@ -294,15 +384,68 @@ mod tests {
         assert_eq!(rails(&[&a, &keyed], &a, 0, most(4, 2)), [0], "the provider makes keys");
     }
 
-    #[test]
-    fn hosts_of_one_name_are_two() {
-        let told = |identity: &str| Told {
+    fn told_of(identity: &str, offers: &[&str]) -> Told {
+        Told {
             host: "node".to_owned(),
             identity: identity.to_owned(),
             print: Fingerprint::own(&[]),
             most: Most { rails: 1, paths: 1 },
-            offers: lines(&["l tcp 127.0.0.1/32"]),
-        };
+            offers: lines(offers),
+        }
+    }
+
+    #[test]
+    fn addresses_that_several_hosts_have_lead_to_nobody() {
+        let usb = "o weft-tcp 10.55.0.0/24 usb0 f 10.55.0.1";
+        let eth = |host: u8| format!("o weft-tcp 10.1.0.0/16 eth0 f 10.1.0.{host}");
+        let lo = "l weft-tcp 127.0.0.0/8 lo f 127.0.0.1";
+        let all: Vec<Told> = (1..4)
+            .map(|host| told_of(&format!("boot{host} node net:[1]"), &[usb, lo, &eth(host)]))
+            .collect();
+        for told in &all {
+            let ambiguous: Vec<bool> =
+                told.offers.iter().map(|line| told.is_ambiguous(line, &all)).collect();
+            assert_eq!(ambiguous, [true, false, false]);
+        }
+        // Containers with the network of their host have its addresses, and are no others.
+        let shared = [told_of("boot a net:[1]", &[usb]), told_of("boot b net:[1]", &[usb])];
+        assert!(!shared[0].is_ambiguous(&line(usb), &shared) && is_one_host(&shared));
+        // Those with networks of their own often have one address all.
+        let apart = [told_of("boot a net:[1]", &[usb, lo]), told_of("boot b net:[2]", &[usb, lo])];
+        assert!(apart[0].is_ambiguous(&line(usb), &apart) && apart[0].is_apart_from(&apart[1]));
+        assert!(!all[0].is_apart_from(&all[1]) && !shared[0].is_apart_from(&shared[1]));
+        let said = ConnectError::NothingInCommon { hosts: who_has_what(&apart), apart: true };
+        let said = said.to_string();
+        for words in ["another host has its address 10.55.0.1", "--net=host", "lo (127.0.0.0/8"] {
+            assert!(said.contains(words), "{said}");
+        }
+        let alone = [told_of("boot1 a net:[1]", &[lo]), told_of("boot2 b net:[1]", &[lo])];
+        assert!(who_has_what(&alone)[0].contains("no other interface has an address"));
+    }
+
+    #[test]
+    fn what_is_unlikely_is_tried_last() {
+        let own = lines(&[
+            "o weft-tcp 10.1.0.0/16",
+            "i weft-tcp 172.17.0.0/16",
+            "o weft-tcp fd77::/64",
+            "l weft-tcp 127.0.0.0/8",
+            "i weft-tcp fe80::/64",
+            "o tcp 10.1.0.0/16",
+        ]);
+        assert_eq!(also(&own, 0), [2, 1]);
+        assert_eq!(also(&own, 2), [0, 1]);
+        assert!(also(&own, 3).is_empty() && also(&own, 5).is_empty(), "loopback, a library");
+        let bridge = lines(&["i tcp 10.9.0.0/16", "l tcp 127.0.0.0/8"]);
+        let (place, why) = common(&[&bridge, &bridge], &bridge, false, false).unwrap();
+        assert!(place == 0 && why.contains("more likely"), "{why}");
+        let cable = lines(&["i tcp fe80::/64", "l tcp 127.0.0.0/8"]);
+        assert!(common(&[&cable, &cable], &cable, false, false).is_none());
+    }
+
+    #[test]
+    fn hosts_of_one_name_are_two() {
+        let told = |identity: &str| told_of(identity, &["l tcp 127.0.0.1/32"]);
         assert!(is_one_host(&[told("boot1 node net:[1]"), told("boot1 node net:[1]")]));
         assert!(!is_one_host(&[told("boot1 node net:[1]"), told("boot2 node net:[1]")]));
         assert!(!is_one_host(&[told("boot1 node net:[1]"), told("boot1 node net:[2]")]));

@@ -7,6 +7,7 @@ use crate::library::Library;
 use crate::options::Options;
 use crate::tcp::{Interface, interfaces};
 use std::ffi::{CStr, CString, c_char};
+use std::net::IpAddr;
 use std::ptr;
 
 /// Providers that are chosen without being asked for, best first: those of special networks, then TCP, which every machine has, by
@@ -120,6 +121,16 @@ impl Offer {
     /// Whether it leads nowhere but to this host, which is enough for a job on one.
     pub fn is_loopback(&self) -> bool {
         self.domain == LOOPBACK && self.network.starts_with("127.")
+    }
+
+    /// The address of its interface, where it has one.
+    pub fn address(&self) -> Option<IpAddr> {
+        if let How::BuiltIn(interface) = &self.how {
+            return Some(interface.address);
+        }
+        let is_it =
+            |one: &Interface| one.name == self.domain && one.network == self.network;
+        interfaces().into_iter().find(is_it).map(|one| one.address)
     }
 
     pub fn name(&self) -> String {

@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::rails::{PROBE, Probes, RAILS_MAX, Rail};
 use crate::random::random;
 use crate::sleep::Sleeper;
-use crate::sockets;
+use crate::sockets::{self, Times};
 use crate::state::{Core, Member, State, Where};
 use crate::wire::{address_of, encode_address};
 use std::cell::RefCell;
@@ -98,11 +98,22 @@ struct Opened {
 }
 
 /// Opens what was agreed on; without an agreement some process has nothing, and says so itself.
-fn open(offers: Offers, agreed: Option<&Agreed>, size: usize) -> Result<Opened, ConnectError> {
+fn open(
+    offers: Offers,
+    agreed: Option<&Agreed>,
+    times: Times,
+    size: usize,
+) -> Result<Opened, ConnectError> {
     let nothing = || BootstrapError("another process has no libfabric to use".to_owned());
     let agreed = agreed.ok_or_else(nothing)?;
-    let open = |&offer| Objects::open(&offers, offer, size).map(Arc::new);
-    let objects: Vec<_> = agreed.offers.iter().map(open).collect::<Result<_, _>>()?;
+    let open = |(rail, &offer)| {
+        // What may lead to a peer if the first one does not.
+        let also = if rail == 0 { &agreed.also[..] } else { &[] };
+        let places = [&[offer], also].concat();
+        Objects::open(&offers, &places, times, size).map(Arc::new)
+    };
+    let objects: Vec<_> =
+        agreed.offers.iter().enumerate().map(open).collect::<Result<_, _>>()?;
     let mut memory = Memory::new(objects.clone());
     let probe = (objects.len() > 1).then(|| memory.allocate(PROBE)).transpose()?;
     Ok(Opened { objects, memory, probe })
@@ -136,9 +147,10 @@ pub fn connect(
         Err(error) => (None, Some(error)),
     };
     let share = random();
+    let times = Times { keepalive: options.keepalive, patience: options.patience };
     let own = match failed {
         Some(error) => Err(error),
-        None => offers.and_then(|offers| open(offers, agreed.as_ref(), size)),
+        None => offers.and_then(|offers| open(offers, agreed.as_ref(), times, size)),
     };
     let value = own.as_ref().map_err(ToString::to_string);
     let value = value.and_then(|opened| encode(share, opened).map_err(|e| e.to_string()));
@@ -185,7 +197,9 @@ fn meet(
         .collect::<Result<Vec<_>, _>>()?;
     let Rail { objects: first, numbers, addresses, ips } = others.remove(0);
     let hosts = all.iter().map(|told| told.place.clone());
-    let places = hosts.zip(addresses).map(|(host, address)| Where { host, address });
+    let places = hosts.zip(addresses).zip(&agreed.apart);
+    let places =
+        places.map(|((host, address), &is_apart)| Where { host, address, is_apart });
     let members = places.zip(numbers.into_iter().zip(ips));
     let member = |(place, (number, ip))| Member { number, place, ip };
     let roster = Roster::new(members.map(member).collect());
@@ -221,6 +235,7 @@ fn meet(
         credits: options.credits,
         same_arithmetic: agreed.same_arithmetic,
         why: agreed.why,
+        say: options.say,
     };
     let mut state = State::new(&core, memory);
     state.repost(&core)?;

@@ -32,10 +32,12 @@ pub enum ConnectError {
         /// What there is, a provider and a domain each.
         found: Vec<String>,
     },
-    /// Processes have no provider in common: who has what, a line for each host.
+    /// Processes have no way to each other in common: who has what, a line for each host.
     NothingInCommon {
-        /// `"host: provider, provider"`.
+        /// `"host: provider interface (network), ..."`.
         hosts: Vec<String>,
+        /// Processes of one machine are in network namespaces of their own.
+        apart: bool,
     },
     /// Another process could not use libfabric.
     Peer {
@@ -98,8 +100,15 @@ impl fmt::Display for ConnectError {
             ConnectError::NoOffer { wanted, found } => {
                 write!(f, "libfabric has no {wanted} here; it has {}", found.join(", "))
             }
-            ConnectError::NothingInCommon { hosts } => {
-                write!(f, "the hosts have no provider of libfabric in common: {}", hosts.join("; "))
+            ConnectError::NothingInCommon { hosts, apart } => {
+                write!(f, "no network leads from each host to all others: {}", hosts.join("; "))?;
+                match apart {
+                    true => f.write_str(
+                        "; processes on one machine are in network namespaces of their own, as containers are that do not share the \
+                         host's network (podman, docker: --net=host)",
+                    ),
+                    false => Ok(()),
+                }
             }
             ConnectError::Peer { rank, host, error } => {
                 write!(f, "process {rank} on {host} cannot use libfabric: {error}")

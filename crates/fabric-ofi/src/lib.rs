@@ -48,6 +48,7 @@ mod sleep;
 mod sockets;
 mod state;
 mod tcp;
+mod ways;
 mod wire;
 mod work;
 

@@ -5,7 +5,8 @@ use crate::choose::{How, Offers};
 use crate::facts::Facts;
 use crate::ffi::*;
 use crate::libfabric::{Libfabric, Registered};
-use crate::tcp::{self, Tcp};
+use crate::sockets::{Link, Times};
+use crate::tcp::{self, Detour, Tcp};
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::RawFd;
@@ -64,7 +65,7 @@ fn text(error: i32) -> String {
     match error {
         libc::ECONNRESET => "it has ended the connection".to_owned(),
         libc::ECONNREFUSED => "it refuses connections".to_owned(),
-        libc::ETIMEDOUT => "it does not acknowledge what is sent".to_owned(),
+        libc::ETIMEDOUT => "it does not answer, or does not acknowledge what is sent".to_owned(),
         libc::EACCES => "the peer knows no such memory".to_owned(),
         libc::EPROTO => NONSENSE.to_owned(),
         error => weft_bootstrap::limits::explain(&io::Error::from_raw_os_error(error)).to_string(),
@@ -72,13 +73,23 @@ fn text(error: i32) -> String {
 }
 
 impl Objects {
-    /// Opens the offer at `at`. `peers`: how many addresses will be put in.
-    pub fn open(offers: &Offers, at: usize, peers: usize) -> Result<Objects, ConnectError> {
-        let offer = &offers.list[at];
+    /// Opens the first of the offers at `places`; the built-in TCP listens at all of them. `peers`: how many addresses will be put
+    /// in.
+    pub fn open(
+        offers: &Offers,
+        places: &[usize],
+        times: Times,
+        peers: usize,
+    ) -> Result<Objects, ConnectError> {
+        let offer = &offers.list[places[0]];
         match (&offer.how, offers.library) {
             (How::BuiltIn(interface), _) => {
                 let facts = Facts::built_in(interface);
-                let tcp = Tcp::open(interface.address).map_err(|error| ConnectError::Call {
+                let all = places.iter().filter_map(|&place| match &offers.list[place].how {
+                    How::BuiltIn(interface) => Some(interface.clone()),
+                    How::Library(_) => None,
+                });
+                let tcp = Tcp::open(all.collect(), times).map_err(|error| ConnectError::Call {
                     call: "listening",
                     whom: offer.name(),
                     error: weft_bootstrap::limits::explain(&error).to_string(),
@@ -142,7 +153,7 @@ impl Objects {
     pub fn name(&self) -> Result<Vec<u8>, ConnectError> {
         match &self.kind {
             Kind::Libfabric(open) => open.name(),
-            Kind::Tcp(tcp) => Ok(tcp::encode_name(tcp.name()).to_vec()),
+            Kind::Tcp(tcp) => Ok(tcp::encode_names(tcp.names())),
         }
     }
 
@@ -151,8 +162,8 @@ impl Objects {
     pub fn insert(&self, name: &[u8], secret: Option<u64>) -> Result<u64, ConnectError> {
         match &self.kind {
             Kind::Libfabric(open) => open.insert(name),
-            Kind::Tcp(tcp) => match tcp::decode_name(name) {
-                Some(name) => Ok(tcp.insert(name, secret)),
+            Kind::Tcp(tcp) => match tcp::decode_names(name) {
+                Some(names) => Ok(tcp.insert(&names, secret)),
                 None => Err(ConnectError::Call {
                     call: "connecting",
                     whom: self.facts.provider.clone(),
@@ -174,7 +185,7 @@ impl Objects {
         match &self.kind {
             Kind::Libfabric(open) => open.show(name),
             Kind::Tcp(_) => {
-                tcp::decode_name(name).map_or_else(String::new, |name| name.to_string())
+                tcp::decode_names(name).map_or_else(String::new, |names| names[0].to_string())
             }
         }
     }
@@ -331,6 +342,22 @@ impl Objects {
         match &self.kind {
             Kind::Libfabric(_) => None,
             Kind::Tcp(tcp) => tcp.take_gone().map(|(number, error)| (number, text(error))),
+        }
+    }
+
+    /// The state of the way to a peer, where it is known here.
+    pub fn way(&self, number: u64) -> Option<Link> {
+        match &self.kind {
+            Kind::Libfabric(_) => None,
+            Kind::Tcp(tcp) => Some(tcp.way(number)),
+        }
+    }
+
+    /// Takes a peer that was reached by another way than the one that was agreed on.
+    pub fn take_detour(&self) -> Option<Detour> {
+        match &self.kind {
+            Kind::Libfabric(_) => None,
+            Kind::Tcp(tcp) => tcp.take_detour(),
         }
     }
 

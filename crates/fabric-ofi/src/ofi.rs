@@ -50,6 +50,8 @@ pub struct Usage {
     pub carried: [u64; RAILS_MAX],
     /// Writes and reads that were repeated, because their rail had failed.
     pub repeated: u64,
+    /// Peers that were reached by another way than the one that was agreed on.
+    pub detours: u64,
 }
 
 /// One process's end of a network of libfabric.
@@ -163,6 +165,7 @@ impl Ofi {
             strangers: state.strangers,
             carried: state.carried,
             repeated: state.repeated,
+            detours: state.detours,
         }
     }
 

@@ -5,7 +5,15 @@
 /// # Panics
 /// If the system has no randomness, which it always has.
 pub fn random() -> u64 {
-    let mut bytes = [0; 8];
+    u64::from_ne_bytes(bytes())
+}
+
+/// Random bytes.
+///
+/// # Panics
+/// If the system has no randomness, which it always has.
+pub fn bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system's random numbers");
-    u64::from_ne_bytes(bytes)
+    bytes
 }

@@ -9,7 +9,8 @@ use nix::sys::socket::sockopt::{
 };
 use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, getsockname, setsockopt, shutdown};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::time::Duration;
 
 /// The state of the way to a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,19 +68,24 @@ fn broken_unread(fd: RawFd) -> Option<SocketAddr> {
     (told == 0 && bytes > 0).then(|| plain(own))
 }
 
+/// How long a peer may be silent before it is probed, and how long its host may leave something unacknowledged.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    pub keepalive: Duration,
+    pub patience: Duration,
+}
+
 /// Tells a connection when to give up. It goes on with the system's times where that is refused.
-fn limit(fd: RawFd, core: &Core) {
-    // SAFETY: open a moment ago, and libfabric closes none in the middle of a call of ours.
-    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-    let seconds = |time: std::time::Duration| {
+pub fn limit(fd: &impl AsFd, times: Times) {
+    let seconds = |time: Duration| {
         u32::try_from(time.as_secs().max(1)).unwrap_or(u32::MAX).min(32_000)
     };
-    let patience = seconds(core.patience);
-    let _ = setsockopt(&fd, TcpUserTimeout, &patience.saturating_mul(1000));
-    let _ = setsockopt(&fd, TcpKeepIdle, &seconds(core.keepalive));
-    let _ = setsockopt(&fd, TcpKeepInterval, &(patience / PROBES).max(1));
-    let _ = setsockopt(&fd, TcpKeepCount, &PROBES);
-    let _ = setsockopt(&fd, KeepAlive, &true);
+    let patience = seconds(times.patience);
+    let _ = setsockopt(fd, TcpUserTimeout, &patience.saturating_mul(1000));
+    let _ = setsockopt(fd, TcpKeepIdle, &seconds(times.keepalive));
+    let _ = setsockopt(fd, TcpKeepInterval, &(patience / PROBES).max(1));
+    let _ = setsockopt(fd, TcpKeepCount, &PROBES);
+    let _ = setsockopt(fd, KeepAlive, &true);
 }
 
 /// The other ends of connections in a table of the kernel (`/proc/net/tcp`) that have sent a request and heard nothing.
@@ -129,7 +135,8 @@ impl Sockets {
             let ours =
                 |rail| core.ip(rail, core.rank) == Some(here) || core.is_an_endpoint(rail, there);
             if (0..core.rails()).any(ours) {
-                limit(fd, core);
+                // SAFETY: open a moment ago, and libfabric closes none in the middle of a call of ours.
+                limit(&unsafe { BorrowedFd::borrow_raw(fd) }, core.times());
                 all.ends.push((fd, here, there));
             }
         }
@@ -163,8 +170,12 @@ impl Sockets {
         Some(self.with(core, rail, rank).map(ended).count() + unread)
     }
 
-    /// The way to a peer on a rail. A connection that another rank of its host has made is as good.
+    /// The way to a peer on a rail, where the provider does not say by itself. A connection that another rank of its host has made
+    /// is as good.
     pub fn to(&self, core: &Core, rail: usize, rank: usize) -> Link {
+        if let Some(way) = core.way(rail, rank) {
+            return way;
+        }
         let Some(peer) = core.ip(rail, rank).filter(|_| self.tcp) else { return Link::Unknown };
         if self.with(core, rail, rank).next().is_some() {
             Link::There

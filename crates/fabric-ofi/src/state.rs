@@ -5,11 +5,12 @@ use crate::buffers::Buffers;
 use crate::ffi::*;
 use crate::helper::HelperPlace;
 use crate::memory::Memory;
-use crate::object::{Found, Objects, advice};
+use crate::object::{Found, Objects};
 use crate::parts::Assembly;
 use crate::rails::{Over, Probes, RAILS_MAX, Rail};
 use crate::requests::{Request, Requests};
 use crate::sleep::Sleeper;
+use crate::sockets::{Link, Times};
 use crate::wire::Kind;
 use crate::work::Work;
 use std::cell::{Cell, RefCell};
@@ -41,6 +42,8 @@ const LOOKS_PER_REST: u32 = 16;
 pub struct Where {
     pub host: String,
     pub address: String,
+    /// On this machine, but in another network namespace.
+    pub is_apart: bool,
 }
 
 /// One process.
@@ -80,6 +83,8 @@ pub struct Core {
     pub same_arithmetic: bool,
     /// Why this provider and this interface.
     pub why: String,
+    /// Says a line to the user.
+    pub say: fn(&str),
 }
 
 impl Core {
@@ -101,6 +106,21 @@ impl Core {
         match rail {
             0 => self.roster.borrow().iter().any(|(_, member)| member.ip == Some(there)),
             _ => self.others[rail - 1].ips.contains(&Some(there)),
+        }
+    }
+
+    pub fn times(&self) -> Times {
+        Times { keepalive: self.keepalive, patience: self.patience }
+    }
+
+    /// The state of the way to a peer on a rail, where the endpoint knows it.
+    pub fn way(&self, rail: usize, rank: usize) -> Option<Link> {
+        match rail {
+            0 => self.objects.way(self.roster.borrow().member(rank).number),
+            _ => {
+                let rail = &self.others[rail - 1];
+                rail.objects.way(*rail.numbers.get(rank)?)
+            }
         }
     }
 
@@ -194,8 +214,10 @@ pub struct State {
     pub carried: [u64; RAILS_MAX],
     /// Transfers that were repeated over the first rail.
     pub repeated: u64,
-    /// What became of rails, for people.
+    /// What became of rails and of ways to peers, for people.
     pub notes: Vec<String>,
+    /// Peers that were reached by another way than the one that was agreed on.
+    pub detours: u64,
     /// Looks until the further rails are looked at, while nothing is under way.
     pub others_rest: Cell<u32>,
     /// Messages to ourselves.
@@ -233,6 +255,7 @@ impl State {
             carried: [0; RAILS_MAX],
             repeated: 0,
             notes: Vec::new(),
+            detours: 0,
             others_rest: Cell::new(0),
             loopback: VecDeque::new(),
             fault: None,
@@ -284,31 +307,6 @@ impl State {
         if self.fault.is_none() {
             (self.fault, self.trouble) = (Some(fault), Some(why));
         }
-    }
-
-    /// `peer` is not reached any more, for a reason that the library gave.
-    #[cold]
-    pub fn lose(&mut self, core: &Core, rank: usize, what: &str, reason: &str) {
-        let peer = self.peer(core, rank);
-        let known = std::mem::replace(&mut peer.lost, true);
-        let left = peer.left || peer.unmissed;
-        let silent = peer.signs.silent().as_secs();
-        peer.kept_messages.clear();
-        peer.posted = 0;
-        peer.kept_work.clear();
-        peer.over.iter_mut().for_each(Over::forget);
-        if known || left || self.ending.is_some() {
-            return;
-        }
-        let Where { host, address } = core.place(rank);
-        let facts = &core.objects.facts;
-        let why = format!(
-            "process {rank} on {host}, at {address} from {} through {}: {what}: {reason}; {}",
-            facts.domain,
-            facts.provider,
-            advice(reason, silent)
-        );
-        self.fail(Fault::lost(rank), why);
     }
 
     /// Gives the provider buffers for what arrives.
@@ -369,6 +367,7 @@ impl State {
             self.fail(fault, why);
         }
         if moved {
+            self.hear_of_detours(core);
             self.hear_of_ends(core);
         }
         moved
@@ -407,19 +406,6 @@ impl State {
             break;
         }
         moved
-    }
-
-    /// Hears of peers that have ended their connection of the first rail: after all that came on it.
-    #[cold]
-    fn hear_of_ends(&mut self, core: &Core) {
-        while let Some((number, reason)) = core.objects.take_gone() {
-            let roster = core.roster.borrow();
-            let whose = roster.iter().find(|(_, member)| member.number == number);
-            if let Some((rank, _)) = whose {
-                drop(roster);
-                self.lose(core, rank, "its connection", &reason);
-            }
-        }
     }
 
     /// Takes the error that stands at the head of the queue.

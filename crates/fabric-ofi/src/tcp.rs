@@ -13,34 +13,36 @@
 
 mod arrive;
 mod connection;
+mod door;
 mod frame;
 mod greet;
+mod inner;
 mod interfaces;
 mod pace;
 mod reader;
+mod routes;
+mod tries;
 
 pub use connection::Context;
-pub use frame::{decode_name, encode_name};
+pub use frame::{decode_names, encode_names};
 pub use interfaces::{Interface, interfaces};
+pub use tries::Detour;
 
 use crate::ffi::fi_cq_msg_entry;
+use crate::sockets::{Link as Way, Times};
 use connection::{Link, Peer, Shared};
-use greet::Door;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use door::Door;
+use inner::{DOOR, Inner, TIMER};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tries::Tries;
 use weft_fabric::Sge;
-
-/// What the epoll set calls those who connect; peers have their numbers there, strangers theirs behind `STRANGER`.
-const DOOR: u64 = u64::MAX;
-const STRANGER: u64 = 1 << 63;
-
-/// Events that are taken at a time.
-const EVENTS: usize = 32;
 
 /// What a look has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,181 +54,62 @@ pub enum Found {
     Nothing,
 }
 
-/// One process's endpoint at one address.
+/// One process's endpoint at the addresses of some interfaces.
 pub struct Tcp {
-    name: SocketAddr,
+    /// Where it listens; the first one is its name.
+    names: Vec<SocketAddr>,
     wait: RawFd,
     /// Pieces that wait for room.
     unsent: Arc<AtomicUsize>,
     inner: Mutex<Inner>,
 }
 
-struct Inner {
-    name: SocketAddr,
-    epoll: Epoll,
-    door: Door,
-    /// The job's, as soon as it is known.
-    secret: Option<u64>,
-    peers: Vec<Peer>,
-    /// By name: a process of another job may be known once for each link with it.
-    numbers: HashMap<SocketAddr, Vec<u32>>,
-    /// Numbers that were taken out.
-    free: Vec<u32>,
-    /// Those with a connection.
-    open: Vec<u32>,
-    shared: Shared,
-    /// Peers whose connection is over, with errno.
-    gone: VecDeque<(u32, i32)>,
-}
-
-impl Inner {
-    /// What this process and a peer know, and no stranger does.
-    fn secret_with(&self, at: usize) -> Option<u64> {
-        self.peers[at].secret.or(self.secret)
-    }
-
-    /// Tells the epoll set what to wait for on a peer's socket.
-    fn watch(&mut self, at: usize) {
-        let peer = &mut self.peers[at];
-        let wanted = peer.wanted();
-        if wanted == peer.interest {
-            return;
-        }
-        let before = std::mem::replace(&mut peer.interest, wanted);
-        let Some(fd) = peer.fd() else { return };
-        let mut event = EpollEvent::new(wanted, at as u64);
-        // What cannot be waited for is found by looks.
-        let _ = match before.is_empty() {
-            true => self.epoll.add(fd, event).or_else(|_| self.epoll.modify(fd, &mut event)),
-            false => self.epoll.modify(fd, &mut event),
-        };
-    }
-
-    /// Before a peer's socket is closed: a child of this process may have it, too, and then closing does not take it out.
-    fn unwatch(&mut self, at: usize) {
-        let peer = &mut self.peers[at];
-        peer.interest = EpollFlags::empty();
-        if let Some(fd) = peer.fd() {
-            let _ = self.epoll.delete(fd);
-        }
-    }
-
-    fn watch_stranger(&self, stream: &TcpStream, number: u64) {
-        let _ = self.epoll.add(stream, EpollEvent::new(EpollFlags::EPOLLIN, STRANGER | number));
-    }
-
-    fn unwatch_stranger(&self, stream: &TcpStream) {
-        let _ = self.epoll.delete(stream);
-    }
-
-    /// A peer's connection is over.
-    fn end(&mut self, at: usize, error: i32) {
-        if matches!(self.peers[at].link, Link::Ended(_)) {
-            return;
-        }
-        self.unwatch(at);
-        self.open.retain(|&one| one as usize != at);
-        self.peers[at].end(&mut self.shared, error);
-        self.gone.push_back((at as u32, error));
-    }
-
-    /// Sends what waits for a peer.
-    fn flush(&mut self, at: usize) -> bool {
-        match self.peers[at].flush(&mut self.shared) {
-            Ok(moved) => {
-                self.watch(at);
-                moved
-            }
-            Err(error) => self.breaks(at, error),
-        }
-    }
-
-    /// A peer takes nothing more. What it has sent before is still read, up to the end.
-    fn breaks(&mut self, at: usize, error: i32) -> bool {
-        while let Ok(true) = self.peers[at].read(&mut self.shared) {}
-        self.end(at, error);
-        true
-    }
-
-    /// Reads from a peer, and sends what waits for it.
-    fn move_on(&mut self, at: usize) -> bool {
-        let moved = match self.peers[at].read(&mut self.shared) {
-            Ok(moved) => moved,
-            Err(error) => {
-                self.end(at, error);
-                return true;
-            }
-        };
-        let flushed = self.peers[at].has_waiting() && self.flush(at);
-        self.peers[at].collect(self.shared.unattended);
-        self.watch(at);
-        moved | flushed
-    }
-
-    /// Looks at all sockets; whether anything has moved.
-    fn look(&mut self) -> bool {
-        // Asked first: a read of a socket locks it, and what arrives meanwhile is left for the reader to take in.
-        let mut events = [EpollEvent::empty(); EVENTS];
-        let count = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
-        for event in &events[..count] {
-            match event.data() {
-                DOOR => self.take_strangers(),
-                number if number & STRANGER != 0 => self.hear_stranger(number & !STRANGER),
-                at => match self.peers[at as usize].link {
-                    Link::Connecting(_) => self.is_connected(at as usize),
-                    Link::Asked(..) => self.hear_answer(at as usize),
-                    Link::Open(_) => _ = self.move_on(at as usize),
-                    _ => {}
-                },
-            }
-        }
-        count > 0
-    }
-
-    /// Reads from those that had no buffer for a message, when there is one.
-    fn resume(&mut self) -> bool {
-        let mut moved = false;
-        for place in 0..self.open.len() {
-            let Some(&at) = self.open.get(place) else { break };
-            if self.peers[at as usize].reader.is_stalled() && !self.shared.posted.is_empty() {
-                moved |= self.move_on(at as usize);
-            }
-        }
-        moved
-    }
-
-    /// Whether a peer waits for a buffer that is there.
-    fn can_resume(&self) -> bool {
-        let stalled = |&at: &u32| self.peers[at as usize].reader.is_stalled();
-        !self.shared.posted.is_empty() && self.open.iter().any(stalled)
-    }
-}
-
-// SAFETY: the contexts and the memory in it are numbers for whoever has lent them, which holds them for all threads.
-unsafe impl Send for Inner {}
-
 impl Tcp {
-    /// An endpoint at `address`.
-    pub fn open(address: IpAddr) -> io::Result<Tcp> {
+    /// An endpoint at the addresses of `own`, of which the first one must be there.
+    pub fn open(mut own: Vec<Interface>, times: Times) -> io::Result<Tcp> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        let door = Door::open(address)?;
-        epoll.add(&door.listener, EpollEvent::new(EpollFlags::EPOLLIN, DOOR))?;
-        let name = door.listener.local_addr()?;
+        own.truncate(frame::NAMES_MOST);
+        let door = Door::open(&mut own)?;
+        for listener in &door.listeners {
+            epoll.add(listener, EpollEvent::new(EpollFlags::EPOLLIN, DOOR))?;
+        }
+        let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+        epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER))?;
+        let names: Vec<SocketAddr> =
+            door.listeners.iter().map(TcpListener::local_addr).collect::<io::Result<_>>()?;
         let wait = epoll.0.as_fd().as_raw_fd();
-        let (peers, numbers, free, open, gone) = Default::default();
-        let (shared, secret) = (Shared::new(), None);
+        let shared = Shared::new();
         let unsent = shared.unsent.clone();
-        let inner = Inner { name, epoll, door, secret, peers, numbers, free, open, shared, gone };
-        Ok(Tcp { name, wait, unsent, inner: Mutex::new(inner) })
+        let inner = Inner {
+            name: names[0],
+            own,
+            times,
+            epoll,
+            timer,
+            timer_at: None,
+            door,
+            secret: None,
+            peers: Vec::new(),
+            numbers: HashMap::new(),
+            free: Vec::new(),
+            open: Vec::new(),
+            trying: Vec::new(),
+            better: None,
+            detours: VecDeque::new(),
+            shared,
+            gone: VecDeque::new(),
+        };
+        Ok(Tcp { names, wait, unsent, inner: Mutex::new(inner) })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What others reach it by.
-    pub fn name(&self) -> SocketAddr {
-        self.name
+    /// What others reach it by, most likely first.
+    pub fn names(&self) -> &[SocketAddr] {
+        &self.names
     }
 
     /// Readable when something has come, or there is room again.
@@ -239,10 +122,12 @@ impl Tcp {
         self.inner().secret = Some(secret);
     }
 
-    /// Makes a peer known, and returns its number. `secret`: what the two alone know, of those that are not of the job.
-    pub fn insert(&self, name: SocketAddr, secret: Option<u64>) -> u64 {
+    /// Makes a peer known, and returns its number. `names`: one at least. `secret`: what the two alone know, of those that are not
+    /// of the job.
+    pub fn insert(&self, names: &[SocketAddr], secret: Option<u64>) -> u64 {
         let mut inner = self.inner();
-        let peer = Peer::new(name, secret);
+        let name = names[0];
+        let peer = Peer::new(name, Tries::new(routes::routes(&inner.own, names)), secret);
         let number = match inner.free.pop() {
             Some(number) => {
                 inner.peers[number as usize] = peer;
@@ -263,6 +148,7 @@ impl Tcp {
         let at = number as usize;
         inner.end(at, libc::ESHUTDOWN);
         inner.gone.retain(|&(one, _)| one as usize != at);
+        inner.trying.retain(|&one| one as usize != at);
         let name = inner.peers[at].name;
         if let Some(numbers) = inner.numbers.get_mut(&name) {
             numbers.retain(|&one| one as usize != at);
@@ -314,7 +200,7 @@ impl Tcp {
         }
         let posted = post(&mut peers[at], shared);
         if matches!(peers[at].link, Link::None) {
-            inner.connect(at);
+            inner.connect_first(at);
         } else if peers[at].has_waiting() {
             inner.watch(at);
         }
@@ -390,6 +276,20 @@ impl Tcp {
         inner.gone.pop_front().map(|(at, error)| (at.into(), error))
     }
 
+    /// The state of the way to a peer.
+    pub fn way(&self, number: u64) -> Way {
+        match self.inner().peers[number as usize].link {
+            Link::None | Link::Connecting(_) | Link::Paused | Link::Awaited => Way::BeingMade,
+            Link::Connected(..) | Link::Asked(..) | Link::Open(_) => Way::There,
+            Link::Ended(_) => Way::Gone,
+        }
+    }
+
+    /// Takes a peer that was reached by another way than the first.
+    pub fn take_detour(&self) -> Option<Detour> {
+        self.inner().detours.pop_front()
+    }
+
     /// Says whether the program computes. Then all reads are asked for to their end: a part at a time would wake the helper for
     /// each.
     pub fn leave_unattended(&self, unattended: bool) {
@@ -447,7 +347,9 @@ impl Tcp {
         done.clear();
         failed.clear();
         inner.gone.clear();
-        let _ = inner.epoll.delete(&inner.door.listener);
+        for listener in &inner.door.listeners {
+            let _ = inner.epoll.delete(listener);
+        }
     }
 }
 

@@ -53,7 +53,7 @@ impl Linkable for Ofi {
         let number = core.objects.insert(name, Some(secret)).map_err(|e| e.to_string())?;
         let address = core.objects.show(name);
         let ip = sockets::address(&core.objects.facts.provider, &address);
-        let member = Member { number, place: Where { host, address }, ip };
+        let member = Member { number, place: Where { host, address, is_apart: false }, ip };
         let mut roster = core.roster.borrow_mut();
         let node = roster.node(whom.job, whom.node);
         roster.put(peer, member, Foreign { secret, me, node });

@@ -1,8 +1,9 @@
 //! A connection with one peer: frames in their order, both ways.
 
-use super::frame::{FRAME, Frame, Kind};
+use super::frame::{ANSWER, CHALLENGE, FRAME, Frame, Kind, Words};
 use super::pace::{PART, Pace};
 use super::reader::{Body, End, Reader};
+use super::tries::Tries;
 use nix::sys::epoll::EpollFlags;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;
@@ -78,13 +79,24 @@ pub enum Link {
     None,
     /// The system connects.
     Connecting(OwnedFd),
-    /// Connected; hello is said, so many bytes of the answer are there.
-    Asked(OwnedFd, [u8; super::frame::ANSWER], usize),
+    /// Connected; so many bytes of the challenge are there.
+    Connected(OwnedFd, [u8; CHALLENGE], usize),
+    /// Hello is said.
+    Asked(OwnedFd, Box<Asked>),
+    /// It could not be connected, and is tried again after a pause.
+    Paused,
     /// The peer connects, too, and its connection is the one.
     Awaited,
     Open(OwnedFd),
     /// Over, for this reason.
     Ended(i32),
+}
+
+/// A hello, and so many bytes of its answer.
+pub struct Asked {
+    pub words: Words,
+    pub said: [u8; ANSWER],
+    pub have: usize,
 }
 
 /// Something that waits for room.
@@ -158,6 +170,7 @@ pub struct Peer {
     /// Known to the two alone, where it is not of the job.
     pub secret: Option<u64>,
     pub link: Link,
+    pub tries: Tries,
     /// What the endpoint's epoll set waits for on it.
     pub interest: EpollFlags,
     waiting: VecDeque<Waiting>,
@@ -181,11 +194,12 @@ pub struct Peer {
 }
 
 impl Peer {
-    pub fn new(name: SocketAddr, secret: Option<u64>) -> Peer {
+    pub fn new(name: SocketAddr, tries: Tries, secret: Option<u64>) -> Peer {
         Peer {
             name,
             secret,
             link: Link::None,
+            tries,
             interest: EpollFlags::empty(),
             waiting: VecDeque::new(),
             queued: 0,
@@ -205,7 +219,7 @@ impl Peer {
     pub fn wanted(&self) -> EpollFlags {
         match &self.link {
             Link::Connecting(_) => EpollFlags::EPOLLOUT,
-            Link::Asked(..) => EpollFlags::EPOLLIN,
+            Link::Connected(..) | Link::Asked(..) => EpollFlags::EPOLLIN,
             Link::Open(_) => {
                 let mut wanted = EpollFlags::empty();
                 wanted.set(EpollFlags::EPOLLIN, !self.reader.is_stalled());
@@ -219,8 +233,11 @@ impl Peer {
     /// The socket, if there is one.
     pub fn fd(&self) -> Option<&OwnedFd> {
         match &self.link {
-            Link::Connecting(fd) | Link::Asked(fd, ..) | Link::Open(fd) => Some(fd),
-            Link::None | Link::Awaited | Link::Ended(_) => None,
+            Link::Connecting(fd)
+            | Link::Connected(fd, ..)
+            | Link::Asked(fd, ..)
+            | Link::Open(fd) => Some(fd),
+            Link::None | Link::Paused | Link::Awaited | Link::Ended(_) => None,
         }
     }
 

@@ -1,16 +1,19 @@
 //! What travels on a connection of the built-in TCP.
 //!
 //! ```text
-//!   hello    once, by who connects:  what this is (8 bytes), proof (8), the endpoint that connects (28)
-//!   answer   once, by the other one: proof (8), of a yes or of a no
-//!   frames   from then on, both ways:
+//!   challenge  once, by who is connected to: what this is (8 bytes), random bytes (16)
+//!   hello      once, by who connects:        what this is (8), proof (16), random bytes (16), the endpoint that connects (20)
+//!   answer     once, by the other one:       proof (16), of a yes or of a no
+//!   frames     from then on, both ways:
 //!              0     1..4   4      8        16    24
 //!              kind  0      acks   length   key   address      the body, `length` bytes
 //! ```
+//! A proof is a keyed hash of both names and of the random bytes of both, so none can be used a second time, and the secret itself
+//! is never sent.
 //! `acks`: so many writes of the receiver's, in their order, are in their place. Words are of little-endian order.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use weft_bootstrap::keyed_hash;
+use weft_bootstrap::{is_same_secret, keyed_hash};
 
 /// Bytes of a frame before its body.
 pub const FRAME: usize = 32;
@@ -18,14 +21,26 @@ pub const FRAME: usize = 32;
 /// Bytes of an endpoint's name: port, kind of address, address.
 pub const NAME: usize = 20;
 
+/// Bytes of a proof, and of what is drawn by lot.
+const PROOF: usize = 16;
+
+/// Bytes of a challenge.
+pub const CHALLENGE: usize = 8 + PROOF;
+
 /// Bytes of a hello.
-pub const HELLO: usize = 16 + NAME;
+pub const HELLO: usize = 8 + 2 * PROOF + NAME;
 
 /// Bytes of an answer.
-pub const ANSWER: usize = 8;
+pub const ANSWER: usize = PROOF;
+
+/// Random bytes that make a greeting unlike all others.
+pub type Nonce = [u8; PROOF];
+
+/// Addresses of an endpoint, at most.
+pub const NAMES_MOST: usize = 8;
 
 /// What this is, and of which version.
-const MAGIC: u64 = u64::from_le_bytes(*b"weft-t1\0");
+const MAGIC: u64 = u64::from_le_bytes(*b"weft-t2\0");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -112,34 +127,79 @@ pub fn decode_name(bytes: &[u8]) -> Option<SocketAddr> {
     (port != 0 && bytes[2..4] == [0; 2]).then(|| SocketAddr::new(ip.to_canonical(), port))
 }
 
-/// What who knows the secret of the job says, and nobody else can.
-fn proof(secret: u64, what: &str, from: SocketAddr, to: SocketAddr) -> u64 {
-    keyed_hash([secret, MAGIC], (what, encode_name(from), encode_name(to)))
+/// The addresses at which an endpoint listens, as they travel. The first one is its name.
+pub fn encode_names(names: &[SocketAddr]) -> Vec<u8> {
+    names.iter().take(NAMES_MOST).flat_map(|&name| encode_name(name)).collect()
 }
 
-/// What `from` says when it connects to `to`.
-pub fn hello(secret: u64, from: SocketAddr, to: SocketAddr) -> [u8; HELLO] {
-    let mut bytes = [0; HELLO];
+/// The addresses that [`encode_names`] has encoded; `None`: these are none.
+pub fn decode_names(bytes: &[u8]) -> Option<Vec<SocketAddr>> {
+    let count = bytes.len() / NAME;
+    let whole = bytes.len().is_multiple_of(NAME) && (1..=NAMES_MOST).contains(&count);
+    if whole { bytes.chunks_exact(NAME).map(decode_name).collect() } else { None }
+}
+
+/// The words by which two endpoints come to know each other: `from` connects to `to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Words {
+    pub from: SocketAddr,
+    pub to: SocketAddr,
+    /// Drawn by `to`, then by `from`.
+    pub asked: Nonce,
+    pub drawn: Nonce,
+}
+
+impl Words {
+    /// Proves to know the secret of the job, which nobody else can.
+    fn proof(&self, secret: u64, what: &str) -> [u8; PROOF] {
+        let names = (encode_name(self.from), encode_name(self.to));
+        let half = |half: u8| {
+            keyed_hash([secret, MAGIC], (half, what, names, self.asked, self.drawn)).to_le_bytes()
+        };
+        let (first, second) = (half(0), half(1));
+        std::array::from_fn(|i| if i < 8 { first[i] } else { second[i - 8] })
+    }
+
+    /// Says hello.
+    pub fn hello(&self, secret: u64) -> [u8; HELLO] {
+        let mut bytes = [0; HELLO];
+        bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[8..24].copy_from_slice(&self.proof(secret, "hello"));
+        bytes[24..40].copy_from_slice(&self.drawn);
+        bytes[40..].copy_from_slice(&encode_name(self.from));
+        bytes
+    }
+
+    /// Reads a hello that was said to `to`, which had asked for it with `asked`. `None`: nobody of the job says it.
+    pub fn heard(secret: u64, bytes: &[u8; HELLO], to: SocketAddr, asked: Nonce) -> Option<Words> {
+        let drawn = std::array::from_fn(|i| bytes[24 + i]);
+        let words = Words { from: claimed(bytes)?, to, asked, drawn };
+        is_same_secret(bytes, &words.hello(secret)).then_some(words)
+    }
+
+    /// Answers a hello.
+    pub fn answer(&self, secret: u64, yes: bool) -> [u8; ANSWER] {
+        self.proof(secret, if yes { "yes" } else { "no" })
+    }
+}
+
+/// Asks who has connected for a hello.
+pub fn challenge(asked: Nonce) -> [u8; CHALLENGE] {
+    let mut bytes = [0; CHALLENGE];
     bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
-    bytes[8..16].copy_from_slice(&proof(secret, "hello", from, to).to_le_bytes());
-    bytes[16..].copy_from_slice(&encode_name(from));
+    bytes[8..].copy_from_slice(&asked);
     bytes
+}
+
+/// The random bytes of a challenge; `None`: it is none.
+pub fn challenged(bytes: &[u8; CHALLENGE]) -> Option<Nonce> {
+    let magic = bytes[..8] == MAGIC.to_le_bytes();
+    magic.then(|| std::array::from_fn(|i| bytes[8 + i]))
 }
 
 /// Whom a hello claims to come from.
 pub fn claimed(bytes: &[u8; HELLO]) -> Option<SocketAddr> {
-    decode_name(&bytes[16..])
-}
-
-/// Who says hello to `to`; `None`: nobody of the job.
-pub fn who(secret: u64, bytes: &[u8; HELLO], to: SocketAddr) -> Option<SocketAddr> {
-    let from = claimed(bytes)?;
-    (*bytes == hello(secret, from, to)).then_some(from)
-}
-
-/// The answer to a hello.
-pub fn answer(secret: u64, yes: bool, from: SocketAddr, to: SocketAddr) -> [u8; ANSWER] {
-    proof(secret, if yes { "yes" } else { "no" }, from, to).to_le_bytes()
+    decode_name(&bytes[40..])
 }
 
 #[cfg(test)]
@@ -161,17 +221,41 @@ mod tests {
 
     #[test]
     fn only_who_knows_the_secret_is_heard() {
-        let (a, b) = ("10.0.0.1:5".parse().unwrap(), "[fd77::2]:70".parse().unwrap());
-        let said = hello(9, a, b);
-        assert_eq!(who(9, &said, b), Some(a));
-        assert_eq!(who(8, &said, b), None, "another job");
-        assert_eq!(who(9, &said, a), None, "said to another endpoint");
+        let (from, to) = ("10.0.0.1:5".parse().unwrap(), "[fd77::2]:70".parse().unwrap());
+        let words = Words { from, to, asked: [3; PROOF], drawn: [4; PROOF] };
+        let said = words.hello(9);
+        assert_eq!(Words::heard(9, &said, to, [3; PROOF]), Some(words));
+        assert_eq!(Words::heard(8, &said, to, [3; PROOF]), None, "another job");
+        assert_eq!(Words::heard(9, &said, from, [3; PROOF]), None, "said to another endpoint");
+        assert_eq!(Words::heard(9, &said, to, [5; PROOF]), None, "said before");
         for at in 0..HELLO {
             let mut bytes = said;
             bytes[at] ^= 1;
-            assert_eq!(who(9, &bytes, b), None, "byte {at}");
+            assert_eq!(Words::heard(9, &bytes, to, [3; PROOF]), None, "byte {at}");
         }
-        assert_ne!(answer(9, true, a, b), answer(9, false, a, b));
-        assert_ne!(answer(9, true, a, b), answer(9, true, b, a));
+        assert_ne!(words.answer(9, true), words.answer(9, false));
+        for other in [
+            Words { from: to, to: from, ..words },
+            Words { asked: [5; PROOF], ..words },
+            Words { drawn: [5; PROOF], ..words },
+        ] {
+            assert_ne!(words.answer(9, true), other.answer(9, true));
+        }
+        assert!(!said.windows(8).any(|bytes| bytes == 9u64.to_le_bytes()), "never in clear");
+    }
+
+    #[test]
+    fn challenges_and_names_come_back() {
+        let mut bytes = challenge([7; PROOF]);
+        assert_eq!(challenged(&bytes), Some([7; PROOF]));
+        bytes[0] ^= 1;
+        assert_eq!(challenged(&bytes), None);
+        let names = ["10.0.0.1:5".parse().unwrap(), "[fd77::2]:70".parse().unwrap()];
+        let bytes = encode_names(&names);
+        assert_eq!(decode_names(&bytes), Some(names.to_vec()));
+        for len in (0..bytes.len()).filter(|&len| len != NAME) {
+            assert_eq!(decode_names(&bytes[..len]), None, "{len} bytes");
+        }
+        assert_eq!(decode_names(&encode_name(names[0]).repeat(NAMES_MOST + 1)), None);
     }
 }

@@ -14,6 +14,26 @@ pub struct Interface {
     pub network: String,
 }
 
+impl Interface {
+    /// Whether `other` is in its network.
+    pub fn reaches(&self, other: IpAddr) -> bool {
+        let Some((base, bits)) = self.network.split_once('/') else { return false };
+        let (Ok(base), Ok(bits)) = (base.parse::<IpAddr>(), bits.parse::<u32>()) else {
+            return false;
+        };
+        let top = |value: u128, width: u32| value.checked_shr(width - bits.min(width)).unwrap_or(0);
+        match (base, other) {
+            (IpAddr::V4(base), IpAddr::V4(other)) => {
+                top(base.to_bits().into(), 32) == top(other.to_bits().into(), 32)
+            }
+            (IpAddr::V6(base), IpAddr::V6(other)) => {
+                top(base.to_bits(), 128) == top(other.to_bits(), 128)
+            }
+            _ => false,
+        }
+    }
+}
+
 fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
     let four = address.as_sockaddr_in().map(|a| IpAddr::from(a.ip()));
     four.or_else(|| address.as_sockaddr_in6().map(|a| IpAddr::from(a.ip())))
@@ -66,6 +86,21 @@ mod tests {
         assert_eq!(of("10.77.3.9", "255.255.240.0"), "10.77.0.0/20");
         assert_eq!(of("fd77::9", "ffff:ffff:ffff:ffff::"), "fd77::/64");
         assert_eq!(network("127.0.0.1".parse().unwrap(), None), "127.0.0.1/32");
+    }
+
+    #[test]
+    fn networks_reach_their_addresses() {
+        let reaches = |network: &str, other: &str| {
+            let address = "10.0.0.1".parse().unwrap();
+            let interface =
+                Interface { name: String::new(), address, network: network.to_owned() };
+            interface.reaches(other.parse().unwrap())
+        };
+        assert!(reaches("10.77.0.0/20", "10.77.15.9") && !reaches("10.77.0.0/20", "10.77.16.0"));
+        assert!(reaches("10.0.0.1/32", "10.0.0.1") && !reaches("10.0.0.1/32", "10.0.0.2"));
+        assert!(reaches("0.0.0.0/0", "9.9.9.9") && reaches("::/0", "fd77::1"));
+        assert!(reaches("fd77::/64", "fd77::9") && !reaches("fd77::/64", "fd77:1::9"));
+        assert!(!reaches("::/0", "9.9.9.9") && !reaches("adapter", "9.9.9.9"));
     }
 
     #[test]

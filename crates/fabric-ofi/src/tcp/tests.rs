@@ -1,17 +1,36 @@
 use super::*;
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 const SECRET: u64 = 77;
 
+/// How long a peer is tried again, in most tests.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An endpoint at these addresses of this machine.
+fn open(addresses: &[&str], patience: Duration) -> Tcp {
+    let interface = |address: &&str| Interface {
+        name: format!("at {address}"),
+        address: address.parse().unwrap(),
+        network: format!("{address}/32"),
+    };
+    let own = addresses.iter().map(interface).collect();
+    Tcp::open(own, Times { keepalive: Duration::from_secs(2), patience }).unwrap()
+}
+
 /// Two endpoints that know each other: each has number 0 for the other.
 fn pair() -> [Tcp; 2] {
-    let ends = [(); 2].map(|()| Tcp::open("127.0.0.1".parse().unwrap()).unwrap());
+    let ends = [(); 2].map(|()| open(&["127.0.0.1"], PATIENCE));
+    meet(&ends);
+    ends
+}
+
+fn meet(ends: &[Tcp; 2]) {
     for (me, other) in [(0, 1), (1, 0)] {
-        assert_eq!(ends[me].insert(ends[other].name(), None), 0);
+        assert_eq!(ends[me].insert(ends[other].names(), None), 0);
         ends[me].let_in(SECRET);
     }
-    ends
 }
 
 fn sge(bytes: &mut [u8]) -> Sge {
@@ -198,26 +217,43 @@ fn messages_wait_for_buffers() {
     }
 }
 
+/// The random bytes of the challenge that an endpoint sends to who connects.
+fn asked(stream: &mut TcpStream) -> frame::Nonce {
+    let mut bytes = [0; frame::CHALLENGE];
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.read_exact(&mut bytes).unwrap();
+    frame::challenged(&bytes).unwrap()
+}
+
 #[test]
 fn strangers_are_sent_away() {
     let ends = pair();
-    let mut talk = std::net::TcpStream::connect(ends[1].name()).unwrap();
+    let mut talk = std::net::TcpStream::connect(ends[1].names()[0]).unwrap();
     let mut silent: Vec<TcpStream> =
-        (0..300).map(|_| TcpStream::connect(ends[1].name()).unwrap()).collect();
+        (0..300).map(|_| TcpStream::connect(ends[1].names()[0]).unwrap()).collect();
     talk.write_all(&content(5000, 3)).unwrap();
     // One of another job.
-    let mut other = TcpStream::connect(ends[1].name()).unwrap();
-    other.write_all(&frame::hello(SECRET + 1, ends[0].name(), ends[1].name())).unwrap();
+    let mut other = TcpStream::connect(ends[1].names()[0]).unwrap();
+    // A part of them at a look.
+    (0..5).for_each(|_| _ = ends[1].take(&mut []));
+    let words = frame::Words {
+        from: ends[0].names()[0],
+        to: ends[1].names()[0],
+        asked: asked(&mut other),
+        drawn: [1; 16],
+    };
+    other.write_all(&words.hello(SECRET + 1)).unwrap();
     let mut buffer = [0u8; 64];
     // SAFETY: the buffer lives until the message is there.
     unsafe { ends[1].post(sge(&mut buffer), context(1)) };
     // SAFETY: copied.
     assert_eq!(unsafe { ends[0].inject(0, &[sge(&mut b"hello".to_owned())]) }, 0);
     assert_eq!(wait(&ends, 1, 1), 5);
-    for stranger in [&mut talk, &mut other, &mut silent[0]] {
+    asked(&mut silent[0]);
+    for stranger in [&mut other, &mut silent[0]] {
         stranger.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut bytes = [0; 8];
-        assert!(matches!(stranger.read(&mut bytes), Ok(0) | Err(_)), "nothing is said to them");
+        assert!(matches!(stranger.read(&mut bytes), Ok(0) | Err(_)), "no more is said to them");
     }
     assert!(ends[1].inner().door.strangers.len() <= 128);
 }
@@ -263,10 +299,11 @@ fn the_end_of_a_peer_is_seen_after_all_that_it_has_sent() {
 
 #[test]
 fn a_peer_that_is_not_there_is_told_of() {
-    let ends = pair();
+    let ends = [(); 2].map(|()| open(&["127.0.0.1"], Duration::from_millis(300)));
+    meet(&ends);
     // Nobody listens at this one.
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let number = ends[0].insert(nobody, None);
+    let number = ends[0].insert(&[nobody], None);
     let mut place = [0u8; 200_000];
     // SAFETY: the memory lives until all is over.
     unsafe {
@@ -284,6 +321,113 @@ fn a_peer_that_is_not_there_is_told_of() {
     assert!(!ends[0].may_sleep(), "there is something to tell");
     assert_eq!(ends[0].take_gone(), Some((number, libc::ECONNREFUSED)));
     assert!(ends[0].may_sleep());
+}
+
+/// Looks at both for a while, until something holds.
+fn look_until(ends: &[Tcp; 2], what: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !what() {
+        ends.iter().for_each(|tcp| _ = tcp.take(&mut []));
+        assert!(Instant::now() < end, "it does not come");
+    }
+}
+
+/// Sends a message from the first to the second, which does not come before something was seen, and then does.
+fn comes_late(ends: &[Tcp; 2], seen: impl Fn() -> bool, then: impl FnOnce()) {
+    let mut buffer = [0u8; 64];
+    // SAFETY: the buffer lives until the message is there; the message is copied.
+    unsafe {
+        ends[1].post(sge(&mut buffer), context(1));
+        assert_eq!(ends[0].inject(0, &[sge(&mut b"late".to_owned())]), 0);
+    }
+    look_until(ends, seen);
+    assert!(ends[0].way(0) == Way::BeingMade && ends[0].take_gone().is_none());
+    then();
+    assert_eq!(wait(ends, 1, 1), 4);
+    assert_eq!((&buffer[..4], ends[0].way(0)), (&b"late"[..], Way::There));
+}
+
+#[test]
+fn who_refuses_connections_is_tried_again() {
+    let ends = pair();
+    // Nobody listens for a while, as while a firewall is loaded.
+    let name = ends[1].names()[0];
+    ends[1].inner().door.listeners.clear();
+    let has_failed = || ends[0].inner().peers[0].tries.failures() >= 4;
+    comes_late(&ends, has_failed, || {
+        let listener = TcpListener::bind(name).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let mut inner = ends[1].inner();
+        inner.epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, DOOR)).unwrap();
+        inner.door.listeners.push(listener);
+    });
+}
+
+#[test]
+fn a_greeting_that_is_cut_short_is_tried_again() {
+    // The second does not know the first yet, as between jobs that meet.
+    let ends = [(); 2].map(|()| open(&["127.0.0.1"], Duration::ZERO));
+    ends[0].insert(ends[1].names(), None);
+    ends.iter().for_each(|tcp| tcp.let_in(SECRET));
+    let has_failed = || ends[0].inner().peers[0].tries.failures() >= 3;
+    comes_late(&ends, has_failed, || _ = ends[1].insert(ends[0].names(), None));
+}
+
+#[test]
+fn another_way_is_taken_where_the_first_leads_nowhere() {
+    let ends = [["127.0.0.1", "127.0.0.2"], ["127.0.0.1", "127.0.0.3"]]
+        .map(|addresses| open(&addresses, PATIENCE));
+    meet(&ends);
+    drop(ends[1].inner().door.listeners.remove(0));
+    comes_late(&ends, || ends[0].inner().peers[0].tries.failures() >= 1, || ());
+    let detour = ends[0].take_detour().unwrap();
+    assert_eq!((detour.number, detour.error), (0, libc::ECONNREFUSED));
+    assert_eq!([detour.first, detour.taken], ends[1].names());
+    assert!(ends[0].take_detour().is_none() && ends[1].take_detour().is_none());
+}
+
+#[test]
+fn a_hello_that_was_heard_is_of_no_use_to_others() {
+    let ends = pair();
+    let [first, second] = [(); 2].map(|()| TcpStream::connect(ends[1].names()[0]).unwrap());
+    let mut both = [first, second];
+    ends[1].take(&mut []);
+    let [asked, again] = both.each_mut().map(asked);
+    assert_ne!(asked, again);
+    let (from, to) = (ends[0].names()[0], ends[1].names()[0]);
+    let hello = frame::Words { from, to, asked, drawn: [1; 16] }.hello(SECRET);
+    // As one who has listened at the first connection.
+    both[1].write_all(&hello).unwrap();
+    look_until(&ends, || ends[1].inner().door.strangers.len() == 1);
+    assert_eq!(both[1].read(&mut [0; 16]).unwrap_or(0), 0, "no answer");
+    assert!(matches!(ends[1].inner().peers[0].link, Link::None));
+    both[0].write_all(&hello).unwrap();
+    look_until(&ends, || ends[1].way(0) == Way::There);
+    // Whoever answers without the secret is none of the job, either.
+    let false_peer = TcpListener::bind("127.0.0.1:0").unwrap();
+    let number = ends[0].insert(&[false_peer.local_addr().unwrap()], None);
+    // SAFETY: copied.
+    assert_eq!(unsafe { ends[0].inject(number, &[sge(&mut b"hello".to_owned())]) }, 0);
+    let (mut stream, _) = false_peer.accept().unwrap();
+    stream.write_all(&frame::challenge([2; 16])).unwrap();
+    let asked_it = || matches!(ends[0].inner().peers[number as usize].link, Link::Asked(..));
+    look_until(&ends, asked_it);
+    stream.write_all(&[3; frame::ANSWER]).unwrap();
+    look_until(&ends, || ends[0].way(number) == Way::Gone);
+}
+
+#[test]
+fn strangers_go_without_a_newcomer() {
+    let ends = pair();
+    let strangers: Vec<TcpStream> =
+        (0..40).map(|_| TcpStream::connect(ends[1].names()[0]).unwrap()).collect();
+    look_until(&ends, || ends[1].inner().door.strangers.len() == strangers.len());
+    assert!(ends[1].inner().timer_at.is_some(), "somebody is woken for them");
+    let later = Instant::now() + Duration::from_secs(6);
+    ends[1].inner().expire_strangers(later);
+    assert!(ends[1].inner().door.strangers.len() <= 16, "many have less time than few");
+    ends[1].inner().expire_strangers(later + Duration::from_secs(60));
+    assert!(ends[1].inner().door.strangers.is_empty());
 }
 
 #[test]

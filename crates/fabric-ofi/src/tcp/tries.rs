@@ -1,0 +1,249 @@
+//! What becomes of a connection that cannot be made: it is tried again, by other ways if there are some, until the network has had
+//! the time that `WEFT_OFI_TIMEOUT` gives it.
+//!
+//! ```text
+//!   connect ── an error, or nothing within ATTEMPT ──► the next way, at once; after the last one a pause, and all again
+//!           ── the greeting is cut short ────────────► the same way: the peer's host is there, and had too many strangers
+//!   the first failure is longer ago than the patience ──► the peer is lost
+//! ```
+//! Nothing was sent before, so nothing is lost or doubled. Each error may pass: a cable comes back, a firewall is loaded, ports and
+//! descriptors become free.
+
+use super::connection::Link;
+use super::routes::Route;
+use super::Inner;
+use nix::sys::socket::sockopt::SocketError;
+use nix::sys::socket::{SockaddrStorage, getpeername, getsockopt};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{Expiration, TimerSetTimeFlags};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+/// How long the system may take to connect before that is begun anew: it repeats its request after 1, 3, 7, 15 seconds, and so
+/// would find out late that a network is back.
+const ATTEMPT: Duration = Duration::from_secs(2);
+
+/// First and longest pause.
+const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE_MOST: Duration = Duration::from_secs(1);
+
+/// A peer that was reached by another way than the first.
+pub struct Detour {
+    pub number: u64,
+    /// Where it was not reached, and the last errno.
+    pub first: SocketAddr,
+    pub error: i32,
+    pub taken: SocketAddr,
+    /// The own interface that leads there; `None`: a router does.
+    pub by: Option<String>,
+}
+
+impl Detour {
+    /// Why the first way was not taken.
+    pub fn why(&self) -> io::Error {
+        io::Error::from_raw_os_error(self.error)
+    }
+}
+
+/// How often connecting to a peer has failed, and how it goes on.
+pub struct Tries {
+    routes: Vec<Route>,
+    /// The way whose turn it is.
+    at: usize,
+    /// Failures in a row, the last one's errno, and when the first one was seen.
+    failed: u32,
+    error: i32,
+    since: Option<Instant>,
+    /// When the present step has taken long enough.
+    due: Option<Instant>,
+}
+
+impl Tries {
+    pub fn new(routes: Vec<Route>) -> Tries {
+        Tries { routes, at: 0, failed: 0, error: 0, since: None, due: None }
+    }
+
+    pub fn route(&self) -> Route {
+        self.routes[self.at]
+    }
+
+    /// Failures in a row.
+    #[cfg(test)]
+    pub fn failures(&self) -> u32 {
+        self.failed
+    }
+
+    /// How long to pause after a failure: not at all before all ways were tried.
+    fn pause(&self) -> Duration {
+        let rounds = self.failed / self.routes.len() as u32;
+        match self.failed % self.routes.len() as u32 {
+            0 => pause(rounds),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// The pause after so many failures in a row.
+fn pause(failed: u32) -> Duration {
+    (PAUSE * 2u32.pow(failed.min(8))).min(PAUSE_MOST)
+}
+
+/// Whether an error says that the address itself is none.
+fn is_final(error: i32) -> bool {
+    matches!(error, libc::EINVAL | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT)
+}
+
+impl Inner {
+    /// Begins to connect to a peer to which nothing was ever sent: by what has led to others, if that was not the first way.
+    pub fn connect_first(&mut self, at: usize) {
+        if let Some(better) = self.better {
+            let tries = &mut self.peers[at].tries;
+            let found = tries.routes.iter().position(|route| route.from == Some(better));
+            tries.at = found.unwrap_or(0);
+        }
+        self.trying.push(at as u32);
+        self.connect(at);
+    }
+
+    /// The system connects, for a while.
+    pub fn begins(&mut self, at: usize) {
+        self.comes_back(at, ATTEMPT);
+    }
+
+    /// Looks at a peer again after `time`.
+    fn comes_back(&mut self, at: usize, time: Duration) {
+        let due = Some(Instant::now() + time);
+        self.peers[at].tries.due = due;
+        self.set_timer(due);
+    }
+
+    /// Connecting to a peer has failed.
+    pub fn fails(&mut self, at: usize, error: i32) {
+        let (now, patience) = (Instant::now(), self.times.patience);
+        let tries = &mut self.peers[at].tries;
+        let since = *tries.since.get_or_insert(now);
+        tries.failed = tries.failed.saturating_add(1);
+        tries.error = error;
+        tries.at = (tries.at + 1) % tries.routes.len();
+        if is_final(error) || now.duration_since(since) >= patience {
+            return self.end(at, error);
+        }
+        let pause = tries.pause();
+        self.pauses(at, pause);
+    }
+
+    /// A connection has ended before it was one of the job. Where the peer has closed it, its host is there, and it is tried by the
+    /// same way.
+    pub fn ends_early(&mut self, at: usize, error: i32) {
+        if !matches!(error, libc::ECONNRESET | libc::EPIPE) {
+            return self.fails(at, error);
+        }
+        let tries = &mut self.peers[at].tries;
+        tries.since = None;
+        tries.failed = tries.failed.saturating_add(1);
+        tries.error = error;
+        let pause = pause(tries.failed);
+        self.pauses(at, pause);
+    }
+
+    fn pauses(&mut self, at: usize, pause: Duration) {
+        self.unwatch(at);
+        self.peers[at].link = Link::Paused;
+        self.comes_back(at, pause);
+    }
+
+    /// The peer connects, too: for a while that is waited for.
+    pub fn awaits(&mut self, at: usize) {
+        self.unwatch(at);
+        self.peers[at].link = Link::Awaited;
+        self.comes_back(at, ATTEMPT);
+    }
+
+    /// Notes a peer that was reached by another way than the first.
+    pub fn notes_detour(&mut self, at: usize) {
+        let Tries { routes, at: taken, error, .. } = &self.peers[at].tries;
+        let (first, route) = (routes[0], routes[*taken]);
+        if *taken == 0 {
+            return;
+        }
+        let (error, from) = (*error, route.from);
+        self.better = from;
+        let by = from.map(|from| self.own[from].name.clone());
+        let detour = Detour { number: at as u64, first: first.to, error, taken: route.to, by };
+        self.detours.push_back(detour);
+    }
+
+    /// Does what is due.
+    pub fn tend(&mut self) {
+        // What it counted is of no interest.
+        let _ = self.timer.wait();
+        self.timer_at = None;
+        let now = Instant::now();
+        self.expire_strangers(now);
+        for &at in &std::mem::take(&mut self.trying) {
+            let peer = &self.peers[at as usize];
+            let at = at as usize;
+            let is_due = peer.tries.due.is_some_and(|due| due <= now);
+            match peer.link {
+                Link::None | Link::Open(_) | Link::Ended(_) => continue,
+                Link::Paused | Link::Awaited if is_due => self.connect(at),
+                Link::Connecting(_) if is_due => self.has_taken_too_long(at),
+                _ => {}
+            }
+            if !matches!(self.peers[at].link, Link::Ended(_)) {
+                self.trying.push(at as u32);
+            }
+        }
+        let changes = |at: &&u32| {
+            let link = &self.peers[**at as usize].link;
+            matches!(link, Link::Paused | Link::Awaited | Link::Connecting(_))
+        };
+        let tries = self.trying.iter().filter(changes);
+        let due = tries.filter_map(|&at| self.peers[at as usize].tries.due).min();
+        self.set_timer(due.into_iter().chain(self.door.due()).min());
+    }
+
+    /// The system has had its time to connect; it may have done so a while ago, where nobody has looked.
+    fn has_taken_too_long(&mut self, at: usize) {
+        let Link::Connecting(socket) = &self.peers[at].link else { return };
+        if getpeername::<SockaddrStorage>(socket.as_raw_fd()).is_ok() {
+            return self.is_connected(at);
+        }
+        let error = getsockopt(socket, SocketError).unwrap_or(0);
+        self.fails(at, if error == 0 { libc::ETIMEDOUT } else { error });
+    }
+
+    /// Sees to it that somebody looks at `due`, even where all sleep.
+    pub fn set_timer(&mut self, due: Option<Instant>) {
+        let Some(due) = due else { return };
+        if self.timer_at.is_some_and(|before| before <= due) {
+            return;
+        }
+        self.timer_at = Some(due);
+        let left = due.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
+        let once = Expiration::OneShot(TimeSpec::from_duration(left));
+        // Refused by nothing but wrong numbers.
+        let _ = self.timer.set(once, TimerSetTimeFlags::empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_come_after_all_ways_and_grow() {
+        let to = "10.0.0.1:1".parse().unwrap();
+        let mut tries = Tries::new(vec![Route { to, from: Some(0) }; 3]);
+        let pauses: Vec<Duration> = (1..=60)
+            .map(|failed| {
+                tries.failed = failed;
+                tries.pause()
+            })
+            .collect();
+        assert!(pauses.iter().enumerate().all(|(i, pause)| pause.is_zero() == ((i + 1) % 3 != 0)));
+        assert_eq!((pauses[2], pauses[59]), (PAUSE * 2, PAUSE_MOST));
+    }
+}

@@ -1,0 +1,78 @@
+//! What is heard of the ways to peers: that one is lost, or was reached by another way than the one that was agreed on.
+
+use crate::object::advice;
+use crate::rails::Over;
+use crate::state::{Core, State, Where};
+use weft_fabric::Fault;
+
+/// What is said of a lost peer on the same machine that has a network of its own.
+const APART: &str = ". It is on this machine, in a network namespace of its own, as containers are that do not share the host's \
+                     network (podman, docker: --net=host)";
+
+impl State {
+    /// `peer` is not reached any more, for a reason that the library gave.
+    #[cold]
+    pub fn lose(&mut self, core: &Core, rank: usize, what: &str, reason: &str) {
+        let peer = self.peer(core, rank);
+        let known = std::mem::replace(&mut peer.lost, true);
+        let left = peer.left || peer.unmissed;
+        let silent = peer.signs.silent().as_secs();
+        peer.kept_messages.clear();
+        peer.posted = 0;
+        peer.kept_work.clear();
+        peer.over.iter_mut().for_each(Over::forget);
+        if known || left || self.ending.is_some() {
+            return;
+        }
+        let Where { host, address, is_apart } = core.place(rank);
+        let facts = &core.objects.facts;
+        let why = format!(
+            "process {rank} on {host}, at {address} from {} through {}: {what}: {reason}; {}{}",
+            facts.domain,
+            facts.provider,
+            advice(reason, silent),
+            if is_apart { APART } else { "" }
+        );
+        self.fail(Fault::lost(rank), why);
+    }
+
+    /// Hears of peers that were reached by another way than the one that was agreed on. The first one is said; the others have
+    /// most likely the same reason.
+    #[cold]
+    pub fn hear_of_detours(&mut self, core: &Core) {
+        while let Some(detour) = core.objects.take_detour() {
+            let roster = core.roster.borrow();
+            let whose = roster.iter().find(|(_, member)| member.number == detour.number);
+            let Some((rank, member)) = whose else { continue };
+            let (domain, way) = (&core.objects.facts.domain, detour.by.as_deref());
+            let line = format!(
+                "process {rank} on {} does not answer at {} from {domain} ({}); it is reached at {} from {} (WEFT_OFI_INTERFACES={} \
+                 takes that way at once)",
+                member.place.host,
+                detour.first,
+                weft_bootstrap::limits::explain(&detour.why()),
+                detour.taken,
+                way.unwrap_or("wherever a router leads there"),
+                way.unwrap_or("NAME"),
+            );
+            if self.detours == 0 {
+                (core.say)(&line);
+            }
+            self.detours += 1;
+            self.notes.push(line);
+        }
+    }
+
+    /// Hears of peers that have ended their connection of the first rail: after all that came on it.
+    #[cold]
+    pub fn hear_of_ends(&mut self, core: &Core) {
+        while let Some((number, reason)) = core.objects.take_gone() {
+            let roster = core.roster.borrow();
+            let whose = roster.iter().find(|(_, member)| member.number == number);
+            if let Some((rank, _)) = whose {
+                drop(roster);
+                self.lose(core, rank, "its connection", &reason);
+            }
+        }
+    }
+}
