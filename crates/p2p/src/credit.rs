@@ -59,6 +59,24 @@ impl Credit {
         Some(self.owed)
     }
 
+    /// What the peer is to be told with something that is sent anyhow, if that is at least `least`: the low half of what was
+    /// released in all, never 0.
+    #[inline(always)]
+    pub fn ride(&mut self, least: u64) -> u32 {
+        if self.owed - self.told < least || self.owed as u32 == 0 {
+            return 0;
+        }
+        self.told = self.owed;
+        self.owed as u32
+    }
+
+    /// The peer has told the low half of what it has released in all. False: it cannot have.
+    pub fn release_to_low(&mut self, low: u32) -> bool {
+        // What is unreleased is less than a low half holds.
+        let more = low.wrapping_sub(self.released as u32);
+        self.release_to(self.released + u64::from(more))
+    }
+
     /// What was released here in all.
     pub fn owed(&self) -> u64 {
         self.owed
@@ -92,6 +110,26 @@ mod tests {
         assert!(credit.try_charge(10, 10));
         assert!(credit.release_to(4) && !credit.release_to(3) && !credit.release_to(11));
         assert!(credit.release_to(10));
+    }
+
+    #[test]
+    fn what_rides_along_is_the_low_half_of_all() {
+        let (mut sender, mut receiver) = (Credit::default(), Credit::default());
+        assert_eq!(receiver.ride(1), 0, "nothing is owed");
+        // Beyond what the half holds.
+        for round in 1..=100u64 {
+            let (units, most) = (100_000_000, 400_000_000);
+            assert!(sender.try_charge(units, most));
+            assert_eq!(receiver.owe(units, most), None);
+            if round % 3 == 0 {
+                assert_eq!(receiver.ride(units * 4), 0, "not worth it");
+                assert!(sender.release_to_low(receiver.ride(units)));
+                assert_eq!((sender.released, receiver.told), (round * units, round * units));
+                assert_eq!(receiver.ride(1), 0, "told once");
+            }
+        }
+        assert!(!sender.release_to_low(receiver.told as u32 - 1), "less than before");
+        assert!(!sender.release_to_low(sender.charged as u32 + 1), "more than was sent");
     }
 
     #[test]

@@ -279,13 +279,12 @@ impl<F: Fabric> Endpoint<F> {
         let from = (peer, e);
         match e.kind {
             MessageKind::Eager | MessageKind::EagerSync => {
-                eager::on_eager(transport, operations, matching, from, payload);
-                Ok(())
+                eager::on_eager(transport, operations, matching, from, payload)
             }
-            MessageKind::Ack => eager::on_ack(transport, &mut operations.requests, peer, e),
+            MessageKind::Ack => eager::on_ack(transport, operations, peer, e),
             MessageKind::Credit => eager::on_credit(transport, operations, peer, e),
             MessageKind::Rts => in_flight.on_rts(transport, operations, matching, from, payload),
-            MessageKind::Ats => in_flight.on_ats(transport, operations, peer, e),
+            MessageKind::Ats => in_flight.on_ats(transport, operations, from, payload),
             MessageKind::Cts => pieces::on_cts(transport, operations, from, payload),
             MessageKind::Data => {
                 pieces::on_data(transport, &mut operations.requests, from, payload)
@@ -296,7 +295,7 @@ impl<F: Fabric> Endpoint<F> {
                 in_flight.co_copy.on_reply(transport, requests, peer, e)
             }
             MessageKind::Rtr => in_flight.on_rtr(transport, operations, from, payload),
-            MessageKind::Atp => written::on_atp(transport, &mut operations.requests, peer, e),
+            MessageKind::Atp => written::on_atp(transport, operations, from, payload),
             // It has woken this process, which looks after what it follows.
             MessageKind::StagedComplete => Ok(()),
             MessageKind::Cancel => {

@@ -53,7 +53,7 @@ mod transport;
 pub use counts::{Counts, Often, Seldom};
 pub use endpoint::{Direct, Endpoint, Ends, Streams, Wait};
 pub use envelope::{Announced, Context, Source, Tag, announced};
-pub use limits::{Limits, Rendezvous};
+pub use limits::{Limits, Rendezvous, far_credit};
 pub use matching::Matched;
 pub use message::{Mode, Pattern, Target, Want};
 pub use request::{Pending, RequestId, Status};

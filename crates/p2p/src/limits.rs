@@ -14,6 +14,8 @@ pub struct Limits {
     /// Eager payload that one sender may have unreceived at one receiver; beyond it, payload waits
     /// at the sender.
     pub credit: u64,
+    /// The same where a question and its answer take long, between processes of one job ([`far_credit`]).
+    pub far_credit: u64,
     /// Memory for payloads that receivers on the same node copy from ([`weft_intranode::staging`]); 0: none.
     pub staging: usize,
     /// Ranks that take turns on a processor; 1: each has its own.
@@ -47,6 +49,7 @@ impl Limits {
         eager: 16 << 10,
         eager_fixed: false,
         credit: 1 << 20,
+        far_credit: 1 << 20,
         staging: staging::USUAL,
         ranks_each: 1,
         rendezvous: Rendezvous::Read,
@@ -57,8 +60,37 @@ impl Limits {
     };
 }
 
+/// Most payload in bytes that one sender may have unreceived at one receiver, where nobody has said how much: a window of 64
+/// messages of 64 KiB, which a network's own credits cover, and what the sender does not know to be released.
+const WINDOW: u64 = 8 << 20;
+
+/// Bytes that all senders together may have unreceived at one receiver, unless [`Limits::credit`] of each of them is more.
+const TOGETHER: u64 = 256 << 20;
+
+/// What one sender may have unreceived at one receiver where a question and its answer take long, in a job of so many processes.
+/// It is the same for all of them. A process keeps at most 256 MiB of what it has not received, or 1 MiB for each other process,
+/// whatever is more: that much was kept at most with 1 MiB for each.
+pub fn far_credit(processes: usize) -> u64 {
+    let others = processes.saturating_sub(1).max(1) as u64;
+    (TOGETHER / others).clamp(Limits::USUAL.credit, WINDOW)
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Limits::USUAL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_senders_have_no_more_than_before() {
+        assert_eq!([1, 2, 33, 65, 257, 1000, 100_000].map(|n| far_credit(n) >> 20), [8, 8, 8, 4, 1, 1, 1]);
+        for processes in 1..2000 {
+            let all = far_credit(processes) * (processes as u64 - 1);
+            assert!(all <= TOGETHER.max(Limits::USUAL.credit * processes as u64), "{processes}");
+        }
     }
 }

@@ -16,6 +16,7 @@
 
 pub(crate) mod co_copy;
 pub(crate) mod eager;
+pub(crate) mod ends;
 pub(crate) mod operations;
 pub(crate) mod peers;
 pub(crate) mod pieces;

@@ -221,6 +221,10 @@ fn connect(state: &State) -> Result<(), String> {
     policy.home =
         order.zip(node.shm()).and_then(|(order, shm)| shm.own_processor(order)).map(Affinity::new);
     limits.ranks_each = policy.ranks_each();
+    limits.far_credit = match settings::is_given("WEFT_CREDIT") {
+        true => limits.credit,
+        false => weft_p2p::far_credit(nodes.len()),
+    };
     let engine = Engine::new(node, policy, limits);
     runtime_change::rails(&engine)?;
     runtime_change::streams(&engine)?;

@@ -49,7 +49,8 @@ const OTHERS: &[Setting] = &[
         about: About(P2p, User, All),
         kind: SettingKind::Number { least: 0, most: u32::MAX as u64 },
         default: "1048576",
-        doc: "eager payload in bytes that one sender may have unreceived at one receiver",
+        doc: "eager payload in bytes that one sender may have unreceived at one receiver; where it is not set, up to 8 MiB over TCP, \
+              as long as that is not more than 256 MiB from all ranks together",
     },
     Setting {
         name: "WEFT_STAGING",

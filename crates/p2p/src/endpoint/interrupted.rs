@@ -190,7 +190,7 @@ impl<F: Fabric> Handler<'_, F> {
     fn take_eager(&mut self, index: u32, message: &Message, e: Envelope) -> bool {
         let State { operations, matching, .. } = &mut *self.state;
         let (transport, peer) = (self.transport, message.peer);
-        if !operations.peers.may_owe(transport, peer, message.payload.len() as u64) {
+        if !operations.peers.may_owe(peer, message.payload.len() as u64) {
             return false;
         }
         let ack = Envelope::reply(MessageKind::Ack, e.request, 0);

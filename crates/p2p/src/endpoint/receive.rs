@@ -37,7 +37,8 @@ impl<F: Fabric> Endpoint<F> {
         let (transport, fabric) = (&self.transport, &self.transport.fabric);
         let Some(message) = fabric.receive(Some(peer)) else { return Direct::Nothing };
         let [word0, word1, word2] = message.head.0;
-        let mine = word0 == eager_word(tag) && word1 == want.context.0 && word2 as u32 == rank;
+        // Nothing rides along with it, either.
+        let mine = word0 == eager_word(tag) && word1 == want.context.0 && word2 == rank.into();
         if !mine {
             self.handle(message);
             // The next call of progress says that something moved.

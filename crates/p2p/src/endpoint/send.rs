@@ -54,15 +54,20 @@ impl<F: Fabric> Endpoint<F> {
         let len = buffer.len() as u64;
         if pattern != Pattern::Synchronous {
             let operations = &mut state.operations;
+            let mut ride = 0;
             let at_once = len == 0 || {
-                let most = transport.limits.get().credit;
                 let peer = operations.peers.of(transport, to.peer);
-                len <= u64::from(peer.eager) && peer.credit.try_charge(len, most)
+                let covered =
+                    len <= u64::from(peer.eager) && peer.credit.try_charge(len, peer.room);
+                if covered {
+                    ride = peer.credit.ride(peer.rides);
+                }
+                covered
             };
             if at_once {
                 operations.often.eager += 1;
                 operations.often.bytes_eager += len;
-                return eager::send(transport, &mut operations.requests, to, buffer);
+                return eager::send(transport, &mut operations.requests, to, (buffer, ride));
             }
         }
         self.isend_otherwise(state, to, buffer, (pattern, cancellable))
@@ -83,7 +88,7 @@ impl<F: Fabric> Endpoint<F> {
         if buffer.len() > peer.eager as usize {
             return in_flight.send_longer(transport, operations, matching, what, how);
         }
-        if !peer.credit.try_charge(buffer.len() as u64, transport.limits.get().credit) {
+        if !peer.credit.try_charge(buffer.len() as u64, peer.room) {
             operations.seldom.out_of_credit += 1;
             let how = (Protocol::Eager, cancellable);
             return Some(in_flight.offer(transport, operations, matching, what, how));

@@ -66,23 +66,24 @@ pub fn send_charged<F: Fabric>(
 ) -> Option<RequestId> {
     operations.often.eager += 1;
     operations.often.bytes_eager += buffer.len() as u64;
+    let ride = operations.peers.ride(transport, to.peer);
     match pattern {
         Pattern::Synchronous => {
             Some(send_synchronous(transport, operations, matching, (to, buffer), cancellable))
         }
-        _ => send(transport, &mut operations.requests, to, buffer),
+        _ => send(transport, &mut operations.requests, to, (buffer, ride)),
     }
 }
 
-/// Sends a charged payload. `None`: it has left.
+/// Sends a charged payload, with what rides along. `None`: it has left.
 #[inline(always)]
 pub fn send<F: Fabric>(
     transport: &Transport<F>,
     requests: &mut Requests,
     to: Target,
-    buffer: Sge,
+    (buffer, ride): (Sge, u32),
 ) -> Option<RequestId> {
-    let head = to.envelope(MessageKind::Eager, 0).encode();
+    let head = to.envelope(MessageKind::Eager, ride).encode();
     match transport.fabric.send(to.peer, head, buffer, Some(requests.spare_counter())) {
         Posted::Done => None,
         Posted::Later => Some(requests.use_spare(transport.counters(), to, buffer)),
@@ -108,13 +109,28 @@ fn send_synchronous<F: Fabric>(
     RequestId(index)
 }
 
+/// Tells that a synchronous send was matched.
+fn acknowledge<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    peer: usize,
+    request: u32,
+) {
+    let ride = operations.peers.ride(transport, peer);
+    transport.control(peer, Envelope::reply(MessageKind::Ack, request, ride.into()));
+}
+
 /// A synchronous send was matched.
 pub fn on_ack<F: Fabric>(
     transport: &Transport<F>,
-    requests: &mut Requests,
+    operations: &mut Operations,
     peer: usize,
     e: Envelope,
 ) -> Outcome {
+    if e.context.0 != 0 {
+        operations.peers.hear_ride(transport, peer, e.context.0 as u32)?;
+    }
+    let requests = &mut operations.requests;
     let slot = requests.waiting(peer, e.request, Stage::Unacknowledged);
     let slot = slot.ok_or("acknowledgement")?;
     slot.stage = Stage::Queued;
@@ -169,8 +185,8 @@ pub fn deliver<F: Fabric>(
     }
 }
 
-/// A message that was sent at once meets its posted receive: its payload's length. `None`, and nothing is done, for any
-/// other.
+/// A message that was sent at once, and with which nothing rides along, meets its posted receive: its payload's length. `None`, and
+/// nothing is done, for any other.
 #[inline(always)]
 pub fn meet<F: Fabric>(
     transport: &Transport<F>,
@@ -180,7 +196,7 @@ pub fn meet<F: Fabric>(
 ) -> Option<u64> {
     let [word0, word1, word2] = message.head.0;
     let tag = (word0 >> 32) as Tag;
-    if word0 != eager_word(tag) {
+    if word0 != eager_word(tag) || word2 >> 32 != 0 {
         return None;
     }
     let rank = word2 as u32;
@@ -216,14 +232,23 @@ pub fn on_eager<F: Fabric>(
     matching: &mut Matching,
     (peer, e): (usize, Envelope),
     payload: Sge,
-) {
+) -> Outcome {
     let len = payload.len() as u64;
+    // Nothing is asked of who sends it otherwise: it is no request.
+    let (ride, e) = match e.kind {
+        MessageKind::Eager => (e.request, Envelope { request: 0, ..e }),
+        _ => (0, e),
+    };
+    if ride != 0 {
+        operations.peers.hear_ride(transport, peer, ride)?;
+    }
     if matching.is_void(transport, (peer, &e), &mut operations.fault) {
         operations.peers.owe(transport, peer, len);
-        return;
+        return Ok(());
     }
     if let Some(index) = matching.match_posted(e.context, e.rank, e.tag) {
-        return deliver_to(transport, operations, index, (peer, e), payload);
+        deliver_to(transport, operations, index, (peer, e), payload);
+        return Ok(());
     }
     let copy = transport.staging.take_for(payload);
     copy.sge().copy_from(payload);
@@ -234,6 +259,7 @@ pub fn on_eager<F: Fabric>(
     let body = Body::Here(copy);
     matching.keep(Arrival { kind, word, context, rank, tag, peer, request, len, body });
     transport.notify_probes();
+    Ok(())
 }
 
 /// An eager message meets its posted receive.
@@ -247,7 +273,7 @@ pub fn deliver_to<F: Fabric>(
 ) {
     fill(transport, &mut operations.requests[index], peer, (e.rank, e.tag), payload);
     if e.kind == MessageKind::EagerSync {
-        transport.control(peer, Envelope::reply(MessageKind::Ack, e.request, 0));
+        acknowledge(transport, operations, peer, e.request);
     }
     operations.peers.owe(transport, peer, payload.len() as u64);
 }
@@ -268,7 +294,7 @@ pub fn accept<F: Fabric>(
     slot.stage = Stage::Complete;
     slot.advance(transport.counters());
     if m.kind == MessageKind::EagerSync {
-        transport.control(m.peer, Envelope::reply(MessageKind::Ack, m.request, 0));
+        acknowledge(transport, operations, m.peer, m.request);
     }
     operations.peers.owe(transport, m.peer, m.len);
 }

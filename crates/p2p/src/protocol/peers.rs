@@ -5,8 +5,12 @@ use super::{Locality, Path};
 use crate::by_rank::ByRank;
 use crate::credit::Credit;
 use crate::envelope::{Envelope, MessageKind};
+use crate::message::Outcome;
 use crate::transport::Transport;
 use weft_fabric::{Distance, Fabric};
+
+/// So many words of released payload ride along while all of the credit is used, at most: others have nothing in them.
+const RIDES: u64 = 16;
 
 /// What is known of one peer. Made at first use.
 #[derive(Debug, Clone, Default)]
@@ -21,8 +25,11 @@ pub struct Peer {
     pub near: bool,
     /// They reach all of its memory: copies may be shared.
     pub shares: bool,
-    /// Eager payload, in bytes.
+    /// Eager payload, in bytes, and how much of it may be unreleased.
     pub credit: Credit,
+    pub room: u64,
+    /// Released payload, in bytes, that is worth a word in what is sent anyhow.
+    pub rides: u64,
 }
 
 /// All peers of a process.
@@ -97,16 +104,32 @@ impl Peers {
         if len == 0 {
             return;
         }
-        let quarter = transport.limits.get().credit / 4;
-        if let Some(owed) = self.of(transport, peer).credit.owe(len, quarter) {
+        let known = self.of(transport, peer);
+        if let Some(owed) = known.credit.owe(len, known.room / 4) {
             transport.control(peer, Envelope::reply(MessageKind::Credit, 0, owed));
         }
     }
 
     /// Whether `len` bytes of `peer` may be released without telling it at once.
-    pub fn may_owe<F: Fabric>(&self, transport: &Transport<F>, peer: usize, len: u64) -> bool {
-        let quarter = transport.limits.get().credit / 4;
-        self.get(peer).is_some_and(|known| known.credit.may_owe(len, quarter))
+    pub fn may_owe(&self, peer: usize, len: u64) -> bool {
+        self.get(peer).is_some_and(|known| known.credit.may_owe(len, known.room / 4))
+    }
+
+    /// What `peer` is told of released payload with something that is sent anyhow; 0: nothing.
+    pub fn ride<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize) -> u32 {
+        let known = self.of(transport, peer);
+        known.credit.ride(known.rides)
+    }
+
+    /// `peer` has told of released payload with something that it has sent.
+    #[cold]
+    pub fn hear_ride<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        peer: usize,
+        told: u32,
+    ) -> Outcome {
+        self.of(transport, peer).credit.release_to_low(told).then_some(()).ok_or("credit")
     }
 }
 
@@ -123,7 +146,13 @@ fn described<F: Fabric>(
     let model = fabric.copies().model();
     let path = Path::new((fabric.rank(), peer), &to, &transport.limits.get(), model);
     let table = tables.number(model, path);
+    let limits = transport.limits.get();
+    // Processes of other jobs may reckon otherwise.
+    let far = path.place == Locality::Elsewhere && to.round_trip > 0 && peer < fabric.size();
+    let room = if far { limits.far_credit } else { limits.credit };
     Peer {
+        room,
+        rides: if far { (room / RIDES).max(1) } else { u64::MAX },
         table,
         eager: tables.eager(table, distance),
         piece: to.send_max as u32,

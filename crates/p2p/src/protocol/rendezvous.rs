@@ -4,6 +4,7 @@
 //!   sender ── RTS(length, address) ──> receiver: kept, or met by its receive; moved as the offer and the table of choices say
 //! ```
 
+use super::ends;
 use super::co_copy::CoCopy;
 use super::operations::Operations;
 use super::staged::Staged;
@@ -59,7 +60,7 @@ impl InFlight {
             self.transfers.settle_striped(transport, &operations.requests);
         }
         if !self.transfers.is_empty() {
-            moved |= self.transfers.settle_all(transport, &mut operations.requests);
+            moved |= self.transfers.settle_all(transport, operations);
         }
         if self.staged.any_followed() {
             moved |= self.staged.follow_all(transport, operations);
@@ -94,9 +95,8 @@ impl InFlight {
             protocol = table.choose_unstaged(pattern, buffer.len());
         }
         if protocol == Protocol::Eager {
-            let most = transport.limits.get().credit;
             let peer = operations.peers.of(transport, to.peer);
-            if peer.credit.try_charge(buffer.len() as u64, most) {
+            if peer.credit.try_charge(buffer.len() as u64, peer.room) {
                 let how = (pattern, cancellable);
                 return eager::send_charged(transport, operations, matching, (to, buffer), how);
             }
@@ -142,22 +142,24 @@ impl InFlight {
         RequestId(index)
     }
 
-    /// The receiver has read the payload.
+    /// The receiver has read the payload, and perhaps others.
     pub fn on_ats<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        peer: usize,
-        e: Envelope,
+        from: (usize, Envelope),
+        p: Sge,
     ) -> Outcome {
         const WHAT: &str = "end of rendezvous";
-        if staging::is_staged(e.request) {
-            return self.staged.give(e.request).ok_or(WHAT);
-        }
-        operations.requests.waiting(peer, e.request, Stage::Offered).ok_or(WHAT)?;
-        operations.requests.set_acts(e.request, false);
-        operations.requests[e.request].complete(&transport.fabric);
-        Ok(())
+        ends::hear(transport, operations, from, p, |operations, request| {
+            if staging::is_staged(request) {
+                return self.staged.give(request).ok_or(WHAT);
+            }
+            operations.requests.waiting(from.0, request, Stage::Offered).ok_or(WHAT)?;
+            operations.requests.set_acts(request, false);
+            operations.requests[request].complete(&transport.fabric);
+            Ok(())
+        })
     }
 
     /// The receiver says where the payload is to be written.

@@ -1,6 +1,7 @@
 //! RDMA reads and writes of payloads that are under way.
 
-use crate::envelope::{Envelope, MessageKind};
+use super::ends::{self, End};
+use super::operations::Operations;
 use crate::request::{Requests, Stage};
 use crate::transport::Transport;
 use weft_channel::rails::Waits;
@@ -24,6 +25,8 @@ pub struct Transfers {
     moving: Vec<u32>,
     /// Those of them that go over several rails.
     striped: Vec<Striped>,
+    /// Ends that are told in a moment.
+    ends: Vec<End>,
 }
 
 impl Transfers {
@@ -73,24 +76,27 @@ impl Transfers {
         });
     }
 
-    /// Ends all requests whose read or write is over. True if there were any.
+    /// Ends all requests whose read or write is over: what is due together goes together. True if there were any.
     pub fn settle_all<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
-        requests: &mut Requests,
+        operations: &mut Operations,
     ) -> bool {
         let mut any = false;
-        let mut i = 0;
-        while i < self.moving.len() {
-            let index = self.moving[i];
-            let moving = matches!(requests[index].stage, Stage::Reading | Stage::Writing);
-            if moving && !settle(transport, requests, index) {
-                i += 1;
-                continue;
+        self.moving.retain(|&index| {
+            let slot = &mut operations.requests[index];
+            let moving = matches!(slot.stage, Stage::Reading | Stage::Writing);
+            if moving && !slot.has_counted(transport.counters()) {
+                return true;
             }
-            self.moving.swap_remove(i);
+            if moving {
+                self.ends.push(End::of(slot));
+                slot.stage = Stage::Complete;
+            }
             any |= moving;
-        }
+            false
+        });
+        ends::tell(transport, operations, &mut self.ends);
         any
     }
 }
@@ -101,13 +107,8 @@ pub fn settle<F: Fabric>(transport: &Transport<F>, requests: &mut Requests, inde
     if !slot.has_counted(transport.counters()) {
         return false;
     }
-    let kind = if slot.stage == Stage::Reading { MessageKind::Ats } else { MessageKind::Atp };
+    let end = End::of(slot);
     slot.stage = Stage::Complete;
-    let peer = slot.peer.expect("matched") as usize;
-    let head = Envelope::reply(kind, slot.remote, 0);
-    match kind {
-        MessageKind::Atp => transport.control_solicited(peer, head),
-        _ => transport.control_at_end(peer, head),
-    }
+    ends::tell_one(transport, end, 0);
     true
 }

@@ -14,10 +14,10 @@
 use super::operations::Operations;
 use super::rendezvous::Offer;
 use super::transfers::Transfers;
-use super::{Case, Locality, Pattern, Work, pieces};
+use super::{Case, Locality, Pattern, Work, ends, pieces};
 use crate::envelope::{Context, Envelope, MessageKind, Words};
 use crate::message::Outcome;
-use crate::request::{Requests, Stage};
+use crate::request::Stage;
 use crate::transport::Transport;
 use weft_channel::rails::{Waits, Way};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Key, RemoteAddr, Sge};
@@ -131,14 +131,16 @@ pub fn on_rtr<F: Fabric>(
     Ok(())
 }
 
-/// The sender has written.
+/// The sender has written, and perhaps others of this process's.
 pub fn on_atp<F: Fabric>(
     transport: &Transport<F>,
-    requests: &mut Requests,
-    peer: usize,
-    e: Envelope,
+    operations: &mut Operations,
+    from: (usize, Envelope),
+    p: Sge,
 ) -> Outcome {
-    let slot = requests.waiting(peer, e.request, Stage::Landing).ok_or("end of a write")?;
-    slot.complete(&transport.fabric);
-    Ok(())
+    ends::hear(transport, operations, from, p, |operations, request| {
+        let slot = operations.requests.waiting(from.0, request, Stage::Landing);
+        slot.ok_or("end of a write")?.complete(&transport.fabric);
+        Ok(())
+    })
 }

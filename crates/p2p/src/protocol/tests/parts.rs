@@ -1,10 +1,11 @@
 //! The parts that payloads go through, each by itself: a process sends to itself.
 
 use crate::alone::{next, transport};
-use crate::envelope::{Context, MessageKind, Source};
+use crate::envelope::{Context, Envelope, MessageKind, Source};
 use crate::limits::Limits;
 use crate::matching::Matching;
 use crate::message::{Pattern, Protocol, Target, Want};
+use crate::protocol::ends::{self, End};
 use crate::protocol::operations::Operations;
 use crate::protocol::peers::Peers;
 use crate::protocol::rendezvous::InFlight;
@@ -69,10 +70,10 @@ impl Parts {
                 MessageKind::Rts => {
                     in_flight.on_rts(transport, operations, matching, from, payload)
                 }
-                MessageKind::Ats => in_flight.on_ats(transport, operations, 0, e),
+                MessageKind::Ats => in_flight.on_ats(transport, operations, from, payload),
                 MessageKind::Rtr => in_flight.on_rtr(transport, operations, from, payload),
                 MessageKind::Atp => {
-                    crate::protocol::written::on_atp(transport, &mut operations.requests, 0, e)
+                    crate::protocol::written::on_atp(transport, operations, from, payload)
                 }
                 MessageKind::Cts => pieces::on_cts(transport, operations, from, payload),
                 MessageKind::Data => {
@@ -174,6 +175,77 @@ fn eager_payload_beyond_the_credit_waits_until_it_is_released() {
 }
 
 #[test]
+fn ends_that_are_due_together_are_one_message() {
+    let mut parts = Parts::new(LIMITS);
+    let Parts { transport, operations, .. } = &mut parts;
+    let end = |request| {
+        let (index, slot) = operations.requests.open(transport.counters());
+        (slot.peer, slot.remote, slot.stage) = (Some(0), request, Stage::Reading);
+        let end = End::of(slot);
+        slot.stage = Stage::Complete;
+        operations.close(transport, RequestId(index), |_| panic!("no word"));
+        end
+    };
+    let mut due: Vec<End> = (100..140).map(end).collect();
+    // Payload was released that the peer has not heard of.
+    let known = operations.peers.of(transport, 0);
+    assert!(known.credit.try_charge(700, known.room));
+    known.rides = 500;
+    assert_eq!(known.credit.owe(700, known.room), None);
+    ends::tell(transport, operations, &mut due);
+    assert!(due.is_empty());
+    let (mut told, mut rode) = (Vec::new(), Vec::new());
+    while let Some((e, message)) = next(transport) {
+        assert_eq!(e.kind, MessageKind::Ats);
+        rode.push(e.context.0);
+        let (from, payload) = ((0, e), message.payload);
+        for wrong in [payload.part(0, payload.len() - 1), payload.part(0, 3)] {
+            let nothing = |_: &mut Operations, _| panic!("no request");
+            let e = Envelope { context: Context(0), ..e };
+            assert!(ends::hear(transport, operations, (0, e), wrong, nothing).is_err());
+        }
+        let heard = ends::hear(transport, operations, from, payload, |_, request| {
+            told.push(request);
+            Ok(())
+        });
+        assert_eq!(heard, Ok(()));
+        transport.fabric.release(message);
+    }
+    assert_eq!(told, (100..140).collect::<Vec<u32>>());
+    assert_eq!(rode, [700, 0, 0], "three messages; what was released is told with the first");
+    let known = operations.peers.of(transport, 0);
+    assert!(known.credit.covers(known.room, known.room), "and was heard");
+}
+
+#[test]
+fn credit_rides_on_payload_that_goes_the_other_way() {
+    let mut parts = Parts::new(LIMITS);
+    let Parts { transport, operations, matching, .. } = &mut parts;
+    let payload = transport.staging.take(100);
+    for (owed, rides) in [(300, 0), (300, 600), (0, 0)] {
+        let known = operations.peers.of(transport, 0);
+        known.rides = 500;
+        assert!(known.credit.try_charge(owed + 100, known.room));
+        assert_eq!(known.credit.owe(owed, known.room), None);
+        let (what, how) = ((TO, payload.sge()), (Pattern::Plain, false));
+        assert_eq!(eager::send_charged(transport, operations, matching, what, how), None);
+        let (e, message) = next(transport).unwrap();
+        assert_eq!(u64::from(e.request), rides);
+        let met = eager::meet(transport, &mut operations.requests, matching, &message);
+        assert_eq!(met, None, "nobody has asked for it");
+        let heard = eager::on_eager(transport, operations, matching, (0, e), message.payload);
+        assert_eq!(heard, Ok(()));
+        transport.fabric.release(message);
+    }
+    let known = operations.peers.of(transport, 0);
+    assert!(known.credit.covers(LIMITS.credit - 300, LIMITS.credit), "600 of 900 were released");
+    assert!(!known.credit.covers(LIMITS.credit - 299, LIMITS.credit));
+    let e = Envelope { request: 7000, ..TO.envelope(MessageKind::Eager, 0) };
+    let heard = eager::on_eager(transport, operations, matching, (0, e), payload.sge());
+    assert!(heard.is_err(), "more than was ever sent");
+}
+
+#[test]
 fn what_is_known_of_a_peer_follows_the_limits_and_its_credit_stays() {
     let transport = transport(LIMITS);
     let mut peers = Peers::default();
@@ -185,5 +257,5 @@ fn what_is_known_of_a_peer_follows_the_limits_and_its_credit_stays() {
     peers.look_at_all_again(&transport);
     let known = peers.of(&transport, 0);
     assert!(known.eager <= 16 && !known.credit.try_charge(1, 1000));
-    assert_eq!((peers.len(), peers.may_owe(&transport, 1, 1)), (1, false));
+    assert_eq!((peers.len(), peers.may_owe(1, 1)), (1, false));
 }

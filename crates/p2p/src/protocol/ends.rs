@@ -1,0 +1,108 @@
+//! Ends of reads and writes, as the other end hears of them: those that are due together for one peer are one message.
+//!
+//! ```text
+//!   Ats or Atp (a request) ── payload: further requests, 4 bytes each
+//! ```
+//! What was released of the peer's eager payload rides along.
+
+use super::operations::Operations;
+use crate::envelope::{Envelope, MessageKind};
+use crate::message::Outcome;
+use crate::request::{Slot, Stage};
+use crate::transport::Transport;
+use weft_fabric::{Fabric, FabricExt, Sge};
+
+/// Further requests that one message names, at most: all fabrics copy so many bytes at once.
+const MOST: usize = 16;
+
+/// Bytes of a request.
+const BYTES: usize = size_of::<u32>();
+
+/// The end of a read or of a write, for the peer whose request it is.
+#[derive(Clone, Copy)]
+pub struct End {
+    peer: u32,
+    kind: MessageKind,
+    request: u32,
+}
+
+impl End {
+    /// That of a request whose read or write is over.
+    pub fn of(slot: &Slot) -> End {
+        let reads = slot.stage == Stage::Reading;
+        let kind = if reads { MessageKind::Ats } else { MessageKind::Atp };
+        End { peer: slot.peer.expect("matched"), kind, request: slot.remote }
+    }
+
+    fn whose(&self) -> (u32, u8) {
+        (self.peer, self.kind as u8)
+    }
+}
+
+/// Tells a peer of one end; `ride`: what it is told with it.
+pub fn tell_one<F: Fabric>(transport: &Transport<F>, end: End, ride: u32) {
+    let head = Envelope::reply(end.kind, end.request, ride.into());
+    match end.kind {
+        MessageKind::Atp => transport.control_solicited(end.peer as usize, head),
+        _ => transport.control_at_end(end.peer as usize, head),
+    }
+}
+
+/// Tells all peers of their ends, and takes them out.
+pub fn tell<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    ends: &mut Vec<End>,
+) {
+    if ends.len() > 1 {
+        ends.sort_by_key(End::whose);
+    }
+    for of_one in ends.chunk_by(|a, b| a.whose() == b.whose()) {
+        for part in of_one.chunks(1 + MOST) {
+            let (end, others) = (part[0], &part[1..]);
+            let peer = end.peer as usize;
+            let ride = operations.peers.ride(transport, peer);
+            if others.is_empty() {
+                tell_one(transport, end, ride);
+                continue;
+            }
+            let mut bytes = [0u8; MOST * BYTES];
+            for (at, other) in bytes.chunks_exact_mut(BYTES).zip(others) {
+                at.copy_from_slice(&other.request.to_ne_bytes());
+            }
+            let head = Envelope::reply(end.kind, end.request, ride.into());
+            // SAFETY: an inline payload is copied before `send` returns.
+            let payload = unsafe { Sge::new(bytes.as_mut_ptr(), others.len() * BYTES) };
+            let wakes =
+                end.kind == MessageKind::Atp || transport.limits.get().notifies_at_end;
+            match wakes {
+                true => transport.fabric.send_solicited(peer, head, payload, None),
+                false => transport.fabric.send(peer, head, payload, None),
+            };
+        }
+    }
+    ends.clear();
+}
+
+/// Takes a message of ends: `over` ends one request of this process.
+pub fn hear<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    (peer, e): (usize, Envelope),
+    payload: Sge,
+    mut over: impl FnMut(&mut Operations, u32) -> Outcome,
+) -> Outcome {
+    if e.context.0 != 0 {
+        operations.peers.hear_ride(transport, peer, e.context.0 as u32)?;
+    }
+    if !payload.len().is_multiple_of(BYTES) || payload.len() > MOST * BYTES {
+        return Err("ends of rendezvous");
+    }
+    over(operations, e.request)?;
+    for at in (0..payload.len()).step_by(BYTES) {
+        let mut bytes = [0; BYTES];
+        payload.part(at, BYTES).read(&mut bytes);
+        over(operations, u32::from_ne_bytes(bytes))?;
+    }
+    Ok(())
+}
