@@ -12,6 +12,7 @@ pub use kinds::{About, Agreement, Audience, Part, Setting, SettingKind};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::sync::{Mutex, MutexGuard, OnceLock};
+use weft_bootstrap::privileged::is_privileged;
 use weft_collective::{Operation, Selection};
 use weft_fabric_fault::Plan;
 use weft_intranode::Wanted;
@@ -75,8 +76,26 @@ impl Setting {
     pub fn given(&self) -> Option<String> {
         match written().get(self.name) {
             Some(text) => text.clone(),
-            None => std::env::var_os(self.name).map(|text| text.to_string_lossy().into_owned()),
+            None => self.in_environment().filter(|text| !self.is_refused(text, is_privileged())),
         }
+    }
+
+    fn in_environment(&self) -> Option<String> {
+        std::env::var_os(self.name).map(|text| text.to_string_lossy().into_owned())
+    }
+
+    /// Whether `text` names a file, as the environment of a privileged program must not.
+    fn is_refused(&self, text: &str, is_privileged: bool) -> bool {
+        let file = match self.kind {
+            SettingKind::File => true,
+            SettingKind::Copies => text.contains(['/', '.']),
+            _ => match self.name {
+                "WEFT_OFI_LIBRARY" => true,
+                "WEFT_MAP" => text.contains(['/', '.']),
+                _ => false,
+            },
+        };
+        is_privileged && file && !text.trim().is_empty()
     }
 
     /// What holds.
@@ -116,6 +135,21 @@ pub fn publish() {
             // program that calls setenv.
             unsafe { std::env::set_var(name, text) };
         }
+    }
+}
+
+/// Says which settings of the environment are not used, since the program is privileged.
+pub fn say_refused() {
+    let is_privileged = is_privileged();
+    let refused = |setting: &&Setting| {
+        setting.in_environment().is_some_and(|text| setting.is_refused(&text, is_privileged))
+    };
+    for setting in SETTINGS.iter().filter(refused) {
+        eprintln!(
+            "weft: {} is not used: this program has more rights than who started it (set-user-ID or the like), and takes no names of \
+             files from the environment",
+            setting.name
+        );
     }
 }
 
@@ -175,8 +209,11 @@ pub fn choice(name: &str) -> Result<usize, String> {
     }
 }
 
-/// Where the costs of copies come from.
+/// Where the costs of copies come from. A privileged program does not use its user's cache directory, which the environment names.
 pub fn copies() -> Result<Wanted, String> {
+    if is_privileged() {
+        return Wanted::parse("generic");
+    }
     match value("WEFT_COPY_MODEL")? {
         Value::Copies(wanted) => Ok(wanted),
         _ => unreachable!("WEFT_COPY_MODEL is declared as something else"),
@@ -222,6 +259,24 @@ mod tests {
 
     fn understand(name: &str, text: &str) -> Result<Value, String> {
         SETTINGS.iter().find(|s| s.name == name).unwrap().understand(text)
+    }
+
+    #[test]
+    fn names_of_files_are_refused_where_the_program_is_privileged() {
+        let setting = |name: &str| SETTINGS.iter().find(|s| s.name == name).unwrap();
+        for name in ["WEFT_OFI_LIBRARY", "WEFT_PMIX", "WEFT_MAP", "WEFT_COPY_MODEL"] {
+            assert!(setting(name).is_refused("/tmp/mine", true), "{name}");
+            assert!(!setting(name).is_refused("/tmp/mine", false), "{name}");
+            assert!(!setting(name).is_refused("", true), "{name}: nothing is named");
+        }
+        assert!(!setting("WEFT_MAP").is_refused("shm", true));
+        assert!(!setting("WEFT_COPY_MODEL").is_refused("generic", true));
+        // Whatever says that it is a file is one of those.
+        for setting in
+            SETTINGS.iter().filter(|s| s.doc.contains("file of lib") || s.doc.contains("or a file"))
+        {
+            assert!(setting.is_refused("/tmp/mine", true), "{}", setting.name);
+        }
     }
 
     #[test]

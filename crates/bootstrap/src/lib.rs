@@ -20,6 +20,7 @@ mod pmi1;
 mod pmi2;
 mod pmix;
 pub mod ports;
+pub mod privileged;
 pub mod report;
 mod single;
 mod text;

@@ -6,6 +6,7 @@ use crate::state::{Core, State};
 use crate::wire::{ADDRESS, HEADER, Header, Kind, decode_address};
 use crate::work::Work;
 use std::sync::atomic::{AtomicU64, Ordering};
+use weft_bootstrap::is_same_secret;
 use weft_fabric::{Fault, Head, Message, Sge};
 
 impl State {
@@ -17,7 +18,13 @@ impl State {
         if whole {
             memory.read(&mut bytes);
         }
-        let own = |header: &Header| core.secret_with(header.rank as usize) == Some(header.secret);
+        let own = |header: &Header| {
+            let rank = header.rank as usize;
+            let known = self.peers.get(rank).and_then(Option::as_ref);
+            let expected = known.map_or_else(|| core.proof_of(rank), |peer| peer.expects);
+            let said = header.proof.to_le_bytes();
+            expected.is_some_and(|proof| is_same_secret(&proof.to_le_bytes(), &said))
+        };
         let Some(header) = Header::decode(&bytes).filter(|header| whole && own(header)) else {
             self.strangers += 1;
             self.receiving.give_back(buffer);

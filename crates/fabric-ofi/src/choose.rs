@@ -128,8 +128,7 @@ impl Offer {
         if let How::BuiltIn(interface) = &self.how {
             return Some(interface.address);
         }
-        let is_it =
-            |one: &Interface| one.name == self.domain && one.network == self.network;
+        let is_it = |one: &Interface| one.name == self.domain && one.network == self.network;
         interfaces().into_iter().find(is_it).map(|one| one.address)
     }
 

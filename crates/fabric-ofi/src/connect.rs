@@ -112,8 +112,7 @@ fn open(
         let places = [&[offer], also].concat();
         Objects::open(&offers, &places, times, size).map(Arc::new)
     };
-    let objects: Vec<_> =
-        agreed.offers.iter().enumerate().map(open).collect::<Result<_, _>>()?;
+    let objects: Vec<_> = agreed.offers.iter().enumerate().map(open).collect::<Result<_, _>>()?;
     let mut memory = Memory::new(objects.clone());
     let probe = (objects.len() > 1).then(|| memory.allocate(PROBE)).transpose()?;
     Ok(Opened { objects, memory, probe })
@@ -198,8 +197,7 @@ fn meet(
     let Rail { objects: first, numbers, addresses, ips } = others.remove(0);
     let hosts = all.iter().map(|told| told.place.clone());
     let places = hosts.zip(addresses).zip(&agreed.apart);
-    let places =
-        places.map(|((host, address), &is_apart)| Where { host, address, is_apart });
+    let places = places.map(|((host, address), &is_apart)| Where { host, address, is_apart });
     let members = places.zip(numbers.into_iter().zip(ips));
     let member = |(place, (number, ip))| Member { number, place, ip };
     let roster = Roster::new(members.map(member).collect());

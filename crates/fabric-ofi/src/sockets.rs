@@ -77,9 +77,8 @@ pub struct Times {
 
 /// Tells a connection when to give up. It goes on with the system's times where that is refused.
 pub fn limit(fd: &impl AsFd, times: Times) {
-    let seconds = |time: Duration| {
-        u32::try_from(time.as_secs().max(1)).unwrap_or(u32::MAX).min(32_000)
-    };
+    let seconds =
+        |time: Duration| u32::try_from(time.as_secs().max(1)).unwrap_or(u32::MAX).min(32_000);
     let patience = seconds(times.patience);
     let _ = setsockopt(fd, TcpUserTimeout, &patience.saturating_mul(1000));
     let _ = setsockopt(fd, TcpKeepIdle, &seconds(times.keepalive));

@@ -11,7 +11,7 @@ use crate::rails::{Over, Probes, RAILS_MAX, Rail};
 use crate::requests::{Request, Requests};
 use crate::sleep::Sleeper;
 use crate::sockets::{Link, Times};
-use crate::wire::Kind;
+use crate::wire::{FOREIGN, Kind, proof};
 use crate::work::Work;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -130,12 +130,12 @@ impl Core {
     }
 
     /// What a message from `rank` must begin with; `None`: there is nobody.
-    #[inline]
-    pub fn secret_with(&self, rank: usize) -> Option<u64> {
+    pub fn proof_of(&self, rank: usize) -> Option<u64> {
         if rank < self.size {
-            return Some(self.secret);
+            return Some(proof(self.secret, rank as u32, self.rank as u32));
         }
-        self.roster.borrow().foreign(rank).map(|foreign| foreign.secret)
+        let foreign = self.roster.borrow().foreign(rank)?;
+        Some(proof(foreign.secret, rank as u32, FOREIGN))
     }
 
     /// Whether the provider keeps something that only a look sends.
@@ -156,9 +156,11 @@ impl Core {
 pub struct Peer {
     /// The provider's number of its address on the first rail.
     pub number: u64,
-    /// What messages to it begin with: a secret, and what it calls this process.
-    pub secret: u64,
+    /// What messages to it begin with: a proof, and what it calls this process.
+    pub says: u64,
     pub me: u32,
+    /// The proof that its messages begin with; `None`: it sends none.
+    pub expects: Option<u64>,
     /// Messages that may still be sent.
     pub credits: usize,
     /// Credits that it will be given with what is sent next.
@@ -275,13 +277,18 @@ impl State {
             let roster = core.roster.borrow();
             let number = roster.member(rank).number;
             let foreign = roster.foreign(rank);
-            let (secret, me) =
-                foreign.map_or((core.secret, core.rank as u32), |f| (f.secret, f.me));
+            let me = foreign.map_or(core.rank as u32, |foreign| foreign.me);
+            let says = match foreign {
+                Some(foreign) => proof(foreign.secret, me, FOREIGN),
+                None => proof(core.secret, me, rank as u32),
+            };
+            let expects = core.proof_of(rank);
             let rails = if foreign.is_some() { 0 } else { core.others.len() };
             Box::new(Peer {
                 number,
-                secret,
+                says,
                 me,
+                expects,
                 credits: core.credits,
                 owed: 0,
                 posted: 0,

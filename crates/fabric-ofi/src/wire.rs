@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   0      8      12    13   14        16            40
-//!   secret rank   kind  0    credits   three words   body
+//!   proof  rank   kind  0    credits   three words   body
 //! ```
-//! The secret is the job's, or that of a link with another job; rank: what the receiver calls the sender. What comes without it is
-//! dropped before anything else is looked at. `credits`: so many messages more
-//! may be sent to the sender of this one.
+//! The proof is a keyed hash of sender and receiver, by the secret of the job, or that of a link with another job, which itself is
+//! never sent; rank: what the receiver calls the sender. What comes without it is dropped before anything else is looked at.
+//! `credits`: so many messages more may be sent to the sender of this one.
 //!
 //! | kind | words | body |
 //! |---|---|---|
@@ -24,6 +24,7 @@
 //! message it needs no order between writes and messages, which not every provider has. The target does the atomics with its
 //! processor, so that they are atomic against all others.
 
+use weft_bootstrap::keyed_hash;
 use weft_fabric::{RemoteAddr, Sge};
 
 /// Bytes before the body.
@@ -66,9 +67,20 @@ impl Kind {
     }
 }
 
+/// The receiver of messages between jobs, whose number there its peers do not know.
+pub const FOREIGN: u32 = u32::MAX;
+
+/// What keeps these hashes apart from others.
+const MESSAGES: u64 = u64::from_le_bytes(*b"messages");
+
+/// What messages from one process to another begin with.
+pub fn proof(secret: u64, from: u32, to: u32) -> u64 {
+    keyed_hash([secret, MESSAGES], (from, to))
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    pub secret: u64,
+    pub proof: u64,
     pub rank: u32,
     pub kind: Kind,
     pub credits: u16,
@@ -78,7 +90,7 @@ pub struct Header {
 impl Header {
     pub fn encode(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
-        bytes[..8].copy_from_slice(&self.secret.to_le_bytes());
+        bytes[..8].copy_from_slice(&self.proof.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.rank.to_le_bytes());
         bytes[12] = self.kind.code();
         bytes[14..16].copy_from_slice(&self.credits.to_le_bytes());
@@ -88,14 +100,14 @@ impl Header {
         bytes
     }
 
-    /// `None`: it is none. Secret and rank are for the caller to look at.
+    /// `None`: it is none. Proof and rank are for the caller to look at.
     pub fn decode(bytes: &[u8; HEADER]) -> Option<Header> {
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
         let second = word(8);
         let rank = second as u32;
         let kind = *Kind::ALL.get(usize::from((second >> 32) as u8).checked_sub(1)?)?;
         let credits = (second >> 48) as u16;
-        Some(Header { secret: word(0), rank, kind, credits, words: [word(16), word(24), word(32)] })
+        Some(Header { proof: word(0), rank, kind, credits, words: [word(16), word(24), word(32)] })
     }
 }
 
@@ -128,17 +140,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn proofs_are_of_one_sender_and_one_receiver() {
+        let all =
+            [proof(7, 1, 2), proof(7, 2, 1), proof(7, 1, 3), proof(7, 1, FOREIGN), proof(8, 1, 2)];
+        for (i, one) in all.iter().enumerate() {
+            assert!(!all[..i].contains(one) && *one != 7 && *one != 8, "the secret is in none");
+        }
+        assert_eq!(proof(7, 1, 2), all[0]);
+    }
+
+    #[test]
     fn headers_come_back() {
         for kind in Kind::ALL {
-            let header =
-                Header { secret: 77, rank: 3, kind, credits: 500, words: [1, u64::MAX, 3] };
+            let header = Header { proof: 77, rank: 3, kind, credits: 500, words: [1, u64::MAX, 3] };
             assert_eq!(Header::decode(&header.encode()), Some(header));
         }
     }
 
     #[test]
     fn what_is_no_header_is_refused() {
-        let header = Header { secret: 77, rank: 3, kind: Kind::Leave, credits: 0, words: [0; 3] };
+        let header = Header { proof: 77, rank: 3, kind: Kind::Leave, credits: 0, words: [0; 3] };
         let bytes = header.encode();
         for kind in [0, 1 + Kind::ALL.len() as u8, 255] {
             let mut bytes = bytes;

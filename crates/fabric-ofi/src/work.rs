@@ -80,8 +80,8 @@ impl State {
         words: [u64; 3],
         body: &[Sge],
     ) -> bool {
-        let &mut Peer { owed, secret, me, number, .. } = self.peer(core, peer);
-        let header = Header { secret, rank: me, kind, credits: owed, words };
+        let &mut Peer { owed, says: proof, me, number, .. } = self.peer(core, peer);
+        let header = Header { proof, rank: me, kind, credits: owed, words };
         let posted = self.post_bytes(core, (peer, number), kind, &header.encode(), body);
         match posted {
             0 => {

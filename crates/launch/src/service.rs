@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg, sockopt};
 use serde::{Deserialize, Serialize};
+use weft_bootstrap::is_same_secret;
 use weft_bootstrap::report::{Board, Phase, Status};
 use weft_bootstrap::wire::{Entry, Frame, MAX_REQUEST};
 
@@ -280,7 +281,9 @@ impl Service {
     /// Seats who has said that it is a rank of ours; keeps who has said nothing yet.
     fn greet(&mut self, mut connection: Connection) {
         match Frame::take(&mut connection.inbox, 64) {
-            Ok(Some(Frame::Hello { token, rank })) if token == self.token => {
+            Ok(Some(Frame::Hello { token, rank }))
+                if is_same_secret(&token.to_ne_bytes(), &self.token.to_ne_bytes()) =>
+            {
                 let seat = self.seating.numbers.iter().position(|&number| number == rank);
                 if let Some(rank) = seat {
                     self.welcome(rank, connection);

@@ -87,7 +87,10 @@ mod tests {
 
     #[test]
     fn many_senders_have_no_more_than_before() {
-        assert_eq!([1, 2, 33, 65, 257, 1000, 100_000].map(|n| far_credit(n) >> 20), [8, 8, 8, 4, 1, 1, 1]);
+        assert_eq!(
+            [1, 2, 33, 65, 257, 1000, 100_000].map(|n| far_credit(n) >> 20),
+            [8, 8, 8, 4, 1, 1, 1]
+        );
         for processes in 1..2000 {
             let all = far_credit(processes) * (processes as u64 - 1);
             assert!(all <= TOGETHER.max(Limits::USUAL.credit * processes as u64), "{processes}");

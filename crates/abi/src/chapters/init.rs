@@ -188,6 +188,7 @@ fn connect(state: &State) -> Result<(), String> {
         ..Limits::default()
     })?;
     let mut selection = crate::selection::selection()?;
+    settings::say_refused();
     settings::publish();
     *state.bootstrap.borrow_mut() = None;
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;

@@ -4,11 +4,12 @@
 use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
-use std::{env, fs, ptr};
+use std::{fs, ptr};
 
 use libloading::Library;
 
 use crate::BootstrapError;
+use crate::privileged::path_of;
 
 /// Names the library file, where it is not found by itself.
 pub const SETTING: &str = "WEFT_PMIX";
@@ -134,7 +135,7 @@ pub struct Api {
 impl Api {
     /// Loads the library; the error says where it was looked for.
     pub fn load() -> Result<Api, BootstrapError> {
-        let set = env::var_os(SETTING).filter(|path| !path.is_empty());
+        let set = path_of(SETTING);
         let places = set.map_or_else(places, |path| vec![path]);
         let mut tried = Vec::new();
         for place in &places {
@@ -201,7 +202,7 @@ fn places() -> Vec<OsString> {
     let mut places: Vec<OsString> = of_a_launcher().map(Into::into).into_iter().collect();
     places.extend(["libpmix.so.2", "libpmix.so"].map(OsString::from));
     for name in ["PMIX_PREFIX", "PRTE_PREFIX", "OPAL_PREFIX"] {
-        let Some(prefix) = env::var_os(name).filter(|prefix| !prefix.is_empty()) else { continue };
+        let Some(prefix) = path_of(name) else { continue };
         for folder in ["lib", "lib64", "lib/openmpi"] {
             places.push(PathBuf::from(&prefix).join(folder).join("libpmix.so.2").into());
         }
@@ -282,7 +283,7 @@ mod tests {
             println!("NOT RUN: no pmix.h (Debian: libpmix-dev)");
             return;
         };
-        let program = env::temp_dir().join(format!("weft-pmix-{}", std::process::id()));
+        let program = std::env::temp_dir().join(format!("weft-pmix-{}", std::process::id()));
         let mut cc = Command::new("cc")
             .args(["-x", "c", "-", "-Wl,--unresolved-symbols=ignore-all", "-I", folder, "-o"])
             .arg(&program)

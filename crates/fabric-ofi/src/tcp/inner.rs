@@ -180,4 +180,3 @@ impl Inner {
 
 // SAFETY: the contexts and the memory in it are numbers for whoever has lent them, which holds them for all threads.
 unsafe impl Send for Inner {}
-

@@ -92,8 +92,7 @@ mod tests {
     fn networks_reach_their_addresses() {
         let reaches = |network: &str, other: &str| {
             let address = "10.0.0.1".parse().unwrap();
-            let interface =
-                Interface { name: String::new(), address, network: network.to_owned() };
+            let interface = Interface { name: String::new(), address, network: network.to_owned() };
             interface.reaches(other.parse().unwrap())
         };
         assert!(reaches("10.77.0.0/20", "10.77.15.9") && !reaches("10.77.0.0/20", "10.77.16.0"));

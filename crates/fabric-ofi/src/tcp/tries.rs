@@ -9,9 +9,9 @@
 //! Nothing was sent before, so nothing is lost or doubled. Each error may pass: a cable comes back, a firewall is loaded, ports and
 //! descriptors become free.
 
+use super::Inner;
 use super::connection::Link;
 use super::routes::Route;
-use super::Inner;
 use nix::sys::socket::sockopt::SocketError;
 use nix::sys::socket::{SockaddrStorage, getpeername, getsockopt};
 use nix::sys::time::TimeSpec;

@@ -49,11 +49,7 @@ pub fn tell_one<F: Fabric>(transport: &Transport<F>, end: End, ride: u32) {
 }
 
 /// Tells all peers of their ends, and takes them out.
-pub fn tell<F: Fabric>(
-    transport: &Transport<F>,
-    operations: &mut Operations,
-    ends: &mut Vec<End>,
-) {
+pub fn tell<F: Fabric>(transport: &Transport<F>, operations: &mut Operations, ends: &mut Vec<End>) {
     if ends.len() > 1 {
         ends.sort_by_key(End::whose);
     }
@@ -73,8 +69,7 @@ pub fn tell<F: Fabric>(
             let head = Envelope::reply(end.kind, end.request, ride.into());
             // SAFETY: an inline payload is copied before `send` returns.
             let payload = unsafe { Sge::new(bytes.as_mut_ptr(), others.len() * BYTES) };
-            let wakes =
-                end.kind == MessageKind::Atp || transport.limits.get().notifies_at_end;
+            let wakes = end.kind == MessageKind::Atp || transport.limits.get().notifies_at_end;
             match wakes {
                 true => transport.fabric.send_solicited(peer, head, payload, None),
                 false => transport.fabric.send(peer, head, payload, None),

@@ -4,8 +4,8 @@
 //!   sender ── RTS(length, address) ──> receiver: kept, or met by its receive; moved as the offer and the table of choices say
 //! ```
 
-use super::ends;
 use super::co_copy::CoCopy;
+use super::ends;
 use super::operations::Operations;
 use super::staged::Staged;
 use super::transfers::Transfers;

@@ -3,8 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{fs, io};
 use weft_bootstrap::calls::repeat;
+use weft_bootstrap::privileged::path_of;
 use weft_bootstrap::universe;
 
 /// Our mpiexec: of the installation that this library is of, else the one that has started this process, else the first in PATH;
@@ -28,7 +29,7 @@ pub(super) fn launcher() -> (OsString, Option<String>) {
     match own() {
         Ok(program) => (program.into(), None),
         Err(why) => {
-            let named = env::var_os(universe::MPIEXEC).filter(|name| Path::new(name).is_file());
+            let named = path_of(universe::MPIEXEC).filter(|name| Path::new(name).is_file());
             (named.unwrap_or_else(|| "mpiexec".into()), Some(why))
         }
     }

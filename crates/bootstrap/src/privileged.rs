@@ -1,0 +1,34 @@
+//! A program that has more rights than whoever started it (set-user-ID, set-group-ID, capabilities of its file) does not take the names of
+//! files, folders and commands from the environment: a library that such a name leads to would have its rights.
+
+use std::env;
+use std::ffi::OsString;
+
+/// Whether the system calls this program one that must not trust its environment (AT_SECURE).
+pub fn is_privileged() -> bool {
+    // SAFETY: it reads what the kernel has left for the process.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// The file, folder or command that a variable names, unless the program is privileged.
+pub fn path_of(variable: &str) -> Option<OsString> {
+    admitted(env::var_os(variable), is_privileged())
+}
+
+fn admitted(named: Option<OsString>, is_privileged: bool) -> Option<OsString> {
+    named.filter(|name| !is_privileged && !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_privileged_take_no_names() {
+        let named = |name: &str| Some(OsString::from(name));
+        assert_eq!(admitted(named("/tmp/lib.so"), true), None);
+        assert_eq!(admitted(named("/tmp/lib.so"), false), named("/tmp/lib.so"));
+        assert_eq!((admitted(named(""), false), admitted(None, false)), (None, None));
+        assert!(!is_privileged(), "tests have the rights of who runs them");
+    }
+}
