@@ -120,6 +120,7 @@ fn each_mistake_is_named_with_file_line_and_what_is_allowed() {
         ("[\"c; d\"]", "[\"c; d\", \"a; b\"]", 45, &["`a; b`", "once"]),
         ("[\"c; d\"]", "[\n\"c; d\",\n\"c; d\"]", 47, &["`c; d`", "once"]),
         ("[\"c; d\"]", "[\"c; d\"]\ninformed = [\"a; b\"]", 46, &["`a; b`", "informed", "once"]),
+        ("[\"c; d\"]", "[\"c; d\"]\nentailed = [\"a; b\"]", 46, &["`a; b`", "entailed", "once"]),
         (
             "[\"c; d\"]",
             "[\"c; d\"]\nby_construction = [\"e; f\", \"e; f\"]",

@@ -19,8 +19,13 @@ li.informed { border-left: 4px solid #e69f00; padding-left: 0.4rem; }
 figure { margin: 0.5rem 0; } li { margin: 0.1rem 0; }";
 
 /// What the roles mean.
-const MEANING: [(&str, &str); 5] = [
+const MEANING: [(&str, &str); 6] = [
     ("fitted", "parameters were chosen to meet it: meeting it proves nothing"),
+    (
+        "entailed",
+        "it follows by arithmetic from fitted rows, whatever the assumed parameters are: meeting it proves no more than \
+         they do",
+    ),
     (
         "by construction",
         "a formula of the algorithm, or a value that is passed in: no run could give another",
@@ -229,6 +234,7 @@ fn machine(machine: &Machine) -> Markup {
         p { (machine.about) "." }
         (list("Fitted to", &evidence.fitted, true))
         (list("Informed", &evidence.informed, true))
+        (list("Entailed", &evidence.entailed, false))
         (list("By construction", &evidence.by_construction, false))
         (list("Held out", &evidence.held_out, false))
         details {

@@ -7,8 +7,10 @@ use std::path::Path;
 const LIST: &str = include_str!("../../../figures/published.csv");
 const LIST_NAME: &str = "figures/published.csv";
 
-/// Its columns, in order.
+/// The columns that describe a published value, in order.
 pub const COLUMNS: [&str; 6] = ["paper", "where", "quantity", "configuration", "value", "unit"];
+/// The columns after them: what number a word of the text stands for, and why that number.
+const READING: [&str; 2] = ["threshold", "why"];
 
 /// A published value, or a simulated one.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +53,10 @@ pub struct Row {
     /// As in the file, by [`COLUMNS`].
     pub fields: [String; 6],
     pub value: Value,
+    /// The number that a word of the text stands for here: "similar", "gradual".
+    pub threshold: Option<f64>,
+    /// A sentence that gives the reason for the threshold; empty without one.
+    pub why: String,
 }
 
 impl Row {
@@ -102,8 +108,10 @@ impl Published {
     pub fn parse(file: &str, text: &str) -> Result<Published, String> {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let head = reader.headers().map_err(|e| format!("{file}: {e}"))?;
-        if head.iter().ne(COLUMNS) {
-            let (got, want) = (head.iter().collect::<Vec<_>>().join(","), COLUMNS.join(","));
+        let columns = COLUMNS.into_iter().chain(READING);
+        if head.iter().ne(columns.clone()) {
+            let list = |names: Vec<&str>| names.join(",");
+            let (got, want) = (list(head.iter().collect()), list(columns.collect()));
             return Err(format!("{file}:1: the columns are {got}; they must be {want}"));
         }
         let mut rows = Vec::new();
@@ -112,11 +120,21 @@ impl Published {
             let line = record.position().map_or(0, |p| p.line()) as usize;
             let fields: Vec<String> = record.iter().map(str::to_owned).collect();
             let count = fields.len();
-            let fields: [String; 6] = fields
+            let [paper, place, quantity, configuration, value, unit, threshold, why] = fields
                 .try_into()
-                .map_err(|_| format!("{file}:{line}: {count} fields; a row has 6"))?;
+                .map_err(|_| format!("{file}:{line}: {count} fields; a row has 8"))?;
+            let threshold = match threshold.as_str() {
+                "" => None,
+                text => Some(text.parse().map_err(|_| {
+                    format!("{file}:{line}: the threshold is {text}; it must be a number")
+                })?),
+            };
+            if threshold.is_some() == why.trim().is_empty() {
+                return Err(format!("{file}:{line}: a threshold has a sentence that says why"));
+            }
+            let fields = [paper, place, quantity, configuration, value, unit];
             let value = Value::parse(&fields[4]);
-            rows.push(Row { line, fields, value });
+            rows.push(Row { line, fields, value, threshold, why });
         }
         Ok(Published { file: file.to_owned(), rows })
     }
@@ -141,8 +159,8 @@ mod tests {
 
     #[test]
     fn rows_are_found_by_quantity_and_configuration() {
-        let text = "paper,where,quantity,configuration,value,unit\n\
-            A,1,speed,\"cold, dry\",1.5,x\nA,2,winner,wet,one,name\nA,3,winner,wet,two,name\n";
+        let text = "paper,where,quantity,configuration,value,unit,threshold,why\n\
+            A,1,speed,\"cold, dry\",1.5,x,,\nA,2,winner,wet,one,name,,\nA,3,winner,wet,two,name,,\n";
         let list = Published::parse("list.csv", text).unwrap();
         assert_eq!(list.find("A", "speed; cold, dry").unwrap().value, Value::Number(1.5));
         assert_eq!(list.find("A", "3; winner; wet").unwrap().value, Value::Word("two".into()));
@@ -153,10 +171,17 @@ mod tests {
 
     #[test]
     fn a_malformed_list_is_named_with_its_line() {
-        let error = |text| Published::parse("list.csv", text).err().unwrap();
+        let error = |text: &str| Published::parse("list.csv", text).err().unwrap();
         assert!(error("paper,value\n").starts_with("list.csv:1: the columns are paper,value"));
-        let short = error("paper,where,quantity,configuration,value,unit\nA,1,speed\n");
+        let head = "paper,where,quantity,configuration,value,unit,threshold,why\n";
+        let short = error(&format!("{head}A,1,speed\n"));
         assert!(short.contains("list.csv") && short.contains("line: 2"), "{short}");
+        let word = error(&format!("{head}A,1,speed,dry,fast,order,some,It is.\n"));
+        assert_eq!(word, "list.csv:2: the threshold is some; it must be a number");
+        for half in ["1.1,", ",It is."] {
+            let half = error(&format!("{head}A,1,speed,dry,fast,order,{half}\n"));
+            assert_eq!(half, "list.csv:2: a threshold has a sentence that says why");
+        }
     }
 
     #[test]

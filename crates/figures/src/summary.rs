@@ -21,8 +21,9 @@ pub enum Role {
 
 impl Role {
     /// In the order of a table.
-    pub const ALL: [Role; 6] = [
+    pub const ALL: [Role; 7] = [
         Role::Of(machine::Role::Fitted),
+        Role::Of(machine::Role::Entailed),
         Role::Of(machine::Role::ByConstruction),
         Role::Of(machine::Role::Informed),
         Role::Of(machine::Role::HeldOut),

@@ -103,6 +103,7 @@ fn evidence(machine: &Machine, file: &Document) -> Result<(), MachineError> {
     let lists = [
         ("fitted", &evidence.fitted),
         ("informed", &evidence.informed),
+        ("entailed", &evidence.entailed),
         ("by_construction", &evidence.by_construction),
         ("held_out", &evidence.held_out),
     ];
@@ -110,7 +111,7 @@ fn evidence(machine: &Machine, file: &Document) -> Result<(), MachineError> {
         for (at, row) in list.iter().enumerate() {
             if before.contains(&row) {
                 let problem = format!(
-                    "`{row}` a second time; a value is fitted, informed, by construction or held out, once"
+                    "`{row}` a second time; a value is fitted, informed, entailed, by construction or held out, once"
                 );
                 return Err(file.error_at(&format!("evidence.{name}.{at}"), problem));
             }

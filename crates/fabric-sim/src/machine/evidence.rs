@@ -17,6 +17,8 @@ pub struct Evidence {
     /// Published values in whose sight something other than a parameter was chosen: an algorithm's rule, a model of
     /// the simulator, how a thing is measured. `figures/informed.csv` says what, and by how much it moved them.
     pub informed: Vec<String>,
+    /// Published values that follow by arithmetic from fitted ones, whatever the assumed parameters are.
+    pub entailed: Vec<String>,
     /// Formulas of an algorithm, and values that are passed in: no run could give another.
     pub by_construction: Vec<String>,
     /// Published values that were not looked at in any choice.
@@ -32,6 +34,8 @@ pub enum Role {
     HeldOut,
     /// A model or a measure was chosen with it in sight, so meeting it proves little.
     Informed,
+    /// It follows by arithmetic from fitted values, so meeting it proves no more than they do.
+    Entailed,
     /// It follows from what is passed in.
     ByConstruction,
     /// Parameters were chosen to meet it, so meeting it proves nothing.
@@ -40,13 +44,15 @@ pub enum Role {
 
 impl Role {
     /// All roles, from what proves most to what proves least.
-    pub const ALL: [Role; 4] = [Role::HeldOut, Role::Informed, Role::ByConstruction, Role::Fitted];
+    pub const ALL: [Role; 5] =
+        [Role::HeldOut, Role::Informed, Role::Entailed, Role::ByConstruction, Role::Fitted];
 
     /// As pages and lists call it.
     pub fn name(self) -> &'static str {
         match self {
             Role::HeldOut => "held-out",
             Role::Informed => "informed",
+            Role::Entailed => "entailed",
             Role::ByConstruction => "by construction",
             Role::Fitted => "fitted",
         }
@@ -57,18 +63,21 @@ impl Role {
         match (self, other) {
             (Role::HeldOut, _) => true,
             (Role::Informed, other) => other != Role::HeldOut,
-            (Role::ByConstruction | Role::Fitted, other) => other > Role::Informed,
+            (Role::Entailed | Role::ByConstruction | Role::Fitted, other) => {
+                other > Role::Informed
+            }
         }
     }
 }
 
 impl Evidence {
     /// Each role with the values that have it.
-    pub fn lists(&self) -> [(Role, &[String]); 4] {
+    pub fn lists(&self) -> [(Role, &[String]); 5] {
         Role::ALL.map(|role| {
             let list = match role {
                 Role::HeldOut => &self.held_out,
                 Role::Informed => &self.informed,
+                Role::Entailed => &self.entailed,
                 Role::ByConstruction => &self.by_construction,
                 Role::Fitted => &self.fitted,
             };

@@ -389,7 +389,7 @@ fn a_row_without_evidence_is_an_error_with_its_line() {
     let dir = place("evidence");
     let list = dir.with_extension("csv");
     let line = PUBLISHED.lines().count() + 1;
-    fs::write(&list, format!("{PUBLISHED}Kini,9.9,new quantity,cluster 1,1,us\n")).unwrap();
+    fs::write(&list, format!("{PUBLISHED}Kini,9.9,new quantity,cluster 1,1,us,,\n")).unwrap();
     let (out, file) = (dir.to_str().unwrap(), list.to_str().unwrap());
     let (error, code) = failure(&["--quick", "--out", out, "--published", file]);
     let place = format!("{file}:{line}: ");
@@ -403,7 +403,7 @@ fn a_row_without_evidence_is_an_error_with_its_line() {
     assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     assert_eq!(code, Some(1));
 
-    fs::write(&list, format!("{PUBLISHED}Nobody,1,new quantity,nowhere,1,us\n")).unwrap();
+    fs::write(&list, format!("{PUBLISHED}Nobody,1,new quantity,nowhere,1,us,,\n")).unwrap();
     let (error, _) = failure(&["--quick", "--out", out, "--published", file]);
     assert!(error.contains(&format!("{file}:{line}: no document Nobody")), "{error}");
 }
