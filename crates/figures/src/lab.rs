@@ -1,6 +1,7 @@
 //! Where things are measured: machines are read once, and nothing is measured twice.
 
 use super::figure::{Quotient, Series};
+use super::published::Published;
 use super::workload::{Effort, Workload};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::RefCell;
@@ -17,16 +18,31 @@ pub struct Lab {
     study: Effort,
     machines: RefCell<BTreeMap<&'static str, Rc<Machine>>>,
     known: RefCell<HashMap<Key, f64>>,
+    published: Published,
     progress: ProgressBar,
 }
 
 impl Lab {
     /// `quick`: fewer iterations.
-    pub fn new(quick: bool) -> Lab {
+    pub fn new(quick: bool, published: &Published) -> Lab {
         let effort = if quick { Effort::QUICK } else { Effort::FULL };
         let study = if quick { Effort::QUICK } else { Effort::STUDY };
         let (machines, known) = (RefCell::default(), RefCell::default());
-        Lab { effort, study, machines, known, progress: ProgressBar::hidden() }
+        let (published, progress) = (published.clone(), ProgressBar::hidden());
+        Lab { effort, study, machines, known, published, progress }
+    }
+
+    /// Puts other machines in the place of those of the same names.
+    pub fn with_machines(mut self, machines: BTreeMap<&'static str, Rc<Machine>>) -> Lab {
+        self.machines = RefCell::new(machines);
+        self
+    }
+
+    /// The number that the word of a row stands for, from the list of published values.
+    pub fn threshold(&self, paper: &str, row: &str) -> Result<f64, String> {
+        let found = self.published.find(paper, row)?;
+        let (file, line) = (&self.published.file, found.line);
+        found.threshold.ok_or_else(|| format!("{file}:{line}: \"{row}\" needs a threshold"))
     }
 
     /// Shows a bar for `total` measurements on standard error, if that is a terminal.

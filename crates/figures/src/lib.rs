@@ -3,8 +3,8 @@
 //! ```text
 //!   published.csv ──┐
 //!   machine files ──┼── lab: runs workloads in virtual time ──┬── FIGURE.csv, FIGURE.svg
-//!   descriptions  ──┘     (measure/)                          ├── summary.csv, sensitivity.csv
-//!   (kini.rs, ...)                                            └── index.html: with informed.csv, what moved rows
+//!   descriptions  ──┘     (measure/)                          ├── summary.csv, sensitivity.csv, ranges.csv
+//!   (kini.rs, ...)                                            └── index.html: with informed.csv, reasons.csv, ranges.csv
 //! ```
 //! One file a document; a figure is one description in it, a curve one line. Nothing is drawn that was
 //! not measured, but for the crosses, which are read from the list of published numbers.
@@ -21,11 +21,14 @@ mod figure;
 mod informed;
 mod kini;
 mod lab;
+mod listing;
 mod measure;
 mod multirail;
 mod orders;
 mod page;
 mod published;
+mod ranges;
+mod reasons;
 mod rendezvous;
 mod run;
 mod sensitivity;
@@ -39,6 +42,7 @@ use page::{Chapter, Picture};
 use published::Published;
 use std::fs;
 use std::path::{Path, PathBuf};
+use summary::Remarks;
 
 /// The documents, as `--only` knows them.
 pub const DOCUMENTS: [&str; 5] = ["kini", "collgm", "multirail", "fence", "rendezvous"];
@@ -64,12 +68,14 @@ pub struct Request {
     pub quick: bool,
     /// In place of the list that comes with the project.
     pub published: Option<PathBuf>,
+    /// Nothing but `ranges.csv`, from so many samples of the assumed parameters.
+    pub ranges: Option<usize>,
 }
 
 /// Simulates everything and writes all files; the text says what was written.
 pub fn run(request: &Request) -> Result<String, String> {
     let published = Published::load(request.published.as_deref())?;
-    let moves = informed::load()?;
+    let remarks = Remarks::load()?;
     let wanted = |document: &Document| {
         request.only.is_empty() || request.only.iter().any(|id| id == document.id)
     };
@@ -85,10 +91,13 @@ pub fn run(request: &Request) -> Result<String, String> {
         let (file, line, paper) = (&published.file, row.line, row.paper());
         return Err(format!("{file}:{line}: no document {paper}; known: {}", known.join(", ")));
     }
-    writable(&request.out)?;
+    if let Some(samples) = request.ranges {
+        return vary(request, &published, wanted, samples);
+    }
+    writable(&request.out, "index.html")?;
 
-    let mut lab = Lab::new(request.quick);
-    let mut findings = summary::rows(&lab, &documents, &published, &moves)?;
+    let mut lab = Lab::new(request.quick, &published);
+    let mut findings = summary::rows(&lab, &documents, &published, &remarks)?;
     lab.show_progress(total(&lab, &documents)?);
     let mut drawn = Vec::new();
     for document in &documents {
@@ -132,6 +141,19 @@ pub fn run(request: &Request) -> Result<String, String> {
     ))
 }
 
+/// Writes `ranges.csv`, and says on standard error how far it is.
+fn vary(
+    request: &Request,
+    published: &Published,
+    wanted: impl Fn(&Document) -> bool,
+    samples: usize,
+) -> Result<String, String> {
+    writable(&request.out, "ranges.csv")?;
+    let file = request.out.join("ranges.csv");
+    ranges::survey(published, wanted, samples, &file, |how_far| eprintln!("{how_far}"))?;
+    Ok(format!("{samples} samples: {}\n", file.display()))
+}
+
 /// Measurements of a whole run.
 fn total(lab: &Lab, documents: &[Document]) -> Result<u64, String> {
     let mut total = 0;
@@ -146,10 +168,10 @@ fn total(lab: &Lab, documents: &[Document]) -> Result<u64, String> {
 }
 
 /// Finds out before an hour of work whether its results can be kept.
-fn writable(out: &Path) -> Result<(), String> {
+fn writable(out: &Path, first: &str) -> Result<(), String> {
     let advice = "choose a directory that you may write with --out";
     fs::create_dir_all(out).map_err(|e| format!("cannot make {}: {e}; {advice}", out.display()))?;
-    save(&out.join("index.html"), "").map_err(|e| format!("{e}; {advice}"))
+    save(&out.join(first), "").map_err(|e| format!("{e}; {advice}"))
 }
 
 fn save(file: &Path, text: &str) -> Result<(), String> {

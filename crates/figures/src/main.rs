@@ -22,11 +22,15 @@ struct Args {
     /// Published numbers, in place of the project's own list (figures/published.csv).
     #[arg(long, value_name = "FILE")]
     published: Option<PathBuf>,
+    /// Only ranges.csv: how often each row agrees while all assumed parameters vary together by up to 30 %,
+    /// in so many samples. Minutes.
+    #[arg(long, value_name = "SAMPLES")]
+    ranges: Option<usize>,
 }
 
 fn main() -> ExitCode {
-    let Args { out, only, quick, published } = Args::parse();
-    let done = weft_figures::run(&Request { out, only, quick, published });
+    let Args { out, only, quick, published, ranges } = Args::parse();
+    let done = weft_figures::run(&Request { out, only, quick, published, ranges });
     let written = done.and_then(|text| match io::stdout().write_all(text.as_bytes()) {
         // What reads no more is no failure.
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {e}")),

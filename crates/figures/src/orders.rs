@@ -7,8 +7,13 @@ pub const ALIKE: f64 = 1.005;
 
 /// How `name` compares in `pairs` (itself, the other), in the words of the list if it is always so.
 pub fn order(name: &str, pairs: &[(f64, f64)]) -> Value {
+    order_beyond(ALIKE, name, pairs)
+}
+
+/// The same, where times that differ by less than the factor `alike` are.
+pub fn order_beyond(alike: f64, name: &str, pairs: &[(f64, f64)]) -> Value {
     let count = |holds: &dyn Fn(f64, f64) -> bool| pairs.iter().filter(|p| holds(p.0, p.1)).count();
-    let (slower, faster) = (count(&|a, b| a > b * ALIKE), count(&|a, b| b > a * ALIKE));
+    let (slower, faster) = (count(&|a, b| a > b * alike), count(&|a, b| b > a * alike));
     let all = pairs.len();
     Value::Word(match (slower, faster) {
         (s, _) if s == all => format!("{name} slower"),

@@ -90,6 +90,7 @@ impl Row {
 }
 
 /// All rows, in order.
+#[derive(Clone)]
 pub struct Published {
     /// For errors.
     pub file: String,
@@ -137,6 +138,15 @@ impl Published {
             rows.push(Row { line, fields, value, threshold, why });
         }
         Ok(Published { file: file.to_owned(), rows })
+    }
+
+    /// The shortest name that means this row alone: see [`Row::is`].
+    pub fn name(&self, row: &Row) -> String {
+        let short = format!("{}; {}", row.quantity(), row.configuration());
+        match self.find(row.paper(), &short) {
+            Ok(_) => short,
+            Err(_) => format!("{}; {short}", row.place()),
+        }
     }
 
     /// The one row of `paper` that `name` means: see [`Row::is`].

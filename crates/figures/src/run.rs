@@ -2,6 +2,7 @@
 
 use crate::measure::{
     cannon, collectives, conjugate, fences, halos, messages, onesided, raw, streams, sweeps,
+    twosided,
 };
 use crate::workload::{Effort, Fence, Memory, Overlap, Workload};
 use std::rc::Rc;
@@ -48,7 +49,13 @@ impl Workload {
             }
             Workload::Segments => streams::segments(machine, x),
             Workload::Blocks => streams::blocks(machine, x),
-            Workload::BarrierSteps(name) => collectives::steps(machine, x, name),
+            Workload::Steps(operation, name) => collectives::steps(machine, x, operation, name),
+            Workload::SendDescriptors(name) => collectives::send_descriptors(machine, x, name),
+            Workload::Acknowledged(name) => collectives::acknowledged(machine, x, name, iterations),
+            Workload::Stream(bound) => streams::stream(machine, x, bound),
+            Workload::Chain(passing) => streams::chain(machine, x, passing),
+            Workload::PieceRatio(test) => onesided::piece_ratio(machine, x, test),
+            Workload::OfMessages(test) => twosided::measure(machine, x, test, few),
             Workload::WriteLatency => raw::write_latency(machine, x, iterations),
             Workload::SendLatency => raw::send_latency(machine, x, iterations),
             Workload::MulticastLatency(bytes) => {

@@ -1,9 +1,11 @@
 //! Each published row beside what the simulation gives for it.
 
 use super::figure::{Check, Document, Figure, Mark, Simulate, digits};
-use super::informed::Move;
+use super::informed::{self, Move};
 use super::lab::Lab;
 use super::published::{COLUMNS, Published, Row, Value};
+use super::ranges::{self, Range};
+use super::reasons::{self, Reason};
 use std::fmt;
 use std::path::Path;
 use weft_fabric_sim::machine;
@@ -49,6 +51,33 @@ pub struct Finding<'p> {
     pub role: Role,
     /// What moved it while it was in sight.
     pub moves: Vec<&'p Move>,
+    /// How often it agrees while all assumed parameters vary together.
+    pub range: Option<&'p Range>,
+    /// Why it disagrees.
+    pub reason: Option<&'p Reason>,
+}
+
+/// The project's lists of remarks on published rows.
+pub struct Remarks {
+    pub moves: Vec<Move>,
+    pub ranges: Vec<Range>,
+    pub reasons: Vec<Reason>,
+}
+
+impl Remarks {
+    /// All of them, as they come with the project.
+    pub fn load() -> Result<Remarks, String> {
+        let (moves, ranges, reasons) = (informed::load()?, ranges::load()?, reasons::load()?);
+        Ok(Remarks { moves, ranges, reasons })
+    }
+
+    /// A finding of `row` that is not simulated yet, with all that the lists say of it.
+    fn on<'p>(&'p self, row: &'p Row, role: Role) -> Finding<'p> {
+        let moves = self.moves.iter().filter(|moved| moved.is_of(row)).collect();
+        let range = self.ranges.iter().find(|range| range.is_of(row));
+        let reason = self.reasons.iter().find(|reason| reason.is_of(row));
+        Finding { row, simulated: None, role, moves, range, reason }
+    }
 }
 
 /// In percent or percentage points: a number that is further off disagrees.
@@ -122,7 +151,14 @@ pub fn beside(figure: &Figure, mark: &Mark, simulated: f64, row: &Row) -> String
     let x =
         if unit.is_empty() { format!("{} {what}", mark.x) } else { format!("{} {unit}", mark.x) };
     let ours = Some(Value::Number(simulated));
-    let finding = Finding { row, simulated: ours, role: Role::Missing, moves: Vec::new() };
+    let finding = Finding {
+        row,
+        simulated: ours,
+        role: Role::Missing,
+        moves: Vec::new(),
+        range: None,
+        reason: None,
+    };
     let apart = if row.unit().starts_with('%') { "percentage points apart" } else { "% apart" };
     format!(
         "The cross at {x} and the curve {}: {} and {} {}, {} {apart}.",
@@ -198,7 +234,7 @@ pub fn rows<'p>(
     lab: &Lab,
     documents: &[Document],
     published: &'p Published,
-    moves: &'p [Move],
+    remarks: &'p Remarks,
 ) -> Result<Vec<Finding<'p>>, String> {
     for document in documents {
         for check in &document.checks {
@@ -209,9 +245,9 @@ pub fn rows<'p>(
     for row in &published.rows {
         if let Some(document) = documents.iter().find(|d| d.paper == row.paper()) {
             let role = evidence(lab, document, published, row)?;
-            let moves: Vec<_> = moves.iter().filter(|moved| moved.is_of(row)).collect();
-            told(row, role, &moves)?;
-            findings.push(Finding { row, simulated: None, role, moves });
+            let finding = remarks.on(row, role);
+            told(row, role, &finding.moves)?;
+            findings.push(finding);
         }
     }
     Ok(findings)
@@ -235,11 +271,13 @@ pub fn answer(lab: &Lab, documents: &[Document], findings: &mut [Finding]) -> Re
     Ok(())
 }
 
-/// `summary.csv`: the columns of `published.csv`, then `simulated`, `role`, `difference_percent`.
+/// `summary.csv`: the first columns of `published.csv`, then `simulated`, `role`, `difference_percent`, `holds` and
+/// `reason`.
 pub fn write(file: &Path, findings: &[Finding]) -> Result<(), String> {
     let failed = |e: csv::Error| format!("cannot write {}: {e}", file.display());
     let mut writer = csv::Writer::from_path(file).map_err(failed)?;
-    let columns = COLUMNS.into_iter().chain(["simulated", "role", "difference_percent"]);
+    let columns =
+        COLUMNS.into_iter().chain(["simulated", "role", "difference_percent", "holds", "reason"]);
     writer.write_record(columns).map_err(failed)?;
     for finding in findings {
         let simulated = match &finding.simulated {
@@ -247,7 +285,10 @@ pub fn write(file: &Path, findings: &[Finding]) -> Result<(), String> {
             Some(word) => word.to_string(),
             None => String::new(),
         };
-        let more = [simulated, finding.role.to_string(), finding.difference()];
+        let holds = finding.range.map(Range::to_string).unwrap_or_default();
+        let reason = finding.reason.filter(|_| finding.disagrees());
+        let reason = reason.map(|reason| reason.reason.clone()).unwrap_or_default();
+        let more = [simulated, finding.role.to_string(), finding.difference(), holds, reason];
         writer.write_record(finding.row.fields.iter().chain(&more)).map_err(failed)?;
     }
     writer.flush().map_err(|e| format!("cannot write {}: {e}", file.display()))

@@ -54,8 +54,40 @@ pub enum Workload {
     Halos(Progress),
     /// Whether an MPI message is a rendezvous: 1 or 0; x: bytes.
     IsRendezvous,
-    /// Steps of the rank that takes most of them in a barrier; x: ranks.
-    BarrierSteps(&'static str),
+    /// Steps of the rank that takes most of them in a barrier, or an allreduce of one integer; x: ranks.
+    Steps(Operation, &'static str),
+    /// Descriptors that all ranks post to send in a broadcast of one integer; x: ranks.
+    SendDescriptors(&'static str),
+    /// MPI_Barrier by the algorithm's name, after which each rank sends rank 0 an acknowledgement; x: ranks.
+    Acknowledged(&'static str),
+    /// 32 MiB from rank to rank over a stream of segments, as many on their way as this allows; x: bytes of a segment.
+    Stream(Bound),
+    /// 1 MiB down a chain of ranks in segments of 64 KiB, each of which goes on from where it was received, or is
+    /// received and sent again; x: ranks.
+    Chain(Passing),
+    /// The longest of the pieces in which an epoch of one kind of operation goes over all rails, divided by the
+    /// shortest; x: bytes of an operation.
+    PieceRatio(Test),
+    /// The same epoch as [`Workload::OneSided`] has it on one rail, made of messages; x: bytes.
+    OfMessages(Test),
+}
+
+/// What bounds the segments of a message that are on their way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Bound {
+    /// What the library's streams have.
+    Usual,
+    /// Nothing.
+    Unlimited,
+}
+
+/// How a rank of a chain passes a segment on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Passing {
+    /// From where it was received.
+    Forwarded,
+    /// By a receive and a send.
+    SentAgain,
 }
 
 /// Who competes in a collective operation.
@@ -229,21 +261,30 @@ impl Workload {
             | Workload::Fastest(..)
             | Workload::Segments
             | Workload::Blocks
+            | Workload::Acknowledged(_)
+            | Workload::Stream(_)
+            | Workload::Chain(_)
             | Workload::WriteLatency
             | Workload::SendLatency
             | Workload::MulticastLatency(_) => "us",
             Workload::OneSided(what) if what.test.is_latency() => "us",
+            Workload::OfMessages(test) if test.is_latency() => "us",
             Workload::Fence(Fence::Overlap, _) => "%",
             Workload::Fence(..) => "us",
             Workload::CannonOnNodes(..)
             | Workload::CannonOfSize(..)
             | Workload::Sweeps(..)
             | Workload::Halos(_) => "us",
-            Workload::Bandwidth(..) | Workload::BandwidthUnder(..) | Workload::OneSided(_) => {
-                "MB/s"
-            }
+            Workload::Bandwidth(..)
+            | Workload::BandwidthUnder(..)
+            | Workload::OneSided(_)
+            | Workload::OfMessages(_) => "MB/s",
             Workload::Availability(_) | Workload::AvailabilityOver(..) => "%",
-            Workload::IsRendezvous | Workload::BarrierSteps(_) | Workload::Interrupts(_) => "",
+            Workload::IsRendezvous
+            | Workload::Steps(..)
+            | Workload::SendDescriptors(_)
+            | Workload::PieceRatio(_)
+            | Workload::Interrupts(_) => "",
         }
     }
 }

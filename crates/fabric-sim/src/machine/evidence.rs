@@ -63,9 +63,7 @@ impl Role {
         match (self, other) {
             (Role::HeldOut, _) => true,
             (Role::Informed, other) => other != Role::HeldOut,
-            (Role::Entailed | Role::ByConstruction | Role::Fitted, other) => {
-                other > Role::Informed
-            }
+            (Role::Entailed | Role::ByConstruction | Role::Fitted, other) => other > Role::Informed,
         }
     }
 }

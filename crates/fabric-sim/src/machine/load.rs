@@ -66,6 +66,21 @@ impl Machine {
         Machine::parse_varied(&file, &text, path, factor)
     }
 
+    /// As [`load`](Self::load), with several numbers multiplied, each by its own factor: see
+    /// [`parse_varied`](Self::parse_varied).
+    pub fn load_scaled<S: AsRef<str>>(
+        name: &str,
+        factors: &[(S, f64)],
+    ) -> Result<Machine, MachineError> {
+        let (file, text) = find(name)?;
+        let document = Document::parse(&file, &text)?;
+        let mut changes: Vec<Change> = Vec::new();
+        for (path, factor) in factors {
+            changes.extend(document.scaled(path.as_ref(), *factor)?);
+        }
+        Machine::parse_with(&file, &text, &changes)
+    }
+
     /// A machine from the text of `file`.
     pub fn parse(file: &str, text: &str) -> Result<Machine, MachineError> {
         Machine::parse_with::<&str>(file, text, &[])

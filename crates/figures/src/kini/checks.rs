@@ -4,18 +4,21 @@ use super::{Cluster, FIRST, PE_AGAINST_DS, PE_AGAINST_GB, SECOND, SMALL, TO_ONE,
 use crate::figure::{Check, Simulate};
 use crate::lab::Lab;
 use crate::measure::collectives::SINGLE;
-use crate::orders::{ALIKE, fastest, grouped, order};
+use crate::orders::{ALIKE, fastest, grouped, order, order_beyond};
 use crate::published::Value;
 use crate::workload::Workload;
-use weft_collective::{edges, notified_write};
+use weft_collective::{Operation, edges, notified_write};
 
 /// The fan-ins of figure 4.7.
 pub const FAN_INS: [(&str, usize); 4] = [("RGM:1", 1), ("RGM:3", 3), ("RGM:7", 7), ("RGM:15", 15)];
 
-type Answer = Result<Value, String>;
+pub(super) type Answer = Result<Value, String>;
+
+pub(super) const PAPER: &str = "Kini";
+const SIMILAR: &str = "RPE barrier against RDS barrier; powers of 2, both clusters";
 
 impl Cluster {
-    fn time(&self, lab: &Lab, workload: Workload, nodes: usize) -> Result<f64, String> {
+    pub(super) fn time(&self, lab: &Lab, workload: Workload, nodes: usize) -> Result<f64, String> {
         lab.measure(self.machine, workload, nodes)
     }
 
@@ -36,7 +39,7 @@ impl Cluster {
     }
 
     /// Times of both at these sizes.
-    fn pairs(
+    pub(super) fn pairs(
         &self,
         lab: &Lab,
         of: [Workload; 2],
@@ -50,7 +53,7 @@ impl Cluster {
 use Workload::Barrier;
 
 /// Improvement of the second barrier over the first.
-const fn over(baseline: &'static str, name: &'static str) -> [Workload; 2] {
+pub(super) const fn over(baseline: &'static str, name: &'static str) -> [Workload; 2] {
     [Barrier(baseline), Barrier(name)]
 }
 
@@ -60,7 +63,7 @@ fn sums(cluster: &Cluster, baseline: &'static str, name: &'static str) -> [Workl
 }
 
 /// On both clusters.
-fn both(
+pub(super) fn both(
     lab: &Lab,
     of: &[[Workload; 2]],
     sizes: fn(&Cluster) -> Vec<usize>,
@@ -91,8 +94,10 @@ fn orders() -> Vec<Check> {
             let of = [over("RPE", "MPI-PE"), over("RDS", "MPI-PE")];
             Ok(order("RPE and RDS", &both(lab, &of, Cluster::powers)?))
         }),
-        runs("RPE barrier against RDS barrier; powers of 2, both clusters", |lab| {
-            Ok(order("RPE", &both(lab, &[over("RPE", "RDS")], Cluster::powers)?))
+        runs(SIMILAR, |lab| {
+            let alike = lab.threshold(PAPER, SIMILAR)?;
+            let pairs = both(lab, &[over("RPE", "RDS")], Cluster::powers)?;
+            Ok(order_beyond(alike, "RPE", &pairs))
         }),
         runs("RGM barrier against RPE and RDS; 2 and 4 nodes, both clusters", |lab| {
             Ok(order("RGM", &both(lab, &[over("RGM", "RPE"), over("RGM", "RDS")], few)?))
@@ -160,7 +165,7 @@ fn more_orders() -> Vec<Check> {
             for (integers, _) in super::allreduces::SIZES.into_iter().filter(|(n, _)| *n <= 256) {
                 let time = |nodes| FIRST.time(lab, Workload::Allreduce("RGM", integers), nodes);
                 let factor = time(8)? / time(2)?;
-                if factor > 2.0 {
+                if factor > lab.threshold(PAPER, super::GRADUAL)? {
                     return Ok(Value::Word(format!("{factor:.2} times, {integers} integers")));
                 }
             }
@@ -173,7 +178,9 @@ fn more_orders() -> Vec<Check> {
             };
             let (ours, theirs) = (rise("RGM")?, rise("MPI-GB")?);
             Ok(Value::Word(match ours / theirs {
-                part if part < 0.5 => "RGM much slower".to_owned(),
+                part if part < lab.threshold(PAPER, super::SLOWER_RISE)? => {
+                    "RGM much slower".to_owned()
+                }
                 part => format!("RGM by {:.0} % of it", 100.0 * part),
             }))
         }),
@@ -201,7 +208,8 @@ fn mostly(lab: &Lab) -> Answer {
         let times = BARRIERS.map(time).into_iter().collect::<Result<Vec<_>, String>>()?;
         best += usize::from(fastest(&times) == "RGM");
     }
-    Ok(Value::Word(match 2 * best > sizes.len() {
+    let most = lab.threshold(PAPER, super::MOSTLY_RGM)?;
+    Ok(Value::Word(match best as f64 > most * sizes.len() as f64 {
         true => "RGM".to_owned(),
         false => format!("RGM at {best} of {} sizes", sizes.len()),
     }))
@@ -229,12 +237,12 @@ fn best_everywhere(lab: &Lab) -> Answer {
 /// Whether RPE is ahead of MPI-PE by the same factor at all group sizes of both clusters. A picture shows it to
 /// the document as "almost a constant".
 fn constant_factor(lab: &Lab) -> Answer {
-    /// The largest factor by the smallest.
-    const ALMOST: f64 = 1.1;
+    // The largest factor by the smallest.
+    let almost = lab.threshold(PAPER, super::CONSTANT)?;
     let pairs = both(lab, &[over("MPI-PE", "RPE")], Cluster::all_sizes)?;
     let factors = pairs.into_iter().map(|(pe, rpe)| pe / rpe);
     let (least, most) = factors.fold((f64::INFINITY, 0f64), |(l, m), f| (l.min(f), m.max(f)));
-    Ok(Value::Word(match most / least <= ALMOST {
+    Ok(Value::Word(match most / least <= almost {
         true => "almost constant".to_owned(),
         false => format!("from {least:.2} to {most:.2}"),
     }))
@@ -277,7 +285,7 @@ fn jump(lab: &Lab) -> Answer {
         least = least.min(time(1024)? / line);
     }
     Ok(Value::Word(match least {
-        least if least > ALIKE => "more".to_owned(),
+        least if least > lab.threshold(PAPER, super::JUMP)? => "more".to_owned(),
         least => format!("{least:.3} times the line"),
     }))
 }
@@ -373,8 +381,8 @@ pub fn checks() -> Vec<Check> {
         run(WRITE, Workload::WriteLatency, SMALL),
         run(TO_ONE, Workload::MulticastLatency(1), 1),
         run(TO_SEVEN, Workload::MulticastLatency(1), 7),
-        run("steps of pairwise exchange; 5 nodes", Workload::BarrierSteps("RPE"), 5),
-        run("steps of dissemination; 5 nodes", Workload::BarrierSteps("MPI-DS"), 5),
+        run("steps of pairwise exchange; 5 nodes", Workload::Steps(Operation::Barrier, "RPE"), 5),
+        run("steps of dissemination; 5 nodes", Workload::Steps(Operation::Barrier, "MPI-DS"), 5),
         run(
             "Allreduce of 1 integer on 2 nodes with RPE; cluster 1",
             Workload::Allreduce("RPE", 1),
@@ -427,6 +435,7 @@ pub fn checks() -> Vec<Check> {
     checks.extend(factors());
     checks.extend(orders());
     checks.extend(more_orders());
+    checks.extend(super::claims::checks());
     checks
 }
 

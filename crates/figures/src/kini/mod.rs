@@ -4,6 +4,7 @@ mod allreduces;
 mod application;
 mod barriers;
 mod checks;
+mod claims;
 mod verbs;
 
 use super::figure::{Axis, Document, Figure, Headline, Mark, Quotient, Series};

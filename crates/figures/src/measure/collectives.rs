@@ -13,17 +13,19 @@
 //! takes it to be; nothing else depends on the MTU.
 
 use super::{Measured, Rank, WARM_UP, each, mean, text, world_bounded};
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 use weft_collective::arena::Bounds;
 use weft_collective::{Operation, Reduce, Selection, SelectionKey, notified_write};
 use weft_datatype::{Basic, Form, Op, Predefined};
 use weft_fabric::{Cause, Fabric, FabricExt, Sge};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
-use weft_fabric_sim::{Machine, Options, Outcome, Sim};
-use weft_p2p::Limits;
-use weft_process::{Buffer, Comm};
+use weft_fabric_sim::{Arrow, Machine, Options, Outcome, Sim};
+use weft_p2p::{Limits, Mode};
+use weft_process::{Active, Buffer, Comm, Destination, Origin};
 
 /// Largest payload, in bytes, that the document sends with its flag in one write (section 5.3.2).
 pub const SINGLE: usize = 2 << 10;
@@ -83,32 +85,8 @@ pub fn barrier(machine: &Rc<Machine>, ranks: usize, name: &str, iterations: usiz
 
 /// Steps of the rank that takes most: a send and a receive with no other send between them are one
 /// step, and any other send or receive is a step of its own.
-pub fn steps(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
-    let selection = named(Operation::Barrier, name)?;
-    let options = Options::new(ranks).trace();
-    let outcome = world(machine, options, |rank| {
-        let selection = selection.clone();
-        async move {
-            rank.comm.select(selection);
-            served(&rank.comm, Operation::Barrier, 0)?;
-            // The first one makes what the algorithm needs.
-            rank.comm.barrier().await.map_err(text)?;
-            let start = rank.sim.clock();
-            rank.comm.barrier().await.map_err(text)?;
-            Ok(start as f64)
-        }
-    })?;
-    mean(&outcome)?;
-    let starts: Vec<_> = outcome
-        .results
-        .iter()
-        .map(|r| match r {
-            Some(Ok(start)) => *start as u64,
-            _ => u64::MAX,
-        })
-        .collect();
-    let mut arrows = outcome.trace.unwrap_or_default().arrows;
-    arrows.retain(|a| a.sent >= starts[a.from as usize]);
+pub fn steps(machine: &Rc<Machine>, ranks: usize, operation: Operation, name: &str) -> Measured {
+    let arrows = second(machine, ranks, operation, name)?;
     let of_rank = |rank: u32| {
         let mut sends: Vec<_> = arrows.iter().filter(|a| a.from == rank).map(|a| a.sent).collect();
         sends.sort_unstable();
@@ -116,6 +94,107 @@ pub fn steps(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
         steps_of(&sends, receives)
     };
     Ok((0..ranks as u32).map(of_rank).max().unwrap_or(0) as f64)
+}
+
+/// Descriptors that are posted to send in a broadcast: a multicast is one, however many receive it.
+pub fn send_descriptors(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
+    let arrows = second(machine, ranks, Operation::Bcast, name)?;
+    let carries = arrows.iter().filter(|arrow| arrow.bytes > 0);
+    let sends: BTreeSet<_> = carries.map(|arrow| (arrow.from, arrow.sent)).collect();
+    Ok(sends.len() as f64)
+}
+
+/// What travels in the second of two operations: the first one makes what the algorithm needs.
+fn second(
+    machine: &Rc<Machine>,
+    ranks: usize,
+    operation: Operation,
+    name: &str,
+) -> Result<Vec<Arrow>, String> {
+    let selection = named(operation, name)?;
+    let options = Options::new(ranks).trace();
+    let outcome = world(machine, options, |rank| {
+        let selection = selection.clone();
+        async move {
+            let comm = &rank.comm;
+            comm.select(selection);
+            let word = rank.sim.allocate(Basic::INT.size()).map_err(text)?;
+            let mut start = 0;
+            for _ in 0..2 {
+                start = rank.sim.clock();
+                let int = Predefined::new().of(Basic::INT).clone();
+                let one = || Buffer::over(word.local, int.clone());
+                match operation {
+                    Operation::Barrier => comm.barrier().await,
+                    Operation::Bcast => comm.bcast(one(), 0.into()).await,
+                    Operation::Allreduce => {
+                        comm.allreduce(Some(one()), one(), Rc::new(Sum(Basic::INT))).await
+                    }
+                    other => return Err(format!("steps of {other} are not counted here")),
+                }
+                .map_err(text)?;
+            }
+            Ok(start as f64)
+        }
+    })?;
+    mean(&outcome)?;
+    let start = |result: &Option<Measured>| match result {
+        Some(Ok(start)) => *start as u64,
+        _ => u64::MAX,
+    };
+    let starts: Vec<_> = outcome.results.iter().map(start).collect();
+    let mut arrows = outcome.trace.unwrap_or_default().arrows;
+    arrows.retain(|arrow| arrow.sent >= starts[arrow.from as usize]);
+    Ok(arrows)
+}
+
+/// A barrier whose end each rank acknowledges to rank 0, which goes on when it has heard from all: what section 3.3.4
+/// calls expensive.
+pub fn acknowledged(
+    machine: &Rc<Machine>,
+    ranks: usize,
+    name: &str,
+    iterations: usize,
+) -> Measured {
+    const TAG: i32 = 1;
+    let selection = named(Operation::Barrier, name)?;
+    let outcome = world(machine, Options::new(ranks), |rank| {
+        let selection = selection.clone();
+        async move {
+            let comm = &rank.comm;
+            comm.select(selection);
+            served(comm, Operation::Barrier, 0)?;
+            let nothing = || Buffer::phantom(0, Predefined::new().of(Basic::BYTE).clone());
+            let mut start = 0;
+            for i in 0..WARM_UP + iterations {
+                if i == WARM_UP {
+                    start = rank.sim.clock();
+                }
+                comm.barrier().await.map_err(text)?;
+                let heard: Vec<_> = match comm.rank() {
+                    0 => (1..ranks)
+                        .map(|from| comm.irecv(&nothing(), Origin::Rank(from), Some(TAG)))
+                        .collect(),
+                    _ => vec![comm.isend(&nothing(), Destination::Rank(0), TAG, Mode::Standard)],
+                };
+                for active in heard {
+                    finish(comm, active).await?;
+                }
+            }
+            Ok(each(start, rank.sim.clock(), iterations))
+        }
+    })?;
+    mean(&outcome)
+}
+
+/// Waits for the end of a message.
+async fn finish(comm: &Comm<Sim>, mut active: Active) -> Result<(), String> {
+    let endpoint = comm.engine().endpoint().clone();
+    let outcome = poll_fn(|_| match active.poll(&endpoint) {
+        Some(outcome) => Poll::Ready(outcome),
+        None => Poll::Pending,
+    });
+    outcome.await.error.map_or(Ok(()), |error| Err(text(error)))
 }
 
 /// Steps of one rank, by when it sent (in order) and when something arrived.

@@ -11,6 +11,7 @@ mod progress;
 pub mod raw;
 pub mod streams;
 pub mod sweeps;
+pub mod twosided;
 
 use std::rc::Rc;
 use weft_collective::arena::Bounds;

@@ -12,7 +12,7 @@ use weft_process::Buffer;
 use weft_rma::{Memory, TargetLocation, Window};
 
 /// Operations of an epoch ("window size", section 4.2).
-const OPERATIONS: usize = 16;
+pub(super) const OPERATIONS: usize = 16;
 
 /// One side of the pair.
 struct Side {
@@ -104,6 +104,27 @@ impl Side {
             _ if first => self.access(puts, gets).await,
             _ => self.expose().await,
         }
+    }
+}
+
+/// The longest piece that goes over the network in an epoch on all rails, divided by the shortest.
+pub fn piece_ratio(machine: &Rc<Machine>, bytes: usize, test: Test) -> Measured {
+    let fragmented = machine.fragment.map_or(Thresholds::default().write, |count| count.0);
+    let options = weft_rma::Options::default();
+    let traced = Options::new(2).trace();
+    let outcome = world(machine, traced, Limits::default(), |rank| async move {
+        Side::new(rank, bytes, fragmented, options).await?.round(test).await?;
+        Ok(0.0)
+    })?;
+    first(&outcome)?;
+    let arrows = outcome.trace.unwrap_or_default().arrows;
+    // Flags and what ranks agree about are shorter than any piece.
+    let least = fragmented / machine.rail.len() / 2;
+    let pieces: Vec<_> =
+        arrows.iter().map(|arrow| arrow.bytes).filter(|len| *len > least).collect();
+    match (pieces.iter().max(), pieces.iter().min()) {
+        (Some(most), Some(least)) if pieces.len() > OPERATIONS => Ok(*most as f64 / *least as f64),
+        _ => Err(format!("{} operations went in {} pieces", OPERATIONS, pieces.len())),
     }
 }
 

@@ -1,15 +1,15 @@
 //! CollGM's transport, and collective operations from a common start to the last rank's end.
 
 use super::collectives::{named, served};
-use super::{Measured, Rank, first, text, world};
-use crate::workload::{Contenders, Workload};
+use super::{Measured, Rank, first, mean, text, world};
+use crate::workload::{Bound, Contenders, Passing, Workload};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_collective::{Link, Operation, Reception, Via};
 use weft_datatype::{Basic, Predefined};
 use weft_fabric::{FabricExt, Sge, Work};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
-use weft_fabric_sim::{Machine, Options};
+use weft_fabric_sim::{Machine, Options, Sim};
 use weft_p2p::stream::Sizes;
 use weft_p2p::{Context, Limits};
 use weft_process::{Buffer, Lengths};
@@ -24,16 +24,20 @@ const AHEAD: Picoseconds = 100 * MICROSECOND;
 /// Bytes of the transfer of figure 3.
 const TRANSFER: usize = 32 << 20;
 
+/// The streams of a rank to all others.
+fn linked(rank: &Rank) -> Link<Sim> {
+    let endpoint = rank.comm.engine().endpoint().clone();
+    let members: Rc<[u32]> = (0..rank.comm.size() as u32).collect();
+    let (context, tag, via) = (Context(3), 1, Via::Native);
+    let (rank, reception) = (rank.comm.rank(), Reception::default());
+    Link { endpoint, members, rank, context, tag, via, reception }
+}
+
 /// Microseconds for [`TRANSFER`] bytes from rank 0 to rank 1.
 fn transfer(machine: &Rc<Machine>, sizes: Sizes) -> Measured {
     let outcome = world(machine, Options::new(2), Limits::default(), |rank| {
-        let endpoint = rank.comm.engine().endpoint().clone();
-        let early = endpoint.streams().set_sizes(sizes);
-        let me = rank.comm.rank();
-        let members: Rc<[u32]> = [0, 1].into();
-        let (context, tag, via) = (Context(3), 1, Via::Native);
-        let reception = Reception::default();
-        let link = Link { endpoint, members, rank: me, context, tag, via, reception };
+        let early = rank.comm.engine().endpoint().streams().set_sizes(sizes);
+        let (link, me) = (linked(&rank), rank.comm.rank());
         async move {
             if !early {
                 return Err("streams have their sizes already".to_owned());
@@ -58,6 +62,21 @@ pub fn segments(machine: &Rc<Machine>, segment: usize) -> Measured {
     let allowance = window.min(2);
     let rendezvous = usize::MAX;
     transfer(machine, Sizes { segment, window, allowance, rendezvous, ..Sizes::default() })
+}
+
+/// By the eager protocol, with the segments on their way that `bound` allows.
+pub fn stream(machine: &Rc<Machine>, segment: usize, bound: Bound) -> Measured {
+    let usual = Sizes { segment, rendezvous: usize::MAX, ..Sizes::default() };
+    transfer(
+        machine,
+        match bound {
+            Bound::Usual => usual,
+            Bound::Unlimited => {
+                let all = TRANSFER.div_ceil(segment);
+                Sizes { window: all, slots: all, tokens: all, ..usual }
+            }
+        },
+    )
 }
 
 /// By rendezvous, registering blocks of so many bytes.
@@ -187,4 +206,41 @@ pub fn collective(
     first(&outcome)?;
     let total: u64 = times.borrow().iter().map(|(start, end)| end - start).sum();
     Ok(total as f64 / MICROSECOND as f64 / rounds as f64)
+}
+
+/// Microseconds of [`CHAINED`] bytes from rank 0 to the last rank, from each to the next in segments.
+pub fn chain(machine: &Rc<Machine>, ranks: usize, passing: Passing) -> Measured {
+    const CHAINED: usize = 1 << 20;
+    const SEGMENT: usize = 64 << 10;
+    let latest = Rc::new(Cell::new(0));
+    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| {
+        let latest = latest.clone();
+        async move {
+            let (link, me) = (linked(&rank), rank.comm.rank());
+            let segment = Sge::phantom(SEGMENT);
+            let next: &[usize] = if me + 1 < ranks { &[me + 1] } else { &[] };
+            let mut start = 0;
+            for _ in 0..=WARM_UP {
+                same_node(&rank, &latest).await?;
+                start = rank.sim.clock();
+                let mut sends = Vec::new();
+                for _ in 0..CHAINED / SEGMENT {
+                    match (me, passing) {
+                        (0, _) => sends.extend(link.isend(1, segment)),
+                        (_, Passing::Forwarded) => {
+                            link.relay(me - 1, segment, next, &mut sends).await.map_err(text)?;
+                        }
+                        (_, Passing::SentAgain) => {
+                            link.recv(me - 1, segment).await.map_err(text)?;
+                            sends.extend(next.iter().filter_map(|&to| link.isend(to, segment)));
+                        }
+                    }
+                }
+                link.wait_all(sends).await.map_err(text)?;
+            }
+            Ok((rank.sim.clock() - start) as f64 / MICROSECOND as f64)
+        }
+    })?;
+    mean(&outcome)?;
+    Ok(outcome.results.iter().flatten().flatten().copied().fold(0.0, f64::max))
 }

@@ -27,16 +27,13 @@ fn small_alike(lab: &Lab) -> Result<Value, String> {
     for machine in [IA32, EM64T] {
         for test in [Test::PutLatency, Test::GetLatency] {
             let [one, two] = [false, true].map(|all| lab.measure(machine, on(test, all), 64));
-            if (two? / one? - 1.0).abs() > 0.1 {
+            if (two? / one? - 1.0).abs() > lab.threshold(PAPER, SMALL_ALIKE)? - 1.0 {
                 return Ok(Value::Word("different".to_owned()));
             }
         }
     }
     Ok(Value::Word("similar".to_owned()))
 }
-
-/// What makes a difference in a figure.
-const ALIKE: f64 = 1.1;
 
 /// How many times the one-rail figure two rails reach.
 fn gains(lab: &Lab, machine: &'static str, test: Test) -> Result<Vec<(usize, f64)>, String> {
@@ -49,14 +46,15 @@ fn gains(lab: &Lab, machine: &'static str, test: Test) -> Result<Vec<(usize, f64
 
 /// A size in KiB.
 fn kib(size: Option<usize>) -> Result<Value, String> {
-    let size = size.ok_or("no size of the figure is such")?;
-    Ok(Value::Number(size as f64 / 1024.0))
+    let word = || Value::Word("no size of the figure".to_owned());
+    Ok(size.map_or_else(word, |size| Value::Number(size as f64 / 1024.0)))
 }
 
 /// Up to where puts are as fast on one rail as on two.
 fn alike_up_to(lab: &Lab) -> Result<Value, String> {
     let gains = gains(lab, IA32, Test::Put)?;
-    kib(gains.iter().take_while(|(_, gain)| *gain < ALIKE).last().map(|(size, _)| *size))
+    let alike = lab.threshold(PAPER, ALIKE_UP_TO)?;
+    kib(gains.iter().take_while(|(_, gain)| *gain < alike).last().map(|(size, _)| *size))
 }
 
 /// From where on a put by itself is sooner there in fragments over both rails than whole on one of them: the gain of
@@ -77,9 +75,18 @@ fn gains_from(lab: &Lab) -> Result<Value, String> {
 /// Up to where a put by itself takes as long on two rails as on one: it is in one piece.
 fn whole_up_to(lab: &Lab) -> Result<Value, String> {
     let gains = gains(lab, EM64T, Test::PutLatency)?;
-    kib(gains.iter().take_while(|(_, gain)| *gain > 0.999).last().map(|(size, _)| *size))
+    let alike = 1.0 / lab.threshold(PAPER, WHOLE_UP_TO)?;
+    kib(gains.iter().take_while(|(_, gain)| *gain > alike).last().map(|(size, _)| *size))
 }
 
+const PAPER: &str = "Multi-rail";
+const DIRECT_LATENCY: &str = "MPI_Put latency of the direct design against the one based on messages; IA32 and EM64T, one rail, all sizes";
+const DIRECT_BANDWIDTH: &str = "MPI_Put bandwidth of the direct design against the one based on messages; IA32 and EM64T, one rail, all sizes";
+const ALIKE_UP_TO: &str =
+    "largest message for which one rail and two perform alike in MPI_Put bandwidth; IA32";
+const WHOLE_UP_TO: &str = "largest message that is not fragmented over two rails; EM64T";
+const SMALL_ALIKE: &str =
+    "latency of small MPI_Put and MPI_Get with two rails against one; IA32 and EM64T";
 pub const MEDIUM: &str = "MPI_Put bandwidth of messages in fragments over two rails against whole ones; IA32, 2 to 16 KiB";
 pub const IN_ORDER_PEAK: &str =
     "interleaved put+get throughput two rails in order against the peak of MPI_Put one way; IA32";
@@ -100,12 +107,13 @@ fn medium(lab: &Lab) -> Result<Value, String> {
     Ok(order("fragments", &sizes.collect::<Result<Vec<_>, String>>()?))
 }
 
-/// Whether one reaches the other but for a tenth: the text's "close" and "almost".
-fn close(lab: &Lab, of: &[(&'static str, [Workload; 2])]) -> Result<Value, String> {
+/// Whether one reaches the other nearly: the text's "close" and "almost".
+fn close(lab: &Lab, row: &str, of: &[(&'static str, [Workload; 2])]) -> Result<Value, String> {
+    let alike = lab.threshold(PAPER, row)?;
     for &(machine, pair) in of {
         let [one, peak] = pair.map(|workload| lab.measure(machine, workload, LARGEST));
         let part = one? / peak?;
-        if !(1.0 / ALIKE..=ALIKE).contains(&part) {
+        if !(1.0 / alike..=alike).contains(&part) {
             return Ok(Value::Word(format!("{:.0} % of it on {machine}", 100.0 * part)));
         }
     }
@@ -113,7 +121,7 @@ fn close(lab: &Lab, of: &[(&'static str, [Workload; 2])]) -> Result<Value, Strin
 }
 
 /// What an epoch of one put, over which the load is balanced, takes longer for flags on every rail than for one after
-/// all acknowledgements: nothing, or up to a twentieth, is "very small".
+/// all acknowledgements.
 fn every_rail(lab: &Lab) -> Result<Value, String> {
     let mut most = 0.0f64;
     for machine in [IA32, EM64T] {
@@ -123,10 +131,38 @@ fn every_rail(lab: &Lab) -> Result<Value, String> {
             most = most.max(every? / one? - 1.0);
         }
     }
-    Ok(Value::Word(match most <= 0.05 {
+    Ok(Value::Word(match most <= lab.threshold(PAPER, EVERY_RAIL)? {
         true => "very small".to_owned(),
         false => format!("up to {:.1} %", 100.0 * most),
     }))
+}
+
+const EQUAL: &str = "fragments of one kind of operation on all rails; IA32 and EM64T";
+
+/// Whether all pieces of an epoch of puts, and of one of gets, have one length.
+fn equal_pieces(lab: &Lab) -> Result<Value, String> {
+    let alike = lab.threshold(PAPER, EQUAL)?;
+    for machine in [IA32, EM64T] {
+        for test in [Test::Put, Test::Get] {
+            let ratio = lab.measure(machine, Workload::PieceRatio(test), LARGEST)?;
+            if ratio > alike {
+                return Ok(Value::Word(format!("{ratio:.2} times as long, {test:?} on {machine}")));
+            }
+        }
+    }
+    Ok(Value::Word("equal".to_owned()))
+}
+
+/// Values of the design on RDMA operations and of that on messages, on one rail of both machines at all sizes.
+fn designs(lab: &Lab, test: Test) -> Result<Vec<(f64, f64)>, String> {
+    let mut pairs = Vec::new();
+    for machine in [IA32, EM64T] {
+        for size in sizes() {
+            let direct = lab.measure(machine, on(test, false), size)?;
+            pairs.push((direct, lab.measure(machine, Workload::OfMessages(test), size)?));
+        }
+    }
+    Ok(pairs)
 }
 
 /// Rows of the text's peaks: machine, row, test, rails, order.
@@ -202,25 +238,34 @@ pub fn checks() -> Vec<Check> {
         let what = one_sided(Test::Interleaved, false, order, Ending::Used, Pieces::Usual);
         Check { row, simulate: Simulate::Run(machine, what, LARGEST) }
     }));
-    let shown: [Shown; 14] = [
+    let shown: [Shown; 17] = [
+        (EQUAL, equal_pieces),
+        (DIRECT_LATENCY, |lab| Ok(order("direct", &designs(lab, Test::PutLatency)?))),
+        (DIRECT_BANDWIDTH, |lab| {
+            // Rates, so the other way round.
+            let swapped =
+                designs(lab, Test::Put)?.into_iter().map(|(direct, based)| (based, direct));
+            Ok(order("direct", &swapped.collect::<Vec<_>>()))
+        }),
         (MEDIUM, medium),
         (IN_ORDER_PEAK, |lab| {
-            close(lab, &[(IA32, [on(Test::Interleaved, true), on(Test::Put, true)])])
+            close(lab, IN_ORDER_PEAK, &[(IA32, [on(Test::Interleaved, true), on(Test::Put, true)])])
         }),
         (IN_ORDER_PEAK_ONE, |lab| {
-            close(lab, &[(EM64T, [on(Test::Interleaved, false), on(Test::Put, false)])])
+            close(
+                lab,
+                IN_ORDER_PEAK_ONE,
+                &[(EM64T, [on(Test::Interleaved, false), on(Test::Put, false)])],
+            )
         }),
         (TURNS_PEAK, |lab| {
             let pair = [in_turns(true), on(Test::BothPut, true)];
-            close(lab, &[(IA32, pair), (EM64T, pair)])
+            close(lab, TURNS_PEAK, &[(IA32, pair), (EM64T, pair)])
         }),
         (EVERY_RAIL, every_rail),
-        (
-            "largest message for which one rail and two perform alike in MPI_Put bandwidth; IA32",
-            alike_up_to,
-        ),
+        (ALIKE_UP_TO, alike_up_to),
         ("smallest message that gains from fragmentation over two rails; IA32", gains_from),
-        ("largest message that is not fragmented over two rails; EM64T", whole_up_to),
+        (WHOLE_UP_TO, whole_up_to),
         ("reduction of large MPI_Put latency; IA32", |lab| reduction(lab, IA32, Test::PutLatency)),
         ("reduction of large MPI_Put latency; EM64T", |lab| {
             reduction(lab, EM64T, Test::PutLatency)
@@ -233,10 +278,7 @@ pub fn checks() -> Vec<Check> {
             "interleaved throughput of one rail reordered against two rails in order; EM64T",
             turns_against_rails,
         ),
-        (
-            "latency of small MPI_Put and MPI_Get with two rails against one; IA32 and EM64T",
-            small_alike,
-        ),
+        (SMALL_ALIKE, small_alike),
     ];
     checks.extend(shown.map(|(row, run)| Check { row, simulate: Simulate::Runs(run) }));
     checks

@@ -3,6 +3,7 @@
 use super::{FEW_NODES, LARGE, MACHINE, MATRIX, NODES, cannon, overlap, policies, sizes};
 use crate::figure::{Check, Shown, Simulate};
 use crate::lab::Lab;
+use crate::orders::order;
 use crate::published::Value;
 use crate::workload::{Cannon, Memory, Part, Progress, Side, Team, Workload};
 use weft_fabric_sim::machine::Policy;
@@ -17,9 +18,10 @@ fn least_rendezvous(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("none".to_owned()))
 }
 
-/// The mean over all sizes that are drawn of a design's bandwidth by that of none, in words: within 5 %
-/// they are similar.
-fn bandwidth(lab: &Lab, design: Progress) -> Result<&'static str, String> {
+/// The mean over all sizes that are drawn of a design's bandwidth by that of none, in words; `row` has the threshold
+/// of their difference.
+fn bandwidth(lab: &Lab, design: Progress, row: &str) -> Result<&'static str, String> {
+    let apart = lab.threshold(PAPER, row)?;
     let of = |design, size| lab.measure(MACHINE, Workload::Bandwidth(Memory::Once, design), size);
     let all = sizes(8 << 10);
     let mut sum = 0.0;
@@ -27,8 +29,8 @@ fn bandwidth(lab: &Lab, design: Progress) -> Result<&'static str, String> {
         sum += of(design, size)? / of(Progress::None, size)?;
     }
     Ok(match sum / all.len() as f64 {
-        mean if mean < 0.95 => "slower",
-        mean if mean > 1.05 => "faster",
+        mean if mean < 1.0 - apart => "slower",
+        mean if mean > 1.0 + apart => "faster",
         _ => "similar",
     })
 }
@@ -37,7 +39,7 @@ fn bandwidth(lab: &Lab, design: Progress) -> Result<&'static str, String> {
 /// any progress, however, it hinders the auxiliary thread from being scheduled", by "exhaustion of CPU resources" (5.1).
 /// Who waits for a mutex hinders nobody; the figure draws both.
 fn existing_bandwidth(lab: &Lab) -> Result<Value, String> {
-    let word = bandwidth(lab, Progress::Spinning)?;
+    let word = bandwidth(lab, Progress::Spinning, EXISTING_BANDWIDTH)?;
     Ok(Value::Word(format!("existing {word}")))
 }
 
@@ -50,8 +52,7 @@ fn at_sender(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Number(of(Progress::None)?.min(of(Progress::Signal)?)))
 }
 
-/// Overlap of each policy, summed over all sizes, the best first; those that differ by less than a
-/// percentage point a size are one place.
+/// Overlap of each policy, summed over all sizes, the best first.
 fn ranking(lab: &Lab) -> Result<Vec<(f64, &'static str)>, String> {
     let mut all = Vec::new();
     for (name, policy) in policies() {
@@ -63,21 +64,27 @@ fn ranking(lab: &Lab) -> Result<Vec<(f64, &'static str)>, String> {
     Ok(all)
 }
 
-/// All that share the place of `first`, in one word.
-fn tied(all: impl Iterator<Item = (f64, &'static str)>) -> Value {
+/// All that share the place of the first, in one word: their means differ by less than the threshold of `row`.
+fn tied(
+    lab: &Lab,
+    row: &str,
+    all: impl Iterator<Item = (f64, &'static str)>,
+) -> Result<Value, String> {
+    let apart = lab.threshold(PAPER, row)? * sizes(8 << 10).len() as f64;
     let all: Vec<_> = all.collect();
-    let close = |other: &&(f64, &str)| (other.0 - all[0].0).abs() < sizes(8 << 10).len() as f64;
+    let close = |other: &&(f64, &str)| (other.0 - all[0].0).abs() < apart;
     let names: Vec<_> = all.iter().filter(close).map(|(_, name)| *name).collect();
-    Value::Word(names.join(" and "))
+    Ok(Value::Word(names.join(" and ")))
 }
 
 fn over_iterations(lab: &Lab) -> Result<Value, String> {
     let of = |x| lab.measure(MACHINE, super::over_iterations(Policy::Dynamic), x);
     let all = super::iterations();
     let (first, last) = (of(all[0])?, of(all[all.len() - 1])?);
+    let least = lab.threshold(PAPER, OVER_ITERATIONS)?;
     let word = match last - first {
-        apart if apart > 10.0 => "rises",
-        apart if apart < -10.0 => "falls",
+        apart if apart > least => "rises",
+        apart if apart < -least => "falls",
         _ => "stays",
     };
     Ok(Value::Word(word.to_owned()))
@@ -109,7 +116,7 @@ fn against_threads(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("less".to_owned()))
 }
 
-/// What an interrupt at the end of the read gains, the mean over matrices: below 1 % is none.
+/// What an interrupt at the end of the read gains, the mean over matrices.
 fn second_interrupt(lab: &Lab) -> Result<Value, String> {
     let all = super::matrices();
     let mut sum = 0.0;
@@ -120,14 +127,25 @@ fn second_interrupt(lab: &Lab) -> Result<Value, String> {
         };
         sum += 1.0 - time(Progress::SignalTwice)? / time(Progress::Signal)?;
     }
+    let least = lab.threshold(PAPER, SECOND_INTERRUPT)?;
     let word = match sum / all.len() as f64 {
-        gain if gain > 0.01 => "some",
-        gain if gain < -0.01 => "a loss",
+        gain if gain > least => "some",
+        gain if gain < -least => "a loss",
         _ => "none",
     };
     Ok(Value::Word(word.to_owned()))
 }
 
+const PAPER: &str = "Rendezvous";
+const PROPOSED_BANDWIDTH: &str =
+    "bandwidth of the proposed design against no asynchronous progress; large messages";
+const EXISTING_BANDWIDTH: &str =
+    "bandwidth of the existing design against no asynchronous progress; large messages";
+const BEST_POLICY: &str = "best scheduling policy for overlap; all message sizes";
+const WORST_POLICY: &str = "worst scheduling policy for overlap; all message sizes";
+const OVER_ITERATIONS: &str = "overlap under the default policy as iterations grow; 256 KiB";
+const SECOND_INTERRUPT: &str =
+    "gain of an interrupt at the completion of the read; 4 nodes, matrix multiplication";
 pub const SP_WAITS: &str = "part of the time of NAS SP in MPI_Wait; existing design";
 pub const SPARE_CORE: &str =
     "existing design with an extra core against no asynchronous progress; NAS SP and bandwidth";
@@ -145,8 +163,8 @@ pub const WAIT_12A: &str = "time in MPI_Wait with the proposed design, figure 12
 pub const WAIT_12B: &str =
     "time in MPI_Wait with the proposed design, figure 12 (b); all system sizes, MPI x4";
 
-/// The part of a time step like those of SP that ranks are in MPI_Wait, with the lock whose waiter spins; more than
-/// half of it at every number of ranks is "most".
+/// The part of a time step like those of SP that ranks are in MPI_Wait, with the lock whose waiter spins, at every
+/// number of ranks.
 fn sp_waits(lab: &Lab) -> Result<Value, String> {
     let part = |ranks| {
         let of = |part| lab.measure(MACHINE, Workload::Sweeps(Progress::Spinning, part), ranks);
@@ -155,33 +173,33 @@ fn sp_waits(lab: &Lab) -> Result<Value, String> {
     let (mut most, mut all) = (true, Vec::new());
     for ranks in super::RANKS {
         let part = part(ranks)?;
-        most &= part > 0.5;
+        most &= part > lab.threshold(PAPER, SP_WAITS)?;
         all.push(format!("{:.0} % on {ranks}", 100.0 * part));
     }
     Ok(Value::Word(if most { "most".to_owned() } else { format!("{} ranks", all.join(", ")) }))
 }
 
-/// Within 5 % of the base: of the mean bandwidth, and of a time step at each number of ranks.
+/// Beside the base: the mean bandwidth, and a time step at each number of ranks.
 fn spare_core(lab: &Lab) -> Result<Value, String> {
     let mut slowest = 1.0f64;
     for ranks in super::RANKS {
         let time = |design| lab.measure(MACHINE, Workload::Sweeps(design, Part::Total), ranks);
         slowest = slowest.max(time(Progress::SpinningApart)? / time(Progress::None)?);
     }
-    let word = bandwidth(lab, Progress::SpinningApart)?;
-    Ok(Value::Word(match slowest <= 1.05 && word != "slower" {
+    let word = bandwidth(lab, Progress::SpinningApart, SPARE_CORE)?;
+    Ok(Value::Word(match slowest <= 1.0 + lab.threshold(PAPER, SPARE_CORE)? && word != "slower" {
         true => "performs well".to_owned(),
         false => format!("bandwidth {word}, SP up to {slowest:.2} times as long"),
     }))
 }
 
-/// From the first rendezvous on, no size overlaps less than the one before, by more than a percentage point.
+/// From the first rendezvous on, no size overlaps less than the ones before.
 fn grows(lab: &Lab) -> Result<Value, String> {
     let what = overlap(Side::Receiver, Memory::Once, Progress::Signal);
     let mut before = 0.0f64;
     for size in sizes(8 << 10) {
         let now = lab.measure(MACHINE, Workload::Availability(what), size)?;
-        if now < before - 1.0 {
+        if now < before - lab.threshold(PAPER, GROWS)? {
             return Ok(Value::Word(format!("falls to {now:.1} % at {size} bytes")));
         }
         before = before.max(now);
@@ -192,7 +210,8 @@ fn grows(lab: &Lab) -> Result<Value, String> {
 fn fifo(lab: &Lab) -> Result<Value, String> {
     let all = ranking(lab)?;
     let sum = |name| all.iter().find(|(_, other)| *other == name).map_or(0.0, |(sum, _)| *sum);
-    let better = sum("fifo") - sum("default") > sizes(8 << 10).len() as f64;
+    let least = lab.threshold(PAPER, FIFO)? * sizes(8 << 10).len() as f64;
+    let better = sum("fifo") - sum("default") > least;
     Ok(Value::Word(if better { "FIFO better" } else { "not better" }.to_owned()))
 }
 
@@ -226,7 +245,7 @@ fn sizes_from(least: usize) -> Vec<usize> {
     super::matrices().into_iter().filter(|size| *size >= least).collect()
 }
 
-/// Matrices whose blocks are below the rendezvous: the same time with the design and without, to a ten-thousandth.
+/// Matrices whose blocks are below the rendezvous: the same time with the design and without.
 fn no_cost(lab: &Lab) -> Result<Value, String> {
     for size in [16, 32] {
         let time = |design| {
@@ -234,11 +253,110 @@ fn no_cost(lab: &Lab) -> Result<Value, String> {
             lab.measure(MACHINE, Workload::CannonOfSize(FEW_NODES, what), size)
         };
         let factor = time(Progress::Signal)? / time(Progress::None)?;
-        if (factor - 1.0).abs() > 1e-4 {
+        if (factor - 1.0).abs() > lab.threshold(PAPER, NO_COST)? {
             return Ok(Value::Word(format!("{factor:.4} times, {size}x{size}")));
         }
     }
     Ok(Value::Word("unaffected".to_owned()))
+}
+
+const SP_TIME: &str =
+    "time of NAS SP with the existing design against no asynchronous progress; all system sizes";
+const SCHEDULED: &str =
+    "bandwidth of the existing design under one scheduler and another; all message sizes";
+const UNEVEN: &str = "overlap under the default policy from size to size; all message sizes";
+const AT_ONCE: &str = "overlap under FIFO and round robin of few iterations against many; 256 KiB";
+const TOTAL_12A: &str =
+    "matrix multiplication time with the proposed design; all problem sizes but 256x256, MPI x4";
+const TOTAL_12B: &str =
+    "matrix multiplication time with the proposed design; all system sizes, MPI x4";
+
+fn sp_time(lab: &Lab) -> Result<Value, String> {
+    let at = |ranks| {
+        let time = |design| lab.measure(MACHINE, Workload::Sweeps(design, Part::Total), ranks);
+        Ok((time(Progress::Spinning)?, time(Progress::None)?))
+    };
+    let pairs = super::RANKS.into_iter().map(at).collect::<Result<Vec<_>, String>>()?;
+    Ok(order("existing", &pairs))
+}
+
+/// Whether the policy of all threads makes a difference to the existing design's bandwidth, at some size.
+fn scheduled_bandwidth(lab: &Lab) -> Result<Value, String> {
+    let apart = 1.0 + lab.threshold(PAPER, SCHEDULED)?;
+    for size in sizes(8 << 10) {
+        let rate = |(_, policy)| {
+            lab.measure(MACHINE, Workload::BandwidthUnder(policy, Progress::Spinning), size)
+        };
+        let rates = policies().map(rate).into_iter().collect::<Result<Vec<_>, _>>()?;
+        let (least, most) = rates
+            .into_iter()
+            .fold((f64::INFINITY, 0f64), |(l, m), rate| (l.min(rate), m.max(rate)));
+        if most / least > apart {
+            return Ok(Value::Word("differs".to_owned()));
+        }
+    }
+    Ok(Value::Word("the same".to_owned()))
+}
+
+/// Whether the default policy overlaps as round robin at some sizes of a rendezvous, and less at others.
+fn uneven(lab: &Lab) -> Result<Value, String> {
+    let apart = lab.threshold(PAPER, UNEVEN)?;
+    let (mut near, mut far) = (0, 0);
+    for size in sizes(8 << 10) {
+        let of = |policy| lab.measure(MACHINE, super::scheduled(policy), size);
+        let below = of(Policy::RoundRobin)? - of(Policy::Dynamic)?;
+        *if below <= apart { &mut near } else { &mut far } += 1;
+    }
+    Ok(Value::Word(match (near, far) {
+        (_, 0) => "as round robin at all".to_owned(),
+        (0, _) => "below round robin at all".to_owned(),
+        _ => "uneven".to_owned(),
+    }))
+}
+
+/// The fewest iterations beside the most, under both policies.
+fn at_once(lab: &Lab) -> Result<Value, String> {
+    let (alike, all) = (lab.threshold(PAPER, AT_ONCE)?, super::iterations());
+    for (name, policy) in [("FIFO", Policy::Fifo), ("round robin", Policy::RoundRobin)] {
+        let of = |x| lab.measure(MACHINE, super::over_iterations(policy), x);
+        let (few, many) = (of(all[0])?, of(all[all.len() - 1])?);
+        if (many - few).abs() > alike {
+            return Ok(Value::Word(format!("from {few:.1} to {many:.1} % under {name}")));
+        }
+    }
+    Ok(Value::Word("the same".to_owned()))
+}
+
+/// Whether a multiplication by four ranks a node is shorter by a threshold at each of these nodes and sizes.
+fn shortens(lab: &Lab, row: &str, places: &[(usize, usize)]) -> Result<Value, String> {
+    let least = 100.0 * lab.threshold(PAPER, row)?;
+    let mut below = Vec::new();
+    for &(nodes, size) in places {
+        let gain = reduction(lab, Team::Four, nodes, size)?;
+        if gain < least {
+            below.push(format!("{gain:.1} % at {size}x{size} on {nodes} nodes"));
+        }
+    }
+    Ok(Value::Word(match below.is_empty() {
+        true => "considerably less".to_owned(),
+        false => below.join(", "),
+    }))
+}
+
+/// What the text states beside the figures that it explains.
+fn claims() -> Vec<Check> {
+    let shown: [Shown; 6] = [
+        (SP_TIME, sp_time),
+        (SCHEDULED, scheduled_bandwidth),
+        (UNEVEN, uneven),
+        (AT_ONCE, at_once),
+        (TOTAL_12A, |lab| {
+            let places: Vec<_> = sizes_from(512).into_iter().map(|size| (64, size)).collect();
+            shortens(lab, TOTAL_12A, &places)
+        }),
+        (TOTAL_12B, |lab| shortens(lab, TOTAL_12B, &NODES.map(|nodes| (nodes, MATRIX)))),
+    ];
+    shown.map(|(row, run)| Check { row, simulate: Simulate::Runs(run) }).into()
 }
 
 pub fn checks() -> Vec<Check> {
@@ -264,21 +382,13 @@ pub fn checks() -> Vec<Check> {
     let shown: [Shown; 23] = [
         (super::SENDER, at_sender),
         ("smallest message that uses rendezvous; MVAPICH as measured", least_rendezvous),
-        (
-            "bandwidth of the proposed design against no asynchronous progress; large messages",
-            |lab| Ok(Value::Word(bandwidth(lab, Progress::Signal)?.to_owned())),
-        ),
-        (
-            "bandwidth of the existing design against no asynchronous progress; large messages",
-            existing_bandwidth,
-        ),
-        ("best scheduling policy for overlap; all message sizes", |lab| {
-            Ok(tied(ranking(lab)?.into_iter()))
+        (PROPOSED_BANDWIDTH, |lab| {
+            Ok(Value::Word(bandwidth(lab, Progress::Signal, PROPOSED_BANDWIDTH)?.to_owned()))
         }),
-        ("worst scheduling policy for overlap; all message sizes", |lab| {
-            Ok(tied(ranking(lab)?.into_iter().rev()))
-        }),
-        ("overlap under the default policy as iterations grow; 256 KiB", over_iterations),
+        (EXISTING_BANDWIDTH, existing_bandwidth),
+        (BEST_POLICY, |lab| tied(lab, BEST_POLICY, ranking(lab)?.into_iter())),
+        (WORST_POLICY, |lab| tied(lab, WORST_POLICY, ranking(lab)?.into_iter().rev())),
+        (OVER_ITERATIONS, over_iterations),
         ("reduction of matrix multiplication time; 256 cores, 2048x2048, MPI+OpenMP", |lab| {
             percent(lab, Team::Threads, 64, MATRIX)
         }),
@@ -292,10 +402,7 @@ pub fn checks() -> Vec<Check> {
             "reduction of matrix multiplication time with MPI against MPI+OpenMP; 4 nodes and more",
             against_threads,
         ),
-        (
-            "gain of an interrupt at the completion of the read; 4 nodes, matrix multiplication",
-            second_interrupt,
-        ),
+        (SECOND_INTERRUPT, second_interrupt),
         (SP_WAITS, sp_waits),
         (SPARE_CORE, spare_core),
         (GROWS, grows),
@@ -318,5 +425,5 @@ pub fn checks() -> Vec<Check> {
     ];
     let runs = runs.map(|(row, work, x)| Check { row, simulate: Simulate::Run(MACHINE, work, x) });
     let shown = shown.map(|(row, run)| Check { row, simulate: Simulate::Runs(run) });
-    runs.into_iter().chain(shown).collect()
+    runs.into_iter().chain(shown).chain(claims()).collect()
 }

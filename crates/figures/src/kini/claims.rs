@@ -1,0 +1,99 @@
+//! What the text states and no figure of it shows by itself: mechanisms, descriptors, steps.
+
+use super::checks::{Answer, PAPER, both, over};
+use super::{Cluster, FIRST, SECOND, SMALL};
+use crate::figure::{Check, Shown, Simulate};
+use crate::lab::Lab;
+use crate::orders::order;
+use crate::published::Value;
+use crate::workload::Workload;
+use weft_collective::Operation;
+
+const GAIN_GROWS: &str =
+    "improvement of RGM barrier over MPI-PE as nodes grow; powers of 2, both clusters";
+const RELIABILITY: &str =
+    "overhead of the reliability of the RGM barrier; cluster 1, no datagram lost";
+
+/// Whether RGM gains from each power of two to the next, on both clusters.
+fn gain_grows(lab: &Lab) -> Answer {
+    let alike = lab.threshold(PAPER, GAIN_GROWS)?;
+    let mut falls = Vec::new();
+    for cluster in [FIRST, SECOND] {
+        let mut before = 0.0;
+        for nodes in cluster.powers() {
+            let time = |name| cluster.time(lab, Workload::Barrier(name), nodes);
+            let gain = time("MPI-PE")? / time("RGM")?;
+            if gain < before * alike {
+                falls.push(format!("{nodes} nodes of {}", cluster.machine));
+            }
+            before = gain;
+        }
+    }
+    Ok(Value::Word(match falls.is_empty() {
+        true => "rises".to_owned(),
+        false => format!("not at {}", falls.join(", ")),
+    }))
+}
+
+/// The RGM barrier of two beside all that is in it: the call, a write and a multicast.
+fn reliability(lab: &Lab) -> Answer {
+    let entry = lab.machine(FIRST.machine)?.host.entry.us();
+    let write = FIRST.time(lab, Workload::WriteLatency, SMALL)?;
+    let parts = entry + write + FIRST.time(lab, Workload::MulticastLatency(1), 1)?;
+    let factor = FIRST.time(lab, Workload::Barrier("RGM"), 2)? / parts;
+    Ok(Value::Word(match factor <= lab.threshold(PAPER, RELIABILITY)? {
+        true => "none".to_owned(),
+        false => format!("{factor:.3} times its parts"),
+    }))
+}
+
+pub fn checks() -> Vec<Check> {
+    let run = |row, workload, x| Check { row, simulate: Simulate::Run(FIRST.machine, workload, x) };
+    let mut checks = vec![
+        run("steps of the RPE allreduce; 5 nodes", Workload::Steps(Operation::Allreduce, "RPE"), 5),
+        run(
+            "send descriptors of a broadcast by messages; 4 nodes",
+            Workload::SendDescriptors("MPI-BINOMIAL"),
+            4,
+        ),
+        run(
+            "send descriptors of a broadcast by multicast; 4 nodes",
+            Workload::SendDescriptors("MULTICAST"),
+            4,
+        ),
+    ];
+    let shown: [Shown; 8] = [
+        ("RDS barrier against MPI-DS; all group sizes, both clusters", |lab| {
+            Ok(order("RDS", &both(lab, &[over("RDS", "MPI-DS")], Cluster::all_sizes)?))
+        }),
+        ("RGM barrier against MPI-DS; all group sizes, both clusters", |lab| {
+            Ok(order("RGM", &both(lab, &[over("RGM", "MPI-DS")], Cluster::all_sizes)?))
+        }),
+        ("RPE, RDS and RGM barrier against MPI-PE; all group sizes, both clusters", |lab| {
+            let of = ["RPE", "RDS", "RGM"].map(|name| over(name, "MPI-PE"));
+            Ok(order("RPE, RDS and RGM", &both(lab, &of, Cluster::all_sizes)?))
+        }),
+        (GAIN_GROWS, gain_grows),
+        ("RGM barrier with a fan-in of 15 against 7; cluster 2, 16 nodes", |lab| {
+            Ok(order("fan-in 15", &SECOND.pairs(lab, over("RGM:15", "RGM:7"), [16])?))
+        }),
+        (RELIABILITY, reliability),
+        (
+            "barrier by writes with immediate against writes that are polled; RPE and RDS, cluster 1, all group sizes",
+            |lab| {
+                let mut pairs = FIRST.pairs(lab, over("RPE-IMM", "RPE"), FIRST.all_sizes())?;
+                pairs.extend(FIRST.pairs(lab, over("RDS-IMM", "RDS"), FIRST.all_sizes())?);
+                Ok(order("immediate", &pairs))
+            },
+        ),
+        (
+            "RGM barrier with an acknowledgement from each process against one without; cluster 1, all group sizes",
+            |lab| {
+                let of = [Workload::Acknowledged("RGM"), Workload::Barrier("RGM")];
+                Ok(order("acknowledged", &FIRST.pairs(lab, of, FIRST.all_sizes())?))
+            },
+        ),
+    ];
+    checks.extend(shown.map(|(row, run)| Check { row, simulate: Simulate::Runs(run) }));
+    checks
+}

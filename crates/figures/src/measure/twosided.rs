@@ -1,0 +1,77 @@
+//! One-sided operations as a library makes them of messages: Multi-rail's point-to-point based design (section 2.3).
+//!
+//! ```text
+//!   target: exposes, an empty message ──▶ origin: a message for each put, an empty one at the end ──▶ target: receives all
+//! ```
+
+use super::progress::{Program, registered};
+use super::{Measured, WARM_UP, each, first, world};
+use crate::workload::{Progress, Test};
+use std::rc::Rc;
+use weft_fabric_sim::{Machine, Options};
+use weft_p2p::Limits;
+
+/// Puts of an epoch, as the direct design is measured.
+const PUTS: usize = super::onesided::OPERATIONS;
+
+/// An epoch of access to `peer`.
+async fn access(program: &Program, peer: usize, puts: usize, bytes: usize) -> Result<(), String> {
+    program.finish(program.receive(0, peer)).await?;
+    let mut all: Vec<_> = (0..puts).map(|_| program.send(bytes, peer)).collect();
+    all.push(program.send(0, peer));
+    for active in all {
+        program.finish(active).await?;
+    }
+    Ok(())
+}
+
+/// An epoch of exposure to `peer`.
+async fn expose(program: &Program, peer: usize, puts: usize, bytes: usize) -> Result<(), String> {
+    program.finish(program.send(0, peer)).await?;
+    let mut all: Vec<_> = (0..puts).map(|_| program.receive(bytes, peer)).collect();
+    all.push(program.receive(0, peer));
+    for active in all {
+        program.finish(active).await?;
+    }
+    Ok(())
+}
+
+/// Microseconds of an epoch of one put for the latency, else bytes a microsecond of [`PUTS`]; on one rail, with memory
+/// that a registration cache has kept.
+pub fn measure(machine: &Rc<Machine>, bytes: usize, test: Test, rounds: usize) -> Measured {
+    let mut used = Machine::clone(machine);
+    used.rail.truncate(1);
+    let machine = &registered(&Rc::new(used));
+    let there_and_back = match test {
+        Test::PutLatency => true,
+        Test::Put => false,
+        other => return Err(format!("{other:?} is not made of messages here")),
+    };
+    let puts = if there_and_back { 1 } else { PUTS };
+    let outcome = world(machine, Options::new(2), Limits::default(), |rank| {
+        let program = Program::new(rank, Progress::None, machine);
+        async move {
+            let peer = 1 - program.rank.comm.rank();
+            let mut start = 0;
+            for round in 0..WARM_UP + rounds {
+                if round == WARM_UP {
+                    start = program.sim().clock();
+                }
+                if peer == 1 {
+                    access(&program, peer, puts, bytes).await?;
+                    if there_and_back {
+                        expose(&program, peer, puts, bytes).await?;
+                    }
+                } else {
+                    expose(&program, peer, puts, bytes).await?;
+                    if there_and_back {
+                        access(&program, peer, puts, bytes).await?;
+                    }
+                }
+            }
+            let time = each(start, program.sim().clock(), rounds);
+            Ok(if there_and_back { time / 2.0 } else { (bytes * puts) as f64 / time })
+        }
+    })?;
+    first(&outcome)
+}
