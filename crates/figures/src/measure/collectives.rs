@@ -121,6 +121,8 @@ fn second(
             let word = rank.sim.allocate(Basic::INT.size()).map_err(text)?;
             let mut start = 0;
             for _ in 0..2 {
+                // All that the first one sent has left by then.
+                rank.sim.sleep(PERIOD).await;
                 start = rank.sim.clock();
                 let int = Predefined::new().of(Basic::INT).clone();
                 let one = || Buffer::over(word.local, int.clone());

@@ -280,12 +280,13 @@ fn sp_time(lab: &Lab) -> Result<Value, String> {
     Ok(order("existing", &pairs))
 }
 
-/// Whether the policy of all threads makes a difference to the existing design's bandwidth, at some size.
+/// Whether the policy of all threads makes a difference to the existing design's bandwidth, at some size. With the lock
+/// for which threads sleep: one that spins for it and comes before its owner would never get it.
 fn scheduled_bandwidth(lab: &Lab) -> Result<Value, String> {
     let apart = 1.0 + lab.threshold(PAPER, SCHEDULED)?;
     for size in sizes(8 << 10) {
         let rate = |(_, policy)| {
-            lab.measure(MACHINE, Workload::BandwidthUnder(policy, Progress::Spinning), size)
+            lab.measure(MACHINE, Workload::BandwidthUnder(policy, Progress::Locked), size)
         };
         let rates = policies().map(rate).into_iter().collect::<Result<Vec<_>, _>>()?;
         let (least, most) = rates
