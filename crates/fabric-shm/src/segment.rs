@@ -14,6 +14,7 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 use weft_bootstrap::calls::repeat_c;
 use weft_bootstrap::memory;
+use weft_fabric::Region;
 
 /// What the system refused.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ pub struct Segment {
     arenas: Mutex<Vec<Mapping>>,
 }
 
-/// Memory that was mapped.
+/// Memory that was mapped, and goes as a whole.
 #[derive(Debug, Clone, Copy)]
 struct Mapping {
     base: NonNull<u8>,
@@ -53,17 +54,17 @@ struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `len` bytes of `file` from `offset` on, at an address that the kernel chooses.
-    fn new(file: &File, offset: u64, len: u64, access: i32) -> io::Result<Mapping> {
+    /// Maps the first `len` bytes of `file`, at an address that the kernel chooses.
+    fn new(file: &File, len: u64) -> io::Result<Mapping> {
         // SAFETY: a new mapping, which replaces nothing.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
                 len as usize,
-                access,
+                libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED | libc::MAP_NORESERVE,
                 file.as_raw_fd(),
-                offset as libc::off_t,
+                0,
             )
         };
         if base == libc::MAP_FAILED {
@@ -74,6 +75,57 @@ impl Mapping {
         unsafe { libc::madvise(base, len as usize, libc::MADV_DONTDUMP) };
         let base = NonNull::new(base.cast()).expect("mmap does not map address 0");
         Ok(Mapping { base, len: len as usize })
+    }
+
+    /// The same without access, and at a multiple of [`Region::ALIGN_SEEN`].
+    fn aligned(file: &File, offset: u64, len: u64) -> io::Result<Mapping> {
+        let len = len as usize;
+        let around = Mapping::nothing(len + Region::ALIGN_SEEN)?;
+        let skip = around.base.as_ptr().align_offset(Region::ALIGN_SEEN);
+        // SAFETY: within what was mapped just now, whose length has room for it.
+        let base = unsafe { around.base.add(skip) };
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        let (fd, at) = (file.as_raw_fd(), base.as_ptr().cast());
+        // SAFETY: replaces a part of what was mapped just now, to which nobody points.
+        let there =
+            unsafe { libc::mmap(at, len, libc::PROT_NONE, flags, fd, offset as libc::off_t) };
+        if there == libc::MAP_FAILED {
+            let error = io::Error::last_os_error();
+            around.part(0, around.len).unmap();
+            return Err(error);
+        }
+        around.part(0, skip).unmap();
+        around.part(skip + len, around.len - skip - len).unmap();
+        // SAFETY: advice on our own mapping.
+        unsafe { libc::madvise(at, len, libc::MADV_DONTDUMP) };
+        Ok(Mapping { base, len })
+    }
+
+    /// Addresses alone.
+    fn nothing(len: usize) -> io::Result<Mapping> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping, which replaces nothing.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_NONE, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).expect("mmap does not map address 0");
+        Ok(Mapping { base, len })
+    }
+
+    /// `len` bytes from `offset` on, whole pages.
+    fn part(&self, offset: usize, len: usize) -> Mapping {
+        assert!(offset <= self.len && len <= self.len - offset);
+        // SAFETY: within the mapping, or its end.
+        Mapping { base: unsafe { self.base.add(offset) }, len }
+    }
+
+    /// Gives the addresses back, to which nobody points any more.
+    fn unmap(&self) {
+        if self.len > 0 {
+            // SAFETY: the mapping is ours, and the caller says that nobody points to it.
+            unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+        }
     }
 }
 
@@ -117,16 +169,17 @@ impl Segment {
                 return Err(Refused { what: "checking the shared segment", error });
             }
         }
-        let mapping = Mapping::new(&files.segment, 0, total, libc::PROT_READ | libc::PROT_WRITE)
-            .map_err(refused("mmap of the shared segment"))?;
+        let mapping =
+            Mapping::new(&files.segment, total).map_err(refused("mmap of the shared segment"))?;
         Ok(Segment { base: mapping.base, total, shape, files, arenas: Mutex::default() })
     }
 
     /// Reserves addresses for `len` bytes of the arena of `rank`, from its start on; nobody may touch
-    /// them before [`Segment::open`]. They stay as long as `self`.
+    /// them before [`Segment::open`]. They stay as long as `self`. Each process has them at a multiple of
+    /// [`Region::ALIGN_SEEN`], so that what is aligned in one is aligned in all.
     pub fn reserve(&self, rank: usize, len: u64) -> io::Result<NonNull<u8>> {
         let offset = self.shape.arena_of(rank);
-        let mapping = Mapping::new(&self.files.arenas, offset, len, libc::PROT_NONE)?;
+        let mapping = Mapping::aligned(&self.files.arenas, offset, len)?;
         self.arenas.lock().unwrap_or_else(PoisonError::into_inner).push(mapping);
         Ok(mapping.base)
     }
@@ -224,9 +277,35 @@ impl Drop for Segment {
         let arenas = self.arenas.get_mut().unwrap_or_else(PoisonError::into_inner);
         let all = [Mapping { base: self.base, len: self.total as usize }];
         for mapping in all.iter().chain(&*arenas) {
-            // SAFETY: the mapping is ours and nothing of it outlives the segment (`pair`, and the
-            // lifetimes of the other references).
-            unsafe { libc::munmap(mapping.base.as_ptr().cast(), mapping.len) };
+            // Nothing of it outlives the segment (`pair`, and the lifetimes of the other references).
+            mapping.unmap();
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_view_of_an_arena_has_the_same_alignment() {
+        let shape = Shape::fit(3, 1 << 20, 8 << 20, u64::MAX);
+        let segment = Segment::map(create(&shape).unwrap(), shape).unwrap();
+        for round in 0..4u8 {
+            for (rank, len) in (0..3).zip([1 << 20, 3 << 20, 8 << 20]) {
+                let view = segment.reserve(rank, len).unwrap();
+                assert_eq!(view.as_ptr().align_offset(Region::ALIGN_SEEN), 0, "{view:?}");
+                // SAFETY: what was reserved just now.
+                unsafe { segment.open(view, len) }.unwrap();
+                let last = len as usize - 1;
+                // SAFETY: open, and of this test alone.
+                let at = unsafe { view.add(last) };
+                // SAFETY: see above.
+                let before = unsafe { at.read_volatile() };
+                assert_eq!(before, round, "all views show the same");
+                // SAFETY: see above.
+                unsafe { at.write_volatile(round + 1) };
+            }
         }
     }
 }

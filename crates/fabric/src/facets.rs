@@ -69,7 +69,8 @@ pub trait MappedMemory {
     fn lies_within(&self, memory: Sge) -> bool;
 
     /// `len` bytes of `peer`'s memory as this process sees them, if it does: then they can be read in
-    /// place, for as long as the peer keeps them.
+    /// place, for as long as the peer keeps them. Both see memory that the fabric allocated at the same address
+    /// modulo [`Region::ALIGN_SEEN`].
     fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
 
     /// The same where nothing else will do, for a program that wants to see the memory itself: a wrapper

@@ -261,6 +261,22 @@ pub struct Region {
 }
 
 impl Region {
+    /// The alignment of all memory that fabrics allocate, in bytes.
+    pub const ALIGN: usize = 64;
+    /// The largest alignment that memory has wherever it is seen, in bytes: those who see it do so at the
+    /// same address modulo this.
+    pub const ALIGN_SEEN: usize = 2 << 20;
+
+    /// Bytes to allocate for `len` bytes at a multiple of `align`, a power of two; `None`: more than there are.
+    pub fn room(len: usize, align: usize) -> Option<usize> {
+        len.checked_add(align.saturating_sub(Region::ALIGN))
+    }
+
+    /// The first byte at a multiple of `align`, in what [`Region::room`] asked for.
+    pub fn first_at(&self, align: usize) -> usize {
+        self.local.ptr().addr().wrapping_neg() & (align.max(1) - 1)
+    }
+
     /// The address of byte `offset` as peers name it.
     pub fn at(&self, offset: usize) -> RemoteAddr {
         assert!(offset <= self.local.len());

@@ -14,17 +14,34 @@ use weft_fabric::{Cause, Fabric, Region};
 static ALLOCATED: Kept<RefCell<BTreeMap<usize, Option<Region>>>> =
     Kept::new(RefCell::new(BTreeMap::new()));
 
-/// Alignment of what malloc gives, as of the fabric's memory: a cache line.
-const ALIGN: usize = 64;
+/// The hint that asks for an alignment.
+pub const ALIGNMENT: &str = "mpi_minimum_memory_alignment";
+
+/// The largest alignment that a program gets, in bytes. More is no alignment that a processor knows.
+const ALIGN_MOST: usize = 1 << 30;
+
+/// The alignment that a program asks for. What is no power of two, or is beyond `most`, is ignored: a hint changes no result.
+pub fn asked_alignment(hints: &weft_process::Info, most: usize) -> Option<usize> {
+    let asked = hints.get(ALIGNMENT).and_then(|text| text.trim().parse().ok());
+    asked.filter(|align: &usize| align.is_power_of_two() && *align <= most)
+}
+
+/// The same, or that of all memory that is allocated here.
+pub fn alignment(hints: &weft_process::Info, most: usize) -> usize {
+    asked_alignment(hints, most).unwrap_or(1).max(Region::ALIGN)
+}
 
 pub(crate) unsafe fn alloc_mem(size: isize, info: Info, baseptr: *mut c_void) -> Result<(), Error> {
     not_null(baseptr, "baseptr")?;
-    optional_info(info)?;
+    let align = alignment(&optional_info(info)?.unwrap_or_default(), ALIGN_MOST);
     let len = usize::try_from(size)
         .map_err(|_| Error::new(MPI_ERR_ARG, format_args!("argument size = {size} is negative")))?;
-    let (address, region) = match shared(len)? {
-        Some(region) => (region.local.ptr().cast(), Some(region)),
-        None => (private(len)?, None),
+    let (address, region) = match shared(len, align)? {
+        Some(region) => {
+            let memory = region.local.part(region.first_at(align), len);
+            (memory.ptr().cast(), Some(region))
+        }
+        None => (private(len, align)?, None),
     };
     ALLOCATED.borrow_mut().insert(address.expose_provenance(), region);
     // SAFETY: not NULL; the program gives the address of a pointer.
@@ -32,12 +49,14 @@ pub(crate) unsafe fn alloc_mem(size: isize, info: Info, baseptr: *mut c_void) ->
 }
 
 /// Memory that peers can reach directly. `None` where there is no fabric, or its addresses are used up:
-/// any memory can be communicated. Where there is no memory, malloc would only promise it.
-fn shared(len: usize) -> Result<Option<Region>, Error> {
+/// any memory can be communicated. Where there is no memory, malloc would only promise it. Large alignments would take
+/// as much of it for nothing.
+fn shared(len: usize, align: usize) -> Result<Option<Region>, Error> {
     let state = state();
     let engine = state.engine.get().filter(|_| len > 0 && state.phase.get() == Phase::Running);
-    let Some(engine) = engine else { return Ok(None) };
-    match engine.allocate(len) {
+    let room = Region::room(len, align).filter(|_| align <= Region::ALIGN_SEEN);
+    let (Some(engine), Some(room)) = (engine, room) else { return Ok(None) };
+    match engine.allocate(room) {
         Ok(region) => Ok(Some(region)),
         Err(fault) if matches!(fault.cause(), Cause::NoRoom { memory: true, .. }) => {
             Err(fault.into())
@@ -46,10 +65,10 @@ fn shared(len: usize) -> Result<Option<Region>, Error> {
     }
 }
 
-fn private(len: usize) -> Result<*mut c_void, Error> {
+fn private(len: usize, align: usize) -> Result<*mut c_void, Error> {
     let mut address: *mut c_void = std::ptr::null_mut();
     // SAFETY: the result is stored in our variable.
-    let failed: c_int = unsafe { libc::posix_memalign(&mut address, ALIGN, len.max(1)) };
+    let failed: c_int = unsafe { libc::posix_memalign(&mut address, align, len.max(1)) };
     if failed == 0 {
         return Ok(address);
     }

@@ -8,7 +8,7 @@ pub(crate) mod attributes;
 pub(crate) mod synchronization;
 
 use crate::arguments::{bad_handle, intracomm, not_null, optional_info, store};
-use crate::chapters::caching;
+use crate::chapters::{caching, memory};
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
@@ -19,7 +19,7 @@ use crate::types::{Comm, Info, Win};
 use crate::waiting::Call;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
-use weft_fabric::Sge;
+use weft_fabric::{Region, Sge};
 use weft_rma::{Atomics, Design, Ending, Flavor, Memory, Options, Order};
 
 /// The window behind a handle.
@@ -151,12 +151,6 @@ pub(crate) unsafe fn win_create(
     unsafe { store(win, handle, "win") }
 }
 
-/// The alignment that a program asks for: a power of two.
-fn alignment(hints: &weft_process::Info) -> usize {
-    let asked = hints.get("mpi_minimum_memory_alignment").and_then(|text| text.parse().ok());
-    asked.filter(|align: &usize| align.is_power_of_two() && *align <= 1 << 30).unwrap_or(1)
-}
-
 /// What both makers of memory do; `brings` says what is made of the length and the hints.
 ///
 /// # Safety
@@ -188,7 +182,8 @@ pub(crate) unsafe fn win_allocate(
     win: *mut Win,
 ) -> Result<(), Error> {
     let of = (size, disp_unit, info, comm);
-    let brings = |len, hints: &_| Memory::Allocate { len, align: alignment(hints) };
+    let align = |hints: &_| memory::alignment(hints, Region::ALIGN_SEEN);
+    let brings = |len, hints: &_| Memory::Allocate { len, align: align(hints) };
     // SAFETY: the caller's pointers.
     unsafe { allocate("MPI_Win_allocate", of, brings, baseptr, win) }
 }
@@ -204,7 +199,8 @@ pub(crate) unsafe fn win_allocate_shared(
     let of = (size, disp_unit, info, comm);
     let brings = |len, hints: &weft_process::Info| {
         let contiguous = hints.get("alloc_shared_noncontig") != Some("true");
-        Memory::Share { len, align: alignment(hints), contiguous }
+        let align = memory::alignment(hints, Region::ALIGN_SEEN);
+        Memory::Share { len, align, contiguous }
     };
     // SAFETY: the caller's pointers.
     unsafe { allocate("MPI_Win_allocate_shared", of, brings, baseptr, win) }

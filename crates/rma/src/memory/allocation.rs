@@ -2,7 +2,7 @@
 
 use crate::core::Flavor;
 use crate::core::exchange::gather;
-use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge};
 use weft_process::{Comm, Error, class};
 
 /// What a rank brings to a new window.
@@ -21,7 +21,7 @@ pub enum Memory {
     Share {
         /// Bytes of this rank; ranks may differ.
         len: usize,
-        /// Bytes, a power of two: of the whole if `contiguous`, else of each rank's part.
+        /// Bytes, a power of two up to [`Region::ALIGN_SEEN`]: of the whole if `contiguous`, else of each rank's part.
         align: usize,
         /// The parts of all ranks make one piece, without gaps between them.
         contiguous: bool,
@@ -86,10 +86,7 @@ impl OwnMemory {
                 })
             }
             Memory::Allocate { len, align } => {
-                let region = engine.allocate(padded(len, align)?)?;
-                let skip = aligned(region.local, align);
-                let (memory, at) = (region.local.part(skip, len), region.at(skip));
-                Ok(OwnMemory { memory, at, region: Some(region), holder: None, within: true })
+                Ok(OwnMemory::allocated(engine.allocate(padded(len, align)?)?, len, align))
             }
             Memory::Share { len, align, contiguous } => {
                 OwnMemory::shared(comm, len, align, contiguous).await
@@ -97,7 +94,7 @@ impl OwnMemory {
         }
     }
 
-    /// Memory of rank 0 for all, or of each rank for itself.
+    /// Memory of rank 0 for all, or of each rank for itself. Errors: RMA_SHARED, on all ranks, if some do not see each other's.
     async fn shared<F: Fabric>(
         comm: &Comm<F>,
         len: usize,
@@ -106,22 +103,33 @@ impl OwnMemory {
     ) -> Result<OwnMemory, Error> {
         let engine = comm.engine();
         let fabric = engine.endpoint().fabric();
+        let apart = apart(comm);
         if !contiguous {
-            let region = engine.allocate_on_node(padded(len, align)?)?;
-            let skip = aligned(region.local, align);
-            let (memory, at) = (region.local.part(skip, len), region.at(skip));
-            return Ok(OwnMemory { memory, at, region: Some(region), holder: None, within: true });
+            // The others learn of it when all tell what they made.
+            return match apart {
+                Some(error) => Err(error),
+                None => {
+                    let region = engine.allocate_on_node(padded(len, align)?)?;
+                    Ok(OwnMemory::allocated(region, len, align))
+                }
+            };
         }
-        let lens = gather(comm, [len as u64]).await?;
-        let places: Vec<u64> = lens
+        let told = gather(comm, [len as u64, align as u64, u64::from(apart.is_some())]).await?;
+        if let Some(rank) = told.iter().position(|&[.., apart]| apart != 0) {
+            return Err(apart.unwrap_or_else(|| not_shared(rank)));
+        }
+        // Rank 0's part begins where every rank's hint is kept, and the others follow without gaps.
+        let align = told.iter().map(|&[_, align, _]| align as usize).fold(align, usize::max);
+        let align = if align.is_power_of_two() { align.min(Region::ALIGN_SEEN) } else { 1 };
+        let places: Vec<u64> = told
             .iter()
-            .scan(0u64, |end, &[len]| {
+            .scan(0u64, |end, &[len, ..]| {
                 let at = *end;
                 *end = end.saturating_add(len);
                 Some(at)
             })
             .collect();
-        let total = lens.iter().fold(0u64, |sum, &[len]| sum.saturating_add(len));
+        let total = told.iter().fold(0u64, |sum, &[len, ..]| sum.saturating_add(len));
         let region = match comm.rank() {
             0 => usize::try_from(total)
                 .map_err(|_| out_of_memory(total))
@@ -129,7 +137,7 @@ impl OwnMemory {
             _ => Err(out_of_memory(total)),
         };
         let start = match &region {
-            Ok(region) => region.at(aligned(region.local, align)).words(),
+            Ok(region) => region.at(region.first_at(align)).words(),
             Err(_) => [0; 4],
         };
         // Only rank 0's counts: the others get it in one exchange with everybody's share of it.
@@ -151,15 +159,20 @@ impl OwnMemory {
         let holder = comm.group().ranks()[0] as usize;
         let at = RemoteAddr::from_words(at).offset(places[comm.rank()]);
         // No bytes have a place, too: the others see it, and so does their owner.
-        let memory = match fabric.shown(holder, at, len) {
-            None if len == 0 => Some(Sge::EMPTY),
-            seen => seen,
-        };
-        let Some(memory) = memory else {
-            let what = "see memory of another process";
-            return Err(Fault::unsupported(holder, what).into());
+        let memory = match (&region, fabric.shown(holder, at, len)) {
+            (_, Some(seen)) => seen,
+            (Ok(region), None) => region.local.part(region.first_at(align), len),
+            (Err(_), None) if len == 0 => Sge::EMPTY,
+            (Err(_), None) => return Err(not_shared(0)),
         };
         Ok(OwnMemory { memory, at, region: region.ok(), holder: Some(0), within: true })
+    }
+
+    /// The part of `region` that is this rank's.
+    fn allocated(region: Region, len: usize, align: usize) -> OwnMemory {
+        let skip = region.first_at(align);
+        let (memory, at) = (region.local.part(skip, len), region.at(skip));
+        OwnMemory { memory, at, region: Some(region), holder: None, within: true }
     }
 
     /// To the fabric.
@@ -178,15 +191,25 @@ fn out_of_memory(len: u64) -> Error {
     Error::new(class::NO_MEM, text)
 }
 
-/// Memory of the fabric is aligned to so much.
-const ALIGN: usize = 64;
-
-fn padded(len: usize, align: usize) -> Result<usize, Error> {
-    let extra = if align > ALIGN { align } else { 0 };
-    // A length of 0 still has an address.
-    len.max(1).checked_add(extra).ok_or_else(|| out_of_memory(u64::MAX))
+/// Error, if a rank of the group has memory that this one does not see.
+fn apart<F: Fabric>(comm: &Comm<F>) -> Option<Error> {
+    let fabric = comm.engine().endpoint().fabric();
+    let unseen = |&(rank, &peer): &(usize, &u32)| {
+        rank != comm.rank() && !fabric.capabilities(peer as usize).shares_memory
+    };
+    comm.group().ranks().iter().enumerate().find(unseen).map(|(rank, _)| not_shared(rank))
 }
 
-fn aligned(memory: Sge, align: usize) -> usize {
-    memory.ptr().addr().wrapping_neg() & (align.max(1) - 1)
+/// The error of memory that not all ranks see, one of them `rank`.
+pub fn not_shared(rank: usize) -> Error {
+    let text = format_args!(
+        "rank {rank} of the communicator and others do not see each other's memory, as on different nodes; make a \
+         communicator of those that do by MPI_Comm_split_type with MPI_COMM_TYPE_SHARED"
+    );
+    Error::new(class::RMA_SHARED, text)
+}
+
+fn padded(len: usize, align: usize) -> Result<usize, Error> {
+    // A length of 0 still has an address.
+    Region::room(len.max(1), align).ok_or_else(|| out_of_memory(u64::MAX))
 }

@@ -29,10 +29,11 @@ pub struct Exposed {
 /// Words that travel.
 pub const WORDS: usize = 2 * RemoteAddr::WORDS + 4;
 
-/// What a rank tells that could not make its part of `len` bytes: no [`Exposed`] has such words.
-pub fn nothing(len: usize) -> [u64; WORDS] {
+/// What a rank tells that could not make its part of `len` bytes, and the class of its error: no [`Exposed`] has such words.
+pub fn nothing(len: usize, class: i32) -> [u64; WORDS] {
     let mut words = [u64::MAX; WORDS];
     words[0] = len as u64;
+    words[1] = class as u64;
     words
 }
 

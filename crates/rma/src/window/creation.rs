@@ -9,7 +9,7 @@ use crate::core::{Core, Flavor};
 use crate::epochs::Epochs;
 use crate::locks::Locks;
 use crate::memory::WindowMemory;
-use crate::memory::allocation::{Memory, OwnMemory};
+use crate::memory::allocation::{self, Memory, OwnMemory};
 use crate::memory::exposed::{self, Exposed};
 use crate::options::Options;
 use std::cell::RefCell;
@@ -60,7 +60,7 @@ impl<F: Fabric> Window<F> {
                     && options.atomics.by_adapters(own.memory.len()),
             }
             .encode(),
-            Err(_) => exposed::nothing(brings.len()),
+            Err(error) => exposed::nothing(brings.len(), error.class()),
         };
         let told = match gather(core.comm(), words).await {
             Ok(told) => told,
@@ -155,10 +155,13 @@ impl<F: Fabric> Window<F> {
 fn failed_elsewhere(told: &[[u64; exposed::WORDS]], me: usize) -> Error {
     let failed = |words: &[u64; exposed::WORDS]| Exposed::decode(*words, told.len()).is_none();
     let rank = told.iter().position(failed).unwrap_or(me);
+    let [len, class, ..] = told[rank];
+    if class == class::RMA_SHARED as u64 {
+        return allocation::not_shared(rank);
+    }
     let text = format_args!(
-        "rank {rank} could not make its part of the window, {} bytes; ask for less there, or start fewer \
-         processes on its node",
-        told[rank][0]
+        "rank {rank} could not make its part of the window, {len} bytes; ask for less there, or start fewer \
+         processes on its node"
     );
     Error::new(class::NO_MEM, text)
 }

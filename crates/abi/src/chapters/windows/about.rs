@@ -4,6 +4,7 @@ use super::window;
 use crate::arguments::{info, not_null, store};
 use crate::chapters::communicators::{object_name, return_name};
 use crate::chapters::errors::{check_errhandler, give_out};
+use crate::chapters::memory;
 use crate::constants::*;
 use crate::error::{Error, Owner};
 use crate::objects::{HandlerKind, WinObject};
@@ -12,6 +13,7 @@ use crate::state::state;
 use crate::types::{Errhandler, Group, Info, Win};
 use std::ffi::{c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
+use weft_fabric::Region;
 use weft_rma::{Flavor, Options, Order};
 
 /// Hints that the standard defines, and what is true if nobody says otherwise (MPI 5.0, section 12.2.1).
@@ -24,8 +26,7 @@ const HINTS: [(&str, &str); 5] = [
 ];
 
 /// The same without a usual value.
-const OTHERS: [&str; 3] =
-    [GRANULARITY, "mpi_minimum_memory_alignment", "mpi_assert_memory_alloc_kinds"];
+const OTHERS: [&str; 3] = [GRANULARITY, memory::ALIGNMENT, "mpi_assert_memory_alloc_kinds"];
 
 /// Bytes in which a program accumulates; used when the window is made.
 pub const GRANULARITY: &str = "mpi_accumulate_granularity";
@@ -52,7 +53,9 @@ pub fn keep(object: &WinObject, hints: &weft_process::Info) {
         }
     }
     for key in OTHERS.into_iter().chain([NONCONTIGUOUS]) {
-        if let Some(value) = hints.get(key) {
+        let given = key != memory::ALIGNMENT
+            || memory::asked_alignment(hints, Region::ALIGN_SEEN).is_some();
+        if let Some(value) = hints.get(key).filter(|_| given) {
             kept.set(key, value);
         }
     }
