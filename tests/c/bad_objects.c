@@ -87,14 +87,14 @@ static void communicators(void)
 
 static void topologies(void)
 {
-    int big[] = {99}, zero[] = {0}, periods[] = {0}, n, coords[] = {size + 5}, index[] = {1};
+    int big[] = {99}, below[] = {-1}, periods[] = {0}, n, coords[] = {size + 5}, index[] = {1};
     int edges[] = {7}, dims[] = {-1, 0};
     MPI_Comm comm = MPI_COMM_NULL, grid;
     BAD(TOPOLOGY, "MPI_Cartdim_get|MPI_COMM_WORLD|MPI_Cart_create", MPI_Cartdim_get(W, &n));
     BAD(TOPOLOGY, "MPI_Graph_neighbors_count|MPI_COMM_WORLD", MPI_Graph_neighbors_count(W, 0, &n));
     BAD(DIMS, "MPI_Cart_create|99", MPI_Cart_create(MPI_COMM_SELF, 1, big, periods, 0, &comm));
-    BAD(DIMS, "MPI_Cart_create|dims[0] = 0",
-        MPI_Cart_create(MPI_COMM_SELF, 1, zero, periods, 0, &comm));
+    BAD(DIMS, "MPI_Cart_create|dims[0] = -1",
+        MPI_Cart_create(MPI_COMM_SELF, 1, below, periods, 0, &comm));
     BAD(DIMS, "MPI_Dims_create|dims[0] = -1", MPI_Dims_create(4, 2, dims));
     BAD(ARG, "MPI_Graph_create|edges[0] = 7",
         MPI_Graph_create(MPI_COMM_SELF, 1, index, edges, 0, &comm));

@@ -126,13 +126,13 @@ const TABLE: [Option<Entry>; 256] = {
     t[0x08] = e("MPI_SHORT", 2, CInteger, I16);
     t[0x09] = e("MPI_INT", 4, CInteger, I32);
     t[0x0a] = e("MPI_LONG", 8, CInteger, I64);
-    t[0x0b] = e("MPI_LONG_LONG", 8, CInteger, I64);
+    t[0x0b] = e("MPI_LONG_LONG_INT", 8, CInteger, I64);
     t[0x0c] = e("MPI_UNSIGNED_SHORT", 2, CInteger, U16);
     t[0x0d] = e("MPI_UNSIGNED", 4, CInteger, U32);
     t[0x0e] = e("MPI_UNSIGNED_LONG", 8, CInteger, U64);
     t[0x0f] = e("MPI_UNSIGNED_LONG_LONG", 8, CInteger, U64);
     t[0x10] = e("MPI_FLOAT", 4, Floating, F32);
-    t[0x12] = parts("MPI_C_FLOAT_COMPLEX", 8, 4, Complex, ComplexF32);
+    t[0x12] = parts("MPI_C_COMPLEX", 8, 4, Complex, ComplexF32);
     t[0x13] = parts("MPI_CXX_FLOAT_COMPLEX", 8, 4, Complex, ComplexF32);
     t[0x14] = e("MPI_DOUBLE", 8, Floating, F64);
     t[0x16] = parts("MPI_C_DOUBLE_COMPLEX", 16, 8, Complex, ComplexF64);
@@ -235,7 +235,8 @@ impl Basic {
         0x200 + self.0 as u32
     }
 
-    /// `"MPI_INT"`, what `MPI_Type_get_name` says.
+    /// `"MPI_INT"`, what `MPI_Type_get_name` says. Of two names for one handle the first of the standard's table
+    /// (3.2.2), which calls the other a synonym: `MPI_LONG_LONG_INT` and `MPI_C_COMPLEX`.
     pub const fn name(self) -> &'static str {
         self.entry().name
     }

@@ -182,7 +182,7 @@ impl Datatype {
     }
 
     /// `MPI_Type_create_struct`: blocks of `block_lengths[i]` elements of `types[i]` at `places[i]`
-    /// bytes.
+    /// bytes. The extent is padded to the strictest alignment of the members, unless a resized type sets it.
     pub fn structure(
         width: Width,
         block_lengths: &[i64],
@@ -204,7 +204,7 @@ impl Datatype {
         let arguments = [count_of(count)].into_iter().chain(block_lengths.iter().copied());
         let contents = Contents::sized(width, arguments).placed(width, places.iter().copied());
         let recipe = Recipe::Fields(fields.into());
-        Datatype::make(Combiner::Struct, contents.of(types), recipe, sum.shape()?)
+        Datatype::make(Combiner::Struct, contents.of(types), recipe, sum.shape()?.padded()?)
     }
 
     /// `MPI_Type_create_resized`: the same data with other bounds.

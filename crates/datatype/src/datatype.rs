@@ -70,6 +70,7 @@ impl Datatype {
             size: basic.size() as i64,
             elements: if basic.pair().is_some() { 2 } else { 1 },
             data: Some((0, basic.true_extent() as i64)),
+            span: Some((0, basic.extent() as i64)),
             marks: None,
             align: basic.align(),
             uniform: Some(basic),

@@ -13,27 +13,37 @@ pub(crate) struct Shape {
     pub elements: i64,
     /// Where data lies; none for a type without data.
     pub data: Option<Bounds>,
+    /// Bounds that follow from the members' bounds and a struct's padding; none for a type without data.
+    pub span: Option<Bounds>,
     /// Markers set by `MPI_Type_create_resized`, here or further down: they overrule the data.
     pub marks: Option<Bounds>,
+    /// Strictest alignment of the basic types, in bytes: what a struct is padded to.
     pub align: usize,
     /// The predefined type of which all data are, if it is one.
     pub uniform: Option<Basic>,
 }
 
 impl Shape {
-    /// Lower and upper bound by MPI's rules (MPI 5.0, 5.1.6 and 5.1.7): the markers if there are
-    /// any; otherwise the data, with the extent rounded up to the strictest alignment.
+    /// Returns lower and upper bound: the markers if there are any (MPI 5.0, 5.1.7), otherwise those of all members.
+    ///
+    /// Structs alone are padded, as a C compiler pads them ([`padded`](Shape::padded)). The standard adds an epsilon
+    /// "if a type requires alignment", and leaves open which do (5.1.7). Data at any address can be read here, so
+    /// blocks that a program places by strides or displacements need no padding. Their extent is then what the program
+    /// asked for, nested types never overlap by rounding, and the numbers are those of MPICH and Intel MPI.
     pub fn bounds(&self) -> Result<Bounds, Error> {
-        let overflow = Error::Overflow { what: "extent" };
-        if let Some((lb, ub)) = self.marks {
-            ub.checked_sub(lb).ok_or(overflow)?;
-            return Ok((lb, ub));
-        }
-        let Some((lb, end)) = self.data else { return Ok((0, 0)) };
+        let (lb, ub) = self.marks.or(self.span).unwrap_or((0, 0));
+        ub.checked_sub(lb).ok_or(Error::Overflow { what: "extent" })?;
+        Ok((lb, ub))
+    }
+
+    /// Rounds the extent up to the strictest alignment, as that of a C struct is.
+    pub fn padded(self) -> Result<Shape, Error> {
+        let Some((lb, end)) = self.span else { return Ok(self) };
         let align = self.align as i64;
         let extent = end.checked_sub(lb).and_then(|x| x.checked_add(align - 1));
-        let extent = extent.map(|x| x - x % align);
-        extent.and_then(|x| lb.checked_add(x)).map(|ub| (lb, ub)).ok_or(overflow)
+        let ub = extent.and_then(|x| lb.checked_add(x - x % align));
+        let ub = ub.ok_or(Error::Overflow { what: "extent" })?;
+        Ok(Shape { span: Some((lb, ub)), ..self })
     }
 }
 
@@ -42,6 +52,7 @@ pub(crate) struct Sum {
     size: i128,
     elements: i128,
     data: Option<(i128, i128)>,
+    span: Option<(i128, i128)>,
     marks: Option<(i128, i128)>,
     align: usize,
     uniform: Uniform,
@@ -55,7 +66,15 @@ enum Uniform {
 
 impl Sum {
     pub fn new() -> Sum {
-        Sum { size: 0, elements: 0, data: None, marks: None, align: 1, uniform: Uniform::Nothing }
+        Sum {
+            size: 0,
+            elements: 0,
+            data: None,
+            span: None,
+            marks: None,
+            align: 1,
+            uniform: Uniform::Nothing,
+        }
     }
 
     /// `times` blocks of `length` elements of `child`, the first `at` bytes from the base, the
@@ -75,6 +94,7 @@ impl Sum {
         for corner in [0, last, far, far.saturating_add(last)] {
             let place = corner.saturating_add(at.into());
             widen(&mut self.data, shape.data, place);
+            widen(&mut self.span, shape.span, place);
             widen(&mut self.marks, shape.marks, place);
         }
         if shape.size > 0 {
@@ -96,6 +116,7 @@ impl Sum {
             size: narrow("size", self.size)?,
             elements: narrow("number of elements", self.elements)?,
             data: pair(self.data)?,
+            span: pair(self.span)?,
             marks: pair(self.marks)?,
             align: self.align,
             uniform: match self.uniform {

@@ -57,6 +57,29 @@ fn structs_are_padded_as_c_does() {
     assert!(!Datatype::structure(Int, &[1, 1], &[4, 0], &types).unwrap().contiguous());
 }
 
+/// Blocks that a program places by strides get no padding, so that nested ones never overlap.
+#[test]
+fn only_structs_are_padded() {
+    let table = Predefined::new();
+    let (byte, double) = (table.of(Basic::CHAR), table.of(Basic::DOUBLE));
+    let inner = Datatype::hvector(Int, 3, 4, 49, double).unwrap();
+    assert_eq!(bounds(&inner), (96, 0, 130, 0, 130));
+    let outer = Datatype::hvector(Int, 2, 3, 4 * 130 + 1, &inner).unwrap();
+    assert_eq!(bounds(&outer), (576, 0, 911, 0, 911));
+    let indexed = Datatype::hindexed(Int, &[1, 1], &[-3, 10], double).unwrap();
+    assert_eq!(bounds(&indexed), (16, -3, 21, -3, 21));
+    let twice = Datatype::contiguous_of(Int, 2, &indexed).unwrap();
+    assert_eq!(bounds(&twice), (32, -3, 42, -3, 42));
+
+    // A struct that ends with a padded one is padded from that one's bound on.
+    let padded = Datatype::structure(Int, &[1, 1], &[0, 8], &[double.clone(), byte.clone()]);
+    let members = [byte.clone(), padded.unwrap()];
+    let whole = Datatype::structure(Int, &[1, 1], &[0, 10], &members).unwrap();
+    assert_eq!(bounds(&whole), (10, 0, 32, 0, 19));
+    let odd = Datatype::structure(Int, &[1, 1], &[0, 130], &[inner, byte.clone()]).unwrap();
+    assert_eq!(bounds(&odd), (97, 0, 136, 0, 131));
+}
+
 #[test]
 fn markers_of_a_resize_overrule_data_everywhere_above() {
     let table = Predefined::new();

@@ -85,9 +85,10 @@ pub struct Cartesian {
 }
 
 impl Cartesian {
-    /// Number of points (1 for no dimensions).
+    /// Number of points: 1 for no dimensions, 0 if a dimension has none.
     pub fn size(&self) -> usize {
-        self.dims.iter().product()
+        // A zero first, since the product of the others may be more than a number holds.
+        if self.dims.contains(&0) { 0 } else { self.dims.iter().product() }
     }
 
     /// The place of `rank`, one coordinate a dimension, each below its number of points
@@ -168,6 +169,13 @@ mod tests {
         assert_eq!(grid.rank(&[3, 0, 0]), Err(0));
         assert_eq!(grid.shift(0, 0, 1), [None, Some(8)]);
         assert_eq!(grid.shift(0, 1, 1), [Some(6), Some(2)]);
+    }
+
+    #[test]
+    fn a_grid_without_points_has_size_0() {
+        let size = |dims: &[usize]| Cartesian { dims: dims.to_vec(), periods: Vec::new() }.size();
+        assert_eq!((size(&[]), size(&[2, 3]), size(&[2, 0])), (1, 6, 0));
+        assert_eq!(size(&[usize::MAX, usize::MAX, 0]), 0);
     }
 
     #[test]

@@ -54,7 +54,10 @@ pub(super) unsafe fn store_list(
     Ok(())
 }
 
-/// A grid as the program describes it, of at most `most` points.
+/// Reads the grid that the program describes, of at most `most` points.
+///
+/// A dimension of 0 is no error: the standard names only a grid that is larger than the group (MPI 5.0, 8.5.1). No
+/// rank has a place in such a grid.
 ///
 /// # Safety
 /// The arrays are NULL or have `ndims` elements.
@@ -67,15 +70,12 @@ unsafe fn described(
     let n = count(i64::from(ndims), "ndims").map_err(|e| Error::new(MPI_ERR_DIMS, e.text()))?;
     // SAFETY: by contract.
     let (dims, periods) = unsafe { (list(dims, n, "dims")?, list(periods, n, "periods")?) };
-    if let Some(i) = dims.iter().position(|&d| d <= 0) {
-        let text = format!(
-            "argument dims[{i}] = {}: dimensions are at least 1 (MPI_Dims_create fills zeros)",
-            dims[i]
-        );
+    if let Some(i) = dims.iter().position(|&d| d < 0) {
+        let text = format!("argument dims[{i}] = {}: a dimension must not be negative", dims[i]);
         return Err(Error::new(MPI_ERR_DIMS, text));
     }
     let size = dims.iter().try_fold(1usize, |size, &d| size.checked_mul(d as usize));
-    if size.is_none_or(|size| size > most) {
+    if !dims.contains(&0) && size.is_none_or(|size| size > most) {
         let by = dims.iter().map(c_int::to_string).collect::<Vec<_>>().join(" x ");
         let text = format!("argument dims: a grid of {by}, but the communicator has {most} ranks");
         return Err(Error::new(MPI_ERR_DIMS, text));

@@ -1,4 +1,5 @@
 #include "check.h"
+#include <limits.h>
 
 int main(void) {
     begin();
@@ -58,10 +59,29 @@ int main(void) {
     REFUSED(MPI_Dims_create(0, 1, free_dims), MPI_ERR_ARG, "nnodes = 0");
 
     MPI_Comm none;
-    int large[2] = {2, 3}, zero[1] = {0};
+    int large[2] = {2, 3};
     REFUSED(MPI_Cart_create(MPI_COMM_WORLD, 2, large, periods, 0, &none), MPI_ERR_DIMS,
             "a grid of 2 x 3, but the communicator has 1 ranks");
-    REFUSED(MPI_Cart_create(MPI_COMM_WORLD, 1, zero, periods, 0, &none), MPI_ERR_DIMS, "dims[0] = 0");
+    REFUSED(MPI_Cart_create(MPI_COMM_WORLD, 1, negative, periods, 0, &none), MPI_ERR_DIMS,
+            "dims[0] = -1");
+    REFUSED(MPI_Cart_map(MPI_COMM_WORLD, 1, negative, periods, &rank), MPI_ERR_DIMS, "dims[0] = -1");
+    /* A grid without points holds no rank, whatever its other dimensions are. */
+    int empty[3][3] = {{0, 1, 1}, {2, 0, 2}, {INT_MAX, INT_MAX, 0}};
+    for (int i = 0; i < 3; i++) {
+        int wraps[3] = {1, 0, 1};
+        none = MPI_COMM_WORLD;
+        CHECK(MPI_Cart_create(MPI_COMM_WORLD, 3, empty[i], wraps, 0, &none) == MPI_SUCCESS);
+        CHECK(none == MPI_COMM_NULL);
+        rank = 7;
+        CHECK(MPI_Cart_map(MPI_COMM_WORLD, 3, empty[i], wraps, &rank) == MPI_SUCCESS);
+        CHECK(rank == MPI_UNDEFINED);
+    }
+    none = MPI_COMM_WORLD;
+    CHECK(MPI_Graph_create(MPI_COMM_WORLD, 0, NULL, NULL, 0, &none) == MPI_SUCCESS);
+    CHECK(none == MPI_COMM_NULL);
+    rank = 7;
+    CHECK(MPI_Graph_map(MPI_COMM_WORLD, 0, NULL, NULL, &rank) == MPI_SUCCESS);
+    CHECK(rank == MPI_UNDEFINED);
     REFUSED(MPI_Cart_create(MPI_COMM_WORLD, 1, NULL, periods, 0, &none), MPI_ERR_ARG,
             "argument dims is NULL");
     REFUSED(MPI_Cartdim_get(MPI_COMM_WORLD, &n), MPI_ERR_TOPOLOGY,

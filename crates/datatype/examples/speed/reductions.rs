@@ -17,7 +17,7 @@ const TYPES: [(&str, &str); 15] = [
     ("int64", "MPI_INT64_T"),
     ("float", "MPI_FLOAT"),
     ("double", "MPI_DOUBLE"),
-    ("cfloat", "MPI_C_FLOAT_COMPLEX"),
+    ("cfloat", "MPI_C_COMPLEX"),
     ("cdouble", "MPI_C_DOUBLE_COMPLEX"),
     ("bool", "MPI_C_BOOL"),
     ("double_int_", "MPI_DOUBLE_INT"),
@@ -84,7 +84,7 @@ pub fn all(options: &Options, hand: &Hand) -> Vec<(f64, String)> {
 /// combined, but for sums, for which that does not matter.
 fn fill(array: &Pages, basic: Basic, seed: u64) {
     let one = |basic: Basic| match basic.name() {
-        "MPI_FLOAT" | "MPI_C_FLOAT_COMPLEX" => 1f32.to_ne_bytes().to_vec(),
+        "MPI_FLOAT" | "MPI_C_COMPLEX" => 1f32.to_ne_bytes().to_vec(),
         "MPI_DOUBLE" | "MPI_C_DOUBLE_COMPLEX" => 1f64.to_ne_bytes().to_vec(),
         _ => {
             let mut bytes = vec![0; basic.size()];

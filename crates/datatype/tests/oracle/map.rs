@@ -1,5 +1,5 @@
 //! Type maps as the standard defines them (MPI 5.0, 5.1): plain lists of basic types, markers and
-//! their places.
+//! their places, and beside them the bounds of all members.
 
 use weft_datatype::Basic;
 
@@ -14,6 +14,8 @@ pub enum Entry {
     },
     Lower(i64),
     Upper(i64),
+    /// Lower and upper bound of a basic type or a padded struct.
+    Member(i64, i64),
 }
 pub use Entry::*;
 
@@ -22,11 +24,26 @@ pub type Map = Vec<Entry>;
 pub fn bounds(map: &Map) -> (i64, i64) {
     let lower = map.iter().filter_map(|e| if let Lower(x) = e { Some(*x) } else { None }).min();
     let upper = map.iter().filter_map(|e| if let Upper(x) = e { Some(*x) } else { None }).max();
-    let (low, high) = data_bounds(map);
-    let align =
-        map.iter().map(|e| if let Data { align, .. } = e { *align } else { 1 }).max().unwrap_or(1);
-    let lb = lower.unwrap_or(low);
-    (lb, upper.unwrap_or_else(|| lb + (high - lb + align - 1).div_euclid(align) * align))
+    let (low, high) = member_bounds(map);
+    (lower.unwrap_or(low), upper.unwrap_or(high))
+}
+
+/// The map of a struct, whose extent is a multiple of the strictest alignment.
+pub fn padded(mut map: Map) -> Map {
+    let align = map.iter().map(|e| if let Data { align, .. } = e { *align } else { 1 }).max();
+    let (low, high) = member_bounds(&map);
+    let align = align.unwrap_or(1);
+    if map.iter().any(|e| matches!(e, Member(..))) {
+        map.push(Member(low, low + (high - low + align - 1).div_euclid(align) * align));
+    }
+    map
+}
+
+fn member_bounds(map: &Map) -> (i64, i64) {
+    let members =
+        || map.iter().filter_map(|e| if let Member(a, b) = e { Some((*a, *b)) } else { None });
+    let low = members().map(|m| m.0).min().unwrap_or(0);
+    (low, members().map(|m| m.1).max().unwrap_or(0))
 }
 
 pub fn data_bounds(map: &Map) -> (i64, i64) {
@@ -48,6 +65,7 @@ pub fn moved(map: &Map, by: i64) -> impl Iterator<Item = Entry> + '_ {
         Data { at, basic, len, align } => Data { at: at + by, basic, len, align },
         Lower(at) => Lower(at + by),
         Upper(at) => Upper(at + by),
+        Member(low, high) => Member(low + by, high + by),
     })
 }
 
@@ -69,9 +87,12 @@ pub fn basic_map(basic: Basic) -> Map {
         len: basic.size(),
         align: basic.align() as i64,
     };
+    let member = Member(0, basic.extent() as i64);
     match (basic.pair(), basic.index_offset()) {
-        (Some((value, index)), Some((offset, _))) => vec![data(0, value), data(offset, index)],
-        _ => vec![data(0, basic)],
+        (Some((value, index)), Some((offset, _))) => {
+            vec![data(0, value), data(offset, index), member]
+        }
+        _ => vec![data(0, basic), member],
     }
 }
 

@@ -1,6 +1,6 @@
 //! Random types, with all constructors, each with its map.
 
-use crate::map::{Map, basic_map, block, extent, moved, resized};
+use crate::map::{Map, basic_map, block, extent, moved, padded, resized};
 use fastrand::Rng;
 use weft_datatype::{
     Basic, DISTRIBUTE_BLOCK, DISTRIBUTE_CYCLIC, DISTRIBUTE_DEFAULT, DISTRIBUTE_NONE, Datatype,
@@ -19,12 +19,12 @@ pub fn any(rng: &mut Rng, table: &Predefined, depth: usize) -> (Type, Map) {
         return (table.of(basic).clone(), basic_map(basic));
     }
     let (old, map) = any(rng, table, depth - 1);
-    if map.len() > if cfg!(miri) { 20 } else { 300 } {
+    if map.len() > if cfg!(miri) { 40 } else { 600 } {
         return (old, map);
     }
     let ext = extent(&map);
     // Few entries, many times: what the long copy loops are for.
-    if map.len() <= 4 && rng.u8(..) < 40 && !cfg!(miri) {
+    if map.len() <= 8 && rng.u8(..) < 40 && !cfg!(miri) {
         return regular(rng, &old, &map);
     }
     let n = rng.usize(0..5);
@@ -76,7 +76,7 @@ pub fn any(rng: &mut Rng, table: &Predefined, depth: usize) -> (Type, Map) {
             let types: Vec<Type> = fields.iter().map(|f| f.0.clone()).collect();
             let all = fields.iter().zip(lengths.iter().zip(&places));
             let all = all.flat_map(|(f, (l, p))| block(&f.1, *p, *l)).collect();
-            (Datatype::structure(Int, &lengths, &places, &types).unwrap(), all)
+            (Datatype::structure(Int, &lengths, &places, &types).unwrap(), padded(all))
         }
         9 => {
             let (lb, extent) = (rng.i64(-40..40), rng.i64(-10..90));

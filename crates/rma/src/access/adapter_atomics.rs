@@ -324,7 +324,7 @@ mod tests {
             "MPI_INTEGER8",
             "MPI_LOGICAL8",
             "MPI_LONG",
-            "MPI_LONG_LONG",
+            "MPI_LONG_LONG_INT",
             "MPI_OFFSET",
             "MPI_UINT64_T",
             "MPI_UNSIGNED_LONG",
