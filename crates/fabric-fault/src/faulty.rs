@@ -355,6 +355,10 @@ impl<F: Fabric> weft_fabric::Rails for Faulty<F> {
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
         self.inner.rail_works(rail, peer)
     }
+
+    fn fragment_min(&self) -> Option<usize> {
+        self.inner.fragment_min()
+    }
 }
 
 impl<F: Fabric> weft_fabric::Immediates for Faulty<F> {

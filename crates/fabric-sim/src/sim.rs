@@ -273,6 +273,10 @@ impl weft_fabric::Rails for Sim {
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
         self.look().rail_works(rail, self.rank, peer)
     }
+
+    fn fragment_min(&self) -> Option<usize> {
+        self.look().machine.fragment.map(|count| count.0)
+    }
 }
 
 impl weft_fabric::Immediates for Sim {

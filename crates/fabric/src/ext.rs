@@ -211,6 +211,11 @@ pub trait FabricExt: Fabric {
         self.facets().rails.is_none_or(|rails| rails.rail_works(rail, peer))
     }
 
+    /// Returns the minimum length, in bytes, that the network's description says to spread over several paths.
+    fn fragment_min(&self) -> Option<usize> {
+        self.facets().rails.and_then(|rails| rails.fragment_min())
+    }
+
     /// Writes `src` to `dst`, then advances the peer's counter for `immediate` by one.
     /// [`Cause::Unsupported`] where the network has no immediates.
     #[inline]

@@ -129,6 +129,10 @@ pub trait Rails {
 
     /// Whether path `rail` to `peer` works, as far as it is known here.
     fn rail_works(&self, rail: usize, peer: usize) -> bool;
+
+    /// Returns the minimum length, in bytes, of a write or read that is worth spreading over several paths. `None`: the
+    /// network's description does not name any, and that of the layers above holds.
+    fn fragment_min(&self) -> Option<usize>;
 }
 
 /// Writes with immediate (Kini 2003, section 3.3.2). Without it: such writes are refused.

@@ -151,6 +151,7 @@ macro_rules! methods {
                 value: u64
             ) -> Result<bool, $crate::Fault>;
             fn rail_works(&self, rail: usize, peer: usize) -> bool;
+            fn fragment_min(&self) -> Option<usize>;
         }
     };
     (Immediates, $each:ident) => {

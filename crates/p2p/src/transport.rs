@@ -2,7 +2,7 @@
 
 use crate::limits::Limits;
 use std::cell::Cell;
-use weft_channel::rails::Rails;
+use weft_channel::rails::{Rails, Thresholds};
 use weft_fabric::{
     Counter, Counters, Fabric, FabricExt, Fault, Head, Region, RemoteAddr, Sge, StagingPool,
 };
@@ -23,6 +23,9 @@ impl<F: Fabric> Transport<F> {
     pub fn new(fabric: F, limits: Limits) -> Transport<F> {
         let arrivals = fabric.counters().allocate();
         let (staging, rails) = (StagingPool::default(), Rails::default());
+        if let Some(len) = fabric.fragment_min() {
+            rails.set_thresholds(Thresholds { write: len, read: len, ..rails.thresholds() });
+        }
         Transport { fabric, limits: Cell::new(limits), arrivals, staging, rails }
     }
 

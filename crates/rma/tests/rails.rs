@@ -404,3 +404,37 @@ fn unequal_rails_add_up() {
         }
     }
 }
+
+/// The machine's description says from which length on the library spreads a put over the rails.
+#[test]
+fn puts_are_spread_from_the_length_that_the_network_names() {
+    const PUTS: u64 = 64;
+    let writes = |fragment: &str, count: usize| {
+        let settings = [("nodes", "2"), ("fragment", fragment)];
+        let machine = Rc::new(Machine::load_with("ia32", &settings).expect("a machine"));
+        let outcome = run(&machine, Options::new(2), |sim| {
+            let engine = engine(sim);
+            async move {
+                let comm = Comm::world(&engine);
+                let body = async move {
+                    let brings = Memory::Allocate { len: 8 * LEN, align: 64 };
+                    let options = WindowOptions::default();
+                    let window = Window::create(&comm, brings, 8, options).await.unwrap();
+                    let (data, word) = (Numbers::new(&comm, &vec![1; count]), ty(AINT));
+                    window.lock_all(0).await.unwrap();
+                    for _ in 0..PUTS * u64::from(comm.rank() == 0) {
+                        let location = TargetLocation { rank: 1, disp: 0, count, ty: &word };
+                        window.put(&data.buffer(), &location).await.unwrap();
+                    }
+                    window.unlock_all().await.unwrap();
+                    comm.barrier().await.unwrap();
+                };
+                engine.run(body).await
+            }
+        });
+        outcome.unwrap().counts.writes
+    };
+    // 4,000 bytes.
+    let (whole, spread) = (writes("4001", 500), writes("4000", 500));
+    assert!(whole >= PUTS && spread >= whole + PUTS, "{whole} writes whole, {spread} in fragments");
+}

@@ -96,6 +96,10 @@ impl<N: Fabric, R: Fabric> weft_fabric::Rails for Joined<N, R> {
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
         ask!(self, peer, near(_n, _p) true, far(f) f.rail_works(rail, peer))
     }
+
+    fn fragment_min(&self) -> Option<usize> {
+        self.far.fragment_min()
+    }
 }
 
 impl<N: Fabric, R: Fabric> weft_fabric::Immediates for Joined<N, R> {

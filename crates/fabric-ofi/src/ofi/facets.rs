@@ -64,6 +64,10 @@ impl Rails for Ofi {
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
         self.state.borrow().rail_works(rail, peer)
     }
+
+    fn fragment_min(&self) -> Option<usize> {
+        None
+    }
 }
 
 impl Immediates for Ofi {

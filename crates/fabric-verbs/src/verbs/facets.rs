@@ -53,6 +53,10 @@ impl weft_fabric::Rails for Verbs {
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
         self.state.borrow().rail_works(&self.core, rail, peer)
     }
+
+    fn fragment_min(&self) -> Option<usize> {
+        None
+    }
 }
 
 impl weft_fabric::Immediates for Verbs {

@@ -26,13 +26,14 @@ impl Side {
     async fn new(
         rank: Rank,
         bytes: usize,
-        fragmented: usize,
+        fragmented: Option<usize>,
         options: weft_rma::Options,
     ) -> Result<Side, String> {
         let brings = Memory::Allocate { len: bytes, align: 64 };
-        let rails = rank.comm.engine().endpoint().rails();
-        let (write, read) = (fragmented, fragmented);
-        rails.set_thresholds(Thresholds { write, read, ..Thresholds::default() });
+        if let Some(len) = fragmented {
+            let rails = rank.comm.engine().endpoint().rails();
+            rails.set_thresholds(Thresholds { write: len, read: len, ..rails.thresholds() });
+        }
         let window = Window::create(&rank.comm, brings, 1, options).await.map_err(text)?;
         let byte = Predefined::new().of(Basic::BYTE).clone();
         Ok(Side { rank, window, byte, bytes })
@@ -109,16 +110,16 @@ impl Side {
 
 /// The longest piece that goes over the network in an epoch on all rails, divided by the shortest.
 pub fn piece_ratio(machine: &Rc<Machine>, bytes: usize, test: Test) -> Measured {
-    let fragmented = machine.fragment.map_or(Thresholds::default().write, |count| count.0);
     let options = weft_rma::Options::default();
     let traced = Options::new(2).trace();
     let outcome = world(machine, traced, Limits::default(), |rank| async move {
-        Side::new(rank, bytes, fragmented, options).await?.round(test).await?;
+        Side::new(rank, bytes, None, options).await?.round(test).await?;
         Ok(0.0)
     })?;
     first(&outcome)?;
     let arrows = outcome.trace.unwrap_or_default().arrows;
     // Flags and what ranks agree about are shorter than any piece.
+    let fragmented = machine.fragment.map_or(Thresholds::default().write, |count| count.0);
     let least = fragmented / machine.rail.len() / 2;
     let pieces: Vec<_> =
         arrows.iter().map(|arrow| arrow.bytes).filter(|len| *len > least).collect();
@@ -135,8 +136,9 @@ pub fn measure(machine: &Rc<Machine>, bytes: usize, what: OneSided, rounds: usiz
         used.rail.truncate(1);
     }
     let fragmented = match what.pieces {
-        Pieces::Usual => machine.fragment.map_or(Thresholds::default().write, |count| count.0),
-        Pieces::From(bytes) => bytes,
+        // As the library does, which reads the machine file.
+        Pieces::Usual => None,
+        Pieces::From(bytes) => Some(bytes),
     };
     let options =
         weft_rma::Options { order: what.order, ending: what.ending, ..Default::default() };

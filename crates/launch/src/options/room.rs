@@ -8,7 +8,10 @@ use super::Options;
 use crate::hosts::is_local;
 
 /// The variables that tell the processes for how many there is room, where it is another number than their own means say.
-pub fn room(options: &Options, get: &dyn Fn(&str) -> Option<OsString>) -> Vec<(OsString, OsString)> {
+pub fn room(
+    options: &Options,
+    get: &dyn Fn(&str) -> Option<OsString>,
+) -> Vec<(OsString, OsString)> {
     let is_here = options.hosts.iter().all(|host| is_local(&host.name));
     let slots: usize = options.hosts.iter().map(|host| host.slots).sum();
     let limit = match options.universe {

@@ -46,7 +46,11 @@ fn agent(folder: &Path) -> Result<String, String> {
 /// Whether a rank sleeps on node1. It is asked past the cables.
 fn is_running() -> Result<bool, String> {
     // The pattern does not match itself.
-    let script = format!("cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -cx '[{}]{}'", &SLEEP[..1], &SLEEP[1..]);
+    let script = format!(
+        "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -cx '[{}]{}'",
+        &SLEEP[..1],
+        &SLEEP[1..]
+    );
     let output = said(Command::new("net-run").args(["node1", &script]))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let count = text.lines().last().and_then(|line| line.parse::<usize>().ok());
@@ -81,7 +85,11 @@ fn silent(inside: &Inside) -> Result<String, String> {
     gone?;
     let text = both(&output);
     let words = "host node1 has been silent for 3 s, and ranks [0, 1] with it";
-    if output.status.code() == Some(1) && text.contains(words) { Ok(String::new()) } else { Err(text) }
+    if output.status.code() == Some(1) && text.contains(words) {
+        Ok(String::new())
+    } else {
+        Err(text)
+    }
 }
 
 pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
