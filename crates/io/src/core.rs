@@ -3,9 +3,9 @@
 use crate::amode::Amode;
 use crate::bytes::Memory;
 use crate::cost::Costs;
+use crate::doomed::Doomed;
 use crate::exclusion::Exclusion;
 use crate::failure::Failure;
-use crate::file::Doomed;
 use crate::found::Found;
 use crate::hints::{Buffering, Hints};
 use crate::pool::Pool;

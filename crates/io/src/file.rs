@@ -6,7 +6,7 @@ mod opening;
 mod whole;
 
 pub use access::Place;
-pub use opening::{Doomed, Opener, delete, disk};
+pub use opening::{Opener, delete, disk};
 
 use crate::core::Core;
 use crate::failure::{Act, Failure, class};

@@ -10,7 +10,8 @@
 //!     │    ├─ exclusion   atomic mode: by memory within a node, by locks of the file between nodes
 //!     │    ├─ pool       threads for what goes on while the program computes
 //!     │    │    └─ ring   io_uring for pieces of which nothing is to be done but to move them
-//!     │    └─ storage    read, write, lock, sync: the system's files, or ones that fail as a test says
+//!     │    └─ storage    read, write, lock, sync: the system's files, or ones that fail as a test says; `company`: the file's
+//!     │                  other openings
 //!     ├─ view        a stream of bytes and their places in the file; `runs`: loops of places
 //!     ├─ representation   "external32" and others
 //!     └─ shared_pointer   a word of the first rank's memory, which its program need not serve
@@ -24,6 +25,7 @@ pub mod bounds;
 mod bytes;
 mod core;
 pub mod cost;
+mod doomed;
 mod exclusion;
 mod failure;
 mod file;

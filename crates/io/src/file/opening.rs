@@ -4,6 +4,7 @@ use super::{File, GivenView, Representation};
 use crate::amode::Amode;
 use crate::core::Core;
 use crate::cost::Costs;
+use crate::doomed::Doomed;
 use crate::failure::{Act, Failure, class};
 use crate::found::Found;
 use crate::hints::Hints;
@@ -13,14 +14,10 @@ use crate::storage::Storage;
 use crate::storage::company::{Mark, Others};
 use crate::storage::disk::Disk;
 use crate::view::View;
-use nix::fcntl::{self, OFlag};
-use nix::sys::stat::Mode;
-use nix::unistd::{UnlinkatFlags, unlinkat};
 use std::cell::{Cell, OnceCell, RefCell};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -65,26 +62,6 @@ fn shown(name: &OsStr) -> String {
 pub fn delete(name: &OsStr) -> Result<(), Error> {
     let removed = std::fs::remove_file(path_of(name));
     removed.map_err(|error| Failure::new(Act::Delete, &error, 0, 0).error(&shown(name), ""))
-}
-
-/// A file that is taken away when it is closed: its folder as it was at the open, wherever the program has gone since.
-pub struct Doomed {
-    folder: OwnedFd,
-    name: OsString,
-}
-
-impl Doomed {
-    fn of(path: &Path) -> io::Result<Doomed> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let folder = fcntl::open(folder.unwrap_or(Path::new(".")), flags, Mode::empty())?;
-        let name = path.file_name().ok_or(io::Error::from_raw_os_error(libc::EISDIR))?;
-        Ok(Doomed { folder, name: name.to_owned() })
-    }
-
-    fn remove(&self) -> io::Result<()> {
-        Ok(unlinkat(&self.folder, &*self.name, UnlinkatFlags::NoRemoveDir)?)
-    }
 }
 
 /// What this rank has opened.

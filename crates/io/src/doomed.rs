@@ -1,0 +1,31 @@
+//! Files that are taken away when they are closed.
+
+use nix::fcntl::{self, OFlag};
+use nix::sys::stat::Mode;
+use nix::unistd::{UnlinkatFlags, unlinkat};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// A file that is taken away when it is closed: its folder as it was at the open, wherever the program has gone since.
+pub struct Doomed {
+    folder: OwnedFd,
+    name: OsString,
+}
+
+impl Doomed {
+    /// The file of a path, which is relative to where the program is now.
+    pub fn of(path: &Path) -> io::Result<Doomed> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let folder = fcntl::open(folder.unwrap_or(Path::new(".")), flags, Mode::empty())?;
+        let name = path.file_name().ok_or(io::Error::from_raw_os_error(libc::EISDIR))?;
+        Ok(Doomed { folder, name: name.to_owned() })
+    }
+
+    /// Takes it away.
+    pub fn remove(&self) -> io::Result<()> {
+        Ok(unlinkat(&self.folder, &*self.name, UnlinkatFlags::NoRemoveDir)?)
+    }
+}
