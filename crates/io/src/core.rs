@@ -55,7 +55,7 @@ pub struct Core<F: Fabric> {
     pub storage: Arc<dyn Storage>,
     /// Where it is.
     pub path: PathBuf,
-    /// What is taken away when it is closed: the first rank's.
+    /// The file to delete at the close: the first rank's.
     pub doomed: Option<Doomed>,
     /// What it was opened for.
     pub amode: Amode,
@@ -204,7 +204,7 @@ impl<F: Fabric> Core<F> {
         Manner { sieving, buffer, costs: self.costs.beside(others), guard }
     }
 
-    /// Whether gaps are written back, of what was `asked`. That needs what they hold, and no other opening that writes there meanwhile,
+    /// Decides if gaps are written back, of what was `asked`. That needs what they hold, and no other opening that writes there meanwhile,
     /// which only locks tell. Those of a mount from elsewhere may be its host's own: there the program has to say that it wants it, or
     /// that no other opening exists.
     fn sieves_writes(&self, asked: Sieving) -> Sieving {

@@ -1,4 +1,4 @@
-//! Files that are taken away when they are closed.
+//! Files that are deleted when they are closed.
 
 use nix::fcntl::{self, OFlag};
 use nix::sys::stat::Mode;
@@ -8,14 +8,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// A file that is taken away when it is closed: its folder as it was at the open, wherever the program has gone since.
+/// A file to delete at its close, in the folder where it was opened, wherever the program has gone since.
 pub struct Doomed {
     folder: OwnedFd,
     name: OsString,
 }
 
 impl Doomed {
-    /// The file of a path, which is relative to where the program is now.
+    /// Remembers the folder of a path, as the program sees it now.
     pub fn of(path: &Path) -> io::Result<Doomed> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
@@ -24,7 +24,7 @@ impl Doomed {
         Ok(Doomed { folder, name: name.to_owned() })
     }
 
-    /// Takes it away.
+    /// Deletes the file.
     pub fn remove(&self) -> io::Result<()> {
         Ok(unlinkat(&self.folder, &*self.name, UnlinkatFlags::NoRemoveDir)?)
     }

@@ -39,7 +39,7 @@ pub trait Storage: Send + Sync {
     /// Gives them back.
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()>;
 
-    /// Whether another opening has locked some of the bytes from `offset` on.
+    /// Reports that another opening has locked some of the bytes from `offset` on.
     fn is_locked(&self, offset: u64, len: u64) -> io::Result<bool>;
 
     /// Drops the pages of it that the machine keeps, where nothing in them is still to be written.
@@ -67,7 +67,7 @@ pub struct Kept {
     pub turn: Mutex<()>,
     /// What accesses were found to take: reads, and writes.
     pub found: [Found; 2],
-    /// Who else may write, as far as is known.
+    /// The file's other openings, as far as they are known.
     pub company: Company,
     /// What was last moved with its gaps.
     buffer: Mutex<Vec<u8>>,
@@ -163,7 +163,7 @@ fn guarded<T>(
     }
 }
 
-/// The same; where the file system has no locks, nobody writes gaps back, and nothing is to be waited for.
+/// Does as [`guarded`]. Where the file system has no locks, nobody writes gaps back, so nothing is to be waited for.
 pub fn guarded_anyhow(
     storage: &dyn Storage,
     guard: Guard,
@@ -213,7 +213,7 @@ fn turn(storage: &dyn Storage) -> MutexGuard<'_, ()> {
     storage.kept().turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The same as [`locked`], by the thread whose turn it is.
+/// Does as [`locked`], by the thread whose turn it is.
 fn hold<T>(
     storage: &dyn Storage,
     (offset, len): (u64, u64),

@@ -73,7 +73,7 @@ struct InOneGo<'a> {
 }
 
 impl Group {
-    /// The same, with its data and room for its part of the file.
+    /// Joins the group with its data, and with room for its part of the file.
     fn whole<'a>(&'a self, (data, buffer): (Memory, &'a mut Vec<u8>)) -> InOneGo<'a> {
         let (first, span) = self.span();
         InOneGo { runs: &self.runs, first, data, scratch: first_bytes(buffer, span as usize) }

@@ -89,8 +89,8 @@ impl<F: Fabric> Side<'_, F> {
 /// Bytes that were moved, of a read before the end of the file; or why some of this rank's own were not.
 pub type Moved = Result<u64, Failure>;
 
-/// How a collective access is made, and what that costs by the model: [`How::Whole`] in two phases, else by each rank for itself, which
-/// may sieve if all may. All ranks find the same.
+/// Chooses how a collective access is made, with its cost by the model: [`How::Whole`] in two phases, else by each rank for itself,
+/// which may sieve if all may. All ranks find the same.
 fn chosen<F: Fabric>(
     core: &Core<F>,
     (direction, sieving): (Direction, bool),

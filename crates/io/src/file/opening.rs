@@ -64,7 +64,7 @@ pub fn delete(name: &OsStr) -> Result<(), Error> {
     removed.map_err(|error| Failure::new(Act::Delete, &error, 0, 0).error(&shown(name), ""))
 }
 
-/// What this rank has opened.
+/// A file as this rank has opened it.
 struct OpenedFile {
     storage: Arc<dyn Storage>,
     /// It can be read, too.
@@ -73,7 +73,7 @@ struct OpenedFile {
     block: u64,
     /// The first rank's, by which other openings know this one.
     mark: Option<Mark>,
-    /// What the first rank takes away in the end.
+    /// The file that the first rank deletes in the end.
     doomed: Option<Doomed>,
 }
 
@@ -202,13 +202,13 @@ impl<F: Fabric> File<F> {
     }
 }
 
-/// What all ranks know of the first one.
+/// The first rank's part of an open, which all ranks know.
 struct FirstRank {
-    /// What things take on its machine, by which all choose.
+    /// Costs on its machine, by which all choose.
     costs: Costs,
     /// Bytes in which its host reads and writes the file best.
     block: u64,
-    /// What stands for the opening.
+    /// The opening's mark.
     mark: Option<Mark>,
 }
 
@@ -238,10 +238,10 @@ fn own_costs<F: Fabric>(comm: &Comm<F>) -> Costs {
     Costs::of(comm.engine().endpoint().fabric().copies().model())
 }
 
-/// What ranks tell each other of an open: the mode, a failure's first words, and what is the first rank's.
+/// Words that ranks exchange at an open: the mode, a failure's first words, and the first rank's part.
 const WORDS: usize = 3 + FirstRank::WORDS;
 
-/// What all know of the first rank. Errors if some rank has not opened the file, or wants it for something else.
+/// Gathers what ranks say of an open; the first rank's part. Errors: some rank has not opened the file, or gave another mode.
 async fn together<F: Fabric>(
     comm: &Comm<F>,
     name: &OsStr,

@@ -44,12 +44,12 @@ impl Mark {
         mark.map_or(0, |mark| mark.0)
     }
 
-    /// What [`Mark::word`] said.
+    /// Reads what [`Mark::word`] said.
     pub fn from_word(word: u64) -> Option<Mark> {
         (FIRST..GATE).contains(&word).then_some(Mark(word))
     }
 
-    /// Whether it is the only one. A rank's own locks are not in its own way.
+    /// Reports that the file has no other mark. A rank's own locks are not in its own way.
     fn is_alone(self, storage: &dyn Storage) -> io::Result<bool> {
         let parts = [(FIRST, self.0 - FIRST), (self.0 + 1, GATE - self.0 - 1)];
         for (from, len) in parts {
@@ -70,7 +70,7 @@ fn lock_alone(storage: &dyn Storage, byte: u64) -> io::Result<()> {
     }
 }
 
-/// What an opening knows of the file's others.
+/// Knowledge of the file's other openings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Others {
     /// There are none, as the program has said by MPI_MODE_UNIQUE_OPEN.
@@ -81,7 +81,7 @@ pub enum Others {
     Unknown,
 }
 
-/// What a process keeps of it.
+/// The part of this knowledge that a process keeps.
 #[derive(Default)]
 pub struct Company {
     others: OnceLock<Others>,
@@ -100,7 +100,7 @@ impl Company {
         self.others.get().copied().unwrap_or(Others::Unknown)
     }
 
-    /// Whether gaps may be written back, as long as no other opening is seen.
+    /// Reports that gaps may be written back, as long as no other opening is seen.
     pub fn is_known(&self) -> bool {
         self.others() != Others::Unknown
     }
@@ -146,7 +146,7 @@ mod tests {
         disk
     }
 
-    /// The same opening, on another rank.
+    /// Another rank of the same opening.
     fn beside(path: &std::path::Path, first: &Disk) -> Disk {
         let disk = Disk::new(File::options().read(true).write(true).open(path).unwrap());
         disk.kept().company.learn(first.kept().company.others());

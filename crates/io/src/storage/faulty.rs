@@ -25,7 +25,7 @@ pub struct Plan {
     pub no_locks: bool,
     /// The system's error number of each sync.
     pub sync: Option<i32>,
-    /// Where to note what is written.
+    /// A list that gets each write.
     pub written: Option<Arc<Mutex<WrittenPlaces>>>,
     /// The file system that it seems to lie on; none: where it lies.
     pub kind: Option<Kind>,

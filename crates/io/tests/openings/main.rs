@@ -25,7 +25,7 @@ use weft_process::{Buffer, Comm};
 
 const RDWR: i32 = 32;
 
-/// How ranks have opened the file.
+/// A way in which ranks have opened the file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Opening {
     /// All together, once.
@@ -44,12 +44,12 @@ const OPENINGS: [Opening; 5] =
     [Opening::Once, Opening::Twice, Opening::Each, Opening::EachTwice, Opening::Halves];
 
 impl Opening {
-    /// How many times each rank opens it.
+    /// Counts the openings of each rank.
     fn times(self) -> usize {
         if matches!(self, Opening::Twice | Opening::EachTwice) { 2 } else { 1 }
     }
 
-    /// With which ranks.
+    /// Gives ranks that open it together the same number.
     fn colour(self, rank: usize, ranks: usize) -> usize {
         match self {
             Opening::Once | Opening::Twice => 0,
@@ -59,27 +59,27 @@ impl Opening {
     }
 }
 
-/// What all ranks know of a case.
+/// A case, as all ranks know it.
 struct Case {
     seed: u64,
     opening: Opening,
     ranks: usize,
     /// The writer of each byte; past the last one: nobody.
     owners: Vec<usize>,
-    /// How each opening is written, by the number that [`Case::number`] gives it.
+    /// The form of each opening's accesses, by the number that [`Case::number`] gives it.
     forms: Vec<Form>,
-    /// Whether each writer has a view with gaps; else it writes piece after piece.
+    /// Writers that have a view with gaps; the others write piece after piece.
     gaps: Vec<bool>,
-    /// What each opening was told to do.
+    /// The storage of each opening.
     plans: Vec<Plan>,
 }
 
-/// What nobody writes.
+/// The byte that nobody writes.
 fn before(at: usize) -> u8 {
     200 + (at % 50) as u8
 }
 
-/// What whoever owns a byte writes there.
+/// The byte that its owner writes.
 fn after(at: usize) -> u8 {
     1 + (at * 7 % 190) as u8
 }

@@ -1,4 +1,4 @@
-//! How accesses are made, and hints at random.
+//! Forms of accesses, and hints at random.
 
 use fastrand::Rng;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use weft_fabric_shm::Shm;
 use weft_io::{Direction, File, Place};
 use weft_process::{Buffer, Info, Single};
 
-/// How an access is made.
+/// A form of access.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Form {
     Here,
@@ -28,7 +28,7 @@ impl Form {
     }
 }
 
-/// At random.
+/// Draws hints.
 pub fn hints(rng: &mut Rng) -> Info {
     let mut info = Info::default();
     let words = ["automatic", "enable", "disable"];

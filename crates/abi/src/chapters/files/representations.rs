@@ -87,7 +87,7 @@ impl Registered {
         callback_result(code, format_args!("a conversion of representation {:?}", self.name))
     }
 
-    /// The same of items that lie at `address` side by side, however many they are.
+    /// Has the program convert items that lie side by side at `address`, however many.
     fn convert_all(
         &self,
         with: Converter,
@@ -143,7 +143,7 @@ struct Own {
 }
 
 impl Own {
-    /// What elements of `ty` consist of: the items of one, and how many times they are repeated.
+    /// Lists the items of one element of `ty`, and how many times they are repeated.
     fn items(&self, ty: &Type, count: usize) -> Result<(Vec<Items>, usize), weft_process::Error> {
         let mut runs: Vec<(Basic, usize)> = Vec::new();
         ty.each_basic(1, |basic, times| {
@@ -199,7 +199,7 @@ impl Own {
         Ok(here)
     }
 
-    /// The same of items that begin behind `skip` bytes of the program's data.
+    /// Has the program convert items that begin behind `skip` bytes of its data.
     fn move_some(
         &self,
         (direction, with): (Direction, Converter),
