@@ -221,10 +221,17 @@ impl From<weft_process::Error> for Error {
         let engine = state().engine.get();
         let engine = engine.filter(|engine| engine.endpoint().fault().is_some_and(is_it));
         let foreign = engine.and_then(|engine| of_another_job(engine));
-        match foreign.or_else(|| engine.and_then(|engine| engine.endpoint().fabric().trouble())) {
-            Some(why) => Error::new(error.class(), format_args!("{}: {why}", error.text())),
-            None => Error::new(error.class(), error.text()),
-        }
+        let why =
+            foreign.or_else(|| engine.and_then(|engine| engine.endpoint().fabric().trouble()));
+        Error::new(error.class(), with_reason(error.text(), why))
+    }
+}
+
+/// What has gone wrong and why, which a fabric may say in the same words.
+fn with_reason(what: &str, why: Option<String>) -> String {
+    match why.filter(|why| why != what) {
+        Some(why) => format!("{what}: {why}"),
+        None => what.to_owned(),
     }
 }
 
@@ -259,5 +266,17 @@ impl From<weft_fabric::Fault> for Error {
     #[cold]
     fn from(fault: weft_fabric::Fault) -> Error {
         weft_process::Error::from(fault).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_said_once() {
+        assert_eq!(with_reason("a fault", Some("a cable".to_owned())), "a fault: a cable");
+        assert_eq!(with_reason("a fault", Some("a fault".to_owned())), "a fault");
+        assert_eq!(with_reason("a fault", None), "a fault");
     }
 }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use weft_bootstrap::limits::words;
+use weft_bootstrap::limits::{explain, words};
 use weft_bootstrap::nodes::number;
 use weft_bootstrap::wire::Entry;
 
@@ -238,7 +238,13 @@ impl Head {
             link.started = true;
             link.send(&Down::Start(share));
         }
-        self.input = Relay::start(self.inheritance.group).ok();
+        match Relay::start(self.inheritance.group) {
+            Ok(relay) => self.input = Some(relay),
+            Err(error) => {
+                let line = format!("cannot pass standard input on: {}", explain(&error));
+                self.fail(&line, 1);
+            }
+        }
     }
 
     fn say(&mut self, message: &str) {

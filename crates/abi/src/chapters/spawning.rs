@@ -32,6 +32,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use weft_bootstrap::calls::start_thread;
+use weft_bootstrap::limits::explain;
 use weft_bootstrap::ports::{Calling, is_on_network};
 use weft_bootstrap::universe::{self, Room};
 use weft_fabric::Fabric;
@@ -207,7 +208,7 @@ fn start(
     let mut child = command.spawn().map_err(|error| {
         let name = command.get_program().to_string_lossy();
         let own = not_own.map_or_else(String::new, |why| format!(" ({why})"));
-        Error::new(MPI_ERR_SPAWN, format_args!("starting {name}: {error}{own}"))
+        Error::new(MPI_ERR_SPAWN, format_args!("starting {name}: {}{own}", explain(&error)))
     })?;
     let (ended, sleeper) = (Arc::new(OnceLock::new()), engine.endpoint().fabric().sleeper());
     let told = ended.clone();
