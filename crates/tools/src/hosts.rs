@@ -10,10 +10,11 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use std::{env, fmt, io, thread};
+use std::{env, fmt, io};
 
+use weft_bootstrap::calls::start_thread;
 use weft_bootstrap::limits::explain;
 use weft_bootstrap::nodes::identity;
 
@@ -257,18 +258,20 @@ pub fn info(list: &str) -> Result<String, String> {
         if let (Some(to), Some(from), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         {
-            thread::spawn(move || tell.send((at, ask(to, from, errors, Instant::now()))));
+            let asking = move || {
+                let answer = ask(to, from, errors, Instant::now());
+                let _ = tell.send((at, answer));
+            };
+            start_thread("weft-asks", asking).map_err(|error| format!("a thread: {error}"))?;
         }
         children.push(Some(child));
         answers.push((name.clone(), Err(format!("no answer within {} s", PATIENCE.as_secs()))));
     }
     drop(tell);
     let end = Instant::now() + PATIENCE;
-    loop {
-        match told.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            Ok((at, answer)) => answers[at].1 = answer,
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-        }
+    let rest = || end.saturating_duration_since(Instant::now());
+    while let Ok((at, answer)) = told.recv_timeout(rest()) {
+        answers[at].1 = answer;
     }
     for mut child in children.into_iter().flatten() {
         let _ = child.kill();

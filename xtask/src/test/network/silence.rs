@@ -4,7 +4,6 @@ use super::hosts::net;
 use super::inside::Inside;
 use crate::test::cluster::job::both;
 use crate::test::cluster::parts::Parts;
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
