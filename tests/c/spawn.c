@@ -255,6 +255,13 @@ static void mistakes(void)
           MPI_ERR_SPAWN);
     FAILS(MPI_Comm_spawn(self, MPI_ARGV_NULL, 0, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE),
           MPI_ERR_SPAWN);
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "soft", "7:9");
+    codes[0] = codes[1] = -1;
+    FAILS(MPI_Comm_spawn(self, MPI_ARGV_NULL, 2, info, 0, MPI_COMM_WORLD, &inter, codes), MPI_ERR_SPAWN);
+    CHECK(class_of(codes[0]) == MPI_ERR_SPAWN && class_of(codes[1]) == MPI_ERR_SPAWN);
+    MPI_Info_free(&info);
     FAILS(MPI_Comm_spawn(self, MPI_ARGV_NULL, 1 << 20, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE),
           MPI_ERR_SPAWN);
     FAILS(MPI_Comm_spawn(self, MPI_ARGV_NULL, 1, MPI_INFO_NULL, size, MPI_COMM_WORLD, &inter, codes), MPI_ERR_ROOT);

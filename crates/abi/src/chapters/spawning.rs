@@ -56,29 +56,22 @@ struct Program {
     arguments: Vec<OsString>,
     /// Processes that are asked for.
     processes: usize,
-    /// Those that are started, which are fewer if the program says that this will do.
-    started: usize,
     info: weft_process::Info,
 }
 
 impl Program {
-    fn new(
-        command: OsString,
-        arguments: Vec<OsString>,
-        processes: usize,
-        info: weft_process::Info,
-    ) -> Result<Program, Error> {
-        let mut started = processes;
-        if let Some(wish) = info.bytes("soft") {
-            let wish = String::from_utf8_lossy(wish);
-            started = soft(&wish, processes).ok_or_else(|| {
-                let text = format!(
-                    "info key soft = {wish:?} allows no number of processes from 0 to {processes}"
-                );
-                Error::new(MPI_ERR_SPAWN, text)
-            })?;
+    /// The processes that are started: fewer than are asked for, if the program says that this will do. `None`: the key `soft`
+    /// allows no such number.
+    fn wished(&self) -> Option<usize> {
+        match self.info.bytes("soft") {
+            Some(wish) => soft(&String::from_utf8_lossy(wish), self.processes),
+            None => Some(self.processes),
         }
-        Ok(Program { command, arguments, processes, started, info })
+    }
+
+    /// The same, 0 where there is no such number.
+    fn started(&self) -> usize {
+        self.wished().unwrap_or(0)
     }
 
     /// The value of a key as the system takes it.
@@ -148,7 +141,7 @@ fn command(
         command.args(["-hosts", &universe::free_first(others)]);
     }
     for (at, program) in programs.iter().enumerate() {
-        let processes = program.started;
+        let processes = program.started();
         all += processes;
         if processes == 0 {
             continue;
@@ -230,7 +223,7 @@ fn await_call(
     programs: &[Program],
     (port, children): &(weft_bootstrap::ports::Port, Children),
 ) -> Result<Found, Error> {
-    let all: usize = programs.iter().map(|program| program.started).sum();
+    let all: usize = programs.iter().map(Program::started).sum();
     let gone = |calling: Option<&Calling>| match calling {
         Some(calling) if calling.size != all => {
             let (names, size) = (&children.names, calling.size);
@@ -250,6 +243,13 @@ fn allowed(programs: Vec<Program>) -> Result<Vec<Program>, Error> {
         let text = format!("{all} processes are asked for: mpiexec starts at most {MOST}");
         return Err(Error::new(MPI_ERR_SPAWN, text));
     }
+    if let Some(one) = programs.iter().find(|one| one.wished().is_none()) {
+        let wish = String::from_utf8_lossy(one.info.bytes("soft").unwrap_or_default());
+        let most = one.processes;
+        let text =
+            format!("info key soft = {wish:?} allows no number of processes from 0 to {most}");
+        return Err(Error::new(MPI_ERR_SPAWN, text));
+    }
     Ok(programs)
 }
 
@@ -266,29 +266,32 @@ unsafe fn spawn(
 ) -> Result<(), Error> {
     let (object, root) = group_and_root(handle, root, (made, "intercomm"))?;
     let engine = object.engine();
-    let programs = (object.rank() == root).then(|| programs().and_then(allowed));
+    let programs = (object.rank() == root).then(programs);
     // All are told how many codes there are, and of which processes: the arguments of others do not say.
     let counts = programs.as_ref().and_then(|all| all.as_ref().ok()).map_or(&[][..], |all| all);
-    let counts = counts.iter().flat_map(|one| [one.processes as u64, one.started as u64]);
+    let counts = counts.iter().flat_map(|one| [one.processes as u64, one.started() as u64]);
     let told = counts.flat_map(u64::to_le_bytes).collect();
     let told = engine.block_on(call, object.tell_all(root, told))?;
     let mut children = None;
     let found = programs.map(|programs| {
-        let programs = programs?;
+        let programs = allowed(programs?)?;
         let started = children.insert(start(engine, &programs)?);
         await_call(call, &object, &programs, started)
     });
     let new = connected(call, &object, root, End::Accepting, found).map_err(|error| {
+        if error.class() != MPI_ERR_PORT {
+            return error;
+        }
         // They have called, and then something happened to them.
-        let known = children.filter(|_| error.class() == MPI_ERR_PORT);
-        let why = known.and_then(|(_, children)| children.why_lost(call, engine));
-        why.unwrap_or_else(|| match error.class() {
-            MPI_ERR_PORT => {
-                let text = format!("{} (rank {root} of the communicator knows more)", error.text());
-                Error::new(MPI_ERR_SPAWN, text)
-            }
-            _ => error,
-        })
+        let known = children.and_then(|(_, children)| children.why_lost(call, engine));
+        let text = error.text();
+        Error::new(
+            MPI_ERR_SPAWN,
+            match known {
+                Some(why) => format!("{} ({text})", why.text()),
+                None => format!("{text} (rank {root} of the communicator knows more)"),
+            },
+        )
     });
     let code = new.as_ref().map_or_else(Error::class, |_| MPI_SUCCESS);
     if !codes.is_null() {
@@ -329,7 +332,7 @@ pub(crate) unsafe fn comm_spawn(
         // SAFETY: the caller's strings, which count at the root.
         let (command, arguments) = unsafe { (string(command, "command")?, strings(argv.cast())?) };
         let info = optional_info(info)?.unwrap_or_default();
-        Ok(vec![Program::new(command, arguments, processes(maxprocs, "maxprocs")?, info)?])
+        Ok(vec![Program { command, arguments, processes: processes(maxprocs, "maxprocs")?, info }])
     };
     let call = Call::new("MPI_Comm_spawn");
     // SAFETY: the caller's pointers.
@@ -359,12 +362,12 @@ pub(crate) unsafe fn comm_spawn_multiple(
                     true => std::ptr::null(),
                     false => (*array_of_argv.add(at)).cast_const().cast(),
                 };
-                Program::new(
-                    string(*array_of_commands.add(at), "array_of_commands")?,
-                    strings(argv)?,
-                    processes(*array_of_maxprocs.add(at), "array_of_maxprocs")?,
-                    optional_info(*array_of_info.add(at))?.unwrap_or_default(),
-                )
+                Ok(Program {
+                    command: string(*array_of_commands.add(at), "array_of_commands")?,
+                    arguments: strings(argv)?,
+                    processes: processes(*array_of_maxprocs.add(at), "array_of_maxprocs")?,
+                    info: optional_info(*array_of_info.add(at))?.unwrap_or_default(),
+                })
             }
         };
         (0..count).map(program).collect()
