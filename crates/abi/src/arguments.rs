@@ -417,11 +417,13 @@ fn null(argument: &str) -> Error {
 
 /// The first bytes of a string, at most `most`; of text no part of a character.
 pub fn cut(string: &[u8], most: usize) -> &[u8] {
-    let part = &string[..string.len().min(most)];
-    match std::str::from_utf8(string) {
-        Ok(text) => &part[..text.floor_char_boundary(part.len())],
-        Err(_) => part,
+    let mut end = string.len().min(most);
+    if let Ok(text) = std::str::from_utf8(string) {
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
     }
+    &string[..end]
 }
 
 /// Copies `text` with a NUL into a C buffer of `room` bytes, cut off to fit, and its length.

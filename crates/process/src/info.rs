@@ -24,7 +24,7 @@ impl Info {
 
     /// Sets the value of `key`, in its old place if it has one; the caller has checked both
     /// lengths.
-    pub fn set(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+    pub fn set<K: AsRef<[u8]> + ?Sized, V: AsRef<[u8]> + ?Sized>(&mut self, key: &K, value: &V) {
         let (key, value) = (key.as_ref(), value.as_ref());
         match self.pairs.iter_mut().find(|(k, _)| k == key) {
             Some((_, v)) => *v = value.to_owned(),
