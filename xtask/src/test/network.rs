@@ -4,6 +4,7 @@
 //! This is the outer side, which builds and counts. Within, the same program runs as `net-tests`.
 
 mod counts;
+mod first;
 mod hosts;
 pub mod inside;
 mod rails;
@@ -33,12 +34,14 @@ pub fn within(inside: &Inside) -> Result<(), String> {
     if inside.ipv6 {
         hosts::over_ipv6(inside, &mut parts)?;
         rails::over_ipv6(inside, &mut parts)?;
+        first::over_ipv6(inside, &mut parts)?;
         return parts.end();
     }
     hosts::run(inside, &mut parts)?;
     counts::run(inside, &mut parts)?;
     rails::run(inside, &mut parts)?;
     silence::run(inside, &mut parts)?;
+    first::run(inside, &mut parts)?;
     trouble::run(inside, &mut parts)?;
     parts.end()
 }
@@ -77,7 +80,8 @@ fn with(words: &[OsString], more: &str) -> Vec<OsString> {
 fn words() -> Result<Vec<OsString>, String> {
     let prefix = crate::demo::install()?;
     let programs = c_programs::folder()?;
-    for name in PROGRAMS.iter().map(|(name, _)| *name).chain([KILLED]) {
+    for name in PROGRAMS.iter().map(|(name, _)| *name).chain([KILLED, first::PROGRAM, counts::MANY])
+    {
         let source = root().join("tests/c").join(name).with_extension("c");
         compile(&prefix, &source, &programs.join(name))?;
     }

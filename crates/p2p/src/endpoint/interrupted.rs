@@ -190,7 +190,9 @@ impl<F: Fabric> Handler<'_, F> {
     fn take_eager(&mut self, index: u32, message: &Message, e: Envelope) -> bool {
         let State { operations, matching, .. } = &mut *self.state;
         let (transport, peer) = (self.transport, message.peer);
-        if !operations.peers.may_owe(peer, message.payload.len() as u64) {
+        // What rides along is for others to hear.
+        let rides = e.kind == MessageKind::Eager && e.request != 0;
+        if rides || !operations.peers.may_owe(peer, message.payload.len() as u64) {
             return false;
         }
         let ack = Envelope::reply(MessageKind::Ack, e.request, 0);

@@ -66,12 +66,14 @@ pub fn send_charged<F: Fabric>(
 ) -> Option<RequestId> {
     operations.often.eager += 1;
     operations.often.bytes_eager += buffer.len() as u64;
-    let ride = operations.peers.ride(transport, to.peer);
     match pattern {
         Pattern::Synchronous => {
             Some(send_synchronous(transport, operations, matching, (to, buffer), cancellable))
         }
-        _ => send(transport, &mut operations.requests, to, (buffer, ride)),
+        _ => {
+            let ride = operations.peers.ride(transport, to.peer);
+            send(transport, &mut operations.requests, to, (buffer, ride))
+        }
     }
 }
 

@@ -20,35 +20,63 @@ const MOST: [(&str, &[&str], f64); 3] = [
     ("ring", &["write(", "read("], 0.2),
 ];
 
+/// The program of tests/c that sends windows of messages: bytes of each, messages, windows.
+pub const MANY: &str = "many_messages";
+const WINDOW: [usize; 3] = [64 << 10, 64, 6];
+
+/// Sends of both ends for a message of a window, at most: the message itself, words of credit, and what found no room at first.
+const SENDS: f64 = 1.5;
+
 pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     parts.part("system calls of a message", |parts| {
         parts.test("a receiver of 8 bytes sends once, receives once, rings for nobody", || {
-            receiver(inside)
+            judge(&traced(inside, "moves", &["send", "8", &MESSAGES.to_string()])?[1])
         });
+        parts.test(
+            "a window of 64 messages of 64 KiB sends little more than once a message",
+            || {
+                let words = WINDOW.map(|number| number.to_string());
+                let both = traced(inside, MANY, &words.each_ref().map(String::as_str))?;
+                judge_windows(&both.concat())
+            },
+        );
         Ok(())
     })
 }
 
-fn receiver(inside: &Inside) -> Result<String, String> {
+/// What a program on two hosts calls between the marks: of the first host, and of the second.
+fn traced(inside: &Inside, program: &str, words: &[&str]) -> Result<[String; 2], String> {
     let folder = inside.programs.join("traced");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut command = mpiexec(inside, "node0,node1", "2");
     let trace = format!("exec strace -ff -o {}/$(hostname) \"$@\"", folder.display());
-    command.args(["sh", "-c", &trace, "sh"]).arg(inside.programs.join("moves"));
-    command.args(["send", "8", &MESSAGES.to_string()]);
+    command.args(["sh", "-c", &trace, "sh"]).arg(inside.programs.join(program)).args(words);
     said(&mut command, "correct")?;
-    let logs = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let of_receiver = |path: &std::path::PathBuf| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("node1."))
-    };
-    for path in logs.flatten().map(|entry| entry.path()).filter(of_receiver) {
-        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        if let Some(counted) = text.split(MARK).nth(1) {
-            return judge(counted);
+    let of = |host: &str| -> Result<String, String> {
+        let logs = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let paths = logs.flatten().map(|entry| entry.path());
+        let is_of_host = |path: &std::path::PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(host))
+        };
+        for path in paths.filter(is_of_host) {
+            let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+            if let Some(counted) = text.split(MARK).nth(1) {
+                return Ok(counted.to_owned());
+            }
         }
-    }
-    Err(format!("{}: no trace of the receiver has the marks", folder.display()))
+        Err(format!("{}: no trace of {host} has the marks", folder.display()))
+    };
+    Ok([of("node0.")?, of("node1.")?])
+}
+
+/// Counts what both ends send for each message of a window.
+fn judge_windows(counted: &str) -> Result<String, String> {
+    let [_, window, rounds] = WINDOW;
+    let sends = counted.lines().filter(|line| line.starts_with("send")).count();
+    let each = sends as f64 / (window * rounds) as f64;
+    let told = format!("{each:.2} sends a message of at most {SENDS}");
+    if (1.0..=SENDS).contains(&each) { Ok(told) } else { Err(told) }
 }
 
 /// Counts what lies between the marks.

@@ -38,7 +38,12 @@ fn halo(inside: &Inside, steps: &str) -> Result<Running, String> {
 
 /// Starts a job whose program says that it is running.
 pub fn running(command: &mut Command) -> Result<Running, String> {
-    command.env("WEFT_OFI_TIMEOUT", PATIENCE.to_string());
+    running_with(command, PATIENCE)
+}
+
+/// The same, where a silent host is lost after so many seconds.
+pub fn running_with(command: &mut Command, patience: u64) -> Result<Running, String> {
+    command.env("WEFT_OFI_TIMEOUT", patience.to_string());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| format!("mpiexec: {e}"))?;
     let mut out = BufReader::new(child.stdout.take().expect("asked for"));

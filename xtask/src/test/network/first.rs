@@ -1,0 +1,81 @@
+//! The first message to a peer: while the network is out, and where the network that seems to lead there does not.
+
+use super::hosts::{failed, mpiexec, net, said};
+use super::inside::Inside;
+use super::trouble::running_with;
+use crate::test::cluster::parts::Parts;
+use std::process::Command;
+use std::time::Duration;
+
+/// The program of tests/c whose ranks speak to each other late.
+pub const PROGRAM: &str = "first_message";
+
+/// Seconds without a network: longer than the system looks for a neighbour's adapter, before it says that no way leads to the host.
+const OUT: u64 = 6;
+
+/// One rank on each of two hosts, which are silent for so many milliseconds.
+fn pair(inside: &Inside, silent: &str) -> Command {
+    let mut command = mpiexec(inside, "node0,node1", "2");
+    command.arg(inside.programs.join(PROGRAM)).arg(silent);
+    command
+}
+
+pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+    parts.part("first messages", |parts| {
+        parts.test("a first message while a cable is out loses nothing", || {
+            let mut command = pair(inside, "1000");
+            command.env("WEFT_OFI_INTERFACES", "eth0");
+            let job = running_with(&mut command, 30)?;
+            net(&["net-cut", "node1", "0"])?;
+            std::thread::sleep(Duration::from_secs(OUT));
+            net(&["net-join", "node1", "0"])?;
+            match job.end()? {
+                (true, text) if text.contains("correct") => Ok(String::new()),
+                (_, text) => Err(text),
+            }
+        });
+        parts.test("a network that all have, but that leads nowhere", || {
+            let there = |rule: &str| net(&["net-run", "node1", &format!("nft '{rule}'")]);
+            there("add table inet weft")?;
+            there("add chain inet weft in { type filter hook input priority 0 ; }")?;
+            there("add rule inet weft in iifname eth0 drop")?;
+            let text = said(&mut pair(inside, "0"), "correct");
+            there("delete table inet weft")?;
+            let (text, one) = (text?, "it is reached at 10.77.1.");
+            match text.matches(one).count() {
+                1 | 2 => Ok(String::new()),
+                n => Err(format!("{n} times '{one}':\n{text}")),
+            }
+        });
+        parts.test("hosts with loopback alone: why, and what containers lack", || {
+            let mut command = pair(inside, "0");
+            command.env("WEFT_OFI_INTERFACES", "lo");
+            let text = failed(&mut command)?;
+            let words = ["no network leads", "node1: weft-tcp lo", "within the host", "--net=host"];
+            match words.iter().find(|word| !text.contains(**word)) {
+                None => Ok(String::new()),
+                Some(word) => Err(format!("does not say '{word}':\n{text}")),
+            }
+        });
+        Ok(())
+    })
+}
+
+/// An interface that comes first, with one address on all hosts: it has IPv4, where the cables have IPv6 alone.
+pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+    parts.part("an address that all hosts have", |parts| {
+        parts.test("is not chosen", || {
+            let all = |what: &str| {
+                ["node0", "node1"].iter().try_for_each(|host| net(&["net-run", host, what]))
+            };
+            all("ip link add usb0 type dummy && ip address add 10.55.0.1/24 dev usb0 && ip link set usb0 up")?;
+            let mut command = pair(inside, "0");
+            command.env("WEFT_VERBOSE", "1");
+            let text = said(&mut command, "correct");
+            all("ip link del usb0")?;
+            let (text, over) = (text?, "on eth0, network fd77::/64");
+            if text.contains(over) { Ok(String::new()) } else { Err(format!("not {over}:\n{text}")) }
+        });
+        Ok(())
+    })
+}
