@@ -73,7 +73,12 @@ impl Line {
 
     /// Whether it may lead to another host: what the name of its interface tells is not certain.
     fn may_lead_out(&self) -> bool {
-        self.leads_out || !(self.is_loopback || self.network.starts_with("fe80:"))
+        self.leads_out || !(self.is_within() || self.network.starts_with("fe80:"))
+    }
+
+    /// Whether it is of the loopback interface, by whatever version of IP.
+    fn is_within(&self) -> bool {
+        self.is_loopback || self.network == "::1/128"
     }
 
     fn encode(&self) -> String {
@@ -218,7 +223,7 @@ impl Told {
     /// containers, cables to telephones and to boards have the same one everywhere.
     fn is_ambiguous(&self, line: &Line, all: &[Told]) -> bool {
         let has_it = |told: &Told| told.offers.iter().any(|other| other.address == line.address);
-        let known = !line.address.is_empty() && !line.is_loopback;
+        let known = !line.address.is_empty() && !line.is_within();
         known && all.iter().any(|told| told.space() != self.space() && has_it(told))
     }
 }
@@ -399,13 +404,14 @@ mod tests {
         let usb = "o weft-tcp 10.55.0.0/24 usb0 f 10.55.0.1";
         let eth = |host: u8| format!("o weft-tcp 10.1.0.0/16 eth0 f 10.1.0.{host}");
         let lo = "l weft-tcp 127.0.0.0/8 lo f 127.0.0.1";
+        let lo6 = "i weft-tcp ::1/128 lo f ::1";
         let all: Vec<Told> = (1..4)
-            .map(|host| told_of(&format!("boot{host} node net:[1]"), &[usb, lo, &eth(host)]))
+            .map(|host| told_of(&format!("boot{host} node net:[1]"), &[usb, lo, &eth(host), lo6]))
             .collect();
         for told in &all {
             let ambiguous: Vec<bool> =
                 told.offers.iter().map(|line| told.is_ambiguous(line, &all)).collect();
-            assert_eq!(ambiguous, [true, false, false]);
+            assert_eq!(ambiguous, [true, false, false, false]);
         }
         // Containers with the network of their host have its addresses, and are no others.
         let shared = [told_of("boot a net:[1]", &[usb]), told_of("boot b net:[1]", &[usb])];
@@ -419,7 +425,7 @@ mod tests {
         for words in ["another host has its address 10.55.0.1", "--net=host", "lo (127.0.0.0/8"] {
             assert!(said.contains(words), "{said}");
         }
-        let alone = [told_of("boot1 a net:[1]", &[lo]), told_of("boot2 b net:[1]", &[lo])];
+        let alone = [told_of("boot1 a net:[1]", &[lo, lo6]), told_of("boot2 b net:[1]", &[lo])];
         assert!(who_has_what(&alone)[0].contains("no other interface has an address"));
     }
 
@@ -431,11 +437,12 @@ mod tests {
             "o weft-tcp fd77::/64",
             "l weft-tcp 127.0.0.0/8",
             "i weft-tcp fe80::/64",
+            "i weft-tcp ::1/128",
             "o tcp 10.1.0.0/16",
         ]);
         assert_eq!(also(&own, 0), [2, 1]);
         assert_eq!(also(&own, 2), [0, 1]);
-        assert!(also(&own, 3).is_empty() && also(&own, 5).is_empty(), "loopback, a library");
+        assert!(also(&own, 3).is_empty() && also(&own, 6).is_empty(), "loopback, a library");
         let bridge = lines(&["i tcp 10.9.0.0/16", "l tcp 127.0.0.0/8"]);
         let (place, why) = common(&[&bridge, &bridge], &bridge, false, false).unwrap();
         assert!(place == 0 && why.contains("more likely"), "{why}");

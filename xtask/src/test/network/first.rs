@@ -68,13 +68,20 @@ pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
             let all = |what: &str| {
                 ["node0", "node1"].iter().try_for_each(|host| net(&["net-run", host, what]))
             };
-            all("ip link add usb0 type dummy && ip address add 10.55.0.1/24 dev usb0 && ip link set usb0 up")?;
+            all(
+                "ip link add usb0 type veth peer name usb1 && ip address add 10.55.0.1/24 dev usb0",
+            )?;
+            all("ip link set usb0 up && ip link set usb1 up")?;
             let mut command = pair(inside, "0");
             command.env("WEFT_VERBOSE", "1");
             let text = said(&mut command, "correct");
             all("ip link del usb0")?;
             let (text, over) = (text?, "on eth0, network fd77::/64");
-            if text.contains(over) { Ok(String::new()) } else { Err(format!("not {over}:\n{text}")) }
+            if text.contains(over) {
+                Ok(String::new())
+            } else {
+                Err(format!("not {over}:\n{text}"))
+            }
         });
         Ok(())
     })
