@@ -7,6 +7,7 @@ mod counts;
 mod first;
 mod hosts;
 pub mod inside;
+mod privileged;
 mod rails;
 mod silence;
 mod trouble;
@@ -42,6 +43,7 @@ pub fn within(inside: &Inside) -> Result<(), String> {
     rails::run(inside, &mut parts)?;
     silence::run(inside, &mut parts)?;
     first::run(inside, &mut parts)?;
+    privileged::run(inside, &mut parts)?;
     trouble::run(inside, &mut parts)?;
     parts.end()
 }

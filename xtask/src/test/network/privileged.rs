@@ -1,0 +1,43 @@
+//! A set-user-ID program does not load what its user's environment names. Here, since it takes root to make one.
+
+use super::hosts::{failed, said};
+use super::inside::Inside;
+use crate::test::cluster::parts::Parts;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+/// Somebody without rights.
+const NOBODY: &str = "65534";
+
+/// Settings that name a file.
+const NAMES: [&str; 4] = ["WEFT_OFI_LIBRARY", "WEFT_PMIX", "WEFT_MAP", "WEFT_COPY_MODEL"];
+
+/// The file that they name, which is none.
+const FILE: &str = "/nowhere/of-the-user.so";
+
+pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+    parts.part("privileged programs", |parts| {
+        parts.test("files that the environment names are not used, which is said", || {
+            let program = inside.programs.join("privileged");
+            let made = fs::copy(inside.programs.join("hello"), &program)
+                .and_then(|_| fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)));
+            made.map_err(|e| format!("{}: {e}", program.display()))?;
+            let run = || {
+                let mut command = Command::new("setpriv");
+                command.args([&format!("--reuid={NOBODY}"), "--clear-groups"]).arg(&program);
+                command.env("WEFT_FABRIC", "ofi").env("HOME", "/");
+                command
+            };
+            for name in NAMES {
+                said(run().env(name, FILE), &format!("{name} is not used: this program"))?;
+            }
+            // The same file is asked for by a program without such rights.
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
+                .map_err(|e| format!("{}: {e}", program.display()))?;
+            let text = failed(run().env(NAMES[0], FILE))?;
+            if text.contains(FILE) { Ok(String::new()) } else { Err(text) }
+        });
+        Ok(())
+    })
+}
