@@ -19,6 +19,8 @@ static size_t used;
 static int variant;
 /* The function whose call is awaited; others are asked by the bindings themselves. */
 static char awaited[128];
+/* What stands in front of the name that was called: P, or nothing. */
+static const char *by = "";
 static int heard;
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -84,7 +86,7 @@ static void begin(const char *name)
 {
     heard = strcmp(name, awaited) == 0;
     used = 0;
-    say("c %s", name);
+    say("c %s%s", by, name);
 }
 
 /* Whether values are to be set. */

@@ -8,36 +8,25 @@
 typedef struct {
     weft_function *functions[3];
     MPI_Aint state;
+    /* The program's own, where callbacks may change it; NULL where they get a value. */
+    MPI_Aint *variable;
 } state;
 
-void *weft_state(weft_function *const functions[3], MPI_Aint value)
+void *weft_state(weft_function *const functions[3], MPI_Aint value, MPI_Aint *variable)
 {
     state *made = malloc(sizeof(state));
     memcpy(made->functions, functions, sizeof(made->functions));
     made->state = value;
+    made->variable = variable;
     return made;
 }
 
-/* Predefined attributes are pointers in C and values in Fortran. */
-intptr_t weft_attribute(int keyval, void *value)
+/* A callback has changed the state, which Fortran passes by reference: so has the program's variable. What was no variable, an
+   expression, may be gone by now: nothing is changed that does not hold the state. */
+static void changed(const state *s, MPI_Aint before)
 {
-    switch (keyval) {
-    case MPI_TAG_UB:
-    case MPI_IO:
-    case MPI_HOST:
-    case MPI_WTIME_IS_GLOBAL:
-    case MPI_APPNUM:
-    case MPI_LASTUSEDCODE:
-    case MPI_UNIVERSE_SIZE:
-    case MPI_WIN_DISP_UNIT:
-    case MPI_WIN_CREATE_FLAVOR:
-    case MPI_WIN_MODEL:
-        return *(int *)value;
-    case MPI_WIN_SIZE:
-        return *(MPI_Aint *)value;
-    default:
-        return (intptr_t)value;
-    }
+    if (s->state != before && s->variable && *s->variable == before)
+        *s->variable = s->state;
 }
 
 #define COPY(name, type, handle, integer)                                              \
@@ -47,11 +36,13 @@ intptr_t weft_attribute(int keyval, void *value)
                               weft_logical *, int *);                                  \
         state *s = extra;                                                              \
         int number = weft_##handle##_out(object), rc = MPI_SUCCESS;                    \
-        integer value = (integer)s->state, from = (integer)(intptr_t)in, to = 0;       \
+        integer value = (integer)s->state, from = (integer)weft_attribute(keyval, in), to = 0; \
         weft_logical copied = weft_false;                                              \
         ((function *)s->functions[0])(&number, &keyval, &value, &from, &to, &copied, &rc); \
         *flag = weft_is_true(copied);                                                  \
-        *(void **)out = (void *)(intptr_t)to;                                          \
+        /* What is no copy is kept by nobody. */                                       \
+        *(void **)out = rc == MPI_SUCCESS && *flag ? weft_attribute_like(keyval, to, in) \
+                                                   : (void *)(intptr_t)to;             \
         return rc;                                                                     \
     }
 #define DELETE(name, type, handle, integer)                                            \
@@ -60,8 +51,10 @@ intptr_t weft_attribute(int keyval, void *value)
         typedef void function(int *, int *, integer *, integer *, int *);              \
         state *s = extra;                                                              \
         int number = weft_##handle##_out(object), rc = MPI_SUCCESS;                    \
-        integer value = (integer)s->state, from = (integer)(intptr_t)in;               \
+        integer value = (integer)s->state, from = (integer)weft_attribute(keyval, in); \
         ((function *)s->functions[1])(&number, &keyval, &from, &value, &rc);           \
+        if (rc == MPI_SUCCESS)                                                         \
+            weft_attribute_drop(keyval, in);                                           \
         return rc;                                                                     \
     }
 COPY(Comm_copy_attr_function, MPI_Comm, Comm, MPI_Aint)
@@ -115,7 +108,9 @@ int weft_Grequest_query_function(void *extra, MPI_Status *status)
     typedef void function(MPI_Aint *, MPI_Status *, int *);
     state *s = extra;
     int rc = MPI_SUCCESS;
+    const MPI_Aint before = s->state;
     ((function *)s->functions[0])(&s->state, status, &rc);
+    changed(s, before);
     return rc;
 }
 
@@ -124,7 +119,9 @@ int weft_Grequest_free_function(void *extra)
     typedef void function(MPI_Aint *, int *);
     state *s = extra;
     int rc = MPI_SUCCESS;
+    const MPI_Aint before = s->state;
     ((function *)s->functions[1])(&s->state, &rc);
+    changed(s, before);
     free(s);
     return rc;
 }
@@ -135,7 +132,9 @@ int weft_Grequest_cancel_function(void *extra, int complete)
     state *s = extra;
     int rc = MPI_SUCCESS;
     weft_logical done = weft_truth(complete);
+    const MPI_Aint before = s->state;
     ((function *)s->functions[2])(&s->state, &done, &rc);
+    changed(s, before);
     return rc;
 }
 
@@ -144,7 +143,9 @@ int weft_Datarep_extent_function(MPI_Datatype type, MPI_Aint *extent, void *extr
     typedef void function(int *, MPI_Aint *, MPI_Aint *, int *);
     state *s = extra;
     int number = weft_Type_out(type), rc = MPI_SUCCESS;
+    const MPI_Aint before = s->state;
     ((function *)s->functions[2])(&number, extent, &s->state, &rc);
+    changed(s, before);
     return rc;
 }
 
@@ -157,8 +158,10 @@ int weft_Datarep_extent_function(MPI_Datatype type, MPI_Aint *extent, void *extr
                               int *);                                                  \
         state *s = extra;                                                              \
         int number = weft_Type_out(type), rc = MPI_SUCCESS;                            \
+        const MPI_Aint before = s->state;                                              \
         ((function *)s->functions[which])(user, &number, &count, file, &position, &s->state, \
                                           &rc);                                        \
+        changed(s, before);                                                            \
         return rc;                                                                     \
     }
 CONVERT(convert, int)

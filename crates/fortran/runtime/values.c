@@ -37,7 +37,7 @@ void weft_begin(void)
 
 int weft_lacks(const char *function)
 {
-    fprintf(stderr, "%s: this MPI library does not have it\n", function + 1);
+    fprintf(stderr, "%s: this MPI library does not have it\n", function + (*function == 'P'));
     return MPI_ERR_UNSUPPORTED_OPERATION;
 }
 
@@ -170,34 +170,44 @@ int weft_peers(MPI_Comm comm, int which, const void *buffer)
 }
 
 /* The size of an element stands in the descriptor. */
-WEFT_ENTRY(void, mpi_sizeof, (CFI_cdesc_t *x, int *size, int *ierror))
-{
-    *size = (int)x->elem_len;
-    weft_ierror(ierror, MPI_SUCCESS);
-}
+#define SIZEOF(name)                                                                   \
+    WEFT_ALONE(name, (CFI_cdesc_t *x, int *size, int *ierror))                         \
+    {                                                                                  \
+        *size = (int)x->elem_len;                                                      \
+        weft_ierror(ierror, MPI_SUCCESS);                                              \
+    }
+SIZEOF(mpi_sizeof)
+SIZEOF(mpi_sizeof_f08ts)
 
 /* Its call alone makes the compiler forget what it keeps in registers. */
-WEFT_ENTRY(void, mpi_f_sync_reg, (void *buf))
-{
-    (void)buf;
-}
+#define SYNC_REG(name)                                                                 \
+    WEFT_ALONE(name, (void *buf))                                                      \
+    {                                                                                  \
+        (void)buf;                                                                     \
+    }
+SYNC_REG(mpi_f_sync_reg)
+SYNC_REG(mpi_f_sync_reg_f08ts)
 
-WEFT_ENTRY(void, mpi_status_f082f, (const MPI_Status *f08_status, MPI_Status *f_status, int *ierror))
-{
-    *f_status = *f08_status;
-    weft_ierror(ierror, MPI_SUCCESS);
-}
-
-WEFT_ENTRY(void, mpi_status_f2f08, (const MPI_Status *f_status, MPI_Status *f08_status, int *ierror))
-{
-    *f08_status = *f_status;
-    weft_ierror(ierror, MPI_SUCCESS);
-}
+#define STATUS(name)                                                                   \
+    WEFT_ALONE(name, (const MPI_Status *from, MPI_Status *to, int *ierror))            \
+    {                                                                                  \
+        *to = *from;                                                                   \
+        weft_ierror(ierror, MPI_SUCCESS);                                              \
+    }
+STATUS(mpi_status_f082f)
+STATUS(mpi_status_f082f_f08)
+STATUS(mpi_status_f2f08)
+STATUS(mpi_status_f2f08_f08)
 
 /* Addresses as C_PTR, in the module mpi. */
 #define POINTER(name, arguments, given)                                                \
+    void mpi_##name##_ arguments;                                                      \
     void pmpi_##name##_ arguments;                                                     \
-    WEFT_ENTRY(void, mpi_##name##_cptr, arguments)                                     \
+    void mpi_##name##_cptr_ arguments                                                  \
+    {                                                                                  \
+        mpi_##name##_ given;                                                           \
+    }                                                                                  \
+    void pmpi_##name##_cptr_ arguments                                                 \
     {                                                                                  \
         pmpi_##name##_ given;                                                          \
     }

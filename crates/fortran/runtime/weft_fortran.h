@@ -10,14 +10,25 @@
 
 #include "weft_weak.h"
 
-/* An entry point by its profiling name, and weakly by its own, so that a tool can take its place. */
-#define WEFT_ENTRY(result, name, arguments)                                            \
-    result p##name##_ arguments;                                                       \
-    result name##_ arguments __attribute__((weak, alias("p" #name "_")));              \
-    result p##name##_ arguments
+/* Entry points call C's function of the same name, so that a tool finds each call once, in whatever language it looks: the sources
+   of entries are compiled twice, for MPI's names and for PMPI's. */
+#ifdef WEFT_PROFILED
+#define WEFT_ENTRY(result, name, arguments) result p##name##_ arguments
+#define WEFT_C(function) P##function
+#else
+#define WEFT_ENTRY(result, name, arguments) result name##_ arguments
+#define WEFT_C(function) function
+#endif
+
+/* An entry point without a function of C has both names. */
+#define WEFT_ALONE(name, arguments)                                                    \
+    void p##name##_ arguments;                                                         \
+    void name##_ arguments __attribute__((weak, alias("p" #name "_")));                \
+    void p##name##_ arguments
 
 /* A function that this MPI library lacks is told when it is called, not when a program is linked. */
-#define WEFT_LACKS(function)                                                           \
+#define WEFT_LACKS(function) WEFT_LACKS_(function)
+#define WEFT_LACKS_(function)                                                          \
     if (__builtin_expect(!function, 0)) {                                              \
         weft_ierror(ierror, weft_lacks(#function));                                    \
         return;                                                                        \
@@ -159,10 +170,16 @@ int weft_dimensions(MPI_Comm comm);
 /* Tells the library about this compiler, once it runs. */
 void weft_begin(void);
 
+/* Attributes: those that Fortran sets lie in memory, where C finds them. */
+enum { WEFT_AINT, WEFT_INT };
+void *weft_attribute_in(int keyval, MPI_Aint value, int width);
+MPI_Aint weft_attribute(int keyval, void *attribute);
+void *weft_attribute_like(int keyval, MPI_Aint value, void *original);
+void weft_attribute_drop(int keyval, void *attribute);
+
 /* Callbacks. */
 typedef void weft_function(void);
-void *weft_state(weft_function *const functions[3], MPI_Aint state);
-intptr_t weft_attribute(int keyval, void *value);
+void *weft_state(weft_function *const functions[3], MPI_Aint state, MPI_Aint *variable);
 MPI_Comm_copy_attr_function weft_Comm_copy_attr_function;
 MPI_Comm_delete_attr_function weft_Comm_delete_attr_function;
 MPI_Type_copy_attr_function weft_Type_copy_attr_function;

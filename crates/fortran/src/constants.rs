@@ -162,6 +162,14 @@ pub fn types_module() -> String {
 /// `mpif.h`, which is read in fixed and in free form: nothing stands before column 7 or behind column 72.
 pub fn mpif(procedures: &[Procedure]) -> String {
     let mut out = String::from("! mpif.h of Weft, for the MPI 5.0 standard ABI\n");
+    // Nothing else tells a compiler that the arguments of all procedures would be too long.
+    out.push_str(
+        "! An INTEGER must have 4 bytes here: compile without -fdefault-integer-8 or -i8.\n",
+    );
+    out.push_str(
+        "      INTEGER MPI_NEEDS_4_BYTE_INTEGERS\n      \
+         PARAMETER (MPI_NEEDS_4_BYTE_INTEGERS=1/(1-BIT_SIZE(0)/64))\n",
+    );
     for Value { c_type, name, number } in values() {
         let kind = if c_type == "MPI_Offset" { "INTEGER(KIND=8)" } else { "INTEGER" };
         writeln!(out, "      {kind} {name}\n      PARAMETER ({name}={number})").unwrap();

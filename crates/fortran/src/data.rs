@@ -83,9 +83,15 @@ impl Procedure {
         !self.silent
     }
 
-    /// Whether it takes callbacks, which Fortran does not allow in C's procedures.
+    /// Whether it takes callbacks.
     pub fn takes_callbacks(&self) -> bool {
         self.parameters.iter().any(|p| !p.callback.is_empty())
+    }
+
+    /// Whether `mpi_f08` binds it to C, whose descriptors tell of sections of arrays, and of strings beside them. All others have
+    /// Fortran's conventions, as logicals and callbacks must, and by which a tool can take their place (MPI 5.0, section 19.1.5).
+    pub fn is_bound_to_c(&self) -> bool {
+        self.find("BUFFER").is_some() && !self.takes_callbacks()
     }
 
     /// The parameter of this kind, if it has one.

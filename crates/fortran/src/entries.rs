@@ -32,14 +32,6 @@ pub fn has(procedure: &Procedure, way: Way) -> bool {
         }
 }
 
-/// Whether `mpi_f08` needs more than the entry point of `mpi`.
-fn differs(procedure: &Procedure) -> bool {
-    let kinds = ["BUFFER", "C_BUFFER2", "STRING", "STRING_ARRAY", "STRING_2DARRAY"];
-    !procedure.f90
-        || procedure.takes_callbacks()
-        || procedure.parameters.iter().any(|p| kinds.contains(&p.kind.as_str()))
-}
-
 /// A statement behind the call: copies wait for requests to be complete, and the library is told of this compiler.
 fn completion(procedure: &Procedure) -> &'static str {
     match procedure.name.as_str() {
@@ -137,7 +129,7 @@ impl Arguments<'_> {
     }
 }
 
-/// One entry point, and its name without `p` as a weak one.
+/// One entry point.
 fn entry(out: &mut String, procedure: &Procedure, way: Way) {
     let name = linker_name(procedure, way);
     let large = if way == Way::Large { "_c" } else { "" };
@@ -150,18 +142,23 @@ fn entry(out: &mut String, procedure: &Procedure, way: Way) {
     writeln!(out, "WEFT_ENTRY({result}, {name}, ({declared}))\n{{").unwrap();
     if error {
         let given = arguments.given();
-        writeln!(out, "    int rc;\n    WEFT_LACKS(P{c_name})").unwrap();
+        writeln!(out, "    int rc;\n    WEFT_LACKS(WEFT_C({c_name}))").unwrap();
         out.push_str(&arguments.before());
         let (first, then) = (beginning(procedure), completion(procedure));
-        writeln!(out, "    {first}\n    rc = P{c_name}({given});\n    {then}").unwrap();
+        writeln!(out, "    {first}\n    rc = WEFT_C({c_name})({given});\n    {then}").unwrap();
         out.push_str(&arguments.after());
         writeln!(out, "    weft_ierror(ierror, rc);\n}}\n").unwrap();
     } else {
         let given = arguments.given();
         // What follows the level is C's.
         let given = if procedure.name == "MPI_Pcontrol" { "*level".to_owned() } else { given };
-        writeln!(out, "    return P{c_name}({given});\n}}\n").unwrap();
+        writeln!(out, "    return WEFT_C({c_name})({given});\n}}\n").unwrap();
     }
+}
+
+/// The C file of a way's entries by their profiling names, which stand in the file `name`.
+pub fn profiled(name: &str) -> String {
+    format!("#define WEFT_PROFILED\n#include \"{name}\"\n")
 }
 
 /// The C file of a way.
@@ -171,19 +168,14 @@ pub fn file(procedures: &[Procedure], way: Way) -> String {
         if BY_HAND.contains(&procedure.name.as_str()) {
             continue;
         }
-        if way == Way::New && !differs(procedure) {
-            continue;
-        }
         entry(&mut out, procedure, way);
     }
     out
 }
 
-/// What the linker calls the entry point that a way uses.
+/// What the linker calls the entry point that a way uses (MPI 5.0, table 19.1).
 pub fn entry_of(procedure: &Procedure, way: Way) -> String {
-    let by_hand = BY_HAND.contains(&procedure.name.as_str());
-    let shared = way == Way::New && (by_hand || !differs(procedure));
-    linker_name(procedure, if shared { Way::Old } else { way })
+    linker_name(procedure, way)
 }
 
 /// Declarations that let the library lack a function: it is told when it is called.
@@ -192,7 +184,9 @@ pub fn weak(procedures: &[Procedure]) -> String {
     for procedure in procedures.iter().filter(|p| has(p, Way::Old) || has(p, Way::New)) {
         for (returns, suffix) in procedure.returns.iter().zip(["", "_c"]) {
             if returns.is_some() && procedure.has_error() {
-                writeln!(out, "#pragma weak P{}{suffix}", procedure.name).unwrap();
+                for prefix in ["", "P"] {
+                    writeln!(out, "#pragma weak {prefix}{}{suffix}", procedure.name).unwrap();
+                }
             }
         }
     }

@@ -177,7 +177,7 @@ fn of_f08(out: &mut String, procedure: &Procedure, prefix: &str) {
         for way in ways {
             let specific = format!("{prefix}{}", specific(procedure, way));
             let binding = format!("{lower}{}_", entries::entry_of(procedure, way));
-            let binding = Some(binding).filter(|_| !procedure.takes_callbacks());
+            let binding = Some(binding).filter(|_| procedure.is_bound_to_c());
             interface(out, procedure, &Style { name: &specific, binding, way, callback: false });
         }
         out.push_str("  end interface\n");

@@ -151,7 +151,8 @@ fn capacity(procedure: &Procedure, p: &Parameter) -> String {
 }
 
 fn strings(procedure: &Procedure, p: &Parameter, way: Way) -> Row {
-    let (count, inner) = (elements(procedure, p), way == Way::Old || procedure.takes_callbacks());
+    let inner = way == Way::Old || !procedure.is_bound_to_c();
+    let count = elements(procedure, p);
     // Blanks in front mean something, but in info objects and in what is spawned.
     let trimmed =
         ["MPI_Info_", "MPI_Comm_spawn"].iter().any(|stem| procedure.name.starts_with(stem));
@@ -178,8 +179,17 @@ fn strings(procedure: &Procedure, p: &Parameter, way: Way) -> Row {
             );
             let flag = procedure.parameters.iter().any(|p| p.name == "flag");
             let flag = if flag { " && flag_c" } else { "" };
+            // Nothing is asked for but the length.
+            let length = ["buflen", "pset_len"].into_iter().find(|name| {
+                p.length.is_empty() && procedure.parameters.iter().any(|p| p.name == *name)
+            });
+            let (asked, text) = match length {
+                Some(length) => (" && $_w", format!("const int $_w = *{length} > 0; {text}")),
+                None => ("", text),
+            };
             let text_after = format!(
-                "if (rc == MPI_SUCCESS{flag}) weft_string_out($_p, $_l, $_c);\n    weft_drop($_c, $_s);"
+                "if (rc == MPI_SUCCESS{flag}{asked}) weft_string_out($_p, $_l, $_c);\n    \
+                 weft_drop($_c, $_s);"
             );
             row("", &text, "$_c", &text_after)
         }
@@ -246,8 +256,14 @@ fn callbacks(procedure: &Procedure, p: &Parameter, large: bool) -> Row {
             let functions = procedure.parameters.iter().filter(|p| !p.callback.is_empty());
             let functions: Vec<_> = functions.map(|p| p.name.as_str()).collect();
             let integer = if p.kind == "EXTRA_STATE" { "MPI_Aint" } else { "int" };
-            let text = format!("weft_state((weft_function *[3]){{{}}}, *$)", functions.join(", "));
-            row(&format!("const {integer} *$"), "", &text, "")
+            // Requests and data representations have the program's own, keys a value.
+            let (change, variable) = match procedure.find("KEYVAL") {
+                Some(_) => ("const ", "NULL"),
+                None => ("", "$"),
+            };
+            let functions = functions.join(", ");
+            let text = format!("weft_state((weft_function *[3]){{{functions}}}, *$, {variable})");
+            row(&format!("{change}{integer} *$"), "", &text, "")
         }
         _ if stateful => {
             let suffix = if large && p.kind == "POLYFUNCTION" { "_c" } else { "" };
@@ -275,7 +291,13 @@ fn attributes(p: &Parameter, keyval: &str) -> Row {
         );
         row(&format!("{integer} *$"), "void *$_c = 0;", "&$_c", &text)
     } else {
-        row(&format!("const {integer} *$"), "", "(void *)(intptr_t)*$", "")
+        let width = if p.kind == "ATTRIBUTE_VAL" { "WEFT_AINT" } else { "WEFT_INT" };
+        row(
+            &format!("const {integer} *$"),
+            &format!("void *$_c = weft_attribute_in(*{keyval}, *$, {width});"),
+            "$_c",
+            &format!("if (rc != MPI_SUCCESS) weft_attribute_drop(*{keyval}, $_c);"),
+        )
     }
 }
 
@@ -287,7 +309,7 @@ fn numbers(p: &Parameter, c_type: &str) -> Row {
     match p.kind.as_str() {
         _ if with_nul && p.direction == "inout" => row(
             "int *$",
-            "int $_c = *$ > 0 ? *$ + 1 : 0;",
+            "int $_c = *$ > 0 ? *$ + 1 : *$;",
             "&$_c",
             "if (rc == MPI_SUCCESS) *$ = $_c > 0 ? $_c - 1 : 0;",
         ),

@@ -29,11 +29,14 @@ pub enum Variant {
     Special,
     /// As the first, and the library says that it failed.
     Failing,
+    /// As the first, and texts have no room: their lengths alone are asked for.
+    Asking,
 }
 
 impl Variant {
     /// All of them.
-    pub const ALL: [Variant; 3] = [Variant::Plain, Variant::Special, Variant::Failing];
+    pub const ALL: [Variant; 4] =
+        [Variant::Plain, Variant::Special, Variant::Failing, Variant::Asking];
 }
 
 /// A procedure as it is called in one way.

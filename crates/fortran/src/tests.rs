@@ -98,3 +98,30 @@ fn buffers_have_roles() {
     assert_eq!(role_of("MPI_Win_create", "base"), Role::Memory);
     assert_eq!(role_of("MPI_File_read_all_end", "buf"), Role::Address);
 }
+
+/// Fortran allows C's procedures no logical and no callback, whatever the compiler lets pass.
+#[test]
+fn what_is_bound_to_c_can_be() {
+    for procedure in procedures().iter().filter(|p| p.is_bound_to_c()) {
+        let all = &procedure.parameters;
+        let logical = all.iter().find(|p| p.kind.starts_with("LOGICAL"));
+        assert!(logical.is_none() && !procedure.takes_callbacks(), "{}", procedure.name);
+    }
+}
+
+/// A tool takes the place of each procedure of `mpi_f08` by its own name, as table 19.1 of the standard has it.
+#[test]
+fn entries_have_the_names_of_the_table() {
+    let all = procedures();
+    let named = |name: &str, way| {
+        entry_of(all.iter().find(|p| p.name == name).expect("a procedure of this name"), way)
+    };
+    assert_eq!(named("MPI_Isend", Way::New), "mpi_isend_f08ts");
+    assert_eq!(named("MPI_Isend", Way::Old), "mpi_isend");
+    assert_eq!(named("MPI_Comm_rank", Way::New), "mpi_comm_rank_f08");
+    assert_eq!(named("MPI_Type_size", Way::Large), "mpi_type_size_c_f08");
+    for procedure in all.iter().filter(|p| has(p, Way::New)) {
+        let entry = entry_of(procedure, Way::New);
+        assert!(entry.ends_with("_f08") || entry.ends_with("_f08ts"), "{entry}");
+    }
+}

@@ -4,13 +4,14 @@
 //! by patterns: a path with a blank must stand in double quotes behind the bare letters of its option there.
 
 mod bindings;
+mod integers;
 
 use crate::tree::Tree;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// What tells `mpicc`, `mpicxx` and `mpifort` apart.
@@ -76,7 +77,7 @@ pub fn main(language: Language) -> ExitCode {
     let compiler = std::env::var_os(language.variable());
     let plan = Tree::of_this_program().and_then(|tree| {
         plan(language, &tree, compiler, &args, &|compiler, need| {
-            bindings::folder(&tree, compiler, need)
+            bindings::find(&tree, compiler, need)
         })
     });
     let command = match plan {
@@ -102,15 +103,15 @@ pub fn main(language: Language) -> ExitCode {
     ExitCode::from(127)
 }
 
-/// The folder of Fortran's library and modules for a compiler.
-type Folder<'a> = &'a dyn Fn(&[OsString], bindings::Need) -> Result<PathBuf, String>;
+/// Fortran's library and modules for a compiler.
+type Find<'a> = &'a dyn Fn(&[OsString], bindings::Need) -> Result<bindings::Bindings, String>;
 
 fn plan(
     language: Language,
     tree: &Tree,
     compiler: Option<OsString>,
     args: &[OsString],
-    folder: Folder,
+    find: Find,
 ) -> Result<Plan, String> {
     let mut compiler = compiler.filter(|c| !c.as_bytes().trim_ascii().is_empty());
     let mut show = None;
@@ -129,19 +130,26 @@ fn plan(
     let mut compile = vec![joined("-I", include)];
     let mut link = Vec::new();
     let mut libraries = "mpi_abi";
+    let mut first = Vec::new();
     if language == Language::Fortran {
-        let folder = folder(&compiler, need(show, &rest))?;
+        integers::check(&rest)?;
+        let bindings::Bindings { folder, options } = find(&compiler, need(show, &rest))?;
+        // Who asks for a standard wants what it forbids to be an error.
+        if !rest.iter().any(|arg| arg.as_bytes().starts_with(b"-std=")) {
+            first = options;
+        }
         compile.insert(0, joined("-I", &folder));
         link = path_to(&folder);
         link.push("-lweft_fortran".into());
         libraries = "weft_fortran mpi_abi";
     }
-    let compiler = compiler.into_iter();
+    // The user's own options come later, and win.
+    let compiler = compiler.into_iter().chain(first.clone());
     link.extend(path_to(lib));
     // RUNPATH: LD_LIBRARY_PATH can still choose another library of the same ABI.
     link.extend(["-Wl,--enable-new-dtags", "-lmpi_abi"].map(OsString::from));
     Ok(match show {
-        Some(Show::CompileFlags) => Plan::Print(shell(compile)),
+        Some(Show::CompileFlags) => Plan::Print(shell(first.into_iter().chain(compile))),
         Some(Show::LinkFlags) => Plan::Print(shell(link)),
         Some(Show::CompileCommand) => Plan::Print(shell(compiler.chain(rest).chain(compile))),
         Some(Show::LinkCommand) => {
@@ -320,8 +328,11 @@ mod tests {
     fn planned(language: Language, compiler: Option<&str>, args: &str) -> String {
         let tree = Tree { include: "/p/include".into(), lib: "/p/lib".into() };
         let args: Vec<_> = args.split_whitespace().map(OsString::from).collect();
-        let folder = |_: &[OsString], _| Ok("/f".into());
-        match plan(language, &tree, compiler.map(OsString::from), &args, &folder).unwrap() {
+        let options = vec![OsString::from("-lenient")];
+        let find = |_: &[OsString], _| {
+            Ok(bindings::Bindings { folder: "/f".into(), options: options.clone() })
+        };
+        match plan(language, &tree, compiler.map(OsString::from), &args, &find).unwrap() {
             Plan::Print(line) => format!("print {}", line.to_str().unwrap()),
             Plan::Run(words) => format!("run {}", words.join(OsStr::new(" ")).to_str().unwrap()),
         }
@@ -363,14 +374,18 @@ mod tests {
         let link = format!("-L/f -Wl,-rpath,/f -lweft_fortran {LINK}");
         assert_eq!(
             fortran("a.f90 -o a"),
-            format!("run gfortran a.f90 -o a -I/f -I/p/include {link}")
+            format!("run gfortran -lenient a.f90 -o a -I/f -I/p/include {link}")
         );
-        assert_eq!(fortran("-c a.f90"), "run gfortran -c a.f90 -I/f -I/p/include");
-        assert_eq!(fortran("-showme:compile"), "print -I/f -I/p/include");
+        assert_eq!(fortran("-c a.f90"), "run gfortran -lenient -c a.f90 -I/f -I/p/include");
+        assert_eq!(
+            fortran("-std=f2008 -c a.f90"),
+            "run gfortran -std=f2008 -c a.f90 -I/f -I/p/include"
+        );
+        assert_eq!(fortran("-showme:compile"), "print -lenient -I/f -I/p/include");
         assert_eq!(fortran("-showme:incdirs"), "print /f /p/include");
         assert_eq!(fortran("-showme:libdirs"), "print /f /p/lib");
         assert_eq!(fortran("-showme:libs"), "print weft_fortran mpi_abi");
-        assert!(fortran("-fc=flang a.f90").starts_with("run flang a.f90 "));
+        assert!(fortran("-fc=flang a.f90").starts_with("run flang -lenient a.f90 "));
         assert!(fortran("-help").contains("-fc=COMPILER"));
     }
 

@@ -1,6 +1,8 @@
 //! Fortran, all three ways: programs in tests/fortran, and made ones that call every procedure, built by `mpifort` on 1, 2 and 4 ranks.
 
 mod costs;
+mod languages;
+mod options;
 mod others;
 mod record;
 
@@ -17,12 +19,9 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
     // Sections in calls that go on: the compiler may do what it can.
     ("sections.f90", &["-O3"]),
     ("new.f90", &["-O2"]),
-    // Without interfaces, buffers of several types look like a fault.
-    ("old.f", &["-O2", MISMATCH]),
+    // Without interfaces, buffers of several types look like a fault to gfortran: mpifort tells it that they are none.
+    ("old.f", &["-O2"]),
 ];
-
-/// gfortran's own option, which others neither have nor need.
-const MISMATCH: &str = "-fallow-argument-mismatch";
 
 /// Names of flang, newest first.
 const FLANG: [&str; 4] = ["flang-new-22", "flang-new-19", "flang-new", "flang"];
@@ -76,13 +75,12 @@ impl Tools {
         command
     }
 
-    /// Builds a program; `options` are gfortran's.
+    /// Builds a program.
     fn build(&self, source: &Path, options: &[&str]) -> Result<PathBuf, String> {
         let program = self.work.join(source.file_stem().unwrap_or_default());
-        let known = |option: &&&str| self.compiler == "gfortran" || **option != MISMATCH;
         let mut command = self.mpifort();
         // Modules of the program fall where the compiler runs.
-        command.args(options.iter().filter(known)).current_dir(&self.work);
+        command.args(options).current_dir(&self.work);
         quiet(command.arg(source).arg("-o").arg(&program))?;
         Ok(program)
     }
@@ -105,7 +103,8 @@ fn with_compiler(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
         checked(tools, &root().join("tests/fortran").join(name), options, tally)?;
     }
     checked(tools, &with_module(&tools.work)?, &["-O2"], tally)?;
-    mixed(tools, tally)?;
+    languages::run(tools, tally)?;
+    options::run(tools, tally)?;
     refused(tools, tally)?;
     // What another compiler builds of the same C is about the same.
     if tools.compiler == "gfortran" {
@@ -183,7 +182,7 @@ fn every_procedure(tools: &Tools, form: Form, tally: &mut Tally) -> Result<(), S
     let name = format!("calls_{form:?}").to_lowercase();
     let source = tools.work.join(&name).with_extension("f90");
     fs::write(&source, text).map_err(|e| format!("{}: {e}", source.display()))?;
-    let program = tools.build(&source, &["-O0", "-Wl,-z,now", MISMATCH])?;
+    let program = tools.build(&source, &["-O0", "-Wl,-z,now"])?;
     let said = quiet(&mut Command::new(&program))?;
     if said.trim() != count.to_string() {
         return Err(format!("{name} says {said}, and calls {count} procedures"));
@@ -210,26 +209,6 @@ fn checked(
         println!("ok   {name} on {ranks} ranks");
         tally.passed += 1;
     }
-    Ok(())
-}
-
-/// Fortran and C in one program: the addresses that ignore a status, statuses and handles are the same to both.
-fn mixed(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
-    let sources = root().join("tests/fortran");
-    let object = tools.work.join("sentinels.o");
-    let mut mpicc = Command::new(tools.prefix.join("bin/mpicc"));
-    mpicc.args(["-O2", "-Wall", "-Werror", "-c"]).arg(sources.join("sentinels.c"));
-    quiet(mpicc.arg("-o").arg(&object))?;
-    let program = tools.work.join("mixed");
-    let mut mpifort = tools.mpifort();
-    mpifort.arg("-O2").arg(sources.join("mixed.f90")).arg(object).arg("-o").arg(&program);
-    quiet(&mut mpifort)?;
-    let said = quiet(&mut tools.on("2", &program))?;
-    if !said.contains(SAID) {
-        return Err(format!("Fortran with C does not say '{SAID}':\n{said}"));
-    }
-    println!("ok   Fortran with C in one program");
-    tally.passed += 1;
     Ok(())
 }
 

@@ -176,7 +176,17 @@ impl Argument {
     pub fn given(&self, k: usize, variant: Variant) -> i64 {
         let wide = if self.wide { (self.place as i64 + 1) << 33 } else { 0 };
         let number = 1000 * (self.place as i64 + 1) + 100 * variant as i64 + k as i64 + wide;
-        self.fixed.filter(|_| !self.array).unwrap_or(number)
+        let fixed = self.fixed.filter(|_| !self.array);
+        match fixed {
+            Some(_) if self.is_room() && variant == Variant::Asking => 0,
+            _ => fixed.unwrap_or(number),
+        }
+    }
+
+    /// Whether it says how much room there is for a text, and then how long that is.
+    pub fn is_room(&self) -> bool {
+        let length = ["INFO_VALUE_LENGTH", "STRING_LENGTH"].contains(&self.kind.as_str());
+        length && self.input && self.output
     }
 
     /// The value of element `k` that the library sets, but for handles.

@@ -136,6 +136,9 @@ fn one_function(out: &mut String, procedure: &Procedure, way: Way, stem: &str) {
             _ => name.clone(),
         };
         writeln!(body, "  call show('{name}', {value})").unwrap();
+        if part(p) == Part::State {
+            writeln!(body, "  {name} = {name} + 1").unwrap();
+        }
     }
     if procedure.has_error() {
         out.push_str("  integer :: ierror\n");

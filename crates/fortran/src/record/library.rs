@@ -13,7 +13,8 @@ fn values(n: usize, value: impl Fn(usize, Variant) -> i64) -> String {
         format!("{{{}}}", all.join(","))
     };
     let rows = Variant::ALL.map(row).join(",");
-    format!("((const int64_t[3][{n}]){{{rows}}})[variant]")
+    let variants = Variant::ALL.len();
+    format!("((const int64_t[{variants}][{n}]){{{rows}}})[variant]")
 }
 
 fn direction(a: &Argument) -> &'static str {
@@ -47,14 +48,17 @@ fn statement(a: &Argument, at: &str, large: bool, stateful: bool) -> String {
         }
         Class::Text if a.output => {
             let text = Variant::ALL.map(|v| format!("\"{}\"", returned_text(a, v))).join(", ");
-            format!("put_text_out(\"{name}\", {at}, ((const char *[3]){{{text}}})[variant]);")
+            format!("put_text_out(\"{name}\", {at}, ((const char *[]){{{text}}})[variant]);")
         }
         Class::Text => format!("put_text(\"{name}\", {at});"),
         Class::Texts if a.name == "argv" => format!("put_texts(\"{name}\", {at}, 0);"),
         Class::Texts => format!("put_texts(\"{name}\", {at}, {n});"),
         Class::Table => format!("put_table(\"{name}\", {at}, {n});"),
         Class::Buffer => format!("put_buffer(\"{name}\", (void *){at}, {way});"),
-        Class::Attribute if !a.output => format!("put_number(\"{name}\", (intptr_t){at});"),
+        // C gets the address of an integer that Fortran sets.
+        Class::Attribute if !a.output => {
+            format!("put_numbers(\"{name}\", {at}, 1, {size}, {way}, {outs});")
+        }
         Class::Address | Class::Attribute => format!("put_address(\"{name}\", {at}, *{outs});"),
         Class::State => format!("put_number(\"{name}\", {at} != 0);"),
         Class::Function => {
@@ -96,7 +100,7 @@ fn function(out: &mut String, procedure: &Procedure, large: bool, signature: &st
     let suffix = if large { "_c" } else { "" };
     let name = format!("{}{suffix}", procedure.name);
     let returns = procedure.returns[usize::from(large)].as_deref().unwrap_or("int");
-    writeln!(out, "{returns} P{name}({signature})\n{{\n    begin(\"{name}\");").unwrap();
+    writeln!(out, "static {returns} do_{name}({signature})\n{{\n    begin(\"{name}\");").unwrap();
     // C has other names for some.
     let all = arguments(procedure, large);
     let stateful = all.iter().any(|a| a.class == Class::State);
@@ -110,6 +114,11 @@ fn function(out: &mut String, procedure: &Procedure, large: bool, signature: &st
         None => writeln!(out, "    return finish();\n}}"),
     }
     .unwrap();
+    let given = names(signature).collect::<Vec<_>>().join(", ");
+    for prefix in ["", "P"] {
+        writeln!(out, "{returns} {prefix}{name}({signature})\n{{\n    by = \"{prefix}\";").unwrap();
+        writeln!(out, "    return do_{name}({given});\n}}").unwrap();
+    }
 }
 
 /// Its C source.

@@ -21,6 +21,9 @@ impl Mutation {
         [Mutation::Swapped, Mutation::Lost, Mutation::Forgotten, Mutation::Unconverted];
 }
 
+/// What stands before the name of C's function.
+const CALL: &str = "rc = WEFT_C(";
+
 /// Numbers from a seed (SplitMix64).
 struct Random(u64);
 
@@ -59,9 +62,9 @@ pub fn mutated(source: &str, mutation: Mutation, seed: u64) -> (String, Vec<Stri
 fn mutant(entry: &str, mutation: Mutation, random: &mut Random) -> Option<String> {
     match mutation {
         Mutation::Swapped | Mutation::Lost => {
-            // `rc = PMPI_Send(buf_at, *count);`
-            let start = entry.find("rc = P").or_else(|| entry.find("return P"))?;
-            let start = start + entry[start..].find('(')? + 1;
+            // `rc = WEFT_C(MPI_Send)(buf_at, *count);`
+            let start = entry.find(CALL).or_else(|| entry.find("return WEFT_C("))?;
+            let start = start + entry[start..].find(")(")? + 2;
             let end = start + entry[start..].find(");\n")?;
             let mut all = split(&entry[start..end]);
             if mutation == Mutation::Swapped {
@@ -74,7 +77,7 @@ fn mutant(entry: &str, mutation: Mutation, random: &mut Random) -> Option<String
             Some(format!("{}{}{}", &entry[..start], all.join(", "), &entry[end..]))
         }
         Mutation::Forgotten => {
-            let call = entry.find("rc = P")?;
+            let call = entry.find(CALL)?;
             let lines: Vec<_> = entry[call..].lines().skip(1).filter(|line| sets(line)).collect();
             let line = *lines.get(random.below(lines.len().max(1)))?;
             Some(format!("{}{}", &entry[..call], entry[call..].replacen(line, "    ;", 1)))

@@ -47,13 +47,12 @@ fn to_c(procedure: &Procedure, a: &Argument, variant: Variant) -> String {
             joined((0..a.count).map(|k| i32::from(a.truth(k, variant))))
         }
         // C counts the NUL.
-        Class::Number if a.output && is_length(a) => (a.given(0, variant) + 1).to_string(),
+        Class::Number if a.is_room() => {
+            let given = a.given(0, variant);
+            (given + i64::from(given > 0)).to_string()
+        }
         _ => joined((0..a.count).map(|k| a.given(k, variant))),
     }
-}
-
-fn is_length(a: &Argument) -> bool {
-    ["INFO_VALUE_LENGTH", "STRING_LENGTH"].contains(&a.kind.as_str())
 }
 
 /// What the variable of an argument has after the call; `set` says whether the library has set it.
@@ -89,7 +88,7 @@ fn to_fortran(a: &Argument, variant: Variant, set: bool, flag: bool, old: bool) 
         Class::Attribute if set && !flag => a.given(0, variant).to_string(),
         Class::Number if a.is_found_place() && !a.array && !set => UNDEFINED.to_string(),
         Class::Number if a.name == "outcount" => if set { COMPLETE } else { 0 }.to_string(),
-        Class::Number if set && a.input && is_length(a) => (a.returned(0, variant) - 1).to_string(),
+        Class::Number if set && a.is_room() => (a.returned(0, variant) - 1).to_string(),
         _ => each(&|k, set| match set {
             true => a.returned(k, variant) + i64::from(a.is_found_place()),
             false => a.given(k, variant),
@@ -118,9 +117,11 @@ pub fn expected(c: &Call, form: Form, variant: Variant) -> Vec<String> {
     let (procedure, old) = (&c.procedure, form != Form::MpiF08);
     let all = arguments(procedure, c.way.large());
     let (succeeds, mut out) = (variant != Variant::Failing, Vec::new());
+    // Each callback adds 1 to the state that it gets. Those of keys get a value.
+    let (by_reference, mut state_now) = (procedure.find("KEYVAL").is_none(), 0);
     if let Some(function) = &c.function {
         let state = all.iter().find(|a| a.class == Class::State);
-        let state = state.map_or(0, |a| a.given(0, variant));
+        state_now = state.map_or(0, |a| a.given(0, variant));
         let mut line = format!("c {function}");
         let mut ordered: Vec<_> = all.iter().filter(|a| a.kind != "VARARGS").collect();
         ordered.sort_by_key(|a| a.comes_last());
@@ -128,8 +129,9 @@ pub fn expected(c: &Call, form: Form, variant: Variant) -> Vec<String> {
         for a in ordered {
             let said = match a.class {
                 Class::Function => {
-                    let (said, lines) = callbacks::expected(a, c.way.large(), state);
+                    let (said, lines) = callbacks::expected(a, c.way.large(), state_now);
                     shown.extend(lines);
+                    state_now += i64::from(by_reference);
                     said
                 }
                 _ => to_c(procedure, a, variant),
@@ -158,9 +160,20 @@ pub fn expected(c: &Call, form: Form, variant: Variant) -> Vec<String> {
         return out;
     }
     let flag = all.iter().find(|a| a.name == "flag").is_none_or(|a| a.truth(0, variant));
-    for a in all.iter().filter(|a| a.output && a.class != Class::Absent) {
+    for a in all.iter().filter(|a| a.output || a.class == Class::State) {
+        match a.class {
+            Class::Absent => continue,
+            Class::State => {
+                out.push(format!("f {}={state_now}", a.name));
+                continue;
+            }
+            _ => {}
+        }
         let special = variant == Variant::Special && a.special(procedure).is_some();
-        let set = succeeds && !special;
+        // Where no room is given, a text is left as it is.
+        let asked = a.class != Class::Text
+            || all.iter().all(|room| !room.is_room() || room.given(0, variant) > 0);
+        let set = succeeds && !special && asked;
         out.push(format!("f {}={}", a.name, to_fortran(a, variant, set, flag, old)));
     }
     out

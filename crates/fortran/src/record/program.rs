@@ -49,6 +49,10 @@ fn set(a: &Argument, kind: &str) -> String {
             format!("  {name} = reshape({}, [3, 4])\n", list(&values, 12))
         }
         Class::Number if a.array => format!("  {name} = {}\n", list(&values, 4)),
+        Class::Number if a.is_room() => {
+            let [room, none] = [Variant::Plain, Variant::Asking].map(|v| a.given(0, v));
+            format!("  {name} = merge({none}, {room}, variant_ == 3)\n")
+        }
         Class::Number | Class::State | Class::Attribute => {
             format!("  k_ = 0\n  {name} = {values}\n")
         }
@@ -131,7 +135,8 @@ fn caller(c: &Call, number: usize) -> String {
         sets += &set(a, &kind);
         special.push(a.special(procedure).map_or(name.clone(), |(special, _)| special.to_owned()));
         plain.push(name);
-        if a.output {
+        // Callbacks change what they get by reference.
+        if a.output || a.class == Class::State {
             shows += &shown(a, &kind);
         }
     }

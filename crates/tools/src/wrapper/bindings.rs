@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
 
 /// What to do where there is no compiler, for messages.
@@ -21,8 +21,19 @@ const COMPILERS: [&str; 6] = ["gfortran", "flang-new", "flang-new-19", "flang", 
 /// Fortran sources in the order in which they must be compiled.
 const MODULES: [&str; 5] = ["mpi_f08_types", "mpi_f08_callbacks", "mpi_f08", "mpi", "logicals"];
 /// C sources.
-const C_SOURCES: [&str; 7] =
-    ["requests", "sections", "callbacks", "values", "mpi", "mpi_f08", "mpi_f08_large"];
+const C_SOURCES: [&str; 11] = [
+    "requests",
+    "sections",
+    "callbacks",
+    "attributes",
+    "values",
+    "mpi",
+    "mpi_f08",
+    "mpi_f08_large",
+    "pmpi",
+    "pmpi_f08",
+    "pmpi_f08_large",
+];
 
 /// What the caller does with the folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,20 +53,53 @@ pub(super) fn default_compiler() -> &'static str {
     COMPILERS.into_iter().find(|name| there(name)).unwrap_or(COMPILERS[0])
 }
 
-/// The folder with library, modules and `mpif.h` for `compiler`.
-pub(super) fn folder(tree: &Tree, compiler: &[OsString], need: Need) -> Result<PathBuf, String> {
+/// What a program needs of Fortran's bindings.
+pub(super) struct Bindings {
+    /// With library, modules and `mpif.h`.
+    pub folder: PathBuf,
+    /// The options that the compiler is given before all others.
+    pub options: Vec<OsString>,
+}
+
+/// The bindings for `compiler`.
+pub(super) fn find(tree: &Tree, compiler: &[OsString], need: Need) -> Result<Bindings, String> {
     let prefix = tree.lib.parent().unwrap_or(&tree.lib);
     let sources = prefix.join("share/weft/fortran");
     if need == Need::Path {
-        return Ok(sources);
+        return Ok(Bindings { folder: sources, options: Vec::new() });
     }
+    let version = version(compiler)?;
+    let options = leniency(&String::from_utf8_lossy(&version.stdout));
+    let folder = folder(tree, compiler, need, &sources, &version)?;
+    Ok(Bindings { folder, options })
+}
+
+/// From version 10 on, gfortran takes two calls with buffers of different types for an error where there is no interface, as with
+/// `mpif.h`. The other compilers accept them. A source may include `mpif.h` by another file, so the option is given for all.
+fn leniency(version: &str) -> Vec<OsString> {
+    let release = version.strip_prefix("GNU Fortran").and_then(|rest| rest.split_once(')'));
+    let release = release.and_then(|(_, rest)| rest.trim_start().split('.').next()?.parse().ok());
+    match release {
+        Some(10u32..) => vec!["-fallow-argument-mismatch".into()],
+        _ => Vec::new(),
+    }
+}
+
+fn folder(
+    tree: &Tree,
+    compiler: &[OsString],
+    need: Need,
+    sources: &Path,
+    version: &Output,
+) -> Result<PathBuf, String> {
+    let prefix = tree.lib.parent().unwrap_or(&tree.lib);
     if !sources.join("mpif.h").is_file() {
         return Err(format!(
             "the Fortran sources are not in {}: run `cargo xtask install`",
             sources.display()
         ));
     }
-    let key = key(compiler, &sources, &tree.include)?;
+    let key = key(compiler, sources, &tree.include, version)?;
     let mut places = vec![(tree.lib.join("fortran"), key.clone())];
     if let Some(cache) = cache() {
         // Here the name says the installation, too.
@@ -71,7 +115,7 @@ pub(super) fn folder(tree: &Tree, compiler: &[OsString], need: Need) -> Result<P
     let mut why = String::new();
     for (parent, name) in &places {
         match Lock::take(parent, name) {
-            Ok(lock) => return build(&lock, compiler, tree, &sources, need),
+            Ok(lock) => return build(&lock, compiler, tree, sources, need),
             Err(error) => why = format!("{}: {error}", parent.display()),
         }
     }
@@ -85,19 +129,28 @@ fn cache() -> Option<PathBuf> {
     Some(cache.join("weft/fortran"))
 }
 
-/// A name for the compiler with its version, and for the sources.
-fn key(compiler: &[OsString], sources: &Path, include: &Path) -> Result<String, String> {
-    let name = compiler.last().map(PathBuf::from).unwrap_or_default();
+/// What the compiler says of its version.
+fn version(compiler: &[OsString]) -> Result<Output, String> {
     let mut command = Command::new(&compiler[0]);
     let output = command.args(&compiler[1..]).arg("--version").stdin(Stdio::null()).output();
-    let output = output.map_err(|why| {
+    output.map_err(|why| {
         format!(
             "cannot run the Fortran compiler {}: {why}; {INSTALL}name one with -fc=COMPILER or WEFT_FC",
             compiler[0].display()
         )
-    })?;
+    })
+}
+
+/// A name for the compiler with its version, and for the sources.
+fn key(
+    compiler: &[OsString],
+    sources: &Path,
+    include: &Path,
+    version: &Output,
+) -> Result<String, String> {
+    let name = compiler.last().map(PathBuf::from).unwrap_or_default();
     let mut hasher = DefaultHasher::new();
-    (compiler, found(&name), output.stdout, output.stderr).hash(&mut hasher);
+    (compiler, found(&name), &version.stdout, &version.stderr).hash(&mut hasher);
     let entries = fs::read_dir(sources).map_err(|e| format!("{}: {e}", sources.display()))?;
     let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     files.push(include.join("mpi.h"));
@@ -177,7 +230,9 @@ fn compile(
     let c_compiler = c_compiler(work, compiler, tree, sources)?;
     let in_c = |name: &&str| {
         let mut command = words(&c_compiler, work);
-        command.args(["-O2", "-fPIC", "-fno-plt", "-w", "-c", "-I"]).arg(&tree.include);
+        // Profiling names are for tools, and cost time at each installation.
+        let optimized = if name.starts_with('p') { "-O1" } else { "-O2" };
+        command.args([optimized, "-fPIC", "-fno-plt", "-w", "-c", "-I"]).arg(&tree.include);
         command.arg(sources.join(name).with_extension("c")).arg("-o").arg(format!("c_{name}.o"));
         start(command)
     };
@@ -277,4 +332,21 @@ fn pkg_config(tree: &Tree) -> String {
          Libs: -L${{pcfiledir}} -Wl,-rpath,${{pcfiledir}} -lweft_fortran -L\"{lib}\" \
          -Wl,-rpath,\"{lib}\" -lmpi_abi\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::leniency;
+
+    #[test]
+    fn gfortran_alone_needs_an_option_for_unlike_buffers() {
+        let lenient = |version: &str| !leniency(version).is_empty();
+        assert!(lenient("GNU Fortran (Debian 12.2.0-14+deb12u1) 12.2.0\nCopyright"));
+        assert!(lenient("GNU Fortran (GCC) 10.2.1 20210130 (Red Hat 10.2.1-11)\n"));
+        assert!(!lenient("GNU Fortran (GCC) 9.4.0\n"));
+        assert!(
+            !lenient("flang-new version 19.1.7\n") && !lenient("ifx (IFX) 2025.0.0 20241008\n")
+        );
+        assert!(!lenient("\nnvfortran 24.9-0 64-bit target on x86-64 Linux\n") && !lenient(""));
+    }
 }
