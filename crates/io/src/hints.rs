@@ -121,7 +121,7 @@ impl Hints {
             self.ind_wr_buffer_size as u64,
             unit,
         ];
-        NUMBERS.iter().zip(numbers).for_each(|(key, n)| info.set(key, n.to_string()));
+        NUMBERS.iter().zip(numbers).for_each(|(key, n)| info.set(key, &n.to_string()));
         let cb = [self.cb_read, self.cb_write].map(|b| WORDS[b as usize]);
         let ds = [self.ds_read, self.ds_write].map(|s| WORDS[s as usize]);
         BUFFERING.iter().zip(cb).for_each(|(key, word)| info.set(key, word));
