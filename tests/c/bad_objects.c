@@ -87,7 +87,7 @@ static void communicators(void)
 
 static void topologies(void)
 {
-    int big[] = {99}, below[] = {-1}, periods[] = {0}, n, coords[] = {size + 5}, index[] = {1};
+    int big[] = {99}, below[] = {-1}, zero[] = {0}, periods[] = {0}, n, coords[] = {size + 5}, index[] = {1};
     int edges[] = {7}, dims[] = {-1, 0};
     MPI_Comm comm = MPI_COMM_NULL, grid;
     BAD(TOPOLOGY, "MPI_Cartdim_get|MPI_COMM_WORLD|MPI_Cart_create", MPI_Cartdim_get(W, &n));

@@ -29,7 +29,7 @@ impl Shape {
     /// Structs alone are padded, as a C compiler pads them ([`padded`](Shape::padded)). The standard adds an epsilon
     /// "if a type requires alignment", and leaves open which do (5.1.7). Data at any address can be read here, so
     /// blocks that a program places by strides or displacements need no padding. Their extent is then what the program
-    /// asked for, nested types never overlap by rounding, and the numbers are those of MPICH and Intel MPI.
+    /// asked for, nested types never overlap by rounding, and the numbers are those of MPICH and its relatives.
     pub fn bounds(&self) -> Result<Bounds, Error> {
         let (lb, ub) = self.marks.or(self.span).unwrap_or((0, 0));
         ub.checked_sub(lb).ok_or(Error::Overflow { what: "extent" })?;
