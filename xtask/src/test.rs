@@ -3,6 +3,7 @@
 mod abuse;
 mod accesses;
 mod alike;
+mod answers;
 mod book;
 mod c_programs;
 pub(crate) mod cluster;
@@ -23,6 +24,7 @@ mod programs;
 mod python;
 mod random;
 mod rotation;
+mod skips;
 mod slurm;
 mod tally;
 pub(crate) mod tools;

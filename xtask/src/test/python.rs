@@ -1,6 +1,8 @@
 //! mpi4py on Weft: built from its sdist by our mpicc, and by MPICH's standard-ABI mpicc; its own
 //! benchmarks and a part of its own tests, by name.
 
+use super::answers::{self, Other};
+use super::skips;
 use super::tally::Tally;
 use super::tools::{quiet, step};
 use crate::root;
@@ -9,6 +11,16 @@ use std::process::Command;
 use std::time::Instant;
 
 const VERSION: &str = "4.1.2";
+
+/// Packages whose arrays, types and pickles mpi4py's tests use where they find them.
+const PACKAGES: [&str; 4] = ["numpy", "cffi", "pyyaml", "dill"];
+
+/// Tests of NumPy's types as datatypes. They send nothing and take longer than all others together, so that they run
+/// by themselves on one rank.
+const DATATYPES: &str = "test_util_dtlib";
+
+/// Files of mpi4py's test suite that use Numba's arrays, which are memory of a GPU.
+const NUMBA: &[&str] = &["test_msgspec"];
 
 /// Files of mpi4py's test suite that are messages between two ranks.
 pub(super) const POINT_TO_POINT: &[&str] =
@@ -42,6 +54,10 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     for ranks in 1..=5 {
         tally.passed += suite(&prefix, ours, sdist, ranks)?;
     }
+    let mut datatypes = on(&prefix, 1, ours);
+    datatypes.args(suite_words(sdist, &[DATATYPES]));
+    tally.passed += part("NumPy's types as datatypes", datatypes, 24)?;
+    numba(&prefix, ours, sdist, tally)?;
     let programs = std::fs::read_dir(root().join("tests/python"));
     for program in programs.map_err(|e| format!("tests/python: {e}"))?.flatten() {
         for ranks in [1, 3] {
@@ -52,6 +68,10 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
             println!("ok   {:?} on {ranks} ranks", program.file_name());
             tally.passed += 1;
         }
+    }
+    answer(&prefix, &mpich_library(&folder, &folder.join("mpich")), tally)?;
+    if let Some(intel) = intel_library() {
+        answer(&prefix, &intel, tally)?;
     }
     // The same binary that MPICH's wrapper built, on our library.
     tally.passed += suite(&prefix, &mpich, sdist, 2)?;
@@ -95,15 +115,43 @@ fn suite(prefix: &Path, python: &Path, sdist: &Path, ranks: usize) -> Result<usi
     let mut command = merged(command);
     let output = quiet(&mut command)?;
     let seconds = start.elapsed().as_secs_f64();
-    let summary = |l: &&str| l.starts_with("OK");
-    let summary = output.lines().rev().find(summary).unwrap_or("no summary");
+    let skipped = skips::check(&output)?;
     match ran(&output) {
         n @ MOST.. => {
-            println!("mpi4py's tests on {ranks} ranks: {n} ran, {summary} ({seconds:.1} s)");
+            println!(
+                "mpi4py's tests on {ranks} ranks: {n} ran, {skipped} of them skipped ({seconds:.1} s)"
+            );
             Ok(n)
         }
         n => Err(format!("mpi4py's tests on {ranks} ranks: only {n} ran:\n{output}")),
     }
+}
+
+/// Runs a part of mpi4py's tests, of which at least `least` must run and none be skipped.
+fn part(name: &str, command: Command, least: usize) -> Result<usize, String> {
+    let start = Instant::now();
+    let output = quiet(&mut merged(command))?;
+    match (ran(&output), skips::check(&output)?) {
+        (n, 0) if n >= least => {
+            println!("mpi4py's tests, {name}: {n} ran ({:.1} s)", start.elapsed().as_secs_f64());
+            Ok(n)
+        }
+        (n, skipped) => Err(format!("{name}: {n} tests ran, {skipped} were skipped:\n{output}")),
+    }
+}
+
+/// Tests of memory of a GPU, which Numba simulates, where it has a wheel for this Python.
+fn numba(prefix: &Path, python: &Path, sdist: &Path, tally: &mut Tally) -> Result<(), String> {
+    if let Err(why) = quiet(pip(python).args(["--only-binary", ":all:", "numba"])) {
+        let last = why.lines().last().unwrap_or_default();
+        tally.not_run.push(format!("mpi4py's tests of Numba's arrays: no wheel: {last}"));
+        return Ok(());
+    }
+    let mut command = on(prefix, 1, python);
+    command.args(suite_words(sdist, NUMBA)).args(["--numba", "-k", "umba"]);
+    command.env("NUMBA_ENABLE_CUDASIM", "1");
+    tally.passed += part("Numba's arrays", command, 18)?;
+    Ok(())
 }
 
 /// `mpi4py.futures` by its own tests, started without a launcher: it spawns its workers.
@@ -121,12 +169,16 @@ fn futures(prefix: &Path, python: &Path, sdist: &Path) -> Result<usize, String> 
 }
 
 /// Tests that the suite has at least, without those left out.
-pub(super) const MOST: usize = 1600;
+pub(super) const MOST: usize = 2000;
 
-/// What Python is given to run these files of mpi4py's tests; none: all.
+/// What Python is given to run these files of mpi4py's tests; none: all but [`DATATYPES`].
 pub(super) fn suite_words(sdist: &Path, files: &[&str]) -> Vec<String> {
-    let mut words = vec![sdist.join("test/main.py").display().to_string()];
+    let main = sdist.join("test/main.py");
+    let mut words = [skips::program(), main].map(|path| path.display().to_string()).to_vec();
     words.extend(["--quiet", "--failfast"].map(str::to_owned));
+    if files.is_empty() {
+        words.extend(["-e", DATATYPES].map(str::to_owned));
+    }
     words.extend(files.iter().map(|&file| file.to_owned()));
     words
 }
@@ -188,8 +240,7 @@ pub(super) fn build(python: &Path, mpicc: &Path, done: &Path) -> Result<(), Stri
         return Ok(());
     }
     step(
-        Command::new(python)
-            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        pip(python)
             .args(["--force-reinstall", "--no-cache-dir", "--no-binary", "mpi4py"])
             .arg(format!("mpi4py=={VERSION}"))
             .env("MPICC", mpicc)
@@ -199,31 +250,70 @@ pub(super) fn build(python: &Path, mpicc: &Path, done: &Path) -> Result<(), Stri
     std::fs::write(done, "").map_err(|e| format!("{}: {e}", done.display()))
 }
 
+fn pip(python: &Path) -> Command {
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    pip
+}
+
+/// Installs what mpi4py's tests use, as wheels, unless that was done.
+fn packages(python: &Path, done: &Path) -> Result<(), String> {
+    if done.exists() {
+        return Ok(());
+    }
+    step(pip(python).args(["--only-binary", ":all:"]).args(PACKAGES))?;
+    std::fs::write(done, "").map_err(|e| format!("{}: {e}", done.display()))
+}
+
 fn environment(folder: &Path, name: &str, mpicc: &Path) -> Result<PathBuf, String> {
     let python = venv(folder, name)?;
+    packages(&python, &folder.join(format!("{name}.packages")))?;
     build(&python, mpicc, &folder.join(format!("{name}.built")))?;
     Ok(python)
 }
+
+/// Compares answers of our library with those of another one.
+fn answer(prefix: &Path, other: &Other, tally: &mut Tally) -> Result<(), String> {
+    let start = Instant::now();
+    let count = answers::run(prefix, other)?;
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{count} answers compared with those of {} ({seconds:.1} s)", other.name);
+    tally.passed += 1;
+    Ok(())
+}
+
+/// MPICH's library of the standard ABI, where [`environment_mpich`] has put it.
+fn mpich_library(folder: &Path, prefix: &Path) -> Other {
+    let libraries = vec![folder.join(KEPT), prefix.join("lib"), prefix.join("lib/mpich")];
+    Other { name: "mpich", prefix: prefix.to_owned(), libraries }
+}
+
+/// Intel's, if it is among the peers that `cargo xtask bench --make-peers target/peers` makes.
+fn intel_library() -> Option<Other> {
+    let prefix = root().join("target/peers/intel");
+    let library = prefix.join("lib");
+    let there = library.join("libmpi_abi.so.1").exists();
+    there.then(|| Other { name: "intel", prefix, libraries: vec![library] })
+}
+
+/// Folder for MPICH's library of the standard ABI, out of the way of those that its wrapper built.
+const KEPT: &str = "mpich-abi";
 
 /// mpi4py built by the `mpicc_abi` of the MPICH wheel. Its library is then taken out of the way, so
 /// that only ours can be found.
 fn environment_mpich(folder: &Path) -> Result<PathBuf, String> {
     let python = venv(folder, "mpich")?;
-    let done = folder.join("mpich.built");
-    if !done.exists() {
-        step(Command::new(&python).args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "mpich",
-        ]))?;
+    let (done, kept) = (folder.join("mpich.built"), folder.join(KEPT));
+    if !done.exists() || !kept.join("libmpi_abi.so.1").exists() {
+        step(pip(&python).args(["--force-reinstall", "mpich"]))?;
     }
+    packages(&python, &folder.join("mpich.packages"))?;
     build(&python, &folder.join("mpich/bin/mpicc_abi"), &done)?;
     let theirs = folder.join("mpich/lib");
+    std::fs::create_dir_all(&kept).map_err(|e| format!("{}: {e}", kept.display()))?;
     for name in ["libmpi_abi.so.1", "libmpi_abi.so"] {
-        let _ = std::fs::remove_file(theirs.join(name));
+        // It is not there if it was moved before.
+        let _ = std::fs::rename(theirs.join(name), kept.join(name));
     }
     Ok(python)
 }

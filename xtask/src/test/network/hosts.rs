@@ -4,7 +4,7 @@ use super::inside::{Inside, KILLED, PROGRAMS};
 use crate::test::cluster::job::both;
 use crate::test::cluster::parts::Parts;
 use crate::test::tools::have_libfabric;
-use crate::test::{python, random};
+use crate::test::{python, random, skips};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -287,6 +287,7 @@ fn mpi4py(inside: &Inside, hosts: &str) -> Result<String, String> {
     let mut command = mpiexec_within(inside, hosts, "4", SUITE);
     command.arg(&inside.python).args(python::suite_words(Path::new(&inside.sdist), &[]));
     let text = said(&mut command, "OK")?;
+    skips::check(&text)?;
     match python::ran(&text) {
         n @ python::MOST.. => Ok(format!("{n} ran")),
         n => Err(format!("only {n} ran:\n{text}")),
