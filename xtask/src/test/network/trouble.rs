@@ -96,7 +96,11 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
             }
         });
         parts.test("a cable that stays out: the peer is named", || {
-            let job = halo(inside, "1000000")?;
+            // By the other cable they would go on.
+            let mut command = mpiexec(inside, TWO, "4");
+            command.arg(inside.programs.join("halo")).arg("1000000");
+            command.env("WEFT_OFI_INTERFACES", "eth0");
+            let job = running(&mut command)?;
             net(&["net-cut", "node1", "0"])?;
             let ended =
                 ends(job, &["on node1", "eth0", "nothing came from it for", "a cable is out"]);
