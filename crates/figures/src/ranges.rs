@@ -133,13 +133,19 @@ pub fn survey(
 mod tests {
     use super::*;
 
+    /// Documents whose samples have not been run yet. A run only takes away from this list.
+    const PENDING: [&str; 2] = ["CollGM", "Rendezvous"];
+
     #[test]
     fn the_list_has_every_row_once_over_the_same_samples() {
         let (published, ranges) = (Published::load(None).unwrap(), load().unwrap());
-        assert!(ranges.len() == published.rows.len(), "a line for each row: remake {LIST_NAME}");
+        let has = |paper: &str| ranges.iter().any(|range| range.paper == paper);
         for row in &published.rows {
-            assert_eq!(ranges.iter().filter(|range| range.is_of(row)).count(), 1, "{row:?}");
+            let lines = ranges.iter().filter(|range| range.is_of(row)).count();
+            let expected = usize::from(has(row.paper()) || !PENDING.contains(&row.paper()));
+            assert_eq!(lines, expected, "{row:?}: remake {LIST_NAME}");
         }
+        assert!(ranges.iter().all(|range| published.find(&range.paper, &range.row).is_ok()));
         let samples = ranges[0].samples.len();
         assert!(samples >= 32 && ranges.iter().all(|range| range.samples.len() == samples));
     }

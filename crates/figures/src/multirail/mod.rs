@@ -61,6 +61,11 @@ fn pair(
 ) -> Figure {
     let curve =
         |name, all| Series { name, machine, workload: on(test, all), over: None, x: sizes() };
+    let of_messages = matches!(test, Test::Put | Test::PutLatency).then(|| Series {
+        name: "one rail, made of messages",
+        workload: Workload::OfMessages(test),
+        ..curve(ONE, false)
+    });
     let mark = |row: Option<&'static str>, series| row.map(|row| Mark { row, series, x: LARGEST });
     let latency = matches!(test, Test::PutLatency | Test::GetLatency);
     Figure {
@@ -69,7 +74,7 @@ fn pair(
         place,
         x: BYTES,
         y: if latency { TIME } else { RATE },
-        series: vec![curve(ONE, false), curve(TWO, true)],
+        series: [curve(ONE, false), curve(TWO, true)].into_iter().chain(of_messages).collect(),
         marks: [mark(rows[0], ONE), mark(rows[1], TWO)].into_iter().flatten().collect(),
         rows: Vec::new(),
         note: match latency {

@@ -23,6 +23,8 @@ use weft_process::{Buffer, Comm, Engine};
 
 const WEFT: &str = env!("CARGO_BIN_EXE_weft-figures");
 const PUBLISHED: &str = include_str!("../../../../figures/published.csv");
+const SUMMARY: &str = include_str!("../../../../figures/summary.csv");
+const RANGES: &str = include_str!("../../../../figures/ranges.csv");
 
 /// Iterations of `--quick`, and those before them.
 const QUICK: usize = 20;
@@ -212,7 +214,7 @@ fn baselines_have_every_group_size_of_both_clusters() {
 #[test]
 fn the_summary_has_every_published_row_with_the_role_of_its_machine_file() {
     let (published, summary) = (records(PUBLISHED), table(drawn(), "summary"));
-    assert_eq!(summary[0][6..], ["simulated", "role", "difference_percent"]);
+    assert_eq!(summary[0][6..], ["simulated", "role", "difference_percent", "holds", "reason"]);
     let first_six = |rows: &[Vec<String>]| rows.iter().map(|r| r[..6].to_vec()).collect::<Vec<_>>();
     assert_eq!(first_six(&summary), first_six(&published));
 
@@ -238,8 +240,46 @@ fn the_summary_has_every_published_row_with_the_role_of_its_machine_file() {
         }
     }
     // Every published number has a simulated one beside it.
-    let known = ["by construction", "fitted", "held-out", "informed"];
+    let known = ["by construction", "entailed", "fitted", "held-out", "informed"];
     assert_eq!(roles.keys().collect::<Vec<_>>(), known, "{roles:?}");
+}
+
+/// A change of the library that moves a row is seen here.
+#[test]
+fn the_committed_summary_is_that_of_a_quick_run() {
+    let (committed, now) = (records(SUMMARY), table(drawn(), "summary"));
+    let moved: Vec<_> = now
+        .iter()
+        .filter(|row| !committed.contains(row))
+        .map(|row| {
+            let before = committed.iter().find(|other| other[..4] == row[..4]);
+            let before = before.map_or("not there", |other| other[6].as_str());
+            format!(
+                "{}; {}; {} ({}): {before} before, {} now",
+                row[0], row[2], row[3], row[7], row[6]
+            )
+        })
+        .collect();
+    let advice = "figures/README.md says what a row that moved needs (roles go one way); then \
+                  `cargo figures --quick --out figs` and copy figs/summary.csv to figures/";
+    assert!(moved.is_empty(), "{}\n{advice}", moved.join("\n"));
+    assert_eq!(committed, now, "rows that are gone, or in another order; {advice}");
+}
+
+#[test]
+fn the_committed_ranges_are_those_of_the_samples() {
+    let dir = place("ranges");
+    let output = weft(&["--ranges", "1", "--only", "multirail", "--out", dir.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("sample 1 of 1, about 0 min left"));
+    let (committed, now) = (records(RANGES), table(&dir, "ranges"));
+    assert!(now.len() > 30);
+    for row in &now[1..] {
+        let line = committed.iter().find(|line| line[..2] == row[..2]).expect("a line for the row");
+        let advice = "remake figures/ranges.csv: cargo figures --ranges 32 --out figs";
+        assert_eq!(line[2][..1], row[2], "{}: {advice}", row[1]);
+    }
+    assert!(!dir.join("summary.csv").exists(), "nothing else");
 }
 
 /// Mean time of a collective operation in microseconds, without any of the tool's code.

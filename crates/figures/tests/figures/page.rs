@@ -4,6 +4,7 @@ use super::{drawn, records, table};
 use std::fs;
 
 const INFORMED: &str = include_str!("../../../../figures/informed.csv");
+const REASONS: &str = include_str!("../../../../figures/reasons.csv");
 
 /// The page's text between two headings of it.
 fn section(from: &str, to: &str) -> String {
@@ -45,13 +46,14 @@ fn what_disagrees_stands_together_and_is_computed_from_the_rows() {
         };
         let close = row[8].parse::<f64>().is_ok_and(|p| (p.abs() - 10.0).abs() <= 0.05);
         count += usize::from(disagrees);
-        let said = apart.contains(&format!(
-            "<td>{}</td><td>{}</td><td{}>{}</td>",
-            escaped(&row[2]),
-            escaped(&row[3]),
-            if row[4].parse::<f64>().is_ok() { " class=\"n\"" } else { "" },
-            escaped(&row[4])
-        ));
+        let name = format!("<td>{}</td><td>{}", escaped(&row[2]), escaped(&row[3]));
+        let said = apart.match_indices(&name).any(|(at, _)| {
+            let line = apart[at..].split("</tr>").next().unwrap();
+            line.contains(&format!(">{}</td>", escaped(&row[4])))
+                && line.contains(&format!("<td>{}</td>", escaped(&row[10])))
+        });
+        // With a reason, and no other row has one.
+        assert!(close || disagrees != row[10].is_empty(), "{row:?}: figures/reasons.csv");
         assert!(close || said == disagrees, "{row:?}");
     }
     assert!(count > 10, "{count}");
@@ -59,6 +61,67 @@ fn what_disagrees_stands_together_and_is_computed_from_the_rows() {
         ["RGM larger", "Fence-1S at 8, 16 and 32", "3 at 14, 15 and 16", "CollGM faster at "]
     {
         assert!(apart.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn reasons_are_of_rows_that_disagree() {
+    let given = table(drawn(), "summary")[1..].iter().filter(|row| !row[10].is_empty()).count();
+    assert_eq!(records(REASONS).len() - 1, given, "a reason of a row that agrees now");
+}
+
+/// The page says how many rows are predictions, and shows how far each holds.
+#[test]
+fn predictions_are_counted_and_ranges_shown() {
+    let page = fs::read_to_string(drawn().join("index.html")).unwrap();
+    let rows = table(drawn(), "summary");
+    let held_out: Vec<_> = rows[1..].iter().filter(|row| row[7] == "held-out").collect();
+    let agree = held_out.iter().filter(|row| row[10].is_empty()).count();
+    let said = format!(
+        "Predictions are the {} held-out rows of {} alone, and the simulation agrees with {agree} of them",
+        held_out.len(),
+        rows.len() - 1
+    );
+    assert!(page.contains(&said), "{said}");
+    for row in &rows[1..] {
+        // Of a document whose samples have not been run yet there is none.
+        let Some((holds, of)) = row[9].split_once(" of ") else {
+            assert_eq!(row[9], "", "{row:?}");
+            continue;
+        };
+        let (holds, of): (usize, usize) = (holds.parse().unwrap(), of.parse().unwrap());
+        assert!(holds <= of && of >= 32, "{row:?}");
+        assert!(page.contains(&format!("<td class=\"n\">{}</td>", row[9])), "{row:?}");
+    }
+}
+
+/// A word of degree has a number that it stands for, and the page gives the reason.
+#[test]
+fn words_of_degree_have_a_threshold() {
+    let page = fs::read_to_string(drawn().join("index.html")).unwrap();
+    let degrees = [
+        "similar",
+        "close",
+        "gradual",
+        "almost",
+        "none",
+        "nearly",
+        "very small",
+        "much",
+        "most",
+        "unaffected",
+        "well",
+        "identical",
+        "considerably",
+        "uneven",
+        "the same",
+        "rises",
+        "equal",
+    ];
+    for row in &super::records(super::PUBLISHED)[1..] {
+        let word = degrees.iter().any(|degree| row[4].contains(degree));
+        assert!(!word || !row[6].is_empty(), "{row:?}: a threshold");
+        assert!(row[7].is_empty() || page.contains(&escaped(&row[7])), "{row:?}");
     }
 }
 

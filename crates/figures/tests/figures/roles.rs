@@ -8,8 +8,8 @@ use weft_fabric_sim::machine::Role;
 /// Each role that was given to a row in place of `held-out`, in order of time. Lines are added, never changed.
 const GIVEN: &str = include_str!("../../../../figures/roles.csv");
 /// As many lines as there were when this was written, and their hash.
-const LINES: usize = 58;
-const HASH: u64 = 0x765c_a061_d7de_1581;
+const LINES: usize = 103;
+const HASH: u64 = 0xaf9b_7b98_2e54_ee80;
 
 const MACHINES: [&str; 7] = ["kini1", "kini2", "collgm", "ia32", "em64t", "fence", "rendezvous"];
 
