@@ -6,16 +6,13 @@ use crate::node::CommObject;
 use crate::objects::*;
 use crate::state::{State, known, running, state};
 use crate::status::Status;
+pub use crate::strings::*;
 use crate::table::PREDEFINED_END;
 use crate::types::{Comm, Datatype, Group, Info, Op};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_fabric::Sge;
 use weft_process::{Buffer, Destination, Origin, Root};
-
-mod strings;
-
-pub use strings::*;
 
 /// The communicator behind a handle.
 #[inline]

@@ -43,6 +43,7 @@ mod settings;
 mod signal;
 mod state;
 mod status;
+mod strings;
 mod table;
 mod waiting;
 mod widen;

@@ -11,7 +11,8 @@
 //! ```
 //! Other providers report what they have given up by themselves.
 
-use crate::sockets::{Link, Sockets};
+use crate::connection_state::ConnectionState;
+use crate::sockets::Sockets;
 use crate::state::{Core, State};
 use crate::wire::Kind;
 use crate::work::Work;
@@ -93,11 +94,11 @@ impl State {
                 let sockets = sockets.get_or_insert_with(|| Sockets::own(core));
                 let late = now.duration_since(signs.since) > core.patience;
                 match sockets.to(core, 0, rank) {
-                    Link::Unknown | Link::There => signs.gone = 0,
-                    Link::BeingMade if !late => {}
-                    Link::BeingMade => steps
+                    ConnectionState::Unknown | ConnectionState::There => signs.gone = 0,
+                    ConnectionState::BeingMade if !late => {}
+                    ConnectionState::BeingMade => steps
                         .push((rank, Step::Lose("it does not answer requests for a connection"))),
-                    Link::Gone => {
+                    ConnectionState::Gone => {
                         signs.gone += 1;
                         if signs.gone >= GONE {
                             steps.push((rank, Step::Lose(signs.why_gone())));

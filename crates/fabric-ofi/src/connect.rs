@@ -6,6 +6,7 @@
 use crate::ConnectError;
 use crate::agree::{self, Agreed, host};
 use crate::choose::{self, Offers};
+use crate::connection_state::Times;
 use crate::helper::HelperPlace;
 use crate::memory::Memory;
 use crate::object::Objects;
@@ -13,7 +14,7 @@ use crate::options::Options;
 use crate::rails::{PROBE, Probes, RAILS_MAX, Rail};
 use crate::random::random;
 use crate::sleep::Sleeper;
-use crate::sockets::{self, Times};
+use crate::sockets;
 use crate::state::{Core, Member, State, Where};
 use crate::wire::{address_of, encode_address};
 use std::cell::RefCell;

@@ -28,6 +28,7 @@ mod arrive;
 mod buffers;
 mod choose;
 mod connect;
+mod connection_state;
 mod descriptor;
 mod error;
 mod facts;

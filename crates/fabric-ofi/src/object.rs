@@ -2,10 +2,10 @@
 
 use crate::ConnectError;
 use crate::choose::{How, Offers};
+use crate::connection_state::{ConnectionState, Times};
 use crate::facts::Facts;
 use crate::ffi::*;
 use crate::libfabric::{Libfabric, Registered};
-use crate::sockets::{Link, Times};
 use crate::tcp::{self, Detour, Tcp};
 use std::ffi::c_void;
 use std::io;
@@ -346,7 +346,7 @@ impl Objects {
     }
 
     /// The state of the way to a peer, where it is known here.
-    pub fn way(&self, number: u64) -> Option<Link> {
+    pub fn way(&self, number: u64) -> Option<ConnectionState> {
         match &self.kind {
             Kind::Libfabric(_) => None,
             Kind::Tcp(tcp) => Some(tcp.way(number)),

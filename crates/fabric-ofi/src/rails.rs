@@ -21,9 +21,10 @@
 
 use crate::address;
 use crate::alive::GONE;
+use crate::connection_state::ConnectionState;
 use crate::object::Objects;
 use crate::requests::{Request, Transfer};
-use crate::sockets::{Link, Sockets};
+use crate::sockets::Sockets;
 use crate::state::{Core, State};
 use crate::wire::Kind;
 use crate::work::Work;
@@ -102,8 +103,8 @@ impl Over {
     }
 
     /// Whether the provider has left transfers behind: their connection is gone, and nothing was heard of them.
-    pub fn is_stuck(&mut self, link: impl FnOnce() -> Link) -> bool {
-        if self.under_way == 0 || link() != Link::Gone {
+    pub fn is_stuck(&mut self, link: impl FnOnce() -> ConnectionState) -> bool {
+        if self.under_way == 0 || link() != ConnectionState::Gone {
             self.gone = 0;
             return false;
         }

@@ -1,30 +1,13 @@
 //! The TCP connections of this process's endpoints, which libfabric makes and does not show: found among the process's descriptors
 //! by their addresses, told when to give up, and looked at.
 
+use crate::connection_state::{ConnectionState, limit};
 use crate::facts::BUILT_IN;
 use crate::state::Core;
 use nix::errno::Errno;
-use nix::sys::socket::sockopt::{
-    KeepAlive, TcpKeepCount, TcpKeepIdle, TcpKeepInterval, TcpUserTimeout,
-};
-use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, getsockname, setsockopt, shutdown};
+use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, getsockname, shutdown};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
-use std::time::Duration;
-
-/// The state of the way to a peer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
-    /// The provider does not speak TCP, or its connections cannot be seen.
-    Unknown,
-    There,
-    /// The peer's host has not answered yet.
-    BeingMade,
-    Gone,
-}
-
-/// Probes of a connection on which nothing is sent, before it counts as broken.
-const PROBES: u32 = 5;
+use std::os::fd::{BorrowedFd, RawFd};
 
 /// The connections at one moment.
 pub struct Sockets {
@@ -66,25 +49,6 @@ fn broken_unread(fd: RawFd) -> Option<SocketAddr> {
     // SAFETY: the request writes one `int`; of what is no socket with a queue it is refused.
     let told = unsafe { libc::ioctl(fd, libc::FIONREAD, &raw mut bytes) };
     (told == 0 && bytes > 0).then(|| plain(own))
-}
-
-/// How long a peer may be silent before it is probed, and how long its host may leave something unacknowledged.
-#[derive(Debug, Clone, Copy)]
-pub struct Times {
-    pub keepalive: Duration,
-    pub patience: Duration,
-}
-
-/// Tells a connection when to give up. It goes on with the system's times where that is refused.
-pub fn limit(fd: &impl AsFd, times: Times) {
-    let seconds =
-        |time: Duration| u32::try_from(time.as_secs().max(1)).unwrap_or(u32::MAX).min(32_000);
-    let patience = seconds(times.patience);
-    let _ = setsockopt(fd, TcpUserTimeout, &patience.saturating_mul(1000));
-    let _ = setsockopt(fd, TcpKeepIdle, &seconds(times.keepalive));
-    let _ = setsockopt(fd, TcpKeepInterval, &(patience / PROBES).max(1));
-    let _ = setsockopt(fd, TcpKeepCount, &PROBES);
-    let _ = setsockopt(fd, KeepAlive, &true);
 }
 
 /// The other ends of connections in a table of the kernel (`/proc/net/tcp`) that have sent a request and heard nothing.
@@ -171,17 +135,19 @@ impl Sockets {
 
     /// The way to a peer on a rail, where the provider does not say by itself. A connection that another rank of its host has made
     /// is as good.
-    pub fn to(&self, core: &Core, rail: usize, rank: usize) -> Link {
+    pub fn to(&self, core: &Core, rail: usize, rank: usize) -> ConnectionState {
         if let Some(way) = core.way(rail, rank) {
             return way;
         }
-        let Some(peer) = core.ip(rail, rank).filter(|_| self.tcp) else { return Link::Unknown };
+        let Some(peer) = core.ip(rail, rank).filter(|_| self.tcp) else {
+            return ConnectionState::Unknown;
+        };
         if self.with(core, rail, rank).next().is_some() {
-            Link::There
+            ConnectionState::There
         } else if self.being_made.contains(&peer) {
-            Link::BeingMade
+            ConnectionState::BeingMade
         } else {
-            Link::Gone
+            ConnectionState::Gone
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::alive::Signs;
 use crate::buffers::Buffers;
+use crate::connection_state::{ConnectionState, Times};
 use crate::ffi::*;
 use crate::helper::HelperPlace;
 use crate::memory::Memory;
@@ -10,7 +11,6 @@ use crate::parts::Assembly;
 use crate::rails::{Over, Probes, RAILS_MAX, Rail};
 use crate::requests::{Request, Requests};
 use crate::sleep::Sleeper;
-use crate::sockets::{Link, Times};
 use crate::wire::{FOREIGN, Kind, proof};
 use crate::work::Work;
 use std::cell::{Cell, RefCell};
@@ -114,7 +114,7 @@ impl Core {
     }
 
     /// The state of the way to a peer on a rail, where the endpoint knows it.
-    pub fn way(&self, rail: usize, rank: usize) -> Option<Link> {
+    pub fn way(&self, rail: usize, rank: usize) -> Option<ConnectionState> {
         match rail {
             0 => self.objects.way(self.roster.borrow().member(rank).number),
             _ => {

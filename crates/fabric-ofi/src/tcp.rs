@@ -28,8 +28,8 @@ pub use frame::{decode_names, encode_names};
 pub use interfaces::{Interface, interfaces};
 pub use tries::Detour;
 
+use crate::connection_state::{ConnectionState, Times};
 use crate::ffi::fi_cq_msg_entry;
-use crate::sockets::{Link as Way, Times};
 use connection::{Link, Peer, Shared};
 use door::Door;
 use inner::{DOOR, Inner, TIMER};
@@ -277,11 +277,13 @@ impl Tcp {
     }
 
     /// The state of the way to a peer.
-    pub fn way(&self, number: u64) -> Way {
+    pub fn way(&self, number: u64) -> ConnectionState {
         match self.inner().peers[number as usize].link {
-            Link::None | Link::Connecting(_) | Link::Paused | Link::Awaited => Way::BeingMade,
-            Link::Connected(..) | Link::Asked(..) | Link::Open(_) => Way::There,
-            Link::Ended(_) => Way::Gone,
+            Link::None | Link::Connecting(_) | Link::Paused | Link::Awaited => {
+                ConnectionState::BeingMade
+            }
+            Link::Connected(..) | Link::Asked(..) | Link::Open(_) => ConnectionState::There,
+            Link::Ended(_) => ConnectionState::Gone,
         }
     }
 

@@ -13,7 +13,7 @@
 use super::Inner;
 use super::connection::{Asked, Link};
 use super::frame::{ANSWER, CHALLENGE, HELLO, Words, challenged};
-use crate::sockets;
+use crate::connection_state::limit;
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::sockopt::{SocketError, TcpNoDelay};
@@ -71,7 +71,7 @@ impl Inner {
                 bind(socket.as_raw_fd(), &SockaddrStorage::from(from))?;
             }
             let _ = setsockopt(&socket, TcpNoDelay, &true);
-            sockets::limit(&socket, self.times);
+            limit(&socket, self.times);
             match connect(socket.as_raw_fd(), &to) {
                 Ok(()) | Err(Errno::EINPROGRESS | Errno::EINTR) => Ok(socket),
                 Err(error) => Err(error.into()),
@@ -164,7 +164,7 @@ impl Inner {
 
     /// The connection with a peer is there.
     pub fn opens(&mut self, at: usize, socket: OwnedFd) {
-        sockets::limit(&socket, self.times);
+        limit(&socket, self.times);
         self.peers[at].link = Link::Open(socket);
         self.peers[at].interest = EpollFlags::empty();
         self.watch(at);

@@ -4,7 +4,7 @@ use super::connection::{Link, Peer, Shared};
 use super::door::Door;
 use super::interfaces::Interface;
 use super::tries::Detour;
-use crate::sockets::Times;
+use crate::connection_state::Times;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::timerfd::TimerFd;
 use std::collections::{HashMap, VecDeque};

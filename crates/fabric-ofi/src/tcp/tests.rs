@@ -341,10 +341,10 @@ fn comes_late(ends: &[Tcp; 2], seen: impl Fn() -> bool, then: impl FnOnce()) {
         assert_eq!(ends[0].inject(0, &[sge(&mut b"late".to_owned())]), 0);
     }
     look_until(ends, seen);
-    assert!(ends[0].way(0) == Way::BeingMade && ends[0].take_gone().is_none());
+    assert!(ends[0].way(0) == ConnectionState::BeingMade && ends[0].take_gone().is_none());
     then();
     assert_eq!(wait(ends, 1, 1), 4);
-    assert_eq!((&buffer[..4], ends[0].way(0)), (&b"late"[..], Way::There));
+    assert_eq!((&buffer[..4], ends[0].way(0)), (&b"late"[..], ConnectionState::There));
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn a_hello_that_was_heard_is_of_no_use_to_others() {
     assert_eq!(both[1].read(&mut [0; 16]).unwrap_or(0), 0, "no answer");
     assert!(matches!(ends[1].inner().peers[0].link, Link::None));
     both[0].write_all(&hello).unwrap();
-    look_until(&ends, || ends[1].way(0) == Way::There);
+    look_until(&ends, || ends[1].way(0) == ConnectionState::There);
     // Whoever answers without the secret is none of the job, either.
     let false_peer = TcpListener::bind("127.0.0.1:0").unwrap();
     let number = ends[0].insert(&[false_peer.local_addr().unwrap()], None);
@@ -413,7 +413,7 @@ fn a_hello_that_was_heard_is_of_no_use_to_others() {
     let asked_it = || matches!(ends[0].inner().peers[number as usize].link, Link::Asked(..));
     look_until(&ends, asked_it);
     stream.write_all(&[3; frame::ANSWER]).unwrap();
-    look_until(&ends, || ends[0].way(number) == Way::Gone);
+    look_until(&ends, || ends[0].way(number) == ConnectionState::Gone);
 }
 
 #[test]

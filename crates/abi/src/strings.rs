@@ -1,6 +1,6 @@
 //! Strings of C calls: any bytes of the program, and texts for its buffers.
 
-use super::not_null;
+use crate::arguments::not_null;
 use crate::error::Error;
 use std::ffi::{CStr, OsStr, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;

@@ -1,0 +1,41 @@
+//! The state of a TCP connection to a peer, and the times after which the kernel gives the connection up.
+
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{
+    KeepAlive, TcpKeepCount, TcpKeepIdle, TcpKeepInterval, TcpUserTimeout,
+};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// The state of the way to a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionState {
+    /// The provider does not speak TCP, or its connections cannot be seen.
+    Unknown,
+    There,
+    /// The peer's host has not answered yet.
+    BeingMade,
+    Gone,
+}
+
+/// Probes of a connection on which nothing is sent, before it counts as broken.
+const PROBES: u32 = 5;
+
+/// How long a peer may be silent before it is probed, and how long its host may leave something unacknowledged.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    pub keepalive: Duration,
+    pub patience: Duration,
+}
+
+/// Tells a connection when to give up. It goes on with the system's times where that is refused.
+pub fn limit(fd: &impl AsFd, times: Times) {
+    let seconds =
+        |time: Duration| u32::try_from(time.as_secs().max(1)).unwrap_or(u32::MAX).min(32_000);
+    let patience = seconds(times.patience);
+    let _ = setsockopt(fd, TcpUserTimeout, &patience.saturating_mul(1000));
+    let _ = setsockopt(fd, TcpKeepIdle, &seconds(times.keepalive));
+    let _ = setsockopt(fd, TcpKeepInterval, &(patience / PROBES).max(1));
+    let _ = setsockopt(fd, TcpKeepCount, &PROBES);
+    let _ = setsockopt(fd, KeepAlive, &true);
+}
