@@ -163,7 +163,7 @@ fn guarded<T>(
     }
 }
 
-/// Does as [`guarded`]. Where the file system has no locks, nobody writes gaps back, so nothing is to be waited for.
+/// Does as `guarded`. Where the file system has no locks, nobody writes gaps back, so nothing is to be waited for.
 pub fn guarded_anyhow(
     storage: &dyn Storage,
     guard: Guard,
