@@ -19,11 +19,12 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use weft_bootstrap::privileged::path_of;
 
 /// Where folders of the user may be, each once: the folder of names is made there.
 fn bases(user: u32) -> Vec<PathBuf> {
     let mut all = Vec::new();
-    let of_session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let of_session = path_of("XDG_RUNTIME_DIR").map(PathBuf::from);
     for base in of_session.into_iter().chain([format!("/run/user/{user}").into()]) {
         if owned(&base, user) {
             all.push(base.join("weft"));

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 use weft_bootstrap::calls::repeat;
-use weft_bootstrap::privileged::path_of;
+use weft_bootstrap::privileged::{is_privileged, path_of};
 use weft_bootstrap::universe;
 
 /// Our mpiexec: of the installation that this library is of, else the one that has started this process, else the first in PATH;
@@ -30,7 +30,9 @@ pub(super) fn launcher() -> (OsString, Option<String>) {
         Ok(program) => (program.into(), None),
         Err(why) => {
             let named = path_of(universe::MPIEXEC).filter(|name| Path::new(name).is_file());
-            (named.unwrap_or_else(|| "mpiexec".into()), Some(why))
+            // A folder in PATH is the user's, too.
+            let usual = if is_privileged() { "/usr/bin/mpiexec" } else { "mpiexec" };
+            (named.unwrap_or_else(|| usual.into()), Some(why))
         }
     }
 }
