@@ -334,7 +334,7 @@ fn open(
     let asked =
         done(|| unsafe { (library.ibv_query_device)(raw.as_ptr(), attributes.as_mut_ptr()) });
     // SAFETY: an open context.
-    let table = Table::of(&unsafe { raw.as_ref() }.ops);
+    let table = Table::of(library, &unsafe { raw.as_ref() }.ops);
     let context = Context {
         raw,
         library: library.clone(),
@@ -371,14 +371,12 @@ fn unopened(device: String, path: String, error: io::Error) -> ConnectError {
 fn port(context: &Context, number: u8, options: &Options) -> Result<Port, ConnectError> {
     let mut attributes = ibv_port_attr::default();
     // SAFETY: an open context; fills in `attributes`.
-    done(|| unsafe {
-        (context.library.ibv_query_port)(context.raw(), number, (&raw mut attributes).cast())
-    })
-    .map_err(|error| ConnectError::System {
-        what: "asking for a port",
-        device: context.name.clone(),
-        error,
-    })?;
+    done(|| unsafe { (context.table.query_port)(context.raw(), number, &raw mut attributes) })
+        .map_err(|error| ConnectError::System {
+            what: "asking for a port",
+            device: context.name.clone(),
+            error,
+        })?;
     let link = match attributes.link_layer {
         IBV_LINK_LAYER_ETHERNET => Link::Ethernet,
         _ => Link::InfiniBand,

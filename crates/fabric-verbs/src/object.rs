@@ -213,7 +213,7 @@ impl QueuePair {
     /// Changes the state and what `mask` names.
     pub fn modify(&self, attributes: &mut ibv_qp_attr, mask: c_int) -> io::Result<()> {
         // SAFETY: a live queue pair, and valid attributes.
-        done(|| unsafe { (self.context.library.ibv_modify_qp)(self.raw(), attributes, mask) })
+        done(|| unsafe { (self.context.table.modify_qp)(self.raw(), attributes, mask) })
     }
 }
 
@@ -256,6 +256,6 @@ impl Memory {
 pub fn handle(domain: &Domain, attributes: &mut ibv_ah_attr) -> Result<Handle, ConnectError> {
     let context = &domain.context;
     // SAFETY: a live domain, and valid attributes.
-    let raw = made(|| unsafe { (context.library.ibv_create_ah)(domain.raw(), attributes) });
+    let raw = made(|| unsafe { (context.table.create_ah)(domain.raw(), attributes) });
     Owned::new(raw, context.library.ibv_destroy_ah, context, "resolving an address")
 }
