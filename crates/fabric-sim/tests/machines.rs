@@ -37,14 +37,19 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// Rows of `published.csv`: paper, where, quantity, configuration, value, unit.
+/// Rows of `published.csv`: paper, where, quantity, configuration, value, unit; where the document has a word of degree, the
+/// number that it stands for and the reason.
 fn published() -> Vec<Vec<String>> {
     let text = include_str!("../../../figures/published.csv");
     let mut lines = text.lines().map(fields);
     let header = lines.next().unwrap();
-    assert_eq!(header, ["paper", "where", "quantity", "configuration", "value", "unit"]);
+    let facts = ["paper", "where", "quantity", "configuration", "value", "unit"];
+    assert_eq!(header, [&facts[..], &["threshold", "why"]].concat());
     let rows: Vec<_> = lines.collect();
-    assert!(rows.iter().all(|row| row.len() == 6 && row.iter().all(|field| !field.is_empty())));
+    for row in &rows {
+        assert!(row.len() == 8 && row[..6].iter().all(|field| !field.is_empty()), "{row:?}");
+        assert_eq!(row[6].is_empty(), row[7].is_empty(), "a threshold has a reason: {row:?}");
+    }
     rows
 }
 
