@@ -400,7 +400,7 @@ pub fn room_for_request(to: *mut crate::types::Request) -> Result<(), Error> {
 #[cold]
 fn make_room_for_request() -> Result<(), Error> {
     let room = || state().requests.borrow_mut().room();
-    // Operations that have ended give back the memory that another request may need.
+    // A full table is retried: operations that have ended give back memory that another request may need.
     Ok(state().engine.get().map_or_else(room, |engine| engine.retry_when_full(room))?)
 }
 

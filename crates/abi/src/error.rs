@@ -227,7 +227,7 @@ impl From<weft_process::Error> for Error {
     }
 }
 
-/// What has gone wrong and why, which a fabric may say in the same words.
+/// Returns an error's text with its reason, unless the fabric gives the same text as the reason.
 fn with_reason(what: &str, why: Option<String>) -> String {
     match why.filter(|why| why != what) {
         Some(why) => format!("{what}: {why}"),

@@ -77,15 +77,16 @@ pub fn beside<T: Send + 'static>(
     Ok(engine.drive(call, || receiver.try_recv().ok()))
 }
 
-/// An invitation, as the root has it.
+/// An invitation to a session, at the root.
 pub struct Found {
     pub invitation: Invitation,
-    /// Of who has called: it stays connected until all have met, so that its end is seen.
+    /// The call of a calling job. It stays connected until all processes have met, since the port takes its end for the end of
+    /// the job.
     #[allow(dead_code, reason = "kept connected")]
     pub caller: Option<Caller>,
 }
 
-/// What the root tells its group: the invitation, or why there is none.
+/// Encodes the message of the root to its group: the invitation, or the error.
 pub fn news(found: &Result<Found, Error>) -> String {
     match found {
         Ok(found) => format!("+{}", found.invitation.encode()),
@@ -112,8 +113,8 @@ pub fn connected(
     linked(call, engine, comm.group(), end, &found.invitation)
 }
 
-/// The intercommunicator of `group` with the processes at the other end of a session, which all members of both join. They need not
-/// have met before, and may be of many jobs.
+/// Returns the intercommunicator of `group` with the processes at the other end of a session. All members of both groups join the
+/// session. They need not have met before, and may belong to many jobs.
 pub fn linked(
     call: &Call,
     engine: &Rc<Engine>,
@@ -121,7 +122,7 @@ pub fn linked(
     end: End,
     invitation: &Invitation,
 ) -> Result<Rc<CommObject>, Error> {
-    // What the program has closed of its standard input, output and error is nothing of ours.
+    // If the program has closed standard input, output or error, no descriptor of the library may take their numbers.
     let _occupied = Occupied::standard();
     sweep(engine);
     let own = group.rank_of(engine.rank() as u32).expect("only members call");

@@ -84,7 +84,7 @@ impl Setting {
         std::env::var_os(self.name).map(|text| text.to_string_lossy().into_owned())
     }
 
-    /// Whether `text` names a file, as the environment of a privileged program must not.
+    /// Reports whether `text` names a file, which the environment of a privileged program must not do.
     fn is_refused(&self, text: &str, is_privileged: bool) -> bool {
         let file = match self.kind {
             SettingKind::File => true,
@@ -138,7 +138,7 @@ pub fn publish() {
     }
 }
 
-/// Says which settings of the environment are not used, since the program is privileged.
+/// Prints the settings of the environment that a privileged program does not use.
 pub fn say_refused() {
     let is_privileged = is_privileged();
     let refused = |setting: &&Setting| {
@@ -209,7 +209,8 @@ pub fn choice(name: &str) -> Result<usize, String> {
     }
 }
 
-/// Where the costs of copies come from. A privileged program does not use its user's cache directory, which the environment names.
+/// Returns the source of the costs of copies. A privileged program does not use its user's cache directory, which the environment
+/// names.
 pub fn copies() -> Result<Wanted, String> {
     if is_privileged() {
         return Wanted::parse("generic");
@@ -271,7 +272,7 @@ mod tests {
         }
         assert!(!setting("WEFT_MAP").is_refused("shm", true));
         assert!(!setting("WEFT_COPY_MODEL").is_refused("generic", true));
-        // Whatever says that it is a file is one of those.
+        // A setting whose description mentions a file must be refused.
         for setting in
             SETTINGS.iter().filter(|s| s.doc.contains("file of lib") || s.doc.contains("or a file"))
         {

@@ -1,11 +1,11 @@
-//! Strings of C calls: any bytes of the program, and texts for its buffers.
+//! Strings of C calls: strings of the program, which may contain any bytes, and texts for its buffers.
 
 use crate::arguments::not_null;
 use crate::error::Error;
 use std::ffi::{CStr, OsStr, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;
 
-/// The first bytes of a string, at most `most`; of text no part of a character.
+/// Returns the first bytes of a string, at most `most`. Never cuts a character of UTF-8 text.
 pub fn cut(string: &[u8], most: usize) -> &[u8] {
     let mut end = string.len().min(most);
     if let Ok(text) = std::str::from_utf8(string) {
@@ -16,7 +16,7 @@ pub fn cut(string: &[u8], most: usize) -> &[u8] {
     &string[..end]
 }
 
-/// Copies `text` with a NUL into a C buffer of `room` bytes, cut off to fit, and its length.
+/// Copies `text` with a NUL into a C buffer of `room` bytes, cut off to fit, and stores its length.
 ///
 /// # Safety
 /// `to` is NULL or has `room` bytes.
@@ -37,7 +37,7 @@ pub unsafe fn store_text(
     Ok(len)
 }
 
-/// A string of the program, which is any bytes.
+/// Returns a string of the program, which may contain any bytes.
 ///
 /// # Safety
 /// `from` is NULL or a C string.
@@ -47,7 +47,8 @@ pub unsafe fn string(from: *const c_char, argument: &str) -> Result<OsString, Er
     Ok(OsStr::from_bytes(unsafe { CStr::from_ptr(from) }.to_bytes()).to_owned())
 }
 
-/// A string of the program that is compared with words of the library, of which none has other bytes than text.
+/// Returns a string of the program for comparison with words of the library. Bytes that are not UTF-8 are replaced: no word of
+/// the library contains such bytes.
 ///
 /// # Safety
 /// `from` is NULL or a C string.
@@ -57,10 +58,10 @@ pub unsafe fn text(from: *const c_char, argument: &str) -> Result<String, Error>
     Ok(unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned())
 }
 
-/// A file's name: any bytes, as the program gives them.
+/// Returns a file's name, which may contain any bytes.
 ///
 /// # Safety
-/// `from` is NULL or a C string, which outlives what is made of it.
+/// `from` is NULL or a C string, which outlives the returned reference.
 pub unsafe fn file_name<'a>(from: *const c_char, argument: &str) -> Result<&'a OsStr, Error> {
     not_null(from, argument)?;
     // SAFETY: not NULL, so by contract a C string.

@@ -46,7 +46,8 @@ pub fn connect(address: &SocketAddr) -> io::Result<UnixStream> {
     repeat(|| UnixStream::connect_addr(address))
 }
 
-/// Starts a thread of the library's own: the program's signals are not for it. An error names the limit that was reached.
+/// Starts a thread of the library, with all signals blocked: the program's other threads handle them. An error names the limit
+/// that was reached.
 pub fn start_thread<T: Send + 'static>(
     name: &str,
     run: impl FnOnce() -> T + Send + 'static,

@@ -82,7 +82,7 @@ impl Fingerprint {
         Fingerprint { formats: parts.filter_map(named).collect(), arithmetic }
     }
 
-    /// Returns a number that is equal where the arithmetic is, in processes of the same library; never 0.
+    /// Returns a number that is equal in processes of the same library whose arithmetic is equal; never 0.
     pub fn arithmetic_hash() -> u64 {
         let mut hasher = DefaultHasher::new();
         arithmetic().hash(&mut hasher);

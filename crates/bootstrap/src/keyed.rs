@@ -12,7 +12,8 @@ pub fn keyed_hash(keys: [u64; 2], what: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Whether two proofs, or two secrets, are the same: it takes equally long wherever they differ, so that time gives nothing away.
+/// Reports whether two proofs, or two secrets, are equal. Takes the same time wherever they differ, so that the time reveals
+/// nothing.
 pub fn is_same_secret(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()
 }

@@ -24,7 +24,7 @@ fn kibibytes(limit: Option<u64>) -> String {
 fn of_control_group(file: &str) -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let controller = file.split('.').next().unwrap_or_default();
-    // Of version 1, a controller has a tree of its own.
+    // In version 1 of control groups, each controller has its own tree.
     let old = groups.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(":/")?;
         let is_it = controllers.split(',').any(|name| name == controller);

@@ -1,4 +1,4 @@
-//! Memory as a file without a name, which processes hand to each other.
+//! Memory files without a name, which processes pass to each other.
 
 use std::ffi::CStr;
 use std::io;
@@ -8,10 +8,10 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::limits::explain;
 
-/// A fresh file of memory, empty and open to seals. `name` is for /proc. An error says what forbids it, and what to do.
+/// Creates an empty memory file that can be sealed. /proc shows `name`. An error names the obstacle and its remedy.
 pub fn file(name: &CStr) -> io::Result<OwnedFd> {
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-    // Kernels before 6.3 do not know NOEXEC_SEAL; later ones may insist on it.
+    // Kernels before 6.3 do not know NOEXEC_SEAL; later kernels may require it.
     let unexecutable = flags | MFdFlags::from_bits_retain(libc::MFD_NOEXEC_SEAL);
     let made = memfd_create(name, unexecutable).or_else(|_| memfd_create(name, flags));
     made.map_err(|errno| {
@@ -34,7 +34,7 @@ mod tests {
     use crate::calls::start_thread;
     use std::thread;
 
-    /// Has the system calls of this thread with these numbers fail with `errno`.
+    /// Makes the given system calls of this thread fail with `errno`.
     fn forbid(calls: &[i64], errno: i32) {
         let op = |code: u32, jump: u8, k: u32| libc::sock_filter {
             code: code as u16,
@@ -45,13 +45,13 @@ mod tests {
         let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
         let mut filter = vec![op(load, 0, 0)];
         for &call in calls {
-            // Unless it is this call, the next line is left out.
+            // If the call has another number, the filter skips the next line.
             filter.push(op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, call as u32));
             filter.push(op(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | errno as u32));
         }
         filter.push(op(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW));
         let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-        // SAFETY: prctl(2) reads the program, which lives; both calls concern this thread alone.
+        // SAFETY: prctl(2) reads the program, which is alive; both calls affect only this thread.
         let done = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
                 && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0

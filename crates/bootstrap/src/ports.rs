@@ -4,15 +4,15 @@
 //!   root of the accepting job                         root of the calling job
 //!   Port::open: a socket, a secret                    Caller::call: number of processes
 //!   Port::next: who calls?  ◄──────────────────────── waits
-//!   Port::admit: a session ─────── invitation ──────► Caller::invitation; stays connected until all have met
+//!   Port::admit: a session ─────── invitation ──────► Caller::invitation; stays connected until all processes have met
 //!        each tells its processes the invitation, by the job's own messages
 //!   all processes of both jobs: Member::join, then Member::exchange as often as they like
 //! ```
-//! A thread of the process that opened the port takes calls, and one a session passes on what its members say. The socket is an
-//! abstract one, which reaches all of one machine, or one of TCP.
+//! A thread of the process that opened the port takes calls. One more thread for each session passes on what the members say. The
+//! socket is an abstract socket, for processes of one machine, or a TCP socket.
 //!
 //! Who gets in: processes that prove to know the secret in the name of the port; on one machine they must be of the same user, too
-//! (the system says who is at the other end). Whatever else connects is sent away after at most five seconds (`unknown.rs`).
+//! (the system reports the user at the other end). Any other connection is closed after at most five seconds (`unknown.rs`).
 
 mod address;
 mod greeting;
@@ -46,7 +46,7 @@ use unknown::{Strangers, UNKNOWN};
 /// library's type for local sockets does for both.
 type Stream = UnixStream;
 
-/// How often a caller tries again that is sent away before it was heard.
+/// Maximum number of new tries by a caller that was sent away before it was heard.
 const AGAIN: usize = 8;
 
 /// What a caller may be told instead of an invitation.
@@ -68,7 +68,7 @@ fn greet(name: &str, wish: Wish) -> io::Result<Stream> {
         let stream = address.connect()?;
         match greeting::ask(&stream, address.secret, wish) {
             Ok(()) => return Ok(stream),
-            // Strangers in great number may have pushed it out: the next time it is quicker.
+            // Too many strangers may have pushed this caller out. It connects again.
             Err(error) if error.kind() == ErrorKind::ConnectionAborted && tries < AGAIN => {
                 tries += 1;
             }
@@ -141,14 +141,14 @@ struct Shared {
     sessions: Mutex<HashMap<u64, Sender<(usize, Stream)>>>,
     closed: AtomicBool,
     wake: Box<dyn Fn() + Send + Sync>,
-    /// What is written there wakes the thread, which reads it at the other end.
+    /// End of a pipe: a byte written to it wakes the thread, which reads it at the other end.
     alarm: UnixStream,
 }
 
 impl Shared {
-    /// Lets the thread look whether all is over.
+    /// Wakes the thread, which then checks whether the port is closed and its sessions have ended.
     fn wake_thread(&self) {
-        // Where it is full, the thread wakes anyway.
+        // A full pipe wakes the thread, too.
         let _ = (&self.alarm).write(&[0]);
     }
 }
@@ -255,19 +255,19 @@ fn listen(listener: &Listener, awake: &UnixStream, shared: &Shared) {
     }
 }
 
-/// Waits until somebody connects or speaks, the thread is woken, or a greeting takes too long. Returns who may be ready: the
-/// listener, the alarm, and the strangers.
+/// Waits for a new connection, words of a stranger, a wake-up, or the end of a greeting's time. Returns, for the listener, the
+/// alarm and each stranger in turn, whether it may be ready.
 fn wait(listener: &Listener, awake: &UnixStream, strangers: &Strangers) -> Vec<bool> {
     let first = [listener.as_fd(), awake.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
     let mut all: Vec<PollFd<'_>> = first.into_iter().chain(strangers.polled()).collect();
-    // A millisecond more, so that the time is over then.
+    // One millisecond more makes sure that the limit has passed after the wait.
     let limit = strangers.time_left().map(|left| left + Duration::from_millis(1));
     let limit = limit.and_then(|limit| PollTimeout::try_from(limit).ok());
     match poll(&mut all, limit.unwrap_or(PollTimeout::NONE)) {
         Ok(_) => all.iter().map(|one| one.any().unwrap_or(true)).collect(),
         Err(error) => {
             if error != Errno::EINTR {
-                // Out of memory, for the moment.
+                // The kernel is short of memory for a moment.
                 thread::sleep(Duration::from_millis(50));
             }
             vec![true; all.len()]
@@ -275,7 +275,7 @@ fn wait(listener: &Listener, awake: &UnixStream, strangers: &Strangers) -> Vec<b
     }
 }
 
-/// Takes those who have connected, of a flood of them so many that those who speak are heard, too.
+/// Takes new connections. Stops after some of them, so that a flood of connections leaves time to hear the strangers.
 fn take_those_who_connect(listener: &Listener, strangers: &mut Strangers, shared: &Shared) {
     for _ in 0..UNKNOWN / 4 {
         match listener.accept() {
@@ -292,14 +292,14 @@ fn take_those_who_connect(listener: &Listener, strangers: &mut Strangers, shared
                     thread::sleep(Duration::from_millis(50));
                     return;
                 }
-                // Who has gone again.
+                // The connection has already ended.
                 _ => {}
             },
         }
     }
 }
 
-/// Sees to what somebody wants who knows the secret.
+/// Grants the wish of a process that knows the secret.
 fn grant(shared: &Shared, (wish, stream): (Wish, Stream)) {
     match wish {
         Wish::Call(size) if !shared.closed.load(Ordering::Acquire) => {
@@ -315,8 +315,8 @@ fn grant(shared: &Shared, (wish, stream): (Wish, Stream)) {
     }
 }
 
-/// A call of this job to a port, at its root. Until all processes of the job have joined the session it must live: its end is the
-/// job's for those who wait.
+/// A call of this job to a port, at the job's root. The root keeps it until all processes of the job have joined the session: if
+/// it ends earlier, the port assumes that the job has ended.
 pub struct Caller {
     stream: Stream,
 }

@@ -1,16 +1,17 @@
-//! A program that has more rights than whoever started it (set-user-ID, set-group-ID, capabilities of its file) does not take the names of
-//! files, folders and commands from the environment: a library that such a name leads to would have its rights.
+//! Privileged programs: programs with more rights than the user who started them (set-user-ID, set-group-ID, capabilities of the
+//! file). They take no names of files, folders and commands from the environment: a library loaded by such a name would have
+//! their rights.
 
 use std::env;
 use std::ffi::OsString;
 
-/// Whether the system calls this program one that must not trust its environment (AT_SECURE).
+/// Reports whether the system calls this program one that must not trust its environment (AT_SECURE).
 pub fn is_privileged() -> bool {
-    // SAFETY: it reads what the kernel has left for the process.
+    // SAFETY: the call reads a value that the kernel has left for the process.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// The file, folder or command that a variable names, unless the program is privileged.
+/// Returns the file, folder or command that a variable names, or `None` if the program is privileged.
 pub fn path_of(variable: &str) -> Option<OsString> {
     admitted(env::var_os(variable), is_privileged())
 }

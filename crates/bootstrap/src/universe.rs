@@ -1,5 +1,5 @@
-//! The hosts that a launcher of several hosts has for the job and for what it spawns, as it tells the processes, and the
-//! number of processes for which there is room.
+//! The hosts that the launcher has for the job and for the processes that the job spawns, and the maximum number of processes, as
+//! the launcher passes both to each process.
 
 use std::{env, fmt};
 
@@ -9,26 +9,26 @@ pub const VARIABLE: &str = "WEFT_HOSTS";
 /// The variable that tells which `mpiexec` has started the process, on its own machine: a library that lies elsewhere spawns by it.
 pub const MPIEXEC: &str = "WEFT_MPIEXEC";
 
-/// The variable that tells for how many processes there is room ([`Room`]).
+/// The variable with the number of processes for which there is room ([`Room`]).
 pub const ROOM: &str = "WEFT_UNIVERSE";
 
-/// The variable that a spawned job's `mpiexec` has: the port of the parents.
+/// The variable with the port of the parents, in the environment of a spawned job's `mpiexec`.
 pub const PARENT: &str = "WEFT_PARENT";
 
-/// How many processes may run, as said by who started the job.
+/// Maximum number of processes, as given by the launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Limit {
-    /// As many as the hosts have slots, or the machine has processors.
+    /// The number of slots of all hosts, or of processors of the machine.
     #[default]
     System,
-    /// So many.
+    /// The given number.
     Processes(usize),
-    /// Nobody knows a number.
+    /// No number is known.
     Infinite,
 }
 
 impl Limit {
-    /// Reads `16`, `SYSTEM` or `INFINITE`.
+    /// Parses `16`, `SYSTEM` or `INFINITE`.
     pub fn parse(text: &str) -> Option<Limit> {
         match text {
             "SYSTEM" => Some(Limit::System),
@@ -38,29 +38,29 @@ impl Limit {
     }
 }
 
-/// The room for processes: of all jobs that have spawned each other.
+/// The room for processes, shared by all jobs that have spawned each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Room {
-    /// How many may run.
+    /// Maximum number of processes.
     pub limit: Limit,
-    /// Processes of other jobs that ran when this one was started: its parents, and theirs.
+    /// Number of processes of other jobs that ran when this job was started: of its parents, and of their parents.
     pub others: usize,
 }
 
 impl Room {
-    /// Reads a limit and `:others`; what is no such thing says nothing.
+    /// Parses a limit and `:others`. Returns `None` if `text` is malformed.
     pub fn parse(text: &str) -> Option<Room> {
         let (limit, others) = text.split_once(':').unwrap_or((text, "0"));
         Some(Room { limit: Limit::parse(limit)?, others: others.parse().ok()? })
     }
 
-    /// The room of this process's job.
+    /// Returns the room of this process's job.
     pub fn of_this_job() -> Room {
         env::var(ROOM).ok().and_then(|text| Room::parse(&text)).unwrap_or_default()
     }
 
-    /// The number of processes for which there is room, at least those that run: `own` of this job, and the others.
-    /// `None`: nobody knows.
+    /// Returns the number of processes for which there is room. It is at least the number of processes that run: `own` processes
+    /// of this job, and the others. Returns `None` if no number is known.
     pub fn size(&self, own: usize) -> Option<usize> {
         let limit = match self.limit {
             Limit::Infinite => return None,
@@ -74,8 +74,8 @@ impl Room {
         Some(limit.max(own.saturating_add(self.others)))
     }
 
-    /// The room of a job that this one starts: the same, whatever hosts are left for it. `own` processes of this job and of
-    /// those that it has started before run.
+    /// Returns the room for a job that this one starts. The limit stays the same, whichever hosts are left for the new job. `own`
+    /// is the number of processes of this job and of the jobs that it has started before.
     pub fn of_children(&self, own: usize) -> Room {
         let limit = self.size(own).map_or(Limit::Infinite, Limit::Processes);
         Room { limit, others: own.saturating_add(self.others) }

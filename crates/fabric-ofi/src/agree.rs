@@ -53,7 +53,7 @@ struct Line {
     is_loopback: bool,
     /// Memory may have one key on all rails.
     keys_are_free: bool,
-    /// The interface's address; empty: it is not known.
+    /// Address of the interface; empty if it is not known.
     address: String,
 }
 
@@ -71,12 +71,13 @@ impl Line {
         }
     }
 
-    /// Whether it may lead to another host: what the name of its interface tells is not certain.
+    /// Reports whether the line may lead to another host. The name of an interface alone does not prove that it stays within the
+    /// host.
     fn may_lead_out(&self) -> bool {
         self.leads_out || !(self.is_within() || self.network.starts_with("fe80:"))
     }
 
-    /// Whether it is of the loopback interface, by whatever version of IP.
+    /// Reports whether the line belongs to the loopback interface, of IPv4 or IPv6.
     fn is_within(&self) -> bool {
         self.is_loopback || self.network == "::1/128"
     }
@@ -110,9 +111,9 @@ pub fn host() -> String {
 pub struct Agreed {
     /// Places in the own list, of each rail.
     pub offers: Vec<usize>,
-    /// Places of what may lead to a peer if the first rail does not, most likely first.
+    /// Places of further offers that may lead to a peer if the first rail does not, most likely first.
     pub also: Vec<usize>,
-    /// By rank: it is on this machine, in another network namespace.
+    /// For each rank: the rank is on this machine, in another network namespace.
     pub apart: Vec<bool>,
     /// Why, for people.
     pub why: String,
@@ -147,7 +148,7 @@ fn common(
             return Some((place, why));
         }
     }
-    // A bridge may have the name of one within a host.
+    // An interface with the name of a bridge within the host may still lead to other hosts.
     for line in order.into_iter().filter(|line| line.may_lead_out()) {
         if lists.iter().all(|list| list.iter().any(|other| alike(line, other))) {
             let place = own.iter().position(|other| alike(line, other))?;
@@ -158,7 +159,8 @@ fn common(
     None
 }
 
-/// What the built-in TCP tries where its first network leads to no peer: places in `own`, most likely first.
+/// Returns the offers that the built-in TCP tries for a peer that its first network does not reach: places in `own`, most likely
+/// first.
 fn also(own: &[Line], first: usize) -> Vec<usize> {
     if own[first].provider != BUILT_IN || own[first].is_loopback {
         return Vec::new();
@@ -206,21 +208,21 @@ fn rails(lists: &[&[Line]], own: &[Line], first: usize, most: Most) -> Vec<usize
 }
 
 impl Told {
-    /// The running kernel, and its network namespace: processes with the same ones have the same interfaces, whatever they call
-    /// their host.
+    /// Returns the running kernel and its network namespace. Processes with equal values have the same interfaces, even if they
+    /// give their host different names.
     fn space(&self) -> (&str, &str) {
         let mut words = self.identity.split(' ');
         (words.next().unwrap_or_default(), words.next_back().unwrap_or_default())
     }
 
-    /// Whether `other` is on the same machine, in another network namespace.
+    /// Reports whether `other` is on the same machine, in another network namespace.
     fn is_apart_from(&self, other: &Told) -> bool {
         let (own, other) = (self.space(), other.space());
         !own.0.is_empty() && own.0 == other.0 && own.1 != other.1
     }
 
-    /// Whether another host has the address of `line`, too, so that it leads to nobody: bridges to virtual machines and to
-    /// containers, cables to telephones and to boards have the same one everywhere.
+    /// Reports whether another host has the address of `line`, too. Such an address leads to no peer: bridges to virtual machines
+    /// and containers, and cables to telephones and boards, have the same address on every host.
     fn is_ambiguous(&self, line: &Line, all: &[Told]) -> bool {
         let has_it = |told: &Told| told.offers.iter().any(|other| other.address == line.address);
         let known = !line.address.is_empty() && !line.is_within();
@@ -233,7 +235,7 @@ fn is_one_host(all: &[Told]) -> bool {
     all.iter().all(|told| told.space() == all[0].space())
 }
 
-/// Each host with its networks, and why those do not do that do not.
+/// Lists each host with its networks. A network that cannot be used has the reason next to it.
 fn who_has_what(all: &[Told]) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for told in all {
@@ -312,7 +314,7 @@ pub fn agree(
     };
     let lists: Vec<Vec<Line>> = all.iter().map(clear).collect();
     let lists: Vec<&[Line]> = lists.iter().map(|list| &list[..]).collect();
-    // Places among what is left, and in the own list.
+    // Places of the remaining offers, as indices into the own list.
     let places: Vec<usize> =
         (0..own.len()).filter(|&place| !me.is_ambiguous(&own[place], &all)).collect();
     let left = lists[bootstrap.rank()];
@@ -413,10 +415,10 @@ mod tests {
                 told.offers.iter().map(|line| told.is_ambiguous(line, &all)).collect();
             assert_eq!(ambiguous, [true, false, false, false]);
         }
-        // Containers with the network of their host have its addresses, and are no others.
+        // Containers that share the network of their host have the host's addresses, and are not other hosts.
         let shared = [told_of("boot a net:[1]", &[usb]), told_of("boot b net:[1]", &[usb])];
         assert!(!shared[0].is_ambiguous(&line(usb), &shared) && is_one_host(&shared));
-        // Those with networks of their own often have one address all.
+        // Containers with networks of their own often all have the same address.
         let apart = [told_of("boot a net:[1]", &[usb, lo]), told_of("boot b net:[2]", &[usb, lo])];
         assert!(apart[0].is_ambiguous(&line(usb), &apart) && apart[0].is_apart_from(&apart[1]));
         assert!(!all[0].is_apart_from(&all[1]) && !shared[0].is_apart_from(&shared[1]));

@@ -123,7 +123,7 @@ impl Offer {
         self.domain == LOOPBACK && self.network.starts_with("127.")
     }
 
-    /// The address of its interface, where it has one.
+    /// Returns the address of the interface, if it has one.
     pub fn address(&self) -> Option<IpAddr> {
         if let How::BuiltIn(interface) = &self.how {
             return Some(interface.address);

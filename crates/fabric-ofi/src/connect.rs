@@ -108,7 +108,7 @@ fn open(
     let nothing = || BootstrapError("another process has no libfabric to use".to_owned());
     let agreed = agreed.ok_or_else(nothing)?;
     let open = |(rail, &offer)| {
-        // What may lead to a peer if the first one does not.
+        // Only the first rail has further offers that may lead to a peer.
         let also = if rail == 0 { &agreed.also[..] } else { &[] };
         let places = [&[offer], also].concat();
         Objects::open(&offers, &places, times, size).map(Arc::new)

@@ -7,10 +7,10 @@ use nix::sys::socket::sockopt::{
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// The state of the way to a peer.
+/// State of the connection to a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionState {
-    /// The provider does not speak TCP, or its connections cannot be seen.
+    /// The provider does not use TCP, or its connections cannot be seen.
     Unknown,
     There,
     /// The peer's host has not answered yet.
@@ -18,17 +18,17 @@ pub enum ConnectionState {
     Gone,
 }
 
-/// Probes of a connection on which nothing is sent, before it counts as broken.
+/// Number of unanswered probes of an idle connection, after which it counts as broken.
 const PROBES: u32 = 5;
 
-/// How long a peer may be silent before it is probed, and how long its host may leave something unacknowledged.
+/// Times after which a silent peer is probed, and after which a host that acknowledges nothing counts as lost.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
     pub keepalive: Duration,
     pub patience: Duration,
 }
 
-/// Tells a connection when to give up. It goes on with the system's times where that is refused.
+/// Sets the times after which the kernel gives up a connection. If the kernel refuses, the connection keeps the system's times.
 pub fn limit(fd: &impl AsFd, times: Times) {
     let seconds =
         |time: Duration| u32::try_from(time.as_secs().max(1)).unwrap_or(u32::MAX).min(32_000);

@@ -32,11 +32,11 @@ pub enum ConnectError {
         /// What there is, a provider and a domain each.
         found: Vec<String>,
     },
-    /// Processes have no way to each other in common: who has what, a line for each host.
+    /// The processes have no network in common. Lists the networks of each host, a line for each.
     NothingInCommon {
         /// `"host: provider interface (network), ..."`.
         hosts: Vec<String>,
-        /// Processes of one machine are in network namespaces of their own.
+        /// Some processes are on one machine, but in network namespaces of their own.
         apart: bool,
     },
     /// Another process could not use libfabric.

@@ -15,9 +15,9 @@
 //! The library is the machine's, loaded at run time: it has the vendor's providers. For TCP none is needed: `tcp.rs` is a provider
 //! of our own, with fewer system calls and copies. See `choose.rs` for which is taken.
 //!
-//! Who may connect: a message counts only with a proof to know the secret of the job (the built-in TCP asks for one before the first
-//! message), and remote memory access needs a key of 64 random bits; secret and keys travel between the processes by the launcher's
-//! means. What is sent is neither encrypted nor signed.
+//! Security: a message counts only with a proof that its sender knows the secret of the job (the built-in TCP asks for a proof
+//! before the first message), and remote memory access needs a key of 64 random bits. The launcher's means carry the secret and
+//! the keys between the processes. Messages are neither encrypted nor signed.
 
 #![warn(missing_docs)]
 

@@ -47,10 +47,11 @@ pub enum Found {
     Broken(isize),
 }
 
-/// The reason where a peer sends what this library does not.
+/// Reason for the loss of a peer that sends bytes this library never sends.
 const NONSENSE: &str = "what it sends makes no sense";
 
-/// What may be behind the loss of a peer for `reason`, which was silent for so many seconds.
+/// Explains what may have caused the loss of a peer for `reason`. `silent` is the number of seconds for which the peer was
+/// silent.
 pub fn advice(reason: &str, silent: u64) -> String {
     if reason == NONSENSE {
         return "another program or another version of this library speaks there, or memory is damaged".to_owned();
@@ -73,8 +74,8 @@ fn text(error: i32) -> String {
 }
 
 impl Objects {
-    /// Opens the first of the offers at `places`; the built-in TCP listens at all of them. `peers`: how many addresses will be put
-    /// in.
+    /// Opens the first of the offers at `places`; the built-in TCP listens at all of them. `peers` is the number of addresses
+    /// that will be inserted.
     pub fn open(
         offers: &Offers,
         places: &[usize],
@@ -345,7 +346,7 @@ impl Objects {
         }
     }
 
-    /// The state of the way to a peer, where it is known here.
+    /// Returns the state of the connection to a peer, or `None` if the provider does not show it.
     pub fn way(&self, number: u64) -> Option<ConnectionState> {
         match &self.kind {
             Kind::Libfabric(_) => None,
@@ -353,7 +354,7 @@ impl Objects {
         }
     }
 
-    /// Takes a peer that was reached by another way than the one that was agreed on.
+    /// Takes the next peer that was reached by another way than the agreed one.
     pub fn take_detour(&self) -> Option<Detour> {
         match &self.kind {
             Kind::Libfabric(_) => None,

@@ -50,7 +50,7 @@ pub struct Usage {
     pub carried: [u64; RAILS_MAX],
     /// Writes and reads that were repeated, because their rail had failed.
     pub repeated: u64,
-    /// Peers that were reached by another way than the one that was agreed on.
+    /// Number of peers that were reached by another way than the agreed one.
     pub detours: u64,
 }
 

@@ -30,7 +30,7 @@ pub struct Options {
     /// How long the host of a peer may leave something unacknowledged, or a request for a connection unanswered, before the peer
     /// is lost. Of providers that speak TCP; others have times of their own.
     pub patience: Duration,
-    /// Says a line to the user while the job runs.
+    /// Function that prints a line for the user while the job runs.
     pub say: fn(&str),
     /// What this process's bytes mean; all must mean the same.
     pub fingerprint: Fingerprint,

@@ -8,10 +8,10 @@ pub fn random() -> u64 {
     u64::from_ne_bytes(bytes())
 }
 
-/// Random bytes.
+/// Returns random bytes from the system.
 ///
 /// # Panics
-/// If the system has no randomness, which it always has.
+/// Panics if the system has no random numbers, which does not happen on Linux.
 pub fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system's random numbers");

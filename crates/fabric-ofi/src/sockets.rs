@@ -98,7 +98,7 @@ impl Sockets {
             let ours =
                 |rail| core.ip(rail, core.rank) == Some(here) || core.is_an_endpoint(rail, there);
             if (0..core.rails()).any(ours) {
-                // SAFETY: open a moment ago, and libfabric closes none in the middle of a call of ours.
+                // SAFETY: the descriptor was open a moment ago, and libfabric closes none during a call of this library.
                 limit(&unsafe { BorrowedFd::borrow_raw(fd) }, core.times());
                 all.ends.push((fd, here, there));
             }
@@ -133,8 +133,8 @@ impl Sockets {
         Some(self.with(core, rail, rank).map(ended).count() + unread)
     }
 
-    /// The way to a peer on a rail, where the provider does not say by itself. A connection that another rank of its host has made
-    /// is as good.
+    /// Returns the state of the connection to a peer on a rail. If the provider does not show it, looks among the kernel's
+    /// connections between the two hosts: a connection of another rank of this host counts, too.
     pub fn to(&self, core: &Core, rail: usize, rank: usize) -> ConnectionState {
         if let Some(way) = core.way(rail, rank) {
             return way;

@@ -42,7 +42,7 @@ const LOOKS_PER_REST: u32 = 16;
 pub struct Where {
     pub host: String,
     pub address: String,
-    /// On this machine, but in another network namespace.
+    /// The process is on this machine, but in another network namespace.
     pub is_apart: bool,
 }
 
@@ -83,7 +83,7 @@ pub struct Core {
     pub same_arithmetic: bool,
     /// Why this provider and this interface.
     pub why: String,
-    /// Says a line to the user.
+    /// Function that prints a line for the user.
     pub say: fn(&str),
 }
 
@@ -113,7 +113,7 @@ impl Core {
         Times { keepalive: self.keepalive, patience: self.patience }
     }
 
-    /// The state of the way to a peer on a rail, where the endpoint knows it.
+    /// Returns the state of the connection to a peer on a rail, or `None` if the endpoint does not know it.
     pub fn way(&self, rail: usize, rank: usize) -> Option<ConnectionState> {
         match rail {
             0 => self.objects.way(self.roster.borrow().member(rank).number),
@@ -156,10 +156,10 @@ impl Core {
 pub struct Peer {
     /// The provider's number of its address on the first rail.
     pub number: u64,
-    /// What messages to it begin with: a proof, and what it calls this process.
+    /// The first words of messages to the peer: a proof, and the peer's number for this process.
     pub says: u64,
     pub me: u32,
-    /// The proof that its messages begin with; `None`: it sends none.
+    /// The proof at the beginning of the peer's messages. `None` means that the peer sends none.
     pub expects: Option<u64>,
     /// Messages that may still be sent.
     pub credits: usize,
@@ -216,9 +216,9 @@ pub struct State {
     pub carried: [u64; RAILS_MAX],
     /// Transfers that were repeated over the first rail.
     pub repeated: u64,
-    /// What became of rails and of ways to peers, for people.
+    /// Notes for the user about rails and connections.
     pub notes: Vec<String>,
-    /// Peers that were reached by another way than the one that was agreed on.
+    /// Number of peers that were reached by another way than the agreed one.
     pub detours: u64,
     /// Looks until the further rails are looked at, while nothing is under way.
     pub others_rest: Cell<u32>,

@@ -54,9 +54,9 @@ pub enum Found {
     Nothing,
 }
 
-/// One process's endpoint at the addresses of some interfaces.
+/// One process's endpoint, at the addresses of some interfaces.
 pub struct Tcp {
-    /// Where it listens; the first one is its name.
+    /// The addresses at which the endpoint listens. The first address is its name.
     names: Vec<SocketAddr>,
     wait: RawFd,
     /// Pieces that wait for room.
@@ -65,7 +65,7 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// An endpoint at the addresses of `own`, of which the first one must be there.
+    /// Opens an endpoint at the addresses of `own`. Fails if the first address cannot be used.
     pub fn open(mut own: Vec<Interface>, times: Times) -> io::Result<Tcp> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         own.truncate(frame::NAMES_MOST);
@@ -107,7 +107,7 @@ impl Tcp {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What others reach it by, most likely first.
+    /// Returns the addresses by which peers reach this endpoint, most likely first.
     pub fn names(&self) -> &[SocketAddr] {
         &self.names
     }
@@ -122,8 +122,8 @@ impl Tcp {
         self.inner().secret = Some(secret);
     }
 
-    /// Makes a peer known, and returns its number. `names`: one at least. `secret`: what the two alone know, of those that are not
-    /// of the job.
+    /// Adds a peer and returns its number. `names` has at least one address. `secret` is the secret shared with a peer of another
+    /// job; `None` for a peer of this job.
     pub fn insert(&self, names: &[SocketAddr], secret: Option<u64>) -> u64 {
         let mut inner = self.inner();
         let name = names[0];
@@ -276,7 +276,7 @@ impl Tcp {
         inner.gone.pop_front().map(|(at, error)| (at.into(), error))
     }
 
-    /// The state of the way to a peer.
+    /// Returns the state of the connection to a peer.
     pub fn way(&self, number: u64) -> ConnectionState {
         match self.inner().peers[number as usize].link {
             Link::None | Link::Connecting(_) | Link::Paused | Link::Awaited => {
@@ -287,7 +287,7 @@ impl Tcp {
         }
     }
 
-    /// Takes a peer that was reached by another way than the first.
+    /// Takes the next peer that was reached by another way than the first.
     pub fn take_detour(&self) -> Option<Detour> {
         self.inner().detours.pop_front()
     }

@@ -1,16 +1,16 @@
-//! What is heard of the ways to peers: that one is lost, or was reached by another way than the one that was agreed on.
+//! News about the connections to peers: a peer is lost, or was reached by another way than the agreed one.
 
 use crate::object::advice;
 use crate::rails::Over;
 use crate::state::{Core, State, Where};
 use weft_fabric::Fault;
 
-/// What is said of a lost peer on the same machine that has a network of its own.
+/// Explanation for a lost peer on the same machine with a network of its own.
 const APART: &str = ". It is on this machine, in a network namespace of its own, as containers are that do not share the host's \
                      network (podman, docker: --net=host)";
 
 impl State {
-    /// `peer` is not reached any more, for a reason that the library gave.
+    /// Notes that `peer` is not reached any more, for a reason that the library gave.
     #[cold]
     pub fn lose(&mut self, core: &Core, rank: usize, what: &str, reason: &str) {
         let peer = self.peer(core, rank);
@@ -36,8 +36,8 @@ impl State {
         self.fail(Fault::lost(rank), why);
     }
 
-    /// Hears of peers that were reached by another way than the one that was agreed on. The first one is said; the others have
-    /// most likely the same reason.
+    /// Handles peers that were reached by another way than the agreed one. Prints only the first: the other peers most likely
+    /// have the same reason.
     #[cold]
     pub fn hear_of_detours(&mut self, core: &Core) {
         while let Some(detour) = core.objects.take_detour() {
@@ -63,7 +63,7 @@ impl State {
         }
     }
 
-    /// Hears of peers that have ended their connection of the first rail: after all that came on it.
+    /// Handles peers that have ended their connection of the first rail, after all bytes that came on it.
     #[cold]
     pub fn hear_of_ends(&mut self, core: &Core) {
         while let Some((number, reason)) = core.objects.take_gone() {

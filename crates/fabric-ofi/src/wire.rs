@@ -4,9 +4,9 @@
 //!   0      8      12    13   14        16            40
 //!   proof  rank   kind  0    credits   three words   body
 //! ```
-//! The proof is a keyed hash of sender and receiver, by the secret of the job, or that of a link with another job, which itself is
-//! never sent; rank: what the receiver calls the sender. What comes without it is dropped before anything else is looked at.
-//! `credits`: so many messages more may be sent to the sender of this one.
+//! The proof is a keyed hash of sender and receiver, by the secret of the job, or by the secret of a link with another job. The
+//! secret itself is never sent. `rank` is the receiver's number for the sender. A message without the proof is dropped before
+//! anything else is looked at. `credits` is the number of further messages that may be sent to the sender of this one.
 //!
 //! | kind | words | body |
 //! |---|---|---|
@@ -67,13 +67,13 @@ impl Kind {
     }
 }
 
-/// The receiver of messages between jobs, whose number there its peers do not know.
+/// Rank of a receiver in another job, whose number its peers do not know.
 pub const FOREIGN: u32 = u32::MAX;
 
-/// What keeps these hashes apart from others.
+/// Word that keeps the hashes of messages apart from other hashes.
 const MESSAGES: u64 = u64::from_le_bytes(*b"messages");
 
-/// What messages from one process to another begin with.
+/// Returns the proof at the beginning of messages from one process to another.
 pub fn proof(secret: u64, from: u32, to: u32) -> u64 {
     keyed_hash([secret, MESSAGES], (from, to))
 }
@@ -100,7 +100,7 @@ impl Header {
         bytes
     }
 
-    /// `None`: it is none. Proof and rank are for the caller to look at.
+    /// Decodes a header. Returns `None` if it is malformed. The caller checks proof and rank.
     pub fn decode(bytes: &[u8; HEADER]) -> Option<Header> {
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
         let second = word(8);

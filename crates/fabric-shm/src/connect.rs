@@ -162,7 +162,7 @@ pub fn costs(segment: &Segment) -> CopyModel {
     CopyModel::from_words(words).unwrap_or(CopyModel::GENERIC)
 }
 
-/// Reports whether all ranks compute with the same arithmetic, after the closing fence.
+/// Reports whether all ranks compute with the same arithmetic. Call only after the closing fence.
 pub fn same_arithmetic(segment: &Segment) -> bool {
     let of = |rank| segment.control(rank).facts.0.arithmetic.load(Ordering::Relaxed);
     (1..segment.shape().ranks).all(|rank| of(rank) == of(0))

@@ -67,7 +67,7 @@ pub struct Facts {
     pub base: AtomicU64,
     /// How much of its arena the rank has opened, from the start, in bytes, see [`crate::reach`].
     pub opened: AtomicU64,
-    /// Hash of the results of its arithmetic, see [`weft_bootstrap::Fingerprint::arithmetic_hash`].
+    /// Hash of the process's arithmetic, see [`weft_bootstrap::Fingerprint::arithmetic_hash`].
     pub arithmetic: AtomicU64,
     /// 1: it sleeps in poll(2), see [`crate::poll_bell`].
     pub polls: AtomicU64,

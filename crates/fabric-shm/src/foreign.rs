@@ -142,7 +142,7 @@ impl Shm {
             self.forget_link(&link);
             return Err(error);
         }
-        // Not before: until all are ready, the end of one is the end of the link, and no loss.
+        // Watched only from now on: until all processes are ready, the end of a process ends the link, and is no loss of a peer.
         watched.into_iter().for_each(|one| self.watch().add(one));
         Ok(link)
     }

@@ -46,7 +46,7 @@ pub struct Segment {
     arenas: Mutex<Vec<Mapping>>,
 }
 
-/// Memory that was mapped, and goes as a whole.
+/// Mapped memory, which is unmapped as a whole.
 #[derive(Debug, Clone, Copy)]
 struct Mapping {
     base: NonNull<u8>,
@@ -77,16 +77,16 @@ impl Mapping {
         Ok(Mapping { base, len: len as usize })
     }
 
-    /// The same without access, and at a multiple of [`Region::ALIGN_SEEN`].
+    /// Maps a part of `file` without access, at a multiple of [`Region::ALIGN_SEEN`].
     fn aligned(file: &File, offset: u64, len: u64) -> io::Result<Mapping> {
         let len = len as usize;
         let around = Mapping::nothing(len + Region::ALIGN_SEEN)?;
         let skip = around.base.as_ptr().align_offset(Region::ALIGN_SEEN);
-        // SAFETY: within what was mapped just now, whose length has room for it.
+        // SAFETY: within the mapping made above, whose length has room for it.
         let base = unsafe { around.base.add(skip) };
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
         let (fd, at) = (file.as_raw_fd(), base.as_ptr().cast());
-        // SAFETY: replaces a part of what was mapped just now, to which nobody points.
+        // SAFETY: replaces a part of the mapping made above, to which no reference exists.
         let there =
             unsafe { libc::mmap(at, len, libc::PROT_NONE, flags, fd, offset as libc::off_t) };
         if there == libc::MAP_FAILED {
@@ -96,12 +96,12 @@ impl Mapping {
         }
         around.part(0, skip).unmap();
         around.part(skip + len, around.len - skip - len).unmap();
-        // SAFETY: advice on our own mapping.
+        // SAFETY: advice about a mapping of this process.
         unsafe { libc::madvise(at, len, libc::MADV_DONTDUMP) };
         Ok(Mapping { base, len })
     }
 
-    /// Addresses alone.
+    /// Reserves addresses without memory.
     fn nothing(len: usize) -> io::Result<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping, which replaces nothing.
@@ -113,17 +113,17 @@ impl Mapping {
         Ok(Mapping { base, len })
     }
 
-    /// `len` bytes from `offset` on, whole pages.
+    /// Returns the part of `len` bytes from `offset` on. Both are whole pages.
     fn part(&self, offset: usize, len: usize) -> Mapping {
         assert!(offset <= self.len && len <= self.len - offset);
-        // SAFETY: within the mapping, or its end.
+        // SAFETY: within the mapping, or at its end.
         Mapping { base: unsafe { self.base.add(offset) }, len }
     }
 
-    /// Gives the addresses back, to which nobody points any more.
+    /// Unmaps the memory, to which no reference exists any more.
     fn unmap(&self) {
         if self.len > 0 {
-            // SAFETY: the mapping is ours, and the caller says that nobody points to it.
+            // SAFETY: the mapping belongs to this value, and the caller guarantees that no reference to it exists.
             unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
         }
     }
@@ -176,7 +176,7 @@ impl Segment {
 
     /// Reserves addresses for `len` bytes of the arena of `rank`, from its start on; nobody may touch
     /// them before [`Segment::open`]. They stay as long as `self`. Each process has them at a multiple of
-    /// [`Region::ALIGN_SEEN`], so that what is aligned in one is aligned in all.
+    /// [`Region::ALIGN_SEEN`], so that an address that is aligned in one process is aligned in all.
     pub fn reserve(&self, rank: usize, len: u64) -> io::Result<NonNull<u8>> {
         let offset = self.shape.arena_of(rank);
         let mapping = Mapping::aligned(&self.files.arenas, offset, len)?;
@@ -277,7 +277,7 @@ impl Drop for Segment {
         let arenas = self.arenas.get_mut().unwrap_or_else(PoisonError::into_inner);
         let all = [Mapping { base: self.base, len: self.total as usize }];
         for mapping in all.iter().chain(&*arenas) {
-            // Nothing of it outlives the segment (`pair`, and the lifetimes of the other references).
+            // No reference to the memory outlives the segment (`pair`, and the lifetimes of the other references).
             mapping.unmap();
         }
     }
@@ -295,10 +295,10 @@ mod tests {
             for (rank, len) in (0..3).zip([1 << 20, 3 << 20, 8 << 20]) {
                 let view = segment.reserve(rank, len).unwrap();
                 assert_eq!(view.as_ptr().align_offset(Region::ALIGN_SEEN), 0, "{view:?}");
-                // SAFETY: what was reserved just now.
+                // SAFETY: the range was reserved just now.
                 unsafe { segment.open(view, len) }.unwrap();
                 let last = len as usize - 1;
-                // SAFETY: open, and of this test alone.
+                // SAFETY: the range is open, and only this test uses it.
                 let at = unsafe { view.add(last) };
                 // SAFETY: see above.
                 let before = unsafe { at.read_volatile() };

@@ -36,7 +36,7 @@ pub struct Machine {
     /// Its nodes differ in arithmetic: the same operands may give other bits elsewhere.
     #[serde(default)]
     pub mixed_arithmetic: bool,
-    /// Minimum length, in bytes, of a one-sided operation that the library spreads over all rails; nothing: its own.
+    /// Minimum length, in bytes, of a one-sided operation that the library spreads over all rails; the library's own if missing.
     pub fragment: Option<Count>,
     /// Messages wait for ports and buses; `false`: everything has the network to itself.
     #[serde(default = "yes")]

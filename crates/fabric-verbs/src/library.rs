@@ -78,8 +78,8 @@ functions! {
     ibv_wc_status_str: fn(c_int) -> *const c_char;
 }
 
-/// The functions of one device that every operation goes through, and those that make connections, so that a test can put
-/// its own between ([`crate::Options::interpose`]).
+/// Functions of one device that every operation uses, and functions that make connections. A test can replace them by
+/// its own ([`crate::Options::interpose`]).
 #[derive(Clone, Copy)]
 pub struct Table {
     /// Puts work requests into the send queue of a queue pair: 0, or the number of an error (`ENOMEM`: it is full).
@@ -92,16 +92,16 @@ pub struct Table {
     pub poll_cq: PollCq,
     /// Asks for one event at the next completion, so that a sleeper is woken.
     pub req_notify_cq: ReqNotifyCq,
-    /// Reports the state of a port: 0, or the number of an error.
+    /// Function for the state of a port. Returns 0, or the number of an error.
     pub query_port: QueryPort,
-    /// Changes a queue pair, as to the peer that it is connected with: 0, or the number of an error.
+    /// Function that changes the state of a queue pair, for instance its peer. Returns 0, or the number of an error.
     pub modify_qp: ModifyQp,
-    /// Makes an address for datagrams; NULL: an error.
+    /// Function that creates an address for datagrams. Returns NULL after an error.
     pub create_ah: CreateAh,
 }
 
 impl Table {
-    /// Takes the functions of the device's provider, and of the library.
+    /// Collects the functions of the device's provider and of the library.
     pub(crate) fn of(library: &Library, ops: &ibv_context_ops) -> Table {
         Table {
             post_send: ops.post_send,

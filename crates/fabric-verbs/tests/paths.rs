@@ -1,5 +1,6 @@
-//! The way of packets, as the adapter is asked for it. soft-RoCE has no LIDs and no subnet manager, so its ports are shown to the
-//! fabric as InfiniBand's, with several paths, and what connections and datagrams ask for is written down.
+//! Paths of packets, as the fabric requests them from the adapter. soft-RoCE has no LIDs and no subnet manager. So the test shows
+//! its ports to the fabric as ports of InfiniBand with several paths, and records the paths that connections and datagrams
+//! request.
 
 mod side;
 
@@ -11,12 +12,12 @@ use weft_fabric_verbs::{Options, Table};
 
 /// Service levels of connections and of datagrams.
 const LEVELS: [u8; 2] = [3, 5];
-/// Two paths a port.
+/// Logarithm of the number of paths of a port: two paths.
 const LMC: u8 = 1;
 
 static ORIGINAL: OnceLock<Table> = OnceLock::new();
 
-/// A way that the adapter was asked for.
+/// A path that was requested from the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Asked {
     level: u8,
@@ -24,12 +25,12 @@ struct Asked {
     source_path: u8,
 }
 
-/// Ways of connections, and of datagrams.
+/// Paths of connections, and of datagrams.
 static ASKED: [Mutex<Vec<Asked>>; 2] = [const { Mutex::new(Vec::new()) }; 2];
 
-/// The base LID of a port, by the end of the cable that its adapter is.
+/// Returns the base LID of a port. It depends on the adapter's end of the cable.
 fn base_lid(context: *mut ibv_context) -> u16 {
-    // SAFETY: an open context of the fabric.
+    // SAFETY: the context is open and belongs to the fabric.
     let name = unsafe { (*(*context).device).name };
     let is_first = name.windows(2).any(|two| two == [b'v' as _, b'a' as _]);
     if is_first { 8 } else { 16 }
@@ -42,13 +43,13 @@ unsafe extern "C" fn query_port(
 ) -> c_int {
     // SAFETY: the caller's promise.
     let code = unsafe { (ORIGINAL.get().unwrap().query_port)(context, number, attributes) };
-    // SAFETY: the library has filled it in.
+    // SAFETY: the library has filled in the structure.
     let port = unsafe { &mut *attributes };
     (port.link_layer, port.lid, port.lmc) = (1, base_lid(context), LMC);
     code
 }
 
-/// Writes a way down, and makes it what soft-RoCE takes: by global address.
+/// Records a path, and changes it to one that soft-RoCE accepts: by global address.
 fn asked(kind: usize, way: &mut ibv_ah_attr) {
     assert_eq!((way.is_global, way.port_num), (0, 1), "within a subnet LIDs lead");
     let (level, destination, source_path) = (way.sl, way.dlid, way.src_path_bits);
@@ -98,7 +99,7 @@ fn paths_of_a_port_are_rails_with_lids_of_their_own_and_levels_are_asked_for() {
         list.sort_unstable();
         list.dedup();
     }
-    // Each end connects path p of its port with the peer's path p.
+    // Each end connects path p of its port with path p of the peer.
     let both = |level| {
         let way = |destination, source_path| Asked { level, destination, source_path };
         vec![way(8, 0), way(9, 1), way(16, 0), way(17, 1)]

@@ -1,11 +1,11 @@
-//! Arithmetic for what all ranks must compute alike, whatever the program has done to its own.
+//! Arithmetic for values that all ranks must compute alike, even if the program has changed its own arithmetic.
 
 use std::hint::black_box;
 
-/// Returns the value of `compute`, whose floating-point arithmetic is the usual kind: rounded to nearest, with subnormal
-/// numbers. A program may have set up another kind, as `-ffast-math` does, on some of its ranks; then equal costs
-/// would differ there, and ranks would choose different algorithms. Costs a register read where the
-/// arithmetic is the usual kind.
+/// Returns the value of `compute` in the usual floating-point arithmetic: rounded to nearest, with subnormal numbers. A
+/// program may have set up another arithmetic on some of its ranks, as `-ffast-math` does. Then equal costs would differ
+/// there, and ranks would choose different algorithms. If the arithmetic is the usual one, this costs a read of a
+/// register.
 pub fn in_usual_arithmetic<T>(compute: impl FnOnce() -> T) -> T {
     #[cfg(target_arch = "x86_64")]
     return in_usual_mxcsr(compute);
@@ -16,7 +16,7 @@ pub fn in_usual_arithmetic<T>(compute: impl FnOnce() -> T) -> T {
 #[cfg(target_arch = "x86_64")]
 fn in_usual_mxcsr<T>(compute: impl FnOnce() -> T) -> T {
     use std::arch::asm;
-    /// All exceptions masked, rounded to nearest, subnormal numbers kept.
+    /// Control word for the usual arithmetic: all exceptions masked, rounded to nearest, subnormal numbers kept.
     const USUAL: u32 = 0x1f80;
     /// Bits that report exceptions.
     const RAISED: u32 = 0x3f;
@@ -28,12 +28,12 @@ fn in_usual_mxcsr<T>(compute: impl FnOnce() -> T) -> T {
     }
     let (mut compute, mut value) = (Some(compute), None);
     let mut run = || value = compute.take().map(|compute| compute());
-    // An opaque call: no operation moves out of it, past the changes of the register.
+    // The call is opaque to the compiler: no operation moves out of it, past the changes of the register.
     let run: &mut dyn FnMut() = black_box(&mut run);
-    // SAFETY: loads a valid value from memory: no reserved bit is set. It is the environment that compiled code assumes.
+    // SAFETY: loads a valid value from memory, without reserved bits. Compiled code assumes this value.
     unsafe { asm!("ldmxcsr [{}]", in(reg) &USUAL, options(nostack, preserves_flags, readonly)) };
     run();
-    // SAFETY: loads the value that the register had; the program's code expects it.
+    // SAFETY: loads the register's former value, which the program's code expects.
     unsafe { asm!("ldmxcsr [{}]", in(reg) &own, options(nostack, preserves_flags, readonly)) };
     value.expect("the call above has set it")
 }
@@ -48,7 +48,7 @@ mod tests {
         let quotient = || (black_box(1.0) / black_box(3.0f64)).to_bits();
         let usual = quotient();
         let (mut before, mut after) = (0u32, 0u32);
-        // SAFETY: stores and loads of the register, which is restored before other code runs.
+        // SAFETY: stores and loads the register, which is restored before other code runs.
         unsafe {
             asm!("stmxcsr [{}]", in(reg) &mut before);
             let up = before | 0x4000;

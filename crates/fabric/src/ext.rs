@@ -102,7 +102,7 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Exposes, as [`Fabric::expose`], memory that peers will write: tools that follow each byte of this process hear of it.
+    /// Exposes, as [`Fabric::expose`], memory that peers will write. Informs tools that follow each byte of this process.
     #[inline]
     fn expose_to_writers(&self, memory: Sge) -> Result<Region, Fault> {
         let region = self.expose(memory)?;
@@ -211,7 +211,7 @@ pub trait FabricExt: Fabric {
         self.facets().rails.is_none_or(|rails| rails.rail_works(rail, peer))
     }
 
-    /// Returns the minimum length, in bytes, that the network's description says to spread over several paths.
+    /// Returns the minimum length, in bytes, from which on the network's description spreads an operation over several paths.
     fn fragment_min(&self) -> Option<usize> {
         self.facets().rails.and_then(|rails| rails.fragment_min())
     }

@@ -50,7 +50,7 @@ pub trait Fabric: 'static {
     // ---- memory that peers can reach ----------------------------------------------------------
 
     /// Allocates `len` zeroed bytes that peers can read, write and do atomics on. Aligned to
-    /// [`Region::ALIGN`]. It need not be there before it is touched, but it is promised: within the limits that
+    /// [`Region::ALIGN`]. The memory need not be there before it is touched, but it is promised: within the limits that
     /// are known, a touch finds it. Errors: [`crate::Cause::NoRoom`] or [`crate::Cause::System`] when
     /// the memory is not to be had.
     fn allocate(&self, len: usize) -> Result<Region, Fault>;

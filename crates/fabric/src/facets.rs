@@ -130,8 +130,8 @@ pub trait Rails {
     /// Whether path `rail` to `peer` works, as far as it is known here.
     fn rail_works(&self, rail: usize, peer: usize) -> bool;
 
-    /// Returns the minimum length, in bytes, of a write or read that is worth spreading over several paths. `None`: the
-    /// network's description does not name any, and that of the layers above holds.
+    /// Returns the minimum length, in bytes, of a write or read that is worth spreading over several paths. `None` means that the
+    /// network's description names no length, and the layers above use their own.
     fn fragment_min(&self) -> Option<usize>;
 }
 

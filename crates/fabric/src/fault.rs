@@ -59,7 +59,7 @@ pub enum Cause {
     },
     /// The deadline of a wait passed.
     TimedOut,
-    /// A message was longer or shorter than the operation expected, in bytes; `rank` is the sender's in the
+    /// A message was longer or shorter than the operation expected, in bytes; `rank` is the sender's rank in the
     /// communicator.
     Truncated {
         /// The sender, as the communicator counts.

@@ -261,18 +261,19 @@ pub struct Region {
 }
 
 impl Region {
-    /// The alignment of all memory that fabrics allocate, in bytes.
+    /// Alignment, in bytes, of all memory that fabrics allocate.
     pub const ALIGN: usize = 64;
-    /// The largest alignment that memory has wherever it is seen, in bytes: those who see it do so at the
-    /// same address modulo this.
+    /// Maximum alignment, in bytes, that memory has in all processes: each process that sees the memory has it at the same
+    /// address modulo this number.
     pub const ALIGN_SEEN: usize = 2 << 20;
 
-    /// Bytes to allocate for `len` bytes at a multiple of `align`, a power of two; `None`: more than there are.
+    /// Returns the number of bytes to allocate for `len` bytes at a multiple of `align`, a power of two. Returns `None` on
+    /// overflow.
     pub fn room(len: usize, align: usize) -> Option<usize> {
         len.checked_add(align.saturating_sub(Region::ALIGN))
     }
 
-    /// The first byte at a multiple of `align`, in what [`Region::room`] asked for.
+    /// Returns the offset of the first byte at a multiple of `align`, in memory with the size of [`Region::room`].
     pub fn first_at(&self, align: usize) -> usize {
         self.local.ptr().addr().wrapping_neg() & (align.max(1) - 1)
     }

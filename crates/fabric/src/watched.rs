@@ -1,15 +1,15 @@
-//! Memory that peers fill, named to tools that follow each byte of a process.
+//! Announcements of memory that peers fill, for tools that follow each byte of a process.
 //!
-//! valgrind's memcheck sees what this process stores, and what the system stores for it, but not what another process writes
-//! into its memory. So memory is named as written when peers get to know where it is. Under no tool the request is a few
-//! rotations of a register, and nothing is called.
+//! valgrind's memcheck sees the stores of this process and of the system, but not the stores of another process into its
+//! memory. So memory is declared as written when peers learn its address. Without a tool the request is a few rotations
+//! of a register, and calls no function.
 
 use crate::Sge;
 
-/// memcheck's request to take the bytes that may be touched as written; the others stay as they are.
+/// memcheck's request to take all accessible bytes of a range as written; other bytes stay as they are.
 const MAKE_DEFINED_IF_ADDRESSABLE: u64 = (b'M' as u64) << 24 | (b'C' as u64) << 16 | 11;
 
-/// Says that peers will write into `memory`.
+/// Declares that peers will write into `memory`.
 pub(crate) fn filled_by_peers(memory: Sge) {
     if !memory.is_empty() {
         let (address, len) = (memory.ptr().addr() as u64, memory.len() as u64);
@@ -17,12 +17,12 @@ pub(crate) fn filled_by_peers(memory: Sge) {
     }
 }
 
-/// Makes a client request, as valgrind documents it: by a sequence of instructions that does nothing, and that valgrind knows.
+/// Makes a client request as valgrind documents it: by instructions that change nothing, and that valgrind recognizes.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 fn request(words: &[u64; 6]) -> u64 {
     let mut answer = 0u64;
     // SAFETY: the rotations add up to 128 bits, so that rdi keeps its value, and an exchange of rbx with itself changes
-    // nothing: outside of valgrind only the flags change. Under it the six words are read, and rdx is written.
+    // nothing: outside of valgrind only the flags change. Under valgrind the six words are read, and rdx is written.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3",
@@ -38,12 +38,12 @@ fn request(words: &[u64; 6]) -> u64 {
     answer
 }
 
-/// The same for this processor.
+/// Makes a client request on this processor.
 #[cfg(all(target_arch = "aarch64", target_os = "linux", not(miri)))]
 fn request(words: &[u64; 6]) -> u64 {
     let mut answer = 0u64;
     // SAFETY: the rotations add up to 128 bits, so that x12 keeps its value, and x10 or x10 is x10: outside of valgrind
-    // nothing changes. Under it the six words are read, and x3 is written.
+    // nothing changes. Under valgrind the six words are read, and x3 is written.
     unsafe {
         std::arch::asm!(
             "ror x12, x12, #3",
@@ -59,7 +59,7 @@ fn request(words: &[u64; 6]) -> u64 {
     answer
 }
 
-/// Does nothing: no tool is known here.
+/// Does nothing: no tool is supported on this platform.
 #[cfg(not(all(
     any(target_arch = "x86_64", target_arch = "aarch64"),
     target_os = "linux",
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_request_without_a_tool_changes_nothing() {
         let mut memory = [7u8; 100];
-        // SAFETY: the array lives on.
+        // SAFETY: the array is still alive.
         filled_by_peers(unsafe { Sge::new(memory.as_mut_ptr(), memory.len()) });
         filled_by_peers(Sge::EMPTY);
         assert_eq!(memory, [7; 100]);

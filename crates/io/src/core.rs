@@ -55,7 +55,7 @@ pub struct Core<F: Fabric> {
     pub storage: Arc<dyn Storage>,
     /// Where it is.
     pub path: PathBuf,
-    /// The file to delete at the close: the first rank's.
+    /// The file that the first rank deletes when the file is closed.
     pub doomed: Option<Doomed>,
     /// What it was opened for.
     pub amode: Amode,
@@ -67,9 +67,9 @@ pub struct Core<F: Fabric> {
     pub hints: Cell<Hints>,
     /// Hints that are only told again.
     pub kept: RefCell<Info>,
-    /// The file system's kind, once somebody has asked.
+    /// Kind of the file system, after its first use.
     pub about: OnceCell<Kind>,
-    /// Bytes in which it is best read and written, as the first rank's host has it.
+    /// Preferred size of a read or write, in bytes, on the first rank's host.
     pub block: u64,
     /// What is to be written can be read before, as sieving does.
     pub rereads: bool,
@@ -157,7 +157,7 @@ impl<F: Fabric> Core<F> {
         self.path.display().to_string()
     }
 
-    /// The file system, as this rank's host has it: the host of a server sees a local one.
+    /// Returns the kind of the file system on this rank's host. On the host of a file server it is local.
     pub fn kind(&self) -> Kind {
         *self.about.get_or_init(|| self.storage.kind())
     }
@@ -204,14 +204,14 @@ impl<F: Fabric> Core<F> {
         Manner { sieving, buffer, costs: self.costs.beside(others), guard }
     }
 
-    /// Decides if gaps are written back, of what was `asked`. That needs what they hold, and no other opening that writes there meanwhile,
-    /// which only locks tell. Those of a mount from elsewhere may be its host's own: there the program has to say that it wants it, or
-    /// that no other opening exists.
+    /// Decides whether gaps are written back, given the hint `asked`. Gaps need their old contents, and no other opening may
+    /// write there meanwhile, which only locks exclude. The locks of a network mount may only hold on its own host: there the
+    /// program must ask for sieving, or state that there is no other opening.
     fn sieves_writes(&self, asked: Sieving) -> Sieving {
         match self.kind() {
             _ if !self.rereads || !self.storage.kept().company.is_known() => Sieving::Off,
             Kind::Local => asked,
-            // A lock throws away what this host keeps of the file, so that it does not pay by itself.
+            // On NFS, a lock discards the host's cached pages of the file, so that sieving does not pay unless it is asked for.
             Kind::Nfs if asked == Sieving::Auto => Sieving::Off,
             _ if asked == Sieving::Auto && !self.amode.is_unique() => Sieving::Off,
             _ => asked,

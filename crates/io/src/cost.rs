@@ -125,7 +125,8 @@ impl Costs {
         pieces as f64 * (self.call + wait) + bytes as f64 / self.write
     }
 
-    /// Of a read, a change and a write of the whole, with the locks that keep other ranks and other openings out meanwhile.
+    /// Returns the cost of a read, a change and a write of the whole range, with the locks that keep out other ranks and
+    /// openings.
     pub fn write_sieved(&self, span: u64) -> f64 {
         let calls = 2.0 * self.call + 2.0 * self.lock + self.wait;
         calls + span as f64 / self.read + span as f64 / self.write

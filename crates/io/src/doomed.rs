@@ -8,14 +8,15 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// A file to delete at its close, in the folder where it was opened, wherever the program has gone since.
+/// A file to delete when it is closed. It keeps the folder in which it was opened, even if the program changes its working
+/// directory.
 pub struct Doomed {
     folder: OwnedFd,
     name: OsString,
 }
 
 impl Doomed {
-    /// Remembers the folder of a path, as the program sees it now.
+    /// Opens the folder of a path, relative to the present working directory.
     pub fn of(path: &Path) -> io::Result<Doomed> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;

@@ -10,8 +10,9 @@
 //!     │    ├─ exclusion   atomic mode: by memory within a node, by locks of the file between nodes
 //!     │    ├─ pool       threads for what goes on while the program computes
 //!     │    │    └─ ring   io_uring for pieces of which nothing is to be done but to move them
-//!     │    └─ storage    read, write, lock, sync: the system's files, or ones that fail as a test says; `company`: the file's
-//!     │                  other openings
+//!     │    └─ storage    read, write, lock, sync: files of the system, or files of a test that fail; `company`: other openings
+//! of
+//!     │                  the file
 //!     ├─ view        a stream of bytes and their places in the file; `runs`: loops of places
 //!     ├─ representation   "external32" and others
 //!     └─ shared_pointer   a word of the first rank's memory, which its program need not serve

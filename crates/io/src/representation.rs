@@ -44,7 +44,8 @@ impl Convert for External32 {
         if each == 0 {
             return Ok(0);
         }
-        // A file may end within an element: what is missing is zero, and the program gets the numbers before it.
+        // A file may end within an element. The missing bytes are read as zero, and the program gets only the numbers before
+        // them.
         let (whole, rest) = (from.len() / each, from.len() % each);
         let count = (whole + usize::from(rest > 0)).min(buffer.count());
         let mut external = vec![0; count * each];

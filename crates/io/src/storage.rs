@@ -39,7 +39,7 @@ pub trait Storage: Send + Sync {
     /// Gives them back.
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()>;
 
-    /// Reports that another opening has locked some of the bytes from `offset` on.
+    /// Reports whether another opening has locked some of the `len` bytes from `offset` on.
     fn is_locked(&self, offset: u64, len: u64) -> io::Result<bool>;
 
     /// Drops the pages of it that the machine keeps, where nothing in them is still to be written.
@@ -67,7 +67,7 @@ pub struct Kept {
     pub turn: Mutex<()>,
     /// What accesses were found to take: reads, and writes.
     pub found: [Found; 2],
-    /// The file's other openings, as far as they are known.
+    /// Knowledge of the file's other openings.
     pub company: Company,
     /// What was last moved with its gaps.
     buffer: Mutex<Vec<u8>>,
@@ -146,7 +146,7 @@ pub enum Guard {
     Ranks,
 }
 
-/// Does `work` on a range while nobody writes gaps of it back, which [`with_gaps`] does.
+/// Does `work` on a range while no rank or thread writes gaps back there ([`with_gaps`]).
 fn guarded<T>(
     storage: &dyn Storage,
     guard: Guard,
@@ -163,7 +163,7 @@ fn guarded<T>(
     }
 }
 
-/// Does as `guarded`. Where the file system has no locks, nobody writes gaps back, so nothing is to be waited for.
+/// Does as `guarded`. If the file system has no locks, no rank writes gaps back, and the work needs no lock.
 pub fn guarded_anyhow(
     storage: &dyn Storage,
     guard: Guard,
@@ -176,8 +176,8 @@ pub fn guarded_anyhow(
     }
 }
 
-/// Does `work`, which writes gaps of a range back, while nobody else writes there. `None`, and nothing is done: somebody might, whom no
-/// lock keeps out.
+/// Does `work`, which writes gaps of a range back, while no other writer is there. Returns `None` and does nothing if there may
+/// be a writer that no lock keeps out.
 pub fn with_gaps<T>(
     storage: &dyn Storage,
     guard: Guard,
@@ -185,7 +185,7 @@ pub fn with_gaps<T>(
     work: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<Option<T>, Failure> {
     let company = &storage.kept().company;
-    // Who is free of guards has the turn already, and the lock.
+    // `Guard::Free` means that the caller already has the turn and the lock.
     let _turn = (guard != Guard::Free).then(|| turn(storage));
     let done = match guard {
         Guard::Free | Guard::Threads => company.alone(storage, work),
@@ -208,12 +208,12 @@ pub fn locked<T>(
     hold(storage, range, alone, work)
 }
 
-/// This process's threads take turns.
+/// Takes the turn among the threads of this process.
 fn turn(storage: &dyn Storage) -> MutexGuard<'_, ()> {
     storage.kept().turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Does as [`locked`], by the thread whose turn it is.
+/// Does as [`locked`], for the thread that has the turn.
 fn hold<T>(
     storage: &dyn Storage,
     (offset, len): (u64, u64),

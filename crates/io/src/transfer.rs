@@ -64,7 +64,7 @@ impl Group {
     }
 }
 
-/// A group that is written in one go: with its gaps, or without any.
+/// A group that is written by one call, with or without gaps.
 struct InOneGo<'a> {
     runs: &'a [StridedRun],
     first: u64,
@@ -73,7 +73,7 @@ struct InOneGo<'a> {
 }
 
 impl Group {
-    /// Joins the group with its data, and with room for its part of the file.
+    /// Combines the group with its data, and with room for its part of the file.
     fn whole<'a>(&'a self, (data, buffer): (Memory, &'a mut Vec<u8>)) -> InOneGo<'a> {
         let (first, span) = self.span();
         InOneGo { runs: &self.runs, first, data, scratch: first_bytes(buffer, span as usize) }
@@ -89,7 +89,7 @@ impl InOneGo<'_> {
         (self.first, self.scratch.len() as u64)
     }
 
-    /// Writes what has no gaps.
+    /// Writes a group without gaps.
     fn write(mut self, storage: &dyn Storage, guard: Guard) -> Result<(), Failure> {
         self.fill();
         guarded_anyhow(storage, guard, self.range(), || {
@@ -97,7 +97,7 @@ impl InOneGo<'_> {
         })
     }
 
-    /// Reads the whole, changes it and writes it; false, and nothing is done: somebody else may write in the gaps.
+    /// Reads the whole range, changes it and writes it back. Returns false and does nothing if another writer may be in the gaps.
     fn change(mut self, storage: &dyn Storage, guard: Guard) -> Result<bool, Failure> {
         let done = with_gaps(storage, guard, self.range(), || {
             let had = read_whole(storage, self.first, self.scratch)?;
@@ -245,7 +245,7 @@ pub fn write(
     let choice = manner.choice((found, Direction::Write));
     let limits = (manner.gap(&choice, costs.gap_to_write()), manner.buffer as u64);
     let mut singles = Singles::default();
-    // Until another opening is seen, which may write in the gaps.
+    // False as soon as another opening is seen, which may write in the gaps.
     let mut alone = true;
     kept.with_buffer(|buffer| {
         grouped(runs, limits, |group, at| {

@@ -89,8 +89,8 @@ impl<F: Fabric> Side<'_, F> {
 /// Bytes that were moved, of a read before the end of the file; or why some of this rank's own were not.
 pub type Moved = Result<u64, Failure>;
 
-/// Chooses how a collective access is made, with its cost by the model: [`How::Whole`] in two phases, else by each rank for itself,
-/// which may sieve if all may. All ranks find the same.
+/// Chooses the method of a collective access, with its cost by the model: [`How::Whole`] in two phases, else each rank for
+/// itself, which may sieve if all ranks may. All ranks choose the same.
 fn chosen<F: Fabric>(
     core: &Core<F>,
     (direction, sieving): (Direction, bool),
@@ -140,7 +140,7 @@ pub async fn run<F: Fabric>(
     // Ranks that take turns on processors wait for each other by chance: that teaches nothing.
     let learns = core.comm.engine().policy().fits();
     let [factors, tried] = if learns { found.choice() } else { Choice::MODEL }.words();
-    // Hosts may know a file system as different ones, and the permissions of ranks may differ.
+    // All ranks have to agree: hosts may see a file system as different kinds, and the ranks' permissions may differ.
     let sieves = core.manner(operation.direction).sieving != Sieving::Off;
     let said = [first, end, bytes, pieces, factors, tried, u64::from(sieves)];
     let told = weft_rma::gather(way.comm, said).await?;

@@ -29,8 +29,8 @@ pub struct View {
 const LAST: u64 = i64::MAX as u64;
 
 impl View {
-    /// Errors: TYPE, which the standard has for datatype arguments, if no file can have such a view: a file type whose displacements are negative or go back, overlaps
-    /// itself where `writes`, or does not hold whole units.
+    /// Creates a view. Errors: TYPE, which the standard has for datatype arguments, if no file can have such a view: a file type
+    /// whose displacements are negative or go back, that overlaps itself although `writes`, or that does not hold whole units.
     pub fn new(displacement: u64, unit: u64, filetype: &Type, writes: bool) -> Result<View, Error> {
         filetype.commit();
         let size = filetype.size() as u64;
@@ -79,7 +79,8 @@ impl View {
         ((u128::from(len) * pieces).div_ceil(size) as u64).max(1)
     }
 
-    /// Errors: ARG if a file cannot be so long, TYPE if the next tile of the file type goes back.
+    /// Checks that the view reaches a range. Errors: ARG if a file cannot be so long, TYPE if the next tile of the file type goes
+    /// back.
     pub fn check_range(&self, from: u64, len: u64) -> Result<(), Error> {
         if len == 0 {
             return Ok(());

@@ -42,7 +42,7 @@ fn flush(uplink: &Uplink) {
     }
 }
 
-/// Waits until `mpiexec` has said something; `false`: a sign of life is due before.
+/// Waits until `mpiexec` has sent bytes. Returns `false` if a sign of life is due first.
 fn wait(times: AliveTimes) -> bool {
     let mut ready = [PollFd::new(input(), PollFlags::POLLIN)];
     let none = times.timeout.is_zero();

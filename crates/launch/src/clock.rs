@@ -14,7 +14,7 @@ const SLACK: Duration = Duration::from_millis(250);
 pub struct Clock {
     now: Instant,
     looked: Instant,
-    /// Length of the sleep that is planned.
+    /// Length of the planned sleep.
     planned: Duration,
 }
 
@@ -29,8 +29,8 @@ impl Clock {
         self.now
     }
 
-    /// How long to sleep at most, if something is due at `deadline`, and something for which a stop may count as
-    /// one sleep at `patient`.
+    /// Returns the maximum time to sleep until `deadline` or `patient`. A sleep until `deadline` has short steps. A sleep until
+    /// `patient` has none: if the process is stopped meanwhile, the stop may count as one whole sleep.
     pub fn until(&mut self, deadline: Option<Instant>, patient: Option<Instant>) -> PollTimeout {
         let rest = |until: Instant| until.saturating_duration_since(self.now);
         let short = deadline.map(|deadline| rest(deadline).min(STEP));

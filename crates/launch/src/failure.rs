@@ -12,13 +12,14 @@ pub enum Cause {
     Signal(#[serde(with = "by_number")] Signal),
     /// It called MPI_Abort.
     Abort { code: i32, message: String },
-    /// It exited with code 0, after MPI_Init and without the end of MPI_Finalize; `called`: but in it, or after it failed.
+    /// It exited with code 0, after MPI_Init and without the end of MPI_Finalize. `called` means that it has called MPI_Finalize,
+    /// which failed or did not return.
     NoFinalize { called: bool },
-    /// A process under it, a script perhaps, left MPI likewise.
+    /// A process under it, such as the child of a script, left MPI in the same way.
     Left { pid: i32, called: bool },
     /// It exited with code 0 while this rank is in MPI and needs it.
     Missing { other: usize },
-    /// It could not be started; `program`: as the user named it; `limited`: there were too many.
+    /// It could not be started. `program` is the name that the user gave; `limited` means that there were too many processes.
     Start { program: String, error: String, code: i32, limited: bool },
     /// It sent what `mpiexec` does not understand.
     Protocol(String),
@@ -64,7 +65,7 @@ impl Cause {
     }
 }
 
-/// How a process left MPI.
+/// Describes how a process left MPI.
 fn unfinished(called: bool) -> &'static str {
     match called {
         true => "after a call of MPI_Finalize that failed or did not return",

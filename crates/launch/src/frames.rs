@@ -6,14 +6,14 @@
 //!   mpiexec                                        agent
 //!   starts it ───────────────────────────────────▶ MAGIC
 //!                ◀──────────────────────────────── Host
-//!   Times ───────────────────────────────────────▶ from now on: Alive, both ways
+//!   Times ───────────────────────────────────────▶ from now on both ends send Alive
 //!   Start (when all hosts are there) ────────────▶ starts its ranks
 //!                ◀──────────────────────────────── Output, Fence, Seat, Failed, Ended, States
 //!   Fenced, Signal, End, Room, Input, Report ────▶
 //!                ◀──────────────────────────────── Done
 //! ```
 //!
-//! The end of the agent's input is the death of `mpiexec`, and so is a silence: the agent ends its ranks.
+//! If its input ends or stays silent, the agent takes `mpiexec` for dead and ends its ranks.
 
 use std::ffi::OsString;
 
@@ -26,9 +26,9 @@ use crate::options::{App, Bind};
 use crate::service::View;
 use crate::signs::AliveTimes;
 
-/// The beginning of what an agent of any version says first; anything before it is a greeting of the login shell.
+/// Beginning of the first line of an agent of any version. Any text before it is a greeting of the login shell.
 pub const GREETING: &str = "weft agent ";
-/// What an agent of this version says first: the version of the messages, and that of the installation, whose library
+/// First line of an agent of this version: the version of the messages, and the version of the installation, since the library
 /// must be the same on all hosts, too.
 pub const MAGIC: &str = concat!("weft agent 2 ", env!("CARGO_PKG_VERSION"), "\n");
 /// Longest message, in bytes.
@@ -64,9 +64,9 @@ pub struct Share {
 /// From `mpiexec`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Down {
-    /// How often each end says that it lives.
+    /// Times of the signs of life, for both ends.
     Times(AliveTimes),
-    /// `mpiexec` lives.
+    /// Sign of life of `mpiexec`.
     Alive,
     Start(Share),
     /// The fence of a generation opens, with the values of all.
@@ -98,9 +98,9 @@ pub enum Down {
 pub enum Up {
     /// Which machine this is.
     Host(String),
-    /// The agent lives.
+    /// Sign of life of the agent.
     Alive,
-    /// It has heard nothing for too long, and ends its ranks.
+    /// The agent has heard nothing for too long, and ends its ranks.
     Deaf,
     /// Text of a rank.
     Output { rank: u32, error: bool, text: Vec<u8> },

@@ -8,7 +8,7 @@ use std::path::Path;
 use nix::unistd::gethostname;
 use weft_bootstrap::limits::words;
 
-/// Longest host file, in bytes.
+/// Maximum size of a host file, in bytes.
 const LONGEST: u64 = 16 << 20;
 
 /// A host.
@@ -73,7 +73,7 @@ pub fn list(text: &str, hosts: &mut Vec<Host>) -> Result<(), String> {
     Ok(())
 }
 
-/// The text of a host file: of a file or a pipe, of which a bounded part is read.
+/// Returns the text of a host file. It may be a file or a pipe; the size is limited.
 pub fn read(path: &Path) -> Result<String, String> {
     let failed = |error: std::io::Error| words(&error);
     let kind = fs::metadata(path).map_err(failed)?.file_type();
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(read(&file).unwrap_err(), "line 2 is no text in UTF-8");
         File::create(&file).unwrap().set_len(LONGEST + 1).unwrap();
         assert!(read(&file).unwrap_err().contains("16777216 bytes"));
-        // A pipe whose writer never ends.
+        // The writer of this pipe never ends.
         let pipe = folder.join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let copy = pipe.clone();

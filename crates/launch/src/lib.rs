@@ -11,7 +11,7 @@
 //! A job on several hosts has a *head* (`head`) in the supervisor's place here, and on each host an
 //! *agent* (`agent`): a front and a supervisor of the ranks there, started through ssh. All that
 //! they have to say goes over the agent's standard input and output (`frames`), so no port is open
-//! and no secret is on a command line; where that ends or goes silent (`signs`), the agent ends its ranks.
+//! and no secret is on a command line; if the connection ends or stays silent (`signs`), the agent ends its ranks.
 
 #![warn(missing_docs)]
 

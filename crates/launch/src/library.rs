@@ -1,5 +1,5 @@
-//! Where ranks find the MPI library. Programs that were linked by `mpicc` say so themselves (an rpath); what takes `-L` and
-//! `-l` alone does not, and would start nowhere.
+//! The folder in which ranks find the MPI library. Programs linked by `mpicc` contain it (an rpath). Programs linked only with
+//! `-L` and `-l` do not, and would not start.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -12,14 +12,14 @@ use object::{Endianness, ReadCache};
 
 use crate::options::App;
 
-/// The library's name, by which programs ask for it.
+/// File name of the library, which programs ask the loader for.
 const NAME: &str = "libmpi_abi.so.1";
-/// The variable that tells the loader where to look.
+/// The variable with the loader's list of folders.
 pub const VARIABLE: &str = "LD_LIBRARY_PATH";
-/// What the loader knows without being told.
+/// The loader's cache of libraries in the system's folders.
 const CACHE: &str = "/etc/ld.so.cache";
 
-/// What [`VARIABLE`] is to be for the ranks of `app`; `None`: they find a library without it.
+/// Returns the value of [`VARIABLE`] for the ranks of `app`, or `None` if they find a library without it.
 pub fn search_path(app: &App) -> Option<OsString> {
     let own = std::env::current_exe().ok()?;
     let folder = own.parent()?.parent()?.join("lib");
@@ -36,9 +36,9 @@ pub fn search_path(app: &App) -> Option<OsString> {
     (!is_found).then(|| extended(given, &folder))
 }
 
-/// Adds a folder behind those that there are.
+/// Appends a folder to a list.
 fn extended(mut given: OsString, folder: &Path) -> OsString {
-    // Nothing between two colons is the working directory.
+    // An empty list needs no colon: the loader takes an empty part for the working directory.
     if !given.is_empty() {
         given.push(":");
     }
@@ -46,19 +46,19 @@ fn extended(mut given: OsString, folder: &Path) -> OsString {
     given
 }
 
-/// The folders of a list, as the loader reads it.
+/// Returns the folders of a list, as the loader reads it.
 fn folders(list: &OsStr) -> impl Iterator<Item = PathBuf> {
     let parts = list.as_bytes().split(|&byte| byte == b':' || byte == b';');
     parts.filter(|part| !part.is_empty()).map(|part| OsStr::from_bytes(part).into())
 }
 
-/// Says whether the loader's cache has the library.
+/// Reports whether the loader's cache has the library.
 fn knows(cache: &[u8]) -> bool {
     let end = [b"/", NAME.as_bytes(), b"\0"].concat();
     cache.windows(end.len()).any(|window| window == end)
 }
 
-/// The file of the program, as execvp(3) finds it.
+/// Returns the program's file, as execvp(3) finds it.
 fn program(app: &App, path: Option<OsString>) -> Option<PathBuf> {
     let name = Path::new(&app.command[0]);
     let from = app.directory.as_ref().map(PathBuf::from).unwrap_or_default();
@@ -69,7 +69,7 @@ fn program(app: &App, path: Option<OsString>) -> Option<PathBuf> {
     folders(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Says whether a program names a folder with the library. A script does not.
+/// Reports whether a program names a folder that has the library. A script does not.
 fn says_where(program: &Path) -> bool {
     let Ok(program) = fs::canonicalize(program) else { return false };
     let origin = program.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();
@@ -80,7 +80,7 @@ fn says_where(program: &Path) -> bool {
     })
 }
 
-/// The lists of folders in a program's file, by the names DT_RPATH and DT_RUNPATH.
+/// Returns the lists of folders in a program's file, under DT_RPATH and DT_RUNPATH.
 fn rpaths(program: &Path) -> Option<Vec<Vec<u8>>> {
     let file = ReadCache::new(File::open(program).ok()?);
     let header = FileHeader64::<Endianness>::parse(&file).ok()?;

@@ -73,9 +73,9 @@ pub struct Options {
     pub launch_agent: Option<Vec<String>>,
     /// How long a host may take to answer.
     pub launch_timeout: Duration,
-    /// For how many processes there is room, those of this job and what they spawn.
+    /// Maximum number of processes, of this job and of the jobs that it spawns.
     pub universe: Option<Limit>,
-    /// Signs of life between hosts.
+    /// Times of the signs of life between hosts.
     pub alive: AliveTimes,
 }
 
@@ -267,7 +267,7 @@ impl Reading<'_> {
     }
 }
 
-/// An argument as its program gets it: `\:` is a colon that ends no program, `\\:` is `\:`, and so on.
+/// Returns an argument as its program gets it: `\:` becomes a colon that ends no program, `\\:` becomes `\:`, and so on.
 fn unquoted(argument: OsString) -> OsString {
     match argument.as_bytes() {
         [b'\\', rest @ .., b':'] if rest.iter().all(|&byte| byte == b'\\') => {

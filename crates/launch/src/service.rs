@@ -209,7 +209,7 @@ impl Service {
         seat.abandoned || (seat.taken > 0 && !seat.finalized)
     }
 
-    /// Whether the process that is or was `rank` has called MPI_Finalize.
+    /// Reports whether the present or former process of `rank` has called MPI_Finalize.
     pub fn has_called_finalize(&self, rank: usize) -> bool {
         let phase = self.status(rank).map(|status| status.phase);
         matches!(phase, Some(Phase::Finalizing | Phase::Finalized))

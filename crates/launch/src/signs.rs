@@ -1,21 +1,21 @@
-//! AliveTimes of life between `mpiexec` and its agents, both ways: a host that loses its power or its cables sends no end of
-//! any connection, so that silence alone shows that it is gone.
+//! Signs of life between `mpiexec` and its agents, both ways. A host that loses its power or its cables ends no connection, so
+//! that only silence shows that the host is gone.
 
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// The variable that says how often each end gives a sign of life.
+/// The variable with the interval between two signs of life.
 pub const INTERVAL: &str = "WEFT_ALIVE_INTERVAL";
-/// The variable that says after how long a silence the job ends.
+/// The variable with the time of silence after which the job ends.
 pub const TIMEOUT: &str = "WEFT_ALIVE_TIMEOUT";
 
-/// The times of the signs.
+/// Times of the signs of life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AliveTimes {
-    /// Between two signs.
+    /// Time between two signs.
     pub interval: Duration,
-    /// A silence of this length is the end; zero: none is.
+    /// Silence after which the other end counts as lost; zero: never.
     pub timeout: Duration,
 }
 
@@ -26,7 +26,7 @@ impl Default for AliveTimes {
 }
 
 impl AliveTimes {
-    /// Checks that several signs have room in the longest silence.
+    /// Checks that several signs fit into the longest silence.
     pub fn check(self) -> Result<(), String> {
         let AliveTimes { interval, timeout } = self;
         if timeout.is_zero() || (!interval.is_zero() && interval <= timeout / 2) {
@@ -41,7 +41,7 @@ impl AliveTimes {
     }
 }
 
-/// The signs on one connection, on the clock of who holds it.
+/// Signs of life on one connection. Times are of the owner's clock.
 #[derive(Debug)]
 pub struct Pulse {
     signs: AliveTimes,
@@ -50,17 +50,17 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// Begins at `now`, at which the other end was heard.
+    /// Creates a pulse at `now`, when the other end was last heard.
     pub fn new(signs: AliveTimes, now: Instant) -> Self {
         Pulse { signs, heard: now, next: now + signs.interval }
     }
 
-    /// Notes that something has come from the other end.
+    /// Notes that bytes have come from the other end.
     pub fn heard(&mut self, now: Instant) {
         self.heard = now;
     }
 
-    /// Says whether a sign is to be given now; the next is due an interval later.
+    /// Reports whether a sign is due. If so, the next sign is due an interval later.
     pub fn is_due(&mut self, now: Instant) -> bool {
         let is_due = !self.signs.timeout.is_zero() && self.next <= now;
         if is_due {
@@ -69,14 +69,14 @@ impl Pulse {
         is_due
     }
 
-    /// Says whether the other end has been silent for too long; `spare`: or will have been within so many intervals.
+    /// Reports whether the other end has been silent for too long, or will have been after `spare` more intervals.
     pub fn is_silent(&self, now: Instant, spare: u32) -> bool {
         let AliveTimes { interval, timeout } = self.signs;
         let silence = now.saturating_duration_since(self.heard) + interval * spare;
         !timeout.is_zero() && silence >= timeout
     }
 
-    /// The next moment at which something is to be done.
+    /// Returns the next time at which a sign is due or the other end counts as lost.
     pub fn deadline(&self) -> Option<Instant> {
         let AliveTimes { timeout, .. } = self.signs;
         (!timeout.is_zero()).then(|| self.next.min(self.heard + timeout))

@@ -41,7 +41,7 @@ pub fn name(app: &App) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The program as the user named it.
+/// Returns the program's name as the user gave it.
 pub fn given(app: &App) -> String {
     app.command[0].to_string_lossy().into_owned()
 }

@@ -48,7 +48,7 @@ impl Uplink {
         self.0.borrow().target
     }
 
-    /// Writes a piece, if that goes without waiting.
+    /// Writes a piece of the output, if this does not block.
     pub fn write_if_ready(&self) {
         let target = self.descriptor();
         let mut ready = [PollFd::new(target, PollFlags::POLLOUT)];

@@ -120,7 +120,7 @@ fn a_program_that_cannot_start_is_named_as_it_was_given() {
 #[test]
 fn agents_of_other_versions_are_told_at_once() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(mark("version"));
-    // It says no more, and does not end.
+    // The agent prints nothing more, and does not end.
     fs::write(&path, "echo welcome\necho weft agent 1\nexec sleep 1000\n").unwrap();
     let agent = format!("sh {}", path.display());
     let line =

@@ -1,4 +1,4 @@
-//! Hosts that go silent: no connection ends, and nothing comes. All hosts are this one under different names, each reached
+//! Hosts that go silent: no connection ends, and no bytes come. All hosts are this machine under different names. Each is reached
 //! through a relay, which a test stops.
 
 mod common;
@@ -14,17 +14,17 @@ use common::{Job, eventually, mark, marked, mpiexec, stderr};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// In ssh's place: what goes each way passes a process of its own, which no end of another hangs up.
+/// Relay in place of ssh: each direction passes through a process of its own, which does not end when another process does.
 const RELAY: &str = "#!/bin/sh
 host=$1; shift
 exec 2> /dev/null
 setsid cat | env -i PATH=\"$PATH\" HOME=\"$HOME\" sh -c \"exec $*\" | setsid cat
 ";
 
-/// Settings that make a silence short, and leave time for a busy machine.
+/// Options for a short maximum silence, which still leaves time for a busy machine.
 const SHORT: [&str; 4] = ["--alive-interval", "0.2", "--alive-timeout", "2"];
 
-/// A file that is a launch agent.
+/// Writes a script to a file that serves as launch agent.
 fn launch_agent(name: &str, script: &str) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(mark(name));
     fs::write(&path, script).unwrap();
@@ -46,15 +46,15 @@ fn send(pid: i32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid), signal);
 }
 
-/// The way to one host.
+/// The connection to one host.
 struct Way {
-    /// Relay to the agent, and from it.
+    /// Processes of the relay: to the agent, and from the agent.
     relays: [i32; 2],
-    /// The agent's supervisor.
+    /// Process of the agent's supervisor.
     supervisor: i32,
 }
 
-/// A job of ranks that sleep, two a host, and the ways to its hosts.
+/// A job of sleeping ranks, two for each host, and the connections to its hosts.
 struct Sleeping {
     job: Job,
     mark: String,
@@ -89,7 +89,7 @@ impl Sleeping {
         Way { relays: [to, from], supervisor: children(agent)[0] }
     }
 
-    /// Its end: exit code and what it said.
+    /// Waits for the end of the job. Returns its exit code and its error output.
     fn end(self) -> (Option<i32>, String, String) {
         let (status, _, errors) = self.job.end();
         (status.code(), errors, self.mark)
@@ -102,7 +102,7 @@ fn a_host_that_is_cut_off_is_named_and_ends_its_ranks_by_itself() {
     let relays = sleeping.ways[1].relays;
     relays.iter().for_each(|&pid| send(pid, Signal::SIGSTOP));
     let (code, errors, mark) = sleeping.end();
-    // Nobody is told that anything has ended: both ends have to find out.
+    // No connection has ended: both ends have to notice the silence.
     eventually("no rank is left", || marked(&mark).is_empty());
     assert!(relays.iter().all(|&pid| common::state(pid) == 'T'), "the way was open again");
     relays.iter().for_each(|&pid| send(pid, Signal::SIGKILL));
@@ -149,7 +149,7 @@ fn a_way_that_swallows_what_the_agent_says_ends_the_job() {
         errors.contains("host a has been silent for 2 s, and ranks [0, 1] with it"),
         "{errors}"
     );
-    // From the start: the agent has never been heard of.
+    // Silent from the start: mpiexec never hears from the agent.
     let agent = launch_agent("mute", "#!/bin/sh\nshift\nsh -c \"$*\" > /dev/null\n");
     let line = ["--launch-agent", &agent, "--launch-timeout", "1", "-H", "a,b", "-n", "2", "true"];
     let output = mpiexec(&line).output().unwrap();
@@ -176,7 +176,7 @@ fn an_agent_that_is_stopped_is_silent() {
     eventually("no rank is left", || marked(&mark).is_empty());
 }
 
-/// Neither a long silence of the ranks, nor output that finds no reader, is a silence of a host.
+/// Checks that neither a long silence of the ranks, nor output that is never read, counts as the silence of a host.
 #[test]
 fn jobs_that_say_nothing_and_jobs_that_nobody_reads_go_on() {
     let agent = launch_agent("patient", RELAY);

@@ -248,11 +248,11 @@ fn settle_while(first: bool) {
     }
 }
 
-/// Frees room. Most messages leave in their order, so that a look at the first of them is enough; now and then, and where
-/// `needed` bytes are not there, all are looked at, after what has arrived was.
+/// Frees room. Most messages leave in their order, so that a look at the first of them is enough. Now and then, and if there are
+/// not `needed` bytes, processes arrivals and looks at all messages.
 ///
 /// # Errors
-/// The bytes in use, where the rest of `size` is less than `needed`.
+/// Fails with the number of bytes in use if the rest of `size` is less than `needed`.
 fn make_room(engine: &Engine, attached: &Attached, size: u64, needed: u64) -> Result<(), u64> {
     let fits = || {
         let used = attached.used.get();
@@ -266,7 +266,7 @@ fn make_room(engine: &Engine, attached: &Attached, size: u64, needed: u64) -> Re
     if many {
         settle();
     }
-    // What can never fit waits for nothing.
+    // A message that can never fit does not wait.
     if fits().is_ok() || needed > size {
         return fits();
     }

@@ -73,7 +73,7 @@ fn no_port_here(name: &str) -> Error {
     Error::new(MPI_ERR_PORT, text)
 }
 
-/// Waits until somebody calls `port`, and lets them in to `group`. `gone`: whether to wait no longer, and why.
+/// Waits until a job calls `port`, and admits the job to `group`. `gone` ends the wait with a reason.
 pub fn accept_on(
     call: &Call,
     engine: &Engine,
@@ -95,7 +95,7 @@ pub fn accept_on(
     }
 }
 
-/// The same where the caller is known to be on its way: it has so long as connections may take.
+/// Accepts a caller that is known to be on its way. Waits at most as long as connections may take.
 fn accept_soon(call: &Call, engine: &Engine, group: &Group, port: &Port) -> Result<Found, Error> {
     let (since, limit) = (Instant::now(), patience()?);
     let late = || Error::new(MPI_ERR_PORT, "the other end did not come");
@@ -104,8 +104,8 @@ fn accept_soon(call: &Call, engine: &Engine, group: &Group, port: &Port) -> Resu
     })
 }
 
-/// The intercommunicator of two groups that have met. Those of their processes that are connected through others alone are connected
-/// first (MPI 5.0, section 11.10.4): the leaders still reach each other, so that one opens a port for the other.
+/// Returns the intercommunicator of two groups that have met. Connects first the processes that are connected only through other
+/// processes (MPI 5.0, section 11.10.4): the leaders still reach each other, so that one of them opens a port for the other.
 pub fn joined(call: &Call, parties: Parties<Node>) -> Result<Rc<CommObject>, Error> {
     if !parties.are_apart() {
         return Ok(parties.join()?);
@@ -129,7 +129,8 @@ pub fn joined(call: &Call, parties: Parties<Node>) -> Result<Rc<CommObject>, Err
     made
 }
 
-/// What a leader tells its group: the first one opens a port, whose name goes to the other one, which calls it.
+/// Connects the two leaders. The first leader opens a port, whose name goes to the other leader, which calls it. Returns the
+/// invitation for the leader's group.
 fn between_leaders(call: &Call, parties: &Parties<Node>, first: bool) -> Result<Found, Error> {
     let (engine, group) = (parties.engine(), parties.group());
     let port = if first { Some(open(engine)) } else { None };
@@ -178,7 +179,7 @@ pub(crate) unsafe fn comm_accept(
     unsafe { store(newcomm, inherited(&comm, Some(made)), "newcomm") }
 }
 
-/// Calls the port `name` for all of `group`, and waits until it is accepted.
+/// Calls the port `name` for all of `group`, and waits until the call is accepted.
 pub fn call_port(
     call: &Call,
     engine: &Engine,
@@ -237,7 +238,7 @@ pub(crate) unsafe fn comm_connect(
 /// Room for the name of a port on a socket.
 const NAME: usize = 256;
 
-/// Waits for a socket of the program, whose calls may wait for nothing, or not for long.
+/// Waits for a socket of the program. The program may have made the socket non-blocking, or limited the time of its calls.
 fn wait_for(socket: &UnixStream, what: PollFlags) -> io::Result<()> {
     match poll(&mut [PollFd::new(socket.as_fd(), what)], PollTimeout::NONE) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
@@ -245,7 +246,7 @@ fn wait_for(socket: &UnixStream, what: PollFlags) -> io::Result<()> {
     }
 }
 
-/// Sends all of `said` and receives as much, whichever mode the socket is in.
+/// Sends all of `said` and receives the same number of bytes, in either mode of the socket.
 fn swap(mut socket: &UnixStream, said: &mut [u8; NAME]) -> io::Result<()> {
     let later = |error: &io::Error| {
         matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)

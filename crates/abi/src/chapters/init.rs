@@ -287,7 +287,7 @@ pub(crate) unsafe fn finalize() -> Result<(), Error> {
         return Err(Error::new(MPI_ERR_OTHER, "called without MPI_Init, or twice"));
     }
     if let Some(report) = &*state.report.borrow() {
-        // If it fails, who looks after the processes knows that it was called.
+        // Reported first: if finalization fails, the launcher knows that the program has called MPI_Finalize.
         report.phase(weft_bootstrap::Phase::Finalizing);
     }
     // Attributes of MPI_COMM_SELF are deleted first (MPI 5.0, section 11.2.4).

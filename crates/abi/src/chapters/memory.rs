@@ -14,19 +14,20 @@ use weft_fabric::{Cause, Fabric, Region};
 static ALLOCATED: Kept<RefCell<BTreeMap<usize, Option<Region>>>> =
     Kept::new(RefCell::new(BTreeMap::new()));
 
-/// The hint that asks for an alignment.
+/// Key of the hint that asks for an alignment.
 pub const ALIGNMENT: &str = "mpi_minimum_memory_alignment";
 
-/// The largest alignment that a program gets, in bytes. More is no alignment that a processor knows.
+/// Maximum alignment, in bytes, that a program gets. No processor needs more.
 const ALIGN_MOST: usize = 1 << 30;
 
-/// The alignment that a program asks for. What is no power of two, or is beyond `most`, is ignored: a hint changes no result.
+/// Returns the alignment that a program asks for. A value that is not a power of two, or is greater than `most`, is ignored,
+/// since a hint changes no result.
 pub fn asked_alignment(hints: &weft_process::Info, most: usize) -> Option<usize> {
     let asked = hints.get(ALIGNMENT).and_then(|text| text.trim().parse().ok());
     asked.filter(|align: &usize| align.is_power_of_two() && *align <= most)
 }
 
-/// The same, or that of all memory that is allocated here.
+/// Returns the alignment that a program asks for, but at least the alignment of all memory that the library allocates.
 pub fn alignment(hints: &weft_process::Info, most: usize) -> usize {
     asked_alignment(hints, most).unwrap_or(1).max(Region::ALIGN)
 }
@@ -49,8 +50,8 @@ pub(crate) unsafe fn alloc_mem(size: isize, info: Info, baseptr: *mut c_void) ->
 }
 
 /// Memory that peers can reach directly. `None` where there is no fabric, or its addresses are used up:
-/// any memory can be communicated. Where there is no memory, malloc would only promise it. Large alignments would take
-/// as much of it for nothing.
+/// any memory can be communicated. Fails if the machine has no memory left, since malloc would only promise it. Also `None` for a
+/// very large alignment, for which the fabric would waste as much memory.
 fn shared(len: usize, align: usize) -> Result<Option<Region>, Error> {
     let state = state();
     let engine = state.engine.get().filter(|_| len > 0 && state.phase.get() == Phase::Running);

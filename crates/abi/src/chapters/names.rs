@@ -1,11 +1,11 @@
-//! Services by name (MPI 5.0, section 11.9.4): a file for each in folders of the user, so that no server is needed.
+//! Services by name (MPI 5.0, section 11.9.4): a file for each service in folders of the user, so that no server is needed.
 //!
 //! ```text
-//!   $XDG_RUNTIME_DIR/weft, /run/user/UID/weft, /tmp/weft-UID: those that are there, mode 700
-//!      / names / hexadecimal of the service's name: process of the publisher, when it started, the name of the port
+//!   $XDG_RUNTIME_DIR/weft, /run/user/UID/weft, /tmp/weft-UID: the folders that exist, mode 700
+//!      / names / hexadecimal of the service's name: process of the publisher, its start time, the name of the port
 //! ```
-//! A name is published in all of these folders and looked for in all: so two processes find each other that share one of them,
-//! whatever their environments say.
+//! A name is published in all of these folders and looked for in all of them. So two processes that share one folder find each
+//! other, whatever their environments contain.
 //! A service ends with its publisher: what a process that has ended left behind does not count, and is removed by who meets it.
 
 use crate::arguments::{not_null, optional_info, store_text, string};
@@ -21,7 +21,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use weft_bootstrap::privileged::path_of;
 
-/// Where folders of the user may be, each once: the folder of names is made there.
+/// Lists the folders that may belong to the user, each once. The folder of names is created in them.
 fn bases(user: u32) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let of_session = path_of("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -30,13 +30,13 @@ fn bases(user: u32) -> Vec<PathBuf> {
             all.push(base.join("weft"));
         }
     }
-    // Not TMPDIR, which is another one in each shell and job.
+    // TMPDIR is not used: it differs between shells and jobs.
     all.push(format!("/tmp/weft-{user}").into());
     all.dedup();
     all
 }
 
-/// The folders of names that can be used, which nobody else may write to. An error, if there is none.
+/// Returns the usable folders of names, to which no other user may write. Fails if there is none.
 fn folders() -> io::Result<Vec<PathBuf>> {
     let user = nix::unistd::geteuid().as_raw();
     let (mut all, mut failed) = (Vec::new(), None);
@@ -52,7 +52,7 @@ fn folders() -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// The folder of names under `base`, made if need be.
+/// Returns the folder of names under `base`, and creates it if necessary.
 fn prepared(base: &Path, user: u32) -> io::Result<PathBuf> {
     let names = base.join("names");
     for folder in [base, &names] {
@@ -74,7 +74,7 @@ fn owned(folder: &Path, user: u32) -> bool {
         .is_ok_and(|found| found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0)
 }
 
-/// Where the name of a service is or may be.
+/// Lists the files in which the name of a service is or may be.
 fn places(service: &OsStr) -> Result<Vec<PathBuf>, Error> {
     if service.is_empty() || service.len() > 100 {
         let len = service.len();
@@ -93,7 +93,7 @@ fn started(pid: u32) -> Option<u64> {
     weft_bootstrap::process_status(pid as i32)?.get(19)?.parse().ok()
 }
 
-/// The port in a file; `None` if nobody has published the name there who still lives.
+/// Returns the port in a file, or `None` if no living process has published the name there.
 fn published(at: &Path) -> Option<OsString> {
     let said = fs::read(at).ok()?;
     let mut parts = said.splitn(3, |&byte| byte == b'\n');
@@ -107,7 +107,7 @@ fn published(at: &Path) -> Option<OsString> {
     None
 }
 
-/// A service, the places of its name, and a port.
+/// A published service: its name, its files, and its port.
 struct Named {
     service: OsString,
     places: Vec<PathBuf>,
@@ -133,7 +133,7 @@ unsafe fn named(service: *const c_char, info: Info, port: *const c_char) -> Resu
     Ok(Named { places: places(&service)?, service, port })
 }
 
-/// Writes a name, whole or not at all; of two who publish at once one only.
+/// Writes a name completely or not at all. Of two processes that publish a name at once, only one succeeds.
 fn write(at: &Path, said: &[u8]) -> io::Result<()> {
     let fresh = at.with_extension(std::process::id().to_string());
     let written = File::create(&fresh).and_then(|mut file| file.write_all(said));
@@ -167,7 +167,7 @@ pub(crate) unsafe fn publish_name(
         }
     }
     match failed {
-        // A folder that is full or read-only is no loss while there is another one.
+        // A folder that is full or read-only is no error while the name is in another folder.
         Some(error) if written.is_empty() || error.kind() == ErrorKind::AlreadyExists => {
             written.into_iter().for_each(|at| drop(fs::remove_file(at)));
             Err(match error.kind() {

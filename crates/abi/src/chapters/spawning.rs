@@ -44,24 +44,24 @@ const PARENT_NETWORK: &str = "WEFT_PARENT_NETWORK";
 /// The handle of the intercommunicator with the parents.
 static PARENTS: Kept<Cell<Comm>> = Kept::new(Cell::new(MPI_COMM_NULL));
 
-/// Processes that this one has had started.
+/// Number of processes that this process has spawned.
 static SPAWNED: Kept<Cell<usize>> = Kept::new(Cell::new(0));
 
 /// Processes that one job has at most.
 const MOST: usize = 1 << 16;
 
-/// One program of a spawn; its strings are any bytes.
+/// One program of a spawn. Its strings may contain any bytes.
 struct Program {
     command: OsString,
     arguments: Vec<OsString>,
-    /// Processes that are asked for.
+    /// Number of processes that the program asks for.
     processes: usize,
     info: weft_process::Info,
 }
 
 impl Program {
-    /// The processes that are started: fewer than are asked for, if the program says that this will do. `None`: the key `soft`
-    /// allows no such number.
+    /// Returns the number of processes to start. The key `soft` may allow fewer processes than the program asks for. Returns
+    /// `None` if it allows no possible number.
     fn wished(&self) -> Option<usize> {
         match self.info.bytes("soft") {
             Some(wish) => soft(&String::from_utf8_lossy(wish), self.processes),
@@ -69,12 +69,12 @@ impl Program {
         }
     }
 
-    /// The same, 0 where there is no such number.
+    /// Returns the number of processes to start, or 0 if there is no possible number.
     fn started(&self) -> usize {
         self.wished().unwrap_or(0)
     }
 
-    /// The value of a key as the system takes it.
+    /// Returns the value of a key as a string of the system.
     fn key(&self, key: &str) -> Option<&OsStr> {
         self.info.bytes(key).map(OsStr::from_bytes)
     }
@@ -158,7 +158,7 @@ fn command(
             command.arg("-x").arg(OsStr::from_bytes(line));
         }
         command.arg(found(program));
-        // A colon alone would end the program for mpiexec.
+        // A lone colon would end the program for mpiexec.
         let word = |argument: &OsString| {
             let is_colon = argument.as_bytes().iter().skip_while(|&&byte| byte == b'\\').eq(b":");
             let quote = OsStr::new(if is_colon { "\\" } else { "" });
@@ -179,7 +179,7 @@ fn found(program: &Program) -> PathBuf {
     place.map_or_else(|| program.command.clone().into(), |folder| folder.join(&program.command))
 }
 
-/// Starts the programs. At the root.
+/// Starts the programs. Only the root calls this function.
 fn start(
     engine: &Engine,
     programs: &[Program],
@@ -216,7 +216,7 @@ fn start(
     Ok((port, Children { names, ended }))
 }
 
-/// Waits until all processes of the children have called.
+/// Waits until all spawned processes have called the port.
 fn await_call(
     call: &Call,
     object: &CommObject,
@@ -267,7 +267,7 @@ unsafe fn spawn(
     let (object, root) = group_and_root(handle, root, (made, "intercomm"))?;
     let engine = object.engine();
     let programs = (object.rank() == root).then(programs);
-    // All are told how many codes there are, and of which processes: the arguments of others do not say.
+    // The root sends the numbers of codes and of processes to all ranks: the arguments of other ranks are not significant.
     let counts = programs.as_ref().and_then(|all| all.as_ref().ok()).map_or(&[][..], |all| all);
     let counts = counts.iter().flat_map(|one| [one.processes as u64, one.started() as u64]);
     let told = counts.flat_map(u64::to_le_bytes).collect();
@@ -282,7 +282,7 @@ unsafe fn spawn(
         if error.class() != MPI_ERR_PORT {
             return error;
         }
-        // They have called, and then something happened to them.
+        // The children had called, and were lost afterwards.
         let known = children.and_then(|(_, children)| children.why_lost(call, engine));
         let text = error.text();
         Error::new(
@@ -302,7 +302,7 @@ unsafe fn spawn(
                 .map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
             for process in 0..asked {
                 let code = if process < started { code } else { MPI_ERR_SPAWN };
-                // SAFETY: by contract.
+                // SAFETY: `codes` has room for all processes, by the contract of this function.
                 unsafe { codes.add(at).write(code) };
                 at += 1;
             }
@@ -392,7 +392,8 @@ pub fn parent_port() -> Option<String> {
     name
 }
 
-/// How long a child that cannot be connected to its parents leaves the launcher, to find the reason.
+/// Time for which a child that cannot be connected to its parents waits before it ends, so that the launcher finds the reason
+/// first.
 const LAST: Duration = Duration::from_millis(500);
 
 /// Connects the world to the job that has spawned it.
@@ -402,7 +403,7 @@ pub fn join_parents(world: &Rc<CommObject>, port: String) -> Result<(), Error> {
     let found = (world.rank() == 0)
         .then(|| connecting::call_port(&call, world.engine(), world.group(), port));
     let made = connected(&call, world, 0, End::Calling, found).inspect_err(|_| {
-        // Another child has ended, perhaps: the launcher tells of the first one that says something, which is to be that one.
+        // Perhaps another child has died. The launcher reports the first process that fails, which should be the child that died.
         std::thread::sleep(LAST);
     })?;
     *made.name.borrow_mut() = "MPI_COMM_PARENT".into();

@@ -1,11 +1,11 @@
-//! Settings that all processes of a job must have alike: compared at MPI_Init, before anything depends on them.
+//! Settings that must be equal on all processes of a job: MPI_Init compares them before anything depends on them.
 //!
 //! ```text
-//!   each rank   publishes a number that stands for the values, and the values that are not the default ── fence
-//!   each rank   reads the number of rank 0
-//!   one that has another number reads the values, and names settings, ranks and values
+//!   each rank            publishes a hash of its values, and the values that are not the default ── fence
+//!   each rank            reads the hash of rank 0
+//!   ranks that differ    read the values, and name settings, ranks and values
 //! ```
-//! Cost: one fence and one value a rank, whatever the number of ranks.
+//! Cost: one fence and one read for each rank, for any number of ranks.
 
 use super::{Agreement, SETTINGS, Setting, SettingKind, Value};
 use std::collections::BTreeMap;
@@ -13,27 +13,27 @@ use std::fmt::Write;
 use std::time::Duration;
 use weft_bootstrap::{Bootstrap, BootstrapError, hash};
 
-/// Keys of the number, and of the values.
+/// Keys of the published hash, and of the published values.
 const NUMBER: &str = "settings";
 const VALUES: &str = "settings-values";
 
-/// Under these names a process says where it runs, and which version it is.
+/// Names under which a process publishes its host and its version.
 const HOST: &str = "host";
 const VERSION: &str = "the version of Weft";
 
-/// The lowest rank of those that found a difference says it for all: so long the others leave it the first word.
+/// Time that other ranks wait before they report a difference, so that the lowest rank that has found one reports it for all.
 const FIRST_WORD: Duration = Duration::from_secs(1);
 
-/// So many values of a setting, and ranges of ranks of a value, are named.
+/// Maximum number of values of a setting, and of ranges of ranks of a value, that an error names.
 const NAMED: usize = 4;
 
-/// Values of one process by name, where they are not the default.
+/// Values of one process by name. Default values are left out.
 type Values = BTreeMap<String, String>;
 
-/// Compares the settings of all processes of the job, which all call this.
+/// Compares the settings of all processes of the job. All processes must call this function.
 ///
 /// # Errors
-/// Settings that differ, with the ranks and their values, in words; a setting that has no such value; trouble with the launcher.
+/// Returns an error if settings differ (with the ranks and their values), if a value is invalid, or if the launcher fails.
 pub fn compare(bootstrap: &mut dyn Bootstrap) -> Result<(), String> {
     if bootstrap.size() == 1 {
         return Ok(());
@@ -48,7 +48,7 @@ pub fn compare(bootstrap: &mut dyn Bootstrap) -> Result<(), String> {
     })
 }
 
-/// Collects the values that must be alike and are not the default, where the settings have these texts.
+/// Collects the values that must be equal and are not the default. `text` gives the text of each setting.
 fn own(text: impl Fn(&Setting) -> String) -> Result<Values, String> {
     let mut values = Values::from([(VERSION.to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
     for setting in SETTINGS.iter().filter(|setting| setting.about.2 == Agreement::All) {
@@ -60,7 +60,7 @@ fn own(text: impl Fn(&Setting) -> String) -> Result<Values, String> {
     Ok(values)
 }
 
-/// Writes a value as it counts, however it was given.
+/// Returns a value in one form, however it was written.
 fn plain(setting: &Setting, text: &str) -> Result<String, String> {
     Ok(match (setting.understand(text)?, setting.kind) {
         (Value::Number(number), _) => number.to_string(),
@@ -72,7 +72,7 @@ fn plain(setting: &Setting, text: &str) -> Result<String, String> {
     })
 }
 
-/// Names a map, and a file by what is in it, too: hosts may have different ones of a name.
+/// Names a map. A map file is named with a hash of its contents, since hosts may have different files of one name.
 fn map(name: &str) -> String {
     match std::fs::read_to_string(name) {
         Ok(text) if name.contains(['/', '.']) => {
@@ -85,7 +85,7 @@ fn map(name: &str) -> String {
 /// A difference that this process has found.
 struct Found {
     text: String,
-    /// No process of a lower rank has found any.
+    /// No process of a lower rank has found a difference.
     is_lowest: bool,
 }
 
@@ -138,14 +138,14 @@ struct ValuesOfRank {
     values: Values,
 }
 
-/// The ranks that have one value of a setting, and the host of the first.
+/// The ranks that have one value of a setting, and the host of the first of these ranks.
 struct SameValue<'v> {
     value: &'v str,
     ranks: Vec<usize>,
     host: &'v str,
 }
 
-/// Says in words how the values of these ranks differ.
+/// Describes how the values of these ranks differ.
 fn differences(all: &[ValuesOfRank]) -> String {
     let mut names: Vec<&String> = all.iter().flat_map(|one| one.values.keys()).collect();
     names.sort_unstable();
@@ -154,7 +154,7 @@ fn differences(all: &[ValuesOfRank]) -> String {
     for name in names.into_iter().filter(|name| *name != HOST) {
         let default = SETTINGS.iter().find(|setting| setting.name == name);
         let default = default.map_or("unknown", |setting| setting.default);
-        // By value, in the order of the first rank that has it.
+        // Groups of ranks by value, in the order of the first rank that has the value.
         let mut groups: Vec<SameValue> = Vec::new();
         for ValuesOfRank { rank, values } in all {
             let value = values.get(name).map_or(default, |value| value);
@@ -189,7 +189,7 @@ fn groups_in_words(groups: &[SameValue]) -> String {
     words
 }
 
-/// Names ranks: `rank 3`, or `ranks 0, 2 to 5`.
+/// Lists ranks in words: `rank 3`, or `ranks 0, 2 to 5`.
 fn ranks_in_words(ranks: &[usize]) -> String {
     let ranges = ranks.chunk_by(|a, b| a + 1 == *b).map(|range| match range {
         [one] => one.to_string(),
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use weft_bootstrap::threads;
 
-    /// A value that the setting may have, and that is not its default.
+    /// Returns a valid value of the setting that is not its default.
     fn another(setting: &Setting) -> String {
         match setting.kind {
             SettingKind::Number { least, most } | SettingKind::Maybe { least, most } => {
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// What each of several ranks finds, where those in `odd` have `value`.
+    /// Returns the difference that each rank finds if the ranks in `odd` have `value`.
     fn found(ranks: usize, odd: &[usize], name: &str, value: &str) -> Vec<Option<(String, bool)>> {
         let one = |mut member: weft_bootstrap::ThreadBootstrap| {
             let is_odd = odd.contains(&member.rank());

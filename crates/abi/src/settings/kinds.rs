@@ -50,11 +50,11 @@ pub enum Audience {
     Developer,
 }
 
-/// Agreement on a value: says if processes may have values of their own.
+/// Agreement on a value between the processes of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Agreement {
     Each,
-    /// All have the same: MPI_Init compares them ([`super::alike`]).
+    /// All processes have the same value: MPI_Init compares the values ([`super::alike`]).
     All,
 }
 

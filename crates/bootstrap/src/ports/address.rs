@@ -141,7 +141,7 @@ impl Listener {
         Ok((listener, Address { place, secret: secret()? }))
     }
 
-    /// What to wait for.
+    /// Returns the descriptor to poll for new connections.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Listener::Machine(listener) => listener.as_fd(),
@@ -149,7 +149,7 @@ impl Listener {
         }
     }
 
-    /// Takes the next one, without waiting; `None`: it is another user's process.
+    /// Takes the next connection, without waiting. Returns `None` if the process at the other end is another user's.
     pub fn accept(&self) -> io::Result<Option<Stream>> {
         match self {
             Listener::Machine(listener) => {

@@ -11,7 +11,7 @@ use crate::{is_same_secret, keyed_hash};
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
-/// How long a whole greeting may take, at either end.
+/// Maximum time for a whole greeting, at either end.
 pub(super) const GREETING: Duration = Duration::from_secs(5);
 
 /// What who connects wants.
@@ -53,7 +53,7 @@ fn proof(secret: u128, number: u128, who: &str, words: [u64; 3]) -> u128 {
     half(0) | half(1) << 64
 }
 
-/// Reads the whole of `bytes` before `end`, however slowly they come.
+/// Reads all of `bytes`. Fails if they have not come before `end`.
 fn read_by(mut stream: &Stream, bytes: &mut [u8], end: Instant) -> io::Result<()> {
     let late = || {
         let text = format!("whoever has this port does not answer within {} s", GREETING.as_secs());
@@ -112,11 +112,12 @@ pub(super) fn ask(mut stream: &Stream, port: u128, wish: Wish) -> io::Result<()>
 /// Why a port does not take somebody.
 const NO: &str = "the port that was there is gone, and what is there now does not know its secret";
 
-/// Why a connection ends within the greeting.
+/// Reason for a connection that ends during the greeting.
 const AWAY: &str = "whoever has this port has closed the connection: the port that was there is gone, or too many strangers \
                     connect to it at once";
 
-/// What somebody wants who was told the number `told`, and the port's answer; `None`: it does not know the secret, or makes no sense.
+/// Returns the wish of a caller that was sent the number `told`, and the port's answer. Returns `None` if the caller does not
+/// know the secret or its words are malformed.
 pub(super) fn judge(port: u128, told: u128, said: &[u8; SAID]) -> Option<(Wish, [u8; NUMBER])> {
     let word = |at: usize| {
         let bytes = &said[2 * NUMBER + 8 * at..][..8];

@@ -42,18 +42,18 @@ pub(super) fn hear(stream: &Stream) -> io::Result<Vec<u8>> {
     hear_member(stream)?.ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
-/// How often it is looked whether somebody has gone for whom others wait.
+/// Interval between two checks whether a process for which the others wait has gone.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Whether a connection has ended at its other end, whatever is still to be read.
+/// Reports whether the other end of a connection is closed, even if there is still data to read.
 fn is_gone(stream: &Stream) -> bool {
-    // Nothing else is asked for.
+    // Does not ask for POLLIN: data that wait to be read make no difference.
     let end = PollFlags::from_bits_retain(libc::POLLRDHUP);
     matches!(poll(&mut [PollFd::new(stream.as_fd(), end)], PollTimeout::ZERO), Ok(1..))
 }
 
-/// Waits until all are there. An error as soon as one of them has gone, or the root of the calling job before: nobody waits for
-/// a job that has ended.
+/// Waits until all members have come. Fails as soon as one member, or earlier the root of the calling job, has gone: no member
+/// waits for a job that has ended.
 fn gather(
     members: &Receiver<(usize, Stream)>,
     caller: &Stream,
@@ -84,8 +84,8 @@ fn gather(
     Ok(streams.into_iter().flatten().collect())
 }
 
-/// Passes on what `all` members say, until one of them goes, which ends all connections, or all stay: then until they have left.
-/// `caller`: the connection of the calling job's root, which it keeps until all are there.
+/// Passes on what `all` members say until one member goes, which ends all connections. If all members stop in the same round,
+/// waits until they have left. `caller` is the connection of the calling job's root, which keeps it until all members have come.
 pub(super) fn serve(
     members: &Receiver<(usize, Stream)>,
     caller: &Stream,
@@ -101,7 +101,7 @@ pub(super) fn serve(
             some if some < all => return Err(ErrorKind::InvalidData.into()),
             _ => {}
         }
-        // To all that still are there, whoever has gone: what a round brings, it brings to all.
+        // A round that has begun is delivered to all members that remain, even if one member has gone.
         let mut told = Ok(());
         for stream in &streams {
             told = told.and(said.iter().try_for_each(|bytes| say(stream, bytes)));

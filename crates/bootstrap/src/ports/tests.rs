@@ -65,7 +65,7 @@ fn a_member_that_leaves_ends_the_session_for_all() {
     assert!(first.exchange(b"alone").is_err());
 }
 
-/// A call that was accepted.
+/// Makes a call that is accepted.
 fn invited(name: &str) -> Caller {
     let mut caller = Caller::call(name, 1).unwrap();
     caller.invitation(PATIENCE).unwrap();
@@ -83,7 +83,7 @@ fn nobody_waits_for_a_job_that_has_ended() {
         let line = caller.join().unwrap();
         let first = Member::join(&invitation, 0, FOR_EVER).unwrap();
         let first = thread::spawn(move || first.exchange(b"alone").unwrap_err());
-        // Of a larger job one may have come already.
+        // For a larger job, one member may already have come.
         let second =
             joined.then(|| Member::join(&Invitation { all: 3, ..invitation }, 0, PATIENCE));
         drop((line, second));
@@ -137,7 +137,7 @@ fn what_was_said_once_is_no_proof_again() {
     assert!(answer.len() <= 16 && port.next().is_none());
 }
 
-/// Threads of this process of this name.
+/// Counts the threads of this process with a name.
 fn threads(name: &str) -> usize {
     let all = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let named = |task: &std::fs::DirEntry| {
@@ -151,13 +151,14 @@ fn strangers_that_go_on_talking_hold_nobody_up() {
     let try_at = |at: Option<IpAddr>| {
         let port = Port::open(at, || {}).unwrap();
         let right = Address::decode(port.name()).unwrap();
-        // More than are kept: the first ones must have gone, not the last.
+        // More connections than are kept: the port must drop the first ones, not the last.
         let mut slow: Vec<Stream> = (0..UNKNOWN + 8).map(|_| right.connect().unwrap()).collect();
         let mut caller = Caller::call(port.name(), 1).unwrap();
         assert_eq!(threads("weft-greeting"), 0, "no thread a stranger");
         let invitation = port.admit(wait_for(&port), (0, 1), 5, PATIENCE).unwrap();
         assert_eq!(caller.invitation(PATIENCE).unwrap(), invitation);
-        // A byte now and then is no greeting: all go, though nobody else connects, and none has been silent for long.
+        // A byte now and then is no greeting. All strangers are dropped, although there are no new connections and no stranger
+        // was silent for long.
         let talk = |one: &mut Stream| {
             one.set_nonblocking(true).unwrap();
             let gone = loop {
@@ -192,7 +193,7 @@ fn a_caller_that_is_pushed_out_tries_again_and_else_says_why() {
             _ => thread::sleep(Duration::from_millis(1)),
         }
     };
-    // Once before it is told anything, once after; then it is heard.
+    // The port drops the caller once before and once after the challenge. Then it hears the caller.
     drop(next());
     (&next()).write_all(&[7; 16]).unwrap();
     let heard = next();

@@ -1,11 +1,11 @@
-//! Those who have connected to a port and have not said who they are. The port's own thread hears all of them, and waits for none: so
-//! that whoever says little, slowly or nothing costs a descriptor for a few seconds, and no thread.
+//! Connections to a port whose peers have not yet proved that they know the secret. The port's own thread reads all of them
+//! without waiting. So a stranger that says little, slowly or nothing costs a descriptor for a few seconds, and no thread.
 //!
 //! ```text
-//!   connects ──► told a number ──► heard as it comes ──► knows the secret: its wish, and it is no stranger any more
-//!                                       │                does not: goes
-//!                                       ├── the greeting is not over after five seconds, however much was said: goes
-//!                                       └── too many others have come since: goes
+//!   connects ──► gets a number ──► is read as bytes come ──► knows the secret: its wish is granted, it is a stranger no more
+//!                                       │                    does not know it: is dropped
+//!                                       ├── the greeting is incomplete after five seconds: is dropped
+//!                                       └── too many strangers have connected since: is dropped
 //! ```
 
 use super::Stream;
@@ -17,21 +17,21 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Those at once. Beyond them, who has waited longest goes.
+/// Maximum number of strangers at a time. One more drops the stranger that has waited longest.
 pub(super) const UNKNOWN: usize = 256;
 
-/// What has become of somebody.
+/// State of a stranger's greeting.
 enum Hearing {
-    /// There is more to say.
+    /// The greeting is incomplete.
     Little,
     Wish(Wish),
     Nobody,
 }
 
-/// One of them.
+/// One stranger.
 struct Unknown {
     stream: Stream,
-    /// What it was told.
+    /// The number that the port sent to the stranger.
     number: u128,
     said: [u8; SAID],
     have: usize,
@@ -39,16 +39,16 @@ struct Unknown {
 }
 
 impl Unknown {
-    /// Tells it a number. An error: it has gone already.
+    /// Sends a number to a stranger. Fails if the stranger has already gone.
     fn greet(stream: Stream) -> io::Result<Unknown> {
         stream.set_nonblocking(true)?;
         let number = secret()?;
-        // A new connection has room for that.
+        // The send buffer of a new connection has room for the number.
         (&stream).write_all(&number.to_le_bytes())?;
         Ok(Unknown { stream, number, said: [0; SAID], have: 0, since: Instant::now() })
     }
 
-    /// Takes what it has said.
+    /// Reads what the stranger has sent so far.
     fn hear(&mut self, port: u128) -> Hearing {
         while self.have < SAID {
             match (&self.stream).read(&mut self.said[self.have..]) {
@@ -69,26 +69,26 @@ impl Unknown {
     }
 }
 
-/// All of them, in the order in which they have come.
+/// All strangers, in the order of their connections.
 pub(super) struct Strangers {
     port: u128,
     waiting: VecDeque<Unknown>,
 }
 
 impl Strangers {
-    /// Nobody yet; `port`: the secret of the port.
+    /// Creates an empty list. `port` is the secret of the port.
     pub fn new(port: u128) -> Strangers {
         Strangers { port, waiting: VecDeque::new() }
     }
 
-    /// Takes somebody who has connected, and returns what those want who could wait no longer.
+    /// Adds a new connection. If there are too many strangers, dismisses the oldest one and returns its wish, if it has said one.
     pub fn add(&mut self, stream: Stream) -> Option<(Wish, Stream)> {
         let Ok(one) = Unknown::greet(stream) else { return None };
         self.waiting.push_back(one);
         if self.waiting.len() > UNKNOWN { self.dismiss() } else { None }
     }
 
-    /// Sends away who has waited longest, unless it has said what it wants by now.
+    /// Dismisses the stranger that has waited longest. Returns its wish, if the whole greeting has come by now.
     pub fn dismiss(&mut self) -> Option<(Wish, Stream)> {
         let mut one = self.waiting.pop_front()?;
         match one.hear(self.port) {
@@ -97,30 +97,31 @@ impl Strangers {
         }
     }
 
-    /// Whether nobody is waiting.
+    /// Reports whether there is no stranger.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// What to wait for.
+    /// Returns the strangers' descriptors to poll.
     pub fn polled(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.waiting.iter().map(|one| PollFd::new(one.stream.as_fd(), PollFlags::POLLIN))
     }
 
-    /// How long to wait for it; `None`: for ever.
+    /// Returns the time until the oldest stranger has to go. `None` means that there is no stranger.
     pub fn time_left(&self) -> Option<Duration> {
         self.waiting.front().map(|one| GREETING.saturating_sub(one.since.elapsed()))
     }
 
-    /// Hears those that have spoken, in the order of [`Strangers::polled`], and sends away whose time is over. Returns what those
-    /// want who know the secret.
+    /// Reads from the strangers that have spoken, in the order of [`Strangers::polled`], and drops those whose time has run out.
+    /// Returns the wishes of the strangers that know the secret.
     pub fn hear(&mut self, spoke: &[bool]) -> Vec<(Wish, Stream)> {
         let mut known = Vec::new();
         for (at, mut one) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
             let spoke = spoke.get(at).is_some_and(|&spoke| spoke);
             match if spoke { one.hear(self.port) } else { Hearing::Little } {
                 Hearing::Wish(wish) => known.push((wish, one.stream)),
-                // Who spoke was heard first: this process may have been stopped meanwhile.
+                // A stranger that has spoken is heard before its time is checked: this process itself may have been stopped for a
+                // while.
                 Hearing::Little if one.since.elapsed() < GREETING => self.waiting.push_back(one),
                 Hearing::Little | Hearing::Nobody => {}
             }

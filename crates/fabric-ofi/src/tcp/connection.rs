@@ -79,11 +79,11 @@ pub enum Link {
     None,
     /// The system connects.
     Connecting(OwnedFd),
-    /// Connected; so many bytes of the challenge are there.
+    /// Connected, with the given number of bytes of the challenge received.
     Connected(OwnedFd, [u8; CHALLENGE], usize),
-    /// Hello is said.
+    /// The hello is sent.
     Asked(OwnedFd, Box<Asked>),
-    /// It could not be connected, and is tried again after a pause.
+    /// Connecting has failed, and is tried again after a pause.
     Paused,
     /// The peer connects, too, and its connection is the one.
     Awaited,
@@ -92,7 +92,7 @@ pub enum Link {
     Ended(i32),
 }
 
-/// A hello, and so many bytes of its answer.
+/// The words of a hello, and the received part of its answer.
 pub struct Asked {
     pub words: Words,
     pub said: [u8; ANSWER],

@@ -1,7 +1,7 @@
-//! Those who have connected and not said who they are.
+//! Strangers: connections whose peers have not yet proved that they belong to the job.
 //!
-//! Strangers hold up nobody: all sockets are read without waiting, and those that say nothing go after a while, or when there are
-//! too many.
+//! Strangers delay no peer. Their sockets are read without waiting. A stranger that says nothing is dropped after a while, or
+//! earlier if there are too many.
 
 use super::Inner;
 use super::connection::Link;
@@ -14,19 +14,19 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// Those at once who have connected and not said who they are; beyond them, who has waited longest goes.
+/// Maximum number of strangers at a time. One more drops the stranger that has waited longest.
 const STRANGERS: usize = 128;
 
-/// So few of them are no trouble: they may be peers whose programs compute.
+/// Number of strangers up to which each has the longer time: they may be peers whose programs compute.
 const FEW: usize = 16;
 
-/// How long a stranger may take to say who it is, among few and among many.
+/// Maximum time for a stranger's greeting, among few strangers and among many.
 const GREETING: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(5)];
 
-/// Connections that wait to be taken, at most; the system may allow fewer.
+/// Maximum number of connections that wait to be accepted; the system may allow fewer.
 const BACKLOG: i32 = 4096;
 
-/// Somebody who has connected.
+/// A connection whose peer has not yet proved that it belongs to the job.
 pub struct Stranger {
     number: u64,
     stream: TcpStream,
@@ -36,17 +36,18 @@ pub struct Stranger {
     since: Instant,
 }
 
-/// The queues of those who connect.
+/// The listening sockets, and the strangers.
 pub struct Door {
-    /// One for each address at which the endpoint listens; that of the first is its name.
+    /// Sockets for each address at which the endpoint listens. The first address is its name.
     pub listeners: Vec<TcpListener>,
-    /// Given back for a moment where there is no descriptor left: else who waits would be told of it again and again.
+    /// Spare descriptor. It is closed for a moment when there is no descriptor left, so that a waiting connection can be accepted
+    /// and closed. Otherwise the epoll set would report that connection again and again.
     spare: Option<File>,
     next: u64,
     pub strangers: Vec<Stranger>,
 }
 
-/// Listens at `address`, at a port of the system's choice.
+/// Listens at `address`, at a port that the system chooses.
 fn listener(address: std::net::IpAddr) -> io::Result<TcpListener> {
     let address = SockaddrStorage::from(SocketAddr::new(address, 0));
     let listener = super::greet::tcp_socket(&address)?;
@@ -56,7 +57,7 @@ fn listener(address: std::net::IpAddr) -> io::Result<TcpListener> {
 }
 
 impl Door {
-    /// Listens at all of `own`, and takes out of it what cannot be listened at. The first one must be.
+    /// Listens at all of `own`, and removes from it the interfaces at which listening fails. Fails if the first one does.
     pub fn open(own: &mut Vec<Interface>) -> io::Result<Door> {
         let first = listener(own[0].address)?;
         let mut listeners = vec![first];
@@ -73,12 +74,12 @@ impl Door {
         Ok(Door { listeners, spare, next: 0, strangers: Vec::new() })
     }
 
-    /// How long a stranger may take at the moment.
+    /// Returns the maximum time for a greeting, for the present number of strangers.
     fn greeting(&self) -> Duration {
         GREETING[usize::from(self.strangers.len() > FEW)]
     }
 
-    /// When the one that has waited longest has to go.
+    /// Returns the time at which the oldest stranger has to go.
     pub fn due(&self) -> Option<Instant> {
         self.strangers.first().map(|one| one.since + self.greeting())
     }
@@ -89,14 +90,14 @@ fn errno(error: &io::Error) -> i32 {
 }
 
 impl Inner {
-    /// Sends those away who have taken too long.
+    /// Drops the strangers that have taken too long.
     pub fn expire_strangers(&mut self, now: Instant) {
         while self.door.due().is_some_and(|due| due <= now) {
             self.drop_stranger(0);
         }
     }
 
-    /// Takes who has connected.
+    /// Accepts new connections.
     pub fn take_strangers(&mut self) {
         for place in 0..self.door.listeners.len() {
             self.take_strangers_at(place);
@@ -105,18 +106,19 @@ impl Inner {
     }
 
     fn take_strangers_at(&mut self, place: usize) {
-        // A flood of them leaves time for peers.
+        // The limit leaves time for peers during a flood of connections.
         for _ in 0..STRANGERS {
             match self.door.listeners[place].accept() {
                 Ok((stream, _)) => self.add_stranger(stream),
                 Err(error) => match errno(&error) {
                     libc::EMFILE | libc::ENFILE if self.door.spare.is_some() => {
                         self.door.spare = None;
-                        // It tries again.
+                        // The peer tries again.
                         let _ = self.door.listeners[place].accept();
                         self.door.spare = File::open("/dev/null").ok();
                     }
-                    // The others are as good as before: what the network did to a connection is reported here, too.
+                    // For these errors only this connection is lost: accept(2) reports errors of the network on the new
+                    // connection, too.
                     libc::EINTR
                     | libc::ECONNABORTED
                     | libc::EPROTO
@@ -139,7 +141,7 @@ impl Inner {
 
     fn add_stranger(&mut self, mut stream: TcpStream) {
         let asked = crate::random::bytes();
-        // A new connection has room for that.
+        // The send buffer of a new connection has room for the challenge.
         let said = stream.set_nonblocking(true).and_then(|()| stream.write_all(&challenge(asked)));
         if said.is_err() {
             return;
@@ -155,7 +157,7 @@ impl Inner {
         self.door.strangers.push(Stranger { number, stream, asked, said, have, since });
     }
 
-    /// Something has come from somebody who has connected.
+    /// Reads what a stranger has sent.
     pub fn hear_stranger(&mut self, number: u64) {
         let found = self.door.strangers.iter().position(|one| one.number == number);
         let (Some(place), Some(_)) = (found, self.secret) else { return };
@@ -170,7 +172,7 @@ impl Inner {
         }
         let one = self.door.strangers.remove(place);
         self.unwatch_stranger(&one.stream);
-        // Of the peers of that name it is the one whose secret it knows.
+        // Several peers may have this name. The right peer is the one whose secret the stranger knows.
         let peers = claimed(&one.said).and_then(|name| self.numbers.get(&name));
         let met = peers.into_iter().flatten().find_map(|&at| {
             let secret = self.secret_with(at as usize)?;
@@ -182,17 +184,17 @@ impl Inner {
         }
     }
 
-    /// A peer has connected.
+    /// Opens a connection that a peer has made, or refuses it.
     fn meet(&mut self, at: usize, secret: u64, words: Words, mut stream: TcpStream) {
         let yes = match self.peers[at].link {
             Link::None | Link::Awaited | Link::Paused => true,
-            // Nothing was said on the own one yet.
+            // Nothing was sent on this process's own connection yet.
             Link::Connecting(_) | Link::Connected(..) => true,
-            // Both at once.
+            // Both processes have connected at once: the connection of the smaller name is kept.
             Link::Asked(..) => words.from < self.name,
             Link::Open(_) | Link::Ended(_) => false,
         };
-        // A new connection has room for that.
+        // The send buffer of a new connection has room for the answer.
         let said = stream.write_all(&words.answer(secret, yes));
         if yes && said.is_ok() {
             self.unwatch(at);

@@ -1,15 +1,15 @@
 //! What travels on a connection of the built-in TCP.
 //!
 //! ```text
-//!   challenge  once, by who is connected to: what this is (8 bytes), random bytes (16)
-//!   hello      once, by who connects:        what this is (8), proof (16), random bytes (16), the endpoint that connects (20)
-//!   answer     once, by the other one:       proof (16), of a yes or of a no
+//!   challenge  once, by the side that accepts:  magic number (8 bytes), random bytes (16)
+//!   hello      once, by the side that connects: magic number (8), proof (16), random bytes (16), the connecting endpoint (20)
+//!   answer     once, by the side that accepts:  proof (16), of a yes or of a no
 //!   frames     from then on, both ways:
 //!              0     1..4   4      8        16    24
 //!              kind  0      acks   length   key   address      the body, `length` bytes
 //! ```
-//! A proof is a keyed hash of both names and of the random bytes of both, so none can be used a second time, and the secret itself
-//! is never sent.
+//! A proof is a keyed hash of both names and of the random bytes of both sides. So no proof can be used a second time, and the
+//! secret itself is never sent.
 //! `acks`: so many writes of the receiver's, in their order, are in their place. Words are of little-endian order.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -21,10 +21,10 @@ pub const FRAME: usize = 32;
 /// Bytes of an endpoint's name: port, kind of address, address.
 pub const NAME: usize = 20;
 
-/// Bytes of a proof, and of what is drawn by lot.
+/// Number of bytes of a proof, and of the random bytes.
 const PROOF: usize = 16;
 
-/// Bytes of a challenge.
+/// Number of bytes of a challenge.
 pub const CHALLENGE: usize = 8 + PROOF;
 
 /// Bytes of a hello.
@@ -33,10 +33,10 @@ pub const HELLO: usize = 8 + 2 * PROOF + NAME;
 /// Bytes of an answer.
 pub const ANSWER: usize = PROOF;
 
-/// Random bytes that make a greeting unlike all others.
+/// Random bytes that make each greeting unique.
 pub type Nonce = [u8; PROOF];
 
-/// Addresses of an endpoint, at most.
+/// Maximum number of addresses of an endpoint.
 pub const NAMES_MOST: usize = 8;
 
 /// What this is, and of which version.
@@ -127,30 +127,30 @@ pub fn decode_name(bytes: &[u8]) -> Option<SocketAddr> {
     (port != 0 && bytes[2..4] == [0; 2]).then(|| SocketAddr::new(ip.to_canonical(), port))
 }
 
-/// The addresses at which an endpoint listens, as they travel. The first one is its name.
+/// Encodes the addresses at which an endpoint listens. The first address is its name.
 pub fn encode_names(names: &[SocketAddr]) -> Vec<u8> {
     names.iter().take(NAMES_MOST).flat_map(|&name| encode_name(name)).collect()
 }
 
-/// The addresses that [`encode_names`] has encoded; `None`: these are none.
+/// Decodes the addresses that [`encode_names`] has encoded. Returns `None` if the bytes are malformed.
 pub fn decode_names(bytes: &[u8]) -> Option<Vec<SocketAddr>> {
     let count = bytes.len() / NAME;
     let whole = bytes.len().is_multiple_of(NAME) && (1..=NAMES_MOST).contains(&count);
     if whole { bytes.chunks_exact(NAME).map(decode_name).collect() } else { None }
 }
 
-/// The words by which two endpoints come to know each other: `from` connects to `to`.
+/// The contents of a greeting between two endpoints: `from` connects to `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Words {
     pub from: SocketAddr,
     pub to: SocketAddr,
-    /// Drawn by `to`, then by `from`.
+    /// Random bytes of `to`, then of `from`.
     pub asked: Nonce,
     pub drawn: Nonce,
 }
 
 impl Words {
-    /// Proves to know the secret of the job, which nobody else can.
+    /// Returns a proof that this process knows the secret of the job.
     fn proof(&self, secret: u64, what: &str) -> [u8; PROOF] {
         let names = (encode_name(self.from), encode_name(self.to));
         let half = |half: u8| {
@@ -160,7 +160,7 @@ impl Words {
         std::array::from_fn(|i| if i < 8 { first[i] } else { second[i - 8] })
     }
 
-    /// Says hello.
+    /// Encodes a hello.
     pub fn hello(&self, secret: u64) -> [u8; HELLO] {
         let mut bytes = [0; HELLO];
         bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
@@ -170,20 +170,20 @@ impl Words {
         bytes
     }
 
-    /// Reads a hello that was said to `to`, which had asked for it with `asked`. `None`: nobody of the job says it.
+    /// Decodes a hello to `to`, which had sent the challenge `asked`. Returns `None` if the sender does not know the secret.
     pub fn heard(secret: u64, bytes: &[u8; HELLO], to: SocketAddr, asked: Nonce) -> Option<Words> {
         let drawn = std::array::from_fn(|i| bytes[24 + i]);
         let words = Words { from: claimed(bytes)?, to, asked, drawn };
         is_same_secret(bytes, &words.hello(secret)).then_some(words)
     }
 
-    /// Answers a hello.
+    /// Encodes the answer to a hello.
     pub fn answer(&self, secret: u64, yes: bool) -> [u8; ANSWER] {
         self.proof(secret, if yes { "yes" } else { "no" })
     }
 }
 
-/// Asks who has connected for a hello.
+/// Encodes a challenge to a new connection.
 pub fn challenge(asked: Nonce) -> [u8; CHALLENGE] {
     let mut bytes = [0; CHALLENGE];
     bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
@@ -191,13 +191,13 @@ pub fn challenge(asked: Nonce) -> [u8; CHALLENGE] {
     bytes
 }
 
-/// The random bytes of a challenge; `None`: it is none.
+/// Returns the random bytes of a challenge, or `None` if `bytes` is not a challenge.
 pub fn challenged(bytes: &[u8; CHALLENGE]) -> Option<Nonce> {
     let magic = bytes[..8] == MAGIC.to_le_bytes();
     magic.then(|| std::array::from_fn(|i| bytes[8 + i]))
 }
 
-/// Whom a hello claims to come from.
+/// Returns the endpoint that a hello claims to come from.
 pub fn claimed(bytes: &[u8; HELLO]) -> Option<SocketAddr> {
     decode_name(&bytes[40..])
 }

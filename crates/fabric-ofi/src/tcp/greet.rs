@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   first message to a peer ──► connect
-//!                               challenge ◄──────── to everybody who connects
-//!                               hello ────────────► nobody of the job: closed
-//!                                                   no connection yet:  yes, and it is open at both ends
+//!                               challenge ◄──────── to every new connection
+//!                               hello ────────────► no proof of the secret: the connection is closed
+//!                                                   no connection yet:  yes, and the connection is open at both ends
 //!                               both at once: that of the smaller name is the one, the other one is told no
 //! ```
-//! Who connects sends nothing before the yes, so nothing is ever sent twice, and until then all may be tried again
-//! ([`super::tries`]).
+//! The connecting side sends no message before the yes. So nothing is ever sent twice, and everything before the yes can be
+//! repeated ([`super::tries`]).
 
 use super::Inner;
 use super::connection::{Asked, Link};
@@ -38,15 +38,15 @@ pub fn tcp_socket(address: &SockaddrStorage) -> io::Result<OwnedFd> {
     Ok(socket(family, SockType::Stream, flags, None)?)
 }
 
-/// What has come of something that is read in parts.
+/// Result of reading a part of a greeting.
 enum Heard {
     All,
     Some,
-    /// The other end is closed, and why.
+    /// The other end has closed the connection, with errno.
     End(i32),
 }
 
-/// Reads more of `said`.
+/// Reads more bytes into `said`.
 fn hear(socket: &OwnedFd, said: &mut [u8], have: &mut usize) -> Heard {
     match recv(socket.as_raw_fd(), &mut said[*have..], FLAGS) {
         Ok(0) => Heard::End(libc::ECONNRESET),
@@ -60,7 +60,7 @@ fn hear(socket: &OwnedFd, said: &mut [u8], have: &mut usize) -> Heard {
 }
 
 impl Inner {
-    /// Begins to connect to a peer, by the way whose turn it is.
+    /// Begins to connect to a peer, by the route that its tries have reached.
     pub fn connect(&mut self, at: usize) {
         let route = self.peers[at].tries.route();
         let begin = || -> io::Result<OwnedFd> {
@@ -104,7 +104,7 @@ impl Inner {
         self.watch(at);
     }
 
-    /// Something has come from a peer that this process has connected to.
+    /// Reads the challenge of a peer to which this process has connected.
     pub fn hear_challenge(&mut self, at: usize) {
         let secret = self.secret_with(at);
         let peer = &mut self.peers[at];
@@ -116,7 +116,7 @@ impl Inner {
             Heard::End(error) => return self.ends_early(at, error),
             Heard::All => {}
         }
-        // Somebody else has this port now.
+        // The bytes are not a challenge: another program has this port now.
         let Some(asked) = challenged(said) else { return self.end(at, libc::ECONNREFUSED) };
         let words = Words { from: self.name, to: peer.name, asked, drawn: crate::random::bytes() };
         match send(socket.as_raw_fd(), &words.hello(secret), FLAGS) {

@@ -1,4 +1,4 @@
-//! What an endpoint knows, and what it does at a look.
+//! State of an endpoint, and the work of one look at its sockets.
 
 use super::connection::{Link, Peer, Shared};
 use super::door::Door;
@@ -11,50 +11,51 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 
-/// What the epoll set calls those who connect, and the timer; peers have their numbers there, strangers theirs behind `STRANGER`.
+/// Numbers of the listening sockets and of the timer in the epoll set. Peers have their own numbers there; a stranger has its
+/// number with the bit `STRANGER`.
 pub const DOOR: u64 = u64::MAX;
 pub const TIMER: u64 = u64::MAX - 1;
 const STRANGER: u64 = 1 << 63;
 
-/// Events that are taken at a time.
+/// Maximum number of events that one look takes.
 const EVENTS: usize = 32;
 
-/// The endpoint, for whoever has its lock.
+/// The endpoint's state, behind its lock.
 pub struct Inner {
     pub name: SocketAddr,
-    /// Where it listens.
+    /// The interfaces at which the endpoint listens.
     pub own: Vec<Interface>,
     pub times: Times,
     pub epoll: Epoll,
-    /// Shows in the epoll set, and when.
+    /// The timer in the epoll set, and the time for which it is set.
     pub timer: TimerFd,
     pub timer_at: Option<Instant>,
     pub door: Door,
-    /// The job's, as soon as it is known.
+    /// The secret of the job, as soon as it is known.
     pub secret: Option<u64>,
     pub peers: Vec<Peer>,
-    /// By name: a process of another job may be known once for each link with it.
+    /// Numbers of the peers by name. A process of another job has one number for each link with that job.
     pub numbers: HashMap<SocketAddr, Vec<u32>>,
-    /// Numbers that were taken out.
+    /// Numbers of peers that were removed.
     pub free: Vec<u32>,
-    /// Those with a connection, and those with which it is being made.
+    /// Peers with an open connection, and peers with a connection that is being made.
     pub open: Vec<u32>,
     pub trying: Vec<u32>,
-    /// The own interface that has led to a peer where the first one did not.
+    /// Interface of this process that has led to a peer when the first one did not.
     pub better: Option<usize>,
     pub detours: VecDeque<Detour>,
     pub shared: Shared,
-    /// Peers whose connection is over, with errno.
+    /// Peers whose connection has ended, with errno.
     pub gone: VecDeque<(u32, i32)>,
 }
 
 impl Inner {
-    /// What this process and a peer know, and no stranger does.
+    /// Returns the secret that only this process and a peer know.
     pub fn secret_with(&self, at: usize) -> Option<u64> {
         self.peers[at].secret.or(self.secret)
     }
 
-    /// Tells the epoll set what to wait for on a peer's socket.
+    /// Registers the events for which a peer's socket waits in the epoll set.
     pub fn watch(&mut self, at: usize) {
         let peer = &mut self.peers[at];
         let wanted = peer.wanted();
@@ -64,14 +65,15 @@ impl Inner {
         let before = std::mem::replace(&mut peer.interest, wanted);
         let Some(fd) = peer.fd() else { return };
         let mut event = EpollEvent::new(wanted, at as u64);
-        // What cannot be waited for is found by looks.
+        // A socket that the epoll set refuses is still read at each look.
         let _ = match before.is_empty() {
             true => self.epoll.add(fd, event).or_else(|_| self.epoll.modify(fd, &mut event)),
             false => self.epoll.modify(fd, &mut event),
         };
     }
 
-    /// Before a peer's socket is closed: a child of this process may have it, too, and then closing does not take it out.
+    /// Removes a peer's socket from the epoll set, before it is closed. Closing alone does not remove it if a child of this
+    /// process has the socket, too.
     pub fn unwatch(&mut self, at: usize) {
         let peer = &mut self.peers[at];
         peer.interest = EpollFlags::empty();
@@ -88,7 +90,7 @@ impl Inner {
         let _ = self.epoll.delete(stream);
     }
 
-    /// A peer's connection is over.
+    /// Ends a peer's connection.
     pub fn end(&mut self, at: usize, error: i32) {
         if matches!(self.peers[at].link, Link::Ended(_)) {
             return;
@@ -99,7 +101,7 @@ impl Inner {
         self.gone.push_back((at as u32, error));
     }
 
-    /// Sends what waits for a peer.
+    /// Sends the pieces that wait for a peer.
     pub fn flush(&mut self, at: usize) -> bool {
         match self.peers[at].flush(&mut self.shared) {
             Ok(moved) => {
@@ -110,14 +112,14 @@ impl Inner {
         }
     }
 
-    /// A peer takes nothing more. What it has sent before is still read, up to the end.
+    /// Ends the connection of a peer that accepts no more bytes, after reading what the peer had sent before.
     pub fn breaks(&mut self, at: usize, error: i32) -> bool {
         while let Ok(true) = self.peers[at].read(&mut self.shared) {}
         self.end(at, error);
         true
     }
 
-    /// Reads from a peer, and sends what waits for it.
+    /// Reads from a peer, and sends the pieces that wait for it.
     pub fn move_on(&mut self, at: usize) -> bool {
         let moved = match self.peers[at].read(&mut self.shared) {
             Ok(moved) => moved,
@@ -132,9 +134,10 @@ impl Inner {
         moved | flushed
     }
 
-    /// Looks at all sockets; whether anything has moved.
+    /// Looks at all sockets. Reports whether anything has moved.
     pub fn look(&mut self) -> bool {
-        // Asked first: a read of a socket locks it, and what arrives meanwhile is left for the reader to take in.
+        // The epoll set is asked first: a read locks the socket, so that bytes that arrive meanwhile are left for the reader to
+        // process.
         let mut events = [EpollEvent::empty(); EVENTS];
         let count = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
         let mut is_due = false;
@@ -152,14 +155,14 @@ impl Inner {
                 },
             }
         }
-        // Behind all that has come.
+        // Timers are handled after all bytes that have come.
         if is_due {
             self.tend();
         }
         count > 0
     }
 
-    /// Reads from those that had no buffer for a message, when there is one.
+    /// Reads from peers that had no buffer for a message, if there is one now.
     pub fn resume(&mut self) -> bool {
         let mut moved = false;
         for place in 0..self.open.len() {
@@ -171,12 +174,12 @@ impl Inner {
         moved
     }
 
-    /// Whether a peer waits for a buffer that is there.
+    /// Reports whether a peer waits for a buffer and there is one.
     pub fn can_resume(&self) -> bool {
         let stalled = |&at: &u32| self.peers[at as usize].reader.is_stalled();
         !self.shared.posted.is_empty() && self.open.iter().any(stalled)
     }
 }
 
-// SAFETY: the contexts and the memory in it are numbers for whoever has lent them, which holds them for all threads.
+// SAFETY: the contexts and the memory in `Inner` are plain numbers; their owner has lent them for all threads.
 unsafe impl Send for Inner {}

@@ -15,7 +15,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Whether `other` is in its network.
+    /// Reports whether `other` is in the interface's network.
     pub fn reaches(&self, other: IpAddr) -> bool {
         let Some((base, bits)) = self.network.split_once('/') else { return false };
         let (Ok(base), Ok(bits)) = (base.parse::<IpAddr>(), bits.parse::<u32>()) else {

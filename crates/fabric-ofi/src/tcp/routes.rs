@@ -1,23 +1,23 @@
-//! Which addresses lead to a peer. An endpoint listens at all interfaces that may lead to it, and the first one names it.
+//! Routes to a peer. An endpoint listens at all interfaces that may lead to it, and the first interface's address is its name.
 //!
 //! ```text
-//!   its first address, from the own first one     what all have agreed on
-//!   its others on networks of this process        in the own order, each from the interface of that network
-//!   its others                                    a router may lead there
+//!   its first address, from this process's first  the network that all processes have agreed on
+//!   its others on networks of this process        in this process's order, each from the interface of that network
+//!   its others                                    a router may lead to them
 //! ```
 
 use super::interfaces::Interface;
 use std::net::SocketAddr;
 
-/// A way to a peer.
+/// A route to a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
     pub to: SocketAddr,
-    /// The place of the own interface that it begins at; `None`: the system chooses.
+    /// Index of the interface of this process from which the route starts. `None` means that the system chooses.
     pub from: Option<usize>,
 }
 
-/// The ways to an endpoint that listens at `names`, most likely first. `own` is never empty, and neither is `names`.
+/// Lists the routes to an endpoint that listens at `names`, most likely first. Neither `own` nor `names` is empty.
 pub fn routes(own: &[Interface], names: &[SocketAddr]) -> Vec<Route> {
     let (first, others) = (names[0], &names[1..]);
     let mut all = vec![Route { to: first, from: Some(0) }];

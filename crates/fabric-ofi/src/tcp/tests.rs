@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 const SECRET: u64 = 77;
 
-/// How long a peer is tried again, in most tests.
+/// Time for which a peer is tried again, in most tests.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An endpoint at these addresses of this machine.
+/// Opens an endpoint at addresses of this machine.
 fn open(addresses: &[&str], patience: Duration) -> Tcp {
     let interface = |address: &&str| Interface {
         name: format!("at {address}"),
@@ -217,7 +217,7 @@ fn messages_wait_for_buffers() {
     }
 }
 
-/// The random bytes of the challenge that an endpoint sends to who connects.
+/// Reads the random bytes of the challenge that an endpoint sends to a new connection.
 fn asked(stream: &mut TcpStream) -> frame::Nonce {
     let mut bytes = [0; frame::CHALLENGE];
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -234,7 +234,7 @@ fn strangers_are_sent_away() {
     talk.write_all(&content(5000, 3)).unwrap();
     // One of another job.
     let mut other = TcpStream::connect(ends[1].names()[0]).unwrap();
-    // A part of them at a look.
+    // Each look reads a part of the bytes.
     (0..5).for_each(|_| _ = ends[1].take(&mut []));
     let words = frame::Words {
         from: ends[0].names()[0],
@@ -323,7 +323,7 @@ fn a_peer_that_is_not_there_is_told_of() {
     assert!(ends[0].may_sleep());
 }
 
-/// Looks at both for a while, until something holds.
+/// Looks at both endpoints until `what` holds.
 fn look_until(ends: &[Tcp; 2], what: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
     while !what() {
@@ -332,10 +332,11 @@ fn look_until(ends: &[Tcp; 2], what: impl Fn() -> bool) {
     }
 }
 
-/// Sends a message from the first to the second, which does not come before something was seen, and then does.
+/// Sends a message from the first endpoint to the second. The message must not arrive before `seen` holds, and must arrive after
+/// `then`.
 fn comes_late(ends: &[Tcp; 2], seen: impl Fn() -> bool, then: impl FnOnce()) {
     let mut buffer = [0u8; 64];
-    // SAFETY: the buffer lives until the message is there; the message is copied.
+    // SAFETY: the buffer lives until the message has arrived; the message is copied.
     unsafe {
         ends[1].post(sge(&mut buffer), context(1));
         assert_eq!(ends[0].inject(0, &[sge(&mut b"late".to_owned())]), 0);
@@ -350,7 +351,7 @@ fn comes_late(ends: &[Tcp; 2], seen: impl Fn() -> bool, then: impl FnOnce()) {
 #[test]
 fn who_refuses_connections_is_tried_again() {
     let ends = pair();
-    // Nobody listens for a while, as while a firewall is loaded.
+    // No socket listens for a while, as while a firewall is loaded.
     let name = ends[1].names()[0];
     ends[1].inner().door.listeners.clear();
     let has_failed = || ends[0].inner().peers[0].tries.failures() >= 4;
@@ -365,7 +366,7 @@ fn who_refuses_connections_is_tried_again() {
 
 #[test]
 fn a_greeting_that_is_cut_short_is_tried_again() {
-    // The second does not know the first yet, as between jobs that meet.
+    // The second endpoint does not know the first one yet, as between jobs that meet.
     let ends = [(); 2].map(|()| open(&["127.0.0.1"], Duration::ZERO));
     ends[0].insert(ends[1].names(), None);
     ends.iter().for_each(|tcp| tcp.let_in(SECRET));
@@ -396,17 +397,17 @@ fn a_hello_that_was_heard_is_of_no_use_to_others() {
     assert_ne!(asked, again);
     let (from, to) = (ends[0].names()[0], ends[1].names()[0]);
     let hello = frame::Words { from, to, asked, drawn: [1; 16] }.hello(SECRET);
-    // As one who has listened at the first connection.
+    // The same hello again, as a stranger could send it that has recorded the first connection.
     both[1].write_all(&hello).unwrap();
     look_until(&ends, || ends[1].inner().door.strangers.len() == 1);
     assert_eq!(both[1].read(&mut [0; 16]).unwrap_or(0), 0, "no answer");
     assert!(matches!(ends[1].inner().peers[0].link, Link::None));
     both[0].write_all(&hello).unwrap();
     look_until(&ends, || ends[1].way(0) == ConnectionState::There);
-    // Whoever answers without the secret is none of the job, either.
+    // A process that answers without the secret does not belong to the job, either.
     let false_peer = TcpListener::bind("127.0.0.1:0").unwrap();
     let number = ends[0].insert(&[false_peer.local_addr().unwrap()], None);
-    // SAFETY: copied.
+    // SAFETY: the message is copied.
     assert_eq!(unsafe { ends[0].inject(number, &[sge(&mut b"hello".to_owned())]) }, 0);
     let (mut stream, _) = false_peer.accept().unwrap();
     stream.write_all(&frame::challenge([2; 16])).unwrap();

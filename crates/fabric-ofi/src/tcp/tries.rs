@@ -1,13 +1,13 @@
-//! What becomes of a connection that cannot be made: it is tried again, by other ways if there are some, until the network has had
-//! the time that `WEFT_OFI_TIMEOUT` gives it.
+//! Tries: a connection that cannot be made is tried again, by other routes if there are some, until the network has had the time
+//! that `WEFT_OFI_TIMEOUT` gives it.
 //!
 //! ```text
-//!   connect ── an error, or nothing within ATTEMPT ──► the next way, at once; after the last one a pause, and all again
-//!           ── the greeting is cut short ────────────► the same way: the peer's host is there, and had too many strangers
+//!   connect ── an error, or nothing within ATTEMPT ──► the next route, at once; after the last one a pause, and all again
+//!           ── the greeting is cut short ────────────► the same route: the peer's host is there, and had too many strangers
 //!   the first failure is longer ago than the patience ──► the peer is lost
 //! ```
-//! Nothing was sent before, so nothing is lost or doubled. Each error may pass: a cable comes back, a firewall is loaded, ports and
-//! descriptors become free.
+//! No message was sent before, so none is lost or doubled. Any error may pass: a cable is plugged in again, a firewall is loaded,
+//! ports and descriptors become free.
 
 use super::Inner;
 use super::connection::Link;
@@ -21,42 +21,42 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// How long the system may take to connect before that is begun anew: it repeats its request after 1, 3, 7, 15 seconds, and so
-/// would find out late that a network is back.
+/// Maximum time for one try. The system repeats its request only after 1, 3, 7, 15 seconds, and would notice late that a network
+/// is back.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// First and longest pause.
+/// First and longest pause between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_MOST: Duration = Duration::from_secs(1);
 
-/// A peer that was reached by another way than the first.
+/// A peer that was reached by another route than the first.
 pub struct Detour {
     pub number: u64,
-    /// Where it was not reached, and the last errno.
+    /// Address at which the peer was not reached, and the last errno.
     pub first: SocketAddr,
     pub error: i32,
     pub taken: SocketAddr,
-    /// The own interface that leads there; `None`: a router does.
+    /// Interface of this process from which the route starts. `None` means that a router leads there.
     pub by: Option<String>,
 }
 
 impl Detour {
-    /// Why the first way was not taken.
+    /// Returns the error of the first route.
     pub fn why(&self) -> io::Error {
         io::Error::from_raw_os_error(self.error)
     }
 }
 
-/// How often connecting to a peer has failed, and how it goes on.
+/// Failed tries to connect to a peer, and the next step.
 pub struct Tries {
     routes: Vec<Route>,
-    /// The way whose turn it is.
+    /// Index of the present route.
     at: usize,
-    /// Failures in a row, the last one's errno, and when the first one was seen.
+    /// Number of failures in a row, errno of the last, and time of the first.
     failed: u32,
     error: i32,
     since: Option<Instant>,
-    /// When the present step has taken long enough.
+    /// Time at which the present step ends.
     due: Option<Instant>,
 }
 
@@ -69,13 +69,13 @@ impl Tries {
         self.routes[self.at]
     }
 
-    /// Failures in a row.
+    /// Returns the number of failures in a row.
     #[cfg(test)]
     pub fn failures(&self) -> u32 {
         self.failed
     }
 
-    /// How long to pause after a failure: not at all before all ways were tried.
+    /// Returns the pause after a failure: none before all routes were tried.
     fn pause(&self) -> Duration {
         let rounds = self.failed / self.routes.len() as u32;
         match self.failed % self.routes.len() as u32 {
@@ -85,18 +85,19 @@ impl Tries {
     }
 }
 
-/// The pause after so many failures in a row.
+/// Returns the pause after `failed` failures in a row.
 fn pause(failed: u32) -> Duration {
     (PAUSE * 2u32.pow(failed.min(8))).min(PAUSE_MOST)
 }
 
-/// Whether an error says that the address itself is none.
+/// Reports whether an error says that the address itself is invalid.
 fn is_final(error: i32) -> bool {
     matches!(error, libc::EINVAL | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT)
 }
 
 impl Inner {
-    /// Begins to connect to a peer to which nothing was ever sent: by what has led to others, if that was not the first way.
+    /// Begins to connect to a peer for the first time. Prefers the interface that has led to other peers, if that was not the
+    /// first.
     pub fn connect_first(&mut self, at: usize) {
         if let Some(better) = self.better {
             let tries = &mut self.peers[at].tries;
@@ -107,19 +108,19 @@ impl Inner {
         self.connect(at);
     }
 
-    /// The system connects, for a while.
+    /// Gives the system a time in which to connect.
     pub fn begins(&mut self, at: usize) {
         self.comes_back(at, ATTEMPT);
     }
 
-    /// Looks at a peer again after `time`.
+    /// Schedules the next look at a peer after `time`.
     fn comes_back(&mut self, at: usize, time: Duration) {
         let due = Some(Instant::now() + time);
         self.peers[at].tries.due = due;
         self.set_timer(due);
     }
 
-    /// Connecting to a peer has failed.
+    /// Handles a failed try: takes the next route after a pause, or gives the peer up.
     pub fn fails(&mut self, at: usize, error: i32) {
         let (now, patience) = (Instant::now(), self.times.patience);
         let tries = &mut self.peers[at].tries;
@@ -134,8 +135,8 @@ impl Inner {
         self.pauses(at, pause);
     }
 
-    /// A connection has ended before it was one of the job. Where the peer has closed it, its host is there, and it is tried by the
-    /// same way.
+    /// Handles a connection that has ended during the greeting. If the peer has closed it, its host is there, and the same route
+    /// is tried again.
     pub fn ends_early(&mut self, at: usize, error: i32) {
         if !matches!(error, libc::ECONNRESET | libc::EPIPE) {
             return self.fails(at, error);
@@ -154,14 +155,14 @@ impl Inner {
         self.comes_back(at, pause);
     }
 
-    /// The peer connects, too: for a while that is waited for.
+    /// Waits for a while for the connection that the peer makes at the same time.
     pub fn awaits(&mut self, at: usize) {
         self.unwatch(at);
         self.peers[at].link = Link::Awaited;
         self.comes_back(at, ATTEMPT);
     }
 
-    /// Notes a peer that was reached by another way than the first.
+    /// Notes a peer that was reached by another route than the first.
     pub fn notes_detour(&mut self, at: usize) {
         let Tries { routes, at: taken, error, .. } = &self.peers[at].tries;
         let (first, route) = (routes[0], routes[*taken]);
@@ -175,9 +176,9 @@ impl Inner {
         self.detours.push_back(detour);
     }
 
-    /// Does what is due.
+    /// Does the steps whose time has come.
     pub fn tend(&mut self) {
-        // What it counted is of no interest.
+        // The number of expirations does not matter.
         let _ = self.timer.wait();
         self.timer_at = None;
         let now = Instant::now();
@@ -205,7 +206,7 @@ impl Inner {
         self.set_timer(due.into_iter().chain(self.door.due()).min());
     }
 
-    /// The system has had its time to connect; it may have done so a while ago, where nobody has looked.
+    /// Ends a try whose time has run out. If this process has not looked for a while, the system may have connected long ago.
     fn has_taken_too_long(&mut self, at: usize) {
         let Link::Connecting(socket) = &self.peers[at].link else { return };
         if getpeername::<SockaddrStorage>(socket.as_raw_fd()).is_ok() {
@@ -215,7 +216,7 @@ impl Inner {
         self.fails(at, if error == 0 { libc::ETIMEDOUT } else { error });
     }
 
-    /// Sees to it that somebody looks at `due`, even where all sleep.
+    /// Sets the timer for `due`, so that even a sleeping process looks then.
     pub fn set_timer(&mut self, due: Option<Instant>) {
         let Some(due) = due else { return };
         if self.timer_at.is_some_and(|before| before <= due) {
@@ -224,7 +225,7 @@ impl Inner {
         self.timer_at = Some(due);
         let left = due.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
         let once = Expiration::OneShot(TimeSpec::from_duration(left));
-        // Refused by nothing but wrong numbers.
+        // timerfd_settime fails only for invalid arguments.
         let _ = self.timer.set(once, TimerSetTimeFlags::empty());
     }
 }

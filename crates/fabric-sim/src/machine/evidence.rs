@@ -17,7 +17,7 @@ pub struct Evidence {
     /// Published values in whose sight something other than a parameter was chosen: an algorithm's rule, a model of
     /// the simulator, how a thing is measured. `figures/informed.csv` says what, and by how much it moved them.
     pub informed: Vec<String>,
-    /// Published values that follow by arithmetic from fitted ones, whatever the assumed parameters are.
+    /// Published values that follow by arithmetic from fitted ones, for any values of the assumed parameters.
     pub entailed: Vec<String>,
     /// Formulas of an algorithm, and values that are passed in: no run could give another.
     pub by_construction: Vec<String>,
@@ -34,7 +34,7 @@ pub enum Role {
     HeldOut,
     /// A model or a measure was chosen with it in sight, so meeting it proves little.
     Informed,
-    /// It follows by arithmetic from fitted values, so meeting it proves no more than they do.
+    /// It follows by arithmetic from fitted values, so that meeting it proves no more than meeting the fitted values.
     Entailed,
     /// It follows from what is passed in.
     ByConstruction,

@@ -66,7 +66,7 @@ impl Machine {
         Machine::parse_varied(&file, &text, path, factor)
     }
 
-    /// As [`load`](Self::load), with several numbers multiplied, each by its own factor: see
+    /// Loads as [`load`](Self::load), with several numbers each multiplied by its own factor: see
     /// [`parse_varied`](Self::parse_varied).
     pub fn load_scaled<S: AsRef<str>>(
         name: &str,

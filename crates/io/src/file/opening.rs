@@ -40,7 +40,7 @@ pub fn disk(path: &Path, options: &OpenOptions) -> io::Result<Arc<dyn Storage>> 
     Ok(Arc::new(Disk::known(file, &about)))
 }
 
-/// A name without the prefix by which ROMIO chooses a file system. Any bytes are a name.
+/// Returns a name without the prefix by which ROMIO chooses a file system. A name may contain any bytes.
 fn path_of(name: &OsStr) -> &Path {
     const PREFIXES: [&str; 7] = ["ufs", "nfs", "lustre", "gpfs", "pvfs2", "xfs", "testfs"];
     let bytes = name.as_bytes();
@@ -53,7 +53,7 @@ fn path_of(name: &OsStr) -> &Path {
     }
 }
 
-/// A name in an error's text.
+/// Returns a name for an error's text.
 fn shown(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }
@@ -64,16 +64,16 @@ pub fn delete(name: &OsStr) -> Result<(), Error> {
     removed.map_err(|error| Failure::new(Act::Delete, &error, 0, 0).error(&shown(name), ""))
 }
 
-/// A file as this rank has opened it.
+/// A file that this rank has opened.
 struct OpenedFile {
     storage: Arc<dyn Storage>,
-    /// It can be read, too.
+    /// The file can also be read.
     rereads: bool,
-    /// Of the first rank: bytes in which its host reads and writes the file best.
+    /// Preferred size of a read or write on the first rank's host, in bytes; only the first rank knows it.
     block: u64,
-    /// The first rank's, by which other openings know this one.
+    /// The first rank's mark, by which other openings notice this one.
     mark: Option<Mark>,
-    /// The file that the first rank deletes in the end.
+    /// The file that the first rank deletes when it is closed.
     doomed: Option<Doomed>,
 }
 
@@ -202,18 +202,18 @@ impl<F: Fabric> File<F> {
     }
 }
 
-/// The first rank's part of an open, which all ranks know.
+/// The first rank's properties of an open, which all ranks learn.
 struct FirstRank {
-    /// Costs on its machine, by which all choose.
+    /// Costs on the first rank's machine, by which all ranks choose.
     costs: Costs,
-    /// Bytes in which its host reads and writes the file best.
+    /// Preferred size of a read or write on the first rank's host, in bytes.
     block: u64,
-    /// The opening's mark.
+    /// Mark of the opening.
     mark: Option<Mark>,
 }
 
 impl FirstRank {
-    /// This rank's.
+    /// Returns the properties at this rank.
     fn here<F: Fabric>(comm: &Comm<F>, opened: &OpenedFile) -> FirstRank {
         FirstRank { costs: own_costs(comm), block: opened.block, mark: opened.mark }
     }
@@ -238,10 +238,11 @@ fn own_costs<F: Fabric>(comm: &Comm<F>) -> Costs {
     Costs::of(comm.engine().endpoint().fabric().copies().model())
 }
 
-/// Words that ranks exchange at an open: the mode, a failure's first words, and the first rank's part.
+/// Number of words that ranks exchange at an open: the mode, a failure's first words, and the first rank's properties.
 const WORDS: usize = 3 + FirstRank::WORDS;
 
-/// Gathers what ranks say of an open; the first rank's part. Errors: some rank has not opened the file, or gave another mode.
+/// Gathers the results of an open from all ranks and returns the first rank's properties. Fails if some rank has not opened the
+/// file, or gave another mode.
 async fn together<F: Fabric>(
     comm: &Comm<F>,
     name: &OsStr,

@@ -1,13 +1,14 @@
-//! Knowledge of a file's other openings, without which gaps between pieces must not be written back: ranks of one opening lock what they
-//! write, but openings do not know each other, and their plain writes take no lock.
+//! Knowledge of a file's other openings. Without it, gaps between pieces must not be written back: the ranks of one opening lock
+//! the range that they write, but openings do not know each other, and their plain writes take no lock.
 //!
 //! ```text
-//!   an open to write    mark: a lock of one byte behind the end of all files, another byte each time, as long as the opening lasts
-//!                       gate: waited for, if gaps are just written back
-//!   writes gaps back    gate: shared; and only if there is no mark but the own one
+//!   an open to write    mark: a lock of one byte beyond the end of any file, another byte each time, as long as the opening
+//! lasts
+//!                       gate: waits for its lock, if another opening is writing gaps back
+//!   writes gaps back    gate: a shared lock; allowed only if there is no mark of another opening
 //! ```
-//! An opening leaves its mark before it waits for the gate: so either the mark is seen, or the gate is waited for. The first rank does
-//! it for all ranks of an opening, before any of them goes on with the file. Plain writes cost nothing more.
+//! An opening leaves its mark before it waits for the gate. So either another opening sees the mark, or this one waits for the
+//! gate. The first rank does both for all ranks of an opening, before any rank uses the file. Plain writes cost nothing more.
 
 use super::Storage;
 use super::between_hosts::LOOKED;
@@ -17,19 +18,20 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A byte that is shared while gaps are written back.
+/// Byte with a shared lock while gaps are written back.
 const GATE: u64 = LOOKED - 1;
-/// Bytes that marks are chosen from: so many that no two openings choose the same.
+/// Number of bytes from which marks are chosen: large enough that two openings do not choose the same byte.
 const PLACES: u64 = 1 << 48;
-/// The first of them.
+/// First byte of the marks.
 const FIRST: u64 = GATE - PLACES;
 
-/// The byte that stands for an opening.
+/// The locked byte that marks an opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark(u64);
 
 impl Mark {
-    /// Leaves a new one, and waits until nobody writes gaps back who has not seen it. `None`: the file system has no locks.
+    /// Leaves a new mark, and waits until no opening that has not seen it writes gaps back. Returns `None` if the file system has
+    /// no locks.
     pub fn leave(storage: &dyn Storage) -> Option<Mark> {
         let byte = FIRST + getrandom::u64().ok()? % PLACES;
         lock_alone(storage, byte).ok()?;
@@ -39,17 +41,18 @@ impl Mark {
         Some(Mark(byte))
     }
 
-    /// For other ranks; 0: none.
+    /// Encodes a mark for other ranks; 0 stands for none.
     pub fn word(mark: Option<Mark>) -> u64 {
         mark.map_or(0, |mark| mark.0)
     }
 
-    /// Reads what [`Mark::word`] said.
+    /// Decodes a word of [`Mark::word`].
     pub fn from_word(word: u64) -> Option<Mark> {
         (FIRST..GATE).contains(&word).then_some(Mark(word))
     }
 
-    /// Reports that the file has no other mark. A rank's own locks are not in its own way.
+    /// Reports whether the file has no other mark. This mark itself is left out: other ranks of this opening would find it
+    /// locked.
     fn is_alone(self, storage: &dyn Storage) -> io::Result<bool> {
         let parts = [(FIRST, self.0 - FIRST), (self.0 + 1, GATE - self.0 - 1)];
         for (from, len) in parts {
@@ -73,26 +76,26 @@ fn lock_alone(storage: &dyn Storage, byte: u64) -> io::Result<()> {
 /// Knowledge of the file's other openings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Others {
-    /// There are none, as the program has said by MPI_MODE_UNIQUE_OPEN.
+    /// There are no other openings, as the program has stated by MPI_MODE_UNIQUE_OPEN.
     Excluded,
-    /// They leave marks, as this one has.
+    /// Other openings leave marks, and this one has left its own.
     Marked(Mark),
-    /// Nothing: gaps are not written back.
+    /// Nothing is known, so that gaps are not written back.
     Unknown,
 }
 
-/// The part of this knowledge that a process keeps.
+/// A process's knowledge of the file's other openings.
 #[derive(Default)]
 pub struct Company {
     others: OnceLock<Others>,
-    /// There was another mark the last time.
+    /// Another mark was there at the last look.
     seen: AtomicBool,
 }
 
 impl Company {
-    /// Takes over what the ranks of an opening know.
+    /// Stores the common knowledge of the ranks of an opening.
     pub fn learn(&self, others: Others) {
-        // It is said once, when the file is opened.
+        // The knowledge is stored only once, when the file is opened.
         let _ = self.others.set(others);
     }
 
@@ -100,12 +103,12 @@ impl Company {
         self.others.get().copied().unwrap_or(Others::Unknown)
     }
 
-    /// Reports that gaps may be written back, as long as no other opening is seen.
+    /// Reports whether gaps may be written back as long as no other opening is seen.
     pub fn is_known(&self) -> bool {
         self.others() != Others::Unknown
     }
 
-    /// Does `work`, which writes gaps back, while no other opening can write. `None`, and nothing is done: another one may.
+    /// Does `work`, which writes gaps back, while no other opening can write. Returns `None` and does nothing if one can.
     pub fn alone<T>(
         &self,
         storage: &dyn Storage,
@@ -117,7 +120,7 @@ impl Company {
             Others::Marked(mark) => mark,
         };
         let is_alone = || mark.is_alone(storage).unwrap_or(false);
-        // Whoever has just come waits for the gate: it is left alone then.
+        // A new opening may be waiting for the gate. While there is one, the gate is not locked.
         if self.seen.load(Ordering::Relaxed) && !is_alone() {
             return Ok(None);
         }
@@ -137,7 +140,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    /// An opening of a file that has left its mark.
+    /// Opens a file and leaves a mark.
     fn opening(path: &std::path::Path) -> Disk {
         let disk = Disk::new(File::options().read(true).write(true).open(path).unwrap());
         let mark = Mark::leave(&disk).expect("locks");
@@ -146,7 +149,7 @@ mod tests {
         disk
     }
 
-    /// Another rank of the same opening.
+    /// Opens a file as another rank of the same opening.
     fn beside(path: &std::path::Path, first: &Disk) -> Disk {
         let disk = Disk::new(File::options().read(true).write(true).open(path).unwrap());
         disk.kept().company.learn(first.kept().company.others());

@@ -25,7 +25,7 @@ pub enum Kind {
     Nfs,
     /// Lustre, whose stripes have locks of their own.
     Lustre,
-    /// Another one of several hosts (CIFS, 9p, FUSE, GPFS, BeeGFS, Ceph, OCFS2 and the like).
+    /// Any other file system of several hosts (CIFS, 9p, FUSE, GPFS, BeeGFS, Ceph, OCFS2 and the like).
     Network,
 }
 
@@ -46,7 +46,7 @@ impl Kind {
             // AFS (two clients), Coda, GFS2, OCFS2, OrangeFS, PanFS, SMB, StorNext.
             0x5346_414f | 0x6b41_4653 | 0x7375_7245 | 0x0116_1970 | 0x7461_636f | 0x2003_0528
             | 0xaad7_aaea | 0x0000_517b | 0xbeef_dead => Kind::Network,
-            // What a virtual machine shares with its host: VirtualBox, VMware, Parallels.
+            // Folders that a virtual machine shares with its host: VirtualBox, VMware, Parallels.
             0x786f_4256 | 0xbacb_acbc | 0x7c7c_6673 => Kind::Network,
             _ => Kind::Local,
         }
@@ -85,7 +85,7 @@ fn block(about: &Metadata) -> u64 {
     about.blksize().clamp(1, 1 << 30)
 }
 
-/// A lock, as the system is asked for it.
+/// Builds the description of a lock for fcntl(2).
 fn lock_of(kind: i32, offset: u64, len: u64) -> io::Result<libc::flock> {
     let place = |at: u64| i64::try_from(at).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL));
     Ok(libc::flock {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// First byte and length of each write.
+/// List of writes: first byte and length of each.
 pub type WrittenPlaces = Vec<(u64, u64)>;
 
 /// What goes wrong.
@@ -25,7 +25,7 @@ pub struct Plan {
     pub no_locks: bool,
     /// The system's error number of each sync.
     pub sync: Option<i32>,
-    /// A list that gets each write.
+    /// List to which each write is added.
     pub written: Option<Arc<Mutex<WrittenPlaces>>>,
     /// The file system that it seems to lie on; none: where it lies.
     pub kind: Option<Kind>,

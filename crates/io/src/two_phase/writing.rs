@@ -103,7 +103,7 @@ impl Write {
         guarded_anyhow(&*self.storage, self.manner.guard, self.range(), write)
     }
 
-    /// Reads the window, changes it and writes it; false, and nothing is done: somebody else may write in its gaps.
+    /// Reads the window, changes it and writes it back. Returns false and does nothing if another writer may be in its gaps.
     fn change(&self) -> Result<bool, Failure> {
         let storage = &*self.storage;
         let done = with_gaps(storage, self.manner.guard, self.range(), || {

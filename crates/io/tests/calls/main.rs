@@ -212,7 +212,8 @@ fn what_lies_in_one_piece_is_one_call() {
     world::run((2, false), async |comm| {
         let opened = open(&comm, &name).await;
         let asked = opened.calls.take();
-        // The file system's kind; and what the first rank asks for all: its block, a mark, and whether gaps are just written back.
+        // Every rank asks for the file system's kind. The first rank also asks for the block, leaves a mark, and looks at the
+        // gate.
         assert_eq!(asked, if comm.rank() == 0 { [0, 0, 1, 3] } else { [0, 0, 0, 1] });
         let rank = comm.rank() as i64;
         let (data, back) = (filled(&comm, 4096, 1 + rank as u8), filled(&comm, 4096, 0));
@@ -330,11 +331,11 @@ fn gaps_are_written_back_while_no_other_opening_is_there() {
         let place = (Direction::Write, Place::At(0));
         opened.calls.take();
         for _ in 0..2 {
-            // The gate and the range, and a look for marks on either side of the own one.
+            // Locks are of the gate and the range. The looks for other marks go to both sides of this opening's mark.
             assert_eq!(opened.alone(place, &data), [1, 1, 4, 2]);
             comm.barrier().await.unwrap();
             let another = open(&comm, &name).await;
-            // Once it was seen, the gate is not locked again. Then a shared lock of the range.
+            // After another opening is seen, the gate is not locked again. Then there is only a shared lock of the range.
             for gate in [2, 0] {
                 let [reads, writes, locks, looks] = opened.alone(place, &data);
                 assert_eq!((reads, writes, locks), (0, PIECES as u64, gate + 2));
@@ -344,7 +345,7 @@ fn gaps_are_written_back_while_no_other_opening_is_there() {
             another.file.close().await.unwrap();
             drop(another);
             comm.barrier().await.unwrap();
-            // The first look finds nobody, the gate is locked, and the second look finds nobody either.
+            // The first look finds no mark, the gate is locked, and the second look finds no mark either.
             assert_eq!(opened.alone(place, &data), [1, 1, 4, 4]);
         }
         opened.file.close().await.unwrap();

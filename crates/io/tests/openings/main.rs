@@ -1,7 +1,7 @@
-//! Files that are open more than once: no opening may write a byte that another one owns, not even as it was.
+//! Files that are open more than once: no opening may write a byte of another opening, not even with its old value.
 //!
-//! Each byte of a file belongs to one writer, which is a rank with one of its openings, or to nobody. All writers write theirs at once, in
-//! all kinds of accesses; then each call of each opening is looked at, and each byte of the file.
+//! Each byte of a file belongs to one writer, which is a rank with one of its openings, or to no writer. All writers write their
+//! bytes at once, in all kinds of accesses. Then the test checks each call of each opening, and each byte of the file.
 #![cfg(not(miri))]
 
 #[path = "../oracle/forms.rs"]
@@ -25,7 +25,7 @@ use weft_process::{Buffer, Comm};
 
 const RDWR: i32 = 32;
 
-/// A way in which ranks have opened the file.
+/// The way in which ranks have opened the file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Opening {
     /// All together, once.
@@ -34,9 +34,9 @@ enum Opening {
     Twice,
     /// Each rank by itself.
     Each,
-    /// Each rank by itself, twice.
+    /// Each rank by itself, two times.
     EachTwice,
-    /// The lower half of the ranks, and the upper one.
+    /// The lower half of the ranks together, and the upper half together.
     Halves,
 }
 
@@ -49,7 +49,7 @@ impl Opening {
         if matches!(self, Opening::Twice | Opening::EachTwice) { 2 } else { 1 }
     }
 
-    /// Gives ranks that open it together the same number.
+    /// Returns the group of a rank: ranks with the same number open the file together.
     fn colour(self, rank: usize, ranks: usize) -> usize {
         match self {
             Opening::Once | Opening::Twice => 0,
@@ -59,27 +59,27 @@ impl Opening {
     }
 }
 
-/// A case, as all ranks know it.
+/// A case, the same on all ranks.
 struct Case {
     seed: u64,
     opening: Opening,
     ranks: usize,
-    /// The writer of each byte; past the last one: nobody.
+    /// The writer of each byte. A number greater than the last writer's means no writer.
     owners: Vec<usize>,
-    /// The form of each opening's accesses, by the number that [`Case::number`] gives it.
+    /// The form of each opening's accesses, by [`Case::number`].
     forms: Vec<Form>,
-    /// Writers that have a view with gaps; the others write piece after piece.
+    /// Writers that have a view with gaps. Other writers write piece after piece.
     gaps: Vec<bool>,
     /// The storage of each opening.
     plans: Vec<Plan>,
 }
 
-/// The byte that nobody writes.
+/// Returns the first value of a byte.
 fn before(at: usize) -> u8 {
     200 + (at % 50) as u8
 }
 
-/// The byte that its owner writes.
+/// Returns the value that the owner of a byte writes.
 fn after(at: usize) -> u8 {
     1 + (at * 7 % 190) as u8
 }
@@ -107,7 +107,7 @@ impl Case {
         Case { seed, opening, ranks, owners, forms, gaps, plans }
     }
 
-    /// The number of a rank's opening.
+    /// Returns the number of a rank's opening.
     fn number(&self, rank: usize, time: usize) -> usize {
         2 * self.opening.colour(rank, self.ranks) + time
     }
@@ -116,13 +116,13 @@ impl Case {
         rank * self.opening.times() + time
     }
 
-    /// The opening of a writer; `None`: of nobody.
+    /// Returns the opening of a writer, or `None` for no writer.
     fn of(&self, writer: usize) -> Option<usize> {
         let (rank, time) = (writer / self.opening.times(), writer % self.opening.times());
         (rank < self.ranks).then(|| self.number(rank, time))
     }
 
-    /// Places that whoever is `asked` for owns.
+    /// Lists the bytes whose owners satisfy `asked`.
     fn places(&self, asked: impl Fn(usize) -> bool) -> Vec<usize> {
         (0..self.owners.len()).filter(|&at| asked(self.owners[at])).collect()
     }
@@ -132,7 +132,7 @@ fn byte() -> Type {
     weft_rma::named(Basic::BYTE)
 }
 
-/// A view of these places.
+/// Sets a view of these places.
 async fn see(file: &Opened, places: &[usize]) {
     let list: Vec<i64> = places.iter().map(|&at| at as i64).collect();
     let ty = Datatype::indexed(Width::Large, &vec![1; list.len()], &list, &byte()).unwrap();
@@ -152,7 +152,7 @@ async fn write(file: &Opened, form: Form, offset: usize, places: &[usize]) {
     assert_eq!(moved.expect("written"), places.len() as u64);
 }
 
-/// One rank's writes by one opening.
+/// Does one rank's writes by one opening.
 async fn written(case: &Case, file: &Opened, (rank, time): (usize, usize)) {
     let (number, writer) = (case.number(rank, time), case.writer(rank, time));
     let form = case.forms[number];
@@ -160,7 +160,7 @@ async fn written(case: &Case, file: &Opened, (rank, time): (usize, usize)) {
     let members: Vec<usize> =
         (0..case.ranks).filter(|&other| case.number(other, time) == number).collect();
     if form.goes_on() {
-        // All see what the opening owns, and each writes its share, in the order of ranks.
+        // All ranks see the bytes of the opening. Each writes its share, in the order of ranks.
         let all = case.places(|owner| case.of(owner) == Some(number));
         see(file, &all).await;
         let share = all.len().div_ceil(members.len());
@@ -174,7 +174,7 @@ async fn written(case: &Case, file: &Opened, (rank, time): (usize, usize)) {
         let plain = (0..case.owners.len()).collect::<Vec<_>>();
         see(file, &plain).await;
     }
-    // In a collective form all write as many times.
+    // In a collective form all ranks write the same number of times.
     let pieces = |writer: usize| -> Vec<Vec<usize>> {
         let places = case.places(|owner| owner == writer);
         match case.gaps[writer] {
@@ -198,7 +198,7 @@ async fn written(case: &Case, file: &Opened, (rank, time): (usize, usize)) {
     }
 }
 
-/// One rank's side of a case.
+/// Runs one rank's side of a case.
 async fn side(comm: Rc<Comm<Shm>>, case: &Case, path: &Path) {
     let rank = comm.rank();
     let pool = Pool::new(comm.engine());
@@ -230,7 +230,7 @@ async fn side(comm: Rc<Comm<Shm>>, case: &Case, path: &Path) {
     }
 }
 
-/// Runs a case; how many of its calls wrote bytes that are nobody's.
+/// Runs a case. Returns the number of its calls that wrote bytes without an owner.
 fn checked(case: &Case, path: &Path) -> usize {
     let said = format!("seed {}, {:?}, {} ranks", case.seed, case.opening, case.ranks);
     let first: Vec<u8> = (0..case.owners.len()).map(before).collect();

@@ -1,4 +1,4 @@
-//! Forms of accesses, and hints at random.
+//! Forms of accesses, and random hints.
 
 use fastrand::Rng;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ pub const FORMS: [Form; 6] =
     [Form::Here, Form::Beside, Form::Together, Form::TogetherBeside, Form::Ordered, Form::Shared];
 
 impl Form {
-    /// Begins where the rank before ends.
+    /// Reports whether a rank's access begins at the end of the access of the rank before.
     pub fn goes_on(self) -> bool {
         matches!(self, Form::Ordered | Form::Shared)
     }
@@ -43,10 +43,10 @@ pub fn hints(rng: &mut Rng) -> Info {
     info
 }
 
-/// A file that is open.
+/// An open file.
 pub type Opened = Rc<File<Shm>>;
 
-/// Carries out one access; bytes that were moved.
+/// Does one access. Returns the number of moved bytes.
 pub async fn access(
     file: &Opened,
     form: Form,

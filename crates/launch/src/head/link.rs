@@ -40,7 +40,7 @@ pub struct Link {
     greeted: bool,
     /// Which machine it is, once it has said so.
     pub identity: Option<String>,
-    /// Its signs of life and ours, once it has said so.
+    /// Signs of life of both ends, once the agent has sent its host.
     pub pulse: Option<Pulse>,
     /// Its ranks, by number.
     pub ranks: Vec<usize>,
@@ -216,7 +216,7 @@ impl Link {
         Ok(messages)
     }
 
-    /// Gives a sign of life, if it is time for one. What waits to be written is one.
+    /// Sends a sign of life, if one is due. Bytes that wait to be written count as a sign.
     pub fn give_sign(&mut self, now: Instant) {
         let is_due = self.pulse.as_mut().is_some_and(|pulse| pulse.is_due(now));
         if is_due && self.outbox.is_empty() {
@@ -249,7 +249,7 @@ impl Link {
         if self.greeted { String::new() } else { text.trim().to_owned() }
     }
 
-    /// The same as the end of a clause; empty if nothing was printed.
+    /// Returns the printed text as the end of a clause; empty if nothing was printed.
     pub fn said(&self) -> String {
         match self.printed() {
             text if text.is_empty() => text,
@@ -285,9 +285,9 @@ impl Link {
     }
 }
 
-/// The greeting of an agent of another version than ours, a line of its own.
+/// Returns the greeting of an agent of another version, which is a line of its own.
 fn other_version(text: &[u8]) -> Option<String> {
-    // What has no end yet may become ours.
+    // A line without its end may still become the greeting of this version.
     let whole = text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
     let mut lines = whole.map(|line| String::from_utf8_lossy(line).trim_end().to_owned());
     lines.find(|line| {

@@ -1,4 +1,4 @@
-//! Hosts of which nothing is heard: not yet, or no more.
+//! Silent hosts: hosts that have not answered yet, and hosts that have stopped sending.
 
 use std::time::Instant;
 
@@ -8,14 +8,14 @@ use super::link::Link;
 use super::{Head, UNREACHED};
 use crate::signs;
 
-/// `host a`, or `hosts a, b`.
+/// Returns `host a`, or `hosts a, b`.
 fn named(hosts: &[&str]) -> String {
     let noun = if hosts.len() == 1 { "host" } else { "hosts" };
     format!("{noun} {}", hosts.join(", "))
 }
 
 impl Head {
-    /// The hosts that have not answered in time, in words.
+    /// Describes the hosts that have not answered in time.
     pub(super) fn unanswered(&self) -> String {
         let late: Vec<&Link> = self.links.iter().filter(|link| link.identity.is_none()).collect();
         let hosts: Vec<&str> = late.iter().map(|link| &*link.host).collect();
@@ -30,18 +30,18 @@ impl Head {
         )
     }
 
-    /// Gives signs of life, and ends the job where a host gives none.
+    /// Sends signs of life, and ends the job if a host sends none.
     pub(super) fn mind_silence(&mut self, now: Instant) {
         self.links.iter_mut().for_each(|link| link.give_sign(now));
         let is_silent = |link: &Link, spare: u32| {
             let pulse = link.pulse.as_ref().filter(|_| !link.done && link.reading().is_some());
             pulse.is_some_and(|pulse| pulse.is_silent(now, spare))
         };
-        // The end of the job has a deadline of its own.
+        // A job that is ending has another deadline.
         if self.ending.is_some() || !self.links.iter().any(|link| is_silent(link, 0)) {
             return;
         }
-        // Hosts that went at one moment gave their last signs within an interval.
+        // Hosts lost at the same moment have sent their last signs within one interval, so all of them are named.
         let (mut hosts, mut ranks, mut command) = (Vec::new(), Vec::new(), String::new());
         for link in self.links.iter_mut().filter(|link| is_silent(link, 1)) {
             link.kill();
@@ -60,7 +60,7 @@ impl Head {
         self.lose(&line);
     }
 
-    /// An agent has heard nothing for too long, though what it says comes here.
+    /// Handles an agent that has heard nothing for too long, although `mpiexec` hears the agent.
     pub(super) fn deaf(&mut self, index: usize) {
         let Link { host, command, .. } = &self.links[index];
         let line = format!(
@@ -71,7 +71,7 @@ impl Head {
         self.lose(&line);
     }
 
-    /// Ends the job, which may have failed for less and gone on.
+    /// Ends the job for a lost host, even if the job has had an error before and went on.
     fn lose(&mut self, line: &str) {
         if self.code.is_some() && self.ending.is_none() {
             self.say(&format!("mpiexec: {line}"));

@@ -1,6 +1,6 @@
-//! The options of the command line, by name.
+//! Names of the options on the command line.
 
-/// What an option asks for.
+/// Meaning of an option.
 #[derive(Clone, Copy)]
 pub enum Meaning {
     Count,
@@ -23,14 +23,14 @@ pub enum Meaning {
     Universe,
     AliveTimeout,
     Agent,
-    /// Accepted and without effect here; so many values follow.
+    /// Accepted and ignored, with the given number of values.
     Ignored(usize),
     Help,
     Version,
 }
 
-/// Names without dashes. Those that are ignored ask for what happens anyway, or choose among
-/// machines, launchers and components that are not there.
+/// Names without dashes. An ignored option asks for something that is done anyway, or chooses among machines, launchers and
+/// components that do not exist here.
 pub const NAMES: &[(&str, Meaning)] = &[
     ("n", Meaning::Count),
     ("np", Meaning::Count),

@@ -1,4 +1,4 @@
-//! For how many processes there is room.
+//! The number of processes for which there is room.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use weft_bootstrap::universe::{self, Limit, Room};
 use super::Options;
 use crate::hosts::is_local;
 
-/// The variables that tell the processes for how many there is room, where it is another number than their own means say.
+/// Returns the variables that pass the room for processes to each process, if it is not the default.
 pub fn room(
     options: &Options,
     get: &dyn Fn(&str) -> Option<OsString>,
@@ -15,12 +15,12 @@ pub fn room(
     let is_here = options.hosts.iter().all(|host| is_local(&host.name));
     let slots: usize = options.hosts.iter().map(|host| host.slots).sum();
     let limit = match options.universe {
-        // Names alone say where, and not how many.
+        // A list of names without slots limits nothing.
         None if is_here && slots > options.hosts.len() => Some(Limit::Processes(slots)),
         limit => limit,
     };
     let is_spawned = get(universe::PARENT).is_some();
-    // What another mpiexec has told, under which this one runs, is not of this job.
+    // A variable that another mpiexec has set for this one's script does not belong to this job.
     let is_inherited = |name: &str| !is_spawned && get(name).is_some();
     let limit = limit.or(is_inherited(universe::ROOM).then_some(Limit::System));
     let told = limit.map(|limit| (universe::ROOM, Room { limit, others: 0 }.to_string()));
@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(told("-hosts localhost:16 -usize 20 a", &[]), [room("20:0")]);
         assert_eq!(told("-hosts b:16 -usize INFINITE a", &[]), [room("INFINITE:0")]);
         assert_eq!(told("--universe-size SYSTEM a", &[]), [room("SYSTEM:0")]);
-        // A job within another one's script, and a spawned one.
+        // The first job runs within another job's script; the next job is spawned.
         let inherited = [universe::ROOM, universe::VARIABLE];
         assert_eq!(told("a", &inherited), [room("SYSTEM:0"), pair(universe::VARIABLE, "")]);
         assert_eq!(told("a", &[universe::ROOM, universe::VARIABLE, universe::PARENT]), []);

@@ -148,23 +148,24 @@ impl Above {
             self.done = true;
             self.uplink.send(&Up::Done);
         }
-        // Where nothing comes, nothing may go either, without an end.
+        // If the input has ended, `mpiexec` may never read the output. Then the agent does not wait for the output.
         self.source.is_none() || !self.uplink.is_waiting()
     }
 
-    /// The next moment at which a sign of life is due, or has not come.
+    /// Returns the next time at which a sign of life is due or `mpiexec` counts as lost.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.source.and(self.pulse.deadline())
     }
 
-    /// Gives a sign of life, if it is time for one. What waits to be written is one.
+    /// Sends a sign of life, if one is due. Bytes that wait to be written count as a sign.
     pub(super) fn give_sign(&mut self, now: Instant) {
         if self.pulse.is_due(now) && !self.uplink.is_waiting() {
             self.uplink.send(&Up::Alive);
         }
     }
 
-    /// Gives signs while ranks are being started, and nothing is read; what comes then is no silence.
+    /// Sends signs of life while ranks are being started. Nothing is read during that time, so the silence of `mpiexec` does not
+    /// count.
     pub(super) fn mind_starts(&mut self, now: Instant) {
         self.give_sign(now);
         self.pulse.heard(now);
@@ -203,7 +204,7 @@ impl Supervisor {
         }
     }
 
-    /// Gives signs of life, and ends the ranks where `mpiexec` gives none.
+    /// Sends signs of life, and ends the ranks if `mpiexec` sends none.
     pub(super) fn mind_silence(&mut self, now: Instant) {
         let Some(above) = self.above.as_mut().filter(|above| above.source.is_some()) else {
             return;

@@ -64,7 +64,7 @@ impl Registered {
         Ok(extent as i64)
     }
 
-    /// Has the program convert elements of a predefined datatype at a place, from or to `data`.
+    /// Lets the program convert elements of a predefined datatype at a place, from or to `data`.
     fn convert(
         &self,
         with: Converter,
@@ -87,7 +87,7 @@ impl Registered {
         callback_result(code, format_args!("a conversion of representation {:?}", self.name))
     }
 
-    /// Has the program convert items that lie side by side at `address`, however many.
+    /// Lets the program convert any number of items that lie next to each other at `address`.
     fn convert_all(
         &self,
         with: Converter,
@@ -123,22 +123,24 @@ impl Sizes for Registered {
     }
 }
 
-/// Elements that a call of the program's function converts at most: a form of it has an int for them.
+/// Maximum number of elements that one call of the program's function converts: one form of the function has an int for the
+/// number.
 const AT_ONCE: usize = 1 << 30;
 
-/// Elements of one predefined type that follow each other.
+/// Consecutive elements of one predefined type.
 struct Items {
     basic: Basic,
     count: usize,
-    /// Bytes of one of them in the file.
+    /// Number of bytes of one element in the file.
     in_file: usize,
 }
 
-/// One operation's conversion by the program's functions. They see predefined types alone, of which each has its place in the file, so
-/// that a file may end behind any of them (MPI 5.0, section 14.5.3: the extent function is asked for no others either).
+/// One operation's conversion by the program's functions. They get only predefined types. Each element of such a type has its
+/// place in the file, so that a file may end after any element (MPI 5.0, section 14.5.3: the extent function is asked only for
+/// these types).
 struct Own {
     by: Rc<Registered>,
-    /// Of the program's data.
+    /// Address of the program's data.
     address: *mut c_void,
 }
 
@@ -177,7 +179,8 @@ impl Own {
         }
     }
 
-    /// Has the program convert as many of the buffer's items as `data` has room for; how many bytes of the program's data they are.
+    /// Lets the program convert as many of the buffer's items as `data` has room for. Returns the number of bytes of the
+    /// program's data that this covers.
     fn moved(
         &self,
         (direction, with): (Direction, Converter),
@@ -199,7 +202,7 @@ impl Own {
         Ok(here)
     }
 
-    /// Has the program convert items that begin behind `skip` bytes of its data.
+    /// Lets the program convert items that begin after `skip` bytes of its data.
     fn move_some(
         &self,
         (direction, with): (Direction, Converter),
@@ -213,7 +216,7 @@ impl Own {
             self.by.convert_all(with, items, self.address, data).map_err(lowered)?;
             return Ok(bytes);
         }
-        // Side by side, each aligned as the machine has it.
+        // The elements lie next to each other, each aligned for the machine.
         let mut apart = vec![0u128; (items.count * ty.extent() as usize).div_ceil(16)];
         let mut packed = vec![0u8; bytes];
         let place = memory_of(&mut apart);
@@ -231,9 +234,9 @@ impl Own {
     }
 }
 
-/// A slice of a vector's own, as data are named.
+/// Returns a slice of the library's own memory in the form of a buffer.
 fn memory_of<T>(values: &mut [T]) -> Sge {
-    // SAFETY: the caller uses up the name before it touches the values again.
+    // SAFETY: the caller is done with the returned buffer before it touches the values again.
     unsafe { Sge::new(values.as_mut_ptr().cast(), std::mem::size_of_val(values)) }
 }
 

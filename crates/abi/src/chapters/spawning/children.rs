@@ -1,4 +1,4 @@
-//! The job of spawned processes, as its parents see it: how it has ended, where it has.
+//! The job of spawned processes, as its parents see it: whether it has ended, and how.
 
 use crate::constants::MPI_ERR_SPAWN;
 use crate::error::Error;
@@ -8,16 +8,16 @@ use nix::sys::signal::Signal;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The job of the children, as its parents' root sees it.
+/// The job of the children, at its parents' root.
 pub(super) struct Children {
-    /// The programs.
+    /// Names of the programs.
     pub names: String,
-    /// How mpiexec has ended; empty until then.
+    /// Exit code of mpiexec; empty until mpiexec has ended, `None` inside if there is no code.
     pub ended: Arc<OnceLock<Option<i32>>>,
 }
 
 impl Children {
-    /// Why there are none, where mpiexec has ended.
+    /// Returns the reason why there are no children, if mpiexec has ended.
     pub fn why_gone(&self) -> Option<Error> {
         let code = *self.ended.get()?;
         let how = match code {
@@ -33,7 +33,7 @@ impl Children {
         Some(Error::new(MPI_ERR_SPAWN, format_args!("{}: {how}", self.names)))
     }
 
-    /// The same of children that have called and then do not come: mpiexec ends what is left of them.
+    /// Returns the reason why children that have called were lost. Waits a while for mpiexec, which ends the remaining children.
     pub fn why_lost(&self, call: &Call, engine: &Engine) -> Option<Error> {
         let since = Instant::now();
         engine.drive(call, || {
@@ -43,5 +43,5 @@ impl Children {
     }
 }
 
-/// How long mpiexec may take to end a job of which a process has died.
+/// Maximum time that mpiexec may take to end a job in which a process has died.
 const ENDING: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Which mpiexec starts the children.
+//! Choice of the mpiexec that starts the children.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -8,12 +8,12 @@ use weft_bootstrap::calls::repeat;
 use weft_bootstrap::privileged::{is_privileged, path_of};
 use weft_bootstrap::universe;
 
-/// Our mpiexec: of the installation that this library is of, else the one that has started this process, else the first in PATH;
-/// and why it is not the first of these.
+/// Chooses an mpiexec: first the installation's own, then the one that has started this process, then the first in PATH. Also
+/// returns the reason why it is not the installation's own.
 pub(super) fn launcher() -> (OsString, Option<String>) {
     let own = || -> Result<PathBuf, String> {
         let library = own_path().ok_or("the library's own path is not known")?;
-        // File systems of a network may be interrupted by a signal.
+        // A signal may interrupt calls to a network file system, which are repeated.
         let library = repeat(|| fs::canonicalize(&library)).unwrap_or(library);
         let prefix = library.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         let program = prefix.join("bin/mpiexec");
@@ -22,7 +22,7 @@ pub(super) fn launcher() -> (OsString, Option<String>) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(format!("{}: {error}", program.display()))
             }
-            // What the system could not say now, the start will.
+            // For any other error, starting the program reports what is wrong.
             _ => Ok(program),
         }
     };
@@ -30,14 +30,14 @@ pub(super) fn launcher() -> (OsString, Option<String>) {
         Ok(program) => (program.into(), None),
         Err(why) => {
             let named = path_of(universe::MPIEXEC).filter(|name| Path::new(name).is_file());
-            // A folder in PATH is the user's, too.
+            // The user may have set PATH, so a privileged program does not use it.
             let usual = if is_privileged() { "/usr/bin/mpiexec" } else { "mpiexec" };
             (named.unwrap_or_else(|| usual.into()), Some(why))
         }
     }
 }
 
-/// Where this library lies, as the loader found it.
+/// Returns the path of this library, as the loader found it.
 fn own_path() -> Option<PathBuf> {
     let mut found: libc::Dl_info = libc::Dl_info {
         dli_fname: std::ptr::null(),
@@ -45,12 +45,12 @@ fn own_path() -> Option<PathBuf> {
         dli_sname: std::ptr::null(),
         dli_saddr: std::ptr::null_mut(),
     };
-    // SAFETY: an address of this library, and a structure to fill in.
+    // SAFETY: the arguments are an address of this library and a structure to fill in.
     let known = unsafe { libc::dladdr(own_path as *const () as *const _, &mut found) } != 0;
     if !known || found.dli_fname.is_null() {
         return None;
     }
-    // SAFETY: dladdr gives a C string that lives as long as the library.
+    // SAFETY: dladdr returns a C string that lives as long as the library.
     let name = unsafe { std::ffi::CStr::from_ptr(found.dli_fname) };
     Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
 }
