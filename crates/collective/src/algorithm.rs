@@ -86,7 +86,7 @@ pub enum Need {
     Multicast,
     /// All ranks compute with the same arithmetic.
     SameArithmetic,
-    /// More than two ranks, or two that compute with the same arithmetic: of two, each computes the result.
+    /// More than two ranks, or two ranks with the same arithmetic: with two ranks, each computes the result by itself.
     SameArithmeticOfTwo,
     /// All ranks' adapters do atomic operations.
     Atomics,
@@ -185,7 +185,7 @@ impl Algorithm {
     /// Nanoseconds that it should take, where the model of copies knows: among ranks that share memory.
     pub fn predicted(&self, case: &SelectionKey, model: &CopyModel) -> Option<f64> {
         let time = self.time.filter(|_| case.site.same_node)?;
-        // All ranks find the same time, so that they choose alike.
+        // Computed so that all ranks get the same time, and choose the same algorithm.
         Some(in_usual_arithmetic(|| time(case, model))).filter(|time| time.is_finite())
     }
 

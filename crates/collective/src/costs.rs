@@ -29,7 +29,7 @@ pub fn block(model: &CopyModel) -> usize {
 /// Bytes of a part of what two ranks bring each other in turns: its transfer takes sixteen times a barrier, which is thus little
 /// beside it, and parts are short enough that both work at once.
 pub fn part(model: &CopyModel, distance: Distance) -> usize {
-    // All ranks find the same length.
+    // Computed so that all ranks get the same length.
     in_usual_arithmetic(|| {
         let rate = model.fetch.at(distance).max(f64::MIN_POSITIVE);
         power_below((16.0 * model.line.at(distance) / rate) as usize).clamp(8 << 10, 64 << 10)

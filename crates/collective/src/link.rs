@@ -176,7 +176,7 @@ impl<F: Fabric> Link<F> {
     /// Waits, as [`Link::wait`], for a receive of exactly `len` bytes from `from`.
     ///
     /// # Errors
-    /// Truncation, too, where the message was shorter: the sender is in another operation, or names another length.
+    /// A shorter message is a truncation, too: the sender is in another operation, or passes another length.
     async fn received(&self, request: RequestId, from: usize, len: usize) -> Result<(), Fault> {
         exactly(from, len, self.endpoint.wait(request).await?)
     }
@@ -337,8 +337,8 @@ impl<F: Fabric> Link<F> {
     }
 }
 
-/// Compares what came from `from` with what was expected: the ranks may disagree about the size of the operation, or be in
-/// different ones.
+/// Compares the length of a message from `from` with the expected length: the ranks may disagree about the size of the operation,
+/// or be in different operations.
 #[inline]
 fn exactly(from: usize, len: usize, status: Status) -> Result<(), Fault> {
     let got = status.bytes + status.lost;

@@ -235,8 +235,8 @@ impl Basic {
         0x200 + self.0 as u32
     }
 
-    /// `"MPI_INT"`, what `MPI_Type_get_name` says. Of two names for one handle the first of the standard's table
-    /// (3.2.2), which calls the other a synonym: `MPI_LONG_LONG_INT` and `MPI_C_COMPLEX`.
+    /// Returns the name that `MPI_Type_get_name` gives, such as `"MPI_INT"`. If a handle has two names, returns the first of the
+    /// standard's table (3.2.2), which calls the other a synonym: `MPI_LONG_LONG_INT` and `MPI_C_COMPLEX`.
     pub const fn name(self) -> &'static str {
         self.entry().name
     }

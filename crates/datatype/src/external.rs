@@ -166,7 +166,7 @@ impl Datatype {
         all.ok_or(overflow)
     }
 
-    /// Calls `f` with the predefined types of `count` elements in type map order, in runs of one type. The first error ends it.
+    /// Calls `f` with the predefined types of `count` elements in type map order, in runs of one type. Stops at the first error.
     pub fn each_basic(
         &self,
         count: usize,
@@ -175,7 +175,8 @@ impl Datatype {
         self.basics(count, &mut f)
     }
 
-    /// Bytes of packed data that the first `bytes` of one element in "external32" hold: numbers of which all bytes are there.
+    /// Returns the number of bytes of packed data in the first `bytes` of one element in "external32". Counts only complete
+    /// numbers.
     pub fn packed_of_external(&self, bytes: usize) -> Result<usize, Error> {
         let (mut here, mut left) = (0, bytes);
         self.basics(1, &mut |basic, times| {
@@ -266,7 +267,7 @@ mod tests {
             assert_eq!(ty.packed_of_external(bytes), Ok(expected), "{bytes} bytes");
         }
         assert_eq!(ty.packed_of_external(all), Ok(packed));
-        // A pair's value, and one part of a complex number.
+        // The value of a pair, and one part of a complex number.
         assert_eq!(of("MPI_DOUBLE_INT").packed_of_external(8), Ok(8));
         assert_eq!(of("MPI_C_DOUBLE_COMPLEX").packed_of_external(15), Ok(8));
     }

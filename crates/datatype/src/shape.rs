@@ -13,30 +13,30 @@ pub(crate) struct Shape {
     pub elements: i64,
     /// Where data lies; none for a type without data.
     pub data: Option<Bounds>,
-    /// Bounds that follow from the members' bounds and a struct's padding; none for a type without data.
+    /// Bounds that follow from the members' bounds and a struct's padding. A type without data has none.
     pub span: Option<Bounds>,
     /// Markers set by `MPI_Type_create_resized`, here or further down: they overrule the data.
     pub marks: Option<Bounds>,
-    /// Strictest alignment of the basic types, in bytes: what a struct is padded to.
+    /// Strictest alignment of the basic types, in bytes. A struct is padded to it.
     pub align: usize,
     /// The predefined type of which all data are, if it is one.
     pub uniform: Option<Basic>,
 }
 
 impl Shape {
-    /// Returns lower and upper bound: the markers if there are any (MPI 5.0, 5.1.7), otherwise those of all members.
+    /// Returns lower and upper bound: the markers if there are any (MPI 5.0, 5.1.7), otherwise the bounds of all members.
     ///
-    /// Structs alone are padded, as a C compiler pads them ([`padded`](Shape::padded)). The standard adds an epsilon
-    /// "if a type requires alignment", and leaves open which do (5.1.7). Data at any address can be read here, so
-    /// blocks that a program places by strides or displacements need no padding. Their extent is then what the program
-    /// asked for, nested types never overlap by rounding, and the numbers are those of MPICH and its relatives.
+    /// Only structs are padded, as a C compiler pads them ([`padded`](Shape::padded)). The standard adds an epsilon
+    /// "if a type requires alignment", and does not say which types do (5.1.7). Data at any address can be read here, so
+    /// blocks that a program places by strides or displacements need no padding. Their extent is then the one that the program
+    /// asked for, nested types never overlap by rounding, and MPICH and its relatives give the same numbers.
     pub fn bounds(&self) -> Result<Bounds, Error> {
         let (lb, ub) = self.marks.or(self.span).unwrap_or((0, 0));
         ub.checked_sub(lb).ok_or(Error::Overflow { what: "extent" })?;
         Ok((lb, ub))
     }
 
-    /// Rounds the extent up to the strictest alignment, as that of a C struct is.
+    /// Rounds the extent up to the strictest alignment, as C does for a struct.
     pub fn padded(self) -> Result<Shape, Error> {
         let Some((lb, end)) = self.span else { return Ok(self) };
         let align = self.align as i64;

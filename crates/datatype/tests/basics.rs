@@ -57,7 +57,7 @@ fn structs_are_padded_as_c_does() {
     assert!(!Datatype::structure(Int, &[1, 1], &[4, 0], &types).unwrap().contiguous());
 }
 
-/// Blocks that a program places by strides get no padding, so that nested ones never overlap.
+/// Checks that blocks placed by strides get no padding, so that nested blocks never overlap.
 #[test]
 fn only_structs_are_padded() {
     let table = Predefined::new();
@@ -71,7 +71,7 @@ fn only_structs_are_padded() {
     let twice = Datatype::contiguous_of(Int, 2, &indexed).unwrap();
     assert_eq!(bounds(&twice), (32, -3, 42, -3, 42));
 
-    // A struct that ends with a padded one is padded from that one's bound on.
+    // A struct that ends with a padded struct is padded from the bound of the inner struct on.
     let padded = Datatype::structure(Int, &[1, 1], &[0, 8], &[double.clone(), byte.clone()]);
     let members = [byte.clone(), padded.unwrap()];
     let whole = Datatype::structure(Int, &[1, 1], &[0, 10], &members).unwrap();

@@ -32,13 +32,13 @@ impl Lab {
         Lab { effort, study, machines, known, published, progress }
     }
 
-    /// Puts other machines in the place of those of the same names.
+    /// Replaces machines by other machines of the same names.
     pub fn with_machines(mut self, machines: BTreeMap<&'static str, Rc<Machine>>) -> Lab {
         self.machines = RefCell::new(machines);
         self
     }
 
-    /// The number that the word of a row stands for, from the list of published values.
+    /// Returns the number that a word in a row stands for, from the list of published values.
     pub fn threshold(&self, paper: &str, row: &str) -> Result<f64, String> {
         let found = self.published.find(paper, row)?;
         let (file, line) = (&self.published.file, found.line);

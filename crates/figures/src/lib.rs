@@ -68,7 +68,7 @@ pub struct Request {
     pub quick: bool,
     /// In place of the list that comes with the project.
     pub published: Option<PathBuf>,
-    /// Nothing but `ranges.csv`, from so many samples of the assumed parameters.
+    /// Number of samples of the assumed parameters. If given, only `ranges.csv` is written.
     pub ranges: Option<usize>,
 }
 
@@ -141,7 +141,7 @@ pub fn run(request: &Request) -> Result<String, String> {
     ))
 }
 
-/// Writes `ranges.csv`, and says on standard error how far it is.
+/// Writes `ranges.csv`, and reports progress on standard error.
 fn vary(
     request: &Request,
     published: &Published,

@@ -1,14 +1,14 @@
-//! Lists that come with the project: CSV files whose every field says something.
+//! Lists that come with the project: CSV files without empty fields.
 
 /// A line of a list.
 pub struct Line {
-    /// Its number in the file, from 1.
+    /// Number of the line in the file, from 1.
     pub number: usize,
-    /// One for each column, none of them empty.
+    /// Fields in the order of the columns. None is empty.
     pub fields: Vec<String>,
 }
 
-/// The lines of `text`, whose first line has exactly these columns. Errors name `file` and line.
+/// Returns the lines of `text`, whose first line must have exactly these columns. Errors name `file` and line.
 pub fn lines(file: &str, text: &str, columns: &[&str]) -> Result<Vec<Line>, String> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let head = reader.headers().map_err(|e| format!("{file}: {e}"))?;

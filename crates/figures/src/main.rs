@@ -22,8 +22,8 @@ struct Args {
     /// Published numbers, in place of the project's own list (figures/published.csv).
     #[arg(long, value_name = "FILE")]
     published: Option<PathBuf>,
-    /// Only ranges.csv: how often each row agrees while all assumed parameters vary together by up to 30 %,
-    /// in so many samples. Minutes.
+    /// Write only ranges.csv: the number of samples in which each row agrees, while all assumed parameters vary
+    /// together by up to 30 %. Takes minutes.
     #[arg(long, value_name = "SAMPLES")]
     ranges: Option<usize>,
 }

@@ -10,7 +10,7 @@ pub fn order(name: &str, pairs: &[(f64, f64)]) -> Value {
     order_beyond(ALIKE, name, pairs)
 }
 
-/// The same, where times that differ by less than the factor `alike` are.
+/// Compares as `order`, but takes times for equal that differ by less than the factor `alike`.
 pub fn order_beyond(alike: f64, name: &str, pairs: &[(f64, f64)]) -> Value {
     let count = |holds: &dyn Fn(f64, f64) -> bool| pairs.iter().filter(|p| holds(p.0, p.1)).count();
     let (slower, faster) = (count(&|a, b| a > b * alike), count(&|a, b| b > a * alike));

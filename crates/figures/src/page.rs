@@ -95,7 +95,7 @@ pub fn html(chapters: &[Chapter]) -> String {
     page.into_string()
 }
 
-/// How many rows have which role, and how many of them agree.
+/// Renders the number of rows of each role, and how many of them agree.
 fn counts(chapters: &[Chapter]) -> Markup {
     let head = |role: Role| match role {
         Role::Missing => "not built yet".to_owned(),
@@ -297,7 +297,7 @@ fn item(finding: &Finding) -> Markup {
     }
 }
 
-/// A table of rows, with the reasons of those that disagree.
+/// Renders a table of rows. `reasons` adds the reason to each row that disagrees.
 fn table(findings: &[&Finding], reasons: bool) -> Markup {
     let heads = ["where", "quantity", "configuration"];
     html! {
@@ -332,7 +332,7 @@ fn table(findings: &[&Finding], reasons: bool) -> Markup {
     }
 }
 
-/// The number that the word of a row stands for, and why.
+/// Renders the number that a word in the row stands for, and the reason for it.
 fn reading(finding: &Finding) -> Markup {
     html! {
         @if let Some(threshold) = finding.row.threshold {

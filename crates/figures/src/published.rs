@@ -9,7 +9,7 @@ const LIST_NAME: &str = "figures/published.csv";
 
 /// The columns that describe a published value, in order.
 pub const COLUMNS: [&str; 6] = ["paper", "where", "quantity", "configuration", "value", "unit"];
-/// The columns after them: what number a word of the text stands for, and why that number.
+/// The further columns: the number that a word of the text stands for, and the reason for that number.
 const READING: [&str; 2] = ["threshold", "why"];
 
 /// A published value, or a simulated one.
@@ -53,9 +53,9 @@ pub struct Row {
     /// As in the file, by [`COLUMNS`].
     pub fields: [String; 6],
     pub value: Value,
-    /// The number that a word of the text stands for here: "similar", "gradual".
+    /// The number that a word of the text, such as "similar" or "gradual", stands for in this row.
     pub threshold: Option<f64>,
-    /// A sentence that gives the reason for the threshold; empty without one.
+    /// A sentence that gives the reason for the threshold; empty without a threshold.
     pub why: String,
 }
 
@@ -140,7 +140,7 @@ impl Published {
         Ok(Published { file: file.to_owned(), rows })
     }
 
-    /// The shortest name that means this row alone: see [`Row::is`].
+    /// Returns the shortest name that stands only for this row: see [`Row::is`].
     pub fn name(&self, row: &Row) -> String {
         let short = format!("{}; {}", row.quantity(), row.configuration());
         match self.find(row.paper(), &short) {

@@ -1,10 +1,10 @@
-//! How often a row agrees with its text while all assumed parameters of all machines vary together: `ranges.csv`.
+//! The survey in `ranges.csv`: rows of all documents while all assumed parameters of all machines vary together.
 //!
 //! ```text
-//!   sample s ── each assumed parameter times its own factor ── all rows ── agrees: +, disagrees: -
+//!   sample s ── each assumed parameter times its own factor ── all rows ── a row agrees: +, a row disagrees: -
 //! ```
-//! A parameter's factor depends on the sample, its machine and its name alone, so that neither the choice of documents
-//! nor a new parameter changes what the others get.
+//! A parameter's factor depends only on the sample, the machine and the parameter's name. So neither the choice of documents nor
+//! a new parameter changes the factors of other parameters.
 
 use super::documents;
 use super::figure::Document;
@@ -26,13 +26,13 @@ const LIST_NAME: &str = "figures/ranges.csv";
 
 const COLUMNS: [&str; 3] = ["paper", "row", "samples"];
 
-/// A row over all samples.
+/// Results of a row in all samples.
 #[derive(Debug, Clone)]
 pub struct Range {
     pub paper: String,
-    /// As machine files call it: see [`Row::is`].
+    /// Name of the row, as in machine files: see [`Row::is`].
     pub row: String,
-    /// By sample: `+` where it agrees, `-` where not.
+    /// A character for each sample: `+` if the row agrees, `-` if not.
     pub samples: String,
 }
 
@@ -41,7 +41,7 @@ impl Range {
         self.paper == row.paper() && row.is(&self.row)
     }
 
-    /// Samples in which it agrees.
+    /// Counts the samples in which the row agrees.
     pub fn holds(&self) -> usize {
         self.samples.matches('+').count()
     }
@@ -53,7 +53,7 @@ impl fmt::Display for Range {
     }
 }
 
-/// All of them, in order.
+/// Loads all rows, in order.
 pub fn load() -> Result<Vec<Range>, String> {
     let mut ranges = Vec::new();
     for Line { number, fields } in lines(LIST_NAME, LIST, &COLUMNS)? {
@@ -65,13 +65,13 @@ pub fn load() -> Result<Vec<Range>, String> {
     Ok(ranges)
 }
 
-/// FNV-1a.
+/// Computes the FNV-1a hash.
 fn hash(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// A machine whose assumed parameters are each multiplied by a factor of this sample.
+/// Returns a machine with each assumed parameter multiplied by a factor of this sample.
 fn sampled(machine: &Machine, sample: usize) -> Result<Machine, String> {
     let [least, most] = FACTORS;
     let factor = |parameter: &String| {
@@ -82,7 +82,7 @@ fn sampled(machine: &Machine, sample: usize) -> Result<Machine, String> {
     Machine::load_scaled(&machine.name, &factors).map_err(|e| e.to_string())
 }
 
-/// A laboratory in which all machines of the documents are those of a sample.
+/// Creates a laboratory in which all machines of the documents are the sample's machines.
 fn laboratory(published: &Published, documents: &[Document], sample: usize) -> Result<Lab, String> {
     let plain = Lab::new(true, published);
     let mut machines = BTreeMap::new();
@@ -92,8 +92,8 @@ fn laboratory(published: &Published, documents: &[Document], sample: usize) -> R
     Ok(plain.with_machines(machines))
 }
 
-/// Runs all rows of the chosen documents in so many samples and writes `ranges.csv`; `said` hears after each how far
-/// it is.
+/// Runs all rows of the chosen documents in `samples` samples and writes `ranges.csv`. Calls `said` after each sample to report
+/// progress.
 pub fn survey(
     published: &Published,
     wanted: impl Fn(&Document) -> bool,
@@ -159,7 +159,7 @@ mod tests {
         let other = one.rail[0].read.latency.us() / plain.rail[0].read.latency.us();
         assert_ne!(other, part(&one), "not all by one factor");
         assert_eq!(part(&sampled(&plain, 0).unwrap()), part(&one), "the same again");
-        // Given parameters stay.
+        // Given parameters do not vary.
         let given = Machine::load("kini1").unwrap();
         let varied = sampled(&given, 0).unwrap();
         assert_eq!(varied.rail[0].write.latency.us(), given.rail[0].write.latency.us());

@@ -1,4 +1,4 @@
-//! Why simulated rows disagree with the text: `reasons.csv`, one row a line.
+//! Reasons why simulated rows disagree with the text: `reasons.csv`, one row a line.
 
 use super::listing::{Line, lines};
 use super::published::Row;
@@ -9,11 +9,11 @@ const LIST_NAME: &str = "figures/reasons.csv";
 
 const COLUMNS: [&str; 3] = ["paper", "row", "reason"];
 
-/// What a look into the runs of a row found.
+/// The reason why a row disagrees, from an examination of its runs.
 #[derive(Debug, Clone)]
 pub struct Reason {
     pub paper: String,
-    /// As machine files call it: see [`Row::is`].
+    /// Name of the row, as in machine files: see [`Row::is`].
     pub row: String,
     pub reason: String,
 }
@@ -24,7 +24,7 @@ impl Reason {
     }
 }
 
-/// All of them, in order.
+/// Loads all reasons, in order.
 pub fn load() -> Result<Vec<Reason>, String> {
     let mut reasons = Vec::new();
     for Line { number, fields } in lines(LIST_NAME, LIST, &COLUMNS)? {

@@ -51,9 +51,9 @@ pub struct Finding<'p> {
     pub role: Role,
     /// What moved it while it was in sight.
     pub moves: Vec<&'p Move>,
-    /// How often it agrees while all assumed parameters vary together.
+    /// The row's results while all assumed parameters vary together.
     pub range: Option<&'p Range>,
-    /// Why it disagrees.
+    /// The reason why the row disagrees.
     pub reason: Option<&'p Reason>,
 }
 
@@ -65,13 +65,13 @@ pub struct Remarks {
 }
 
 impl Remarks {
-    /// All of them, as they come with the project.
+    /// Loads the lists that come with the project.
     pub fn load() -> Result<Remarks, String> {
         let (moves, ranges, reasons) = (informed::load()?, ranges::load()?, reasons::load()?);
         Ok(Remarks { moves, ranges, reasons })
     }
 
-    /// A finding of `row` that is not simulated yet, with all that the lists say of it.
+    /// Returns a finding of `row`, not simulated yet, with all remarks on it.
     fn on<'p>(&'p self, row: &'p Row, role: Role) -> Finding<'p> {
         let moves = self.moves.iter().filter(|moved| moved.is_of(row)).collect();
         let range = self.ranges.iter().find(|range| range.is_of(row));
@@ -271,7 +271,7 @@ pub fn answer(lab: &Lab, documents: &[Document], findings: &mut [Finding]) -> Re
     Ok(())
 }
 
-/// `summary.csv`: the first columns of `published.csv`, then `simulated`, `role`, `difference_percent`, `holds` and
+/// Writes `summary.csv`: the first columns of `published.csv`, then `simulated`, `role`, `difference_percent`, `holds` and
 /// `reason`.
 pub fn write(file: &Path, findings: &[Finding]) -> Result<(), String> {
     let failed = |e: csv::Error| format!("cannot write {}: {e}", file.display());

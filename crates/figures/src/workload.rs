@@ -54,37 +54,37 @@ pub enum Workload {
     Halos(Progress),
     /// Whether an MPI message is a rendezvous: 1 or 0; x: bytes.
     IsRendezvous,
-    /// Steps of the rank that takes most of them in a barrier, or an allreduce of one integer; x: ranks.
+    /// Number of steps of the rank with the most steps, in a barrier or an allreduce of one integer; x: ranks.
     Steps(Operation, &'static str),
-    /// Descriptors that all ranks post to send in a broadcast of one integer; x: ranks.
+    /// Number of descriptors that all ranks post to send in a broadcast of one integer; x: ranks.
     SendDescriptors(&'static str),
-    /// MPI_Barrier by the algorithm's name, after which each rank sends rank 0 an acknowledgement; x: ranks.
+    /// MPI_Barrier by the named algorithm, after which each rank sends rank 0 an acknowledgement; x: ranks.
     Acknowledged(&'static str),
-    /// 32 MiB from rank to rank over a stream of segments, as many on their way as this allows; x: bytes of a segment.
+    /// 32 MiB from rank to rank over a stream of segments. The bound limits the segments in flight; x: bytes of a segment.
     Stream(Bound),
-    /// 1 MiB down a chain of ranks in segments of 64 KiB, each of which goes on from where it was received, or is
-    /// received and sent again; x: ranks.
+    /// 1 MiB down a chain of ranks in segments of 64 KiB. Each rank forwards a segment from the memory in which it was received,
+    /// or receives it and sends it again; x: ranks.
     Chain(Passing),
-    /// The longest of the pieces in which an epoch of one kind of operation goes over all rails, divided by the
-    /// shortest; x: bytes of an operation.
+    /// The longest piece of an epoch of one kind of operation on all rails, divided by the shortest piece; x: bytes of an
+    /// operation.
     PieceRatio(Test),
-    /// The same epoch as [`Workload::OneSided`] has it on one rail, made of messages; x: bytes.
+    /// The epoch of [`Workload::OneSided`] on one rail, made of messages; x: bytes.
     OfMessages(Test),
 }
 
-/// What bounds the segments of a message that are on their way.
+/// Bound on the segments of a message that are in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Bound {
-    /// What the library's streams have.
+    /// The bound of the library's streams.
     Usual,
-    /// Nothing.
+    /// No bound.
     Unlimited,
 }
 
-/// How a rank of a chain passes a segment on.
+/// The way in which a rank of a chain passes a segment on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Passing {
-    /// From where it was received.
+    /// From the memory in which the segment was received.
     Forwarded,
     /// By a receive and a send.
     SentAgain,

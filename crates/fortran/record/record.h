@@ -19,7 +19,7 @@ static size_t used;
 static int variant;
 /* The function whose call is awaited; others are asked by the bindings themselves. */
 static char awaited[128];
-/* What stands in front of the name that was called: P, or nothing. */
+/* Prefix of the called name: P, or nothing. */
 static const char *by = "";
 static int heard;
 

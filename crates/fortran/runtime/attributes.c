@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 typedef struct kept_integer {
-    /* First: C gets the address of the whole. */
+    /* First member: C gets the address of the whole structure. */
     union {
         MPI_Aint wide;
         int narrow;
@@ -26,7 +26,7 @@ static kept_integer **list_of(const void *address)
     return &lists[((uintptr_t)address >> 5) % LISTS];
 }
 
-/* The integer at an address, if it is one of ours for this key; any address is none that may be read. */
+/* Returns the integer at an address, if Fortran has set it for this key. Other addresses may not be readable. */
 static kept_integer *find(int keyval, const void *address)
 {
     if (__atomic_load_n(&count, __ATOMIC_ACQUIRE) == 0)
@@ -58,7 +58,7 @@ void *weft_attribute_in(int keyval, MPI_Aint value, int width)
     return one;
 }
 
-/* A copy is an integer where the original is, and an address where that is. */
+/* Stores a copied value like its original: as an integer, or as an address. */
 void *weft_attribute_like(int keyval, MPI_Aint value, void *original)
 {
     kept_integer *from = find(keyval, original);
@@ -83,7 +83,7 @@ void weft_attribute_drop(int keyval, void *attribute)
     free(one);
 }
 
-/* Predefined attributes are the addresses of integers, whoever asks. */
+/* Returns an attribute's value for Fortran. Predefined attributes are addresses of integers. */
 MPI_Aint weft_attribute(int keyval, void *attribute)
 {
     switch (keyval) {

@@ -8,7 +8,7 @@
 typedef struct {
     weft_function *functions[3];
     MPI_Aint state;
-    /* The program's own, where callbacks may change it; NULL where they get a value. */
+    /* The program's variable, if callbacks may change it; NULL if callbacks get a value. */
     MPI_Aint *variable;
 } state;
 
@@ -21,8 +21,8 @@ void *weft_state(weft_function *const functions[3], MPI_Aint value, MPI_Aint *va
     return made;
 }
 
-/* A callback has changed the state, which Fortran passes by reference: so has the program's variable. What was no variable, an
-   expression, may be gone by now: nothing is changed that does not hold the state. */
+/* Copies a state that a callback has changed to the program's variable, since Fortran passes the state by reference. If the state
+   was an expression, its memory may be in other use: it is changed only if it still holds the state. */
 static void changed(const state *s, MPI_Aint before)
 {
     if (s->state != before && s->variable && *s->variable == before)
@@ -40,7 +40,7 @@ static void changed(const state *s, MPI_Aint before)
         weft_logical copied = weft_false;                                              \
         ((function *)s->functions[0])(&number, &keyval, &value, &from, &to, &copied, &rc); \
         *flag = weft_is_true(copied);                                                  \
-        /* What is no copy is kept by nobody. */                                       \
+        /* Only a successful copy is stored. */                                        \
         *(void **)out = rc == MPI_SUCCESS && *flag ? weft_attribute_like(keyval, to, in) \
                                                    : (void *)(intptr_t)to;             \
         return rc;                                                                     \

@@ -10,8 +10,8 @@
 
 #include "weft_weak.h"
 
-/* Entry points call C's function of the same name, so that a tool finds each call once, in whatever language it looks: the sources
-   of entries are compiled twice, for MPI's names and for PMPI's. */
+/* Entry points call C's function of the same name, so that a tool of any language sees each call once. The sources of entries are
+   compiled twice, for MPI's names and for PMPI's. */
 #ifdef WEFT_PROFILED
 #define WEFT_ENTRY(result, name, arguments) result p##name##_ arguments
 #define WEFT_C(function) P##function
@@ -20,7 +20,7 @@
 #define WEFT_C(function) function
 #endif
 
-/* An entry point without a function of C has both names. */
+/* An entry point that calls no function of C has both names. */
 #define WEFT_ALONE(name, arguments)                                                    \
     void p##name##_ arguments;                                                         \
     void name##_ arguments __attribute__((weak, alias("p" #name "_")));                \
@@ -170,7 +170,7 @@ int weft_dimensions(MPI_Comm comm);
 /* Tells the library about this compiler, once it runs. */
 void weft_begin(void);
 
-/* Attributes: those that Fortran sets lie in memory, where C finds them. */
+/* Attributes: an attribute that Fortran sets lies in memory, where C finds it. */
 enum { WEFT_AINT, WEFT_INT };
 void *weft_attribute_in(int keyval, MPI_Aint value, int width);
 MPI_Aint weft_attribute(int keyval, void *attribute);

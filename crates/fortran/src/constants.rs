@@ -162,7 +162,7 @@ pub fn types_module() -> String {
 /// `mpif.h`, which is read in fixed and in free form: nothing stands before column 7 or behind column 72.
 pub fn mpif(procedures: &[Procedure]) -> String {
     let mut out = String::from("! mpif.h of Weft, for the MPI 5.0 standard ABI\n");
-    // Nothing else tells a compiler that the arguments of all procedures would be too long.
+    // With long integers the arguments of all procedures would be too long. A compiler does not report that, so the file says it.
     out.push_str(
         "! An INTEGER must have 4 bytes here: compile without -fdefault-integer-8 or -i8.\n",
     );

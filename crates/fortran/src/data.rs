@@ -83,13 +83,14 @@ impl Procedure {
         !self.silent
     }
 
-    /// Whether it takes callbacks.
+    /// Reports whether the procedure takes callbacks.
     pub fn takes_callbacks(&self) -> bool {
         self.parameters.iter().any(|p| !p.callback.is_empty())
     }
 
-    /// Whether `mpi_f08` binds it to C, whose descriptors tell of sections of arrays, and of strings beside them. All others have
-    /// Fortran's conventions, as logicals and callbacks must, and by which a tool can take their place (MPI 5.0, section 19.1.5).
+    /// Reports whether `mpi_f08` binds the procedure to C. C's descriptors describe sections of arrays, and strings, too. All
+    /// other procedures have Fortran's conventions: logicals and callbacks need them, and a tool can replace such procedures (MPI
+    /// 5.0, section 19.1.5).
     pub fn is_bound_to_c(&self) -> bool {
         self.find("BUFFER").is_some() && !self.takes_callbacks()
     }

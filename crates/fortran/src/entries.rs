@@ -129,7 +129,7 @@ impl Arguments<'_> {
     }
 }
 
-/// One entry point.
+/// Writes one entry point.
 fn entry(out: &mut String, procedure: &Procedure, way: Way) {
     let name = linker_name(procedure, way);
     let large = if way == Way::Large { "_c" } else { "" };
@@ -156,7 +156,7 @@ fn entry(out: &mut String, procedure: &Procedure, way: Way) {
     }
 }
 
-/// The C file of a way's entries by their profiling names, which stand in the file `name`.
+/// Returns the C file of the profiling names of entries. The file `name` has the entries themselves.
 pub fn profiled(name: &str) -> String {
     format!("#define WEFT_PROFILED\n#include \"{name}\"\n")
 }
@@ -173,7 +173,7 @@ pub fn file(procedures: &[Procedure], way: Way) -> String {
     out
 }
 
-/// What the linker calls the entry point that a way uses (MPI 5.0, table 19.1).
+/// Returns the linker's name of the entry point for a way of calling (MPI 5.0, table 19.1).
 pub fn entry_of(procedure: &Procedure, way: Way) -> String {
     linker_name(procedure, way)
 }

@@ -179,7 +179,7 @@ fn strings(procedure: &Procedure, p: &Parameter, way: Way) -> Row {
             );
             let flag = procedure.parameters.iter().any(|p| p.name == "flag");
             let flag = if flag { " && flag_c" } else { "" };
-            // Nothing is asked for but the length.
+            // If the given length is 0, the program asks only for the length.
             let length = ["buflen", "pset_len"].into_iter().find(|name| {
                 p.length.is_empty() && procedure.parameters.iter().any(|p| p.name == *name)
             });
@@ -256,7 +256,7 @@ fn callbacks(procedure: &Procedure, p: &Parameter, large: bool) -> Row {
             let functions = procedure.parameters.iter().filter(|p| !p.callback.is_empty());
             let functions: Vec<_> = functions.map(|p| p.name.as_str()).collect();
             let integer = if p.kind == "EXTRA_STATE" { "MPI_Aint" } else { "int" };
-            // Requests and data representations have the program's own, keys a value.
+            // Requests and data representations get the program's variable, attributes a value.
             let (change, variable) = match procedure.find("KEYVAL") {
                 Some(_) => ("const ", "NULL"),
                 None => ("", "$"),

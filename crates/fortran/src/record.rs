@@ -29,7 +29,7 @@ pub enum Variant {
     Special,
     /// As the first, and the library says that it failed.
     Failing,
-    /// As the first, and texts have no room: their lengths alone are asked for.
+    /// Succeeds as the first, but texts have no room: the program asks only for their lengths.
     Asking,
 }
 

@@ -99,7 +99,8 @@ fn buffers_have_roles() {
     assert_eq!(role_of("MPI_File_read_all_end", "buf"), Role::Address);
 }
 
-/// Fortran allows C's procedures no logical and no callback, whatever the compiler lets pass.
+/// Checks that procedures bound to C have no logical and no callback: Fortran forbids both there, even if a compiler accepts
+/// them.
 #[test]
 fn what_is_bound_to_c_can_be() {
     for procedure in procedures().iter().filter(|p| p.is_bound_to_c()) {
@@ -109,7 +110,7 @@ fn what_is_bound_to_c_can_be() {
     }
 }
 
-/// A tool takes the place of each procedure of `mpi_f08` by its own name, as table 19.1 of the standard has it.
+/// Checks that a tool can replace each procedure of `mpi_f08` by its name in table 19.1 of the standard.
 #[test]
 fn entries_have_the_names_of_the_table() {
     let all = procedures();

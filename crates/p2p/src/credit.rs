@@ -59,8 +59,8 @@ impl Credit {
         Some(self.owed)
     }
 
-    /// What the peer is to be told with something that is sent anyhow, if that is at least `least`: the low half of what was
-    /// released in all, never 0.
+    /// Returns the credit to add to a message that is sent anyway: the low half of the total released so far. Returns 0 if less
+    /// than `least` is owed or the low half is 0.
     #[inline(always)]
     pub fn ride(&mut self, least: u64) -> u32 {
         if self.owed - self.told < least || self.owed as u32 == 0 {
@@ -70,9 +70,9 @@ impl Credit {
         self.owed as u32
     }
 
-    /// The peer has told the low half of what it has released in all. False: it cannot have.
+    /// Takes the low half of the total that the peer has released. Returns false if the peer cannot have released that much.
     pub fn release_to_low(&mut self, low: u32) -> bool {
-        // What is unreleased is less than a low half holds.
+        // The low half is enough, since the unreleased part is less than 2^32.
         let more = low.wrapping_sub(self.released as u32);
         self.release_to(self.released + u64::from(more))
     }
@@ -116,7 +116,7 @@ mod tests {
     fn what_rides_along_is_the_low_half_of_all() {
         let (mut sender, mut receiver) = (Credit::default(), Credit::default());
         assert_eq!(receiver.ride(1), 0, "nothing is owed");
-        // Beyond what the half holds.
+        // The total exceeds the low half.
         for round in 1..=100u64 {
             let (units, most) = (100_000_000, 400_000_000);
             assert!(sender.try_charge(units, most));

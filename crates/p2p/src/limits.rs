@@ -14,7 +14,7 @@ pub struct Limits {
     /// Eager payload that one sender may have unreceived at one receiver; beyond it, payload waits
     /// at the sender.
     pub credit: u64,
-    /// The same where a question and its answer take long, between processes of one job ([`far_credit`]).
+    /// Credit between processes of one job with a long round trip ([`far_credit`]).
     pub far_credit: u64,
     /// Memory for payloads that receivers on the same node copy from ([`weft_intranode::staging`]); 0: none.
     pub staging: usize,
@@ -60,16 +60,17 @@ impl Limits {
     };
 }
 
-/// Most payload in bytes that one sender may have unreceived at one receiver, where nobody has said how much: a window of 64
-/// messages of 64 KiB, which a network's own credits cover, and what the sender does not know to be released.
+/// Maximum payload, in bytes, that one sender may have unreceived at one receiver, unless set otherwise. Covers a window of 64
+/// messages of 64 KiB, for which a network's own credits are enough, and payload whose release the sender does not know yet.
 const WINDOW: u64 = 8 << 20;
 
-/// Bytes that all senders together may have unreceived at one receiver, unless [`Limits::credit`] of each of them is more.
+/// Maximum number of bytes that all senders together may have unreceived at one receiver, unless the sum of [`Limits::credit`] is
+/// more.
 const TOGETHER: u64 = 256 << 20;
 
-/// What one sender may have unreceived at one receiver where a question and its answer take long, in a job of so many processes.
-/// It is the same for all of them. A process keeps at most 256 MiB of what it has not received, or 1 MiB for each other process,
-/// whatever is more: that much was kept at most with 1 MiB for each.
+/// Returns the maximum payload that one sender may have unreceived at one receiver with a long round trip, in a job of
+/// `processes` processes. The result is the same on all of them. A process keeps at most 256 MiB of unreceived payload, or 1 MiB
+/// for each other process if that is more.
 pub fn far_credit(processes: usize) -> u64 {
     let others = processes.saturating_sub(1).max(1) as u64;
     (TOGETHER / others).clamp(Limits::USUAL.credit, WINDOW)

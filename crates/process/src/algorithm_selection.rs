@@ -18,7 +18,8 @@ impl<F: Fabric> Comm<F> {
             let fabric = self.engine.endpoint().fabric();
             let members = group.ranks();
             let known = group.topology(|| {
-                // Numbers of processes of other jobs are given again when those have left.
+                // The result is kept only for members of this job: numbers of processes of other jobs are reused when those
+                // processes have left.
                 let of_this_job = members.iter().all(|&member| (member as usize) < fabric.size());
                 of_this_job.then(|| survey(fabric, members))
             });
@@ -68,7 +69,7 @@ impl<F: Fabric> Comm<F> {
     }
 }
 
-/// Finds where `members` are, by asking for each of them.
+/// Finds the nodes of `members`, by a question for each member.
 fn survey<F: Fabric>(fabric: &F, members: &[u32]) -> Topology {
     let mut nodes: Vec<usize> = members.iter().map(|&m| fabric.node(m as usize)).collect();
     nodes.sort_unstable();

@@ -96,7 +96,7 @@ impl Buffer {
         unsafe { self.ty.pack(self.base, self.count, out.ptr()) }
     }
 
-    /// Packs the bytes of the data from byte `skip` on to `out`, as many as it has.
+    /// Packs the bytes of the data from byte `skip` on, as many as `out` has room for.
     pub fn pack_at(&self, skip: usize, out: Sge) {
         // SAFETY: as for `pack_to`.
         unsafe { self.ty.pack_range(self.base, self.count, skip, out) };

@@ -155,7 +155,7 @@ impl<F: Fabric> Engine<F> {
         if let Err(refusal) = self.retry_when_full(room) {
             return (Resources::none(self.rank()), Some(refusal));
         }
-        // Communicators that were freed keep their memory until all ranks have left it.
+        // A full table is retried: freed communicators keep their memory until all ranks have left them.
         let shared = || if self.roomy.get() < self.roomy_most.get() { Ok(()) } else { Err(()) };
         let means = self.retry_when_full(shared).map_or(Resources::LEAN, |()| Resources::ALL);
         (means, None)

@@ -24,8 +24,8 @@ pub enum Compare {
 pub struct Group {
     ranks: Rc<[u32]>,
     session: usize,
-    /// Where the members are. All clones share it, so that simulated ranks, which have one group of the
-    /// world, look at its members once and not once a rank.
+    /// Nodes of the members. All clones of a group share the result, so that simulated ranks with one group of the world look at
+    /// its members only once.
     topology: Rc<OnceCell<Option<Topology>>>,
 }
 
@@ -64,8 +64,8 @@ impl Group {
         &self.ranks
     }
 
-    /// Returns where the members are. `survey` looks at each of them the first time; `None`: they may be elsewhere
-    /// the next time.
+    /// Returns the nodes of the members. Calls `survey`, which looks at each member, only the first time. If `survey` returns
+    /// `None`, as for nodes that may change, the result stays `None`.
     pub(crate) fn topology(&self, survey: impl FnOnce() -> Option<Topology>) -> Option<Topology> {
         *self.topology.get_or_init(survey)
     }
@@ -155,7 +155,7 @@ mod tests {
             })
         };
         let world = Group::new((0..1000).collect::<Vec<_>>());
-        // As many simulated ranks as members: one look at the members for all of them.
+        // There are as many simulated ranks as members. One survey serves all of them.
         for _ in 0..1000 {
             assert_eq!(world.clone().of_session(3).topology(survey).unwrap().nodes, 1);
         }

@@ -17,7 +17,8 @@ impl Info {
         self.pairs.iter().find(|(k, _)| k == key.as_ref()).map(|(_, v)| v.as_slice())
     }
 
-    /// The same as text; `None`, too, if the value is none. For the library's own keys, whose values are words and numbers.
+    /// Returns a value as text, or `None` if it is missing or not UTF-8. For the library's own keys, whose values are words and
+    /// numbers.
     pub fn get(&self, key: &str) -> Option<&str> {
         std::str::from_utf8(self.bytes(key)?).ok()
     }

@@ -3,11 +3,12 @@
 //! ```text
 //!   local  0 ─ 1 ─ 2          0 ─ 1   remote        1. the leaders exchange numbers and lists of members
 //!          leader L <────────> leader R             2. each tells its group
-//!            v v v              v                   3. each group tells its leader who has no room, or does not know
-//!                                                      somebody of the other group; as 1 and 2
+//!            v v v              v                   3. each group tells its leader which rank has no room, or does not
+//!                                                      know a process of the other group; as 1 and 2
 //! ```
-//! Processes that are connected through others alone (section 11.10.4) do not know each other. The layer above connects them, while
-//! the two leaders can still talk: so the groups meet ([`Parties`]), and get their communicator by a second step.
+//! Processes that are connected only through other processes (section 11.10.4) do not know each other. The layer above connects
+//! them while the two leaders can still talk. So the groups meet first ([`Parties`]), and get their communicator in a second
+//! step.
 
 use crate::agreement::{Agreement, name_of};
 use crate::creation::{agree_on, fill, numbers, words};
@@ -33,7 +34,7 @@ pub struct Parties<F: Fabric> {
     leader: usize,
     me: usize,
     within: Agreement<F>,
-    /// At the leader, how it reaches the other one.
+    /// The leader's connection to the other leader, and the other leader's number.
     there: Option<(Agreement<F>, u32)>,
     id: u64,
     remote: Vec<Identity>,
@@ -156,7 +157,7 @@ async fn introduced<F: Fabric>(
 }
 
 impl<F: Fabric> Parties<F> {
-    /// Agrees on what all have for the communicator, and whether all know all.
+    /// Agrees on the resources that all processes have for the communicator, and on whether all processes know each other.
     async fn agree_on_means(&mut self) -> Result<(), Error> {
         let (mut means, refusal) = self.engine.resources();
         if self.remote.iter().any(|&one| self.engine.peer_of(one).is_err()) {
@@ -179,29 +180,30 @@ impl<F: Fabric> Parties<F> {
         self.there.is_some()
     }
 
-    /// Whether there are two processes that are connected through others alone: then these groups have to be linked.
+    /// Reports whether two of the processes are connected only through other processes, so that the groups have to be linked.
     pub fn are_apart(&self) -> bool {
         self.means == Resources::APART
     }
 
-    /// At a leader, whether it is the first of the two, which both see alike.
+    /// Reports, at a leader, whether it is the first of the two leaders. Both leaders get the same order. Returns `None`
+    /// elsewhere.
     pub fn is_first_leader(&self) -> Option<bool> {
         let (_, other) = self.there.as_ref()?;
         let (engine, own) = (&self.engine, self.group.ranks()[self.me]);
         Some(engine.identity(own) < engine.identity(*other))
     }
 
-    /// The group of this process.
+    /// Returns the group of this process.
     pub fn group(&self) -> &Group {
         &self.group
     }
 
-    /// The process's engine.
+    /// Returns the engine of this process.
     pub fn engine(&self) -> &Rc<Engine<F>> {
         &self.engine
     }
 
-    /// Gives `mine` of a leader to the other one, and returns what that gives; elsewhere nothing.
+    /// Exchanges bytes between the two leaders. Returns the other leader's bytes at a leader, and no bytes elsewhere.
     pub async fn swap(&self, mine: &[u8]) -> Result<Vec<u8>, Error> {
         let Some((there, other)) = &self.there else { return Ok(Vec::new()) };
         let told = there.tell(*other, mine);
@@ -210,15 +212,15 @@ impl<F: Fabric> Parties<F> {
         Ok(said)
     }
 
-    /// `bytes` of the leader at all of its group.
+    /// Sends `bytes` of the leader to all of its group.
     pub async fn tell_all(&self, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
         self.within.broadcast(self.group.ranks(), (self.leader, self.me), bytes).await
     }
 
-    /// The intercommunicator of groups that are not apart.
+    /// Returns the intercommunicator of groups that are not apart.
     ///
     /// # Errors
-    /// Some process has no room for it, or is not connected to another: on all processes.
+    /// Fails on all processes if some process has no room for the communicator, or is not connected to another.
     pub fn join(self) -> Result<Rc<Comm<F>>, Error> {
         let lean = self.means.settle(self.refusal)?;
         let remote = self.remote.iter().map(|&one| self.engine.peer_of(one));

@@ -10,7 +10,7 @@ impl Resources {
     pub const ALL: Resources = Resources(0);
     /// No memory that ranks share.
     pub const LEAN: Resources = Resources(1);
-    /// There is room, but some of the others are not connected to this process yet. What is made then shares no memory.
+    /// There is room, but some processes are not connected to this process yet. The communicator then shares no memory.
     pub const APART: Resources = Resources(2);
 
     /// Nothing, at this process of the world.

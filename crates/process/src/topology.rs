@@ -85,9 +85,9 @@ pub struct Cartesian {
 }
 
 impl Cartesian {
-    /// Number of points: 1 for no dimensions, 0 if a dimension has none.
+    /// Returns the number of points: 1 for no dimensions, 0 if a dimension has no points.
     pub fn size(&self) -> usize {
-        // A zero first, since the product of the others may be more than a number holds.
+        // Zero is checked first, since the product of the other dimensions may overflow.
         if self.dims.contains(&0) { 0 } else { self.dims.iter().product() }
     }
 

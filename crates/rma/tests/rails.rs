@@ -405,7 +405,7 @@ fn unequal_rails_add_up() {
     }
 }
 
-/// The machine's description says from which length on the library spreads a put over the rails.
+/// Checks that the library spreads a put over the rails from the length in the machine's description on.
 #[test]
 fn puts_are_spread_from_the_length_that_the_network_names() {
     const PUTS: u64 = 64;
@@ -434,7 +434,7 @@ fn puts_are_spread_from_the_length_that_the_network_names() {
         });
         outcome.unwrap().counts.writes
     };
-    // 4,000 bytes.
+    // A put has 4,000 bytes.
     let (whole, spread) = (writes("4001", 500), writes("4000", 500));
     assert!(whole >= PUTS && spread >= whole + PUTS, "{whole} writes whole, {spread} in fragments");
 }

@@ -1,10 +1,10 @@
-//! `weft info --hosts a,b`: says whether a job could run there. All hosts are reached at once, as `mpiexec` would reach them, and
-//! asked by the same program at the same path.
+//! `weft info --hosts a,b`: reports whether a job could run on these hosts. It reaches all of them at once, in the way of
+//! `mpiexec`, and starts the same program at the same path on each.
 //!
 //! ```text
 //!   weft info --hosts            weft host-facts, on each host
 //!   starts it (ssh) ───────────▶ GREETING, version, path, machine, addresses
-//!   a byte ────────────────────▶ the time there         a few times: the quickest answer says most
+//!   a byte ────────────────────▶ the time there         several times: the quickest answer is the most precise
 //! ```
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,16 +21,16 @@ use weft_bootstrap::nodes::identity;
 use crate::library;
 use crate::tree::Tree;
 
-/// The word before a host's facts; what comes before is a greeting of the login shell.
+/// The word before a host's facts. Any text before it is a greeting of the login shell.
 const GREETING: &str = "weft host facts";
-/// How long a host may take to answer.
+/// Maximum time for a host's answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a clock is asked.
+/// Number of times that a clock is read.
 const LOOKS: usize = 5;
-/// What mpiexec reaches hosts with, unless `WEFT_RSH` says otherwise.
+/// Command by which mpiexec reaches hosts, unless `WEFT_RSH` gives another.
 const SSH: &str = "ssh -x -o BatchMode=yes";
 
-/// What a host says of itself.
+/// Facts that a host reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HostFacts {
     version: String,
@@ -39,7 +39,7 @@ struct HostFacts {
     addresses: String,
 }
 
-/// The difference of a clock to ours, and how much it may be wrong, in microseconds.
+/// Difference between a clock and this host's clock, and its maximum error, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ClockOffset {
     ahead: i64,
@@ -53,7 +53,7 @@ fn microseconds() -> i64 {
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The interfaces that are up and lead elsewhere, and their addresses.
+/// Lists the addresses of all interfaces that are up and may lead to other hosts.
 fn addresses() -> String {
     let mut all: Vec<String> = Vec::new();
     for interface in nix::ifaddrs::getifaddrs().into_iter().flatten() {
@@ -65,7 +65,7 @@ fn addresses() -> String {
         let Some(address) = address.filter(|address| is_up && !address.is_loopback()) else {
             continue;
         };
-        // An address of a link alone connects no hosts by itself.
+        // A link-local address alone does not connect hosts.
         if !matches!(address, IpAddr::V6(six) if six.is_unicast_link_local()) {
             all.push(format!("{} {address}", interface.interface_name));
         }
@@ -73,7 +73,7 @@ fn addresses() -> String {
     all.join(", ")
 }
 
-/// `weft host-facts`: says what this host is, then the time for each byte that comes.
+/// Prints the facts of this host, then the time for each byte that it reads (`weft host-facts`).
 pub fn say_facts() -> Result<String, String> {
     let failed = |error: io::Error| format!("standard output: {error}");
     let version = Tree::of_this_program().and_then(|tree| library::ask(&tree.library()));
@@ -97,19 +97,19 @@ fn facts(line: &str) -> Option<HostFacts> {
     Some(HostFacts { version: next()?, path: next()?, machine: next()?, addresses: next()? })
 }
 
-/// A word as the shell of a host takes it.
+/// Quotes a word for the shell of a host.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Says whether `mpiexec` needs no way to this host, unless it is told one.
+/// Reports whether `mpiexec` starts processes on this host by itself, unless an agent is given.
 fn is_here(host: &str) -> bool {
     let own = nix::unistd::gethostname().unwrap_or_default().to_string_lossy().into_owned();
     let short = own.split('.').next().unwrap_or_default();
     ["localhost", "127.0.0.1", "::1", &own, short].contains(&host)
 }
 
-/// The command that asks `host`, by `agent` where that is told.
+/// Returns the command that asks `host`, through `agent` if given.
 fn command(host: &str, agent: Option<&str>) -> Result<Command, String> {
     let program = env::current_exe().map_err(|error| format!("this program's path: {error}"))?;
     let mut command = if agent.is_none() && is_here(host) {
@@ -125,7 +125,7 @@ fn command(host: &str, agent: Option<&str>) -> Result<Command, String> {
     Ok(command)
 }
 
-/// Asks by what was started for it.
+/// Reads the facts and the clock from a process that was started on a host.
 fn ask(mut to: ChildStdin, from: ChildStdout, mut errors: ChildStderr, begun: Instant) -> Answer {
     let mut lines = BufReader::new(from);
     let mut line = Vec::new();
@@ -162,7 +162,7 @@ fn ask(mut to: ChildStdin, from: ChildStdout, mut errors: ChildStderr, begun: In
     best.map(|offset| (found, offset, took)).ok_or_else(|| "the host has said no time".to_owned())
 }
 
-/// The names in a list as `mpiexec --hosts` takes it, each once.
+/// Returns the names in a list of `mpiexec --hosts`, each once.
 fn names(list: &str) -> Result<Vec<String>, String> {
     let mut names: Vec<String> = Vec::new();
     for word in list.split(',') {
@@ -171,7 +171,7 @@ fn names(list: &str) -> Result<Vec<String>, String> {
             _ => word,
         };
         let name = name.trim_start_matches('[').trim_end_matches(']');
-        // A name that begins with a dash would be an option of ssh.
+        // ssh would take a name that begins with a dash for an option.
         if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
             return Err(format!("--hosts {list}: {word:?} is not a host"));
         }
@@ -189,7 +189,7 @@ impl fmt::Display for ClockOffset {
     }
 }
 
-/// The table, and whether all is well.
+/// Returns the table of answers, and whether a job could run.
 fn table(answers: &[(String, Answer)], own: &str) -> (String, bool) {
     let mut rows =
         vec![["host", "answers in", "clock", "version", "path", "addresses"].map(str::to_owned)];
@@ -236,7 +236,7 @@ fn table(answers: &[(String, Answer)], own: &str) -> (String, bool) {
     (text + &notes, well)
 }
 
-/// Asks all hosts of `list` at once; the table, as an error if a job could not run there.
+/// Asks all hosts of `list` at once and returns the table, as an error if a job could not run there.
 pub fn info(list: &str) -> Result<String, String> {
     let agent = env::var("WEFT_RSH").ok().filter(|agent| !agent.trim().is_empty());
     let way = agent.clone().unwrap_or_else(|| SSH.to_owned());

@@ -41,7 +41,7 @@ const OF_COMMANDS: &[[&str; 3]] = &[
     ["WEFT_FC", "gfortran", "the compiler that `mpifort` calls"],
 ];
 
-/// Those of them that are numbers of seconds.
+/// The numbers among these variables that are seconds.
 const SECONDS: &[&str] = &["WEFT_TIMEOUT", "WEFT_ALIVE_INTERVAL", "WEFT_ALIVE_TIMEOUT"];
 
 /// Variables with our prefix that are no settings: how `mpiexec` tells a rank of its job.

@@ -103,7 +103,7 @@ pub fn main(language: Language) -> ExitCode {
     ExitCode::from(127)
 }
 
-/// Fortran's library and modules for a compiler.
+/// Function that finds Fortran's library and modules for a compiler.
 type Find<'a> = &'a dyn Fn(&[OsString], bindings::Need) -> Result<bindings::Bindings, String>;
 
 fn plan(
@@ -134,7 +134,7 @@ fn plan(
     if language == Language::Fortran {
         integers::check(&rest)?;
         let bindings::Bindings { folder, options } = find(&compiler, need(show, &rest))?;
-        // Who asks for a standard wants what it forbids to be an error.
+        // With -std= the user wants errors for calls that the standard forbids, so the option is left out.
         if !rest.iter().any(|arg| arg.as_bytes().starts_with(b"-std=")) {
             first = options;
         }
@@ -143,7 +143,7 @@ fn plan(
         link.push("-lweft_fortran".into());
         libraries = "weft_fortran mpi_abi";
     }
-    // The user's own options come later, and win.
+    // The user's own options come later, and override these.
     let compiler = compiler.into_iter().chain(first.clone());
     link.extend(path_to(lib));
     // RUNPATH: LD_LIBRARY_PATH can still choose another library of the same ABI.

@@ -239,7 +239,7 @@ fn cmake_finds_mpi_also_where_the_prefix_has_a_blank() {
     }
 }
 
-/// Hosts that are this machine under other names, of which `dead` does not let anybody in.
+/// Tests with hosts that are this machine under other names. `dead` refuses all logins.
 #[test]
 fn hosts_are_checked_before_a_job_runs_there() {
     library();

@@ -1,12 +1,12 @@
-//! Ranks that are told different settings: MPI_Init ends the job at once, with one line that names the setting, the ranks and
+//! Ranks with different settings: MPI_Init ends the job at once, with one line that names the setting, the ranks and
 //! their values.
 
 use super::tally::Tally;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A setting, its value for ranks 0 and 1, and its value for rank 2. Without the comparison the first two hang, the next hang
-/// or give wrong sums, and the last ones pass unseen.
+/// A setting, its value for ranks 0 and 1, and its value for rank 2. Without the comparison the first two jobs hang, the next
+/// jobs hang or give wrong sums, and the last jobs pass unnoticed.
 const DIFFERENT: [(&str, &str, &str); 5] = [
     ("WEFT_FABRIC", "shm", "ofi"),
     ("WEFT_FABRIC", "ofi", "shm+ofi"),

@@ -1,8 +1,8 @@
-//! The same program on our library and on others of the standard ABI: random datatypes, topologies, groups, infos,
+//! Comparison of this library with others of the standard ABI, by one program: random datatypes, topologies, groups, infos,
 //! statuses, packed bytes, error classes (`tests/c/answers`).
 //!
-//! Every answer is compared. What differs must stand in `tests/c/answers/differences.csv`, with the standard's section
-//! that says why ours is right or free to differ.
+//! Every answer is compared. A different answer must be in `tests/c/answers/differences.csv`, with the section of the standard by
+//! which this library's answer is right or may differ.
 
 use super::c_programs::list;
 use super::tools::quiet;
@@ -15,19 +15,19 @@ use std::process::Command;
 
 const RANKS: usize = 4;
 
-/// Seeds of the random questions. `WEFT_SEED` takes the place of both.
+/// Seeds of the random questions. `WEFT_SEED` replaces both.
 const SEEDS: [&str; 2] = ["1", "2"];
 
-/// Least answers of a seed.
+/// Minimum number of answers for a seed.
 const LEAST: usize = 20_000;
 
 /// Another library of the standard ABI.
 pub struct Other {
-    /// As in the list of differences.
+    /// Name of the library in the list of differences.
     pub name: &'static str,
-    /// Where its `bin/mpiexec` is.
+    /// Folder that has `bin/mpiexec`.
     pub prefix: PathBuf,
-    /// Folders with its libraries, `libmpi_abi.so.1` in the first.
+    /// Folders with the library's files. `libmpi_abi.so.1` is in the first.
     pub libraries: Vec<PathBuf>,
 }
 
@@ -36,7 +36,7 @@ pub struct Other {
 struct Difference {
     /// A library's name, or `any`.
     library: String,
-    /// The beginning of questions, with `*` for any text.
+    /// Beginning of the questions, with `*` for any text.
     question: String,
     reason: String,
 }
@@ -73,7 +73,7 @@ pub fn run(prefix: &Path, other: &Other) -> Result<usize, String> {
         }
     }
     for (line, difference) in allowed.iter().enumerate() {
-        // A peer that is asked less does not meet all of the list.
+        // Only MPICH is asked all questions. Another library does not use all lines of the list.
         if difference.library == "any" && !used.contains(&line) && other.name == "mpich" {
             return Err(format!("no answer differs any longer: {}", difference.question));
         }
@@ -122,7 +122,7 @@ fn differences(path: &Path) -> Result<Vec<Difference>, String> {
     }
 }
 
-/// Sorts the answers by question. A question that was asked again has a number behind it.
+/// Sorts the answers by question. A repeated question gets a number.
 fn by_question(text: &str) -> BTreeMap<String, &str> {
     let mut all = BTreeMap::new();
     let mut times: BTreeMap<&str, usize> = BTreeMap::new();
@@ -134,7 +134,7 @@ fn by_question(text: &str) -> BTreeMap<String, &str> {
     all
 }
 
-/// Compares the answers of one rank, and notes which lines of the list were used.
+/// Compares the answers of one rank, and notes the lines of the list that were used.
 fn compare(
     ours: &str,
     theirs: &str,
@@ -166,7 +166,8 @@ fn compare(
     }
 }
 
-/// Returns true if `text` has the form of `pattern`, in which `*` stands for any text. A number behind a repeated question is ignored.
+/// Reports whether `text` has the form of `pattern`, in which `*` stands for any text. The number of a repeated question is
+/// ignored.
 fn matches(pattern: &str, text: &str) -> bool {
     let text = text.rsplit_once('#').map_or(text, |(first, _)| first);
     let mut parts = pattern.split('*');
@@ -185,7 +186,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// With the peers that `cargo xtask bench --make-peers target/peers` makes.
+    /// Runs with the libraries that `cargo xtask bench --make-peers target/peers` installs.
     #[test]
     #[ignore = "needs an installation in target/weft, and target/peers"]
     fn libraries_answer_alike() {

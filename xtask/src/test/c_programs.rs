@@ -203,7 +203,7 @@ fn library_apart(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Programs of a linker that was told `-L` and `-l` alone: `mpiexec` says where the library is, here and on other hosts.
+/// Tests programs that were linked only with `-L` and `-l`: `mpiexec` gives the folder of the library, here and on other hosts.
 fn without_rpath(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let folder = tempfile::tempdir_in(folder()?).map_err(|e| format!("a folder: {e}"))?;
     let agent = folder.path().join("agent");
@@ -221,7 +221,7 @@ fn without_rpath(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
             mpiexec.args(["--timeout", "60"]).args(hosts).args(["-n", "2"]).arg(&program);
             quiet(mpiexec.env_remove("LD_LIBRARY_PATH"))?;
         }
-        // A list that names the library is as it was.
+        // A list that already names the library is not changed.
         let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
         mpiexec.args(["sh", "-c", "test \"$LD_LIBRARY_PATH\" = \"$LIST\""]);
         let list = format!("/nowhere:{}", prefix.join("lib").display());
@@ -232,7 +232,7 @@ fn without_rpath(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// The number of processes for which there is room, as the job's launcher and its parents say.
+/// Tests the number of processes for which there is room, with the options of the launcher and as seen by children.
 fn universe(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let program = folder()?.join("universe");
     for (options, parent, child) in [

@@ -19,7 +19,7 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
     // Sections in calls that go on: the compiler may do what it can.
     ("sections.f90", &["-O3"]),
     ("new.f90", &["-O2"]),
-    // Without interfaces, buffers of several types look like a fault to gfortran: mpifort tells it that they are none.
+    // Without interfaces, gfortran takes buffers of several types for an error. mpifort passes the option that allows them.
     ("old.f", &["-O2"]),
 ];
 

@@ -18,7 +18,7 @@ const SPACE: u64 = 400 << 10;
 const GROUP: u64 = 300;
 const WINDOW: u64 = 50;
 
-/// Ways of messages, windows and collective operations on which a peer fills this process's memory.
+/// Settings for messages, windows and collective operations with which a peer writes into this process's memory.
 const WAYS: [&str; 2] = [
     "WEFT_PROTOCOL=co-copy WEFT_ALLREDUCE=SHM-READ WEFT_SCAN=SHM-READ",
     "WEFT_PROTOCOL=written WEFT_RENDEZVOUS=write WEFT_BCAST=BINOMIAL WEFT_ALLREDUCE=RECURSIVE-DOUBLING",
@@ -92,7 +92,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     limited(&mpiexec, &out.join("promised_limit"), tally)
 }
 
-/// A program that decides by each byte that others have put into its memory: no report of memcheck.
+/// Tests that memcheck reports nothing for a program that decides by each byte that a peer has written into its memory.
 fn defined(prefix: &Path, out: &Path, tally: &mut Tally) -> Result<(), String> {
     if !Command::new("valgrind").arg("true").output().is_ok_and(|output| output.status.success()) {
         tally.not_run.push("defined under valgrind: it does not run here".to_owned());

@@ -12,11 +12,11 @@ use std::time::Instant;
 
 const VERSION: &str = "4.1.2";
 
-/// Packages whose arrays, types and pickles mpi4py's tests use where they find them.
+/// Packages that mpi4py's tests use if they are installed.
 const PACKAGES: [&str; 4] = ["numpy", "cffi", "pyyaml", "dill"];
 
-/// Tests of NumPy's types as datatypes. They send nothing and take longer than all others together, so that they run
-/// by themselves on one rank.
+/// Tests of NumPy's types as datatypes. They send nothing and take longer than all other tests together, so that they have a run
+/// of their own on one rank.
 const DATATYPES: &str = "test_util_dtlib";
 
 /// Files of mpi4py's test suite that use Numba's arrays, which are memory of a GPU.
@@ -127,7 +127,7 @@ fn suite(prefix: &Path, python: &Path, sdist: &Path, ranks: usize) -> Result<usi
     }
 }
 
-/// Runs a part of mpi4py's tests, of which at least `least` must run and none be skipped.
+/// Runs a part of mpi4py's tests. At least `least` tests must run, and none may be skipped.
 fn part(name: &str, command: Command, least: usize) -> Result<usize, String> {
     let start = Instant::now();
     let output = quiet(&mut merged(command))?;
@@ -140,7 +140,7 @@ fn part(name: &str, command: Command, least: usize) -> Result<usize, String> {
     }
 }
 
-/// Tests of memory of a GPU, which Numba simulates, where it has a wheel for this Python.
+/// Runs the tests of memory of a GPU, which Numba simulates, if there is a wheel of Numba for this Python.
 fn numba(prefix: &Path, python: &Path, sdist: &Path, tally: &mut Tally) -> Result<(), String> {
     if let Err(why) = quiet(pip(python).args(["--only-binary", ":all:", "numba"])) {
         let last = why.lines().last().unwrap_or_default();
@@ -171,7 +171,7 @@ fn futures(prefix: &Path, python: &Path, sdist: &Path) -> Result<usize, String> 
 /// Tests that the suite has at least, without those left out.
 pub(super) const MOST: usize = 2000;
 
-/// What Python is given to run these files of mpi4py's tests; none: all but [`DATATYPES`].
+/// Returns Python's arguments that run these files of mpi4py's tests. An empty list stands for all files except [`DATATYPES`].
 pub(super) fn suite_words(sdist: &Path, files: &[&str]) -> Vec<String> {
     let main = sdist.join("test/main.py");
     let mut words = [skips::program(), main].map(|path| path.display().to_string()).to_vec();
@@ -256,7 +256,7 @@ fn pip(python: &Path) -> Command {
     pip
 }
 
-/// Installs what mpi4py's tests use, as wheels, unless that was done.
+/// Installs the wheels that mpi4py's tests use, unless they are installed.
 fn packages(python: &Path, done: &Path) -> Result<(), String> {
     if done.exists() {
         return Ok(());
@@ -272,7 +272,7 @@ fn environment(folder: &Path, name: &str, mpicc: &Path) -> Result<PathBuf, Strin
     Ok(python)
 }
 
-/// Compares answers of our library with those of another one.
+/// Compares answers of this library with answers of another library.
 fn answer(prefix: &Path, other: &Other, tally: &mut Tally) -> Result<(), String> {
     let start = Instant::now();
     let count = answers::run(prefix, other)?;
@@ -282,13 +282,13 @@ fn answer(prefix: &Path, other: &Other, tally: &mut Tally) -> Result<(), String>
     Ok(())
 }
 
-/// MPICH's library of the standard ABI, where [`environment_mpich`] has put it.
+/// Returns MPICH's library of the standard ABI, from the folder of [`environment_mpich`].
 fn mpich_library(folder: &Path, prefix: &Path) -> Other {
     let libraries = vec![folder.join(KEPT), prefix.join("lib"), prefix.join("lib/mpich")];
     Other { name: "mpich", prefix: prefix.to_owned(), libraries }
 }
 
-/// Intel's, if it is among the peers that `cargo xtask bench --make-peers target/peers` makes.
+/// Returns the other vendor's library, if `cargo xtask bench --make-peers target/peers` has installed it.
 fn intel_library() -> Option<Other> {
     let prefix = root().join("target/peers/intel");
     let library = prefix.join("lib");
@@ -296,7 +296,7 @@ fn intel_library() -> Option<Other> {
     there.then(|| Other { name: "intel", prefix, libraries: vec![library] })
 }
 
-/// Folder for MPICH's library of the standard ABI, out of the way of those that its wrapper built.
+/// Folder that keeps MPICH's library of the standard ABI away from the programs that its wrapper has built.
 const KEPT: &str = "mpich-abi";
 
 /// mpi4py built by the `mpicc_abi` of the MPICH wheel. Its library is then taken out of the way, so
@@ -312,7 +312,7 @@ fn environment_mpich(folder: &Path) -> Result<PathBuf, String> {
     let theirs = folder.join("mpich/lib");
     std::fs::create_dir_all(&kept).map_err(|e| format!("{}: {e}", kept.display()))?;
     for name in ["libmpi_abi.so.1", "libmpi_abi.so"] {
-        // It is not there if it was moved before.
+        // The rename fails if an earlier run has moved the file.
         let _ = std::fs::rename(theirs.join(name), kept.join(name));
     }
     Ok(python)

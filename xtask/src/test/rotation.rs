@@ -64,7 +64,7 @@ pub(super) fn run(prefix: &Path, mpi4py: &Mpi4py, tally: &mut Tally) -> Result<(
     for k in 0..most {
         let ranks = 2 + k % 3;
         let mut command = on(prefix, ranks, python);
-        // The algorithms see bytes. NumPy's arrays would only send each test's once more.
+        // NumPy's arrays are left out: to the algorithms they are the same bytes once more.
         command.args(suite_words(&mpi4py.sdist, FILES)).arg("--no-numpy");
         let forced = OPERATIONS.iter().zip(&all).map(|(s, names)| (s, &names[k % names.len()]));
         command.envs(forced.clone());

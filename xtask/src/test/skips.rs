@@ -1,7 +1,7 @@
-//! How many of mpi4py's tests are skipped, by the reason that they give.
+//! Tests of mpi4py that are skipped, counted by the reason that they give.
 //!
-//! A test that is skipped says nothing. So each reason stands here with the most tests that may give it on one rank,
-//! and any other reason fails.
+//! A skipped test checks nothing. So each allowed reason has the maximum number of tests that may give it on one rank, and any
+//! other reason fails.
 
 use crate::root;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// A reason for which tests are skipped.
 struct Reason {
     text: &'static str,
-    /// Most tests of mpi4py's suite that give it on one rank.
+    /// Maximum number of tests of mpi4py's suite that give the reason on one rank.
     most: usize,
 }
 
@@ -17,26 +17,26 @@ const fn reason(text: &'static str, most: usize) -> Reason {
     Reason { text, most }
 }
 
-/// All reasons that are right here.
+/// All allowed reasons.
 const REASONS: [Reason; 6] = [
-    // Tests of several ranks, on one; they run on two to five.
+    // Tests of several ranks, in a run on one rank. They run on two to five ranks.
     reason("mpi-world-size<2", 94),
     reason("comm.size==1", 24),
-    // Tests of one rank, on several.
+    // Tests of one rank, in a run on several ranks.
     reason("mpi-world-size>1", 20),
-    // Memory of GPUs. Numba's is simulated in a run of its own, and CuPy has no simulation.
+    // Memory of GPUs. A separate run simulates Numba's, and CuPy has no simulation.
     reason("numba", 18),
     reason("cupy", 18),
-    // Fault tolerance (ULFM) is no part of MPI 5.0.
+    // Fault tolerance (ULFM) is not a part of MPI 5.0.
     reason("mpi-comm_revoke", 3),
 ];
 
-/// The Python program that runs a test program and counts what is skipped.
+/// Returns the path of the Python program that runs a test program and counts the skipped tests.
 pub fn program() -> PathBuf {
     root().join("xtask/src/test/skips.py")
 }
 
-/// Reads what [`program`] has printed; an error names a reason that is new, or that too many tests gave.
+/// Parses the output of [`program`]. An error names a new reason, or a reason that too many tests gave.
 pub fn check(output: &str) -> Result<usize, String> {
     if !output.lines().any(|line| line == "all skips are named") {
         return Err(format!("the skipped tests were not counted:\n{output}"));

@@ -26,7 +26,7 @@ impl<F: Fabric> BounceSession<'_, F> {
         self.exposed(self.link.endpoint.fabric().expose(memory).ok(), rest).await
     }
 
-    /// The same of memory that the others [write](BounceSession::write).
+    /// Exposes memory that other ranks [write](BounceSession::write).
     pub async fn expose_to_writers(
         &self,
         memory: Sge,

@@ -1,5 +1,5 @@
 //! Type maps as the standard defines them (MPI 5.0, 5.1): plain lists of basic types, markers and
-//! their places, and beside them the bounds of all members.
+//! their places, with the bounds of all members.
 
 use weft_datatype::Basic;
 
@@ -28,7 +28,7 @@ pub fn bounds(map: &Map) -> (i64, i64) {
     (lower.unwrap_or(low), upper.unwrap_or(high))
 }
 
-/// The map of a struct, whose extent is a multiple of the strictest alignment.
+/// Returns the map of a struct, whose extent is a multiple of the strictest alignment.
 pub fn padded(mut map: Map) -> Map {
     let align = map.iter().map(|e| if let Data { align, .. } = e { *align } else { 1 }).max();
     let (low, high) = member_bounds(&map);

@@ -147,7 +147,7 @@ fn against_tuned(lab: &Lab, operation: Operation, nodes: usize, most: usize) -> 
     Ok(Value::Word(word))
 }
 
-/// Gather beside scatter, the faster tree of both at each size.
+/// Compares gather with scatter, each with its faster tree at each size.
 fn gather(lab: &Lab) -> Answer {
     let alike = lab.threshold(PAPER, GATHER)?;
     let mut most = (1.0, 0);
@@ -225,13 +225,13 @@ const BLOCKS: &str =
 const FLOW: &str = "time that flow control takes; 32 MByte transfer in segments";
 const FORWARDING: &str = "broadcast down a pipeline that forwards from where it received against receiving and sending again; 16 nodes, 1 MByte";
 
-/// Two workloads of one machine at one x each.
+/// Measures two workloads on one machine, each at one x.
 fn pair(lab: &Lab, of: [(Workload, usize); 2]) -> Result<(f64, f64), String> {
     let [one, other] = of.map(|(workload, x)| lab.measure(MACHINE, workload, x));
     Ok((one?, other?))
 }
 
-/// What the usual bound on segments costs a long transfer.
+/// Measures the cost of the usual bound on segments for a long transfer.
 fn flow_control(lab: &Lab) -> Answer {
     let segment = 64 << 10;
     let of = [Bound::Usual, Bound::Unlimited].map(|bound| (Workload::Stream(bound), segment));
@@ -242,7 +242,7 @@ fn flow_control(lab: &Lab) -> Answer {
     }))
 }
 
-/// What the text states and no figure of it shows.
+/// Lists the checks of statements in the text that no figure shows.
 fn claims() -> Vec<Check> {
     let shown: [Shown; 3] = [
         (BLOCKS, |lab| {
@@ -259,7 +259,7 @@ fn claims() -> Vec<Check> {
     shown.map(|(row, runs)| Check { row, simulate: Simulate::Runs(runs) }).into()
 }
 
-/// All of them.
+/// Lists all checks of the document.
 pub fn checks() -> Vec<Check> {
     use Operation::{Alltoall, Bcast, Scatter};
     let shown: [Shown; 18] = [

@@ -237,7 +237,7 @@ fn best_everywhere(lab: &Lab) -> Answer {
 /// Whether RPE is ahead of MPI-PE by the same factor at all group sizes of both clusters. A picture shows it to
 /// the document as "almost a constant".
 fn constant_factor(lab: &Lab) -> Answer {
-    // The largest factor by the smallest.
+    // Compares the largest factor with the smallest.
     let almost = lab.threshold(PAPER, super::CONSTANT)?;
     let pairs = both(lab, &[over("MPI-PE", "RPE")], Cluster::all_sizes)?;
     let factors = pairs.into_iter().map(|(pe, rpe)| pe / rpe);

@@ -1,4 +1,4 @@
-//! What the text states and no figure of it shows by itself: mechanisms, descriptors, steps.
+//! Checks of statements in the text that no figure shows: mechanisms, descriptors, steps.
 
 use super::checks::{Answer, PAPER, both, over};
 use super::{Cluster, FIRST, SECOND, SMALL};
@@ -14,7 +14,7 @@ const GAIN_GROWS: &str =
 const RELIABILITY: &str =
     "overhead of the reliability of the RGM barrier; cluster 1, no datagram lost";
 
-/// Whether RGM gains from each power of two to the next, on both clusters.
+/// Checks that the gain of RGM grows from each power of two to the next, on both clusters.
 fn gain_grows(lab: &Lab) -> Answer {
     let alike = lab.threshold(PAPER, GAIN_GROWS)?;
     let mut falls = Vec::new();
@@ -35,7 +35,7 @@ fn gain_grows(lab: &Lab) -> Answer {
     }))
 }
 
-/// The RGM barrier of two beside all that is in it: the call, a write and a multicast.
+/// Compares the RGM barrier of two ranks with the sum of its parts: the call, a write and a multicast.
 fn reliability(lab: &Lab) -> Answer {
     let entry = lab.machine(FIRST.machine)?.host.entry.us();
     let write = FIRST.time(lab, Workload::WriteLatency, SMALL)?;

@@ -96,7 +96,7 @@ pub fn steps(machine: &Rc<Machine>, ranks: usize, operation: Operation, name: &s
     Ok((0..ranks as u32).map(of_rank).max().unwrap_or(0) as f64)
 }
 
-/// Descriptors that are posted to send in a broadcast: a multicast is one, however many receive it.
+/// Counts the descriptors that are posted to send in a broadcast. A multicast is one descriptor, for any number of receivers.
 pub fn send_descriptors(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
     let arrows = second(machine, ranks, Operation::Bcast, name)?;
     let carries = arrows.iter().filter(|arrow| arrow.bytes > 0);
@@ -104,7 +104,7 @@ pub fn send_descriptors(machine: &Rc<Machine>, ranks: usize, name: &str) -> Meas
     Ok(sends.len() as f64)
 }
 
-/// What travels in the second of two operations: the first one makes what the algorithm needs.
+/// Returns the messages of the second of two operations. The first operation creates the state that the algorithm needs.
 fn second(
     machine: &Rc<Machine>,
     ranks: usize,
@@ -121,7 +121,7 @@ fn second(
             let word = rank.sim.allocate(Basic::INT.size()).map_err(text)?;
             let mut start = 0;
             for _ in 0..2 {
-                // All that the first one sent has left by then.
+                // After the pause, all messages of the first operation have left.
                 rank.sim.sleep(PERIOD).await;
                 start = rank.sim.clock();
                 let int = Predefined::new().of(Basic::INT).clone();
@@ -150,8 +150,8 @@ fn second(
     Ok(arrows)
 }
 
-/// A barrier whose end each rank acknowledges to rank 0, which goes on when it has heard from all: what section 3.3.4
-/// calls expensive.
+/// Measures a barrier whose end each rank acknowledges to rank 0, which continues when all acknowledgements have come. Section
+/// 3.3.4 calls this expensive.
 pub fn acknowledged(
     machine: &Rc<Machine>,
     ranks: usize,

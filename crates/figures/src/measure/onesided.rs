@@ -108,7 +108,7 @@ impl Side {
     }
 }
 
-/// The longest piece that goes over the network in an epoch on all rails, divided by the shortest.
+/// Returns the longest piece that an epoch sends over the network on all rails, divided by the shortest.
 pub fn piece_ratio(machine: &Rc<Machine>, bytes: usize, test: Test) -> Measured {
     let options = weft_rma::Options::default();
     let traced = Options::new(2).trace();
@@ -118,7 +118,7 @@ pub fn piece_ratio(machine: &Rc<Machine>, bytes: usize, test: Test) -> Measured 
     })?;
     first(&outcome)?;
     let arrows = outcome.trace.unwrap_or_default().arrows;
-    // Flags and what ranks agree about are shorter than any piece.
+    // Flags and the ranks' agreements are shorter than any piece.
     let fragmented = machine.fragment.map_or(Thresholds::default().write, |count| count.0);
     let least = fragmented / machine.rail.len() / 2;
     let pieces: Vec<_> =
@@ -136,7 +136,7 @@ pub fn measure(machine: &Rc<Machine>, bytes: usize, what: OneSided, rounds: usiz
         used.rail.truncate(1);
     }
     let fragmented = match what.pieces {
-        // As the library does, which reads the machine file.
+        // The library itself reads the length from the machine file.
         Pieces::Usual => None,
         Pieces::From(bytes) => Some(bytes),
     };

@@ -24,7 +24,7 @@ const AHEAD: Picoseconds = 100 * MICROSECOND;
 /// Bytes of the transfer of figure 3.
 const TRANSFER: usize = 32 << 20;
 
-/// The streams of a rank to all others.
+/// Opens the streams from a rank to all other ranks.
 fn linked(rank: &Rank) -> Link<Sim> {
     let endpoint = rank.comm.engine().endpoint().clone();
     let members: Rc<[u32]> = (0..rank.comm.size() as u32).collect();
@@ -64,7 +64,7 @@ pub fn segments(machine: &Rc<Machine>, segment: usize) -> Measured {
     transfer(machine, Sizes { segment, window, allowance, rendezvous, ..Sizes::default() })
 }
 
-/// By the eager protocol, with the segments on their way that `bound` allows.
+/// Measures a transfer by the eager protocol. `bound` limits the number of segments in flight.
 pub fn stream(machine: &Rc<Machine>, segment: usize, bound: Bound) -> Measured {
     let usual = Sizes { segment, rendezvous: usize::MAX, ..Sizes::default() };
     transfer(
@@ -208,7 +208,7 @@ pub fn collective(
     Ok(total as f64 / MICROSECOND as f64 / rounds as f64)
 }
 
-/// Microseconds of [`CHAINED`] bytes from rank 0 to the last rank, from each to the next in segments.
+/// Measures the microseconds in which [`CHAINED`] bytes go from rank 0 to the last rank, from each rank to the next in segments.
 pub fn chain(machine: &Rc<Machine>, ranks: usize, passing: Passing) -> Measured {
     const CHAINED: usize = 1 << 20;
     const SEGMENT: usize = 64 << 10;

@@ -1,7 +1,7 @@
-//! One-sided operations as a library makes them of messages: Multi-rail's point-to-point based design (section 2.3).
+//! One-sided operations made of messages: Multi-rail's point-to-point based design (section 2.3).
 //!
 //! ```text
-//!   target: exposes, an empty message ──▶ origin: a message for each put, an empty one at the end ──▶ target: receives all
+//!   target: exposes, sends an empty message ──▶ origin: a message for each put, an empty one at the end ──▶ target: receives all
 //! ```
 
 use super::progress::{Program, registered};
@@ -11,10 +11,10 @@ use std::rc::Rc;
 use weft_fabric_sim::{Machine, Options};
 use weft_p2p::Limits;
 
-/// Puts of an epoch, as the direct design is measured.
+/// Number of puts in an epoch, as for the direct design.
 const PUTS: usize = super::onesided::OPERATIONS;
 
-/// An epoch of access to `peer`.
+/// Runs an epoch of access to `peer`.
 async fn access(program: &Program, peer: usize, puts: usize, bytes: usize) -> Result<(), String> {
     program.finish(program.receive(0, peer)).await?;
     let mut all: Vec<_> = (0..puts).map(|_| program.send(bytes, peer)).collect();
@@ -25,7 +25,7 @@ async fn access(program: &Program, peer: usize, puts: usize, bytes: usize) -> Re
     Ok(())
 }
 
-/// An epoch of exposure to `peer`.
+/// Runs an epoch of exposure to `peer`.
 async fn expose(program: &Program, peer: usize, puts: usize, bytes: usize) -> Result<(), String> {
     program.finish(program.send(0, peer)).await?;
     let mut all: Vec<_> = (0..puts).map(|_| program.receive(bytes, peer)).collect();
@@ -36,8 +36,8 @@ async fn expose(program: &Program, peer: usize, puts: usize, bytes: usize) -> Re
     Ok(())
 }
 
-/// Microseconds of an epoch of one put for the latency, else bytes a microsecond of [`PUTS`]; on one rail, with memory
-/// that a registration cache has kept.
+/// Measures an epoch on one rail, with memory in the registration cache. Returns the microseconds of one put for the latency,
+/// else the bytes per microsecond of [`PUTS`] puts.
 pub fn measure(machine: &Rc<Machine>, bytes: usize, test: Test, rounds: usize) -> Measured {
     let mut used = Machine::clone(machine);
     used.rail.truncate(1);

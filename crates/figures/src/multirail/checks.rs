@@ -107,7 +107,7 @@ fn medium(lab: &Lab) -> Result<Value, String> {
     Ok(order("fragments", &sizes.collect::<Result<Vec<_>, String>>()?))
 }
 
-/// Whether one reaches the other nearly: the text's "close" and "almost".
+/// Checks that one value nearly reaches the other: "close" and "almost" in the text.
 fn close(lab: &Lab, row: &str, of: &[(&'static str, [Workload; 2])]) -> Result<Value, String> {
     let alike = lab.threshold(PAPER, row)?;
     for &(machine, pair) in of {
@@ -139,7 +139,7 @@ fn every_rail(lab: &Lab) -> Result<Value, String> {
 
 const EQUAL: &str = "fragments of one kind of operation on all rails; IA32 and EM64T";
 
-/// Whether all pieces of an epoch of puts, and of one of gets, have one length.
+/// Checks that all pieces of an epoch of puts have one length, and all pieces of an epoch of gets.
 fn equal_pieces(lab: &Lab) -> Result<Value, String> {
     let alike = lab.threshold(PAPER, EQUAL)?;
     for machine in [IA32, EM64T] {
@@ -153,7 +153,7 @@ fn equal_pieces(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("equal".to_owned()))
 }
 
-/// Values of the design on RDMA operations and of that on messages, on one rail of both machines at all sizes.
+/// Measures the design on RDMA operations and the design on messages, on one rail of both machines at all sizes.
 fn designs(lab: &Lab, test: Test) -> Result<Vec<(f64, f64)>, String> {
     let mut pairs = Vec::new();
     for machine in [IA32, EM64T] {
@@ -242,7 +242,7 @@ pub fn checks() -> Vec<Check> {
         (EQUAL, equal_pieces),
         (DIRECT_LATENCY, |lab| Ok(order("direct", &designs(lab, Test::PutLatency)?))),
         (DIRECT_BANDWIDTH, |lab| {
-            // Rates, so the other way round.
+            // The values are rates, so the order is reversed.
             let swapped =
                 designs(lab, Test::Put)?.into_iter().map(|(direct, based)| (based, direct));
             Ok(order("direct", &swapped.collect::<Vec<_>>()))

@@ -18,8 +18,8 @@ fn least_rendezvous(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("none".to_owned()))
 }
 
-/// The mean over all sizes that are drawn of a design's bandwidth by that of none, in words; `row` has the threshold
-/// of their difference.
+/// Compares a design's bandwidth with the bandwidth without a design, as the mean over all drawn sizes. `row` has the threshold
+/// of their difference. Returns the result in words.
 fn bandwidth(lab: &Lab, design: Progress, row: &str) -> Result<&'static str, String> {
     let apart = lab.threshold(PAPER, row)?;
     let of = |design, size| lab.measure(MACHINE, Workload::Bandwidth(Memory::Once, design), size);
@@ -52,7 +52,7 @@ fn at_sender(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Number(of(Progress::None)?.min(of(Progress::Signal)?)))
 }
 
-/// Overlap of each policy, summed over all sizes, the best first.
+/// Returns the overlap of each policy, summed over all sizes, the best policy first.
 fn ranking(lab: &Lab) -> Result<Vec<(f64, &'static str)>, String> {
     let mut all = Vec::new();
     for (name, policy) in policies() {
@@ -64,7 +64,7 @@ fn ranking(lab: &Lab) -> Result<Vec<(f64, &'static str)>, String> {
     Ok(all)
 }
 
-/// All that share the place of the first, in one word: their means differ by less than the threshold of `row`.
+/// Names all policies that share the first place: their means differ by less than the threshold of `row`.
 fn tied(
     lab: &Lab,
     row: &str,
@@ -116,7 +116,7 @@ fn against_threads(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("less".to_owned()))
 }
 
-/// What an interrupt at the end of the read gains, the mean over matrices.
+/// Measures the gain of an interrupt at the end of the read, as the mean over matrices.
 fn second_interrupt(lab: &Lab) -> Result<Value, String> {
     let all = super::matrices();
     let mut sum = 0.0;
@@ -163,8 +163,8 @@ pub const WAIT_12A: &str = "time in MPI_Wait with the proposed design, figure 12
 pub const WAIT_12B: &str =
     "time in MPI_Wait with the proposed design, figure 12 (b); all system sizes, MPI x4";
 
-/// The part of a time step like those of SP that ranks are in MPI_Wait, with the lock whose waiter spins, at every
-/// number of ranks.
+/// Measures the part of a time step like those of SP that ranks spend in MPI_Wait, at every number of ranks. A rank that waits
+/// for the lock spins.
 fn sp_waits(lab: &Lab) -> Result<Value, String> {
     let part = |ranks| {
         let of = |part| lab.measure(MACHINE, Workload::Sweeps(Progress::Spinning, part), ranks);
@@ -179,7 +179,7 @@ fn sp_waits(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word(if most { "most".to_owned() } else { format!("{} ranks", all.join(", ")) }))
 }
 
-/// Beside the base: the mean bandwidth, and a time step at each number of ranks.
+/// Compares with the base: the mean bandwidth, and a time step at each number of ranks.
 fn spare_core(lab: &Lab) -> Result<Value, String> {
     let mut slowest = 1.0f64;
     for ranks in super::RANKS {
@@ -193,7 +193,7 @@ fn spare_core(lab: &Lab) -> Result<Value, String> {
     }))
 }
 
-/// From the first rendezvous on, no size overlaps less than the ones before.
+/// Checks that from the first rendezvous on no size overlaps less than a smaller size.
 fn grows(lab: &Lab) -> Result<Value, String> {
     let what = overlap(Side::Receiver, Memory::Once, Progress::Signal);
     let mut before = 0.0f64;
@@ -245,7 +245,7 @@ fn sizes_from(least: usize) -> Vec<usize> {
     super::matrices().into_iter().filter(|size| *size >= least).collect()
 }
 
-/// Matrices whose blocks are below the rendezvous: the same time with the design and without.
+/// Checks that matrices with blocks below the rendezvous take the same time with the design and without.
 fn no_cost(lab: &Lab) -> Result<Value, String> {
     for size in [16, 32] {
         let time = |design| {
@@ -280,8 +280,8 @@ fn sp_time(lab: &Lab) -> Result<Value, String> {
     Ok(order("existing", &pairs))
 }
 
-/// Whether the policy of all threads makes a difference to the existing design's bandwidth, at some size. With the lock
-/// for which threads sleep: one that spins for it and comes before its owner would never get it.
+/// Checks that the policy of all threads changes the existing design's bandwidth at some size. Uses the lock for which threads
+/// sleep: a spinning thread that runs before the lock's owner would never get the lock.
 fn scheduled_bandwidth(lab: &Lab) -> Result<Value, String> {
     let apart = 1.0 + lab.threshold(PAPER, SCHEDULED)?;
     for size in sizes(8 << 10) {
@@ -299,7 +299,7 @@ fn scheduled_bandwidth(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("the same".to_owned()))
 }
 
-/// Whether the default policy overlaps as round robin at some sizes of a rendezvous, and less at others.
+/// Checks that the default policy overlaps as much as round robin at some sizes of a rendezvous, and less at other sizes.
 fn uneven(lab: &Lab) -> Result<Value, String> {
     let apart = lab.threshold(PAPER, UNEVEN)?;
     let (mut near, mut far) = (0, 0);
@@ -315,7 +315,7 @@ fn uneven(lab: &Lab) -> Result<Value, String> {
     }))
 }
 
-/// The fewest iterations beside the most, under both policies.
+/// Compares the fewest iterations with the most, under both policies.
 fn at_once(lab: &Lab) -> Result<Value, String> {
     let (alike, all) = (lab.threshold(PAPER, AT_ONCE)?, super::iterations());
     for (name, policy) in [("FIFO", Policy::Fifo), ("round robin", Policy::RoundRobin)] {
@@ -328,7 +328,7 @@ fn at_once(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("the same".to_owned()))
 }
 
-/// Whether a multiplication by four ranks a node is shorter by a threshold at each of these nodes and sizes.
+/// Checks that a multiplication by four ranks a node is shorter by a threshold at each of these numbers of nodes and sizes.
 fn shortens(lab: &Lab, row: &str, places: &[(usize, usize)]) -> Result<Value, String> {
     let least = 100.0 * lab.threshold(PAPER, row)?;
     let mut below = Vec::new();
@@ -344,7 +344,7 @@ fn shortens(lab: &Lab, row: &str, places: &[(usize, usize)]) -> Result<Value, St
     }))
 }
 
-/// What the text states beside the figures that it explains.
+/// Lists the checks of statements in the text about the figures.
 fn claims() -> Vec<Check> {
     let shown: [Shown; 6] = [
         (SP_TIME, sp_time),

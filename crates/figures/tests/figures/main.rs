@@ -244,7 +244,7 @@ fn the_summary_has_every_published_row_with_the_role_of_its_machine_file() {
     assert_eq!(roles.keys().collect::<Vec<_>>(), known, "{roles:?}");
 }
 
-/// A change of the library that moves a row is seen here.
+/// Fails if a change of the library moves a row.
 #[test]
 fn the_committed_summary_is_that_of_a_quick_run() {
     let (committed, now) = (records(SUMMARY), table(drawn(), "summary"));

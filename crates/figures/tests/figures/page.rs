@@ -52,7 +52,7 @@ fn what_disagrees_stands_together_and_is_computed_from_the_rows() {
             line.contains(&format!(">{}</td>", escaped(&row[4])))
                 && line.contains(&format!("<td>{}</td>", escaped(&row[10])))
         });
-        // With a reason, and no other row has one.
+        // Exactly the rows that disagree have a reason.
         assert!(close || disagrees != row[10].is_empty(), "{row:?}: figures/reasons.csv");
         assert!(close || said == disagrees, "{row:?}");
     }
@@ -70,7 +70,7 @@ fn reasons_are_of_rows_that_disagree() {
     assert_eq!(records(REASONS).len() - 1, given, "a reason of a row that agrees now");
 }
 
-/// The page says how many rows are predictions, and shows how far each holds.
+/// Checks that the page gives the number of predictions, and shows how far each prediction holds.
 #[test]
 fn predictions_are_counted_and_ranges_shown() {
     let page = fs::read_to_string(drawn().join("index.html")).unwrap();
@@ -84,7 +84,7 @@ fn predictions_are_counted_and_ranges_shown() {
     );
     assert!(page.contains(&said), "{said}");
     for row in &rows[1..] {
-        // Of a document whose samples have not been run yet there is none.
+        // A document whose samples have not been run yet has no ranges.
         let Some((holds, of)) = row[9].split_once(" of ") else {
             assert_eq!(row[9], "", "{row:?}");
             continue;
@@ -95,7 +95,7 @@ fn predictions_are_counted_and_ranges_shown() {
     }
 }
 
-/// A word of degree has a number that it stands for, and the page gives the reason.
+/// Checks that a word of degree has a number that it stands for, and that the page gives the reason.
 #[test]
 fn words_of_degree_have_a_threshold() {
     let page = fs::read_to_string(drawn().join("index.html")).unwrap();

@@ -183,7 +183,7 @@ impl Argument {
         }
     }
 
-    /// Whether it says how much room there is for a text, and then how long that is.
+    /// Reports whether the argument gives the room for a text on entry, and the text's length on return.
     pub fn is_room(&self) -> bool {
         let length = ["INFO_VALUE_LENGTH", "STRING_LENGTH"].contains(&self.kind.as_str());
         length && self.input && self.output

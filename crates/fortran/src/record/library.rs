@@ -55,7 +55,7 @@ fn statement(a: &Argument, at: &str, large: bool, stateful: bool) -> String {
         Class::Texts => format!("put_texts(\"{name}\", {at}, {n});"),
         Class::Table => format!("put_table(\"{name}\", {at}, {n});"),
         Class::Buffer => format!("put_buffer(\"{name}\", (void *){at}, {way});"),
-        // C gets the address of an integer that Fortran sets.
+        // C gets the address of the integer that Fortran sets.
         Class::Attribute if !a.output => {
             format!("put_numbers(\"{name}\", {at}, 1, {size}, {way}, {outs});")
         }

@@ -21,7 +21,7 @@ impl Mutation {
         [Mutation::Swapped, Mutation::Lost, Mutation::Forgotten, Mutation::Unconverted];
 }
 
-/// What stands before the name of C's function.
+/// Text before the name of C's function.
 const CALL: &str = "rc = WEFT_C(";
 
 /// Numbers from a seed (SplitMix64).
@@ -62,7 +62,7 @@ pub fn mutated(source: &str, mutation: Mutation, seed: u64) -> (String, Vec<Stri
 fn mutant(entry: &str, mutation: Mutation, random: &mut Random) -> Option<String> {
     match mutation {
         Mutation::Swapped | Mutation::Lost => {
-            // `rc = WEFT_C(MPI_Send)(buf_at, *count);`
+            // Such as `rc = WEFT_C(MPI_Send)(buf_at, *count);`.
             let start = entry.find(CALL).or_else(|| entry.find("return WEFT_C("))?;
             let start = start + entry[start..].find(")(")? + 2;
             let end = start + entry[start..].find(");\n")?;

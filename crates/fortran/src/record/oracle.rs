@@ -117,7 +117,7 @@ pub fn expected(c: &Call, form: Form, variant: Variant) -> Vec<String> {
     let (procedure, old) = (&c.procedure, form != Form::MpiF08);
     let all = arguments(procedure, c.way.large());
     let (succeeds, mut out) = (variant != Variant::Failing, Vec::new());
-    // Each callback adds 1 to the state that it gets. Those of keys get a value.
+    // Each callback adds 1 to its state. Callbacks of attributes get a value.
     let (by_reference, mut state_now) = (procedure.find("KEYVAL").is_none(), 0);
     if let Some(function) = &c.function {
         let state = all.iter().find(|a| a.class == Class::State);
@@ -170,7 +170,7 @@ pub fn expected(c: &Call, form: Form, variant: Variant) -> Vec<String> {
             _ => {}
         }
         let special = variant == Variant::Special && a.special(procedure).is_some();
-        // Where no room is given, a text is left as it is.
+        // A text without room stays unchanged.
         let asked = a.class != Class::Text
             || all.iter().all(|room| !room.is_room() || room.given(0, variant) > 0);
         let set = succeeds && !special && asked;

@@ -135,7 +135,7 @@ fn caller(c: &Call, number: usize) -> String {
         sets += &set(a, &kind);
         special.push(a.special(procedure).map_or(name.clone(), |(special, _)| special.to_owned()));
         plain.push(name);
-        // Callbacks change what they get by reference.
+        // Callbacks change the state if they get it by reference.
         if a.output || a.class == Class::State {
             shows += &shown(a, &kind);
         }

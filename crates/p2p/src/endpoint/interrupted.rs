@@ -190,7 +190,7 @@ impl<F: Fabric> Handler<'_, F> {
     fn take_eager(&mut self, index: u32, message: &Message, e: Envelope) -> bool {
         let State { operations, matching, .. } = &mut *self.state;
         let (transport, peer) = (self.transport, message.peer);
-        // What rides along is for others to hear.
+        // An eager message with credit for the sender takes the usual path.
         let rides = e.kind == MessageKind::Eager && e.request != 0;
         if rides || !operations.peers.may_owe(peer, message.payload.len() as u64) {
             return false;

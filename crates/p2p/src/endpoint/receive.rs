@@ -37,7 +37,7 @@ impl<F: Fabric> Endpoint<F> {
         let (transport, fabric) = (&self.transport, &self.transport.fabric);
         let Some(message) = fabric.receive(Some(peer)) else { return Direct::Nothing };
         let [word0, word1, word2] = message.head.0;
-        // Nothing rides along with it, either.
+        // The comparison also fails if the message carries credit.
         let mine = word0 == eager_word(tag) && word1 == want.context.0 && word2 == rank.into();
         if !mine {
             self.handle(message);

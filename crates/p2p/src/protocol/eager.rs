@@ -77,7 +77,7 @@ pub fn send_charged<F: Fabric>(
     }
 }
 
-/// Sends a charged payload, with what rides along. `None`: it has left.
+/// Sends a charged payload, with credit for the peer. Returns `None` if the payload has left.
 #[inline(always)]
 pub fn send<F: Fabric>(
     transport: &Transport<F>,
@@ -111,7 +111,7 @@ fn send_synchronous<F: Fabric>(
     RequestId(index)
 }
 
-/// Tells that a synchronous send was matched.
+/// Tells the sender that a synchronous send was matched.
 fn acknowledge<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -187,8 +187,8 @@ pub fn deliver<F: Fabric>(
     }
 }
 
-/// A message that was sent at once, and with which nothing rides along, meets its posted receive: its payload's length. `None`, and
-/// nothing is done, for any other.
+/// Completes a posted receive by a message that was sent at once and carries no credit. Returns the length of its payload.
+/// Returns `None` and does nothing for any other message.
 #[inline(always)]
 pub fn meet<F: Fabric>(
     transport: &Transport<F>,
@@ -236,7 +236,7 @@ pub fn on_eager<F: Fabric>(
     payload: Sge,
 ) -> Outcome {
     let len = payload.len() as u64;
-    // Nothing is asked of who sends it otherwise: it is no request.
+    // An eager message is no request of its sender, so the field of the request holds credit.
     let (ride, e) = match e.kind {
         MessageKind::Eager => (e.request, Envelope { request: 0, ..e }),
         _ => (0, e),

@@ -1,9 +1,9 @@
-//! Ends of reads and writes, as the other end hears of them: those that are due together for one peer are one message.
+//! Messages about the ends of reads and writes. Ends that are due together for one peer share one message.
 //!
 //! ```text
 //!   Ats or Atp (a request) ── payload: further requests, 4 bytes each
 //! ```
-//! What was released of the peer's eager payload rides along.
+//! The message also carries credit: the released part of the peer's eager payload.
 
 use super::operations::Operations;
 use crate::envelope::{Envelope, MessageKind};
@@ -12,13 +12,13 @@ use crate::request::{Slot, Stage};
 use crate::transport::Transport;
 use weft_fabric::{Fabric, FabricExt, Sge};
 
-/// Further requests that one message names, at most: all fabrics copy so many bytes at once.
+/// Maximum number of further requests that one message names: all fabrics copy that many bytes inline.
 const MOST: usize = 16;
 
-/// Bytes of a request.
+/// Number of bytes of a request.
 const BYTES: usize = size_of::<u32>();
 
-/// The end of a read or of a write, for the peer whose request it is.
+/// The end of a read or of a write, for the peer that has the request.
 #[derive(Clone, Copy)]
 pub struct End {
     peer: u32,
@@ -27,7 +27,7 @@ pub struct End {
 }
 
 impl End {
-    /// That of a request whose read or write is over.
+    /// Returns the end of a request whose read or write has completed.
     pub fn of(slot: &Slot) -> End {
         let reads = slot.stage == Stage::Reading;
         let kind = if reads { MessageKind::Ats } else { MessageKind::Atp };
@@ -39,7 +39,7 @@ impl End {
     }
 }
 
-/// Tells a peer of one end; `ride`: what it is told with it.
+/// Reports one end to its peer. `ride` is the credit that the message carries.
 pub fn tell_one<F: Fabric>(transport: &Transport<F>, end: End, ride: u32) {
     let head = Envelope::reply(end.kind, end.request, ride.into());
     match end.kind {
@@ -48,7 +48,7 @@ pub fn tell_one<F: Fabric>(transport: &Transport<F>, end: End, ride: u32) {
     }
 }
 
-/// Tells all peers of their ends, and takes them out.
+/// Reports all ends to their peers, and empties the list.
 pub fn tell<F: Fabric>(transport: &Transport<F>, operations: &mut Operations, ends: &mut Vec<End>) {
     if ends.len() > 1 {
         ends.sort_by_key(End::whose);
@@ -79,7 +79,7 @@ pub fn tell<F: Fabric>(transport: &Transport<F>, operations: &mut Operations, en
     ends.clear();
 }
 
-/// Takes a message of ends: `over` ends one request of this process.
+/// Handles a message of ends. Calls `over` for each ended request of this process.
 pub fn hear<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,

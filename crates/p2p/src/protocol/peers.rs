@@ -9,7 +9,7 @@ use crate::message::Outcome;
 use crate::transport::Transport;
 use weft_fabric::{Distance, Fabric};
 
-/// So many words of released payload ride along while all of the credit is used, at most: others have nothing in them.
+/// Maximum number of messages that carry credit while all of the credit is used once. Other messages carry none.
 const RIDES: u64 = 16;
 
 /// What is known of one peer. Made at first use.
@@ -25,10 +25,10 @@ pub struct Peer {
     pub near: bool,
     /// They reach all of its memory: copies may be shared.
     pub shares: bool,
-    /// Eager payload, in bytes, and how much of it may be unreleased.
+    /// Eager payload, in bytes, and the maximum of its unreleased part.
     pub credit: Credit,
     pub room: u64,
-    /// Released payload, in bytes, that is worth a word in what is sent anyhow.
+    /// Released payload, in bytes, from which on a message carries credit.
     pub rides: u64,
 }
 
@@ -115,13 +115,13 @@ impl Peers {
         self.get(peer).is_some_and(|known| known.credit.may_owe(len, known.room / 4))
     }
 
-    /// What `peer` is told of released payload with something that is sent anyhow; 0: nothing.
+    /// Returns the credit that the next message to `peer` carries; 0: none.
     pub fn ride<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize) -> u32 {
         let known = self.of(transport, peer);
         known.credit.ride(known.rides)
     }
 
-    /// `peer` has told of released payload with something that it has sent.
+    /// Handles credit that a message of `peer` carried.
     #[cold]
     pub fn hear_ride<F: Fabric>(
         &mut self,
@@ -147,7 +147,7 @@ fn described<F: Fabric>(
     let path = Path::new((fabric.rank(), peer), &to, &transport.limits.get(), model);
     let table = tables.number(model, path);
     let limits = transport.limits.get();
-    // Processes of other jobs may reckon otherwise.
+    // Processes of other jobs may compute another maximum.
     let far = path.place == Locality::Elsewhere && to.round_trip > 0 && peer < fabric.size();
     let room = if far { limits.far_credit } else { limits.credit };
     Peer {

@@ -142,7 +142,7 @@ impl InFlight {
         RequestId(index)
     }
 
-    /// The receiver has read the payload, and perhaps others.
+    /// Ends requests after the receiver has read their payload: the named request, and perhaps further ones.
     pub fn on_ats<F: Fabric>(
         &mut self,
         transport: &Transport<F>,

@@ -25,7 +25,7 @@ pub struct Transfers {
     moving: Vec<u32>,
     /// Those of them that go over several rails.
     striped: Vec<Striped>,
-    /// Ends that are told in a moment.
+    /// Ends that are about to be reported.
     ends: Vec<End>,
 }
 
@@ -76,7 +76,8 @@ impl Transfers {
         });
     }
 
-    /// Ends all requests whose read or write is over: what is due together goes together. True if there were any.
+    /// Ends all requests whose read or write has completed, and reports ends of one peer together. Returns true if there were
+    /// any.
     pub fn settle_all<F: Fabric>(
         &mut self,
         transport: &Transport<F>,

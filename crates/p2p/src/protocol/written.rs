@@ -131,7 +131,7 @@ pub fn on_rtr<F: Fabric>(
     Ok(())
 }
 
-/// The sender has written, and perhaps others of this process's.
+/// Ends requests after the sender has written their payload: the named request, and perhaps further ones.
 pub fn on_atp<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,

@@ -1,25 +1,27 @@
-//! Calls that find something full: they look at what has ended before they report it.
+//! Retries of calls that find memory or a table full: operations that have ended may give back room.
 
 use super::Engine;
 use weft_fabric::{Fabric, FabricExt, Fault, Region};
 
-/// Rounds of progress at most, of which each takes some dozens of messages: peers that go on sending do not keep the call.
+/// Maximum number of rounds of progress, each of some dozens of messages, so that peers that keep sending do not delay the call
+/// for ever.
 const ROUNDS: usize = 10_000;
 
 impl<F: Fabric> Engine<F> {
-    /// Tries `attempt`. While it fails, moves on what can move without waiting, gives back what was kept for peers, and tries
-    /// again, until nothing moves any more: what has ended may have made room. The error is that of the last attempt.
+    /// Tries `attempt`. While it fails, makes progress without waiting, gives back memory that is kept for peers, and tries
+    /// again, until no progress is possible any more: operations that have ended may have made room. Returns the error of the
+    /// last attempt.
     pub fn retry_when_full<T, E>(&self, mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         let first = attempt();
         if first.is_ok() { first } else { self.retry(first, attempt) }
     }
 
-    /// Allocates memory of the fabric, for which peers may have to leave other memory first.
+    /// Allocates memory of the fabric. Other memory may have to be released by peers first.
     pub fn allocate(&self, len: usize) -> Result<Region, Fault> {
         self.retry_when_full(|| self.endpoint.fabric().allocate(len))
     }
 
-    /// Allocates, as [`Engine::allocate`], memory that the ranks of the node map.
+    /// Allocates memory that the ranks of the node map. Retries as [`Engine::allocate`].
     pub fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
         self.retry_when_full(|| self.endpoint.fabric().allocate_on_node(len))
     }

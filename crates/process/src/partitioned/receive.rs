@@ -109,7 +109,7 @@ struct Sender<F: Fabric> {
     want: Want,
     rank: usize,
     tag: i32,
-    /// Rounds that were refused, and whose messages have not all been taken away.
+    /// Number of refused rounds whose messages have not all been discarded.
     refused: Cell<u64>,
 }
 
@@ -158,8 +158,9 @@ impl<F: Fabric> Sender<F> {
         }
     }
 
-    /// Takes away the messages of a round that is refused, in the background, since the sender may never begin it: else
-    /// they would use up its credit, and meet a later round. Of several such rounds only the first has receives posted.
+    /// Discards the messages of a refused round, in the background, since the sender may never begin the round. Otherwise they
+    /// would use up the sender's credit, and match a later round. If there are several such rounds, only the first has receives
+    /// posted.
     fn discard(self: &Rc<Self>, engine: &Engine<F>, handshake: Handshake) {
         self.refused.set(self.refused.get() + 1);
         if self.refused.get() > 1 {
@@ -217,7 +218,7 @@ impl<F: Fabric> Parts<F> {
         let post = |i: usize| Some(self.sender.post(handshake, i, self.place(i, each)));
         *self.messages.borrow_mut() = (0..handshake.partitions).map(post).collect();
         let mut all = Ok(());
-        // Also behind one that failed: nothing may come into memory that the program has back.
+        // Waits for all messages even after one has failed: none may arrive in memory that the program uses again.
         for i in 0..handshake.partitions {
             loop {
                 match self.look(i) {
@@ -236,8 +237,8 @@ impl<F: Fabric> Parts<F> {
         all
     }
 
-    /// The sender must send what is awaited: "Send-side and receive-side buffers must be identical in size" (MPI 5.0,
-    /// section 4.2.1). A larger receive buffer is refused as well: some of its partitions would never arrive.
+    /// Checks that the sender sends the awaited number of bytes: "Send-side and receive-side buffers must be identical in size"
+    /// (MPI 5.0, section 4.2.1). A larger receive buffer is refused, too: some of its partitions would never arrive.
     fn check(&self, handshake: Handshake) -> Result<(), Error> {
         let (room, Sender { rank, tag, .. }) = (self.buffer.len(), &*self.sender);
         let Handshake { bytes, partitions, .. } = handshake;

@@ -21,7 +21,8 @@ pub enum Memory {
     Share {
         /// Bytes of this rank; ranks may differ.
         len: usize,
-        /// Bytes, a power of two up to [`Region::ALIGN_SEEN`]: of the whole if `contiguous`, else of each rank's part.
+        /// Alignment in bytes, a power of two up to [`Region::ALIGN_SEEN`]: of the whole if `contiguous`, else of each rank's
+        /// part.
         align: usize,
         /// The parts of all ranks make one piece, without gaps between them.
         contiguous: bool,
@@ -94,7 +95,8 @@ impl OwnMemory {
         }
     }
 
-    /// Memory of rank 0 for all, or of each rank for itself. Errors: RMA_SHARED, on all ranks, if some do not see each other's.
+    /// Allocates memory at rank 0 for all ranks, or at each rank for itself. Errors: RMA_SHARED, on all ranks, if some ranks do
+    /// not see each other's memory.
     async fn shared<F: Fabric>(
         comm: &Comm<F>,
         len: usize,
@@ -105,7 +107,7 @@ impl OwnMemory {
         let fabric = engine.endpoint().fabric();
         let apart = apart(comm);
         if !contiguous {
-            // The others learn of it when all tell what they made.
+            // The other ranks learn of the error when all exchange the results.
             return match apart {
                 Some(error) => Err(error),
                 None => {
@@ -118,7 +120,7 @@ impl OwnMemory {
         if let Some(rank) = told.iter().position(|&[.., apart]| apart != 0) {
             return Err(apart.unwrap_or_else(|| not_shared(rank)));
         }
-        // Rank 0's part begins where every rank's hint is kept, and the others follow without gaps.
+        // Rank 0's part begins at an address that satisfies every rank's hint. The other parts follow without gaps.
         let align = told.iter().map(|&[_, align, _]| align as usize).fold(align, usize::max);
         let align = if align.is_power_of_two() { align.min(Region::ALIGN_SEEN) } else { 1 };
         let places: Vec<u64> = told
@@ -168,7 +170,7 @@ impl OwnMemory {
         Ok(OwnMemory { memory, at, region: region.ok(), holder: Some(0), within: true })
     }
 
-    /// The part of `region` that is this rank's.
+    /// Returns this rank's part of `region`.
     fn allocated(region: Region, len: usize, align: usize) -> OwnMemory {
         let skip = region.first_at(align);
         let (memory, at) = (region.local.part(skip, len), region.at(skip));
@@ -191,7 +193,7 @@ fn out_of_memory(len: u64) -> Error {
     Error::new(class::NO_MEM, text)
 }
 
-/// Error, if a rank of the group has memory that this one does not see.
+/// Returns an error if a rank of the group has memory that this rank does not see.
 fn apart<F: Fabric>(comm: &Comm<F>) -> Option<Error> {
     let fabric = comm.engine().endpoint().fabric();
     let unseen = |&(rank, &peer): &(usize, &u32)| {
@@ -200,7 +202,7 @@ fn apart<F: Fabric>(comm: &Comm<F>) -> Option<Error> {
     comm.group().ranks().iter().enumerate().find(unseen).map(|(rank, _)| not_shared(rank))
 }
 
-/// The error of memory that not all ranks see, one of them `rank`.
+/// Returns the error for memory that not all ranks see. `rank` is one of them.
 pub fn not_shared(rank: usize) -> Error {
     let text = format_args!(
         "rank {rank} of the communicator and others do not see each other's memory, as on different nodes; make a \
@@ -210,6 +212,6 @@ pub fn not_shared(rank: usize) -> Error {
 }
 
 fn padded(len: usize, align: usize) -> Result<usize, Error> {
-    // A length of 0 still has an address.
+    // A part of length 0 still has an address.
     Region::room(len.max(1), align).ok_or_else(|| out_of_memory(u64::MAX))
 }

@@ -29,7 +29,8 @@ pub struct Exposed {
 /// Words that travel.
 pub const WORDS: usize = 2 * RemoteAddr::WORDS + 4;
 
-/// What a rank tells that could not make its part of `len` bytes, and the class of its error: no [`Exposed`] has such words.
+/// Returns the words of a rank that could not allocate its part of `len` bytes, with the class of its error. No [`Exposed`] has
+/// these words.
 pub fn nothing(len: usize, class: i32) -> [u64; WORDS] {
     let mut words = [u64::MAX; WORDS];
     words[0] = len as u64;

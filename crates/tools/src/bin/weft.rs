@@ -44,7 +44,7 @@ enum Command {
         #[arg(long, value_name = "A,B", conflicts_with_all = ["coverage", "variables", "algorithms"])]
         hosts: Option<String>,
     },
-    /// What `weft info --hosts` starts on each host.
+    /// Print this host's facts, for `weft info --hosts` on another host.
     #[command(hide = true)]
     HostFacts,
     /// Run a communication pattern on a simulated cluster, in virtual time.

@@ -53,15 +53,15 @@ pub(super) fn default_compiler() -> &'static str {
     COMPILERS.into_iter().find(|name| there(name)).unwrap_or(COMPILERS[0])
 }
 
-/// What a program needs of Fortran's bindings.
+/// Fortran's bindings for a program.
 pub(super) struct Bindings {
-    /// With library, modules and `mpif.h`.
+    /// Folder with library, modules and `mpif.h`.
     pub folder: PathBuf,
-    /// The options that the compiler is given before all others.
+    /// Options that come before all others on the compiler's command line.
     pub options: Vec<OsString>,
 }
 
-/// The bindings for `compiler`.
+/// Finds the bindings for `compiler`, and builds them if necessary.
 pub(super) fn find(tree: &Tree, compiler: &[OsString], need: Need) -> Result<Bindings, String> {
     let prefix = tree.lib.parent().unwrap_or(&tree.lib);
     let sources = prefix.join("share/weft/fortran");
@@ -74,8 +74,9 @@ pub(super) fn find(tree: &Tree, compiler: &[OsString], need: Need) -> Result<Bin
     Ok(Bindings { folder, options })
 }
 
-/// From version 10 on, gfortran takes two calls with buffers of different types for an error where there is no interface, as with
-/// `mpif.h`. The other compilers accept them. A source may include `mpif.h` by another file, so the option is given for all.
+/// Returns the option by which gfortran accepts calls with buffers of different types. From version 10 on, gfortran takes such
+/// calls for an error if there is no interface, as with `mpif.h`. Other compilers accept them. Every source gets the option,
+/// since a source may include `mpif.h` through another file.
 fn leniency(version: &str) -> Vec<OsString> {
     let release = version.strip_prefix("GNU Fortran").and_then(|rest| rest.split_once(')'));
     let release = release.and_then(|(_, rest)| rest.trim_start().split('.').next()?.parse().ok());
@@ -129,7 +130,7 @@ fn cache() -> Option<PathBuf> {
     Some(cache.join("weft/fortran"))
 }
 
-/// What the compiler says of its version.
+/// Returns the output of the compiler's `--version`.
 fn version(compiler: &[OsString]) -> Result<Output, String> {
     let mut command = Command::new(&compiler[0]);
     let output = command.args(&compiler[1..]).arg("--version").stdin(Stdio::null()).output();
@@ -141,7 +142,7 @@ fn version(compiler: &[OsString]) -> Result<Output, String> {
     })
 }
 
-/// A name for the compiler with its version, and for the sources.
+/// Returns a key for the compiler with its version, and for the sources.
 fn key(
     compiler: &[OsString],
     sources: &Path,
@@ -230,7 +231,7 @@ fn compile(
     let c_compiler = c_compiler(work, compiler, tree, sources)?;
     let in_c = |name: &&str| {
         let mut command = words(&c_compiler, work);
-        // Profiling names are for tools, and cost time at each installation.
+        // Only tools call profiling names, and optimizing them takes time at each installation.
         let optimized = if name.starts_with('p') { "-O1" } else { "-O2" };
         command.args([optimized, "-fPIC", "-fno-plt", "-w", "-c", "-I"]).arg(&tree.include);
         command.arg(sources.join(name).with_extension("c")).arg("-o").arg(format!("c_{name}.o"));

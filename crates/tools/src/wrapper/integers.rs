@@ -1,12 +1,12 @@
-//! Options that make Fortran's integers longer than the library's: refused where `mpif.h` would let them pass unnoticed.
+//! Refusal of options that make Fortran's integers longer than the library's, if `mpif.h` would accept them unnoticed.
 //!
-//! With the modules the compiler finds each argument that is too long, and programs can say `integer(4)`.
+//! With the modules, the compiler reports each argument that is too long, and programs can declare `integer(4)`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Such options of gfortran, flang, ifx, nvfortran, nagfor and Cray's compiler.
+/// Options for long integers of gfortran, flang, ifx, nvfortran, nagfor and Cray's compiler.
 const OPTIONS: [&str; 7] = [
     "-fdefault-integer-8",
     "-i8",
@@ -16,11 +16,11 @@ const OPTIONS: [&str; 7] = [
     "-sdefault64",
     "-qintsize=8",
 ];
-/// The same in two words.
+/// Options for long integers that consist of two words.
 const IN_TWO: [(&str, &str); 4] =
     [("-integer-size", "64"), ("-integer_size", "64"), ("-s", "integer64"), ("-s", "default64")];
 
-/// The first option of these that the arguments have.
+/// Returns the first option for long integers among the arguments.
 fn long_integers(args: &[OsString]) -> Option<String> {
     let one = args.iter().find(|arg| OPTIONS.iter().any(|option| *arg == option));
     let same = |pair: &&[OsString]| {
@@ -30,10 +30,11 @@ fn long_integers(args: &[OsString]) -> Option<String> {
     Some(one.cloned().or_else(two)?.to_string_lossy().into_owned())
 }
 
-/// How many files that include each other are read.
+/// Maximum depth of files that include each other.
 const DEPTH: usize = 8;
 
-/// Whether a source includes `mpif.h`, by itself or by what it includes. What is no file, or cannot be read, is the compiler's matter.
+/// Reports whether a source includes `mpif.h`, directly or through another file. Leaves missing and unreadable files to the
+/// compiler.
 fn includes_header(source: &Path, folders: &[PathBuf], depth: usize) -> bool {
     let text = std::fs::read(source).unwrap_or_default();
     text.split(|&byte| byte == b'\n').filter_map(included).any(|name| {
@@ -47,7 +48,7 @@ fn includes_header(source: &Path, folders: &[PathBuf], depth: usize) -> bool {
     })
 }
 
-/// The file that a line includes, in Fortran's words or the preprocessor's.
+/// Returns the file that a line includes, by Fortran's statement or by the preprocessor's.
 fn included(line: &[u8]) -> Option<&Path> {
     let line = line.trim_ascii_start();
     let line = line.strip_prefix(b"#").unwrap_or(line).trim_ascii_start();
@@ -63,7 +64,7 @@ fn included(line: &[u8]) -> Option<&Path> {
     Some(Path::new(OsStr::from_bytes(&name[..length])))
 }
 
-/// Where the compiler looks for files: `-Ifolder` or `-I folder`.
+/// Returns the compiler's folders for included files: `-Ifolder` or `-I folder`.
 fn folders(args: &[OsString]) -> Vec<PathBuf> {
     let next = args.iter().skip(1).map(Some).chain([None]);
     let one = |(arg, next): (&OsString, Option<&OsString>)| {
@@ -76,7 +77,7 @@ fn folders(args: &[OsString]) -> Vec<PathBuf> {
     args.iter().zip(next).filter_map(one).collect()
 }
 
-/// Error, if one of the sources would be compiled with integers that are too long.
+/// Fails if a source would be compiled with integers that are too long.
 pub(super) fn check(args: &[OsString]) -> Result<(), String> {
     let Some(option) = long_integers(args) else { return Ok(()) };
     let sources = args.iter().filter(|arg| !arg.as_bytes().starts_with(b"-")).map(Path::new);

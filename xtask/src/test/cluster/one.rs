@@ -240,7 +240,7 @@ impl Machine<'_> {
         for (nodes, files) in [(TWO, python::POINT_TO_POINT), (Nodes(&[0, 1, 0, 1]), &part)] {
             let words = python::suite_words(&self.inside.sdist, files);
             let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
-            // The machine is emulated, and NumPy's arrays would send the same bytes once more.
+            // The machine is emulated and slow, and the tests with NumPy's arrays would send the same bytes again.
             words.push("--no-numpy");
             self.python(parts, "mpi4py's point-to-point tests", &words, nodes);
         }

@@ -1,4 +1,4 @@
-//! Fortran and C in one program: each source of tests/fortran here has a part in both.
+//! Programs in Fortran and C: each source of tests/fortran in this list has a part in the other language.
 
 use super::{SAID, Tools};
 use crate::root;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// A program in two languages.
 struct Program<'a> {
-    /// Fortran's sources; the last one names it.
+    /// Sources in Fortran. The last one gives the program its name.
     fortran: &'a [&'a str],
     c: &'a str,
     options: &'a [&'a str],
@@ -16,7 +16,7 @@ struct Program<'a> {
 }
 
 const PROGRAMS: [Program; 4] = [
-    // The addresses that ignore a status, statuses and handles are the same to both.
+    // Addresses that ignore a status, statuses and handles are the same in both languages.
     Program { fortran: &["mixed.f90"], c: "sentinels.c", options: &["-O2"], ranks: "2" },
     Program { fortran: &["attributes.F90"], c: "attributes.c", options: &["-O2"], ranks: "1" },
     Program {

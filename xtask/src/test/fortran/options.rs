@@ -1,4 +1,4 @@
-//! Options of the compiler that matter to MPI: standards, unlike buffers, and the length of integers.
+//! Options of the compiler that matter to MPI: standards, buffers of different types, and the length of integers.
 
 use super::Tools;
 use crate::test::tally::Tally;
@@ -6,21 +6,21 @@ use crate::test::tools::quiet;
 use std::fs;
 use std::process::{Command, Output};
 
-/// Two broadcasts of unlike buffers, by a header that includes `mpif.h`.
+/// Two broadcasts of buffers of different types, in a program that includes `mpif.h` through another header.
 const UNLIKE: &str = "      program unlike\n      include 'nested.h'\n      integer ierror, a(2)\n      \
     double precision b(2)\n      call mpi_bcast(a,2,mpi_integer,0,mpi_comm_world,ierror)\n      \
     call mpi_bcast(b,2,mpi_double_precision,0,mpi_comm_world,ierror)\n      end\n";
 
-/// `mpif.h` itself, and by another header.
+/// Sources that include `mpif.h` directly, and through another header.
 const INCLUDES: [(&str, &str); 2] = [("long.f", "mpif.h"), ("nested.f", "nested.h")];
 
-/// What makes integers 8 bytes long.
+/// Option that makes integers 8 bytes long.
 const LONG: &str = "-fdefault-integer-8";
 
 struct Case<'a> {
     options: &'a [&'a str],
     source: &'a str,
-    /// What the compiler or `mpifort` must say of an error; `None`: there is none.
+    /// Error that the compiler or `mpifort` must report; `None` if there must be no error.
     says: Option<&'a str>,
 }
 
@@ -43,7 +43,7 @@ pub fn run(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
         Case { options: &[LONG], source: "typed.f90", says: None },
         Case { options: &[LONG], source: "untyped.f90", says: error },
     ];
-    // The others have no such options.
+    // Only gfortran has these options.
     if tools.compiler == "gfortran" {
         let calls = "calls_mpif08.f90";
         cases.extend([
@@ -78,7 +78,7 @@ pub fn run(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     header_alone(tools, tally)
 }
 
-/// Who compiles without `mpifort` is told by `mpif.h` itself.
+/// Tests that `mpif.h` itself reports the error to a program that is compiled without `mpifort`.
 fn header_alone(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     let mut mpifort = tools.mpifort();
     let said = quiet(mpifort.arg("-showme:incdirs"))?;

@@ -211,7 +211,7 @@ fn mutants(
     let mut cc = Command::new(tools.compiler);
     cc.args(["-w", "-O0", "-shared", "-fPIC", "-I"]).arg(tools.prefix.join("include"));
     let all = sources().into_iter().map(|(name, _)| name);
-    // No profiling name is called, and those entries are the same text.
+    // Profiling names are left out: no program calls them, and their entries have the same text.
     let taken = |name: &&str| name.ends_with(".c") && !name.starts_with("pmpi");
     cc.args(all.filter(|name| taken(name) || *name == "logicals.f90"));
     quiet(cc.arg("-o").arg(&library).current_dir(&folder))?;

@@ -20,11 +20,12 @@ const MOST: [(&str, &[&str], f64); 3] = [
     ("ring", &["write(", "read("], 0.2),
 ];
 
-/// The program of tests/c that sends windows of messages: bytes of each, messages, windows.
+/// Program of tests/c that sends windows of messages, and its arguments: bytes of each message, messages of a window, windows.
 pub const MANY: &str = "many_messages";
 const WINDOW: [usize; 3] = [64 << 10, 64, 6];
 
-/// Sends of both ends for a message of a window, at most: the message itself, words of credit, and what found no room at first.
+/// Maximum number of sends by both ends for a message of a window: the message, words of credit, and retries of what found no
+/// room.
 const SENDS: f64 = 1.5;
 
 pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
@@ -44,7 +45,7 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     })
 }
 
-/// What a program on two hosts calls between the marks: of the first host, and of the second.
+/// Returns the system calls of a program on two hosts between its marks: on the first host, and on the second.
 fn traced(inside: &Inside, program: &str, words: &[&str]) -> Result<[String; 2], String> {
     let folder = inside.programs.join("traced");
     let _ = fs::remove_dir_all(&folder);
@@ -70,7 +71,7 @@ fn traced(inside: &Inside, program: &str, words: &[&str]) -> Result<[String; 2],
     Ok([of("node0.")?, of("node1.")?])
 }
 
-/// Counts what both ends send for each message of a window.
+/// Counts the sends of both ends for each message of a window.
 fn judge_windows(counted: &str) -> Result<String, String> {
     let [_, window, rounds] = WINDOW;
     let sends = counted.lines().filter(|line| line.starts_with("send")).count();

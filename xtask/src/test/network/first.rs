@@ -1,4 +1,4 @@
-//! The first message to a peer: while the network is out, and where the network that seems to lead there does not.
+//! The first message to a peer: while the network is down, and if the most likely network does not lead to the peer.
 
 use super::hosts::{failed, mpiexec, net, said};
 use super::inside::Inside;
@@ -7,13 +7,13 @@ use crate::test::cluster::parts::Parts;
 use std::process::Command;
 use std::time::Duration;
 
-/// The program of tests/c whose ranks speak to each other late.
+/// Program of tests/c whose ranks send their first message late.
 pub const PROGRAM: &str = "first_message";
 
-/// Seconds without a network: longer than the system looks for a neighbour's adapter, before it says that no way leads to the host.
+/// Seconds without a network: longer than the system looks for a neighbour's adapter before it reports that there is no route.
 const OUT: u64 = 6;
 
-/// One rank on each of two hosts, which are silent for so many milliseconds.
+/// Starts one rank on each of two hosts, which send nothing for `silent` milliseconds.
 fn pair(inside: &Inside, silent: &str) -> Command {
     let mut command = mpiexec(inside, "node0,node1", "2");
     command.arg(inside.programs.join(PROGRAM)).arg(silent);
@@ -61,7 +61,7 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     })
 }
 
-/// An interface that comes first, with one address on all hosts: it has IPv4, where the cables have IPv6 alone.
+/// Tests an interface that comes first and has one address on all hosts. It has IPv4, and the cables have only IPv6.
 pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     parts.part("an address that all hosts have", |parts| {
         parts.test("is not chosen", || {

@@ -1,4 +1,4 @@
-//! A set-user-ID program does not load what its user's environment names. Here, since it takes root to make one.
+//! Set-user-ID programs, which must not load files that the user's environment names. The test is here since it needs root.
 
 use super::hosts::{failed, said};
 use super::inside::Inside;
@@ -7,13 +7,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// Somebody without rights.
+/// Number of a user without rights.
 const NOBODY: &str = "65534";
 
 /// Settings that name a file.
 const NAMES: [&str; 4] = ["WEFT_OFI_LIBRARY", "WEFT_PMIX", "WEFT_MAP", "WEFT_COPY_MODEL"];
 
-/// The file that they name, which is none.
+/// A file that does not exist, as value of the settings.
 const FILE: &str = "/nowhere/of-the-user.so";
 
 pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
@@ -32,7 +32,7 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
             for name in NAMES {
                 said(run().env(name, FILE), &format!("{name} is not used: this program"))?;
             }
-            // The same file is asked for by a program without such rights.
+            // A program without such rights does ask for the file.
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
                 .map_err(|e| format!("{}: {e}", program.display()))?;
             let text = failed(run().env(NAMES[0], FILE))?;

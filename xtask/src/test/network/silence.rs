@@ -1,4 +1,4 @@
-//! A host whose cables all go out while no rank needs the network, reached by a real ssh: both ends have to find out.
+//! A host that loses all its cables while no rank needs the network, reached by a real ssh: both ends have to notice the silence.
 
 use super::hosts::net;
 use super::inside::Inside;
@@ -8,18 +8,18 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where sshd listens on the second host.
+/// Port of sshd on the second host.
 const PORT: &str = "2222";
-/// How long the ranks of the lost host may take to end, on a slow machine.
+/// Maximum time in which the ranks of the lost host have to end, on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Seconds that the ranks sleep: a number by which they are found.
+/// Number of seconds that the ranks sleep. It serves to find them.
 const SLEEP: &str = "98765.4321";
 
 fn said(command: &mut Command) -> Result<Output, String> {
     command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))
 }
 
-/// Starts sshd on node1, with keys in `folder`; the launch agent that logs in there.
+/// Starts sshd on node1, with keys in `folder`. Returns the launch agent that logs in there.
 fn agent(folder: &Path) -> Result<String, String> {
     for key in ["host", "user"] {
         let mut keygen = Command::new("ssh-keygen");
@@ -30,7 +30,7 @@ fn agent(folder: &Path) -> Result<String, String> {
         }
     }
     let at = folder.display();
-    // Its folder for processes without rights is the system's, which a container may not have.
+    // sshd needs this folder of the system, which a container may not have.
     let server = format!(
         "mkdir -p /run/sshd; $(command -v sshd || echo /usr/sbin/sshd) -f /dev/null -p {PORT} -h {at}/host -o PidFile=none \\
          -o StrictModes=no -o AuthorizedKeysFile={at}/user.pub -o UsePAM=no -o PermitRootLogin=yes"
@@ -42,9 +42,9 @@ fn agent(folder: &Path) -> Result<String, String> {
     ))
 }
 
-/// Whether a rank sleeps on node1. It is asked past the cables.
+/// Reports whether a rank sleeps on node1. Does not use the cables.
 fn is_running() -> Result<bool, String> {
-    // The pattern does not match itself.
+    // The brackets keep the pattern from matching itself.
     let script = format!(
         "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -cx '[{}]{}'",
         &SLEEP[..1],

@@ -41,7 +41,7 @@ pub fn running(command: &mut Command) -> Result<Running, String> {
     running_with(command, PATIENCE)
 }
 
-/// The same, where a silent host is lost after so many seconds.
+/// Starts a job that takes a silent host for lost after `patience` seconds.
 pub fn running_with(command: &mut Command, patience: u64) -> Result<Running, String> {
     command.env("WEFT_OFI_TIMEOUT", patience.to_string());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -96,7 +96,7 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
             }
         });
         parts.test("a cable that stays out: the peer is named", || {
-            // By the other cable they would go on.
+            // Only this interface is used: over the other cable the ranks would go on.
             let mut command = mpiexec(inside, TWO, "4");
             command.arg(inside.programs.join("halo")).arg("1000000");
             command.env("WEFT_OFI_INTERFACES", "eth0");

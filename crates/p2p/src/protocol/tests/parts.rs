@@ -187,7 +187,7 @@ fn ends_that_are_due_together_are_one_message() {
         end
     };
     let mut due: Vec<End> = (100..140).map(end).collect();
-    // Payload was released that the peer has not heard of.
+    // Payload was released, and the peer does not know it yet.
     let known = operations.peers.of(transport, 0);
     assert!(known.credit.try_charge(700, known.room));
     known.rides = 500;
