@@ -2,8 +2,8 @@
 // env: | WEFT_FABRIC=ofi | WEFT_NODES=1
 // says: correct
 //
-// The hint mpi_minimum_memory_alignment (MPI 5.0, sections 9.2 and 12.2.2): memory is at a multiple of it, for whoever sees
-// it, whatever its length. What is no power of two, or too large, is ignored.
+// The hint mpi_minimum_memory_alignment (MPI 5.0, sections 9.2 and 12.2.2): memory of any length is at a multiple of it in every
+// process that sees the memory. A value that is not a power of two, or is too large, is ignored.
 #include "check.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ static int at(const void *memory, size_t align)
     return (uintptr_t)memory % align == 0;
 }
 
-/* The value of the hint that a window tells, 0 where it tells none. */
+/* Returns the value of the hint that a window reports, or 0 if it reports none. */
 static long told(MPI_Win win)
 {
     MPI_Info info;
@@ -39,7 +39,7 @@ static long told(MPI_Win win)
     return flag ? atol(text) : 0;
 }
 
-/* Memory of this length, which its neighbours do not touch. */
+/* Allocates memory of this length, and checks that neighbouring pieces do not touch it. */
 static void allocated(MPI_Aint len, size_t align, MPI_Info info)
 {
     char *pieces[3];
@@ -54,7 +54,7 @@ static void allocated(MPI_Aint len, size_t align, MPI_Info info)
     }
 }
 
-/* Every rank's part of a window, as this one sees it, is at a multiple of `align`, and holds what its rank wrote. */
+/* Checks that every rank's part of a window, as this rank sees it, is at a multiple of `align` and holds what its rank wrote. */
 static void seen(MPI_Win win, char *mine, MPI_Aint len, size_t align, int first_alone)
 {
     memset(mine, rank + 1, len);
@@ -123,12 +123,12 @@ int main(int argc, char **argv)
     }
     windows(100, LARGEST, "2097152", together);
 
-    /* Memory alone can have more. */
+    /* Only memory outside of windows can have a larger alignment. */
     MPI_Info large = hints("1073741824", NULL);
     allocated(100, 1 << 30, large);
     MPI_Info_free(&large);
 
-    /* Without a hint any predefined type can lie there; ignored ones are not told. */
+    /* Without a valid hint the memory suits any predefined type, and the window reports no hint. */
     const char *odd[] = {NULL, "0", "-16", "3", "abc", "100", "4294967296", "18446744073709551616"};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         MPI_Info info = hints(odd[i], NULL);
@@ -141,7 +141,7 @@ int main(int argc, char **argv)
         MPI_Info_free(&info);
     }
 
-    /* Many at once, of all lengths and alignments. */
+    /* Allocates many pieces at once, of all lengths and alignments. */
     char *pieces[PIECES];
     for (int i = 0; i < PIECES; i++) {
         snprintf(text, sizeof text, "%d", 1 << i % 17);

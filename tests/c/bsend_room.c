@@ -2,8 +2,8 @@
 // env: | WEFT_PROTOCOL=staged | WEFT_PROTOCOL=written | WEFT_FABRIC=shm+ofi
 // says: correct
 //
-// Messages of MPI_Bsend that were received have left their buffer, which has room for one alone: in every kind of buffer and form
-// of the call. The sender comes late to the barrier, and so passes it without a look at what has arrived.
+// Received messages of MPI_Bsend have left their buffer, which has room for only one: in every kind of buffer and form of the
+// call. The sender is the last rank at the barrier, and so passes it without a look at what has arrived.
 #include "check.h"
 #include <unistd.h>
 

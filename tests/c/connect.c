@@ -41,7 +41,7 @@ static void by_port(int publish)
     if (rank == 0) {
         MPI_Open_port(MPI_INFO_NULL, port);
         if (publish) {
-            /* Who publishes has a folder of its session, who looks for the name does not. */
+            /* The publisher has a folder of its session; the rank that looks for the name has none. */
             if (mkdtemp(session))
                 setenv("XDG_RUNTIME_DIR", session, 1);
             MPI_Publish_name(name, MPI_INFO_NULL, port);
@@ -122,7 +122,7 @@ static void by_socket(void)
     }
     for (int again = 0; again < 4; again++) {
         int size_ = -1, theirs = -1, flags = fcntl(fd, F_GETFL);
-        /* One end, the other, both, or none waits for nothing. */
+        /* The socket is nonblocking at one end, at the other, at both or at none. */
         fcntl(fd, F_SETFL, flags | ((again >> rank & 1) ? O_NONBLOCK : 0));
         MPI_Comm_join(fd, &inter);
         CHECK(((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) == (again >> rank & 1));

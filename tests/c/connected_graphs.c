@@ -22,7 +22,7 @@ struct step {
     int u, v, edge, count, dead;
 };
 
-/* A communicator in which leaders can meet: its members in their order. */
+/* A communicator in which leaders can meet, with its members in their order. */
 struct edge {
     int count, member[MOST], dead, world;
     MPI_Comm comm;
@@ -34,7 +34,7 @@ static int step_count, edge_count, processes, roots, apart;
 static int component[MOST];
 static unsigned state;
 
-/* The members of each component, in their order, as the steps so far have made it. */
+/* The members of each component, in their order, after the steps so far. */
 static int grown[MOST], order[MOST][MOST];
 
 static int rnd(int below)
@@ -64,7 +64,7 @@ static int one_component(void)
     return 1;
 }
 
-/* Two members of an edge that are in different components. */
+/* Finds two members of an edge that are in different components. */
 static int bridge(int edge, int *u, int *v)
 {
     struct edge *e = &edges[edge];
@@ -116,7 +116,7 @@ static void plan(unsigned seed)
             for (int i = 0, from = component[s->v]; i < MOST; i++)
                 if (component[i] == from)
                     component[i] = component[s->u];
-            /* A communicator that is freed leaves its processes connected by others. */
+            /* A communicator may be freed only if its processes stay connected by other communicators. */
             int u, v, needed = bridge(s->edge, &u, &v);
             s->dead = edges[s->edge].dead = !needed && !edges[s->edge].world && rnd(2);
             step_count++;
@@ -149,7 +149,7 @@ static int abstract(struct sockaddr_un *at, const char *name)
     return (int)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
 }
 
-/* Waits a little for another process, and lets messages to others go on meanwhile. */
+/* Waits a little for another process. Messages to further processes make progress meanwhile. */
 static void pause_a_little(void)
 {
     int flag;
@@ -206,7 +206,7 @@ static MPI_Comm by_port(int accepts, const char *name, MPI_Comm common, int othe
     return merged(inter, !accepts);
 }
 
-/* Every pair, and random halves, make an intercommunicator and talk. */
+/* Makes an intercommunicator of every pair and of random halves, and sends messages. */
 static void talk(MPI_Comm all, int me)
 {
     int count, at, who[MOST];

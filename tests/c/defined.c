@@ -1,5 +1,5 @@
-// What others have put into this process's memory is seen as written by tools that follow each byte: none of what comes by
-// messages, windows, collective operations or files counts as uninitialised.
+// Tools that follow each byte see bytes from other processes as written: nothing that comes by messages, windows, collective
+// operations or files counts as uninitialised.
 //
 // ranks: 2
 // says: correct
@@ -9,7 +9,7 @@
 enum { LONG = 100000 };
 static const int lengths[] = {100, 5000, 40000, LONG};
 
-/* Fresh memory, which tools hold for uninitialised. */
+/* Returns fresh memory, which tools take for uninitialised. */
 static unsigned char *fresh(int n)
 {
     unsigned char *memory = malloc(n);
@@ -17,7 +17,7 @@ static unsigned char *fresh(int n)
     return memory;
 }
 
-/* Each byte decides. */
+/* Makes a decision by each byte. */
 static void decide(const unsigned char *memory, int n, int value)
 {
     for (int i = 0; i < n; i++)
@@ -41,7 +41,7 @@ static void messages(int n)
     MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
     decide(in, n, other + 1);
     free(in), in = fresh(n);
-    /* One waits, so that both ends may copy. */
+    /* One rank waits, so that both ends may copy. */
     if (rank == 0) MPI_Send(out, n, MPI_BYTE, 1, 2, W);
     else MPI_Recv(in, n, MPI_BYTE, 0, 2, W, MPI_STATUS_IGNORE), decide(in, n, 1);
     free(in), free(out);
@@ -72,7 +72,7 @@ static void collectives(int n)
     free(in), free(out);
 }
 
-/* Puts, gets and accumulates; `kind`: memory of the program, of MPI, attached later. */
+/* Puts, gets and accumulates. `kind` selects memory of the program, memory of MPI, or memory that is attached later. */
 static void windows(int n, int kind)
 {
     unsigned char *out = fresh(n), *in = fresh(n), *base = NULL;

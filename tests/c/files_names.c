@@ -1,7 +1,7 @@
 // ranks: 1 2
 // says: correct
 //
-// Names of files: any bytes, which arrive as they are; and a name that is relative to a folder which the program leaves.
+// Names of files may contain any bytes, which arrive unchanged. A name may be relative to a folder that the program leaves.
 #include "files.h"
 #include <dirent.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #define OK(call) CHECK((call) == MPI_SUCCESS)
 
-/* Whether the folder has this one file, or none. */
+/* Checks that the folder has only this file, or no file. */
 static void folder_has(const char *name)
 {
     DIR *folder = opendir(".");
@@ -51,7 +51,7 @@ static void bytes_arrive(void)
     }
 }
 
-/* The program goes elsewhere, and the folder gets another name: the file goes away with its close. */
+/* Changes the working directory and renames the folder: the file is still deleted when it is closed. */
 static void left_behind(const char *folder)
 {
     MPI_File files[2];

@@ -2,9 +2,10 @@
 // says: correct
 // env: | WEFT_IO_URING=0
 //
-// A file that is open more than once: by all ranks twice, by each rank alone, by halves of the ranks. Each byte belongs to one writer, which
-// is a rank with one of its openings, or to nobody. All write at once, in accesses of all kinds, two threads of a rank among them; no byte may
-// be written back as it was by another one (MPI 5.0, 14.6.1: nothing overlaps).
+// A file that is open more than once: twice by all ranks, by each rank separately, by halves of the ranks. Each byte belongs to
+// one writer, which is a rank with one of its openings, or to no writer. All write at once, in accesses of all kinds, and some
+// with two threads of a rank. No opening may write back an old value of another writer's byte (MPI 5.0, 14.6.1: nothing
+// overlaps).
 #include "files.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,7 +18,7 @@ enum { BYTES = 6000, RANKS = 4, SEEDS = 16, NOBODY = 2 * RANKS };
 
 static const unsigned char before = 0xee;
 
-/* What all ranks know of a case. */
+/* Properties of a case, the same on all ranks. */
 static int opening, kinds[2 * RANKS];
 static unsigned char owners[BYTES];
 static unsigned seed;
@@ -36,7 +37,7 @@ static int colour(int of)
 
 static int times(void) { return opening == TWICE || opening == EACH_TWICE ? 2 : 1; }
 
-/* The number of an opening. */
+/* Returns the number of an opening. */
 static int number(int of, int time) { return 2 * colour(of) + time; }
 
 static int writer(int of, int time) { return times() * of + time; }
@@ -55,13 +56,14 @@ static void make(int of)
     for (int i = 0; i < writers; i++) owners[i] = i;
 }
 
-/* What one thread does: a rank's writes by one opening. */
+/* Work of one thread: a rank's writes by one opening. */
 struct work {
     MPI_File file;
     int time;
 };
 
-/* Bytes of a writer, or of all of an opening; a view of them, if that is asked for. */
+/* Finds the bytes of a writer, or of all writers of an opening. Stores and counts their pieces in `starts`, or, if it is NULL,
+   sets a view of the bytes and returns their number. */
 static int view(MPI_File file, int who, int whole, int *starts)
 {
     int lens[BYTES], places[BYTES], count = 0, bytes = 0;
@@ -84,7 +86,7 @@ static int view(MPI_File file, int who, int whole, int *starts)
     return bytes;
 }
 
-/* A nonblocking access that may be over before or behind the next one. */
+/* Notes a nonblocking access, which may end before or after the next access. */
 static void begun(MPI_Request *requests, int *under_way)
 {
     if (++*under_way == 16) {
@@ -127,7 +129,7 @@ static void *writes(void *argument)
         }
         break;
     case NONBLOCKING:
-        /* Half of it through a view with gaps, on the first rank of the opening. */
+        /* The first rank of the opening writes half of its bytes through a view with gaps. */
         if (place == 0) {
             bytes = view(file, who, 0, NULL);
             for (int at = 0; at < bytes; at += 40) {

@@ -8,7 +8,7 @@
 
 static int extents, reads, writes;
 
-/* The program's functions are asked for predefined datatypes alone. */
+/* Checks that the program's functions get only predefined datatypes. */
 static void is_predefined(MPI_Datatype type)
 {
     int integers, addresses, types, combiner;
@@ -153,7 +153,7 @@ static void own(MPI_File file)
     FAILS(MPI_File_write_at(file, 0, words, 6, MPI_SHORT, &status), MPI_ERR_CONVERSION);
 }
 
-/* A number of an element: where it is in memory, its bytes there, and those that "external32" has for it. */
+/* A number of an element: its place in memory, and its bytes in memory and in "external32". */
 struct number {
     int at, here, there;
 };
@@ -193,7 +193,7 @@ static void make(struct element *to, int kind)
     MPI_Type_free(&plain);
 }
 
-/* All kinds of reads. */
+/* Reads in all ways. */
 static void any_read(MPI_File file, int way, void *to, MPI_Datatype type, MPI_Status *status)
 {
     MPI_Request request;
@@ -210,7 +210,7 @@ static void any_read(MPI_File file, int way, void *to, MPI_Datatype type, MPI_St
     }
 }
 
-/* A file that ends anywhere within what is read: all numbers before its end come, and nothing else is touched. */
+/* Tests a file that ends anywhere within a read: all numbers before its end come, and nothing else is changed. */
 static void cut(MPI_File file, const char *representation, const struct element *element)
 {
     char out[ROOM], in[ROOM];
@@ -222,7 +222,7 @@ static void cut(MPI_File file, const char *representation, const struct element 
         const struct number *number = &element->numbers[i % element->count];
         int by = strcmp(representation, "external32") == 0 ? number->there : number->here;
         ends[i] = end += strcmp(representation, "twice") == 0 ? 2 * number->here : by;
-        /* Numbers of less bytes in the file: those that fit there. */
+        /* In the file, numbers have fewer bytes, so only small values fit. */
         if (number->there < number->here)
             *(long *)(out + i / element->count * element->extent + number->at) = -1000 - i;
     }
@@ -237,7 +237,7 @@ static void cut(MPI_File file, const char *representation, const struct element 
         any_read(file, len, in, element->type, &status);
         MPI_Get_elements(&status, element->type, &found);
         int between = there == 0 ? len == 0 : ends[there - 1] == len;
-        /* Of bytes as they are, a part of a number comes, too, and no number of elements says that. */
+        /* In the native and internal forms a part of a number is read, too, and no number of elements describes the bytes. */
         int expected = between || !as_they_are ? there : MPI_UNDEFINED;
         CHECK(found == expected, "%s, %d bytes: %d elements, expected %d", representation, len, found, expected);
         MPI_Get_count(&status, element->type, &found);

@@ -2,8 +2,8 @@
 // expect: 1
 // says: ended with exit code 0, but after a call of MPI_Finalize that failed
 //
-// A callback of an attribute lets MPI_Finalize fail, and the program ends in good order: mpiexec must not say that it has not
-// called it.
+// A callback of an attribute makes MPI_Finalize fail, and the program exits with code 0: mpiexec must not report that
+// MPI_Finalize was not called.
 #include "check.h"
 
 static int refuse(MPI_Comm comm, int key, void *value, void *extra)

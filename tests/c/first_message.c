@@ -2,8 +2,8 @@
 // args: 0
 // says: correct
 //
-// first_message MILLISECONDS: says "running", waits for so long, and only then do the two ranks speak to each other for the first time.
-// For tests that take the network away meanwhile (xtask/src/test/network/first.rs).
+// first_message MILLISECONDS: prints "running" and waits for the given time. Only then do the two ranks send their first
+// messages. For tests that take the network away meanwhile (xtask/src/test/network/first.rs).
 #include "check.h"
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     MPI_Sendrecv(own, 100, MPI_INT, 1 - rank, 5, come, 100, MPI_INT, 1 - rank, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     for (int i = 0; i < 100; i++) CHECK(come[i] == i * (3 - rank), "element %d", i);
     if (rank == 0) {
-        /* One way alone, after both. */
+        /* Messages go both ways first, then only one way. */
         MPI_Send(own, 100, MPI_INT, 1, 6, MPI_COMM_WORLD);
     } else {
         MPI_Recv(come, 100, MPI_INT, 0, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

@@ -2,9 +2,9 @@
 // args: 65536 64 3
 // says: correct
 //
-// many_messages BYTES WINDOW ROUNDS: rank 0 sends so many messages at once, rank 1 receives and answers with one of 4 bytes; that many
-// times. For tools that count what a message costs (xtask/src/test/network/counts.rs): the part that counts lies between two calls
-// of getpgid that no process answers.
+// many_messages BYTES WINDOW ROUNDS: in each round, rank 0 sends WINDOW messages at once, and rank 1 receives them and answers
+// with 4 bytes. For tools that count the cost of a message (xtask/src/test/network/counts.rs): the counted part lies between two
+// calls of getpgid for a process that does not exist.
 #include "check.h"
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -2,8 +2,8 @@
 // env: | WEFT_BCAST=MPI-FLAT WEFT_PROTOCOL=eager | WEFT_PROTOCOL=staged | WEFT_BCAST=MPI-BINOMIAL WEFT_PROTOCOL=read | WEFT_BCAST=BINOMIAL WEFT_PROTOCOL=co-copy | WEFT_PROTOCOL=written | WEFT_PROTOCOL=pieces | WEFT_FABRIC=ofi
 // says: correct
 //
-// Receives that fail leave nothing behind: after thousands of each kind, by each protocol, good messages still go. What a refused
-// message keeps, of credit, staging memory or requests, would be used up.
+// Failed receives leave nothing behind: after thousands of each kind, by each protocol, good messages still arrive. Otherwise the
+// credit, staging memory or requests of refused messages would be used up.
 #include "check.h"
 
 #define W MPI_COMM_WORLD
@@ -13,7 +13,7 @@ static unsigned char data[LONG], room[LONG];
 
 enum kind { RECV, IRECV, ANY, MATCHED, PERSISTENT, EXCHANGE, WAITALL, GAPS, CANCELLED, BROADCAST, PARTITIONED, KINDS };
 
-/* Bad rounds of a long message are fewer: what they leave is as much. */
+/* Returns the number of bad rounds. Long messages need fewer rounds to leave as much behind. */
 static int rounds(int length) { return length <= 1000 ? ROUNDS : ROUNDS * 1000 / length + 80; }
 
 static void check_room(int from)
@@ -21,7 +21,7 @@ static void check_room(int from)
     for (int i = from; i < LONG; i++) CHECK(room[i] == 0x55, "byte %d of %d", i, from);
 }
 
-/* Good messages, each way, of all lengths. */
+/* Checks that good messages of all lengths arrive, each way. */
 static void works(void)
 {
     for (unsigned l = 0; l < sizeof lengths / sizeof *lengths; l++) {
@@ -109,7 +109,7 @@ static void receive(enum kind kind, int n, MPI_Comm comm)
     }
 }
 
-/* Each side has another number of bytes: each round is refused, and taken away. */
+/* The two sides name different numbers of bytes, so that each round is refused and its messages are discarded. */
 static void partitioned(int n, int factor)
 {
     MPI_Request request;
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
         int n = lengths[l];
         for (enum kind kind = RECV; kind < PARTITIONED; kind++) {
             if (kind == CANCELLED || (kind == GAPS && n < 4)) continue;
-            /* What is chosen by length may differ between the ranks. */
+            /* If the length selects the algorithm, the ranks may choose different algorithms. */
             if (kind == BROADCAST && getenv("WEFT_BCAST") == NULL) continue;
             memset(room, 0x55, LONG);
             for (int i = 0; i < rounds(n); i++) {

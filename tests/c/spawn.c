@@ -225,10 +225,10 @@ static void keys(void)
     MPI_Comm_remote_size(inter, &theirs);
     CHECK(theirs == 2);
     MPI_Comm_disconnect(&inter);
-    /* Those that were not started have an error, and none is left out. */
+    /* Processes that were not started have an error code. No code is left out. */
     for (int i = 0; i < 5; i++)
         CHECK(class_of(codes[i]) == (i < 2 ? MPI_SUCCESS : MPI_ERR_SPAWN), "%d: %d", i, codes[i]);
-    /* Of several programs each has as many codes as it was asked for. */
+    /* With several programs, each has as many codes as processes were asked for. */
     char *commands[] = {name, name}, **argvs[] = {argv, argv};
     int most[] = {3, 4};
     MPI_Info infos[2];

@@ -1,10 +1,10 @@
 // ranks: 1 2
 // says: correct
 //
-// Children that end within MPI_Init, at each thing in turn that they say to the port of their parents: by an exit code or a signal, the
-// first or the second of them. Each time MPI_Comm_spawn is an error of class MPI_ERR_SPAWN at all parents, which says at the root how
-// they ended, and the parents go on. Nobody may wait for those that do not come: WEFT_CONNECT_TIMEOUT is an hour. The child is this
-// program, too, whose write(2) and send(2) count.
+// Children that end within MPI_Init, by an exit code or a signal: the first or the second child, before each of its words to the
+// port of its parents in turn. Each time MPI_Comm_spawn raises an error of class MPI_ERR_SPAWN at all parents, the root's error
+// reports how the children ended, and the parents go on. No parent may wait for a dead child: WEFT_CONNECT_TIMEOUT is an hour.
+// The child runs this program, too, whose write(2) and send(2) count the words.
 #define _GNU_SOURCE
 #include "check.h"
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* The how-manieth word to a port is the end, and by which signal; 0: by an exit code. */
+/* Number of words to a port until this process ends, and the signal that ends it; 0: it exits with a code. */
 static int left, how;
 
 static void count(int fd)
@@ -49,7 +49,7 @@ __attribute__((constructor)) static void begins(void)
         sscanf(plan, "%d %d", &left, &how);
 }
 
-/* Two children, of which the one at `place` ends at this moment; whether there were children. */
+/* Spawns two children, of which the one at `place` ends at a moment. Returns whether the spawn has succeeded. */
 static int lived(char *self, int place, int moment, int way)
 {
     MPI_Comm inter = MPI_COMM_NULL;
@@ -95,7 +95,7 @@ int main(int argc, char **argv)
             CHECK(sum == size * (size - 1) / 2);
             moment++;
         }
-        /* The greeting, and what all say in the session. */
+        /* These are the words of the greeting and of the session. */
         CHECK(moment > 4, "child %d was ended at %d moments", place, moment - 1);
     }
     return end();

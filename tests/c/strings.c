@@ -1,15 +1,15 @@
 // ranks: 1 2
 // says: correct
 //
-// Strings are bytes: each function of the standard that takes one gets all bytes from 1 to 255, most of which are no text in UTF-8, and
-// gives them back where another function tells them. What names something of the library is refused, and nothing else happens. A test
-// of xtask holds that no function is missing here.
+// Strings are bytes: each function of the standard that takes a string gets all bytes from 1 to 255, most of which are not UTF-8.
+// A function that returns the string must return the same bytes. Unknown names of the library's own objects are refused without
+// any other effect. A test of xtask checks that no function is missing here.
 #define _GNU_SOURCE
 #include "check.h"
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* All bytes, and three parts of them that names of any kind have room for. */
+/* All bytes, and three parts that fit into any kind of name. */
 static char all[256], parts[3][101];
 
 static void make(void)
@@ -31,7 +31,7 @@ static void names(void)
     MPI_Type_contiguous(2, MPI_INT, &type);
     MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     for (int part = 0; part < 4; part++) {
-        /* The last one is longer than there is room: as much as fits is kept. */
+        /* The last name is too long: only the part that fits is kept. */
         const char *name = part < 3 ? parts[part] : all + 127;
         int kept = part < 3 ? 100 : MPI_MAX_OBJECT_NAME - 1;
         MPI_Comm_set_name(comm, name);
@@ -96,7 +96,7 @@ static void ports(void)
     MPI_Comm comm;
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     for (int part = 0; part < 3; part++) {
-        /* Of this process alone. */
+        /* The last bytes make the name unique to this process. */
         memcpy(service, parts[part], sizeof service);
         service[98] = (char)(1 + getpid() % 255);
         service[99] = (char)(1 + getpid() / 255 % 255);
@@ -141,7 +141,7 @@ static void tags(void)
     MPI_Group_free(&world);
 }
 
-/* Names of what the library has: there is none of these. */
+/* Tests that unknown names of the library's own objects are refused. */
 static void unknown(void)
 {
     MPI_Session session;
@@ -177,7 +177,7 @@ static void files(const char *folder)
     CHECK(MPI_Register_datarep(all, NULL, NULL, NULL, NULL) != MPI_SUCCESS);
 }
 
-/* Children by commands, arguments, variables and folders of any bytes. */
+/* Spawns children by commands, arguments, variables and folders of any bytes. */
 static void spawned(char *self, const char *folder)
 {
     char command[512], there[512], value[512], *real = realpath(self, NULL);
@@ -187,7 +187,7 @@ static void spawned(char *self, const char *folder)
     MPI_Info info, infos[2];
     snprintf(there, sizeof there, "%s/\xfc\xff", folder);
     snprintf(command, sizeof command, "%s/\xe9", folder);
-    /* A line is a variable: all but its end. */
+    /* In the list of variables a newline ends a variable, so the value contains all other bytes. */
     snprintf(value, sizeof value, "STRINGS=%.9s%s", all, all + 10);
     if (rank == 0)
         CHECK(mkdir(there, 0700) == 0 && symlink(real, command) == 0);

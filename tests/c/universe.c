@@ -1,10 +1,11 @@
 // ranks: 1 3
 //
-// MPI_UNIVERSE_SIZE: children are told at least as many processes as run, and of what their parents are told. With arguments: what
-// the two parents, and their child, must be told; "none": nothing. An argument ":" reaches a spawned program.
+// MPI_UNIVERSE_SIZE: children get at least the number of running processes, and otherwise the value of their parents. The
+// arguments are the expected values of the two parents and of their child; "none" means no value. An argument ":" reaches a
+// spawned program.
 #include "check.h"
 
-/* The attribute; -1: there is none. */
+/* Returns the attribute, or -1 if there is none. */
 static int universe(void)
 {
     int flag, *value;

@@ -2,9 +2,9 @@
 // env: | WEFT_FABRIC=ofi | WEFT_CMA=0
 // says: correct
 //
-// Ranks that compute otherwise, as where some were linked with -ffast-math: all but the first one that starts flush
+// Ranks with different arithmetic, as if some were linked with -ffast-math: all ranks except the first that starts flush
 // subnormal numbers to zero and round down. MPI_Allreduce gives all ranks the same bits (MPI 5.0, 6.9.1, advice to
-// implementors), by whatever algorithm is asked for.
+// implementors), by any algorithm.
 #include "check.h"
 #include <fcntl.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ static const char *algorithms[] = {
 };
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms, MOST = 1 << 15 };
 
-/* Sets up the arithmetic of all processes of this job on this machine but the first one that comes. */
+/* Changes the arithmetic of this process, unless it is the first of this job on this machine. */
 static void differ(char *path)
 {
     sprintf(path, "/tmp/weft-unlike-%ld", (long)getppid());
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
             }
         MPI_Comm_free(&comm);
     }
-    // The ranks do differ: the same quotient has other bits.
+    // The ranks do differ: the same quotient has different bits.
     volatile double least = 2.3e-308, three = 3;
     double mine = least / three, low, high;
     MPI_Allreduce(&mine, &low, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);

@@ -2,8 +2,8 @@
 // env: WEFT_NODES=1 | WEFT_NODES=2 | WEFT_FABRIC=ofi
 // says: correct
 //
-// Memory that ranks of different nodes would have to share (MPI 5.0, section 12.2.3): each rank gets MPI_ERR_RMA_SHARED, of
-// every kind of window of shared memory, and all go on. Those of one node make a window.
+// Shared memory of ranks on different nodes (MPI 5.0, section 12.2.3): each rank gets MPI_ERR_RMA_SHARED, for
+// every kind of window of shared memory, and all ranks go on. The ranks of one node make a window.
 #include "check.h"
 
 static MPI_Info noncontiguous(int yes)
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
             refused(MPI_COMM_WORLD, 0, yes);
             refused(MPI_COMM_WORLD, rank == size - 1 ? 64 : 0, yes);
         }
-        /* The same ranks in another order. */
+        /* The same ranks, in another order. */
         MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &others);
         refused(others, 64, 0);
         MPI_Comm_free(&others);

@@ -157,7 +157,7 @@ contains
   subroutine keys_of_c()
     integer :: before
     before = c_calls()
-    ! C sets, C and Fortran get; the copy is C's address, too.
+    ! C sets the attribute, C and Fortran get it. A copy is C's address, too.
     call check(c_set(INT_OF(comm), ckey) == 0, 'C sets')
     call check(c_got_address(INT_OF(comm), ckey) == 0, 'C gets what C set')
     call check(got(comm, ckey) == c_address(), 'Fortran gets the address that C set')
@@ -165,7 +165,7 @@ contains
     call check(c_got_address(INT_OF(other), ckey) == 0, 'C gets a copy of what C set')
     call check(got(other, ckey) == c_address(), 'Fortran gets a copy of what C set')
     call MPI_Comm_free(other, ierror)
-    ! Fortran sets, C gets the address of it, Fortran the value.
+    ! Fortran sets the attribute, C gets its address, Fortran its value.
     call MPI_Comm_set_attr(comm, ckey, large, ierror)
     call check(c_got_aint(INT_OF(comm), ckey, large) == 0, 'C gets the address of what Fortran set')
     call check(got(comm, ckey) == large, 'Fortran gets what Fortran set')
@@ -174,7 +174,7 @@ contains
     call check(c_got_aint(INT_OF(other), ckey, large) == 0, 'C gets a copy of what Fortran set')
     call check(got(other, ckey) == large, 'Fortran gets a copy by C of what Fortran set')
     call MPI_Comm_free(other, ierror)
-    ! Two copies, and each of four values deleted.
+    ! The expected calls: two copies, and four deleted values.
     call check(c_calls() - before == 204, 'C''s functions run')
   end subroutine
 
@@ -246,7 +246,7 @@ contains
     call MPI_Win_free(win, ierror)
   end subroutine
 
-  ! What callbacks of a request change is changed in the program's variable; an expression is as good.
+  ! Callbacks of a request change the program's variable. An expression is allowed, too.
   subroutine states()
     integer(MPI_ADDRESS_KIND), volatile :: state
     REQUEST_TYPE :: request
@@ -261,7 +261,7 @@ contains
     call check(ierror == MPI_SUCCESS .and. state == 111, 'a state that is no variable')
   end subroutine
 
-  ! Where a length is asked for, the text stays as it is.
+  ! If only the length is asked for, the text stays unchanged.
   subroutine texts()
     INFO_TYPE :: info
     character(8) :: text
@@ -278,7 +278,7 @@ contains
     call MPI_Info_free(info, ierror)
   end subroutine
 
-  ! By the deprecated procedures, whose attributes are default integers; mpi_f08 has none of them.
+  ! Tests the deprecated procedures, whose attributes are default integers. mpi_f08 does not have them.
   subroutine old_ones()
 #ifndef NEW
     integer :: key, value

@@ -1,4 +1,5 @@
-/* C's part of attributes.f90: what C sets and gets, by keys of both languages. Each function gives 0, or the number of what is wrong. */
+/* C's part of attributes.F90: sets and gets values by keys of both languages. Each function returns 0, or the number of the
+   error. */
 #include <mpi.h>
 #include <stddef.h>
 
@@ -26,13 +27,13 @@ int c_create_key(MPI_Fint *key)
     return MPI_Comm_create_keyval(copy, delete, key, NULL);
 }
 
-/* C sets an address. */
+/* Sets an address in C. */
 int c_set(const MPI_Fint *comm, const MPI_Fint *key)
 {
     return MPI_Comm_set_attr(MPI_Comm_f2c(*comm), *key, &of_c);
 }
 
-/* C gets what C has set. */
+/* Checks that C gets the value that C has set. */
 int c_got_address(const MPI_Fint *comm, const MPI_Fint *key)
 {
     int *value, flag;
@@ -45,7 +46,7 @@ MPI_Aint c_address(void)
     return (MPI_Aint)&of_c;
 }
 
-/* C gets the address of an MPI_Aint that Fortran has set. */
+/* Checks that C gets the address of an MPI_Aint that Fortran has set. */
 int c_got_aint(const MPI_Fint *comm, const MPI_Fint *key, const MPI_Aint *expected)
 {
     MPI_Aint *value;
@@ -54,7 +55,7 @@ int c_got_aint(const MPI_Fint *comm, const MPI_Fint *key, const MPI_Aint *expect
     return !flag ? 1 : *value != *expected ? 2 : 0;
 }
 
-/* C gets the address of an int that Fortran has set by MPI_ATTR_PUT. */
+/* Checks that C gets the address of an int that Fortran has set by MPI_ATTR_PUT. */
 int c_got_int(const MPI_Fint *comm, const MPI_Fint *key, const MPI_Fint *expected)
 {
     int *value, flag;
@@ -78,13 +79,13 @@ int c_type_got_aint(const MPI_Fint *type, const MPI_Fint *key, const MPI_Aint *e
     return !flag ? 1 : *value != *expected ? 2 : 0;
 }
 
-/* How often C's own functions ran. */
+/* Returns the number of calls of C's own functions: 100 for each copy, 1 for each deletion. */
 int c_calls(void)
 {
     return 100 * copied + deleted;
 }
 
-/* Predefined ones are addresses of integers to C; a window's base is the address itself. */
+/* Checks that C gets predefined attributes as addresses of integers, and a window's base as the address itself. */
 int c_predefined(const MPI_Fint *win, const MPI_Fint *upper, const MPI_Aint *base, const MPI_Aint *size)
 {
     int *tag, flag;

@@ -1,4 +1,4 @@
-/* A tool in C, beside those of tool.f90: Fortran's calls are C's, each once. */
+/* A tool in C, together with the tools of tool.f90: it sees each call of Fortran once, as a call of C. */
 #include <mpi.h>
 
 static int barriers, messages;

@@ -1,5 +1,5 @@
-! Tools that take the place of procedures by the names of table 19.1 (MPI 5.0, section 19.1.5): one for mpi_f08, one for mpif.h, and
-! tool.c, which is one for C. Each counts what it sees and hands it on by its own kind's profiling name.
+! Tools that replace procedures by their names in table 19.1 (MPI 5.0, section 19.1.5): one for mpi_f08, one for mpif.h, and
+! tool.c for C. Each tool counts the calls that it sees, and passes them on by its own profiling name.
 module seen
   implicit none
   integer :: by_new = 0, by_old = 0, absent = 0
@@ -16,7 +16,7 @@ subroutine MPI_Comm_rank_f08(comm, rank, ierror)
   call PMPI_Comm_rank(comm, rank, ierror)
 end subroutine
 
-! A logical, and a string.
+! Procedures with a logical, and with a string.
 subroutine MPI_Initialized_f08(flag, ierror)
   use mpi_f08, my_noname => MPI_Initialized_f08
   use seen
@@ -37,7 +37,7 @@ subroutine MPI_Get_processor_name_f08(name, resultlen, ierror)
   call PMPI_Get_processor_name(name, resultlen, ierror)
 end subroutine
 
-! Those of mpif.h have an error code, always.
+! Procedures of mpif.h always have an error code.
 subroutine MPI_COMM_RANK(comm, rank, ierror)
   use seen
   integer :: comm, rank, ierror

@@ -1,4 +1,4 @@
-! Calls that tools see: those of tool.f90 by mpi_f08 and by mpif.h, that of tool.c by C.
+! Calls that tools see: the tools of tool.f90 for mpi_f08 and mpif.h, and the tool of tool.c for C.
 subroutine old_calls(rank, send)
   implicit none
   include 'mpif.h'
@@ -31,13 +31,13 @@ program tools
   call MPI_Initialized(flag)
   call MPI_Get_processor_name(name, length)
   call check(flag .and. len_trim(name) == length, [by_new, by_old, absent], [104, 0, 1])
-  ! Profiling names are seen by no tool.
+  ! No tool sees profiling names.
   call PMPI_Comm_rank(MPI_COMM_SELF, rank)
   call PMPI_Initialized(flag)
   call check(flag, [by_new, by_old, absent], [104, 0, 1])
   call old_calls(rank, 5)
   call check(rank == 0, [by_new, by_old, absent], [104, 1, 1])
-  ! C's tool has seen a barrier and a message of mpif.h, and not the profiling name's.
+  ! C's tool has seen a barrier and a message of mpif.h, but not the call by a profiling name.
   call check(.true., [int(seen_by_c())], [101])
   call MPI_Sendrecv(rank, 1, MPI_INTEGER, 0, 0, got, 1, MPI_INTEGER, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE)
   call MPI_Barrier(MPI_COMM_SELF)

@@ -1,4 +1,4 @@
-/* Questions to an MPI library, the same for every library, each with its answer on a line: `question = answer`. */
+/* Questions to an MPI library, the same for every library. Each prints its answer on a line: `question = answer`. */
 #include <mpi.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -14,23 +14,23 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Starts a sequence of random numbers, the same on every machine. */
 void seed(uint64_t from);
 
-/* The next number from 0 to n - 1, and from low to high. */
+/* Return the next random number: from 0 to n - 1, and from low to high. */
 int below(int n);
 int between(int low, int high);
 
-/* The class of an error code, as a number of the ABI. */
+/* Returns the class of an error code, as a number of the ABI. */
 int class_of(int code);
 
-/* Numbers in parentheses, in a buffer that the next eight calls leave alone. */
+/* Returns numbers in parentheses, in a buffer that the next eight calls do not overwrite. */
 const char *list(const int *numbers, int count);
 
-/* A hash of bytes. */
+/* Returns a hash of bytes. */
 unsigned hash(const void *bytes, size_t count);
 
 void named_types(void);
 void random_types(int count);
-/* Packs; `external`: in the external form, too, which MPICH has for no struct and no darray; `elementary`: counts
- * elements, too, where MPICH does not end by a signal, in types of one predefined type. */
+/* Packs. `external`: also in the external form, which MPICH has for no struct and no darray. `elementary`: also counts
+ * elements in types of one predefined type; for other types MPICH ends by a signal. */
 void packed(const char *name, MPI_Datatype type, int external, int elementary);
 void topologies(int rounds);
 void groups(int rounds);

@@ -1,4 +1,4 @@
-/* The classes of errors of bad calls. Nothing is sent, and no call is collective over several ranks. */
+/* Error classes of bad calls. No message is sent, and no call is collective over several ranks. */
 #include "answers.h"
 
 #define W MPI_COMM_SELF

@@ -1,4 +1,4 @@
-/* Sets of ranks: all operations, on groups that are made of each other. */
+/* All set operations, on groups that are made of each other. */
 #include "answers.h"
 
 #define POOL 12
@@ -21,7 +21,7 @@ static const char *members(MPI_Group group)
     return text[next++ % 8];
 }
 
-/* Different ranks of a group, in random order. */
+/* Chooses different ranks of a group, in random order. */
 static int some(int n, int *ranks)
 {
     int count = n ? below(n + 1) : 0;

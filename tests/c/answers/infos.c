@@ -1,4 +1,4 @@
-/* Infos, and statuses that no message filled. */
+/* Infos, and statuses that no message has filled. */
 #include "answers.h"
 
 static void text(char *to, int length, int from)

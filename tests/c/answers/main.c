@@ -1,4 +1,4 @@
-/* Asks one library everything: `main SEED FOLDER [legal]`; rank R writes FOLDER/R. `legal`: no bad calls, for a library
+/* Asks one library all questions: `main SEED FOLDER [legal]`; rank R writes FOLDER/R. `legal` leaves out bad calls, for a library
  * that ends the program at an error without a communicator, whatever the error handlers are. */
 #include "answers.h"
 
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "%s/%d", argv[2], rank);
     if (!(out = fopen(path, "w")))
         MPI_Abort(MPI_COMM_WORLD, 3);
-    /* What is local differs between ranks, so that they ask more together. */
+    /* Local questions differ between ranks, so that all ranks together ask more. */
     seed(first + 1000u * (unsigned)rank);
     if (rank == 0)
         named_types();

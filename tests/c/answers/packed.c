@@ -1,7 +1,7 @@
-/* The bytes of datatypes: packed, in the external form, and the elements of a status. */
+/* Bytes of datatypes: packed and in the external form; and the elements of a status. */
 #include "answers.h"
 
-/* Bytes on both sides of an address, for types of any bounds. */
+/* Number of bytes on both sides of an address, for types of any bounds. */
 #define ROOM (1 << 19)
 static unsigned char from[2 * ROOM], to[2 * ROOM], packing[ROOM];
 
@@ -45,7 +45,7 @@ void packed(const char *name, MPI_Datatype type, int external, int elementary)
     if (external)
         externally(name, count, type);
 
-    /* A message to itself, and what its status says in elements of other types. */
+    /* Sends a message to the rank itself, and asks its status for elements of other types. */
     MPI_Status status;
     int elements = -1, whole = -1;
     MPI_Count many = -1;

@@ -1,4 +1,4 @@
-/* Grids, graphs, distributed graphs, and dimensions. Every rank calls all of this in the same order. */
+/* Grids, graphs, distributed graphs, and dimensions. Every rank makes all calls in the same order. */
 #include "answers.h"
 
 #define W MPI_COMM_WORLD
@@ -106,7 +106,7 @@ static int rising(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* A graph of which every rank names its own neighbors. */
+/* Makes a graph of which every rank names its own neighbors. */
 static void adjacent(int n)
 {
     int joins[MOST][MOST], from[MOST * 2], to[MOST * 2], in[MOST * 2], out[MOST * 2], i = 0, o = 0;
@@ -137,7 +137,7 @@ static void adjacent(int n)
     MPI_Comm_free(&made);
 }
 
-/* A graph of which any rank names any edge. The standard leaves the order of neighbors open. */
+/* Makes a graph of which any rank names any edge. The standard leaves the order of neighbors open. */
 static void distributed(int n)
 {
     int sources[MOST], degrees[MOST], to[4 * MOST], weights[4 * MOST], count = (n * 7 + rank) % (size + 1), end = 0;

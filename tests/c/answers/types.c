@@ -1,7 +1,7 @@
 /* Datatypes: predefined ones, and random ones of every constructor. */
 #include "answers.h"
 
-/* What a type has in it, here or below. */
+/* Properties of a type, by itself or by a type that it contains. */
 enum { SETS_BOUNDS = 1, NO_EXTERNAL = 2, PAIRS = 4, DEEP = 8 };
 
 #define NAMED(type) {#type, type, 0}
@@ -10,7 +10,7 @@ enum { SETS_BOUNDS = 1, NO_EXTERNAL = 2, PAIRS = 4, DEEP = 8 };
 #define MACHINE(type) {#type, type, NO_EXTERNAL}
 #define PAIR(type) {#type, type, NO_EXTERNAL | PAIRS}
 
-/* Random types are made of the first ones, which all libraries have. */
+/* The first types, which all libraries have, serve to make random types. */
 static const struct named {
     const char *name;
     MPI_Datatype type;
@@ -25,7 +25,7 @@ static const struct named {
     MACHINE(MPI_C_DOUBLE_COMPLEX), MACHINE(MPI_C_BOOL), MACHINE(MPI_AINT), MACHINE(MPI_COUNT),
     MACHINE(MPI_OFFSET), PAIR(MPI_FLOAT_INT), PAIR(MPI_DOUBLE_INT),
     PAIR(MPI_LONG_INT), PAIR(MPI_2INT), PAIR(MPI_SHORT_INT),
-    /* Its bytes that hold nothing need not be moved. */
+    /* The padding of these types need not be moved. */
     NAMED(MPI_LONG_DOUBLE),
     NAMED(MPI_WCHAR), NAMED(MPI_LONG_LONG), NAMED(MPI_C_FLOAT_COMPLEX),
     NAMED(MPI_C_LONG_DOUBLE_COMPLEX), NAMED(MPI_LONG_DOUBLE_INT), NAMED(MPI_PACKED),
@@ -42,7 +42,7 @@ static const struct named {
 #define ALL ((int)(sizeof all / sizeof *all))
 #define BUILDING 33
 
-/* A type that others are made of. */
+/* A type of which other types are made. */
 struct made {
     MPI_Datatype type;
     int has;
@@ -52,7 +52,7 @@ struct made {
 #define POOL 24
 static struct made pool[POOL];
 
-/* Prints size and bounds. */
+/* Prints size and bounds of a type. */
 static void measures(const char *name, MPI_Datatype type)
 {
     MPI_Count bytes = -1, lb = -1, extent = -1, low = -1, length = -1;
@@ -64,7 +64,7 @@ static void measures(const char *name, MPI_Datatype type)
     say("%s true bounds = %lld %lld", name, (long long)low, (long long)length);
 }
 
-/* Prints how it was made. */
+/* Prints how a type was made. */
 static void contents(const char *name, MPI_Datatype type)
 {
     int ni = -1, na = -1, nd = -1, combiner = -1, integers[400];
@@ -124,7 +124,7 @@ static struct made *any(void)
     return &pool[below(POOL)];
 }
 
-/* A random box of an array. */
+/* Makes a random box of an array. */
 static int box(char *text, MPI_Datatype old, MPI_Datatype *new)
 {
     int n = between(1, 3), sizes[3], parts[3], starts[3];
@@ -138,7 +138,7 @@ static int box(char *text, MPI_Datatype old, MPI_Datatype *new)
     return MPI_Type_create_subarray(n, sizes, parts, starts, order, old, new);
 }
 
-/* A random process's share of an array. */
+/* Makes a random process's share of an array. */
 static int share(char *text, MPI_Datatype old, MPI_Datatype *new)
 {
     const int kinds[] = {MPI_DISTRIBUTE_NONE, MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_CYCLIC};
@@ -162,7 +162,7 @@ static int share(char *text, MPI_Datatype old, MPI_Datatype *new)
     return MPI_Type_create_darray(all_of, mine, n, global, kind, blocks, grid, order, old, new);
 }
 
-/* Random blocks, by one of the constructors that take a list; `of` are their types. */
+/* Makes random blocks, by one of the constructors that take a list. `old` is the type of the first block. */
 static int blocks(int form, char *text, const struct made *old, struct made *new)
 {
     int n = between(1, 5), lengths[5], places[5];
@@ -174,7 +174,7 @@ static int blocks(int form, char *text, const struct made *old, struct made *new
         lengths[i] = below(4);
         far[i] = places[i] = between(-20, 60);
         of[i] = member->type;
-        /* Types of other names may be the same inside a library. */
+        /* Types with different names may be the same inside a library. */
         MPI_Type_size(first, &one);
         MPI_Type_size(of[i], &other);
         kinds += i > 0 && lengths[i] > 0 && one != other;
@@ -197,7 +197,7 @@ static int blocks(int form, char *text, const struct made *old, struct made *new
     }
 }
 
-/* A random type, with what it is in `text`. */
+/* Makes a random type, and describes it in `text`. */
 static int construct(char *text, struct made *new)
 {
     const struct made *old = any();
@@ -251,7 +251,7 @@ void random_types(int count)
             continue;
         measures(name, new.type);
         contents(name, new.type);
-        /* Libraries differ in the bounds of such structs: the next types are made of one whose bounds are set. */
+        /* Libraries differ in the bounds of such structs. So further types are made of a copy with set bounds. */
         if (strncmp(text, "struct of", 9) == 0) {
             MPI_Datatype raw = new.type;
             MPI_Type_create_resized(raw, 0, between(1, 20) * 8, &new.type);
