@@ -288,6 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "needs memory files")]
     fn every_view_of_an_arena_has_the_same_alignment() {
         let shape = Shape::fit(3, 1 << 20, 8 << 20, u64::MAX);
         let segment = Segment::map(create(&shape).unwrap(), shape).unwrap();

@@ -1,19 +1,17 @@
 //! Arithmetic for values that all ranks must compute alike, even if the program has changed its own arithmetic.
 
-use std::hint::black_box;
-
 /// Returns the value of `compute` in the usual floating-point arithmetic: rounded to nearest, with subnormal numbers. A
 /// program may have set up another arithmetic on some of its ranks, as `-ffast-math` does. Then equal costs would differ
 /// there, and ranks would choose different algorithms. If the arithmetic is the usual one, this costs a read of a
 /// register.
 pub fn in_usual_arithmetic<T>(compute: impl FnOnce() -> T) -> T {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     return in_usual_mxcsr(compute);
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(any(not(target_arch = "x86_64"), miri))]
     return compute();
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 fn in_usual_mxcsr<T>(compute: impl FnOnce() -> T) -> T {
     use std::arch::asm;
     /// Control word for the usual arithmetic: all exceptions masked, rounded to nearest, subnormal numbers kept.
@@ -38,10 +36,11 @@ fn in_usual_mxcsr<T>(compute: impl FnOnce() -> T) -> T {
     value.expect("the call above has set it")
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(test, target_arch = "x86_64", not(miri)))]
 mod tests {
     use super::*;
     use std::arch::asm;
+    use std::hint::black_box;
 
     #[test]
     fn programs_arithmetic_is_left_out_and_comes_back() {
