@@ -34,15 +34,17 @@ int main(int argc, char **argv)
     begin(&argc, &argv);
     CHECK(argc > 1);
     snprintf(path, sizeof path, "%s", argv[1]);
-    MPI_File phases = opened("enable", "automatic"), sieved = opened("disable", "enable");
-    MPI_File atomic = opened("disable", "disable");
-    OK(MPI_File_set_atomicity(atomic, 1));
     if (rank == 0) {
+        // Before the file is opened: an opening has a lock of its own.
         struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-        int fd = open(path, O_RDWR);
+        int fd = open(path, O_RDWR | O_CREAT, 0600);
         CHECK(fd >= 0 && fcntl(fd, F_SETLK, &all) == 0, "who was killed has left a lock: %s", strerror(errno));
         close(fd);
     }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File phases = opened("enable", "automatic"), sieved = opened("disable", "enable");
+    MPI_File atomic = opened("disable", "disable");
+    OK(MPI_File_set_atomicity(atomic, 1));
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) printf("running\n"), fflush(stdout);
     for (;;) {
