@@ -14,6 +14,7 @@ pub fn in_usual_arithmetic<T>(compute: impl FnOnce() -> T) -> T {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn in_usual_mxcsr<T>(compute: impl FnOnce() -> T) -> T {
     use std::arch::asm;
+    use std::hint::black_box;
     /// Control word for the usual arithmetic: all exceptions masked, rounded to nearest, subnormal numbers kept.
     const USUAL: u32 = 0x1f80;
     /// Bits that report exceptions.
