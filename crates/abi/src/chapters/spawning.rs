@@ -238,7 +238,7 @@ fn await_call(
 
 /// Whether there may be so many processes.
 fn allowed(programs: Vec<Program>) -> Result<Vec<Program>, Error> {
-    let all: usize = programs.iter().map(|program| program.processes).sum();
+    let all = asked_for(&programs);
     if all > MOST {
         let text = format!("{all} processes are asked for: mpiexec starts at most {MOST}");
         return Err(Error::new(MPI_ERR_SPAWN, text));
@@ -251,6 +251,11 @@ fn allowed(programs: Vec<Program>) -> Result<Vec<Program>, Error> {
         return Err(Error::new(MPI_ERR_SPAWN, text));
     }
     Ok(programs)
+}
+
+/// Returns the number of processes that these programs are to have.
+fn asked_for(programs: &[Program]) -> usize {
+    programs.iter().map(|program| program.processes).sum()
 }
 
 /// Starts what `programs` finds at the root.
@@ -268,7 +273,9 @@ unsafe fn spawn(
     let engine = object.engine();
     let programs = (object.rank() == root).then(programs);
     // The root sends the numbers of codes and of processes to all ranks: the arguments of other ranks are not significant.
-    let counts = programs.as_ref().and_then(|all| all.as_ref().ok()).map_or(&[][..], |all| all);
+    // A request for more than there can be is refused, and its array may be as wrong as its number: no code is written.
+    let counts = programs.as_ref().and_then(|all| all.as_ref().ok());
+    let counts = counts.filter(|all| asked_for(all) <= MOST).map_or(&[][..], |all| all);
     let counts = counts.iter().flat_map(|one| [one.processes as u64, one.started() as u64]);
     let told = counts.flat_map(u64::to_le_bytes).collect();
     let told = engine.block_on(call, object.tell_all(root, told))?;
