@@ -107,13 +107,23 @@ pub(super) fn on(prefix: &Path, ranks: usize, python: &Path) -> Command {
     command
 }
 
+/// Maximum number of ranks on which mpi4py's suite runs with NumPy's arrays, too. They repeat each test with other buffers, so
+/// that five ranks would take three times as long.
+const WITH_NUMPY: usize = 3;
+
 /// Runs mpi4py's test suite; how many tests ran on one rank.
 fn suite(prefix: &Path, python: &Path, sdist: &Path, ranks: usize) -> Result<usize, String> {
     let start = Instant::now();
     let mut command = on(prefix, ranks, python);
     command.args(suite_words(sdist, &[]));
+    if ranks > WITH_NUMPY {
+        command.arg("--no-numpy");
+    }
     let mut command = merged(command);
     let output = quiet(&mut command)?;
+    if ranks <= WITH_NUMPY && output.contains(": numpy\n") {
+        return Err(format!("mpi4py's tests on {ranks} ranks: NumPy is missing:\n{output}"));
+    }
     let seconds = start.elapsed().as_secs_f64();
     let skipped = skips::check(&output)?;
     match ran(&output) {
