@@ -32,12 +32,12 @@ fn agent(folder: &Path) -> Result<String, String> {
     let at = folder.display();
     // sshd needs this folder of the system, which a container may not have.
     let server = format!(
-        "mkdir -p /run/sshd; $(command -v sshd || echo /usr/sbin/sshd) -f /dev/null -p {PORT} -h {at}/host -o PidFile=none \\
+        "mkdir -p /run/sshd; $(command -v sshd || echo /usr/sbin/sshd) -f /dev/null -p {PORT} -h {at}/host -o PidFile=none \
          -o StrictModes=no -o AuthorizedKeysFile={at}/user.pub -o UsePAM=no -o PermitRootLogin=yes"
     );
     net(&["net-run", "node1", &server])?;
     Ok(format!(
-        "ssh -x -o BatchMode=yes -p {PORT} -i {at}/user -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \\
+        "ssh -x -o BatchMode=yes -p {PORT} -i {at}/user -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
          -o LogLevel=ERROR"
     ))
 }
