@@ -4,12 +4,14 @@
 #[path = "../oracle/world.rs"]
 mod world;
 
+use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 use weft_datatype::{Basic, Datatype, Type, Width};
 use weft_fabric::Staging;
@@ -27,8 +29,8 @@ struct Calls {
     /// If it is not 0: calls on bytes before this one wait until one on bytes behind it has begun, or has had its time.
     border: AtomicU64,
     behind: AtomicU64,
-    /// A call waits so. Another thread that comes to move bytes meanwhile comes with those behind: it asks for its turn first.
-    waits: AtomicBool,
+    /// Threads that came to move bytes. A thread that waits for its turn has not called yet, but it has come with bytes behind.
+    threads: Mutex<HashSet<ThreadId>>,
     reads: AtomicU64,
     writes: AtomicU64,
     locks: AtomicU64,
@@ -55,16 +57,28 @@ impl Calls {
         if offset >= border {
             one(&self.behind);
         }
-        self.waits.store(true, Ordering::SeqCst);
-        let until = Instant::now() + Duration::from_secs(10);
-        while self.behind.load(Ordering::SeqCst) == 0 && Instant::now() < until {
+        let until = Instant::now() + Duration::from_secs(60);
+        while !self.others_came() {
+            if Instant::now() >= until {
+                eprintln!("nobody goes on meanwhile");
+                std::process::abort();
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
-        if self.behind.load(Ordering::SeqCst) == 0 {
-            eprintln!("nobody goes on meanwhile");
-            std::process::abort();
-        }
-        self.waits.store(false, Ordering::SeqCst);
+    }
+
+    /// True if a call behind the border has begun, or another thread came to move bytes.
+    fn others_came(&self) -> bool {
+        let this = std::thread::current().id();
+        self.behind.load(Ordering::SeqCst) > 0
+            || self.threads.lock().unwrap().iter().any(|&thread| thread != this)
+    }
+
+    /// Lets calls on bytes before `border` wait, from here on, until others came.
+    fn wait_before(&self, border: u64) {
+        self.behind.store(0, Ordering::SeqCst);
+        self.threads.lock().unwrap().clear();
+        self.border.store(border, Ordering::SeqCst);
     }
 }
 
@@ -136,9 +150,7 @@ impl Storage for Counted {
     }
 
     fn kept(&self) -> &Kept {
-        if self.calls.waits.load(Ordering::SeqCst) {
-            one(&self.calls.behind);
-        }
+        self.calls.threads.lock().unwrap().insert(std::thread::current().id());
         self.disk.kept()
     }
 }
@@ -375,10 +387,9 @@ fn in_phases_each_window_is_one_call_and_the_next_one_is_moved_meanwhile() {
         opened.calls.take();
         let aggregator = comm.rank() == 0;
         for (direction, memory) in [(Direction::Write, &data), (Direction::Read, &back)] {
-            opened.calls.behind.store(0, Ordering::SeqCst);
             // The first window is not read or written before the next one has been exchanged, too. Writes take turns, under their
             // locks.
-            opened.calls.border.store(1 << 20, Ordering::SeqCst);
+            opened.calls.wait_before(1 << 20);
             together(&opened, direction, memory).await;
             let [reads, writes, locks, _] = opened.calls.take();
             let (found, windows) = ([reads, writes], if aggregator { 4 } else { 0 });
