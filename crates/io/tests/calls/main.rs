@@ -338,6 +338,11 @@ fn gaps_are_written_back_while_no_other_opening_is_there() {
     let name = folder.path().join("file");
     world::run((2, false), async |comm| {
         let opened = open_with(&comm, &name, &[("romio_ds_write", "enable")]).await;
+        // The file is as long as both ranks' ranges: a read that meets the end of the file is followed by a second read.
+        if comm.rank() == 0 {
+            opened.alone((Direction::Write, Place::At(0)), &filled(&comm, 2 * 8 * PIECES, 0));
+        }
+        comm.barrier().await.unwrap();
         take_turns(&opened, &comm, 8).await;
         let data = filled(&comm, 8 * PIECES, 1 + comm.rank() as u8);
         let place = (Direction::Write, Place::At(0));
