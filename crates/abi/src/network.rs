@@ -129,7 +129,6 @@ pub fn verbs_of_node(node: usize) -> Result<weft_fabric_verbs::Options, String> 
             place => Some(place == 2),
         },
         timeout: small("WEFT_ACK_TIMEOUT")?,
-        retries: small("WEFT_ACK_RETRIES")?,
         patience: seconds("WEFT_PATIENCE")?,
         keepalive: seconds("WEFT_KEEPALIVE")?,
         fingerprint: fingerprint(),

@@ -129,13 +129,6 @@ pub const NETWORKS: &[Setting] = &[
         doc: "verbs: the time for one transmission, as exponent: 4.096 us times two to it",
     },
     Setting {
-        name: "WEFT_ACK_RETRIES",
-        about: About(Verbs, Tuner, Each),
-        kind: SettingKind::Number { least: 0, most: 6 },
-        default: "6",
-        doc: "verbs: transmissions that are repeated before a peer counts as lost",
-    },
-    Setting {
         name: "WEFT_PATIENCE",
         about: About(Verbs, Tuner, Each),
         kind: SettingKind::Number { least: 1, most: 1_000_000 },
