@@ -274,7 +274,7 @@ mod tests {
         assert!(!setting("WEFT_COPY_MODEL").is_refused("generic", true));
         // A setting whose description mentions a file must be refused.
         for setting in
-            SETTINGS.iter().filter(|s| s.doc.contains("file of lib") || s.doc.contains("or a file"))
+            SETTINGS.iter().filter(|s| s.doc.contains("File name") || s.doc.contains("or a file"))
         {
             assert!(setting.is_refused("/tmp/mine", true), "{}", setting.name);
         }

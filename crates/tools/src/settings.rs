@@ -23,22 +23,22 @@ const OF_COMMANDS: &[[&str; 3]] = &[
     [
         "WEFT_TIMEOUT",
         "",
-        "seconds after which `mpiexec` reports what each rank waits for and ends the job",
+        "Seconds after which mpiexec reports where each rank waits and ends the job.",
     ],
-    ["WEFT_RSH", "ssh", "the command that `mpiexec` reaches other hosts with, and its options"],
+    ["WEFT_RSH", "ssh", "Command with options by which mpiexec reaches other hosts."],
     [
         "WEFT_ALIVE_INTERVAL",
         "10",
-        "seconds between two signs of life of `mpiexec` and its agents on other hosts",
+        "Seconds between two signs of life of mpiexec and its agents on other hosts.",
     ],
     [
         "WEFT_ALIVE_TIMEOUT",
         "60",
-        "seconds after which a host that gives no sign of life is lost, and the job ends; 0: never",
+        "Seconds without a sign of life after which a host is lost and the job ends; 0: never.",
     ],
-    ["WEFT_CC", "cc", "the compiler that `mpicc` calls"],
-    ["WEFT_CXX", "c++", "the compiler that `mpicxx` calls"],
-    ["WEFT_FC", "gfortran", "the compiler that `mpifort` calls"],
+    ["WEFT_CC", "cc", "C compiler that mpicc calls."],
+    ["WEFT_CXX", "c++", "C++ compiler that mpicxx calls."],
+    ["WEFT_FC", "gfortran", "Fortran compiler that mpifort calls."],
 ];
 
 /// The numbers among these variables that are seconds.

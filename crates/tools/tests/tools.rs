@@ -149,20 +149,74 @@ fn weft_info_shows_each_setting_with_its_source() {
     );
 }
 
-/// The book's table is the settings' own: what is missing is printed as it has to be.
-#[test]
-fn the_book_lists_the_settings() {
+/// Returns the settings as the library and the commands declare them.
+fn declared() -> Vec<weft_tools::settings::Setting> {
     library();
     let tree = weft_tools::tree::Tree {
         include: Path::new(WEFT).with_file_name("include"),
         lib: Path::new(WEFT).parent().unwrap().to_owned(),
     };
     let about = weft_tools::library::ask(&tree.library()).unwrap();
-    let rows = weft_tools::settings::markdown(&weft_tools::settings::all(&about.settings).unwrap());
+    weft_tools::settings::all(&about.settings).unwrap()
+}
+
+/// The book's page about settings.
+fn page_of_settings() -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../book/src/settings.md");
-    let page = fs::read_to_string(page).unwrap();
-    let table = format!("| name | default | |\n|---|---|---|\n{rows}");
+    fs::read_to_string(page).unwrap()
+}
+
+/// Words of a private dialect, which no text of a setting may have.
+const UNPLAIN: [&str; 5] = [" told ", " alone ", " beside ", " whatever ", " but for "];
+
+/// Returns whether a text, in lower case and without punctuation, has one of [`UNPLAIN`].
+fn is_unplain(text: &str) -> bool {
+    let plain: String = text
+        .chars()
+        .map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { ' ' })
+        .collect();
+    let words = format!(" {} ", plain.split_whitespace().collect::<Vec<_>>().join(" "));
+    UNPLAIN.iter().any(|word| words.contains(word))
+}
+
+/// Prints the table that the book must have, if the book has another.
+#[test]
+fn the_book_lists_the_settings() {
+    let rows = weft_tools::settings::markdown(&declared());
+    let table = format!("| name | default | |\n|---|---|---|\n{rows}\n");
+    let page = page_of_settings();
     assert!(page.contains(&table), "the table in book/src/settings.md must be:\n{table}");
+}
+
+#[test]
+fn each_setting_has_one_plain_sentence() {
+    for setting in declared() {
+        let (name, doc) = (&setting.name, setting.doc.as_str());
+        assert!(doc.chars().count() <= 100, "{name}: more than 100 characters: {doc}");
+        assert!(doc.ends_with('.') && !doc.contains(". "), "{name}: not one sentence: {doc}");
+        assert!(doc.starts_with(|c: char| c.is_ascii_uppercase()), "{name}: {doc}");
+        let first = doc.split(' ').next().unwrap();
+        let riddles = ["What", "Who", "Where", "Whether", "How"];
+        assert!(!riddles.contains(&first), "{name}: begin with a noun or a verb: {doc}");
+        assert!(!is_unplain(doc), "{name}: not plain: {doc}");
+    }
+}
+
+/// Sections of the page have one setting each, or several that differ only in the operation, in the order of the table.
+#[test]
+fn the_book_describes_each_setting_in_a_few_sentences() {
+    let page = page_of_settings();
+    let mut described = Vec::new();
+    for section in page.split("\n### ").skip(1) {
+        let (heading, text) = section.split_once('\n').unwrap();
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let sentences = words.matches(". ").count() + usize::from(words.ends_with('.'));
+        assert!((2..=6).contains(&sentences), "{heading}: {sentences} sentences");
+        assert!(words.ends_with('.') && !is_unplain(&words), "{heading}: {words}");
+        described.extend(heading.split(", ").map(|name| name.trim_matches('`').to_owned()));
+    }
+    let declared: Vec<_> = declared().into_iter().map(|setting| setting.name).collect();
+    assert_eq!(described, declared);
 }
 
 /// An installation under `prefix`, of what is in the build tree.

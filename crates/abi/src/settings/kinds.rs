@@ -73,6 +73,6 @@ pub struct Setting {
     pub kind: SettingKind,
     /// The value, as text, where nobody sets it.
     pub default: &'static str,
-    /// What it does, with units.
+    /// One sentence of at most 100 characters, with the unit. The book (`book/src/settings.md`) has a longer text.
     pub doc: &'static str,
 }

@@ -62,13 +62,13 @@ fn scope(agreement: Agreement) -> c_int {
     }
 }
 
-/// What a setting is for, and when it may be written.
+/// Describes a setting, and when it may be written.
 fn description(setting: &Setting) -> String {
     match runtime_change(setting) {
         Some(RuntimeChange { from, .. }) => {
-            format!("{}. May be written while MPI runs: counts from {from}", setting.doc)
+            format!("{} May be written while MPI runs: counts from {from}.", setting.doc)
         }
-        None => format!("{}. Read at MPI_Init", setting.doc),
+        None => format!("{} Read at MPI_Init.", setting.doc),
     }
 }
 
