@@ -4,7 +4,7 @@ use crate::constants::{MPI_ABI_SUBVERSION, MPI_ABI_VERSION};
 use crate::settings;
 use std::sync::OnceLock;
 use std::time::Duration;
-use weft_bootstrap::{Bootstrap, Fingerprint, universe};
+use weft_bootstrap::{Bootstrap, Fingerprint, slot_table};
 use weft_fabric_verbs::Verbs;
 
 /// What connects hosts.
@@ -53,12 +53,12 @@ pub fn parents() -> Option<&'static Parents> {
 
 /// Whether a job on one host needs a network: for processes that started it, or that it may start, elsewhere.
 pub fn reaches_out() -> bool {
-    parents().is_some() || universe::hosts().len() > 1
+    parents().is_some() || slot_table::hosts().len() > 1
 }
 
 /// Processes that may still be started, beyond those of the job.
 fn free_slots() -> usize {
-    universe::hosts().iter().map(|host| host.slots.saturating_sub(host.taken)).sum()
+    slot_table::hosts().iter().map(|host| host.slots.saturating_sub(host.taken)).sum()
 }
 
 /// The adapters or interfaces of node `node`: lists for several nodes are used in turn.

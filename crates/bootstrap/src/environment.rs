@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use crate::channel::{self, Channel};
 use crate::client::Launched;
 use crate::wire::VERSION;
-use crate::{Bootstrap, BootstrapError, Single, foreign, nested, pmi1, pmi2, pmix};
+use crate::{Bootstrap, BootstrapError, Single, foreign, launched_by_rank, pmi1, pmi2, pmix};
 
 /// Set by `mpiexec` in each process that it starts: version, rank, size, number of the program, name
 /// of the job, name of the abstract Unix socket, and a token that proves who started the process.
@@ -88,7 +88,7 @@ pub fn from_environment() -> Result<Box<dyn Bootstrap>, BootstrapError> {
 /// left in the environment says so. 1 for a process that nobody started as one of several; `None` if the
 /// launcher tells it only to those that join. Meaningless after [`from_environment`].
 pub fn announced_size() -> Option<usize> {
-    announced(&|name| env::var(name).ok(), nested::is_below_a_rank)
+    announced(&|name| env::var(name).ok(), launched_by_rank::is_below_a_rank)
 }
 
 fn announced(
@@ -175,7 +175,7 @@ fn from_another_launcher() -> Result<Box<dyn Bootstrap>, BootstrapError> {
     if !foreign::is_there(&get) {
         return Ok(Box::new(Single::new()));
     }
-    let world: Box<dyn Bootstrap> = if nested::is_below_a_rank() {
+    let world: Box<dyn Bootstrap> = if launched_by_rank::is_below_a_rank() {
         // Started by a rank, with the environment that the rank had at its start.
         Box::new(Single::new())
     } else if let Some(protocol) = Protocol::find(&get) {

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::nested::Sign;
+use crate::launched_by_rank::Sign;
 use crate::wire::MAX_VALUE;
 use crate::{Bootstrap, BootstrapError, nodes};
 

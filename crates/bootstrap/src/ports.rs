@@ -16,13 +16,13 @@
 
 mod address;
 mod greeting;
-mod life;
 mod session;
+mod session_monitor;
 mod unknown;
 
 pub use address::{is_on_network, is_port, machine};
-pub use life::Life;
 pub use session::Member;
+pub use session_monitor::SessionMonitor;
 
 use crate::calls::start_thread;
 use crate::keyed_hash;

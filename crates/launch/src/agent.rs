@@ -15,18 +15,18 @@ use weft_bootstrap::nodes::identity;
 
 use crate::complain;
 use crate::failure::Cause;
+use crate::foreground;
 use crate::frames::{Down, Share, Up, take};
-use crate::front;
 use crate::inherited::Inheritance;
 use crate::options::Options;
 use crate::signs::AliveTimes;
 use crate::spawn;
-use crate::supervisor::{self, Above, Part, standard};
+use crate::supervisor::{self, Part, Upstream, standard};
 use crate::uplink::Uplink;
 
 /// Runs the ranks that `mpiexec` asks for.
 pub fn run() -> ExitCode {
-    front::guard(attend)
+    foreground::guard(attend)
 }
 
 /// Standard input, for the whole life of the process.
@@ -103,8 +103,8 @@ fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
     let Share { apps, bind, report_bindings, grace, .. } = share;
     let grace = Duration::from_millis(grace);
     let options = Options { apps, bind, report_bindings, grace, ..Options::default() };
-    let above = Above::new(uplink, input(), inbox, times);
-    supervisor::supervise(options, Ok(part), Some(above), control, inheritance)
+    let upstream = Upstream::new(uplink, input(), inbox, times);
+    supervisor::supervise(options, Ok(part), Some(upstream), control, inheritance)
 }
 
 /// Takes over variables and directory of `mpiexec`.

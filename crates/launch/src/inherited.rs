@@ -35,7 +35,7 @@ pub fn is_ignored(signal: Signal) -> bool {
     IGNORED.load(Ordering::Relaxed) >> (signal as i32 - 1) & 1 == 1
 }
 
-/// What all ranks have from the front, as it was when the user started it.
+/// What all ranks have from the foreground process, as it was when the user started it.
 #[derive(Clone, Copy)]
 pub struct Inheritance {
     /// Process group.

@@ -1,4 +1,4 @@
-//! Standard input on its way to rank 0 on another host: a process in the front's group reads it (a
+//! Standard input on its way to rank 0 on another host: a process in the foreground process's group reads it (a
 //! terminal gives nothing to the supervisor's group), and hands it on through a pipe.
 
 use std::fs::File;
@@ -53,7 +53,7 @@ impl Drop for Relay {
 
 fn relay(to: &OwnedFd) {
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
-    // The terminal's keys are for the front. In the background, reading is an error and no stop.
+    // The terminal's keys are for the foreground process. In the background, reading is an error and no stop.
     let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None);
     // SAFETY: ignoring a signal installs no handler.
     let _ = unsafe { signal(Signal::SIGTTIN, SigHandler::SigIgn) };

@@ -19,18 +19,18 @@ mod agent;
 mod clock;
 mod cores;
 mod failure;
+mod foreground;
 mod frames;
-mod front;
 mod hang;
 mod head;
 mod hosts;
 mod inherited;
 mod input;
 mod library;
+mod message_dedup;
 mod options;
 mod output;
 mod processes;
-mod repeats;
 mod service;
 mod signs;
 mod spawn;
@@ -62,7 +62,7 @@ pub fn main() -> ExitCode {
     match options::parse(env::args_os().skip(1), &|name| env::var_os(name)) {
         Ok(Command::Help) => print(include_str!("help.txt")),
         Ok(Command::Version) => print(concat!("mpiexec (Weft) ", env!("CARGO_PKG_VERSION"), "\n")),
-        Ok(Command::Run(options)) => front::run(*options),
+        Ok(Command::Run(options)) => foreground::run(*options),
         Ok(Command::Agent) => agent::run(),
         Err(error) => {
             complain(format_args!("mpiexec: {error}"));

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weft_bootstrap::universe::Limit;
+use weft_bootstrap::slot_table::Limit;
 
 use crate::hosts::{self, Host, Map, is_local};
 use crate::signs::{self, AliveTimes};

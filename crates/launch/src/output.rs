@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use weft_bootstrap::limits::explain;
 
 use crate::frames::Up;
-use crate::repeats::Repeats;
+use crate::message_dedup::MessageDedup;
 use crate::uplink::Uplink;
 
 /// Pause after which an unfinished line is written.
@@ -64,7 +64,7 @@ pub struct Sink {
     lost: bool,
     tag: bool,
     /// What the library says on many ranks; for standard error.
-    repeats: Option<Repeats>,
+    dedup: Option<MessageDedup>,
 }
 
 impl Sink {
@@ -89,19 +89,19 @@ impl Sink {
             failed: None,
             lost: false,
             tag,
-            repeats: None,
+            dedup: None,
         }
     }
 
     /// The same, where one cause is one line of the library's, and a count of the other ranks.
     pub fn once_a_cause(mut self) -> Self {
-        self.repeats = Some(Repeats::default());
+        self.dedup = Some(MessageDedup::default());
         self
     }
 
     /// Queues how many ranks said what was left out.
     pub fn sum_up(&mut self) {
-        for line in self.repeats.as_mut().map(Repeats::summary).unwrap_or_default() {
+        for line in self.dedup.as_mut().map(MessageDedup::summary).unwrap_or_default() {
             self.say(&line);
         }
     }
@@ -112,11 +112,11 @@ impl Sink {
             return;
         }
         let mut rest = Vec::new();
-        let text = match (speaker, &mut self.repeats) {
+        let text = match (speaker, &mut self.dedup) {
             // Only whole lines can be told apart.
-            (Some(rank), Some(repeats)) if self.unfinished != Some(speaker) => {
+            (Some(rank), Some(dedup)) if self.unfinished != Some(speaker) => {
                 let lines = text.split_inclusive(|&byte| byte == b'\n');
-                rest.extend(lines.filter(|line| repeats.is_new(rank, line)).flatten());
+                rest.extend(lines.filter(|line| dedup.is_new(rank, line)).flatten());
                 &rest
             }
             _ => text,

@@ -15,7 +15,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{Pid, getppid, pipe2, setpgid};
 
 use weft_bootstrap::limits::explain;
-use weft_bootstrap::universe;
+use weft_bootstrap::slot_table;
 
 use crate::failure::Cause;
 use crate::inherited::Inheritance;
@@ -90,7 +90,7 @@ pub fn start(
     command.envs(app.environment.iter().map(|(name, value): &(OsString, OsString)| (name, value)));
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     if let Ok(own) = std::env::current_exe() {
-        command.env(universe::MPIEXEC, own);
+        command.env(slot_table::MPIEXEC, own);
     }
     if let Some(directory) = &app.directory {
         command.current_dir(directory);
@@ -110,7 +110,7 @@ pub fn start(
     }
     let supervisor = Pid::this();
     let prepare = move || {
-        // Fails only if the front's group is gone, and then the job ends anyway.
+        // Fails only if the foreground process's group is gone, and then the job ends anyway.
         let _ = setpgid(Pid::from_raw(0), inheritance.group);
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         if getppid() != supervisor {

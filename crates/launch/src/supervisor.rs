@@ -1,8 +1,8 @@
 //! The parent of the ranks of this host: one loop over everything that can happen. It decides on the
-//! job where the job has no other host; else it tells `mpiexec`, which does ([`above`]).
+//! job where the job has no other host; else it tells `mpiexec`, which does ([`upstream`]).
 
-mod above;
-mod judge;
+mod exit_policy;
+mod upstream;
 
 use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::Read;
@@ -30,7 +30,7 @@ use crate::service::{Door, Seating, Service, stranded};
 use crate::spawn;
 use crate::{complain, cores, hang, library, processes};
 
-pub use above::{Above, Part, new_job};
+pub use upstream::{Part, Upstream, new_job};
 
 /// Exit code at a time-out, as that of timeout(1).
 const TIMED_OUT: i32 = 124;
@@ -64,7 +64,7 @@ enum Ending {
 enum Source {
     Signals,
     Control,
-    Above,
+    Upstream,
     Uplink,
     Input,
     Service(Door),
@@ -75,7 +75,7 @@ enum Source {
 struct Supervisor {
     options: Options,
     part: Part,
-    above: Option<Above>,
+    upstream: Option<Upstream>,
     service: Service,
     signals: SignalFd,
     control: Option<UnixStream>,
@@ -106,11 +106,11 @@ pub fn run(options: Options, control: UnixStream, inheritance: Inheritance) -> i
 pub fn supervise(
     options: Options,
     part: std::io::Result<Part>,
-    above: Option<Above>,
+    upstream: Option<Upstream>,
     control: UnixStream,
     inheritance: Inheritance,
 ) -> i32 {
-    let new = part.and_then(|part| Supervisor::new(options, part, above, control, inheritance));
+    let new = part.and_then(|part| Supervisor::new(options, part, upstream, control, inheritance));
     match new {
         Ok(mut supervisor) => {
             supervisor.start(inheritance);
@@ -126,10 +126,10 @@ pub fn supervise(
 
 /// Makes this process the one that all of the job is under.
 pub fn become_supervisor() -> std::io::Result<()> {
-    // A group of its own: kill(-group) ends the ranks and the front, and this process cleans up.
+    // A group of its own: kill(-group) ends the ranks and the foreground process, and this process cleans up.
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     prctl::set_child_subreaper(true)?;
-    // To tell it from the front in ps(1), and from killall(1).
+    // To tell it from the foreground process in ps(1), and from killall(1).
     let _ = prctl::set_name(c"weft-supervisor");
     // A background group that writes to a terminal with `stty tostop` would be stopped.
     // SAFETY: ignoring a signal installs no handler.
@@ -137,7 +137,7 @@ pub fn become_supervisor() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Files that a supervisor or the front has open, whatever the job.
+/// Files that a supervisor or the foreground process has open, whatever the job.
 const OWN_FILES: u64 = 32;
 
 /// Raises this process's limit on open files as far as it may be; how many it leaves beside those that `count` of
@@ -168,7 +168,7 @@ impl Supervisor {
     fn new(
         options: Options,
         part: Part,
-        above: Option<Above>,
+        upstream: Option<Upstream>,
         control: UnixStream,
         inheritance: Inheritance,
     ) -> std::io::Result<Self> {
@@ -182,10 +182,10 @@ impl Supervisor {
         let Ticket { socket, token, size, .. } = &part.ticket;
         let numbers: Vec<u32> = part.ranks.iter().map(|&(number, _)| number as u32).collect();
         let seating = Seating { numbers: numbers.clone(), size: *size, nodes: part.nodes.clone() };
-        let sink = |error: bool| match &above {
+        let sink = |error: bool| match &upstream {
             None if error => Sink::new(standard(false), options.tag_output).once_a_cause(),
             None => Sink::new(standard(true), options.tag_output),
-            Some(above) => Sink::remote(above.uplink.clone(), error, numbers.clone().into()),
+            Some(upstream) => Sink::remote(upstream.uplink.clone(), error, numbers.clone().into()),
         };
         let clock = Clock::new();
         let service = Service::new(socket, *token, seating, left).map_err(|error| {
@@ -208,7 +208,7 @@ impl Supervisor {
             clock,
             options,
             part,
-            above,
+            upstream,
         })
     }
 
@@ -234,9 +234,9 @@ impl Supervisor {
             let ticket = Ticket { rank: number, app, ..self.part.ticket.clone() }.encode();
             let path = paths[app].clone().map(|path| (library::VARIABLE, path));
             let variables: Vec<_> = path.into_iter().chain([(VARIABLE, ticket.into())]).collect();
-            let input = match &mut self.above {
+            let input = match &mut self.upstream {
                 None if number == 0 => None,
-                Some(above) if number == 0 => Some(above.open_input()),
+                Some(upstream) if number == 0 => Some(upstream.open_input()),
                 _ => Some(Stdio::null()),
             };
             let started = spawn::start(
@@ -249,7 +249,7 @@ impl Supervisor {
             );
             let rank = |pid| Rank { number, app, pid, ended: pid == 0, suspect: None };
             self.clock.look();
-            self.above.iter_mut().for_each(|above| above.mind_starts(self.clock.now()));
+            self.upstream.iter_mut().for_each(|upstream| upstream.mind_starts(self.clock.now()));
             match started {
                 Ok(started) => {
                     self.ranks.push(rank(started.pid));
@@ -279,8 +279,8 @@ impl Supervisor {
                 self.sinks[1].sum_up();
             }
             if self.alone && is_told && self.sinks.iter().all(|sink| !sink.is_waiting()) {
-                let Some(above) = &mut self.above else { return };
-                if above.is_done() {
+                let Some(upstream) = &mut self.upstream else { return };
+                if upstream.is_done() {
                     return;
                 }
             }
@@ -302,7 +302,7 @@ impl Supervisor {
         if let Some(control) = &self.control {
             sources.push((Source::Control, control.as_fd(), PollFlags::POLLIN));
         }
-        for (source, fd, flags) in self.above.iter().flat_map(Above::sources) {
+        for (source, fd, flags) in self.upstream.iter().flat_map(Upstream::sources) {
             sources.push((source, fd, flags));
         }
         for (door, fd, writing) in self.service.doors() {
@@ -320,7 +320,7 @@ impl Supervisor {
         }
         let mut descriptors: Vec<PollFd<'_>> =
             sources.iter().map(|(_, fd, flags)| PollFd::new(*fd, *flags)).collect();
-        let signs = self.above.as_ref().and_then(Above::deadline);
+        let signs = self.upstream.as_ref().and_then(Upstream::deadline);
         let sleep = self.clock.until(self.deadline(), signs);
         let polled = poll(&mut descriptors, sleep);
         self.clock.look();
@@ -347,9 +347,9 @@ impl Supervisor {
             // What they mean is looked up by `reap`.
             Source::Signals => while let Ok(Some(_)) = self.signals.read_signal() {},
             Source::Control => self.obey(),
-            Source::Above => self.hear(),
-            Source::Uplink => self.above.iter().for_each(|above| above.uplink.write()),
-            Source::Input => self.above.iter_mut().for_each(Above::feed),
+            Source::Upstream => self.hear(),
+            Source::Uplink => self.upstream.iter().for_each(|upstream| upstream.uplink.write()),
+            Source::Input => self.upstream.iter_mut().for_each(Upstream::feed),
             // Served together: serving one may move the others.
             Source::Service(door) => doors.push(door),
             Source::Stream(index) => {
@@ -360,7 +360,7 @@ impl Supervisor {
         }
     }
 
-    /// What the front relays.
+    /// What the foreground process relays.
     fn obey(&mut self) {
         let mut message = [0; 2];
         let Some(control) = &mut self.control else { return };
@@ -428,7 +428,7 @@ impl Supervisor {
         {
             self.fail(rank, cause);
         }
-        if self.code.is_none() && self.above.is_none() {
+        if self.code.is_none() && self.upstream.is_none() {
             let ended = |rank: usize| self.ranks.get(rank).is_some_and(|rank| rank.ended);
             if let Some((rank, other)) = stranded(&self.service.views(), ended) {
                 self.fail(rank, Cause::Missing { other });

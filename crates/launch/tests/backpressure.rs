@@ -81,11 +81,11 @@ fn lines_stay_whole_when_mpiexec_is_stopped() {
     for place in places(&agent) {
         let verbs = ["RANK", "init", "lines", "3000", "999", "errors", "1000", "999", "finalize"];
         let mut job = Job::start(&[&place[..], &["-n", "2"], &verbs].concat());
-        let (front, supervisor) = (job.0.id() as i32, supervisor(&job));
+        let (foreground, supervisor) = (job.0.id() as i32, supervisor(&job));
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                for who in [supervisor, front].into_iter().cycle() {
+                for who in [supervisor, foreground].into_iter().cycle() {
                     if over.load(Ordering::Relaxed) {
                         return;
                     }
@@ -100,7 +100,7 @@ fn lines_stay_whole_when_mpiexec_is_stopped() {
             check(&out, 2, 3000, 999);
             check(&err, 2, 1000, 999);
         });
-        send(front, Signal::SIGCONT);
+        send(foreground, Signal::SIGCONT);
         send(supervisor, Signal::SIGCONT);
         assert!(job.0.wait().unwrap().success());
     }

@@ -242,7 +242,7 @@ fn output_that_nobody_reads_is_not_gathered_and_a_closed_one_ends_the_job() {
 
 #[test]
 fn the_death_of_any_part_takes_all_ranks_with_it() {
-    // mpiexec itself, its supervisor, an agent's front, an agent's supervisor.
+    // mpiexec itself, its supervisor, an agent's foreground, an agent's supervisor.
     for victim in ["mpiexec", "supervisor", "agent", "agent's supervisor"] {
         let mark = mark(&format!("death-of-{}", victim.replace([' ', '\''], "-")));
         let agent = agent();
@@ -261,11 +261,11 @@ fn the_death_of_any_part_takes_all_ranks_with_it() {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
             line.split(|&byte| byte == 0).any(|word| word == b"--agent")
         };
-        let front = job.0.id() as i32;
-        let supervisor = children(front)[0];
+        let foreground = job.0.id() as i32;
+        let supervisor = children(foreground)[0];
         let agent = children(supervisor).into_iter().find(is_agent).unwrap();
         let pid = match victim {
-            "mpiexec" => front,
+            "mpiexec" => foreground,
             "supervisor" => supervisor,
             "agent" => agent,
             _ => children(agent)[0],

@@ -34,11 +34,11 @@ use std::time::Duration;
 use weft_bootstrap::calls::start_thread;
 use weft_bootstrap::limits::explain;
 use weft_bootstrap::ports::{Calling, is_on_network};
-use weft_bootstrap::universe::{self, Room};
+use weft_bootstrap::slot_table::{self, Room};
 use weft_fabric::Fabric;
 
 /// In the environment of spawned processes: the port of their parents, and by what these are reached if it is on a network.
-const PARENT: &str = universe::PARENT;
+const PARENT: &str = slot_table::PARENT;
 const PARENT_NETWORK: &str = "WEFT_PARENT_NETWORK";
 
 /// The handle of the intercommunicator with the parents.
@@ -129,7 +129,7 @@ fn soft(wish: &str, most: usize) -> Option<usize> {
 fn command(
     mpiexec: &OsStr,
     programs: &[Program],
-    others: &[universe::Host],
+    others: &[slot_table::Host],
 ) -> Result<(Command, usize), Error> {
     let mut command = Command::new(mpiexec);
     let mut all = 0;
@@ -138,7 +138,7 @@ fn command(
     if !hosts.is_empty() {
         command.arg("-hosts").arg(hosts.join(OsStr::new(",")));
     } else if !others.is_empty() {
-        command.args(["-hosts", &universe::free_first(others)]);
+        command.args(["-hosts", &slot_table::free_first(others)]);
     }
     for (at, program) in programs.iter().enumerate() {
         let processes = program.started();
@@ -185,7 +185,7 @@ fn start(
     programs: &[Program],
 ) -> Result<(weft_bootstrap::ports::Port, Children), Error> {
     let others = match Way::of(engine)?.port_address() {
-        Some(_) => universe::hosts(),
+        Some(_) => slot_table::hosts(),
         None => Vec::new(),
     };
     let (mpiexec, not_own) = launcher();
@@ -196,7 +196,7 @@ fn start(
     let port = connecting::open(engine)?;
     let network = network::for_children(engine.endpoint().fabric().verbs());
     let before = running()?.world.get().map_or(1, |world| world.size()) + SPAWNED.get();
-    command.env(universe::ROOM, Room::of_this_job().of_children(before).to_string());
+    command.env(slot_table::ROOM, Room::of_this_job().of_children(before).to_string());
     command.env(PARENT, port.name()).env(PARENT_NETWORK, network).stdin(Stdio::null());
     let mut child = command.spawn().map_err(|error| {
         let name = command.get_program().to_string_lossy();

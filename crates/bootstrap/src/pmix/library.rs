@@ -212,7 +212,7 @@ fn places() -> Vec<OsString> {
 
 /// The libpmix that a process above this one uses, if we may look.
 fn of_a_launcher() -> Option<PathBuf> {
-    let mut pid = crate::nested::parent(std::process::id() as i32)?;
+    let mut pid = crate::launched_by_rank::parent(std::process::id() as i32)?;
     while pid > 1 {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
         let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
@@ -221,7 +221,7 @@ fn of_a_launcher() -> Option<PathBuf> {
         if let Some(path) = paths.into_iter().find(is_pmix) {
             return Some(path.into()).filter(|path: &PathBuf| path.exists());
         }
-        pid = crate::nested::parent(pid)?;
+        pid = crate::launched_by_rank::parent(pid)?;
     }
     None
 }

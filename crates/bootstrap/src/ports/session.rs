@@ -1,7 +1,7 @@
 //! A session: every member says something, and hears what all have said; again and again.
 
 use super::greeting::Wish;
-use super::life::{Life, attend};
+use super::session_monitor::{SessionMonitor, attend};
 use super::{Invitation, Stream, greet};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{self, Error, ErrorKind, Read, Write};
@@ -155,8 +155,8 @@ impl Member {
 
     /// Stays in the session, after all has been said: to hear of the others' ends, which `wake` tells of, by another thread. All
     /// members do that, or none.
-    pub fn stay(self, wake: impl Fn() + Send + 'static) -> io::Result<Life> {
+    pub fn stay(self, wake: impl Fn() + Send + 'static) -> io::Result<SessionMonitor> {
         (&self.stream).write_all(&STAYS.to_le_bytes())?;
-        Life::begin(self.stream, self.holder, wake)
+        SessionMonitor::begin(self.stream, self.holder, wake)
     }
 }

@@ -213,7 +213,7 @@ fn a_caller_that_is_pushed_out_tries_again_and_else_says_why() {
 }
 
 /// A session of `all` members that stay.
-fn staying(all: usize) -> Vec<Life> {
+fn staying(all: usize) -> Vec<SessionMonitor> {
     let port = Port::open(None, || {}).unwrap();
     let name = port.name().to_owned();
     let caller = thread::spawn(move || invited(&name));
@@ -236,32 +236,32 @@ fn wait_until(what: impl Fn() -> bool) {
 
 #[test]
 fn all_hear_when_all_have_left() {
-    let lives = staying(3);
-    lives[0].leave();
-    lives[2].leave();
+    let monitors = staying(3);
+    monitors[0].leave();
+    monitors[2].leave();
     thread::sleep(Duration::from_millis(50));
-    assert!(lives.iter().all(|life| !life.is_over() && life.take_lost().is_none()));
-    lives[1].leave();
-    wait_until(|| lives.iter().all(Life::is_over));
-    assert!(lives.iter().all(|life| life.take_lost().is_none()));
+    assert!(monitors.iter().all(|monitor| !monitor.is_over() && monitor.take_lost().is_none()));
+    monitors[1].leave();
+    wait_until(|| monitors.iter().all(SessionMonitor::is_over));
+    assert!(monitors.iter().all(|monitor| monitor.take_lost().is_none()));
 }
 
 #[test]
 fn who_ends_without_leaving_is_missed() {
-    let mut lives = staying(3);
-    lives[0].leave();
-    drop(lives.remove(1));
-    for life in &lives {
+    let mut monitors = staying(3);
+    monitors[0].leave();
+    drop(monitors.remove(1));
+    for monitor in &monitors {
         let lost = std::cell::Cell::new(None);
         wait_until(|| {
-            lost.set(lost.get().or(life.take_lost()));
+            lost.set(lost.get().or(monitor.take_lost()));
             lost.get().is_some()
         });
         assert_eq!(lost.get(), Some(1));
-        assert!(!life.is_over());
+        assert!(!monitor.is_over());
     }
-    lives[1].leave();
-    wait_until(|| lives.iter().all(Life::is_over));
+    monitors[1].leave();
+    wait_until(|| monitors.iter().all(SessionMonitor::is_over));
 }
 
 #[test]

@@ -9,14 +9,14 @@
 //! From then on they are peers as any other: what they meet by is the link's secret in place of the job's, and what the receiver
 //! calls the sender.
 //!
-//! Contract of the end. A member that needs the others no more says so to the session ([`Life`]), which all stay in: it misses nobody
+//! Contract of the end. A member that needs the others no more says so to the session ([`SessionMonitor`]), which all stay in: it misses nobody
 //! from then on. Until then the end of a process is a loss, which the session sees, whoever has a connection with it. When all have
 //! left, the connections end, and the numbers are free.
 
 use super::{Exchange, Link, Links, Whom, add_part, known_to_both, no, numbers, numbers_of, part};
 use super::{told, view, yes};
 use std::net::IpAddr;
-use weft_bootstrap::ports::Life;
+use weft_bootstrap::ports::SessionMonitor;
 
 /// Most processes of other jobs.
 pub const MOST: usize = 1 << 16;
@@ -31,7 +31,7 @@ pub struct Known<'l> {
 }
 
 /// What goes on in the session, after what it still has to exchange.
-pub type Stay<'s> = &'s mut dyn FnMut(Known<'_>, Exchange<'_>) -> Result<Life, String>;
+pub type Stay<'s> = &'s mut dyn FnMut(Known<'_>, Exchange<'_>) -> Result<SessionMonitor, String>;
 
 /// What the members of a link know of one of them.
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,11 @@
 //! What a network keeps of links with other jobs, how their losses are heard, and how they end.
 
 use std::rc::Rc;
-use weft_bootstrap::ports::Life;
+use weft_bootstrap::ports::SessionMonitor;
 
 /// What is kept of a link.
 struct Bond {
-    life: Life,
+    monitor: SessionMonitor,
     /// Numbers of the members, by place; those that came with this link are `new`.
     peers: Vec<usize>,
     new: Vec<usize>,
@@ -16,8 +16,8 @@ struct Bond {
 pub struct Link(Rc<Bond>);
 
 impl Link {
-    pub(super) fn new(life: Life, peers: Vec<usize>, new: Vec<usize>) -> Link {
-        Link(Rc::new(Bond { life, peers, new }))
+    pub(super) fn new(monitor: SessionMonitor, peers: Vec<usize>, new: Vec<usize>) -> Link {
+        Link(Rc::new(Bond { monitor, peers, new }))
     }
 
     /// What this process calls each member, by place.
@@ -32,12 +32,12 @@ impl Link {
 
     /// Whether no member needs this process any more.
     pub fn others_left(&self) -> bool {
-        self.0.life.is_over()
+        self.0.monitor.is_over()
     }
 
     /// Says that this process needs the others no more.
     pub(super) fn leave(&self) {
-        self.0.life.leave();
+        self.0.monitor.leave();
     }
 }
 
@@ -68,7 +68,7 @@ impl Links {
     pub fn take_lost(&self) -> Vec<usize> {
         let mut lost: Vec<usize> = Vec::new();
         for Link(bond) in &self.live {
-            while let Some(place) = bond.life.take_lost() {
+            while let Some(place) = bond.monitor.take_lost() {
                 lost.extend(bond.peers.get(place).filter(|peer| bond.new.contains(peer)));
             }
         }

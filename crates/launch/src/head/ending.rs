@@ -55,7 +55,7 @@ impl Head {
         self.ending.get_or_insert(self.clock.now() + self.options.grace + HOPELESS);
     }
 
-    /// What the front relays.
+    /// What the foreground process relays.
     pub(super) fn obey(&mut self) {
         let mut message = [0; 2];
         let Some(control) = &mut self.control else { return };

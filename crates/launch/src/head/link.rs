@@ -12,7 +12,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use weft_bootstrap::limits::explain;
-use weft_bootstrap::universe;
+use weft_bootstrap::slot_table;
 
 use crate::frames::{Down, GREETING, MAGIC, Up, encode, take};
 use crate::hosts::{Host, is_local};
@@ -60,10 +60,10 @@ pub fn for_spawns(options: &Options, links: &[Link]) -> Vec<(OsString, OsString)
     let host = |host: &Host| {
         let on_it = |link: &&Link| link.host == host.name;
         let taken = links.iter().filter(on_it).map(|link| link.ranks.len()).sum();
-        universe::Host { name: host.name.clone(), slots: host.slots, taken }
+        slot_table::Host { name: host.name.clone(), slots: host.slots, taken }
     };
     let hosts: Vec<_> = options.hosts.iter().map(host).collect();
-    let mut all = vec![(universe::VARIABLE.into(), universe::encode(&hosts).into())];
+    let mut all = vec![(slot_table::VARIABLE.into(), slot_table::encode(&hosts).into())];
     if let Some(agent) = &options.launch_agent {
         all.push((LAUNCH_AGENT.into(), agent.join(" ").into()));
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use weft_bootstrap::universe::{self, Limit, Room};
+use weft_bootstrap::slot_table::{self, Limit, Room};
 
 use super::Options;
 use crate::hosts::is_local;
@@ -19,13 +19,13 @@ pub fn room(
         None if is_here && slots > options.hosts.len() => Some(Limit::Processes(slots)),
         limit => limit,
     };
-    let is_spawned = get(universe::PARENT).is_some();
+    let is_spawned = get(slot_table::PARENT).is_some();
     // A variable that another mpiexec has set for this one's script does not belong to this job.
     let is_inherited = |name: &str| !is_spawned && get(name).is_some();
-    let limit = limit.or(is_inherited(universe::ROOM).then_some(Limit::System));
-    let told = limit.map(|limit| (universe::ROOM, Room { limit, others: 0 }.to_string()));
-    let hosts =
-        (is_here && is_inherited(universe::VARIABLE)).then(|| (universe::VARIABLE, String::new()));
+    let limit = limit.or(is_inherited(slot_table::ROOM).then_some(Limit::System));
+    let told = limit.map(|limit| (slot_table::ROOM, Room { limit, others: 0 }.to_string()));
+    let hosts = (is_here && is_inherited(slot_table::VARIABLE))
+        .then(|| (slot_table::VARIABLE, String::new()));
     told.into_iter().chain(hosts).map(|(name, text)| (name.into(), text.into())).collect()
 }
 
@@ -43,7 +43,7 @@ mod tests {
             options.apps[0].environment.clone()
         };
         let pair = |name: &str, text: &str| (OsString::from(name), OsString::from(text));
-        let room = |text: &str| pair(universe::ROOM, text);
+        let room = |text: &str| pair(slot_table::ROOM, text);
         assert_eq!(told("a", &[]), []);
         assert_eq!(told("-host localhost a", &[]), []);
         assert_eq!(told("-hosts localhost:16 a", &[]), [room("16:0")]);
@@ -51,8 +51,8 @@ mod tests {
         assert_eq!(told("-hosts b:16 -usize INFINITE a", &[]), [room("INFINITE:0")]);
         assert_eq!(told("--universe-size SYSTEM a", &[]), [room("SYSTEM:0")]);
         // The first job runs within another job's script; the next job is spawned.
-        let inherited = [universe::ROOM, universe::VARIABLE];
-        assert_eq!(told("a", &inherited), [room("SYSTEM:0"), pair(universe::VARIABLE, "")]);
-        assert_eq!(told("a", &[universe::ROOM, universe::VARIABLE, universe::PARENT]), []);
+        let inherited = [slot_table::ROOM, slot_table::VARIABLE];
+        assert_eq!(told("a", &inherited), [room("SYSTEM:0"), pair(slot_table::VARIABLE, "")]);
+        assert_eq!(told("a", &[slot_table::ROOM, slot_table::VARIABLE, slot_table::PARENT]), []);
     }
 }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::state::{Kept, State};
 use std::cell::Cell;
 use std::ffi::c_int;
-use weft_bootstrap::universe::Room;
+use weft_bootstrap::slot_table::Room;
 
 static VALUES: Kept<Predefined> = Kept::new(Predefined {
     tag_ub: Cell::new(0),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 use weft_bootstrap::calls::repeat;
 use weft_bootstrap::privileged::{is_privileged, path_of};
-use weft_bootstrap::universe;
+use weft_bootstrap::slot_table;
 
 /// Chooses an mpiexec: first the installation's own, then the one that has started this process, then the first in PATH. Also
 /// returns the reason why it is not the installation's own.
@@ -29,7 +29,7 @@ pub(super) fn launcher() -> (OsString, Option<String>) {
     match own() {
         Ok(program) => (program.into(), None),
         Err(why) => {
-            let named = path_of(universe::MPIEXEC).filter(|name| Path::new(name).is_file());
+            let named = path_of(slot_table::MPIEXEC).filter(|name| Path::new(name).is_file());
             // The user may have set PATH, so a privileged program does not use it.
             let usual = if is_privileged() { "/usr/bin/mpiexec" } else { "mpiexec" };
             (named.unwrap_or_else(|| usual.into()), Some(why))

@@ -64,7 +64,7 @@ pub fn new_job() -> io::Result<(String, u128)> {
 }
 
 /// The way to `mpiexec` on another host, and from it.
-pub struct Above {
+pub struct Upstream {
     pub uplink: Uplink,
     /// Where its words come in; closed when it is gone.
     source: Option<BorrowedFd<'static>>,
@@ -87,7 +87,7 @@ struct Input {
     ended: bool,
 }
 
-impl Above {
+impl Upstream {
     /// `inbox`: what has come from `source` behind the first message.
     pub fn new(
         uplink: Uplink,
@@ -97,7 +97,7 @@ impl Above {
     ) -> Self {
         let (seats, asked, done) = Default::default();
         let pulse = Pulse::new(times, Instant::now());
-        Above { uplink, source: Some(source), inbox, input: None, seats, pulse, asked, done }
+        Upstream { uplink, source: Some(source), inbox, input: None, seats, pulse, asked, done }
     }
 
     /// The standard input of rank 0.
@@ -115,7 +115,7 @@ impl Above {
     /// What to wait for.
     pub(super) fn sources(&self) -> Vec<(Source, BorrowedFd<'_>, PollFlags)> {
         let mut sources = Vec::new();
-        sources.extend(self.source.map(|fd| (Source::Above, fd, PollFlags::POLLIN)));
+        sources.extend(self.source.map(|fd| (Source::Upstream, fd, PollFlags::POLLIN)));
         if self.uplink.is_waiting() {
             sources.push((Source::Uplink, self.uplink.descriptor(), PollFlags::POLLOUT));
         }
@@ -176,19 +176,19 @@ impl Above {
 impl Supervisor {
     /// Reads what `mpiexec` says.
     pub(super) fn hear(&mut self) {
-        let Some(above) = &mut self.above else { return };
-        let Some(source) = above.source else { return };
+        let Some(upstream) = &mut self.upstream else { return };
+        let Some(source) = upstream.source else { return };
         let mut piece = [0; 64 * 1024];
         match read(source, &mut piece) {
             Err(nix::Error::EINTR | nix::Error::EAGAIN) => return,
-            Ok(count @ 1..) => above.inbox.extend(&piece[..count]),
+            Ok(count @ 1..) => upstream.inbox.extend(&piece[..count]),
             _ => return self.orphaned(),
         }
-        above.pulse.heard(self.clock.now());
+        upstream.pulse.heard(self.clock.now());
         let mut former = None;
         loop {
-            let Some(above) = &mut self.above else { return };
-            match take(&mut above.inbox) {
+            let Some(upstream) = &mut self.upstream else { return };
+            match take(&mut upstream.inbox) {
                 // Signals in quick succession are one, as they are for a process.
                 Ok(Some(Down::Signal(number))) if former == Some(number) => {}
                 Ok(Some(message)) => {
@@ -206,22 +206,23 @@ impl Supervisor {
 
     /// Sends signs of life, and ends the ranks if `mpiexec` sends none.
     pub(super) fn mind_silence(&mut self, now: Instant) {
-        let Some(above) = self.above.as_mut().filter(|above| above.source.is_some()) else {
+        let Some(upstream) = self.upstream.as_mut().filter(|upstream| upstream.source.is_some())
+        else {
             return;
         };
-        above.give_sign(now);
-        if above.pulse.is_silent(now, 0) {
-            above.uplink.send(&Up::Deaf);
-            above.uplink.write_if_ready();
+        upstream.give_sign(now);
+        if upstream.pulse.is_silent(now, 0) {
+            upstream.uplink.send(&Up::Deaf);
+            upstream.uplink.write_if_ready();
             self.orphaned();
         }
     }
 
     /// `mpiexec` is gone: nobody needs the ranks, nobody reads their output.
     fn orphaned(&mut self) {
-        if let Some(above) = &mut self.above {
-            above.source = None;
-            above.input = None;
+        if let Some(upstream) = &mut self.upstream {
+            upstream.source = None;
+            upstream.input = None;
         }
         for sink in &mut self.sinks {
             sink.close();
@@ -231,18 +232,18 @@ impl Supervisor {
     }
 
     fn obey_above(&mut self, message: Down) {
-        let Some(above) = &mut self.above else { return };
+        let Some(upstream) = &mut self.upstream else { return };
         match message {
             Down::Start(_) | Down::Times(_) | Down::Alive => {}
             Down::Fenced { generation, entries } => self.service.fenced(generation, entries),
             Down::Room { error, bytes } => self.sinks[usize::from(error)].arrived(bytes),
             Down::Unread { error } => self.sinks[usize::from(error)].close(),
             Down::Input(bytes) => {
-                if let Some(input) = &mut above.input {
+                if let Some(input) = &mut upstream.input {
                     input.ended |= bytes.is_empty();
                     input.queue.extend(bytes);
                 }
-                above.feed();
+                upstream.feed();
             }
             Down::Report => {
                 let states = self.states().into_iter().zip(&self.ranks);
@@ -258,7 +259,7 @@ impl Supervisor {
                 Err(_) => {}
             },
             Down::End(number) => {
-                let again = std::mem::replace(&mut above.asked, true);
+                let again = std::mem::replace(&mut upstream.asked, true);
                 let signal = Signal::try_from(number).unwrap_or(Signal::SIGTERM);
                 match self.ending {
                     Some(Ending::Asked(_)) if again => {
@@ -276,21 +277,21 @@ impl Supervisor {
     }
 
     fn tell(&self, message: &Up) {
-        if let Some(above) = &self.above {
-            above.uplink.send(message);
+        if let Some(upstream) = &self.upstream {
+            upstream.uplink.send(message);
         }
     }
 
     /// Tells which seats have changed.
     pub(super) fn tell_seats(&mut self) {
-        let Some(above) = &mut self.above else { return };
+        let Some(upstream) = &mut self.upstream else { return };
         let views = self.service.views();
-        above.seats.resize(views.len(), View::default());
+        upstream.seats.resize(views.len(), View::default());
         for (place, view) in views.into_iter().enumerate() {
-            if above.seats[place] != view {
-                above.seats[place] = view;
+            if upstream.seats[place] != view {
+                upstream.seats[place] = view;
                 let rank = self.part.ranks[place].0 as u32;
-                above.uplink.send(&Up::Seat { rank, view });
+                upstream.uplink.send(&Up::Seat { rank, view });
             }
         }
     }
@@ -299,8 +300,8 @@ impl Supervisor {
     pub(super) fn fence(&mut self, generation: u32, entries: Vec<Entry>) {
         // First who waits there: a fence that is open again is nobody's trouble.
         self.tell_seats();
-        match &self.above {
-            Some(above) => above.uplink.send(&Up::Fence { generation, entries }),
+        match &self.upstream {
+            Some(upstream) => upstream.uplink.send(&Up::Fence { generation, entries }),
             None => self.service.fenced(generation, entries),
         }
     }
@@ -320,6 +321,6 @@ impl Supervisor {
             cause => cause,
         };
         self.tell(&Up::Failed { rank, cause });
-        self.above.is_some()
+        self.upstream.is_some()
     }
 }

@@ -15,7 +15,7 @@ use crate::service::Event;
 /// How long processes that outlive their rank may go on after the last rank (Python's helpers leave
 /// by themselves).
 const LEFTOVER: Duration = Duration::from_millis(500);
-/// How long a script has to say with what code its MPI program died, and the front that the signal
+/// How long a script has to say with what code its MPI program died, and the foreground process that the signal
 /// which killed a rank was for the whole job (the terminal's, say).
 const SUSPENSE: Duration = Duration::from_millis(200);
 impl Supervisor {
@@ -93,7 +93,7 @@ impl Supervisor {
         match how {
             // It wrote where nobody reads any more (`mpiexec ... | head`): silent as in a shell.
             Ok(Signal::SIGPIPE)
-                if self.above.is_none() && self.code.is_none() && self.is_unread() =>
+                if self.upstream.is_none() && self.code.is_none() && self.is_unread() =>
             {
                 self.code = Some(128 + Signal::SIGPIPE as i32);
                 self.end(Signal::SIGTERM, false);
@@ -132,7 +132,7 @@ impl Supervisor {
 
     /// Whether output goes through us. One rank has nobody to share lines with: it keeps the terminal.
     pub(super) fn is_piped(&self) -> bool {
-        self.options.size() > 1 || self.options.tag_output || self.above.is_some()
+        self.options.size() > 1 || self.options.tag_output || self.upstream.is_some()
     }
 
     /// The first failure decides the job's code, and ends it.

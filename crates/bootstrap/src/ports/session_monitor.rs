@@ -73,23 +73,23 @@ struct Heard {
 }
 
 /// A member's part in a session. Whoever drops it without having left counts as lost for the others.
-pub struct Life {
+pub struct SessionMonitor {
     stream: Stream,
     heard: Arc<Heard>,
 }
 
-impl Life {
+impl SessionMonitor {
     /// Begins to listen. `holder`: the place of the process whose port it is. `wake` is called, by another thread, when there is
     /// something to hear.
     pub(super) fn begin(
         stream: Stream,
         holder: usize,
         wake: impl Fn() + Send + 'static,
-    ) -> io::Result<Life> {
+    ) -> io::Result<SessionMonitor> {
         stream.set_read_timeout(None)?;
         let (heard, reader) = (Arc::new(Heard::default()), stream.try_clone()?);
         let tell = heard.clone();
-        start_thread("weft-life", move || {
+        start_thread("weft-monitor", move || {
             loop {
                 let mut said = [0; WORD];
                 let known = (&reader).read_exact(&mut said).map(|()| said);
@@ -107,7 +107,7 @@ impl Life {
             tell.over.store(true, Ordering::Release);
             wake();
         })?;
-        Ok(Life { stream, heard })
+        Ok(SessionMonitor { stream, heard })
     }
 
     /// Says that this process needs the others no more.
@@ -126,7 +126,7 @@ impl Life {
     }
 }
 
-impl Drop for Life {
+impl Drop for SessionMonitor {
     fn drop(&mut self) {
         // Its thread ends.
         let _ = self.stream.shutdown(Shutdown::Both);

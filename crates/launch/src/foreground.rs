@@ -19,7 +19,7 @@ use crate::inherited::{Inheritance, is_ignored};
 use crate::options::Options;
 use crate::{complain, head, processes, supervisor};
 
-/// Signals that the front takes; what it does not take has its usual effect.
+/// Signals that the foreground process takes; what it does not take has its usual effect.
 const TAKEN: [Signal; 9] = [
     Signal::SIGINT,
     Signal::SIGTERM,

@@ -11,7 +11,7 @@ const CAUSES: usize = 256;
 
 /// The library's lines so far, on standard error.
 #[derive(Default)]
-pub struct Repeats {
+pub struct MessageDedup {
     /// By the line without ranks: what was written, and who has said it.
     seen: BTreeMap<Vec<u8>, (usize, Vec<usize>)>,
 }
@@ -41,7 +41,7 @@ fn cause(line: &[u8]) -> Vec<u8> {
     cause
 }
 
-impl Repeats {
+impl MessageDedup {
     /// Whether `line` of `rank` is to be written: not if another rank has said so.
     pub fn is_new(&mut self, rank: usize, line: &[u8]) -> bool {
         if !line.starts_with(MARK) {
@@ -84,26 +84,26 @@ mod tests {
 
     #[test]
     fn one_cause_is_one_line_and_a_count() {
-        let mut repeats = Repeats::default();
+        let mut dedup = MessageDedup::default();
         let line = |rank: usize| format!("weft: MPI_Init: rank {rank} on a1: no room\n");
         let written: Vec<bool> =
-            (0..300).map(|rank| repeats.is_new(rank, line(rank).as_bytes())).collect();
+            (0..300).map(|rank| dedup.is_new(rank, line(rank).as_bytes())).collect();
         assert_eq!(written.iter().filter(|&&new| new).count(), 1);
         assert!(written[0]);
-        assert!(!repeats.is_new(7, b"weft: MPI_Init: rank 7 on a2: no room\n"));
-        assert!(repeats.is_new(8, b"weft: MPI_Init: rank 8 on a2: no memory\n"));
+        assert!(!dedup.is_new(7, b"weft: MPI_Init: rank 7 on a2: no room\n"));
+        assert!(dedup.is_new(8, b"weft: MPI_Init: rank 8 on a2: no memory\n"));
         let said = "mpiexec: 299 more ranks said: weft: MPI_Init: rank N: no room";
-        assert_eq!(repeats.summary(), [said]);
-        assert_eq!(repeats.summary(), Vec::<String>::new());
+        assert_eq!(dedup.summary(), [said]);
+        assert_eq!(dedup.summary(), Vec::<String>::new());
     }
 
     #[test]
     fn what_a_rank_repeats_and_programs_say_is_theirs() {
-        let mut repeats = Repeats::default();
+        let mut dedup = MessageDedup::default();
         for _ in 0..3 {
-            assert!(repeats.is_new(1, b"weft: rank 1: a line\n"));
-            assert!(repeats.is_new(2, b"error\n") && repeats.is_new(3, b"error\n"));
+            assert!(dedup.is_new(1, b"weft: rank 1: a line\n"));
+            assert!(dedup.is_new(2, b"error\n") && dedup.is_new(3, b"error\n"));
         }
-        assert_eq!(repeats.summary(), Vec::<String>::new());
+        assert_eq!(dedup.summary(), Vec::<String>::new());
     }
 }
