@@ -1,6 +1,5 @@
-//! `mpiexec --agent`: on each host of a job, the parent of its ranks. It is started by `mpiexec`
-//! through ssh, speaks with it over its standard input and output, and ends its ranks when that
-//! connection ends.
+//! `mpiexec --agent`: the parent of the ranks on one host of a job. `mpiexec` starts it through ssh, and both exchange messages over
+//! the agent's standard input and output. The agent ends its ranks when this connection ends.
 
 use std::env;
 use std::ffi::OsString;
@@ -29,13 +28,13 @@ pub fn run() -> ExitCode {
     foreground::guard(attend)
 }
 
-/// Standard input, for the whole life of the process.
+/// Returns standard input, valid until the process ends.
 fn input() -> BorrowedFd<'static> {
     let stdin: &'static std::io::Stdin = Box::leak(Box::new(std::io::stdin()));
     stdin.as_fd()
 }
 
-/// Says all that is queued.
+/// Writes all queued messages.
 fn flush(uplink: &Uplink) {
     while uplink.is_waiting() {
         uplink.write();
@@ -59,12 +58,12 @@ fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
     let share = loop {
         match take(&mut inbox) {
             Ok(Some(Down::Start(share))) => break share,
-            Ok(Some(Down::Times(told))) => {
-                times = told;
+            Ok(Some(Down::Times(given))) => {
+                times = given;
                 continue;
             }
             Ok(Some(Down::Alive)) => continue,
-            // The end came before the beginning.
+            // The job has ended before its start.
             Ok(Some(_)) => return 1,
             Ok(None) => {}
             Err(error) => {
@@ -107,12 +106,12 @@ fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
     supervisor::supervise(options, Ok(part), Some(upstream), control, inheritance)
 }
 
-/// Takes over variables and directory of `mpiexec`.
+/// Takes over the variables and the working directory of `mpiexec`.
 fn enter(share: &Share) -> Result<(), String> {
     // setenv(3) takes no other names.
     let plain = |name: &OsString| !name.is_empty() && !name.as_bytes().contains(&b'=');
     for (name, value) in share.environment.iter().filter(|(name, _)| plain(name)) {
-        // SAFETY: this process has one thread.
+        // SAFETY: `set_var` requires that no other thread uses the environment. This process has one thread.
         unsafe { env::set_var(name, value) };
     }
     env::set_current_dir(&share.directory).map_err(|error| {

@@ -1,16 +1,16 @@
-//! Time as this process has lived through it: a stop (SIGSTOP, a frozen container, a machine that
-//! slept) is none. So nothing is late only because nobody was there to see that it came in time.
+//! A clock that does not count the time in which this process was stopped (SIGSTOP, a frozen container, a suspended machine). So
+//! no deadline passes because the process could not see an event that came in time.
 
 use std::time::{Duration, Instant};
 
 use nix::poll::PollTimeout;
 
-/// Longest sleep while something is due at some time.
+/// Maximum length of a sleep while there is a deadline.
 const STEP: Duration = Duration::from_millis(250);
-/// What a sleep may take longer on a machine with much else to do. The rest was a stop.
+/// Time by which a sleep may be longer than planned on a busy machine. Any longer excess was a stop.
 const SLACK: Duration = Duration::from_millis(250);
 
-/// The clock of one loop, which looks at it after each sleep.
+/// Clock of one event loop, which calls [`Clock::look`] after each sleep.
 pub struct Clock {
     now: Instant,
     looked: Instant,
@@ -24,7 +24,7 @@ impl Clock {
         Clock { now, looked: now, planned: STEP }
     }
 
-    /// The time of the last look. It means something only against other times of this clock.
+    /// Returns the time of the last look. Compare it only with other times of this clock.
     pub fn now(&self) -> Instant {
         self.now
     }
@@ -37,7 +37,7 @@ impl Clock {
         let sleep = short.into_iter().chain(patient.map(rest)).min();
         self.planned = sleep.unwrap_or(STEP).max(STEP);
         sleep.map_or(PollTimeout::NONE, |sleep| {
-            // Rounded up: earlier would mean to turn until it has passed.
+            // Rounded up, because the loop would spin after a sleep that ends too early.
             let milliseconds = sleep.as_micros().div_ceil(1000);
             i32::try_from(milliseconds)
                 .ok()
@@ -68,7 +68,7 @@ mod tests {
         let (begin, mut real) = (clock.now(), clock.looked);
         let deadline = begin + Duration::from_secs(2);
         for _ in 0..3 {
-            // An hour of being stopped.
+            // The process is stopped for an hour.
             real += Duration::from_secs(3600);
             clock.look_at(real);
         }

@@ -1,4 +1,4 @@
-//! Which processors each rank may use.
+//! Processors that each rank may use.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,14 +8,13 @@ use nix::unistd::Pid;
 
 use crate::options::Bind;
 
-/// The processors of one core (hardware threads) that this process may use.
+/// Hardware threads of one core that this process may use.
 type Core = Vec<usize>;
 
-/// Processors for each rank, or `None` if the ranks are not bound.
+/// Returns the processors of each rank, or `None` if the ranks are not bound.
 ///
-/// When every rank can have a core, rank `i` gets the `i`-th of `size` equal, disjoint shares: one
-/// core each if there are as many ranks as cores, and no fewer than a threaded program hopes for if
-/// there are less. More ranks than cores are left to the scheduler.
+/// If there is a core for every rank, rank `i` gets the `i`-th of `size` equal, disjoint shares of the cores. A threaded program with
+/// fewer ranks than cores so has several cores for each rank. If there are more ranks than cores, the scheduler places them.
 pub fn plan(cores: &[Core], size: usize, bind: Bind) -> Option<Vec<Vec<usize>>> {
     let count = cores.len();
     match bind {
@@ -27,7 +26,7 @@ pub fn plan(cores: &[Core], size: usize, bind: Bind) -> Option<Vec<Vec<usize>>> 
     }
 }
 
-/// The cores that this process may use, cores of one package next to each other.
+/// Returns the cores that this process may use. Cores of one package are next to each other.
 pub fn allowed() -> Vec<Core> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
     let mut cores: BTreeMap<(usize, usize), Core> = BTreeMap::new();
@@ -43,7 +42,7 @@ pub fn allowed() -> Vec<Core> {
     cores.into_values().collect()
 }
 
-/// The set for the system call; `None` if a processor's number is too large for it.
+/// Returns the set for the system call; `None` if a processor's number is too large for the set.
 pub fn set(processors: &[usize]) -> Option<CpuSet> {
     let mut set = CpuSet::new();
     processors.iter().try_for_each(|&processor| set.set(processor)).ok()?;

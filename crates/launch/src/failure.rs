@@ -1,32 +1,32 @@
-//! How a rank failed, in one line and as an exit code.
+//! Failures of a rank, as a line for the user and as an exit code.
 
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 
-/// What a rank did wrong.
+/// Failure of a rank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
-    /// It exited with this code, not 0.
+    /// The rank exited with this code, which is not 0.
     Code(i32),
-    /// It was killed.
+    /// The rank was killed by a signal.
     Signal(#[serde(with = "by_number")] Signal),
-    /// It called MPI_Abort.
+    /// The rank called MPI_Abort.
     Abort { code: i32, message: String },
-    /// It exited with code 0, after MPI_Init and without the end of MPI_Finalize. `called` means that it has called MPI_Finalize,
-    /// which failed or did not return.
+    /// The rank exited with code 0 after MPI_Init, without completing MPI_Finalize. `called`: it has called MPI_Finalize, which
+    /// failed or did not return.
     NoFinalize { called: bool },
     /// A process under it, such as the child of a script, left MPI in the same way.
     Left { pid: i32, called: bool },
-    /// It exited with code 0 while this rank is in MPI and needs it.
+    /// The rank exited with code 0, and rank `other` is in MPI and needs it.
     Missing { other: usize },
-    /// It could not be started. `program` is the name that the user gave; `limited` means that there were too many processes.
+    /// The rank could not be started. `program` is the name that the user gave. `limited`: there were too many processes.
     Start { program: String, error: String, code: i32, limited: bool },
-    /// It sent what `mpiexec` does not understand.
+    /// The rank sent a message that `mpiexec` does not understand.
     Protocol(String),
 }
 
 impl Cause {
-    /// One line for standard error; `host` where the job has several.
+    /// Returns a line for standard error. `host` is given if the job has several.
     pub fn line(&self, rank: usize, program: &str, host: Option<&str>) -> String {
         let place = host.map(|host| format!(" on {host}")).unwrap_or_default();
         let who = format!("rank {rank} ({program}){place}");
@@ -53,7 +53,7 @@ impl Cause {
         }
     }
 
-    /// The exit code of the job; never 0.
+    /// Returns the exit code of the job, which is never 0.
     pub fn code(&self) -> i32 {
         match self {
             Cause::Code(code) | Cause::Start { code, .. } => *code,
@@ -73,7 +73,7 @@ fn unfinished(called: bool) -> &'static str {
     }
 }
 
-/// Signals as numbers, on the way between hosts.
+/// Serializes signals as numbers, for messages between hosts.
 mod by_number {
     use super::Signal;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -87,7 +87,7 @@ mod by_number {
     }
 }
 
-/// Name and meaning of a signal.
+/// Returns the name and the meaning of a signal.
 fn describe(signal: Signal) -> String {
     let meaning = match signal {
         Signal::SIGSEGV => "segmentation fault",

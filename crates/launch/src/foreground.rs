@@ -1,5 +1,5 @@
-//! The process that the user started: it relays signals to the supervisor, stops and goes on with
-//! the job, and ends as the job ended.
+//! The process that the user started. It relays signals to the supervisor, stops and continues with the job, and ends as the job
+//! ended.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -19,8 +19,8 @@ use crate::inherited::{Inheritance, is_ignored};
 use crate::options::Options;
 use crate::{complain, head, processes, supervisor};
 
-/// Signals that the foreground process takes; what it does not take has its usual effect.
-const TAKEN: [Signal; 9] = [
+/// Signals that the foreground process handles. Other signals have their usual effect.
+const HANDLED: [Signal; 9] = [
     Signal::SIGINT,
     Signal::SIGTERM,
     Signal::SIGHUP,
@@ -45,10 +45,11 @@ pub fn run(options: Options) -> ExitCode {
     })
 }
 
-/// Runs `supervise` in a child, and looks after it: its connection to us, and what it inherits.
+/// Runs `supervise` in a child process, and relays signals to the child. `supervise` gets its end of the connection to this
+/// process, and the signals and limits that ranks inherit.
 pub fn guard(supervise: impl FnOnce(UnixStream, Inheritance) -> i32) -> ExitCode {
     let mut taken = SigSet::empty();
-    for signal in TAKEN {
+    for signal in HANDLED {
         let wished = !matches!(signal, Signal::SIGINT | Signal::SIGHUP | Signal::SIGTERM);
         if wished || !is_ignored(signal) {
             taken.add(signal);
@@ -65,9 +66,9 @@ pub fn guard(supervise: impl FnOnce(UnixStream, Inheritance) -> i32) -> ExitCode
         Ok(pair) => pair,
         Err(error) => return fail("cannot make a socket pair", explain(&error)),
     };
-    // If the supervisor is killed, all that it started comes here.
+    // If the supervisor is killed, the processes that it started become children of this one.
     let _ = prctl::set_child_subreaper(true);
-    // SAFETY: this process has one thread, so the child may do what it likes.
+    // SAFETY: this process has one thread, so the child of fork may call any function.
     match unsafe { fork() } {
         Err(error) => fail("cannot start the supervisor of the job", explain(&error.into())),
         Ok(ForkResult::Child) => {
@@ -111,7 +112,7 @@ fn relay(supervisor: Pid, taken: &SigSet, mut control: UnixStream) -> ExitCode {
             if signal == Signal::SIGCHLD {
                 continue;
             }
-            // A terminal signals the whole process group, so the ranks have it already.
+            // A terminal signals the complete process group, so the ranks have the signal already.
             let from_terminal = info.ssi_code == libc::SI_KERNEL;
             let _ = control.write_all(&[signal as u8, from_terminal as u8]);
             match signal {
@@ -125,8 +126,8 @@ fn relay(supervisor: Pid, taken: &SigSet, mut control: UnixStream) -> ExitCode {
     }
 }
 
-/// Stops this process until SIGCONT, if there is a shell that could continue it (for a group without
-/// one, a container's only program for example, the kernel takes no notice).
+/// Stops this process until SIGCONT, if there is a shell that could continue it. The kernel ignores the signal in a process
+/// group without a shell, such as that of a container's only program.
 fn stop() {
     let mut set = SigSet::empty();
     set.add(Signal::SIGTSTP);
@@ -135,7 +136,7 @@ fn stop() {
     let _ = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None);
 }
 
-/// Ends this process as the signal would have, which is what shells look at.
+/// Ends this process by the signal, so that a shell sees how the job ended.
 fn die_of(which: Signal) {
     // SAFETY: the default action installs no handler.
     if unsafe { signal(which, SigHandler::SigDfl) }.is_ok() && raise(which).is_ok() {
@@ -145,7 +146,7 @@ fn die_of(which: Signal) {
     }
 }
 
-/// Kills all that a dead supervisor has left.
+/// Kills all processes that a dead supervisor has left.
 fn clean_up() {
     loop {
         processes::send_all(Signal::SIGKILL);

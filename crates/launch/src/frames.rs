@@ -1,6 +1,5 @@
-//! What `mpiexec` and its agents on the hosts of a job tell each other, over the agent's standard
-//! input and output: after a line that marks the beginning, frames of a 32-bit length and a message
-//! in postcard's form.
+//! Messages between `mpiexec` and its agents on the hosts of a job, over the agent's standard input and output. A line marks the
+//! beginning. Frames follow: a 32-bit length, and a message in postcard's form.
 //!
 //! ```text
 //!   mpiexec                                        agent
@@ -31,19 +30,19 @@ pub const GREETING: &str = "weft agent ";
 /// First line of an agent of this version: the version of the messages, and the version of the installation, since the library
 /// must be the same on all hosts, too.
 pub const MAGIC: &str = concat!("weft agent 2 ", env!("CARGO_PKG_VERSION"), "\n");
-/// Longest message, in bytes.
+/// Maximum length of a message, in bytes.
 const MAX: usize = 1 << 30;
 
-/// The part of a job that one host has.
+/// Part of a job for one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// Programs of the job.
     pub apps: Vec<App>,
-    /// Ranks of this host, and the program of each.
+    /// Ranks of this host, each with its program.
     pub ranks: Vec<(u32, u32)>,
     /// Number of ranks of the job.
     pub size: u32,
-    /// Nodes in the order of the ranks, and how many ranks in a row run on each.
+    /// Nodes in the order of the ranks, each with the number of consecutive ranks on it.
     pub nodes: Vec<(u32, u32)>,
     /// Name of the job.
     pub job: String,
@@ -53,15 +52,15 @@ pub struct Share {
     pub token: u128,
     /// Variables of `mpiexec`'s environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where `mpiexec` was started.
+    /// Working directory of `mpiexec`.
     pub directory: OsString,
     pub bind: Bind,
     pub report_bindings: bool,
-    /// From SIGTERM to SIGKILL, in milliseconds.
+    /// Time from SIGTERM to SIGKILL, in milliseconds.
     pub grace: u64,
 }
 
-/// From `mpiexec`.
+/// Message of `mpiexec`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Down {
     /// Times of the signs of life, for both ends.
@@ -69,40 +68,40 @@ pub enum Down {
     /// Sign of life of `mpiexec`.
     Alive,
     Start(Share),
-    /// The fence of a generation opens, with the values of all.
+    /// The fence of a generation opens, with the values of all ranks.
     Fenced {
         generation: u32,
         entries: Vec<Entry>,
     },
-    /// For the ranks.
+    /// Signal for the ranks.
     Signal(i32),
-    /// The job ends, with this signal first; a second time: at once.
+    /// The job ends, by this signal first. A second message ends it at once.
     End(i32),
-    /// What are the ranks doing?
+    /// Question for the states of the ranks.
     Report,
-    /// So many bytes of output (`error`: standard error) have found their reader.
+    /// Number of bytes of output (of standard error, if `error`) that were read.
     Room {
         error: bool,
         bytes: usize,
     },
-    /// Nobody reads this output any more.
+    /// This output has no reader any more.
     Unread {
         error: bool,
     },
-    /// Standard input of rank 0; empty: its end.
+    /// Standard input of rank 0. No bytes mean its end.
     Input(Vec<u8>),
 }
 
-/// From an agent.
+/// Message of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Up {
-    /// Which machine this is.
+    /// Identity of the machine.
     Host(String),
     /// Sign of life of the agent.
     Alive,
     /// The agent has heard nothing for too long, and ends its ranks.
     Deaf,
-    /// Text of a rank.
+    /// Output of a rank.
     Output { rank: u32, error: bool, text: Vec<u8> },
     /// A message for the user.
     Say(String),
@@ -110,19 +109,19 @@ pub enum Up {
     Seat { rank: u32, view: View },
     /// All ranks of this host have come to the fence of this generation.
     Fence { generation: u32, entries: Vec<Entry> },
-    /// The first rank of this host that went wrong; the others are being ended.
+    /// Failure of the first rank of this host that failed. The other ranks are being ended.
     Failed { rank: u32, cause: Cause },
     /// A rank has ended.
     Ended { rank: u32 },
-    /// What the ranks are doing, and the time there on the clock of the entries.
+    /// States of the ranks, and the time on the clock of their entries.
     States { now: u64, ranks: Vec<(u32, hang::Rank)> },
-    /// So many bytes of the input were taken.
+    /// Number of bytes of the input that rank 0 has taken.
     Taken(usize),
-    /// No process is left, and all was said.
+    /// No process is left, and all output was sent.
     Done,
 }
 
-/// The bytes of a message.
+/// Encodes a message.
 pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
     let mut bytes = vec![0; 4];
     // Serialisation into memory fails only for types that have no length or order of their own.
@@ -132,7 +131,7 @@ pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
     bytes
 }
 
-/// Takes the first whole message from the front of `buffer`, `None` if it is not all there yet.
+/// Takes the first message from the front of `buffer`. Returns `None` if the message is incomplete.
 pub fn take<T: DeserializeOwned>(buffer: &mut Vec<u8>) -> Result<Option<T>, String> {
     let Some(head) = buffer.first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_le_bytes(*head) as usize;
@@ -182,7 +181,7 @@ mod tests {
         assert!(take::<Up>(&mut vec![255; 8]).unwrap_err().contains("limit"));
         assert!(take::<Up>(&mut vec![1, 0, 0, 0, 200]).is_err());
         assert!(take::<Up>(&mut encode(&(Up::Done, 0u8, 0u8))).is_err());
-        // A signal that there is not.
+        // No signal has this number.
         let mut wrong = encode(&Up::Failed { rank: 0, cause: Cause::Signal(Signal::SIGHUP) });
         *wrong.last_mut().unwrap() = 250;
         assert!(take::<Up>(&mut wrong).is_err());

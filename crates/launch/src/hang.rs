@@ -1,24 +1,24 @@
-//! The hang report: what each rank waits for, and who waits for whom in a circle.
+//! The hang report: the calls that each rank waits in, and circles of ranks that wait for each other.
 
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 use weft_bootstrap::report::{Pending, Phase, Status};
 
-/// What is known of a rank.
+/// State of a rank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rank {
-    /// Program, for people.
+    /// Name of the program.
     pub program: String,
-    /// Process.
+    /// Number of the process.
     pub pid: i32,
-    /// What the rank says of itself; `None` if that cannot be read.
+    /// Status that the rank reports; `None` if it cannot be read.
     pub status: Option<Status>,
     /// State letter of the process, `None` if it has ended.
     pub state: Option<char>,
 }
 
-/// `1`, `1 and 2`, `1, 2 and 5`.
+/// Lists ranks in words: `1`, `1 and 2`, `1, 2 and 5`.
 fn list(ranks: &[usize]) -> String {
     let words: Vec<String> = ranks.iter().map(usize::to_string).collect();
     match words.split_last() {
@@ -79,17 +79,17 @@ fn headline(rank: &Rank) -> String {
     }
 }
 
-/// The only rank that a rank waits for, if there is just one.
+/// Returns the rank that `rank` waits for, if it waits for exactly one.
 fn target(rank: &Rank) -> Option<usize> {
     let status = rank.status.as_ref().filter(|status| is_waiting(rank) && status.more == 0)?;
     let first = status.pending.first()?.peer?;
     status.pending.iter().all(|pending| pending.peer == Some(first)).then_some(first)
 }
 
-/// Circles of ranks each of which waits for the next alone, from the lowest rank of each.
+/// Finds circles of ranks in which each rank waits only for the next one. Each circle begins with its lowest rank.
 pub fn cycles(targets: &[Option<usize>]) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
-    // The walk in which a rank was seen first.
+    // For each rank, the start of the walk that has visited it.
     let mut seen = vec![usize::MAX; targets.len()];
     for start in 0..targets.len() {
         let mut path = Vec::new();
@@ -99,10 +99,10 @@ pub fn cycles(targets: &[Option<usize>]) -> Vec<Vec<usize>> {
             path.push(at);
             next = targets[at];
         }
-        // The walk has bitten its own tail: the circle begins there.
-        let bite = next.and_then(|at| path.iter().position(|&on_path| on_path == at));
-        if let Some(bite) = bite {
-            let mut cycle = path.split_off(bite);
+        // The walk has come to a rank of its own path, at which the circle begins.
+        let entry = next.and_then(|at| path.iter().position(|&on_path| on_path == at));
+        if let Some(entry) = entry {
+            let mut cycle = path.split_off(entry);
             let lowest = (0..cycle.len()).min_by_key(|&at| cycle[at]).unwrap_or(0);
             cycle.rotate_left(lowest);
             found.push(cycle);
@@ -111,7 +111,7 @@ pub fn cycles(targets: &[Option<usize>]) -> Vec<Vec<usize>> {
     found
 }
 
-/// The report. `now` is on the clock of the entries, in milliseconds.
+/// Writes the report. `now` is on the clock of the entries, in milliseconds.
 pub fn render(ranks: &[Rank], now: u64) -> String {
     let mut text = format!("mpiexec: what {} ranks are doing\n", ranks.len());
     for (number, rank) in ranks.iter().enumerate() {

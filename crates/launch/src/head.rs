@@ -1,5 +1,5 @@
-//! `mpiexec` of a job on several hosts: it starts an agent on each, opens the fences of the
-//! key-value space, prints the output, and decides on the end.
+//! `mpiexec` of a job on several hosts: it starts an agent on each host, opens the fences of the key-value space, prints the output,
+//! and decides how the job ends.
 
 mod ending;
 mod link;
@@ -38,17 +38,17 @@ use crate::supervisor::{become_supervisor, new_job, raise_files, standard};
 use link::Link;
 use report::Report;
 
-/// Exit code at a time-out, as that of timeout(1).
+/// Exit code at a time-out, the same as that of timeout(1).
 const TIMED_OUT: i32 = 124;
-/// Exit code where a host cannot be reached.
+/// Exit code if a host cannot be reached.
 const UNREACHED: i32 = 1;
-/// After an agent should have killed all its ranks, how long until it is given up.
-const HOPELESS: Duration = Duration::from_secs(5);
-/// How long the command that reached a host may go on after the agent's last word.
+/// Time until `mpiexec` gives up an agent that should have killed all its ranks.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
+/// Time for which the command that reached a host may run after the agent's last message.
 const LEAVE: Duration = Duration::from_secs(3);
-/// Bytes of input that are on their way at most.
+/// Maximum number of bytes of input in flight.
 const INPUT: usize = 64 * 1024;
-/// Variables that belong to this machine or this session.
+/// Variables of this machine or this session, which other hosts do not get.
 const OWN: &[&str] = &[
     "HOSTNAME",
     "HOST",
@@ -67,7 +67,7 @@ const OWN: &[&str] = &[
     LAUNCH_AGENT,
 ];
 
-/// What a ready descriptor belongs to.
+/// Owner of a ready descriptor.
 enum Source {
     Signals,
     Control,
@@ -80,35 +80,36 @@ enum Source {
 struct Head {
     options: Options,
     inheritance: Inheritance,
-    /// Program and link of each rank.
+    /// Program of each rank.
     programs: Vec<usize>,
+    /// Index of each rank's host in `options.hosts`, and in `links` after the launch.
     places: Vec<usize>,
     links: Vec<Link>,
     signals: SignalFd,
     control: Option<UnixStream>,
     sinks: [Sink; 2],
-    /// The agents know that nobody reads.
+    /// True if the agents know that the output has no reader.
     unread: [bool; 2],
-    /// What is due is due on this clock.
+    /// Clock of all deadlines.
     clock: Clock,
     input: Option<Relay>,
-    /// Bytes of input that rank 0 has not taken.
+    /// Number of bytes of input that rank 0 has not taken.
     input_under_way: usize,
     seats: Vec<View>,
     ended: Vec<bool>,
-    /// Hosts that have come to a fence, and the values, by generation.
+    /// By generation: number of hosts that have come to the fence, and their values.
     fences: HashMap<u32, (usize, Vec<Entry>)>,
     report: Option<Report>,
-    /// Until then all hosts must have answered.
+    /// Time by which all hosts must have answered.
     answer: Option<Instant>,
     timeout: Option<Instant>,
-    /// Until then all agents must have ended.
+    /// Time by which all agents must have ended.
     ending: Option<Instant>,
     interrupted: bool,
     code: Option<i32>,
 }
 
-/// Runs a job on the hosts of `options`; the exit code.
+/// Runs a job on the hosts of `options`. Returns the exit code.
 pub fn run(options: Options, control: UnixStream, inheritance: Inheritance) -> i32 {
     let mut head = match Head::new(options, control, inheritance) {
         Ok(head) => head,
@@ -129,7 +130,7 @@ impl Head {
         inheritance: Inheritance,
     ) -> Result<Head, Box<dyn std::error::Error>> {
         become_supervisor()?;
-        // Two pipes a host.
+        // Each host has two pipes.
         raise_files(inheritance, 2 * options.hosts.len(), "hosts", options.hosts.len())?;
         control.set_nonblocking(true)?;
         let mut set = SigSet::empty();
@@ -162,7 +163,7 @@ impl Head {
         })
     }
 
-    /// Sets out for all hosts that have a rank.
+    /// Starts an agent on each host that has a rank.
     fn launch(&mut self) {
         for host in 0..self.options.hosts.len() {
             let here = |rank: &usize| self.places[*rank] == host;
@@ -214,7 +215,7 @@ impl Head {
             first_of_each(env::vars_os()).filter(|(name, _)| !is_own(name)).collect();
         environment.extend(link::for_spawns(&self.options, &self.links));
         for (index, link) in self.links.iter_mut().enumerate() {
-            // Agents that share a machine know nothing of each other's processors.
+            // Agents on the same machine do not know each other's processors.
             let is_shared = machines.iter().filter(|&&m| m == machines[index]).count() > 1;
             let bind = match self.options.bind {
                 Bind::Share if is_shared => Bind::None,
@@ -251,7 +252,7 @@ impl Head {
         self.sinks[1].say(message);
     }
 
-    /// The loop, until nothing is left.
+    /// Handles events until all agents have ended and all output is written.
     fn attend(&mut self) {
         loop {
             let now = self.clock.now();
@@ -270,7 +271,7 @@ impl Head {
         }
     }
 
-    /// Waits until something can be done; what.
+    /// Waits until a descriptor is ready or a deadline has come. Returns the owners of ready descriptors.
     fn wait(&mut self) -> Vec<Source> {
         let mut sources: Vec<(Source, BorrowedFd<'_>, PollFlags)> =
             vec![(Source::Signals, self.signals.as_fd(), PollFlags::POLLIN)];
@@ -306,7 +307,7 @@ impl Head {
 
     fn handle(&mut self, source: Source) {
         match source {
-            // Whose they are is looked up by `check`.
+            // `check` finds the children that have ended.
             Source::Signals => while let Ok(Some(_)) = self.signals.read_signal() {},
             Source::Control => self.obey(),
             Source::Write(index) => self.links[index].write(),
@@ -331,9 +332,9 @@ impl Head {
         }
     }
 
-    /// What an agent says.
+    /// Handles a message of an agent.
     fn take(&mut self, index: usize, message: Up) {
-        // Ranks that it speaks of must be its own.
+        // A message must be about ranks of the agent's own.
         let is_here = |rank: u32| self.links[index].ranks.contains(&(rank as usize));
         match message {
             Up::Host(identity) => {
@@ -364,12 +365,12 @@ impl Head {
             Up::Alive => {}
             Up::Deaf => self.deaf(index),
             Up::Done => self.links[index].done = true,
-            // Of somebody else's rank: nothing that an agent of ours says.
+            // A message about a rank of another agent is ignored.
             _ => {}
         }
     }
 
-    /// All ranks of a host have come to a fence; it opens when those of all hosts have.
+    /// Notes that all ranks of a host have come to a fence. Opens the fence when the ranks of all hosts have.
     fn fence(&mut self, generation: u32, entries: Vec<Entry>) {
         let fence = self.fences.entry(generation).or_default();
         fence.0 += 1;
@@ -387,12 +388,12 @@ impl Head {
         }
     }
 
-    /// All that is due by now.
+    /// Handles all deadlines that have passed.
     fn check(&mut self, now: Instant) {
         self.look_for_losses();
-        self.mind_silence(now);
+        self.check_silence(now);
         if self.sinks.iter().any(Sink::is_full) {
-            // Agents have to wait for our reader with what they have left to say.
+            // Agents with more output have to wait for the reader of this process, so their silence does not count.
             self.heard();
         }
         for index in 0..2 {
@@ -429,13 +430,13 @@ impl Head {
         }
     }
 
-    /// Agents that are gone without having said that all is over.
+    /// Ends the job if an agent has ended before it reported the end of all its ranks.
     fn look_for_losses(&mut self) {
         let now = self.clock.now();
         for index in 0..self.links.len() {
             let link = &mut self.links[index];
             if link.done && link.reading().is_some() {
-                // Its command may end now, and soon has to.
+                // The command may end now, and must end within a limited time.
                 link.hang_up();
                 link.leave.get_or_insert(now + LEAVE);
             }
@@ -460,7 +461,7 @@ impl Head {
         }
     }
 
-    /// Tells the agents what has found its reader.
+    /// Reports to the agents how much output was read, and that output has no reader.
     fn make_room(&mut self) {
         for index in 0..2 {
             let error = index == 1;
@@ -476,7 +477,7 @@ impl Head {
         }
     }
 
-    /// Hands standard input on to rank 0.
+    /// Passes standard input on to rank 0.
     fn pass_input(&mut self) {
         let Some(relay) = &mut self.input else { return };
         let mut piece = vec![0; INPUT - self.input_under_way];

@@ -1,4 +1,4 @@
-//! The hosts of a job, and which rank runs on which.
+//! The hosts of a job, and the host of each rank.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -14,30 +14,30 @@ const LONGEST: u64 = 16 << 20;
 /// A host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// As the user named it.
+    /// Name as the user wrote it.
     pub name: String,
-    /// Ranks that it takes before the next host has its turn.
+    /// Number of ranks before the next host has its turn.
     pub slots: usize,
-    /// Ranks that it takes at most.
+    /// Maximum number of ranks.
     pub most: Option<usize>,
 }
 
-/// In which order the slots are filled.
+/// Order in which the slots are filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Map {
-    /// All of a host, then those of the next.
+    /// All slots of a host, then those of the next host.
     #[default]
     Slot,
-    /// One of each host in turn.
+    /// One slot of each host in turn.
     Node,
 }
 
-/// A number of ranks.
+/// Reads a number of ranks, which is not 0.
 fn count(text: &str) -> Option<usize> {
     text.parse().ok().filter(|&count| count > 0)
 }
 
-/// Reads `name`, `name:slots`, `[::1]:slots`; an address with several colons has no slots.
+/// Reads `name`, `name:slots` or `[::1]:slots`. An address with several colons has no slots.
 fn host(text: &str) -> Result<Host, String> {
     let wrong = || format!("{text:?} is not a host, or host:slots with at least one slot");
     let (name, slots) = match text.rsplit_once(':') {
@@ -54,7 +54,7 @@ fn host(text: &str) -> Result<Host, String> {
     Ok(Host { name: name.into(), slots: slots.unwrap_or(1), most: None })
 }
 
-/// Adds a host; one that is there already gets more slots.
+/// Adds a host. A host that is in the list already gets more slots.
 fn add(hosts: &mut Vec<Host>, more: Host) {
     match hosts.iter_mut().find(|host| host.name == more.name) {
         Some(host) => {
@@ -79,24 +79,24 @@ pub fn read(path: &Path) -> Result<String, String> {
     let kind = fs::metadata(path).map_err(failed)?.file_type();
     if !kind.is_file() && !kind.is_fifo() {
         let what = if kind.is_dir() { "a folder" } else { "a device or a socket" };
-        return Err(format!("{what} is no list of hosts; a file or a pipe may be"));
+        return Err(format!("{what} is not a list of hosts; a file or a pipe may be"));
     }
     let mut text = Vec::new();
     File::open(path)
         .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))
         .map_err(failed)?;
     if text.len() as u64 > LONGEST {
-        return Err(format!("more than {LONGEST} bytes are no list of hosts"));
+        return Err(format!("more than {LONGEST} bytes are not a list of hosts"));
     }
     String::from_utf8(text).map_err(|error| {
         let line =
             error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&b| b == b'\n').count();
-        format!("line {line} is no text in UTF-8")
+        format!("line {line} is not UTF-8 text")
     })
 }
 
-/// Reads a host file: in each line a host, as in a list, then `slots=N` and `max-slots=N`; what
-/// follows `#` is a comment. `path` is for messages.
+/// Reads the text of a host file. Each line has a host, as in a list, then `slots=N` and `max-slots=N`. Text behind `#` is a
+/// comment. `path` is for error messages.
 pub fn file(path: &str, text: &str, hosts: &mut Vec<Host>) -> Result<(), String> {
     for (number, line) in text.lines().enumerate() {
         let wrong = |what: String| format!("{path}, line {}: {what}", number + 1);
@@ -124,12 +124,11 @@ pub fn file(path: &str, text: &str, hosts: &mut Vec<Host>) -> Result<(), String>
     Ok(())
 }
 
-/// The place in `hosts` of each of `size` ranks. Where the slots are full, all hosts take a turn
-/// more, as far as they may.
+/// Returns the index in `hosts` of each of `size` ranks. If the slots are full, all hosts take another turn, up to their maximum.
 pub fn place(hosts: &[Host], size: usize, map: Map) -> Result<Vec<usize>, String> {
     let mut used = vec![0; hosts.len()];
     let mut places = Vec::with_capacity(size);
-    // How many times the slots were filled.
+    // Number of times that the slots were filled.
     for turn in 1.. {
         let before = places.len();
         let room = |host: &Host, used: usize| {
@@ -171,7 +170,7 @@ pub fn place(hosts: &[Host], size: usize, map: Map) -> Result<Vec<usize>, String
     Ok(places)
 }
 
-/// Whether this is a name of the machine that we are on.
+/// Returns whether `name` is a name of this machine.
 pub fn is_local(name: &str) -> bool {
     let own = gethostname().unwrap_or_default();
     let own = own.to_string_lossy();
@@ -179,7 +178,7 @@ pub fn is_local(name: &str) -> bool {
     ["localhost", "127.0.0.1", "::1", &own, short].contains(&name)
 }
 
-/// Places of ranks in the order of the ranks: a value, and how many in a row have it.
+/// Encodes values by rank as runs: a value, and the number of consecutive ranks that have it.
 pub fn runs(values: &[usize]) -> Vec<(u32, u32)> {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &value in values {
@@ -235,8 +234,8 @@ mod tests {
     #[test]
     fn only_files_and_pipes_of_bounded_length_are_read() {
         for (path, words) in [
-            ("/", "a folder is no list of hosts"),
-            ("/dev/zero", "a device or a socket is no list"),
+            ("/", "a folder is not a list of hosts"),
+            ("/dev/zero", "a device or a socket is not a list"),
             ("/no/hosts", "No such file or directory"),
         ] {
             let error = read(Path::new(path)).unwrap_err();
@@ -248,7 +247,7 @@ mod tests {
         fs::write(&file, "a\nb\u{ff}\n").unwrap();
         assert_eq!(read(&file).unwrap(), "a\nb\u{ff}\n");
         fs::write(&file, b"a\nb\xff\n").unwrap();
-        assert_eq!(read(&file).unwrap_err(), "line 2 is no text in UTF-8");
+        assert_eq!(read(&file).unwrap_err(), "line 2 is not UTF-8 text");
         File::create(&file).unwrap().set_len(LONGEST + 1).unwrap();
         assert!(read(&file).unwrap_err().contains("16777216 bytes"));
         // The writer of this pipe never ends.

@@ -1,5 +1,5 @@
-//! What this process has from who started it, beside its arguments: signals that are ignored or
-//! blocked, its group, limits. The ranks get it as it was, whatever this process needs for itself.
+//! Signals that are ignored or blocked, the process group, and limits, as this process has inherited them. The ranks get them
+//! unchanged, although this process changes its own.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
 use nix::unistd::{Pid, getpgrp};
 
-/// Signals that were ignored when the process began, by bits.
+/// Signals that were ignored when the process began, one bit each.
 static IGNORED: AtomicU64 = AtomicU64::new(0);
 
 /// Runs before `main`, and before Rust's runtime changes what it does about SIGPIPE.
@@ -30,12 +30,12 @@ extern "C" fn record() {
     IGNORED.store(bits, Ordering::Relaxed);
 }
 
-/// Whether who started us wants this signal ignored (`nohup`, a script's background job).
+/// Returns whether the signal was ignored when this process began (`nohup`, a script's background job).
 pub fn is_ignored(signal: Signal) -> bool {
     IGNORED.load(Ordering::Relaxed) >> (signal as i32 - 1) & 1 == 1
 }
 
-/// What all ranks have from the foreground process, as it was when the user started it.
+/// Signals, process group and limits for all ranks, as the foreground process has inherited them.
 #[derive(Clone, Copy)]
 pub struct Inheritance {
     /// Process group.
@@ -47,21 +47,21 @@ pub struct Inheritance {
 }
 
 impl Inheritance {
-    /// Notes what there is, and changes what this process and its children cannot live with.
+    /// Notes what was inherited, and changes the settings that this process and its children cannot work with.
     pub fn take() -> io::Result<Self> {
         let mask = SigSet::thread_get_mask()?;
         let files = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
-        // SAFETY: neither installs a handler.
+        // SAFETY: `signal` is unsafe only for handlers. SIG_DFL and SIG_IGN are none.
         unsafe {
-            // Ignored, it means that nobody hears how children end.
+            // If SIGCHLD is ignored, the exit status of children is lost.
             signal(Signal::SIGCHLD, SigHandler::SigDfl)?;
-            // An output file at its limit is an error to tell, and no reason to die.
+            // An output file at its limit is an error to report. The signal would kill this process.
             signal(Signal::SIGXFSZ, SigHandler::SigIgn)?;
         }
         Ok(Inheritance { group: getpgrp(), mask, files })
     }
 
-    /// Gives signals and limits back, between fork and exec: makes system calls only.
+    /// Restores signals and limits. Makes system calls only, so it may be called between fork and exec.
     pub fn restore(&self) -> io::Result<()> {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, self.files.0, self.files.1);
         for number in Signal::iterator() {
@@ -69,7 +69,7 @@ impl Inheritance {
                 continue;
             }
             let usual = if is_ignored(number) { SigHandler::SigIgn } else { SigHandler::SigDfl };
-            // SAFETY: installs no handler.
+            // SAFETY: `signal` is unsafe only for handlers. SIG_DFL and SIG_IGN are none.
             unsafe { signal(number, usual) }?;
         }
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None)?;

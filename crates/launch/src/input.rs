@@ -1,5 +1,5 @@
-//! Standard input on its way to rank 0 on another host: a process in the foreground process's group reads it (a
-//! terminal gives nothing to the supervisor's group), and hands it on through a pipe.
+//! Standard input for rank 0 on another host. A process in the foreground's process group reads the input and passes it on through
+//! a pipe, because a terminal gives no input to the supervisor's group.
 
 use std::fs::File;
 use std::io;
@@ -12,27 +12,27 @@ use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal, sig
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, pipe2, read, setpgid, write};
 
-/// How often a process in the background looks whether the terminal is its own now.
+/// Interval at which a process in the background tries to read from the terminal again.
 const BACKGROUND: Duration = Duration::from_millis(300);
 
-/// The relay, ended with the value.
+/// The process that reads. Dropping the value ends it.
 pub struct Relay {
     process: Pid,
-    /// What it has read; does not wait.
+    /// Pipe with the input, in nonblocking mode.
     pub pipe: File,
 }
 
 impl Relay {
-    /// Starts it in this process group.
+    /// Starts the process in process group `group`.
     pub fn start(group: Pid) -> io::Result<Relay> {
         let (ours, theirs) = pipe2(OFlag::O_CLOEXEC)?;
-        // SAFETY: this process has one thread, so the child may do what it likes.
+        // SAFETY: this process has one thread, so the child of fork may call any function.
         match unsafe { fork() }? {
             ForkResult::Child => {
                 drop(ours);
                 let _ = setpgid(Pid::from_raw(0), group);
                 relay(&theirs);
-                // SAFETY: ends the process without what its parent left for its own end.
+                // SAFETY: `_exit` has no preconditions. It runs none of the parent's exit handlers.
                 unsafe { libc::_exit(0) }
             }
             ForkResult::Parent { child } => {
@@ -45,7 +45,7 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        // Not reaped yet, so the number is still its own.
+        // The process was not reaped yet, so no other process has its number.
         let _ = kill(self.process, Signal::SIGKILL);
         let _ = waitpid(self.process, None);
     }
@@ -53,9 +53,9 @@ impl Drop for Relay {
 
 fn relay(to: &OwnedFd) {
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
-    // The terminal's keys are for the foreground process. In the background, reading is an error and no stop.
+    // The foreground process handles the terminal's keys. In the background, reading fails instead of stopping this process.
     let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None);
-    // SAFETY: ignoring a signal installs no handler.
+    // SAFETY: `signal` is unsafe only for handlers, and SIG_IGN is none.
     let _ = unsafe { signal(Signal::SIGTTIN, SigHandler::SigIgn) };
     let from = io::stdin();
     let mut piece = [0; 16 * 1024];

@@ -1,17 +1,16 @@
-//! `mpiexec` and `mpirun`: start the processes of a job, look after them, and leave nothing behind.
+//! `mpiexec` and `mpirun`: start the processes of a job, supervise them, and leave no process behind.
 //!
-//! Two processes share the work. The *front* is what the user started: it relays signals and the
-//! exit code. The *supervisor*, its child in a process group of its own, is the parent of the ranks
-//! and the reaper of all that they start: it serves the key-value space (`service`), gathers the
-//! output (`output`), and ends the job. If either is killed, the other one cleans up; a rank whose
-//! supervisor dies is killed by the kernel.
+//! Two processes share the work. The user starts the *foreground* process, which relays signals and the exit code. The
+//! *supervisor* is its child in a process group of its own. It is the parent of the ranks and the reaper of all processes that
+//! they start. It serves the key-value space (`service`), gathers the output (`output`), and ends the job. If one of the two is
+//! killed, the other one cleans up. The kernel kills a rank whose supervisor dies.
 //!
-//! Ranks stay in the front's process group, so that the terminal's job control needs no help.
+//! Ranks stay in the foreground's process group, so that the terminal's job control needs no help.
 //!
-//! A job on several hosts has a *head* (`head`) in the supervisor's place here, and on each host an
-//! *agent* (`agent`): a front and a supervisor of the ranks there, started through ssh. All that
-//! they have to say goes over the agent's standard input and output (`frames`), so no port is open
-//! and no secret is on a command line; if the connection ends or stays silent (`signs`), the agent ends its ranks.
+//! For a job on several hosts, a *head* (`head`) takes the place of the supervisor here. On each host it starts an *agent*
+//! (`agent`) through ssh: a foreground process and a supervisor of the ranks there. Head and agent talk over the agent's standard
+//! input and output (`frames`), so no port is open and no secret is on a command line. If the connection ends or stays silent
+//! (`signs`), the agent ends its ranks.
 
 #![warn(missing_docs)]
 
@@ -43,12 +42,12 @@ use std::process::ExitCode;
 
 use options::Command;
 
-/// Says a line on standard error, which may be closed, or read by nobody.
+/// Prints a line on standard error. Ignores errors: standard error may be closed.
 fn complain(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Prints on standard output, likewise; the exit code.
+/// Prints on standard output. Returns the exit code.
 fn print(text: &str) -> ExitCode {
     let mut out = std::io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -57,7 +56,7 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-/// The program: reads the command line, runs the job, returns its exit code.
+/// Runs the program: reads the command line, runs the job, and returns the job's exit code.
 pub fn main() -> ExitCode {
     match options::parse(env::args_os().skip(1), &|name| env::var_os(name)) {
         Ok(Command::Help) => print(include_str!("help.txt")),

@@ -1,5 +1,5 @@
-//! The folder in which ranks find the MPI library. Programs linked by `mpicc` contain it (an rpath). Programs linked only with
-//! `-L` and `-l` do not, and would not start.
+//! The folder in which ranks find the MPI library. Programs that `mpicc` links contain the folder (an rpath). Programs that are
+//! linked only with `-L` and `-l` do not, and would not start.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use object::{Endianness, ReadCache};
 
 use crate::options::App;
 
-/// File name of the library, which programs ask the loader for.
+/// File name of the library, by which programs ask the loader for it.
 const NAME: &str = "libmpi_abi.so.1";
 /// The variable with the loader's list of folders.
 pub const VARIABLE: &str = "LD_LIBRARY_PATH";

@@ -1,23 +1,23 @@
-//! What the library says on many ranks for one cause ("the connection to mpiexec is lost"): the first
-//! says it for all, and how many others did is told at the end.
+//! Messages that the library prints on many ranks for one cause, such as "the connection to mpiexec is lost". The message of the
+//! first rank is printed. The number of other ranks with the same message is printed at the end.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// How the library's own lines begin.
+/// Beginning of the library's own lines.
 const MARK: &[u8] = b"weft: ";
-/// Causes that are kept apart at most.
+/// Maximum number of causes that are distinguished. Lines of further causes are all printed.
 const CAUSES: usize = 256;
 
-/// The library's lines so far, on standard error.
+/// The library's lines on standard error.
 #[derive(Default)]
 pub struct MessageDedup {
-    /// By the line without ranks: what was written, and who has said it.
+    /// By the line without ranks: the rank whose line was printed, and the other ranks with this line.
     seen: BTreeMap<Vec<u8>, (usize, Vec<usize>)>,
 }
 
-/// The line without the numbers of ranks and processes, and the hosts that follow them, which differ
-/// though the cause is one.
+/// Returns the line without the numbers of ranks and processes and the hosts behind them, which differ between ranks with the
+/// same cause.
 fn cause(line: &[u8]) -> Vec<u8> {
     let mut rest = line;
     let mut cause = Vec::with_capacity(line.len());
@@ -42,7 +42,7 @@ fn cause(line: &[u8]) -> Vec<u8> {
 }
 
 impl MessageDedup {
-    /// Whether `line` of `rank` is to be written: not if another rank has said so.
+    /// Reports whether to print `line` of `rank`. A line that another rank has printed before is not printed.
     pub fn is_new(&mut self, rank: usize, line: &[u8]) -> bool {
         if !line.starts_with(MARK) {
             return true;
@@ -58,7 +58,7 @@ impl MessageDedup {
         *first == rank
     }
 
-    /// What was left out since the last call, a line each.
+    /// Returns a line for each message that was left out since the last call, with the number of ranks.
     pub fn summary(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         for (cause, (_, others)) in &mut self.seen {
@@ -67,8 +67,8 @@ impl MessageDedup {
             }
             let text = String::from_utf8_lossy(cause);
             let mut line = match others.len() {
-                1 => "mpiexec: 1 more rank said".to_owned(),
-                count => format!("mpiexec: {count} more ranks said"),
+                1 => "mpiexec: 1 more rank printed".to_owned(),
+                count => format!("mpiexec: {count} more ranks printed"),
             };
             write!(line, ": {}", text.trim_end()).expect("a string takes all");
             lines.push(line);
@@ -92,7 +92,7 @@ mod tests {
         assert!(written[0]);
         assert!(!dedup.is_new(7, b"weft: MPI_Init: rank 7 on a2: no room\n"));
         assert!(dedup.is_new(8, b"weft: MPI_Init: rank 8 on a2: no memory\n"));
-        let said = "mpiexec: 299 more ranks said: weft: MPI_Init: rank N: no room";
+        let said = "mpiexec: 299 more ranks printed: weft: MPI_Init: rank N: no room";
         assert_eq!(dedup.summary(), [said]);
         assert_eq!(dedup.summary(), Vec::<String>::new());
     }

@@ -1,5 +1,5 @@
-//! The command line, in the words of other MPI's launchers: long options with one dash or two,
-//! `--option=value`, programs separated by `:`.
+//! The command line, with the options of other MPI launchers: long options with one dash or two, `--option=value`, and programs
+//! separated by `:`.
 
 mod names;
 mod room;
@@ -16,22 +16,22 @@ use crate::signs::{self, AliveTimes};
 use names::{Meaning, NAMES};
 use room::room;
 
-/// Most processes of a job.
+/// Maximum number of processes of a job.
 pub const MAX_RANKS: usize = 1 << 16;
 
 /// The variable that names the command by which hosts are reached.
 pub const LAUNCH_AGENT: &str = "WEFT_RSH";
 
-/// How long a host may take to answer, by itself.
+/// Default time in which a host must answer.
 const LAUNCH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where ranks run.
+/// Binding of ranks to cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Bind {
-    /// An equal share of the cores each if there is a core for each rank, else not bound.
+    /// An equal share of the cores for each rank, if there is a core for each rank. Otherwise not bound.
     #[default]
     Share,
-    /// One core each, in turn.
+    /// One core for each rank, in turn.
     Core,
     /// Not bound.
     None,
@@ -50,28 +50,28 @@ pub struct App {
     pub directory: Option<OsString>,
 }
 
-/// What to do.
+/// Options of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
     /// The programs, in the order of their ranks.
     pub apps: Vec<App>,
-    /// Where ranks run.
+    /// Binding of ranks to cores.
     pub bind: Bind,
-    /// Print where each rank runs.
+    /// Print the processors of each rank.
     pub report_bindings: bool,
-    /// `[rank] ` before each line of output.
+    /// Print `[rank] ` before each line of output.
     pub tag_output: bool,
-    /// After this, print the hang report and end the job.
+    /// Time after which the hang report is printed and the job ends.
     pub timeout: Option<Duration>,
-    /// Between SIGTERM and SIGKILL.
+    /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// Where the ranks run; none: here.
+    /// Hosts of the ranks. None means this host.
     pub hosts: Vec<Host>,
-    /// In which order they take the slots of the hosts.
+    /// Order in which ranks take the slots of the hosts.
     pub map: Map,
-    /// In place of ssh: a command and its arguments, to which the host and a command line are added.
+    /// Command with arguments in place of ssh. The host and a command line are appended.
     pub launch_agent: Option<Vec<String>>,
-    /// How long a host may take to answer.
+    /// Time in which a host must answer.
     pub launch_timeout: Duration,
     /// Maximum number of processes, of this job and of the jobs that it spawns.
     pub universe: Option<Limit>,
@@ -80,12 +80,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Number of processes of the job.
+    /// Returns the number of processes of the job.
     pub fn size(&self) -> usize {
         self.apps.iter().map(|app| app.count).sum()
     }
 
-    /// The program of each rank.
+    /// Returns the program of each rank.
     pub fn programs(&self) -> impl Iterator<Item = usize> {
         let apps = self.apps.iter().enumerate();
         apps.flat_map(|(number, app)| std::iter::repeat_n(number, app.count))
@@ -97,7 +97,7 @@ impl Options {
 pub enum Command {
     /// Run a job.
     Run(Box<Options>),
-    /// `--agent`: run the ranks of one host, as another `mpiexec` says.
+    /// `--agent`: run the ranks of one host for another `mpiexec`.
     Agent,
     /// `--help`.
     Help,
@@ -118,7 +118,7 @@ fn seconds(option: &str, value: &OsStr) -> Result<Duration, String> {
         .ok_or_else(|| format!("{option}: {value:?} is not a number of seconds"))
 }
 
-/// `NAME=VALUE` in two; a name alone takes its value from `mpiexec`'s own environment.
+/// Splits `NAME=VALUE`. A name without a value takes the value from `mpiexec`'s own environment.
 fn export(
     value: &OsStr,
     get: &dyn Fn(&str) -> Option<OsString>,
@@ -131,11 +131,11 @@ fn export(
     if name.is_empty() || name.contains(&0) {
         return Err(format!("-x: {:?} names no variable", OsStr::from_bytes(name)));
     }
-    // Without a value the variable is not set here, so there is nothing to pass on.
+    // A variable that is not set here is not passed on.
     Ok(value.map(|value| (OsStr::from_bytes(name).to_os_string(), value)))
 }
 
-/// The words of a command.
+/// Splits a command into words.
 fn words(option: &str, value: &OsStr) -> Result<Option<Vec<String>>, String> {
     let words: Vec<String> = text(value).split_whitespace().map(str::to_owned).collect();
     if words.is_empty() {
@@ -144,26 +144,26 @@ fn words(option: &str, value: &OsStr) -> Result<Option<Vec<String>>, String> {
     Ok(Some(words))
 }
 
-/// A number of processes, of at most `most`.
+/// Reads a number of processes, of at most `most`.
 fn count(option: &str, value: &OsStr, most: usize, what: &str) -> Result<usize, String> {
     let count = text(value).parse().ok().filter(|count| (1..=most).contains(count));
     count.ok_or_else(|| format!("{option}: {value:?} is not a number of processes {what}"))
 }
 
-/// What is read so far.
-struct Reading<'g> {
+/// Parser of a command line, with the options that were read.
+struct Parser<'g> {
     options: Options,
-    /// Variables of all programs.
+    /// Variables for all programs.
     global: Vec<(OsString, OsString)>,
-    /// Processes of each host.
+    /// Number of processes on each host.
     each: Option<usize>,
-    /// Looks a variable up.
+    /// Looks up a variable of the environment.
     get: &'g dyn Fn(&str) -> Option<OsString>,
 }
 
-impl Reading<'_> {
-    /// Takes the option that was `given`, of `app` or of all; `value` is what follows it. Some ask for no job, but for another
-    /// command.
+impl Parser<'_> {
+    /// Handles an option for `app` or for all programs. `given` is the option as the user wrote it, and `value` returns the next
+    /// argument. Returns a command if the option asks for another one than a job.
     fn take(
         &mut self,
         given: &str,
@@ -208,7 +208,7 @@ impl Reading<'_> {
             }
             Meaning::PerHost => self.each = Some(count(given, &value()?, usize::MAX, "a host")?),
             Meaning::MapBy => {
-                // Other policies place ranks within a machine, which --bind-to does.
+                // Other policies place ranks within a machine. Here --bind-to does so.
                 options.map = match text(&value()?).split(':').next() {
                     Some("node") => Map::Node,
                     _ => Map::Slot,
@@ -236,9 +236,9 @@ impl Reading<'_> {
         Ok(None)
     }
 
-    /// Checks the whole, and gives the programs and hosts what was said for all.
+    /// Checks the options, and applies those for all programs and hosts to each of them.
     fn finish(self) -> Result<Options, String> {
-        let Reading { mut options, mut global, each, get } = self;
+        let Parser { mut options, mut global, each, get } = self;
         for host in &mut options.hosts {
             host.slots = each.unwrap_or(host.slots);
         }
@@ -261,13 +261,13 @@ impl Reading<'_> {
         if options.launch_agent.is_none() && options.hosts.iter().all(|host| is_local(&host.name)) {
             options.hosts.clear();
         }
-        // A time-out of nothing is none, so that WEFT_TIMEOUT can be overridden.
+        // A time-out of 0 means none, so that the option can override WEFT_TIMEOUT.
         options.timeout = options.timeout.filter(|timeout| !timeout.is_zero());
         Ok(options)
     }
 }
 
-/// Returns an argument as its program gets it: `\:` becomes a colon that ends no program, `\\:` becomes `\:`, and so on.
+/// Removes one backslash from `\:`, `\\:` and so on. `\:` is a colon that does not end a program.
 fn unquoted(argument: OsString) -> OsString {
     match argument.as_bytes() {
         [b'\\', rest @ .., b':'] if rest.iter().all(|&byte| byte == b'\\') => {
@@ -277,7 +277,7 @@ fn unquoted(argument: OsString) -> OsString {
     }
 }
 
-/// Reads a command line (without `mpiexec` itself); `get` looks a variable up.
+/// Reads a command line, without the name of `mpiexec`. `get` looks up a variable of the environment.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     get: &dyn Fn(&str) -> Option<OsString>,
@@ -288,16 +288,16 @@ pub fn parse(
         launch_timeout: LAUNCH_TIMEOUT,
         ..Options::default()
     };
-    let mut reading = Reading { options, global: Vec::new(), each: None, get };
+    let mut parser = Parser { options, global: Vec::new(), each: None, get };
     if let Some(value) = get(LAUNCH_AGENT).filter(|value| !value.is_empty()) {
-        reading.options.launch_agent = words(LAUNCH_AGENT, &value)?;
+        parser.options.launch_agent = words(LAUNCH_AGENT, &value)?;
     }
     let time = |name: &str| {
         let value = get(name).filter(|value| !value.is_empty());
         value.map(|value| seconds(name, &value)).transpose()
     };
-    reading.options.timeout = time("WEFT_TIMEOUT")?;
-    let alive = &mut reading.options.alive;
+    parser.options.timeout = time("WEFT_TIMEOUT")?;
+    let alive = &mut parser.options.alive;
     alive.interval = time(signs::INTERVAL)?.unwrap_or(alive.interval);
     alive.timeout = time(signs::TIMEOUT)?.unwrap_or(alive.timeout);
     loop {
@@ -319,7 +319,7 @@ pub fn parse(
                 let value = inline.take().or_else(|| arguments.next());
                 value.ok_or_else(|| format!("option {given} needs a value"))
             };
-            if let Some(command) = reading.take(&given, option, &mut app, value)? {
+            if let Some(command) = parser.take(&given, option, &mut app, value)? {
                 return Ok(command);
             }
         }
@@ -332,11 +332,11 @@ pub fn parse(
             app.command.push(unquoted(argument));
         }
         if app.command.is_empty() {
-            return Err("no program to run; mpiexec --help tells how".into());
+            return Err("no program to run; mpiexec --help lists the options".into());
         }
-        reading.options.apps.push(app);
+        parser.options.apps.push(app);
         if !more {
-            return Ok(Command::Run(reading.finish()?.into()));
+            return Ok(Command::Run(parser.finish()?.into()));
         }
     }
 }

@@ -1,11 +1,10 @@
-//! The ranks' output: whole lines, in the order in which they come, tagged if wished.
+//! The ranks' output: complete lines, in the order in which they come, and tagged if the user wishes.
 //!
-//! A rank's pipe is read without waiting; finished lines go to the queue of their [`Sink`]
-//! (standard output or error), an unfinished one after a short pause, for prompts and progress bars.
-//! The pause is one of the rank: it counts while the pipe is read, and found empty, not while the
-//! reader of the sink is waited for. A line too long to be kept is written in pieces, and no other
-//! rank's pipe is read meanwhile. On a host of its own, the sink is `mpiexec` on another one, which
-//! says when there is room.
+//! A rank's pipe is read without waiting. Finished lines go to the queue of their [`Sink`] (standard output or error). An
+//! unfinished line, such as a prompt or a progress bar, goes there after a short pause of the rank. The pause counts only while
+//! the pipe is read and is empty, and not while the sink waits for its reader. A line that is too long for memory is written in
+//! pieces, and no other rank's pipe is read meanwhile. On a remote host, the sink is `mpiexec` on the user's host, which reports
+//! how much its reader has taken.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -21,29 +20,29 @@ use crate::uplink::Uplink;
 
 /// Pause after which an unfinished line is written.
 const PAUSE: Duration = Duration::from_millis(100);
-/// So many pauses more of a rank that is at work all the time.
+/// Number of further pauses that a rank gets while its process is running.
 const BUSY: u32 = 9;
-/// Longest unfinished line that is kept, in bytes.
+/// Maximum length of an unfinished line that is kept, in bytes.
 const LONGEST: usize = 64 * 1024;
-/// Bytes in a sink's queue above which ranks' pipes are not read, so that they wait.
+/// Number of bytes in a sink's queue above which ranks' pipes are not read, so that the ranks wait.
 const FULL: usize = 1 << 20;
-/// Most bytes that are read of a rank that has ended, before the reason for the end is told.
+/// Maximum number of bytes that are read from a rank that has ended, before the reason for its end is printed.
 const LAST: usize = 1 << 20;
-/// A pipe that polls as writable takes this much without waiting (PIPE_BUF).
+/// Number of bytes that a pipe takes without waiting if it polls as writable (PIPE_BUF).
 const ATOMIC: usize = 4096;
 
-/// Whose words these are; `None` for `mpiexec`'s own.
+/// Rank that has written a text; `None` for `mpiexec` itself.
 type Speaker = Option<usize>;
 
-/// Where text goes.
+/// Destination of text.
 enum Target {
     Descriptor(BorrowedFd<'static>),
-    /// `mpiexec` on another host; `error`: to its standard error. `numbers`: of the ranks here.
+    /// `mpiexec` on another host: its standard error if `error`. `numbers` are the numbers of the ranks here.
     Remote {
         uplink: Uplink,
         error: bool,
         numbers: Rc<[u32]>,
-        /// Bytes that were sent, and have not found their reader.
+        /// Number of bytes that were sent and not read.
         under_way: usize,
     },
 }
@@ -53,27 +52,27 @@ pub struct Sink {
     target: Target,
     queue: Vec<u8>,
     written: usize,
-    /// Who has written an unfinished line, and is expected to finish it.
+    /// Speaker whose unfinished line was written, and who is expected to finish the line.
     unfinished: Option<Speaker>,
-    /// The rank whose line is being written in pieces: the others wait for its end.
+    /// Rank whose line is being written in pieces. The other ranks wait for the end of the line.
     owner: Option<usize>,
-    /// Nobody reads.
+    /// True if the reader is gone.
     broken: bool,
-    /// What is written is lost, but for nobody's wish: a full disk, a limit on files.
+    /// Error of a write, such as a full disk or a limit on files, until it is reported.
     failed: Option<std::io::Error>,
     lost: bool,
     tag: bool,
-    /// What the library says on many ranks; for standard error.
+    /// Messages that the library prints on many ranks; for standard error.
     dedup: Option<MessageDedup>,
 }
 
 impl Sink {
-    /// A sink that writes to `target`.
+    /// Creates a sink that writes to `target`.
     pub fn new(target: BorrowedFd<'static>, tag: bool) -> Self {
         Self::of(Target::Descriptor(target), tag)
     }
 
-    /// A sink that is `mpiexec` on another host.
+    /// Creates a sink that sends to `mpiexec` on another host.
     pub fn remote(uplink: Uplink, error: bool, numbers: Rc<[u32]>) -> Self {
         Self::of(Target::Remote { uplink, error, numbers, under_way: 0 }, false)
     }
@@ -93,13 +92,13 @@ impl Sink {
         }
     }
 
-    /// The same, where one cause is one line of the library's, and a count of the other ranks.
+    /// Prints a message of the library once for each cause, with a count of the other ranks at the end.
     pub fn once_a_cause(mut self) -> Self {
         self.dedup = Some(MessageDedup::default());
         self
     }
 
-    /// Queues how many ranks said what was left out.
+    /// Queues a line for each message that was left out, with the number of ranks.
     pub fn sum_up(&mut self) {
         for line in self.dedup.as_mut().map(MessageDedup::summary).unwrap_or_default() {
             self.say(&line);
@@ -113,7 +112,7 @@ impl Sink {
         }
         let mut rest = Vec::new();
         let text = match (speaker, &mut self.dedup) {
-            // Only whole lines can be told apart.
+            // Only complete lines can be compared.
             (Some(rank), Some(dedup)) if self.unfinished != Some(speaker) => {
                 let lines = text.split_inclusive(|&byte| byte == b'\n');
                 rest.extend(lines.filter(|line| dedup.is_new(rank, line)).flatten());
@@ -157,34 +156,34 @@ impl Sink {
         self.push(None, format!("{message}\n").as_bytes());
     }
 
-    /// Text that was sent to another host has found its reader.
+    /// Notes that text which was sent to another host was read.
     pub fn arrived(&mut self, bytes: usize) {
         if let Target::Remote { under_way, .. } = &mut self.target {
             *under_way = under_way.saturating_sub(bytes);
         }
     }
 
-    /// Nobody reads it, on the host that it was sent to.
+    /// Notes that the text has no reader on the host that it was sent to.
     pub fn close(&mut self) {
         self.broken = true;
     }
 
-    /// Whether there is something to write.
+    /// Returns whether text waits to be written.
     pub fn is_waiting(&self) -> bool {
         self.written < self.queue.len()
     }
 
-    /// Whether nobody reads what is written here.
+    /// Returns whether the reader is gone.
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Why what was written is lost, told once.
+    /// Takes the error by which written text was lost. Returns the error once.
     pub fn take_failure(&mut self) -> Option<std::io::Error> {
         self.failed.take()
     }
 
-    /// Whether no more text is wanted now.
+    /// Returns whether the queue is full.
     pub fn is_full(&self) -> bool {
         let under_way = match self.target {
             Target::Descriptor(_) => 0,
@@ -193,7 +192,7 @@ impl Sink {
         self.queue.len() - self.written + under_way > FULL
     }
 
-    /// To poll for writing; `None` if it does not write itself.
+    /// Returns the descriptor to poll for writing; `None` if the sink is remote.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self.target {
             Target::Descriptor(target) => Some(target),
@@ -201,12 +200,12 @@ impl Sink {
         }
     }
 
-    /// Writes a piece. Only to be called when the target polls as writable.
+    /// Writes a piece. The target must poll as writable.
     pub fn write(&mut self) {
         let Target::Descriptor(target) = self.target else { return };
         let rest = &self.queue[self.written..];
         let mut length = rest.len().min(ATOMIC);
-        // Whole lines in each call, so that others who write to the same target do not split them.
+        // Complete lines in each call, so that other writers to the same target do not split lines.
         if let Some(end) = rest[..length].iter().rposition(|&byte| byte == b'\n') {
             length = end + 1;
         }
@@ -214,7 +213,7 @@ impl Sink {
             Ok(count) => self.written += count,
             Err(nix::Error::EINTR | nix::Error::EAGAIN) => {}
             Err(error) => {
-                // Who has gone away wants no more; others do not know what they miss.
+                // A reader that has gone away wants no more. Any other error loses text that the user expects.
                 match error {
                     nix::Error::EPIPE => self.broken = true,
                     error => {
@@ -235,7 +234,7 @@ impl Sink {
     }
 }
 
-/// A line for the user if what was written to a sink is lost: `number` 0 is standard output, 1 error.
+/// Returns a line for the user if text for a sink was lost. `number` is 0 for standard output and 1 for standard error.
 pub fn unwritten(sink: &mut Sink, number: usize) -> Option<String> {
     let error = sink.take_failure()?;
     let name = ["standard output", "standard error"][number];
@@ -248,52 +247,56 @@ pub fn unwritten(sink: &mut Sink, number: usize) -> Option<String> {
 /// Standard output or error of one rank.
 pub struct Stream {
     pipe: File,
-    /// The rank.
+    /// Index of the rank.
     pub rank: usize,
     /// Index of the sink.
     pub sink: usize,
     line: Vec<u8>,
-    /// Since when more of an unfinished line is waited for.
+    /// Time at which the pause in an unfinished line began.
     since: Option<Instant>,
-    /// Pauses in a row after which the rank was found at work.
+    /// Number of consecutive pauses after which the rank's process was found running.
     busy: u32,
-    /// Nothing more will come.
+    /// True if no more output comes.
     pub ended: bool,
 }
 
 impl Stream {
-    /// Reads from a pipe, which must not wait.
+    /// Creates a stream that reads from a pipe in nonblocking mode.
     pub fn new(pipe: File, rank: usize, sink: usize) -> Self {
         Stream { pipe, rank, sink, line: Vec::new(), since: None, busy: 0, ended: false }
     }
 
-    /// To poll for reading.
+    /// Returns the descriptor to poll for reading.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
 
-    /// Whether to read at all now.
+    /// Returns whether to read now.
     pub fn is_wanted(&self, sink: &Sink) -> bool {
         let is_free = sink.broken || sink.owner.is_none_or(|owner| owner == self.rank);
         !self.ended && !sink.is_full() && is_free
     }
 
-    /// When the unfinished line is to be written.
+    /// Returns the time at which the unfinished line is to be written.
     pub fn deadline(&self) -> Option<Instant> {
         Some(self.since? + PAUSE)
     }
 
-    /// Writes the unfinished line if no more of it has come for a while, in which the pipe was read.
-    /// `state`: the state letter of the rank's process. One that is stopped will go on with its line;
-    /// one that could run may not have had a processor.
-    pub fn mind(&mut self, sink: &mut Sink, now: Instant, state: impl FnOnce(usize) -> char) {
+    /// Writes the unfinished line if the rank has paused. `state` returns the state letter of the rank's process. A stopped process
+    /// will continue its line, and a running process may have had no processor, so both get more time.
+    pub fn check_pause(
+        &mut self,
+        sink: &mut Sink,
+        now: Instant,
+        state: impl FnOnce(usize) -> char,
+    ) {
         let is_owner = sink.owner == Some(self.rank);
         if !self.is_wanted(sink) || (self.line.is_empty() && !is_owner) {
             self.since = None;
         } else if self.since.is_none() {
             self.since = Some(now);
         } else if self.is_due(now) {
-            // More may have come since the pipe was last looked at.
+            // More may have come since the last read.
             self.read(sink, now);
             if self.is_due(now) {
                 match state(self.rank) {
@@ -312,23 +315,23 @@ impl Stream {
         self.deadline().is_some_and(|deadline| deadline <= now)
     }
 
-    /// Reads what is there, up to the sink's bound.
+    /// Reads available output, up to the sink's limit.
     pub fn read(&mut self, sink: &mut Sink, now: Instant) {
         self.read_some(sink, now, usize::MAX);
     }
 
-    /// Reads what is there, full as the sink may be: of a rank that has ended.
+    /// Reads available output of a rank that has ended, even if the sink is full.
     pub fn read_last(&mut self, sink: &mut Sink, now: Instant) {
         self.read_some(sink, now, LAST);
     }
 
-    /// Reads what the sink wants, or `regardless` bytes if that is a number.
+    /// Reads up to the sink's limit, or `regardless` bytes if that is not `usize::MAX`.
     fn read_some(&mut self, sink: &mut Sink, now: Instant, regardless: usize) {
         let mut piece = [0; 16 * 1024];
         let mut left = regardless;
         while (self.is_wanted(sink) || left < usize::MAX) && left > 0 && !self.ended {
             if sink.is_broken() {
-                // Nobody reads: the rank is to see that as it would without us.
+                // Without a reader, the rank gets SIGPIPE, as it would without mpiexec.
                 self.ended = true;
                 return;
             }
@@ -361,7 +364,7 @@ impl Stream {
         }
     }
 
-    /// Writes what is kept of an unfinished line.
+    /// Writes the unfinished line.
     pub fn flush(&mut self, sink: &mut Sink) {
         sink.push(Some(self.rank), &self.line);
         self.line.clear();
@@ -370,7 +373,7 @@ impl Stream {
         sink.owner.take_if(|owner| *owner == self.rank);
     }
 
-    /// Writes the rest; nothing more will come.
+    /// Writes the rest at the end of the output.
     pub fn end(&mut self, sink: &mut Sink) {
         self.flush(sink);
         self.ended = true;
@@ -426,7 +429,7 @@ mod tests {
         let mut turns = |a: &mut Stream, sink: &mut Sink, count: u32, state: char| {
             for _ in 0..count {
                 now += PAUSE;
-                a.mind(sink, now, |_| state);
+                a.check_pause(sink, now, |_| state);
             }
         };
         a.take(b"half", &mut sink, Instant::now());

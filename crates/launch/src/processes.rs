@@ -1,5 +1,5 @@
-//! The processes under this one, from /proc: a rank's children and theirs. Since the supervisor is
-//! a "subreaper", processes whose parent has died come back under it, daemons too.
+//! The descendants of this process, from /proc. The supervisor is a "subreaper": processes whose parent has died, also daemons,
+//! become its children.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,14 +7,14 @@ use std::fs;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Parent and state letter (`R`, `S`, `D`, `T`, `Z`) of a process; `None` if it is gone.
+/// Returns parent and state letter (`R`, `S`, `D`, `T`, `Z`) of a process; `None` if the process is gone.
 pub fn look(pid: i32) -> Option<(i32, char)> {
     let fields = weft_bootstrap::process_status(pid)?;
     let state = fields.first()?.chars().next()?;
     Some((fields.get(1)?.parse().ok()?, state))
 }
 
-/// All live processes under `root`, without itself.
+/// Returns all live descendants of `root`.
 pub fn descendants(root: i32) -> Vec<i32> {
     let mut children: HashMap<i32, Vec<(i32, char)>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -38,7 +38,7 @@ pub fn descendants(root: i32) -> Vec<i32> {
     found
 }
 
-/// Whether a job runs under this one that its ranks have started: another process of this program.
+/// Returns whether ranks of this job have started another job: a descendant runs the program of this process.
 pub fn is_job_below() -> bool {
     let program = |pid: i32| fs::read_link(format!("/proc/{pid}/exe")).ok();
     let me = std::process::id() as i32;
@@ -46,7 +46,7 @@ pub fn is_job_below() -> bool {
     own.is_some() && descendants(me).into_iter().any(|pid| program(pid) == own)
 }
 
-/// Whether `ancestor` is above `pid`, or the same.
+/// Returns whether `ancestor` is an ancestor of `pid`, or the same process.
 pub fn is_ancestor(ancestor: i32, mut pid: i32) -> bool {
     while pid > 1 {
         if pid == ancestor {
@@ -58,17 +58,17 @@ pub fn is_ancestor(ancestor: i32, mut pid: i32) -> bool {
     false
 }
 
-/// Whether a process exists and has not ended.
+/// Returns whether a process exists and has not ended.
 pub fn is_alive(pid: i32) -> bool {
     look(pid).is_some_and(|(_, state)| state != 'Z' && state != 'X')
 }
 
-/// Sends a signal; a process that has just ended is no error.
+/// Sends a signal. Ignores that the process may have ended.
 pub fn send(pid: i32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid), signal);
 }
 
-/// Sends a signal to all processes under this one.
+/// Sends a signal to all descendants of this process.
 pub fn send_all(signal: Signal) {
     for pid in descendants(std::process::id() as i32) {
         send(pid, signal);

@@ -1,11 +1,10 @@
-//! The bootstrap service: who has joined, and the key-value space that opens at fences.
+//! The bootstrap service: the processes that have joined, and the key-value space that opens at fences.
 //!
-//! A rank is a seat. A process takes it by connecting with the job's token, leaves it when its
-//! connection ends, and the next program of the same script may take it again: each time is a
-//! generation with a key-value space of its own.
+//! Each rank has a seat. A process takes the seat by connecting with the job's token, and leaves it when its connection ends. The
+//! next program of the same script may take the seat again. Each time is a generation with a key-value space of its own.
 //!
-//! A service has the seats of the ranks of one host, which may be all of the job. When all of them
-//! have come to a fence it says so, and the fence opens when it is told the values.
+//! A service has the seats of the ranks of one host. When all of these ranks have come to a fence, it reports
+//! [`Event::Fence`], and [`Service::fenced`] opens the fence with the values of the complete job.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -22,34 +21,34 @@ use weft_bootstrap::wire::{Entry, Frame, MAX_REQUEST};
 
 use crate::processes;
 
-/// Most connections that have not said who they are yet, beside one for each seat; the oldest gives way.
+/// Maximum number of connections without a rank, in addition to one for each seat. Above it, the oldest is closed.
 const SPARE_STRANGERS: usize = 32;
 
-/// What the supervisor has to know.
+/// Event that the supervisor has to handle.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The rank calls for the end of the job.
+    /// The rank has called MPI_Abort.
     Abort { rank: usize, code: i32, message: String },
     /// The process that was the rank has closed its connection without MPI_Finalize.
     Left { rank: usize, pid: i32 },
-    /// The rank sent nonsense.
+    /// The rank has sent an invalid message.
     Broken { rank: usize, error: String },
-    /// All seats have come to the fence of this generation; what they have put.
+    /// All seats have come to the fence of this generation, with these values.
     Fence { generation: u32, entries: Vec<Entry> },
 }
 
-/// What the host of a job has to know of a seat, to see who waits in vain.
+/// State of a seat from which `mpiexec` finds ranks that wait in vain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct View {
-    /// How many times the seat was taken.
+    /// Number of times that the seat was taken.
     pub taken: u32,
-    /// The holder is there, and in MPI.
+    /// True if the seat has a holder, which is in MPI.
     pub inside: bool,
-    /// The holder waits at a fence.
+    /// True if the holder waits at a fence.
     pub fencing: bool,
 }
 
-/// A rank that is in MPI and needs one that has ended in good order: (ended, waiting).
+/// Finds a rank that is in MPI and needs a rank that has ended in good order. Returns both: (ended, waiting).
 pub fn stranded(seats: &[View], ended: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
     let ended: Vec<usize> = (0..seats.len()).filter(|&rank| ended(rank)).collect();
     for (rank, seat) in seats.iter().enumerate().filter(|(_, seat)| seat.inside) {
@@ -69,7 +68,7 @@ struct Connection {
     pid: i32,
     inbox: Vec<u8>,
     outbox: VecDeque<Rc<[u8]>>,
-    /// Bytes of the first of `outbox` that are gone.
+    /// Number of bytes of the first frame of `outbox` that were sent.
     sent: usize,
     ended: bool,
 }
@@ -82,7 +81,7 @@ impl Connection {
         Ok(Connection { stream, pid, inbox, outbox, sent: 0, ended: false })
     }
 
-    /// Reads what is there; the end of the connection is noted.
+    /// Reads available bytes, and notes the end of the connection.
     fn fill(&mut self) {
         let mut piece = [0; 16 * 1024];
         while !self.ended && self.inbox.len() < MAX_REQUEST + 4 {
@@ -107,7 +106,7 @@ impl Connection {
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The end is seen by reading.
+                // Reading reports the end of the connection.
                 Err(_) => return self.outbox.clear(),
             }
             if self.sent == front.len() {
@@ -121,46 +120,45 @@ impl Connection {
 #[derive(Default)]
 struct Seat {
     connection: Option<Connection>,
-    /// How many times the seat was taken.
+    /// Number of times that the seat was taken.
     taken: u32,
     finalized: bool,
-    /// A holder left it without MPI_Finalize.
+    /// True if a holder has left the seat without MPI_Finalize.
     abandoned: bool,
-    /// The holder waits at a fence.
+    /// True if the holder waits at a fence.
     fencing: bool,
 }
 
-/// The fence of one generation that is under way.
+/// Open fence of one generation.
 #[derive(Default)]
-struct Gathering {
+struct FenceState {
     arrived: usize,
     entries: Vec<Entry>,
 }
 
-/// What a descriptor that polls as ready belongs to.
+/// Owner of a descriptor that polls as ready.
 #[derive(Debug, Clone, Copy)]
 pub enum Door {
     /// New connections.
     Listener,
-    /// A connection that has not said who it is.
+    /// A connection that has not named its rank.
     Stranger(usize),
     /// A rank.
     Seat(usize),
 }
 
-/// Whose service it is.
+/// Ranks and nodes of a service.
 #[derive(Debug, Clone)]
 pub struct Seating {
-    /// The ranks that have a seat here, by number.
+    /// Numbers of the ranks that have a seat here.
     pub numbers: Vec<u32>,
     /// Number of ranks of the job.
     pub size: usize,
-    /// Nodes in the order of the ranks, and how many ranks in a row run on each.
+    /// Nodes in the order of the ranks, each with the number of consecutive ranks on it.
     pub nodes: Vec<(u32, u32)>,
 }
 
-/// The service of the ranks of one host. Where it speaks of a rank, it means the place in
-/// [`Seating::numbers`].
+/// The service of the ranks of one host. Its methods name a rank by the index in [`Seating::numbers`].
 pub struct Service {
     listener: UnixListener,
     token: u128,
@@ -168,15 +166,14 @@ pub struct Service {
     board: Board,
     seats: Vec<Seat>,
     strangers: Vec<Connection>,
-    /// Most of them, beside one for each seat.
+    /// Maximum number of strangers, in addition to one for each seat.
     spare: usize,
-    gatherings: HashMap<u32, Gathering>,
+    fences: HashMap<u32, FenceState>,
     events: Vec<Event>,
 }
 
 impl Service {
-    /// Opens the socket `socket`, which has no name in any file system. `files`: how many may be open beside
-    /// those of the ranks.
+    /// Opens the abstract socket `socket`. `files` is the number of files that may be open in addition to those of the ranks.
     pub fn new(socket: &str, token: u128, seating: Seating, files: usize) -> io::Result<Self> {
         let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(socket)?)?;
         listener.set_nonblocking(true)?;
@@ -188,22 +185,22 @@ impl Service {
             seating,
             strangers: Vec::new(),
             spare: SPARE_STRANGERS.min(files),
-            gatherings: HashMap::new(),
+            fences: HashMap::new(),
             events: Vec::new(),
         })
     }
 
-    /// What a rank says that it waits for.
+    /// Returns the status that a rank reports.
     pub fn status(&self, rank: usize) -> Option<Status> {
         self.board.read(self.seating.numbers[rank] as usize)
     }
 
-    /// The process that is `rank` now, if it has joined.
+    /// Returns the process that is `rank` now, if a process has joined.
     pub fn member(&self, rank: usize) -> Option<i32> {
         self.seats[rank].connection.as_ref().map(|connection| connection.pid)
     }
 
-    /// Whether `rank` has joined and not finalized, now or in an earlier program.
+    /// Returns whether `rank` has joined without finalizing, now or in an earlier program.
     pub fn is_unfinished(&self, rank: usize) -> bool {
         let seat = &self.seats[rank];
         seat.abandoned || (seat.taken > 0 && !seat.finalized)
@@ -215,7 +212,7 @@ impl Service {
         matches!(phase, Some(Phase::Finalizing | Phase::Finalized))
     }
 
-    /// The seats, for [`stranded`].
+    /// Returns the seats, for [`stranded`].
     pub fn views(&self) -> Vec<View> {
         let view = |seat: &Seat| View {
             taken: seat.taken,
@@ -225,7 +222,7 @@ impl Service {
         self.seats.iter().map(view).collect()
     }
 
-    /// All descriptors to poll, and whether for writing too.
+    /// Returns all descriptors to poll for reading. A flag says whether to poll for writing, too.
     pub fn doors(&self) -> impl Iterator<Item = (Door, BorrowedFd<'_>, bool)> {
         let connections =
             self.strangers.iter().enumerate().map(|(i, c)| (Door::Stranger(i), c)).chain(
@@ -239,7 +236,7 @@ impl Service {
             .chain(connections.map(|(door, c)| (door, c.stream.as_fd(), !c.outbox.is_empty())))
     }
 
-    /// Serves what is there at these doors, and tells what happened.
+    /// Serves the requests at these doors. Returns the events.
     pub fn serve(&mut self, doors: &[Door]) -> Vec<Event> {
         for door in doors {
             match *door {
@@ -256,7 +253,7 @@ impl Service {
         std::mem::take(&mut self.events)
     }
 
-    /// Serves all that one rank has sent, at its end.
+    /// Serves all requests of a rank that has ended.
     pub fn drain(&mut self, rank: usize) -> Vec<Event> {
         self.serve(&[Door::Listener, Door::Seat(rank)])
     }
@@ -265,8 +262,8 @@ impl Service {
         for connection in std::mem::take(&mut self.strangers) {
             self.greet(connection);
         }
-        // Greeted one by one, so that those who said who they are give way to nobody, however many
-        // ranks come at once.
+        // Each connection is greeted before the next is accepted, so that connections of ranks are not closed, however many come
+        // at the same time.
         while let Ok((stream, _)) = self.listener.accept() {
             if let Ok(mut connection) = Connection::new(stream) {
                 connection.fill();
@@ -278,7 +275,7 @@ impl Service {
         }
     }
 
-    /// Seats who has said that it is a rank of ours; keeps who has said nothing yet.
+    /// Seats a connection that has proved to be a rank. Keeps a connection that has sent nothing yet.
     fn greet(&mut self, mut connection: Connection) {
         match Frame::take(&mut connection.inbox, 64) {
             Ok(Some(Frame::Hello { token, rank }))
@@ -290,12 +287,12 @@ impl Service {
                 }
             }
             Ok(None) if !connection.ended => self.strangers.push(connection),
-            // Not one of ours: closed without a word.
+            // A connection of no rank is closed without an answer.
             _ => {}
         }
     }
 
-    /// Seats a process that has proved that it comes from us.
+    /// Seats a process that has proved to belong to the job.
     fn welcome(&mut self, rank: usize, mut connection: Connection) {
         self.serve_seat(rank);
         if let Some(holder) = self.member(rank) {
@@ -309,7 +306,7 @@ impl Service {
                 );
                 Frame::Refused { reason }
             } else {
-                // The holder is dead, and a forked child keeps its connection open.
+                // The holder is dead, and a child of it keeps the connection open.
                 self.leave(rank);
                 return self.welcome(rank, connection);
             };
@@ -326,7 +323,7 @@ impl Service {
             MsgFlags::MSG_NOSIGNAL,
             None,
         );
-        // What did not fit follows without the descriptor; nothing at all: the process is gone.
+        // Bytes that did not fit follow without the descriptor. If nothing was sent, the process is gone.
         if let Ok(sent @ 1..) = sent {
             seat.taken += 1;
             seat.finalized = false;
@@ -363,7 +360,7 @@ impl Service {
                 }
                 Ok(Some(Frame::Finalized)) => self.seats[rank].finalized = true,
                 Ok(Some(Frame::Abort { code, message })) => {
-                    // Its reason is known: its end needs no other.
+                    // The reason is known, so the end of the process needs no other.
                     self.seats[rank].finalized = true;
                     self.events.push(Event::Abort { rank, code, message });
                 }
@@ -383,18 +380,18 @@ impl Service {
     fn fence(&mut self, rank: usize, entries: Vec<Entry>) {
         let generation = self.seats[rank].taken;
         self.seats[rank].fencing = true;
-        let gathering = self.gatherings.entry(generation).or_default();
-        gathering.arrived += 1;
-        // A process publishes for itself alone, whatever it says.
+        let fence = self.fences.entry(generation).or_default();
+        fence.arrived += 1;
+        // A process publishes only for its own rank, even if it names another.
         let number = self.seating.numbers[rank];
-        gathering.entries.extend(entries.into_iter().map(|(_, key, value)| (number, key, value)));
-        if gathering.arrived == self.seats.len() {
-            let entries = self.gatherings.remove(&generation).unwrap_or_default().entries;
+        fence.entries.extend(entries.into_iter().map(|(_, key, value)| (number, key, value)));
+        if fence.arrived == self.seats.len() {
+            let entries = self.fences.remove(&generation).unwrap_or_default().entries;
             self.events.push(Event::Fence { generation, entries });
         }
     }
 
-    /// Opens the fence of a generation, with the values of all of the job.
+    /// Opens the fence of a generation, with the values of all ranks of the job.
     pub fn fenced(&mut self, generation: u32, entries: Vec<Entry>) {
         let frame: Rc<[u8]> = Frame::Fenced { entries }.encode().into();
         for seat in self.seats.iter_mut().filter(|seat| seat.taken == generation) {
@@ -410,8 +407,7 @@ impl Service {
 mod tests {
     use super::*;
 
-    /// All ranks of a large job have come, and none was looked at, because the launcher was still
-    /// starting them.
+    /// All ranks of a large job connect while the launcher is still starting them.
     #[test]
     fn ranks_that_come_all_at_once_are_all_seated() {
         let ranks = 300;
@@ -425,7 +421,7 @@ mod tests {
             frame.iter().for_each(|frame| stream.write_all(&frame.encode()).unwrap());
             stream
         };
-        // Who says nothing, or what is not so, takes no place away.
+        // Connections that send nothing or a wrong token take no seat away.
         let silent: Vec<UnixStream> = (0..2 * SPARE_STRANGERS).map(|_| come(None)).collect();
         let wrong = come(Some(Frame::Hello { token: 8, rank: 3 }));
         let all: Vec<UnixStream> =

@@ -1,5 +1,5 @@
-//! Signs of life between `mpiexec` and its agents, both ways. A host that loses its power or its cables ends no connection, so
-//! that only silence shows that the host is gone.
+//! Signs of life between `mpiexec` and its agents, in both directions. A host that loses its power or its cables closes no
+//! connection, so only its silence shows that it is gone.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ pub const TIMEOUT: &str = "WEFT_ALIVE_TIMEOUT";
 pub struct AliveTimes {
     /// Time between two signs.
     pub interval: Duration,
-    /// Silence after which the other end counts as lost; zero: never.
+    /// Silence after which the other end counts as lost. Zero means never.
     pub timeout: Duration,
 }
 

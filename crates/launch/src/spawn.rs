@@ -1,4 +1,4 @@
-//! Starting one rank: what is done between fork and exec.
+//! Start of one rank, with the calls between fork and exec.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -21,11 +21,11 @@ use crate::failure::Cause;
 use crate::inherited::Inheritance;
 use crate::options::App;
 
-/// A rank that was started.
-pub struct Started {
-    /// Its process.
+/// Process of a rank.
+pub struct RankProcess {
+    /// Number of the process.
     pub pid: i32,
-    /// Reading ends of its standard output and error, unless it has ours.
+    /// Reading ends of its standard output and standard error; `None` if the rank has those of this process.
     pub pipes: Option<[File; 2]>,
 }
 
@@ -34,7 +34,7 @@ fn read_end(end: OwnedFd) -> io::Result<File> {
     Ok(File::from(end))
 }
 
-/// The program's name, for people: without directories.
+/// Returns the program's name without directories.
 pub fn name(app: &App) -> String {
     let command = &app.command[0];
     let name = std::path::Path::new(command).file_name().unwrap_or(command.as_os_str());
@@ -46,7 +46,7 @@ pub fn given(app: &App) -> String {
     app.command[0].to_string_lossy().into_owned()
 }
 
-/// Variables as getenv(3) sees them: of a name that is there twice, the first one.
+/// Returns variables as getenv(3) sees them: the first one of each name.
 pub fn first_of_each(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
@@ -54,7 +54,7 @@ pub fn first_of_each(
     variables.filter(move |(name, _)| seen.insert(name.clone()))
 }
 
-/// Starts `app` with this standard input (`None`: our own).
+/// Starts `app` with this standard input (`None`: that of this process).
 pub fn start(
     app: &App,
     input: Option<Stdio>,
@@ -62,7 +62,7 @@ pub fn start(
     processors: Option<CpuSet>,
     piped: bool,
     inheritance: Inheritance,
-) -> Result<Started, Cause> {
+) -> Result<RankProcess, Cause> {
     let failed = |error: io::Error, what: &str| Cause::Start {
         program: given(app),
         error: format!("{what}{}", explain(&error)),
@@ -73,14 +73,14 @@ pub fn start(
         ),
     };
     if let Some(directory) = &app.directory {
-        // Told apart from a program that is not found.
+        // A missing directory has an error of its own, which differs from that of a missing program.
         std::fs::read_dir(directory).map_err(|error| {
             failed(error, &format!("directory {}: ", directory.to_string_lossy()))
         })?;
     }
     let mut command = Command::new(&app.command[0]);
     command.args(&app.command[1..]);
-    // Of a name that is there twice, getenv(3) sees the first one, and so shall the rank.
+    // getenv(3) sees the first variable of each name, and so does the rank.
     for (name, value) in first_of_each(std::env::vars_os()) {
         command.env(name, value);
     }
@@ -110,27 +110,26 @@ pub fn start(
     }
     let supervisor = Pid::this();
     let prepare = move || {
-        // Fails only if the foreground process's group is gone, and then the job ends anyway.
+        // Fails only if the foreground's group is gone, and then the job ends anyway.
         let _ = setpgid(Pid::from_raw(0), inheritance.group);
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         if getppid() != supervisor {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         if let Some(set) = &processors {
-            // A set that the kernel no longer allows is no reason not to run.
+            // The rank runs even if the kernel does not allow the set any more.
             let _ = sched_setaffinity(Pid::from_raw(0), set);
         }
         inheritance.restore()?;
-        // Ctrl-\ on a terminal reaches the whole group, and is a question to mpiexec.
-        // SAFETY: ignoring a signal installs no handler.
+        // Ctrl-\ on a terminal reaches the complete group, and asks mpiexec for the hang report.
+        // SAFETY: `signal` is unsafe only for handlers, and SIG_IGN is none.
         unsafe { signal(Signal::SIGQUIT, SigHandler::SigIgn) }?;
         Ok(())
     };
-    // SAFETY: between fork and exec `prepare` makes system calls only; it neither allocates nor takes
-    // a lock, and this process has one thread.
+    // SAFETY: `pre_exec` allows only async-signal-safe functions between fork and exec. `prepare` makes system calls only.
     unsafe { command.pre_exec(prepare) };
     match command.spawn() {
-        Ok(child) => Ok(Started { pid: child.id() as i32, pipes }),
+        Ok(child) => Ok(RankProcess { pid: child.id() as i32, pipes }),
         Err(error) => Err(failed(error, "")),
     }
 }

@@ -1,5 +1,5 @@
-//! The parent of the ranks of this host: one loop over everything that can happen. It decides on the
-//! job where the job has no other host; else it tells `mpiexec`, which does ([`upstream`]).
+//! The parent of the ranks of this host: one loop over all events. In a job on one host it decides how the job ends
+//! ([`exit_policy`]). In a job on several hosts it reports to `mpiexec`, which decides ([`upstream`]).
 
 mod exit_policy;
 mod upstream;
@@ -32,35 +32,35 @@ use crate::{complain, cores, hang, library, processes};
 
 pub use upstream::{Part, Upstream, new_job};
 
-/// Exit code at a time-out, as that of timeout(1).
+/// Exit code at a time-out, the same as that of timeout(1).
 const TIMED_OUT: i32 = 124;
-/// How often SIGKILL is repeated, for processes that were just being made.
+/// Interval at which SIGKILL is repeated, because a process may have forked at the same moment.
 const REPEAT: Duration = Duration::from_millis(10);
-/// After SIGKILL, how long until processes that do not end (another user's) are given up.
-const HOPELESS: Duration = Duration::from_secs(3);
+/// Time after SIGKILL until the supervisor gives up processes that do not end, such as those of another user.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(3);
 
 struct Rank {
-    /// In the job; its place in `Supervisor::ranks` is that among the ranks of this host.
+    /// Number in the job. The index in `Supervisor::ranks` counts only the ranks of this host.
     number: usize,
     app: usize,
     pid: i32,
     ended: bool,
-    /// What it did wrong, unless a better reason comes by then.
+    /// Failure that is reported at the given time, unless a better reason is known by then.
     suspect: Option<(Instant, Cause)>,
 }
 
-/// The steps to the end.
+/// Steps to the end of the job.
 #[derive(Clone, Copy)]
 enum Ending {
-    /// Processes have this long to end by themselves, and jobs that ranks have started as long as they take.
+    /// Until this time, processes may end by themselves. Jobs that ranks have started may take as long as they need.
     Waiting(Instant),
-    /// SIGTERM was sent; SIGKILL comes.
+    /// SIGTERM was sent. SIGKILL follows at this time.
     Asked(Instant),
-    /// SIGKILL was sent, and will be again; then we give up.
-    Killed { next: Instant, hopeless: Instant },
+    /// SIGKILL was sent, and is sent again at `next`. The supervisor gives up at `give_up_at`.
+    Killed { next: Instant, give_up_at: Instant },
 }
 
-/// What a ready descriptor belongs to.
+/// Owner of a ready descriptor.
 enum Source {
     Signals,
     Control,
@@ -86,23 +86,23 @@ struct Supervisor {
     ending: Option<Ending>,
     /// The job's exit code, once something has failed.
     code: Option<i32>,
-    /// The user has asked for the end of the job.
+    /// True if the user has asked for the end of the job.
     interrupted: bool,
-    /// No process is left.
+    /// True if no process is left.
     childless: bool,
-    /// The same, and all that they have written was read.
-    alone: bool,
-    /// What is due is due on this clock.
+    /// True if no process is left, and all output was read.
+    all_done: bool,
+    /// Clock of all deadlines.
     clock: Clock,
 }
 
-/// Runs a job on this host alone; the exit code.
+/// Runs a job on this host only. Returns the exit code.
 pub fn run(options: Options, control: UnixStream, inheritance: Inheritance) -> i32 {
     let part = Part::whole(&options);
     supervise(options, part, None, control, inheritance)
 }
 
-/// Runs the ranks of this host; the exit code.
+/// Runs the ranks of this host. Returns the exit code.
 pub fn supervise(
     options: Options,
     part: std::io::Result<Part>,
@@ -124,24 +124,24 @@ pub fn supervise(
     }
 }
 
-/// Makes this process the one that all of the job is under.
+/// Makes this process the ancestor of all processes of the job.
 pub fn become_supervisor() -> std::io::Result<()> {
-    // A group of its own: kill(-group) ends the ranks and the foreground process, and this process cleans up.
+    // In a group of its own, this process survives kill(-group) of the foreground's group, and cleans up.
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     prctl::set_child_subreaper(true)?;
-    // To tell it from the foreground process in ps(1), and from killall(1).
+    // The name distinguishes it from the foreground process in ps(1) and killall(1).
     let _ = prctl::set_name(c"weft-supervisor");
     // A background group that writes to a terminal with `stty tostop` would be stopped.
-    // SAFETY: ignoring a signal installs no handler.
+    // SAFETY: `signal` is unsafe only for handlers, and SIG_IGN is none.
     unsafe { signal(Signal::SIGTTOU, SigHandler::SigIgn) }?;
     Ok(())
 }
 
-/// Files that a supervisor or the foreground process has open, whatever the job.
+/// Number of files that a supervisor or the foreground process needs in any job.
 const OWN_FILES: u64 = 32;
 
-/// Raises this process's limit on open files as far as it may be; how many it leaves beside those that `count` of
-/// `what` need, or an error if it does not suffice for them.
+/// Raises this process's limit on open files to the hard limit. `needed` files are for `count` of `what`. Returns the number of
+/// files beyond `needed`, or an error if the limit is too low.
 pub fn raise_files(
     inheritance: Inheritance,
     needed: usize,
@@ -158,9 +158,9 @@ pub fn raise_files(
     Ok(usize::try_from(left).unwrap_or(usize::MAX))
 }
 
-/// Standard output or error, for the whole life of the process.
+/// Returns standard output or standard error, valid until the process ends.
 pub fn standard(output: bool) -> BorrowedFd<'static> {
-    // SAFETY: Rust's runtime makes sure that descriptors 1 and 2 are open, and nobody closes them.
+    // SAFETY: `borrow_raw` needs an open descriptor. Rust's runtime opens 1 and 2, and no code closes them.
     unsafe { BorrowedFd::borrow_raw(if output { 1 } else { 2 }) }
 }
 
@@ -173,7 +173,7 @@ impl Supervisor {
         inheritance: Inheritance,
     ) -> std::io::Result<Self> {
         become_supervisor()?;
-        // Two pipes and a connection each.
+        // Each rank has two pipes and a connection.
         let ranks = part.ranks.len();
         let left = raise_files(inheritance, 4 * ranks, "ranks on this host", ranks)?;
         control.set_nonblocking(true)?;
@@ -189,7 +189,7 @@ impl Supervisor {
         };
         let clock = Clock::new();
         let service = Service::new(socket, *token, seating, left).map_err(|error| {
-            let text = format!("what serves {} ranks: {}", numbers.len(), explain(&error));
+            let text = format!("the service of {} ranks: {}", numbers.len(), explain(&error));
             std::io::Error::new(error.kind(), text)
         })?;
         Ok(Supervisor {
@@ -204,7 +204,7 @@ impl Supervisor {
             code: None,
             interrupted: false,
             childless: false,
-            alone: false,
+            all_done: false,
             clock,
             options,
             part,
@@ -220,7 +220,7 @@ impl Supervisor {
         spawn::name(&self.options.apps[self.ranks[rank].app])
     }
 
-    /// Starts all ranks, or none for long.
+    /// Starts all ranks. If one cannot be started, ends the job.
     fn start(&mut self, inheritance: Inheritance) {
         let plan = cores::plan(&cores::allowed(), self.part.ranks.len(), self.options.bind);
         let piped = self.is_piped();
@@ -249,7 +249,9 @@ impl Supervisor {
             );
             let rank = |pid| Rank { number, app, pid, ended: pid == 0, suspect: None };
             self.clock.look();
-            self.upstream.iter_mut().for_each(|upstream| upstream.mind_starts(self.clock.now()));
+            self.upstream
+                .iter_mut()
+                .for_each(|upstream| upstream.send_signs_while_starting(self.clock.now()));
             match started {
                 Ok(started) => {
                     self.ranks.push(rank(started.pid));
@@ -269,16 +271,16 @@ impl Supervisor {
         }
     }
 
-    /// The loop, until nothing is left.
+    /// Handles events until no process and no output is left.
     fn attend(&mut self) {
         loop {
             self.reap();
             self.check(self.clock.now());
-            let is_told = self.ranks.iter().all(|rank| rank.suspect.is_none());
-            if self.alone && is_told {
+            let is_clear = self.ranks.iter().all(|rank| rank.suspect.is_none());
+            if self.all_done && is_clear {
                 self.sinks[1].sum_up();
             }
-            if self.alone && is_told && self.sinks.iter().all(|sink| !sink.is_waiting()) {
+            if self.all_done && is_clear && self.sinks.iter().all(|sink| !sink.is_waiting()) {
                 let Some(upstream) = &mut self.upstream else { return };
                 if upstream.is_done() {
                     return;
@@ -290,13 +292,13 @@ impl Supervisor {
             }
             let events = self.service.serve(&doors);
             self.take(events);
-            self.tell_seats();
-            // Closes the pipes, which is how a rank learns that nobody reads.
+            self.report_seats();
+            // Closes the pipes, so that a rank learns that its output is not read.
             self.streams.retain(|stream| !stream.ended);
         }
     }
 
-    /// Waits until something can be done; what.
+    /// Waits until a descriptor is ready or a deadline has come. Returns the owners of ready descriptors.
     fn wait(&mut self) -> Vec<Source> {
         let mut sources = vec![(Source::Signals, self.signals.as_fd(), PollFlags::POLLIN)];
         if let Some(control) = &self.control {
@@ -331,7 +333,7 @@ impl Supervisor {
         sources.into_iter().zip(ready).filter(|(_, r)| *r).map(|((source, ..), _)| source).collect()
     }
 
-    /// The next moment at which something is to be done.
+    /// Returns the next deadline.
     fn deadline(&self) -> Option<Instant> {
         let ending = self.ending.map(|ending| match ending {
             Ending::Waiting(until) | Ending::Asked(until) => until,
@@ -344,13 +346,13 @@ impl Supervisor {
 
     fn handle(&mut self, source: Source, doors: &mut Vec<Door>) {
         match source {
-            // What they mean is looked up by `reap`.
+            // `reap` finds the children that have ended.
             Source::Signals => while let Ok(Some(_)) = self.signals.read_signal() {},
             Source::Control => self.obey(),
             Source::Upstream => self.hear(),
             Source::Uplink => self.upstream.iter().for_each(|upstream| upstream.uplink.write()),
             Source::Input => self.upstream.iter_mut().for_each(Upstream::feed),
-            // Served together: serving one may move the others.
+            // Served together, because serving one may move the others in their list.
             Source::Service(door) => doors.push(door),
             Source::Stream(index) => {
                 let stream = &mut self.streams[index];
@@ -360,7 +362,7 @@ impl Supervisor {
         }
     }
 
-    /// What the foreground process relays.
+    /// Handles a signal that the foreground process relays.
     fn obey(&mut self) {
         let mut message = [0; 2];
         let Some(control) = &mut self.control else { return };
@@ -394,27 +396,27 @@ impl Supervisor {
         }
     }
 
-    /// To the MPI programs themselves, also if scripts have started them.
+    /// Sends a signal to the MPI programs themselves, even if scripts have started them.
     fn pass_on(&self, signal: Signal) {
         for (place, rank) in self.ranks.iter().enumerate().filter(|(_, rank)| !rank.ended) {
             processes::send(self.service.member(place).unwrap_or(rank.pid), signal);
         }
     }
 
-    /// All that is due by now.
+    /// Handles all deadlines that have passed.
     fn check(&mut self, now: Instant) {
-        self.mind_silence(now);
+        self.check_silence(now);
         for stream in &mut self.streams {
             let state = |place: usize| {
                 let rank = &self.ranks[place];
                 let pid = self.service.member(place).unwrap_or(rank.pid);
                 let states =
                     [rank.pid, pid].map(|pid| processes::look(pid).map(|(_, state)| state));
-                // Of a program and a script that started it, the one that may be stopped.
+                // The program and the script that started it may be different processes. Either may be stopped.
                 let stopped = states.contains(&Some('T'));
                 if stopped { 'T' } else { states[1].filter(|_| !rank.ended).unwrap_or('X') }
             };
-            stream.mind(&mut self.sinks[stream.sink], now, state);
+            stream.check_pause(&mut self.sinks[stream.sink], now, state);
         }
         for index in 0..2 {
             if let Some(line) = unwritten(&mut self.sinks[index], index) {
@@ -436,7 +438,7 @@ impl Supervisor {
         }
         if self.timeout.is_some_and(|timeout| timeout <= now) {
             self.timeout = None;
-            if self.code.is_none() && !self.alone {
+            if self.code.is_none() && !self.all_done {
                 self.code = Some(TIMED_OUT);
                 self.report();
                 let seconds = self.options.timeout.unwrap_or_default().as_secs_f64();
@@ -445,19 +447,18 @@ impl Supervisor {
             }
         }
         if self.childless && self.is_wanted() {
-            // Only output is left, and somebody may read it yet.
+            // Only output is left, and its reader may still come.
             self.ending = None;
         }
         self.go_on_ending(now);
     }
 
-    /// Whether the user still waits for the job's output, and has not asked for its end.
+    /// Returns whether the user still waits for the job's output, and has not asked for the job's end.
     fn is_wanted(&self) -> bool {
         self.control.is_some() && !self.interrupted
     }
 
-    /// Something does not end (another user's process), or an interrupted job's output finds no
-    /// reader: leave all the same.
+    /// Ends this process although a process does not end (another user's), or the output of an interrupted job is not read.
     fn give_up(&mut self) {
         let left = processes::descendants(std::process::id() as i32);
         if !left.is_empty() {
@@ -466,7 +467,7 @@ impl Supervisor {
         std::process::exit(self.code.unwrap_or(0));
     }
 
-    /// What each rank is doing.
+    /// Returns the state of each rank.
     fn states(&self) -> Vec<hang::Rank> {
         let look = |(place, rank): (usize, &Rank)| hang::Rank {
             program: self.program(place),

@@ -1,4 +1,4 @@
-//! An agent's words to `mpiexec`, queued for its standard output.
+//! Messages of an agent to `mpiexec`, queued for the agent's standard output.
 
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
@@ -8,7 +8,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::frames::{MAGIC, Up, encode};
 
-/// A pipe that polls as writable takes this much without waiting (PIPE_BUF).
+/// Number of bytes that a pipe takes without waiting if it polls as writable (PIPE_BUF).
 const ATOMIC: usize = 4096;
 
 struct Queue {
@@ -18,12 +18,12 @@ struct Queue {
     broken: bool,
 }
 
-/// The queue; clones are the same one.
+/// The queue. Clones share it.
 #[derive(Clone)]
 pub struct Uplink(Rc<RefCell<Queue>>);
 
 impl Uplink {
-    /// Queues the greeting for `target`.
+    /// Creates a queue for `target` with the greeting in it.
     pub fn new(target: BorrowedFd<'static>) -> Self {
         let bytes = MAGIC.as_bytes().to_vec();
         Uplink(Rc::new(RefCell::new(Queue { target, bytes, written: 0, broken: false })))
@@ -37,18 +37,18 @@ impl Uplink {
         }
     }
 
-    /// Whether there is something to write.
+    /// Returns whether messages wait to be written.
     pub fn is_waiting(&self) -> bool {
         let queue = self.0.borrow();
         queue.written < queue.bytes.len()
     }
 
-    /// To poll for writing.
+    /// Returns the descriptor to poll for writing.
     pub fn descriptor(&self) -> BorrowedFd<'static> {
         self.0.borrow().target
     }
 
-    /// Writes a piece of the output, if this does not block.
+    /// Writes a piece, if the target is writable.
     pub fn write_if_ready(&self) {
         let target = self.descriptor();
         let mut ready = [PollFd::new(target, PollFlags::POLLOUT)];
@@ -57,14 +57,14 @@ impl Uplink {
         }
     }
 
-    /// Writes a piece. Only to be called when the target polls as writable.
+    /// Writes a piece. The target must poll as writable.
     pub fn write(&self) {
         let mut queue = self.0.borrow_mut();
         let rest = &queue.bytes[queue.written..];
         match nix::unistd::write(queue.target, &rest[..rest.len().min(ATOMIC)]) {
             Ok(count) => queue.written += count,
             Err(nix::Error::EINTR | nix::Error::EAGAIN) => {}
-            // mpiexec is gone, which the end of our input says too.
+            // mpiexec is gone. The end of the input reports the same.
             Err(_) => {
                 queue.broken = true;
                 queue.written = queue.bytes.len();

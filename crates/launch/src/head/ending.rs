@@ -1,30 +1,31 @@
-//! What ends a job on several hosts, and how: the first failure, or the user.
+//! End of a job on several hosts, by its first failure or by the user.
 
 use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::Read;
 
 use nix::sys::signal::Signal;
 
-use super::{HOPELESS, Head};
+use super::{GIVE_UP_AFTER, Head};
 use crate::failure::Cause;
 use crate::frames::Down;
 use crate::output::Sink;
 use crate::spawn;
 
 impl Head {
-    /// An agent speaks: it is on its way to its end, unless the user no longer waits for that.
+    /// Extends the time for the end, because an agent has sent a message. The user's interrupt is not extended.
     pub(super) fn heard(&mut self) {
         if !self.interrupted {
-            let later = self.clock.now() + HOPELESS;
+            let later = self.clock.now() + GIVE_UP_AFTER;
             self.ending = self.ending.map(|ending| ending.max(later));
         }
     }
 
+    /// Ends the job after the failure of a rank.
     pub(super) fn failed(&mut self, rank: usize, cause: Cause) {
         self.ended[rank] = true;
         let unread = self.sinks.iter().any(Sink::is_broken);
         if unread && self.code.is_none() && cause == Cause::Signal(Signal::SIGPIPE) {
-            // It wrote where nobody reads any more (`mpiexec ... | head`): silent as in a shell.
+            // The rank wrote to a pipe without a reader (`mpiexec ... | head`). Silent, as a shell is.
             self.code = Some(cause.code());
             return self.end(Signal::SIGTERM);
         }
@@ -33,7 +34,7 @@ impl Head {
         self.fail(&line, cause.code());
     }
 
-    /// The first failure decides the job's code, and ends it.
+    /// Ends the job after its first failure, which decides the exit code. Later failures change nothing.
     pub(super) fn fail(&mut self, line: &str, code: i32) {
         if self.code.is_none() {
             self.code = Some(code);
@@ -42,7 +43,7 @@ impl Head {
         }
     }
 
-    /// Asks all hosts to end their ranks; a second time: at once.
+    /// Asks all hosts to end their ranks. A second call ends them at once.
     pub(super) fn end(&mut self, signal: Signal) {
         self.answer = None;
         self.input = None;
@@ -52,10 +53,10 @@ impl Head {
                 false => link.kill(),
             }
         }
-        self.ending.get_or_insert(self.clock.now() + self.options.grace + HOPELESS);
+        self.ending.get_or_insert(self.clock.now() + self.options.grace + GIVE_UP_AFTER);
     }
 
-    /// What the foreground process relays.
+    /// Handles a signal that the foreground process relays.
     pub(super) fn obey(&mut self) {
         let mut message = [0; 2];
         let Some(control) = &mut self.control else { return };

@@ -1,4 +1,4 @@
-//! One host of a job, seen from `mpiexec`: the command that reaches it, and the agent there.
+//! One host of a job, as `mpiexec` sees it: the command that reaches the host, and the agent there.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,17 +20,16 @@ use crate::inherited::Inheritance;
 use crate::options::{LAUNCH_AGENT, Options};
 use crate::signs::{self, Pulse};
 
-/// What reaches a host where nothing else is asked for. Without a terminal there is nobody who could
-/// type a password.
+/// Command that reaches a host by default. BatchMode makes ssh fail instead of asking for a password, which no user could type.
 const SSH: [&str; 4] = ["ssh", "-x", "-o", "BatchMode=yes"];
-/// Longest greeting of a login shell that is skipped, in bytes.
+/// Maximum length of a login shell's greeting that is skipped, in bytes.
 const MAX_GREETING: usize = 64 * 1024;
 
-/// An agent, or one that is to be.
+/// Connection with an agent.
 pub struct Link {
     /// Name of the host.
     pub host: String,
-    /// What was run to reach it.
+    /// Command line that reaches the host.
     pub command: String,
     child: Child,
     to: Option<File>,
@@ -38,24 +37,24 @@ pub struct Link {
     outbox: Vec<u8>,
     inbox: Vec<u8>,
     greeted: bool,
-    /// Which machine it is, once it has said so.
+    /// Identity of the machine, once the agent has sent it.
     pub identity: Option<String>,
-    /// Signs of life of both ends, once the agent has sent its host.
+    /// Signs of life of both ends, once the agent has sent its identity.
     pub pulse: Option<Pulse>,
-    /// Its ranks, by number.
+    /// Numbers of the ranks on the host.
     pub ranks: Vec<usize>,
-    /// It has its share of the job.
+    /// True once the agent has its share of the job.
     pub started: bool,
-    /// It has said that all is over there.
+    /// True once the agent has reported the end of all its ranks.
     pub done: bool,
-    /// Until then the command must have ended.
+    /// Time by which the command must have ended.
     pub leave: Option<Instant>,
-    /// Bytes of its output that were taken, and it does not know yet: standard output, error.
+    /// Number of bytes of standard output and standard error that were read, and not reported to the agent yet.
     pub taken: [usize; 2],
     status: Option<ExitStatus>,
 }
 
-/// Variables for what the processes spawn: the hosts, and how they are reached.
+/// Returns the variables by which ranks spawn processes: the hosts, and the command that reaches them.
 pub fn for_spawns(options: &Options, links: &[Link]) -> Vec<(OsString, OsString)> {
     let host = |host: &Host| {
         let on_it = |link: &&Link| link.host == host.name;
@@ -73,7 +72,7 @@ pub fn for_spawns(options: &Options, links: &[Link]) -> Vec<(OsString, OsString)
     all
 }
 
-/// The command line that starts an agent on `host`.
+/// Returns the command line that starts an agent on `host`.
 fn command(options: &Options, host: &str) -> io::Result<Vec<OsString>> {
     let program = std::env::current_exe()?;
     let agent = OsString::from("--agent");
@@ -87,7 +86,7 @@ fn command(options: &Options, host: &str) -> io::Result<Vec<OsString>> {
     Ok(line)
 }
 
-/// A word as a shell takes it: the command's arguments become a command line there.
+/// Quotes a word for the shell on the other host, which gets the arguments as a command line.
 fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
     if word.chars().all(plain) {
@@ -98,7 +97,7 @@ fn quote(word: &str) -> String {
 }
 
 impl Link {
-    /// Starts the command; that it reaches the host is another matter.
+    /// Starts the command. Returns before the host is reached.
     pub fn start(
         options: &Options,
         host: &str,
@@ -109,12 +108,11 @@ impl Link {
         let mut command = Command::new(&line[0]);
         command.args(&line[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let prepare = move || {
-            // What is reached through it ends with it.
+            // The agent ends when its connection ends.
             prctl::set_pdeathsig(Signal::SIGKILL)?;
             inheritance.restore()
         };
-        // SAFETY: between fork and exec `prepare` makes system calls only; it neither allocates nor
-        // takes a lock, and this process has one thread.
+        // SAFETY: `pre_exec` allows only async-signal-safe functions between fork and exec. `prepare` makes system calls only.
         unsafe { command.pre_exec(prepare) };
         let words: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
         let text = words.join(" ");
@@ -153,7 +151,7 @@ impl Link {
         self.send_bytes(&encode(message));
     }
 
-    /// Queues a message that was encoded before.
+    /// Queues an encoded message.
     pub fn send_bytes(&mut self, message: &[u8]) {
         if self.to.is_some() {
             self.outbox.extend(message);
@@ -161,17 +159,17 @@ impl Link {
         }
     }
 
-    /// Where to write, if there is something.
+    /// Returns the descriptor to poll for writing, if messages wait.
     pub fn writing(&self) -> Option<BorrowedFd<'_>> {
         self.to.as_ref().filter(|_| !self.outbox.is_empty()).map(File::as_fd)
     }
 
-    /// Where to read.
+    /// Returns the descriptor to poll for reading.
     pub fn reading(&self) -> Option<BorrowedFd<'_>> {
         self.from.as_ref().map(File::as_fd)
     }
 
-    /// Writes what goes without waiting.
+    /// Writes as much as the pipe takes without waiting.
     pub fn write(&mut self) {
         let mut written = 0;
         while written < self.outbox.len() {
@@ -180,7 +178,7 @@ impl Link {
                 Ok(count) => written += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // Its end is seen by reading.
+                // Reading reports the end of the connection.
                 Err(_) => {
                     self.to = None;
                     written = self.outbox.len();
@@ -190,7 +188,7 @@ impl Link {
         self.outbox.drain(..written);
     }
 
-    /// Reads what is there.
+    /// Reads the available messages.
     pub fn read(&mut self) -> Result<Vec<Up>, String> {
         let mut piece = [0; 64 * 1024];
         while let Some(from) = &mut self.from {
@@ -202,7 +200,7 @@ impl Link {
                 Err(_) => self.from = None,
             }
             if self.inbox.len() > 1 << 20 {
-                // The others have their turn.
+                // The other hosts have their turn.
                 break;
             }
         }
@@ -224,7 +222,7 @@ impl Link {
         }
     }
 
-    /// Skips what comes before the agent's first word; whether that was there.
+    /// Skips text before the agent's greeting. Returns whether the greeting has come.
     fn greet(&mut self) -> Result<bool, String> {
         let at = self.inbox.windows(MAGIC.len()).position(|window| window == MAGIC.as_bytes());
         if let Some(at) = at {
@@ -243,7 +241,7 @@ impl Link {
         Ok(self.greeted)
     }
 
-    /// What the command printed instead of an answer.
+    /// Returns the text that the command printed instead of an answer.
     pub fn printed(&self) -> String {
         let text = String::from_utf8_lossy(&self.inbox[..self.inbox.len().min(200)]);
         if self.greeted { String::new() } else { text.trim().to_owned() }
@@ -257,7 +255,7 @@ impl Link {
         }
     }
 
-    /// How the command ended, if it has.
+    /// Returns the exit status of the command, if the command has ended.
     pub fn status(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -265,18 +263,18 @@ impl Link {
         self.status
     }
 
-    /// Whether nothing more comes from there.
+    /// Returns whether the connection has ended.
     pub fn is_over(&mut self) -> bool {
         self.from.is_none() && self.status().is_some()
     }
 
-    /// No more is said; an agent takes that for the end of the job.
+    /// Closes the pipe to the agent, which the agent takes for the end of the job.
     pub fn hang_up(&mut self) {
         self.to = None;
         self.outbox.clear();
     }
 
-    /// Kills the command, and hears no more.
+    /// Kills the command and closes the connection.
     pub fn kill(&mut self) {
         self.hang_up();
         self.from = None;
@@ -285,9 +283,9 @@ impl Link {
     }
 }
 
-/// Returns the greeting of an agent of another version, which is a line of its own.
+/// Returns the greeting of an agent of another version. The greeting is a line of its own.
 fn other_version(text: &[u8]) -> Option<String> {
-    // A line without its end may still become the greeting of this version.
+    // An incomplete line may still become the greeting of this version.
     let whole = text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
     let mut lines = whole.map(|line| String::from_utf8_lossy(line).trim_end().to_owned());
     lines.find(|line| {
@@ -296,7 +294,7 @@ fn other_version(text: &[u8]) -> Option<String> {
     })
 }
 
-/// How a command ended, in words.
+/// Describes how a command ended.
 pub fn words(status: Option<ExitStatus>) -> String {
     match status.map(|status| (status.code(), status.signal())) {
         Some((Some(code), _)) => format!("the command ended with exit code {code}"),

@@ -1,4 +1,4 @@
-//! The hang report of several hosts: asked of all agents, printed when all have answered.
+//! The hang report of several hosts. All agents are asked, and the report is printed when all have answered.
 
 use std::time::{Duration, Instant};
 
@@ -8,28 +8,28 @@ use weft_bootstrap::report::clock_millis;
 use super::Head;
 use crate::{hang, spawn};
 
-/// How long the hosts may take to answer.
+/// Time in which the hosts must answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A report that is being gathered.
 pub struct Report {
     pub deadline: Instant,
     ranks: Vec<Option<hang::Rank>>,
-    /// Hosts that have not answered, by their place.
+    /// Indices of the hosts that have not answered.
     missing: Vec<usize>,
-    /// It is the last word before the end of the job.
+    /// True if the job ends after the report.
     is_last: bool,
 }
 
 impl Report {
-    /// An agent's answer, at the time `now` there.
+    /// Takes an agent's answer. `now` is the time on the agent's clock.
     pub fn take(&mut self, link: usize, now: u64, ranks: Vec<(u32, hang::Rank)>, host: &str) {
         self.missing.retain(|&missing| missing != link);
         let here = clock_millis();
         for (number, mut rank) in ranks {
             rank.program = format!("{} on {host}", rank.program);
             for pending in rank.status.iter_mut().flat_map(|status| &mut status.pending) {
-                // From that host's clock to ours.
+                // Converts from that host's clock to the clock of this host.
                 let age = now.saturating_sub(pending.since_millis);
                 pending.since_millis = here.saturating_sub(age);
             }
@@ -41,7 +41,7 @@ impl Report {
 }
 
 impl Head {
-    /// Asks all hosts what their ranks are doing.
+    /// Asks all hosts for the states of their ranks.
     pub(super) fn ask(&mut self, is_last: bool) {
         if let Some(report) = &mut self.report {
             report.is_last |= is_last;
@@ -62,7 +62,7 @@ impl Head {
         let due = |report: &mut Report| report.missing.is_empty() || report.deadline <= now;
         let Some(report) = self.report.take_if(due) else { return };
         let name = |rank: usize| spawn::name(&self.options.apps[self.programs[rank]]);
-        // Of a host that is silent, or has not started its ranks.
+        // The host is silent, or has not started its ranks.
         let unknown = |rank| hang::Rank {
             program: name(rank),
             pid: 0,
@@ -78,7 +78,7 @@ impl Head {
         let text = hang::render(&ranks, clock_millis());
         self.say(&text);
         for link in report.missing {
-            let line = format!("mpiexec: host {} does not say", self.links[link].host);
+            let line = format!("mpiexec: host {} has not answered", self.links[link].host);
             self.say(&line);
         }
         if report.is_last {

@@ -31,7 +31,7 @@ impl Head {
     }
 
     /// Sends signs of life, and ends the job if a host sends none.
-    pub(super) fn mind_silence(&mut self, now: Instant) {
+    pub(super) fn check_silence(&mut self, now: Instant) {
         self.links.iter_mut().for_each(|link| link.give_sign(now));
         let is_silent = |link: &Link, spare: u32| {
             let pulse = link.pulse.as_ref().filter(|_| !link.done && link.reading().is_some());

@@ -1,4 +1,4 @@
-//! The number of processes for which there is room.
+//! The number of processes for which there is room, as a variable for each process.
 
 use std::ffi::OsString;
 
@@ -23,10 +23,10 @@ pub fn room(
     // A variable that another mpiexec has set for this one's script does not belong to this job.
     let is_inherited = |name: &str| !is_spawned && get(name).is_some();
     let limit = limit.or(is_inherited(slot_table::ROOM).then_some(Limit::System));
-    let told = limit.map(|limit| (slot_table::ROOM, Room { limit, others: 0 }.to_string()));
+    let all = limit.map(|limit| (slot_table::ROOM, Room { limit, others: 0 }.to_string()));
     let hosts = (is_here && is_inherited(slot_table::VARIABLE))
         .then(|| (slot_table::VARIABLE, String::new()));
-    told.into_iter().chain(hosts).map(|(name, text)| (name.into(), text.into())).collect()
+    all.into_iter().chain(hosts).map(|(name, text)| (name.into(), text.into())).collect()
 }
 
 #[cfg(test)]
@@ -35,8 +35,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_room_for_processes_is_told() {
-        let told = |line: &str, given: &[&str]| {
+    fn the_room_is_passed_to_processes() {
+        let variables = |line: &str, given: &[&str]| {
             let get = |name: &str| given.contains(&name).then(|| "9:1".into());
             let read = parse(line.split_whitespace().map(OsString::from), &get);
             let Ok(Command::Run(options)) = read else { panic!("{line}") };
@@ -44,15 +44,18 @@ mod tests {
         };
         let pair = |name: &str, text: &str| (OsString::from(name), OsString::from(text));
         let room = |text: &str| pair(slot_table::ROOM, text);
-        assert_eq!(told("a", &[]), []);
-        assert_eq!(told("-host localhost a", &[]), []);
-        assert_eq!(told("-hosts localhost:16 a", &[]), [room("16:0")]);
-        assert_eq!(told("-hosts localhost:16 -usize 20 a", &[]), [room("20:0")]);
-        assert_eq!(told("-hosts b:16 -usize INFINITE a", &[]), [room("INFINITE:0")]);
-        assert_eq!(told("--universe-size SYSTEM a", &[]), [room("SYSTEM:0")]);
+        assert_eq!(variables("a", &[]), []);
+        assert_eq!(variables("-host localhost a", &[]), []);
+        assert_eq!(variables("-hosts localhost:16 a", &[]), [room("16:0")]);
+        assert_eq!(variables("-hosts localhost:16 -usize 20 a", &[]), [room("20:0")]);
+        assert_eq!(variables("-hosts b:16 -usize INFINITE a", &[]), [room("INFINITE:0")]);
+        assert_eq!(variables("--universe-size SYSTEM a", &[]), [room("SYSTEM:0")]);
         // The first job runs within another job's script; the next job is spawned.
         let inherited = [slot_table::ROOM, slot_table::VARIABLE];
-        assert_eq!(told("a", &inherited), [room("SYSTEM:0"), pair(slot_table::VARIABLE, "")]);
-        assert_eq!(told("a", &[slot_table::ROOM, slot_table::VARIABLE, slot_table::PARENT]), []);
+        assert_eq!(variables("a", &inherited), [room("SYSTEM:0"), pair(slot_table::VARIABLE, "")]);
+        assert_eq!(
+            variables("a", &[slot_table::ROOM, slot_table::VARIABLE, slot_table::PARENT]),
+            []
+        );
     }
 }

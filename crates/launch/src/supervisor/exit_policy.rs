@@ -1,4 +1,4 @@
-//! What the end of a process means for the job.
+//! Consequences of the end of a process for the job.
 
 use std::time::{Duration, Instant};
 
@@ -6,19 +6,20 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 
-use super::{Ending, HOPELESS, REPEAT, Supervisor};
+use super::{Ending, GIVE_UP_AFTER, REPEAT, Supervisor};
 use crate::failure::Cause;
 use crate::output::{Sink, Stream};
 use crate::processes;
 use crate::service::Event;
 
-/// How long processes that outlive their rank may go on after the last rank (Python's helpers leave
-/// by themselves).
+/// Time after the end of the last rank in which processes that ranks have started may end by themselves, as Python's helpers do.
 const LEFTOVER: Duration = Duration::from_millis(500);
-/// How long a script has to say with what code its MPI program died, and the foreground process that the signal
-/// which killed a rank was for the whole job (the terminal's, say).
+/// Time in which a better reason for a failure may come: a script ends with the exit code of its MPI program, or the foreground
+/// process relays that the signal which killed a rank was for the complete job.
 const SUSPENSE: Duration = Duration::from_millis(200);
+
 impl Supervisor {
+    /// Handles events of the service.
     pub(super) fn take(&mut self, events: Vec<Event>) {
         for event in events {
             match event {
@@ -28,7 +29,7 @@ impl Supervisor {
                 Event::Broken { rank, error } => self.fail(rank, Cause::Protocol(error)),
                 Event::Fence { generation, entries } => self.fence(generation, entries),
                 Event::Left { rank, pid } => {
-                    // If it is the rank's own process, its exit status is about to come.
+                    // If the process is the rank's own, its exit status follows.
                     let called = self.service.has_called_finalize(rank);
                     let rank = &mut self.ranks[rank];
                     rank.suspect = (pid != rank.pid)
@@ -38,7 +39,7 @@ impl Supervisor {
         }
     }
 
-    /// Takes the exit status of all that have ended.
+    /// Takes the exit status of all children that have ended.
     pub(super) fn reap(&mut self) {
         let mut ended = Vec::new();
         loop {
@@ -53,16 +54,16 @@ impl Supervisor {
                 _ => break,
             }
         }
-        // Of several, those killed by a signal come first: the others often died of it.
+        // Processes that a signal killed come first: the others often died of their death.
         ended.sort_by_key(|(_, how)| how.is_err());
         for (pid, how) in ended {
             let found = self.ranks.iter().position(|rank| rank.pid == pid.as_raw() && !rank.ended);
             if let Some(rank) = found {
-                self.judge(rank, how);
+                self.rank_ended(rank, how);
             }
         }
         if self.childless {
-            // The writers are gone: what is in the pipes is all. Who ends may free another's way.
+            // The writers are gone, so the pipes hold the rest of the output. A stream that ends may release a sink to another.
             let now = self.clock.now();
             let left = |streams: &[Stream]| streams.iter().filter(|stream| !stream.ended).count();
             loop {
@@ -78,20 +79,20 @@ impl Supervisor {
                     break;
                 }
             }
-            self.alone = left(&self.streams) == 0;
+            self.all_done = left(&self.streams) == 0;
         }
     }
 
-    /// A rank has ended: in good order?
-    pub(super) fn judge(&mut self, number: usize, how: Result<Signal, i32>) {
-        // What it said before comes first.
+    /// Decides whether a rank has ended in good order.
+    pub(super) fn rank_ended(&mut self, number: usize, how: Result<Signal, i32>) {
+        // Handles first what the rank has sent before its end.
         let events = self.service.drain(number);
         self.take(events);
         let rank = &mut self.ranks[number];
         rank.ended = true;
         rank.suspect = None;
         match how {
-            // It wrote where nobody reads any more (`mpiexec ... | head`): silent as in a shell.
+            // The rank wrote to a pipe without a reader (`mpiexec ... | head`). Silent, as a shell is.
             Ok(Signal::SIGPIPE)
                 if self.upstream.is_none() && self.code.is_none() && self.is_unread() =>
             {
@@ -108,7 +109,7 @@ impl Supervisor {
                 let called = self.service.has_called_finalize(number);
                 self.fail(number, Cause::NoFinalize { called });
             }
-            Err(0) => self.tell_end(number),
+            Err(0) => self.report_end(number),
             Err(code) => self.fail(number, Cause::Code(code)),
         }
         if self.ranks.iter().all(|rank| rank.ended) && self.ending.is_none() {
@@ -116,7 +117,7 @@ impl Supervisor {
         }
     }
 
-    /// The rank whose trouble began first; all others are forgotten.
+    /// Returns the rank whose failure began first, and forgets all others.
     pub(super) fn first_suspect(&mut self) -> Option<(usize, Cause)> {
         let all = self.ranks.iter_mut().enumerate();
         let (_, rank, cause) = all
@@ -125,19 +126,19 @@ impl Supervisor {
         Some((rank, cause))
     }
 
-    /// Whether a rank may have found that nobody reads its output.
+    /// Returns whether a rank may have found that its output has no reader.
     fn is_unread(&self) -> bool {
         !self.is_piped() || self.sinks.iter().any(Sink::is_broken)
     }
 
-    /// Whether output goes through us. One rank has nobody to share lines with: it keeps the terminal.
+    /// Returns whether output goes through this process. A single rank shares lines with no other, and keeps the terminal.
     pub(super) fn is_piped(&self) -> bool {
         self.options.size() > 1 || self.options.tag_output || self.upstream.is_some()
     }
 
-    /// The first failure decides the job's code, and ends it.
+    /// Ends the job after its first failure, which decides the exit code. Later failures change nothing.
     pub(super) fn fail(&mut self, rank: usize, cause: Cause) {
-        // Of this rank the better reason is known; another one's trouble began earlier.
+        // The better reason of this rank is known. The failure of another rank may have begun earlier.
         self.ranks[rank].suspect = None;
         let (rank, cause) = self.first_suspect().unwrap_or((rank, cause));
         if self.code.is_some() {
@@ -150,27 +151,27 @@ impl Supervisor {
             stream.flush(sink);
         }
         self.code = Some(cause.code());
-        if !self.tell_failure(rank, &cause) {
+        if !self.report_failure(rank, &cause) {
             let line = cause.line(self.ranks[rank].number, &self.program(rank), None);
             self.say(&format!("mpiexec: {line}"));
         }
         self.end(Signal::SIGTERM, false);
     }
 
-    /// Asks all processes to end, unless they have been; SIGKILL follows.
+    /// Asks all processes to end, unless the signal was `delivered` before. SIGKILL follows.
     pub(super) fn end(&mut self, signal: Signal, delivered: bool) {
         if !delivered {
             processes::send_all(signal);
         }
-        // Stopped processes would not see it.
+        // Stopped processes would not see the signal.
         processes::send_all(Signal::SIGCONT);
         self.ending = Some(Ending::Asked(self.clock.now() + self.options.grace));
     }
 
-    /// The next step to the end, if it is due.
+    /// Takes the next step to the end, if the step is due.
     pub(super) fn go_on_ending(&mut self, now: Instant) {
         self.ending = match self.ending {
-            // Spawned processes are a job of their own, which may last longer than that of their parents.
+            // Spawned processes are a job of their own, which may last longer than the job of their parents.
             Some(Ending::Waiting(until)) if until <= now && processes::is_job_below() => {
                 Some(Ending::Waiting(now + LEFTOVER))
             }
@@ -180,14 +181,14 @@ impl Supervisor {
             }
             Some(Ending::Asked(until)) if until <= now => {
                 processes::send_all(Signal::SIGKILL);
-                Some(Ending::Killed { next: now + REPEAT, hopeless: now + HOPELESS })
+                Some(Ending::Killed { next: now + REPEAT, give_up_at: now + GIVE_UP_AFTER })
             }
-            Some(Ending::Killed { next, hopeless }) if next <= now => {
+            Some(Ending::Killed { next, give_up_at }) if next <= now => {
                 processes::send_all(Signal::SIGKILL);
-                if hopeless <= now {
+                if give_up_at <= now {
                     self.give_up();
                 }
-                Some(Ending::Killed { next: now + REPEAT, hopeless })
+                Some(Ending::Killed { next: now + REPEAT, give_up_at })
             }
             other => other,
         };

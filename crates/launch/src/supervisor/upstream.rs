@@ -1,5 +1,4 @@
-//! What a supervisor does differently on one host of several: it tells `mpiexec` what happens, and
-//! does as it is told.
+//! The supervisor of one host of several: it reports events to `mpiexec`, and obeys `mpiexec`.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -27,16 +26,16 @@ use crate::uplink::Uplink;
 
 /// The ranks of this host.
 pub struct Part {
-    /// Number in the job and program of each.
+    /// Number in the job and program of each rank.
     pub ranks: Vec<(usize, usize)>,
-    /// What all their tickets say.
+    /// Ticket of the ranks, without the number of the rank.
     pub ticket: Ticket,
-    /// Nodes in the order of the ranks, and how many ranks in a row run on each.
+    /// Nodes in the order of the ranks, each with the number of consecutive ranks on it.
     pub nodes: Vec<(u32, u32)>,
 }
 
 impl Part {
-    /// All of a job: one host.
+    /// Returns all ranks of a job on one host.
     pub fn whole(options: &Options) -> io::Result<Part> {
         let (job, token) = new_job()?;
         let size = options.size();
@@ -46,7 +45,7 @@ impl Part {
         Ok(Part { ranks, ticket, nodes: vec![(0, size as u32)] })
     }
 
-    /// The share of one host.
+    /// Returns the ranks of one host of several.
     pub fn share(share: &Share) -> Part {
         let Share { size, job, socket, token, .. } = share.clone();
         let ticket = Ticket { rank: 0, size: size as usize, app: 0, job, socket, token };
@@ -55,7 +54,7 @@ impl Part {
     }
 }
 
-/// Name and secret of a new job.
+/// Makes the name and the secret of a new job.
 pub fn new_job() -> io::Result<(String, u128)> {
     let (mut random, mut token) = ([0; 8], [0; 16]);
     getrandom::fill(&mut random).and_then(|()| getrandom::fill(&mut token))?;
@@ -63,19 +62,19 @@ pub fn new_job() -> io::Result<(String, u128)> {
     Ok((job, u128::from_ne_bytes(token)))
 }
 
-/// The way to `mpiexec` on another host, and from it.
+/// The connection with `mpiexec` on another host.
 pub struct Upstream {
     pub uplink: Uplink,
-    /// Where its words come in; closed when it is gone.
+    /// Input from `mpiexec`; `None` once `mpiexec` is gone.
     source: Option<BorrowedFd<'static>>,
     inbox: Vec<u8>,
     input: Option<Input>,
-    /// What was last told of the seats.
+    /// Seats as last reported.
     seats: Vec<View>,
     pulse: Pulse,
-    /// It has asked for the end.
+    /// True once `mpiexec` has asked for the end.
     asked: bool,
-    /// It was told that all is over.
+    /// True once the end of all ranks was reported.
     done: bool,
 }
 
@@ -83,12 +82,12 @@ pub struct Upstream {
 struct Input {
     pipe: File,
     queue: Vec<u8>,
-    /// Nothing more comes.
+    /// True once the input has ended.
     ended: bool,
 }
 
 impl Upstream {
-    /// `inbox`: what has come from `source` behind the first message.
+    /// Creates the connection. `inbox` has the bytes that have come from `source` behind the first message.
     pub fn new(
         uplink: Uplink,
         source: BorrowedFd<'static>,
@@ -100,7 +99,7 @@ impl Upstream {
         Upstream { uplink, source: Some(source), inbox, input: None, seats, pulse, asked, done }
     }
 
-    /// The standard input of rank 0.
+    /// Opens the standard input of rank 0.
     pub fn open_input(&mut self) -> Stdio {
         let make = || -> io::Result<_> {
             let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
@@ -112,7 +111,7 @@ impl Upstream {
         read.into()
     }
 
-    /// What to wait for.
+    /// Returns the descriptors to poll.
     pub(super) fn sources(&self) -> Vec<(Source, BorrowedFd<'_>, PollFlags)> {
         let mut sources = Vec::new();
         sources.extend(self.source.map(|fd| (Source::Upstream, fd, PollFlags::POLLIN)));
@@ -125,7 +124,7 @@ impl Upstream {
         sources
     }
 
-    /// Gives rank 0 what is there for it.
+    /// Writes queued input to rank 0.
     pub(super) fn feed(&mut self) {
         let Some(input) = &mut self.input else { return };
         match input.pipe.write(&input.queue) {
@@ -135,14 +134,14 @@ impl Upstream {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // It does not read any more.
+            // The rank reads no more.
             Err(_) => self.input = None,
         }
         // Closes the pipe behind the last byte.
         self.input.take_if(|input| input.ended && input.queue.is_empty());
     }
 
-    /// Says that all is over; whether that was heard.
+    /// Reports the end of all ranks. Returns whether the report was written, or `mpiexec` is gone.
     pub(super) fn is_done(&mut self) -> bool {
         if !self.done && self.source.is_some() {
             self.done = true;
@@ -166,7 +165,7 @@ impl Upstream {
 
     /// Sends signs of life while ranks are being started. Nothing is read during that time, so the silence of `mpiexec` does not
     /// count.
-    pub(super) fn mind_starts(&mut self, now: Instant) {
+    pub(super) fn send_signs_while_starting(&mut self, now: Instant) {
         self.give_sign(now);
         self.pulse.heard(now);
         self.uplink.write_if_ready();
@@ -174,7 +173,7 @@ impl Upstream {
 }
 
 impl Supervisor {
-    /// Reads what `mpiexec` says.
+    /// Reads messages of `mpiexec` and obeys them.
     pub(super) fn hear(&mut self) {
         let Some(upstream) = &mut self.upstream else { return };
         let Some(source) = upstream.source else { return };
@@ -182,30 +181,30 @@ impl Supervisor {
         match read(source, &mut piece) {
             Err(nix::Error::EINTR | nix::Error::EAGAIN) => return,
             Ok(count @ 1..) => upstream.inbox.extend(&piece[..count]),
-            _ => return self.orphaned(),
+            _ => return self.end_orphans(),
         }
         upstream.pulse.heard(self.clock.now());
         let mut former = None;
         loop {
             let Some(upstream) = &mut self.upstream else { return };
             match take(&mut upstream.inbox) {
-                // Signals in quick succession are one, as they are for a process.
+                // Equal signals in quick succession count as one, as they do for a process.
                 Ok(Some(Down::Signal(number))) if former == Some(number) => {}
                 Ok(Some(message)) => {
                     former = if let Down::Signal(number) = message { Some(number) } else { None };
-                    self.obey_above(message);
+                    self.obey_upstream(message);
                 }
                 Ok(None) => return,
                 Err(error) => {
                     complain(format_args!("mpiexec --agent: {error}"));
-                    return self.orphaned();
+                    return self.end_orphans();
                 }
             }
         }
     }
 
     /// Sends signs of life, and ends the ranks if `mpiexec` sends none.
-    pub(super) fn mind_silence(&mut self, now: Instant) {
+    pub(super) fn check_silence(&mut self, now: Instant) {
         let Some(upstream) = self.upstream.as_mut().filter(|upstream| upstream.source.is_some())
         else {
             return;
@@ -214,12 +213,12 @@ impl Supervisor {
         if upstream.pulse.is_silent(now, 0) {
             upstream.uplink.send(&Up::Deaf);
             upstream.uplink.write_if_ready();
-            self.orphaned();
+            self.end_orphans();
         }
     }
 
-    /// `mpiexec` is gone: nobody needs the ranks, nobody reads their output.
-    fn orphaned(&mut self) {
+    /// Ends the ranks after `mpiexec` is gone. Their output has no reader.
+    fn end_orphans(&mut self) {
         if let Some(upstream) = &mut self.upstream {
             upstream.source = None;
             upstream.input = None;
@@ -231,7 +230,7 @@ impl Supervisor {
         self.end(Signal::SIGTERM, false);
     }
 
-    fn obey_above(&mut self, message: Down) {
+    fn obey_upstream(&mut self, message: Down) {
         let Some(upstream) = &mut self.upstream else { return };
         match message {
             Down::Start(_) | Down::Times(_) | Down::Alive => {}
@@ -248,11 +247,11 @@ impl Supervisor {
             Down::Report => {
                 let states = self.states().into_iter().zip(&self.ranks);
                 let ranks = states.map(|(state, rank)| (rank.number as u32, state)).collect();
-                self.tell(&Up::States { now: clock_millis(), ranks });
+                self.send_up(&Up::States { now: clock_millis(), ranks });
             }
             Down::Signal(number) => match Signal::try_from(number) {
-                // Ranks of a host have no shell that could continue them, and the kernel does not
-                // stop such processes with the other signal.
+                // Ranks of a remote host have no shell that could continue them, and the kernel does not stop such
+                // processes by SIGTSTP.
                 Ok(Signal::SIGTSTP) => processes::send_all(Signal::SIGSTOP),
                 Ok(Signal::SIGCONT) => processes::send_all(Signal::SIGCONT),
                 Ok(signal) => self.pass_on(signal),
@@ -276,14 +275,14 @@ impl Supervisor {
         }
     }
 
-    fn tell(&self, message: &Up) {
+    fn send_up(&self, message: &Up) {
         if let Some(upstream) = &self.upstream {
             upstream.uplink.send(message);
         }
     }
 
-    /// Tells which seats have changed.
-    pub(super) fn tell_seats(&mut self) {
+    /// Reports the seats that have changed.
+    pub(super) fn report_seats(&mut self) {
         let Some(upstream) = &mut self.upstream else { return };
         let views = self.service.views();
         upstream.seats.resize(views.len(), View::default());
@@ -296,31 +295,31 @@ impl Supervisor {
         }
     }
 
-    /// All ranks of this host have come to a fence.
+    /// Reports that all ranks of this host have come to a fence, or opens the fence.
     pub(super) fn fence(&mut self, generation: u32, entries: Vec<Entry>) {
-        // First who waits there: a fence that is open again is nobody's trouble.
-        self.tell_seats();
+        // Reports first that ranks wait, so that the head clears their marks when it opens the fence.
+        self.report_seats();
         match &self.upstream {
             Some(upstream) => upstream.uplink.send(&Up::Fence { generation, entries }),
             None => self.service.fenced(generation, entries),
         }
     }
 
-    /// A rank has ended in good order.
-    pub(super) fn tell_end(&mut self, place: usize) {
-        self.tell_seats();
-        self.tell(&Up::Ended { rank: self.ranks[place].number as u32 });
+    /// Reports that a rank has ended in good order.
+    pub(super) fn report_end(&mut self, place: usize) {
+        self.report_seats();
+        self.send_up(&Up::Ended { rank: self.ranks[place].number as u32 });
     }
 
-    /// Tells of the first failure here; whether there is somebody to tell.
-    pub(super) fn tell_failure(&self, place: usize, cause: &Cause) -> bool {
+    /// Reports the first failure here. Returns whether there is an `mpiexec` to report to.
+    pub(super) fn report_failure(&self, place: usize, cause: &Cause) -> bool {
         let rank = self.ranks[place].number as u32;
         let cause = match cause.clone() {
-            // By number in the job, not by place here.
+            // The report has numbers in the job, not indices of this host.
             Cause::Missing { other } => Cause::Missing { other: self.ranks[other].number },
             cause => cause,
         };
-        self.tell(&Up::Failed { rank, cause });
+        self.send_up(&Up::Failed { rank, cause });
         self.upstream.is_some()
     }
 }
