@@ -1,5 +1,5 @@
-//! System calls in a process whose signals, stops and descriptors are the program's: repeated where a
-//! signal came between, waits that do not count the time of a stop, descriptors beyond 0 to 2.
+//! System calls in a process whose signals, stops and descriptors belong to the program. Calls are repeated after a signal, waits do
+//! not count the time of a stop, and descriptors 0 to 2 are not used.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
@@ -12,8 +12,8 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 
 use crate::limits;
 
-/// Makes a call until no signal has interrupted it. Right for calls that have done nothing when they
-/// say so, which is all but close(2) and connect(2) of a network.
+/// Repeats a call until no signal has interrupted it. The call must have had no effect when it is interrupted. Among system calls,
+/// close(2), and connect(2) of a network, are different.
 pub fn repeat<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -23,36 +23,36 @@ pub fn repeat<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
-/// A result of C that is negative where the reason stands in errno.
+/// Result of a C function that is negative if errno has the reason of a failure.
 pub trait Returned: Copy + PartialOrd + Default {}
 impl Returned for i32 {}
 impl Returned for isize {}
 impl Returned for i64 {}
 
-/// Makes a call of C, whose result is an error if it is negative, once.
+/// Calls a C function once. A negative result is an error.
 pub fn once<N: Returned>(call: impl FnOnce() -> N) -> io::Result<N> {
     let result = call();
     if result < N::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Makes a call of C until no signal has interrupted it.
+/// Repeats a call of a C function until no signal has interrupted it.
 pub fn repeat_c<N: Returned>(mut call: impl FnMut() -> N) -> io::Result<N> {
     repeat(|| once(&mut call))
 }
 
-/// Connects to a Unix socket; waits where its queue is full.
+/// Connects to a Unix socket. Waits while the queue of the socket is full.
 pub fn connect(address: &SocketAddr) -> io::Result<UnixStream> {
-    // Unlike that of a network, this connect(2) has begun nothing when it is interrupted.
+    // Unlike connect(2) of a network, this one has had no effect when it is interrupted.
     repeat(|| UnixStream::connect_addr(address))
 }
 
-/// Starts a thread of the library, with all signals blocked: the program's other threads handle them. An error names the limit
+/// Starts a thread of the library with all signals blocked, so that the program's threads handle them. An error names the limit
 /// that was reached.
 pub fn start_thread<T: Send + 'static>(
     name: &str,
     run: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    // It inherits the mask.
+    // The thread inherits the mask.
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     let started = thread::Builder::new().name(name.to_owned()).spawn(run);
     if let Ok(before) = before {
@@ -61,8 +61,8 @@ pub fn start_thread<T: Send + 'static>(
     started.map_err(|error| io::Error::new(error.kind(), limits::explain(&error)))
 }
 
-/// A bound on waiting that counts only the time in which this process ran: not that in which it was
-/// stopped, or the machine slept. For loops that wait for [`Patience::step`] at most in each turn.
+/// A limit on waiting that counts only the time in which this process ran, and not the time in which the process was stopped or
+/// the machine was suspended. For loops that wait for at most [`Patience::step`] in each turn.
 #[derive(Debug)]
 pub struct Patience {
     left: Duration,
@@ -70,26 +70,25 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Longest wait of one turn. A turn that takes longer than twice that was interrupted by a stop.
+    /// Maximum wait of one turn. A turn of more than twice this time was interrupted by a stop.
     const STEP: Duration = Duration::from_millis(200);
 
-    /// Begins to count.
+    /// Starts to count.
     pub fn new(limit: Duration) -> Self {
         Patience { left: limit, looked: Instant::now() }
     }
 
-    /// How long to wait before the next look: not 0 before the end.
+    /// Returns the time to wait before the next look. It is not 0 before the end.
     pub fn step(&self) -> Duration {
         self.left.min(Self::STEP)
     }
 
-    /// The same for poll(2), in milliseconds.
+    /// Returns the time to wait before the next look in milliseconds, for poll(2).
     pub fn millis(&self) -> i32 {
         self.step().as_micros().div_ceil(1000) as i32
     }
 
-    /// Counts the time since the last look; whether the limit has passed. To be asked after what is
-    /// waited for was looked at in vain.
+    /// Counts the time since the last look. Returns whether the limit has passed. Look for the awaited event before this call.
     pub fn is_over(&mut self) -> bool {
         self.is_over_at(Instant::now())
     }
@@ -102,18 +101,17 @@ impl Patience {
     }
 }
 
-/// While it lives, none of descriptors 0 to 2 is free: what this process opens meanwhile, in foreign
-/// libraries, too, does not become what the program prints to. Those that the program has closed are
-/// closed again afterwards.
+/// Occupation of descriptors 0 to 2 while the value lives. So no file that this process opens meanwhile, also in foreign libraries,
+/// becomes the program's standard output. Descriptors that the program had closed are closed again afterwards.
 #[derive(Debug)]
 pub struct Occupied(#[allow(dead_code, reason = "kept open")] Vec<OwnedFd>);
 
 impl Occupied {
-    /// Fills what is free of 0 to 2.
+    /// Occupies the free descriptors of 0 to 2.
     pub fn standard() -> Self {
         let mut kept = Vec::new();
         loop {
-            // SAFETY: flags of a number that need not be open.
+            // SAFETY: F_GETFD accepts any number, and fails if the number is no open descriptor.
             let closed = (0..3).any(|fd| unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0);
             if !closed {
                 return Occupied(kept);
@@ -121,7 +119,7 @@ impl Occupied {
             let null = repeat(|| OpenOptions::new().read(true).write(true).open("/dev/null"));
             match null.map(OwnedFd::from) {
                 Ok(null) if null.as_raw_fd() < 3 => kept.push(null),
-                // Somebody else was quicker, or there is no /dev/null.
+                // Another thread has taken the descriptor, or there is no /dev/null.
                 _ => return Occupied(kept),
             }
         }
@@ -133,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interrupted_calls_are_repeated_and_others_told() {
+    fn interrupted_calls_are_repeated_and_others_return() {
         let mut results =
             [Err(ErrorKind::Interrupted), Err(ErrorKind::Interrupted), Ok(5)].into_iter();
         assert_eq!(repeat(|| results.next().unwrap().map_err(io::Error::from)).unwrap(), 5);
@@ -143,7 +141,7 @@ mod tests {
             Err::<(), _>(ErrorKind::NotFound.into())
         });
         assert_eq!((failed.unwrap_err().kind(), calls), (ErrorKind::NotFound, 1));
-        // SAFETY: a descriptor that there is not.
+        // SAFETY: F_GETFD accepts any number, and fails if the number is no open descriptor.
         assert!(repeat_c(|| unsafe { libc::fcntl(-1, libc::F_GETFD) }).is_err());
     }
 

@@ -1,5 +1,5 @@
-//! The connection to a launcher that speaks PMI-1 or PMI-2: an inherited socket (PMI_FD), or one
-//! that it listens on (PMI_PORT).
+//! The connection to a launcher that speaks PMI-1 or PMI-2: an inherited socket (PMI_FD), or an address at which the launcher
+//! listens (PMI_PORT).
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,13 +14,13 @@ use nix::sys::stat::{SFlag, fstat};
 use crate::BootstrapError;
 use crate::calls::{Patience, repeat};
 
-/// Longest answer that is read, in bytes.
+/// Maximum length of an answer, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
 
 /// A connection that carries requests and answers in turn.
 pub(crate) struct Channel {
     stream: File,
-    /// Read, and not asked for yet.
+    /// Bytes that were read and not returned yet.
     inbox: Vec<u8>,
 }
 
@@ -28,10 +28,10 @@ fn lost(doing: &str, error: &io::Error) -> BootstrapError {
     BootstrapError(format!("{doing}: the connection to the launcher is lost: {error}"))
 }
 
-/// Whether `text` is the number of a socket that this process has, as PMI_FD must be.
+/// Returns the number in `text` if it is the number of an open socket, as PMI_FD must be.
 pub(crate) fn is_socket(text: &str) -> Option<RawFd> {
     let number = text.trim().parse::<RawFd>().ok().filter(|&number| number >= 0)?;
-    // SAFETY: fstat of a number that is no descriptor is an error, and nothing else.
+    // SAFETY: the borrow ends with fstat, which accepts any number, and fails if the number is no open descriptor.
     let status = fstat(unsafe { std::os::fd::BorrowedFd::borrow_raw(number) }).ok()?;
     (SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT == SFlag::S_IFSOCK).then_some(number)
 }
@@ -39,8 +39,8 @@ pub(crate) fn is_socket(text: &str) -> Option<RawFd> {
 impl Channel {
     /// Takes over the inherited socket `number`, which [`is_socket`] has looked at.
     pub fn inherited(number: RawFd) -> Self {
-        // SAFETY: the launcher opened this socket for the process's PMI client, which is this
-        // library; the environment variable that names it is taken away, so nobody else finds it.
+        // SAFETY: `from_raw_fd` needs sole ownership. The launcher opened this socket for the process's PMI client, which is this
+        // library, and the variable that names the socket is removed from the environment.
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         Self::new(socket)
     }
@@ -53,7 +53,7 @@ impl Channel {
     }
 
     pub(crate) fn new(socket: OwnedFd) -> Self {
-        // Programs that this process starts are not the rank.
+        // Programs that this process starts are not this rank.
         let _ = fcntl(&socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
         Channel { stream: socket.into(), inbox: Vec::new() }
     }
@@ -90,7 +90,7 @@ impl Channel {
         }
     }
 
-    /// Receives so many bytes, as text.
+    /// Receives `count` bytes, as text.
     pub fn exactly(&mut self, doing: &str, count: usize) -> Result<String, BootstrapError> {
         if count > MAX_ANSWER {
             return Err(BootstrapError(format!(
@@ -104,8 +104,7 @@ impl Channel {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Waits until the launcher closes the connection, or ends this process, but not longer than
-    /// `limit`.
+    /// Waits until the launcher closes the connection or ends this process, for at most `limit`.
     pub fn wait_for_the_end(&mut self, limit: Duration) {
         let mut patience = Patience::new(limit);
         loop {
@@ -124,7 +123,7 @@ impl Channel {
     }
 }
 
-/// The fields of an answer: `key=value` between `separator`s.
+/// Fields of an answer: `key=value`, with a separator between them.
 pub(crate) struct Fields(Vec<(String, String)>);
 
 impl Fields {
@@ -133,17 +132,17 @@ impl Fields {
         Fields(pairs.map(|(key, value)| (key.trim().into(), value.trim_end().into())).collect())
     }
 
-    /// The first value under `key`.
+    /// Returns the first value under `key`.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// The number under `key`.
+    /// Returns the number under `key`.
     pub fn number(&self, key: &str) -> Option<i64> {
         self.get(key)?.parse().ok()
     }
 
-    /// An error unless this is the `answer`, and in good order.
+    /// Checks that the command is `answer` and reports no failure.
     pub fn expect(self, doing: &str, answer: &str, said: &str) -> Result<Self, BootstrapError> {
         let fine = self.get("rc").is_none_or(|code| code == "0");
         if self.get("cmd") == Some(answer) && fine {
@@ -153,7 +152,7 @@ impl Fields {
     }
 }
 
-/// What a message may hold in both protocols.
+/// Replaces the characters that a message must not have in both protocols.
 pub(crate) fn plain(message: &str) -> String {
     message.chars().map(|c| if "\n\r;=".contains(c) { ' ' } else { c }).take(512).collect()
 }

@@ -1,5 +1,4 @@
-//! A process started by Weft's `mpiexec`: one Unix stream, blocking, used only when a job starts
-//! and ends.
+//! A process that Weft's `mpiexec` has started. It has one blocking Unix stream, used only when a job starts and ends.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
@@ -17,7 +16,7 @@ use crate::report::{self, Report};
 use crate::wire::{Entry, Frame, MAX_KEY, MAX_REPLY, MAX_REQUEST, MAX_VALUE};
 use crate::{Bootstrap, BootstrapError, nodes};
 
-/// How long a process waits after `abort` for the launcher to end it.
+/// Time for which a process waits after `abort` for the launcher to end it.
 const ABORT_WAIT: Duration = Duration::from_secs(5);
 
 /// A process of a job of Weft's `mpiexec`.
@@ -38,12 +37,12 @@ fn lost(doing: &str, error: io::Error) -> BootstrapError {
 }
 
 impl Launched {
-    /// Joins the job. `None` if an ancestor of this process is the rank already.
+    /// Joins the job. Returns `None` if an ancestor of this process is the rank already.
     pub fn join(ticket: &Ticket) -> Result<Option<Self>, BootstrapError> {
         let unreachable = |error| {
             BootstrapError(format!(
                 "cannot reach the mpiexec that started this program (job {}): {error}. If it has \
-                 ended, unset {} to run the program alone",
+                 ended, unset {} to run the program without a launcher",
                 ticket.job,
                 crate::VARIABLE
             ))
@@ -53,7 +52,7 @@ impl Launched {
         let hello = Frame::Hello { token: ticket.token, rank: ticket.rank as u32 };
         stream.write_all(&hello.encode()).map_err(unreachable)?;
         let (frame, memory) = receive_with_descriptor(&mut stream)?;
-        let (generation, told) = match frame {
+        let (generation, runs) = match frame {
             Frame::Welcome { generation, nodes } => (generation, nodes),
             Frame::Alone => return Ok(None),
             Frame::Refused { reason } => return Err(BootstrapError(reason)),
@@ -67,7 +66,7 @@ impl Launched {
         };
         let nodes = match nodes::from_setting(ticket.size)? {
             Some(nodes) => nodes,
-            None => expand(&told, ticket.size)?,
+            None => expand(&runs, ticket.size)?,
         };
         Ok(Some(Launched {
             stream,
@@ -87,18 +86,18 @@ impl Launched {
     }
 }
 
-/// The node of each of `size` ranks, told as nodes and the ranks in a row on each.
-fn expand(told: &[(u32, u32)], size: usize) -> Result<Vec<usize>, BootstrapError> {
-    let ranks = told.iter().map(|&(_, ranks)| u64::from(ranks)).sum::<u64>();
+/// Returns the node of each of `size` ranks. Each run has a node and the number of consecutive ranks on it.
+fn expand(runs: &[(u32, u32)], size: usize) -> Result<Vec<usize>, BootstrapError> {
+    let ranks = runs.iter().map(|&(_, ranks)| u64::from(ranks)).sum::<u64>();
     if ranks != size as u64 {
         let text = format!("joining the job: mpiexec placed {ranks} ranks of {size}");
         return Err(BootstrapError(text));
     }
-    let all = told.iter().map(|&(node, ranks)| (node as usize, ranks as usize));
+    let all = runs.iter().map(|&(node, ranks)| (node as usize, ranks as usize));
     Ok(all.flat_map(|(node, ranks)| std::iter::repeat_n(node, ranks)).collect())
 }
 
-/// Reads the rest of a frame of which `bytes` are there.
+/// Reads the rest of a frame of which `bytes` have come.
 fn read_frame(
     stream: &mut UnixStream,
     mut bytes: Vec<u8>,
@@ -115,14 +114,14 @@ fn read_frame(
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
     let missing = 4 + length - bytes.len();
-    // Grows as bytes arrive: a wrong length allocates nothing.
+    // The buffer grows as bytes arrive, so a wrong length allocates nothing.
     if stream.take(missing as u64).read_to_end(&mut bytes)? < missing {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(Frame::decode(&bytes[4..]))
 }
 
-/// The first answer, which may bring a descriptor.
+/// Receives the first answer, which may bring a descriptor.
 fn receive_with_descriptor(
     stream: &mut UnixStream,
 ) -> Result<(Frame, Option<OwnedFd>), BootstrapError> {
@@ -133,7 +132,7 @@ fn receive_with_descriptor(
     let message = loop {
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
         match recvmsg::<()>(stream.as_raw_fd(), &mut slices, Some(&mut space), flags) {
-            // The message borrows what it is received into, so this is no closure to repeat.
+            // The message borrows the buffer, so `repeat` cannot make this call.
             Err(nix::Error::EINTR) => continue,
             other => break other.map_err(|error| lost(joining, error.into()))?,
         }
@@ -143,7 +142,7 @@ fn receive_with_descriptor(
     for control in message.cmsgs().map_err(|error| lost(joining, error.into()))? {
         if let ControlMessageOwned::ScmRights(descriptors) = control {
             for descriptor in descriptors {
-                // SAFETY: the kernel has just made this descriptor for us, and nobody else has it.
+                // SAFETY: `from_raw_fd` needs sole ownership. The kernel has just made this descriptor for this call.
                 memory = Some(unsafe { OwnedFd::from_raw_fd(descriptor) });
             }
         }
@@ -235,7 +234,7 @@ impl Bootstrap for Launched {
             loop {
                 let _ = self.stream.set_read_timeout(Some(patience.step()));
                 match self.stream.read(&mut [0; 256]) {
-                    // A signal, or a step of the patience.
+                    // A signal has come, or a step of `patience` has passed.
                     Err(error)
                         if matches!(
                             error.kind(),
@@ -259,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_told_in_runs() {
+    fn nodes_come_in_runs() {
         assert_eq!(expand(&[(0, 2), (1, 1), (0, 1)], 4).unwrap(), [0, 0, 1, 0]);
         assert!(expand(&[(0, 2)], 3).unwrap_err().0.contains("2 ranks of 3"));
         assert!(expand(&[(0, u32::MAX), (0, u32::MAX)], 3).is_err());

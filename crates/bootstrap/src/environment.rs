@@ -1,5 +1,4 @@
-//! Which launcher started this process: the one environment variable of Weft's `mpiexec`, or those of
-//! others.
+//! The launcher that started this process, by the environment variable of Weft's `mpiexec` or the variables of other launchers.
 
 use std::env;
 use std::os::fd::RawFd;
@@ -9,11 +8,11 @@ use crate::client::Launched;
 use crate::wire::VERSION;
 use crate::{Bootstrap, BootstrapError, Single, foreign, launched_by_rank, pmi1, pmi2, pmix};
 
-/// Set by `mpiexec` in each process that it starts: version, rank, size, number of the program, name
-/// of the job, name of the abstract Unix socket, and a token that proves who started the process.
+/// Variable that `mpiexec` sets in each process that it starts: version, rank, size, number of the program, name of the job, name
+/// of the abstract Unix socket, and a token that proves that `mpiexec` started the process.
 pub const VARIABLE: &str = "WEFT_LAUNCH";
 
-/// The content of [`VARIABLE`].
+/// Content of [`VARIABLE`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
     /// Rank of the process.
@@ -31,7 +30,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// The text of the variable.
+    /// Returns the text of the variable.
     pub fn encode(&self) -> String {
         let Ticket { rank, size, app, job, socket, token } = self;
         format!("{VERSION},{rank},{size},{app},{job},{socket},{token:032x}")
@@ -60,18 +59,16 @@ impl Ticket {
         };
         ticket().ok_or_else(|| {
             BootstrapError(format!(
-                "{VARIABLE}={text} is damaged. Unset it to run the program alone"
+                "{VARIABLE}={text} is damaged. Unset it to run the program without a launcher"
             ))
         })
     }
 }
 
-/// Joins the job that this process was started in: that of Weft's `mpiexec`, of a launcher that
-/// speaks PMI-1, PMI-2 or PMIx, or a world of one. An error if another launcher started it as one of
-/// several.
+/// Joins the job that this process was started in: a job of Weft's `mpiexec`, a job of a launcher that speaks PMI-1, PMI-2 or PMIx,
+/// or a world of one. Fails if another launcher started this process as one of several.
 ///
-/// The launcher's variables are taken out of the environment, so that an MPI program that this
-/// process starts is a world of its own.
+/// Removes the launcher's variables from the environment, so that an MPI program that this process starts is a world of its own.
 pub fn from_environment() -> Result<Box<dyn Bootstrap>, BootstrapError> {
     let Some(text) = env::var_os(VARIABLE) else {
         return from_another_launcher();
@@ -84,9 +81,9 @@ pub fn from_environment() -> Result<Box<dyn Bootstrap>, BootstrapError> {
     }
 }
 
-/// How many processes the job has that this process would join now, without joining it: what the launcher
-/// left in the environment says so. 1 for a process that nobody started as one of several; `None` if the
-/// launcher tells it only to those that join. Meaningless after [`from_environment`].
+/// Returns the number of processes of the job that this process would join, as the launcher's variables say it. Does not join.
+/// Returns 1 for a process that was not started as one of several, and `None` if only a process that joins gets the number.
+/// Call it before [`from_environment`], which removes the variables.
 pub fn announced_size() -> Option<usize> {
     announced(&|name| env::var(name).ok(), launched_by_rank::is_below_a_rank)
 }
@@ -104,17 +101,16 @@ fn announced(
     }
 }
 
-/// Takes variables out of the environment.
+/// Removes variables from the environment.
 fn forget(names: impl IntoIterator<Item = String>) {
     for name in names {
-        // SAFETY: std serialises this with other Rust code. C code that calls getenv in another
-        // thread at this moment may miss a variable, as with any library that calls unsetenv;
-        // nothing is freed.
+        // SAFETY: `remove_var` must not race with readers of the environment. std serialises it with Rust code. C code that calls
+        // getenv in another thread may miss a variable, as with any unsetenv; no memory is freed.
         unsafe { env::remove_var(name) };
     }
 }
 
-/// The protocol through which this process can join.
+/// Protocol by which this process can join.
 #[derive(Debug, PartialEq, Eq)]
 enum Protocol {
     /// Inherited socket, rank, size.
@@ -127,13 +123,13 @@ enum Protocol {
 }
 
 impl Protocol {
-    /// What the launcher offers; `None`: nothing that can be used.
+    /// Returns the protocol that the launcher offers; `None` if there is none that this library can use.
     fn find(get: &dyn Fn(&str) -> Option<String>) -> Option<Protocol> {
         let number = |name: &str| get(name)?.trim().parse::<usize>().ok();
-        // Within the job of one launcher there may be another, whose socket is the open one.
+        // A launcher may run within the job of another launcher. The socket of the inner one is open.
         let socket = get("PMI_FD").and_then(|text| channel::is_socket(&text));
         match (socket, number("PMI_RANK"), number("PMI_SIZE")) {
-            // Hydra has no PMI_JOBID; it may run in a step of Slurm.
+            // Hydra has no PMI_JOBID, but may run in a step of Slurm.
             (Some(socket), Some(rank), Some(_)) if get("PMI_JOBID").is_some() => {
                 return Some(Protocol::Pmi2(socket, get("PMI_JOBID")?, rank));
             }
@@ -157,7 +153,7 @@ impl Protocol {
                 let channel = Channel::connect(&address).map_err(|error| {
                     BootstrapError(format!(
                         "cannot reach the launcher that started this program (PMI_PORT={address}): \
-                         {error}. If it has ended, unset PMI_PORT to run the program alone"
+                         {error}. If it has ended, unset PMI_PORT to run the program without a launcher"
                     ))
                 })?;
                 Box::new(pmi1::join_port(channel, id)?)
@@ -176,7 +172,7 @@ fn from_another_launcher() -> Result<Box<dyn Bootstrap>, BootstrapError> {
         return Ok(Box::new(Single::new()));
     }
     let world: Box<dyn Bootstrap> = if launched_by_rank::is_below_a_rank() {
-        // Started by a rank, with the environment that the rank had at its start.
+        // A rank has started this process, with the environment that the rank had at its own start.
         Box::new(Single::new())
     } else if let Some(protocol) = Protocol::find(&get) {
         protocol.join()?

@@ -1,44 +1,43 @@
-//! What the processes of a job must have in common before they exchange data: found out at start, by text, which
-//! machines of every kind read alike.
+//! Comparison of the data formats and the arithmetic of the processes of a job, at the start of the job. The processes exchange
+//! text, which machines of every kind read in the same way.
 //!
-//! Two things are told apart. *Formats* (byte order, sizes, the kind of `long double`, versions): where they
-//! differ, one process's bytes mean something else at another, and there is no job. *Arithmetic* (what becomes of
-//! subnormal numbers, of 0/0, of an inexact quotient): where it differs, the same operands give other bits, and
-//! algorithms in which several processes compute the same are not used.
+//! *Formats* are byte order, sizes, the kind of `long double`, and versions. If they differ, bytes of one process mean something
+//! else at another, and the job does not start. *Arithmetic* is the result of subnormal numbers, of 0/0, and of an inexact quotient.
+//! If it differs, the same operands give other bits, and algorithms in which several processes compute the same result are not used.
 
 use std::ffi::{c_int, c_long};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::hint::black_box;
 
-/// What one process has.
+/// Formats and arithmetic of one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
     /// Name and value of each format, in one order.
     formats: Vec<(String, String)>,
-    /// What operations whose results are not the same everywhere give here.
+    /// Results of operations that depend on the processor.
     arithmetic: String,
 }
 
-/// How two processes differ.
+/// Difference between two processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Difference {
-    /// Formats: name, the other's value, the own one.
+    /// Different formats: name, value of the other process, value of this process.
     pub formats: Vec<[String; 3]>,
-    /// The same operands may give other bits there: data may be exchanged, but algorithms in which
-    /// several processes compute the same are out.
+    /// True if the same operands may give other bits in the other process. Data may be exchanged, but algorithms in which several
+    /// processes compute the same result are not used.
     pub arithmetic: bool,
 }
 
-/// What stands for a format that a process does not name.
+/// Value of a format that a process does not name.
 const UNKNOWN: &str = "unknown";
 
-/// Separates formats, and names from values.
+/// Separator between formats, and between names and values.
 const BETWEEN: char = '|';
 const IS: char = '=';
 
 impl Fingerprint {
-    /// Of this process; `more` are formats of the layers above, without `|` and `=`.
+    /// Returns the fingerprint of this process. `more` are formats of the layers above, without `|` and `=`.
     pub fn own(more: &[(&str, &str)]) -> Fingerprint {
         let bits = |bytes: usize| format!("{} bits", 8 * bytes);
         let order = if cfg!(target_endian = "little") { "little-endian" } else { "big-endian" };
@@ -65,14 +64,14 @@ impl Fingerprint {
         Fingerprint { formats: formats.chain(more).collect(), arithmetic: arithmetic() }
     }
 
-    /// On one line.
+    /// Encodes the fingerprint in one line.
     pub fn encode(&self) -> String {
         let formats = self.formats.iter().map(|(name, value)| format!("{name}{IS}{value}"));
         let all: Vec<String> = std::iter::once(self.arithmetic.clone()).chain(formats).collect();
         all.join(&BETWEEN.to_string())
     }
 
-    /// What [`Fingerprint::encode`] wrote, in whatever version: what it lacks is unknown.
+    /// Decodes a line of [`Fingerprint::encode`] of any version. A missing format is unknown.
     pub fn decode(line: &str) -> Fingerprint {
         let mut parts = line.split(BETWEEN);
         let arithmetic = parts.next().unwrap_or_default().to_owned();
@@ -94,7 +93,7 @@ impl Fingerprint {
         found.map_or(UNKNOWN, |(_, value)| value)
     }
 
-    /// How `other` differs from this one.
+    /// Compares this fingerprint with that of another process.
     pub fn compare(&self, other: &Fingerprint) -> Difference {
         let own = self.formats.iter().map(|(name, _)| name);
         let names = own.chain(other.formats.iter().map(|(name, _)| name));
@@ -110,7 +109,7 @@ impl Fingerprint {
 }
 
 impl fmt::Display for Difference {
-    /// The formats: `byte order (big-endian there, little-endian here), ...`.
+    /// Writes the formats: `byte order (big-endian there, little-endian here), ...`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<String> = (self.formats.iter())
             .map(|[name, there, here]| format!("{name} ({there} there, {here} here)"))
@@ -119,8 +118,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Results that depend on the processor, and on how the program has set it up: an inexact quotient (rounding), a
-/// subnormal (which `-ffast-math` flushes to zero), 0/0 (whose sign is the processor's).
+/// Computes results that depend on the processor and on its modes: an inexact quotient (rounding), a subnormal number (which
+/// `-ffast-math` flushes to zero), and 0/0 (whose sign depends on the processor).
 fn arithmetic() -> String {
     let (one, three, zero) = (black_box(1.0f64), black_box(3.0f64), black_box(0.0f64));
     let (none, least) = (black_box(0.0f64), black_box(f64::MIN_POSITIVE));
@@ -169,7 +168,7 @@ mod tests {
         assert!(difference.arithmetic && difference.formats.is_empty());
     }
 
-    /// What a program compiled with `-ffast-math` does to its processor when it starts.
+    /// Sets the processor's mode as a program compiled with `-ffast-math` does when it starts.
     #[test]
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     fn subnormals_that_are_flushed_are_another_arithmetic() {
@@ -182,7 +181,7 @@ mod tests {
         // SAFETY: sets the bit for flushing to zero, which the next lines are about.
         unsafe { asm!("ldmxcsr [{}]", in(reg) &raw mut during) };
         let flushed = arithmetic();
-        // SAFETY: as it was.
+        // SAFETY: restores the control word that was read above.
         unsafe { asm!("ldmxcsr [{}]", in(reg) &raw mut before) };
         assert_ne!(flushed, own);
         assert_eq!(arithmetic(), own);

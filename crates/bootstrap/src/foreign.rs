@@ -1,21 +1,21 @@
-//! Launchers other than Weft's: how a process sees which one started it, and the ones whose protocol
-//! Weft does not speak, so that a job of N does not silently become N jobs of one.
+//! Launchers other than Weft's: their variables, by which a process finds the launcher that started it. Launchers whose protocol Weft
+//! does not speak are listed, too, so that a job of N processes does not silently become N jobs of one.
 
 use crate::BootstrapError;
 
-/// How a launcher shows itself in the environment of a process that it started.
+/// Variables by which a launcher is known in a process that it started.
 struct Launcher {
     name: &'static str,
-    /// Set in each process of a job, and only there.
+    /// Variable that is set in each process of a job, and only there.
     rank: &'static str,
-    /// Number of processes of the job, the first that is set counts.
+    /// Variables with the number of processes of the job. The first that is set counts.
     sizes: &'static [&'static str],
-    /// What to do about it, before "or use Weft's mpiexec".
+    /// Advice to the user, which is printed before "or use Weft's mpiexec".
     remedy: &'static str,
 }
 
-// Slurm sets SLURM_NTASKS and SLURM_PROCID also in a batch script and under `salloc`, where no task
-// was started: only the variables of a step count.
+// Slurm sets SLURM_NTASKS and SLURM_PROCID also in a batch script and under `salloc`, where no task was started. So only the
+// variables of a step count.
 const LAUNCHERS: &[Launcher] = &[
     Launcher {
         name: "Open MPI's mpirun",
@@ -55,30 +55,29 @@ const LAUNCHERS: &[Launcher] = &[
 
 const PMI: &str = "have it offer PMI-1, PMI-2 or PMIx";
 
-/// Other variables of launchers, which their clients read.
+/// Further variables of launchers, which their clients read.
 const MORE: &[&str] =
     &["PMIX_NAMESPACE", "PMI_FD", "PMI_PORT", "PMI_ID", "PMI_SIZE", "PMI_JOBID", "PMI_SPAWNED"];
 
-/// Variables of other launchers, which `mpiexec` takes out of the environment of its processes, and
-/// the library out of that of a rank: an MPI program that one of them starts later is a world of
-/// one, also inside `srun`.
+/// Returns the variables of other launchers. `mpiexec` removes them from the environment of its processes, and the library from
+/// that of a rank, so that an MPI program which a rank starts is a world of one, also inside `srun`.
 pub fn variables() -> impl Iterator<Item = &'static str> {
     LAUNCHERS.iter().map(|l| l.rank).chain(MORE.iter().copied())
 }
 
-/// Whether another launcher started this process, or one above it.
+/// Returns whether another launcher started this process or an ancestor of it.
 pub(crate) fn is_there(get: &dyn Fn(&str) -> Option<String>) -> bool {
     variables().any(|name| get(name).is_some())
 }
 
-/// Number of processes of the job, if the launcher's variables tell it.
+/// Returns the number of processes of the job, if the launcher's variables have it.
 pub(crate) fn size(get: &dyn Fn(&str) -> Option<String>) -> Option<usize> {
     let started = LAUNCHERS.iter().filter(|launcher| get(launcher.rank).is_some());
     let mut names = started.flat_map(|launcher| launcher.sizes).chain(&["PMI_SIZE"]);
     names.find_map(|name| get(name)?.trim().parse().ok().filter(|&size| size > 0))
 }
 
-/// An error if another launcher started this process as one of several: `why` it cannot join.
+/// Fails if another launcher started this process as one of several. `why` is the reason why this process cannot join.
 pub(crate) fn check(
     get: &dyn Fn(&str) -> Option<String>,
     why: Option<&str>,

@@ -1,11 +1,12 @@
-//! A hash that only those can compute who know its keys.
+//! A hash that only a process with its keys can compute.
 
 use std::hash::{Hash, Hasher};
 use subtle::ConstantTimeEq;
 
-/// The keyed hash of `what`: a proof that whoever made it knows `keys`. The same in processes of one build of the library.
+/// Computes the keyed hash of `what`, which proves that its author knows `keys`. Equal in processes of the same build of the
+/// library.
 pub fn keyed_hash(keys: [u64; 2], what: impl Hash) -> u64 {
-    // The one keyed hash of the standard library: a keyed hash is all that is asked for.
+    // The deprecated type is the only keyed hash of the standard library.
     #[allow(deprecated)]
     let mut hasher = std::hash::SipHasher::new_with_keys(keys[0], keys[1]);
     what.hash(&mut hasher);

@@ -1,5 +1,5 @@
-//! How the processes of a job find each other before there is a fabric: rank, size, and a
-//! key-value space that becomes readable to all at a fence.
+//! Start of a job, before there is a fabric: rank, size, and a key-value space by which processes find each other. Values become
+//! readable to all processes at a fence.
 
 #![warn(missing_docs)]
 
@@ -42,7 +42,7 @@ pub use threads::{ThreadBootstrap, threads};
 
 use std::fmt;
 
-/// Why the job could not be joined, in words for the user.
+/// Reason why the job could not be joined, in words for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootstrapError(pub String);
 
@@ -54,47 +54,46 @@ impl fmt::Display for BootstrapError {
 
 impl std::error::Error for BootstrapError {}
 
-/// The launcher's services to one process. Implementations: our `mpiexec`; launchers that speak
+/// The launcher's services to one process. Implementations: Weft's `mpiexec`; launchers that speak
 /// PMI-1, PMI-2 or PMIx; a world of one; threads of one process (for tests).
 pub trait Bootstrap: Send {
-    /// Rank in the job, in `0..size`.
+    /// Returns the rank in the job, in `0..size`.
     fn rank(&self) -> usize;
 
-    /// Number of processes of the job.
+    /// Returns the number of processes of the job.
     fn size(&self) -> usize;
 
-    /// A name that no other job on this machine has now.
+    /// Returns the name of the job. No other job on this machine has the same name at this time.
     fn job(&self) -> &str;
 
-    /// The node on which each process runs, by rank: equal numbers share memory.
+    /// Returns the node of each process, by rank. Processes with equal numbers share memory.
     fn nodes(&self) -> Vec<usize> {
         vec![0; self.size()]
     }
 
-    /// Number of the program (between `:` on the command line) that this process belongs to.
+    /// Returns the number of the program (between `:` on the command line) that this process belongs to.
     fn app_number(&self) -> Option<usize> {
         None
     }
 
-    /// The page on which this process tells the launcher what it waits for. `None` if nobody reads.
+    /// Returns the page on which this process reports its waits to the launcher. `None` if the launcher reads none.
     fn report(&self) -> Option<Report> {
         None
     }
 
-    /// Publishes a value under `key` of this process; readable elsewhere after the next fence. A key
-    /// is put once, and has 1 to 40 letters, digits and characters of `-_.:/`; a value has up to 1 MiB
-    /// (every launcher can take that).
+    /// Publishes a value under `key` of this process. Other processes can read it after the next fence. A key is put once, and has
+    /// 1 to 40 letters, digits and characters of `-_.:/`. A value has up to 1 MiB, which every launcher can take.
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), BootstrapError>;
 
-    /// The value that `rank` published under `key` before the last fence.
+    /// Returns the value that `rank` published under `key` before the last fence.
     fn get(&mut self, rank: usize, key: &str) -> Result<Vec<u8>, BootstrapError>;
 
     /// Waits for all processes of the job.
     fn fence(&mut self) -> Result<(), BootstrapError>;
 
-    /// Says that this process is about to leave MPI in good order (MPI_Finalize).
+    /// Reports that this process is about to leave MPI in good order (MPI_Finalize).
     fn finalized(&mut self) -> Result<(), BootstrapError>;
 
-    /// Ends the whole job; `message` is printed once. Does not return if the launcher obeys.
+    /// Ends the complete job. `message` is printed once. Does not return if the launcher obeys.
     fn abort(&mut self, code: i32, message: &str);
 }

@@ -1,11 +1,11 @@
-//! Limits on a process, in words: which one an error of the system stands for, its value, and what to do.
+//! Limits on a process, in words: the limit behind an error of the system, its value, and advice.
 
 use std::io;
 use std::path::PathBuf;
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
-/// The soft and the hard value of a limit; `None`: there is none.
+/// Returns the soft and the hard value of a limit; `None` means unlimited.
 fn limit(of: Resource) -> [Option<u64>; 2] {
     let (soft, hard) = getrlimit(of).unwrap_or((RLIM_INFINITY, RLIM_INFINITY));
     [soft, hard].map(|limit| (limit != RLIM_INFINITY).then_some(limit))
@@ -15,12 +15,12 @@ fn number(limit: Option<u64>) -> String {
     limit.map_or("unlimited".to_owned(), |limit| limit.to_string())
 }
 
-/// A limit on bytes, as the shell's `ulimit` counts them.
+/// Formats a limit on bytes in the units of the shell's `ulimit`.
 fn kibibytes(limit: Option<u64>) -> String {
     limit.map_or("unlimited".to_owned(), |limit| format!("{} KiB", limit / 1024))
 }
 
-/// The least of this process's control group and those above it, of `file`.
+/// Returns the lowest value of `file` in this process's control group and the groups above it.
 fn of_control_group(file: &str) -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let controller = file.split('.').next().unwrap_or_default();
@@ -41,7 +41,7 @@ fn of_control_group(file: &str) -> Option<u64> {
         .min()
 }
 
-/// The limits that hold for memory which processes share, in words.
+/// Describes the limits on memory that processes share.
 pub fn of_shared_memory() -> String {
     let [space, file] =
         [Resource::RLIMIT_AS, Resource::RLIMIT_FSIZE].map(|of| kibibytes(limit(of)[0]));
@@ -51,7 +51,7 @@ pub fn of_shared_memory() -> String {
     )
 }
 
-/// The system's words for an error, without its number.
+/// Returns the system's text for an error, without its number.
 pub fn words(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(code) => nix::Error::from_raw(code).desc().to_string(),
@@ -59,7 +59,7 @@ pub fn words(error: &io::Error) -> String {
     }
 }
 
-/// An error in words: if a limit is behind it, that, its value now, and what to do.
+/// Describes an error. If a limit causes it, names the limit, its value, and advice.
 pub fn explain(error: &io::Error) -> String {
     let [soft, hard] = limit(Resource::RLIMIT_NOFILE);
     match error.raw_os_error() {

@@ -1,7 +1,6 @@
-//! A process of a job of another launcher: what PMI-1, PMI-2 and PMIx have in common.
+//! A process of a job of another launcher: the common part of PMI-1, PMI-2 and PMIx.
 //!
-//! Values that were put are handed over at the fence, all at once, so that a value is readable
-//! nowhere before it.
+//! All values are passed to the launcher at the fence, so that no process can read a value before the fence.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,19 +9,19 @@ use crate::launched_by_rank::Sign;
 use crate::wire::MAX_VALUE;
 use crate::{Bootstrap, BootstrapError, nodes};
 
-/// Longest key in bytes; what is put before it fits the shortest limit (64 in PMI).
+/// Maximum length of a key, in bytes. With its prefix, a key fits the lowest limit of all launchers (64 in PMI).
 pub(crate) const MAX_KEY: usize = 40;
 
-/// How long a launcher has to pass on the message of an abort, which none prints itself: some kill
-/// what carries the output along with the ranks.
+/// Time for a launcher to pass on the message of an abort, which this process prints. Some launchers kill the processes that carry
+/// the output together with the ranks.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
-/// The key-value space of a launcher, as its protocol has it.
+/// Key-value space of a launcher.
 pub(crate) trait Space: Send {
-    /// Publishes a value of this process; others may read it after the next fence.
+    /// Publishes a value of this process. Other processes may read it after the next fence.
     fn put(&mut self, rank: usize, key: &str, value: &[u8]) -> Result<(), BootstrapError>;
 
-    /// The value of another process; `None` if there is none.
+    /// Returns the value of another process; `None` if there is none.
     fn get(&mut self, rank: usize, key: &str) -> Result<Option<Vec<u8>>, BootstrapError>;
 
     /// Waits for all processes of the job.
@@ -31,16 +30,15 @@ pub(crate) trait Space: Send {
     /// Leaves the launcher's protocol in good order.
     fn finalize(&mut self) -> Result<(), BootstrapError>;
 
-    /// Asks for the end of the job, the message of which is printed; returns if this process may end
-    /// by itself.
+    /// Asks for the end of the job. The message was printed before. Returns if this process may end by itself.
     fn abort(&mut self, code: i32, message: &str);
 }
 
-/// What the launcher says of this process and its job.
+/// Facts about this process and its job, as the launcher reports them.
 pub(crate) struct Facts {
     pub rank: usize,
     pub size: usize,
-    /// The launcher's name of the job; any text.
+    /// Name that the launcher gives to the job. It may be any text.
     pub job: String,
     pub app: Option<usize>,
 }
@@ -51,13 +49,13 @@ pub(crate) struct Member<S> {
     facts: Facts,
     nodes: Vec<usize>,
     pending: Vec<(String, Vec<u8>)>,
-    /// Keys that were put, in this fence or before: the launchers keep one value a key.
+    /// Keys that this process has put. Launchers keep one value for each key.
     used: HashSet<String>,
     _sign: Option<Sign>,
 }
 
 impl<S: Space> Member<S> {
-    /// Joins. `placed`: the node of each rank, if the launcher told.
+    /// Joins the job. `placed` is the node of each rank, if the launcher reports it.
     pub fn join(
         space: S,
         facts: Facts,
@@ -65,7 +63,7 @@ impl<S: Space> Member<S> {
     ) -> Result<Self, BootstrapError> {
         let Facts { rank, size, .. } = facts;
         if rank >= size {
-            return Err(BootstrapError(format!("the launcher says: rank {rank} of {size}")));
+            return Err(BootstrapError(format!("the launcher reports rank {rank} of {size}")));
         }
         let facts = Facts { job: name(&facts.job), ..facts };
         let (pending, used) = Default::default();
@@ -79,7 +77,7 @@ impl<S: Space> Member<S> {
     }
 }
 
-/// A name of letters, digits, dots and dashes, at most 48 bytes, that is as unique as `raw`.
+/// Makes a name of letters, digits, dots and dashes of at most 48 bytes, as unique as `raw`.
 fn name(raw: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let plain: String = raw.chars().map(|c| if fits(c) { c } else { '-' }).collect();
@@ -89,14 +87,14 @@ fn name(raw: &str) -> String {
     format!("{:.31}-{:016x}", plain, hash(raw))
 }
 
-/// A number for a text, by FNV-1a: the same in every process, whichever compiler built it.
+/// Hashes a text by FNV-1a. Equal in every process, independent of the compiler.
 pub fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// Whether a value can be published under `key` everywhere.
+/// Checks that every launcher can publish a value under `key`.
 fn check(key: &str, value: &[u8]) -> Result<(), BootstrapError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:/".contains(c);
     if key.is_empty() || key.len() > MAX_KEY || !key.chars().all(fits) {

@@ -1,13 +1,13 @@
-//! Which ranks share a machine: said by a setting, by the launcher, or by the processes themselves.
+//! The node of each rank, by a setting, by the launcher, or by the processes themselves.
 
 use std::fs;
 
 use crate::{Bootstrap, BootstrapError};
 
-/// Fakes several nodes on one machine, for tests: see [`parse`].
+/// Setting that divides one machine into several nodes, for tests: see [`parse`].
 pub const SETTING: &str = "WEFT_NODES";
 
-/// The node of each rank by [`SETTING`]; `None` if it is not set.
+/// Returns the node of each rank by [`SETTING`]; `None` if the setting is not given.
 pub(crate) fn from_setting(size: usize) -> Result<Option<Vec<usize>>, BootstrapError> {
     match std::env::var(SETTING) {
         Ok(text) if !text.is_empty() => parse(&text, size).map(Some).map_err(BootstrapError),
@@ -15,7 +15,7 @@ pub(crate) fn from_setting(size: usize) -> Result<Option<Vec<usize>>, BootstrapE
     }
 }
 
-/// What is wrong with the setting, whatever the number of ranks.
+/// Checks the setting for any number of ranks.
 pub fn check(text: &str) -> Result<(), String> {
     let size = if text.contains(',') { text.split(',').count() } else { 1 };
     if text.is_empty() { Ok(()) } else { parse(text, size).map(drop) }
@@ -46,8 +46,8 @@ pub fn parse(text: &str, size: usize) -> Result<Vec<usize>, String> {
     Ok(nodes)
 }
 
-/// What processes have in common that can share memory: the running kernel, the host (containers
-/// are hosts of their own), and the network name space, in which they find each other.
+/// Returns a text that is equal in processes that can share memory: the running kernel, the host (a container is a host of its own),
+/// and the network namespace, in which processes find each other.
 pub fn identity() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let host = nix::unistd::gethostname().unwrap_or_default();
@@ -55,7 +55,7 @@ pub fn identity() -> String {
     format!("{} {} {}", boot.trim(), host.to_string_lossy(), net.display())
 }
 
-/// Equal numbers for equal names, in the order in which the names appear.
+/// Numbers names in the order in which they appear. Equal names get equal numbers.
 pub fn number<T: PartialEq>(names: &[T]) -> Vec<usize> {
     let mut seen: Vec<&T> = Vec::new();
     let place = |name| {
@@ -67,7 +67,7 @@ pub fn number<T: PartialEq>(names: &[T]) -> Vec<usize> {
     names.iter().map(place).collect()
 }
 
-/// The node of each rank, where the launcher does not tell: all say where they are.
+/// Finds the node of each rank without the launcher: each process publishes its identity.
 pub(crate) fn exchange(world: &mut dyn Bootstrap) -> Result<Vec<usize>, BootstrapError> {
     world.put("node", identity().as_bytes())?;
     world.fence()?;
@@ -75,15 +75,15 @@ pub(crate) fn exchange(world: &mut dyn Bootstrap) -> Result<Vec<usize>, Bootstra
     Ok(number(&names.collect::<Result<Vec<_>, _>>()?))
 }
 
-/// Reads PMI_process_mapping (in PMI-1 and PMI-2): the node of each of `size` ranks. `None` if it is
-/// not understood, or says nothing.
+/// Reads PMI_process_mapping (in PMI-1 and PMI-2): the node of each of `size` ranks. Returns `None` if the text is not understood
+/// or has no blocks.
 ///
 /// ```text
 ///   (vector,(0,2,4))         from node 0 on, 2 nodes of 4 ranks each
 ///   (vector,(0,2,1),0)       ranks 0, 1 on nodes 0, 1; rank 2 on node 0
 ///   (vector,[(0,2,1)]x3)     what is in brackets, three times (MPICH 4.2 and later)
 /// ```
-/// Where it ends before the last rank, it begins again.
+/// A mapping with fewer ranks is repeated.
 pub(crate) fn from_mapping(text: &str, size: usize) -> Option<Vec<usize>> {
     let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let mut rest = plain.strip_prefix("(vector,")?.strip_suffix(')')?;
@@ -98,7 +98,7 @@ pub(crate) fn from_mapping(text: &str, size: usize) -> Option<Vec<usize>> {
             while !inside.is_empty() {
                 inside = block(inside, size, &mut blocks)?;
             }
-            // More than there are ranks cannot matter.
+            // More repetitions than ranks make no difference.
             let times = times.parse::<usize>().ok()?.min(size);
             for _ in 0..times {
                 nodes.extend(&blocks);
@@ -114,7 +114,7 @@ pub(crate) fn from_mapping(text: &str, size: usize) -> Option<Vec<usize>> {
     (!nodes.is_empty()).then(|| nodes.iter().copied().cycle().take(size).collect())
 }
 
-/// Takes the comma between two blocks; what follows it.
+/// Takes the comma between two blocks. Returns the rest.
 fn comma(rest: &str) -> Option<&str> {
     if rest.is_empty() {
         Some(rest)
@@ -123,7 +123,7 @@ fn comma(rest: &str) -> Option<&str> {
     }
 }
 
-/// Takes one block, `7` or `(start,nodes,ranks)`; what follows it and its comma.
+/// Takes one block, `7` or `(start,nodes,ranks)`, and its comma. Returns the rest.
 fn block<'a>(text: &'a str, size: usize, nodes: &mut Vec<usize>) -> Option<&'a str> {
     let Some(inside) = text.strip_prefix('(') else {
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

@@ -2,8 +2,8 @@
 
 use crate::{Bootstrap, BootstrapError, Report};
 
-/// A job narrowed to the ranks of this process's node, which are numbered in their order. A fence is
-/// still one of the whole job: every node must make as many ([`OnNode::fence_up_to`]).
+/// The ranks of this process's node as a job, numbered in their order. A fence is one of the complete job, so every node must make
+/// the same number of fences ([`OnNode::fence_up_to`]).
 pub struct OnNode<'b> {
     job: &'b mut dyn Bootstrap,
     /// Ranks in the job, by rank on the node.
@@ -12,7 +12,7 @@ pub struct OnNode<'b> {
 }
 
 impl<'b> OnNode<'b> {
-    /// Narrows `job`, which stays borrowed as long as this is used; no fence is counted yet.
+    /// Restricts `job` to this node. No fence is counted yet.
     pub fn new(job: &'b mut dyn Bootstrap) -> OnNode<'b> {
         let nodes = job.nodes();
         let mine = nodes[job.rank()];
@@ -20,7 +20,7 @@ impl<'b> OnNode<'b> {
         OnNode { job, ranks, fences: 0 }
     }
 
-    /// Makes fences until there were `count`: nodes with fewer ranks may need fewer of their own.
+    /// Makes fences until there were `count`. Nodes with fewer ranks may need fewer fences of their own.
     pub fn fence_up_to(&mut self, count: usize) -> Result<(), BootstrapError> {
         while self.fences < count {
             self.fence()?;

@@ -20,9 +20,9 @@ use crate::member::{Facts, Member};
 use crate::nodes;
 use crate::text::{Text, Wire};
 
-/// How long a process waits after `abort` for the launcher to end it.
+/// Time for which a process waits after `abort` for the launcher to end it.
 const ABORT_WAIT: Duration = Duration::from_secs(5);
-/// Room for a key, with the byte that C puts after it, that we need.
+/// Length of a key that the launcher must allow, with the NUL.
 const KEY_ROOM: i64 = 64;
 
 /// A process of a job whose launcher speaks PMI-1.
@@ -32,7 +32,7 @@ pub(crate) struct Pmi1 {
     room: usize,
 }
 
-/// Joins over the inherited socket: rank and size stand in the environment.
+/// Joins over the inherited socket. Rank and size are in the environment.
 pub(crate) fn join(
     channel: Channel,
     rank: usize,
@@ -52,9 +52,9 @@ pub(crate) fn join(
             "{doing}: the launcher takes keys of {keys:?} bytes, and Weft needs {KEY_ROOM}"
         )));
     }
-    // Less the byte at the end of a text in C.
+    // The launcher's limit includes the NUL.
     pmi.room = (values.unwrap_or(256).clamp(32, 1 << 16) - 1) as usize;
-    // Launchers without programs between ':' may leave the question unanswered in their own way.
+    // Launchers without programs between ':' may answer this request by any text.
     let app = pmi.request(doing, "cmd=get_appnum")?;
     let app = Fields::read(&app, ' ').number("appnum").and_then(|app| usize::try_from(app).ok());
     let fields = pmi.ask(doing, "cmd=get_my_kvsname", "my_kvsname")?;
@@ -65,7 +65,7 @@ pub(crate) fn join(
     Member::join(Text(pmi), facts, placed)
 }
 
-/// Joins over a connection to PMI_PORT as number `id`: rank and size come over it.
+/// Joins over a connection to PMI_PORT as number `id`. Rank and size come over the connection.
 pub(crate) fn join_port(
     mut channel: Channel,
     id: usize,
@@ -75,7 +75,7 @@ pub(crate) fn join_port(
     let said = channel.line(doing)?;
     Fields::read(&said, ' ').expect(doing, "initack", &said)?;
     let (mut rank, mut size) = (None, None);
-    // Three more lines, in this order: `cmd=set` with size, rank, and debug.
+    // Three more lines follow in this order: `cmd=set` with size, rank, and debug.
     for _ in 0..3 {
         let said = channel.line(doing)?;
         let fields = Fields::read(&said, ' ').expect(doing, "set", &said)?;
@@ -83,7 +83,7 @@ pub(crate) fn join_port(
         (size, rank) = (size.or_else(|| number("size")), rank.or_else(|| number("rank")));
     }
     let (Some(rank), Some(size)) = (rank, size) else {
-        return Err(BootstrapError(format!("{doing}: the launcher told no rank or no size")));
+        return Err(BootstrapError(format!("{doing}: the launcher sent no rank or no size")));
     };
     join(channel, rank, size)
 }
@@ -146,7 +146,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::thread::{JoinHandle, spawn};
 
-    /// A launcher for one process that knows these questions, in this order.
+    /// Starts a launcher for one process that answers these requests, in this order.
     fn launcher(script: &'static [(&str, &str)]) -> (Channel, JoinHandle<()>) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let serve = move || {
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!((world.job(), world.nodes()), ("kvs_7", vec![0, 0]));
         world.put("shm", b"hi").unwrap();
         assert!(world.put("shm", b"hi").unwrap_err().0.contains("before"));
-        // Before the fence, and without asking the launcher.
+        // Fails before the fence, without a request to the launcher.
         assert!(world.get(1, "shm").is_err());
         world.fence().unwrap();
         assert_eq!(world.get(0, "shm").unwrap(), b"yo");

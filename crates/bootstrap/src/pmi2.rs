@@ -19,7 +19,7 @@ use crate::member::{Facts, Member};
 use crate::nodes;
 use crate::text::{Text, Wire};
 
-/// Longest value (PMI2_MAX_VALLEN), without the byte that C puts after it.
+/// Maximum length of a value (PMI2_MAX_VALLEN) without the NUL, in bytes.
 const ROOM: usize = 1023;
 
 /// A process of a job whose launcher speaks PMI-2.
@@ -47,17 +47,17 @@ pub(crate) fn join(
         pmi.ask(doing, "fullinit", &format!("pmijobid={job};pmirank={rank};threaded=FALSE;"))?;
     let number = |key: &str| fields.number(key).and_then(|number| usize::try_from(number).ok());
     let (Some(rank), Some(size)) = (number("rank"), number("size")) else {
-        return Err(BootstrapError(format!("{doing}: the launcher told no rank or no size")));
+        return Err(BootstrapError(format!("{doing}: the launcher sent no rank or no size")));
     };
     let app = number("appnum");
     let mapping = pmi.ask(doing, "info-getjobattr", "key=PMI_process_mapping;")?;
     let placed = found(&mapping).and_then(|text| nodes::from_mapping(text, size));
-    // A job of Slurm and a step in it: another cluster's may have the same.
+    // The name has a job of Slurm and its step. Another cluster may have the same.
     let facts = Facts { rank, size, job: format!("slurm-{job}"), app };
     Member::join(Text(pmi), facts, placed)
 }
 
-/// The value of an answer, if there is one.
+/// Returns the value of an answer, if there is one.
 fn found(fields: &Fields) -> Option<&str> {
     fields.get("value").filter(|_| fields.get("found") != Some("FALSE"))
 }
@@ -104,7 +104,7 @@ impl Wire for Pmi2 {
     }
 
     fn abort(&mut self, _code: i32, message: &str) {
-        // Slurm takes no code: it is the process's own exit code.
+        // Slurm takes no exit code. The exit code of this process counts.
         let _ = self.send("abort", "abort", &format!("isworld=TRUE;msg={};", plain(message)));
     }
 }
@@ -156,7 +156,7 @@ mod tests {
                 let mut body = vec![0; length];
                 input.read_exact(&mut body).unwrap();
                 assert_eq!(String::from_utf8_lossy(&body), *question);
-                // Slurm writes the length to the left, others to the right.
+                // Slurm aligns the length to the left, other launchers to the right.
                 (&theirs).write_all(format!("{:<6}{answer}", answer.len()).as_bytes()).unwrap();
             }
         });

@@ -1,4 +1,4 @@
-//! How processes of different jobs find each other: a port that one job opens and others call (MPI 5.0, section 11.9).
+//! Ports, by which processes of different jobs find each other: one job opens a port, and other jobs call it (MPI 5.0, section 11.9).
 //!
 //! ```text
 //!   root of the accepting job                         root of the calling job
@@ -8,11 +8,11 @@
 //!        each tells its processes the invitation, by the job's own messages
 //!   all processes of both jobs: Member::join, then Member::exchange as often as they like
 //! ```
-//! A thread of the process that opened the port takes calls. One more thread for each session passes on what the members say. The
+//! A thread of the process that opened the port takes calls. One more thread for each session passes on the members' messages. The
 //! socket is an abstract socket, for processes of one machine, or a TCP socket.
 //!
-//! Who gets in: processes that prove to know the secret in the name of the port; on one machine they must be of the same user, too
-//! (the system reports the user at the other end). Any other connection is closed after at most five seconds (`unknown.rs`).
+//! A process must prove that it knows the secret in the name of the port. On one machine it must also be of the same user, whom the
+//! system reports. Any other connection is closed after at most five seconds (`unknown.rs`).
 
 mod address;
 mod greeting;
@@ -42,14 +42,14 @@ use std::thread;
 use std::time::Duration;
 use unknown::{Strangers, UNKNOWN};
 
-/// A connection, of this machine or of a network: all that is done with one is to read, to write and to wait, which the standard
-/// library's type for local sockets does for both.
+/// A connection within this machine or over a network. The standard library's type for local sockets reads, writes and waits for both
+/// kinds.
 type Stream = UnixStream;
 
-/// Maximum number of new tries by a caller that was sent away before it was heard.
+/// Maximum number of new attempts by a caller whose connection was closed before its greeting was read.
 const AGAIN: usize = 8;
 
-/// What a caller may be told instead of an invitation.
+/// Message to a caller instead of an invitation.
 const GONE: &str = "the port was closed before anybody accepted";
 
 /// A random number that nobody guesses.
@@ -59,16 +59,16 @@ fn secret() -> io::Result<u128> {
     Ok(u128::from_ne_bytes(bytes))
 }
 
-/// Connects to a port, and says what is wanted.
+/// Connects to a port, and sends a wish.
 fn greet(name: &str, wish: Wish) -> io::Result<Stream> {
     let address = Address::decode(name)
-        .ok_or_else(|| Error::new(ErrorKind::InvalidInput, "it is no name of a port"))?;
+        .ok_or_else(|| Error::new(ErrorKind::InvalidInput, "the text is not the name of a port"))?;
     let mut tries = 0;
     loop {
         let stream = address.connect()?;
         match greeting::ask(&stream, address.secret, wish) {
             Ok(()) => return Ok(stream),
-            // Too many strangers may have pushed this caller out. It connects again.
+            // The port may have closed this connection because there were too many strangers. Connects again.
             Err(error) if error.kind() == ErrorKind::ConnectionAborted && tries < AGAIN => {
                 tries += 1;
             }
@@ -77,37 +77,37 @@ fn greet(name: &str, wish: Wish) -> io::Result<Stream> {
     }
 }
 
-/// What all processes of both jobs must know to meet.
+/// Facts that all processes of both jobs need to meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
-    /// The name of the port.
+    /// Name of the port.
     pub port: String,
     /// Number of the session.
     pub session: u64,
-    /// The place of the process whose port it is.
+    /// Place of the process that has opened the port.
     pub root: usize,
-    /// Processes of the accepting job, which have the first places, and of both.
+    /// Number of processes of the accepting job, which have the first places.
     pub accepting: usize,
-    /// See [`Invitation::accepting`].
+    /// Number of processes of both jobs.
     pub all: usize,
-    /// What the accepting root wants all to know: a number for a communicator.
+    /// Number that the accepting root passes to all processes, for a communicator.
     pub word: u64,
 }
 
 impl Invitation {
-    /// What the members of the session alone know, and is never said: it follows from the port's secret.
+    /// Returns the secret of the session, which only its members know. It follows from the port's secret, and is never sent.
     pub fn secret(&self) -> u64 {
         let port = Address::decode(&self.port).map_or(0, |address| address.secret);
         keyed_hash([port as u64, (port >> 64) as u64], ("link", self.session))
     }
 
-    /// What travels.
+    /// Encodes the invitation as text.
     pub fn encode(&self) -> String {
         let Invitation { port, session, root, accepting, all, word } = self;
         format!("{session},{root},{accepting},{all},{word},{port}")
     }
 
-    /// What travelled.
+    /// Decodes an invitation. Returns `None` if the text is malformed.
     pub fn decode(text: &str) -> Option<Invitation> {
         let mut parts = text.splitn(6, ',');
         let mut next = || parts.next();
@@ -125,19 +125,19 @@ impl Invitation {
     }
 }
 
-/// A job that calls, at the accepting end.
+/// A calling job, at the accepting end.
 #[derive(Debug)]
 pub struct Calling {
     stream: Stream,
-    /// Its processes.
+    /// Number of its processes.
     pub size: usize,
 }
 
-/// What the thread of a port and its owner share.
+/// State that the thread of a port and its owner share.
 struct Shared {
     address: Address,
     calls: Mutex<VecDeque<Calling>>,
-    /// Where members of a session go: with their place.
+    /// Channel to the thread of each session, which takes new members with their places.
     sessions: Mutex<HashMap<u64, Sender<(usize, Stream)>>>,
     closed: AtomicBool,
     wake: Box<dyn Fn() + Send + Sync>,
@@ -157,15 +157,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A port of this process. Closed when it is dropped: sessions under way go on.
+/// A port of this process. Dropping the value closes the port; its sessions go on.
 pub struct Port {
     shared: Arc<Shared>,
     name: String,
 }
 
 impl Port {
-    /// Opens a port, for this machine or at its address `at` of a network. `wake` is called, by another thread, when somebody
-    /// calls.
+    /// Opens a port, for this machine or at its address `at` of a network. Another thread calls `wake` when a job calls the port.
     pub fn open(at: Option<IpAddr>, wake: impl Fn() + Send + Sync + 'static) -> io::Result<Port> {
         let (listener, address) = Listener::open(at)?;
         let (alarm, awake) = UnixStream::pair()?;
@@ -186,19 +185,18 @@ impl Port {
         Ok(port)
     }
 
-    /// What others call it by.
+    /// Returns the name by which other jobs call the port.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The job that has called first of those that were not accepted yet.
+    /// Takes the earliest call that was not accepted yet.
     pub fn next(&self) -> Option<Calling> {
         lock(&self.shared.calls).pop_front()
     }
 
-    /// Begins a session between `accepting` processes, of which this is the one at `root`, and those of a caller, whose root is
-    /// told. `patience`: how long all may take to join, and to say what they have to say in each round. An error if the caller is
-    /// gone.
+    /// Begins a session between `accepting` processes, of which this one has place `root`, and the processes of a caller, whose root
+    /// gets the invitation. `patience` is the maximum time in which all must join, and for each round. Fails if the caller is gone.
     pub fn admit(
         &self,
         calling: Calling,
@@ -213,8 +211,8 @@ impl Port {
         let (sender, members) = channel();
         lock(&self.shared.sessions).insert(session, sender);
         let shared = self.shared.clone();
-        let told = session::say(&calling.stream, invitation.encode().as_bytes());
-        let begun = told.and_then(|()| {
+        let sent = session::say(&calling.stream, invitation.encode().as_bytes());
+        let begun = sent.and_then(|()| {
             start_thread("weft-session", move || {
                 let _ = session::serve(&members, &calling.stream, all, patience);
                 lock(&shared.sessions).remove(&session);
@@ -236,7 +234,7 @@ impl Drop for Port {
     }
 }
 
-/// Takes who connects, until the port is closed and its last session over.
+/// Takes connections until the port is closed and its last session has ended.
 fn listen(listener: &Listener, awake: &UnixStream, shared: &Shared) {
     let mut strangers = Strangers::new(shared.address.secret);
     loop {
@@ -250,13 +248,13 @@ fn listen(listener: &Listener, awake: &UnixStream, shared: &Shared) {
         }
         strangers.hear(spoke).into_iter().for_each(|known| grant(shared, known));
         if *called {
-            take_those_who_connect(listener, &mut strangers, shared);
+            take_connections(listener, &mut strangers, shared);
         }
     }
 }
 
-/// Waits for a new connection, words of a stranger, a wake-up, or the end of a greeting's time. Returns, for the listener, the
-/// alarm and each stranger in turn, whether it may be ready.
+/// Waits for a new connection, bytes of a stranger, a wake-up, or the end of a greeting's time. Returns which of the listener, the
+/// alarm and each stranger may be ready, in this order.
 fn wait(listener: &Listener, awake: &UnixStream, strangers: &Strangers) -> Vec<bool> {
     let first = [listener.as_fd(), awake.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
     let mut all: Vec<PollFd<'_>> = first.into_iter().chain(strangers.polled()).collect();
@@ -275,8 +273,8 @@ fn wait(listener: &Listener, awake: &UnixStream, strangers: &Strangers) -> Vec<b
     }
 }
 
-/// Takes new connections. Stops after some of them, so that a flood of connections leaves time to hear the strangers.
-fn take_those_who_connect(listener: &Listener, strangers: &mut Strangers, shared: &Shared) {
+/// Takes new connections. Stops after some of them, so that a flood of connections leaves time to read from the strangers.
+fn take_connections(listener: &Listener, strangers: &mut Strangers, shared: &Shared) {
     for _ in 0..UNKNOWN / 4 {
         match listener.accept() {
             Ok(Some(stream)) => {
@@ -315,8 +313,8 @@ fn grant(shared: &Shared, (wish, stream): (Wish, Stream)) {
     }
 }
 
-/// A call of this job to a port, at the job's root. The root keeps it until all processes of the job have joined the session: if
-/// it ends earlier, the port assumes that the job has ended.
+/// A call of this job to a port, at the job's root. The root keeps the value until all processes of the job have joined the session.
+/// If the connection ends earlier, the port assumes that the job has ended.
 pub struct Caller {
     stream: Stream,
 }

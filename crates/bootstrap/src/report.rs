@@ -1,13 +1,11 @@
-//! What each process waits for, for the hang report that `mpiexec` prints on SIGQUIT or at a
-//! time-out.
+//! The waits of each process, for the hang report that `mpiexec` prints on SIGQUIT or at a time-out.
 //!
-//! The memory is a sealed memfd of `mpiexec` with one slot a rank. A process writes its slot only
-//! when a wait goes to sleep and when it wakes: nothing on a path that finds its message there.
+//! The memory is a sealed memfd of `mpiexec` with one slot for each rank. A process writes its slot only when a wait goes to sleep and
+//! when it wakes. A wait that finds its message at once writes nothing.
 //!
-//! Contract: a slot has one writer at a time (the mutex in [`Report`]) and any number of readers. It
-//! is a seqlock made of atomics: the writer makes the sequence odd, writes, makes it even; a reader
-//! takes only what it read between two equal even values. A reader trusts nothing: lengths are
-//! checked, and a slot that keeps changing is reported as such.
+//! Contract: a slot has one writer at a time (the mutex in [`Report`]) and any number of readers. It is a seqlock of atomics. The
+//! writer makes the sequence odd, writes, and makes the sequence even. A reader accepts only words that it has read between two equal
+//! even values. A reader checks all lengths, and reports a slot that keeps changing.
 
 use std::ffi::{CString, c_void};
 use std::io;
@@ -25,37 +23,37 @@ use crate::calls::repeat;
 use crate::memory;
 use serde::{Deserialize, Serialize};
 
-/// Distance of two slots in bytes: a multiple of every page size. Untouched pages cost nothing.
+/// Distance of two slots in bytes, a multiple of every page size. Untouched pages use no memory.
 const STRIDE: usize = 64 * 1024;
-/// Bytes of a slot that are used.
+/// Number of bytes of a slot that are used.
 const USED: usize = 16 * 1024;
-/// Words before the entries: sequence, phase, number of entries, length of the entries in bytes.
+/// Number of words before the entries: sequence, phase, number of entries, length of the entries in bytes.
 const HEAD: usize = 4;
-/// Bytes for entries.
+/// Number of bytes for entries.
 const ROOM: usize = USED - 8 * HEAD;
-/// Longest name of an operation or a communicator, in bytes; longer ones are cut.
+/// Maximum length of the name of an operation or a communicator, in bytes. Longer names are cut.
 const MAX_NAME: usize = 128;
-/// Turns of a reader before it says that the slot keeps changing.
+/// Maximum number of attempts of a reader before it reports that the slot keeps changing.
 const TURNS: usize = 1000;
 
-/// One operation that a process waits for.
+/// An operation that a process waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
-    /// The call, as `MPI_Recv`.
+    /// Name of the call, as `MPI_Recv`.
     pub operation: String,
-    /// World rank of the other side; `None` is anybody, or a whole communicator.
+    /// World rank of the peer; `None` for any source, or a complete communicator.
     pub peer: Option<usize>,
-    /// Tag; `None` is any, or none.
+    /// Tag; `None` for any tag, or no tag.
     pub tag: Option<i32>,
     /// Size of the message or buffer, in bytes.
     pub bytes: u64,
     /// Name of the communicator.
     pub communicator: String,
-    /// When the wait began, on the clock of [`clock_millis`].
+    /// Time at which the wait began, on the clock of [`clock_millis`].
     pub since_millis: u64,
 }
 
-/// Where a process is in the life of MPI.
+/// Phase of a process between MPI_Init and MPI_Finalize, or outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Before MPI_Init.
@@ -68,24 +66,24 @@ pub enum Phase {
     Finalized,
 }
 
-/// What a slot says.
+/// Content of a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// Where the process is.
+    /// Phase of the process.
     pub phase: Phase,
-    /// Operations that it sleeps on; empty if it does not sleep in MPI.
+    /// Operations for which the process sleeps; empty if it does not sleep in MPI.
     pub pending: Vec<Pending>,
-    /// Operations that did not fit.
+    /// Number of operations that did not fit.
     pub more: usize,
 }
 
-/// Milliseconds of CLOCK_MONOTONIC, the same for all processes of a machine.
+/// Returns the milliseconds of CLOCK_MONOTONIC, equal for all processes of a machine.
 pub fn clock_millis() -> u64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("CLOCK_MONOTONIC exists");
     now.tv_sec() as u64 * 1000 + now.tv_nsec() as u64 / 1_000_000
 }
 
-/// Shared memory, unmapped at the end.
+/// Mapped shared memory. Dropping the value unmaps it.
 struct Mapping {
     start: NonNull<c_void>,
     length: usize,
@@ -93,14 +91,14 @@ struct Mapping {
 
 // SAFETY: the memory is only reached as atomics, and stays mapped as long as the value lives.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: every access to the memory is atomic, and the memory stays mapped as long as the value lives.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
     fn new(memory: &OwnedFd, offset: usize, length: usize) -> io::Result<Self> {
         let size = NonZeroUsize::new(length).expect("a mapping has a size");
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses; it replaces nothing.
+        // SAFETY: `mmap` without an address chooses free addresses, and replaces no mapping.
         let start = unsafe {
             mmap(None, size, protection, MapFlags::MAP_SHARED, memory.as_fd(), offset as i64)
         }?;
@@ -121,13 +119,13 @@ impl Drop for Mapping {
     }
 }
 
-/// The writing side: one process's slot. Clones write the same slot.
+/// Writer of one process's slot. Clones write the same slot.
 #[derive(Clone)]
 pub struct Report(Arc<Slot>);
 
 struct Slot {
     mapping: Mapping,
-    /// The writer's turn, and a buffer that is kept for the next time.
+    /// Lock of the writer, with a buffer that is reused.
     scratch: Mutex<Vec<u8>>,
 }
 
@@ -140,7 +138,7 @@ pub(crate) fn slot(memory: &OwnedFd, rank: usize) -> io::Result<Report> {
 }
 
 impl Report {
-    /// Says that this process goes to sleep until these operations are done.
+    /// Reports that this process goes to sleep until these operations are done.
     pub fn publish(&self, entries: &[Pending]) {
         let mut scratch = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         scratch.clear();
@@ -154,7 +152,7 @@ impl Report {
             }
             fitting += 1;
         }
-        // Kept in one word: how many are told in the upper half, how many there are in the lower.
+        // One word has the number of entries that fit in its upper half, and the number of all in its lower half.
         let count = (fitting << 32) | entries.len() as u64;
         self.write(|words| {
             words[2].store(count, Ordering::Relaxed);
@@ -167,7 +165,7 @@ impl Report {
         });
     }
 
-    /// Says that this process is awake.
+    /// Reports that this process is awake.
     pub fn clear(&self) {
         let _turn = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         self.write(|words| {
@@ -176,7 +174,7 @@ impl Report {
         });
     }
 
-    /// Says where this process is in the life of MPI.
+    /// Reports the phase of this process.
     pub fn phase(&self, phase: Phase) {
         let _turn = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         self.write(|words| {
@@ -186,11 +184,11 @@ impl Report {
         });
     }
 
-    /// Writes between two steps of the sequence. The caller holds the writer's turn.
+    /// Writes between two steps of the sequence. The caller holds the writer's lock.
     fn write(&self, body: impl FnOnce(&[AtomicU64])) {
         let words = self.0.mapping.words();
-        // A rank that died while writing leaves an odd value to its successor (a second MPI program
-        // of the same script): rounded up.
+        // A rank that died while it was writing leaves an odd value to its successor (a second MPI program of the same script).
+        // So the value is rounded up.
         let sequence = words[0].load(Ordering::Relaxed).next_multiple_of(2);
         words[0].store(sequence.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
@@ -199,7 +197,7 @@ impl Report {
     }
 }
 
-/// The reading side, in `mpiexec`: the slots of all ranks.
+/// Reader of the slots of all ranks, in `mpiexec`.
 pub struct Board {
     memory: OwnedFd,
     mapping: Mapping,
@@ -207,28 +205,28 @@ pub struct Board {
 }
 
 impl Board {
-    /// Memory for `size` ranks, named after the job, without a name in any file system.
+    /// Makes memory for `size` ranks. /proc shows the name of the job; no file system has the memory.
     pub fn new(job: &str, size: usize) -> io::Result<Self> {
         let memory = memory::file(&CString::new(job)?)?;
         repeat(|| Ok(nix::unistd::ftruncate(&memory, (size * STRIDE) as i64)?))?;
-        // No process can shrink it under the reader.
+        // The seals keep processes from shrinking the memory under the reader.
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(&memory, FcntlArg::F_ADD_SEALS(seals))?;
         let mapping = Mapping::new(&memory, 0, size * STRIDE)?;
         Ok(Board { memory, mapping, size })
     }
 
-    /// The memory, to hand to the processes.
+    /// Returns the memory, which the processes get.
     pub fn memory(&self) -> &OwnedFd {
         &self.memory
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// What `rank` says; `None` if its slot keeps changing or holds nonsense.
+    /// Returns the status of `rank`; `None` if its slot keeps changing or is malformed.
     pub fn read(&self, rank: usize) -> Option<Status> {
         let start = rank * STRIDE / 8;
         let words = &self.mapping.words()[start..start + USED / 8];
@@ -271,9 +269,9 @@ fn decode(words: &[u64]) -> Option<Status> {
         .find(|&phase| phase as u64 == words[1])?;
     let bytes: Vec<u8> = words[HEAD..].iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut rest = bytes.get(..usize::try_from(words[3]).ok()?)?;
-    let (told, all) = (words[2] >> 32, words[2] & 0xffff_ffff);
+    let (written, all) = (words[2] >> 32, words[2] & 0xffff_ffff);
     let mut pending = Vec::new();
-    for _ in 0..told {
+    for _ in 0..written {
         let mut word = || {
             let (head, tail) = rest.split_first_chunk::<8>()?;
             rest = tail;
@@ -296,7 +294,7 @@ fn decode(words: &[u64]) -> Option<Status> {
             since_millis,
         });
     }
-    Some(Status { phase, pending, more: all.saturating_sub(told) as usize })
+    Some(Status { phase, pending, more: all.saturating_sub(written) as usize })
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! A world of one: a program started without a launcher.
+//! A world of one: a program that was started without a launcher.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::{Bootstrap, BootstrapError};
 
-/// The launcher's services when there is no launcher.
+/// Services of a launcher for a program without one.
 pub struct Single {
     job: String,
     put: HashMap<String, Vec<u8>>,
@@ -13,7 +13,7 @@ pub struct Single {
 }
 
 impl Single {
-    /// A world of this process alone.
+    /// Makes a world of this process only.
     pub fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         let job = format!("weft-{}-{now:x}", std::process::id());
@@ -67,8 +67,7 @@ impl Bootstrap for Single {
         eprintln!("{message}");
         // An aborted program never looks successful.
         let code = if code & 0xff == 0 { 1 } else { code & 0xff };
-        // SAFETY: _exit only ends the process. Exit handlers must not run: they would enter an MPI
-        // library that is in the middle of a call.
+        // SAFETY: `_exit` has no preconditions. It runs no exit handlers, which would enter an MPI library in the middle of a call.
         unsafe { libc::_exit(code) }
     }
 }

@@ -3,16 +3,17 @@
 
 use std::{env, fmt};
 
-/// The variable that tells it; without it there is this machine.
+/// Variable with the hosts. Without it there is only this machine.
 pub const VARIABLE: &str = "WEFT_HOSTS";
 
-/// The variable that tells which `mpiexec` has started the process, on its own machine: a library that lies elsewhere spawns by it.
+/// Variable with the path of the `mpiexec` that has started the process, on its own machine. A library at another place spawns by
+/// this `mpiexec`.
 pub const MPIEXEC: &str = "WEFT_MPIEXEC";
 
-/// The variable with the number of processes for which there is room ([`Room`]).
+/// Variable with the number of processes for which there is room ([`Room`]).
 pub const ROOM: &str = "WEFT_UNIVERSE";
 
-/// The variable with the port of the parents, in the environment of a spawned job's `mpiexec`.
+/// Variable with the port of the parents, in the environment of a spawned job's `mpiexec`.
 pub const PARENT: &str = "WEFT_PARENT";
 
 /// Maximum number of processes, as given by the launcher.
@@ -95,21 +96,21 @@ impl fmt::Display for Room {
 /// A host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// As the user named it.
+    /// Name as the user wrote it.
     pub name: String,
-    /// Processes that it takes.
+    /// Number of processes that the host takes.
     pub slots: usize,
-    /// Processes of the job that run there.
+    /// Number of processes of the job on the host.
     pub taken: usize,
 }
 
-/// What travels: `name:slots:taken`, commas between.
+/// Encodes hosts as `name:slots:taken`, with commas between them.
 pub fn encode(hosts: &[Host]) -> String {
     let word = |Host { name, slots, taken }: &Host| format!("{name}:{slots}:{taken}");
     hosts.iter().map(word).collect::<Vec<_>>().join(",")
 }
 
-/// What has travelled; what makes no sense is nothing.
+/// Decodes the list. A malformed list is empty.
 pub fn decode(text: &str) -> Vec<Host> {
     let host = |word: &str| {
         let mut parts = word.rsplitn(3, ':');
@@ -120,12 +121,12 @@ pub fn decode(text: &str) -> Vec<Host> {
     text.split(',').map(host).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// The hosts of this process's job; empty: this machine.
+/// Returns the hosts of this process's job. An empty list means this machine.
 pub fn hosts() -> Vec<Host> {
     env::var(VARIABLE).map_or_else(|_| Vec::new(), |text| decode(&text))
 }
 
-/// Where spawned processes go, in the words of `mpiexec -hosts`: to free slots first, then to all hosts in turn.
+/// Returns the hosts for spawned processes as a list for `mpiexec -hosts`: free slots first, then all hosts in turn.
 pub fn free_first(hosts: &[Host]) -> String {
     let free = |host: &Host| host.slots.saturating_sub(host.taken);
     let (some, none): (Vec<_>, Vec<_>) = hosts.iter().partition(|host| free(host) > 0);

@@ -1,7 +1,6 @@
-//! Bytes in key-value spaces that hold short texts: PMI-1 and PMI-2.
+//! Values of bytes in key-value spaces of short texts, as PMI-1 and PMI-2 have them.
 //!
-//! A value is written in base64 (its characters mean nothing in either protocol) and cut into
-//! pieces that the launcher takes:
+//! A value is written in base64, whose characters have no meaning in either protocol, and cut into pieces that the launcher takes:
 //!
 //! ```text
 //!   w3-shm    = 2.K3dlZnQt...     number of pieces, first piece
@@ -14,9 +13,9 @@ use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use crate::BootstrapError;
 use crate::member::Space;
 
-/// The key-value space of a protocol of texts.
+/// Key-value space of a protocol of texts.
 pub(crate) trait Wire: Send {
-    /// Longest value, in bytes.
+    /// Returns the maximum length of a value, in bytes.
     fn room(&self) -> usize;
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError>;
     fn get(&mut self, rank: usize, key: &str) -> Result<Option<String>, BootstrapError>;
@@ -28,15 +27,15 @@ pub(crate) trait Wire: Send {
 /// A [`Wire`] that carries bytes.
 pub(crate) struct Text<W>(pub W);
 
-/// Name in the launcher's space of a piece of a value.
+/// Returns the key of a piece of a value in the launcher's space.
 fn place(rank: usize, key: &str, piece: usize) -> String {
     if piece == 0 { format!("w{rank}-{key}") } else { format!("w{rank}-{key}-{piece}") }
 }
 
-/// The pieces of a value, each at most `room` bytes long.
+/// Cuts a value into pieces of at most `room` bytes.
 fn cut(value: &[u8], room: usize) -> Vec<String> {
     let text = BASE64.encode(value);
-    // The first piece also tells how many there are: ten digits and the dot are always enough.
+    // The first piece begins with the number of pieces: at most ten digits and a dot.
     let (first, rest) = text.split_at(text.len().min(room.saturating_sub(11)));
     let rest = rest.as_bytes().chunks(room.max(1)).map(|piece| String::from_utf8_lossy(piece));
     let mut pieces = vec![first.to_owned()];

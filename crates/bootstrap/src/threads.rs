@@ -1,11 +1,11 @@
-//! A world of threads: every rank is a thread of this process. For tests and benchmarks.
+//! A world of threads for tests and benchmarks: every rank is a thread of this process.
 
 use crate::{Bootstrap, BootstrapError};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// What the threads share.
+/// State that the threads share.
 struct World {
     size: usize,
     job: String,
@@ -15,24 +15,24 @@ struct World {
 
 #[derive(Default)]
 struct State {
-    /// Put, but not fenced yet.
+    /// Values that were put since the last fence.
     pending: HashMap<(usize, String), Vec<u8>>,
     values: HashMap<(usize, String), Vec<u8>>,
-    /// Ranks that wait at the present fence, and the number of fences passed.
+    /// Number of ranks that wait at the present fence, and number of fences passed.
     waiting: usize,
     fences: u64,
-    /// Why the job ended, or a rank that left without a word.
+    /// Reason why the job has ended, if it has.
     ended: Option<String>,
 }
 
-/// The services to one thread. Dropping it before `finalized` in the middle of a panic ends the
-/// fences of the others with an error, so that a failed test does not hang.
+/// Services to one thread. If a panic drops the value before `finalized`, the fences of the other threads end with an error, so that
+/// a failed test does not hang.
 pub struct ThreadBootstrap {
     rank: usize,
     world: Arc<World>,
 }
 
-/// Services for `n` ranks, to be moved into `n` threads.
+/// Returns services for `n` ranks, to be moved into `n` threads.
 pub fn threads(n: usize) -> Vec<ThreadBootstrap> {
     static JOBS: AtomicU64 = AtomicU64::new(0);
     let number = JOBS.fetch_add(1, Ordering::Relaxed);

@@ -1,10 +1,8 @@
-//! The frames between a process and `mpiexec`: a 32-bit length, a kind, and fields in little
-//! endian. Both sides treat lengths as untrusted: a frame over the limit or with a field that does
-//! not fit its frame is an error, never an allocation.
+//! Frames between a process and `mpiexec`: a 32-bit length, a kind, and fields in little endian. Both sides treat lengths as
+//! untrusted: a frame above the limit, or a field that does not fit its frame, is an error and allocates nothing.
 //!
-//! A process connects to the abstract Unix socket named in its environment and says [`Hello`]. The
-//! answer carries, as a descriptor, the memory of the hang report. Values travel only at fences:
-//! each process hands over what it has put, and gets what all have put.
+//! A process connects to the abstract Unix socket that its environment names, and sends [`Hello`]. The answer carries the memory of
+//! the hang report as a descriptor. Values travel only at fences: each process sends its own values, and gets those of all processes.
 //!
 //! [`Hello`]: Frame::Hello
 
@@ -12,66 +10,64 @@ use crate::BootstrapError;
 
 /// Version of the protocol; part of the environment variable.
 pub const VERSION: u32 = 2;
-/// Longest key, in bytes.
+/// Maximum length of a key, in bytes.
 pub const MAX_KEY: usize = 256;
-/// Longest value, in bytes.
+/// Maximum length of a value, in bytes.
 pub const MAX_VALUE: usize = 1 << 20;
-/// Longest frame that a process may send, in bytes.
+/// Maximum length of a frame from a process, in bytes.
 pub const MAX_REQUEST: usize = 16 << 20;
-/// Longest frame that `mpiexec` may send (a fence of all processes), in bytes.
+/// Maximum length of a frame from `mpiexec` (a fence of all processes), in bytes.
 pub const MAX_REPLY: usize = 1 << 30;
 
 /// A published value: rank of the process, key, value.
 pub type Entry = (u32, String, Vec<u8>);
 
-/// One message, in either direction.
+/// A message, in either direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// From a process: "I am `rank`"; the token proves that `mpiexec` started it.
+    /// From a process: it is `rank`. The token proves that `mpiexec` started it.
     Hello {
         /// Secret of the job, from the process's environment.
         token: u128,
         /// Rank in the job that the process claims to have.
         rank: u32,
     },
-    /// From a process: it has put these values, and waits for all.
+    /// From a process: it has come to a fence with these values.
     Fence {
-        /// All that the process has put since its last fence.
+        /// Values that the process has put since its last fence.
         entries: Vec<Entry>,
     },
     /// From a process: it leaves MPI in good order.
     Finalized,
-    /// From a process: end the job.
+    /// From a process: the job ends.
     Abort {
-        /// Exit code asked for the job.
+        /// Exit code for the job.
         code: i32,
         /// The reason in words for the user, at most [`MAX_VALUE`] bytes.
         message: String,
     },
-    /// From `mpiexec`: welcome. `generation` counts the MPI programs that this rank (a script,
-    /// perhaps) has run one after the other. `nodes`: in the order of the ranks, a node and how many
-    /// ranks in a row run there. The report's memory comes with it.
+    /// From `mpiexec`: the process has joined. The memory of the hang report comes with the frame.
     Welcome {
-        /// How many programs of this rank came before; each has its own keys in the key-value space.
+        /// Number of earlier MPI programs of this rank, which may be a script. Each has keys of its own.
         generation: u32,
-        /// Runs of ranks: number of the node, and how many ranks follow each other there.
+        /// Nodes in the order of the ranks, each with the number of consecutive ranks on it.
         nodes: Vec<(u32, u32)>,
     },
-    /// From `mpiexec`: an ancestor of yours is this rank, so be a world of one.
+    /// From `mpiexec`: an ancestor of the process is this rank, so the process is a world of one.
     Alone,
-    /// From `mpiexec`: you cannot join, for this reason.
+    /// From `mpiexec`: the process cannot join.
     Refused {
-        /// Words for the user, at most [`MAX_VALUE`] bytes.
+        /// Reason in words for the user, at most [`MAX_VALUE`] bytes.
         reason: String,
     },
-    /// From `mpiexec`: all have come to the fence; these are the new values.
+    /// From `mpiexec`: all processes have come to the fence.
     Fenced {
-        /// What all processes have put since the fence before, in no promised order.
+        /// Values that all processes have put since the last fence, in any order.
         entries: Vec<Entry>,
     },
 }
 
-/// Appends fields to a frame.
+/// Writer of a frame's fields.
 struct Writer(Vec<u8>);
 
 impl Writer {
@@ -103,7 +99,7 @@ impl Writer {
     }
 }
 
-/// Takes fields from a frame.
+/// Reader of a frame's fields.
 struct Reader<'a>(&'a [u8]);
 
 fn damaged(what: &str) -> BootstrapError {
@@ -139,7 +135,7 @@ impl<'a> Reader<'a> {
 
     fn entries(&mut self) -> Result<Vec<Entry>, BootstrapError> {
         let count = self.u32()?;
-        // Grows as entries are really found: a wrong count allocates nothing.
+        // The list grows as entries are read, so a wrong count allocates nothing.
         let mut entries = Vec::new();
         for _ in 0..count {
             let rank = self.u32()?;
@@ -163,7 +159,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Frame {
-    /// The bytes to send, length included.
+    /// Returns the bytes to send, with the length.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Frame::Hello { token, rank } => {
@@ -207,7 +203,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Takes the first whole frame from the front of `buffer`, `None` if it is not all there yet.
+    /// Takes the first frame from the front of `buffer`. Returns `None` if the frame is incomplete.
     pub fn take(buffer: &mut Vec<u8>, limit: usize) -> Result<Option<Self>, BootstrapError> {
         let Some(head) = buffer.first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_le_bytes(*head) as usize;

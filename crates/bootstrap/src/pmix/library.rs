@@ -1,5 +1,5 @@
-//! libpmix, loaded at run time: the few functions and structures of PMIx that a client needs, as the
-//! standard has them (PMIx 4.1, chapters 3, 5, 6 and 8; the same since version 2).
+//! libpmix, loaded at run time: the functions and structures of PMIx that a client needs, as in the standard (PMIx 4.1, chapters 3,
+//! 5, 6 and 8; unchanged since version 2).
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::mem::ManuallyDrop;
@@ -11,13 +11,13 @@ use libloading::Library;
 use crate::BootstrapError;
 use crate::privileged::path_of;
 
-/// Names the library file, where it is not found by itself.
+/// Setting that names the file of the library, if it is not found automatically.
 pub const SETTING: &str = "WEFT_PMIX";
 
 pub const SUCCESS: c_int = 0;
-/// All processes of a job in place of a rank.
+/// All processes of a job, in place of a rank.
 pub const RANK_WILDCARD: u32 = u32::MAX - 1;
-/// Scope of a value that all may read.
+/// Scope of a value that all processes may read.
 pub const GLOBAL: u8 = 3;
 
 // Kinds of values.
@@ -50,7 +50,7 @@ pub struct ByteObject {
     pub size: usize,
 }
 
-/// `pmix_envar_t`: the largest member of the union, and not used otherwise.
+/// `pmix_envar_t`, the largest member of the union. It has no other use here.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Envar {
@@ -77,13 +77,13 @@ pub struct Value {
 }
 
 impl Value {
-    /// All zero, but the kind.
+    /// Makes a value of a kind; all other bytes are 0.
     fn of(kind: u16) -> Value {
         let envar = Envar { envar: ptr::null_mut(), value: ptr::null_mut(), separator: 0 };
         Value { kind, data: Data { envar } }
     }
 
-    /// Bytes; the value points to them.
+    /// Makes a value that points to `bytes`.
     pub fn bytes(bytes: &[u8]) -> Value {
         let mut value = Value::of(BYTE_OBJECT);
         value.data.bo = ByteObject { bytes: bytes.as_ptr().cast_mut().cast(), size: bytes.len() };
@@ -100,7 +100,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// A directive that is on.
+    /// Makes a directive with the value true.
     pub fn on(name: &CStr) -> Info {
         let mut key = [0; 512];
         for (to, &from) in key.iter_mut().zip(name.to_bytes()) {
@@ -112,7 +112,7 @@ impl Info {
     }
 }
 
-/// The functions of the library that was found.
+/// Functions of the loaded library.
 pub struct Api {
     pub init: unsafe extern "C" fn(*mut Proc, *mut Info, usize) -> c_int,
     pub put: unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int,
@@ -128,19 +128,19 @@ pub struct Api {
     pub abort: unsafe extern "C" fn(c_int, *const c_char, *mut Proc, usize) -> c_int,
     pub finalize: unsafe extern "C" fn(*const Info, usize) -> c_int,
     error_string: unsafe extern "C" fn(c_int) -> *const c_char,
-    /// Never unloaded: it has threads.
+    /// The library, which is never unloaded, because it has threads.
     _library: ManuallyDrop<Library>,
 }
 
 impl Api {
-    /// Loads the library; the error says where it was looked for.
+    /// Loads the library. An error names the places that were searched.
     pub fn load() -> Result<Api, BootstrapError> {
         let set = path_of(SETTING);
         let places = set.map_or_else(places, |path| vec![path]);
         let mut tried = Vec::new();
         for place in &places {
-            // SAFETY: the library's initialisers are those of libpmix, which every PMIx program
-            // runs; a wrong file is the choice of who set the variable.
+            // SAFETY: `Library::new` runs the library's initialisers, which are those of libpmix. The user answers for a file that
+            // the setting names.
             match unsafe { Library::new(place) } {
                 Ok(library) => return Api::new(library, place),
                 Err(error) => tried.push(format!("{}: {error}", place.display())),
@@ -154,13 +154,13 @@ impl Api {
     }
 
     fn new(library: Library, place: &OsString) -> Result<Api, BootstrapError> {
-        /// The function `name`, whose type is that of the field it is for.
+        /// Returns the function `name`. `T` must be its type.
         unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, libloading::Error> {
-            // SAFETY: the caller's promise on the type.
+            // SAFETY: `get` needs the function's type, which the caller of `symbol` promises.
             unsafe { library.get::<T>(name.as_bytes()).map(|symbol| *symbol) }
         }
         let load = || -> Result<Api, libloading::Error> {
-            // SAFETY: the types of the fields are those of pmix.h.
+            // SAFETY: `symbol` needs the functions' types. The fields have the types of pmix.h.
             unsafe {
                 Ok(Api {
                     init: symbol(&library, "PMIx_Init")?,
@@ -183,22 +183,22 @@ impl Api {
         })
     }
 
-    /// What the library says of an error.
+    /// Returns the library's text for an error.
     pub fn words(&self, code: c_int) -> String {
-        // SAFETY: takes any number; returns a text that lives for ever, or null.
+        // SAFETY: PMIx_Error_string accepts any number, and returns a static text or null.
         let text = unsafe { (self.error_string)(code) };
         if text.is_null() {
             return format!("error {code}");
         }
-        // SAFETY: as above.
+        // SAFETY: not null here, so it is a static text with a NUL.
         let text = unsafe { CStr::from_ptr(text) };
         format!("{} ({code})", text.to_string_lossy())
     }
 }
 
-/// Where the library may be, the best place first.
+/// Returns the places where the library may be, the best first.
 fn places() -> Vec<OsString> {
-    // The launcher's own is of its version, and needs no search path.
+    // The launcher's own library has the launcher's version, and needs no search path.
     let mut places: Vec<OsString> = of_a_launcher().map(Into::into).into_iter().collect();
     places.extend(["libpmix.so.2", "libpmix.so"].map(OsString::from));
     for name in ["PMIX_PREFIX", "PRTE_PREFIX", "OPAL_PREFIX"] {
@@ -210,7 +210,7 @@ fn places() -> Vec<OsString> {
     places
 }
 
-/// The libpmix that a process above this one uses, if we may look.
+/// Returns the libpmix that an ancestor of this process uses, if its mappings are readable.
 fn of_a_launcher() -> Option<PathBuf> {
     let mut pid = crate::launched_by_rank::parent(std::process::id() as i32)?;
     while pid > 1 {
@@ -226,7 +226,7 @@ fn of_a_launcher() -> Option<PathBuf> {
     None
 }
 
-/// A text for C; bytes that C cannot hold are left out.
+/// Converts a text for C, without its NULs.
 pub fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "")).unwrap_or_default()
 }
@@ -238,7 +238,7 @@ mod tests {
     use std::mem::{align_of, offset_of, size_of};
     use std::process::{Command, Stdio};
 
-    /// What this file says, as the C program below prints it.
+    /// Returns the sizes and offsets of this file, in the order in which the C program below prints them.
     fn ours() -> Vec<usize> {
         vec![
             size_of::<Proc>(),

@@ -1,4 +1,4 @@
-//! Names of ports: where they are, and the secret that lets in.
+//! Names of ports, with their addresses and secrets.
 
 use super::{Stream, secret};
 use crate::calls::{connect, repeat};
@@ -13,27 +13,27 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{self, UnixListener};
 use std::time::Duration;
 
-/// What names of ports begin with: the kind, and the version of what is spoken.
+/// Beginning of the names of ports: the kind, and the version of the protocol.
 const PREFIX: &str = "weft-port-2";
 
-/// How long a host may take to answer.
+/// Time in which a host must answer.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// A name for what processes have in common that find each other by local sockets, of 16 digits.
+/// Returns a name of 16 digits that is equal in processes that find each other by local sockets.
 pub fn machine() -> String {
     format!("{:016x}", hash(&identity()))
 }
 
-/// Where a port is.
+/// Location of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
-    /// On one machine: its name, and that of an abstract socket.
+    /// On one machine: the name of the machine, and the number in the name of an abstract socket.
     Machine(String, u128),
     /// On a network.
     Network(SocketAddr),
 }
 
-/// The name of a port, taken apart.
+/// Parts of the name of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub place: Place,
@@ -98,7 +98,7 @@ fn abstract_name(socket: u128) -> io::Result<net::SocketAddr> {
     net::SocketAddr::from_abstract_name(format!("weft-port-{socket:032x}"))
 }
 
-/// A connection of a network as a plain stream, which ends half a minute after the host at its other end has vanished.
+/// Converts a connection over a network to a plain stream, which ends half a minute after the host at the other end has vanished.
 fn plain(stream: TcpStream) -> io::Result<Stream> {
     stream.set_nodelay(true)?;
     setsockopt(&stream, sockopt::KeepAlive, &true)?;
@@ -108,19 +108,19 @@ fn plain(stream: TcpStream) -> io::Result<Stream> {
     Ok(Stream::from(OwnedFd::from(stream)))
 }
 
-/// Whether the process at the other end of a local socket is of this user.
+/// Returns whether the process at the other end of a local socket is of this user.
 fn is_own_user(stream: &Stream) -> bool {
     getsockopt(stream, sockopt::PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
 }
 
-/// What takes those who connect.
+/// Socket that takes connections.
 pub(super) enum Listener {
     Machine(UnixListener),
     Network(TcpListener),
 }
 
 impl Listener {
-    /// Opens a port on this machine, or at an address of it.
+    /// Opens a port on this machine, or at one of its addresses.
     pub fn open(at: Option<IpAddr>) -> io::Result<(Listener, Address)> {
         let (listener, place) = match at {
             None => {
@@ -161,12 +161,12 @@ impl Listener {
     }
 }
 
-/// Whether `name` looks as names of ports do.
+/// Returns whether `name` has the form of a port's name.
 pub fn is_port(name: &str) -> bool {
     Address::decode(name).is_some()
 }
 
-/// Whether it is the name of a port on a network.
+/// Returns whether `name` is the name of a port on a network.
 pub fn is_on_network(name: &str) -> bool {
     Address::decode(name).is_some_and(|address| matches!(address.place, Place::Network(_)))
 }

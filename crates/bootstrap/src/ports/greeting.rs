@@ -1,4 +1,4 @@
-//! How the two ends of a connection prove to each other that they know the port's secret, which does not travel.
+//! Greeting by which both ends of a connection prove that they know the port's secret. The secret itself does not travel.
 //!
 //! ```text
 //!   port   ── a number (16 bytes) ──►                                                              caller
@@ -11,22 +11,22 @@ use crate::{is_same_secret, keyed_hash};
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
-/// Maximum time for a whole greeting, at either end.
+/// Maximum time for a complete greeting, at either end.
 pub(super) const GREETING: Duration = Duration::from_secs(5);
 
-/// What who connects wants.
+/// Wish of a process that connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// To be accepted: number of processes.
+    /// To be accepted. Has the number of processes.
     Call(u64),
-    /// To take part in a session: its number, the own place.
+    /// To take part in a session. Has the number of the session and the own place.
     Take(u64, u64),
 }
 
-/// Bytes of a number, and of a proof.
+/// Length of a number, and of a proof, in bytes.
 const NUMBER: usize = 16;
 
-/// Bytes of what a caller says.
+/// Length of a caller's part of the greeting, in bytes.
 pub(super) const SAID: usize = 2 * NUMBER + 24;
 
 impl Wish {
@@ -46,7 +46,7 @@ impl Wish {
     }
 }
 
-/// What only those can say that know the secret.
+/// Computes the proof that a process knows the secret.
 fn proof(secret: u128, number: u128, who: &str, words: [u64; 3]) -> u128 {
     let keys = [secret as u64, (secret >> 64) as u64];
     let half = |half: u8| u128::from(keyed_hash(keys, (half, number, who, words)));
@@ -82,7 +82,7 @@ fn read_by(mut stream: &Stream, bytes: &mut [u8], end: Instant) -> io::Result<()
     Ok(())
 }
 
-/// Says what is wanted of the port at the other end.
+/// Sends a wish to the port at the other end, and checks the port's proof.
 pub(super) fn ask(mut stream: &Stream, port: u128, wish: Wish) -> io::Result<()> {
     let end = Instant::now() + GREETING;
     let mut theirs = [0; NUMBER];
@@ -109,22 +109,26 @@ pub(super) fn ask(mut stream: &Stream, port: u128, wish: Wish) -> io::Result<()>
     }
 }
 
-/// Why a port does not take somebody.
+/// Error if the port does not know the secret.
 const NO: &str = "the port that was there is gone, and what is there now does not know its secret";
 
-/// Reason for a connection that ends during the greeting.
+/// Error if the connection ends during the greeting.
 const AWAY: &str = "whoever has this port has closed the connection: the port that was there is gone, or too many strangers \
                     connect to it at once";
 
-/// Returns the wish of a caller that was sent the number `told`, and the port's answer. Returns `None` if the caller does not
+/// Returns the wish of a caller that was sent the number `challenge`, and the port's answer. Returns `None` if the caller does not
 /// know the secret or its words are malformed.
-pub(super) fn judge(port: u128, told: u128, said: &[u8; SAID]) -> Option<(Wish, [u8; NUMBER])> {
+pub(super) fn judge(
+    port: u128,
+    challenge: u128,
+    said: &[u8; SAID],
+) -> Option<(Wish, [u8; NUMBER])> {
     let word = |at: usize| {
         let bytes = &said[2 * NUMBER + 8 * at..][..8];
         u64::from_le_bytes(bytes.try_into().expect("8 of them"))
     };
     let words = [word(0), word(1), word(2)];
-    let right = proof(port, told, "caller", words).to_le_bytes();
+    let right = proof(port, challenge, "caller", words).to_le_bytes();
     let wish = Wish::of(words).filter(|_| is_same_secret(&said[..NUMBER], &right))?;
     let theirs = u128::from_le_bytes(said[NUMBER..2 * NUMBER].try_into().expect("16 of them"));
     Some((wish, proof(port, theirs, "port", words).to_le_bytes()))

@@ -1,4 +1,4 @@
-//! A session: every member says something, and hears what all have said; again and again.
+//! A session: in each round every member sends bytes, and gets the bytes of all members.
 
 use super::greeting::Wish;
 use super::session_monitor::{SessionMonitor, attend};
@@ -9,10 +9,10 @@ use std::os::fd::AsFd;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-/// Longest word of a member, in bytes.
+/// Maximum length of a member's bytes in a round.
 const LONGEST: usize = 1 << 20;
 
-/// The length of a word that says: all is said, and this member stays.
+/// Length that means that the member sends no more, and stays connected.
 const STAYS: u32 = u32::MAX;
 
 /// Sends some bytes with their length.
@@ -21,7 +21,7 @@ pub(super) fn say(mut stream: &Stream, bytes: &[u8]) -> io::Result<()> {
     stream.write_all(&whole)
 }
 
-/// Receives what [`say`] sends; `None`: the member stays.
+/// Receives bytes that [`say`] sends. Returns `None` if the member sends no more, and stays.
 fn hear_member(mut stream: &Stream) -> io::Result<Option<Vec<u8>>> {
     let mut len = [0; 4];
     stream.read_exact(&mut len)?;
@@ -37,7 +37,7 @@ fn hear_member(mut stream: &Stream) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// The same of somebody who has something to say.
+/// Receives bytes of a member that must send some.
 pub(super) fn hear(stream: &Stream) -> io::Result<Vec<u8>> {
     hear_member(stream)?.ok_or_else(|| ErrorKind::InvalidData.into())
 }
@@ -102,11 +102,11 @@ pub(super) fn serve(
             _ => {}
         }
         // A round that has begun is delivered to all members that remain, even if one member has gone.
-        let mut told = Ok(());
+        let mut sent = Ok(());
         for stream in &streams {
-            told = told.and(said.iter().try_for_each(|bytes| say(stream, bytes)));
+            sent = sent.and(said.iter().try_for_each(|bytes| say(stream, bytes)));
         }
-        told?;
+        sent?;
     }
     attend(&streams);
     Ok(())
@@ -121,7 +121,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Takes its place in a session. `patience`: the longest wait for others, in each round.
+    /// Takes a place in a session. `patience` is the maximum wait for other members, in each round.
     pub fn join(invitation: &Invitation, place: usize, patience: Duration) -> io::Result<Member> {
         let stream = greet(&invitation.port, Wish::Take(invitation.session, place as u64))?;
         stream.set_read_timeout(Some(patience))?;
@@ -129,13 +129,13 @@ impl Member {
         Ok(Member { stream, all: invitation.all, holder: invitation.root })
     }
 
-    /// The same member, for another thread.
+    /// Returns the same member for another thread.
     pub fn try_clone(&self) -> io::Result<Member> {
         Ok(Member { stream: self.stream.try_clone()?, ..*self })
     }
 
-    /// Says `bytes`, at most a MiB, and returns what all say, by place. Waits for all. An error if one is gone, or too slow:
-    /// then the session is over for all.
+    /// Sends `bytes`, at most 1 MiB, and returns the bytes of all members, by place. Waits for all members. Fails if a member is gone
+    /// or too slow, which ends the session for all.
     pub fn exchange(&self, bytes: &[u8]) -> io::Result<Vec<Vec<u8>>> {
         let said = say(&self.stream, bytes);
         let heard = said.and_then(|()| (0..self.all).map(|_| hear(&self.stream)).collect());
@@ -153,8 +153,8 @@ impl Member {
         })
     }
 
-    /// Stays in the session, after all has been said: to hear of the others' ends, which `wake` tells of, by another thread. All
-    /// members do that, or none.
+    /// Stays in the session after the last round, to learn when other members end. Another thread calls `wake` then. All members
+    /// call this function, or none.
     pub fn stay(self, wake: impl Fn() + Send + 'static) -> io::Result<SessionMonitor> {
         (&self.stream).write_all(&STAYS.to_le_bytes())?;
         SessionMonitor::begin(self.stream, self.holder, wake)

@@ -1,11 +1,12 @@
-//! What becomes of a session whose members stay connected: they hear when one of them ends without having left, and when all have left.
+//! A session whose members stay connected: each learns when a member ends without having left, and when all members have left.
 //!
 //! ```text
 //!   member ── leave ──► the port's thread
 //!          ◄── lost (place) ── of a member that ended before it left
 //!          ◄── over ────────── all have left, or are lost
 //! ```
-//! A connection for each member and not for each pair: so the end of a process is seen by all, whoever has talked to it.
+//! There is a connection for each member, and not for each pair. So all members learn of the end of a process, also those that have
+//! exchanged no message with it.
 
 use super::Stream;
 use crate::calls::start_thread;
@@ -18,11 +19,12 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a member says when it leaves.
+/// Message of a member that leaves.
 const LEAVE: u8 = b'L';
 
-/// What members hear: this, and a place.
+/// Message to members that the member at a place is lost.
 const LOST: u8 = b'X';
+/// Message to members that all have left or are lost.
 const OVER: u8 = b'O';
 const WORD: usize = 5;
 
@@ -32,13 +34,13 @@ fn word(kind: u8, place: usize) -> [u8; WORD] {
     bytes
 }
 
-/// Passes on who is lost, until all have left.
+/// Reports lost members to the others, until all have left.
 pub(super) fn attend(streams: &[Stream]) {
     let mut staying: Vec<usize> = (0..streams.len()).collect();
     let mut there = staying.clone();
     let tell = |whom: &[usize], word: [u8; WORD]| {
         for &place in whom {
-            // Who is gone is seen by itself.
+            // An error is ignored, because reading finds members that are gone.
             let _ = (&streams[place]).write_all(&word);
         }
     };
@@ -48,7 +50,7 @@ pub(super) fn attend(streams: &[Stream]) {
         match poll(&mut all, PollTimeout::NONE) {
             Ok(_) => {}
             Err(Errno::EINTR) => continue,
-            // Nobody is heard any more: the connections end, and all know it.
+            // No member can be heard any more. The connections end, and all members learn it.
             Err(_) => return,
         }
         let ready = staying.iter().zip(&all).filter(|(_, one)| one.any().unwrap_or(false));
@@ -65,22 +67,22 @@ pub(super) fn attend(streams: &[Stream]) {
     tell(&there, word(OVER, 0));
 }
 
-/// What the thread that listens and its owner share.
+/// State that the listening thread and its owner share.
 #[derive(Default)]
 struct Heard {
     lost: Mutex<VecDeque<usize>>,
     over: AtomicBool,
 }
 
-/// A member's part in a session. Whoever drops it without having left counts as lost for the others.
+/// A member's connection to the session. A member that drops it without having left counts as lost for the others.
 pub struct SessionMonitor {
     stream: Stream,
     heard: Arc<Heard>,
 }
 
 impl SessionMonitor {
-    /// Begins to listen. `holder`: the place of the process whose port it is. `wake` is called, by another thread, when there is
-    /// something to hear.
+    /// Begins to listen. `holder` is the place of the process that has opened the port. Another thread calls `wake` when a member is
+    /// lost or the session has ended.
     pub(super) fn begin(
         stream: Stream,
         holder: usize,
@@ -110,17 +112,17 @@ impl SessionMonitor {
         Ok(SessionMonitor { stream, heard })
     }
 
-    /// Says that this process needs the others no more.
+    /// Leaves the session: this process needs the others no more.
     pub fn leave(&self) {
         let _ = (&self.stream).write_all(&[LEAVE]);
     }
 
-    /// Whether all have left, or are lost.
+    /// Returns whether all members have left or are lost.
     pub fn is_over(&self) -> bool {
         self.heard.over.load(Ordering::Acquire)
     }
 
-    /// The next one that is lost, by place.
+    /// Takes the place of the next lost member.
     pub fn take_lost(&self) -> Option<usize> {
         self.heard.lost.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
@@ -128,7 +130,7 @@ impl SessionMonitor {
 
 impl Drop for SessionMonitor {
     fn drop(&mut self) {
-        // Its thread ends.
+        // Ends the listening thread.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }

@@ -34,8 +34,8 @@ fn all_hear_at(at: Option<IpAddr>) {
     let calling = wait_for(&port);
     assert_eq!(calling.size, 3);
     let invitation = port.admit(calling, (1, 2), 77, PATIENCE).unwrap();
-    let (told, _line) = caller.join().unwrap();
-    assert_eq!(told, invitation);
+    let (found, _line) = caller.join().unwrap();
+    assert_eq!(found, invitation);
     assert_eq!((invitation.accepting, invitation.all, invitation.word), (2, 5, 77));
     drop(port);
     let members = (0..5).map(|place| {

@@ -28,7 +28,7 @@ enum Hearing {
     Nobody,
 }
 
-/// One stranger.
+/// A connection of a stranger.
 struct Unknown {
     stream: Stream,
     /// The number that the port sent to the stranger.
