@@ -31,6 +31,8 @@ enum Command {
     /// model should know it, or has a static under abi; if a document names a path that is not there, a file or a function is
     /// too long, or a text stands in two files.
     Layers,
+    /// Check the rules of the house for product code, list violations, or lower their counts.
+    House(house::Args),
     /// Build Weft and lay out an MPI installation: bin, lib, include, share/doc/weft, share/man.
     Install {
         /// The directory to install into.
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
             let rules = [layers::check, clean::check, documents::check, house::check];
             rules.into_iter().try_for_each(|check| check())
         }
+        Command::House(args) => house::run(&args),
         Command::Install { prefix } => install::install(&prefix),
         Command::Bench(args) => {
             weft_bench::run(*args, |built| if built { Ok(demo::prefix()) } else { demo::install() })
