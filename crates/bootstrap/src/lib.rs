@@ -7,6 +7,7 @@ pub mod calls;
 mod channel;
 mod client;
 mod environment;
+pub mod failure_report;
 mod fingerprint;
 mod foreign;
 mod keyed_hash;

@@ -17,7 +17,7 @@ use weft_bootstrap::limits::explain;
 
 use crate::inherited::{Inheritance, is_ignored};
 use crate::options::Options;
-use crate::{complain, head, processes, supervisor};
+use crate::{complain, head, last_words, processes, supervisor};
 
 /// Signals that the foreground process handles. Other signals have their usual effect.
 const HANDLED: [Signal; 9] = [
@@ -33,7 +33,9 @@ const HANDLED: [Signal; 9] = [
 ];
 
 fn fail(what: &str, error: impl std::fmt::Display) -> ExitCode {
-    complain(format_args!("mpiexec: {what}: {error}"));
+    let line = format!("{what}: {error}");
+    complain(format_args!("mpiexec: {line}"));
+    last_words::send(&line, &[]);
     ExitCode::from(1)
 }
 

@@ -23,7 +23,6 @@ use weft_bootstrap::nodes::number;
 use weft_bootstrap::wire::Entry;
 
 use crate::clock::Clock;
-use crate::complain;
 use crate::failure::Cause;
 use crate::frames::{Down, Share, Up, encode};
 use crate::hosts::{place, runs};
@@ -34,7 +33,8 @@ use crate::output::{Sink, unwritten};
 use crate::service::{View, stranded};
 use crate::signs::Pulse;
 use crate::spawn::first_of_each;
-use crate::supervisor::{become_supervisor, new_job, raise_files, standard};
+use crate::supervisor::{become_supervisor, new_job, raise_files, standard, standard_error};
+use crate::{complain, last_words};
 use link::Link;
 use report::Report;
 
@@ -114,12 +114,15 @@ pub fn run(options: Options, control: UnixStream, inheritance: Inheritance) -> i
     let mut head = match Head::new(options, control, inheritance) {
         Ok(head) => head,
         Err(error) => {
-            complain(format_args!("mpiexec: cannot start the job: {error}"));
+            let line = format!("cannot start the job: {error}");
+            complain(format_args!("mpiexec: {line}"));
+            last_words::send(&line, &[]);
             return 1;
         }
     };
     head.launch();
     head.attend();
+    last_words::send("", head.sinks[1].last_words(None));
     head.code.unwrap_or(0)
 }
 
@@ -144,7 +147,7 @@ impl Head {
             links: Vec::new(),
             signals: SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?,
             control: Some(control),
-            sinks: [Sink::new(standard(true), tag), Sink::new(standard(false), tag).once_a_cause()],
+            sinks: [Sink::new(standard(true), tag), standard_error(tag)],
             unread: [false; 2],
             input: None,
             input_under_way: 0,

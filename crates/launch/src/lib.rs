@@ -25,6 +25,7 @@ mod head;
 mod hosts;
 mod inherited;
 mod input;
+mod last_words;
 mod library;
 mod message_dedup;
 mod options;
@@ -61,10 +62,15 @@ pub fn main() -> ExitCode {
     match options::parse(env::args_os().skip(1), &|name| env::var_os(name)) {
         Ok(Command::Help) => print(include_str!("help.txt")),
         Ok(Command::Version) => print(concat!("mpiexec (Weft) ", env!("CARGO_PKG_VERSION"), "\n")),
-        Ok(Command::Run(options)) => foreground::run(*options),
+        Ok(Command::Run(options)) => {
+            last_words::take_socket();
+            foreground::run(*options)
+        }
         Ok(Command::Agent) => agent::run(),
         Err(error) => {
+            last_words::take_socket();
             complain(format_args!("mpiexec: {error}"));
+            last_words::send(&error.to_string(), &[]);
             ExitCode::from(2)
         }
     }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use weft_bootstrap::limits::explain;
 
 use crate::frames::Up;
+use crate::last_words::LastWords;
 use crate::message_dedup::MessageDedup;
 use crate::uplink::Uplink;
 
@@ -64,6 +65,8 @@ pub struct Sink {
     tag: bool,
     /// Messages that the library prints on many ranks; for standard error.
     dedup: Option<MessageDedup>,
+    /// The end of what each rank has written, for the parents of a spawned job; for standard error.
+    last_words: Option<LastWords>,
 }
 
 impl Sink {
@@ -89,6 +92,7 @@ impl Sink {
             lost: false,
             tag,
             dedup: None,
+            last_words: None,
         }
     }
 
@@ -96,6 +100,18 @@ impl Sink {
     pub fn once_a_cause(mut self) -> Self {
         self.dedup = Some(MessageDedup::default());
         self
+    }
+
+    /// The same, where the last words of each rank are kept.
+    pub fn with_last_words(mut self) -> Self {
+        self.last_words = Some(LastWords::default());
+        self
+    }
+
+    /// Returns the kept end of what a rank has written, or what the lowest rank has written that wrote anything.
+    pub fn last_words(&self, rank: Option<usize>) -> &[u8] {
+        let Some(words) = &self.last_words else { return &[] };
+        rank.map_or_else(|| words.of_lowest(), |rank| words.of(rank))
     }
 
     /// Queues a line for each message that was left out, with the number of ranks.
@@ -107,6 +123,9 @@ impl Sink {
 
     /// Queues text, which may end within a line.
     pub fn push(&mut self, speaker: Speaker, text: &[u8]) {
+        if let (Some(rank), Some(words)) = (speaker, &mut self.last_words) {
+            words.add(rank, text);
+        }
         if self.broken || self.lost || text.is_empty() {
             return;
         }

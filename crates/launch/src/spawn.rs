@@ -25,8 +25,8 @@ use crate::options::App;
 pub struct RankProcess {
     /// Number of the process.
     pub pid: i32,
-    /// Reading ends of its standard output and standard error; `None` if the rank has those of this process.
-    pub pipes: Option<[File; 2]>,
+    /// Reading ends of its standard output and standard error; `None` where the rank has that of this process.
+    pub pipes: [Option<File>; 2],
 }
 
 fn read_end(end: OwnedFd) -> io::Result<File> {
@@ -54,13 +54,13 @@ pub fn first_of_each(
     variables.filter(move |(name, _)| seen.insert(name.clone()))
 }
 
-/// Starts `app` with this standard input (`None`: that of this process).
+/// Starts `app` with this standard input (`None`: that of this process). `piped` says whether its standard output and error are pipes.
 pub fn start(
     app: &App,
     input: Option<Stdio>,
     variables: &[(&str, OsString)],
     processors: Option<CpuSet>,
-    piped: bool,
+    piped: [bool; 2],
     inheritance: Inheritance,
 ) -> Result<RankProcess, Cause> {
     let failed = |error: io::Error, what: &str| Cause::Start {
@@ -98,15 +98,19 @@ pub fn start(
     if let Some(input) = input {
         command.stdin(input);
     }
-    let mut pipes = None;
-    if piped {
+    let mut pipes = [None, None];
+    for (stream, pipe) in pipes.iter_mut().enumerate().filter(|(stream, _)| piped[*stream]) {
         let make = || -> io::Result<_> {
-            let (out, err) = (pipe2(OFlag::O_CLOEXEC)?, pipe2(OFlag::O_CLOEXEC)?);
-            Ok(([read_end(out.0)?, read_end(err.0)?], [out.1, err.1]))
+            let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
+            Ok((read_end(read)?, Stdio::from(write)))
         };
-        let (ends, [out, err]) = make().map_err(|error| failed(error, "pipes for its output: "))?;
-        command.stdout(Stdio::from(out)).stderr(Stdio::from(err));
-        pipes = Some(ends);
+        let (read, write) = make().map_err(|error| failed(error, "pipes for its output: "))?;
+        *pipe = Some(read);
+        if stream == 0 {
+            command.stdout(write)
+        } else {
+            command.stderr(write)
+        };
     }
     let supervisor = Pid::this();
     let prepare = move || {

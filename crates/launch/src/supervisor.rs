@@ -28,7 +28,7 @@ use crate::options::Options;
 use crate::output::{Sink, Stream, unwritten};
 use crate::service::{Door, Seating, Service, stranded};
 use crate::spawn;
-use crate::{complain, cores, hang, library, processes};
+use crate::{complain, cores, hang, last_words, library, processes};
 
 pub use upstream::{Part, Upstream, new_job};
 
@@ -115,10 +115,13 @@ pub fn supervise(
         Ok(mut supervisor) => {
             supervisor.start(inheritance);
             supervisor.attend();
+            last_words::send("", supervisor.sinks[1].last_words(None));
             supervisor.code.unwrap_or(0)
         }
         Err(error) => {
-            complain(format_args!("mpiexec: cannot start the job: {}", explain(&error)));
+            let line = format!("cannot start the job: {}", explain(&error));
+            complain(format_args!("mpiexec: {line}"));
+            last_words::send(&line, &[]);
             1
         }
     }
@@ -164,6 +167,12 @@ pub fn standard(output: bool) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(if output { 1 } else { 2 }) }
 }
 
+/// Returns the sink that is standard error of `mpiexec`.
+pub fn standard_error(tag: bool) -> Sink {
+    let sink = Sink::new(standard(false), tag).once_a_cause();
+    if last_words::is_wanted() { sink.with_last_words() } else { sink }
+}
+
 impl Supervisor {
     fn new(
         options: Options,
@@ -183,7 +192,7 @@ impl Supervisor {
         let numbers: Vec<u32> = part.ranks.iter().map(|&(number, _)| number as u32).collect();
         let seating = Seating { numbers: numbers.clone(), size: *size, nodes: part.nodes.clone() };
         let sink = |error: bool| match &upstream {
-            None if error => Sink::new(standard(false), options.tag_output).once_a_cause(),
+            None if error => standard_error(options.tag_output),
             None => Sink::new(standard(true), options.tag_output),
             Some(upstream) => Sink::remote(upstream.uplink.clone(), error, numbers.clone().into()),
         };
@@ -223,7 +232,8 @@ impl Supervisor {
     /// Starts all ranks. If one cannot be started, ends the job.
     fn start(&mut self, inheritance: Inheritance) {
         let plan = cores::plan(&cores::allowed(), self.part.ranks.len(), self.options.bind);
-        let piped = self.is_piped();
+        // Parents hear the last words of a single rank, too. Its standard output stays as it is.
+        let piped = [self.is_piped(), self.is_piped() || last_words::is_wanted()];
         let paths: Vec<_> = self.options.apps.iter().map(library::search_path).collect();
         for (place, (number, app)) in self.part.ranks.clone().into_iter().enumerate() {
             let share = plan.as_ref().map(|plan| &plan[place]);
@@ -255,8 +265,8 @@ impl Supervisor {
             match started {
                 Ok(started) => {
                     self.ranks.push(rank(started.pid));
-                    for (sink, pipe) in started.pipes.into_iter().flatten().enumerate() {
-                        self.streams.push(Stream::new(pipe, place, sink));
+                    for (sink, pipe) in started.pipes.into_iter().enumerate() {
+                        self.streams.extend(pipe.map(|pipe| Stream::new(pipe, place, sink)));
                     }
                 }
                 Err(mut cause) => {

@@ -85,6 +85,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     library_apart(&prefix, tally)?;
     without_rpath(&prefix, tally)?;
     universe(&prefix, tally)?;
+    last_words_of_other_hosts(&prefix, tally)?;
     examples(&prefix, &folder()?, tally)?;
     super::book::run(&prefix, tally)?;
     super::man::run(&prefix, tally)?;
@@ -246,6 +247,22 @@ fn universe(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         quiet(mpiexec.args([parent, child])).map_err(|e| format!("{options:?}: {e}"))?;
     }
     println!("ok   room for processes");
+    tally.passed += 1;
+    Ok(())
+}
+
+/// Tests that the last words of spawned processes reach their parents from other hosts, through the agents there.
+fn last_words_of_other_hosts(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let place = tempfile::tempdir_in(folder()?).map_err(|e| format!("a folder: {e}"))?;
+    let agent = place.path().join("agent");
+    let script = "#!/bin/sh\nshift\nexec sh -c \"exec $*\"\n";
+    fs::write(&agent, script).map_err(|e| format!("{}: {e}", agent.display()))?;
+    let reach = format!("sh {}", agent.display());
+    let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
+    mpiexec.args(["--timeout", "120", "--launch-agent", &reach, "-hosts", "a,b", "-n", "2"]);
+    mpiexec.arg(folder()?.join("spawn_last_words")).args([") on a ", ") on b "]);
+    quiet(mpiexec.env("WEFT_FABRIC", "shm+ofi"))?;
+    println!("ok   last words of spawned processes on other hosts");
     tally.passed += 1;
     Ok(())
 }

@@ -21,17 +21,22 @@ use crate::node::{CommObject, Engine};
 use crate::state::{Kept, running};
 use crate::types::{Comm, Info};
 use crate::waiting::Call;
-use children::Children;
+use children::{Children, JobEnd};
 use launcher::launcher;
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString, c_char, c_int};
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use weft_bootstrap::calls::start_thread;
+use weft_bootstrap::calls::{Occupied, start_thread};
+use weft_bootstrap::failure_report::{self, FailureReport};
 use weft_bootstrap::limits::explain;
 use weft_bootstrap::ports::{Calling, is_on_network};
 use weft_bootstrap::slot_table::{self, Room};
@@ -197,23 +202,40 @@ fn start(
     let network = network::for_children(engine.endpoint().fabric().verbs());
     let before = running()?.world.get().map_or(1, |world| world.size()) + SPAWNED.get();
     command.env(slot_table::ROOM, Room::of_this_job().of_children(before).to_string());
-    command.env(PARENT, port.name()).env(PARENT_NETWORK, network).stdin(Stdio::null());
+    command.env(PARENT, port.name()).env(PARENT_NETWORK, network);
+    let mut report = report_socket(&mut command)?;
     let mut child = command.spawn().map_err(|error| {
         let name = command.get_program().to_string_lossy();
         let own = not_own.map_or_else(String::new, |why| format!(" ({why})"));
         Error::new(MPI_ERR_SPAWN, format_args!("starting {name}: {}{own}", explain(&error)))
     })?;
     let (ended, sleeper) = (Arc::new(OnceLock::new()), engine.endpoint().fabric().sleeper());
-    let told = ended.clone();
+    let end = ended.clone();
     // It outlives the call: nobody else takes notice of mpiexec's end.
     let watch = start_thread("weft-spawned", move || {
-        let _ = told.set(child.wait().ok().and_then(|status| status.code()));
+        let code = child.wait().ok().and_then(|status| status.code());
+        let _ = end.set(JobEnd { code, report: FailureReport::read(&mut report) });
         sleeper.ring();
     });
     watch.map_err(|error| Error::new(MPI_ERR_SPAWN, format_args!("a thread: {error}")))?;
     let names: Vec<&OsStr> = programs.iter().map(|program| &*program.command).collect();
     let names = names.join(OsStr::new(", ")).display().to_string();
     Ok((port, Children { names, ended }))
+}
+
+/// Gives mpiexec a socket as its standard input, to which it sends why the job failed. For reading, the socket is at its end.
+fn report_socket(command: &mut Command) -> Result<UnixStream, Error> {
+    let _occupied = Occupied::standard();
+    let mut make = || {
+        let (report, input) = UnixStream::pair()?;
+        report.shutdown(Shutdown::Write)?;
+        report.set_nonblocking(true)?;
+        command.stdin(OwnedFd::from(input)).env(failure_report::VARIABLE, "stdin");
+        Ok(report)
+    };
+    make().map_err(|error: io::Error| {
+        Error::new(MPI_ERR_SPAWN, format_args!("a pair of sockets: {}", explain(&error)))
+    })
 }
 
 /// Waits until all spawned processes have called the port.

@@ -9,7 +9,7 @@ use super::{GIVE_UP_AFTER, Head};
 use crate::failure::Cause;
 use crate::frames::Down;
 use crate::output::Sink;
-use crate::spawn;
+use crate::{last_words, spawn};
 
 impl Head {
     /// Extends the time for the end, because an agent has sent a message. The user's interrupt is not extended.
@@ -31,6 +31,9 @@ impl Head {
         }
         let program = spawn::name(&self.options.apps[self.programs[rank]]);
         let line = cause.line(rank, &program, Some(&self.links[self.places[rank]].host));
+        if self.code.is_none() {
+            last_words::send(&line, self.sinks[1].last_words(Some(rank)));
+        }
         self.fail(&line, cause.code());
     }
 
@@ -38,6 +41,7 @@ impl Head {
     pub(super) fn fail(&mut self, line: &str, code: i32) {
         if self.code.is_none() {
             self.code = Some(code);
+            last_words::send(line, &[]);
             self.say(&format!("mpiexec: {line}"));
             self.end(Signal::SIGTERM);
         }

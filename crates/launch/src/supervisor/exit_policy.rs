@@ -9,8 +9,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use super::{Ending, GIVE_UP_AFTER, REPEAT, Supervisor};
 use crate::failure::Cause;
 use crate::output::{Sink, Stream};
-use crate::processes;
 use crate::service::Event;
+use crate::{last_words, processes};
 
 /// Time after the end of the last rank in which processes that ranks have started may end by themselves, as Python's helpers do.
 const LEFTOVER: Duration = Duration::from_millis(500);
@@ -153,6 +153,7 @@ impl Supervisor {
         self.code = Some(cause.code());
         if !self.report_failure(rank, &cause) {
             let line = cause.line(self.ranks[rank].number, &self.program(rank), None);
+            last_words::send(&line, self.sinks[1].last_words(Some(rank)));
             self.say(&format!("mpiexec: {line}"));
         }
         self.end(Signal::SIGTERM, false);

@@ -1,0 +1,105 @@
+//! The report to the parents of a spawned job: why the job failed, and the last words of the rank that failed first.
+//!
+//! ```text
+//!   parents  start mpiexec with a socket as its standard input, and WEFT_LAST_WORDS
+//!   mpiexec  keeps the socket, and has /dev/null as its standard input
+//!            ── at the first failure: the reason, the last bytes of that rank's standard error ──► parents
+//! ```
+//! The parents raise both as the error of MPI_Comm_spawn. The report is optional: whoever started `mpiexec` may be gone.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::unistd::dup2_stdin;
+use weft_bootstrap::failure_report::{FailureReport, VARIABLE};
+
+/// Maximum number of bytes kept of each rank's standard error.
+const KEPT: usize = 1024;
+
+/// The socket to the parents.
+static PARENTS: OnceLock<UnixStream> = OnceLock::new();
+
+/// This process has sent its report.
+static SENT: AtomicBool = AtomicBool::new(false);
+
+/// Takes the socket of the parents away from standard input, if there is one. Must be called while the process has one thread.
+pub fn take_socket() {
+    if std::env::var_os(VARIABLE).is_none() {
+        return;
+    }
+    // SAFETY: this process has one thread, as the contract of this function demands.
+    unsafe { std::env::remove_var(VARIABLE) };
+    let input = std::io::stdin();
+    let (Ok(socket), Ok(null)) = (input.as_fd().try_clone_to_owned(), File::open("/dev/null"))
+    else {
+        return;
+    };
+    if dup2_stdin(&null).is_ok() {
+        let socket = UnixStream::from(socket);
+        // A parent that does not read must not stop the job.
+        let _ = socket.set_nonblocking(true);
+        let _ = PARENTS.set(socket);
+    }
+}
+
+/// Reports whether there are parents that want a report.
+pub fn is_wanted() -> bool {
+    PARENTS.get().is_some()
+}
+
+/// Sends the report, unless this process has sent one. `reason` is empty if no rank has failed.
+pub fn send(reason: &str, words: &[u8]) {
+    let Some(mut socket) = PARENTS.get() else { return };
+    if !SENT.swap(true, Ordering::Relaxed) {
+        let report = FailureReport { reason: reason.to_owned(), words: words.to_vec() };
+        let _ = socket.write_all(&report.encode());
+    }
+}
+
+/// The last bytes that each rank has written to standard error.
+#[derive(Default)]
+pub struct LastWords(BTreeMap<usize, Vec<u8>>);
+
+impl LastWords {
+    /// Adds what a rank has written.
+    pub fn add(&mut self, rank: usize, text: &[u8]) {
+        let kept = self.0.entry(rank).or_default();
+        kept.extend_from_slice(&text[text.len().saturating_sub(KEPT)..]);
+        kept.drain(..kept.len().saturating_sub(KEPT));
+    }
+
+    /// Returns the last bytes of a rank.
+    pub fn of(&self, rank: usize) -> &[u8] {
+        self.0.get(&rank).map_or(&[], |text| text)
+    }
+
+    /// Returns the last bytes of the lowest rank that has written anything.
+    pub fn of_lowest(&self) -> &[u8] {
+        self.0.values().next().map_or(&[], |text| text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_what_each_rank_wrote_is_kept() {
+        let mut words = LastWords::default();
+        assert_eq!((words.of(1), words.of_lowest()), (&b""[..], &b""[..]));
+        words.add(2, b"two");
+        words.add(1, &[b'x'; 3 * KEPT]);
+        for _ in 0..KEPT {
+            words.add(1, b"ab");
+        }
+        words.add(1, b"!");
+        let one = words.of(1);
+        assert!(one.len() == KEPT && one.ends_with(b"abab!"), "{} bytes", one.len());
+        assert_eq!((words.of(2), words.of_lowest()), (&b"two"[..], one));
+    }
+}
