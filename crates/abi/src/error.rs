@@ -217,27 +217,19 @@ impl From<weft_process::Error> for Error {
             return Error::returned(error.class(), error.text());
         }
         // Other errors have nothing to do with a fault that there may be.
-        let is_it = |fault: weft_fabric::Fault| fault.to_string() == error.text();
-        let engine = state().engine.get();
-        let engine = engine.filter(|engine| engine.endpoint().fault().is_some_and(is_it));
-        let foreign = engine.and_then(|engine| of_another_job(engine));
-        let why =
-            foreign.or_else(|| engine.and_then(|engine| engine.endpoint().fabric().trouble()));
-        Error::new(error.class(), with_reason(error.text(), why))
-    }
-}
-
-/// Returns an error's text with its reason, unless the fabric gives the same text as the reason.
-fn with_reason(what: &str, why: Option<String>) -> String {
-    match why.filter(|why| why != what) {
-        Some(why) => format!("{what}: {why}"),
-        None => what.to_owned(),
+        let known = || {
+            let engine = state().engine.get()?;
+            let fault = engine.endpoint().fault()?;
+            let why =
+                of_another_job(engine, &fault).or_else(|| engine.endpoint().fabric().trouble());
+            (fault.to_string() == error.text()).then(|| why.map(|why| fault.because(&why)))?
+        };
+        Error::new(error.class(), known().unwrap_or_else(|| error.text().to_owned()))
     }
 }
 
 /// What is known of a lost peer that belongs to another job.
-fn of_another_job(engine: &crate::node::Engine) -> Option<String> {
-    let fault = engine.endpoint().fault()?;
+fn of_another_job(engine: &crate::node::Engine, fault: &weft_fabric::Fault) -> Option<String> {
     let weft_fabric::Cause::PeerLost { rank } = *fault.cause() else { return None };
     (rank >= engine.endpoint().fabric().size()).then(|| {
         let weft_process::Identity { rank, .. } = engine.identity(rank as u32);
@@ -266,17 +258,5 @@ impl From<weft_fabric::Fault> for Error {
     #[cold]
     fn from(fault: weft_fabric::Fault) -> Error {
         weft_process::Error::from(fault).into()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reason_is_said_once() {
-        assert_eq!(with_reason("a fault", Some("a cable".to_owned())), "a fault: a cable");
-        assert_eq!(with_reason("a fault", Some("a fault".to_owned())), "a fault");
-        assert_eq!(with_reason("a fault", None), "a fault");
     }
 }

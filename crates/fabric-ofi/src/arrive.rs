@@ -66,7 +66,7 @@ impl State {
     /// What a peer has sent cannot be.
     #[cold]
     fn fail_for(&mut self, core: &Core, rank: usize, fault: Fault) {
-        let why = format!("process {rank} on {}: {fault}", core.place(rank).host);
+        let why = format!("it is on {}", core.place(rank).host);
         self.fail(fault, why);
     }
 

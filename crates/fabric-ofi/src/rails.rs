@@ -380,7 +380,7 @@ impl State {
                 let lost = !it.lost && !over.repeat.is_empty();
                 self.closing.swap_remove(i);
                 if lost {
-                    let why = format!("process {peer} has left before it took what was written");
+                    let why = "it has left before it took what was written".to_owned();
                     self.fail(Fault::lost(peer), why);
                 }
                 continue;

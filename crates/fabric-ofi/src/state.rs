@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use weft_fabric::linking::{Links, Roster};
-use weft_fabric::{Completion, Counters, Fault, Head, Sge};
+use weft_fabric::{Completion, Counters, Fault, Head, Sge, repeated};
 
 /// Buffers that wait for what arrives, of all peers together.
 const POSTED: usize = 64;
@@ -311,6 +311,7 @@ impl State {
     /// The job cannot go on: the first reason counts.
     #[cold]
     pub fn fail(&mut self, fault: Fault, why: String) {
+        debug_assert_eq!(repeated(&fault.because(&why)), None);
         if self.fault.is_none() {
             (self.fault, self.trouble) = (Some(fault), Some(why));
         }

@@ -27,7 +27,7 @@ impl State {
         let Where { host, address, is_apart } = core.place(rank);
         let facts = &core.objects.facts;
         let why = format!(
-            "process {rank} on {host}, at {address} from {} through {}: {what}: {reason}; {}{}",
+            "it was on {host}, at {address} from {} through {}: {what}: {reason}; {}{}",
             facts.domain,
             facts.provider,
             advice(reason, silent),

@@ -196,7 +196,7 @@ impl State {
     pub fn refuses(&mut self, core: &Core, rank: usize) -> Option<Fault> {
         let peer = self.peer(core, rank);
         if peer.left && !peer.lost {
-            let why = format!("process {rank} on {} has left already", core.place(rank).host);
+            let why = format!("it was on {}, and has left already", core.place(rank).host);
             self.fail(Fault::lost(rank), why);
             return Some(Fault::lost(rank));
         }

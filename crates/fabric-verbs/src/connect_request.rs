@@ -68,7 +68,7 @@ impl State {
         let system = |error: crate::ConnectError| {
             let errno = error.errno();
             let fault = Fault::system("connecting with a process", errno);
-            (fault, format!("connecting with process {peer}: {error}"))
+            (fault, format!("process {peer}: {error}"))
         };
         if !secondary && self.connections == core.bounds.all_connections() {
             let what = "connecting with one more process (the adapter or an option allows no more)";
@@ -193,7 +193,7 @@ impl State {
             let ConnectRequest { number, psn, reads, .. } = request;
             let connected = rails[rail].connect(&link.pair, link.psn, &to, number, psn, reads);
             if let Err(error) = connected {
-                let why = format!("connecting with process {peer}: {error}");
+                let why = format!("no connection was made: {error}");
                 match at == peer {
                     true => self.lose(core, peer, why),
                     false => self.shut(core, at, &why),
@@ -236,7 +236,7 @@ impl State {
             if !link.is_empty() && waited > core.options.patience {
                 let host = core.host_of(core.peer_of(peer));
                 let why = format!(
-                    "process {peer} on {host} has not answered for {} s: it has ended, or it makes \
+                    "it is on {host} and has not answered for {} s: it has ended, or it makes \
                      no MPI calls, or datagrams do not reach it",
                     waited.as_secs()
                 );

@@ -15,7 +15,7 @@ impl State {
         for peer in self.links.take_lost() {
             self.cut_off(core, peer);
             let host = core.host_of(peer);
-            let why = format!("process {peer} on {host}, of another job, has ended without a word");
+            let why = format!("it was on {host}, of another job, and has ended without a word");
             self.lose(core, peer, why);
         }
         self.end_links(core);

@@ -107,7 +107,7 @@ impl State {
     pub fn reach(&mut self, core: &Core, peer: usize) -> bool {
         match &self.peers[peer] {
             Some(link) if link.phase == Phase::Gone => {
-                self.lose(core, peer, format!("process {peer} has left already"));
+                self.lose(core, peer, "it has left already".to_owned());
                 false
             }
             Some(link) => link.phase != Phase::Lost,

@@ -246,7 +246,7 @@ impl State {
             let errno = error.raw_os_error().unwrap_or(0);
             let what = "joining a multicast group";
             let port = self.rails[0].port.name();
-            let why = format!("{what} ({}) on {port}: {error}", group.0);
+            let why = format!("group {} on {port}: {error}", group.0);
             self.fail(Fault::system(what, errno), why);
         }
     }

@@ -329,7 +329,7 @@ impl State {
         if let Some(secondary) = &mut it.secondary {
             secondary.heard = true;
         }
-        self.shut(core, link, &format!("process {peer} has lost it"));
+        self.shut(core, link, "the peer has lost it");
     }
 
     /// Moves on what was taken out; true if anything moved.
@@ -347,7 +347,7 @@ impl State {
                     let it = self.link(link);
                     let repeats = it.secondary.as_ref().is_some_and(|f| !f.repeat.is_empty());
                     if repeats || it.is_awaited() || !it.kept_work.is_empty() {
-                        let why = format!("process {peer} has left before it took what was sent");
+                        let why = "it has left before it took what was sent".to_owned();
                         self.lose(core, peer, why);
                     }
                     continue;

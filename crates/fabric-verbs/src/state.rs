@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use weft_fabric::linking::{Links, Roster};
-use weft_fabric::{Completion, Counters, Fault};
+use weft_fabric::{Completion, Counters, Fault, repeated};
 
 /// One process.
 pub struct Member {
@@ -167,6 +167,7 @@ impl State {
     /// Ends all waits. The first fault stands.
     #[cold]
     pub fn fail(&mut self, fault: Fault, why: String) {
+        debug_assert_eq!(repeated(&fault.because(&why)), None);
         if self.fault.is_none() {
             self.fault = Some(fault);
             self.trouble = Some(why);
@@ -390,7 +391,7 @@ impl State {
         let link = self.link(peer);
         link.phase = Phase::Gone;
         if !link.is_empty() {
-            let why = format!("process {peer} has left before it took what was sent to it");
+            let why = "it has left before it took what was sent to it".to_owned();
             self.lose(core, peer, why);
         }
     }

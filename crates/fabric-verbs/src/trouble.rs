@@ -11,7 +11,7 @@ fn tried(core: &Core) -> u64 {
     once_ns * (u64::from(core.options.retries.min(6)) + 1) / 1_000_000
 }
 
-/// Says which peer, where, what the adapter reports, how long it tried, and what may be the cause.
+/// Says where the peer is, what the adapter reports, how long it tried, and what may be the cause.
 pub fn explain(core: &Core, rails: &[Rail], number: usize, peer: usize, status: i32) -> String {
     let rail = &rails[number];
     // SAFETY: the library returns a constant string for every number.
@@ -42,5 +42,5 @@ pub fn explain(core: &Core, rails: &[Rail], number: usize, peer: usize, status: 
         }
         _ => "the adapter's log (`dmesg`) may say more".to_owned(),
     };
-    format!("process {peer} on {host}, through {port}: {name}: {causes}")
+    format!("it is on {host}, reached through {port}: {name}: {causes}")
 }

@@ -75,7 +75,7 @@ fn whoever_ends_without_a_word_is_missed() {
     let Some(nodes) = adapters::nodes() else { return };
     let _alone = ALONE.lock().unwrap();
     let said = end_without_a_word(&maker(&nodes), false);
-    assert!(said.contains("of another job, has ended without a word"), "{said}");
+    assert!(said.contains("of another job, and has ended without a word"), "{said}");
     end_without_a_word(&maker(&nodes), true);
 }
 

@@ -1,6 +1,8 @@
 //! Why a wait ended without its counter being reached.
 
+use std::collections::HashSet;
 use std::fmt;
+use weft_bootstrap::limits::{explain, words};
 
 /// What a fabric reports instead of completing an operation.
 ///
@@ -107,10 +109,47 @@ impl Fault {
         *self.0 == cause
     }
 
+    /// Returns the message with the reason that the fabric knows. `why` does not name the process of the fault: it goes on behind
+    /// `process 3 is gone: `.
+    pub fn because(&self, why: &str) -> String {
+        let message = self.to_string();
+        match *self.cause() {
+            _ if why.contains(&message) => why.to_owned(),
+            // The reason has the system's words already.
+            Cause::System { what, errno } if errno == 0 || why.contains(&words_of(errno)) => {
+                format!("{what}: {why}")
+            }
+            _ => format!("{message}: {why}"),
+        }
+    }
+
     /// What to decide by, rather than by the message that [`fmt::Display`] gives.
     pub fn cause(&self) -> &Cause {
         &self.0
     }
+}
+
+/// Returns the system's words for an error number.
+fn words_of(errno: i32) -> String {
+    words(&std::io::Error::from_raw_os_error(errno))
+}
+
+/// Finds a fragment that a message has twice: a process or a rank with its number, or four words in a row. The messages that reach
+/// users are put together from parts of several layers, which must not repeat each other.
+pub fn repeated(message: &str) -> Option<String> {
+    let words: Vec<&str> = message
+        .split_whitespace()
+        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let names = |pair: &[&str]| matches!(pair[0], "process" | "rank") && is_number(pair[1]);
+    let twice = |length: usize, counts: &dyn Fn(&[&str]) -> bool| {
+        let mut seen = HashSet::new();
+        let mut all = words.windows(length).filter(|fragment| counts(fragment));
+        all.find(|fragment| !seen.insert(fragment.to_vec())).map(|fragment| fragment.join(" "))
+    };
+    twice(2, &names).or_else(|| twice(4, &|_| true))
 }
 
 impl From<Cause> for Fault {
@@ -134,7 +173,7 @@ impl fmt::Display for Fault {
                 write!(f, "this fabric cannot {what} towards process {rank}")
             }
             Cause::System { what, errno } => {
-                write!(f, "{what}: {}", std::io::Error::from_raw_os_error(*errno))
+                write!(f, "{what}: {}", explain(&std::io::Error::from_raw_os_error(*errno)))
             }
             Cause::NoRoom { asked, left, memory, bound } => {
                 let kind = if *memory { "memory" } else { "address space for memory" };
@@ -181,6 +220,56 @@ impl fmt::Display for Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reasons_go_on_behind_the_message() {
+        let lost = Fault::lost(3);
+        assert_eq!(lost.because("it was on b"), "process 3 is gone: it was on b");
+        assert_eq!(lost.because("process 3 is gone"), "process 3 is gone");
+        let full = Fault::system("connecting", libc::ENOSPC);
+        let words = words_of(libc::ENOSPC);
+        assert_eq!(full.because("no such queue"), format!("connecting: {words}: no such queue"));
+        let why = format!("a queue pair on mlx5_0: {words}");
+        assert_eq!(full.because(&why), format!("connecting: {why}"));
+        assert_eq!(Fault::system("connecting", 0).because("no port"), "connecting: no port");
+    }
+
+    #[test]
+    fn repeated_fragments_are_found() {
+        for (text, found) in [
+            ("process 3 is gone: process 3 on b has left", Some("process 3")),
+            ("rank 1 (a.out) aborted: rank 1: MPI_Recv", Some("rank 1")),
+            ("the limit is too small; raise it: the limit is too small", Some("the limit is too")),
+            ("process 3 is gone: it told process 4, and process 5 was told", None),
+            ("", None),
+        ] {
+            assert_eq!(repeated(text).as_deref(), found, "{text}");
+        }
+    }
+
+    /// Every cause, alone and with its own words as a reason.
+    #[test]
+    fn no_message_repeats_itself() {
+        let bound = "the machine's memory".to_owned();
+        for cause in [
+            Cause::PeerLost { rank: 1 },
+            Cause::Cancelled,
+            Cause::Revoked,
+            Cause::Corrupt { rank: 1, what: "offset" },
+            Cause::Unsupported { rank: 1, what: "write" },
+            Cause::System { what: "mapping memory", errno: libc::ENOMEM },
+            Cause::System { what: "opening a file", errno: libc::EMFILE },
+            Cause::NoRoom { asked: 1, left: 2, memory: true, bound },
+            Cause::TimedOut,
+            Cause::Truncated { rank: 1, expected: 2, got: 3 },
+        ] {
+            let fault = Fault::from(cause);
+            let text = fault.to_string();
+            for message in [text.clone(), fault.because(&text), fault.because("it is on host b")] {
+                assert_eq!(repeated(&message), None, "{message}");
+            }
+        }
+    }
 
     #[test]
     fn no_room_names_what_was_asked_and_what_is_left() {

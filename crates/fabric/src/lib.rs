@@ -40,7 +40,7 @@ pub use facets::{
     Facets, Helper, Immediates, MappedMemory, Multicast, Nodes, Rails, Registration, SignalSafe,
     Simulated, Work,
 };
-pub use fault::{Cause, Fault};
+pub use fault::{Cause, Fault, repeated};
 pub use memory::{Flag, Key, Region, RemoteAddr, RemoteFlag, SMALL, Sge, Words, copy_small};
 pub use message::{Datagram, GroupId, Head, Message, Peek, Posted};
 pub use staging::{Staging, StagingPool};

@@ -36,7 +36,9 @@ impl Cause {
             Cause::Abort { code, message } if message.is_empty() => {
                 format!("{who} called MPI_Abort with code {code}")
             }
-            Cause::Abort { code, message } => format!("{who} aborted with code {code}: {message}"),
+            Cause::Abort { code, message } => {
+                format!("{who} aborted with code {code}: {}", without_speaker(message, rank))
+            }
             &Cause::NoFinalize { called } => {
                 format!("{who} ended with exit code 0, but {}", unfinished(called))
             }
@@ -62,6 +64,23 @@ impl Cause {
             Cause::Abort { code, .. } if code & 0xff != 0 => code & 0xff,
             _ => 1,
         }
+    }
+}
+
+/// Removes the name of the rank from what the rank says: the library says it for other launchers, and here the line has it already.
+fn without_speaker(message: &str, rank: usize) -> String {
+    let name = format!("rank {rank}");
+    let Some((before, after)) = message.split_once(&name) else { return message.to_owned() };
+    // `MPI_Init: rank 3 on host: ` or `rank 3: `, and not a word within a sentence.
+    let end = match after.strip_prefix(" on ") {
+        Some(host) => {
+            host.find(": ").filter(|&end| !host[..end].contains(' ')).map(|end| " on ".len() + end)
+        }
+        None => after.starts_with(": ").then_some(0),
+    };
+    match end.filter(|_| before.is_empty() || before.ends_with(": ")) {
+        Some(end) => format!("{before}{}", &after[end + ": ".len()..]),
+        None => message.to_owned(),
     }
 }
 
@@ -118,6 +137,21 @@ mod tests {
         assert_eq!(line, "rank 3 (a.out) was killed by SIGSEGV (segmentation fault)");
         let line = Cause::Abort { code: 5, message: "boom".into() }.line(0, "x", Some("node7"));
         assert_eq!(line, "rank 0 (x) on node7 aborted with code 5: boom");
+    }
+
+    #[test]
+    fn the_rank_is_named_once() {
+        for (message, expected) in [
+            ("rank 3: MPI_Recv: process 1 is gone", "MPI_Recv: process 1 is gone"),
+            ("MPI_Init: rank 3 on a-1: no room", "MPI_Init: no room"),
+            ("rank 3 of the job: no", "rank 3 of the job: no"),
+            ("MPI_Send to rank 3: no", "MPI_Send to rank 3: no"),
+            ("rank 31: no", "rank 31: no"),
+            ("MPI_Init: rank 3 on the other side: no", "MPI_Init: rank 3 on the other side: no"),
+        ] {
+            let line = Cause::Abort { code: 5, message: message.into() }.line(3, "x", None);
+            assert_eq!(line, format!("rank 3 (x) aborted with code 5: {expected}"));
+        }
     }
 
     #[test]
