@@ -20,6 +20,7 @@ mod man;
 mod memory;
 pub(crate) mod mutation;
 pub(crate) mod network;
+mod open_files;
 mod programs;
 mod python;
 mod random;

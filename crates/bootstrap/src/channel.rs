@@ -13,6 +13,7 @@ use nix::sys::stat::{SFlag, fstat};
 
 use crate::BootstrapError;
 use crate::calls::{Patience, repeat};
+use crate::limits::explain;
 
 /// Maximum length of an answer, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
@@ -25,7 +26,7 @@ pub(crate) struct Channel {
 }
 
 fn lost(doing: &str, error: &io::Error) -> BootstrapError {
-    BootstrapError(format!("{doing}: the connection to the launcher is lost: {error}"))
+    BootstrapError(format!("{doing}: the connection to the launcher is lost: {}", explain(error)))
 }
 
 /// Returns the number in `text` if it is the number of an open socket, as PMI_FD must be.

@@ -12,6 +12,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 
 use crate::calls::{self, Patience};
 use crate::environment::Ticket;
+use crate::limits::explain;
 use crate::report::{self, Report};
 use crate::wire::{Entry, Frame, MAX_KEY, MAX_REPLY, MAX_REQUEST, MAX_VALUE};
 use crate::{Bootstrap, BootstrapError, nodes};
@@ -33,17 +34,18 @@ pub(crate) struct Launched {
 }
 
 fn lost(doing: &str, error: io::Error) -> BootstrapError {
-    BootstrapError(format!("{doing}: the connection to mpiexec is lost: {error}"))
+    BootstrapError(format!("{doing}: the connection to mpiexec is lost: {}", explain(&error)))
 }
 
 impl Launched {
     /// Joins the job. Returns `None` if an ancestor of this process is the rank already.
     pub fn join(ticket: &Ticket) -> Result<Option<Self>, BootstrapError> {
-        let unreachable = |error| {
+        let unreachable = |error: io::Error| {
             BootstrapError(format!(
-                "cannot reach the mpiexec that started this program (job {}): {error}. If it has \
+                "cannot reach the mpiexec that started this program (job {}): {}. If it has \
                  ended, unset {} to run the program without a launcher",
                 ticket.job,
+                explain(&error),
                 crate::VARIABLE
             ))
         };
@@ -60,7 +62,8 @@ impl Launched {
         };
         let report = match memory {
             Some(memory) => Some(report::slot(&memory, ticket.rank).map_err(|error| {
-                BootstrapError(format!("cannot map the page of the hang report: {error}"))
+                let why = explain(&error);
+                BootstrapError(format!("cannot map the page of the hang report: {why}"))
             })?),
             None => None,
         };

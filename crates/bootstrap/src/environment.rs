@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 
 use crate::channel::{self, Channel};
 use crate::client::Launched;
+use crate::limits::explain;
 use crate::wire::VERSION;
 use crate::{Bootstrap, BootstrapError, Single, foreign, launched_by_rank, pmi1, pmi2, pmix};
 
@@ -153,7 +154,8 @@ impl Protocol {
                 let channel = Channel::connect(&address).map_err(|error| {
                     BootstrapError(format!(
                         "cannot reach the launcher that started this program (PMI_PORT={address}): \
-                         {error}. If it has ended, unset PMI_PORT to run the program without a launcher"
+                         {}. If it has ended, unset PMI_PORT to run the program without a launcher",
+                        explain(&error)
                     ))
                 })?;
                 Box::new(pmi1::join_port(channel, id)?)

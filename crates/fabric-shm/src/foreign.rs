@@ -83,7 +83,9 @@ impl Shm {
         mut added: impl FnMut(usize, usize),
     ) -> Result<Link, ConnectError> {
         let mut exchange = |bytes: Vec<u8>| exchange(bytes).map_err(ConnectError::Lowest);
-        let (mine, made) = match self.offer(members, place) {
+        // Begins to watch before there is anything to watch, so that all members hear if the system has no means for it.
+        let begun = self.begin_to_watch().and_then(|()| self.offer(members, place));
+        let (mine, made) = match begun {
             Ok((name, made)) => (linking::yes(name.as_bytes()), made),
             Err(error) => (linking::no(error), None),
         };
@@ -143,12 +145,17 @@ impl Shm {
             return Err(error);
         }
         // Watched only from now on: until all processes are ready, the end of a process ends the link, and is no loss of a peer.
-        watched.into_iter().for_each(|one| self.watch().add(one));
+        let watch = self.watch.get().expect("begun above");
+        watched.into_iter().for_each(|one| watch.add(one));
         Ok(link)
     }
 
-    fn watch(&self) -> &Watch {
-        self.watch.get_or_init(|| Watch::start(self.segment.clone(), self.rank))
+    /// Starts the watch over processes of other jobs, unless it runs.
+    fn begin_to_watch(&self) -> Result<(), ConnectError> {
+        if self.watch.get().is_none() {
+            let _ = self.watch.set(Watch::start(self.segment.clone(), self.rank)?);
+        }
+        Ok(())
     }
 
     /// What this process has to hand out: names of its servers, and the segment for all if it makes that.
@@ -254,7 +261,7 @@ impl Shm {
 
     /// Forgets a process of another job.
     fn forget(&self, peer: usize) {
-        self.watch().remove(peer);
+        self.watch.get().iter().for_each(|watch| watch.remove(peer));
         self.turn.left.set(0);
         self.own().active.0[peer / 64].fetch_and(!(1 << (peer % 64)), Ordering::Relaxed);
         self.drop_backlog(peer);

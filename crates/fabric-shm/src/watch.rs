@@ -4,6 +4,7 @@
 //! `lost`, then by this rank's count of immediates, which [`crate::Shm`] looks at in each round, then by the doorbell.
 
 use crate::bell::Bell;
+use crate::connect::ConnectError;
 use crate::segment::Segment;
 use crate::sync::Ordering;
 use std::fs::File;
@@ -80,13 +81,19 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// For rank `rank` of the job of `segment`.
-    pub fn start(segment: Arc<Segment>, rank: usize) -> Watch {
+    ///
+    /// # Errors
+    /// The system has no descriptor or no thread left: without the thread, the end of a peer would not be seen.
+    pub fn start(segment: Arc<Segment>, rank: usize) -> Result<Watch, ConnectError> {
+        let failed = |what: &'static str| move |error| ConnectError::System { what, error };
         let shared = Arc::new(Shared { watched: Mutex::default(), lost: AtomicUsize::new(0) });
-        let (wake, woken) = UnixStream::pair().expect("a pair of sockets");
+        let (wake, woken) =
+            UnixStream::pair().map_err(failed("sockets for watching processes of another job"))?;
         let seen = shared.clone();
         let bell = Bell { segment, rank, helper: false };
-        let thread = start_thread("weft-watch", move || run(&seen, woken, &bell)).ok();
-        Watch { shared, wake, thread }
+        let thread = start_thread("weft-watch", move || run(&seen, woken, &bell))
+            .map_err(failed("starting a thread that watches processes of another job"))?;
+        Ok(Watch { shared, wake, thread: Some(thread) })
     }
 
     pub fn add(&self, watched: Watched) {
@@ -184,7 +191,7 @@ mod tests {
         for blind in [false, true] {
             let segment = found();
             let (one, two) = (alive(&segment, 1), alive(&segment, 2));
-            let watch = Watch::start(segment.clone(), 0);
+            let watch = Watch::start(segment.clone(), 0).unwrap();
             let watched = |rank: usize| {
                 let made = Watched::new(10 + rank, (segment.clone(), rank), (&segment, rank));
                 Watched { descriptor: made.descriptor.filter(|_| !blind), ..made }
@@ -208,7 +215,7 @@ mod tests {
     #[test]
     fn a_number_that_is_given_again_is_the_new_ones() {
         let segment = found();
-        let watch = Watch::start(segment.clone(), 0);
+        let watch = Watch::start(segment.clone(), 0).unwrap();
         for _ in 0..50 {
             // The descriptor of the one that ends is the next one's before the thread has looked.
             let (old, new) = (alive(&segment, 1), alive(&segment, 2));

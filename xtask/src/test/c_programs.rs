@@ -97,6 +97,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     super::copies::run(&prefix, tally)?;
     super::alike::run(&prefix, tally)?;
     super::memory::run(&prefix, tally)?;
+    super::open_files::run(&prefix, tally)?;
     super::instructions::run(&prefix, tally)?;
     super::counts::run(&prefix, tally)?;
     super::accesses::run(&prefix, tally)?;

@@ -21,6 +21,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Instant;
 use weft_bootstrap::calls::Occupied;
+use weft_bootstrap::limits::explain;
 use weft_bootstrap::ports::{Caller, Calling, Port, is_port};
 use weft_fabric::Fabric;
 use weft_process::{Group, Parties};
@@ -36,8 +37,9 @@ pub fn open(engine: &Engine) -> Result<Port, Error> {
     let _occupied = Occupied::standard();
     let sleeper = engine.endpoint().fabric().sleeper();
     let at = Way::of(engine)?.port_address();
-    Port::open(at, move || sleeper.ring())
-        .map_err(|error| Error::new(MPI_ERR_PORT, format_args!("opening a port: {error}")))
+    Port::open(at, move || sleeper.ring()).map_err(|error| {
+        Error::new(MPI_ERR_PORT, format_args!("opening a port: {}", explain(&error)))
+    })
 }
 
 fn engine() -> Result<&'static Rc<Engine>, Error> {
@@ -209,7 +211,7 @@ pub fn call_port(
             io::ErrorKind::TimedOut => {
                 format!("argument port_name: {error} (WEFT_CONNECT_TIMEOUT sets how long)")
             }
-            _ => format!("argument port_name: {error}"),
+            _ => format!("argument port_name: {}", explain(&error)),
         };
         Error::new(MPI_ERR_PORT, text)
     })
@@ -300,7 +302,9 @@ pub(crate) unsafe fn comm_join(fd: c_int, intercomm: *mut Comm) -> Result<(), Er
         return Err(Error::new(MPI_ERR_ARG, format_args!("argument fd = {fd}: it is no socket")));
     }
     let port = open(engine)?;
-    let wrong = |error: io::Error| Error::new(MPI_ERR_ARG, format_args!("argument fd: {error}"));
+    let wrong = |error: io::Error| {
+        Error::new(MPI_ERR_ARG, format_args!("argument fd: {}", explain(&error)))
+    };
     let name = port.name().to_owned();
     let made = match beside(engine, &call, move || agree(fd, &name))?.map_err(wrong)? {
         Some(name) => {

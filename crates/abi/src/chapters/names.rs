@@ -19,6 +19,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use weft_bootstrap::limits::explain;
 use weft_bootstrap::privileged::path_of;
 
 /// Lists the folders that may belong to the user, each once. The folder of names is created in them.
@@ -59,7 +60,7 @@ fn prepared(base: &Path, user: u32) -> io::Result<PathBuf> {
         let told = |text: String| io::Error::new(ErrorKind::PermissionDenied, text);
         match DirBuilder::new().mode(0o700).create(folder) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(told(format!("{}: {error}", folder.display())));
+                return Err(told(format!("{}: {}", folder.display(), explain(&error))));
             }
             _ if owned(folder, user) => {}
             _ => return Err(told(format!("{} is not this user's alone", folder.display()))),
@@ -83,7 +84,10 @@ fn places(service: &OsStr) -> Result<Vec<PathBuf>, Error> {
     }
     let name: String = service.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     let folders = folders().map_err(|error| {
-        Error::new(MPI_ERR_SERVICE, format_args!("the folder of published names: {error}"))
+        Error::new(
+            MPI_ERR_SERVICE,
+            format_args!("the folder of published names: {}", explain(&error)),
+        )
     })?;
     Ok(folders.into_iter().map(|folder| folder.join(&name)).collect())
 }
@@ -172,7 +176,10 @@ pub(crate) unsafe fn publish_name(
             written.into_iter().for_each(|at| drop(fs::remove_file(at)));
             Err(match error.kind() {
                 ErrorKind::AlreadyExists => twice(),
-                _ => Error::new(MPI_ERR_SERVICE, format_args!("publishing {name:?}: {error}")),
+                _ => Error::new(
+                    MPI_ERR_SERVICE,
+                    format_args!("publishing {name:?}: {}", explain(&error)),
+                ),
             })
         }
         _ => Ok(()),
@@ -192,10 +199,9 @@ pub(crate) unsafe fn unpublish_name(
         let text = format!("argument service_name: {name:?} is not published with this port");
         return Err(Error::new(MPI_ERR_SERVICE, text));
     }
-    there
-        .into_iter()
-        .try_for_each(fs::remove_file)
-        .map_err(|error| Error::new(MPI_ERR_SERVICE, format_args!("removing {name:?}: {error}")))
+    there.into_iter().try_for_each(fs::remove_file).map_err(|error| {
+        Error::new(MPI_ERR_SERVICE, format_args!("removing {name:?}: {}", explain(&error)))
+    })
 }
 
 pub(crate) unsafe fn lookup_name(

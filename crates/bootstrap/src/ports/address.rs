@@ -3,6 +3,7 @@
 use super::{Stream, secret};
 use crate::calls::{connect, repeat};
 use crate::hash;
+use crate::limits::explain;
 use crate::nodes::identity;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use nix::unistd::geteuid;
@@ -86,8 +87,9 @@ impl Address {
                 }
             }
             Place::Network(address) => {
-                let stream = TcpStream::connect_timeout(address, CONNECTING)
-                    .map_err(|error| Error::new(error.kind(), format!("{address}: {error}")))?;
+                let stream = TcpStream::connect_timeout(address, CONNECTING).map_err(|error| {
+                    Error::new(error.kind(), format!("{address}: {}", explain(&error)))
+                })?;
                 plain(stream)
             }
         }

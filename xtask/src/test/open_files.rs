@@ -1,0 +1,90 @@
+//! Programs under each small limit on open files: a program runs, or ends with an error that names the limit and what to do. It
+//! neither panics nor hangs.
+
+use super::tally::Tally;
+use std::path::Path;
+use std::process::Command;
+
+/// A program, its arguments, and the number of its ranks.
+struct Tried {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    ranks: &'static str,
+}
+
+/// Programs that open files for different purposes: none of their own, files, ports and other jobs.
+const TRIED: [Tried; 4] = [
+    Tried { name: "ring", arguments: &[], ranks: "1" },
+    Tried { name: "ring", arguments: &[], ranks: "2" },
+    Tried { name: "spawn", arguments: &["few"], ranks: "1" },
+    Tried { name: "spawn", arguments: &["few"], ranks: "2" },
+];
+
+/// Limits to try: from below what the loader needs to above what any of the programs needs.
+const LIMITS: std::ops::RangeInclusive<u32> = 3..=40;
+
+/// Seconds after which a program hangs.
+const TIMEOUT: &str = "60";
+
+/// Words that an error has, and the words of the system's loader, which opens the library.
+const NAMED: [&str; 3] = ["ulimit -n", "ulimit -Hn", "error while loading shared libraries"];
+
+/// Checks the end of a program. Returns whether it ran.
+fn judge(succeeded: bool, code: Option<i32>, said: &str) -> Result<bool, String> {
+    let is_named = NAMED.iter().any(|words| said.contains(words));
+    if said.contains("panicked") {
+        return Err("it panics".to_owned());
+    }
+    match (succeeded, code) {
+        (true, _) => Ok(true),
+        (false, Some(124)) => Err("it hangs".to_owned()),
+        (false, _) if is_named => Ok(false),
+        _ => Err("its error does not name the limit".to_owned()),
+    }
+}
+
+pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let folder = super::c_programs::folder()?;
+    for Tried { name, arguments, ranks } in TRIED {
+        let (mut ran, mut first) = (0, None);
+        for limit in LIMITS {
+            let script = format!("ulimit -n {limit}; exec \"$@\"");
+            let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
+            mpiexec.args(["--timeout", TIMEOUT, "-n", ranks, "sh", "-c", &script, "sh"]);
+            let output = mpiexec.arg(folder.join(name)).args(arguments).output();
+            let output = output.map_err(|e| format!("mpiexec: {e}"))?;
+            let said =
+                String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+            let who = format!("{name} on {ranks} ranks with {limit} open files");
+            match judge(output.status.success(), output.status.code(), &said) {
+                Ok(true) => {
+                    ran += 1;
+                    first.get_or_insert(limit);
+                }
+                Ok(false) => {}
+                Err(why) => return Err(format!("{who}: {why}: {}\n{said}", output.status)),
+            }
+        }
+        let first = first.ok_or_else(|| format!("{name}: it ran under no limit"))?;
+        println!(
+            "ok   {name} on {ranks} ranks: {ran} of {} limits on open files suffice, from {first}",
+            LIMITS.count()
+        );
+        tally.passed += 1;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_hangs_and_nameless_errors_fail() {
+        assert_eq!(judge(true, Some(0), "correct"), Ok(true));
+        assert_eq!(judge(false, Some(1), "raise it (ulimit -n)"), Ok(false));
+        assert!(judge(false, Some(1), "Too many open files").is_err());
+        assert!(judge(false, Some(124), "ulimit -n").is_err());
+        assert!(judge(false, Some(134), "thread panicked: ulimit -n").is_err());
+    }
+}
