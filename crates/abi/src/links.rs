@@ -13,6 +13,7 @@ use crate::constants::*;
 use crate::error::Error;
 use crate::node::{CommObject, Engine, nodes_are_faked};
 use crate::settings;
+use crate::settings::alike::jobs::{self, JobSettings};
 use crate::state::Kept;
 use crate::types::Comm;
 use crate::waiting::Call;
@@ -23,10 +24,11 @@ use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use weft_bootstrap::calls::{Occupied, start_thread};
+use weft_bootstrap::limits::explain;
 use weft_bootstrap::ports::{Caller, Invitation, Member};
 use weft_fabric::Fabric;
 use weft_fabric::linking::{Linkable, Whom};
-use weft_process::{Group, Identity, LinkId};
+use weft_process::{ForeignPeer, Group, LinkId};
 
 mod introduction;
 mod near;
@@ -127,20 +129,31 @@ pub fn linked(
     sweep(engine);
     let own = group.rank_of(engine.rank() as u32).expect("only members call");
     let place = own + if end == End::Calling { invitation.accepting } else { 0 };
-    let lost = |error: io::Error| Error::new(MPI_ERR_PORT, format_args!("connecting: {error}"));
+    let lost = |error: io::Error| {
+        Error::new(MPI_ERR_PORT, format_args!("connecting: {}", explain(&error)))
+    };
     let (patience, joining) = (patience()?, invitation.clone());
     let join = move || Member::join(&joining, place, patience);
     let member = beside(engine, call, join)?.map_err(lost)?;
     let mut exchange = |bytes: Vec<u8>| {
-        let member = member.try_clone().map_err(|error| error.to_string())?;
+        let member = member.try_clone().map_err(|error| explain(&error))?;
         let said = beside(engine, call, move || member.exchange(&bytes));
         let said = said.map_err(|error| error.text().to_owned())?;
-        said.map_err(|error| error.to_string())
+        said.map_err(|error| explain(&error))
     };
     let failed = |text: String| Error::new(MPI_ERR_PORT, format_args!("connecting: {text}"));
     let way = Way::of(engine)?;
-    let own = Introduction::own(engine, way);
-    let said = own.all(&exchange(own.encode()).map_err(failed)?)?;
+    let settings = JobSettings::own().map_err(failed)?;
+    let own = Introduction::own(engine, way, &settings);
+    let said = Introduction::all(&exchange(own.encode()).map_err(failed)?).map_err(failed)?;
+    // All processes of both jobs see the same hashes, so all make the further round or none.
+    if said.iter().any(|one| one.settings != own.settings) {
+        let values = exchange(settings.encode()).map_err(failed)?;
+        let jobs: Vec<u64> = said.iter().map(|one| one.identity.job).collect();
+        return Err(refused(call, jobs::refusal(own.identity.job, &jobs, &values)));
+    }
+    let alike = said.iter().try_for_each(|one| own.check(one));
+    alike.map_err(|text| refused(call, text))?;
     let whom = |one: &Introduction| {
         let identity = one.identity;
         let of_own_job = (identity.job == own.identity.job).then_some(identity.rank);
@@ -157,8 +170,7 @@ pub fn linked(
     let number = |place: usize| shared.peers()[place] as u32;
     let new =
         (0..members.len()).filter(|&place| shared.new_peers().contains(&shared.peers()[place]));
-    let new: Vec<(u32, Identity)> =
-        new.map(|place| (number(place), said[place].identity)).collect();
+    let new: Vec<ForeignPeer> = new.map(|place| said[place].as_peer(number(place))).collect();
     let id = engine.add_link(&new);
     let others = match end {
         End::Accepting => invitation.accepting..members.len(),
@@ -169,6 +181,12 @@ pub fn linked(
     LINKS.borrow_mut().push(JobLink { shared, id });
     crowd(engine);
     Ok(made)
+}
+
+/// Returns the error of jobs that cannot be connected.
+fn refused(call: &Call, text: String) -> Error {
+    let is_spawn = call.name.starts_with("MPI_Comm_spawn");
+    Error::new(if is_spawn { MPI_ERR_SPAWN } else { MPI_ERR_PORT }, text)
 }
 
 /// What the root has told.

@@ -69,7 +69,7 @@ fn devices(text: &str, node: usize) -> Vec<String> {
 }
 
 /// What the bytes of this process mean.
-fn fingerprint() -> Fingerprint {
+pub fn fingerprint() -> Fingerprint {
     Fingerprint::own(&[
         ("Weft", env!("CARGO_PKG_VERSION")),
         ("MPI ABI", &format!("{MPI_ABI_VERSION}.{MPI_ABI_SUBVERSION}")),

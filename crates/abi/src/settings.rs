@@ -11,6 +11,7 @@ pub use declared::SETTINGS;
 pub use kinds::{About, Agreement, Audience, Part, Setting, SettingKind};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use weft_bootstrap::privileged::is_privileged;
 use weft_collective::{Operation, Selection};
@@ -135,6 +136,16 @@ pub fn publish() {
             // program that calls setenv.
             unsafe { std::env::set_var(name, text) };
         }
+    }
+}
+
+/// Gives spawned processes the settings of this job that connected jobs must share, whatever the environment has become since.
+pub fn pass_on(command: &mut Command) {
+    for setting in SETTINGS.iter().filter(|setting| setting.about.2 == Agreement::All) {
+        match setting.given() {
+            Some(text) => command.env(setting.name, text),
+            None => command.env_remove(setting.name),
+        };
     }
 }
 

@@ -102,7 +102,7 @@ impl<F: Fabric> Hierarchy<F> {
                     _ if !state.may_multicast() => 0,
                     _ => multicast_max(fabric, &members),
                 },
-                same_arithmetic: fabric.same_arithmetic(),
+                same_arithmetic: fabric.same_arithmetic() && !state.is_unlike(),
                 atomics: all_do_atomics(fabric, &members),
                 near: Default::default(),
             };

@@ -30,6 +30,8 @@ pub struct CollectiveState<F: Fabric> {
     no_multicast: Cell<bool>,
     /// It gets no memory that its ranks share.
     lean: Cell<bool>,
+    /// Its ranks are of jobs that compute with unlike arithmetic.
+    unlike: Cell<bool>,
     group: RefCell<Option<Rc<Multicast<Endpoint<F>>>>>,
 }
 
@@ -51,6 +53,7 @@ impl<F: Fabric> CollectiveState<F> {
             multicasts: Tickets::default(),
             no_multicast: Cell::default(),
             lean: Cell::default(),
+            unlike: Cell::default(),
             group: RefCell::default(),
         }
     }
@@ -68,6 +71,7 @@ impl<F: Fabric> CollectiveState<F> {
         state.select(self.selection());
         state.no_multicast.set(self.no_multicast.get());
         state.lean.set(self.lean.get());
+        state.unlike.set(self.unlike.get());
         state
     }
 
@@ -90,6 +94,17 @@ impl<F: Fabric> CollectiveState<F> {
     /// Whether it does without memory that its ranks share.
     pub fn is_lean(&self) -> bool {
         self.lean.get()
+    }
+
+    /// Excludes algorithms in which several ranks compute the same: its ranks are of jobs that compute with unlike arithmetic. Called
+    /// on all ranks, before the first operation.
+    pub fn set_unlike(&self) {
+        self.unlike.set(true);
+    }
+
+    /// Reports whether [`CollectiveState::set_unlike`] was called.
+    pub fn is_unlike(&self) -> bool {
+        self.unlike.get()
     }
 
     /// What the levels of its two-level algorithms choose by.

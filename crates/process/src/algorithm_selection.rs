@@ -25,6 +25,7 @@ impl<F: Fabric> Comm<F> {
             });
             let mut site = known.unwrap_or_else(|| survey(fabric, members));
             site.same_node &= !self.state.is_lean();
+            site.same_arithmetic &= !self.state.is_unlike();
             if !self.state.may_multicast() {
                 site.multicast = 0;
             }

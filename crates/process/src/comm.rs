@@ -104,6 +104,10 @@ impl<F: Fabric> Comm<F> {
         name: &str,
     ) -> Rc<Comm<F>> {
         let rank = group.rank_of(engine.rank() as u32).expect("a member makes the communicator");
+        let state = Rc::new(CollectiveState::in_turn(engine.arena().clone()));
+        if !engine.computes_alike(&group) {
+            state.set_unlike();
+        }
         Rc::new(Comm {
             _lease: engine.lease([Some(&group), remote.as_ref()]),
             engine: engine.clone(),
@@ -119,7 +123,7 @@ impl<F: Fabric> Comm<F> {
             persistent_contexts: RefCell::default(),
             persistent_made: Cell::new(0),
             choices: Choices::default(),
-            state: Rc::new(CollectiveState::in_turn(engine.arena().clone())),
+            state,
             name: RefCell::new(name.into()),
             attributes: RefCell::default(),
             topology: RefCell::default(),

@@ -374,7 +374,7 @@ mod tasks;
 mod waiting_tasks;
 use connected::Connected;
 pub(crate) use connected::Lease;
-pub use connected::{Identity, LinkId};
+pub use connected::{ForeignPeer, Identity, LinkId};
 use helping::Helping;
 pub use persistent_task::PersistentTask;
 use tasks::{Entry, Reach};

@@ -56,7 +56,8 @@ pub use collectives::{Lengths, Running};
 pub use comm::{Comm, TAG_UB};
 pub use dims::balanced_dims;
 pub use engine::{
-    Engine, Executor, Identity, LinkId, PersistentTask, Single, Task, TaskCounts, WaitHooks,
+    Engine, Executor, ForeignPeer, Identity, LinkId, PersistentTask, Single, Task, TaskCounts,
+    WaitHooks,
 };
 pub use error::{Error, class};
 pub use group::{Compare, Group};

@@ -14,6 +14,7 @@ use crate::waiting::Call;
 use crate::{helper, links, lock, settings};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
+use weft_bootstrap::Fingerprint;
 use weft_bootstrap::calls::Occupied;
 use weft_bootstrap::limits;
 use weft_channel::multicast::Repair;
@@ -237,7 +238,7 @@ fn connect(state: &State) -> Result<(), String> {
     });
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
     // The same number at all processes of the job, wherever they run.
-    engine.set_job(weft_bootstrap::hash(bootstrap.job()));
+    engine.set_job(weft_bootstrap::hash(bootstrap.job()), Fingerprint::arithmetic_hash());
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);
     settings::fix();

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::links::{End, Found, Way, connected, group_and_root};
 use crate::network;
 use crate::node::{CommObject, Engine};
+use crate::settings;
 use crate::state::{Kept, running};
 use crate::types::{Comm, Info};
 use crate::waiting::Call;
@@ -201,6 +202,7 @@ fn start(
     let port = connecting::open(engine)?;
     let network = network::for_children(engine.endpoint().fabric().verbs());
     let before = running()?.world.get().map_or(1, |world| world.size()) + SPAWNED.get();
+    settings::pass_on(&mut command);
     command.env(slot_table::ROOM, Room::of_this_job().of_children(before).to_string());
     command.env(PARENT, port.name()).env(PARENT_NETWORK, network);
     let mut report = report_socket(&mut command)?;

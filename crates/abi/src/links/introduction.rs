@@ -1,12 +1,13 @@
 //! What each process says of itself when two jobs meet.
 
 use super::Way;
-use crate::constants::MPI_ERR_PORT;
-use crate::error::Error;
+use crate::network;
 use crate::node::{Engine, nodes_are_faked};
+use crate::settings::alike::jobs::JobSettings;
+use weft_bootstrap::Fingerprint;
 use weft_bootstrap::ports::machine;
 use weft_fabric::{Fabric, FabricExt};
-use weft_process::Identity;
+use weft_process::{ForeignPeer, Identity};
 
 /// One process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,13 +19,19 @@ pub struct Introduction {
     pub near: usize,
     /// The same for all processes that can share memory, whatever their job.
     pub machine: String,
+    /// Hash of the settings that its job shares with others.
+    pub settings: u64,
+    /// The arithmetic of its job.
+    pub arithmetic: u64,
+    /// What its bytes mean.
+    pub print: Fingerprint,
     /// What its job speaks.
     pub dialect: String,
 }
 
 impl Introduction {
     /// Of this process.
-    pub fn own(engine: &Engine, way: Way<'_>) -> Introduction {
+    pub fn own(engine: &Engine, way: Way<'_>, settings: &JobSettings) -> Introduction {
         let fabric = engine.endpoint().fabric();
         let identity = engine.identity(engine.rank() as u32);
         let node = fabric.node(engine.rank()) as u32;
@@ -33,45 +40,74 @@ impl Introduction {
             false => machine(),
         };
         let near = fabric.shm().map_or(0, |shm| shm.rank());
-        Introduction { identity, node, near, machine, dialect: way.dialect() }
+        Introduction {
+            identity,
+            node,
+            near,
+            machine,
+            settings: settings.hash(),
+            arithmetic: engine.arithmetic(),
+            print: network::fingerprint(),
+            dialect: way.dialect(),
+        }
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        let Introduction { identity: Identity { job, rank }, node, near, machine, dialect } = self;
-        format!("{job},{rank},{node},{near},{machine},{dialect}").into_bytes()
+        let Introduction {
+            identity: Identity { job, rank }, node, near, settings, arithmetic, ..
+        } = self;
+        let numbers = format!("{job},{rank},{node},{near},{settings},{arithmetic}");
+        [numbers, self.machine.clone(), self.print.encode(), self.dialect.clone()]
+            .join("\n")
+            .into_bytes()
     }
 
     pub fn decode(said: &[u8]) -> Option<Introduction> {
         let text = String::from_utf8_lossy(said);
-        let mut parts = text.splitn(6, ',');
-        let mut next = || parts.next();
-        let identity = Identity { job: next()?.parse().ok()?, rank: next()?.parse().ok()? };
+        let mut lines = text.splitn(4, '\n');
+        let mut numbers = lines.next()?.split(',').map(|number| number.parse::<u64>().ok());
+        let mut next = || numbers.next().flatten();
+        let identity = Identity { job: next()?, rank: next()?.try_into().ok()? };
         Some(Introduction {
             identity,
-            node: next()?.parse().ok()?,
-            near: next()?.parse().ok()?,
-            machine: next()?.to_owned(),
-            dialect: next()?.to_owned(),
+            node: next()?.try_into().ok()?,
+            near: next()?.try_into().ok()?,
+            settings: next()?,
+            arithmetic: next()?,
+            machine: lines.next()?.to_owned(),
+            print: Fingerprint::decode(lines.next()?),
+            dialect: lines.next()?.to_owned(),
         })
     }
 
-    /// What all have said; an error if somebody speaks otherwise than this process.
-    pub fn all(&self, said: &[Vec<u8>]) -> Result<Vec<Introduction>, Error> {
-        let one = |said: &Vec<u8>| {
-            let version = "a process of the other job is of another version".to_owned();
-            let found = Introduction::decode(said).ok_or(version)?;
-            match found.dialect == self.dialect {
-                true => Ok(found),
-                false => Err(format!(
-                    "{} connects the other job, {} this one: both must be alike",
-                    found.dialect, self.dialect
-                )),
-            }
-        };
-        said.iter()
-            .map(one)
-            .collect::<Result<_, _>>()
-            .map_err(|text| Error::new(MPI_ERR_PORT, text))
+    /// Returns this process as another process knows it, which calls it `number`.
+    pub fn as_peer(&self, number: u32) -> ForeignPeer {
+        ForeignPeer { number, identity: self.identity, arithmetic: self.arithmetic }
+    }
+
+    /// Decodes the introductions of all processes.
+    pub fn all(said: &[Vec<u8>]) -> Result<Vec<Introduction>, String> {
+        let version = "a process of the other job is of another version";
+        let one = |said: &Vec<u8>| Introduction::decode(said).ok_or_else(|| version.to_owned());
+        said.iter().map(one).collect()
+    }
+
+    /// Checks whether this process and `other` can exchange data. The error names what differs, with both values.
+    pub fn check(&self, other: &Introduction) -> Result<(), String> {
+        let formats = self.print.compare(&other.print);
+        if !formats.formats.is_empty() {
+            return Err(format!(
+                "the processes of the other job cannot exchange data with those of this one, since they differ in {formats}; run \
+                 both jobs on machines of one kind, with one version of Weft"
+            ));
+        }
+        match other.dialect == self.dialect {
+            true => Ok(()),
+            false => Err(format!(
+                "{} connects the other job, {} this one: both must be alike",
+                other.dialect, self.dialect
+            )),
+        }
     }
 }
 
@@ -79,19 +115,52 @@ impl Introduction {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_said_comes_back_and_others_are_refused() {
-        let own = Introduction {
+    fn introduction() -> Introduction {
+        Introduction {
             identity: Identity { job: u64::MAX, rank: 7 },
             node: 3,
             near: 1,
             machine: "here and there".to_owned(),
+            settings: 5,
+            arithmetic: 1 << 63,
+            print: network::fingerprint(),
             dialect: "TCP, 64 credits".to_owned(),
-        };
+        }
+    }
+
+    #[test]
+    fn what_is_said_comes_back() {
+        let own = introduction();
         let said = own.encode();
-        assert_eq!(own.all(&[said.clone(), said]).unwrap(), [own.clone(), own.clone()]);
-        assert!(own.all(&[b"1,2,3".to_vec()]).is_err());
+        let all = Introduction::all(&[said.clone(), said]).unwrap();
+        assert_eq!(all, [own.clone(), own.clone()]);
+        assert_eq!(own.check(&all[1]), Ok(()));
+        for damaged in
+            [&b"1,2,3"[..], b"1,2,3,4,5,6", b"1,2,3,4,5,6\nhere\nprint", b"-1,2,3,4,5,6\na\nb\nc"]
+        {
+            assert!(Introduction::all(&[damaged.to_vec()]).is_err());
+        }
+    }
+
+    #[test]
+    fn other_networks_and_formats_are_refused_with_both_values() {
+        let own = introduction();
         let other = Introduction { dialect: "UDP".to_owned(), ..own.clone() };
-        assert!(own.all(&[other.encode()]).err().unwrap().text().contains("UDP connects"));
+        let expected = "UDP connects the other job, TCP, 64 credits this one";
+        assert!(own.check(&other).unwrap_err().starts_with(expected));
+        let print = own.print.encode().replace("long=64 bits", "long=32 bits");
+        let other = Introduction { print: Fingerprint::decode(&print), ..own.clone() };
+        let error = own.check(&other).unwrap_err();
+        assert!(error.contains("long (32 bits there, 64 bits here)"), "{error}");
+    }
+
+    #[test]
+    fn another_arithmetic_is_no_reason_to_refuse() {
+        // Algorithms in which several ranks compute the same are not used then (Engine::computes_alike).
+        let own = introduction();
+        let line = own.print.encode();
+        let (_, formats) = line.split_once('|').unwrap();
+        let print = Fingerprint::decode(&format!("0|{formats}"));
+        assert_eq!(own.check(&Introduction { print, arithmetic: 0, ..own.clone() }), Ok(()));
     }
 }

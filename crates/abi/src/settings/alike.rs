@@ -5,7 +5,9 @@
 //!   each rank            reads the hash of rank 0
 //!   ranks that differ    read the values, and name settings, ranks and values
 //! ```
-//! Cost: one fence and one read for each rank, for any number of ranks.
+//! Cost: one fence and one read for each rank, for any number of ranks. Jobs that connect compare theirs, too ([`jobs`]).
+
+pub mod jobs;
 
 use super::{Agreement, SETTINGS, Setting, SettingKind, Value};
 use std::collections::BTreeMap;
@@ -38,9 +40,8 @@ pub fn compare(bootstrap: &mut dyn Bootstrap) -> Result<(), String> {
     if bootstrap.size() == 1 {
         return Ok(());
     }
-    let own = own(|setting| setting.text())?;
-    let host = nix::unistd::gethostname().unwrap_or_default();
-    check(bootstrap, &own, &host.to_string_lossy()).map_err(|found| {
+    let own = own(Agreement::is_of_job, |setting| setting.text())?;
+    check(bootstrap, &own, &own_host()).map_err(|found| {
         if !found.is_lowest {
             std::thread::sleep(FIRST_WORD);
         }
@@ -48,10 +49,18 @@ pub fn compare(bootstrap: &mut dyn Bootstrap) -> Result<(), String> {
     })
 }
 
-/// Collects the values that must be equal and are not the default. `text` gives the text of each setting.
-fn own(text: impl Fn(&Setting) -> String) -> Result<Values, String> {
+/// Returns the name of this host.
+fn own_host() -> String {
+    nix::unistd::gethostname().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Collects the values that are not the default, of settings for which `must_agree`. `text` gives the text of each setting.
+fn own(
+    must_agree: impl Fn(Agreement) -> bool,
+    text: impl Fn(&Setting) -> String,
+) -> Result<Values, String> {
     let mut values = Values::from([(VERSION.to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
-    for setting in SETTINGS.iter().filter(|setting| setting.about.2 == Agreement::All) {
+    for setting in SETTINGS.iter().filter(|setting| must_agree(setting.about.2)) {
         let value = plain(setting, &text(setting))?;
         if value != plain(setting, setting.default)? {
             values.insert(setting.name.to_owned(), value);
@@ -99,7 +108,7 @@ fn check(bootstrap: &mut dyn Bootstrap, own: &Values, host: &str) -> Result<(), 
     let text = encode(own);
     let number = hash(&text).to_be_bytes();
     bootstrap.put(NUMBER, &number)?;
-    bootstrap.put(VALUES, format!("{HOST}={host}\n{text}").as_bytes())?;
+    bootstrap.put(VALUES, with_host(host, &text).as_bytes())?;
     bootstrap.fence()?;
     let first = bootstrap.get(0, NUMBER)?;
     if first == number {
@@ -119,12 +128,17 @@ fn check(bootstrap: &mut dyn Bootstrap, own: &Values, host: &str) -> Result<(), 
         let values = decode(&String::from_utf8_lossy(&bootstrap.get(rank, VALUES)?));
         all.push(ValuesOfRank { rank, values });
     }
-    Err(Found { text: differences(&all), is_lowest })
+    Err(Found { text: differences_of_ranks(&all), is_lowest })
 }
 
 fn encode(values: &Values) -> String {
     let lines = values.iter().map(|(name, value)| format!("{name}={}\n", value.replace('\n', " ")));
     lines.collect()
+}
+
+/// Adds the host to encoded values.
+fn with_host(host: &str, text: &str) -> String {
+    format!("{HOST}={host}\n{text}")
 }
 
 fn decode(text: &str) -> Values {
@@ -138,53 +152,65 @@ struct ValuesOfRank {
     values: Values,
 }
 
-/// The ranks that have one value of a setting, and the host of the first of these ranks.
+/// The holders that have one value of a setting, by their places in a list.
 struct SameValue<'v> {
     value: &'v str,
-    ranks: Vec<usize>,
-    host: &'v str,
+    places: Vec<usize>,
 }
 
-/// Describes how the values of these ranks differ.
-fn differences(all: &[ValuesOfRank]) -> String {
-    let mut names: Vec<&String> = all.iter().flat_map(|one| one.values.keys()).collect();
+/// Describes how the values of some holders differ: `NAME is VALUE on RANKS, VALUE on RANKS; ...`. `in_words` describes the
+/// holders at some places of the list, with a preposition.
+fn differences(all: &[&Values], in_words: impl Fn(&[usize]) -> String) -> String {
+    let mut names: Vec<&String> = all.iter().flat_map(|values| values.keys()).collect();
     names.sort_unstable();
     names.dedup();
     let mut said = Vec::new();
     for name in names.into_iter().filter(|name| *name != HOST) {
         let default = SETTINGS.iter().find(|setting| setting.name == name);
         let default = default.map_or("unknown", |setting| setting.default);
-        // Groups of ranks by value, in the order of the first rank that has the value.
+        // Groups of holders by value, in the order of the first holder that has the value.
         let mut groups: Vec<SameValue> = Vec::new();
-        for ValuesOfRank { rank, values } in all {
+        for (place, values) in all.iter().enumerate() {
             let value = values.get(name).map_or(default, |value| value);
             match groups.iter_mut().find(|group| group.value == value) {
-                Some(group) => group.ranks.push(*rank),
-                None => {
-                    let host = values.get(HOST).map_or("?", |host| host);
-                    groups.push(SameValue { value, ranks: vec![*rank], host });
-                }
+                Some(group) => group.places.push(place),
+                None => groups.push(SameValue { value, places: vec![place] }),
             }
         }
         if groups.len() > 1 {
-            said.push(format!("{name} is {}", groups_in_words(&groups)));
+            said.push(format!("{name} is {}", groups_in_words(&groups, &in_words)));
         }
     }
+    said.join("; ")
+}
+
+/// Describes how the values of the ranks of a job differ.
+fn differences_of_ranks(all: &[ValuesOfRank]) -> String {
+    let values: Vec<&Values> = all.iter().map(|one| &one.values).collect();
+    let in_words = |places: &[usize]| {
+        let ranks: Vec<usize> = places.iter().map(|&place| all[place].rank).collect();
+        format!("on {} (host {})", ranks_in_words(&ranks), host(values[places[0]]))
+    };
     format!(
         "all ranks of a job must have the same settings, but {}. Look at what sets them on each host, or set them for all \
          (mpiexec -genv NAME VALUE)",
-        said.join("; ")
+        differences(&values, in_words)
     )
 }
 
-fn groups_in_words(groups: &[SameValue]) -> String {
-    let some = groups.iter().take(NAMED).map(|SameValue { value, ranks, host }| {
+/// Returns the host in the values of a process.
+fn host(values: &Values) -> &str {
+    values.get(HOST).map_or("?", |host| host)
+}
+
+fn groups_in_words(groups: &[SameValue], in_words: impl Fn(&[usize]) -> String) -> String {
+    let some = groups.iter().take(NAMED).map(|SameValue { value, places }| {
         let value = if value.is_empty() { "not set" } else { *value };
-        format!("{value} on {} (host {host})", ranks_in_words(ranks))
+        format!("{value} {}", in_words(places))
     });
     let mut words = some.collect::<Vec<_>>().join(", ");
     if groups.len() > NAMED {
-        let _ = write!(words, ", and other values on other ranks");
+        let _ = write!(words, ", and other values elsewhere");
     }
     words
 }
@@ -208,7 +234,7 @@ mod tests {
     use weft_bootstrap::threads;
 
     /// Returns a valid value of the setting that is not its default.
-    fn another(setting: &Setting) -> String {
+    pub(super) fn another(setting: &Setting) -> String {
         match setting.kind {
             SettingKind::Number { least, most } | SettingKind::Maybe { least, most } => {
                 [least, most]
@@ -240,7 +266,7 @@ mod tests {
             let text = |s: &Setting| {
                 if is_odd && s.name == name { value.to_owned() } else { s.default.to_owned() }
             };
-            let own = own(text).unwrap();
+            let own = own(Agreement::is_of_job, text).unwrap();
             check(&mut member, &own, "h").err().map(|found| (found.text, found.is_lowest))
         };
         std::thread::scope(|scope| {

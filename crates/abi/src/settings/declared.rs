@@ -1,6 +1,6 @@
 //! Every setting, declared once: here, and those of networks beside ([`super::networks`]).
 
-use super::kinds::Agreement::{All, Each};
+use super::kinds::Agreement::{All, Each, Job};
 use super::kinds::Audience::{Developer, Tuner, User};
 use super::kinds::Part::{Collective, Fabric, Files, Launch, P2p, Rma, Shm, Waiting};
 use super::kinds::{About, Setting, SettingKind};
@@ -320,7 +320,7 @@ const OTHERS: &[Setting] = &[
     },
     Setting {
         name: weft_bootstrap::nodes::SETTING,
-        about: About(Launch, Developer, All),
+        about: About(Launch, Developer, Job("each job has ranks, and so nodes, of its own")),
         kind: SettingKind::Nodes,
         default: "",
         doc: "Division of the ranks of one host into several simulated nodes, for tests.",

@@ -54,8 +54,18 @@ pub enum Audience {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Agreement {
     Each,
-    /// All processes have the same value: MPI_Init compares the values ([`super::alike`]).
+    /// All processes have the same value, also those of jobs that connect: MPI_Init and each connection compare the values
+    /// ([`super::alike`]).
     All,
+    /// All processes of one job have the same value. Jobs that connect may have different values, for this reason.
+    Job(&'static str),
+}
+
+impl Agreement {
+    /// Reports whether all processes of one job must have the same value.
+    pub fn is_of_job(self) -> bool {
+        !matches!(self, Agreement::Each)
+    }
 }
 
 /// What the tool interface says of a setting.

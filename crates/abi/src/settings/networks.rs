@@ -1,6 +1,6 @@
 //! The settings of networks.
 
-use super::kinds::Agreement::{All, Each};
+use super::kinds::Agreement::{All, Each, Job};
 use super::kinds::Audience::{Tuner, User};
 use super::kinds::Part::{Fabric, Ofi, Rma, Verbs};
 use super::kinds::{About, Setting, SettingKind};
@@ -9,7 +9,7 @@ use super::kinds::{About, Setting, SettingKind};
 pub const NETWORKS: &[Setting] = &[
     Setting {
         name: "WEFT_FABRIC",
-        about: About(Fabric, User, All),
+        about: About(Fabric, User, Job("jobs compare the networks themselves")),
         kind: SettingKind::Choice(&["auto", "shm", "verbs", "ofi", "shm+verbs", "shm+ofi"]),
         default: "auto",
         doc: "Fabric that connects the ranks: auto, shm, verbs, ofi, shm+verbs or shm+ofi.",
@@ -135,7 +135,7 @@ pub const NETWORKS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_OFI_PROVIDER",
-        about: About(Ofi, User, All),
+        about: About(Ofi, User, Job("jobs compare the providers that were chosen")),
         kind: SettingKind::Words,
         default: "",
         doc: "Provider of the ofi fabric: weft-tcp (built in), or a provider of libfabric.",

@@ -13,7 +13,7 @@ use crate::{Error, Group, class};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
-use weft_fabric::Fabric;
+use weft_fabric::{Fabric, FabricExt};
 
 /// A process, as all processes of all jobs name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,8 +73,20 @@ impl LinkId {
     }
 }
 
+/// A process of another job, as the jobs meet.
+#[derive(Debug, Clone, Copy)]
+pub struct ForeignPeer {
+    /// What this process calls it.
+    pub number: u32,
+    /// Its name.
+    pub identity: Identity,
+    /// The arithmetic of its job, see [`Engine::arithmetic`].
+    pub arithmetic: u64,
+}
+
 struct Known {
     identity: Identity,
+    arithmetic: u64,
     link: Weak<Held>,
 }
 
@@ -82,6 +94,7 @@ struct Known {
 #[derive(Default)]
 pub(super) struct Connected {
     job: Cell<u64>,
+    arithmetic: Cell<u64>,
     peers: RefCell<HashMap<u32, Known>>,
     ranks: RefCell<HashMap<Identity, u32>>,
     /// There were connections: numbers of communicators must differ from those of other jobs.
@@ -89,9 +102,27 @@ pub(super) struct Connected {
 }
 
 impl<F: Fabric> Engine<F> {
-    /// Says which job this is: the same number at all its processes, and at nobody else.
-    pub fn set_job(&self, job: u64) {
+    /// Says which job this is: the same number at all its processes, and at nobody else. `arithmetic` stands for the arithmetic of
+    /// the process, and is not 0.
+    pub fn set_job(&self, job: u64, arithmetic: u64) {
         self.connected().job.set(job);
+        let is_one = self.endpoint().fabric().same_arithmetic();
+        self.connected().arithmetic.set(if is_one { arithmetic } else { 0 });
+    }
+
+    /// The arithmetic of this job: a number that is equal in jobs whose processes all compute alike. 0: the processes of the job
+    /// differ.
+    pub fn arithmetic(&self) -> u64 {
+        self.connected().arithmetic.get()
+    }
+
+    /// Reports whether the jobs whose processes are in `group` compute with the same arithmetic. All members of the group get the
+    /// same answer: each of them knows the arithmetic of each job.
+    pub(crate) fn computes_alike(&self, group: &Group) -> bool {
+        let peers = self.connected().peers.borrow();
+        let own = self.arithmetic();
+        let is_alike = |known: &Known| known.arithmetic == own && own != 0;
+        peers.is_empty() || group.ranks().iter().filter_map(|rank| peers.get(rank)).all(is_alike)
     }
 
     /// The name of a process for others.
@@ -124,17 +155,17 @@ impl<F: Fabric> Engine<F> {
         self.connected().ranks.borrow().get(&identity).copied()
     }
 
-    /// `peers` are processes of other jobs, by number.
-    pub fn add_link(&self, peers: &[(u32, Identity)]) -> LinkId {
+    /// Adds processes of other jobs.
+    pub fn add_link(&self, peers: &[ForeignPeer]) -> LinkId {
         let (connected, held) = (self.connected(), Rc::new(Held));
         connected.ever.set(true);
-        for &(peer, identity) in peers {
-            let known = Known { identity, link: Rc::downgrade(&held) };
+        for &ForeignPeer { number: peer, identity, arithmetic } in peers {
+            let known = Known { identity, arithmetic, link: Rc::downgrade(&held) };
             // Two links that were made at once may both have brought it: each has a number for it, and the later one counts.
             connected.ranks.borrow_mut().insert(identity, peer);
             connected.peers.borrow_mut().insert(peer, known);
         }
-        LinkId { held, peers: peers.iter().map(|&(peer, _)| peer).collect() }
+        LinkId { held, peers: peers.iter().map(|peer| peer.number).collect() }
     }
 
     /// Forgets the processes of a link, with which nothing is under way.

@@ -58,7 +58,7 @@ pub fn verbosity(audience: Audience) -> c_int {
 fn scope(agreement: Agreement) -> c_int {
     match agreement {
         Agreement::Each => MPI_T_SCOPE_LOCAL,
-        Agreement::All => MPI_T_SCOPE_ALL_EQ,
+        Agreement::All | Agreement::Job(_) => MPI_T_SCOPE_ALL_EQ,
     }
 }
 

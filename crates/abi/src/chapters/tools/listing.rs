@@ -29,7 +29,7 @@ fn lines() -> String {
         let About(part, _, agreement) = s.about;
         let scope = match agreement {
             Agreement::Each => "each process",
-            Agreement::All => "all alike",
+            Agreement::All | Agreement::Job(_) => "all alike",
         };
         ["control", s.name, name_of(part), &values(s.kind), scope, s.doc].join("\t")
     });
