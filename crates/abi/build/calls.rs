@@ -9,7 +9,7 @@
 //! the chapters that carry the forms out. Those are [`Form`]'s; or `small` and `large`, where a `_c` is more than a form with
 //! larger numbers.
 
-use crate::chapters::{Done, TRY, implementation};
+use crate::chapters::{Done, Implementation, TRY, implementation};
 use crate::data::{Abi, Function, Param};
 use crate::rust::{Widen, argument, camel, wide, widening};
 use std::fmt::Write;
@@ -210,7 +210,9 @@ pub fn write(out: &mut String, abi: &Abi, done: &mut Done) {
             ways.push((format!("{name}_c"), "large".into(), whole, ""));
         }
         for (name, method, returns, inline) in ways {
-            let Some(call) = methods.get(&method) else { continue };
+            let Some(Implementation { path: call, label, item }) = methods.get(&method) else {
+                continue;
+            };
             writeln!(
                 out,
                 "{inline}pub unsafe fn {name}({}) -> {returns} {{\n// SAFETY: the caller keeps MPI's rules for \
@@ -219,8 +221,9 @@ pub fn write(out: &mut String, abi: &Abi, done: &mut Done) {
             )
             .unwrap();
             let path = format!("{GENERATED}{name}");
-            if let Some(other) = done.functions.insert(name, path) {
-                panic!("{} is also implemented as {other}", f.name);
+            let new = Implementation { path, label: label.clone(), item: *item };
+            if let Some(other) = done.functions.insert(name, new) {
+                panic!("{} is also implemented as {}", f.name, other.path);
             }
         }
     }

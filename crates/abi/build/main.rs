@@ -1,12 +1,14 @@
 //! Generates, from `data/*.csv` and from what `src/chapters/` implements:
 //! - `$OUT_DIR/abi.rs`: handles, callback types, constants, entry points and the coverage table;
 //! - `include/mpi.h` beside the library, for `mpicc` in the build tree and for the installer;
+//! - `$OUT_DIR/FUNCTIONS.md`: the file and the item that implement each function, which a test compares with the one beside `data`;
 //! - `mpi-signatures.txt` beside the library: the signature that each implementation must have, or its arguments.
 
 mod calls;
 mod chapters;
 mod data;
 mod header;
+mod index;
 mod older;
 mod rust;
 
@@ -24,6 +26,8 @@ fn main() {
     let abi = data::Abi::read(&here.join("data"));
     let mut done = chapters::scan(&here.join("src/chapters"), &abi, &calls::families(&abi));
     write(&out.join("abi.rs"), &rust::library(&abi, &mut done));
+    write(&out.join("FUNCTIONS.md"), &index::functions_md(&abi, &done));
+    index::check(&abi, &done);
 
     // OUT_DIR is target/<profile>/build/<package>-<hash>/out; the library goes to target/<profile>.
     let beside = out.ancestors().nth(3).expect("OUT_DIR lies in target/<profile>/build/x/out");

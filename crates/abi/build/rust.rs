@@ -1,9 +1,8 @@
 //! Writes the Rust side: types, constants, entry points and the coverage table.
 
 use crate::calls;
-use crate::chapters::{Done, TRY, implementation};
+use crate::chapters::{Done, Implementation, TRY, implementation};
 use crate::data::{Abi, Callback, Constant, Function, Param};
-use std::collections::HashMap;
 use std::fmt::Write;
 
 /// How one parameter of a pair of functions, without and with large counts, reaches their one
@@ -30,7 +29,7 @@ pub fn library(abi: &Abi, done: &mut Done) -> String {
     out.push_str("pub mod entry_points {\nuse super::prelude::*;\n\n");
     let mut table = format!("weft {}\\n", std::env::var("CARGO_PKG_VERSION").unwrap_or_default());
     for f in &abi.functions {
-        let implemented = entry_point(&mut out, abi, &done.functions, f);
+        let implemented = entry_point(&mut out, abi, done, f);
         let word = if implemented { "yes" } else { "no" };
         write!(table, "{} {word}\\n", f.name).unwrap();
     }
@@ -258,29 +257,48 @@ fn owner(f: &Function) -> String {
     "Owner::None".into()
 }
 
-/// Writes the two entry points of one function; true if it is implemented.
-fn entry_point(out: &mut String, abi: &Abi, done: &HashMap<String, String>, f: &Function) -> bool {
+/// What the entry points of a function call.
+pub struct Resolved<'a> {
+    pub implementation: Option<&'a Implementation>,
+    /// The part of it that needs no waiting.
+    pub fast: Option<&'a Implementation>,
+    widen: Vec<Widen>,
+}
+
+/// Finds the implementation of a function.
+pub fn resolve<'a>(abi: &Abi, done: &'a Done, f: &Function) -> Resolved<'a> {
+    let done = &done.functions;
     let (own, shared) = (implementation(&f.name), widening(abi, f));
     let plain = vec![Widen::Same; f.params.len()];
     let large_only = abi.small(f).is_some();
-    let (path, widen) = match (done.get(&own), &shared) {
+    let (found, widen) = match (done.get(&own), shared) {
         // The large form has its own implementation: it wins, and takes the C types.
-        (Some(path), _) if large_only && !path.starts_with(calls::GENERATED) => {
-            (Some(path), &plain)
+        (Some(one), _) if large_only && !one.path.starts_with(calls::GENERATED) => {
+            (Some(one), plain)
         }
-        (Some(path), Some(widen)) => (Some(path), widen),
-        (Some(path), None) => (Some(path), &plain),
+        (Some(one), Some(widen)) => (Some(one), widen),
+        (Some(one), None) => (Some(one), plain),
         (None, Some(widen)) if large_only => {
             (done.get(own.strip_suffix("_c").unwrap_or(&own)), widen)
         }
-        (None, _) => (None, &plain),
+        (None, _) => (None, plain),
     };
+    let last =
+        |one: &Implementation| one.path.rsplit("::").next().map(|name| format!("{TRY}{name}"));
+    let fast = found.and_then(last).and_then(|name| done.get(&name));
+    Resolved { implementation: found, fast, widen }
+}
+
+/// Writes the two entry points of one function; true if it is implemented.
+fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &Function) -> bool {
+    let Resolved { implementation: found, fast, widen } = resolve(abi, done, f);
+    let path = found.map(|one| &one.path);
     let returns = match f.returns.as_str() {
         "int" => "c_int".to_owned(),
         other => base_type(other, abi),
     };
     let is_status = f.returns == "int" && !f.name.ends_with("_toint");
-    let list: Vec<_> = f.params.iter().zip(widen).map(|(p, w)| convert(p, *w)).collect();
+    let list: Vec<_> = f.params.iter().zip(widen).map(|(p, w)| convert(p, w)).collect();
     let (name, list, owner) = (&f.name, list.join(", "), owner(f));
     let body = match path {
         Some(path) if is_status => {
@@ -290,15 +308,9 @@ fn entry_point(out: &mut String, abi: &Abi, done: &HashMap<String, String>, f: &
         None if is_status => format!("unsupported(\"{name}\", {owner})"),
         None => format!("unsupported_value(\"{name}\", {})", neutral(f)),
     };
-    let mut at_once = String::new();
-    if let Some(path) = path
-        && let Some(short) = done.get(&format!("{TRY}{}", path.rsplit("::").next().unwrap_or(path)))
-    {
-        at_once = format!(" {{ crate::{short}({list}) }}");
-    }
+    let fast = fast.map_or_else(String::new, |one| format!(" {{ crate::{}({list}) }}", one.path));
     let arguments = arguments(&f.params, abi);
-    writeln!(out, "entry!({name} P{name} ({arguments}) -> {returns}{at_once} {{ {body} }});")
-        .unwrap();
+    writeln!(out, "entry!({name} P{name} ({arguments}) -> {returns}{fast} {{ {body} }});").unwrap();
     path.is_some()
 }
 

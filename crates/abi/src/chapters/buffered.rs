@@ -340,25 +340,30 @@ pub fn send_copy(
     Ok(())
 }
 
+/// MPI_Buffer_attach, MPI_Buffer_attach_c.
 pub(crate) unsafe fn buffer_attach(address: *mut c_void, size: i64) -> Result<(), Error> {
     of_process()?.attach(address, size, "MPI_Buffer_detach")
 }
 
+/// MPI_Buffer_detach, MPI_Buffer_detach_c.
 pub(crate) unsafe fn buffer_detach(address: *mut c_void, size: Out) -> Result<(), Error> {
     let call = Call::new("MPI_Buffer_detach");
     // SAFETY: the caller's pointers (MPI 5.0, section 3.6.1).
     unsafe { of_process()?.detach(&call, "MPI_Buffer_attach", address, size) }
 }
 
+/// MPI_Buffer_flush.
 pub(crate) unsafe fn buffer_flush() -> Result<(), Error> {
     of_process()?.flush(&Call::new("MPI_Buffer_flush"), "MPI_Buffer_attach")
 }
 
+/// MPI_Buffer_iflush.
 pub(crate) unsafe fn buffer_iflush(request: *mut Request) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { of_process()?.iflush(Belongs::Nobody, "MPI_Buffer_attach", request) }
 }
 
+/// MPI_Comm_attach_buffer, MPI_Comm_attach_buffer_c.
 pub(crate) unsafe fn comm_attach_buffer(
     handle: Comm,
     address: *mut c_void,
@@ -367,6 +372,7 @@ pub(crate) unsafe fn comm_attach_buffer(
     own(&comm(handle)?.buffer).attach(address, size, "MPI_Comm_detach_buffer")
 }
 
+/// MPI_Comm_detach_buffer, MPI_Comm_detach_buffer_c.
 pub(crate) unsafe fn comm_detach_buffer(
     handle: Comm,
     address: *mut c_void,
@@ -377,11 +383,13 @@ pub(crate) unsafe fn comm_detach_buffer(
     unsafe { own(&comm(handle)?.buffer).detach(&call, "MPI_Comm_attach_buffer", address, size) }
 }
 
+/// MPI_Comm_flush_buffer.
 pub(crate) unsafe fn comm_flush_buffer(handle: Comm) -> Result<(), Error> {
     let call = Call::new("MPI_Comm_flush_buffer");
     own(&comm(handle)?.buffer).flush(&call, "MPI_Comm_attach_buffer")
 }
 
+/// MPI_Comm_iflush_buffer.
 pub(crate) unsafe fn comm_iflush_buffer(handle: Comm, request: *mut Request) -> Result<(), Error> {
     let comm = comm(handle)?;
     // SAFETY: the caller's pointer.
@@ -390,6 +398,7 @@ pub(crate) unsafe fn comm_iflush_buffer(handle: Comm, request: *mut Request) -> 
     }
 }
 
+/// MPI_Session_attach_buffer, MPI_Session_attach_buffer_c.
 pub(crate) unsafe fn session_attach_buffer(
     handle: Session,
     address: *mut c_void,
@@ -398,6 +407,7 @@ pub(crate) unsafe fn session_attach_buffer(
     own(&session(handle)?.buffer).attach(address, size, "MPI_Session_detach_buffer")
 }
 
+/// MPI_Session_detach_buffer, MPI_Session_detach_buffer_c.
 pub(crate) unsafe fn session_detach_buffer(
     handle: Session,
     address: *mut c_void,
@@ -410,11 +420,13 @@ pub(crate) unsafe fn session_detach_buffer(
     }
 }
 
+/// MPI_Session_flush_buffer.
 pub(crate) unsafe fn session_flush_buffer(handle: Session) -> Result<(), Error> {
     let call = Call::new("MPI_Session_flush_buffer");
     own(&session(handle)?.buffer).flush(&call, "MPI_Session_attach_buffer")
 }
 
+/// MPI_Session_iflush_buffer.
 pub(crate) unsafe fn session_iflush_buffer(
     handle: Session,
     request: *mut Request,
@@ -424,6 +436,7 @@ pub(crate) unsafe fn session_iflush_buffer(
     unsafe { own(&session(handle)?.buffer).iflush(belongs, "MPI_Session_attach_buffer", request) }
 }
 
+/// MPI_Bsend, MPI_Bsend_c, MPI_Ibsend, MPI_Ibsend_c, MPI_Bsend_init, MPI_Bsend_init_c.
 impl Bsend {
     fn given(self) -> Sent {
         Sent { buf: self.buf, dest: self.dest, tag: self.tag, comm: self.comm }

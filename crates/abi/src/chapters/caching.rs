@@ -25,6 +25,7 @@ use weft_process::Attributes;
 const NULL_FUNCTION: usize = MPI_COMM_NULL_COPY_FN;
 const DUP_FUNCTION: usize = MPI_COMM_DUP_FN;
 
+/// MPI_Comm_create_keyval.
 pub(crate) unsafe fn comm_create_keyval(
     copy: Callback<CommCopyAttrFunction>,
     delete: Callback<CommDeleteAttrFunction>,
@@ -36,6 +37,7 @@ pub(crate) unsafe fn comm_create_keyval(
     unsafe { create_key(key, keyval, "comm_keyval") }
 }
 
+/// MPI_Type_create_keyval.
 pub(crate) unsafe fn type_create_keyval(
     copy: Callback<TypeCopyAttrFunction>,
     delete: Callback<TypeDeleteAttrFunction>,
@@ -48,6 +50,7 @@ pub(crate) unsafe fn type_create_keyval(
     unsafe { create_key(key, keyval, "type_keyval") }
 }
 
+/// MPI_Win_create_keyval.
 pub(crate) unsafe fn win_create_keyval(
     copy: Callback<WinCopyAttrFunction>,
     delete: Callback<WinDeleteAttrFunction>,
@@ -60,6 +63,7 @@ pub(crate) unsafe fn win_create_keyval(
     unsafe { create_key(key, keyval, "win_keyval") }
 }
 
+/// MPI_Keyval_create.
 pub(crate) unsafe fn keyval_create(
     copy: Callback<CopyFunction>,
     delete: Callback<DeleteFunction>,
@@ -72,21 +76,25 @@ pub(crate) unsafe fn keyval_create(
     unsafe { create_key(key, keyval, "keyval") }
 }
 
+/// MPI_Comm_free_keyval.
 pub(crate) unsafe fn comm_free_keyval(keyval: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { free_key(KeyKind::Comm, keyval, "comm_keyval") }
 }
 
+/// MPI_Type_free_keyval.
 pub(crate) unsafe fn type_free_keyval(keyval: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { free_key(KeyKind::Type, keyval, "type_keyval") }
 }
 
+/// MPI_Win_free_keyval.
 pub(crate) unsafe fn win_free_keyval(keyval: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { free_key(KeyKind::Win, keyval, "win_keyval") }
 }
 
+/// MPI_Keyval_free.
 pub(crate) unsafe fn keyval_free(keyval: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { free_key(KeyKind::Comm, keyval, "keyval") }
@@ -240,6 +248,7 @@ pub(super) fn delete(
     Ok(())
 }
 
+/// MPI_Comm_set_attr.
 pub(crate) unsafe fn comm_set_attr(
     handle: Comm,
     keyval: c_int,
@@ -249,6 +258,7 @@ pub(crate) unsafe fn comm_set_attr(
     set(KeyKind::Comm, handle.0, &object.attributes, keyval, value, "comm_keyval")
 }
 
+/// MPI_Comm_get_attr.
 pub(crate) unsafe fn comm_get_attr(
     handle: Comm,
     keyval: c_int,
@@ -259,10 +269,12 @@ pub(crate) unsafe fn comm_get_attr(
     unsafe { get_comm_attr(handle, keyval, value, flag, "comm_keyval") }
 }
 
+/// MPI_Comm_delete_attr.
 pub(crate) unsafe fn comm_delete_attr(handle: Comm, keyval: c_int) -> Result<(), Error> {
     delete(KeyKind::Comm, handle.0, &comm(handle)?.attributes, keyval, "comm_keyval")
 }
 
+/// MPI_Attr_put.
 pub(crate) unsafe fn attr_put(
     handle: Comm,
     keyval: c_int,
@@ -271,6 +283,7 @@ pub(crate) unsafe fn attr_put(
     set(KeyKind::Comm, handle.0, &comm(handle)?.attributes, keyval, value, "keyval")
 }
 
+/// MPI_Attr_get.
 pub(crate) unsafe fn attr_get(
     handle: Comm,
     keyval: c_int,
@@ -281,10 +294,12 @@ pub(crate) unsafe fn attr_get(
     unsafe { get_comm_attr(handle, keyval, value, flag, "keyval") }
 }
 
+/// MPI_Attr_delete.
 pub(crate) unsafe fn attr_delete(handle: Comm, keyval: c_int) -> Result<(), Error> {
     delete(KeyKind::Comm, handle.0, &comm(handle)?.attributes, keyval, "keyval")
 }
 
+/// MPI_Type_set_attr.
 pub(crate) unsafe fn type_set_attr(
     handle: Datatype,
     keyval: c_int,
@@ -294,6 +309,7 @@ pub(crate) unsafe fn type_set_attr(
     set(KeyKind::Type, handle.0, &object.attributes, keyval, value, "type_keyval")
 }
 
+/// MPI_Type_get_attr.
 pub(crate) unsafe fn type_get_attr(
     handle: Datatype,
     keyval: c_int,
@@ -305,6 +321,7 @@ pub(crate) unsafe fn type_get_attr(
     unsafe { get(KeyKind::Type, &object.attributes, keyval, value, flag, "type_keyval") }
 }
 
+/// MPI_Type_delete_attr.
 pub(crate) unsafe fn type_delete_attr(handle: Datatype, keyval: c_int) -> Result<(), Error> {
     delete(KeyKind::Type, handle.0, &datatype(handle)?.attributes, keyval, "type_keyval")
 }

@@ -115,7 +115,11 @@ pub(crate) trait Collective: Arguments {
 
 /// A collective operation whose two ways are functions of its arguments, which others share.
 macro_rules! both {
-    ($forms:ident for $name:ident by $prepare:ident, $at_once:ident ($($field:ident),*)) => {
+    (
+        $(#[$names:meta])*
+        $forms:ident for $name:ident by $prepare:ident, $at_once:ident ($($field:ident),*)
+    ) => {
+        $(#[$names])*
         impl $forms for $name {
             #[inline(always)]
             fn at_once(self) -> AtOnce {
@@ -147,6 +151,7 @@ mod neighbors;
 mod rank_buffers;
 mod reductions;
 
+/// MPI_Barrier, MPI_Ibarrier, MPI_Barrier_init.
 impl Collective for Barrier {
     #[inline(always)]
     fn at_once(self) -> AtOnce {
@@ -161,6 +166,7 @@ impl Collective for Barrier {
     }
 }
 
+/// MPI_Bcast, MPI_Bcast_c, MPI_Ibcast, MPI_Ibcast_c, MPI_Bcast_init, MPI_Bcast_init_c.
 impl Collective for Bcast {
     #[inline(always)]
     fn at_once(self) -> AtOnce {

@@ -19,16 +19,19 @@ use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_process::{Active, Compare, Executor};
 
+/// MPI_Comm_rank.
 pub(crate) unsafe fn comm_rank(handle: Comm, rank: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { store(rank, comm(handle)?.rank() as c_int, "rank") }
 }
 
+/// MPI_Comm_size.
 pub(crate) unsafe fn comm_size(handle: Comm, size: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { store(size, comm(handle)?.size() as c_int, "size") }
 }
 
+/// MPI_Comm_compare.
 pub(crate) unsafe fn comm_compare(a: Comm, b: Comm, result: *mut c_int) -> Result<(), Error> {
     let found = match named_comm(a, "comm1")?.compare(&*named_comm(b, "comm2")?) {
         Compare::Ident => MPI_IDENT,
@@ -40,6 +43,7 @@ pub(crate) unsafe fn comm_compare(a: Comm, b: Comm, result: *mut c_int) -> Resul
     unsafe { store(result, found, "result") }
 }
 
+/// MPI_Comm_group.
 pub(crate) unsafe fn comm_group(handle: Comm, to: *mut Group) -> Result<(), Error> {
     not_null(to, "group")?;
     let group = comm(handle)?.group().clone();
@@ -70,11 +74,13 @@ pub fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {
     keep(to)
 }
 
+/// MPI_Comm_dup.
 pub(crate) unsafe fn comm_dup(handle: Comm, newcomm: *mut Comm) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { dup(handle, None, newcomm, "MPI_Comm_dup") }
 }
 
+/// MPI_Comm_dup_with_info.
 pub(crate) unsafe fn comm_dup_with_info(
     handle: Comm,
     info: Info,
@@ -107,6 +113,7 @@ unsafe fn dup(
     unsafe { store(newcomm, made, "newcomm") }
 }
 
+/// MPI_Comm_idup.
 pub(crate) unsafe fn comm_idup(
     handle: Comm,
     newcomm: *mut Comm,
@@ -116,6 +123,7 @@ pub(crate) unsafe fn comm_idup(
     unsafe { idup(handle, None, newcomm, request) }
 }
 
+/// MPI_Comm_idup_with_info.
 pub(crate) unsafe fn comm_idup_with_info(
     handle: Comm,
     info: Info,
@@ -164,6 +172,7 @@ unsafe fn idup(
     unsafe { store(request, Request(handle), "request") }
 }
 
+/// MPI_Comm_split.
 pub(crate) unsafe fn comm_split(
     handle: Comm,
     color: c_int,
@@ -185,6 +194,7 @@ pub(crate) unsafe fn comm_split(
     unsafe { store(newcomm, inherited(&old, new), "newcomm") }
 }
 
+/// MPI_Comm_create.
 pub(crate) unsafe fn comm_create(
     handle: Comm,
     subgroup: Group,
@@ -198,6 +208,7 @@ pub(crate) unsafe fn comm_create(
     unsafe { store(newcomm, inherited(&old, new), "newcomm") }
 }
 
+/// MPI_Comm_create_group.
 pub(crate) unsafe fn comm_create_group(
     handle: Comm,
     subgroup: Group,
@@ -220,6 +231,7 @@ pub(crate) unsafe fn comm_create_group(
     unsafe { store(newcomm, inherited(&old, new), "newcomm") }
 }
 
+/// MPI_Comm_free.
 pub(crate) unsafe fn comm_free(handle: *mut Comm) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe {
@@ -229,6 +241,7 @@ pub(crate) unsafe fn comm_free(handle: *mut Comm) -> Result<(), Error> {
     Ok(())
 }
 
+/// MPI_Comm_disconnect.
 pub(crate) unsafe fn comm_disconnect(handle: *mut Comm) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe {
@@ -306,6 +319,7 @@ pub unsafe fn object_name(name: *const c_char, argument: &str) -> Result<OsStrin
     Ok(OsStr::from_bytes(cut(name.as_bytes(), MPI_MAX_OBJECT_NAME as usize - 1)).to_owned())
 }
 
+/// MPI_Comm_set_name.
 pub(crate) unsafe fn comm_set_name(handle: Comm, name: *const c_char) -> Result<(), Error> {
     let object = comm(handle)?;
     // SAFETY: the caller's string.
@@ -314,6 +328,7 @@ pub(crate) unsafe fn comm_set_name(handle: Comm, name: *const c_char) -> Result<
     Ok(())
 }
 
+/// MPI_Comm_get_name.
 pub(crate) unsafe fn comm_get_name(
     handle: Comm,
     name: *mut c_char,

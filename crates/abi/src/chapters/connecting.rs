@@ -46,6 +46,7 @@ fn engine() -> Result<&'static Rc<Engine>, Error> {
     Ok(running()?.engine.get().expect("it runs"))
 }
 
+/// MPI_Open_port.
 pub(crate) unsafe fn open_port(info: Info, port_name: *mut c_char) -> Result<(), Error> {
     not_null(port_name, "port_name")?;
     optional_info(info)?;
@@ -57,6 +58,7 @@ pub(crate) unsafe fn open_port(info: Info, port_name: *mut c_char) -> Result<(),
     Ok(())
 }
 
+/// MPI_Close_port.
 pub(crate) unsafe fn close_port(port_name: *const c_char) -> Result<(), Error> {
     running()?;
     // SAFETY: the caller's string.
@@ -156,6 +158,7 @@ fn between_leaders(call: &Call, parties: &Parties<Node>, first: bool) -> Result<
     }
 }
 
+/// MPI_Comm_accept.
 pub(crate) unsafe fn comm_accept(
     port_name: *const c_char,
     info: Info,
@@ -217,6 +220,7 @@ pub fn call_port(
     })
 }
 
+/// MPI_Comm_connect.
 pub(crate) unsafe fn comm_connect(
     port_name: *const c_char,
     info: Info,
@@ -291,6 +295,7 @@ fn agree(fd: c_int, mine: &str) -> io::Result<Option<String>> {
     Ok((*theirs < *mine).then_some(theirs))
 }
 
+/// MPI_Comm_join.
 pub(crate) unsafe fn comm_join(fd: c_int, intercomm: *mut Comm) -> Result<(), Error> {
     not_null(intercomm, "intercomm")?;
     let engine = engine()?;

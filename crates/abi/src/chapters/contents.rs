@@ -31,6 +31,7 @@ fn small(handle: Datatype) -> Result<Rc<TypeObject>, Error> {
     Err(Error::new(MPI_ERR_TYPE, text))
 }
 
+/// MPI_Type_get_envelope.
 pub(crate) unsafe fn type_get_envelope(
     handle: Datatype,
     integers: *mut c_int,
@@ -49,6 +50,7 @@ pub(crate) unsafe fn type_get_envelope(
     }
 }
 
+/// MPI_Type_get_envelope_c.
 pub(crate) unsafe fn type_get_envelope_c(
     handle: Datatype,
     integers: *mut i64,
@@ -111,6 +113,7 @@ fn derived(object: &TypeObject) -> Result<(), Error> {
     }
 }
 
+/// MPI_Type_get_contents.
 pub(crate) unsafe fn type_get_contents(
     handle: Datatype,
     max_integers: c_int,
@@ -127,6 +130,7 @@ pub(crate) unsafe fn type_get_contents(
     unsafe { type_get_contents_c(handle, i, a, 0, d, integers, addresses, none, datatypes) }
 }
 
+/// MPI_Type_get_contents_c.
 #[allow(clippy::too_many_arguments)] // the standard's
 pub(crate) unsafe fn type_get_contents_c(
     handle: Datatype,

@@ -82,12 +82,14 @@ unsafe fn displs(array: Displs, n: usize) -> Result<Vec<i64>, Error> {
 const LENGTHS: &str = "array_of_blocklengths";
 const PLACES: &str = "array_of_displacements";
 
+/// MPI_Type_contiguous, MPI_Type_contiguous_c.
 impl Constructor for TypeContiguous {
     fn make(self, width: Width) -> Result<Type, Error> {
         Ok(Map::contiguous_of(width, self.count, &old(self.oldtype)?)?)
     }
 }
 
+/// MPI_Type_vector, MPI_Type_vector_c.
 impl Constructor for TypeVector {
     fn make(self, width: Width) -> Result<Type, Error> {
         let Self { count, blocklength, stride, oldtype } = self;
@@ -95,6 +97,7 @@ impl Constructor for TypeVector {
     }
 }
 
+/// MPI_Type_create_hvector, MPI_Type_create_hvector_c.
 impl Constructor for TypeCreateHvector {
     fn make(self, width: Width) -> Result<Type, Error> {
         let Self { count, blocklength, stride, oldtype } = self;
@@ -102,12 +105,14 @@ impl Constructor for TypeCreateHvector {
     }
 }
 
+/// MPI_Type_create_resized, MPI_Type_create_resized_c.
 impl Constructor for TypeCreateResized {
     fn make(self, width: Width) -> Result<Type, Error> {
         Ok(Map::resized(width, &old(self.oldtype)?, self.lb, self.extent)?)
     }
 }
 
+/// MPI_Type_indexed, MPI_Type_indexed_c.
 impl Constructor for TypeIndexed {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(self.count, "count")?;
@@ -120,6 +125,7 @@ impl Constructor for TypeIndexed {
     }
 }
 
+/// MPI_Type_create_hindexed, MPI_Type_create_hindexed_c.
 impl Constructor for TypeCreateHindexed {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(self.count, "count")?;
@@ -132,6 +138,7 @@ impl Constructor for TypeCreateHindexed {
     }
 }
 
+/// MPI_Type_create_indexed_block, MPI_Type_create_indexed_block_c.
 impl Constructor for TypeCreateIndexedBlock {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(self.count, "count")?;
@@ -141,6 +148,7 @@ impl Constructor for TypeCreateIndexedBlock {
     }
 }
 
+/// MPI_Type_create_hindexed_block, MPI_Type_create_hindexed_block_c.
 impl Constructor for TypeCreateHindexedBlock {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(self.count, "count")?;
@@ -150,6 +158,7 @@ impl Constructor for TypeCreateHindexedBlock {
     }
 }
 
+/// MPI_Type_create_struct, MPI_Type_create_struct_c.
 impl Constructor for TypeCreateStruct {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(self.count, "count")?;
@@ -171,6 +180,7 @@ impl Constructor for TypeCreateStruct {
     }
 }
 
+/// MPI_Type_create_subarray, MPI_Type_create_subarray_c.
 impl Constructor for TypeCreateSubarray {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(i64::from(self.ndims), "ndims")?;
@@ -185,6 +195,7 @@ impl Constructor for TypeCreateSubarray {
     }
 }
 
+/// MPI_Type_create_darray, MPI_Type_create_darray_c.
 impl Constructor for TypeCreateDarray {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(i64::from(self.ndims), "ndims")?;

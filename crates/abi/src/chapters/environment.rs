@@ -29,6 +29,7 @@ unsafe fn store_text(
     Ok(())
 }
 
+/// MPI_Get_version.
 pub(crate) unsafe fn get_version(version: *mut c_int, subversion: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointers.
     unsafe {
@@ -37,6 +38,7 @@ pub(crate) unsafe fn get_version(version: *mut c_int, subversion: *mut c_int) ->
     }
 }
 
+/// MPI_Abi_get_version.
 pub(crate) unsafe fn abi_get_version(major: *mut c_int, minor: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointers.
     unsafe {
@@ -45,6 +47,7 @@ pub(crate) unsafe fn abi_get_version(major: *mut c_int, minor: *mut c_int) -> Re
     }
 }
 
+/// MPI_Get_library_version.
 pub(crate) unsafe fn get_library_version(
     version: *mut c_char,
     resultlen: *mut c_int,
@@ -53,6 +56,7 @@ pub(crate) unsafe fn get_library_version(
     unsafe { store_text(LIBRARY_VERSION.as_bytes(), version, resultlen, "version") }
 }
 
+/// MPI_Get_processor_name.
 pub(crate) unsafe fn get_processor_name(
     name: *mut c_char,
     resultlen: *mut c_int,
@@ -69,6 +73,7 @@ pub(crate) unsafe fn get_processor_name(
     unsafe { store_text(&host[..=end], name, resultlen, "name") }
 }
 
+/// MPI_Wtime.
 /// Seconds of the monotonic clock, which all processes of one machine share.
 pub(crate) unsafe fn wtime() -> f64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -77,6 +82,7 @@ pub(crate) unsafe fn wtime() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
 
+/// MPI_Wtick.
 pub(crate) unsafe fn wtick() -> f64 {
     let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 1 };
     // SAFETY: as above.
@@ -84,10 +90,12 @@ pub(crate) unsafe fn wtick() -> f64 {
     tick.tv_sec as f64 + tick.tv_nsec as f64 * 1e-9
 }
 
+/// MPI_Aint_add.
 pub(crate) unsafe fn aint_add(base: isize, disp: isize) -> isize {
     base.wrapping_add(disp)
 }
 
+/// MPI_Aint_diff.
 pub(crate) unsafe fn aint_diff(addr1: isize, addr2: isize) -> isize {
     addr1.wrapping_sub(addr2)
 }

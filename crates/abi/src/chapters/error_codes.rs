@@ -15,12 +15,14 @@ fn unknown(argument: &str, code: c_int) -> Error {
     Error::new(MPI_ERR_ARG, text)
 }
 
+/// MPI_Error_class.
 pub(crate) unsafe fn error_class(errorcode: c_int, errorclass: *mut c_int) -> Result<(), Error> {
     let class = class_of(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?;
     // SAFETY: the caller's pointer.
     unsafe { store(errorclass, class, "errorclass") }
 }
 
+/// MPI_Error_string.
 pub(crate) unsafe fn error_string(
     errorcode: c_int,
     string: *mut c_char,
@@ -35,6 +37,7 @@ pub(crate) unsafe fn error_string(
     }
 }
 
+/// MPI_Add_error_class.
 pub(crate) unsafe fn add_error_class(errorclass: *mut c_int) -> Result<(), Error> {
     not_null(errorclass, "errorclass")?;
     let class = ADDED.borrow_mut().add(None);
@@ -42,6 +45,7 @@ pub(crate) unsafe fn add_error_class(errorclass: *mut c_int) -> Result<(), Error
     unsafe { store(errorclass, class, "errorclass") }
 }
 
+/// MPI_Add_error_code.
 pub(crate) unsafe fn add_error_code(errorclass: c_int, errorcode: *mut c_int) -> Result<(), Error> {
     not_null(errorcode, "errorcode")?;
     if class_of(errorclass) != Some(errorclass) {
@@ -70,6 +74,7 @@ fn added<T>(
     f(errors.codes.get_mut(&code).ok_or_else(|| unknown(argument, code))?)
 }
 
+/// MPI_Add_error_string.
 pub(crate) unsafe fn add_error_string(
     errorcode: c_int,
     string: *const c_char,
@@ -87,6 +92,7 @@ pub(crate) unsafe fn add_error_string(
     })
 }
 
+/// MPI_Remove_error_string.
 pub(crate) unsafe fn remove_error_string(errorcode: c_int) -> Result<(), Error> {
     added("errorcode", errorcode, |code| {
         code.text.clear();
@@ -94,10 +100,12 @@ pub(crate) unsafe fn remove_error_string(errorcode: c_int) -> Result<(), Error> 
     })
 }
 
+/// MPI_Remove_error_code.
 pub(crate) unsafe fn remove_error_code(errorcode: c_int) -> Result<(), Error> {
     remove("errorcode", errorcode, false)
 }
 
+/// MPI_Remove_error_class.
 pub(crate) unsafe fn remove_error_class(errorclass: c_int) -> Result<(), Error> {
     remove("errorclass", errorclass, true)
 }

@@ -36,6 +36,7 @@ unsafe fn create(
     unsafe { store(to, Errhandler(handle), "errhandler") }
 }
 
+/// MPI_Comm_create_errhandler.
 pub(crate) unsafe fn comm_create_errhandler(
     function: Callback<CommErrhandlerFunction>,
     errhandler: *mut Errhandler,
@@ -45,6 +46,7 @@ pub(crate) unsafe fn comm_create_errhandler(
     unsafe { create(HandlerFunction::Comm(function), address, errhandler, "comm_errhandler_fn") }
 }
 
+/// MPI_Win_create_errhandler.
 pub(crate) unsafe fn win_create_errhandler(
     function: Callback<WinErrhandlerFunction>,
     errhandler: *mut Errhandler,
@@ -54,6 +56,7 @@ pub(crate) unsafe fn win_create_errhandler(
     unsafe { create(HandlerFunction::Win(function), address, errhandler, "win_errhandler_fn") }
 }
 
+/// MPI_File_create_errhandler.
 pub(crate) unsafe fn file_create_errhandler(
     function: Callback<FileErrhandlerFunction>,
     errhandler: *mut Errhandler,
@@ -63,6 +66,7 @@ pub(crate) unsafe fn file_create_errhandler(
     unsafe { create(HandlerFunction::File(function), address, errhandler, "file_errhandler_fn") }
 }
 
+/// MPI_Session_create_errhandler.
 pub(crate) unsafe fn session_create_errhandler(
     function: Callback<SessionErrhandlerFunction>,
     errhandler: *mut Errhandler,
@@ -115,6 +119,7 @@ pub(super) unsafe fn give_out(handler: usize, to: *mut Errhandler) -> Result<(),
     unsafe { store(to, Errhandler(handler), "errhandler") }
 }
 
+/// MPI_Session_set_errhandler.
 pub(crate) unsafe fn session_set_errhandler(
     handle: Session,
     errhandler: Errhandler,
@@ -125,6 +130,7 @@ pub(crate) unsafe fn session_set_errhandler(
     Ok(())
 }
 
+/// MPI_Session_get_errhandler.
 pub(crate) unsafe fn session_get_errhandler(
     handle: Session,
     errhandler: *mut Errhandler,
@@ -134,6 +140,7 @@ pub(crate) unsafe fn session_get_errhandler(
     unsafe { give_out(found, errhandler) }
 }
 
+/// MPI_Session_call_errhandler.
 pub(crate) unsafe fn session_call_errhandler(
     handle: Session,
     errorcode: c_int,
@@ -143,6 +150,7 @@ pub(crate) unsafe fn session_call_errhandler(
     Ok(())
 }
 
+/// MPI_Comm_set_errhandler.
 pub(crate) unsafe fn comm_set_errhandler(
     handle: Comm,
     errhandler: Errhandler,
@@ -156,6 +164,7 @@ pub(crate) unsafe fn comm_set_errhandler(
     Ok(())
 }
 
+/// MPI_Comm_get_errhandler.
 pub(crate) unsafe fn comm_get_errhandler(
     handle: Comm,
     errhandler: *mut Errhandler,
@@ -165,6 +174,7 @@ pub(crate) unsafe fn comm_get_errhandler(
     unsafe { give_out(found, errhandler) }
 }
 
+/// MPI_Errhandler_free.
 pub(crate) unsafe fn errhandler_free(errhandler: *mut Errhandler) -> Result<(), Error> {
     not_null(errhandler, "errhandler")?;
     // SAFETY: not NULL.
@@ -224,6 +234,7 @@ fn sweep() {
     }
 }
 
+/// MPI_Comm_call_errhandler.
 pub(crate) unsafe fn comm_call_errhandler(handle: Comm, errorcode: c_int) -> Result<(), Error> {
     comm(handle)?;
     raise::call(Owner::Comm(handle), errorcode, "MPI_Comm_call_errhandler");

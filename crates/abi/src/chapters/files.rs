@@ -70,6 +70,7 @@ fn pool(engine: &Rc<Engine<Node>>) -> Result<Rc<Pool<Node>>, Error> {
     Ok(threads.insert(new).clone())
 }
 
+/// MPI_File_open.
 pub(crate) unsafe fn file_open(
     comm: Comm,
     filename: *const c_char,
@@ -94,6 +95,7 @@ pub(crate) unsafe fn file_open(
     unsafe { store(fh, File(handle), "fh") }
 }
 
+/// MPI_File_close.
 pub(crate) unsafe fn file_close(fh: *mut File) -> Result<(), Error> {
     not_null(fh, "fh")?;
     // SAFETY: not NULL.
@@ -107,6 +109,7 @@ pub(crate) unsafe fn file_close(fh: *mut File) -> Result<(), Error> {
     closed
 }
 
+/// MPI_File_delete.
 pub(crate) unsafe fn file_delete(filename: *const c_char, hints: Info) -> Result<(), Error> {
     running()?;
     optional_info(hints)?;
@@ -115,6 +118,7 @@ pub(crate) unsafe fn file_delete(filename: *const c_char, hints: Info) -> Result
     Ok(weft_io::delete(name)?)
 }
 
+/// MPI_File_set_size.
 pub(crate) unsafe fn file_set_size(fh: File, length: i64) -> Result<(), Error> {
     let object = file(fh)?;
     no_split(&object)?;
@@ -122,6 +126,7 @@ pub(crate) unsafe fn file_set_size(fh: File, length: i64) -> Result<(), Error> {
     run(&object, "MPI_File_set_size", object.file.set_length(length))
 }
 
+/// MPI_File_preallocate.
 pub(crate) unsafe fn file_preallocate(fh: File, length: i64) -> Result<(), Error> {
     let object = file(fh)?;
     no_split(&object)?;
@@ -129,30 +134,35 @@ pub(crate) unsafe fn file_preallocate(fh: File, length: i64) -> Result<(), Error
     run(&object, "MPI_File_preallocate", object.file.preallocate(length))
 }
 
+/// MPI_File_get_size.
 pub(crate) unsafe fn file_get_size(fh: File, to: *mut i64) -> Result<(), Error> {
     let length = file(fh)?.file.length()?;
     // SAFETY: the caller's pointer.
     unsafe { store(to, length as i64, "size") }
 }
 
+/// MPI_File_sync.
 pub(crate) unsafe fn file_sync(fh: File) -> Result<(), Error> {
     let object = file(fh)?;
     no_split(&object)?;
     run(&object, "MPI_File_sync", object.file.sync())
 }
 
+/// MPI_File_set_atomicity.
 pub(crate) unsafe fn file_set_atomicity(fh: File, flag: c_int) -> Result<(), Error> {
     let object = file(fh)?;
     no_split(&object)?;
     run(&object, "MPI_File_set_atomicity", object.file.set_atomicity(flag != 0))
 }
 
+/// MPI_File_set_info.
 pub(crate) unsafe fn file_set_info(fh: File, hints: Info) -> Result<(), Error> {
     let object = file(fh)?;
     object.file.set_hints(&info(hints)?);
     Ok(())
 }
 
+/// MPI_File_set_view.
 pub(crate) unsafe fn file_set_view(
     fh: File,
     disp: i64,

@@ -66,6 +66,7 @@ fn real_size(p: c_int, r: c_int) -> Result<usize, Error> {
     found.ok_or_else(|| too_much(&format!("p = {p} digits and an exponent of r = {r}")))
 }
 
+/// MPI_Type_create_f90_real.
 pub(crate) unsafe fn type_create_f90_real(
     p: c_int,
     r: c_int,
@@ -78,6 +79,7 @@ pub(crate) unsafe fn type_create_f90_real(
     unsafe { store(newtype, made, "newtype") }
 }
 
+/// MPI_Type_create_f90_complex.
 pub(crate) unsafe fn type_create_f90_complex(
     p: c_int,
     r: c_int,
@@ -90,6 +92,7 @@ pub(crate) unsafe fn type_create_f90_complex(
     unsafe { store(newtype, made, "newtype") }
 }
 
+/// MPI_Type_create_f90_integer.
 pub(crate) unsafe fn type_create_f90_integer(
     r: c_int,
     newtype: *mut Datatype,
@@ -105,6 +108,7 @@ pub(crate) unsafe fn type_create_f90_integer(
     unsafe { store(newtype, made, "newtype") }
 }
 
+/// MPI_Abi_get_info.
 /// Sizes of the integers that the ABI leaves to the platform.
 pub(crate) unsafe fn abi_get_info(to: *mut Info) -> Result<(), Error> {
     not_null(to, "info")?;

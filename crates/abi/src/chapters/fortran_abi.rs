@@ -44,6 +44,7 @@ fn ours() -> weft_process::Info {
     info
 }
 
+/// MPI_Abi_get_fortran_info.
 pub(crate) unsafe fn abi_get_fortran_info(to: *mut Info) -> Result<(), Error> {
     not_null(to, "info")?;
     let state = state();
@@ -53,6 +54,7 @@ pub(crate) unsafe fn abi_get_fortran_info(to: *mut Info) -> Result<(), Error> {
     unsafe { store(to, Info(handle), "info") }
 }
 
+/// MPI_Abi_set_fortran_info.
 pub(crate) unsafe fn abi_set_fortran_info(handle: Info) -> Result<(), Error> {
     let said = info(handle)?;
     if TOLD.borrow().info.is_some() {
@@ -94,6 +96,7 @@ fn logical_size(size: c_int) -> Result<usize, Error> {
     })
 }
 
+/// MPI_Abi_set_fortran_booleans.
 pub(crate) unsafe fn abi_set_fortran_booleans(
     size: c_int,
     yes: *mut c_void,
@@ -120,6 +123,7 @@ pub(crate) unsafe fn abi_set_fortran_booleans(
     Ok(())
 }
 
+/// MPI_Abi_get_fortran_booleans.
 pub(crate) unsafe fn abi_get_fortran_booleans(
     size: c_int,
     yes: *mut c_void,

@@ -105,6 +105,7 @@ impl External for Generalized {
     }
 }
 
+/// MPI_Grequest_start.
 pub(crate) unsafe fn grequest_start(
     query: Callback<GrequestQueryFunction>,
     free: Callback<GrequestFreeFunction>,
@@ -145,6 +146,7 @@ pub(crate) unsafe fn grequest_start(
     Ok(())
 }
 
+/// MPI_Grequest_complete.
 pub(crate) unsafe fn grequest_complete(request: Request) -> Result<(), Error> {
     let engine = engine()?;
     // Also one that was freed already: the program's copy of the handle still names it here.

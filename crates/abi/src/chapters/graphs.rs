@@ -68,6 +68,7 @@ unsafe fn described(
     Ok(Graph::new(wide(ends), wide(edges)))
 }
 
+/// MPI_Graph_create.
 pub(crate) unsafe fn graph_create(
     handle: Comm,
     nnodes: c_int,
@@ -85,6 +86,7 @@ pub(crate) unsafe fn graph_create(
     unsafe { store(newcomm, new, "comm_graph") }
 }
 
+/// MPI_Graph_map.
 pub(crate) unsafe fn graph_map(
     handle: Comm,
     nnodes: c_int,
@@ -101,6 +103,7 @@ pub(crate) unsafe fn graph_map(
     unsafe { store(newrank, place, "newrank") }
 }
 
+/// MPI_Graphdims_get.
 pub(crate) unsafe fn graphdims_get(
     handle: Comm,
     nnodes: *mut c_int,
@@ -120,6 +123,7 @@ fn fitting(values: &[usize], most: c_int) -> impl ExactSizeIterator<Item = c_int
     values.iter().take(most.max(0) as usize).map(|&n| n as c_int)
 }
 
+/// MPI_Graph_get.
 pub(crate) unsafe fn graph_get(
     handle: Comm,
     maxindex: c_int,
@@ -136,6 +140,7 @@ pub(crate) unsafe fn graph_get(
     }
 }
 
+/// MPI_Graph_neighbors_count.
 pub(crate) unsafe fn graph_neighbors_count(
     handle: Comm,
     place: c_int,
@@ -148,6 +153,7 @@ pub(crate) unsafe fn graph_neighbors_count(
     unsafe { store(nneighbors, graph.neighbors(place).len() as c_int, "nneighbors") }
 }
 
+/// MPI_Graph_neighbors.
 pub(crate) unsafe fn graph_neighbors(
     handle: Comm,
     place: c_int,
@@ -199,6 +205,7 @@ fn degree(n: c_int, argument: &str) -> Result<usize, Error> {
     count(i64::from(n), argument).map_err(|e| Error::new(MPI_ERR_ARG, e.text()))
 }
 
+/// MPI_Dist_graph_create_adjacent.
 pub(crate) unsafe fn dist_graph_create_adjacent(
     handle: Comm,
     indegree: c_int,
@@ -233,6 +240,7 @@ pub(crate) unsafe fn dist_graph_create_adjacent(
     unsafe { store(newcomm, new, "comm_dist_graph") }
 }
 
+/// MPI_Dist_graph_create.
 pub(crate) unsafe fn dist_graph_create(
     handle: Comm,
     n: c_int,
@@ -270,6 +278,7 @@ pub(crate) unsafe fn dist_graph_create(
     unsafe { store(newcomm, new, "comm_dist_graph") }
 }
 
+/// MPI_Dist_graph_neighbors_count.
 pub(crate) unsafe fn dist_graph_neighbors_count(
     handle: Comm,
     indegree: *mut c_int,
@@ -286,6 +295,7 @@ pub(crate) unsafe fn dist_graph_neighbors_count(
     }
 }
 
+/// MPI_Dist_graph_neighbors.
 pub(crate) unsafe fn dist_graph_neighbors(
     handle: Comm,
     maxindegree: c_int,

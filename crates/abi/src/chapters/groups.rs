@@ -17,17 +17,20 @@ fn keep(group: weft_process::Group) -> Group {
     Group(state().groups.borrow_mut().insert(group))
 }
 
+/// MPI_Group_size.
 pub(crate) unsafe fn group_size(handle: Group, size: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { store(size, group(handle, "group")?.size() as c_int, "size") }
 }
 
+/// MPI_Group_rank.
 pub(crate) unsafe fn group_rank(handle: Group, rank: *mut c_int) -> Result<(), Error> {
     let place = group(handle, "group")?.rank_of(engine()?.rank() as u32);
     // SAFETY: the caller's pointer.
     unsafe { store(rank, place.map_or(MPI_UNDEFINED, |r| r as c_int), "rank") }
 }
 
+/// MPI_Group_compare.
 pub(crate) unsafe fn group_compare(a: Group, b: Group, result: *mut c_int) -> Result<(), Error> {
     let found = match group(a, "group1")?.compare(&group(b, "group2")?) {
         Compare::Ident | Compare::Congruent => MPI_IDENT,
@@ -38,6 +41,7 @@ pub(crate) unsafe fn group_compare(a: Group, b: Group, result: *mut c_int) -> Re
     unsafe { store(result, found, "result") }
 }
 
+/// MPI_Group_translate_ranks.
 pub(crate) unsafe fn group_translate_ranks(
     from: Group,
     n: c_int,
@@ -88,18 +92,21 @@ fn member(
     Err(Error::new(MPI_ERR_RANK, text))
 }
 
+/// MPI_Group_union.
 pub(crate) unsafe fn group_union(a: Group, b: Group, to: *mut Group) -> Result<(), Error> {
     let made = group(a, "group1")?.union(&group(b, "group2")?);
     // SAFETY: the caller's pointer.
     unsafe { store_group(to, made) }
 }
 
+/// MPI_Group_intersection.
 pub(crate) unsafe fn group_intersection(a: Group, b: Group, to: *mut Group) -> Result<(), Error> {
     let made = group(a, "group1")?.intersection(&group(b, "group2")?);
     // SAFETY: the caller's pointer.
     unsafe { store_group(to, made) }
 }
 
+/// MPI_Group_difference.
 pub(crate) unsafe fn group_difference(a: Group, b: Group, to: *mut Group) -> Result<(), Error> {
     let made = group(a, "group1")?.difference(&group(b, "group2")?);
     // SAFETY: the caller's pointer.
@@ -187,6 +194,7 @@ unsafe fn ranged(
     Ok(places.places)
 }
 
+/// MPI_Group_incl.
 pub(crate) unsafe fn group_incl(
     handle: Group,
     n: c_int,
@@ -198,6 +206,7 @@ pub(crate) unsafe fn group_incl(
     unsafe { store_group(to, group.include(&listed(&group, n, ranks)?)) }
 }
 
+/// MPI_Group_excl.
 pub(crate) unsafe fn group_excl(
     handle: Group,
     n: c_int,
@@ -209,6 +218,7 @@ pub(crate) unsafe fn group_excl(
     unsafe { store_group(to, group.exclude(&listed(&group, n, ranks)?)) }
 }
 
+/// MPI_Group_range_incl.
 pub(crate) unsafe fn group_range_incl(
     handle: Group,
     n: c_int,
@@ -220,6 +230,7 @@ pub(crate) unsafe fn group_range_incl(
     unsafe { store_group(to, group.include(&ranged(&group, n, ranges)?)) }
 }
 
+/// MPI_Group_range_excl.
 pub(crate) unsafe fn group_range_excl(
     handle: Group,
     n: c_int,
@@ -231,6 +242,7 @@ pub(crate) unsafe fn group_range_excl(
     unsafe { store_group(to, group.exclude(&ranged(&group, n, ranges)?)) }
 }
 
+/// MPI_Group_free.
 pub(crate) unsafe fn group_free(handle: *mut Group) -> Result<(), Error> {
     not_null(handle, "group")?;
     // SAFETY: not NULL.

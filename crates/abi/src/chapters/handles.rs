@@ -7,7 +7,8 @@ use std::ffi::c_int;
 
 /// Conversions of a class whose handles are places in a table of the state.
 macro_rules! in_table {
-    ($to:ident $from:ident $handle:ident $table:ident) => {
+    ($(#[$names:meta])* $to:ident $from:ident $handle:ident $table:ident) => {
+        $(#[$names])*
         pub(crate) unsafe fn $to(handle: $handle) -> c_int {
             state().$table.borrow().to_int(handle.0)
         }
@@ -18,14 +19,47 @@ macro_rules! in_table {
     };
 }
 
-in_table!(comm_toint comm_fromint Comm comms);
-in_table!(errhandler_toint errhandler_fromint Errhandler errhandlers);
-in_table!(group_toint group_fromint Group groups);
-in_table!(info_toint info_fromint Info infos);
-in_table!(message_toint message_fromint Message messages);
-in_table!(op_toint op_fromint Op ops);
-in_table!(request_toint request_fromint Request requests);
-in_table!(session_toint session_fromint Session sessions);
-in_table!(type_toint type_fromint Datatype types);
-in_table!(file_toint file_fromint File files);
-in_table!(win_toint win_fromint Win wins);
+in_table! {
+    /// MPI_Comm_fromint, MPI_Comm_toint.
+    comm_toint comm_fromint Comm comms
+}
+in_table! {
+    /// MPI_Errhandler_fromint, MPI_Errhandler_toint.
+    errhandler_toint errhandler_fromint Errhandler errhandlers
+}
+in_table! {
+    /// MPI_Group_fromint, MPI_Group_toint.
+    group_toint group_fromint Group groups
+}
+in_table! {
+    /// MPI_Info_fromint, MPI_Info_toint.
+    info_toint info_fromint Info infos
+}
+in_table! {
+    /// MPI_Message_fromint, MPI_Message_toint.
+    message_toint message_fromint Message messages
+}
+in_table! {
+    /// MPI_Op_fromint, MPI_Op_toint.
+    op_toint op_fromint Op ops
+}
+in_table! {
+    /// MPI_Request_fromint, MPI_Request_toint.
+    request_toint request_fromint Request requests
+}
+in_table! {
+    /// MPI_Session_fromint, MPI_Session_toint.
+    session_toint session_fromint Session sessions
+}
+in_table! {
+    /// MPI_Type_fromint, MPI_Type_toint.
+    type_toint type_fromint Datatype types
+}
+in_table! {
+    /// MPI_File_fromint, MPI_File_toint.
+    file_toint file_fromint File files
+}
+in_table! {
+    /// MPI_Win_fromint, MPI_Win_toint.
+    win_toint win_fromint Win wins
+}

@@ -70,12 +70,14 @@ pub fn select(comm: &CommObject) {
     comm.select(Rc::new(selection));
 }
 
+/// MPI_Comm_set_info.
 pub(crate) unsafe fn comm_set_info(handle: Comm, hints: Info) -> Result<(), Error> {
     let comm = comm(handle)?;
     keep(&comm, &info(hints)?);
     Ok(())
 }
 
+/// MPI_Comm_get_info.
 pub(crate) unsafe fn comm_get_info(handle: Comm, to: *mut Info) -> Result<(), Error> {
     let comm = comm(handle)?;
     not_null(to, "info_used")?;

@@ -49,16 +49,19 @@ unsafe fn key(from: *const c_char) -> Result<OsString, Error> {
     Ok(key)
 }
 
+/// MPI_Info_create.
 pub(crate) unsafe fn info_create(to: *mut Info) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { keep(to, weft_process::Info::default(), "info") }
 }
 
+/// MPI_Info_dup.
 pub(crate) unsafe fn info_dup(handle: Info, to: *mut Info) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { keep(to, info(handle)?, "newinfo") }
 }
 
+/// MPI_Info_free.
 pub(crate) unsafe fn info_free(handle: *mut Info) -> Result<(), Error> {
     not_null(handle, "info")?;
     // SAFETY: not NULL.
@@ -70,6 +73,7 @@ pub(crate) unsafe fn info_free(handle: *mut Info) -> Result<(), Error> {
     Ok(())
 }
 
+/// MPI_Info_set.
 pub(crate) unsafe fn info_set(
     handle: Info,
     name: *const c_char,
@@ -91,6 +95,7 @@ pub(crate) unsafe fn info_set(
     })
 }
 
+/// MPI_Info_delete.
 pub(crate) unsafe fn info_delete(handle: Info, name: *const c_char) -> Result<(), Error> {
     // SAFETY: the caller's string.
     let name = unsafe { key(name) }?;
@@ -103,11 +108,13 @@ pub(crate) unsafe fn info_delete(handle: Info, name: *const c_char) -> Result<()
     })
 }
 
+/// MPI_Info_get_nkeys.
 pub(crate) unsafe fn info_get_nkeys(handle: Info, nkeys: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { store(nkeys, info(handle)?.len() as c_int, "nkeys") }
 }
 
+/// MPI_Info_get_nthkey.
 pub(crate) unsafe fn info_get_nthkey(handle: Info, n: c_int, to: *mut c_char) -> Result<(), Error> {
     let info = info(handle)?;
     let place = usize::try_from(n).ok();
@@ -119,6 +126,7 @@ pub(crate) unsafe fn info_get_nthkey(handle: Info, n: c_int, to: *mut c_char) ->
     unsafe { store_text(found, to, KEY_MAX + 1, "key") }.map(|_| ())
 }
 
+/// MPI_Info_get_valuelen.
 pub(crate) unsafe fn info_get_valuelen(
     handle: Info,
     name: *const c_char,
@@ -137,6 +145,7 @@ pub(crate) unsafe fn info_get_valuelen(
     }
 }
 
+/// MPI_Info_get.
 pub(crate) unsafe fn info_get(
     handle: Info,
     name: *const c_char,
@@ -157,6 +166,7 @@ pub(crate) unsafe fn info_get(
     }
 }
 
+/// MPI_Info_get_string.
 pub(crate) unsafe fn info_get_string(
     handle: Info,
     name: *const c_char,
@@ -180,6 +190,7 @@ pub(crate) unsafe fn info_get_string(
     }
 }
 
+/// MPI_Info_create_env.
 pub(crate) unsafe fn info_create_env(
     _argc: c_int,
     _argv: *mut *mut c_char,

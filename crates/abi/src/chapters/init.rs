@@ -22,10 +22,12 @@ use weft_fabric::Fabric;
 use weft_fabric::wait::{Affinity, Order};
 use weft_p2p::Limits;
 
+/// MPI_Init.
 pub(crate) unsafe fn init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Result<(), Error> {
     start(MPI_THREAD_SINGLE).map(|_| ())
 }
 
+/// MPI_Init_thread.
 pub(crate) unsafe fn init_thread(
     _argc: *mut c_int,
     _argv: *mut *mut *mut c_char,
@@ -278,6 +280,7 @@ pub fn nodes() -> Vec<usize> {
     state().bootstrap.borrow().as_ref().map_or_else(Vec::new, |b| b.nodes().to_vec())
 }
 
+/// MPI_Finalize.
 pub(crate) unsafe fn finalize() -> Result<(), Error> {
     if state().phase.get() == Phase::Forked {
         // An exit handler that ends MPI does no harm in a child.
@@ -339,6 +342,7 @@ fn leave(state: &State, call: &Call, together: bool) -> Result<(), Error> {
     Ok(())
 }
 
+/// MPI_Initialized.
 pub(crate) unsafe fn initialized(flag: *mut c_int) -> Result<(), Error> {
     // A forked child counts as its parent does.
     let yes = state().world_phase.get() != Phase::Before;
@@ -346,6 +350,7 @@ pub(crate) unsafe fn initialized(flag: *mut c_int) -> Result<(), Error> {
     unsafe { store(flag, c_int::from(yes), "flag") }
 }
 
+/// MPI_Finalized.
 pub(crate) unsafe fn finalized(flag: *mut c_int) -> Result<(), Error> {
     // A forked child is told that it is too late, so that exit handlers leave MPI alone.
     let state = state();
@@ -354,18 +359,21 @@ pub(crate) unsafe fn finalized(flag: *mut c_int) -> Result<(), Error> {
     unsafe { store(flag, c_int::from(yes), "flag") }
 }
 
+/// MPI_Query_thread.
 pub(crate) unsafe fn query_thread(provided: *mut c_int) -> Result<(), Error> {
     let level = running()?.thread_level.get();
     // SAFETY: the caller's pointer.
     unsafe { store(provided, level, "provided") }
 }
 
+/// MPI_Is_thread_main.
 pub(crate) unsafe fn is_thread_main(flag: *mut c_int) -> Result<(), Error> {
     let main = running()?.main_thread.get() == Some(std::thread::current().id());
     // SAFETY: the caller's pointer.
     unsafe { store(flag, c_int::from(main), "flag") }
 }
 
+/// MPI_Abort.
 pub(crate) unsafe fn abort(handle: Comm, errorcode: c_int) -> Result<(), Error> {
     // Whatever the communicator, the whole job ends: the strongest reading of section 9.8.
     let on = comm(handle).map_or_else(|_| String::new(), |c| format!(" on {}", comm_label(&c)));

@@ -12,6 +12,7 @@ use crate::types::Request;
 use std::ffi::c_int;
 use weft_process::Outcome;
 
+/// MPI_Request_get_status.
 pub(crate) unsafe fn request_get_status(
     request: Request,
     flag: *mut c_int,
@@ -66,6 +67,7 @@ unsafe fn store_peeked(
     }
 }
 
+/// MPI_Request_get_status_all.
 pub(crate) unsafe fn request_get_status_all(
     count: c_int,
     requests: *const Request,
@@ -90,6 +92,7 @@ pub(crate) unsafe fn request_get_status_all(
     failed.map_or(Ok(()), Err)
 }
 
+/// MPI_Request_get_status_any.
 pub(crate) unsafe fn request_get_status_any(
     count: c_int,
     requests: *const Request,
@@ -121,6 +124,7 @@ pub(crate) unsafe fn request_get_status_any(
     Ok(())
 }
 
+/// MPI_Request_get_status_some.
 pub(crate) unsafe fn request_get_status_some(
     incount: c_int,
     requests: *const Request,

@@ -12,6 +12,7 @@ use crate::waiting::Call;
 use std::ffi::c_int;
 use std::rc::Rc;
 
+/// MPI_Comm_test_inter.
 pub(crate) unsafe fn comm_test_inter(handle: Comm, flag: *mut c_int) -> Result<(), Error> {
     let yes = comm(handle)?.remote().is_some();
     // SAFETY: the caller's pointer.
@@ -27,12 +28,14 @@ fn remote(comm: &Rc<CommObject>) -> Result<&weft_process::Group, Error> {
     })
 }
 
+/// MPI_Comm_remote_size.
 pub(crate) unsafe fn comm_remote_size(handle: Comm, size: *mut c_int) -> Result<(), Error> {
     let size_ = remote(&comm(handle)?)?.size();
     // SAFETY: the caller's pointer.
     unsafe { store(size, size_ as c_int, "size") }
 }
 
+/// MPI_Comm_remote_group.
 pub(crate) unsafe fn comm_remote_group(handle: Comm, group: *mut Group) -> Result<(), Error> {
     let found = remote(&comm(handle)?)?.clone();
     not_null(group, "group")?;
@@ -42,6 +45,7 @@ pub(crate) unsafe fn comm_remote_group(handle: Comm, group: *mut Group) -> Resul
     unsafe { store(group, Group(handle), "group") }
 }
 
+/// MPI_Intercomm_create.
 pub(crate) unsafe fn intercomm_create(
     local_comm: Comm,
     local_leader: c_int,
@@ -68,6 +72,7 @@ pub(crate) unsafe fn intercomm_create(
     unsafe { store(newintercomm, inherited(&local, Some(new)), "newintercomm") }
 }
 
+/// MPI_Intercomm_merge.
 pub(crate) unsafe fn intercomm_merge(
     handle: Comm,
     high: c_int,

@@ -32,6 +32,7 @@ pub fn alignment(hints: &weft_process::Info, most: usize) -> usize {
     asked_alignment(hints, most).unwrap_or(1).max(Region::ALIGN)
 }
 
+/// MPI_Alloc_mem.
 pub(crate) unsafe fn alloc_mem(size: isize, info: Info, baseptr: *mut c_void) -> Result<(), Error> {
     not_null(baseptr, "baseptr")?;
     let align = alignment(&optional_info(info)?.unwrap_or_default(), ALIGN_MOST);
@@ -79,6 +80,7 @@ fn private(len: usize, align: usize) -> Result<*mut c_void, Error> {
     Err(Error::new(MPI_ERR_NO_MEM, text))
 }
 
+/// MPI_Free_mem.
 pub(crate) unsafe fn free_mem(base: *mut c_void) -> Result<(), Error> {
     let state = state();
     let Some(region) = ALLOCATED.borrow_mut().remove(&base.addr()) else {
@@ -94,6 +96,7 @@ pub(crate) unsafe fn free_mem(base: *mut c_void) -> Result<(), Error> {
     Ok(())
 }
 
+/// MPI_Get_address.
 pub(crate) unsafe fn get_address(
     location: *const c_void,
     address: *mut isize,

@@ -110,7 +110,8 @@ pub(crate) trait Sends: Arguments {
 }
 
 macro_rules! sends {
-    ($forms:ident for $name:ident in $mode:ident) => {
+    ($(#[$names:meta])* $forms:ident for $name:ident in $mode:ident) => {
+        $(#[$names])*
         impl $forms for $name {
             const MODE: Mode = Mode::$mode;
 
@@ -122,10 +123,20 @@ macro_rules! sends {
     };
 }
 
-sends!(Sends for Send in Standard);
-sends!(Sends for Ssend in Synchronous);
-sends!(Sends for Rsend in Standard);
+sends! {
+    /// MPI_Send, MPI_Send_c, MPI_Isend, MPI_Isend_c, MPI_Send_init, MPI_Send_init_c.
+    Sends for Send in Standard
+}
+sends! {
+    /// MPI_Ssend, MPI_Ssend_c, MPI_Issend, MPI_Issend_c, MPI_Ssend_init, MPI_Ssend_init_c.
+    Sends for Ssend in Synchronous
+}
+sends! {
+    /// MPI_Rsend, MPI_Rsend_c, MPI_Irsend, MPI_Irsend_c, MPI_Rsend_init, MPI_Rsend_init_c.
+    Sends for Rsend in Standard
+}
 
+/// MPI_Recv, MPI_Recv_c, MPI_Irecv, MPI_Irecv_c, MPI_Recv_init, MPI_Recv_init_c.
 impl Recv {
     /// Sender and tag, checked.
     #[inline(always)]

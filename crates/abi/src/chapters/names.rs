@@ -146,6 +146,7 @@ fn write(at: &Path, said: &[u8]) -> io::Result<()> {
     linked
 }
 
+/// MPI_Publish_name.
 pub(crate) unsafe fn publish_name(
     service_name: *const c_char,
     info: Info,
@@ -186,6 +187,7 @@ pub(crate) unsafe fn publish_name(
     }
 }
 
+/// MPI_Unpublish_name.
 pub(crate) unsafe fn unpublish_name(
     service_name: *const c_char,
     info: Info,
@@ -204,6 +206,7 @@ pub(crate) unsafe fn unpublish_name(
     })
 }
 
+/// MPI_Lookup_name.
 pub(crate) unsafe fn lookup_name(
     service_name: *const c_char,
     info: Info,

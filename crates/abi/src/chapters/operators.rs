@@ -18,6 +18,7 @@ use weft_datatype::{Basic, Form};
 use weft_fabric::{Sge, StagingPool};
 use weft_process::Executor;
 
+/// MPI_Op_create.
 pub(crate) unsafe fn op_create(
     user_fn: Callback<UserFunction>,
     commute: c_int,
@@ -27,6 +28,7 @@ pub(crate) unsafe fn op_create(
     unsafe { create(UserReduction::Int(user_fn), user_fn.address(), commute, op) }
 }
 
+/// MPI_Op_create_c.
 pub(crate) unsafe fn op_create_c(
     user_fn: Callback<UserFunctionC>,
     commute: c_int,
@@ -55,6 +57,7 @@ unsafe fn create(
     unsafe { store(op, Op(handle), "op") }
 }
 
+/// MPI_Op_free.
 pub(crate) unsafe fn op_free(handle: *mut Op) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe {
@@ -68,6 +71,7 @@ pub(crate) unsafe fn op_free(handle: *mut Op) -> Result<(), Error> {
     Ok(())
 }
 
+/// MPI_Op_commutative.
 pub(crate) unsafe fn op_commutative(handle: Op, commute: *mut c_int) -> Result<(), Error> {
     let yes = match &*op(handle)? {
         OpObject::Predefined(op) => op.commutative(),
@@ -236,6 +240,7 @@ fn new_reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Reduction, Error> {
     }
 }
 
+/// MPI_Reduce_local, MPI_Reduce_local_c.
 impl ReduceLocal {
     pub(crate) fn blocking(self) -> Result<(), Error> {
         let ReduceLocal { inbuf, inoutbuf, op } = self;

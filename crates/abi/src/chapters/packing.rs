@@ -54,6 +54,7 @@ unsafe fn advance(position: Out, len: usize) {
     unsafe { position.set(position.get() + len as i64) }
 }
 
+/// MPI_Pack, MPI_Pack_c.
 impl Pack {
     pub(crate) fn blocking(self) -> Result<(), Error> {
         comm(self.comm)?;
@@ -68,6 +69,7 @@ impl Pack {
     }
 }
 
+/// MPI_Unpack, MPI_Unpack_c.
 impl Unpack {
     pub(crate) fn blocking(self) -> Result<(), Error> {
         comm(self.comm)?;
@@ -82,6 +84,7 @@ impl Unpack {
     }
 }
 
+/// MPI_Pack_size, MPI_Pack_size_c.
 pub(crate) unsafe fn pack_size(
     incount: i64,
     datatype: Datatype,
@@ -118,6 +121,7 @@ fn whole(bytes: &mut [u8]) -> Sge {
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
+/// MPI_Pack_external, MPI_Pack_external_c.
 impl PackExternal {
     pub(crate) fn blocking(self) -> Result<(), Error> {
         // SAFETY: the caller's string, buffer and position.
@@ -141,6 +145,7 @@ impl PackExternal {
     }
 }
 
+/// MPI_Unpack_external, MPI_Unpack_external_c.
 impl UnpackExternal {
     pub(crate) fn blocking(self) -> Result<(), Error> {
         // SAFETY: the caller's string, buffer and position.
@@ -164,6 +169,7 @@ impl UnpackExternal {
     }
 }
 
+/// MPI_Pack_external_size, MPI_Pack_external_size_c.
 pub(crate) unsafe fn pack_external_size(
     datarep: *const c_char,
     incount: i64,

@@ -67,6 +67,7 @@ unsafe fn partitions(
     Ok((buffer, number))
 }
 
+/// MPI_Psend_init, MPI_Psend_init_c.
 pub(crate) unsafe fn psend_init(
     buf: *const c_void,
     partitions_: c_int,
@@ -91,6 +92,7 @@ pub(crate) unsafe fn psend_init(
     }
 }
 
+/// MPI_Precv_init, MPI_Precv_init_c.
 pub(crate) unsafe fn precv_init(
     buf: *mut c_void,
     partitions_: c_int,
@@ -153,14 +155,17 @@ fn not_partitioned(maker: &str) -> Error {
     Error::new(MPI_ERR_REQUEST, text)
 }
 
+/// MPI_Pready.
 pub(crate) unsafe fn pready(partition: c_int, request: Request) -> Result<(), Error> {
     with_send(request, |send| send.ready(partition))
 }
 
+/// MPI_Pready_range.
 pub(crate) unsafe fn pready_range(low: c_int, high: c_int, request: Request) -> Result<(), Error> {
     with_send(request, |send| send.ready_range(low, high))
 }
 
+/// MPI_Pready_list.
 pub(crate) unsafe fn pready_list(
     length: c_int,
     list: *const c_int,
@@ -176,6 +181,7 @@ pub(crate) unsafe fn pready_list(
     with_send(request, |send| send.ready_list(list))
 }
 
+/// MPI_Parrived.
 pub(crate) unsafe fn parrived(
     request: Request,
     partition: c_int,

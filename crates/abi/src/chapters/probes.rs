@@ -19,6 +19,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 use weft_process::Active;
 
+/// MPI_Probe.
 pub(crate) unsafe fn probe(
     source: c_int,
     tag: c_int,
@@ -33,6 +34,7 @@ pub(crate) unsafe fn probe(
     Ok(())
 }
 
+/// MPI_Iprobe.
 pub(crate) unsafe fn iprobe(
     source: c_int,
     tag: c_int,
@@ -102,6 +104,7 @@ unsafe fn keep(
     Ok(())
 }
 
+/// MPI_Mprobe.
 pub(crate) unsafe fn mprobe(
     source: c_int,
     tag: c_int,
@@ -123,6 +126,7 @@ pub(crate) unsafe fn mprobe(
     unsafe { keep(&comm, found, message, status) }
 }
 
+/// MPI_Improbe.
 pub(crate) unsafe fn improbe(
     source: c_int,
     tag: c_int,
@@ -177,6 +181,7 @@ const NO_PROC: weft_process::Status = weft_process::Status {
     corrupt: false,
 };
 
+/// MPI_Mrecv, MPI_Mrecv_c, MPI_Imrecv, MPI_Imrecv_c.
 impl Mrecv {
     /// # Safety
     /// `message` and `status` are the caller's.

@@ -11,6 +11,7 @@ use crate::types::Request;
 use std::ffi::c_int;
 use weft_process::Active;
 
+/// MPI_Request_free.
 pub(crate) unsafe fn request_free(request: *mut Request) -> Result<(), Error> {
     let engine = engine()?;
     not_null(request, "request")?;
@@ -57,6 +58,7 @@ pub fn external(handle: Request) -> Option<std::rc::Rc<dyn weft_process::Externa
     }
 }
 
+/// MPI_Cancel.
 pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
     let engine = engine()?;
     not_null(request, "request")?;
@@ -82,6 +84,7 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
     }
 }
 
+/// MPI_Start.
 pub(crate) unsafe fn start(request: *mut Request) -> Result<(), Error> {
     running()?;
     not_null(request, "request")?;
@@ -105,6 +108,7 @@ pub(crate) unsafe fn start(request: *mut Request) -> Result<(), Error> {
     Ok(())
 }
 
+/// MPI_Startall.
 pub(crate) unsafe fn startall(count: c_int, requests: *mut Request) -> Result<(), Error> {
     let arrays = Arrays::new(count, requests, std::ptr::null_mut(), "MPI_Startall")?;
     for i in 0..arrays.len {
@@ -116,6 +120,7 @@ pub(crate) unsafe fn startall(count: c_int, requests: *mut Request) -> Result<()
     Ok(())
 }
 
+/// MPI_Test_cancelled.
 pub(crate) unsafe fn test_cancelled(status: *const Status, flag: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointers.
     unsafe {

@@ -106,6 +106,7 @@ pub unsafe fn store_empty(to: *mut Status) {
     }
 }
 
+/// MPI_Wait.
 pub(crate) unsafe fn wait(request: *mut Request, status: *mut Status) -> Result<(), Error> {
     let engine = engine()?;
     not_null(request, "request")?;
@@ -123,6 +124,7 @@ pub(crate) unsafe fn wait(request: *mut Request, status: *mut Status) -> Result<
     }
 }
 
+/// MPI_Test.
 pub(crate) unsafe fn test(
     request: *mut Request,
     flag: *mut c_int,
@@ -317,6 +319,7 @@ pub fn place(i: usize) -> String {
     format!("array_of_requests[{i}]")
 }
 
+/// MPI_Waitall.
 pub(crate) unsafe fn waitall(
     count: c_int,
     requests: *mut Request,
@@ -354,6 +357,7 @@ unsafe fn wait_for_all(arrays: Arrays) -> Result<(), Error> {
     }
 }
 
+/// MPI_Testall.
 pub(crate) unsafe fn testall(
     count: c_int,
     requests: *mut Request,
@@ -374,6 +378,7 @@ pub(crate) unsafe fn testall(
     unsafe { wait_for_all(arrays) }
 }
 
+/// MPI_Waitany.
 pub(crate) unsafe fn waitany(
     count: c_int,
     requests: *mut Request,
@@ -395,6 +400,7 @@ pub(crate) unsafe fn waitany(
     unsafe { arrays.store_any(found, index, status) }
 }
 
+/// MPI_Testany.
 pub(crate) unsafe fn testany(
     count: c_int,
     requests: *mut Request,
@@ -429,6 +435,7 @@ pub(crate) unsafe fn testany(
     }
 }
 
+/// MPI_Waitsome.
 pub(crate) unsafe fn waitsome(
     incount: c_int,
     requests: *mut Request,
@@ -454,6 +461,7 @@ pub(crate) unsafe fn waitsome(
     unsafe { arrays.store_some(&found, outcount, indices) }
 }
 
+/// MPI_Testsome.
 pub(crate) unsafe fn testsome(
     incount: c_int,
     requests: *mut Request,

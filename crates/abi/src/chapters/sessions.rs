@@ -58,6 +58,7 @@ fn heard_by(
     make().map_err(|error| error.on(Owner::Handler(errhandler)))
 }
 
+/// MPI_Session_init.
 pub(crate) unsafe fn session_init(
     info: Info,
     errhandler: Errhandler,
@@ -80,6 +81,7 @@ pub(crate) unsafe fn session_init(
     })
 }
 
+/// MPI_Session_finalize.
 pub(crate) unsafe fn session_finalize(handle: *mut Session) -> Result<(), Error> {
     not_null(handle, "session")?;
     // SAFETY: not NULL.
@@ -91,6 +93,7 @@ pub(crate) unsafe fn session_finalize(handle: *mut Session) -> Result<(), Error>
     unsafe { store(handle, MPI_SESSION_NULL, "session") }
 }
 
+/// MPI_Session_get_info.
 pub(crate) unsafe fn session_get_info(handle: Session, info_used: *mut Info) -> Result<(), Error> {
     let object = session(handle)?;
     not_null(info_used, "info_used")?;
@@ -131,6 +134,7 @@ pub fn members(name: &str) -> Result<weft_process::Group, Error> {
     }))
 }
 
+/// MPI_Session_get_num_psets.
 pub(crate) unsafe fn session_get_num_psets(
     handle: Session,
     info: Info,
@@ -142,6 +146,7 @@ pub(crate) unsafe fn session_get_num_psets(
     unsafe { store(count, SETS.len() as c_int, "npset_names") }
 }
 
+/// MPI_Session_get_nth_pset.
 pub(crate) unsafe fn session_get_nth_pset(
     handle: Session,
     info: Info,
@@ -167,6 +172,7 @@ pub(crate) unsafe fn session_get_nth_pset(
     unsafe { store(length, set.len() as c_int + 1, "pset_len") }
 }
 
+/// MPI_Session_get_pset_info.
 pub(crate) unsafe fn session_get_pset_info(
     handle: Session,
     name: *const c_char,
@@ -184,6 +190,7 @@ pub(crate) unsafe fn session_get_pset_info(
     unsafe { store(to, Info(handle), "info") }
 }
 
+/// MPI_Group_from_session_pset.
 pub(crate) unsafe fn group_from_session_pset(
     handle: Session,
     name: *const c_char,
@@ -242,6 +249,7 @@ fn founded(new: Rc<CommObject>, hints: Option<weft_process::Info>, errhandler: E
     keep(Some(new))
 }
 
+/// MPI_Comm_create_from_group.
 pub(crate) unsafe fn comm_create_from_group(
     group_: Group,
     name: *const c_char,
@@ -266,6 +274,7 @@ pub(crate) unsafe fn comm_create_from_group(
     })
 }
 
+/// MPI_Intercomm_create_from_groups.
 pub(crate) unsafe fn intercomm_create_from_groups(
     local_group: Group,
     local_leader: c_int,

@@ -349,6 +349,7 @@ fn processes(count: c_int, argument: &str) -> Result<usize, Error> {
     })
 }
 
+/// MPI_Comm_spawn.
 pub(crate) unsafe fn comm_spawn(
     command: *const c_char,
     argv: *mut *mut c_char,
@@ -370,6 +371,7 @@ pub(crate) unsafe fn comm_spawn(
     unsafe { spawn(&call, (root, handle), programs, intercomm, array_of_errcodes) }
 }
 
+/// MPI_Comm_spawn_multiple.
 pub(crate) unsafe fn comm_spawn_multiple(
     count: c_int,
     array_of_commands: *mut *mut c_char,
@@ -442,6 +444,7 @@ pub fn join_parents(world: &Rc<CommObject>, port: String) -> Result<(), Error> {
     Ok(())
 }
 
+/// MPI_Comm_get_parent.
 pub(crate) unsafe fn comm_get_parent(parent: *mut Comm) -> Result<(), Error> {
     running()?;
     // Disconnected or freed, it is none.

@@ -107,6 +107,7 @@ fn smaller(rows: &[Row]) -> Vec<Option<(usize, i32)>> {
     given
 }
 
+/// MPI_Comm_split_type.
 pub(crate) unsafe fn comm_split_type(
     handle: Comm,
     split_type: c_int,
@@ -180,6 +181,7 @@ pub(crate) unsafe fn comm_split_type(
     unsafe { store(newcomm, inherited(&old, new), "newcomm") }
 }
 
+/// MPI_Get_hw_resource_info.
 /// The kinds of parts that this machine has, each with whether this process is bound to one of them.
 pub(crate) unsafe fn get_hw_resource_info(to: *mut Info) -> Result<(), Error> {
     not_null(to, "hw_info")?;

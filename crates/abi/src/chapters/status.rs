@@ -12,6 +12,7 @@ fn given<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
     }
 }
 
+/// MPI_Status_get_source.
 pub(crate) unsafe fn status_get_source(
     status: *const Status,
     source: *mut c_int,
@@ -23,6 +24,7 @@ pub(crate) unsafe fn status_get_source(
     Ok(())
 }
 
+/// MPI_Status_get_tag.
 pub(crate) unsafe fn status_get_tag(status: *const Status, tag: *mut c_int) -> Result<(), Error> {
     given(status, "status")?;
     given(tag, "tag")?;
@@ -31,6 +33,7 @@ pub(crate) unsafe fn status_get_tag(status: *const Status, tag: *mut c_int) -> R
     Ok(())
 }
 
+/// MPI_Status_get_error.
 pub(crate) unsafe fn status_get_error(
     status: *const Status,
     error: *mut c_int,
@@ -42,6 +45,7 @@ pub(crate) unsafe fn status_get_error(
     Ok(())
 }
 
+/// MPI_Status_set_source.
 pub(crate) unsafe fn status_set_source(status: *mut Status, source: c_int) -> Result<(), Error> {
     given(status, "status")?;
     // SAFETY: not NULL; by MPI's rules a status.
@@ -49,6 +53,7 @@ pub(crate) unsafe fn status_set_source(status: *mut Status, source: c_int) -> Re
     Ok(())
 }
 
+/// MPI_Status_set_tag.
 pub(crate) unsafe fn status_set_tag(status: *mut Status, tag: c_int) -> Result<(), Error> {
     given(status, "status")?;
     // SAFETY: as above.
@@ -56,6 +61,7 @@ pub(crate) unsafe fn status_set_tag(status: *mut Status, tag: c_int) -> Result<(
     Ok(())
 }
 
+/// MPI_Status_set_error.
 pub(crate) unsafe fn status_set_error(status: *mut Status, error: c_int) -> Result<(), Error> {
     given(status, "status")?;
     // SAFETY: as above.

@@ -54,6 +54,7 @@ pub fn in_threads() -> bool {
     TOOLS.in_threads.get()
 }
 
+/// MPI_Pcontrol.
 /// For profiling libraries to define; what it does without one is nothing, for every level.
 pub(crate) unsafe fn pcontrol(_level: c_int) -> Result<(), Error> {
     Ok(())
@@ -119,6 +120,7 @@ fn provide(required: c_int) -> c_int {
     if lock::shared() { MPI_THREAD_MULTIPLE } else { MPI_THREAD_SERIALIZED }
 }
 
+/// MPI_T_init_thread.
 pub(crate) unsafe fn t_init_thread(required: c_int, provided: *mut c_int) -> Result<(), Error> {
     not_null(provided, "provided")?;
     let users = &TOOLS.users;
@@ -131,6 +133,7 @@ pub(crate) unsafe fn t_init_thread(required: c_int, provided: *mut c_int) -> Res
     Ok(())
 }
 
+/// MPI_T_finalize.
 pub(crate) unsafe fn t_finalize() -> Result<(), Error> {
     let tools = ready()?;
     tools.users.set(tools.users.get() - 1);

@@ -98,6 +98,7 @@ pub(super) fn arrange(
     Ok(keep(new))
 }
 
+/// MPI_Cart_create.
 pub(crate) unsafe fn cart_create(
     handle: Comm,
     ndims: c_int,
@@ -115,6 +116,7 @@ pub(crate) unsafe fn cart_create(
     unsafe { store(newcomm, new, "comm_cart") }
 }
 
+/// MPI_Cart_map.
 pub(crate) unsafe fn cart_map(
     handle: Comm,
     ndims: c_int,
@@ -130,6 +132,7 @@ pub(crate) unsafe fn cart_map(
     unsafe { store(newrank, place, "newrank") }
 }
 
+/// MPI_Cartdim_get.
 pub(crate) unsafe fn cartdim_get(handle: Comm, ndims: *mut c_int) -> Result<(), Error> {
     let grid = grid(&*comm(handle)?)?;
     // SAFETY: the caller's pointer.
@@ -146,6 +149,7 @@ fn room(grid: &Cartesian, maxdims: c_int) -> Result<(), Error> {
     Err(Error::new(MPI_ERR_ARG, text))
 }
 
+/// MPI_Cart_get.
 pub(crate) unsafe fn cart_get(
     handle: Comm,
     maxdims: c_int,
@@ -165,6 +169,7 @@ pub(crate) unsafe fn cart_get(
     }
 }
 
+/// MPI_Cart_rank.
 pub(crate) unsafe fn cart_rank(
     handle: Comm,
     coords: *const c_int,
@@ -184,6 +189,7 @@ pub(crate) unsafe fn cart_rank(
     unsafe { store(rank, found as c_int, "rank") }
 }
 
+/// MPI_Cart_coords.
 pub(crate) unsafe fn cart_coords(
     handle: Comm,
     place: c_int,
@@ -198,6 +204,7 @@ pub(crate) unsafe fn cart_coords(
     unsafe { store_list(coords, grid.coords(place).iter().map(|&c| c as c_int), "coords") }
 }
 
+/// MPI_Cart_shift.
 pub(crate) unsafe fn cart_shift(
     handle: Comm,
     direction: c_int,
@@ -221,6 +228,7 @@ pub(crate) unsafe fn cart_shift(
     }
 }
 
+/// MPI_Cart_sub.
 pub(crate) unsafe fn cart_sub(
     handle: Comm,
     remain: *const c_int,
@@ -243,6 +251,7 @@ pub(crate) unsafe fn cart_sub(
     unsafe { store(newcomm, keep(new), "newcomm") }
 }
 
+/// MPI_Dims_create.
 pub(crate) unsafe fn dims_create(
     nnodes: c_int,
     ndims: c_int,
@@ -271,6 +280,7 @@ pub(crate) unsafe fn dims_create(
     unsafe { store_list(dims, filled.iter().map(|&d| d as c_int), "dims") }
 }
 
+/// MPI_Topo_test.
 pub(crate) unsafe fn topo_test(handle: Comm, status: *mut c_int) -> Result<(), Error> {
     let kind = match &*comm(handle)?.topology.borrow() {
         Some(Topology::Cartesian(_)) => MPI_CART,

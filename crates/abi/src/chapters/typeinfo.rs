@@ -16,6 +16,7 @@ use std::ffi::{c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use weft_datatype::{Basic, Datatype as Map};
 
+/// MPI_Type_commit.
 pub(crate) unsafe fn type_commit(handle: *mut Datatype) -> Result<(), Error> {
     not_null(handle, "datatype")?;
     // SAFETY: not NULL.
@@ -23,6 +24,7 @@ pub(crate) unsafe fn type_commit(handle: *mut Datatype) -> Result<(), Error> {
     Ok(())
 }
 
+/// MPI_Type_free.
 pub(crate) unsafe fn type_free(handle: *mut Datatype) -> Result<(), Error> {
     not_null(handle, "datatype")?;
     // SAFETY: not NULL.
@@ -42,6 +44,7 @@ pub(crate) unsafe fn type_free(handle: *mut Datatype) -> Result<(), Error> {
     unsafe { store(handle, MPI_DATATYPE_NULL, "datatype") }
 }
 
+/// MPI_Type_dup.
 pub(crate) unsafe fn type_dup(oldtype: Datatype, newtype: *mut Datatype) -> Result<(), Error> {
     not_null(newtype, "newtype")?;
     state().types.borrow_mut().room()?;
@@ -57,6 +60,7 @@ pub(crate) unsafe fn type_dup(oldtype: Datatype, newtype: *mut Datatype) -> Resu
     unsafe { store(newtype, handle, "newtype") }
 }
 
+/// MPI_Type_set_name.
 pub(crate) unsafe fn type_set_name(handle: Datatype, name: *const c_char) -> Result<(), Error> {
     let object = datatype(handle)?;
     // SAFETY: the caller's string.
@@ -65,6 +69,7 @@ pub(crate) unsafe fn type_set_name(handle: Datatype, name: *const c_char) -> Res
     Ok(())
 }
 
+/// MPI_Type_get_name.
 pub(crate) unsafe fn type_get_name(
     handle: Datatype,
     name: *mut c_char,
@@ -92,16 +97,19 @@ unsafe fn store_out(to: Out, value: i64, argument: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// MPI_Type_size, MPI_Type_size_c.
 pub(crate) unsafe fn type_size(handle: Datatype, size: Out) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { store_out(size, datatype(handle)?.ty.size() as i64, "size") }
 }
 
+/// MPI_Type_size_x.
 pub(crate) unsafe fn type_size_x(handle: Datatype, size: *mut i64) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { type_size(handle, Out::Count(size)) }
 }
 
+/// MPI_Type_get_extent, MPI_Type_get_extent_c.
 pub(crate) unsafe fn type_get_extent(handle: Datatype, lb: Out, extent: Out) -> Result<(), Error> {
     let object = datatype(handle)?;
     // SAFETY: the caller's pointers.
@@ -111,6 +119,7 @@ pub(crate) unsafe fn type_get_extent(handle: Datatype, lb: Out, extent: Out) -> 
     }
 }
 
+/// MPI_Type_get_extent_x.
 pub(crate) unsafe fn type_get_extent_x(
     handle: Datatype,
     lb: *mut i64,
@@ -120,6 +129,7 @@ pub(crate) unsafe fn type_get_extent_x(
     unsafe { type_get_extent(handle, Out::Count(lb), Out::Count(extent)) }
 }
 
+/// MPI_Type_get_true_extent, MPI_Type_get_true_extent_c.
 pub(crate) unsafe fn type_get_true_extent(
     handle: Datatype,
     lb: Out,
@@ -133,6 +143,7 @@ pub(crate) unsafe fn type_get_true_extent(
     }
 }
 
+/// MPI_Type_get_true_extent_x.
 pub(crate) unsafe fn type_get_true_extent_x(
     handle: Datatype,
     lb: *mut i64,
@@ -163,6 +174,7 @@ unsafe fn counted(
     unsafe { store_out(to, found.map_or(i64::from(MPI_UNDEFINED), |n| n as i64), "count") }
 }
 
+/// MPI_Get_count, MPI_Get_count_c.
 pub(crate) unsafe fn get_count(
     status: *const Status,
     handle: Datatype,
@@ -172,6 +184,7 @@ pub(crate) unsafe fn get_count(
     unsafe { counted(status, handle, count, Map::count_of) }
 }
 
+/// MPI_Get_elements, MPI_Get_elements_c.
 pub(crate) unsafe fn get_elements(
     status: *const Status,
     handle: Datatype,
@@ -181,6 +194,7 @@ pub(crate) unsafe fn get_elements(
     unsafe { counted(status, handle, count, Map::elements_of) }
 }
 
+/// MPI_Get_elements_x.
 pub(crate) unsafe fn get_elements_x(
     status: *const Status,
     handle: Datatype,
@@ -190,6 +204,7 @@ pub(crate) unsafe fn get_elements_x(
     unsafe { get_elements(status, handle, Out::Count(count)) }
 }
 
+/// MPI_Status_set_elements, MPI_Status_set_elements_c.
 pub(crate) unsafe fn status_set_elements(
     status: *mut Status,
     handle: Datatype,
@@ -203,6 +218,7 @@ pub(crate) unsafe fn status_set_elements(
     Ok(())
 }
 
+/// MPI_Status_set_elements_x.
 pub(crate) unsafe fn status_set_elements_x(
     status: *mut Status,
     handle: Datatype,
@@ -230,6 +246,7 @@ fn bytes_of(object: &TypeObject, elements: usize) -> Result<usize, Error> {
     Ok(bytes + part.unwrap_or(0))
 }
 
+/// MPI_Status_set_cancelled.
 pub(crate) unsafe fn status_set_cancelled(status: *mut Status, flag: c_int) -> Result<(), Error> {
     not_null(status, "status")?;
     // SAFETY: not NULL.
@@ -239,6 +256,7 @@ pub(crate) unsafe fn status_set_cancelled(status: *mut Status, flag: c_int) -> R
 
 // ---- predefined types by property ---------------------------------------------------------------
 
+/// MPI_Type_match_size.
 pub(crate) unsafe fn type_match_size(
     typeclass: c_int,
     size: c_int,
@@ -273,6 +291,7 @@ pub(crate) unsafe fn type_match_size(
     unsafe { store(to, found, "datatype") }
 }
 
+/// MPI_Type_get_value_index.
 pub(crate) unsafe fn type_get_value_index(
     value: Datatype,
     index: Datatype,

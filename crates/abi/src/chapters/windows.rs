@@ -127,6 +127,7 @@ fn make(
     Ok((handle, object))
 }
 
+/// MPI_Win_create, MPI_Win_create_c.
 pub(crate) unsafe fn win_create(
     base: *mut c_void,
     size: isize,
@@ -173,6 +174,7 @@ unsafe fn allocate(
     }
 }
 
+/// MPI_Win_allocate, MPI_Win_allocate_c.
 pub(crate) unsafe fn win_allocate(
     size: isize,
     disp_unit: i64,
@@ -188,6 +190,7 @@ pub(crate) unsafe fn win_allocate(
     unsafe { allocate("MPI_Win_allocate", of, brings, baseptr, win) }
 }
 
+/// MPI_Win_allocate_shared, MPI_Win_allocate_shared_c.
 pub(crate) unsafe fn win_allocate_shared(
     size: isize,
     disp_unit: i64,
@@ -206,6 +209,7 @@ pub(crate) unsafe fn win_allocate_shared(
     unsafe { allocate("MPI_Win_allocate_shared", of, brings, baseptr, win) }
 }
 
+/// MPI_Win_create_dynamic.
 pub(crate) unsafe fn win_create_dynamic(
     info: Info,
     comm: Comm,
@@ -218,6 +222,7 @@ pub(crate) unsafe fn win_create_dynamic(
     unsafe { store(win, handle, "win") }
 }
 
+/// MPI_Win_attach.
 pub(crate) unsafe fn win_attach(win: Win, base: *mut c_void, size: isize) -> Result<(), Error> {
     let object = window(win)?;
     let len = usize::try_from(size).map_err(|_| {
@@ -231,11 +236,13 @@ pub(crate) unsafe fn win_attach(win: Win, base: *mut c_void, size: isize) -> Res
     run(&object, "MPI_Win_attach", object.window.attach(memory))
 }
 
+/// MPI_Win_detach.
 pub(crate) unsafe fn win_detach(win: Win, base: *const c_void) -> Result<(), Error> {
     let object = window(win)?;
     run(&object, "MPI_Win_detach", object.window.detach(base.addr()))
 }
 
+/// MPI_Win_free.
 pub(crate) unsafe fn win_free(win: *mut Win) -> Result<(), Error> {
     not_null(win, "win")?;
     // SAFETY: not NULL.
@@ -249,6 +256,7 @@ pub(crate) unsafe fn win_free(win: *mut Win) -> Result<(), Error> {
     unsafe { store(win, MPI_WIN_NULL, "win") }
 }
 
+/// MPI_Win_shared_query, MPI_Win_shared_query_c.
 /// `size`, `disp_unit` and `baseptr` of a rank in a window of shared memory; of the first rank with memory
 /// for `MPI_PROC_NULL`.
 pub(crate) unsafe fn win_shared_query(

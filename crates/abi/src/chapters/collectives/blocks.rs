@@ -83,8 +83,14 @@ fn gather_at_once<A: Arguments, S: ToRankBuffers>(
     })
 }
 
-both!(Collective for Gather by gather, gather_at_once (sendbuf, recvbuf, root, comm));
-both!(Collective for Gatherv by gather, gather_at_once (sendbuf, recvbuf, root, comm));
+both! {
+    /// MPI_Gather, MPI_Gather_c, MPI_Igather, MPI_Igather_c, MPI_Gather_init, MPI_Gather_init_c.
+    Collective for Gather by gather, gather_at_once (sendbuf, recvbuf, root, comm)
+}
+both! {
+    /// MPI_Gatherv, MPI_Gatherv_c, MPI_Igatherv, MPI_Igatherv_c, MPI_Gatherv_init, MPI_Gatherv_init_c.
+    Collective for Gatherv by gather, gather_at_once (sendbuf, recvbuf, root, comm)
+}
 
 /// The send buffer means something at the root alone.
 fn scatter<S: ToRankBuffers>(
@@ -126,8 +132,15 @@ fn scatter_at_once<A: Arguments, S: ToRankBuffers>(
     })
 }
 
-both!(Collective for Scatter by scatter, scatter_at_once (sendbuf, recvbuf, root, comm));
-both!(Collective for Scatterv by scatter, scatter_at_once (sendbuf, recvbuf, root, comm));
+both! {
+    /// MPI_Scatter, MPI_Scatter_c, MPI_Iscatter, MPI_Iscatter_c, MPI_Scatter_init, MPI_Scatter_init_c.
+    Collective for Scatter by scatter, scatter_at_once (sendbuf, recvbuf, root, comm)
+}
+both! {
+    /// MPI_Scatterv, MPI_Scatterv_c, MPI_Iscatterv, MPI_Iscatterv_c, MPI_Scatterv_init,
+    /// MPI_Scatterv_init_c.
+    Collective for Scatterv by scatter, scatter_at_once (sendbuf, recvbuf, root, comm)
+}
 
 fn allgather(send: Elements, recv: impl ToRankBuffers, handle: Comm) -> Prepared<impl Make> {
     let comm = comm(handle)?;
@@ -137,6 +150,8 @@ fn allgather(send: Elements, recv: impl ToRankBuffers, handle: Comm) -> Prepared
     ready(comm, move |c: Rc<CommObject>| c.allgather(send.clone(), into.clone()))
 }
 
+/// MPI_Allgather, MPI_Allgather_c, MPI_Iallgather, MPI_Iallgather_c, MPI_Allgather_init,
+/// MPI_Allgather_init_c.
 impl Collective for Allgather {
     #[inline(always)]
     fn at_once(self) -> AtOnce {
@@ -158,6 +173,8 @@ impl Collective for Allgather {
     }
 }
 
+/// MPI_Allgatherv, MPI_Allgatherv_c, MPI_Iallgatherv, MPI_Iallgatherv_c, MPI_Allgatherv_init,
+/// MPI_Allgatherv_init_c.
 impl Collective for Allgatherv {
     fn prepare(self) -> Prepared<impl Make> {
         allgather(self.sendbuf, self.recvbuf, self.comm)
@@ -196,9 +213,19 @@ fn alltoall_at_once<A: Arguments, S: ToRankBuffers>(
     })
 }
 
-both!(Collective for Alltoall by alltoall, alltoall_at_once (sendbuf, recvbuf, comm));
-both!(Collective for Alltoallv by alltoall, alltoall_at_once (sendbuf, recvbuf, comm));
+both! {
+    /// MPI_Alltoall, MPI_Alltoall_c, MPI_Ialltoall, MPI_Ialltoall_c, MPI_Alltoall_init,
+    /// MPI_Alltoall_init_c.
+    Collective for Alltoall by alltoall, alltoall_at_once (sendbuf, recvbuf, comm)
+}
+both! {
+    /// MPI_Alltoallv, MPI_Alltoallv_c, MPI_Ialltoallv, MPI_Ialltoallv_c, MPI_Alltoallv_init,
+    /// MPI_Alltoallv_init_c.
+    Collective for Alltoallv by alltoall, alltoall_at_once (sendbuf, recvbuf, comm)
+}
 
+/// MPI_Alltoallw, MPI_Alltoallw_c, MPI_Ialltoallw, MPI_Ialltoallw_c, MPI_Alltoallw_init,
+/// MPI_Alltoallw_init_c.
 impl Collective for Alltoallw {
     fn prepare(self) -> Prepared<impl Make> {
         alltoall(self.sendbuf, self.recvbuf, self.comm)

@@ -36,6 +36,7 @@ fn key(bytes: usize, element: usize, op: &dyn Combine) -> CallKey {
     CallKey { bytes, element, commutes: op.commutes(), equal: true }
 }
 
+/// MPI_Reduce, MPI_Reduce_c, MPI_Ireduce, MPI_Ireduce_c, MPI_Reduce_init, MPI_Reduce_init_c.
 impl Collective for Reduce {
     #[inline(always)]
     fn at_once(self) -> AtOnce {
@@ -84,6 +85,8 @@ fn operands((send, recv): (Elements, Elements), op: Op, handle: Comm) -> Option<
     Some((comm, (data, result, element), op, asked))
 }
 
+/// MPI_Allreduce, MPI_Allreduce_c, MPI_Iallreduce, MPI_Iallreduce_c, MPI_Allreduce_init,
+/// MPI_Allreduce_init_c.
 impl Collective for Allreduce {
     #[inline(always)]
     fn at_once(self) -> AtOnce {
@@ -119,6 +122,7 @@ fn scan(
     })
 }
 
+/// MPI_Scan, MPI_Scan_c, MPI_Iscan, MPI_Iscan_c, MPI_Scan_init, MPI_Scan_init_c.
 impl Collective for Scan {
     #[inline(always)]
     fn at_once(self) -> AtOnce {
@@ -134,6 +138,7 @@ impl Collective for Scan {
     }
 }
 
+/// MPI_Exscan, MPI_Exscan_c, MPI_Iexscan, MPI_Iexscan_c, MPI_Exscan_init, MPI_Exscan_init_c.
 impl Collective for Exscan {
     #[inline(always)]
     fn at_once(self) -> AtOnce {
@@ -172,6 +177,8 @@ fn reduce_scatter(
     })
 }
 
+/// MPI_Reduce_scatter, MPI_Reduce_scatter_c, MPI_Ireduce_scatter, MPI_Ireduce_scatter_c,
+/// MPI_Reduce_scatter_init, MPI_Reduce_scatter_init_c.
 impl Collective for ReduceScatter {
     fn prepare(self) -> Prepared<impl Make> {
         let comm = comm(self.comm)?;
@@ -181,6 +188,8 @@ impl Collective for ReduceScatter {
     }
 }
 
+/// MPI_Reduce_scatter_block, MPI_Reduce_scatter_block_c, MPI_Ireduce_scatter_block,
+/// MPI_Ireduce_scatter_block_c, MPI_Reduce_scatter_block_init, MPI_Reduce_scatter_block_init_c.
 impl Collective for ReduceScatterBlock {
     #[inline(always)]
     fn at_once(self) -> AtOnce {

@@ -13,16 +13,19 @@ use crate::types::{Datatype, Errhandler, File, Group, Info};
 use crate::widen::Out;
 use std::ffi::{c_char, c_int};
 
+/// MPI_File_get_amode.
 pub(crate) unsafe fn file_get_amode(fh: File, amode: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { store(amode, file(fh)?.file.amode(), "amode") }
 }
 
+/// MPI_File_get_atomicity.
 pub(crate) unsafe fn file_get_atomicity(fh: File, flag: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { store(flag, c_int::from(file(fh)?.file.is_atomic()), "flag") }
 }
 
+/// MPI_File_get_group.
 pub(crate) unsafe fn file_get_group(fh: File, to: *mut Group) -> Result<(), Error> {
     not_null(to, "group")?;
     let group = file(fh)?.file.comm().group().clone();
@@ -32,6 +35,7 @@ pub(crate) unsafe fn file_get_group(fh: File, to: *mut Group) -> Result<(), Erro
     unsafe { store(to, Group(handle), "group") }
 }
 
+/// MPI_File_get_info.
 pub(crate) unsafe fn file_get_info(fh: File, to: *mut Info) -> Result<(), Error> {
     not_null(to, "info_used")?;
     let used = file(fh)?.file.hints();
@@ -41,6 +45,7 @@ pub(crate) unsafe fn file_get_info(fh: File, to: *mut Info) -> Result<(), Error>
     unsafe { store(to, Info(handle), "info_used") }
 }
 
+/// MPI_File_get_view.
 pub(crate) unsafe fn file_get_view(
     fh: File,
     disp: *mut i64,
@@ -64,6 +69,7 @@ pub(crate) unsafe fn file_get_view(
     }
 }
 
+/// MPI_File_get_type_extent, MPI_File_get_type_extent_c.
 pub(crate) unsafe fn file_get_type_extent(
     fh: File,
     datatype: Datatype,
@@ -90,6 +96,7 @@ fn maybe_file(handle: File) -> Result<Option<std::rc::Rc<crate::objects::FileObj
     found.map(Some).ok_or_else(wrong)
 }
 
+/// MPI_File_set_errhandler.
 pub(crate) unsafe fn file_set_errhandler(
     handle: File,
     errhandler: Errhandler,
@@ -103,6 +110,7 @@ pub(crate) unsafe fn file_set_errhandler(
     Ok(())
 }
 
+/// MPI_File_get_errhandler.
 pub(crate) unsafe fn file_get_errhandler(
     handle: File,
     errhandler: *mut Errhandler,
@@ -115,6 +123,7 @@ pub(crate) unsafe fn file_get_errhandler(
     unsafe { give_out(found, errhandler) }
 }
 
+/// MPI_File_call_errhandler.
 pub(crate) unsafe fn file_call_errhandler(handle: File, errorcode: c_int) -> Result<(), Error> {
     maybe_file(handle)?;
     raise::call(Owner::File(handle), errorcode, "MPI_File_call_errhandler");

@@ -361,9 +361,11 @@ unsafe fn end(
 /// The forms of an access: names, which way, the pointer that C has for the buffer, the offset's parameter if there is one,
 /// and where the access begins.
 macro_rules! forms {
-    ($alone:ident $alone_beside:ident $together:ident $begin:ident $end:ident ($alone_name:literal
+    ($(#[$names:meta])*
+    $alone:ident $alone_beside:ident $together:ident $begin:ident $end:ident ($alone_name:literal
         $alone_beside_name:literal $together_name:literal $begin_name:literal $end_name:literal:
         $way:ident, $pointer:ty, ($($offset:ident: $ty:ty)?), $place:expr)) => {
+        $(#[$names])*
         pub(crate) unsafe fn $alone(
             fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype, status: *mut Status,
         ) -> Result<(), Error> {
@@ -411,7 +413,8 @@ macro_rules! forms {
 
 /// The nonblocking form for all ranks, which those at the shared pointer have not.
 macro_rules! beside {
-    ($name:ident ($way:ident, $pointer:ty, ($($offset:ident: $ty:ty)?), $place:expr)) => {
+    ($(#[$names:meta])* $name:ident ($way:ident, $pointer:ty, ($($offset:ident: $ty:ty)?), $place:expr)) => {
+        $(#[$names])*
         pub(crate) unsafe fn $name(
             fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype, request: *mut Request,
         ) -> Result<(), Error> {
@@ -424,25 +427,66 @@ macro_rules! beside {
     };
 }
 
-forms!(file_read_at file_iread_at file_read_at_all file_read_at_all_begin file_read_at_all_end (
+forms! {
+    /// MPI_File_iread_at, MPI_File_iread_at_c, MPI_File_read_at, MPI_File_read_at_all,
+    /// MPI_File_read_at_all_begin, MPI_File_read_at_all_begin_c, MPI_File_read_at_all_c,
+    /// MPI_File_read_at_all_end, MPI_File_read_at_c.
+    file_read_at file_iread_at file_read_at_all file_read_at_all_begin file_read_at_all_end (
     "MPI_File_read_at" "MPI_File_iread_at" "MPI_File_read_at_all" "MPI_File_read_at_all_begin"
-    "MPI_File_read_at_all_end": Read, *mut c_void, (offset: i64), Place::At(offset)));
-forms!(file_write_at file_iwrite_at file_write_at_all file_write_at_all_begin file_write_at_all_end (
+    "MPI_File_read_at_all_end": Read, *mut c_void, (offset: i64), Place::At(offset))
+}
+forms! {
+    /// MPI_File_iwrite_at, MPI_File_iwrite_at_c, MPI_File_write_at, MPI_File_write_at_all,
+    /// MPI_File_write_at_all_begin, MPI_File_write_at_all_begin_c, MPI_File_write_at_all_c,
+    /// MPI_File_write_at_all_end, MPI_File_write_at_c.
+    file_write_at file_iwrite_at file_write_at_all file_write_at_all_begin file_write_at_all_end (
     "MPI_File_write_at" "MPI_File_iwrite_at" "MPI_File_write_at_all" "MPI_File_write_at_all_begin"
-    "MPI_File_write_at_all_end": Write, *const c_void, (offset: i64), Place::At(offset)));
-forms!(file_read file_iread file_read_all file_read_all_begin file_read_all_end (
+    "MPI_File_write_at_all_end": Write, *const c_void, (offset: i64), Place::At(offset))
+}
+forms! {
+    /// MPI_File_iread, MPI_File_iread_c, MPI_File_read, MPI_File_read_all, MPI_File_read_all_begin,
+    /// MPI_File_read_all_begin_c, MPI_File_read_all_c, MPI_File_read_all_end, MPI_File_read_c.
+    file_read file_iread file_read_all file_read_all_begin file_read_all_end (
     "MPI_File_read" "MPI_File_iread" "MPI_File_read_all" "MPI_File_read_all_begin"
-    "MPI_File_read_all_end": Read, *mut c_void, (), Place::Own));
-forms!(file_write file_iwrite file_write_all file_write_all_begin file_write_all_end (
+    "MPI_File_read_all_end": Read, *mut c_void, (), Place::Own)
+}
+forms! {
+    /// MPI_File_iwrite, MPI_File_iwrite_c, MPI_File_write, MPI_File_write_all,
+    /// MPI_File_write_all_begin, MPI_File_write_all_begin_c, MPI_File_write_all_c,
+    /// MPI_File_write_all_end, MPI_File_write_c.
+    file_write file_iwrite file_write_all file_write_all_begin file_write_all_end (
     "MPI_File_write" "MPI_File_iwrite" "MPI_File_write_all" "MPI_File_write_all_begin"
-    "MPI_File_write_all_end": Write, *const c_void, (), Place::Own));
-forms!(file_read_shared file_iread_shared file_read_ordered file_read_ordered_begin file_read_ordered_end (
+    "MPI_File_write_all_end": Write, *const c_void, (), Place::Own)
+}
+forms! {
+    /// MPI_File_iread_shared, MPI_File_iread_shared_c, MPI_File_read_ordered,
+    /// MPI_File_read_ordered_begin, MPI_File_read_ordered_begin_c, MPI_File_read_ordered_c,
+    /// MPI_File_read_ordered_end, MPI_File_read_shared, MPI_File_read_shared_c.
+    file_read_shared file_iread_shared file_read_ordered file_read_ordered_begin file_read_ordered_end (
     "MPI_File_read_shared" "MPI_File_iread_shared" "MPI_File_read_ordered" "MPI_File_read_ordered_begin"
-    "MPI_File_read_ordered_end": Read, *mut c_void, (), Place::Shared));
-forms!(file_write_shared file_iwrite_shared file_write_ordered file_write_ordered_begin file_write_ordered_end (
+    "MPI_File_read_ordered_end": Read, *mut c_void, (), Place::Shared)
+}
+forms! {
+    /// MPI_File_iwrite_shared, MPI_File_iwrite_shared_c, MPI_File_write_ordered,
+    /// MPI_File_write_ordered_begin, MPI_File_write_ordered_begin_c, MPI_File_write_ordered_c,
+    /// MPI_File_write_ordered_end, MPI_File_write_shared, MPI_File_write_shared_c.
+    file_write_shared file_iwrite_shared file_write_ordered file_write_ordered_begin file_write_ordered_end (
     "MPI_File_write_shared" "MPI_File_iwrite_shared" "MPI_File_write_ordered" "MPI_File_write_ordered_begin"
-    "MPI_File_write_ordered_end": Write, *const c_void, (), Place::Shared));
-beside!(file_iread_at_all (Read, *mut c_void, (offset: i64), Place::At(offset)));
-beside!(file_iwrite_at_all (Write, *const c_void, (offset: i64), Place::At(offset)));
-beside!(file_iread_all(Read, *mut c_void, (), Place::Own));
-beside!(file_iwrite_all(Write, *const c_void, (), Place::Own));
+    "MPI_File_write_ordered_end": Write, *const c_void, (), Place::Shared)
+}
+beside! {
+    /// MPI_File_iread_at_all, MPI_File_iread_at_all_c.
+    file_iread_at_all (Read, *mut c_void, (offset: i64), Place::At(offset))
+}
+beside! {
+    /// MPI_File_iwrite_at_all, MPI_File_iwrite_at_all_c.
+    file_iwrite_at_all (Write, *const c_void, (offset: i64), Place::At(offset))
+}
+beside! {
+    /// MPI_File_iread_all, MPI_File_iread_all_c.
+    file_iread_all(Read, *mut c_void, (), Place::Own)
+}
+beside! {
+    /// MPI_File_iwrite_all, MPI_File_iwrite_all_c.
+    file_iwrite_all(Write, *const c_void, (), Place::Own)
+}

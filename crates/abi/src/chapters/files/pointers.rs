@@ -22,10 +22,12 @@ fn whence(value: c_int) -> Result<Whence, Error> {
     }
 }
 
+/// MPI_File_seek.
 pub(crate) unsafe fn file_seek(fh: File, offset: i64, from: c_int) -> Result<(), Error> {
     Ok(file(fh)?.file.seek(offset, whence(from)?)?)
 }
 
+/// MPI_File_seek_shared.
 pub(crate) unsafe fn file_seek_shared(fh: File, offset: i64, from: c_int) -> Result<(), Error> {
     let object = file(fh)?;
     no_split(&object)?;
@@ -33,11 +35,13 @@ pub(crate) unsafe fn file_seek_shared(fh: File, offset: i64, from: c_int) -> Res
     run(&object, "MPI_File_seek_shared", object.file.seek_shared(offset, whence))
 }
 
+/// MPI_File_get_position.
 pub(crate) unsafe fn file_get_position(fh: File, offset: *mut i64) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { store(offset, file(fh)?.file.position(), "offset") }
 }
 
+/// MPI_File_get_position_shared.
 pub(crate) unsafe fn file_get_position_shared(fh: File, offset: *mut i64) -> Result<(), Error> {
     let object = file(fh)?;
     not_null(offset, "offset")?;
@@ -46,6 +50,7 @@ pub(crate) unsafe fn file_get_position_shared(fh: File, offset: *mut i64) -> Res
     unsafe { store(offset, found, "offset") }
 }
 
+/// MPI_File_get_byte_offset.
 pub(crate) unsafe fn file_get_byte_offset(
     fh: File,
     offset: i64,

@@ -362,6 +362,7 @@ unsafe fn register(
     Ok(())
 }
 
+/// MPI_Register_datarep.
 pub(crate) unsafe fn register_datarep(
     name: *const c_char,
     read: Callback<DatarepConversionFunction>,
@@ -373,6 +374,7 @@ pub(crate) unsafe fn register_datarep(
     unsafe { register(name, [read, write].map(Converter::Int), extent, extra) }
 }
 
+/// MPI_Register_datarep_c.
 pub(crate) unsafe fn register_datarep_c(
     name: *const c_char,
     read: Callback<DatarepConversionFunctionC>,

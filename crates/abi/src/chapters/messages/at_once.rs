@@ -62,6 +62,7 @@ unsafe fn usual<const SENDS: bool>(
     true
 }
 
+/// MPI_Isend, MPI_Isend_c.
 impl Send {
     /// # Safety
     /// `request` is NULL or may be written.
@@ -72,6 +73,7 @@ impl Send {
     }
 }
 
+/// MPI_Irecv, MPI_Irecv_c.
 impl Recv {
     /// # Safety
     /// `request` is NULL or may be written.

@@ -70,6 +70,7 @@ impl Peers {
     }
 }
 
+/// MPI_Sendrecv, MPI_Sendrecv_c, MPI_Isendrecv, MPI_Isendrecv_c.
 impl Exchanges for Sendrecv {
     fn peers(&self) -> ((c_int, c_int), (c_int, c_int), Comm) {
         ((self.dest, self.sendtag), (self.source, self.recvtag), self.comm)
@@ -80,6 +81,7 @@ impl Exchanges for Sendrecv {
     }
 }
 
+/// MPI_Sendrecv_replace, MPI_Sendrecv_replace_c, MPI_Isendrecv_replace, MPI_Isendrecv_replace_c.
 impl Exchanges for SendrecvReplace {
     fn peers(&self) -> ((c_int, c_int), (c_int, c_int), Comm) {
         ((self.dest, self.sendtag), (self.source, self.recvtag), self.comm)

@@ -64,6 +64,7 @@ fn children(of: usize) -> Vec<c_int> {
     ours.map(|(i, _)| i as c_int).collect()
 }
 
+/// MPI_T_category_get_num.
 pub(crate) unsafe fn t_category_get_num(num_cat: *mut c_int) -> Result<(), Error> {
     ready()?;
     not_null(num_cat, "num_cat")?;
@@ -72,6 +73,7 @@ pub(crate) unsafe fn t_category_get_num(num_cat: *mut c_int) -> Result<(), Error
     Ok(())
 }
 
+/// MPI_T_category_get_info.
 pub(crate) unsafe fn t_category_get_info(
     cat_index: c_int,
     name: *mut c_char,
@@ -96,6 +98,7 @@ pub(crate) unsafe fn t_category_get_info(
     Ok(())
 }
 
+/// MPI_T_category_get_num_events.
 pub(crate) unsafe fn t_category_get_num_events(
     cat_index: c_int,
     num_events: *mut c_int,
@@ -108,6 +111,7 @@ pub(crate) unsafe fn t_category_get_num_events(
     Ok(())
 }
 
+/// MPI_T_category_get_index.
 pub(crate) unsafe fn t_category_get_index(
     name: *const c_char,
     cat_index: *mut c_int,
@@ -149,6 +153,7 @@ unsafe fn give_list(
     Ok(())
 }
 
+/// MPI_T_category_get_cvars.
 pub(crate) unsafe fn t_category_get_cvars(
     cat_index: c_int,
     len: c_int,
@@ -158,6 +163,7 @@ pub(crate) unsafe fn t_category_get_cvars(
     unsafe { give_list(cat_index, len, indices, controls) }
 }
 
+/// MPI_T_category_get_pvars.
 pub(crate) unsafe fn t_category_get_pvars(
     cat_index: c_int,
     len: c_int,
@@ -167,6 +173,7 @@ pub(crate) unsafe fn t_category_get_pvars(
     unsafe { give_list(cat_index, len, indices, measures) }
 }
 
+/// MPI_T_category_get_categories.
 pub(crate) unsafe fn t_category_get_categories(
     cat_index: c_int,
     len: c_int,
@@ -176,6 +183,7 @@ pub(crate) unsafe fn t_category_get_categories(
     unsafe { give_list(cat_index, len, indices, children) }
 }
 
+/// MPI_T_category_get_events.
 pub(crate) unsafe fn t_category_get_events(
     cat_index: c_int,
     len: c_int,
@@ -185,6 +193,7 @@ pub(crate) unsafe fn t_category_get_events(
     unsafe { give_list(cat_index, len, indices, |_| Vec::new()) }
 }
 
+/// MPI_T_category_changed.
 pub(crate) unsafe fn t_category_changed(update_number: *mut c_int) -> Result<(), Error> {
     ready()?;
     not_null(update_number, "update_number")?;

@@ -72,6 +72,7 @@ fn description(setting: &Setting) -> String {
     }
 }
 
+/// MPI_T_cvar_get_num.
 pub(crate) unsafe fn t_cvar_get_num(num_cvar: *mut c_int) -> Result<(), Error> {
     ready()?;
     not_null(num_cvar, "num_cvar")?;
@@ -84,6 +85,7 @@ fn setting(cvar_index: c_int) -> Result<&'static Setting, Error> {
     Ok(&SETTINGS[index(cvar_index, SETTINGS.len(), "cvar_index", "control variables")?])
 }
 
+/// MPI_T_cvar_get_info.
 pub(crate) unsafe fn t_cvar_get_info(
     cvar_index: c_int,
     name: *mut c_char,
@@ -112,6 +114,7 @@ pub(crate) unsafe fn t_cvar_get_info(
     Ok(())
 }
 
+/// MPI_T_cvar_get_index.
 pub(crate) unsafe fn t_cvar_get_index(
     name: *const c_char,
     cvar_index: *mut c_int,
@@ -129,6 +132,7 @@ pub(crate) unsafe fn t_cvar_get_index(
     Ok(())
 }
 
+/// MPI_T_cvar_handle_alloc.
 pub(crate) unsafe fn t_cvar_handle_alloc(
     cvar_index: c_int,
     _obj_handle: *mut c_void,
@@ -152,6 +156,7 @@ pub(crate) unsafe fn t_cvar_handle_alloc(
     Ok(())
 }
 
+/// MPI_T_cvar_handle_free.
 pub(crate) unsafe fn t_cvar_handle_free(handle: *mut TCvarHandle) -> Result<(), Error> {
     let tools = ready()?;
     not_null(handle, "handle")?;
@@ -171,6 +176,7 @@ fn control(handle: TCvarHandle) -> Result<(&'static Setting, usize), Error> {
     found.ok_or_else(|| bad_handle("handle", handle.0, "handle of a control variable"))
 }
 
+/// MPI_T_cvar_read.
 pub(crate) unsafe fn t_cvar_read(handle: TCvarHandle, buf: *mut c_void) -> Result<(), Error> {
     let (setting, count) = control(handle)?;
     not_null(buf, "buf")?;
@@ -235,6 +241,7 @@ unsafe fn written(setting: &Setting, buf: *const c_void, count: usize) -> Result
     })
 }
 
+/// MPI_T_cvar_write.
 pub(crate) unsafe fn t_cvar_write(handle: TCvarHandle, buf: *const c_void) -> Result<(), Error> {
     let (setting, count) = control(handle)?;
     not_null(buf, "buf")?;

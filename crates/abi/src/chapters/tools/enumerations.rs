@@ -67,6 +67,7 @@ fn enumeration(handle: TEnum) -> Result<Enumeration, Error> {
     found.ok_or_else(|| bad_handle("enumtype", handle.0, "enumeration"))
 }
 
+/// MPI_T_enum_get_info.
 pub(crate) unsafe fn t_enum_get_info(
     enumtype: TEnum,
     num: *mut c_int,
@@ -83,6 +84,7 @@ pub(crate) unsafe fn t_enum_get_info(
     Ok(())
 }
 
+/// MPI_T_enum_get_item.
 pub(crate) unsafe fn t_enum_get_item(
     enumtype: TEnum,
     indx: c_int,

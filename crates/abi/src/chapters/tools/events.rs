@@ -15,6 +15,7 @@ use std::ffi::{c_char, c_int, c_void};
 const CLOCK: &str = "weft.clock";
 const CLOCK_DOC: &str = "the clock of MPI_Wtime, in nanoseconds: monotonic, one for each node";
 
+/// MPI_T_event_get_num.
 pub(crate) unsafe fn t_event_get_num(num_events: *mut c_int) -> Result<(), Error> {
     ready()?;
     not_null(num_events, "num_events")?;
@@ -41,6 +42,7 @@ fn no_instance(handle: TEventInstance) -> Result<(), Error> {
     Err(bad_handle("event_instance", handle.0, "instance of an event"))
 }
 
+/// MPI_T_event_get_info.
 pub(crate) unsafe fn t_event_get_info(
     event_index: c_int,
     _name: *mut c_char,
@@ -58,6 +60,7 @@ pub(crate) unsafe fn t_event_get_info(
     no_event(event_index)
 }
 
+/// MPI_T_event_get_index.
 pub(crate) unsafe fn t_event_get_index(
     name: *const c_char,
     event_index: *mut c_int,
@@ -70,6 +73,7 @@ pub(crate) unsafe fn t_event_get_index(
     Err(Error::new(MPI_T_ERR_INVALID_NAME, text))
 }
 
+/// MPI_T_event_handle_alloc.
 pub(crate) unsafe fn t_event_handle_alloc(
     event_index: c_int,
     _obj_handle: *mut c_void,
@@ -79,6 +83,7 @@ pub(crate) unsafe fn t_event_handle_alloc(
     no_event(event_index)
 }
 
+/// MPI_T_event_handle_set_info.
 pub(crate) unsafe fn t_event_handle_set_info(
     event_registration: TEventRegistration,
     _info: Info,
@@ -86,6 +91,7 @@ pub(crate) unsafe fn t_event_handle_set_info(
     no_registration(event_registration)
 }
 
+/// MPI_T_event_handle_get_info.
 pub(crate) unsafe fn t_event_handle_get_info(
     event_registration: TEventRegistration,
     _info_used: *mut Info,
@@ -93,6 +99,7 @@ pub(crate) unsafe fn t_event_handle_get_info(
     no_registration(event_registration)
 }
 
+/// MPI_T_event_register_callback.
 pub(crate) unsafe fn t_event_register_callback(
     event_registration: TEventRegistration,
     _cb_safety: c_int,
@@ -103,6 +110,7 @@ pub(crate) unsafe fn t_event_register_callback(
     no_registration(event_registration)
 }
 
+/// MPI_T_event_callback_set_info.
 pub(crate) unsafe fn t_event_callback_set_info(
     event_registration: TEventRegistration,
     _cb_safety: c_int,
@@ -111,6 +119,7 @@ pub(crate) unsafe fn t_event_callback_set_info(
     no_registration(event_registration)
 }
 
+/// MPI_T_event_callback_get_info.
 pub(crate) unsafe fn t_event_callback_get_info(
     event_registration: TEventRegistration,
     _cb_safety: c_int,
@@ -119,6 +128,7 @@ pub(crate) unsafe fn t_event_callback_get_info(
     no_registration(event_registration)
 }
 
+/// MPI_T_event_handle_free.
 pub(crate) unsafe fn t_event_handle_free(
     event_registration: TEventRegistration,
     _user_data: *mut c_void,
@@ -127,6 +137,7 @@ pub(crate) unsafe fn t_event_handle_free(
     no_registration(event_registration)
 }
 
+/// MPI_T_event_set_dropped_handler.
 pub(crate) unsafe fn t_event_set_dropped_handler(
     event_registration: TEventRegistration,
     _dropped_cb_function: Callback<TEventDroppedCbFunction>,
@@ -134,6 +145,7 @@ pub(crate) unsafe fn t_event_set_dropped_handler(
     no_registration(event_registration)
 }
 
+/// MPI_T_event_read.
 pub(crate) unsafe fn t_event_read(
     event_instance: TEventInstance,
     _element_index: c_int,
@@ -142,6 +154,7 @@ pub(crate) unsafe fn t_event_read(
     no_instance(event_instance)
 }
 
+/// MPI_T_event_copy.
 pub(crate) unsafe fn t_event_copy(
     event_instance: TEventInstance,
     _buffer: *mut c_void,
@@ -149,6 +162,7 @@ pub(crate) unsafe fn t_event_copy(
     no_instance(event_instance)
 }
 
+/// MPI_T_event_get_timestamp.
 pub(crate) unsafe fn t_event_get_timestamp(
     event_instance: TEventInstance,
     _event_timestamp: *mut i64,
@@ -156,6 +170,7 @@ pub(crate) unsafe fn t_event_get_timestamp(
     no_instance(event_instance)
 }
 
+/// MPI_T_event_get_source.
 pub(crate) unsafe fn t_event_get_source(
     event_instance: TEventInstance,
     _source_index: *mut c_int,
@@ -163,6 +178,7 @@ pub(crate) unsafe fn t_event_get_source(
     no_instance(event_instance)
 }
 
+/// MPI_T_source_get_num.
 pub(crate) unsafe fn t_source_get_num(num_sources: *mut c_int) -> Result<(), Error> {
     ready()?;
     not_null(num_sources, "num_sources")?;
@@ -171,6 +187,7 @@ pub(crate) unsafe fn t_source_get_num(num_sources: *mut c_int) -> Result<(), Err
     Ok(())
 }
 
+/// MPI_T_source_get_info.
 pub(crate) unsafe fn t_source_get_info(
     source_index: c_int,
     name: *mut c_char,
@@ -200,6 +217,7 @@ pub(crate) unsafe fn t_source_get_info(
     Ok(())
 }
 
+/// MPI_T_source_get_timestamp.
 pub(crate) unsafe fn t_source_get_timestamp(
     source_index: c_int,
     timestamp: *mut i64,

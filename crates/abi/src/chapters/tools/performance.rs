@@ -122,6 +122,7 @@ fn restart_marks(tools: &Tools) -> Result<(), Error> {
     Ok(())
 }
 
+/// MPI_T_pvar_get_num.
 pub(crate) unsafe fn t_pvar_get_num(num_pvar: *mut c_int) -> Result<(), Error> {
     ready()?;
     not_null(num_pvar, "num_pvar")?;
@@ -134,6 +135,7 @@ fn gauge(pvar_index: c_int) -> Result<&'static Gauge, Error> {
     Ok(&gauges()[index(pvar_index, gauges().len(), "pvar_index", "performance variables")?])
 }
 
+/// MPI_T_pvar_get_info.
 pub(crate) unsafe fn t_pvar_get_info(
     pvar_index: c_int,
     name: *mut c_char,
@@ -176,6 +178,7 @@ pub(crate) unsafe fn t_pvar_get_info(
     Ok(())
 }
 
+/// MPI_T_pvar_get_index.
 pub(crate) unsafe fn t_pvar_get_index(
     name: *const c_char,
     var_class: c_int,
@@ -196,6 +199,7 @@ pub(crate) unsafe fn t_pvar_get_index(
     Ok(())
 }
 
+/// MPI_T_pvar_session_create.
 pub(crate) unsafe fn t_pvar_session_create(session: *mut TPvarSession) -> Result<(), Error> {
     let tools = ready()?;
     not_null(session, "session")?;
@@ -211,6 +215,7 @@ fn bad_session(session: TPvarSession) -> Error {
     Error::new(MPI_T_ERR_INVALID_SESSION, text)
 }
 
+/// MPI_T_pvar_session_free.
 pub(crate) unsafe fn t_pvar_session_free(session: *mut TPvarSession) -> Result<(), Error> {
     let tools = ready()?;
     not_null(session, "session")?;
@@ -249,6 +254,7 @@ unsafe fn bound(object: *mut c_void) -> Result<Weak<CommObject>, Error> {
     Ok(std::rc::Rc::downgrade(&found))
 }
 
+/// MPI_T_pvar_handle_alloc.
 pub(crate) unsafe fn t_pvar_handle_alloc(
     session: TPvarSession,
     pvar_index: c_int,
@@ -318,6 +324,7 @@ fn with_some(
     result
 }
 
+/// MPI_T_pvar_handle_free.
 pub(crate) unsafe fn t_pvar_handle_free(
     session: TPvarSession,
     handle: *mut TPvarHandle,
@@ -333,11 +340,13 @@ pub(crate) unsafe fn t_pvar_handle_free(
     Ok(())
 }
 
+/// MPI_T_pvar_start.
 pub(crate) unsafe fn t_pvar_start(session: TPvarSession, handle: TPvarHandle) -> Result<(), Error> {
     restart_marks(within(session)?)?;
     with_some(session, handle, Reading::start)
 }
 
+/// MPI_T_pvar_stop.
 pub(crate) unsafe fn t_pvar_stop(session: TPvarSession, handle: TPvarHandle) -> Result<(), Error> {
     with_some(session, handle, Reading::stop)
 }
@@ -356,6 +365,7 @@ unsafe fn put(reading: &Reading, value: u64, buf: *mut c_void) {
     }
 }
 
+/// MPI_T_pvar_read.
 pub(crate) unsafe fn t_pvar_read(
     session: TPvarSession,
     handle: TPvarHandle,
@@ -369,6 +379,7 @@ pub(crate) unsafe fn t_pvar_read(
     })
 }
 
+/// MPI_T_pvar_write.
 pub(crate) unsafe fn t_pvar_write(
     session: TPvarSession,
     handle: TPvarHandle,
@@ -385,11 +396,13 @@ pub(crate) unsafe fn t_pvar_write(
     })
 }
 
+/// MPI_T_pvar_reset.
 pub(crate) unsafe fn t_pvar_reset(session: TPvarSession, handle: TPvarHandle) -> Result<(), Error> {
     restart_marks(within(session)?)?;
     with_some(session, handle, |reading| reading.set(None))
 }
 
+/// MPI_T_pvar_readreset.
 pub(crate) unsafe fn t_pvar_readreset(
     session: TPvarSession,
     handle: TPvarHandle,

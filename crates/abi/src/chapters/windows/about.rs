@@ -72,12 +72,14 @@ pub fn tell(object: &WinObject, options: &Options) {
     OURS.iter().zip(values).for_each(|(key, value)| kept.set(key, value));
 }
 
+/// MPI_Win_set_info.
 pub(crate) unsafe fn win_set_info(handle: Win, hints: Info) -> Result<(), Error> {
     let object = window(handle)?;
     keep(&object, &info(hints)?);
     Ok(())
 }
 
+/// MPI_Win_get_info.
 pub(crate) unsafe fn win_get_info(handle: Win, to: *mut Info) -> Result<(), Error> {
     let object = window(handle)?;
     not_null(to, "info_used")?;
@@ -100,6 +102,7 @@ pub(crate) unsafe fn win_get_info(handle: Win, to: *mut Info) -> Result<(), Erro
     unsafe { store(to, Info(handle), "info_used") }
 }
 
+/// MPI_Win_get_group.
 pub(crate) unsafe fn win_get_group(handle: Win, to: *mut Group) -> Result<(), Error> {
     not_null(to, "group")?;
     let group = window(handle)?.window.comm().group().clone();
@@ -109,6 +112,7 @@ pub(crate) unsafe fn win_get_group(handle: Win, to: *mut Group) -> Result<(), Er
     unsafe { store(to, Group(handle), "group") }
 }
 
+/// MPI_Win_set_name.
 pub(crate) unsafe fn win_set_name(handle: Win, name: *const c_char) -> Result<(), Error> {
     let object = window(handle)?;
     // SAFETY: the caller's string.
@@ -117,6 +121,7 @@ pub(crate) unsafe fn win_set_name(handle: Win, name: *const c_char) -> Result<()
     Ok(())
 }
 
+/// MPI_Win_get_name.
 pub(crate) unsafe fn win_get_name(
     handle: Win,
     name: *mut c_char,
@@ -132,6 +137,7 @@ pub(crate) unsafe fn win_get_name(
     unsafe { return_name(object.window.name().as_bytes(), name, resultlen, "win_name") }
 }
 
+/// MPI_Win_set_errhandler.
 pub(crate) unsafe fn win_set_errhandler(handle: Win, errhandler: Errhandler) -> Result<(), Error> {
     let object = window(handle)?;
     check_errhandler(errhandler, HandlerKind::Win)?;
@@ -139,6 +145,7 @@ pub(crate) unsafe fn win_set_errhandler(handle: Win, errhandler: Errhandler) -> 
     Ok(())
 }
 
+/// MPI_Win_get_errhandler.
 pub(crate) unsafe fn win_get_errhandler(
     handle: Win,
     errhandler: *mut Errhandler,
@@ -148,6 +155,7 @@ pub(crate) unsafe fn win_get_errhandler(
     unsafe { give_out(found, errhandler) }
 }
 
+/// MPI_Win_call_errhandler.
 pub(crate) unsafe fn win_call_errhandler(handle: Win, errorcode: c_int) -> Result<(), Error> {
     window(handle)?;
     raise::call(Owner::Win(handle), errorcode, "MPI_Win_call_errhandler");

@@ -126,6 +126,7 @@ pub(super) unsafe fn plainly(
     Some((&wins.ok()?.get(win.0)?.window, memory))
 }
 
+/// MPI_Put, MPI_Put_c, MPI_Rput, MPI_Rput_c.
 impl OneSided for Put {
     const REQUESTED: &'static str = "MPI_Rput";
 
@@ -138,6 +139,7 @@ impl OneSided for Put {
     }
 }
 
+/// MPI_Put, MPI_Put_c.
 impl Put {
     #[inline(always)]
     pub(crate) fn try_blocking(self) -> bool {
@@ -148,6 +150,7 @@ impl Put {
     }
 }
 
+/// MPI_Get, MPI_Get_c, MPI_Rget, MPI_Rget_c.
 impl OneSided for Get {
     const REQUESTED: &'static str = "MPI_Rget";
 
@@ -160,6 +163,7 @@ impl OneSided for Get {
     }
 }
 
+/// MPI_Get, MPI_Get_c.
 impl Get {
     #[inline(always)]
     pub(crate) fn try_blocking(self) -> bool {
@@ -206,6 +210,7 @@ unsafe fn change(
     unsafe { side.issue(call, request, operation) }
 }
 
+/// MPI_Accumulate, MPI_Accumulate_c, MPI_Raccumulate, MPI_Raccumulate_c.
 impl OneSided for Accumulate {
     const REQUESTED: &'static str = "MPI_Raccumulate";
 
@@ -216,6 +221,7 @@ impl OneSided for Accumulate {
     }
 }
 
+/// MPI_Get_accumulate, MPI_Get_accumulate_c, MPI_Rget_accumulate, MPI_Rget_accumulate_c.
 impl OneSided for GetAccumulate {
     const REQUESTED: &'static str = "MPI_Rget_accumulate";
 
@@ -226,6 +232,7 @@ impl OneSided for GetAccumulate {
     }
 }
 
+/// MPI_Fetch_and_op.
 impl OneSided for FetchAndOp {
     unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
         let side = Side::new(self.win, self.target)?;
@@ -238,6 +245,7 @@ impl OneSided for FetchAndOp {
     }
 }
 
+/// MPI_Compare_and_swap.
 impl OneSided for CompareAndSwap {
     unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
         use weft_datatype::Class::*;

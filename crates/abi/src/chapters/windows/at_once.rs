@@ -12,6 +12,7 @@ fn operands(op: Op, ty: Datatype) -> Option<(weft_datatype::Op, Basic)> {
     Some((op, Basic::of_handle(ty.0 as u32)?))
 }
 
+/// MPI_Accumulate, MPI_Accumulate_c.
 impl Accumulate {
     #[inline(always)]
     pub(crate) fn try_blocking(self) -> bool {
@@ -24,6 +25,7 @@ impl Accumulate {
     }
 }
 
+/// MPI_Get_accumulate, MPI_Get_accumulate_c.
 impl GetAccumulate {
     #[inline(always)]
     pub(crate) fn try_blocking(self) -> bool {
@@ -48,6 +50,7 @@ impl GetAccumulate {
     }
 }
 
+/// MPI_Fetch_and_op.
 impl FetchAndOp {
     #[inline(always)]
     pub(crate) fn try_blocking(self) -> bool {
@@ -56,6 +59,7 @@ impl FetchAndOp {
     }
 }
 
+/// MPI_Compare_and_swap.
 impl CompareAndSwap {
     #[inline(always)]
     pub(crate) fn try_blocking(self) -> bool {

@@ -10,6 +10,7 @@ use crate::objects::KeyKind;
 use crate::types::Win;
 use std::ffi::{c_int, c_void};
 
+/// MPI_Win_set_attr.
 pub(crate) unsafe fn win_set_attr(
     handle: Win,
     keyval: c_int,
@@ -19,11 +20,13 @@ pub(crate) unsafe fn win_set_attr(
     caching::set(KeyKind::Win, handle.0, &object.attributes, keyval, value, "win_keyval")
 }
 
+/// MPI_Win_delete_attr.
 pub(crate) unsafe fn win_delete_attr(handle: Win, keyval: c_int) -> Result<(), Error> {
     let object = window(handle)?;
     caching::delete(KeyKind::Win, handle.0, &object.attributes, keyval, "win_keyval")
 }
 
+/// MPI_Win_get_attr.
 pub(crate) unsafe fn win_get_attr(
     handle: Win,
     keyval: c_int,

@@ -29,6 +29,7 @@ fn asserted(value: c_int) -> Result<i32, Error> {
     Err(Error::new(MPI_ERR_ASSERT, text))
 }
 
+/// MPI_Win_fence.
 pub(crate) unsafe fn win_fence(assert: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
     let (window, assert) = (&object.window, asserted(assert)?);
@@ -66,28 +67,33 @@ fn members(object: &WinObject, handle: Group) -> Result<Rc<[usize]>, Error> {
     Ok(last.insert((group, ranks)).1.clone())
 }
 
+/// MPI_Win_post.
 pub(crate) unsafe fn win_post(group: Group, assert: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
     publish();
     Ok(object.window.post(members(&object, group)?, asserted(assert)?)?)
 }
 
+/// MPI_Win_start.
 pub(crate) unsafe fn win_start(group: Group, assert: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
     let step = object.window.start(members(&object, group)?, asserted(assert)?);
     run(&object, "MPI_Win_start", step)
 }
 
+/// MPI_Win_complete.
 pub(crate) unsafe fn win_complete(win: Win) -> Result<(), Error> {
     let object = window(win)?;
     run(&object, "MPI_Win_complete", object.window.complete())
 }
 
+/// MPI_Win_wait.
 pub(crate) unsafe fn win_wait(win: Win) -> Result<(), Error> {
     let object = window(win)?;
     run(&object, "MPI_Win_wait", object.window.wait())
 }
 
+/// MPI_Win_test.
 pub(crate) unsafe fn win_test(win: Win, flag: *mut c_int) -> Result<(), Error> {
     let object = window(win)?;
     not_null(flag, "flag")?;
@@ -118,6 +124,7 @@ fn kind_of(lock_type: c_int) -> Option<LockKind> {
     }
 }
 
+/// MPI_Win_lock.
 #[inline(always)]
 pub(crate) unsafe fn try_win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: Win) -> bool {
     // SAFETY: the window takes a lock and does nothing else.
@@ -128,6 +135,7 @@ pub(crate) unsafe fn try_win_lock(lock_type: c_int, rank: c_int, assert: c_int, 
 }
 
 // Apart, so that the part that needs no waiting has no large frame around it.
+/// MPI_Win_lock.
 #[inline(never)]
 pub(crate) unsafe fn win_lock(
     lock_type: c_int,
@@ -149,12 +157,14 @@ pub(crate) unsafe fn win_lock(
     }
 }
 
+/// MPI_Win_unlock.
 #[inline(always)]
 pub(crate) unsafe fn try_win_unlock(rank: c_int, win: Win) -> bool {
     // SAFETY: the window gives a lock back and does nothing else.
     unsafe { plainly(rank, win) }.is_some_and(|(window, rank)| window.try_unlock(rank))
 }
 
+/// MPI_Win_unlock.
 #[inline(never)]
 pub(crate) unsafe fn win_unlock(rank: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
@@ -164,23 +174,27 @@ pub(crate) unsafe fn win_unlock(rank: c_int, win: Win) -> Result<(), Error> {
     }
 }
 
+/// MPI_Win_lock_all.
 pub(crate) unsafe fn win_lock_all(assert: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
     let step = object.window.lock_all(asserted(assert)?);
     run(&object, "MPI_Win_lock_all", step)
 }
 
+/// MPI_Win_unlock_all.
 pub(crate) unsafe fn win_unlock_all(win: Win) -> Result<(), Error> {
     let object = window(win)?;
     run(&object, "MPI_Win_unlock_all", object.window.unlock_all())
 }
 
+/// MPI_Win_flush.
 #[inline(always)]
 pub(crate) unsafe fn try_win_flush(rank: c_int, win: Win) -> bool {
     // SAFETY: the window is looked at.
     unsafe { plainly(rank, win) }.is_some_and(|(window, rank)| window.is_flushed(rank))
 }
 
+/// MPI_Win_flush_local.
 #[inline(always)]
 pub(crate) unsafe fn try_win_flush_local(rank: c_int, win: Win) -> bool {
     // SAFETY: as above.
@@ -196,24 +210,29 @@ fn flush(call: &'static str, rank: c_int, win: Win) -> Result<(), Error> {
     }
 }
 
+/// MPI_Win_flush.
 pub(crate) unsafe fn win_flush(rank: c_int, win: Win) -> Result<(), Error> {
     flush("MPI_Win_flush", rank, win)
 }
 
+/// MPI_Win_flush_local.
 pub(crate) unsafe fn win_flush_local(rank: c_int, win: Win) -> Result<(), Error> {
     flush("MPI_Win_flush_local", rank, win)
 }
 
+/// MPI_Win_flush_all.
 pub(crate) unsafe fn win_flush_all(win: Win) -> Result<(), Error> {
     let object = window(win)?;
     run(&object, "MPI_Win_flush_all", object.window.flush_all())
 }
 
+/// MPI_Win_flush_local_all.
 pub(crate) unsafe fn win_flush_local_all(win: Win) -> Result<(), Error> {
     let object = window(win)?;
     run(&object, "MPI_Win_flush_local_all", object.window.flush_all())
 }
 
+/// MPI_Win_sync.
 pub(crate) unsafe fn win_sync(win: Win) -> Result<(), Error> {
     let object = window(win)?;
     publish();
