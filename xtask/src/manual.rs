@@ -1,9 +1,11 @@
 //! Manual pages: one for each MPI function, from the data that the ABI is generated from, and one for each command, from what
 //! the command itself says of its options.
 
+mod arguments;
+mod buffers;
 mod commands;
 mod data;
-mod kinds;
+pub mod examples;
 mod page;
 mod siblings;
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! The standard's functions as data: `crates/abi/data/{functions,parameters,purposes}.csv`.
+//! The standard's functions as data: `crates/abi/data/{functions,parameters,purposes,arguments}.csv`.
 
 use crate::root;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
+use std::fs;
 
 /// What is known of an argument, whatever its C type.
 #[derive(Deserialize, Clone)]
@@ -52,8 +53,20 @@ struct Purpose {
     purpose: String,
 }
 
+/// A sentence on an argument, for some functions or for all.
+#[derive(Deserialize)]
+pub struct Explanation {
+    pub parameter: String,
+    /// Empty for any.
+    pub direction: String,
+    /// Names or patterns of functions with blanks between; empty for all.
+    pub functions: String,
+    pub meaning: String,
+}
+
 pub struct Data {
     pub functions: Vec<Function>,
+    pub explanations: Vec<Explanation>,
     index: HashMap<String, usize>,
     purposes: HashMap<String, String>,
 }
@@ -69,7 +82,8 @@ impl Data {
         let index = functions.iter().enumerate().map(|(i, f)| (f.name.clone(), i)).collect();
         let purposes = rows::<Purpose>("purposes.csv")?.into_iter();
         let purposes = purposes.map(|row| (row.function, row.purpose)).collect();
-        Ok(Data { functions, index, purposes })
+        let explanations = rows("arguments.csv")?;
+        Ok(Data { functions, explanations, index, purposes })
     }
 
     pub fn function(&self, name: &str) -> Option<&Function> {
@@ -90,6 +104,15 @@ impl Data {
     pub fn purpose(&self, name: &str) -> Option<&str> {
         self.purposes.get(name).map(String::as_str)
     }
+}
+
+/// The classes of errors, and their texts as MPI_Error_string has them.
+pub fn error_texts() -> Result<HashMap<String, String>, String> {
+    let path = root().join("crates/abi/src/error_texts.rs");
+    let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let quoted: Vec<&str> = text.split('"').skip(1).step_by(2).collect();
+    let pairs = quoted.chunks_exact(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned()));
+    Ok(pairs.collect())
 }
 
 /// The rows of a file of the ABI's data.

@@ -1,8 +1,9 @@
 //! The page of one function, with that of its form with large counts.
 
-use super::data::{Argument, Data, Function};
-use super::kinds;
+use super::data::{Argument, Data, Function, error_texts};
+use super::examples::{self, Example};
 use super::siblings::{self, Form};
+use super::{arguments, buffers};
 use roff::{Inline, Roff, bold, italic, roman};
 use std::collections::HashMap;
 
@@ -26,11 +27,12 @@ pub struct Maker<'a> {
     data: &'a Data,
     /// Error classes, and what they mean.
     meanings: HashMap<String, String>,
+    examples: Vec<Example>,
 }
 
 impl<'a> Maker<'a> {
     pub fn new(data: &'a Data) -> Result<Maker<'a>, String> {
-        Ok(Maker { data, meanings: kinds::meanings()? })
+        Ok(Maker { data, meanings: error_texts()?, examples: examples::all()? })
     }
 
     /// The text of a function's page.
@@ -47,6 +49,11 @@ impl<'a> Maker<'a> {
         self.arguments(&mut page, function, large)?;
         page.control("SH", ["DESCRIPTION"]);
         page.text([roman(self.description(name, &purpose))]);
+        if let Some(promise) = buffers::promise(self.data, function) {
+            page.control("SH", ["BUFFERS"]);
+            page.text([roman(promise)]);
+        }
+        self.example(&mut page, name);
         self.errors(&mut page, function, large, not_built)?;
         notes(&mut page, function);
         page.control("SH", ["SEE ALSO"]);
@@ -91,7 +98,7 @@ impl<'a> Maker<'a> {
         function: &Function,
         large: Option<&Function>,
     ) -> Result<(), String> {
-        let all = arguments(function, large);
+        let all = both_forms(function, large);
         if all.is_empty() {
             return Ok(());
         }
@@ -99,15 +106,38 @@ impl<'a> Maker<'a> {
         for argument in all {
             page.control("TP", []);
             let direction = &argument.meaning.direction;
-            page.text([bold(&argument.name), roman(" ("), italic(direction), roman(")")]);
+            let shape = arguments::shape(argument);
+            let shape = if shape.is_empty() { shape } else { format!(", {shape}") };
+            let (open, close) = (roman(" ("), roman(format!("{shape})")));
+            page.text([bold(&argument.name), open, italic(direction), close]);
             let only = if function.arguments.iter().any(|a| a.name == argument.name) {
                 String::new()
             } else {
-                format!("; of {}_c alone", function.name)
+                format!(" Only {}_c has this argument.", function.name)
             };
-            page.text([roman(format!("{}{only}", kinds::words(argument)?))]);
+            let meaning = arguments::meaning(self.data, function, argument)?;
+            page.text([roman(format!("{meaning}{only}"))]);
         }
         Ok(())
+    }
+
+    fn example(&self, page: &mut Roff, name: &str) {
+        let of = |example: &&Example| example.functions.iter().any(|f| f == name);
+        let Some(example) = self.examples.iter().find(of) else { return };
+        page.control("SH", ["EXAMPLE"]);
+        if !example.is_whole() {
+            page.text([roman("On 2 ranks, where rank and size are those of MPI_COMM_WORLD:")]);
+        }
+        page.control("PP", []);
+        page.control("nf", []);
+        for line in example.text.lines() {
+            if line.is_empty() {
+                page.control("sp", []);
+            } else {
+                page.text([roman(line)]);
+            }
+        }
+        page.control("fi", []);
     }
 
     fn errors(
@@ -139,7 +169,7 @@ impl<'a> Maker<'a> {
         if tool && name != "MPI_T_init_thread" {
             classes.push(("MPI_T_ERR_NOT_INITIALIZED", Vec::new()));
         }
-        for argument in arguments(function, large) {
+        for argument in both_forms(function, large) {
             for class in argument.meaning.errors.split_whitespace() {
                 match classes.iter_mut().find(|(other, _)| *other == class) {
                     Some((_, names)) => names.push(&argument.name),
@@ -161,7 +191,7 @@ impl<'a> Maker<'a> {
 }
 
 /// The arguments of a function, and those that only its form with large counts has.
-fn arguments<'a>(function: &'a Function, large: Option<&'a Function>) -> Vec<&'a Argument> {
+fn both_forms<'a>(function: &'a Function, large: Option<&'a Function>) -> Vec<&'a Argument> {
     let more = large.iter().flat_map(|large| &large.arguments);
     let more = more.filter(|a| !function.arguments.iter().any(|other| other.name == a.name));
     function.arguments.iter().chain(more).collect()
@@ -220,7 +250,7 @@ fn raised(function: &Function, tool: bool) -> Vec<Inline> {
         )),
     }
     let first = if matches!(owner(function), Owner::File) { "returns" } else { "ends the job" };
-    text.push(roman(format!("; the one that is there from the beginning {first}. ")));
+    text.push(roman(format!("; the initial handler {first}. ")));
     text.extend([bold("MPI_Error_class"), roman("(3) has the class of a code, ")]);
     text.extend([bold("MPI_Error_string"), roman("(3) its words.")]);
     text

@@ -34,7 +34,13 @@ fn every_function_has_a_page_with_all_its_arguments() {
         assert!(text.contains(&format!("{} {}(", function.returns, function.name)), "{text}");
         for argument in &function.arguments {
             let entry = format!(".TP\n\\fB{}\\fR (", argument.name);
-            assert!(text.contains(&entry), "{}: no {}: {text}", function.name, argument.name);
+            let (_, rest) = text.split_once(&entry).unwrap_or_else(|| {
+                panic!("{}: no {}: {text}", function.name, argument.name);
+            });
+            // Behind the direction and the shape: a sentence, which is more than the kind of the argument.
+            let meaning = rest.lines().nth(1).unwrap_or_default();
+            let words = meaning.split_whitespace().count();
+            assert!(words >= 4 && meaning.ends_with('.'), "{}: {meaning}", function.name);
         }
     }
 }
@@ -51,6 +57,13 @@ fn a_page_says_what_the_data_say() {
     let send = "\\fBint MPI_Send(const void *buf, int count, MPI_Datatype datatype, int dest,\\fR\n\
                 \\fB             int tag, MPI_Comm comm);\\fR";
     expect("MPI_Send", &["send a message\n", send, "\\fBMPI_ERR_TAG\\fR\ninvalid tag: tag\n"]);
+    expect(
+        "MPI_Send",
+        &["Rank of the receiver in comm", "receives on the same communicator match."],
+    );
+    expect("MPI_Irecv", &[".SH BUFFERS\n", "must neither read nor change buf"]);
+    expect("MPI_Isend", &[".SH EXAMPLE\n", "MPI_Isend(&out, 1, MPI_INT, other, 0"]);
+    expect("MPI_Type_get_contents", &["Only MPI_Type_get_contents_c has this argument."]);
     expect("MPI_Send", &["handler of the communicator \\fBcomm\\fR", "\\fBMPI_Isend\\fR(3)"]);
     expect("MPI_Send_c", &["int MPI_Send_c(const void *buf, MPI_Count count"]);
     expect("MPI_Iallreduce", &["; nonblocking\n", "nonblocking form of MPI_Allreduce"]);
@@ -58,7 +71,10 @@ fn a_page_says_what_the_data_say() {
         "MPI_Bcast",
         &["\\fBMPI_ERR_ROOT\\fR\ninvalid root: root\n", "\\fBMPI_Bcast_init\\fR(3)"],
     );
-    expect("MPI_Waitall", &["request (array of count)", "what the request belongs to"]);
+    expect(
+        "MPI_Waitall",
+        &["array of count)\nRequests that are all completed", "what the request belongs to"],
+    );
     expect("MPI_Win_lock", &["\\fBMPI_ERR_LOCKTYPE\\fR", "\\fBMPI_Win_unlock\\fR(3)"]);
     expect("MPI_Iprobe", &["\\fBMPI_Probe\\fR(3)"]);
     expect("MPI_Probe", &["\\fBMPI_Iprobe\\fR(3)"]);

@@ -89,6 +89,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     examples(&prefix, &folder()?, tally)?;
     super::book::run(&prefix, tally)?;
     super::man::run(&prefix, tally)?;
+    super::man::run_examples(&prefix, tally)?;
     let times = 10;
     super::jobs::kills(&prefix, (&folder()?.join("halo"), &[]), times)?;
     println!("ok   {times} jobs with a rank killed");

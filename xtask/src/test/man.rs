@@ -1,7 +1,10 @@
-//! The manual pages of an installation, as man(1) shows them. What they say is tested where they are made (`manual/tests.rs`).
+//! The manual pages of an installation, as man(1) shows them, and their examples, compiled and run. The texts are tested where they
+//! are made (`manual/tests.rs`).
 
 use super::tally::Tally;
+use super::tools::quiet;
 use crate::manual::complaints;
+use crate::manual::examples::{self, Example};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -49,6 +52,38 @@ pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
+/// Compiles the examples of pages, and compares their output on two ranks with the lines that they list.
+pub(super) fn run_examples(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let folder = super::c_programs::folder()?;
+    let folder = tempfile::tempdir_in(folder).map_err(|e| format!("a folder: {e}"))?;
+    for example in examples::all()? {
+        run_example(prefix, folder.path(), &example)
+            .map_err(|why| format!("{}: {why}", example.path.display()))?;
+        tally.passed += 1;
+    }
+    println!("ok   the examples of manual pages");
+    Ok(())
+}
+
+fn run_example(prefix: &Path, folder: &Path, example: &Example) -> Result<(), String> {
+    let program = folder.join(example.path.file_stem().unwrap_or_default());
+    let (source, define) = example.source();
+    let mut mpicc = Command::new(prefix.join("bin/mpicc"));
+    mpicc.args(["-Wall", "-Wextra", "-Werror"]).args(define).arg(source).arg("-o").arg(&program);
+    quiet(&mut mpicc)?;
+    let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
+    mpiexec.args(["--timeout", "60", "-n", "2"]).arg(&program).current_dir(folder);
+    let output = mpiexec.output().map_err(|e| format!("mpiexec: {e}"))?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let mut lines: Vec<&str> = printed.lines().collect();
+    lines.sort_unstable();
+    if !output.status.success() || lines != example.prints() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{}, printed\n{printed}{errors}", output.status));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,5 +93,12 @@ mod tests {
     #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
     fn man_shows_pages() {
         run(&crate::demo::prefix(), &mut Tally::default()).unwrap();
+    }
+
+    /// `cargo test -p xtask man:: -- --ignored`, after an installation in target/weft.
+    #[test]
+    #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
+    fn examples_print_their_lines() {
+        run_examples(&crate::demo::prefix(), &mut Tally::default()).unwrap();
     }
 }

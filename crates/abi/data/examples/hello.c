@@ -1,0 +1,15 @@
+// For MPI_Init, MPI_Finalize, MPI_Comm_rank, MPI_Comm_size.
+#include <mpi.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    printf("rank %d of %d\n", rank, size);
+    MPI_Finalize();
+}
+// prints: rank 0 of 2
+// prints: rank 1 of 2
