@@ -56,6 +56,13 @@ impl Sim {
         self.state.borrow()
     }
 
+    /// Charges this rank for the registration of `len` bytes.
+    fn register(&self, state: &mut State, len: usize) {
+        let pages = len.div_ceil(4096) as u64;
+        let time = state.prices.registration + pages * state.prices.registration_page;
+        state.spend(self.rank, time, Activity::Post);
+    }
+
     /// This rank's local time.
     pub fn clock(&self) -> Picoseconds {
         self.look().ranks[self.rank].clock
@@ -132,14 +139,14 @@ impl Fabric for Sim {
     }
 
     fn allocate(&self, len: usize) -> Result<Region, Fault> {
-        self.state().memory.allocate(self.rank, len)
+        let state = &mut *self.state();
+        self.register(state, len);
+        state.memory.allocate(self.rank, len)
     }
 
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
         let state = &mut *self.state();
-        let pages = memory.len().div_ceil(4096) as u64;
-        let time = state.prices.registration + pages * state.prices.registration_page;
-        state.spend(self.rank, time, Activity::Post);
+        self.register(state, memory.len());
         Ok(state.memory.expose(self.rank, memory))
     }
 
