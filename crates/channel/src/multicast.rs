@@ -23,7 +23,7 @@
 //!   ([`Limits::store`]); beyond it they are dropped, which is a loss like any other.
 //!
 //! **What the root keeps, and why nothing needed is overwritten.** A multicast is kept until the root
-//! knows that everybody has it, which it learns in one of two ways:
+//! knows that everybody has it, which it learns in one of three ways:
 //! - [`Ends::Heard`]: the caller says "every other member has begun operation k" ([`Multicast::heard`]).
 //!   It knows because it has heard from everybody in operation k: by the gather of a barrier or an
 //!   allreduce, or by the blocks of an allgather in which all multicast. A member begins an operation
@@ -36,6 +36,9 @@
 //!   [`Limits::kept`] bytes, ahead of the slowest member. Half a window apart it marks a datagram, and
 //!   who is through with that says so in a small reliable message: not for each operation, and
 //!   nobody waits for it unless the window is full.
+//! - [`Ends::EachAcknowledged`] (the thesis's first alternative in 3.3.4, which it calls expensive): every member says of every
+//!   multicast that it has it, and the root waits for all of them. Members do not ask; the root repeats what is not acknowledged
+//!   in time, after a wait that it learns as members do.
 //!
 //! **Repair** goes to the one that asked, by a reliable message: it cannot be lost again, so that each
 //! loss costs one question and one answer at any rate of loss, and those who lost nothing hear nothing. Or the
@@ -62,6 +65,7 @@ mod kept;
 mod member;
 mod receives;
 mod table;
+mod waits;
 
 pub use datagram::{HEADER, KINDS};
 pub use member::{Ends, Host, Multicast, Receiving};

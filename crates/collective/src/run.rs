@@ -9,12 +9,21 @@ use crate::{
     Blocks, CollectiveState, Link, Packed, Reduce, allgather, allreduce, alltoall, barrier, bcast,
     gather, reduce, reduce_scatter, scan, scatter, two_level,
 };
+use weft_channel::multicast::Ends;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// A choice of which the catalogue has no algorithm.
 fn unlisted(choice: Choice) -> ! {
     let Algorithm { operation, name, .. } = choice.algorithm;
     unreachable!("{name} is in the catalogue of {operation} but nothing runs it")
+}
+
+/// Returns how the root of RGM learns that all have its multicast.
+fn multicast_ends(method: Method) -> Ends {
+    match method {
+        Method::GatherMulticastAcknowledged => Ends::EachAcknowledged,
+        _ => Ends::Heard,
+    }
 }
 
 /// Waits for the turn of an operation that shares memory, where several may be under way at once.
@@ -49,10 +58,12 @@ pub async fn barrier<F: Fabric>(
                 false => barrier::dissemination(link).await,
             }
         }
-        (Method::GatherMulticast, _) => match barrier::rgm(link, state, fan_in).await? {
-            true => Ok(()),
-            false => barrier::dissemination(link).await,
-        },
+        (method @ (Method::GatherMulticast | Method::GatherMulticastAcknowledged), _) => {
+            match barrier::rgm(link, state, fan_in, multicast_ends(method)).await? {
+                true => Ok(()),
+                false => barrier::dissemination(link).await,
+            }
+        }
         (Method::FetchAdd, _) => match barrier::fetch_add(link, state, fan_in).await? {
             true => Ok(()),
             false => barrier::dissemination(link).await,
@@ -274,8 +285,9 @@ pub async fn allreduce<F: Fabric>(
                 false => allreduce::pairwise_exchange(link, data, result, op).await,
             }
         }
-        (Method::GatherMulticast, _) => {
-            match allreduce::rgm(link, state, data, result, op, parameter).await? {
+        (method @ (Method::GatherMulticast | Method::GatherMulticastAcknowledged), _) => {
+            let ends = multicast_ends(method);
+            match allreduce::rgm(link, state, data, result, op, parameter, ends).await? {
                 true => Ok(()),
                 false => allreduce::gather_broadcast(link, data, result, op).await,
             }

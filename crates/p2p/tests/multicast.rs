@@ -40,7 +40,8 @@ impl Body for Traffic {
                     rank.block_on(group.send(number, data.sge(), Ends::Acknowledged)).unwrap();
                 } else {
                     let into = rank.empty(len);
-                    rank.block_on(group.receive(root, number, into.sge())).unwrap();
+                    rank.block_on(group.receive(root, number, into.sge(), Ends::Acknowledged))
+                        .unwrap();
                     assert!(bytes(&into) == data, "round {round}, {len} bytes");
                 }
                 let block = |r: usize| match r == group.place() {
@@ -101,7 +102,7 @@ impl Body for Computing {
         let number = group.numbers(1);
         if rank.me() > 0 {
             let into = rank.empty(3000);
-            rank.block_on(group.receive(0, number, into.sge())).unwrap();
+            rank.block_on(group.receive(0, number, into.sge(), Ends::Acknowledged)).unwrap();
             assert!(bytes(&into) == pattern(1, 3000));
         } else {
             let data = rank.buffer(&pattern(1, 3000));
@@ -146,7 +147,7 @@ impl Body for Asleep {
         let number = group.numbers(1);
         if rank.me() > 0 {
             let into = rank.empty(8);
-            rank.block_on(group.receive(0, number, into.sge())).unwrap();
+            rank.block_on(group.receive(0, number, into.sge(), Ends::Acknowledged)).unwrap();
             assert!(bytes(&into) == pattern(2, 8));
         } else {
             let data = rank.buffer(&pattern(2, 8));
@@ -182,7 +183,7 @@ fn virtual_time_reaches_what_is_overdue() {
             let task = inside.spawn_by(Executor::Anybody, async move {
                 match me {
                     1 => Ok(group.send(first, data, Ends::Acknowledged).await?),
-                    _ => Ok(group.receive(1, first, data).await?),
+                    _ => Ok(group.receive(1, first, data, Ends::Acknowledged).await?),
                 }
             });
             let mine = endpoint.staging().take(8);

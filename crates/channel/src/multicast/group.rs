@@ -81,48 +81,103 @@ impl Group {
         let segments = entry.title.segments();
         let asked = (0..64).filter(|i| bits >> i & 1 == 1).map(|i| word.segment + i);
         let asked = asked.take_while(|&segment| segment < segments);
-        let recast = match shared.limits.repair {
-            Repair::Unicast => Recast::Never,
-            Repair::Multicast => {
-                entry.recast(fabric.now(), shared.limits.least, word.segment, bits)
-            }
-        };
-        match recast {
+        match self.recast(fabric.now(), entry, (word.segment, bits), shared) {
             Recast::Now => {
-                for segment in asked {
-                    let datagram = entry.again(segment, &shared.pool);
-                    // What the fabric cannot send now is lost, as before, and asked for again.
-                    if fabric.multicast(self.id, datagram.sge()).is_ok() {
-                        shared.counts.recasts_sent += 1;
-                    }
-                }
+                asked.for_each(|segment| self.multicast_again(fabric, entry, segment, shared))
             }
             Recast::Joined => shared.counts.naks_joined += 1,
             Recast::Never => {
-                let peer = self.members[word.place as usize] as usize;
-                for segment in asked {
-                    let head = self.word(DatagramKind::Repair, segment, word.number).encode();
-                    let done = shared.done(fabric);
-                    let datagram = entry.datagram(segment);
-                    if fabric.send(peer, head, datagram, Some(done)) == Posted::Later {
-                        shared.leaves(entry.memory.clone());
-                    }
-                    shared.counts.repairs_sent += 1;
-                }
+                asked.for_each(|segment| self.repair(fabric, entry, segment, word.place, shared));
             }
         }
         Ok(())
     }
 
-    /// Asks for everything that is overdue. The earliest deadline that is left.
+    /// Decides whether segments of an entry are multicast again. They are given as a first segment and bits from there on.
+    fn recast(
+        &self,
+        now: Instant,
+        entry: &Entry,
+        (segment, bits): (u32, u64),
+        shared: &Shared,
+    ) -> Recast {
+        match shared.limits.repair {
+            Repair::Unicast => Recast::Never,
+            Repair::Multicast => entry.recast(now, shared.limits.least, segment, bits),
+        }
+    }
+
+    /// Multicasts a segment of an entry once more.
+    fn multicast_again<F: Fabric>(
+        &self,
+        fabric: &F,
+        entry: &Entry,
+        segment: u32,
+        shared: &mut Shared,
+    ) {
+        let datagram = entry.again(segment, &shared.pool);
+        // If the fabric cannot send it now, it is lost as before, and repaired later.
+        if fabric.multicast(self.id, datagram.sge()).is_ok() {
+            shared.counts.recasts_sent += 1;
+        }
+    }
+
+    /// Sends a segment of an entry to one member, by a reliable message.
+    fn repair<F: Fabric>(
+        &self,
+        fabric: &F,
+        entry: &Entry,
+        segment: u32,
+        place: u32,
+        shared: &mut Shared,
+    ) {
+        let peer = self.members[place as usize] as usize;
+        let head = self.word(DatagramKind::Repair, segment, entry.title.number).encode();
+        let done = shared.done(fabric);
+        let datagram = entry.datagram(segment);
+        if fabric.send(peer, head, datagram, Some(done)) == Posted::Later {
+            shared.leaves(entry.memory.clone());
+        }
+        shared.counts.repairs_sent += 1;
+    }
+
+    /// Repeats a multicast that not all have acknowledged. `through`, by place: all below that number is over there.
+    fn repeat<F: Fabric>(
+        &self,
+        fabric: &F,
+        now: Instant,
+        entry: &Entry,
+        through: &[u64],
+        shared: &mut Shared,
+    ) {
+        let segments = 0..entry.title.segments();
+        if self.recast(now, entry, (0, u64::MAX), shared) != Recast::Never {
+            segments.for_each(|segment| self.multicast_again(fabric, entry, segment, shared));
+            return;
+        }
+        let lacks = |&place: &usize| {
+            place != self.me && through.get(place).is_none_or(|&below| below <= entry.title.number)
+        };
+        for place in (0..self.members.len()).filter(lacks) {
+            for segment in segments.clone() {
+                self.repair(fabric, entry, segment, place as u32, shared);
+            }
+        }
+    }
+
+    /// Asks for everything that is overdue, and repeats what is not acknowledged in time. Returns the earliest deadline that
+    /// is left.
     pub fn look_after<F: Fabric>(
         &self,
         fabric: &F,
         now: Instant,
         shared: &mut Shared,
     ) -> Option<Instant> {
-        let receives = &mut self.state.borrow_mut().receives;
-        let mut earliest: Option<Instant> = None;
+        let State { receives, kept, .. } = &mut *self.state.borrow_mut();
+        let most = shared.limits.most;
+        let repeat =
+            |entry: &Entry, through: &[u64]| self.repeat(fabric, now, entry, through, shared);
+        let mut earliest = kept.look_after(now, most, repeat);
         for asked in receives.asked.iter_mut().filter(|asked| !asked.is_over()) {
             let (segment, bits) = asked.missing();
             let Some(awaited) = &mut asked.awaited else { continue };
@@ -134,9 +189,7 @@ impl Group {
                 let root = self.members[asked.root as usize] as usize;
                 fabric.send_solicited(root, head, which.sge(), None);
                 shared.counts.naks_sent += 1;
-                awaited.naks += 1;
-                awaited.patience = (2 * awaited.patience).min(shared.limits.most);
-                awaited.deadline = now + awaited.patience;
+                awaited.reminded(now, shared.limits.most);
             }
             earliest = Some(earliest.map_or(awaited.deadline, |e| e.min(awaited.deadline)));
         }

@@ -1,6 +1,8 @@
 //! What a root keeps of its own multicasts until nobody can ask for them any more.
 
 use super::datagram::{HEADER, Title};
+use super::table::Limits;
+use super::waits::{Awaited, LongestWait};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -87,6 +89,9 @@ pub struct Kept {
     /// Such entries, and their payload, since the last marked one.
     unmarked: usize,
     unmarked_bytes: usize,
+    /// By number: multicasts for whose acknowledgements the root waits.
+    awaited: Vec<(u64, Awaited)>,
+    waits: LongestWait,
 }
 
 impl Kept {
@@ -164,6 +169,40 @@ impl Kept {
             }
             !entry.acknowledged || entry.missing > 0
         });
+    }
+
+    /// Begins the root's wait for all acknowledgements of `number`.
+    pub fn begin_wait(&mut self, number: u64, now: Instant, limits: &Limits) {
+        let patience = self.waits.patience(limits.least, limits.most);
+        self.awaited.push((number, Awaited::new(now, patience)));
+    }
+
+    /// Ends that wait. `now`: when all have acknowledged; `None`: the wait is given up.
+    pub fn end_wait(&mut self, number: u64, now: Option<Instant>) {
+        if let Some(at) = self.awaited.iter().position(|(awaited, _)| *awaited == number) {
+            let (_, awaited) = self.awaited.swap_remove(at);
+            if let Some(now) = now {
+                self.waits.learn(&awaited, now);
+            }
+        }
+    }
+
+    /// Calls `repeat` with each multicast whose acknowledgements are overdue at `now`, and with what is known of the members,
+    /// by place: all below that number is over there. Returns the earliest deadline that is left.
+    pub fn look_after(
+        &mut self,
+        now: Instant,
+        most: Duration,
+        mut repeat: impl FnMut(&Entry, &[u64]),
+    ) -> Option<Instant> {
+        let Kept { entries, through, awaited, .. } = self;
+        for (number, wait) in awaited.iter_mut().filter(|(_, wait)| wait.deadline <= now) {
+            if let Some(entry) = entries.iter().find(|entry| entry.title.number == *number) {
+                repeat(entry, through);
+            }
+            wait.reminded(now, most);
+        }
+        awaited.iter().map(|(_, wait)| wait.deadline).min()
     }
 
     fn retain(&mut self, mut keeps: impl FnMut(&mut Entry) -> bool) {

@@ -2,8 +2,9 @@
 
 use super::datagram::{HEADER, MOST_24, Title};
 use super::group::{Group, State};
-use super::receives::{Awaited, PendingReceive};
+use super::receives::PendingReceive;
 use super::table::Multicasts;
+use super::waits::Awaited;
 use std::cell::RefCell;
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, FabricExt, Fault, GroupId, Sge, Work};
@@ -30,6 +31,9 @@ pub enum Ends {
     Heard,
     /// By acknowledgements; the window bounds how far the root may be ahead.
     Acknowledged,
+    /// By an acknowledgement of this multicast from each other member, for which [`Multicast::send`] waits. Members do not ask:
+    /// the root repeats what is not acknowledged in time.
+    EachAcknowledged,
 }
 
 /// One member's end of a group.
@@ -118,7 +122,7 @@ impl<H: Host> Multicast<H> {
     }
 
     /// Multicasts `data` as `number`. It has been copied when the future is over, which is at its first
-    /// poll, unless the window is full: that is all that it waits for.
+    /// poll unless the window is full or `ends` is [`Ends::EachAcknowledged`].
     ///
     /// Beyond [`Multicast::unit`] bytes it takes several datagrams, sent without a pause: what receivers
     /// have no room for is lost and repaired, so that long payloads are better sent as several numbers.
@@ -136,7 +140,7 @@ impl<H: Host> Multicast<H> {
             let limits = host.multicasts().shared.borrow().limits;
             (limits.window, limits.kept)
         };
-        if ends == Ends::Acknowledged {
+        if ends != Ends::Heard {
             loop {
                 let value = fabric.counters().value(group.moved);
                 if !group.state.borrow().kept.is_full(window, bytes) {
@@ -145,14 +149,15 @@ impl<H: Host> Multicast<H> {
                 host.until(group.moved, value + 1).await?;
             }
         }
-        let shared = &mut *host.multicasts().shared.borrow_mut();
         let others = group.members.len() - 1;
         {
+            let shared = &mut *host.multicasts().shared.borrow_mut();
             let state = &mut *group.state.borrow_mut();
             debug_assert!(state.receives.is_open(number), "number {number} is not open");
             let marked = match ends {
                 Ends::Heard => false,
                 Ends::Acknowledged => state.kept.marks(data.len(), window, bytes),
+                Ends::EachAcknowledged => true,
             };
             #[cfg(test)]
             group.planted.get().before_send(&mut state.kept, number);
@@ -167,13 +172,38 @@ impl<H: Host> Multicast<H> {
                     marked,
                     again: false,
                 };
-                let others = (ends == Ends::Acknowledged).then_some(others);
+                let others = (ends != Ends::Heard).then_some(others);
                 let entry = state.kept.keep(title, data, others, &shared.pool);
                 fabric.charge(Work::Copy(data.len()));
                 group.spread(fabric, entry, shared)?;
             }
         }
-        group.over(fabric, number, shared);
+        group.over(fabric, number, &mut host.multicasts().shared.borrow_mut());
+        match ends {
+            Ends::EachAcknowledged if others > 0 => self.all_acknowledge(number).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until all other members have acknowledged `number`. It is repeated for those that have not in time.
+    async fn all_acknowledge(&self, number: u64) -> Result<(), Fault> {
+        let Multicast { host, group } = self;
+        let (fabric, table) = (host.fabric(), host.multicasts());
+        let limits = table.shared.borrow().limits;
+        group.state.borrow_mut().kept.begin_wait(number, fabric.now(), &limits);
+        #[cfg(test)]
+        group.planted.get().before_wait(&mut group.state.borrow_mut().kept, number);
+        table.begin_await();
+        let _wait = RootWait { multicast: self, number };
+        table.look_after(fabric);
+        loop {
+            let value = fabric.counters().value(group.moved);
+            if group.state.borrow().kept.find(number).is_none() {
+                break;
+            }
+            host.until(group.moved, value + 1).await?;
+        }
+        group.state.borrow_mut().kept.end_wait(number, Some(fabric.now()));
         Ok(())
     }
 
@@ -202,10 +232,10 @@ impl<H: Host> Multicast<H> {
         }
         table.shared.borrow_mut().room += freed;
         table.read(fabric);
-        Receiving { multicast: self, number, counter, target, awaits: false }
+        Receiving { multicast: self, number, counter, target, asks: true, awaits: false }
     }
 
-    /// Receives `number` from the member at place `root`: exactly `into.len()` bytes.
+    /// Receives `number` from the member at place `root`, which sends it with the same `ends`: exactly `into.len()` bytes.
     ///
     /// Errors: [`weft_fabric::Cause::Truncated`] if the root has sent another length; faults of the fabric.
     pub fn receive(
@@ -213,8 +243,11 @@ impl<H: Host> Multicast<H> {
         root: usize,
         number: u64,
         into: Sge,
+        ends: Ends,
     ) -> impl Future<Output = Result<(), Fault>> + '_ {
-        self.begin_receive(root, number, into).end()
+        let mut receiving = self.begin_receive(root, number, into);
+        receiving.asks = ends != Ends::EachAcknowledged;
+        receiving.end()
     }
 
     /// Every member multicasts its block, `blocks[place]`, and receives all others (an allgather).
@@ -291,12 +324,28 @@ impl Group {
     }
 }
 
+/// A root's wait for acknowledgements. Dropped before its end, the multicast is not repeated any more.
+struct RootWait<'m, H: Host> {
+    multicast: &'m Multicast<H>,
+    number: u64,
+}
+
+impl<H: Host> Drop for RootWait<'_, H> {
+    fn drop(&mut self) {
+        let Multicast { host, group } = self.multicast;
+        group.state.borrow_mut().kept.end_wait(self.number, None);
+        host.multicasts().end_await();
+    }
+}
+
 /// A receive under way; dropped before its end, it is given up, and its number is over here.
 pub struct Receiving<'m, H: Host> {
     multicast: &'m Multicast<H>,
     number: u64,
     counter: Counter,
     target: u64,
+    /// Whether it asks its root for what is overdue.
+    asks: bool,
     awaits: bool,
 }
 
@@ -309,11 +358,10 @@ impl<H: Host> Receiving<'_, H> {
             let now = fabric.now();
             let receives = &mut group.state.borrow_mut().receives;
             let limits = table.shared.borrow().limits;
-            let patience = receives.patience(limits.least, limits.most);
+            let patience = receives.waits.patience(limits.least, limits.most);
             let asked = receives.asked.iter_mut().find(|asked| asked.number == self.number);
-            if let Some(asked) = asked {
-                let (since, deadline) = (now, now + patience);
-                asked.awaited = Some(Awaited { since, deadline, patience, naks: 0 });
+            if let Some(asked) = asked.filter(|_| self.asks) {
+                asked.awaited = Some(Awaited::new(now, patience));
             }
             table.begin_await();
             self.awaits = true;
@@ -332,8 +380,7 @@ impl<H: Host> Receiving<'_, H> {
                 asked.failed = failed.clone();
             }
             if let Some(awaited) = asked.awaited.take() {
-                let span = fabric.now().saturating_duration_since(awaited.since);
-                receives.learn(span, awaited.naks == 0);
+                receives.waits.learn(&awaited, fabric.now());
             }
             if marked {
                 receives.owe(root, self.number);

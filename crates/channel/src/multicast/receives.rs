@@ -2,7 +2,7 @@
 
 use super::bits::Bits;
 use super::datagram::Title;
-use std::time::{Duration, Instant};
+use super::waits::{Awaited, LongestWait};
 use weft_fabric::{Counter, Counters, Fault, Sge, Staging, StagingPool};
 
 /// A receive under way.
@@ -19,15 +19,8 @@ pub struct PendingReceive {
     left: u32,
     pub marked: bool,
     pub failed: Option<Fault>,
-    /// Since it is awaited: when that began, and when to ask for what is missing.
+    /// Since it is awaited: when to ask for what is missing.
     pub awaited: Option<Awaited>,
-}
-
-pub struct Awaited {
-    pub since: Instant,
-    pub deadline: Instant,
-    pub patience: Duration,
-    pub naks: u32,
 }
 
 impl PendingReceive {
@@ -113,8 +106,8 @@ pub struct Receives {
     stored: Vec<Stored>,
     /// Roots that want to know when everything up to a number is over.
     owed: Vec<(u32, u64)>,
-    /// The longest wait of late that ended without asking.
-    longest: Duration,
+    /// Of receives that have asked, or may have.
+    pub waits: LongestWait,
 }
 
 impl Receives {
@@ -215,20 +208,6 @@ impl Receives {
         *room -= copy.len();
         self.stored.push(Stored { title: *title, data: copy });
         Outcome::Stored
-    }
-
-    /// How long to wait before asking for what is missing.
-    pub fn patience(&self, least: Duration, most: Duration) -> Duration {
-        match self.longest {
-            Duration::ZERO => (4 * least).min(most),
-            longest => (4 * longest).clamp(least, most),
-        }
-    }
-
-    /// A wait of `span` has ended; `well`: nobody had to be asked.
-    pub fn learn(&mut self, span: Duration, well: bool) {
-        let faded = self.longest - self.longest / 8;
-        self.longest = if well { faded.max(span) } else { faded };
     }
 
     /// Bytes of the store that this group holds.

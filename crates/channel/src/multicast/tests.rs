@@ -21,6 +21,8 @@ pub enum Planted {
     NoEnd,
     /// The root of a broadcast takes it for an operation in which it has heard from all.
     DeafRoot,
+    /// A root that waits for acknowledgements does not repeat.
+    NoRepeat,
 }
 
 impl Planted {
@@ -34,6 +36,12 @@ impl Planted {
         match self {
             Planted::WrongBuffer => Word { number: word.number ^ 1, ..word },
             _ => word,
+        }
+    }
+
+    pub fn before_wait(self, kept: &mut Kept, number: u64) {
+        if self == Planted::NoRepeat {
+            kept.end_wait(number, None);
         }
     }
 

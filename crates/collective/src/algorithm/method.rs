@@ -28,6 +28,8 @@ pub enum Method {
     GatherBroadcast,
     /// What there is to gather goes up a tree; then one rank, or each, multicasts.
     GatherMulticast,
+    /// The same, and each rank acknowledges the multicast to its root, which waits for all.
+    GatherMulticastAcknowledged,
     /// Partners exchange halves of what they still have.
     Halving,
     /// A binomial tree or exchange that is widened: k - 1 messages in each round.

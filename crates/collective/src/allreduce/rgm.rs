@@ -9,7 +9,7 @@
 //! the child's slot, from where it is written on. One process computes the result, so nodes may differ
 //! in arithmetic, and operators need not commute.
 //! Cost: ceil(log_(fan-in + 1) N) writes and up to fan-in reductions for each, one datagram (several
-//! beyond the network's largest). Chosen for many nodes on networks with multicast.
+//! beyond the network's largest). Chosen for many nodes on networks with multicast. RGM-ACK: as in the barrier's `rgm.rs`.
 
 use crate::edges::{Pattern, fan_in_for};
 use crate::notified_write::payload;
@@ -19,7 +19,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. `fan_in`,
 /// one less than a power of two: the most children at each step; from N - 1 on the tree has one step.
-/// False, and nothing done, if some rank had no room for slots.
+/// `ends`: [`Ends::Heard`], or [`Ends::EachAcknowledged`] for RGM-ACK. False, and nothing done, if some rank had no room for slots.
 pub async fn rgm<F: Fabric>(
     link: &Link<F>,
     state: &CollectiveState<F>,
@@ -27,6 +27,7 @@ pub async fn rgm<F: Fabric>(
     result: Sge,
     op: &(impl Reduce + ?Sized),
     fan_in: usize,
+    ends: Ends,
 ) -> Result<bool, Fault> {
     let len = data.len();
     let group = state.multicast(link).await?;
@@ -43,11 +44,11 @@ pub async fn rgm<F: Fabric>(
     }
     if link.rank == 0 {
         group.heard(number);
-        group.send(number, payload(value, len), Ends::Heard).await?;
+        group.send(number, payload(value, len), ends).await?;
         slots.get(link, value, result);
     } else {
         slots.write(link, 0, value, len)?;
-        group.receive(0, number, result).await?;
+        group.receive(0, number, result, ends).await?;
         group.heard(number);
     }
     Ok(true)

@@ -9,6 +9,9 @@
 //! time, and one datagram whatever N is; nothing else if no datagram is lost. A larger fan-in makes the
 //! tree lower and the parent a hot spot: 7 is best in the document's figure 4.7.
 //! Chosen for many nodes on networks with multicast.
+//!
+//! RGM-ACK: each rank acknowledges the multicast to rank 0, which leaves when it has heard from all (section 3.3.4, the first
+//! alternative). N - 1 messages more, which the document calls expensive. Chosen by name only.
 
 use crate::edges::{Pattern, fan_in_for};
 use crate::{CollectiveState, Link};
@@ -16,11 +19,12 @@ use weft_channel::multicast::Ends;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `fan_in`, one less than a power of two: the most children at each step; from N - 1 on the tree has one
-/// step. False, and nothing done, if some rank had no room for slots.
+/// step. `ends`: [`Ends::Heard`], or [`Ends::EachAcknowledged`] for RGM-ACK. False, and nothing done, if some rank had no room for slots.
 pub async fn rgm<F: Fabric>(
     link: &Link<F>,
     state: &CollectiveState<F>,
     fan_in: usize,
+    ends: Ends,
 ) -> Result<bool, Fault> {
     let group = state.multicast(link).await?;
     let slots = state.slots(link, Pattern::Tree(fan_in_for(fan_in, link.size())), 0);
@@ -31,10 +35,10 @@ pub async fn rgm<F: Fabric>(
     }
     if link.rank == 0 {
         group.heard(number);
-        group.send(number, Sge::EMPTY, Ends::Heard).await?;
+        group.send(number, Sge::EMPTY, ends).await?;
     } else {
         slots.write(link, 0, slots.own(0), 0)?;
-        group.receive(0, number, Sge::EMPTY).await?;
+        group.receive(0, number, Sge::EMPTY, ends).await?;
         group.heard(number);
     }
     Ok(true)

@@ -29,7 +29,7 @@ pub async fn multicast<F: Fabric>(
         if link.rank == root {
             group.send(number, some, Ends::Acknowledged).await?;
         } else {
-            group.receive(root, number, some).await?;
+            group.receive(root, number, some, Ends::Acknowledged).await?;
         }
     }
     Ok(())

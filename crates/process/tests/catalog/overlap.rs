@@ -149,7 +149,15 @@ impl Program for Overlap {
 /// Persistent operations have used multicast, each kind of it.
 fn multicast_again(notes: &Notes) {
     let served = notes.served_again.lock().expect("no panic");
-    for name in ["barrier RGM", "allreduce RGM", "bcast MULTICAST", "allgather MULTICAST"] {
+    let names = [
+        "barrier RGM",
+        "allreduce RGM",
+        "barrier RGM-ACK",
+        "allreduce RGM-ACK",
+        "bcast MULTICAST",
+        "allgather MULTICAST",
+    ];
+    for name in names {
         assert!(served.contains(name), "{name} is not in {served:?}");
     }
 }

@@ -114,6 +114,22 @@ fn repairs_by_multicast() {
     run(&machine, program(Planted::WrongBuffer)).expect_err("an error is planted");
 }
 
+async fn acknowledged(sim: Sim, planted: Planted) -> Result<u64, String> {
+    let member = Member::new(sim, LIMITS, planted);
+    for round in 0..12 {
+        member
+            .acknowledged(round, round as usize / 3 % 4, [0, 16, 3000][round as usize % 3])
+            .await?;
+    }
+    member.close().await?;
+    Ok(12)
+}
+
+#[test]
+fn a_root_that_does_not_repeat_what_is_not_acknowledged() {
+    check(Planted::NoRepeat, acknowledged);
+}
+
 #[test]
 fn all_operations_by_turns() {
     check(Planted::NoEnd, mixed);

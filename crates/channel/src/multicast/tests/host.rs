@@ -130,8 +130,28 @@ impl<F: Fabric> Member<F> {
             return sent.map_err(fault);
         }
         let into = self.host.pool.take(len);
-        self.multicast.receive(root, number, into.sge()).await.map_err(fault)?;
+        let received = self.multicast.receive(root, number, into.sge(), Ends::Acknowledged).await;
+        received.map_err(fault)?;
         self.check("broadcast", into.sge(), &data)
+    }
+
+    /// A broadcast of `len` bytes whose root goes on when all have acknowledged it.
+    pub async fn acknowledged(&self, round: u64, root: usize, len: usize) -> Result<(), String> {
+        let data = payload(round, root, len);
+        let number = self.multicast.numbers(1);
+        let fault = |fault: Fault| format!("acknowledged broadcast {round} from {root}: {fault}");
+        if self.me() == root {
+            let data = self.host.buffer(&data);
+            let sent = self.multicast.send(number, data.sge(), Ends::EachAcknowledged).await;
+            return match self.multicast.kept() {
+                0 => sent.map_err(fault),
+                kept => Err(format!("{kept} multicasts are kept after all acknowledged")),
+            };
+        }
+        let into = self.host.pool.take(len);
+        let received = self.multicast.receive(root, number, into.sge(), Ends::EachAcknowledged);
+        received.await.map_err(fault)?;
+        self.check("acknowledged broadcast", into.sge(), &data)
     }
 
     /// All tell the root, which multicasts `len` bytes.
@@ -154,7 +174,8 @@ impl<F: Fabric> Member<F> {
         }
         self.host.fabric.send(root, Head([1, 0, 0]), Sge::EMPTY, None);
         let into = self.host.pool.take(len);
-        self.multicast.receive(root, number, into.sge()).await.map_err(fault)?;
+        let received = self.multicast.receive(root, number, into.sge(), Ends::Heard).await;
+        received.map_err(fault)?;
         // The root has heard from everybody.
         self.multicast.heard(number);
         self.check("gather and multicast", into.sge(), &data)

@@ -143,6 +143,60 @@ fn a_window_is_acknowledged_twice() {
     assert_eq!(outcome.results, [Some(0), Some(8), Some(8)]);
 }
 
+/// Runs broadcasts of 0 to 3000 bytes from changing roots, each acknowledged by all, with so much loss.
+fn acknowledged(n: usize, loss: f64, limits: Limits) -> Vec<Counts> {
+    let chaos = Chaos {
+        delay: Chance(0.2),
+        most: Time::from_us(20.0),
+        later: Chance(0.2),
+        loss: Some(Chance(loss)),
+        duplicate: Chance(if loss > 0.0 { 0.1 } else { 0.0 }),
+    };
+    let options = Options::new(n).seed(n as u64).chaos(chaos);
+    let program = move |sim| async move {
+        let member = Member::new(sim, limits, Planted::Nothing);
+        let host = member.host.clone();
+        for round in 0..ROUNDS {
+            let len = [0, 8, 1, 700, 3000, 64][round as usize % 6];
+            member.acknowledged(round, round as usize / 3 % n, len).await.expect("all arrives");
+        }
+        member.close().await.expect("the end");
+        assert!(host.multicasts.is_empty() && host.multicasts.deadline().is_none());
+        host.multicasts.counts()
+    };
+    let outcome = run(&machine::machine(2), options, program);
+    outcome.expect("no deadlock").results.into_iter().flatten().collect()
+}
+
+/// All acknowledge every multicast, nobody asks, and a root repeats what is not acknowledged.
+#[test]
+fn a_root_repeats_what_is_not_acknowledged() {
+    for (n, loss) in [2, 3, 8, 17].into_iter().flat_map(|n| [0.02, 0.3, 0.6].map(|l| (n, l))) {
+        for repair in [Repair::Unicast, Repair::Multicast] {
+            let counts = acknowledged(n, loss, Limits { repair, ..LIMITS });
+            let all = |what: fn(&Counts) -> u64| sum(counts.iter().copied(), what);
+            assert_eq!(all(|c| c.acks_sent), ROUNDS * (n as u64 - 1), "{n} ranks, loss {loss}");
+            assert_eq!(all(|c| c.naks_sent), 0);
+            let repeated = match repair {
+                Repair::Unicast => all(|c| c.repairs_sent),
+                Repair::Multicast => all(|c| c.recasts_sent),
+            };
+            assert!(loss < 0.1 || repeated > 0, "{n} ranks, loss {loss}: nothing was lost");
+        }
+    }
+}
+
+/// Without loss the acknowledgements are all that is sent beside the datagrams.
+#[test]
+fn nothing_is_repeated_that_is_acknowledged_in_time() {
+    const PATIENT: Limits =
+        Limits { least: Duration::from_secs(1), most: Duration::from_secs(1), ..LIMITS };
+    let counts = acknowledged(5, 0.0, PATIENT);
+    let all = |what: fn(&Counts) -> u64| sum(counts.iter().copied(), what);
+    assert_eq!((all(|c| c.sent), all(|c| c.acks_sent)), (ROUNDS, 4 * ROUNDS));
+    assert_eq!(all(|c| c.repairs_sent + c.recasts_sent + c.duplicates + c.dropped), 0);
+}
+
 fn block_on<F: Fabric, T>(host: &super::host::Bare<F>, future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let began = Instant::now();
@@ -281,7 +335,7 @@ fn another_length_is_an_error() {
         let data = member.host.pool.take(if member.me() == 0 { 16 } else { 8 });
         let outcome = match member.me() {
             0 => member.multicast.send(number, data.sge(), Ends::Acknowledged).await,
-            _ => member.multicast.receive(0, number, data.sge()).await,
+            _ => member.multicast.receive(0, number, data.sge(), Ends::Acknowledged).await,
         };
         member.close().await.expect("the end");
         outcome.err()
