@@ -25,7 +25,6 @@ use self::exposed::Exposed;
 use self::target_address::{AtomicityDomain, Reach};
 use crate::control::Control;
 use crate::core::{Core, Flavor};
-use crate::options::Design;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Region, Sge};
@@ -97,7 +96,7 @@ impl<F: Fabric> WindowMemory<F> {
         *part.reach.get_or_init(|| {
             let reach = self.look(rank);
             if let Reach::Mapped(memory) = reach
-                && self.core.options.fence != Design::TwoSided
+                && !self.core.options.fence.defers()
             {
                 part.mapped.set(memory);
             }
@@ -155,7 +154,7 @@ impl<F: Fabric> WindowMemory<F> {
 mod tests {
     use super::*;
     use crate::core::target_location::TargetLocation;
-    use crate::options::Options;
+    use crate::options::{Design, Options};
     use crate::testing::{AINT, ALL, Numbers, Program, end, parts, run_at, ty};
     use weft_process::{Comm, class};
 

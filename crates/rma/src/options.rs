@@ -20,6 +20,8 @@ pub struct Options {
 pub enum Design {
     /// Fence-2S.
     TwoSided,
+    /// Fence-2S whose last operation is not joined with its synchronization: the end of an epoch is a message of its own.
+    TwoSidedApart,
     /// Fence-1S.
     Pairwise,
     /// Fence-1S-Barrier.
@@ -33,18 +35,26 @@ pub enum Design {
 
 impl Design {
     /// Each once, for settings and tests that go through them.
-    pub const ALL: [Design; 5] = [
+    pub const ALL: [Design; 6] = [
         Design::TwoSided,
+        Design::TwoSidedApart,
         Design::Pairwise,
         Design::Barrier,
         Design::Immediate,
         Design::Acknowledged,
     ];
 
+    /// Checks that operations wait for the fence that ends their epoch.
+    #[inline]
+    pub fn defers(self) -> bool {
+        matches!(self, Design::TwoSided | Design::TwoSidedApart)
+    }
+
     /// The word by which a setting chooses it; its case does not matter there.
     pub fn name(self) -> &'static str {
         match self {
             Design::TwoSided => "2S",
+            Design::TwoSidedApart => "2S-APART",
             Design::Pairwise => "1S",
             Design::Barrier => "1S-BARRIER",
             Design::Immediate => "RI",

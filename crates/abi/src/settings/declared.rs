@@ -132,9 +132,9 @@ const OTHERS: &[Setting] = &[
     Setting {
         name: "WEFT_FENCE",
         about: About(Rma, User, All),
-        kind: SettingKind::Choice(&["2S", "1S", "1S-BARRIER", "RI", "ACK"]),
+        kind: SettingKind::Choice(&["2S", "2S-APART", "1S", "1S-BARRIER", "RI", "ACK"]),
         default: "ACK",
-        doc: "Design of MPI_Win_fence: 2S, 1S, 1S-BARRIER, RI or ACK.",
+        doc: "Design of MPI_Win_fence: 2S, 2S-APART, 1S, 1S-BARRIER, RI or ACK.",
     },
     Setting {
         name: "WEFT_RMA_ORDER",

@@ -180,8 +180,9 @@ impl<F: Fabric> Control<F> {
     ) -> Result<Option<Request>, Error> {
         let endpoint = self.core.endpoint();
         let (rank, request) = self.next_request(taker).await?;
-        if request.kind == RequestKind::Stop && taker == Taker::Service {
-            return Ok(None);
+        if request.kind == RequestKind::Stop {
+            // A fence hears so that nothing more comes from its sender.
+            return Ok((taker == Taker::Fence).then_some(request));
         }
         answers.0.retain(|(id, _)| endpoint.finish(*id).is_none());
         let pool = endpoint.staging();
@@ -225,15 +226,23 @@ impl<F: Fabric> Control<F> {
 
     /// Ends this rank's own service: nobody asks any more.
     pub async fn stop_serving(&self) -> Result<(), Error> {
+        let me = self.core.rank();
+        self.answered(me, self.send_head(me, Taker::Service, Request::STOP)).await.map(|_| ())
+    }
+
+    /// Tells the fence of a rank that nothing more comes from here.
+    pub fn end_epoch(&self, rank: usize) -> SentRequest {
+        self.send_head(rank, Taker::Fence, Request { last: true, ..Request::STOP })
+    }
+
+    /// Sends a request that is only a head and wants no answer.
+    fn send_head(&self, rank: usize, taker: Taker, request: Request) -> SentRequest {
         let endpoint = self.core.endpoint();
         let head = endpoint.staging().take(HEAD);
-        head.sge().fill(&Request::STOP.encode());
-        let to = self.target_of(self.core.rank(), Taker::Service.head());
+        head.sge().fill(&request.encode());
+        let to = self.target_of(rank, taker.head());
         let sent = endpoint.isend(to, head.sge(), Mode::Standard);
-        if let Some(sent) = sent {
-            endpoint.wait(sent).await?;
-        }
-        Ok(())
+        SentRequest { sent: [sent, None], answer: None, _all: head }
     }
 
     fn next_answer(&self) -> i32 {

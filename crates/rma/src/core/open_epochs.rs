@@ -9,7 +9,6 @@
 //! Contract: state alone. What opens and ends epochs is in [`crate::epochs`] and [`crate::locks`].
 
 use super::Core;
-use crate::options::Design;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_fabric::Fabric;
@@ -213,7 +212,7 @@ impl OpenEpochs {
 impl<F: Fabric> Core<F> {
     /// Whether a fence issues the operations on a rank that are called now.
     pub fn is_for_fence(&self, rank: usize) -> bool {
-        self.options.fence == Design::TwoSided && self.open.is_of_fence(rank)
+        self.options.fence.defers() && self.open.is_of_fence(rank)
     }
 
     /// The error of an operation on a rank without an epoch.

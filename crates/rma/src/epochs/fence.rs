@@ -1,9 +1,10 @@
-//! Fence (MPI 5.0, section 12.5.1): five designs, one a file. Four are those of Santhanaraman et al. 2009
+//! Fence (MPI 5.0, section 12.5.1): five designs, one a file, and a variant of the first. Four are those of Santhanaraman et al. 2009
 //! ("Design Alternatives for Implementing Fence Synchronization"); the fifth is the usual one.
 //!
 //! ```text
 //!                 when operations are issued    their end at the target        the next epoch begins after
 //!   2S            at the fence, as messages     the last message of an origin  that
+//!   2S-APART      the same                      a message behind the last      that
 //!   1S            at once                       a flag of every other rank     a flag of every other rank
 //!   1S-BARRIER    at once                       a flag of every other rank     a barrier
 //!   RI            at once                       arrivals counted by target     a barrier
@@ -84,7 +85,7 @@ impl<F: Fabric> Fence<F> {
         let opens = first || before == Fenced::Closed;
         if !(first && last) {
             match self.core.options.fence {
-                Design::TwoSided => self.fence_two_sided(opens).await?,
+                Design::TwoSided | Design::TwoSidedApart => self.fence_two_sided(opens).await?,
                 Design::Pairwise => self.fence_pairwise(opens).await?,
                 Design::Barrier => self.fence_barrier(opens).await?,
                 Design::Immediate => self.fence_immediate(opens).await?,

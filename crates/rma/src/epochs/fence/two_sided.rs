@@ -7,11 +7,14 @@
 //! ```
 //! The first fence does nothing. Cost: an allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), one request an operation; no flags and no
 //! barrier, but nothing moves while the program computes. Source: Santhanaraman et al. 2009, "Fence-2S". Chosen by name only.
+//!
+//! Fence-2S-APART is the same without the slides' optimization: the last request does not say so, and an empty one follows it.
 
 use super::Fence;
 use crate::access::deferred::DeferredOp;
 use crate::control::messages::{Answers, RequestedPart, SentRequest, Taker};
 use crate::control::request::Request;
+use crate::options::Design;
 use weft_fabric::{Fabric, Sge};
 use weft_process::Error;
 
@@ -33,9 +36,12 @@ impl<F: Fabric> Fence<F> {
         let pool = self.core.endpoint().staging();
         let packed = |of_rank: &Vec<DeferredOp>| of_rank.iter().map(|op| op.pieces(pool)).collect();
         let pieces: Vec<Vec<Pieces>> = waiting.iter().map(packed).collect();
-        let mut sent = Vec::new();
+        let (mut sent, mut ends) = (Vec::new(), Vec::new());
         for (of_rank, pieces) in waiting.iter().zip(&pieces) {
             self.send_all(of_rank, pieces, &mut sent);
+            if self.core.options.fence == Design::TwoSidedApart {
+                ends.push(self.control.end_epoch(of_rank[0].location().rank));
+            }
         }
         let fulfil = async |request: &Request, more: Sge, answer: Sge| {
             self.access.fulfil(request, more, answer).await
@@ -51,17 +57,21 @@ impl<F: Fabric> Fence<F> {
                 result.unpack_at(skip, answer.sge().part(8, take));
             }
         }
+        for (of_rank, end) in waiting.iter().zip(ends) {
+            self.control.answered(of_rank[0].location().rank, end).await?;
+        }
         self.control.all_answered(answers).await
     }
 
-    /// Sends one rank's requests.
+    /// Sends one rank's requests. The last one says so, unless the end is a message of its own.
     fn send_all<'q>(&self, of_rank: &'q [DeferredOp], pieces: &[Pieces], sent: &mut Vec<Sent<'q>>) {
+        let joined = self.core.options.fence != Design::TwoSidedApart;
         for (i, (deferred, pieces)) in of_rank.iter().zip(pieces).enumerate() {
             let (location, operation) = (deferred.location(), deferred.request(pieces));
             let (own, answer) = (deferred.place.own, deferred.result().is_some());
             let mut parts = operation.parts(location.len()).peekable();
             while let Some(part) = parts.next() {
-                let last = i + 1 == of_rank.len() && parts.peek().is_none();
+                let last = joined && i + 1 == of_rank.len() && parts.peek().is_none();
                 let asked = RequestedPart { location: &location, own, operation, part, last };
                 sent.push((deferred, part, self.control.ask(Taker::Fence, asked, answer)));
             }

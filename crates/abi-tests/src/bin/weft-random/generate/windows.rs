@@ -6,7 +6,7 @@ use crate::onesided::{Action, Epoch, Flavor, Part, Sync, Window, WindowId};
 use crate::program::CommId;
 use fastrand::Rng;
 
-const FENCES: [&str; 5] = ["2S", "1S", "1S-BARRIER", "RI", "ACK"];
+const FENCES: [&str; 6] = ["2S", "2S-APART", "1S", "1S-BARRIER", "RI", "ACK"];
 const ORDERS: [&str; 2] = ["called", "turns"];
 const ENDINGS: [&str; 3] = ["used", "every", "acknowledged"];
 
