@@ -1,22 +1,20 @@
 //! What moved rows of published numbers that were in sight: `informed.csv`, one change of one row a line.
 
-use super::listing::{Line, lines};
-use super::published::Row;
+use super::listing::{Listing, RowName};
 
 /// The list that comes with the project.
-const LIST: &str = include_str!("../../../figures/informed.csv");
-const LIST_NAME: &str = "figures/informed.csv";
-
-const COLUMNS: [&str; 6] = ["paper", "row", "before", "after", "commit", "change"];
+const LIST: Listing<6> = Listing {
+    file: "figures/informed.csv",
+    text: include_str!("../../../figures/informed.csv"),
+    columns: ["paper", "row", "before", "after", "commit", "change"],
+};
 
 /// A change of a model or a measure, and what it did to a row.
 #[derive(Debug, Clone)]
 pub struct Move {
     /// Line in the file, from 1.
     pub line: usize,
-    pub paper: String,
-    /// As machine files call it: see [`Row::is`].
-    pub row: String,
+    pub name: RowName,
     /// What was simulated before the change, and after it; as the row's value, or in words.
     pub before: String,
     pub after: String,
@@ -27,10 +25,6 @@ pub struct Move {
 }
 
 impl Move {
-    pub fn is_of(&self, row: &Row) -> bool {
-        self.paper == row.paper() && row.is(&self.row)
-    }
-
     /// A sentence for below a figure.
     pub fn sentence(&self) -> String {
         let Move { before, after, commit, change, .. } = self;
@@ -38,20 +32,16 @@ impl Move {
     }
 }
 
-/// All of them, in order.
+/// Loads all moves, in order.
 pub fn load() -> Result<Vec<Move>, String> {
-    parse(LIST_NAME, LIST)
-}
-
-fn parse(file: &str, text: &str) -> Result<Vec<Move>, String> {
-    let mut moves = Vec::new();
-    for Line { number, fields } in lines(file, text, &COLUMNS)? {
-        let [paper, row, before, after, commit, change] = fields
-            .try_into()
-            .map_err(|_| format!("{file}:{number}: {} fields are needed", COLUMNS.len()))?;
-        moves.push(Move { line: number, paper, row, before, after, commit, change });
-    }
-    Ok(moves)
+    LIST.read(|line, [paper, row, before, after, commit, change]| Move {
+        line,
+        name: RowName { paper, row },
+        before,
+        after,
+        commit,
+        change,
+    })
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@
 use super::documents;
 use super::figure::Document;
 use super::lab::Lab;
-use super::listing::{Line, lines};
-use super::published::{Published, Row};
+use super::listing::{Listing, RowName};
+use super::published::Published;
 use super::sensitivity::FACTORS;
 use super::summary::{self, Remarks};
 use std::collections::BTreeMap;
@@ -21,26 +21,21 @@ use std::time::Instant;
 use weft_fabric_sim::Machine;
 
 /// The list that comes with the project.
-const LIST: &str = include_str!("../../../figures/ranges.csv");
-const LIST_NAME: &str = "figures/ranges.csv";
-
-const COLUMNS: [&str; 3] = ["paper", "row", "samples"];
+const LIST: Listing<3> = Listing {
+    file: "figures/ranges.csv",
+    text: include_str!("../../../figures/ranges.csv"),
+    columns: ["paper", "row", "samples"],
+};
 
 /// Results of a row in all samples.
 #[derive(Debug, Clone)]
 pub struct Range {
-    pub paper: String,
-    /// Name of the row, as in machine files: see [`Row::is`].
-    pub row: String,
+    pub name: RowName,
     /// A character for each sample: `+` if the row agrees, `-` if not.
     pub samples: String,
 }
 
 impl Range {
-    pub fn is_of(&self, row: &Row) -> bool {
-        self.paper == row.paper() && row.is(&self.row)
-    }
-
     /// Counts the samples in which the row agrees.
     pub fn holds(&self) -> usize {
         self.samples.matches('+').count()
@@ -55,14 +50,7 @@ impl fmt::Display for Range {
 
 /// Loads all rows, in order.
 pub fn load() -> Result<Vec<Range>, String> {
-    let mut ranges = Vec::new();
-    for Line { number, fields } in lines(LIST_NAME, LIST, &COLUMNS)? {
-        let [paper, row, samples] = fields
-            .try_into()
-            .map_err(|_| format!("{LIST_NAME}:{number}: {} fields are needed", COLUMNS.len()))?;
-        ranges.push(Range { paper, row, samples });
-    }
-    Ok(ranges)
+    LIST.read(|_, [paper, row, samples]| Range { name: RowName { paper, row }, samples })
 }
 
 /// Computes the FNV-1a hash.
@@ -122,7 +110,7 @@ pub fn survey(
     }
     let failed = |e: csv::Error| format!("cannot write {}: {e}", file.display());
     let mut writer = csv::Writer::from_path(file).map_err(failed)?;
-    writer.write_record(COLUMNS).map_err(failed)?;
+    writer.write_record(LIST.columns).map_err(failed)?;
     for (paper, row, samples) in &rows {
         writer.write_record([paper, row, samples]).map_err(failed)?;
     }
@@ -133,19 +121,15 @@ pub fn survey(
 mod tests {
     use super::*;
 
-    /// Documents whose samples have not been run yet. A run only takes away from this list.
-    const PENDING: [&str; 1] = ["CollGM"];
-
     #[test]
     fn the_list_has_every_row_once_over_the_same_samples() {
         let (published, ranges) = (Published::load(None).unwrap(), load().unwrap());
-        let has = |paper: &str| ranges.iter().any(|range| range.paper == paper);
         for row in &published.rows {
-            let lines = ranges.iter().filter(|range| range.is_of(row)).count();
-            let expected = usize::from(has(row.paper()) || !PENDING.contains(&row.paper()));
-            assert_eq!(lines, expected, "{row:?}: remake {LIST_NAME}");
+            let lines = ranges.iter().filter(|range| range.name.is_of(row)).count();
+            assert_eq!(lines, 1, "{row:?}: remake {}", LIST.file);
         }
-        assert!(ranges.iter().all(|range| published.find(&range.paper, &range.row).is_ok()));
+        let known = |name: &RowName| published.find(&name.paper, &name.row).is_ok();
+        assert!(ranges.iter().all(|range| known(&range.name)));
         let samples = ranges[0].samples.len();
         assert!(samples >= 32 && ranges.iter().all(|range| range.samples.len() == samples));
     }

@@ -73,9 +73,9 @@ impl Remarks {
 
     /// Returns a finding of `row`, not simulated yet, with all remarks on it.
     fn on<'p>(&'p self, row: &'p Row, role: Role) -> Finding<'p> {
-        let moves = self.moves.iter().filter(|moved| moved.is_of(row)).collect();
-        let range = self.ranges.iter().find(|range| range.is_of(row));
-        let reason = self.reasons.iter().find(|reason| reason.is_of(row));
+        let moves = self.moves.iter().filter(|moved| moved.name.is_of(row)).collect();
+        let range = self.ranges.iter().find(|range| range.name.is_of(row));
+        let reason = self.reasons.iter().find(|reason| reason.name.is_of(row));
         Finding { row, simulated: None, role, moves, range, reason }
     }
 }
