@@ -39,8 +39,13 @@ pub fn install(prefix: &Path) -> Result<(), String> {
         .map_err(|e| format!("the prefix {} is no path: {e}", prefix.display()))?;
     let (present, absent): (Vec<_>, Vec<_>) =
         PROGRAMS.into_iter().partition(|(package, _)| is_member(package));
-    let programs = present.iter().map(|(package, _)| *package);
-    let built = build(std::iter::once("weft-abi").chain(programs))?;
+    let packages: Vec<&str> = present.iter().map(|(package, _)| *package).collect();
+    // One processor is enough for the end of the library's build, and the commands take the other one.
+    let (library, commands) = std::thread::scope(|scope| {
+        let commands = scope.spawn(|| build(Profile::Release, &packages));
+        (build(Profile::Dist, &["weft-abi"]), commands.join().expect("it returns its errors"))
+    });
+    let (library, commands) = (library?, commands?);
 
     let [bin, lib, include, pkgconfig, doc] =
         ["bin", "lib", "include", "lib/pkgconfig", "share/doc/weft"].map(|d| prefix.join(d));
@@ -48,16 +53,16 @@ pub fn install(prefix: &Path) -> Result<(), String> {
         fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
     }
     for program in present.iter().flat_map(|(_, programs)| *programs) {
-        copy(&built.join(program), &bin.join(program), 0o755)?;
+        copy(&commands.join(program), &bin.join(program), 0o755)?;
     }
     for (name, target) in PROGRAM_LINKS {
         link(target, &bin.join(name))?;
     }
-    copy(&built.join("libmpi_abi.so"), &lib.join(LIBRARY), 0o755)?;
+    copy(&library.join("libmpi_abi.so"), &lib.join(LIBRARY), 0o755)?;
     for name in LIBRARY_LINKS {
         link(LIBRARY, &lib.join(name))?;
     }
-    copy(&built.join("include/mpi.h"), &include.join("mpi.h"), 0o644)?;
+    copy(&library.join("include/mpi.h"), &include.join("mpi.h"), 0o644)?;
     replace(&pkgconfig.join("weft.pc"), |to| fs::write(to, pkg_config()))?;
     // The name that distributions give to "the MPI for C, whichever it is".
     link("weft.pc", &pkgconfig.join("mpi-c.pc"))?;
@@ -93,14 +98,35 @@ fn is_member(package: &str) -> bool {
     root().join("crates").join(dir).join("Cargo.toml").is_file()
 }
 
-/// Builds `packages`, optimized; returns the directory that they are in.
-pub fn build<'a>(packages: impl Iterator<Item = &'a str>) -> Result<PathBuf, String> {
-    // This program was built by `cargo xtask` in the release directory that we want.
+/// How cargo optimizes: a profile of Cargo.toml.
+#[derive(Clone, Copy)]
+pub enum Profile {
+    /// The library, as it is installed.
+    Dist,
+    /// Commands, and programs of the tests.
+    Release,
+}
+
+impl Profile {
+    /// The profile's name, which is also that of its folder.
+    fn name(self) -> &'static str {
+        match self {
+            Profile::Dist => "dist",
+            Profile::Release => "release",
+        }
+    }
+}
+
+/// Builds `packages`; returns the directory that they are in.
+pub fn build(profile: Profile, packages: &[&str]) -> Result<PathBuf, String> {
+    // This program lies in target/release, beside which the other profile's directory is.
     let exe = std::env::current_exe().map_err(|e| format!("where xtask lies: {e}"))?;
     let target = exe.ancestors().nth(2).ok_or("xtask does not lie in target/<profile>")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);
-    command.current_dir(root()).args(["build", "--release"]);
+    command.current_dir(root()).args(["build", "--profile", profile.name()]);
+    // Two builds at a time would write over each other's bars.
+    command.env("CARGO_TERM_PROGRESS_WHEN", "never");
     for package in packages {
         command.args(["--package", package]);
     }
@@ -109,7 +135,7 @@ pub fn build<'a>(packages: impl Iterator<Item = &'a str>) -> Result<PathBuf, Str
     if !status.success() {
         return Err("the build failed".into());
     }
-    Ok(target.join("release"))
+    Ok(target.join(profile.name()))
 }
 
 fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
