@@ -1,6 +1,7 @@
 // ranks: 2
 // args: short
 // timeout: 300
+// alone: it takes 7 GB
 // says: correct
 //
 // More than 2^31 bytes in one message; without an argument (cargo xtask soak) also with gaps, and in

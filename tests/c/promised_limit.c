@@ -2,6 +2,7 @@
 // used. Run by itself it only counts down from what there is.
 //
 // ranks: 1 2
+// alone: it counts down from what the machine has
 // says: correct
 #include "check.h"
 

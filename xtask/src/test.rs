@@ -1,4 +1,5 @@
-//! `cargo xtask test`: every test of the project, in stages; what `.ci/run` runs.
+//! `cargo xtask test`: the tests of the project, in stages. Without options it runs the quick set, which proves the library in a
+//! quarter of an hour; `--rest` runs all other stages, and `--all` both.
 
 mod abuse;
 mod accesses;
@@ -6,6 +7,7 @@ mod alike;
 mod answers;
 mod book;
 mod c_programs;
+mod checks;
 pub(crate) mod cluster;
 mod copies;
 mod counts;
@@ -15,103 +17,57 @@ mod files;
 mod fortran;
 mod instructions;
 mod jobs;
+mod lanes;
 mod launchers;
+mod limits;
 mod man;
 mod memory;
 pub(crate) mod mutation;
 pub(crate) mod network;
 mod open_files;
+mod peers;
 mod programs;
 mod python;
 mod random;
 mod rotation;
 mod skips;
 mod slurm;
+mod stage;
 mod tally;
 pub(crate) mod tools;
 mod tsan;
 pub(crate) mod verbs;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use file_soak::FileParts;
-use std::thread::ScopedJoinHandle;
+use stage::{QUICK, REST, Stage};
 use std::time::Instant;
-use tally::{OFI, SIMULATOR, Tally, VERBS, cargo};
-use tools::step;
-
-/// A group of tests with a time budget of its own (CONTRIBUTING.md).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Stage {
-    /// Format, lint, documentation, layers, release build.
-    Build,
-    /// Unit and integration tests of the crates.
-    Unit,
-    /// The simulated cluster: its own tests, patterns, and the documents' figures.
-    Simulator,
-    /// RDMA: the fabric of verbs on a real kernel's soft-RoCE, in a virtual machine.
-    Verbs,
-    /// Models of the lock-free parts, every interleaving within bounds.
-    Loom,
-    /// Undefined behaviour, in the parts that Miri can run.
-    Miri,
-    /// Programs under mpiexec: the examples, those in tests/, random ones, bad arguments to all functions.
-    Programs,
-    /// Fortran programs, all three ways, built by mpifort.
-    Fortran,
-    /// mpi4py, built by our mpicc and by MPICH's, on our library.
-    Python,
-    /// Parallel files by programs of others: the tests of HDF5 and PnetCDF, built from their sources by our mpicc.
-    Files,
-    /// Programs under other launchers: Hydra, PRRTE, Slurm; and under ours on several hosts.
-    Launchers,
-    /// Programs over verbs: in the virtual machine, with and without loss; on two machines, one of which dies.
-    Cluster,
-    /// Programs over Ethernet, through libfabric: on hosts made of network namespaces, with cables that go out and strangers.
-    Network,
-}
+use tally::{Tally, cargo};
 
 /// Which tests to run.
 #[derive(ClapArgs)]
 pub struct Args {
+    /// All stages: the quick set, then the rest.
+    #[arg(long)]
+    all: bool,
+    /// Only the stages that the quick set leaves out.
+    #[arg(long, conflicts_with = "all")]
+    rest: bool,
     /// Only these stages.
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_enum, value_delimiter = ',', conflicts_with_all = ["all", "rest"])]
     only: Vec<Stage>,
 }
 
-const ALL: [Stage; 13] = [
-    Stage::Build,
-    Stage::Unit,
-    Stage::Simulator,
-    Stage::Verbs,
-    Stage::Loom,
-    Stage::Miri,
-    Stage::Programs,
-    Stage::Fortran,
-    Stage::Python,
-    Stage::Files,
-    Stage::Launchers,
-    Stage::Cluster,
-    Stage::Network,
-];
-
-impl Stage {
-    /// The seconds that the stage may take on two processors. All together are at most an hour.
-    fn budget(self) -> u64 {
-        match self {
-            Stage::Build => 250,
-            Stage::Unit => 740,
-            Stage::Simulator => 150,
-            Stage::Verbs => 300,
-            Stage::Loom => 130,
-            Stage::Miri => 360,
-            Stage::Programs => 300,
-            Stage::Fortran => 240,
-            Stage::Python => 340,
-            Stage::Files => 120,
-            Stage::Launchers => 60,
-            Stage::Cluster => 250,
-            Stage::Network => 360,
-        }
+impl Args {
+    /// Returns the stages that these arguments ask for, in the order in which they run.
+    fn stages(&self) -> Vec<Stage> {
+        let all = QUICK.into_iter().chain(REST);
+        let wanted = |stage: &Stage| match (self.only.as_slice(), self.all, self.rest) {
+            ([], true, _) => true,
+            ([], false, rest) => REST.contains(stage) == rest,
+            (only, _, _) => only.contains(stage),
+        };
+        all.filter(wanted).collect()
     }
 }
 
@@ -136,6 +92,9 @@ pub struct SoakArgs {
     /// Fortran programs of others, MUMPS and FFTW, from Debian's sources alone: three minutes.
     #[arg(long)]
     fortran: bool,
+    /// mpi4py's tests alone: with NumPy on one and three ranks, and collective operations with every algorithm in rotation: four minutes.
+    #[arg(long)]
+    python: bool,
     /// mpi4py's tests on four hosts made of network namespaces alone: two minutes.
     #[arg(long)]
     network: bool,
@@ -167,6 +126,9 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
     if args.fortran {
         return whole(|tally| fortran::soak(&prefix, tally));
     }
+    if args.python {
+        return whole(|tally| peers::soak(&prefix, tally));
+    }
     if let Some(parts) = args.files {
         return file_soak::soak(&prefix, parts);
     }
@@ -185,8 +147,7 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
 /// Runs the stages in order, all of them: a failure is told at once and again at the end. Only without a build there is nothing
 /// to go on with.
 pub fn run(args: &Args) -> Result<(), String> {
-    let stages: Vec<Stage> =
-        ALL.into_iter().filter(|s| args.only.is_empty() || args.only.contains(s)).collect();
+    let stages = args.stages();
     let mut tally = Tally::default();
     let (mut times, mut failed, start) = (Vec::new(), Vec::new(), Instant::now());
     for (i, &stage) in stages.iter().enumerate() {
@@ -195,21 +156,7 @@ pub fn run(args: &Args) -> Result<(), String> {
         let n = i + 1;
         println!("\n==== stage {n} of {count}: {stage:?}, after {so_far} s; budget {budget} s");
         let began = Instant::now();
-        let result = match stage {
-            Stage::Build => build(),
-            Stage::Unit => unit(&mut tally),
-            Stage::Simulator => simulator(&mut tally),
-            Stage::Verbs => verbs::run(&mut tally),
-            Stage::Loom => loom(&mut tally),
-            Stage::Miri => miri(&mut tally),
-            Stage::Programs => c_programs::run(&mut tally),
-            Stage::Fortran => fortran::run(&mut tally),
-            Stage::Python => python::run(&mut tally),
-            Stage::Files => file_soak::run(&mut tally),
-            Stage::Launchers => launchers::run(&mut tally),
-            Stage::Cluster => cluster::run(&mut tally),
-            Stage::Network => network::run(&mut tally),
-        };
+        let result = stage.run(&mut tally);
         if let Err(error) = result {
             println!("\n==== {stage:?} FAILED: {error}");
             failed.push((stage, error));
@@ -233,83 +180,4 @@ pub fn run(args: &Args) -> Result<(), String> {
     println!("{passed} passed, {} stages failed, {skipped} skipped", failed.len());
     let told: Vec<_> = failed.iter().map(|(stage, error)| format!("{stage:?}: {error}")).collect();
     if told.is_empty() { Ok(()) } else { Err(told.join("\n")) }
-}
-
-fn build() -> Result<(), String> {
-    step(cargo().args(["fmt", "--all", "--check"]))?;
-    crate::layers::check()?;
-    crate::clean::check()?;
-    crate::documents::check()?;
-    crate::house::check()?;
-    step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    // Links of the documentation lead somewhere.
-    step(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
-    crate::demo::install().map(|_| ())
-}
-
-fn unit(tally: &mut Tally) -> Result<(), String> {
-    let elsewhere = |name: &str| SIMULATOR.contains(&name) || VERBS.contains(&name) || name == OFI;
-    programs::run(|program| !elsewhere(&program.package), tally)
-}
-
-fn simulator(tally: &mut Tally) -> Result<(), String> {
-    programs::run(|program| SIMULATOR.contains(&program.package.as_str()), tally)
-}
-
-fn loom(tally: &mut Tally) -> Result<(), String> {
-    let mut command = cargo();
-    command
-        .args(["test", "--release", "-p", "weft-fabric", "-p", "weft-intranode"])
-        .args(["-p", "weft-fabric-shm", "-p", "weft-rma", "--lib", "loom"])
-        .env("RUSTFLAGS", "--cfg loom")
-        .env("CARGO_TARGET_DIR", crate::root().join("target/loom"));
-    let output = tools::captured(&mut command)?;
-    tally.passed += tools::count_cargo_tests(&output)?;
-    Ok(())
-}
-
-/// Crates whose tests Miri can run, each kept short by the crate itself.
-const MIRI: &[&str] =
-    &["weft-fabric", "weft-intranode", "weft-fabric-shm", "weft-datatype", "weft-p2p"];
-
-fn miri(tally: &mut Tally) -> Result<(), String> {
-    if !tools::have_miri() {
-        tally.not_run.push(
-            "Miri: no nightly toolchain with the component miri (rustup toolchain install nightly \
-             --component miri,rust-src)"
-                .to_owned(),
-        );
-        return Ok(());
-    }
-    let miri = |arguments: &[&str]| {
-        let mut command = cargo();
-        command.args(["+nightly", "miri"]).args(arguments);
-        command.env("CARGO_TARGET_DIR", crate::root().join("target/miri")).env(
-            "MIRIFLAGS",
-            "-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-permissive-provenance",
-        );
-        command
-    };
-    // What all need, before they build beside each other.
-    step(&mut miri(&["setup"]))?;
-    // Miri uses one processor.
-    let outputs: Vec<Result<String, String>> = std::thread::scope(|scope| {
-        let test = |name| move || tools::captured(&mut miri(&["test", "-p", name, "--lib"]));
-        let threads: Vec<_> = MIRI.iter().map(|&name| scope.spawn(test(name))).collect();
-        let ended =
-            |thread: ScopedJoinHandle<_>| thread.join().map_err(|_| "Miri's output".to_owned())?;
-        threads.into_iter().map(ended).collect()
-    });
-    for output in outputs {
-        tally.passed += tools::count_cargo_tests(&output?)?;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod budgets {
-    #[test]
-    fn all_stages_together_may_take_an_hour() {
-        assert_eq!(super::ALL.map(super::Stage::budget).iter().sum::<u64>(), 3600);
-    }
 }

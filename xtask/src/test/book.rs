@@ -114,7 +114,7 @@ mod tests {
 
     /// `cargo test -p xtask book -- --ignored --nocapture`, for one who writes a page.
     #[test]
-    #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
+    #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn commands_run() {
         run(&crate::demo::prefix(), &mut Tally::default()).unwrap();
     }

@@ -8,9 +8,11 @@
 //! // says: text          a text that its output must contain
 //! // once: text          a text that its output must contain once
 //! // timeout: 300        seconds after which it is ended, if not 120
+//! // alone: text         why it must not run beside another program
 //! // env: A=1 B=2 | C=3  settings to run it again with; an empty place runs it without any
 //! ```
 
+use super::lanes::two_at_a_time;
 use super::tally::Tally;
 use super::tools::{quiet, step};
 use crate::root;
@@ -27,6 +29,7 @@ pub(super) struct Plan {
     says: Vec<String>,
     once: Vec<String>,
     pub(super) timeout: u32,
+    alone: bool,
     pub(super) environments: Vec<Settings>,
 }
 
@@ -37,7 +40,16 @@ impl Plan {
     fn new() -> Plan {
         let (args, says, once) = (Vec::new(), Vec::new(), Vec::new());
         let environments = vec![Vec::new()];
-        Plan { ranks: vec![2], args, expect: 0, says, once, timeout: 120, environments }
+        Plan {
+            ranks: vec![2],
+            args,
+            expect: 0,
+            says,
+            once,
+            timeout: 120,
+            alone: false,
+            environments,
+        }
     }
 }
 
@@ -69,6 +81,7 @@ pub(super) fn plan(source: &str) -> Result<Plan, String> {
             "expect" => plan.expect = value.parse().map_err(bad)?,
             "says" => plan.says.push(value.to_owned()),
             "timeout" => plan.timeout = value.parse().map_err(bad)?,
+            "alone" => plan.alone = true,
             "once" => plan.once.push(value.to_owned()),
             "env" => {
                 plan.environments = value.split('|').map(settings).collect::<Result<_, _>>()?
@@ -82,26 +95,7 @@ pub(super) fn plan(source: &str) -> Result<Plan, String> {
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     programs(&prefix, &[], tally)?;
-    library_apart(&prefix, tally)?;
-    without_rpath(&prefix, tally)?;
-    universe(&prefix, tally)?;
-    last_words_of_other_hosts(&prefix, tally)?;
     examples(&prefix, &folder()?, tally)?;
-    super::book::run(&prefix, tally)?;
-    super::man::run(&prefix, tally)?;
-    super::man::run_examples(&prefix, tally)?;
-    let times = 10;
-    super::jobs::kills(&prefix, (&folder()?.join("halo"), &[]), times)?;
-    println!("ok   {times} jobs with a rank killed");
-    tally.passed += 1;
-    super::files::run(&prefix, tally)?;
-    super::copies::run(&prefix, tally)?;
-    super::alike::run(&prefix, tally)?;
-    super::memory::run(&prefix, tally)?;
-    super::open_files::run(&prefix, tally)?;
-    super::instructions::run(&prefix, tally)?;
-    super::counts::run(&prefix, tally)?;
-    super::accesses::run(&prefix, tally)?;
     super::abuse::run(&prefix, tally)?;
     super::random::run(&prefix, tally)
 }
@@ -157,116 +151,89 @@ pub fn other_machines(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// The programs in tests/c, as their comments say, which may set otherwise what is in `base`.
-fn programs(prefix: &Path, base: &[(String, String)], tally: &mut Tally) -> Result<(), String> {
+/// A program of tests/c.
+struct Source {
+    name: String,
+    path: PathBuf,
+    program: PathBuf,
+    plan: Plan,
+}
+
+impl Source {
+    /// The runs that the program's comments ask for, with these settings below its own.
+    fn runs(&self, base: &[(String, String)]) -> impl Iterator<Item = Run<'_>> {
+        let with = move |own: &Settings| [base, own.as_slice()].concat();
+        let settings = self.plan.environments.iter().map(with);
+        settings.flat_map(move |settings| {
+            let run = move |&ranks: &usize| Run { source: self, ranks, settings: settings.clone() };
+            self.plan.ranks.iter().map(run)
+        })
+    }
+}
+
+/// One run of a [`Source`].
+struct Run<'a> {
+    source: &'a Source,
+    ranks: usize,
+    settings: Settings,
+}
+
+impl Run<'_> {
+    /// Runs the program; the reasons why parts of it could not run.
+    fn run(&self, prefix: &Path) -> Result<Vec<String>, String> {
+        let Source { name, program, plan, .. } = self.source;
+        let began = Instant::now();
+        let output = one(prefix, program, self.ranks, plan, &self.settings)?;
+        let (ranks, seconds) = (self.ranks, began.elapsed().as_secs_f64());
+        let with: String = self.settings.iter().map(|(k, v)| format!(", {k}={v}")).collect();
+        println!("ok   {name} on {ranks} ranks{with} ({seconds:.1} s)");
+        let reasons = output.lines().filter_map(|line| line.strip_prefix("NOT RUN: "));
+        Ok(reasons.map(str::to_owned).collect())
+    }
+
+    /// Whether the run leaves room for another one.
+    fn is_small(&self) -> bool {
+        self.ranks <= 2 && !self.source.plan.alone
+    }
+}
+
+/// The programs of tests/c, in the order of their names.
+fn sources() -> Result<Vec<Source>, String> {
+    let mut paths = list(&root().join("tests/c"), "c")?;
+    paths.sort();
     let out = folder()?;
-    let mut sources = list(&root().join("tests/c"), "c")?;
-    sources.sort();
+    let source = |path: PathBuf| {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(Source { program: out.join(&name), plan: plan(&text)?, name, path })
+    };
+    paths.into_iter().map(source).collect()
+}
+
+/// Runs the programs in tests/c as their comments say, which may change what is in `base`. Small runs go two at a time, those of
+/// one program one after the other.
+fn programs(prefix: &Path, base: &[(String, String)], tally: &mut Tally) -> Result<(), String> {
+    let sources = sources()?;
     if sources.is_empty() {
         return Err("no program in tests/c".to_owned());
     }
-    for source in sources {
-        let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let program = out.join(&name);
-        let text = fs::read_to_string(&source).map_err(|e| format!("{}: {e}", source.display()))?;
-        let plan = plan(&text)?;
-        compile(prefix, &source, &program)?;
-        for settings in &plan.environments {
-            let settings = &[base, settings.as_slice()].concat();
-            let with: String = settings.iter().map(|(k, v)| format!(", {k}={v}")).collect();
-            for &ranks in &plan.ranks {
-                let began = Instant::now();
-                let output = one(prefix, &program, ranks, &plan, settings)?;
-                let seconds = began.elapsed().as_secs_f64();
-                println!("ok   {name} on {ranks} ranks{with} ({seconds:.1} s)");
-                let reasons = output.lines().filter_map(|l| l.strip_prefix("NOT RUN: "));
-                tally.not_run.extend(reasons.map(str::to_owned));
-                tally.passed += 1;
-            }
+    two_at_a_time(&sources, |source| compile(prefix, &source.path, &source.program))
+        .into_iter()
+        .collect::<Result<(), String>>()?;
+    let all = sources.iter().map(|source| source.runs(base).partition(Run::is_small));
+    let (small, large): (Vec<Vec<Run>>, Vec<Vec<Run>>) = all.unzip();
+    let of_program = |runs: &Vec<Run>| runs.iter().map(|run| run.run(prefix)).collect::<Vec<_>>();
+    let mut results = two_at_a_time(&small, of_program).concat();
+    results.extend(large.iter().flat_map(of_program));
+    tally.passed += results.iter().filter(|result| result.is_ok()).count();
+    let mut failed = Vec::new();
+    for result in results {
+        match result {
+            Ok(reasons) => tally.not_run.extend(reasons),
+            Err(error) => failed.push(error),
         }
     }
-    Ok(())
-}
-
-/// A library far from the rest of its installation, of which nothing is in PATH: what it spawns is started by the mpiexec that has
-/// started the job.
-fn library_apart(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let apart = tempfile::tempdir_in(folder()?).map_err(|e| format!("a folder: {e}"))?;
-    let name = "libmpi_abi.so.1";
-    let copied = fs::copy(prefix.join("lib").join(name), apart.path().join(name));
-    copied.map_err(|e| format!("copying {name}: {e}"))?;
-    let apart = apart.path().display().to_string();
-    let settings = [("LD_LIBRARY_PATH", apart), ("PATH", "/nowhere".to_owned())];
-    let settings = settings.map(|(name, value)| (name.to_owned(), value));
-    let plan =
-        Plan { args: vec!["few".to_owned()], says: vec!["correct".to_owned()], ..Plan::new() };
-    one(prefix, &folder()?.join("spawn"), 2, &plan, &settings)?;
-    println!("ok   spawn with a library apart from its installation");
-    tally.passed += 1;
-    Ok(())
-}
-
-/// Tests programs that were linked only with `-L` and `-l`: `mpiexec` gives the folder of the library, here and on other hosts.
-fn without_rpath(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let folder = tempfile::tempdir_in(folder()?).map_err(|e| format!("a folder: {e}"))?;
-    let agent = folder.path().join("agent");
-    let script = "#!/bin/sh\nshift\nexec env -i PATH=/usr/bin:/bin sh -c \"exec $*\"\n";
-    fs::write(&agent, script).map_err(|e| format!("{}: {e}", agent.display()))?;
-    for name in ["mpi", "mpi_abi"] {
-        let program = folder.path().join(name);
-        let mut cc = Command::new("cc");
-        cc.arg(root().join("tests/c/ring.c")).arg("-o").arg(&program);
-        cc.arg("-I").arg(prefix.join("include")).arg("-L").arg(prefix.join("lib"));
-        quiet(cc.args([&format!("-l{name}"), "-lm", "-lpthread"]))?;
-        let reach = format!("sh {}", agent.display());
-        for hosts in [&[][..], &["--launch-agent", &reach, "-hosts", "a,b"]] {
-            let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
-            mpiexec.args(["--timeout", "60"]).args(hosts).args(["-n", "2"]).arg(&program);
-            quiet(mpiexec.env_remove("LD_LIBRARY_PATH"))?;
-        }
-        // A list that already names the library is not changed.
-        let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
-        mpiexec.args(["sh", "-c", "test \"$LD_LIBRARY_PATH\" = \"$LIST\""]);
-        let list = format!("/nowhere:{}", prefix.join("lib").display());
-        quiet(mpiexec.env("LD_LIBRARY_PATH", &list).env("LIST", &list))?;
-    }
-    println!("ok   programs without an rpath");
-    tally.passed += 1;
-    Ok(())
-}
-
-/// Tests the number of processes for which there is room, with the options of the launcher and as seen by children.
-fn universe(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let program = folder()?.join("universe");
-    for (options, parent, child) in [
-        (&["-hosts", "localhost:16"][..], "16", "16"),
-        (&["-usize", "20", "-hosts", "localhost:16"], "20", "20"),
-        (&["--universe-size", "2"], "2", "3"),
-        (&["-usize", "INFINITE"], "none", "none"),
-    ] {
-        let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
-        mpiexec.args(["--timeout", "60"]).args(options).args(["-n", "2"]).arg(&program);
-        quiet(mpiexec.args([parent, child])).map_err(|e| format!("{options:?}: {e}"))?;
-    }
-    println!("ok   room for processes");
-    tally.passed += 1;
-    Ok(())
-}
-
-/// Tests that the last words of spawned processes reach their parents from other hosts, through the agents there.
-fn last_words_of_other_hosts(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let place = tempfile::tempdir_in(folder()?).map_err(|e| format!("a folder: {e}"))?;
-    let agent = place.path().join("agent");
-    let script = "#!/bin/sh\nshift\nexec sh -c \"exec $*\"\n";
-    fs::write(&agent, script).map_err(|e| format!("{}: {e}", agent.display()))?;
-    let reach = format!("sh {}", agent.display());
-    let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
-    mpiexec.args(["--timeout", "120", "--launch-agent", &reach, "-hosts", "a,b", "-n", "2"]);
-    mpiexec.arg(folder()?.join("spawn_last_words")).args([") on a ", ") on b "]);
-    quiet(mpiexec.env("WEFT_FABRIC", "shm+ofi"))?;
-    println!("ok   last words of spawned processes on other hosts");
-    tally.passed += 1;
-    Ok(())
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
 pub(super) fn compile(prefix: &Path, source: &Path, program: &Path) -> Result<(), String> {
@@ -375,8 +342,10 @@ mod tests {
         assert_eq!((plan.ranks, plan.args), (vec![1, 4], vec!["-x".to_owned(), "3".to_owned()]));
         assert_eq!((plan.expect, plan.says), (7, vec!["hello there".to_owned()]));
         assert_eq!(plan.environments, vec![Vec::new()]);
-        let plan = super::plan("// env: | A=1 B=2,c=3\n// once: x\n// timeout: 9\n").unwrap();
-        assert_eq!(plan.timeout, 9);
+        assert!(!plan.alone);
+        let plan = super::plan("// env: | A=1 B=2,c=3\n// once: x\n// timeout: 9\n// alone: x\n");
+        let plan = plan.unwrap();
+        assert_eq!((plan.timeout, plan.alone), (9, true));
         let pair = |k: &str, v: &str| (k.to_owned(), v.to_owned());
         assert_eq!(plan.environments, vec![vec![], vec![pair("A", "1"), pair("B", "2,c=3")]]);
         assert_eq!(plan.once, vec!["x".to_owned()]);

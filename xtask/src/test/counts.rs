@@ -231,7 +231,7 @@ mod tests {
 
     /// `cargo test -p xtask counts -- --ignored --nocapture`, for one who works at a protocol.
     #[test]
-    #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
+    #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn ways_cost_what_they_may() {
         let mut tally = Tally::default();
         run(&crate::demo::prefix(), &mut tally).unwrap();

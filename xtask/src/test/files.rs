@@ -149,7 +149,7 @@ mod tests {
 
     /// `cargo test -p xtask beneath -- --ignored --nocapture`, for one who works at files.
     #[test]
-    #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
+    #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn what_goes_wrong_beneath_a_file_is_told() {
         let mut tally = Tally::default();
         run(&crate::demo::prefix(), &mut tally).unwrap();

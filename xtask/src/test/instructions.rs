@@ -144,7 +144,7 @@ mod tests {
 
     /// `cargo test -p xtask instructions -- --ignored --nocapture`, for one who works at messages.
     #[test]
-    #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
+    #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn calls_cost_what_they_may() {
         let mut tally = Tally::default();
         run(&crate::demo::prefix(), &mut tally).unwrap();

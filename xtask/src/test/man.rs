@@ -90,7 +90,7 @@ mod tests {
 
     /// `cargo test -p xtask man:: -- --ignored`, after an installation in target/weft.
     #[test]
-    #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
+    #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn man_shows_pages() {
         run(&crate::demo::prefix(), &mut Tally::default()).unwrap();
     }

@@ -1,5 +1,6 @@
 //! The test programs of the crates. They are built all at once: cargo builds what a selection of crates depends on with
-//! the features that this selection asks for, so each stage by itself would build most of it again.
+//! the features that this selection asks for, so each stage by itself would build most of it again. So the oracles, too, are
+//! selected by their name, from the whole workspace.
 
 use super::tally::{Tally, cargo};
 use super::tools;
@@ -37,10 +38,30 @@ struct Profile {
     test: bool,
 }
 
+/// The name of the test program of a crate that belongs to the quick set: it compares what the library does with an oracle.
+const ORACLE: &str = "oracle";
+
+impl Program {
+    /// Whether the program belongs to the quick set.
+    pub fn is_oracle(&self) -> bool {
+        self.name == ORACLE
+    }
+}
+
 /// All test programs of the workspace, built; with them the library, which its own tests use.
 pub fn all() -> Result<Vec<Program>, String> {
+    built(&["--lib", "--bins", "--examples", "--tests"])
+}
+
+/// The test programs of the quick set, built.
+pub fn oracles() -> Result<Vec<Program>, String> {
+    built(&["--test", ORACLE])
+}
+
+/// Builds these targets of the workspace; the test programs among them.
+fn built(targets: &[&str]) -> Result<Vec<Program>, String> {
     let mut command = cargo();
-    command.args(["build", "--workspace", "--lib", "--bins", "--examples", "--tests"]);
+    command.args(["build", "--workspace"]).args(targets);
     command.arg("--message-format=json-render-diagnostics");
     println!("-- {}", tools::text(&command));
     let output = command.stderr(Stdio::inherit()).output().map_err(|e| format!("cargo: {e}"))?;
@@ -77,14 +98,28 @@ pub fn run(wanted: impl Fn(&Program) -> bool, tally: &mut Tally) -> Result<(), S
     run_with(wanted, &[], tally)
 }
 
+/// Runs the test programs of the quick set.
+pub fn run_oracles(tally: &mut Tally) -> Result<(), String> {
+    run_these(&oracles()?.iter().collect::<Vec<_>>(), &[], tally)
+}
+
 /// As [`run`], with these variables.
 pub fn run_with(
     wanted: impl Fn(&Program) -> bool,
     environment: &[(&str, &str)],
     tally: &mut Tally,
 ) -> Result<(), String> {
+    let all = all()?;
+    run_these(&all.iter().filter(|program| wanted(program)).collect::<Vec<_>>(), environment, tally)
+}
+
+fn run_these(
+    programs: &[&Program],
+    environment: &[(&str, &str)],
+    tally: &mut Tally,
+) -> Result<(), String> {
     let (mut passed, mut failed) = (0, Vec::new());
-    for program in all()?.iter().filter(|program| wanted(program)) {
+    for program in programs {
         println!("\n-- {}: {}", program.package, program.name);
         // One that hangs is a failure of its own, not of all that come after it.
         let mut command = Command::new("timeout");

@@ -1,0 +1,84 @@
+//! Stages that are cargo's own commands: builds, lints, models of Loom, and Miri.
+
+use super::programs;
+use super::tally::{Tally, cargo};
+use super::tools::{self, step};
+use crate::install::{self, Profile};
+use std::thread::ScopedJoinHandle;
+
+/// Builds and installs the library, and builds the programs of the quick stages, so that their seconds are those of tests.
+pub fn build() -> Result<(), String> {
+    // The end of the library's build is one thread's work, so that test programs have the other processor.
+    let (installed, built) = std::thread::scope(|scope| {
+        let built = scope.spawn(|| {
+            programs::oracles()?;
+            install::build(Profile::Release, &["weft-abi-tests"])
+        });
+        (crate::demo::install(), built.join().expect("it returns its errors"))
+    });
+    installed.and(built).map(drop)
+}
+
+/// Checks format, layers, documents and lints of the whole workspace.
+pub fn lint() -> Result<(), String> {
+    step(cargo().args(["fmt", "--all", "--check"]))?;
+    crate::layers::check()?;
+    crate::clean::check()?;
+    crate::documents::check()?;
+    crate::house::check()?;
+    step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    // Links of the documentation lead somewhere.
+    step(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// Runs the models of the lock-free parts.
+pub fn loom(tally: &mut Tally) -> Result<(), String> {
+    let mut command = cargo();
+    command
+        .args(["test", "--release", "-p", "weft-fabric", "-p", "weft-intranode"])
+        .args(["-p", "weft-fabric-shm", "-p", "weft-rma", "--lib", "loom"])
+        .env("RUSTFLAGS", "--cfg loom")
+        .env("CARGO_TARGET_DIR", crate::root().join("target/loom"));
+    let output = tools::captured(&mut command)?;
+    tally.passed += tools::count_cargo_tests(&output)?;
+    Ok(())
+}
+
+/// Crates whose tests Miri can run, each kept short by the crate itself.
+const MIRI: &[&str] =
+    &["weft-fabric", "weft-intranode", "weft-fabric-shm", "weft-datatype", "weft-p2p"];
+
+/// Runs the tests that Miri can run.
+pub fn miri(tally: &mut Tally) -> Result<(), String> {
+    if !tools::have_miri() {
+        tally.not_run.push(
+            "Miri: no nightly toolchain with the component miri (rustup toolchain install nightly \
+             --component miri,rust-src)"
+                .to_owned(),
+        );
+        return Ok(());
+    }
+    let miri = |arguments: &[&str]| {
+        let mut command = cargo();
+        command.args(["+nightly", "miri"]).args(arguments);
+        command.env("CARGO_TARGET_DIR", crate::root().join("target/miri")).env(
+            "MIRIFLAGS",
+            "-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-permissive-provenance",
+        );
+        command
+    };
+    // What all need, before they build beside each other.
+    step(&mut miri(&["setup"]))?;
+    // Miri uses one processor.
+    let outputs: Vec<Result<String, String>> = std::thread::scope(|scope| {
+        let test = |name| move || tools::captured(&mut miri(&["test", "-p", name, "--lib"]));
+        let threads: Vec<_> = MIRI.iter().map(|&name| scope.spawn(test(name))).collect();
+        let ended =
+            |thread: ScopedJoinHandle<_>| thread.join().map_err(|_| "Miri's output".to_owned())?;
+        threads.into_iter().map(ended).collect()
+    });
+    for output in outputs {
+        tally.passed += tools::count_cargo_tests(&output?)?;
+    }
+    Ok(())
+}

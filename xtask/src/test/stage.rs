@@ -1,0 +1,148 @@
+//! The stages of `cargo xtask test`, and the seconds that each may take on two processors.
+
+use super::tally::{OFI, SIMULATOR, Tally, VERBS};
+use super::{
+    c_programs, checks, cluster, file_soak, fortran, launchers, limits, network, peers, programs,
+    python, verbs,
+};
+use clap::ValueEnum;
+
+/// A group of tests with a time budget of its own (CONTRIBUTING.md).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Stage {
+    /// The library and its commands, installed in target/weft, and the test programs of the stage Oracle.
+    Build,
+    /// Collective operations, datatypes, messages, windows and files in one process, compared with oracles.
+    Oracle,
+    /// C programs under mpiexec: those in tests/c, the examples, random ones, bad arguments to all functions.
+    Programs,
+    /// mpi4py's own tests on one and three ranks.
+    Python,
+    /// Format, lint, documentation, layers.
+    Lint,
+    /// All other unit and integration tests of the crates.
+    Unit,
+    /// The simulated cluster: its own tests, patterns, and the documents' figures.
+    Simulator,
+    /// RDMA: the fabric of verbs on a real kernel's soft-RoCE, in a virtual machine.
+    Verbs,
+    /// Models of the lock-free parts, every interleaving within bounds.
+    Loom,
+    /// Undefined behaviour, in the parts that Miri can run.
+    Miri,
+    /// Programs under limits and tools: full file systems, killed ranks, valgrind, counted instructions; the book's commands.
+    Limits,
+    /// Fortran programs, all three ways, built by mpifort.
+    Fortran,
+    /// mpi4py on other numbers of ranks, with NumPy, and built by MPICH's mpicc; our answers beside those of MPICH's library.
+    Peers,
+    /// Parallel files by programs of others: the tests of HDF5 and PnetCDF, built from their sources by our mpicc.
+    Files,
+    /// Programs under other launchers: Hydra, PRRTE, Slurm; and under ours on several hosts.
+    Launchers,
+    /// Programs over verbs: in the virtual machine, with and without loss; on two machines, one of which dies.
+    Cluster,
+    /// Programs over Ethernet, through libfabric: on hosts made of network namespaces, with cables that go out and strangers.
+    Network,
+}
+
+/// Stages of the quick set, which proves the library in a quarter of an hour.
+pub const QUICK: [Stage; 4] = [Stage::Build, Stage::Oracle, Stage::Programs, Stage::Python];
+
+/// All other stages. They repeat nothing that the quick set runs.
+pub const REST: [Stage; 13] = [
+    Stage::Lint,
+    Stage::Unit,
+    Stage::Simulator,
+    Stage::Verbs,
+    Stage::Loom,
+    Stage::Miri,
+    Stage::Limits,
+    Stage::Fortran,
+    Stage::Peers,
+    Stage::Files,
+    Stage::Launchers,
+    Stage::Cluster,
+    Stage::Network,
+];
+
+impl Stage {
+    /// The seconds that the stage may take on two processors.
+    pub fn budget(self) -> u64 {
+        match self {
+            Stage::Build => 270,
+            Stage::Oracle => 180,
+            Stage::Programs => 250,
+            Stage::Python => 150,
+            Stage::Lint => 110,
+            Stage::Unit => 320,
+            Stage::Simulator => 70,
+            Stage::Verbs => 210,
+            Stage::Loom => 100,
+            Stage::Miri => 240,
+            Stage::Limits => 90,
+            Stage::Fortran => 100,
+            Stage::Peers => 170,
+            Stage::Files => 100,
+            Stage::Launchers => 40,
+            Stage::Cluster => 210,
+            Stage::Network => 240,
+        }
+    }
+
+    /// Runs the stage, and counts its tests.
+    pub fn run(self, tally: &mut Tally) -> Result<(), String> {
+        match self {
+            Stage::Build => checks::build(),
+            Stage::Oracle => programs::run_oracles(tally),
+            Stage::Programs => c_programs::run(tally),
+            Stage::Python => python::run(tally),
+            Stage::Lint => checks::lint(),
+            Stage::Unit => programs::run(|program| !has_own_stage(program), tally),
+            Stage::Simulator => programs::run(is_simulated, tally),
+            Stage::Verbs => verbs::run(tally),
+            Stage::Loom => checks::loom(tally),
+            Stage::Miri => checks::miri(tally),
+            Stage::Limits => limits::run(tally),
+            Stage::Fortran => fortran::run(tally),
+            Stage::Peers => peers::run(tally),
+            Stage::Files => file_soak::run(tally),
+            Stage::Launchers => launchers::run(tally),
+            Stage::Cluster => cluster::run(tally),
+            Stage::Network => network::run(tally),
+        }
+    }
+}
+
+/// Tests whether a program belongs to the stage Simulator.
+fn is_simulated(program: &programs::Program) -> bool {
+    SIMULATOR.contains(&program.package.as_str())
+}
+
+/// Tests whether a program belongs to another stage than Unit.
+fn has_own_stage(program: &programs::Program) -> bool {
+    let package = program.package.as_str();
+    program.is_oracle() || is_simulated(program) || VERBS.contains(&package) || package == OFI
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(stages: &[Stage]) -> u64 {
+        stages.iter().map(|stage| stage.budget()).sum()
+    }
+
+    #[test]
+    fn the_quick_set_may_take_a_quarter_of_an_hour_and_all_stages_three() {
+        assert!(budget(&QUICK) <= 900, "{}", budget(&QUICK));
+        assert!(budget(&QUICK) + budget(&REST) <= 2700, "{}", budget(&REST));
+    }
+
+    #[test]
+    fn each_stage_is_in_one_set() {
+        for stage in Stage::value_variants() {
+            assert_ne!(QUICK.contains(stage), REST.contains(stage), "{stage:?}");
+        }
+    }
+}
