@@ -6,6 +6,7 @@ mod options;
 mod others;
 mod record;
 
+use super::lanes::two_at_a_time;
 use super::tally::Tally;
 use super::tools::quiet;
 use crate::root;
@@ -50,14 +51,23 @@ fn with_prefix(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         let reason = "there is no gfortran (Debian's package gfortran)";
         tally.not_run.push(format!("Fortran by gfortran: {reason}"));
     }
-    for compiler in gfortran.into_iter().chain(flang) {
-        println!("-- {compiler}");
-        let work = root().join("target/test-fortran").join(compiler);
-        let failed = |e: std::io::Error| format!("{}: {e}", work.display());
-        fs::create_dir_all(&work).map_err(failed)?;
-        with_compiler(&Tools { prefix: prefix.to_owned(), work, compiler }, tally)?;
+    // Most of the time is compilers', and each is one thread.
+    let compilers: Vec<&'static str> = gfortran.into_iter().chain(flang).collect();
+    for result in two_at_a_time(&compilers, |compiler| by_one(prefix, compiler)) {
+        tally.add(result?);
     }
     Ok(())
+}
+
+/// Runs everything with one compiler.
+fn by_one(prefix: &Path, compiler: &'static str) -> Result<Tally, String> {
+    let work = root().join("target/test-fortran").join(compiler);
+    fs::create_dir_all(&work).map_err(|e| format!("{}: {e}", work.display()))?;
+    let mut tally = Tally::default();
+    let tools = Tools { prefix: prefix.to_owned(), work, compiler };
+    with_compiler(&tools, &mut tally).map_err(|e| format!("{compiler}: {e}"))?;
+    println!("-- all of Fortran by {compiler}");
+    Ok(tally)
 }
 
 /// A compiler, the installation, and a folder for programs.
@@ -132,9 +142,11 @@ fn with_module(work: &Path) -> Result<PathBuf, String> {
 
 /// Two at once build the modules once, say so in one line, and say nothing the next time.
 fn built_once(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
-    let folder = tools.prefix.join("lib/fortran");
-    if folder.is_dir() {
-        fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    // Another compiler's may be in use.
+    let folders = fs::read_dir(tools.prefix.join("lib/fortran")).into_iter().flatten().flatten();
+    let own = format!("{}-", tools.compiler);
+    for folder in folders.filter(|entry| entry.file_name().to_string_lossy().starts_with(&own)) {
+        fs::remove_dir_all(folder.path()).map_err(|e| format!("{:?}: {e}", folder.path()))?;
     }
     let source = tools.work.join("tiny.f90");
     let text = "use mpi_f08\ncall MPI_Init()\ncall MPI_Finalize()\nend\n";

@@ -9,6 +9,14 @@ pub struct Tally {
     pub not_run: Vec<String>,
 }
 
+impl Tally {
+    /// Adds what another tally has counted.
+    pub fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.not_run.extend(other.not_run);
+    }
+}
+
 /// Crates whose tests are a stage of their own.
 pub const SIMULATOR: &[&str] = &["weft-fabric-sim", "weft-figures", "weft-patterns", "weft-tools"];
 /// Crates whose tests need an adapter.

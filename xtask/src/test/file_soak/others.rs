@@ -32,52 +32,77 @@ pub fn run(prefix: &Path, short: bool, tally: &mut Tally) -> Result<(), String> 
     let folder = root().join("target/soak-files");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let work = Work { prefix, folder };
+    let hdf5 = work.source("hdf5", tally)?;
+    let pnetcdf = if pnetcdf::can_be_built() {
+        work.source("pnetcdf", tally)?
+    } else {
+        let tools = "autoconf, automake and libtool";
+        tally.not_run.push(format!("PnetCDF: needs autoreconf (Debian's packages {tools})"));
+        None
+    };
+    // Half of a build is configure, which is one thread's work.
+    let built = |source: &Option<Source>, build: Build| {
+        source.as_ref().map_or(Ok(()), |source| work.build(source, build))
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| built(&pnetcdf, pnetcdf::build));
+        built(&hdf5, hdf5::build).and(other.join().expect("it returns its errors"))
+    })?;
     let mut failed = Vec::new();
-    if let Some(source) = work.built("hdf5", hdf5::build, tally)? {
-        failed.extend(hdf5::run(&work, &source, short, tally)?);
+    if let Some(Source { folder, .. }) = &hdf5 {
+        failed.extend(hdf5::run(&work, folder, short, tally)?);
         if !short {
-            failed.extend(h5py::run(&work, &source, tally).err());
+            failed.extend(h5py::run(&work, folder, tally).err());
         }
     } else if !short {
         tally.not_run.push("h5py: there is no parallel HDF5".to_owned());
     }
-    if !pnetcdf::can_be_built() {
-        let tools = "autoconf, automake and libtool";
-        tally.not_run.push(format!("PnetCDF: needs autoreconf (Debian's packages {tools})"));
-    } else if let Some(source) = work.built("pnetcdf", pnetcdf::build, tally)? {
-        failed.extend(pnetcdf::run(&work, &source, tally)?);
+    if let Some(Source { folder, .. }) = &pnetcdf {
+        failed.extend(pnetcdf::run(&work, folder, tally)?);
     }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
+/// Builds a package in the folder of its source.
+type Build = fn(&Work<'_>, &Path) -> Result<(), String>;
+
+/// The source of a package of Debian's.
+struct Source {
+    folder: PathBuf,
+    /// The file that remembers that it was built.
+    done: PathBuf,
+    /// What is still to be unpacked and built.
+    archive: Option<PathBuf>,
+}
+
 impl Work<'_> {
-    /// The built source of a package of Debian's: kept, or built now. None: it cannot be had, as the tally says.
-    fn built(
-        &self,
-        package: &str,
-        build: fn(&Work<'_>, &Path) -> Result<(), String>,
-        tally: &mut Tally,
-    ) -> Result<Option<PathBuf>, String> {
-        let (source, done) =
-            (self.folder.join(package), self.folder.join(format!("{package}.built")));
+    /// Finds what was built before, or downloads the source. None: it cannot be had, as the tally says.
+    fn source(&self, package: &str, tally: &mut Tally) -> Result<Option<Source>, String> {
+        let folder = self.folder.join(package);
+        let done = self.folder.join(format!("{package}.built"));
         if let Ok(archive) = fs::read_to_string(&done) {
-            println!("-- {archive}, built before ({})", source.display());
-            return Ok(Some(source));
+            println!("-- {archive}, built before ({})", folder.display());
+            return Ok(Some(Source { folder, done, archive: None }));
         }
-        let archive = match debian::archive(&self.folder, package) {
-            Ok(archive) => archive,
+        match debian::archive(&self.folder, package) {
+            Ok(archive) => Ok(Some(Source { folder, done, archive: Some(archive) })),
             Err(why) => {
                 tally.not_run.push(format!("{package}: no source: {why}"));
-                return Ok(None);
+                Ok(None)
             }
-        };
+        }
+    }
+
+    /// Builds a source, unless that was done before.
+    fn build(&self, source: &Source, build: Build) -> Result<(), String> {
+        let Source { folder, done, archive: Some(archive) } = source else { return Ok(()) };
         let start = Instant::now();
-        debian::unpack(&archive, &source)?;
-        build(self, &source)?;
+        debian::unpack(archive, folder)?;
+        build(self, folder)?;
         let name = archive.file_name().unwrap_or_default().to_string_lossy();
-        fs::write(&done, &*name).map_err(|e| format!("{}: {e}", done.display()))?;
+        fs::write(done, &*name).map_err(|e| format!("{}: {e}", done.display()))?;
         println!("-- built {name} in {:.0} s", start.elapsed().as_secs_f64());
-        Ok(Some(source))
+        Ok(())
     }
 
     /// A command in `folder` that finds our wrappers.
