@@ -274,8 +274,9 @@ mod tests {
 
     #[test]
     fn every_type_comes_back() {
+        let predefined = Predefined::new();
         for basic in Basic::all() {
-            let ty = Predefined::new().get(basic.handle()).unwrap().clone();
+            let ty = predefined.get(basic.handle()).unwrap();
             let count = 5;
             // Small positive numbers fit everywhere; in x87's format they are denormal.
             let mut packed = vec![0; ty.packed_size(count).unwrap()];

@@ -254,5 +254,6 @@ impl Matching {
     }
 }
 
-#[cfg(test)]
+// Long under Miri, and nothing is unsafe.
+#[cfg(all(test, not(miri)))]
 mod tests;

@@ -1,4 +1,3 @@
-#[cfg(not(miri))]
 mod words;
 
 use super::*;
@@ -92,7 +91,7 @@ fn agrees_with_a_plain_list() {
     let mut m = Matching::new();
     let mut posted: Vec<(u64, Option<u32>, Option<Tag>, u32)> = Vec::new();
     let mut kept: Vec<(u64, u32, Tag, u32)> = Vec::new();
-    for id in 0..if cfg!(miri) { 300u32 } else { 20_000 } {
+    for id in 0..20_000u32 {
         // Now one queue grows, now the other.
         let receives = if id / 500 % 2 == 0 { 1 } else { 2 };
         let (context, rank, tag) = (random(3), random(6) as u32, random(4) as Tag);
@@ -166,7 +165,7 @@ fn the_load_of_a_context_is_counted_by_itself() {
 /// Costs of one entry, whatever the number that wait with it: a few are looked through in any case, and some share an
 /// end by chance.
 fn is_linear(what: &str, cost: impl Fn(u32) -> u64) {
-    for n in if cfg!(miri) { [100, 200, 400] } else { [2000, 4000, 8000] } {
+    for n in [2000, 4000, 8000] {
         let cost = cost(n);
         assert!(cost <= 32 * u64::from(n), "{what}: {n} at once, {cost} looked at in vain");
     }
