@@ -1,7 +1,7 @@
 //! The same types in "external32": every number of the map on its own.
 
 use crate::map::{Data, Map};
-use crate::random_types;
+use crate::types::random_types;
 use fastrand::Rng;
 use weft_datatype::{Basic, Class, Error, Repr, Type};
 
