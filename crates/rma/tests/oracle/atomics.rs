@@ -1,8 +1,6 @@
 //! Accumulates of 8-byte integers, by adapters and under the guard: what comes out, and what it costs.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fastrand::Rng;
 use std::collections::BTreeSet;
 use std::rc::Rc;

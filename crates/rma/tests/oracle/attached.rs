@@ -1,8 +1,6 @@
 //! Data in several attached regions, on every kind of path to them: fences of all designs, puts and gets in turns.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::rc::Rc;
 use weft_datatype::Op;
 use weft_fabric::Fabric;

@@ -1,8 +1,6 @@
 //! What windows do, on every kind of path to their memory.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::rc::Rc;
 use weft_datatype::{Datatype, Op, Width};
 use weft_fabric::{Fabric, FabricExt};

@@ -1,8 +1,6 @@
 //! Windows over several rails: unequal ones add up, and one that dies in an epoch loses nothing.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fastrand::Rng;
 use std::rc::Rc;
 use weft_datatype::Op;
