@@ -1,5 +1,4 @@
 //! How a payload lands decides whether it may be read.
-#![cfg(not(miri))]
 
 use weft_bootstrap::threads;
 use weft_collective::notified_write::Way;

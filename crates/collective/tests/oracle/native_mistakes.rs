@@ -1,5 +1,4 @@
 //! What a peer of a stream must not say ends the waits with an error that names it.
-#![cfg(not(miri))]
 
 use std::rc::Rc;
 use weft_collective::{Link, Reception, Via};

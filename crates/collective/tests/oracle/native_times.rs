@@ -1,5 +1,4 @@
 //! What CollGM's sections 3.2 and 3.3 claim of its transport, in virtual time on its machine file.
-#![cfg(not(miri))]
 
 use std::cell::Cell;
 use std::rc::Rc;
