@@ -1,6 +1,5 @@
 //! What single operations promise: a bound on what waits unreceived, synchronous sends that know
 //! of their match, cancellation that happens wholly or not at all.
-#![cfg(not(miri))]
 
 use fastrand::Rng;
 use weft_fabric::Fabric;

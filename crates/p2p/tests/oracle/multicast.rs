@@ -1,5 +1,4 @@
 //! Reliable multicast under an endpoint, on every fabric and at any rate of loss.
-#![cfg(not(miri))]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! Random traffic between all ranks against an oracle: each receive gets exactly the message that
 //! the order of the standard gives it (MPI 5.0, section 3.5).
-#![cfg(not(miri))]
 
 use fastrand::Rng;
 use std::collections::VecDeque;
