@@ -3,13 +3,13 @@
 //! `--nocapture` it says what each start allocates and exposes.
 #![cfg(not(miri))]
 
-mod oracle;
+mod simulated;
 
-use oracle::call::Call;
-use oracle::calls::{self, Form};
-use oracle::memory::Layout::Dense;
-use oracle::ops::Op;
-use oracle::world::{Notes, Program, ask, name, share_on};
+use simulated::call::Call;
+use simulated::calls::{self, Form};
+use simulated::memory::Layout::Dense;
+use simulated::ops::Op;
+use simulated::world::{Notes, Program, ask, name, share_on};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -1,6 +1,5 @@
 //! Communicators of groups that overlap: made, used and freed by their members alone, in one order everywhere but by each
 //! when it comes to it, under few tags and names. Each has its members, and its data stays in it.
-#![cfg(not(miri))]
 
 use fastrand::Rng;
 use std::rc::Rc;

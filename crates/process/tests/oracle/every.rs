@@ -3,10 +3,10 @@
 //!
 //! A new entry of the catalogue is tested by being there.
 
-use crate::oracle::calls::{self, Form, SMALL};
-use crate::oracle::memory::Layout;
-use crate::oracle::ops::Op;
-use crate::oracle::world::{Blocking, Notes, name, share, simulate};
+use crate::simulated::calls::{self, Form, SMALL};
+use crate::simulated::memory::Layout;
+use crate::simulated::ops::Op;
+use crate::simulated::world::{Blocking, Notes, name, share, simulate};
 use std::sync::Arc;
 use weft_collective::algorithm::Carrier;
 use weft_collective::catalog::ALGORITHMS;

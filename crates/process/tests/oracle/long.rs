@@ -1,10 +1,10 @@
 //! Every algorithm with data that is long: beyond eager messages, in many segments, in every size of
 //! slots, and longer than slots are.
 
-use crate::oracle::calls::{self, Form};
-use crate::oracle::memory::Layout::{Dense, Gaps};
-use crate::oracle::ops::Op;
-use crate::oracle::world::{Blocking, Notes, name, share, share_to_the_end, simulate};
+use crate::simulated::calls::{self, Form};
+use crate::simulated::memory::Layout::{Dense, Gaps};
+use crate::simulated::ops::Op;
+use crate::simulated::world::{Blocking, Notes, name, share, share_to_the_end, simulate};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weft_collective::algorithm::{Algorithm, Carrier, Need};
@@ -133,7 +133,7 @@ fn streams_with_too_little_of_everything() {
     for n in [3, 6] {
         let streams = ALGORITHMS.iter().filter(|a| a.carrier == Carrier::Streams);
         let calls = streams.flat_map(|a| calls::of(a, n, &LONG[..4])).collect();
-        crate::oracle::world::simulate_with(
+        crate::simulated::world::simulate_with(
             &machine(1),
             Options::new(n),
             Some(SCARCE),

@@ -1,9 +1,9 @@
 //! Calls of all algorithms in random order, blocking, nonblocking and persistent, several under way at
 //! once, on two communicators: each equal to the oracle.
 
-use crate::oracle::call::{Call, Prepared};
-use crate::oracle::calls::{self, SMALL};
-use crate::oracle::world::{Notes, Program, ask, name, share, simulate};
+use crate::simulated::call::{Call, Prepared};
+use crate::simulated::calls::{self, SMALL};
+use crate::simulated::world::{Notes, Program, ask, name, share, simulate};
 use fastrand::Rng;
 use std::rc::Rc;
 use std::sync::Arc;
