@@ -1,7 +1,7 @@
 //! A stream through a ring of slots in the receiver's memory. The sender may write into a slot once
 //! the receiver has read it and said so. That a write is complete says only that it has arrived.
 
-use crate::{addresses, check, message, set_word, tell, word};
+use super::{addresses, check, message, set_word, tell, word};
 use weft_fabric::{Fabric, FabricExt, RemoteFlag, Work, until};
 use weft_fabric_sim::Sim;
 

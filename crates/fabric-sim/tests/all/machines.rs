@@ -40,7 +40,7 @@ fn fields(line: &str) -> Vec<String> {
 /// Rows of `published.csv`: paper, where, quantity, configuration, value, unit; where the document has a word of degree, the
 /// number that it stands for and the reason.
 fn published() -> Vec<Vec<String>> {
-    let text = include_str!("../../../figures/published.csv");
+    let text = include_str!("../../../../figures/published.csv");
     let mut lines = text.lines().map(fields);
     let header = lines.next().unwrap();
     let facts = ["paper", "where", "quantity", "configuration", "value", "unit"];

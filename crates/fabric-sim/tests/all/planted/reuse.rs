@@ -8,7 +8,7 @@
 //! because in k + 1 all have spoken after they had read. The same holds for the source. Each buffer
 //! has a flag of its own: the write of k + 1 may overtake that of k.
 
-use crate::{addresses, check, set_word, word};
+use super::{addresses, check, set_word, word};
 use weft_fabric::{Fabric, RemoteFlag, until};
 use weft_fabric_sim::Sim;
 

@@ -2,7 +2,7 @@
 //! larger than the MTU arrive in any order: the last bytes may be the first. Only on machines that
 //! place the bytes of a packet in order, and in a message of one packet, the last one is the last.
 
-use crate::{addresses, check, check_on, message, set_word, tell, word};
+use super::{addresses, check, check_on, message, set_word, tell, word};
 use weft_fabric::{Fabric, FabricExt, RemoteFlag, Work, until};
 use weft_fabric_sim::Sim;
 use weft_fabric_testing::machine::in_order;

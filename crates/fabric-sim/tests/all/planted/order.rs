@@ -1,7 +1,7 @@
 //! A relay: rank 1 tells rank 0 and then rank 2, which tells rank 0. Messages of one sender keep
 //! their order; those of two senders have none, even where one was sent because of the other.
 
-use crate::{check, message, tell};
+use super::{check, message, tell};
 use weft_fabric::{Fabric, Head};
 use weft_fabric_sim::Sim;
 

@@ -137,7 +137,7 @@ fn child() {
 fn run_child(seed: &str) -> String {
     let program = std::env::current_exe().expect("the test's own program");
     let output = Command::new(program)
-        .args(["--ignored", "--exact", "child", "--nocapture"])
+        .args(["--ignored", "--exact", "explore::child", "--nocapture"])
         .env("WEFT_SIM_SEED", seed)
         .output()
         .expect("the child runs");

@@ -196,7 +196,7 @@ fn numbers_are_varied_as_toml_writes_them_and_lines_end_as_files_do() {
 
 #[test]
 fn the_manual_has_every_key() {
-    let manual = include_str!("../../../machines/README.md");
+    let manual = include_str!("../../../../machines/README.md");
     for table in ["", "host.", "rail.", "rail.write.", "rail.burst.", "rail.receive.", "bus."]
         .iter()
         .chain(&["local.", "multicast.", "scheduler."])

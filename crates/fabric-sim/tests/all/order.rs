@@ -34,7 +34,7 @@ overhead = 0.1
 latency = 0.2
 bandwidth = 10000
 "#;
-    Rc::new(Machine::parse("tests/order.rs", text).expect("a machine"))
+    Rc::new(Machine::parse("tests/all/order.rs", text).expect("a machine"))
 }
 
 /// Ranks 0 and 1 send 900 bytes each to rank 2, rank 0 a little later, so that its message waits at

@@ -233,7 +233,7 @@ fn child() {
 fn another_process_has_the_same_run() {
     let program = std::env::current_exe().expect("the test's own program");
     let mut command = Command::new(program);
-    command.args(["--ignored", "--exact", "child", "--nocapture"]);
+    command.args(["--ignored", "--exact", "determinism::child", "--nocapture"]);
     let output = command.output().expect("the child runs");
     let text = String::from_utf8_lossy(&output.stdout);
     let theirs: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("hash: ")).collect();

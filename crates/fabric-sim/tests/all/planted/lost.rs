@@ -1,6 +1,6 @@
 //! A broadcast by multicast, which may be lost.
 
-use crate::{check, message, set_word, tell, word};
+use super::{check, message, set_word, tell, word};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
