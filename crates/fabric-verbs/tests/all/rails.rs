@@ -1,8 +1,6 @@
 //! Several rails to one peer: all carry, one that dies loses nothing, and two are nearly twice as fast as one.
 
-mod side;
-
-use side::*;
+use crate::side::*;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use weft_channel::rails::{Rails, Waits, Way};

@@ -1,9 +1,7 @@
 //! Flags after the data of their rail: what was written over it before is there when the flag is, even if the rail
 //! dies meanwhile; and they wake a sleeper.
 
-mod side;
-
-use side::*;
+use crate::side::*;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};

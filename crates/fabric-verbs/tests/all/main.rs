@@ -1,0 +1,12 @@
+//! What verbs do beyond the conformance suite: one program, since what it compiles of the crates below is the same for all.
+
+#[path = "../side/mod.rs"]
+mod side;
+
+mod credits;
+mod errors;
+mod memory;
+mod ordered_flag;
+mod placement;
+mod rails;
+mod sleeping;
