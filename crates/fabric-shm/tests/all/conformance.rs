@@ -1,5 +1,4 @@
 //! Shared memory does what every fabric must do.
-#![cfg(not(any(loom, miri)))]
 
 use weft_bootstrap::threads;
 use weft_fabric_shm::{Options, Shm};

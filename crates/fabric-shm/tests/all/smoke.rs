@@ -1,5 +1,4 @@
 //! What is particular to shared memory; the rest is in `conformance.rs`.
-#![cfg(not(any(loom, miri)))]
 
 use weft_bootstrap::{Bootstrap, threads};
 use weft_fabric::{Cause, CopyModel, Fabric, FabricExt, Head, Posted, RemoteAddr, Sge};

@@ -1,5 +1,4 @@
 //! More elements than 32 bits count, in virtual time and without the memory for them.
-#![cfg(not(miri))]
 
 use std::cell::RefCell;
 use std::rc::Rc;

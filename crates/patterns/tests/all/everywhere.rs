@@ -1,5 +1,4 @@
 //! The same patterns on shared memory and in virtual time, with real data.
-#![cfg(not(miri))]
 
 use std::cell::RefCell;
 use std::rc::Rc;
