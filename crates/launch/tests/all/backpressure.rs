@@ -1,15 +1,13 @@
 //! Output under back-pressure: nobody reads for a while, or somebody is stopped, and each line comes
 //! out as it was written, all the same.
 
-mod common;
-
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Job, agent, eventually, mpiexec, state};
+use crate::common::{Job, agent, eventually, mpiexec, state};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -170,7 +168,7 @@ fn what_cannot_be_written_is_told_and_the_job_goes_on() {
         let verbs = ["-n", "2", "RANK", "init", "lines", "100", "999", "exchange", "cry", "here"];
         let mut command = mpiexec(&[&place[..], &verbs, &["finalize"]].concat());
         let output = command.stdout(full).stderr(Stdio::piped()).output().unwrap();
-        let errors = common::stderr(&output);
+        let errors = crate::common::stderr(&output);
         let told = errors.lines().filter(|line| line.contains("No space left on device")).count();
         assert_eq!((output.status.code(), told), (Some(1), 1), "{errors}");
         assert_eq!(errors.matches("here\n").count(), 2, "{errors}");
@@ -183,5 +181,5 @@ fn help_for_a_reader_who_is_gone_is_no_panic() {
     drop(read);
     let mut command = mpiexec(&["--help"]);
     let output = command.stdout(write.as_fd().try_clone_to_owned().unwrap()).output().unwrap();
-    assert_eq!((output.status.code(), common::stderr(&output)), (Some(1), String::new()));
+    assert_eq!((output.status.code(), crate::common::stderr(&output)), (Some(1), String::new()));
 }

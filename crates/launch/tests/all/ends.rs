@@ -1,8 +1,6 @@
 //! How jobs end: exit codes, the one line that says why, signals, and that nothing is left behind.
 
-mod common;
-
-use common::{Job, eventually, mark, marked, rank, run};
+use crate::common::{Job, eventually, mark, marked, rank, run};
 use nix::sys::signal::Signal;
 use std::os::unix::process::ExitStatusExt;
 
@@ -202,9 +200,9 @@ fn a_job_stops_and_goes_on() {
         pids.into_iter()
     };
     job.signal(Signal::SIGTSTP);
-    eventually("all stop", || ranks().all(common::is_stopped));
+    eventually("all stop", || ranks().all(crate::common::is_stopped));
     job.signal(Signal::SIGCONT);
-    eventually("all go on", || ranks().all(|pid| common::state(pid) != 'T'));
+    eventually("all go on", || ranks().all(|pid| crate::common::state(pid) != 'T'));
     job.signal(Signal::SIGTERM);
     assert_eq!(job.end().0.signal(), Some(Signal::SIGTERM as i32));
 }

@@ -1,15 +1,13 @@
 //! Jobs on several hosts, all of which are this one under different names: a script in ssh's place
 //! leaves the name out.
 
-mod common;
-
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Job, agent, eventually, mark, marked, mpiexec, stderr, stdout};
+use crate::common::{Job, agent, eventually, mark, marked, mpiexec, stderr, stdout};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -44,7 +42,7 @@ fn ranks_of_all_hosts_exchange_values() {
 fn several_programs_one_after_the_other_can_be_the_rank() {
     let line =
         ["-n", "4", "sh", "-c", "$0 init exchange finalize && $0 init who exchange finalize"];
-    let rank = common::rank();
+    let rank = crate::common::rank();
     let output = run(&[&line[..], &[rank.to_str().unwrap()]].concat());
     assert_eq!((output.status.code(), sorted(&output).len()), (Some(0), 4), "{}", stderr(&output));
 }
@@ -297,7 +295,7 @@ fn signals_reach_the_ranks_and_an_interrupt_ends_the_job() {
     Job::wait_for(&mut out, "user\n");
     Job::wait_for(&mut out, "user\n");
     job.signal(Signal::SIGTSTP);
-    let stopped = |pid: &i32| common::is_stopped(*pid);
+    let stopped = |pid: &i32| crate::common::is_stopped(*pid);
     eventually("the ranks stop", || marked(&mark).iter().all(stopped));
     job.signal(Signal::SIGCONT);
     eventually("the ranks go on", || !marked(&mark).iter().any(stopped));

@@ -1,9 +1,6 @@
 //! What `mpi.h` has beside the ABI: conversions of Fortran's handles, and what MPI 3.0 removed.
-#![cfg(not(miri))]
 
-mod common;
-
-use common::{data, library_dir, run, scratch};
+use crate::common::{data, library_dir, run, scratch};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;

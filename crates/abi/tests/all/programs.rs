@@ -1,9 +1,6 @@
 //! C programs that check themselves, run as worlds of one: `tests/c/<name>.c`.
-#![cfg(not(miri))]
 
-mod common;
-
-use common::{library_dir, run};
+use crate::common::{library_dir, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

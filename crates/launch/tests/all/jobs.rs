@@ -1,12 +1,10 @@
 //! What a job sees: ranks, values, directories, variables, processors, input; and what the user
 //! sees of it.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-use common::{mpiexec, rank, run, stderr, stdout};
+use crate::common::{mpiexec, rank, run, stderr, stdout};
 
 #[test]
 fn ranks_join_and_exchange_values() {
@@ -155,9 +153,10 @@ fn a_lot_of_output_arrives_complete_and_in_order() {
 
 #[test]
 fn an_unfinished_line_is_written_after_a_pause_and_at_the_end() {
-    let mut job =
-        common::Job::start(&["-n", "2", "RANK", "init", "only", "0", "write", "name? ", "sleep"]);
-    let said = common::Job::wait_for(job.0.stdout.as_mut().unwrap(), "name? ");
+    let mut job = crate::common::Job::start(&[
+        "-n", "2", "RANK", "init", "only", "0", "write", "name? ", "sleep",
+    ]);
+    let said = crate::common::Job::wait_for(job.0.stdout.as_mut().unwrap(), "name? ");
     assert_eq!(said, "name? ");
     drop(job);
     let (_, lines, _) = run(&["-n", "2", "printf", "end"]);
@@ -166,7 +165,7 @@ fn an_unfinished_line_is_written_after_a_pause_and_at_the_end() {
 
 #[test]
 fn a_reader_that_goes_away_ends_the_job_silently() {
-    let mut job = common::Job::start(&["-n", "2", "sh", "-c", "while echo y; do :; done"]);
+    let mut job = crate::common::Job::start(&["-n", "2", "sh", "-c", "while echo y; do :; done"]);
     job.0.stdout.as_mut().unwrap().read_exact(&mut [0; 1000]).unwrap();
     drop(job.0.stdout.take());
     let mut errors = String::new();

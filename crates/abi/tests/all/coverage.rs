@@ -1,10 +1,7 @@
 //! Every function of the standard is implemented and called by a C program that checks itself. Whether a program would notice a function that does
 //! nothing is not seen here: `cargo xtask mutation` tries that.
-#![cfg(not(miri))]
 
-mod common;
-
-use common::{compile_and_run, data, library_dir, run};
+use crate::common::{compile_and_run, data, library_dir, run};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,6 @@
 //! The library exports the functions of the data, each as MPI_ and PMPI_, and no others.
-#![cfg(not(miri))]
 
-mod common;
-
-use common::{data, library_dir, run};
+use crate::common::{data, library_dir, run};
 use std::collections::BTreeSet;
 use std::process::Command;
 

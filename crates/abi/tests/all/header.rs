@@ -1,9 +1,6 @@
 //! `mpi.h` says what the data says, to a C and to a C++ compiler.
-#![cfg(not(miri))]
 
-mod common;
-
-use common::{compile_and_run, data};
+use crate::common::{compile_and_run, data};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -1,8 +1,6 @@
 //! Hosts that go silent: no connection ends, and no bytes come. All hosts are this machine under different names. Each is reached
 //! through a relay, which a test stops.
 
-mod common;
-
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::{Job, eventually, mark, marked, mpiexec, stderr};
+use crate::common::{Job, eventually, mark, marked, mpiexec, stderr};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -104,7 +102,7 @@ fn a_host_that_is_cut_off_is_named_and_ends_its_ranks_by_itself() {
     let (code, errors, mark) = sleeping.end();
     // No connection has ended: both ends have to notice the silence.
     eventually("no rank is left", || marked(&mark).is_empty());
-    assert!(relays.iter().all(|&pid| common::state(pid) == 'T'), "the way was open again");
+    assert!(relays.iter().all(|&pid| crate::common::state(pid) == 'T'), "the way was open again");
     relays.iter().for_each(|&pid| send(pid, Signal::SIGKILL));
     assert_eq!(code, Some(1), "{errors}");
     let words = "mpiexec: host b has been silent for 2 s, and ranks [2, 3] with it";

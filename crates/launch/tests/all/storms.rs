@@ -1,8 +1,6 @@
 //! Jobs under storms of signals and stops: of `mpiexec`, its supervisor, agents and ranks. All calls
 //! come to what they come to without.
 
-mod common;
-
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -10,7 +8,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Job, agent, mpiexec};
+use crate::common::{Job, agent, mpiexec};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -85,13 +83,13 @@ fn a_timer_without_restart_changes_nothing_for_ranks() {
     for _ in 0..5 {
         let mut command = mpiexec(&["-n", "8", "RANK", "timer", "init", "exchange", "finalize"]);
         let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", common::stderr(&output));
+        assert_eq!(output.status.code(), Some(0), "{}", crate::common::stderr(&output));
     }
 }
 
 #[test]
 fn a_timer_that_mpiexec_inherits_ends_the_job_as_asked() {
-    let mark = common::mark("alarm");
+    let mark = crate::common::mark("alarm");
     let mut command = mpiexec(&["-n", "2", "sh", "-c", "sleep 1000", &mark]);
     let prepare = || {
         // SAFETY: no pointers. Timers survive exec(2).
@@ -102,5 +100,5 @@ fn a_timer_that_mpiexec_inherits_ends_the_job_as_asked() {
     unsafe { command.pre_exec(prepare) };
     let status = command.status().unwrap();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGALRM));
-    common::eventually("nothing is left", || common::marked(&mark).is_empty());
+    crate::common::eventually("nothing is left", || crate::common::marked(&mark).is_empty());
 }

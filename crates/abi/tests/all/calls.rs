@@ -1,10 +1,7 @@
 //! Calls through the C interface: profiling libraries, functions that need no MPI_Init, and what
 //! is not built.
-#![cfg(not(miri))]
 
-mod common;
-
-use common::{compile_and_run, library_dir, run, scratch};
+use crate::common::{compile_and_run, data, library_dir, run, scratch};
 use std::process::Command;
 
 /// A profiling library defines MPI_X, calls PMPI_X, and is linked before ours.
@@ -84,7 +81,7 @@ fn the_coverage_names_every_function_once() {
     let mut lines = printed.lines();
     assert_eq!(lines.next(), Some(concat!("weft ", env!("CARGO_PKG_VERSION"))));
     let names: Vec<_> = lines.map(|line| line.split_once(' ').unwrap()).collect();
-    let functions = common::data("functions.csv");
+    let functions = data("functions.csv");
     assert_eq!(names.len(), functions.len());
     for ((name, word), function) in names.iter().zip(&functions) {
         assert_eq!(*name, function[0]);

@@ -1,0 +1,11 @@
+//! Jobs under `mpiexec`.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod backpressure;
+mod ends;
+mod hosts;
+mod jobs;
+mod silence;
+mod storms;
