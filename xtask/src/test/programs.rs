@@ -38,13 +38,13 @@ struct Profile {
     test: bool,
 }
 
-/// The name of the test program of a crate that belongs to the quick set: it compares what the library does with an oracle.
-const ORACLE: &str = "oracle";
+/// Names of the test programs of the quick set, in all crates: they compare what the library does with an oracle.
+const ORACLES: [&str; 1] = ["oracle"];
 
 impl Program {
     /// Whether the program belongs to the quick set.
     pub fn is_oracle(&self) -> bool {
-        self.name == ORACLE
+        ORACLES.contains(&self.name.as_str())
     }
 }
 
@@ -55,7 +55,7 @@ pub fn all() -> Result<Vec<Program>, String> {
 
 /// The test programs of the quick set, built.
 pub fn oracles() -> Result<Vec<Program>, String> {
-    built(&["--test", ORACLE])
+    built(&ORACLES.map(|name| ["--test", name]).concat())
 }
 
 /// Builds these targets of the workspace; the test programs among them.
@@ -152,6 +152,18 @@ fn run_these(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Crates whose oracles are in the quick set.
+    const CRATES: [&str; 6] = ["collective", "datatype", "io", "p2p", "process", "rma"];
+
+    #[test]
+    fn crates_of_the_quick_set_have_oracles() {
+        for name in CRATES {
+            let tests = crate::root().join("crates").join(name).join("tests");
+            let found = ORACLES.iter().any(|name| tests.join(name).join("main.rs").is_file());
+            assert!(found, "{}: none of {ORACLES:?}", tests.display());
+        }
+    }
 
     #[test]
     fn programs_are_found_among_messages() {
