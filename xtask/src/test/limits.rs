@@ -5,7 +5,9 @@ use super::c_programs::{compile, folder, one, plan};
 use super::lanes::two_at_a_time;
 use super::tally::Tally;
 use super::tools::quiet;
-use super::{accesses, alike, book, copies, counts, files, instructions, jobs, man, memory, open_files};
+use super::{
+    accesses, alike, book, copies, counts, files, instructions, jobs, man, memory, open_files,
+};
 use crate::root;
 use std::fs;
 use std::path::Path;
@@ -15,7 +17,7 @@ use std::process::Command;
 const KILLS: usize = 10;
 
 /// Programs of tests/c that this stage runs in other ways than their comments say.
-const PROGRAMS: [&str; 14] = [
+const PROGRAMS: [&str; 15] = [
     "accesses",
     "copy_model",
     "defined",
@@ -25,6 +27,7 @@ const PROGRAMS: [&str; 14] = [
     "many",
     "moves",
     "promised_limit",
+    "ring",
     "spawn",
     "spawn_last_words",
     "switches",
