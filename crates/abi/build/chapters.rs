@@ -1,4 +1,4 @@
-//! What is implemented, by what `src/chapters/**/*.rs` declares:
+//! Finds the implementations of functions in `src/chapters/**/*.rs`:
 //! - a `pub(crate) unsafe fn comm_rank` implements `MPI_Comm_rank`; one that begins with `try_` is the part of a function
 //!   that needs no waiting;
 //! - so do the names that a macro's call begins with, up to its first bracket;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
-/// What the chapters have.
+/// The implementations in the chapters.
 #[derive(Default)]
 pub struct Done {
     /// By name (`comm_rank`).
@@ -246,7 +246,7 @@ fn methods<'i>(items: impl Iterator<Item = &'i syn::ImplItem>) -> Vec<String> {
     items.filter_map(name).collect()
 }
 
-/// What a trait does by itself.
+/// Names the methods that a trait has a body for.
 fn provided(item: &syn::ItemTrait) -> Vec<String> {
     let name = |item: &syn::TraitItem| match item {
         syn::TraitItem::Fn(method) if method.default.is_some() => {
@@ -269,7 +269,7 @@ fn read(dir: &Path, module: &str, sources: &mut Vec<Source>) {
         } else if path.extension().is_some_and(|e| e == "rs") {
             let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{stem}.rs: {e}"));
             let file = format!("src/{}.rs", module.replace("::", "/"));
-            // What does not parse, the compiler tells better.
+            // The compiler reports syntax errors better.
             if let Ok(syntax) = syn::parse_file(&text) {
                 sources.push(Source { module, file, syntax });
             }

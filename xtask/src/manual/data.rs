@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::fs;
 
-/// What is known of an argument, whatever its C type.
+/// The properties of an argument, apart from its C type.
 #[derive(Deserialize, Clone)]
 pub struct Meaning {
     function: String,
@@ -100,7 +100,7 @@ impl Data {
         self.function(&format!("{name}_c"))
     }
 
-    /// What a function does, in a few words, where the list has it.
+    /// The purpose of a function in a few words, if the list has it.
     pub fn purpose(&self, name: &str) -> Option<&str> {
         self.purposes.get(name).map(String::as_str)
     }

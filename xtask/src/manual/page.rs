@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// Characters of a line of the synopsis, at most.
 const WIDTH: usize = 76;
 
-/// What a function raises that is a name alone.
+/// The error of a function that is not built.
 pub const NOT_BUILT: &str = "MPI_ERR_UNSUPPORTED_OPERATION";
 
 /// Begins a page: `manual` stands in the middle of its first line.
