@@ -188,7 +188,7 @@ fn virtual_time_reaches_what_is_overdue() {
             let mine = endpoint.staging().take(8);
             match me {
                 0 => beside.send(second, mine.sge(), Ends::Acknowledged).await.unwrap(),
-                _ => beside.receive(0, second, mine.sge()).await.unwrap(),
+                _ => beside.receive(0, second, mine.sge(), Ends::Acknowledged).await.unwrap(),
             }
             let counter = endpoint.arrivals();
             while !task.is_over() {
