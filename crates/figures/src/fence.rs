@@ -2,7 +2,7 @@
 
 use super::figure::{Axis, Check, Document, Figure, Headline, Quotient, Series, Shown, Simulate};
 use super::lab::Lab;
-use super::orders::grouped;
+use super::orders::{grouped, order};
 use super::published::Value;
 use super::workload::{Fence, Workload};
 use weft_rma::Design;
@@ -13,6 +13,7 @@ const NODES: usize = 64;
 const SIZES: [usize; 4] = [8, 16, 32, NODES];
 const HALO_EVERYWHERE: &str =
     "Halo Communication Pattern; fastest design; each number of processes";
+const JOINED: &str = "Fence-2S with its last put joined with the synchronization against an end of its own; 64 nodes, one put each and 8 neighbours";
 
 /// The document's four, and ours.
 const DESIGNS: [(&str, Design); 5] = [
@@ -114,8 +115,18 @@ fn one_sided_overlap(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("more".to_owned()))
 }
 
+/// Compares Fence-2S with the same design whose epochs end by a message of their own.
+fn joined(lab: &Lab) -> Result<Value, String> {
+    let mut pairs = Vec::new();
+    for fence in [Fence::Put, Fence::Puts] {
+        let time = |design| lab.measure(MACHINE, on(fence, design), NODES);
+        pairs.push((time(Design::TwoSided)?, time(Design::TwoSidedApart)?));
+    }
+    Ok(order("joined", &pairs))
+}
+
 fn checks() -> Vec<Check> {
-    let all: [Shown; 10] = [
+    let all: [Shown; 11] = [
         ("Latency of Fence (Zero-put); fastest design; 64 nodes", |lab| fastest(lab, Fence::Alone)),
         ("slowest design; 64 nodes", |lab| slowest(lab, Fence::Alone)),
         ("Fence-RI against Fence-1S-Barrier; 64 nodes, one put each", |lab| {
@@ -137,6 +148,7 @@ fn checks() -> Vec<Check> {
             "overlap of the one-sided designs against Fence-2S; Fence-1S, Fence-1S-Barrier and Fence-RI",
             one_sided_overlap,
         ),
+        (JOINED, joined),
     ];
     all.into_iter().map(|(row, run)| Check { row, simulate: Simulate::Runs(run) }).collect()
 }

@@ -4,7 +4,8 @@
 //!   published.csv ──┐
 //!   machine files ──┼── lab: runs workloads in virtual time ──┬── FIGURE.csv, FIGURE.svg
 //!   descriptions  ──┘     (measure/)                          ├── summary.csv, sensitivity.csv, ranges.csv
-//!   (kini.rs, ...)                                            └── index.html: with informed.csv, reasons.csv, ranges.csv
+//!   (kini.rs, ...)                                            └── index.html: with informed.csv, reasons.csv, ranges.csv,
+//!                                                                             unsimulated.csv
 //! ```
 //! One file a document; a figure is one description in it, a curve one line. Nothing is drawn that was
 //! not measured, but for the crosses, which are read from the list of published numbers.
@@ -33,6 +34,7 @@ mod rendezvous;
 mod run;
 mod sensitivity;
 mod summary;
+mod unsimulated;
 mod workload;
 
 use draw::Points;
@@ -76,6 +78,7 @@ pub struct Request {
 pub fn run(request: &Request) -> Result<String, String> {
     let published = Published::load(request.published.as_deref())?;
     let remarks = Remarks::load()?;
+    let unsimulated = unsimulated::load()?;
     let wanted = |document: &Document| {
         request.only.is_empty() || request.only.iter().any(|id| id == document.id)
     };
@@ -130,7 +133,7 @@ pub fn run(request: &Request) -> Result<String, String> {
     let studies: Vec<_> = chapters.iter().flat_map(|chapter| &chapter.studies).collect();
     sensitivity::write(&request.out.join("sensitivity.csv"), &studies)?;
     summary::write(&request.out.join("summary.csv"), &findings)?;
-    save(&request.out.join("index.html"), &page::html(&chapters))?;
+    save(&request.out.join("index.html"), &page::html(&chapters, &unsimulated))?;
     let (figures, rows) =
         (chapters.iter().map(|c| c.pictures.len() + c.maps.len()).sum::<usize>(), findings.len());
     let missing = findings.iter().filter(|f| f.role == summary::Role::Missing).count();

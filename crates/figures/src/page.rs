@@ -5,6 +5,7 @@ use super::published::Value;
 use super::ranges::Range;
 use super::sensitivity::{Study, change};
 use super::summary::{APART, Finding, Role};
+use super::unsimulated::UnsimulatedClaim;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::rc::Rc;
 use weft_fabric_sim::{Machine, machine};
@@ -68,7 +69,7 @@ impl Chapter<'_> {
 }
 
 /// The page.
-pub fn html(chapters: &[Chapter]) -> String {
+pub fn html(chapters: &[Chapter], unsimulated: &[UnsimulatedClaim]) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -88,6 +89,7 @@ pub fn html(chapters: &[Chapter]) -> String {
                 ul { @for (role, meaning) in MEANING { li { b { (role) } ": " (meaning) "." } } }
                 (counts(chapters))
                 (disagreements(chapters))
+                (self::unsimulated(chapters, unsimulated))
                 @for chapter in chapters { (self::chapter(chapter)) }
             }
         }
@@ -155,6 +157,22 @@ fn disagreements(chapters: &[Chapter]) -> Markup {
                 (table(&apart, true))
             }
         }
+    }
+}
+
+/// Renders the claims of these documents that have no row.
+fn unsimulated(chapters: &[Chapter], claims: &[UnsimulatedClaim]) -> Markup {
+    let shown =
+        |claim: &&UnsimulatedClaim| chapters.iter().any(|c| c.document.paper == claim.paper);
+    html! {
+        h2 id="unsimulated" { "Claims without a row" }
+        p { "Claims of the texts that no honest run of the model can show, each with the reason." }
+        div.wide { table {
+            tr { th { "document" } th { "where" } th { "claim" } th { "reason" } }
+            @for claim in claims.iter().filter(shown) {
+                tr { td { (claim.paper) } td { (claim.place) } td { (claim.claim) } td { (claim.reason) } }
+            }
+        } }
     }
 }
 

@@ -29,7 +29,10 @@ impl Workload {
         match self {
             Workload::Barrier(name) => collectives::barrier(machine, x, name, iterations),
             Workload::Allreduce(name, integers) => {
-                collectives::allreduce(machine, x, name, integers, iterations)
+                collectives::allreduce(machine, x, (name, integers), None, iterations)
+            }
+            Workload::RegisteringAllreduce(name, integers, when) => {
+                collectives::allreduce(machine, x, (name, integers), Some(when), iterations)
             }
             Workload::Equations(name) => conjugate::solve(machine, x, name),
             Workload::Collective(operation, name, ranks) => {
@@ -51,7 +54,7 @@ impl Workload {
             Workload::Blocks => streams::blocks(machine, x),
             Workload::Steps(operation, name) => collectives::steps(machine, x, operation, name),
             Workload::SendDescriptors(name) => collectives::send_descriptors(machine, x, name),
-            Workload::Acknowledged(name) => collectives::acknowledged(machine, x, name, iterations),
+            Workload::Acknowledgements(name) => collectives::acknowledgements(machine, x, name),
             Workload::Stream(bound) => streams::stream(machine, x, bound),
             Workload::Chain(passing) => streams::chain(machine, x, passing),
             Workload::PieceRatio(test) => onesided::piece_ratio(machine, x, test),

@@ -58,8 +58,10 @@ pub enum Workload {
     Steps(Operation, &'static str),
     /// Number of descriptors that all ranks post to send in a broadcast of one integer; x: ranks.
     SendDescriptors(&'static str),
-    /// MPI_Barrier by the named algorithm, after which each rank sends rank 0 an acknowledgement; x: ranks.
-    Acknowledged(&'static str),
+    /// Number of messages that come to rank 0 because of its multicast in a barrier by the named algorithm; x: ranks.
+    Acknowledgements(&'static str),
+    /// MPI_Allreduce as above, whose buffers are registered while it is measured; x: ranks.
+    RegisteringAllreduce(&'static str, usize, RegistrationTime),
     /// 32 MiB from rank to rank over a stream of segments. The bound limits the segments in flight; x: bytes of a segment.
     Stream(Bound),
     /// 1 MiB down a chain of ranks in segments of 64 KiB. Each rank forwards a segment from the memory in which it was received,
@@ -70,6 +72,15 @@ pub enum Workload {
     PieceRatio(Test),
     /// The epoch of [`Workload::OneSided`] on one rail, made of messages; x: bytes.
     OfMessages(Test),
+}
+
+/// When the buffers of a collective operation are allocated, registered and announced to other ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RegistrationTime {
+    /// In the first call, which alone is measured.
+    FirstCall,
+    /// In every call.
+    EveryCall,
 }
 
 /// Bound on the segments of a message that are in flight.
@@ -261,7 +272,7 @@ impl Workload {
             | Workload::Fastest(..)
             | Workload::Segments
             | Workload::Blocks
-            | Workload::Acknowledged(_)
+            | Workload::RegisteringAllreduce(..)
             | Workload::Stream(_)
             | Workload::Chain(_)
             | Workload::WriteLatency
@@ -283,6 +294,7 @@ impl Workload {
             Workload::IsRendezvous
             | Workload::Steps(..)
             | Workload::SendDescriptors(_)
+            | Workload::Acknowledgements(_)
             | Workload::PieceRatio(_)
             | Workload::Interrupts(_) => "",
         }

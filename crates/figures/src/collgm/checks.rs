@@ -225,6 +225,24 @@ const BLOCKS: &str =
 const FLOW: &str = "time that flow control takes; 32 MByte transfer in segments";
 const FORWARDING: &str = "broadcast down a pipeline that forwards from where it received against receiving and sending again; 16 nodes, 1 MByte";
 
+const OWN_INTERFACE: &str = "the same algorithm over the network's own interface against messages of MPI; broadcast, scatter and gather, 16 nodes, up to 1 KByte";
+
+/// Compares each tree of three operations over streams with the same tree over messages.
+fn own_interface(lab: &Lab) -> Answer {
+    use Operation::{Bcast, Gather, Scatter};
+    let mut pairs = Vec::new();
+    for operation in [Bcast, Scatter, Gather] {
+        for [own, over_messages] in [["BINOMIAL", "MPI-BINOMIAL"], ["FLAT", "MPI-FLAT"]] {
+            for bytes in powers(1, 1 << 10, 4) {
+                let of = [own, over_messages]
+                    .map(|name| (Workload::Collective(operation, name, SMALL), bytes));
+                pairs.push(pair(lab, of)?);
+            }
+        }
+    }
+    Ok(order("own interface", &pairs))
+}
+
 /// Measures two workloads on one machine, each at one x.
 fn pair(lab: &Lab, of: [(Workload, usize); 2]) -> Result<(f64, f64), String> {
     let [one, other] = of.map(|(workload, x)| lab.measure(MACHINE, workload, x));
@@ -244,7 +262,7 @@ fn flow_control(lab: &Lab) -> Answer {
 
 /// Lists the checks of statements in the text that no figure shows.
 fn claims() -> Vec<Check> {
-    let shown: [Shown; 3] = [
+    let shown: [Shown; 4] = [
         (BLOCKS, |lab| {
             let of = [128 << 10, 32 << 20].map(|block| (Workload::Blocks, block));
             Ok(order("blocks", &[pair(lab, of)?]))
@@ -255,6 +273,7 @@ fn claims() -> Vec<Check> {
             let of = of.map(|passing| (Workload::Chain(passing), SMALL));
             Ok(order("forwarding", &[pair(lab, of)?]))
         }),
+        (OWN_INTERFACE, own_interface),
     ];
     shown.map(|(row, runs)| Check { row, simulate: Simulate::Runs(runs) }).into()
 }

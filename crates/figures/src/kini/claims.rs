@@ -6,13 +6,37 @@ use crate::figure::{Check, Shown, Simulate};
 use crate::lab::Lab;
 use crate::orders::order;
 use crate::published::Value;
-use crate::workload::Workload;
+use crate::workload::{RegistrationTime, Workload};
 use weft_collective::Operation;
 
 const GAIN_GROWS: &str =
     "improvement of RGM barrier over MPI-PE as nodes grow; powers of 2, both clusters";
 const RELIABILITY: &str =
     "overhead of the reliability of the RGM barrier; cluster 1, no datagram lost";
+
+const FIRST_CALL: &str =
+    "first RPE allreduce against the ones that follow; cluster 1, 256 integers, all group sizes";
+const EVERY_CALL: &str = "RPE allreduce whose buffers are registered at every call against buffers of the first call; cluster 1, 256 integers, all group sizes";
+
+/// Measures RPE allreduces whose buffers are registered while they are measured, and those whose buffers are there, at all sizes.
+fn registering(lab: &Lab, when: RegistrationTime) -> Result<Vec<(f64, f64)>, String> {
+    let integers = FIRST.integers;
+    let of = [
+        Workload::RegisteringAllreduce("RPE", integers, when),
+        Workload::Allreduce("RPE", integers),
+    ];
+    FIRST.pairs(lab, of, FIRST.all_sizes())
+}
+
+/// Checks that registration at every call makes an allreduce very expensive, at all sizes.
+fn every_call(lab: &Lab) -> Answer {
+    let pairs = registering(lab, RegistrationTime::EveryCall)?;
+    let least = pairs.iter().map(|(every, once)| every / once).fold(f64::INFINITY, f64::min);
+    Ok(Value::Word(match least >= lab.threshold(PAPER, EVERY_CALL)? {
+        true => "very expensive".to_owned(),
+        false => format!("{least:.2} times the time"),
+    }))
+}
 
 /// Checks that the gain of RGM grows from each power of two to the next, on both clusters.
 fn gain_grows(lab: &Lab) -> Answer {
@@ -61,8 +85,13 @@ pub fn checks() -> Vec<Check> {
             Workload::SendDescriptors("MULTICAST"),
             4,
         ),
+        run(
+            "acknowledgements to the root after an RGM barrier that all acknowledge; 8 nodes",
+            Workload::Acknowledgements("RGM-ACK"),
+            8,
+        ),
     ];
-    let shown: [Shown; 8] = [
+    let shown: [Shown; 10] = [
         ("RDS barrier against MPI-DS; all group sizes, both clusters", |lab| {
             Ok(order("RDS", &both(lab, &[over("RDS", "MPI-DS")], Cluster::all_sizes)?))
         }),
@@ -89,10 +118,15 @@ pub fn checks() -> Vec<Check> {
         (
             "RGM barrier with an acknowledgement from each process against one without; cluster 1, all group sizes",
             |lab| {
-                let of = [Workload::Acknowledged("RGM"), Workload::Barrier("RGM")];
+                let of = over("RGM-ACK", "RGM");
                 Ok(order("acknowledged", &FIRST.pairs(lab, of, FIRST.all_sizes())?))
             },
         ),
+        (FIRST_CALL, |lab| {
+            let pairs = registering(lab, RegistrationTime::FirstCall)?;
+            Ok(order("first", &pairs))
+        }),
+        (EVERY_CALL, every_call),
     ];
     checks.extend(shown.map(|(row, run)| Check { row, simulate: Simulate::Runs(run) }));
     checks

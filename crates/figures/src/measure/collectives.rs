@@ -13,22 +13,25 @@
 //! takes it to be; nothing else depends on the MTU.
 
 use super::{Measured, Rank, WARM_UP, each, mean, text, world_bounded};
+use crate::workload::RegistrationTime;
 use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Duration;
-use weft_collective::arena::Bounds;
-use weft_collective::{Operation, Reduce, Selection, SelectionKey, notified_write};
+use weft_collective::arena::{self, Arena, Bounds};
+use weft_collective::{
+    Choice, CollectiveState, Operation, Reduce, Selection, SelectionKey, notified_write, run,
+};
 use weft_datatype::{Basic, Form, Op, Predefined};
 use weft_fabric::{Cause, Fabric, FabricExt, Sge};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Arrow, Machine, Options, Outcome, Sim};
-use weft_p2p::{Limits, Mode};
-use weft_process::{Active, Buffer, Comm, Destination, Origin};
+use weft_p2p::Limits;
+use weft_process::{Buffer, Comm};
 
 /// Largest payload, in bytes, that the document sends with its flag in one write (section 5.3.2).
 pub const SINGLE: usize = 2 << 10;
+const BOUNDS: Bounds = Bounds { bytes: arena::USUAL, single: Some(SINGLE) };
 
 /// Runs `program` as every rank.
 pub(super) fn world<P>(
@@ -42,8 +45,7 @@ where
     let mut machine = Machine::clone(machine);
     let packet = SINGLE + notified_write::MARK;
     machine.rail.iter_mut().for_each(|rail| rail.mtu.0 = rail.mtu.0.max(packet));
-    let bounds = Bounds { single: Some(SINGLE), ..Bounds::default() };
-    world_bounded(&Rc::new(machine), options, Limits::default(), bounds, program)
+    world_bounded(&Rc::new(machine), options, Limits::default(), BOUNDS, program)
 }
 
 /// The algorithm of this name, for a world that uses nothing else.
@@ -150,53 +152,13 @@ fn second(
     Ok(arrows)
 }
 
-/// Measures a barrier whose end each rank acknowledges to rank 0, which continues when all acknowledgements have come. Section
-/// 3.3.4 calls this expensive.
-pub fn acknowledged(
-    machine: &Rc<Machine>,
-    ranks: usize,
-    name: &str,
-    iterations: usize,
-) -> Measured {
-    const TAG: i32 = 1;
-    let selection = named(Operation::Barrier, name)?;
-    let outcome = world(machine, Options::new(ranks), |rank| {
-        let selection = selection.clone();
-        async move {
-            let comm = &rank.comm;
-            comm.select(selection);
-            served(comm, Operation::Barrier, 0)?;
-            let nothing = || Buffer::phantom(0, Predefined::new().of(Basic::BYTE).clone());
-            let mut start = 0;
-            for i in 0..WARM_UP + iterations {
-                if i == WARM_UP {
-                    start = rank.sim.clock();
-                }
-                comm.barrier().await.map_err(text)?;
-                let heard: Vec<_> = match comm.rank() {
-                    0 => (1..ranks)
-                        .map(|from| comm.irecv(&nothing(), Origin::Rank(from), Some(TAG)))
-                        .collect(),
-                    _ => vec![comm.isend(&nothing(), Destination::Rank(0), TAG, Mode::Standard)],
-                };
-                for active in heard {
-                    finish(comm, active).await?;
-                }
-            }
-            Ok(each(start, rank.sim.clock(), iterations))
-        }
-    })?;
-    mean(&outcome)
-}
-
-/// Waits for the end of a message.
-async fn finish(comm: &Comm<Sim>, mut active: Active) -> Result<(), String> {
-    let endpoint = comm.engine().endpoint().clone();
-    let outcome = poll_fn(|_| match active.poll(&endpoint) {
-        Some(outcome) => Poll::Ready(outcome),
-        None => Poll::Pending,
-    });
-    outcome.await.error.map_or(Ok(()), |error| Err(text(error)))
+/// Counts the messages that come to rank 0 because of its multicast in a barrier by the named algorithm: those that leave after
+/// the multicast.
+pub fn acknowledgements(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
+    let arrows = second(machine, ranks, Operation::Barrier, name)?;
+    let released = arrows.iter().filter(|arrow| arrow.from == 0).map(|arrow| arrow.sent).min();
+    let released = released.ok_or("rank 0 sends nothing")?;
+    Ok(arrows.iter().filter(|arrow| arrow.to == 0 && arrow.sent > released).count() as f64)
 }
 
 /// Steps of one rank, by when it sent (in order) and when something arrived.
@@ -251,16 +213,39 @@ async fn begin(sim: &Sim, at: Picoseconds) -> Result<Picoseconds, String> {
     }
 }
 
-/// Real integers, and a wrong sum is an error.
+/// Runs an allreduce whose buffers are allocated, registered and announced in this call. `states` keeps them to the end of the
+/// program: what is written from them may still be on its way.
+async fn registering(
+    comm: &Comm<Sim>,
+    name: &str,
+    data: Sge,
+    result: Sge,
+    states: &mut Vec<CollectiveState<Sim>>,
+) -> Result<(), String> {
+    let choice = Choice::parse(Operation::Allreduce, name)?;
+    let arena = Arena::new(comm.engine().endpoint().clone(), BOUNDS);
+    let state = CollectiveState::in_turn(Rc::new(arena));
+    let (link, operands) = (comm.link().carried(choice), (data, result, Basic::INT.size()));
+    run::allreduce(&link, &state, choice, operands, &Sum(Basic::INT)).await.map_err(text)?;
+    states.push(state);
+    Ok(())
+}
+
+/// Measures an allreduce of real integers. A wrong sum is an error. `registered`: when its buffers are; `None`: in calls before
+/// those that are measured.
 pub fn allreduce(
     machine: &Rc<Machine>,
     ranks: usize,
-    name: &'static str,
-    integers: usize,
+    (name, integers): (&'static str, usize),
+    registered: Option<RegistrationTime>,
     iterations: usize,
 ) -> Measured {
     let selection = named(Operation::Allreduce, name)?;
     let (n, count) = (ranks as i32, integers as i32);
+    let (warm_up, iterations) = match registered {
+        Some(RegistrationTime::FirstCall) => (0, 1),
+        _ => (WARM_UP, iterations),
+    };
     let outcome = world(machine, Options::new(ranks), |rank| {
         let selection = selection.clone();
         async move {
@@ -281,13 +266,18 @@ pub fn allreduce(
                 let receive = Buffer::over(output.local, int.clone());
                 comm.allreduce(Some(send), receive, op.clone())
             };
-            let mut result = vec![0; len];
+            let (mut result, mut states) = (vec![0; len], Vec::new());
             let mut sum = 0;
-            for i in 0..WARM_UP + iterations {
+            for i in 0..warm_up + iterations {
                 output.local.fill(&vec![0; len]);
                 let start = begin(&sim, PERIOD * (i + 1) as Picoseconds).await?;
-                call().await.map_err(text)?;
-                if i >= WARM_UP {
+                match registered {
+                    Some(RegistrationTime::EveryCall) => {
+                        registering(&comm, name, input.local, output.local, &mut states).await?;
+                    }
+                    _ => call().await.map_err(text)?,
+                }
+                if i >= warm_up {
                     sum += sim.clock() - start;
                 }
                 output.local.read(&mut result);
