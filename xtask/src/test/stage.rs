@@ -70,23 +70,23 @@ impl Stage {
     /// The seconds that the stage may take on two processors.
     pub fn budget(self) -> u64 {
         match self {
-            Stage::Build => 270,
-            Stage::Oracle => 180,
-            Stage::Programs => 250,
+            Stage::Build => 290,
+            Stage::Oracle => 130,
+            Stage::Programs => 190,
             Stage::Python => 150,
-            Stage::Lint => 110,
-            Stage::Unit => 320,
-            Stage::Simulator => 70,
-            Stage::Verbs => 210,
-            Stage::Loom => 100,
-            Stage::Miri => 240,
-            Stage::Limits => 90,
-            Stage::Fortran => 100,
-            Stage::Peers => 170,
-            Stage::Files => 100,
-            Stage::Launchers => 40,
-            Stage::Cluster => 210,
-            Stage::Network => 240,
+            Stage::Lint => 95,
+            Stage::Unit => 300,
+            Stage::Simulator => 65,
+            Stage::Verbs => 245,
+            Stage::Loom => 75,
+            Stage::Miri => 190,
+            Stage::Limits => 80,
+            Stage::Fortran => 75,
+            Stage::Peers => 180,
+            Stage::Files => 75,
+            Stage::Launchers => 35,
+            Stage::Cluster => 220,
+            Stage::Network => 255,
         }
     }
 
@@ -133,10 +133,13 @@ mod tests {
         stages.iter().map(|stage| stage.budget()).sum()
     }
 
+    /// Seconds that cargo takes to build this program, before the first stage.
+    const BEFORE: u64 = 50;
+
     #[test]
     fn the_quick_set_may_take_a_quarter_of_an_hour_and_all_stages_three() {
-        assert!(budget(&QUICK) <= 900, "{}", budget(&QUICK));
-        assert!(budget(&QUICK) + budget(&REST) <= 2700, "{}", budget(&REST));
+        assert!(BEFORE + budget(&QUICK) <= 900, "{}", budget(&QUICK));
+        assert!(BEFORE + budget(&QUICK) + budget(&REST) <= 2700, "{}", budget(&REST));
     }
 
     #[test]
