@@ -42,8 +42,8 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     let packages: Vec<&str> = present.iter().map(|(package, _)| *package).collect();
     // One processor is enough for the end of the library's build, and the commands take the other one.
     let (library, commands) = std::thread::scope(|scope| {
-        let commands = scope.spawn(|| build(Profile::Release, &packages));
-        (build(Profile::Dist, &["weft-abi"]), commands.join().expect("it returns its errors"))
+        let commands = scope.spawn(|| build(BuildProfile::Release, &packages));
+        (build(BuildProfile::Dist, &["weft-abi"]), commands.join().expect("it returns its errors"))
     });
     let (library, commands) = (library?, commands?);
 
@@ -98,27 +98,27 @@ fn is_member(package: &str) -> bool {
     root().join("crates").join(dir).join("Cargo.toml").is_file()
 }
 
-/// How cargo optimizes: a profile of Cargo.toml.
+/// A profile of Cargo.toml, by which cargo optimizes.
 #[derive(Clone, Copy)]
-pub enum Profile {
+pub enum BuildProfile {
     /// The library, as it is installed.
     Dist,
     /// Commands, and programs of the tests.
     Release,
 }
 
-impl Profile {
+impl BuildProfile {
     /// The profile's name, which is also that of its folder.
     fn name(self) -> &'static str {
         match self {
-            Profile::Dist => "dist",
-            Profile::Release => "release",
+            BuildProfile::Dist => "dist",
+            BuildProfile::Release => "release",
         }
     }
 }
 
 /// Builds `packages`; returns the directory that they are in.
-pub fn build(profile: Profile, packages: &[&str]) -> Result<PathBuf, String> {
+pub fn build(profile: BuildProfile, packages: &[&str]) -> Result<PathBuf, String> {
     // This program lies in target/release, beside which the other profile's directory is.
     let exe = std::env::current_exe().map_err(|e| format!("where xtask lies: {e}"))?;
     let target = exe.ancestors().nth(2).ok_or("xtask does not lie in target/<profile>")?;

@@ -41,7 +41,7 @@ enum Command {
     },
     /// Measure Weft against other MPI libraries, with the programs in bench/.
     Bench(Box<weft_bench::Args>),
-    /// Run the tests: all of them, or some stages.
+    /// Run the tests: the quick set, the rest, or some stages.
     Test(test::Args),
     /// Run the tests that depend on chance for longer: 100 killed jobs, and more.
     Soak(test::SoakArgs),

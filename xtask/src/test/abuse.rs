@@ -2,7 +2,7 @@
 //! with faults planted on purpose, which must be found.
 
 use super::tally::Tally;
-use crate::install::Profile;
+use crate::install::BuildProfile;
 use std::collections::HashSet;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -16,7 +16,8 @@ const FOUND: [&str; 4] = [
 ];
 
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let program = crate::install::build(Profile::Release, &["weft-abi-tests"])?.join("weft-abuse");
+    let program =
+        crate::install::build(BuildProfile::Release, &["weft-abi-tests"])?.join("weft-abuse");
     let library = prefix.join("lib/libmpi_abi.so.1");
     let run = |args: &[&str]| -> Result<(Output, String), String> {
         let mut command = Command::new(&program);

@@ -191,7 +191,7 @@ impl Run<'_> {
         Ok(reasons.map(str::to_owned).collect())
     }
 
-    /// Whether the run leaves room for another one.
+    /// Tests whether the run leaves room for another run.
     fn is_small(&self) -> bool {
         self.ranks <= 2 && !self.source.plan.alone
     }
@@ -332,6 +332,15 @@ mod tests {
         let tried = |name: &&&str| program.contains(&format!("{name}("));
         let missing: Vec<_> = all.iter().filter(|name| !tried(name)).collect();
         assert!(missing.is_empty(), "{missing:?}: not in tests/c/strings.c");
+    }
+
+    /// `cargo test -p xtask c_programs_run -- --ignored --nocapture`, for one who works at functions of C.
+    #[test]
+    #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
+    fn c_programs_run() {
+        let mut tally = Tally::default();
+        programs(&crate::demo::prefix(), &[], &mut tally).unwrap();
+        assert!(tally.passed > 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::programs;
 use super::tally::{Tally, cargo};
 use super::tools::{self, step};
-use crate::install::{self, Profile};
+use crate::install::{self, BuildProfile};
 use std::thread::ScopedJoinHandle;
 
 /// Builds and installs the library, and builds the programs of the quick stages, so that their seconds are those of tests.
@@ -12,7 +12,7 @@ pub fn build() -> Result<(), String> {
     let (installed, built) = std::thread::scope(|scope| {
         let built = scope.spawn(|| {
             programs::oracles()?;
-            install::build(Profile::Release, &["weft-abi-tests"])
+            install::build(BuildProfile::Release, &["weft-abi-tests"])
         });
         (crate::demo::install(), built.join().expect("it returns its errors"))
     });

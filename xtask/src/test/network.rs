@@ -17,7 +17,7 @@ use super::cluster::parts::{self, Parts};
 use super::python::{self, Mpi4py};
 use super::tally::{OFI, Tally};
 use super::{programs, tools};
-use crate::install::Profile;
+use crate::install::BuildProfile;
 use crate::{net, root};
 use inside::{Inside, KILLED, PROGRAMS};
 use std::ffi::OsString;
@@ -88,7 +88,8 @@ fn words() -> Result<Vec<OsString>, String> {
         let source = root().join("tests/c").join(name).with_extension("c");
         compile(&prefix, &source, &programs.join(name))?;
     }
-    let random = crate::install::build(Profile::Release, &["weft-abi-tests"])?.join("weft-random");
+    let random =
+        crate::install::build(BuildProfile::Release, &["weft-abi-tests"])?.join("weft-random");
     let Mpi4py { python, sdist } = python::mpi4py(&prefix)?;
     let names = ["--prefix", "--programs", "--random", "--python", "--sdist"];
     let paths = [prefix, programs, random, python, sdist];

@@ -42,7 +42,7 @@ struct Profile {
 const ORACLES: [&str; 2] = ["oracle", "openings"];
 
 impl Program {
-    /// Whether the program belongs to the quick set.
+    /// Tests whether the program belongs to the quick set.
     pub fn is_oracle(&self) -> bool {
         ORACLES.contains(&self.name.as_str())
     }

@@ -16,7 +16,7 @@ pub(super) const PACKAGES: [&str; 3] = ["cffi", "pyyaml", "dill"];
 /// Numbers of ranks of the quick set: without peers, and an odd number of them, of which no two processors hold all.
 const RANKS: [usize; 2] = [1, 3];
 
-/// Whether mpi4py's tests repeat each test with NumPy's arrays as buffers.
+/// NumPy's arrays as buffers, with which mpi4py's suite repeats each test.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Numpy {
     With,

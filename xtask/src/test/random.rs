@@ -2,7 +2,7 @@
 //! which data take other ways; and bytes spoilt on purpose, which must be found.
 
 use super::tally::Tally;
-use crate::install::Profile;
+use crate::install::BuildProfile;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant, SystemTime};
@@ -45,7 +45,7 @@ struct Random<'a> {
 
 impl<'a> Random<'a> {
     fn build(prefix: &'a Path) -> Result<Random<'a>, String> {
-        let folder = crate::install::build(Profile::Release, &["weft-abi-tests"])?;
+        let folder = crate::install::build(BuildProfile::Release, &["weft-abi-tests"])?;
         Ok(Random { prefix, program: folder.join("weft-random") })
     }
 

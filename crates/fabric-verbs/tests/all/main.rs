@@ -1,4 +1,4 @@
-//! What verbs do beyond the conformance suite: one program, since what it compiles of the crates below is the same for all.
+//! Verbs beyond the conformance suite, in one program: the code that it compiles of the crates below is the same for all.
 
 #[path = "../side/mod.rs"]
 mod side;

@@ -71,7 +71,7 @@ struct Source {
     folder: PathBuf,
     /// The file that remembers that it was built.
     done: PathBuf,
-    /// What is still to be unpacked and built.
+    /// The archive, if it is still to be unpacked and built.
     archive: Option<PathBuf>,
 }
 
