@@ -51,7 +51,7 @@ pub unsafe fn call(address: usize, a: &[usize]) -> usize {
             match a.len() {
                 $($n => {
                     type F = unsafe extern "C" fn($(call!(@ $i)),*) -> usize;
-                    // SAFETY: by contract.
+                    // SAFETY: `address` is a function with this number of INTEGER parameters, as the contract of `call` says.
                     unsafe { std::mem::transmute::<usize, F>(address)($(a[$i]),*) }
                 })*
                 n => panic!("no call with {n} parameters"),

@@ -165,7 +165,7 @@ unsafe fn reduce<A: Atomic>(op: Op, basic: Basic, places: Places) {
         basic.repr(),
         Repr::I8 | Repr::I16 | Repr::I32 | Repr::I64 | Repr::U8 | Repr::U16 | Repr::U32 | Repr::U64
     );
-    // SAFETY: the caller's promise.
+    // SAFETY: `places` hold `count` words, and the target is aligned and only updated atomically, as `each` needs.
     unsafe {
         match op {
             Op::Sum if integer => each::<A>(places, A::add),

@@ -74,7 +74,7 @@ impl Apart {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     unsafe fn combine_avx2(self, op: Op, basic: Basic) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: `combine` has the same contract, except for the processor.
         unsafe { self.combine(op, basic) }
     }
 
@@ -85,7 +85,7 @@ impl Apart {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn combine_avx512(self, op: Op, basic: Basic) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: `combine` has the same contract, except for the processor.
         unsafe { self.combine(op, basic) }
     }
 
@@ -120,7 +120,7 @@ impl Apart {
     /// The arrays must hold numbers of type `T`.
     #[inline(always)]
     unsafe fn number<T: Number>(self, op: Op) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: `each` needs arrays of numbers of type `T`, which the caller promises.
         unsafe {
             match op {
                 Op::Sum => self.each(T::add),

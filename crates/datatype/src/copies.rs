@@ -72,7 +72,7 @@ trait Loop: Copy {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     unsafe fn copy_avx2(self, block: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `copy` has the same contract, and the processor has AVX2.
         unsafe { self.copy::<AVX2>(block) }
     }
 
@@ -83,7 +83,7 @@ trait Loop: Copy {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn copy_avx512(self, block: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `copy` has the same contract, and the processor has these parts of AVX-512.
         unsafe { self.copy::<AVX512>(block) }
     }
 
@@ -126,14 +126,15 @@ impl<const PACK: bool> Loop for Dense<PACK> {
             let mut memory = first;
             for _ in 0..columns / 4 {
                 let places = [0, step, 2 * step, three].map(|at| memory.wrapping_offset(at));
-                // SAFETY: the caller's promise.
+                // SAFETY: the contract of `each` promises readable and writable blocks at these places, and a processor of this
+                // level.
                 unsafe { block.four::<PACK, LEVEL>(places, packed) }
                 memory = memory.wrapping_offset(four);
                 packed = packed.wrapping_add(4 * len);
             }
             for _ in 0..columns % 4 {
                 let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
-                // SAFETY: the caller's promise.
+                // SAFETY: `Move` needs a readable block at `from` and a writable one at `to`. The contract of `each` promises both.
                 unsafe { block.one(from, to) }
                 memory = memory.wrapping_offset(step);
                 packed = packed.wrapping_add(len);
@@ -158,7 +159,7 @@ impl Loop for Spread {
     unsafe fn each<const LEVEL: u8>(self, block: impl Move) {
         let (mut from, mut to) = (self.from, self.to);
         for _ in 0..self.count {
-            // SAFETY: the caller's promise.
+            // SAFETY: `Move` needs a readable block at `from` and a writable one at `to`. The contract of `each` promises both.
             unsafe { block.one(from, to) }
             from = from.wrapping_offset(self.step);
             to = to.wrapping_offset(self.stride);
@@ -183,7 +184,7 @@ impl<A: Move, B: Move> Move for Two<A, B> {
 
     #[inline(always)]
     unsafe fn one(self, from: *const u8, to: *mut u8) {
-        // SAFETY: the caller's promise.
+        // SAFETY: a pair is readable at `from` and writable at `to`, so each of its members is.
         unsafe {
             self.first.one(from, to);
             self.second.one(from.wrapping_offset(self.from), to.wrapping_offset(self.to));
@@ -206,7 +207,7 @@ impl<const PACK: bool> Loop for Listed<'_, PACK> {
         for &offset in self.offsets {
             let memory = self.memory.wrapping_offset(offset as isize);
             let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
-            // SAFETY: the caller's promise.
+            // SAFETY: `Move` needs a readable block at `from` and a writable one at `to`. The contract of `each` promises both.
             unsafe { block.one(from, to) }
             packed = packed.wrapping_add(block.len());
         }
@@ -226,7 +227,7 @@ pub(crate) unsafe fn grid<const PACK: bool>(grid: Grid, packed: *mut u8, block: 
     const SHORT: usize = 4;
     let Grid { memory, step, columns, row, rows } = grid;
     if columns >= SHORT || rows <= columns {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Dense` goes through the blocks of `grid`, which the caller promises to be valid.
         return unsafe { Dense::<PACK> { grid, packed }.run(block) };
     }
     for first in (0..rows).step_by(TILE) {
@@ -235,7 +236,7 @@ pub(crate) unsafe fn grid<const PACK: bool>(grid: Grid, packed: *mut u8, block: 
             let memory = memory.wrapping_offset(at.wrapping_add(step * column as isize));
             let place = packed.wrapping_add((first * columns + column) * block);
             let (count, stride) = (TILE.min(rows - first), (columns * block) as isize);
-            // SAFETY: the caller's promise.
+            // SAFETY: these are blocks of the grid, which the caller promises to be valid.
             unsafe { spread::<PACK>((memory, row), (place, stride), count, block) }
         }
     }
@@ -254,7 +255,7 @@ pub(crate) unsafe fn spread<const PACK: bool>(
 ) {
     let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
     let spread = Spread { from: from.0, step: from.1, to: to.0, stride: to.1, count };
-    // SAFETY: the caller's promise.
+    // SAFETY: `spread` goes through blocks that the caller promises to be valid.
     unsafe { spread.run(block) }
 }
 
@@ -310,7 +311,7 @@ pub(crate) unsafe fn spread_two<const PACK: bool>(
     }
     with!(a, first => with!(b, second => {
         let two = Two { first, second, from: skip, to: jump };
-        // SAFETY: the caller's promise.
+        // SAFETY: both members of each block are valid, as the caller promises.
         unsafe { spread.each::<BASE>(two) }
     }));
     true
@@ -326,7 +327,7 @@ pub(crate) unsafe fn listed<const PACK: bool>(
     packed: *mut u8,
     block: usize,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the blocks at `offsets` are valid, as the caller promises.
     unsafe { Listed::<PACK> { memory, offsets, packed }.run(block) }
 }
 

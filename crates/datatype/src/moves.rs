@@ -24,7 +24,7 @@ pub(crate) trait Move: Copy {
         for (i, memory) in memory.into_iter().enumerate() {
             let packed = packed.wrapping_add(i * len);
             let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
-            // SAFETY: the caller's promise.
+            // SAFETY: `one` has the same contract, for each of the four blocks.
             unsafe { self.one(from, to) }
         }
     }
@@ -42,7 +42,7 @@ impl<const W: usize> Move for Exactly<W> {
 
     #[inline(always)]
     unsafe fn one(self, from: *const u8, to: *mut u8) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `W` bytes are readable at `from` and writable at `to`, by the contract of `one`.
         unsafe { ptr::copy_nonoverlapping(from, to, W) }
     }
 
@@ -56,13 +56,13 @@ impl<const W: usize> Move for Exactly<W> {
         }
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if PACK && LEVEL >= AVX2 && W == 16 {
-            // SAFETY: the caller's promise.
+            // SAFETY: `gather_16` has the same contract for blocks of 16 bytes, and a processor of this level has AVX2.
             return unsafe { gather_16(memory, packed) };
         }
         for (i, memory) in memory.into_iter().enumerate() {
             let packed = packed.wrapping_add(i * W);
             let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
-            // SAFETY: the caller's promise.
+            // SAFETY: `one` has the same contract, for each of the four blocks.
             unsafe { self.one(from, to) }
         }
     }
@@ -92,7 +92,7 @@ unsafe fn gather_8(memory: [*mut u8; 4], packed: *mut u8) {
 unsafe fn gather_16(memory: [*mut u8; 4], packed: *mut u8) {
     use std::arch::asm;
     use std::arch::x86_64::{_mm_loadu_si128, _mm256_set_m128i, _mm256_storeu_si256};
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract of `four` promises 16 readable bytes at each place and 64 writable ones at `packed`.
     unsafe {
         let [a, b, c, d] = memory.map(|m| _mm_loadu_si128(m.cast_const().cast()));
         let (mut low, mut high) = (_mm256_set_m128i(b, a), _mm256_set_m128i(d, c));
@@ -137,7 +137,7 @@ impl<const A: usize, const B: usize> Move for Both<A, B> {
 
     #[inline(always)]
     unsafe fn one(self, from: *const u8, to: *mut u8) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `A + B` bytes are readable at `from` and writable at `to`, by the contract of `one`.
         unsafe {
             ptr::copy_nonoverlapping(from, to, A);
             ptr::copy_nonoverlapping(from.add(A), to.add(A), B);
@@ -180,7 +180,7 @@ impl Move for Any {
 
     #[inline(always)]
     unsafe fn one(self, from: *const u8, to: *mut u8) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `self.0` bytes are readable at `from` and writable at `to`, by the contract of `one`.
         unsafe { ptr::copy_nonoverlapping(from, to, self.0) }
     }
 }

@@ -98,7 +98,7 @@ impl Arrays {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     unsafe fn reduce_avx2(self, op: Op, basic: Basic) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `reduce` has the same contract, except for the processor.
         unsafe { self.reduce(op, basic) }
     }
 
@@ -109,7 +109,7 @@ impl Arrays {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn reduce_avx512(self, op: Op, basic: Basic) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `reduce` has the same contract, except for the processor.
         unsafe { self.reduce(op, basic) }
     }
 
@@ -198,7 +198,7 @@ impl Arrays {
     /// As there.
     #[inline(always)]
     unsafe fn dense<T: Copy>(self, f: impl Fn(T, T) -> T) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `each` has the same contract; values without gaps are `size_of::<T>()` bytes apart.
         unsafe { self.each(0, size_of::<T>(), f) }
     }
 
@@ -206,7 +206,7 @@ impl Arrays {
     /// The arrays must hold integers of type `T`.
     #[inline(always)]
     unsafe fn integer<T: Number + Word>(self, op: Op) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `number` and `word` need arrays of integers of type `T`, which the caller promises.
         unsafe {
             match op {
                 Op::Sum | Op::Min | Op::Max | Op::Prod => self.number::<T>(op),
@@ -219,7 +219,7 @@ impl Arrays {
     /// The arrays must hold numbers of type `T`.
     #[inline(always)]
     unsafe fn number<T: Number>(self, op: Op) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `dense` needs arrays of numbers of type `T`, which the caller promises.
         unsafe {
             match op {
                 Op::Sum => self.dense(T::add),
@@ -235,7 +235,7 @@ impl Arrays {
     /// The arrays must hold words of type `T`.
     #[inline(always)]
     unsafe fn word<T: Word>(self, op: Op) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `dense` needs arrays of words of type `T`, which the caller promises.
         unsafe {
             match op {
                 Op::BitAnd => self.dense(T::and),
@@ -267,7 +267,7 @@ impl Arrays {
     /// The arrays must hold values of type `V` with an index of type `I`, as `self` says.
     #[inline(always)]
     unsafe fn locations<V: Number, I: Number>(self, least: bool) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `locate` needs arrays of values with an index, of these types, which the caller promises.
         unsafe {
             if least {
                 self.locate::<V, I>(|a, b| a.less(b));
@@ -390,7 +390,7 @@ impl Arrays {
     /// # Safety
     /// The arrays must hold numbers of type `T`, 16 bytes apart.
     unsafe fn spaced<T: Number>(self, op: Op) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `each` needs numbers of type `T` that are 16 bytes apart, which the caller promises.
         unsafe {
             match op {
                 Op::Sum => self.each(0, 16, T::add),

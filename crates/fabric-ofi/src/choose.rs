@@ -207,7 +207,7 @@ fn of_library(library: Library, options: &Options) -> Result<(Infos, Vec<Offer>)
     while !at.is_null() {
         // SAFETY: an element of the list, which `infos` keeps.
         let offer = unsafe { Offer::of(at) };
-        // SAFETY: as above.
+        // SAFETY: `at` is an element of the list that `infos` keeps alive.
         at = unsafe { (*at).next };
         let known = list.iter().any(|one| one.name() == offer.name());
         let fits = match provider {

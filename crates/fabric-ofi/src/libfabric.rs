@@ -38,7 +38,7 @@ pub struct Libfabric {
 
 // SAFETY: the library was asked for thread safety, and got it.
 unsafe impl Send for Libfabric {}
-// SAFETY: as above.
+// SAFETY: the library was asked for thread safety, so several threads may use its objects at the same time.
 unsafe impl Sync for Libfabric {}
 
 /// What came of a call that makes an object.
@@ -373,7 +373,8 @@ impl Libfabric {
             context,
             data: 0,
         };
-        // SAFETY: as above.
+        // SAFETY: `ep` is a live endpoint. The library copies `message` during the call, and the caller keeps the buffers until the
+        // operation is over.
         unsafe { ((*(*ep).rma).writemsg)(ep, &message, FI_DELIVERY_COMPLETE) }
     }
 

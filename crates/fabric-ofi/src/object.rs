@@ -204,12 +204,12 @@ impl Objects {
     ) -> Result<Registration, Fault> {
         match &self.kind {
             Kind::Libfabric(open) => {
-                // SAFETY: by contract.
+                // SAFETY: `Libfabric::register` has the same contract: the memory stays mapped.
                 let made = unsafe { open.register(at, len, access, key) };
                 made.map(Registration::Libfabric)
             }
             Kind::Tcp(tcp) => {
-                // SAFETY: by contract.
+                // SAFETY: `Tcp::register` has the same contract: the memory stays mapped.
                 match unsafe { tcp.register(Sge::new(at, len), key) } {
                     true => Ok(Registration::Tcp(tcp.clone(), key)),
                     false => Err(Fault::system("registering memory", libc::EEXIST)),
@@ -277,10 +277,10 @@ impl Objects {
     /// It is not touched until the operation with `context` is over, and `descriptor` is of it.
     pub unsafe fn post(&self, buffer: Sge, descriptor: *mut c_void, context: *mut c_void) -> isize {
         match &self.kind {
-            // SAFETY: by contract.
+            // SAFETY: `Libfabric::post` has the same contract: the buffer is not touched until the operation is over.
             Kind::Libfabric(open) => unsafe { open.post(buffer, descriptor, context) },
             Kind::Tcp(tcp) => {
-                // SAFETY: by contract.
+                // SAFETY: `Tcp::post` has the same contract: the buffer is not touched until the operation is over.
                 unsafe { tcp.post(buffer, context) };
                 0
             }
@@ -302,10 +302,10 @@ impl Objects {
     ) -> isize {
         match &self.kind {
             Kind::Libfabric(open) => {
-                // SAFETY: by contract.
+                // SAFETY: `Libfabric::transfer` has the same contract: the local memory stays until the operation is over.
                 unsafe { open.transfer(to, (local, descriptor), remote, write, context) }
             }
-            // SAFETY: by contract.
+            // SAFETY: `Tcp::transfer` has the same contract: the local memory stays until the operation is over.
             Kind::Tcp(tcp) => unsafe { tcp.transfer(to, local, remote, write, context) },
         }
     }

@@ -91,7 +91,7 @@ impl Registrations {
         access: u64,
         wanted: u64,
     ) -> Result<Id, Fault> {
-        // SAFETY: the caller's promise.
+        // SAFETY: `register` needs memory that stays mapped until its last user is gone. The caller promises this.
         let register = |objects: &Arc<Objects>| unsafe {
             objects.register(memory.ptr(), memory.len(), access, wanted)
         };

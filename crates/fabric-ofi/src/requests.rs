@@ -153,7 +153,7 @@ impl Requests {
         if number as usize >= self.chunks.len() * CHUNK {
             return None;
         }
-        // SAFETY: as above.
+        // SAFETY: slots stay, only this thread reads and writes them, and `number` was checked above.
         let slot = unsafe { self.slot(number).as_ref() };
         let meant = slot.turn == (ticket >> 32) as u32 && slot.peer as usize == peer;
         (meant && matches!(slot.request, Request::Reply(..))).then(|| self.take(number).1)
@@ -161,7 +161,7 @@ impl Requests {
 
     /// Ends a request: its peer, and what it was.
     pub fn take(&mut self, number: u32) -> (usize, Request) {
-        // SAFETY: as above.
+        // SAFETY: slots stay, and only this thread reads and writes them.
         let slot = unsafe { self.slot(number).as_mut() };
         let request = std::mem::replace(&mut slot.request, Request::Free);
         self.open -= usize::from(request.is_counted());

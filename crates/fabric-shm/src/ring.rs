@@ -205,7 +205,7 @@ impl Ring {
     fn put(&self, at: u64, payload: Sge, _: &Copies) -> Sge {
         for offset in (0..payload.len()).step_by(64) {
             let part = payload.part(offset, (payload.len() - offset).min(64));
-            // SAFETY: as above.
+            // SAFETY: only the producer writes this chunk, by the contract of `put`, and `chunk` points into the ring.
             let chunk = unsafe { &*self.chunk(at + offset as u64) };
             // SAFETY: the contract makes this access exclusive, which the checker checks.
             chunk.0.with_mut(|to| unsafe {

@@ -131,7 +131,7 @@ impl Mapping {
 
 // SAFETY: the mapping belongs to no thread; all access to it goes through atomics and raw copies.
 unsafe impl Send for Segment {}
-// SAFETY: see above.
+// SAFETY: all access to the mapping goes through atomics and raw copies, from any thread.
 unsafe impl Sync for Segment {}
 
 /// Fresh files of the sizes of `shape`.

@@ -43,7 +43,7 @@ pub struct World {
 // The baton changes hands under a mutex, which orders all accesses. The last `Arc<World>` is dropped
 // when all threads have given theirs up, ordered by its count.
 unsafe impl Send for World {}
-// SAFETY: as above.
+// SAFETY: only the thread that holds the baton touches the value, and the mutex of the baton orders all accesses.
 unsafe impl Sync for World {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,7 +28,7 @@ pub struct Context {
 
 // SAFETY: libibverbs lets any thread use a context, and several at once.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: libibverbs lets several threads use a context at the same time.
 unsafe impl Sync for Context {}
 
 impl Context {

@@ -145,7 +145,7 @@ impl Joiner {
         let group = (&raw mut membership.group).cast();
         // SAFETY: a live id; addresses are read during the calls.
         done(|| unsafe { (manager.rdma_bind_addr)(id.as_ptr(), (&raw mut own).cast()) })?;
-        // SAFETY: as above.
+        // SAFETY: rdma_join_multicast needs a live id, and reads `group` during the call only.
         done(|| unsafe { (manager.rdma_join_multicast)(id.as_ptr(), group, ptr::null_mut()) })?;
         membership.path = self.answer(id)?;
         Ok(membership)

@@ -182,11 +182,11 @@ impl Memories {
             return Err(Fault::system(what, libc::EFAULT));
         }
         let most = uses.max(Uses::Writes);
-        // SAFETY: the caller's promise.
+        // SAFETY: `register` needs memory that stays mapped. The caller of `acquire` promises this.
         match unsafe { self.register(start, len, most, Owner::Program, None) } {
             // Constants of the program can be read only.
             Err(error) if uses == Uses::Reads && error.raw_os_error() == Some(libc::EFAULT) => {
-                // SAFETY: the caller's promise.
+                // SAFETY: `register` needs memory that stays mapped. The caller of `acquire` promises this.
                 let id = unsafe { self.register(start, len, uses, Owner::Program, None) };
                 id.map_err(|error| refused(&error))
             }
@@ -213,7 +213,8 @@ impl Memories {
                 continue;
             }
             let pointer = std::ptr::with_exposed_provenance_mut(start);
-            // SAFETY: the caller's promise.
+            // SAFETY: `object::register` needs memory that stays mapped until the registration is dropped. The caller promises
+            // this.
             let memory = unsafe { object::register(domain, pointer, len, uses.access()) }?;
             (lkeys[rail], rkeys[rail]) = (memory.lkey(), memory.rkey());
             memories.push(memory);
@@ -333,7 +334,7 @@ impl Memories {
             let remote = address::empty(memory.ptr().addr() as u64);
             return Ok(Region { local: memory, remote });
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `acquire` has the same contract as `expose`.
         let id = unsafe { self.acquire(memory, uses) }?;
         let it = self.slot_mut(id);
         it.regions += 1;

@@ -19,7 +19,7 @@ pub struct Owned<T> {
 
 // SAFETY: libibverbs lets any thread use its objects, and several at once.
 unsafe impl<T> Send for Owned<T> {}
-// SAFETY: as above.
+// SAFETY: libibverbs lets several threads use an object at the same time.
 unsafe impl<T> Sync for Owned<T> {}
 
 impl<T> Owned<T> {
@@ -229,7 +229,7 @@ pub unsafe fn register(
 ) -> io::Result<Memory> {
     let context = &domain.context;
     let register = context.library.ibv_reg_mr;
-    // SAFETY: the caller's promise.
+    // SAFETY: ibv_reg_mr needs a live domain, and memory that stays mapped. The caller promises the latter.
     let raw = made(|| unsafe { register(domain.raw(), start.cast(), len, access) });
     match NonNull::new(raw) {
         Some(raw) => {

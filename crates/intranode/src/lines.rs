@@ -159,7 +159,7 @@ unsafe fn copy_past_caches(from: *const u8, to: *mut u8, len: usize) {
 /// As there.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 unsafe fn copy_past_caches(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: by contract.
+    // SAFETY: the caller promises `len` readable bytes, `len` writable bytes, and that they do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(from, to, len) }
 }
 
