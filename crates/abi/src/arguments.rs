@@ -385,7 +385,7 @@ pub fn info(handle: Info) -> Result<weft_process::Info, Error> {
 #[inline]
 pub unsafe fn store<T>(to: *mut T, value: T, argument: &str) -> Result<(), Error> {
     not_null(to, argument)?;
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `to` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { to.write(value) };
     Ok(())
 }
@@ -442,7 +442,7 @@ pub unsafe fn received(
         Ok(status) => unsafe { store_status(to, status) },
         Err(error) => {
             if let Some(status) = error.status() {
-                // SAFETY: by contract.
+                // SAFETY: `to` points to room for the result, as MPI requires of the program.
                 unsafe { store_status(to, status) }
             }
         }

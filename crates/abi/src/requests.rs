@@ -39,7 +39,7 @@ pub unsafe fn start_for(
     comm.engine().note_nonblocking(&active);
     let object = RequestObject { active: Some(active), recipe: None, belongs, kind };
     let handle = state().requests.borrow_mut().insert(object);
-    // SAFETY: by contract.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Request(handle), "request") }
 }
 
@@ -70,6 +70,6 @@ pub unsafe fn inactive(
     let belongs = Belongs::Comm(comm.clone());
     let object = RequestObject { active: None, recipe: Some(recipe), belongs, kind };
     let handle = state().requests.borrow_mut().insert(object);
-    // SAFETY: by contract.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Request(handle), "request") }
 }

@@ -153,7 +153,7 @@ impl Attached {
             kind: RequestKind::Send,
         };
         let handle = state().requests.borrow_mut().insert(object);
-        // SAFETY: not NULL.
+        // SAFETY: `request` points to room for the result, as MPI requires of the program.
         unsafe { store(request, Request(handle), "request") }
     }
 

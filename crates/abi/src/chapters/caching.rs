@@ -33,7 +33,7 @@ pub(crate) unsafe fn comm_create_keyval(
     extra: *mut c_void,
 ) -> Result<(), Error> {
     let key = Key { kind: KeyKind::Comm, copy, delete, extra };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `create_key` needs a valid pointer, which the program passes as MPI requires.
     unsafe { create_key(key, keyval, "comm_keyval") }
 }
 
@@ -46,7 +46,7 @@ pub(crate) unsafe fn type_create_keyval(
 ) -> Result<(), Error> {
     let (copy, delete) = (copy.cast(), delete.cast());
     let key = Key { kind: KeyKind::Type, copy, delete, extra };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `create_key` needs a valid pointer, which the program passes as MPI requires.
     unsafe { create_key(key, keyval, "type_keyval") }
 }
 
@@ -59,7 +59,7 @@ pub(crate) unsafe fn win_create_keyval(
 ) -> Result<(), Error> {
     let (copy, delete) = (copy.cast(), delete.cast());
     let key = Key { kind: KeyKind::Win, copy, delete, extra };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `create_key` needs a valid pointer, which the program passes as MPI requires.
     unsafe { create_key(key, keyval, "win_keyval") }
 }
 
@@ -72,31 +72,31 @@ pub(crate) unsafe fn keyval_create(
 ) -> Result<(), Error> {
     let (copy, delete) = (copy.cast(), delete.cast());
     let key = Key { kind: KeyKind::Comm, copy, delete, extra };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `create_key` needs a valid pointer, which the program passes as MPI requires.
     unsafe { create_key(key, keyval, "keyval") }
 }
 
 /// MPI_Comm_free_keyval.
 pub(crate) unsafe fn comm_free_keyval(keyval: *mut c_int) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `free_key` needs a valid pointer, which the program passes as MPI requires.
     unsafe { free_key(KeyKind::Comm, keyval, "comm_keyval") }
 }
 
 /// MPI_Type_free_keyval.
 pub(crate) unsafe fn type_free_keyval(keyval: *mut c_int) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `free_key` needs a valid pointer, which the program passes as MPI requires.
     unsafe { free_key(KeyKind::Type, keyval, "type_keyval") }
 }
 
 /// MPI_Win_free_keyval.
 pub(crate) unsafe fn win_free_keyval(keyval: *mut c_int) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `free_key` needs a valid pointer, which the program passes as MPI requires.
     unsafe { free_key(KeyKind::Win, keyval, "win_keyval") }
 }
 
 /// MPI_Keyval_free.
 pub(crate) unsafe fn keyval_free(keyval: *mut c_int) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `free_key` needs a valid pointer, which the program passes as MPI requires.
     unsafe { free_key(KeyKind::Comm, keyval, "keyval") }
 }
 
@@ -265,7 +265,7 @@ pub(crate) unsafe fn comm_get_attr(
     value: *mut c_void,
     flag: *mut c_int,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointers.
+    // SAFETY: `get_comm_attr` needs valid pointers, which the program passes as MPI requires.
     unsafe { get_comm_attr(handle, keyval, value, flag, "comm_keyval") }
 }
 
@@ -290,7 +290,7 @@ pub(crate) unsafe fn attr_get(
     value: *mut c_void,
     flag: *mut c_int,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointers.
+    // SAFETY: `get_comm_attr` needs valid pointers, which the program passes as MPI requires.
     unsafe { get_comm_attr(handle, keyval, value, flag, "keyval") }
 }
 
@@ -317,7 +317,7 @@ pub(crate) unsafe fn type_get_attr(
     flag: *mut c_int,
 ) -> Result<(), Error> {
     let object = datatype(handle)?;
-    // SAFETY: the caller's pointers.
+    // SAFETY: `get` needs valid pointers, which the program passes as MPI requires.
     unsafe { get(KeyKind::Type, &object.attributes, keyval, value, flag, "type_keyval") }
 }
 

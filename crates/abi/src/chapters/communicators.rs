@@ -21,13 +21,13 @@ use weft_process::{Active, Compare, Executor};
 
 /// MPI_Comm_rank.
 pub(crate) unsafe fn comm_rank(handle: Comm, rank: *mut c_int) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `rank` points to room for the result, as MPI requires of the program.
     unsafe { store(rank, comm(handle)?.rank() as c_int, "rank") }
 }
 
 /// MPI_Comm_size.
 pub(crate) unsafe fn comm_size(handle: Comm, size: *mut c_int) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `size` points to room for the result, as MPI requires of the program.
     unsafe { store(size, comm(handle)?.size() as c_int, "size") }
 }
 
@@ -39,7 +39,7 @@ pub(crate) unsafe fn comm_compare(a: Comm, b: Comm, result: *mut c_int) -> Resul
         Compare::Similar => MPI_SIMILAR,
         Compare::Unequal => MPI_UNEQUAL,
     };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `result` points to room for the result, as MPI requires of the program.
     unsafe { store(result, found, "result") }
 }
 
@@ -49,7 +49,7 @@ pub(crate) unsafe fn comm_group(handle: Comm, to: *mut Group) -> Result<(), Erro
     let group = comm(handle)?.group().clone();
     state().groups.borrow_mut().room()?;
     let handle = state().groups.borrow_mut().insert(group);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Group(handle), "group") }
 }
 
@@ -76,7 +76,7 @@ pub fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {
 
 /// MPI_Comm_dup.
 pub(crate) unsafe fn comm_dup(handle: Comm, newcomm: *mut Comm) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `dup` needs a valid pointer, which the program passes as MPI requires.
     unsafe { dup(handle, None, newcomm, "MPI_Comm_dup") }
 }
 
@@ -87,7 +87,7 @@ pub(crate) unsafe fn comm_dup_with_info(
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
     let hints = optional_info(info)?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `dup` needs a valid pointer, which the program passes as MPI requires.
     unsafe { dup(handle, hints, newcomm, "MPI_Comm_dup_with_info") }
 }
 
@@ -109,7 +109,7 @@ unsafe fn dup(
         close(&new);
         return Err(error);
     }
-    // SAFETY: by contract.
+    // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, made, "newcomm") }
 }
 
@@ -119,7 +119,7 @@ pub(crate) unsafe fn comm_idup(
     newcomm: *mut Comm,
     request: *mut Request,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointers.
+    // SAFETY: `idup` needs valid pointers, which the program passes as MPI requires.
     unsafe { idup(handle, None, newcomm, request) }
 }
 
@@ -131,7 +131,7 @@ pub(crate) unsafe fn comm_idup_with_info(
     request: *mut Request,
 ) -> Result<(), Error> {
     let hints = optional_info(info)?;
-    // SAFETY: the caller's pointers.
+    // SAFETY: `idup` needs valid pointers, which the program passes as MPI requires.
     unsafe { idup(handle, hints, newcomm, request) }
 }
 
@@ -168,7 +168,7 @@ unsafe fn idup(
         kind: RequestKind::Collective,
     };
     let handle = state().requests.borrow_mut().insert(object);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `request` points to room for the result, as MPI requires of the program.
     unsafe { store(request, Request(handle), "request") }
 }
 
@@ -190,7 +190,7 @@ pub(crate) unsafe fn comm_split(
         }
     };
     let new = old.engine().block_on(&Call::new("MPI_Comm_split"), old.split(colour, key))?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, inherited(&old, new), "newcomm") }
 }
 
@@ -204,7 +204,7 @@ pub(crate) unsafe fn comm_create(
     let old = comm(handle)?;
     let subgroup = group(subgroup, "group")?;
     let new = old.engine().block_on(&Call::new("MPI_Comm_create"), old.create(&subgroup))?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, inherited(&old, new), "newcomm") }
 }
 
@@ -227,7 +227,7 @@ pub(crate) unsafe fn comm_create_group(
             Some(old.engine().block_on(&Call::new("MPI_Comm_create_group"), made)?)
         }
     };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, inherited(&old, new), "newcomm") }
 }
 
@@ -289,7 +289,7 @@ pub fn close_all(call: &Call) -> Result<(), Error> {
 /// `handle` is NULL or may be read.
 unsafe fn free(handle: *mut Comm, how: &str) -> Result<(), Error> {
     not_null(handle, "comm")?;
-    // SAFETY: not NULL.
+    // SAFETY: `handle` is not NULL, so it points to a value, as MPI requires of the program.
     let handle = unsafe { *handle };
     if handle == MPI_COMM_WORLD || handle == MPI_COMM_SELF {
         return Err(Error::new(
@@ -322,7 +322,7 @@ pub unsafe fn object_name(name: *const c_char, argument: &str) -> Result<OsStrin
 /// MPI_Comm_set_name.
 pub(crate) unsafe fn comm_set_name(handle: Comm, name: *const c_char) -> Result<(), Error> {
     let object = comm(handle)?;
-    // SAFETY: the caller's string.
+    // SAFETY: `object_name` needs a string that ends with a NUL, which the program passes as MPI requires.
     let name = unsafe { object_name(name, "comm_name") }?;
     *object.name.borrow_mut() = name;
     Ok(())
@@ -336,7 +336,7 @@ pub(crate) unsafe fn comm_get_name(
 ) -> Result<(), Error> {
     if handle == MPI_COMM_NULL {
         // The null handle has a name too (MPI 5.0, section 7.8).
-        // SAFETY: the caller's buffers.
+        // SAFETY: `return_name` needs buffers as long as MPI requires of the program.
         return unsafe { return_name("MPI_COMM_NULL", name, resultlen, "comm_name") };
     }
     let object = comm(handle)?;

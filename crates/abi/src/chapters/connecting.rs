@@ -61,7 +61,7 @@ pub(crate) unsafe fn open_port(info: Info, port_name: *mut c_char) -> Result<(),
 /// MPI_Close_port.
 pub(crate) unsafe fn close_port(port_name: *const c_char) -> Result<(), Error> {
     running()?;
-    // SAFETY: the caller's string.
+    // SAFETY: `text` needs a string that ends with a NUL, which the program passes as MPI requires.
     let name = unsafe { text(port_name, "port_name") }?;
     match PORTS.borrow_mut().as_mut().and_then(|ports| ports.remove(&name)) {
         Some(_) => Ok(()),
@@ -180,7 +180,7 @@ pub(crate) unsafe fn comm_accept(
     };
     let found = (comm.rank() == root).then(accept);
     let made = connected(&call, &comm, root, End::Accepting, found)?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, inherited(&comm, Some(made)), "newcomm") }
 }
 
@@ -237,7 +237,7 @@ pub(crate) unsafe fn comm_connect(
     };
     let found = (comm.rank() == root).then(connect);
     let made = connected(&call, &comm, root, End::Calling, found)?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, inherited(&comm, Some(made)), "newcomm") }
 }
 
@@ -321,6 +321,6 @@ pub(crate) unsafe fn comm_join(fd: c_int, intercomm: *mut Comm) -> Result<(), Er
             connected(&call, comm, 0, End::Accepting, Some(found))?
         }
     };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `intercomm` points to room for the result, as MPI requires of the program.
     unsafe { store(intercomm, inherited(comm, Some(made)), "intercomm") }
 }

@@ -126,7 +126,7 @@ pub(crate) unsafe fn type_get_contents(
     small(handle)?;
     let [i, a, d] = [max_integers, max_addresses, max_datatypes].map(i64::from);
     let none = std::ptr::null_mut();
-    // SAFETY: the caller's arrays.
+    // SAFETY: `type_get_contents_c` needs arrays as long as MPI requires of the program.
     unsafe { type_get_contents_c(handle, i, a, 0, d, integers, addresses, none, datatypes) }
 }
 

@@ -55,7 +55,7 @@ unsafe fn give(to: *mut Datatype, make: impl FnOnce() -> Result<Type, Error>) ->
     not_null(to, "newtype")?;
     let made = make()?;
     state().types.borrow_mut().room()?;
-    // SAFETY: not NULL.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, keep(made), "newtype") }
 }
 
@@ -142,7 +142,7 @@ impl Constructor for TypeCreateHindexed {
 impl Constructor for TypeCreateIndexedBlock {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(self.count, "count")?;
-        // SAFETY: the caller's array.
+        // SAFETY: `counts` needs an array as long as MPI requires of the program.
         let places = unsafe { counts(self.array_of_displacements, n, PLACES) }?;
         Ok(Map::indexed_block(width, self.blocklength, &places, &old(self.oldtype)?)?)
     }
@@ -152,7 +152,7 @@ impl Constructor for TypeCreateIndexedBlock {
 impl Constructor for TypeCreateHindexedBlock {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(self.count, "count")?;
-        // SAFETY: the caller's array.
+        // SAFETY: `displs` needs an array as long as MPI requires of the program.
         let places = unsafe { displs(self.array_of_displacements, n) }?;
         Ok(Map::hindexed_block(width, self.blocklength, &places, &old(self.oldtype)?)?)
     }

@@ -18,7 +18,7 @@ fn unknown(argument: &str, code: c_int) -> Error {
 /// MPI_Error_class.
 pub(crate) unsafe fn error_class(errorcode: c_int, errorclass: *mut c_int) -> Result<(), Error> {
     let class = class_of(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `errorclass` points to room for the result, as MPI requires of the program.
     unsafe { store(errorclass, class, "errorclass") }
 }
 
@@ -41,7 +41,7 @@ pub(crate) unsafe fn error_string(
 pub(crate) unsafe fn add_error_class(errorclass: *mut c_int) -> Result<(), Error> {
     not_null(errorclass, "errorclass")?;
     let class = ADDED.borrow_mut().add(None);
-    // SAFETY: not NULL.
+    // SAFETY: `errorclass` points to room for the result, as MPI requires of the program.
     unsafe { store(errorclass, class, "errorclass") }
 }
 
@@ -52,7 +52,7 @@ pub(crate) unsafe fn add_error_code(errorclass: c_int, errorcode: *mut c_int) ->
         return Err(unknown("errorclass", errorclass));
     }
     let code = ADDED.borrow_mut().add(Some(errorclass));
-    // SAFETY: not NULL.
+    // SAFETY: `errorcode` points to room for the result, as MPI requires of the program.
     unsafe { store(errorcode, code, "errorcode") }
 }
 
@@ -79,7 +79,7 @@ pub(crate) unsafe fn add_error_string(
     errorcode: c_int,
     string: *const c_char,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's string.
+    // SAFETY: `string` needs a string that ends with a NUL, which the program passes as MPI requires.
     let words = unsafe { crate::arguments::string(string, "string") }?;
     let most = MPI_MAX_ERROR_STRING as usize - 1;
     if words.len() > most {

@@ -32,7 +32,7 @@ unsafe fn create(
     let object = ErrhandlerObject { function, users: 1 };
     state().errhandlers.borrow_mut().room()?;
     let handle = state().errhandlers.borrow_mut().insert(object);
-    // SAFETY: not NULL.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Errhandler(handle), "errhandler") }
 }
 
@@ -42,7 +42,7 @@ pub(crate) unsafe fn comm_create_errhandler(
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
     let address = function.address();
-    // SAFETY: the caller's pointer.
+    // SAFETY: `create` needs a valid pointer, which the program passes as MPI requires.
     unsafe { create(HandlerFunction::Comm(function), address, errhandler, "comm_errhandler_fn") }
 }
 
@@ -52,7 +52,7 @@ pub(crate) unsafe fn win_create_errhandler(
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
     let address = function.address();
-    // SAFETY: the caller's pointer.
+    // SAFETY: `create` needs a valid pointer, which the program passes as MPI requires.
     unsafe { create(HandlerFunction::Win(function), address, errhandler, "win_errhandler_fn") }
 }
 
@@ -62,7 +62,7 @@ pub(crate) unsafe fn file_create_errhandler(
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
     let address = function.address();
-    // SAFETY: the caller's pointer.
+    // SAFETY: `create` needs a valid pointer, which the program passes as MPI requires.
     unsafe { create(HandlerFunction::File(function), address, errhandler, "file_errhandler_fn") }
 }
 
@@ -73,7 +73,7 @@ pub(crate) unsafe fn session_create_errhandler(
 ) -> Result<(), Error> {
     let address = function.address();
     let function = HandlerFunction::Session(function);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `create` needs a valid pointer, which the program passes as MPI requires.
     unsafe { create(function, address, errhandler, "session_errhandler_fn") }
 }
 
@@ -115,7 +115,7 @@ pub(super) unsafe fn give_out(handler: usize, to: *mut Errhandler) -> Result<(),
     if let Some(object) = state().errhandlers.borrow_mut().get_mut(handler) {
         object.users += 1;
     }
-    // SAFETY: not NULL.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Errhandler(handler), "errhandler") }
 }
 
@@ -136,7 +136,7 @@ pub(crate) unsafe fn session_get_errhandler(
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
     let found = session(handle)?.errhandler.get();
-    // SAFETY: the caller's pointer.
+    // SAFETY: `give_out` needs a valid pointer, which the program passes as MPI requires.
     unsafe { give_out(found, errhandler) }
 }
 
@@ -170,14 +170,14 @@ pub(crate) unsafe fn comm_get_errhandler(
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
     let found = comm(handle)?.errhandler.get();
-    // SAFETY: the caller's pointer.
+    // SAFETY: `give_out` needs a valid pointer, which the program passes as MPI requires.
     unsafe { give_out(found, errhandler) }
 }
 
 /// MPI_Errhandler_free.
 pub(crate) unsafe fn errhandler_free(errhandler: *mut Errhandler) -> Result<(), Error> {
     not_null(errhandler, "errhandler")?;
-    // SAFETY: not NULL.
+    // SAFETY: `errhandler` is not NULL, so it points to a value, as MPI requires of the program.
     let handle = unsafe { *errhandler };
     // MPI_Comm_get_errhandler gives predefined handlers out too, and says to free what it gave.
     if !is_predefined(handle) {
@@ -187,7 +187,7 @@ pub(crate) unsafe fn errhandler_free(errhandler: *mut Errhandler) -> Result<(), 
         }
         sweep();
     }
-    // SAFETY: not NULL.
+    // SAFETY: `errhandler` points to room for the result, as MPI requires of the program.
     unsafe { store(errhandler, MPI_ERRHANDLER_NULL, "errhandler") }
 }
 

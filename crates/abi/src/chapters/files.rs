@@ -91,20 +91,20 @@ pub(crate) unsafe fn file_open(
     let errhandler = Cell::new(state().file_errhandler.get());
     let object = FileObject { file, errhandler, split: RefCell::default() };
     let handle = state().files.borrow_mut().insert(Rc::new(object));
-    // SAFETY: the caller's pointer.
+    // SAFETY: `fh` points to room for the result, as MPI requires of the program.
     unsafe { store(fh, File(handle), "fh") }
 }
 
 /// MPI_File_close.
 pub(crate) unsafe fn file_close(fh: *mut File) -> Result<(), Error> {
     not_null(fh, "fh")?;
-    // SAFETY: not NULL.
+    // SAFETY: `fh` is not NULL, so it points to a value, as MPI requires of the program.
     let handle = unsafe { *fh };
     let object = file(handle)?;
     no_split(&object)?;
     let closed = run(&object, "MPI_File_close", object.file.close());
     state().files.borrow_mut().remove(handle.0);
-    // SAFETY: not NULL.
+    // SAFETY: `fh` points to room for the result, as MPI requires of the program.
     unsafe { store(fh, MPI_FILE_NULL, "fh") }?;
     closed
 }
@@ -137,7 +137,7 @@ pub(crate) unsafe fn file_preallocate(fh: File, length: i64) -> Result<(), Error
 /// MPI_File_get_size.
 pub(crate) unsafe fn file_get_size(fh: File, to: *mut i64) -> Result<(), Error> {
     let length = file(fh)?.file.length()?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, length as i64, "size") }
 }
 

@@ -75,7 +75,7 @@ pub(crate) unsafe fn type_create_f90_real(
     not_null(newtype, "newtype")?;
     let basic = [MPI_REAL2, MPI_REAL4, MPI_REAL8, MPI_REAL16][real_size(p, r)?];
     let made = make(Combiner::F90Real, &[i64::from(p), i64::from(r)], basic)?;
-    // SAFETY: not NULL.
+    // SAFETY: `newtype` points to room for the result, as MPI requires of the program.
     unsafe { store(newtype, made, "newtype") }
 }
 
@@ -88,7 +88,7 @@ pub(crate) unsafe fn type_create_f90_complex(
     not_null(newtype, "newtype")?;
     let basic = [MPI_COMPLEX4, MPI_COMPLEX8, MPI_COMPLEX16, MPI_COMPLEX32][real_size(p, r)?];
     let made = make(Combiner::F90Complex, &[i64::from(p), i64::from(r)], basic)?;
-    // SAFETY: not NULL.
+    // SAFETY: `newtype` points to room for the result, as MPI requires of the program.
     unsafe { store(newtype, made, "newtype") }
 }
 
@@ -104,7 +104,7 @@ pub(crate) unsafe fn type_create_f90_integer(
     let place = ranges.iter().position(|&range| r <= range);
     let basic = types[place.ok_or_else(|| too_much(&format!("a range of r = {r}")))?];
     let made = make(Combiner::F90Integer, &[i64::from(r)], basic)?;
-    // SAFETY: not NULL.
+    // SAFETY: `newtype` points to room for the result, as MPI requires of the program.
     unsafe { store(newtype, made, "newtype") }
 }
 
@@ -118,6 +118,6 @@ pub(crate) unsafe fn abi_get_info(to: *mut Info) -> Result<(), Error> {
     }
     state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(info);
-    // SAFETY: not NULL.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Info(handle), "info") }
 }

@@ -50,7 +50,7 @@ pub(crate) unsafe fn abi_get_fortran_info(to: *mut Info) -> Result<(), Error> {
     let state = state();
     let known = TOLD.borrow().info.clone().unwrap_or_else(ours);
     let handle = state.infos.borrow_mut().insert(known);
-    // SAFETY: not NULL.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Info(handle), "info") }
 }
 
@@ -144,7 +144,7 @@ pub(crate) unsafe fn abi_get_fortran_booleans(
             no.cast::<u8>().copy_from_nonoverlapping(ours_no.as_ptr(), size);
         }
     }
-    // SAFETY: not NULL.
+    // SAFETY: `is_set` points to room for the result, as MPI requires of the program.
     unsafe { store(is_set, c_int::from(known.is_some()), "is_set") }
 }
 

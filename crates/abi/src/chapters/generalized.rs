@@ -141,7 +141,7 @@ pub(crate) unsafe fn grequest_start(
     let handle = state().requests.borrow_mut().insert(object);
     made.handle.set(handle);
     ACTIVE.borrow_mut().insert(handle, made);
-    // SAFETY: not NULL.
+    // SAFETY: `request` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { request.write(Request(handle)) };
     Ok(())
 }

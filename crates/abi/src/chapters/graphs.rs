@@ -79,10 +79,10 @@ pub(crate) unsafe fn graph_create(
 ) -> Result<(), Error> {
     not_null(newcomm, "comm_graph")?;
     let old = intracomm(handle)?;
-    // SAFETY: the caller's arrays.
+    // SAFETY: `described` needs arrays as long as MPI requires of the program.
     let graph = unsafe { described(nnodes, index, edges, old.size()) }?;
     let new = arrange(&old, graph.index.len(), Topology::Graph(graph), "MPI_Graph_create")?;
-    // SAFETY: not NULL.
+    // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, new, "comm_graph") }
 }
 
@@ -95,11 +95,11 @@ pub(crate) unsafe fn graph_map(
     newrank: *mut c_int,
 ) -> Result<(), Error> {
     let old = intracomm(handle)?;
-    // SAFETY: the caller's arrays.
+    // SAFETY: `described` needs arrays as long as MPI requires of the program.
     let graph = unsafe { described(nnodes, index, edges, old.size()) }?;
     let inside = old.rank() < graph.index.len();
     let place = if inside { old.rank() as c_int } else { MPI_UNDEFINED };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `newrank` points to room for the result, as MPI requires of the program.
     unsafe { store(newrank, place, "newrank") }
 }
 
@@ -149,7 +149,7 @@ pub(crate) unsafe fn graph_neighbors_count(
     let comm = comm(handle)?;
     let graph = graph(&comm)?;
     let place = rank(&comm, place, "rank", MPI_ERR_RANK)?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `nneighbors` points to room for the result, as MPI requires of the program.
     unsafe { store(nneighbors, graph.neighbors(place).len() as c_int, "nneighbors") }
 }
 
@@ -236,7 +236,7 @@ pub(crate) unsafe fn dist_graph_create_adjacent(
     };
     let part = Topology::Distributed(part);
     let new = arrange(&old, old.size(), part, "MPI_Dist_graph_create_adjacent")?;
-    // SAFETY: not NULL.
+    // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, new, "comm_dist_graph") }
 }
 
@@ -274,7 +274,7 @@ pub(crate) unsafe fn dist_graph_create(
     let all = old.engine().block_on(&Call::new(call), old.all_edges(edges))?;
     let part = Neighborhood::at(old.rank(), &all, given.addr() != MPI_UNWEIGHTED);
     let new = arrange(&old, old.size(), Topology::Distributed(part), call)?;
-    // SAFETY: not NULL.
+    // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, new, "comm_dist_graph") }
 }
 

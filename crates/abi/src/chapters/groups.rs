@@ -19,14 +19,14 @@ fn keep(group: weft_process::Group) -> Group {
 
 /// MPI_Group_size.
 pub(crate) unsafe fn group_size(handle: Group, size: *mut c_int) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `size` points to room for the result, as MPI requires of the program.
     unsafe { store(size, group(handle, "group")?.size() as c_int, "size") }
 }
 
 /// MPI_Group_rank.
 pub(crate) unsafe fn group_rank(handle: Group, rank: *mut c_int) -> Result<(), Error> {
     let place = group(handle, "group")?.rank_of(engine()?.rank() as u32);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `rank` points to room for the result, as MPI requires of the program.
     unsafe { store(rank, place.map_or(MPI_UNDEFINED, |r| r as c_int), "rank") }
 }
 
@@ -37,7 +37,7 @@ pub(crate) unsafe fn group_compare(a: Group, b: Group, result: *mut c_int) -> Re
         Compare::Similar => MPI_SIMILAR,
         Compare::Unequal => MPI_UNEQUAL,
     };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `result` points to room for the result, as MPI requires of the program.
     unsafe { store(result, found, "result") }
 }
 
@@ -95,21 +95,21 @@ fn member(
 /// MPI_Group_union.
 pub(crate) unsafe fn group_union(a: Group, b: Group, to: *mut Group) -> Result<(), Error> {
     let made = group(a, "group1")?.union(&group(b, "group2")?);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store_group(to, made) }
 }
 
 /// MPI_Group_intersection.
 pub(crate) unsafe fn group_intersection(a: Group, b: Group, to: *mut Group) -> Result<(), Error> {
     let made = group(a, "group1")?.intersection(&group(b, "group2")?);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store_group(to, made) }
 }
 
 /// MPI_Group_difference.
 pub(crate) unsafe fn group_difference(a: Group, b: Group, to: *mut Group) -> Result<(), Error> {
     let made = group(a, "group1")?.difference(&group(b, "group2")?);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store_group(to, made) }
 }
 
@@ -118,7 +118,7 @@ pub(crate) unsafe fn group_difference(a: Group, b: Group, to: *mut Group) -> Res
 unsafe fn store_group(to: *mut Group, made: weft_process::Group) -> Result<(), Error> {
     not_null(to, "newgroup")?;
     state().groups.borrow_mut().room()?;
-    // SAFETY: not NULL.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, keep(made), "newgroup") }
 }
 

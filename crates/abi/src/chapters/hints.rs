@@ -96,6 +96,6 @@ pub(crate) unsafe fn comm_get_info(handle: Comm, to: *mut Info) -> Result<(), Er
     }
     state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(used);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Info(handle), "info_used") }
 }

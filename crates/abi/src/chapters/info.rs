@@ -15,7 +15,7 @@ unsafe fn keep(to: *mut Info, made: weft_process::Info, argument: &str) -> Resul
     not_null(to, argument)?;
     state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(made);
-    // SAFETY: not NULL.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Info(handle), argument) }
 }
 
@@ -51,13 +51,13 @@ unsafe fn key(from: *const c_char) -> Result<OsString, Error> {
 
 /// MPI_Info_create.
 pub(crate) unsafe fn info_create(to: *mut Info) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `keep` needs a valid pointer, which the program passes as MPI requires.
     unsafe { keep(to, weft_process::Info::default(), "info") }
 }
 
 /// MPI_Info_dup.
 pub(crate) unsafe fn info_dup(handle: Info, to: *mut Info) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `keep` needs a valid pointer, which the program passes as MPI requires.
     unsafe { keep(to, info(handle)?, "newinfo") }
 }
 
@@ -97,7 +97,7 @@ pub(crate) unsafe fn info_set(
 
 /// MPI_Info_delete.
 pub(crate) unsafe fn info_delete(handle: Info, name: *const c_char) -> Result<(), Error> {
-    // SAFETY: the caller's string.
+    // SAFETY: `key` needs a string that ends with a NUL, which the program passes as MPI requires.
     let name = unsafe { key(name) }?;
     change(handle, |info| match info.delete(name.as_bytes()) {
         true => Ok(()),
@@ -110,7 +110,7 @@ pub(crate) unsafe fn info_delete(handle: Info, name: *const c_char) -> Result<()
 
 /// MPI_Info_get_nkeys.
 pub(crate) unsafe fn info_get_nkeys(handle: Info, nkeys: *mut c_int) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `nkeys` points to room for the result, as MPI requires of the program.
     unsafe { store(nkeys, info(handle)?.len() as c_int, "nkeys") }
 }
 
@@ -196,6 +196,6 @@ pub(crate) unsafe fn info_create_env(
     _argv: *mut *mut c_char,
     to: *mut Info,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `keep` needs a valid pointer, which the program passes as MPI requires.
     unsafe { keep(to, crate::info_env::environment(), "info") }
 }

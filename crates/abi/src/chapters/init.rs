@@ -39,7 +39,7 @@ pub(crate) unsafe fn init_thread(
     // Any other number asks for the next higher level.
     let level = levels.into_iter().find(|&l| l >= required).unwrap_or(MPI_THREAD_MULTIPLE);
     let level = start(level)?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `provided` points to room for the result, as MPI requires of the program.
     unsafe { store(provided, level, "provided") }
 }
 
@@ -346,7 +346,7 @@ fn leave(state: &State, call: &Call, together: bool) -> Result<(), Error> {
 pub(crate) unsafe fn initialized(flag: *mut c_int) -> Result<(), Error> {
     // A forked child counts as its parent does.
     let yes = state().world_phase.get() != Phase::Before;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { store(flag, c_int::from(yes), "flag") }
 }
 
@@ -355,21 +355,21 @@ pub(crate) unsafe fn finalized(flag: *mut c_int) -> Result<(), Error> {
     // A forked child is told that it is too late, so that exit handlers leave MPI alone.
     let state = state();
     let yes = state.world_phase.get() == Phase::Finalized || state.phase.get() == Phase::Forked;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { store(flag, c_int::from(yes), "flag") }
 }
 
 /// MPI_Query_thread.
 pub(crate) unsafe fn query_thread(provided: *mut c_int) -> Result<(), Error> {
     let level = running()?.thread_level.get();
-    // SAFETY: the caller's pointer.
+    // SAFETY: `provided` points to room for the result, as MPI requires of the program.
     unsafe { store(provided, level, "provided") }
 }
 
 /// MPI_Is_thread_main.
 pub(crate) unsafe fn is_thread_main(flag: *mut c_int) -> Result<(), Error> {
     let main = running()?.main_thread.get() == Some(std::thread::current().id());
-    // SAFETY: the caller's pointer.
+    // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { store(flag, c_int::from(main), "flag") }
 }
 

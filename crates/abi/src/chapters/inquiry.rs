@@ -150,7 +150,7 @@ pub(crate) unsafe fn request_get_status_some(
             found += 1;
         }
     }
-    // SAFETY: the caller's pointer.
+    // SAFETY: `outcount` points to room for the result, as MPI requires of the program.
     unsafe { outcount.write(if none { MPI_UNDEFINED } else { found as c_int }) };
     idle_test(found == 0 && !none);
     failed.map_or(Ok(()), Err)

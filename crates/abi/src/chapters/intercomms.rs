@@ -15,7 +15,7 @@ use std::rc::Rc;
 /// MPI_Comm_test_inter.
 pub(crate) unsafe fn comm_test_inter(handle: Comm, flag: *mut c_int) -> Result<(), Error> {
     let yes = comm(handle)?.remote().is_some();
-    // SAFETY: the caller's pointer.
+    // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { store(flag, c_int::from(yes), "flag") }
 }
 
@@ -31,7 +31,7 @@ fn remote(comm: &Rc<CommObject>) -> Result<&weft_process::Group, Error> {
 /// MPI_Comm_remote_size.
 pub(crate) unsafe fn comm_remote_size(handle: Comm, size: *mut c_int) -> Result<(), Error> {
     let size_ = remote(&comm(handle)?)?.size();
-    // SAFETY: the caller's pointer.
+    // SAFETY: `size` points to room for the result, as MPI requires of the program.
     unsafe { store(size, size_ as c_int, "size") }
 }
 
@@ -41,7 +41,7 @@ pub(crate) unsafe fn comm_remote_group(handle: Comm, group: *mut Group) -> Resul
     not_null(group, "group")?;
     state().groups.borrow_mut().room()?;
     let handle = state().groups.borrow_mut().insert(found);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `group` points to room for the result, as MPI requires of the program.
     unsafe { store(group, Group(handle), "group") }
 }
 
@@ -68,7 +68,7 @@ pub(crate) unsafe fn intercomm_create(
     let call = Call::new("MPI_Intercomm_create");
     let parties = local.engine().block_on(&call, local.intercomm(leader, peer, tag))?;
     let new = joined(&call, parties)?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `newintercomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newintercomm, inherited(&local, Some(new)), "newintercomm") }
 }
 
@@ -82,6 +82,6 @@ pub(crate) unsafe fn intercomm_merge(
     let old = comm(handle)?;
     remote(&old)?;
     let new = old.engine().block_on(&Call::new("MPI_Intercomm_merge"), old.merge(high != 0))?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `newintracomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newintracomm, inherited(&old, Some(new)), "newintracomm") }
 }

@@ -101,6 +101,6 @@ pub(crate) unsafe fn get_address(
     location: *const c_void,
     address: *mut isize,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `address` points to room for the result, as MPI requires of the program.
     unsafe { store(address, location.expose_provenance() as isize, "address") }
 }

@@ -215,7 +215,7 @@ pub(crate) unsafe fn lookup_name(
     running()?;
     not_null(port_name, "port_name")?;
     optional_info(info)?;
-    // SAFETY: the caller's string.
+    // SAFETY: `string` needs a string that ends with a NUL, which the program passes as MPI requires.
     let name = unsafe { string(service_name, "service_name") }?;
     let Some(port) = places(&name)?.iter().find_map(|at| published(at)) else {
         let text = format!("argument service_name: nobody has published {name:?} on this machine");

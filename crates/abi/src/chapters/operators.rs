@@ -53,7 +53,7 @@ unsafe fn create(
     let object = Rc::new(OpObject::User { function, commutes: commute != 0 });
     state().ops.borrow_mut().room()?;
     let handle = state().ops.borrow_mut().insert(object);
-    // SAFETY: by contract.
+    // SAFETY: `op` points to room for the result, as MPI requires of the program.
     unsafe { store(op, Op(handle), "op") }
 }
 
@@ -77,7 +77,7 @@ pub(crate) unsafe fn op_commutative(handle: Op, commute: *mut c_int) -> Result<(
         OpObject::Predefined(op) => op.commutative(),
         OpObject::User { commutes, .. } => *commutes,
     };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `commute` points to room for the result, as MPI requires of the program.
     unsafe { store(commute, c_int::from(yes), "commute") }
 }
 

@@ -207,7 +207,7 @@ pub(crate) unsafe fn parrived(
             receive.arrived(partition).map_err(|error| Error::from(error).on(owner))?
         }
     };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { store(flag, c_int::from(arrived), "flag") }
 }
 

@@ -122,7 +122,7 @@ pub(crate) unsafe fn mprobe(
         Some(fault) => Some(Err(fault)),
         None => comm.improbe(from, tag).map(Ok),
     })?;
-    // SAFETY: the caller's pointers.
+    // SAFETY: `keep` needs valid pointers, which the program passes as MPI requires.
     unsafe { keep(&comm, found, message, status) }
 }
 
@@ -159,7 +159,7 @@ pub(crate) unsafe fn improbe(
 /// The caller's pointer.
 unsafe fn take_message(message: *mut Message) -> Result<Option<MessageObject>, Error> {
     not_null(message, "message")?;
-    // SAFETY: not NULL.
+    // SAFETY: `message` is not NULL, so it points to a value, as MPI requires of the program.
     let handle = unsafe { *message };
     let object = match handle {
         MPI_MESSAGE_NO_PROC => None,
@@ -167,7 +167,7 @@ unsafe fn take_message(message: *mut Message) -> Result<Option<MessageObject>, E
             bad_handle(MPI_ERR_REQUEST, "message", "message", handle.0, MPI_MESSAGE_NULL.0)
         })?),
     };
-    // SAFETY: as above.
+    // SAFETY: `message` points to room for the result, as MPI requires of the program.
     unsafe { message.write(MPI_MESSAGE_NULL) };
     Ok(object)
 }

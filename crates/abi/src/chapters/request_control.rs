@@ -15,17 +15,17 @@ use weft_process::Active;
 pub(crate) unsafe fn request_free(request: *mut Request) -> Result<(), Error> {
     let engine = engine()?;
     not_null(request, "request")?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `request` points to a value, as MPI requires of the program.
     let handle = unsafe { *request };
     if handle == SENT {
-        // SAFETY: as above.
+        // SAFETY: `request` points to room for the result, as MPI requires of the program.
         unsafe { request.write(MPI_REQUEST_NULL) };
         return Ok(());
     }
     super::partitioned::may_be_freed(handle)?;
     let object = state().requests.borrow_mut().remove(handle.0);
     let object = object.ok_or_else(|| bad_request(handle))?;
-    // SAFETY: as above.
+    // SAFETY: `request` points to room for the result, as MPI requires of the program.
     unsafe { request.write(MPI_REQUEST_NULL) };
     release(object, engine)
 }
@@ -62,7 +62,7 @@ pub fn external(handle: Request) -> Option<std::rc::Rc<dyn weft_process::Externa
 pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
     let engine = engine()?;
     not_null(request, "request")?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `request` points to a value, as MPI requires of the program.
     let handle = unsafe { *request };
     if let Some(operation) = external(handle) {
         return Ok(operation.cancel()?);
@@ -88,7 +88,7 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
 pub(crate) unsafe fn start(request: *mut Request) -> Result<(), Error> {
     running()?;
     not_null(request, "request")?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `request` points to a value, as MPI requires of the program.
     let handle = unsafe { *request };
     let recipe = {
         let requests = state().requests.borrow();

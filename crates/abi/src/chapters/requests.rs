@@ -77,7 +77,7 @@ fn poll(handle: &mut Request) -> Option<Ended> {
 /// `to` may be written.
 unsafe fn give_back(to: *mut Request, handle: Request) {
     if handle == MPI_REQUEST_NULL {
-        // SAFETY: by contract.
+        // SAFETY: `to` points to room for the result, as MPI requires of the program.
         unsafe { to.write(handle) }
     }
 }
@@ -88,7 +88,7 @@ impl Ended {
     /// # Safety
     /// `to` is NULL or may be written.
     unsafe fn store(&self, to: *mut Status) {
-        // SAFETY: by contract.
+        // SAFETY: `to` points to room for the result, as MPI requires of the program.
         unsafe { store_status(to, &self.outcome.status) }
     }
 
@@ -101,7 +101,7 @@ impl Ended {
 /// `to` is NULL or may be written.
 pub unsafe fn store_empty(to: *mut Status) {
     if !to.is_null() {
-        // SAFETY: by contract.
+        // SAFETY: `to` points to room for the result, as MPI requires of the program.
         unsafe { to.write(Status::EMPTY) }
     }
 }
@@ -308,7 +308,7 @@ impl Arrays {
             let error = self.store(at, *i, ended);
             failed = failed.or(error);
         }
-        // SAFETY: by contract.
+        // SAFETY: `count` points to room for the result, as MPI requires of the program.
         unsafe { count.write(found.len() as c_int) };
         failed.map_or(Ok(()), Err)
     }
@@ -325,7 +325,7 @@ pub(crate) unsafe fn waitall(
     requests: *mut Request,
     statuses: *mut Status,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's arrays.
+    // SAFETY: `wait_for_all` needs arrays as long as MPI requires of the program.
     unsafe { wait_for_all(Arrays::unchecked(count, requests, statuses, "MPI_Waitall")?) }
 }
 
@@ -368,7 +368,7 @@ pub(crate) unsafe fn testall(
     not_null(flag, "flag")?;
     engine()?.progress();
     let all = arrays.all_over()?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { flag.write(c_int::from(all)) };
     if !all {
         idle_test(true);
@@ -446,7 +446,7 @@ pub(crate) unsafe fn waitsome(
     let arrays = Arrays::new(incount, requests, statuses, "MPI_Waitsome")?;
     not_null(outcount, "outcount")?;
     if !(0..arrays.len).any(|i| arrays.active(i)) {
-        // SAFETY: the caller's pointer.
+        // SAFETY: `outcount` points to room for the result, as MPI requires of the program.
         unsafe { outcount.write(MPI_UNDEFINED) };
         return Ok(());
     }
@@ -472,7 +472,7 @@ pub(crate) unsafe fn testsome(
     let arrays = Arrays::new(incount, requests, statuses, "MPI_Testsome")?;
     not_null(outcount, "outcount")?;
     if !(0..arrays.len).any(|i| arrays.active(i)) {
-        // SAFETY: the caller's pointer.
+        // SAFETY: `outcount` points to room for the result, as MPI requires of the program.
         unsafe { outcount.write(MPI_UNDEFINED) };
         return Ok(());
     }

@@ -76,7 +76,7 @@ pub(crate) unsafe fn session_init(
             buffer: Default::default(),
         });
         let handle = state().sessions.borrow_mut().insert(object);
-        // SAFETY: the caller's pointer.
+        // SAFETY: `to` points to room for the result, as MPI requires of the program.
         unsafe { store(to, Session(handle), "session") }
     })
 }
@@ -84,12 +84,12 @@ pub(crate) unsafe fn session_init(
 /// MPI_Session_finalize.
 pub(crate) unsafe fn session_finalize(handle: *mut Session) -> Result<(), Error> {
     not_null(handle, "session")?;
-    // SAFETY: not NULL.
+    // SAFETY: `handle` is not NULL, so it points to a value, as MPI requires of the program.
     let value = unsafe { *handle };
     let errhandler = Errhandler(session(value)?.errhandler.get());
     state().sessions.borrow_mut().remove(value.0);
     crate::chapters::init::end_session().map_err(|e| e.on(Owner::Handler(errhandler)))?;
-    // SAFETY: not NULL.
+    // SAFETY: `handle` points to room for the result, as MPI requires of the program.
     unsafe { store(handle, MPI_SESSION_NULL, "session") }
 }
 
@@ -104,7 +104,7 @@ pub(crate) unsafe fn session_get_info(handle: Session, info_used: *mut Info) -> 
     info.set("mpi_memory_alloc_kinds", "system,mpi");
     state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(info);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `info_used` points to room for the result, as MPI requires of the program.
     unsafe { store(info_used, Info(handle), "info_used") }
 }
 
@@ -142,7 +142,7 @@ pub(crate) unsafe fn session_get_num_psets(
 ) -> Result<(), Error> {
     session(handle)?;
     optional_info(info)?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `count` points to room for the result, as MPI requires of the program.
     unsafe { store(count, SETS.len() as c_int, "npset_names") }
 }
 
@@ -161,14 +161,14 @@ pub(crate) unsafe fn session_get_nth_pset(
         let text = format!("argument n = {n}: process sets are 0 to {}", SETS.len() - 1);
         return Err(Error::new(MPI_ERR_ARG, text));
     };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `length` points to a value, as MPI requires of the program.
     let room = unsafe { *length };
     if room > 0 {
         // SAFETY: the caller's buffer has that many bytes.
         unsafe { crate::arguments::store_text(set, name, room as usize, "pset_name") }?;
     }
     // The length that it needs, with the NUL.
-    // SAFETY: the caller's pointer.
+    // SAFETY: `length` points to room for the result, as MPI requires of the program.
     unsafe { store(length, set.len() as c_int + 1, "pset_len") }
 }
 
@@ -186,7 +186,7 @@ pub(crate) unsafe fn session_get_pset_info(
     info.set("mpi_size", &group.size().to_string());
     state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(info);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Info(handle), "info") }
 }
 
@@ -202,7 +202,7 @@ pub(crate) unsafe fn group_from_session_pset(
     let group = members(&unsafe { text(name, "pset_name") }?)?.of_session(handle.0);
     state().groups.borrow_mut().room()?;
     let handle = state().groups.borrow_mut().insert(group);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Group(handle), "newgroup") }
 }
 
@@ -260,16 +260,16 @@ pub(crate) unsafe fn comm_create_from_group(
     heard_by(errhandler, HandlerKind::Comm, || {
         not_null(to, "newcomm")?;
         let hints = optional_info(hints)?;
-        // SAFETY: the caller's string.
+        // SAFETY: `stringtag` needs a string that ends with a NUL, which the program passes as MPI requires.
         let name = unsafe { stringtag(name) }?;
         if group(group_, "group")?.size() == 0 {
-            // SAFETY: the caller's pointer.
+            // SAFETY: `to` points to room for the result, as MPI requires of the program.
             return unsafe { store(to, MPI_COMM_NULL, "newcomm") };
         }
         let members = joined(group_, "group")?;
         let made = CommObject::from_group(engine()?, &members, name.as_bytes());
         let new = engine()?.block_on(&Call::new("MPI_Comm_create_from_group"), made)?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: `to` points to room for the result, as MPI requires of the program.
         unsafe { store(to, founded(new, hints, errhandler), "newcomm") }
     })
 }
@@ -294,7 +294,7 @@ pub(crate) unsafe fn intercomm_create_from_groups(
     heard_by(errhandler, HandlerKind::Comm, || {
         not_null(to, "newintercomm")?;
         let hints = optional_info(hints)?;
-        // SAFETY: the caller's string.
+        // SAFETY: `stringtag` needs a string that ends with a NUL, which the program passes as MPI requires.
         let name = unsafe { stringtag(name) }?;
         let local = joined(local_group, "local_group")?;
         let leader = place(&local, local_leader, "local_leader")?;
@@ -312,7 +312,7 @@ pub(crate) unsafe fn intercomm_create_from_groups(
             CommObject::intercomm_from_groups(engine()?, &local, leader, remote, name.as_bytes());
         let call = Call::new("MPI_Intercomm_create_from_groups");
         let new = connecting::joined(&call, engine()?.block_on(&call, made)?)?;
-        // SAFETY: the caller's pointer.
+        // SAFETY: `to` points to room for the result, as MPI requires of the program.
         unsafe { store(to, founded(new, hints, errhandler), "newintercomm") }
     })
 }

@@ -339,7 +339,7 @@ unsafe fn spawn(
             }
         }
     }
-    // SAFETY: by contract.
+    // SAFETY: `made` points to room for the result, as MPI requires of the program.
     unsafe { store(made, inherited(&object, Some(new?)), "intercomm") }
 }
 
@@ -367,7 +367,7 @@ pub(crate) unsafe fn comm_spawn(
         Ok(vec![Program { command, arguments, processes: processes(maxprocs, "maxprocs")?, info }])
     };
     let call = Call::new("MPI_Comm_spawn");
-    // SAFETY: the caller's pointers.
+    // SAFETY: `spawn` needs valid pointers, which the program passes as MPI requires.
     unsafe { spawn(&call, (root, handle), programs, intercomm, array_of_errcodes) }
 }
 
@@ -406,7 +406,7 @@ pub(crate) unsafe fn comm_spawn_multiple(
         (0..count).map(program).collect()
     };
     let call = Call::new("MPI_Comm_spawn_multiple");
-    // SAFETY: the caller's pointers.
+    // SAFETY: `spawn` needs valid pointers, which the program passes as MPI requires.
     unsafe { spawn(&call, (root, handle), programs, intercomm, array_of_errcodes) }
 }
 
@@ -451,7 +451,7 @@ pub(crate) unsafe fn comm_get_parent(parent: *mut Comm) -> Result<(), Error> {
     let handle = PARENTS.get();
     let handle =
         if handle != MPI_COMM_NULL && comm(handle).is_err() { MPI_COMM_NULL } else { handle };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `parent` points to room for the result, as MPI requires of the program.
     unsafe { store(parent, handle, "parent") }
 }
 

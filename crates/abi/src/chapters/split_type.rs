@@ -177,7 +177,7 @@ pub(crate) unsafe fn comm_split_type(
             Ok(())
         })?;
     }
-    // SAFETY: the caller's pointer.
+    // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, inherited(&old, new), "newcomm") }
 }
 
@@ -195,7 +195,7 @@ pub(crate) unsafe fn get_hw_resource_info(to: *mut Info) -> Result<(), Error> {
     }
     state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(info);
-    // SAFETY: not NULL.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Info(handle), "hw_info") }
 }
 

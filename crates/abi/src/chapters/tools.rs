@@ -128,7 +128,7 @@ pub(crate) unsafe fn t_init_thread(required: c_int, provided: *mut c_int) -> Res
         Error::new(MPI_T_ERR_CANNOT_INIT, "initialised 4294967295 times without an end")
     })?;
     users.set(more);
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `provided` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { provided.write(provide(required)) };
     Ok(())
 }

@@ -109,10 +109,10 @@ pub(crate) unsafe fn cart_create(
 ) -> Result<(), Error> {
     not_null(newcomm, "comm_cart")?;
     let old = intracomm(handle)?;
-    // SAFETY: the caller's arrays.
+    // SAFETY: `described` needs arrays as long as MPI requires of the program.
     let grid = unsafe { described(ndims, dims, periods, old.size()) }?;
     let new = arrange(&old, grid.size(), Topology::Cartesian(grid), "MPI_Cart_create")?;
-    // SAFETY: not NULL.
+    // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, new, "comm_cart") }
 }
 
@@ -125,17 +125,17 @@ pub(crate) unsafe fn cart_map(
     newrank: *mut c_int,
 ) -> Result<(), Error> {
     let old = intracomm(handle)?;
-    // SAFETY: the caller's arrays.
+    // SAFETY: `described` needs arrays as long as MPI requires of the program.
     let grid = unsafe { described(ndims, dims, periods, old.size()) }?;
     let place = if old.rank() < grid.size() { old.rank() as c_int } else { MPI_UNDEFINED };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `newrank` points to room for the result, as MPI requires of the program.
     unsafe { store(newrank, place, "newrank") }
 }
 
 /// MPI_Cartdim_get.
 pub(crate) unsafe fn cartdim_get(handle: Comm, ndims: *mut c_int) -> Result<(), Error> {
     let grid = grid(&*comm(handle)?)?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `ndims` points to room for the result, as MPI requires of the program.
     unsafe { store(ndims, grid.dims.len() as c_int, "ndims") }
 }
 
@@ -185,7 +185,7 @@ pub(crate) unsafe fn cart_rank(
             format!("argument coords[{d}] = {is}: the grid, not periodic there, has 0 to {last}");
         Error::new(MPI_ERR_ARG, text)
     })?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `rank` points to room for the result, as MPI requires of the program.
     unsafe { store(rank, found as c_int, "rank") }
 }
 
@@ -247,7 +247,7 @@ pub(crate) unsafe fn cart_sub(
         *new.topology.borrow_mut() = Some(Topology::Cartesian(part));
         inherit(&old, new);
     }
-    // SAFETY: not NULL.
+    // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, keep(new), "newcomm") }
 }
 
@@ -288,6 +288,6 @@ pub(crate) unsafe fn topo_test(handle: Comm, status: *mut c_int) -> Result<(), E
         Some(Topology::Distributed(_)) => MPI_DIST_GRAPH,
         None => MPI_UNDEFINED,
     };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `status` points to room for the result, as MPI requires of the program.
     unsafe { store(status, kind, "status") }
 }

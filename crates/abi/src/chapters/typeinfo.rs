@@ -27,7 +27,7 @@ pub(crate) unsafe fn type_commit(handle: *mut Datatype) -> Result<(), Error> {
 /// MPI_Type_free.
 pub(crate) unsafe fn type_free(handle: *mut Datatype) -> Result<(), Error> {
     not_null(handle, "datatype")?;
-    // SAFETY: not NULL.
+    // SAFETY: `handle` is not NULL, so it points to a value, as MPI requires of the program.
     let freed = unsafe { *handle };
     let object = datatype(freed)?;
     if object.predefined {
@@ -40,7 +40,7 @@ pub(crate) unsafe fn type_free(handle: *mut Datatype) -> Result<(), Error> {
     }
     delete_attributes(freed.0, &object.attributes)?;
     state().types.borrow_mut().remove(freed.0);
-    // SAFETY: not NULL.
+    // SAFETY: `handle` points to room for the result, as MPI requires of the program.
     unsafe { store(handle, MPI_DATATYPE_NULL, "datatype") }
 }
 
@@ -56,14 +56,14 @@ pub(crate) unsafe fn type_dup(oldtype: Datatype, newtype: *mut Datatype) -> Resu
         state().types.borrow_mut().remove(handle.0);
         return Err(error);
     }
-    // SAFETY: not NULL.
+    // SAFETY: `newtype` points to room for the result, as MPI requires of the program.
     unsafe { store(newtype, handle, "newtype") }
 }
 
 /// MPI_Type_set_name.
 pub(crate) unsafe fn type_set_name(handle: Datatype, name: *const c_char) -> Result<(), Error> {
     let object = datatype(handle)?;
-    // SAFETY: the caller's string.
+    // SAFETY: `object_name` needs a string that ends with a NUL, which the program passes as MPI requires.
     let name = unsafe { object_name(name, "type_name") }?;
     object.ty.set_name(name);
     Ok(())
@@ -80,7 +80,7 @@ pub(crate) unsafe fn type_get_name(
         MPI_DATATYPE_NULL => "MPI_DATATYPE_NULL".into(),
         _ => datatype(handle)?.ty.name(),
     };
-    // SAFETY: the caller's buffers.
+    // SAFETY: `return_name` needs buffers as long as MPI requires of the program.
     unsafe { return_name(found.as_bytes(), name, resultlen, "type_name") }
 }
 
@@ -105,7 +105,7 @@ pub(crate) unsafe fn type_size(handle: Datatype, size: Out) -> Result<(), Error>
 
 /// MPI_Type_size_x.
 pub(crate) unsafe fn type_size_x(handle: Datatype, size: *mut i64) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `type_size` needs a valid pointer, which the program passes as MPI requires.
     unsafe { type_size(handle, Out::Count(size)) }
 }
 
@@ -180,7 +180,7 @@ pub(crate) unsafe fn get_count(
     handle: Datatype,
     count: Out,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointers.
+    // SAFETY: `counted` needs valid pointers, which the program passes as MPI requires.
     unsafe { counted(status, handle, count, Map::count_of) }
 }
 
@@ -190,7 +190,7 @@ pub(crate) unsafe fn get_elements(
     handle: Datatype,
     count: Out,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointers.
+    // SAFETY: `counted` needs valid pointers, which the program passes as MPI requires.
     unsafe { counted(status, handle, count, Map::elements_of) }
 }
 
@@ -200,7 +200,7 @@ pub(crate) unsafe fn get_elements_x(
     handle: Datatype,
     count: *mut i64,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointers.
+    // SAFETY: `get_elements` needs valid pointers, which the program passes as MPI requires.
     unsafe { get_elements(status, handle, Out::Count(count)) }
 }
 
@@ -224,7 +224,7 @@ pub(crate) unsafe fn status_set_elements_x(
     handle: Datatype,
     elements: i64,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `status_set_elements` needs a valid pointer, which the program passes as MPI requires.
     unsafe { status_set_elements(status, handle, elements) }
 }
 
@@ -287,7 +287,7 @@ pub(crate) unsafe fn type_match_size(
         }
     };
     datatype(found)?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, found, "datatype") }
 }
 
@@ -302,6 +302,6 @@ pub(crate) unsafe fn type_get_value_index(
     let pair = value.zip(index).and_then(|(value, index)| Basic::value_index(value, index));
     // No other pair has an operator, which is what the null handle says.
     let found = pair.map_or(MPI_DATATYPE_NULL, |basic| Datatype(basic.handle() as usize));
-    // SAFETY: the caller's pointer.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, found, "pair_type") }
 }

@@ -148,7 +148,7 @@ pub(crate) unsafe fn win_create(
     let memory = if size == 0 { Sge::EMPTY } else { memory };
     let (handle, object) = make("MPI_Win_create", &comm, Memory::Own(memory), unit, &hints)?;
     object.base.set(base);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `win` points to room for the result, as MPI requires of the program.
     unsafe { store(win, handle, "win") }
 }
 
@@ -186,7 +186,7 @@ pub(crate) unsafe fn win_allocate(
     let of = (size, disp_unit, info, comm);
     let align = |hints: &_| memory::alignment(hints, Region::ALIGN_SEEN);
     let brings = |len, hints: &_| Memory::Allocate { len, align: align(hints) };
-    // SAFETY: the caller's pointers.
+    // SAFETY: `allocate` needs valid pointers, which the program passes as MPI requires.
     unsafe { allocate("MPI_Win_allocate", of, brings, baseptr, win) }
 }
 
@@ -205,7 +205,7 @@ pub(crate) unsafe fn win_allocate_shared(
         let align = memory::alignment(hints, Region::ALIGN_SEEN);
         Memory::Share { len, align, contiguous }
     };
-    // SAFETY: the caller's pointers.
+    // SAFETY: `allocate` needs valid pointers, which the program passes as MPI requires.
     unsafe { allocate("MPI_Win_allocate_shared", of, brings, baseptr, win) }
 }
 
@@ -218,7 +218,7 @@ pub(crate) unsafe fn win_create_dynamic(
     not_null(win, "win")?;
     let (comm, _, unit, hints) = making(0, 1, info, comm)?;
     let (handle, _) = make("MPI_Win_create_dynamic", &comm, Memory::Nothing, unit, &hints)?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `win` points to room for the result, as MPI requires of the program.
     unsafe { store(win, handle, "win") }
 }
 
@@ -245,14 +245,14 @@ pub(crate) unsafe fn win_detach(win: Win, base: *const c_void) -> Result<(), Err
 /// MPI_Win_free.
 pub(crate) unsafe fn win_free(win: *mut Win) -> Result<(), Error> {
     not_null(win, "win")?;
-    // SAFETY: not NULL.
+    // SAFETY: `win` is not NULL, so it points to a value, as MPI requires of the program.
     let handle = unsafe { *win };
     let object = window(handle)?;
     object.window.may_free()?;
     caching::delete_attributes(handle.0, &object.attributes)?;
     run(&object, "MPI_Win_free", object.window.free())?;
     state().wins.borrow_mut().remove(handle.0);
-    // SAFETY: not NULL.
+    // SAFETY: `win` points to room for the result, as MPI requires of the program.
     unsafe { store(win, MPI_WIN_NULL, "win") }
 }
 

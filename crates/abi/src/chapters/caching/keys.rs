@@ -85,7 +85,7 @@ impl Keys {
 pub(super) unsafe fn create_key(key: Key, to: *mut c_int, argument: &str) -> Result<(), Error> {
     not_null(to, argument)?;
     let number = KEYS.borrow_mut().insert(key);
-    // SAFETY: not NULL.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, number, argument) }
 }
 
@@ -97,11 +97,11 @@ pub(super) unsafe fn free_key(
     argument: &str,
 ) -> Result<(), Error> {
     not_null(from, argument)?;
-    // SAFETY: not NULL.
+    // SAFETY: `from` is not NULL, so it points to a value, as MPI requires of the program.
     let number = unsafe { *from };
     usable(kind, number, argument, true)?;
     KEYS.borrow_mut().free(number);
-    // SAFETY: not NULL.
+    // SAFETY: `from` points to room for the result, as MPI requires of the program.
     unsafe { store(from, MPI_KEYVAL_INVALID, argument) }
 }
 

@@ -15,13 +15,13 @@ use std::ffi::{c_char, c_int};
 
 /// MPI_File_get_amode.
 pub(crate) unsafe fn file_get_amode(fh: File, amode: *mut c_int) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `amode` points to room for the result, as MPI requires of the program.
     unsafe { store(amode, file(fh)?.file.amode(), "amode") }
 }
 
 /// MPI_File_get_atomicity.
 pub(crate) unsafe fn file_get_atomicity(fh: File, flag: *mut c_int) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { store(flag, c_int::from(file(fh)?.file.is_atomic()), "flag") }
 }
 
@@ -31,7 +31,7 @@ pub(crate) unsafe fn file_get_group(fh: File, to: *mut Group) -> Result<(), Erro
     let group = file(fh)?.file.comm().group().clone();
     state().groups.borrow_mut().room()?;
     let handle = state().groups.borrow_mut().insert(group);
-    // SAFETY: not NULL.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Group(handle), "group") }
 }
 
@@ -41,7 +41,7 @@ pub(crate) unsafe fn file_get_info(fh: File, to: *mut Info) -> Result<(), Error>
     let used = file(fh)?.file.hints();
     state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(used);
-    // SAFETY: not NULL.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Info(handle), "info_used") }
 }
 
@@ -119,7 +119,7 @@ pub(crate) unsafe fn file_get_errhandler(
         Some(object) => object.errhandler.get(),
         None => state().file_errhandler.get(),
     };
-    // SAFETY: the caller's pointer.
+    // SAFETY: `give_out` needs a valid pointer, which the program passes as MPI requires.
     unsafe { give_out(found, errhandler) }
 }
 

@@ -151,7 +151,7 @@ impl Given {
             true => run(&self.object, call, file.run_waiting(&operation))?,
             false => file.run_here(&operation, &Call::new(call))?,
         };
-        // SAFETY: by contract.
+        // SAFETY: `status` points to room for the result, as MPI requires of the program.
         unsafe { store_status(status, &moved_bytes(moved)) };
         Ok(())
     }
@@ -224,7 +224,7 @@ unsafe fn at_once(
 ) -> Option<Result<(), Error>> {
     let moved = object.file.at_once(way, data.plain()?, &Call::new(call))?;
     let store = |moved| {
-        // SAFETY: by contract.
+        // SAFETY: `status` points to room for the result, as MPI requires of the program.
         unsafe { store_status(status, &moved_bytes(moved)) };
     };
     Some(moved.map(store).map_err(Error::from))
@@ -294,7 +294,7 @@ unsafe fn together(
         let Given { object, buffer, convert, .. } = Given::of(fh, object, data)?;
         let access = object.file.together((way.0, way.1, false), buffer, convert)?;
         let moved = run(&object, call, access)?;
-        // SAFETY: by contract.
+        // SAFETY: `status` points to room for the result, as MPI requires of the program.
         unsafe { store_status(status, &moved_bytes(moved)) };
         return Ok(());
     }
@@ -353,7 +353,7 @@ unsafe fn end(
     let Some((_, mut active)) = object.split.borrow_mut().take() else { return Ok(()) };
     let engine = object.file.comm().engine();
     let outcome = engine.drive(&Call::new(call), || active.poll(engine.endpoint()));
-    // SAFETY: by contract.
+    // SAFETY: `status` points to room for the result, as MPI requires of the program.
     unsafe { store_status(status, &outcome.status) };
     outcome.error.map_or(Ok(()), |error| Err(error.into()))
 }

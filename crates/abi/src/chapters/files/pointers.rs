@@ -37,7 +37,7 @@ pub(crate) unsafe fn file_seek_shared(fh: File, offset: i64, from: c_int) -> Res
 
 /// MPI_File_get_position.
 pub(crate) unsafe fn file_get_position(fh: File, offset: *mut i64) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `offset` points to room for the result, as MPI requires of the program.
     unsafe { store(offset, file(fh)?.file.position(), "offset") }
 }
 
@@ -46,7 +46,7 @@ pub(crate) unsafe fn file_get_position_shared(fh: File, offset: *mut i64) -> Res
     let object = file(fh)?;
     not_null(offset, "offset")?;
     let found = run(&object, "MPI_File_get_position_shared", object.file.position_shared())?;
-    // SAFETY: not NULL.
+    // SAFETY: `offset` points to room for the result, as MPI requires of the program.
     unsafe { store(offset, found, "offset") }
 }
 
@@ -57,6 +57,6 @@ pub(crate) unsafe fn file_get_byte_offset(
     disp: *mut i64,
 ) -> Result<(), Error> {
     let byte = file(fh)?.file.byte_of(offset)?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `disp` points to room for the result, as MPI requires of the program.
     unsafe { store(disp, byte as i64, "disp") }
 }

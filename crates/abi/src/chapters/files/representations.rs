@@ -370,7 +370,7 @@ pub(crate) unsafe fn register_datarep(
     extent: Callback<DatarepExtentFunction>,
     extra: *mut c_void,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's string.
+    // SAFETY: `register` needs a string that ends with a NUL, which the program passes as MPI requires.
     unsafe { register(name, [read, write].map(Converter::Int), extent, extra) }
 }
 
@@ -382,6 +382,6 @@ pub(crate) unsafe fn register_datarep_c(
     extent: Callback<DatarepExtentFunction>,
     extra: *mut c_void,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's string.
+    // SAFETY: `register` needs a string that ends with a NUL, which the program passes as MPI requires.
     unsafe { register(name, [read, write].map(Converter::Count), extent, extra) }
 }

@@ -57,7 +57,7 @@ unsafe fn usual<const SENDS: bool>(
             Request(requests.insert(object))
         }
     };
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `request` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { request.write(handle) };
     true
 }

@@ -68,7 +68,7 @@ fn children(of: usize) -> Vec<c_int> {
 pub(crate) unsafe fn t_category_get_num(num_cat: *mut c_int) -> Result<(), Error> {
     ready()?;
     not_null(num_cat, "num_cat")?;
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `num_cat` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { num_cat.write(CATEGORIES.len() as c_int) };
     Ok(())
 }
@@ -106,7 +106,7 @@ pub(crate) unsafe fn t_category_get_num_events(
     ready()?;
     at(cat_index)?;
     not_null(num_events, "num_events")?;
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `num_events` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { num_events.write(0) };
     Ok(())
 }
@@ -118,13 +118,13 @@ pub(crate) unsafe fn t_category_get_index(
 ) -> Result<(), Error> {
     ready()?;
     not_null(cat_index, "cat_index")?;
-    // SAFETY: the caller's string.
+    // SAFETY: `name` needs a string that ends with a NUL, which the program passes as MPI requires.
     let name = unsafe { texts::name(name) }?;
     let found = CATEGORIES.iter().position(|c| c.name == name).ok_or_else(|| {
         let text = format!("argument name = {name}: no such category");
         Error::new(MPI_T_ERR_INVALID_NAME, text)
     })?;
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `cat_index` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { cat_index.write(found as c_int) };
     Ok(())
 }
@@ -159,7 +159,7 @@ pub(crate) unsafe fn t_category_get_cvars(
     len: c_int,
     indices: *mut c_int,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's array.
+    // SAFETY: `give_list` needs an array as long as MPI requires of the program.
     unsafe { give_list(cat_index, len, indices, controls) }
 }
 
@@ -169,7 +169,7 @@ pub(crate) unsafe fn t_category_get_pvars(
     len: c_int,
     indices: *mut c_int,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's array.
+    // SAFETY: `give_list` needs an array as long as MPI requires of the program.
     unsafe { give_list(cat_index, len, indices, measures) }
 }
 
@@ -179,7 +179,7 @@ pub(crate) unsafe fn t_category_get_categories(
     len: c_int,
     indices: *mut c_int,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's array.
+    // SAFETY: `give_list` needs an array as long as MPI requires of the program.
     unsafe { give_list(cat_index, len, indices, children) }
 }
 
@@ -189,7 +189,7 @@ pub(crate) unsafe fn t_category_get_events(
     len: c_int,
     indices: *mut c_int,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's array.
+    // SAFETY: `give_list` needs an array as long as MPI requires of the program.
     unsafe { give_list(cat_index, len, indices, |_| Vec::new()) }
 }
 
@@ -197,7 +197,7 @@ pub(crate) unsafe fn t_category_get_events(
 pub(crate) unsafe fn t_category_changed(update_number: *mut c_int) -> Result<(), Error> {
     ready()?;
     not_null(update_number, "update_number")?;
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `update_number` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { update_number.write(0) };
     Ok(())
 }

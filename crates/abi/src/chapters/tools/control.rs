@@ -76,7 +76,7 @@ fn description(setting: &Setting) -> String {
 pub(crate) unsafe fn t_cvar_get_num(num_cvar: *mut c_int) -> Result<(), Error> {
     ready()?;
     not_null(num_cvar, "num_cvar")?;
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `num_cvar` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { num_cvar.write(SETTINGS.len() as c_int) };
     Ok(())
 }
@@ -121,13 +121,13 @@ pub(crate) unsafe fn t_cvar_get_index(
 ) -> Result<(), Error> {
     ready()?;
     not_null(cvar_index, "cvar_index")?;
-    // SAFETY: the caller's string.
+    // SAFETY: `name` needs a string that ends with a NUL, which the program passes as MPI requires.
     let name = unsafe { texts::name(name) }?;
     let found = SETTINGS.iter().position(|s| s.name == name).ok_or_else(|| {
         let text = format!("argument name = {name}: no such control variable");
         Error::new(MPI_T_ERR_INVALID_NAME, text)
     })?;
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `cvar_index` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { cvar_index.write(found as c_int) };
     Ok(())
 }
@@ -160,11 +160,11 @@ pub(crate) unsafe fn t_cvar_handle_alloc(
 pub(crate) unsafe fn t_cvar_handle_free(handle: *mut TCvarHandle) -> Result<(), Error> {
     let tools = ready()?;
     not_null(handle, "handle")?;
-    // SAFETY: not NULL, so by contract a handle.
+    // SAFETY: `handle` is not NULL, so it points to a value, as MPI requires of the program.
     let old = unsafe { *handle };
     let freed = tools.controls.borrow_mut().remove(old.0);
     freed.ok_or_else(|| bad_handle("handle", old.0, "handle of a control variable"))?;
-    // SAFETY: as above.
+    // SAFETY: `handle` points to room for the result, as MPI requires of the program.
     unsafe { handle.write(MPI_T_CVAR_HANDLE_NULL) };
     Ok(())
 }

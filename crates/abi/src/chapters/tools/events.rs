@@ -19,7 +19,7 @@ const CLOCK_DOC: &str = "the clock of MPI_Wtime, in nanoseconds: monotonic, one 
 pub(crate) unsafe fn t_event_get_num(num_events: *mut c_int) -> Result<(), Error> {
     ready()?;
     not_null(num_events, "num_events")?;
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `num_events` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { num_events.write(0) };
     Ok(())
 }
@@ -67,7 +67,7 @@ pub(crate) unsafe fn t_event_get_index(
 ) -> Result<(), Error> {
     ready()?;
     not_null(event_index, "event_index")?;
-    // SAFETY: the caller's string.
+    // SAFETY: `name` needs a string that ends with a NUL, which the program passes as MPI requires.
     let name = unsafe { texts::name(name) }?;
     let text = format!("argument name = {name}: there are no events");
     Err(Error::new(MPI_T_ERR_INVALID_NAME, text))
@@ -182,7 +182,7 @@ pub(crate) unsafe fn t_event_get_source(
 pub(crate) unsafe fn t_source_get_num(num_sources: *mut c_int) -> Result<(), Error> {
     ready()?;
     not_null(num_sources, "num_sources")?;
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `num_sources` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { num_sources.write(1) };
     Ok(())
 }
@@ -230,7 +230,7 @@ pub(crate) unsafe fn t_source_get_timestamp(
     if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) } != 0 {
         return Err(invalid("the clock cannot be read"));
     }
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `timestamp` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { timestamp.write(now.tv_sec * 1_000_000_000 + now.tv_nsec) };
     Ok(())
 }

@@ -126,7 +126,7 @@ fn restart_marks(tools: &Tools) -> Result<(), Error> {
 pub(crate) unsafe fn t_pvar_get_num(num_pvar: *mut c_int) -> Result<(), Error> {
     ready()?;
     not_null(num_pvar, "num_pvar")?;
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `num_pvar` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { num_pvar.write(gauges().len() as c_int) };
     Ok(())
 }
@@ -186,7 +186,7 @@ pub(crate) unsafe fn t_pvar_get_index(
 ) -> Result<(), Error> {
     ready()?;
     not_null(pvar_index, "pvar_index")?;
-    // SAFETY: the caller's string.
+    // SAFETY: `name` needs a string that ends with a NUL, which the program passes as MPI requires.
     let name = unsafe { texts::name(name) }?;
     let fits = |g: &Gauge| g.name == name && g.class.constant() == var_class;
     let found = gauges().iter().position(fits).ok_or_else(|| {
@@ -194,7 +194,7 @@ pub(crate) unsafe fn t_pvar_get_index(
             format!("argument name = {name}: no such performance variable of class {var_class}");
         Error::new(MPI_T_ERR_INVALID_NAME, text)
     })?;
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `pvar_index` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { pvar_index.write(found as c_int) };
     Ok(())
 }
@@ -204,7 +204,7 @@ pub(crate) unsafe fn t_pvar_session_create(session: *mut TPvarSession) -> Result
     let tools = ready()?;
     not_null(session, "session")?;
     let made = tools.sessions.borrow_mut().insert(());
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `session` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { session.write(TPvarSession(made)) };
     Ok(())
 }
@@ -219,7 +219,7 @@ fn bad_session(session: TPvarSession) -> Error {
 pub(crate) unsafe fn t_pvar_session_free(session: *mut TPvarSession) -> Result<(), Error> {
     let tools = ready()?;
     not_null(session, "session")?;
-    // SAFETY: not NULL, so by contract a session.
+    // SAFETY: `session` is not NULL, so it points to a value, as MPI requires of the program.
     let old = unsafe { *session };
     tools.sessions.borrow_mut().remove(old.0).ok_or_else(|| bad_session(old))?;
     let mut readings = tools.readings.borrow_mut();
@@ -228,7 +228,7 @@ pub(crate) unsafe fn t_pvar_session_free(session: *mut TPvarSession) -> Result<(
             readings.remove(handle);
         }
     }
-    // SAFETY: as above.
+    // SAFETY: `session` points to room for the result, as MPI requires of the program.
     unsafe { session.write(MPI_T_PVAR_SESSION_NULL) };
     Ok(())
 }
@@ -331,11 +331,11 @@ pub(crate) unsafe fn t_pvar_handle_free(
 ) -> Result<(), Error> {
     let tools = within(session)?;
     not_null(handle, "handle")?;
-    // SAFETY: not NULL, so by contract a handle.
+    // SAFETY: `handle` is not NULL, so it points to a value, as MPI requires of the program.
     let old = unsafe { *handle };
     with(session, old, |_| Ok(()))?;
     tools.readings.borrow_mut().remove(old.0);
-    // SAFETY: as above.
+    // SAFETY: `handle` points to room for the result, as MPI requires of the program.
     unsafe { handle.write(MPI_T_PVAR_HANDLE_NULL) };
     Ok(())
 }
@@ -373,7 +373,7 @@ pub(crate) unsafe fn t_pvar_read(
 ) -> Result<(), Error> {
     with(session, handle, |reading| {
         not_null(buf, "buf")?;
-        // SAFETY: the caller's buffer.
+        // SAFETY: `put` needs a buffer as long as MPI requires of the program.
         unsafe { put(reading, reading.value()?, buf) };
         Ok(())
     })
@@ -413,7 +413,7 @@ pub(crate) unsafe fn t_pvar_readreset(
         not_null(buf, "buf")?;
         let value = reading.value()?;
         reading.set(None)?;
-        // SAFETY: the caller's buffer.
+        // SAFETY: `put` needs a buffer as long as MPI requires of the program.
         unsafe { put(reading, value, buf) };
         Ok(())
     })

@@ -11,7 +11,7 @@ use std::ffi::{c_char, c_int};
 /// `to` is NULL or may be written.
 pub unsafe fn give<T>(to: *mut T, value: T) {
     if !to.is_null() {
-        // SAFETY: by contract.
+        // SAFETY: `to` points to room for the result, as MPI requires of the program.
         unsafe { to.write(value) };
     }
 }

@@ -98,7 +98,7 @@ pub(crate) unsafe fn win_get_info(handle: Win, to: *mut Info) -> Result<(), Erro
     }
     state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(used);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Info(handle), "info_used") }
 }
 
@@ -108,14 +108,14 @@ pub(crate) unsafe fn win_get_group(handle: Win, to: *mut Group) -> Result<(), Er
     let group = window(handle)?.window.comm().group().clone();
     state().groups.borrow_mut().room()?;
     let handle = state().groups.borrow_mut().insert(group);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, Group(handle), "group") }
 }
 
 /// MPI_Win_set_name.
 pub(crate) unsafe fn win_set_name(handle: Win, name: *const c_char) -> Result<(), Error> {
     let object = window(handle)?;
-    // SAFETY: the caller's string.
+    // SAFETY: `object_name` needs a string that ends with a NUL, which the program passes as MPI requires.
     let name = unsafe { object_name(name, "win_name") }?;
     object.window.set_name(name);
     Ok(())
@@ -129,7 +129,7 @@ pub(crate) unsafe fn win_get_name(
 ) -> Result<(), Error> {
     if handle == MPI_WIN_NULL {
         // The null handle has a name too (MPI 5.0, section 7.8).
-        // SAFETY: the caller's buffers.
+        // SAFETY: `return_name` needs buffers as long as MPI requires of the program.
         return unsafe { return_name("MPI_WIN_NULL", name, resultlen, "win_name") };
     }
     let object = window(handle)?;
@@ -151,7 +151,7 @@ pub(crate) unsafe fn win_get_errhandler(
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
     let found = window(handle)?.errhandler.get();
-    // SAFETY: the caller's pointer.
+    // SAFETY: `give_out` needs a valid pointer, which the program passes as MPI requires.
     unsafe { give_out(found, errhandler) }
 }
 

@@ -99,7 +99,7 @@ pub(crate) unsafe fn win_test(win: Win, flag: *mut c_int) -> Result<(), Error> {
     not_null(flag, "flag")?;
     object.window.comm().engine().progress();
     let over = object.window.test()?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { store(flag, over.into(), "flag") }
 }
 
