@@ -1,5 +1,5 @@
-//! A program that talks to `mpiexec` without an MPI library: it does what its arguments say, one
-//! after the other. The tests of `mpiexec` run it.
+//! A program that talks to `mpiexec` without an MPI library, for the tests of `mpiexec`. It executes its arguments one after the
+//! other.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ fn sleep_for_ever() -> ! {
     }
 }
 
-/// Fences with values from all to all, checked.
+/// Makes fences in which every rank publishes values, and checks the values of all ranks.
 fn exchange(world: &mut dyn Bootstrap) {
     for round in 0..3 {
         let value = |rank: usize| format!("{round}-{rank}").repeat(rank % 7 * 300 + 1);
@@ -66,13 +66,12 @@ fn main() {
             "abort" => {
                 let code = next!(number) as i32;
                 next!(world).abort(code, &next!());
-                // As MPI_Abort does if the launcher lets it go.
+                // MPI_Abort does the same if the launcher does not end the process.
                 std::process::exit(code);
             }
             "say" => println!("{}", next!()),
             "cry" => eprintln!("{}", next!()),
-            // So many lines of so many characters, in writes that end anywhere, on standard output or
-            // error.
+            // Writes a number of lines of a number of characters, in writes that end anywhere, to standard output or error.
             "lines" | "errors" => {
                 let (count, length) = (next!(number), next!(number) as usize);
                 let rank = next!(world).rank();
@@ -83,7 +82,7 @@ fn main() {
                 };
                 let text: String = (0..count).map(line).collect();
                 let out = std::io::stdout().as_fd().try_clone_to_owned().expect("a copy");
-                // Unlike Rust's own standard output, it goes out as it is written.
+                // Unlike Rust's standard output, the file is not buffered.
                 let mut out: Box<dyn Write> = match verb.as_str() {
                     "lines" => Box::new(std::fs::File::from(out)),
                     _ => Box::new(std::io::stderr()),
@@ -92,7 +91,7 @@ fn main() {
                     out.write_all(piece).expect("room");
                 }
             }
-            // A timer of 1 ms, whose handler asks for no restart of system calls.
+            // Starts a timer of 1 ms, whose handler does not restart system calls.
             "timer" => {
                 let every = libc::timeval { tv_sec: 0, tv_usec: 1000 };
                 let every = libc::itimerval { it_interval: every, it_value: every };
@@ -123,12 +122,12 @@ fn main() {
                 }
             }
             "only" => {
-                // The rest is for one rank; the others sleep.
+                // One rank goes on with the next arguments; the other ranks sleep.
                 if next!(world).rank() as i64 != next!(number) {
                     sleep_for_ever();
                 }
             }
-            // Waits for the rank this many above, as MPI_Recv would.
+            // Reports a wait for the rank with a number that is higher by this much, as MPI_Recv would.
             "recv" => {
                 let world = next!(world);
                 let pending = Pending {
@@ -145,8 +144,7 @@ fn main() {
                 next!(world).report().expect("a page for the report").phase(Phase::Finalizing);
             }
             "sleep" => sleep_for_ever(),
-            // Runs the rest as a child, which inherits the environment as this process has it
-            // (child), or as it was at the start (stale).
+            // Runs the remaining arguments as a child with the present environment (child), or with that of the start (stale).
             "child" | "stale" => {
                 let mut child = Command::new(std::env::current_exe().expect("own path"));
                 if verb == "stale" {

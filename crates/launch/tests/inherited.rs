@@ -1,5 +1,5 @@
-//! What `mpiexec` has from who started it: ignored and blocked signals, closed descriptors, limits, a
-//! strange environment. Jobs run and end as ever, and ranks get what they would have got without it.
+//! Attributes that `mpiexec` inherits: ignored and blocked signals, closed descriptors, limits, a strange environment. Jobs run and
+//! end as usual, and ranks inherit the same attributes as without `mpiexec`.
 
 mod common;
 
@@ -14,10 +14,10 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal, sigprocmask};
 use nix::unistd::Pid;
 
-/// Against a test that never ends.
+/// Time-out of a job, so that no test runs for ever.
 const GUARD: Duration = Duration::from_secs(60);
 
-/// How a shell could start `mpiexec`.
+/// Attributes with which a shell could start `mpiexec`.
 #[derive(Clone, Debug, Default)]
 struct Start {
     ignored: Vec<Signal>,
@@ -31,7 +31,7 @@ struct Start {
 }
 
 impl Start {
-    /// `command`, started so.
+    /// Returns `command` with these attributes.
     fn apply(&self, command: &mut Command) {
         if let Some(variables) = &self.environment {
             command.env_clear();
@@ -41,7 +41,7 @@ impl Start {
         let start = self.clone();
         let prepare = move || {
             for &number in &start.ignored {
-                // SAFETY: installs no handler.
+                // SAFETY: `signal` is unsafe only for handlers. SIG_IGN and SIG_DFL are none.
                 unsafe { signal(number, SigHandler::SigIgn) }?;
             }
             let blocked: SigSet = start.blocked.iter().copied().collect();
@@ -74,7 +74,7 @@ impl Start {
     }
 }
 
-/// Waits for the end, with a bound.
+/// Waits for the end of the job, for a limited time.
 fn end(child: &mut Child, what: &dyn std::fmt::Debug) -> ExitStatus {
     let began = Instant::now();
     loop {
@@ -97,7 +97,7 @@ enum Run {
     Ended,
 }
 
-/// Runs a job that was started so, and checks its end.
+/// Runs a job with these attributes, and checks its end.
 fn run(start: &Start, run: Run, hosts: &[&str]) {
     let what = (start, run, hosts);
     let mark = mark("start");
@@ -118,7 +118,7 @@ fn run(start: &Start, run: Run, hosts: &[&str]) {
     if let Run::Ended = run {
         eventually("the ranks run", || marked(&mark).len() >= 2);
         for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGKILL] {
-            // Who has ignored signals that end a job wants them ignored.
+            // Signals that were ignored when mpiexec started stay ignored.
             send(signal);
             if !start.ignored.contains(&signal) {
                 expected = signal;
@@ -137,7 +137,7 @@ fn run(start: &Start, run: Run, hosts: &[&str]) {
     }
 }
 
-/// Ignored signals: each that a shell can trap and a job is concerned with, and all.
+/// Returns sets of ignored signals: each signal that a shell can trap and that concerns a job, and all of them.
 fn dispositions() -> Vec<Vec<Signal>> {
     use Signal::*;
     let all = [SIGCHLD, SIGPIPE, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGTSTP, SIGCONT, SIGTTOU];
@@ -184,7 +184,7 @@ fn jobs_run_and_end_however_mpiexec_was_started() {
     for ignored in dispositions() {
         for blocked in masks() {
             for closed in subsets() {
-                // Each of the rest meets each of these in turn: their numbers have no common divisor.
+                // Every combination occurs, because the lengths of the lists have no common divisor.
                 let other = others[count % others.len()].clone();
                 let start =
                     Start { ignored: ignored.clone(), blocked: blocked.clone(), closed, ..other };
@@ -211,10 +211,10 @@ fn jobs_on_several_hosts_do_too() {
     }
 }
 
-/// A line of /proc/self/status of the ranks, as numbers.
+/// Returns a line of /proc/self/status of the ranks, as numbers.
 fn told(text: &str, name: &str) -> Vec<u64> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(name));
-    // Those beyond belong to the C library and to who has started this test.
+    // Further signals belong to the C library and to the process that has started this test.
     let ordinary = (1 << 31) - 1;
     lines.map(|mask| u64::from_str_radix(mask.trim(), 16).expect(mask) & ordinary).collect()
 }
@@ -225,7 +225,7 @@ fn bits(signals: &[Signal]) -> u64 {
 
 #[test]
 fn ranks_get_signals_as_the_shell_gave_them() {
-    // On other hosts they are those that ssh gives.
+    // On other hosts, ssh decides on the signals.
     for ignored in dispositions() {
         for blocked in masks() {
             let program = ["-n", "2", "grep", "-E", "Sig(Ign|Blk)", "/proc/self/status"];
@@ -235,7 +235,7 @@ fn ranks_get_signals_as_the_shell_gave_them() {
             start.apply(&mut command);
             let output = command.output().unwrap();
             let said = stdout(&output);
-            // Ctrl-\ is a question to mpiexec, and ignored by its ranks.
+            // Ctrl-\ asks mpiexec for a report, and its ranks ignore the signal.
             let all = bits(&ignored) | bits(&[Signal::SIGQUIT]);
             assert_eq!(told(&said, "SigIgn:"), [all; 2], "{start:?}: {said}");
             assert_eq!(told(&said, "SigBlk:"), [bits(&blocked); 2], "{start:?}: {said}");
@@ -307,7 +307,7 @@ fn no_arguments_at_all_are_none_too_few() {
     assert!(stderr(&output).contains("no program"), "{}", stderr(&output));
 }
 
-/// A job under one limit: exit code and what it says.
+/// Runs a job under a limit. Returns the exit code and the output.
 fn limited(limit: Resource, value: u64, user: bool, line: &[&str]) -> (Option<i32>, String) {
     let mut command = mpiexec(line);
     let prepare = move || {

@@ -1,4 +1,4 @@
-//! Keys of a terminal: they reach the whole process group, ranks and all.
+//! Keys of a terminal, which reach the complete process group with the ranks.
 
 mod common;
 
@@ -16,9 +16,9 @@ use nix::unistd::setsid;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A program in a terminal of its own; the terminal's other end.
+/// Starts a program in a terminal of its own. Returns the terminal's other end.
 fn in_terminal(command: &mut Command) -> (Job, File) {
-    // A terminal hangs up when its last copy is closed: none may leak into another test's processes.
+    // A terminal hangs up when its last copy is closed, so no copy may leak into processes of another test.
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let pty = openpty(None, None).expect("a pseudo-terminal");
     for end in [&pty.master, &pty.slave] {
@@ -28,7 +28,7 @@ fn in_terminal(command: &mut Command) -> (Job, File) {
     command.stdin(end()).stdout(end()).stderr(end());
     let enter = || {
         setsid()?;
-        // Under nohup it would be ignored.
+        // Under nohup the signal would be ignored.
         // SAFETY: no handler is set.
         unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
         // SAFETY: TIOCSCTTY takes an integer; it makes descriptor 0 the terminal of the session.
@@ -42,8 +42,8 @@ fn in_terminal(command: &mut Command) -> (Job, File) {
     (Job(command.spawn().expect("the program runs")), File::from(pty.master))
 }
 
-/// `mpiexec` under a shell, which says with what code it ended, and keeps the terminal until a line
-/// comes: a terminal forgets what was written when its leader ends.
+/// Runs `mpiexec` under a shell. The shell prints the exit code, and keeps the terminal until a line comes, because a terminal loses
+/// its output when its leader ends.
 fn under_shell(line: &[&str]) -> (Job, File) {
     let mut shell = Command::new("sh");
     let script = r#"trap : INT QUIT; "$@"; echo code $?; read line"#;

@@ -1,5 +1,4 @@
-//! Output under back-pressure: nobody reads for a while, or somebody is stopped, and each line comes
-//! out as it was written, all the same.
+//! Output under back-pressure: the reader pauses or a process is stopped, and each line is printed as it was written.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -11,7 +10,7 @@ use crate::common::{Job, agent, eventually, mpiexec, state};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// What `ranks` ranks write, in the order of each; other lines and other orders fail.
+/// Checks the output of `ranks` ranks: no other lines, and the lines of each rank in their order.
 fn check(text: &str, ranks: usize, lines: usize, length: usize) {
     let mut next = vec![0; ranks];
     for line in text.split_inclusive('\n') {
@@ -24,7 +23,7 @@ fn check(text: &str, ranks: usize, lines: usize, length: usize) {
     assert_eq!(next, vec![lines; ranks]);
 }
 
-/// On one host, and on two, by a command in ssh's place.
+/// Returns the arguments for one host, and for two hosts with a command in place of ssh.
 fn places(agent: &str) -> [Vec<&str>; 2] {
     [vec![], vec!["--launch-agent", agent, "--hosts", "localhost:1,127.0.0.1:1"]]
 }
@@ -44,7 +43,7 @@ fn send(pid: i32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid), signal);
 }
 
-/// Reads both to their ends, at the same time.
+/// Reads both outputs to their ends, at the same time.
 fn read_both(job: &mut Job) -> (String, String) {
     let (out, err) = (job.0.stdout.take(), job.0.stderr.take());
     let (mut out, mut err) = (out.expect("a pipe"), err.expect("a pipe"));
@@ -132,12 +131,12 @@ fn lines_of_any_length_stay_whole() {
 
 #[test]
 fn a_reader_may_take_longer_than_the_end_of_the_job() {
-    // More than mpiexec keeps, and no more than the pipes have room for: the ranks end. Processes
-    // have half a second to go, and mpiexec waits three to five more for what does not end.
+    // The output is more than mpiexec keeps and fits the pipes, so the ranks end. Processes have half a second to end, and mpiexec
+    // waits three to five seconds more for those that do not end.
     let line = ["--grace", "0", "-n", "2", "RANK", "init", "lines", "580", "999"];
     let ends: [(&[&str], _); 2] = [(&["finalize"], 0), (&["exchange", "exit", "3"], 3)];
     let jobs = ends.map(|(end, code)| (Job::start(&[&line[..], end].concat()), code));
-    // A rank that is ended in the middle of more than anybody keeps.
+    // The rank is ended while it writes more than mpiexec keeps.
     let agent = agent();
     let cut = ["--grace", "0", "-n", "1", "RANK", "init", "lines", "9000", "999", "sleep", ":"];
     let fails = ["sh", "-c", "sleep 1; exit 4"];

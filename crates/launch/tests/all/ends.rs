@@ -1,10 +1,10 @@
-//! How jobs end: exit codes, the one line that says why, signals, and that nothing is left behind.
+//! Ends of jobs: exit codes, the line with the reason, signals, and no process left behind.
 
 use crate::common::{Job, eventually, mark, marked, rank, run};
 use nix::sys::signal::Signal;
 use std::os::unix::process::ExitStatusExt;
 
-/// One line, from mpiexec.
+/// Returns the only line of the error output, which mpiexec has printed.
 fn one_line(errors: &str) -> &str {
     let lines: Vec<&str> = errors.lines().collect();
     assert!(lines.len() == 1 && lines[0].starts_with("mpiexec: "), "{errors}");

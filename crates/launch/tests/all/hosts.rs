@@ -1,5 +1,4 @@
-//! Jobs on several hosts, all of which are this one under different names: a script in ssh's place
-//! leaves the name out.
+//! Jobs on several hosts, all of which are this machine under different names: a script in place of ssh ignores the name.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +10,7 @@ use crate::common::{Job, agent, eventually, mark, marked, mpiexec, stderr, stdou
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// The same line for jobs of two hosts.
+/// Returns the command line of a job on two hosts.
 fn on_two<'a>(agent: &'a str, line: &[&'a str]) -> Vec<&'a str> {
     [&["--launch-agent", agent, "--hosts", "localhost:2,127.0.0.1:2"][..], line].concat()
 }
@@ -118,7 +117,7 @@ fn a_program_that_cannot_start_is_named_as_it_was_given() {
 #[test]
 fn agents_of_other_versions_are_told_at_once() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(mark("version"));
-    // The agent prints nothing more, and does not end.
+    // The agent prints no more, and does not end.
     fs::write(&path, "echo welcome\necho weft agent 1\nexec sleep 1000\n").unwrap();
     let agent = format!("sh {}", path.display());
     let line =
@@ -139,13 +138,13 @@ fn hosts_that_cannot_be_reached_are_named_with_the_command() {
     };
     let (code, errors) = run(&["--launch-agent", "false x", "-H", "a,b", "-n", "2", "true"]);
     assert_eq!(code, Some(1));
-    // Whichever is heard of first.
+    // Either failure may be reported first.
     let named =
         |host| format!("host {host}: the command ended with exit code 1; tried: false x {host} ");
     assert!(["a", "b"].into_iter().any(|host| errors.contains(&named(host))), "{errors}");
     let (_, errors) = run(&["--launch-agent", "/no/such", "-H", "a", "true"]);
     assert!(errors.contains("host a: /no/such a ") && errors.contains("No such file"), "{errors}");
-    // Something else answers, or nobody does.
+    // Another program answers, or none.
     let (_, errors) = run(&["--launch-agent", "echo what", "-H", "a", "true"]);
     assert!(errors.contains("printed \"what a "), "{errors}");
     let silent =
@@ -178,7 +177,7 @@ fn host_files_and_variables() {
         ["--launch-agent", &agent, "--hostfile", file, "-x", "HERE=1", "-wdir", "/tmp", "-n", "3"];
     let mut command = mpiexec(&[&line[..], &script].concat());
     let output = command.envs([("ALL", "2"), ("SSH_CONNECTION", "3")]).output().unwrap();
-    // Of mpiexec's variables, all but those of its own session.
+    // All variables of mpiexec are passed on, except those of its own session.
     assert_eq!(sorted(&output), vec!["1-2--/tmp"; 3], "{}", stderr(&output));
     fs::write(&path, "a max-slots=1\nb max-slots=1\n").unwrap();
     let output =
@@ -217,7 +216,7 @@ fn output_is_whole_and_tagged() {
 
 #[test]
 fn output_that_nobody_reads_is_not_gathered_and_a_closed_one_ends_the_job() {
-    // 400 MB for a reader that takes one line.
+    // The ranks write 400 MB to a reader that takes one line.
     let script = "exec yes a line of output that is repeated for ever";
     let agent = agent();
     let line = on_two(&agent, &["-n", "4", "sh", "-c", script]);
@@ -240,7 +239,7 @@ fn output_that_nobody_reads_is_not_gathered_and_a_closed_one_ends_the_job() {
 
 #[test]
 fn the_death_of_any_part_takes_all_ranks_with_it() {
-    // mpiexec itself, its supervisor, an agent's foreground, an agent's supervisor.
+    // The processes are mpiexec itself, its supervisor, an agent's foreground process, and an agent's supervisor.
     for victim in ["mpiexec", "supervisor", "agent", "agent's supervisor"] {
         let mark = mark(&format!("death-of-{}", victim.replace([' ', '\''], "-")));
         let agent = agent();

@@ -1,5 +1,4 @@
-//! What a job sees: ranks, values, directories, variables, processors, input; and what the user
-//! sees of it.
+//! The view of a job: ranks, values, directories, variables, processors, input. And the output that the user sees.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -59,7 +58,7 @@ fn a_child_of_a_rank_is_a_world_of_its_own() {
 
 #[test]
 fn a_stale_copy_of_the_variable_below_a_rank_is_a_world_of_its_own() {
-    // As a child that Python starts with its os.environ, a copy from before MPI_Init.
+    // Python starts children with os.environ, a copy of the environment from before MPI_Init.
     let (_, lines, errors) = run(&["-n", "1", "RANK", "init", "exchange", "stale", "init", "who"]);
     assert_eq!(lines, ["0 of 1"], "{errors}");
     let line = ["-n", "2", "RANK", "init", "exchange", "finalize", "stale", "init", "who"];
@@ -188,7 +187,7 @@ fn ranks_are_spread_when_they_fit_and_free_when_not() {
     assert!(allowed(&["-n", &many]).iter().all(|list| list == whole));
     assert!(allowed(&["-n", "2", "--bind-to", "none"]).iter().all(|list| list == whole));
     let (_, _, errors) = run(&["-n", "2", "--report-bindings", "true"]);
-    // Told by the plan; without two cores nobody is bound.
+    // The plan has the processors. Without two cores no rank is bound.
     let mut two = allowed(&["-n", "2"]);
     two.dedup();
     let bound = !errors.contains("all processors");
@@ -197,7 +196,7 @@ fn ranks_are_spread_when_they_fit_and_free_when_not() {
 
 #[test]
 fn no_descriptor_of_mpiexec_reaches_a_rank() {
-    // What the test's own parents have left open is not mpiexec's doing.
+    // Descriptors that the test's parents have left open do not count.
     let script = "ls -l /proc/self/fd | grep -E 'socket:|memfd|signalfd' || echo none";
     let output = mpiexec(&["-n", "2", "sh", "-c", script]).output().unwrap();
     assert_eq!(stdout(&output), "none\nnone\n");

@@ -1,5 +1,5 @@
-//! Jobs under storms of signals and stops: of `mpiexec`, its supervisor, agents and ranks. All calls
-//! come to what they come to without.
+//! Jobs under many signals and stops of `mpiexec`, its supervisor, agents and ranks. All calls have the same results as without
+//! signals.
 
 use std::fs;
 use std::io::Read;
@@ -12,7 +12,7 @@ use crate::common::{Job, agent, mpiexec};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// All processes under `root`, and itself.
+/// Returns `root` and all its descendants.
 fn tree(root: i32) -> Vec<i32> {
     let mut all = vec![root];
     let mut at = 0;
@@ -25,7 +25,7 @@ fn tree(root: i32) -> Vec<i32> {
     all
 }
 
-/// Sends `signals` to all of the job, in quick succession, until it has ended.
+/// Sends `signals` to all processes of the job, in quick succession, until the job has ended.
 fn under_storm(line: &[&str], signals: &[Signal]) -> (Option<i32>, String, String) {
     let mut command = mpiexec(line);
     let mut job = Job(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
@@ -43,7 +43,7 @@ fn under_storm(line: &[&str], signals: &[Signal]) -> (Option<i32>, String, Strin
                 }
                 std::thread::sleep(Duration::from_micros(500));
             }
-            // Whom the last stop has hit.
+            // Continues processes that the last signals may have stopped.
             for pid in tree(root) {
                 let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
             }

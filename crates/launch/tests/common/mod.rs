@@ -1,4 +1,4 @@
-//! Running `mpiexec` from a test.
+//! Runs `mpiexec` from a test.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::fs;
@@ -14,27 +14,27 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::unistd::Pid;
 
-/// Longest time that anything here may take, on a machine with much else to do.
+/// Maximum time for an event, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// `mpiexec` with these arguments; `RANK` stands for the program that talks to it. In a group of its own: where nobody
-/// in the session minds the group of the tests (a service, a runner of tests), the system hangs it up as a whole when
-/// a supervisor ends while something in it is stopped, as tests do.
+/// Returns `mpiexec` with these arguments, in a process group of its own. `RANK` stands for the program that talks to it. If no shell
+/// of the session controls the group of the tests (as in a service), the system sends SIGHUP to the complete group when a supervisor
+/// ends while a process of the group is stopped.
 pub fn mpiexec(line: &[&str]) -> Command {
     let mut command = mpiexec_here(line);
     command.process_group(0);
     command
 }
 
-/// The same in this group, for what leaves it by itself.
+/// Returns `mpiexec` in the group of the test, for tests that leave the group themselves.
 pub fn mpiexec_here(line: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpiexec"));
     command.args(line.iter().map(|&word| if word == "RANK" { rank() } else { word.into() }));
     command.env_remove("WEFT_TIMEOUT").stdin(Stdio::null());
-    // A test in the background of a script ignores what interrupts a job.
+    // A test that runs in the background of a script ignores the signals that interrupt a job.
     let heed = || {
         for ignored in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP] {
-            // SAFETY: installs no handler.
+            // SAFETY: `signal` is unsafe only for handlers, and SIG_DFL is none.
             unsafe { signal(ignored, SigHandler::SigDfl) }?;
         }
         Ok(())
@@ -51,14 +51,14 @@ pub fn rank() -> PathBuf {
     path
 }
 
-/// Like ssh: few variables, and a shell that reads a command line.
+/// Script that behaves as ssh: it passes few variables, and a shell reads the command line.
 const SCRIPT: &str =
     "#!/bin/sh\nshift\nexec env -i PATH=\"$PATH\" HOME=\"$HOME\" sh -c \"exec $*\"\n";
 
-/// A command in ssh's place, which takes a host and a command line.
+/// Returns a command in place of ssh, which takes a host and a command line.
 pub fn agent() -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("agent.sh");
-    // Written whole and then moved: other tests may be running it.
+    // Written completely and then moved, because other tests may be running the file.
     let fresh =
         path.with_extension(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
     fs::write(&fresh, SCRIPT).unwrap();
@@ -75,7 +75,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Runs to the end: exit code, lines of standard output sorted, standard error.
+/// Runs a command to its end. Returns exit code, sorted lines of standard output, and standard error.
 pub fn run(line: &[&str]) -> (Option<i32>, Vec<String>, String) {
     let output = mpiexec(line).output().expect("mpiexec runs");
     let mut lines: Vec<String> = stdout(&output).lines().map(str::to_string).collect();
@@ -83,7 +83,7 @@ pub fn run(line: &[&str]) -> (Option<i32>, Vec<String>, String) {
     (output.status.code(), lines, stderr(&output))
 }
 
-/// Waits until `what` holds; a failure only after a long time.
+/// Waits until `what` holds. Fails only after a long time.
 pub fn eventually(what: &str, mut test: impl FnMut() -> bool) {
     let start = Instant::now();
     while !test() {
@@ -92,12 +92,12 @@ pub fn eventually(what: &str, mut test: impl FnMut() -> bool) {
     }
 }
 
-/// A name for the command line of a test's processes, by which /proc finds them again.
+/// Returns a mark for the command line of a test's processes, by which /proc finds them.
 pub fn mark(test: &str) -> String {
     format!("weft-test-{test}-{}", std::process::id())
 }
 
-/// Live processes with `mark` among their arguments, without `mpiexec` itself.
+/// Returns the live processes with `mark` among their arguments, without `mpiexec` itself.
 pub fn marked(mark: &str) -> Vec<i32> {
     let is_marked = |pid: i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -109,18 +109,18 @@ pub fn marked(mark: &str) -> Vec<i32> {
     pids.filter(|&pid| is_marked(pid)).collect()
 }
 
-/// State letter of a process, `X` if it is gone.
+/// Returns the state letter of a process, `X` if the process is gone.
 pub fn state(pid: i32) -> char {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     text.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap_or('X')
 }
 
-/// Whether a process is stopped, or gone. D is a shell whose new child was stopped before its exec.
+/// Returns whether a process is stopped or gone. State D is a shell whose new child was stopped before its exec.
 pub fn is_stopped(pid: i32) -> bool {
     matches!(state(pid), 'T' | 'X' | 'D')
 }
 
-/// A running `mpiexec`, killed if the test fails.
+/// A running `mpiexec`. It is killed if the test fails.
 pub struct Job(pub Child);
 
 impl Job {
@@ -133,7 +133,7 @@ impl Job {
         kill(Pid::from_raw(self.0.id() as i32), signal).expect("mpiexec is there");
     }
 
-    /// Waits for the end: status, output, errors.
+    /// Waits for the end. Returns status, output and error output.
     pub fn end(mut self) -> (std::process::ExitStatus, String, String) {
         let (mut out, mut err) = (String::new(), String::new());
         let pipe = self.0.stdout.take().expect("a pipe").read_to_string(&mut out);
@@ -142,7 +142,7 @@ impl Job {
         (self.0.wait().expect("mpiexec ends"), out, err)
     }
 
-    /// Waits until standard output or error has said this, which is returned with what came before.
+    /// Waits until standard output or standard error has this text. Returns the output up to the text.
     pub fn wait_for(stream: &mut (impl Read + AsFd), words: &str) -> String {
         let mut said = Vec::new();
         while !String::from_utf8_lossy(&said).contains(words) {
