@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// From the bottom to the top; crates in one row may not depend on each other.
 const LAYERS: &[&[&str]] = &[
-    &["weft-client", "weft-settings"],
+    &["weft-client"],
     &["weft-bootstrap"],
     &["weft-fabric"],
     &["weft-intranode"],
