@@ -248,6 +248,9 @@ impl<F: Fabric> Engine<F> {
                     let counters = engine.endpoint.fabric().counters();
                     let reached = |(c, target)| counters.value(c) >= target;
                     let mut due = wait.is_none_or(reached) || engine.endpoint.fault().is_some();
+                    if due {
+                        engine.endpoint.rails().wait_ends();
+                    }
                     while due {
                         engine.endpoint.last_wait();
                         if let Poll::Ready(value) = future.as_mut().poll(cx) {
@@ -257,6 +260,7 @@ impl<F: Fabric> Engine<F> {
                         due = wait.is_some_and(reached);
                     }
                     if !more && (!engine.has_tasks() || !moved) {
+                        engine.endpoint.rails().wait_begins(|| engine.endpoint.fabric().now());
                         return Poll::Pending;
                     }
                 }
@@ -287,6 +291,7 @@ impl<F: Fabric> Engine<F> {
         }
         outside.before_wait();
         let value = self.wait_loop(outside, look);
+        self.endpoint.rails().wait_ends();
         outside.after_wait();
         value
     }
@@ -308,6 +313,7 @@ impl<F: Fabric> Engine<F> {
             if let Some(value) = look() {
                 return value;
             }
+            self.endpoint.rails().wait_begins(|| self.endpoint.fabric().now());
             let mut step = Step::Again;
             outside.unlocked(&mut || step = waiter.step());
             if let Step::Sleep(limit) = step {

@@ -133,6 +133,7 @@ fn transfer(side: &Side, rails: &Rails, number: usize) -> Duration {
     let memory = (side.source.local, side.theirs);
     rails.stripe(verbs, Way::Write, (1, number), memory, &mut waits).unwrap();
     assert_eq!(waits.len(), number, "a fragment on each rail");
+    rails.wait_begins(|| verbs.now());
     side.until("the transfer is over", || {
         // Each rail is seen to end when it does, so that its rate is its own.
         rails.observe(counters, verbs.now());
@@ -140,8 +141,9 @@ fn transfer(side: &Side, rails: &Rails, number: usize) -> Duration {
     });
     let took = began.elapsed();
     rails.observe(counters, verbs.now());
+    rails.wait_ends();
     waits.iter().for_each(|&(counter, _)| counters.free(counter));
-    eprintln!("{number} rails: {took:?}, rates now {:.0?}", rails.rates(Way::Write));
+    eprintln!("{number} rails: {took:?}, weights now {:.2?}", rails.weights(Way::Write, 2));
     took
 }
 

@@ -58,6 +58,9 @@ impl InFlight {
         let mut moved = false;
         if self.transfers.any_striped() {
             self.transfers.settle_striped(transport, &operations.requests);
+        } else if transport.rails.is_busy() {
+            // Of one-sided operations.
+            transport.rails.observe(transport.counters(), transport.fabric.now());
         }
         if !self.transfers.is_empty() {
             moved |= self.transfers.settle_all(transport, operations);

@@ -76,6 +76,31 @@ fn unequal_rails_add_up() {
     }
 }
 
+/// Two ports of one adapter, which carries less than both: they take turns, and the one that comes last is not slower for that.
+#[test]
+fn equal_rails_on_one_bus_carry_equal_fragments() {
+    let machine = Rc::new(Machine::load("em64t").expect("a machine"));
+    for len in [128 << 10, 256 << 10, 512 << 10] {
+        let outcome = run(&machine, Options::new(2).trace(), |sim| {
+            let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+            async move {
+                let comm = Comm::world(&engine);
+                let body = async move {
+                    for _ in 0..ROUNDS {
+                        move_one(&comm, &Buffer::phantom(len, byte()), 0).await;
+                    }
+                };
+                engine.run(body).await
+            }
+        });
+        let trace = outcome.expect("no deadlock").trace.expect("a trace");
+        // What ranks say to each other is shorter than any part of a fragment.
+        let parts: Vec<usize> =
+            trace.arrows.iter().map(|arrow| arrow.bytes).filter(|len| *len > 4 << 10).collect();
+        assert_eq!(parts, vec![64 << 10; ROUNDS * len / (64 << 10)], "{len} bytes");
+    }
+}
+
 /// Messages of many lengths; each byte is looked at.
 fn contents(machine: &Rc<Machine>, options: Options) -> Outcome<usize> {
     let seed = options.seed;

@@ -182,17 +182,9 @@ impl<F: Fabric> InFlight<F> {
         Ok(())
     }
 
-    /// Waits for a counter, or until a rail has nothing more to do: the time of that says how fast it is.
+    /// Waits for a counter.
     pub async fn until(&self, counter: Counter, value: u64) -> Result<(), Error> {
-        let (endpoint, rails) = (self.core.endpoint(), self.core.endpoint().rails());
-        let mut waits = rails.ends();
-        if waits.is_empty() {
-            return Ok(endpoint.until(counter, value).await?);
-        }
-        waits.push((counter, value));
-        endpoint.until_any(&waits).await?;
-        rails.observe(endpoint.fabric().counters(), endpoint.fabric().now());
-        Ok(())
+        Ok(self.core.endpoint().until(counter, value).await?)
     }
 
     /// What the first operation at a rank waits for, if it waits; `None`: there is none.

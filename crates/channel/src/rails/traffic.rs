@@ -1,0 +1,213 @@
+//! What is under way in one direction of all rails, and how fast they are in comparison with each other.
+//!
+//! ```text
+//!   sample   rail 0   ████████████  bytes, seconds        rails that are busy together; it ends when each of them has
+//!            rail 1   ████████████████  bytes, seconds    been idle
+//!   window   led by rail 0 │ led by rail 1 │              as many samples as rails, each led by another one
+//!   weight   bytes of the window / its seconds, in units of the average
+//! ```
+//! Rails that share a bus take turns on it. The last turn makes one of two equal rails seem slower: by half where each has one
+//! part, as little as by a sixteenth where each has eight. So rails are compared only over samples in which each of them was
+//! the first one as often as the others. A rail that was busy while others were idle says nothing: it had the bus to itself.
+//!
+//! An end counts if the process waited for something when it came. Who looks later does not know when that was, and the sample
+//! is left out.
+
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use weft_fabric::{Counter, Counters};
+
+/// Minimum bytes of a sample, on average over its rails.
+const SEEN: u64 = 64 << 10;
+
+/// Rails whose weights are within this of the best count as equal.
+const SAME: f64 = 0.9;
+
+/// Bytes that a rail has carried, and how long it was busy with them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Carried {
+    bytes: u64,
+    time: Duration,
+}
+
+impl Carried {
+    fn add(&mut self, other: Carried) {
+        self.bytes += other.bytes;
+        self.time += other.time;
+    }
+}
+
+/// What each rail of a sample has carried, by its number; nothing: it was idle.
+type Sample = SmallVec<[Carried; 4]>;
+
+/// One direction of one rail.
+struct Rail {
+    /// Fragments under way: what counts their end, and their bytes.
+    under_way: VecDeque<(Counter, u64, u64)>,
+    /// Bytes of them together.
+    load: u64,
+    /// Since when there has been something under way, and bytes that have ended since.
+    busy: Option<(Instant, u64)>,
+    /// In the sample that is being taken.
+    carried: Carried,
+    /// Speed in units of the average.
+    weight: f64,
+}
+
+impl Default for Rail {
+    fn default() -> Rail {
+        let (busy, carried) = (None, Carried::default());
+        Rail { under_way: VecDeque::new(), load: 0, busy, carried, weight: 1.0 }
+    }
+}
+
+impl Rail {
+    /// Takes note of what is over by `now`. Returns whether anything is, and whether the rail has become idle.
+    fn look(&mut self, counters: &Counters, now: Instant) -> (bool, bool) {
+        let Some((since, mut ended)) = self.busy else { return (false, false) };
+        let before = self.load;
+        self.under_way.retain(|&(counter, value, bytes)| {
+            let over = counters.value(counter) >= value;
+            if over {
+                ended += bytes;
+                self.load -= bytes;
+            }
+            !over
+        });
+        let idle = self.under_way.is_empty();
+        if idle {
+            let time = now.saturating_duration_since(since);
+            self.carried.add(Carried { bytes: ended, time });
+        }
+        self.busy = (!idle).then_some((since, ended));
+        (self.load < before, idle)
+    }
+}
+
+/// One direction of all rails.
+#[derive(Default)]
+pub(super) struct Traffic {
+    rails: Vec<Rail>,
+    /// The latest samples of the same rails, at most as many as there are rails in them.
+    window: VecDeque<Sample>,
+    /// Samples so far: each is led by the rail after that of the one before.
+    taken: usize,
+    /// An end in the sample that is being taken was not seen when it came.
+    late: bool,
+}
+
+impl Traffic {
+    /// Has room for so many rails.
+    pub fn reserve(&mut self, rails: usize) {
+        if self.rails.len() < rails {
+            self.rails.resize_with(rails, Default::default);
+        }
+    }
+
+    /// Bytes under way on a rail.
+    pub fn load(&self, rail: usize) -> u64 {
+        self.rails[rail].load
+    }
+
+    /// The speed of a rail in units of the average; 1 if it was never compared.
+    pub fn weight(&self, rail: usize) -> f64 {
+        self.rails.get(rail).map_or(1.0, |rail| rail.weight)
+    }
+
+    /// The weights by which these rails share an operation. Equal rails are never seen to be quite equal, and unequal shares
+    /// would keep that up.
+    pub fn weights(&self, rails: &[usize]) -> SmallVec<[f64; 4]> {
+        let weights: SmallVec<[f64; 4]> = rails.iter().map(|&rail| self.weight(rail)).collect();
+        let best = weights.iter().copied().fold(0.0, f64::max);
+        match weights.iter().all(|&weight| weight > SAME * best) {
+            true => SmallVec::from_elem(1.0, rails.len()),
+            false => weights,
+        }
+    }
+
+    /// Which of so many fragments is posted first.
+    pub fn lead(&self, fragments: usize) -> usize {
+        self.taken % fragments.max(1)
+    }
+
+    /// A fragment of so many bytes is on its way over a rail since `now`; it is over when `counter >= value`.
+    pub fn post(
+        &mut self,
+        rail: usize,
+        bytes: u64,
+        (counter, value): (Counter, u64),
+        now: Instant,
+    ) {
+        let rail = &mut self.rails[rail];
+        rail.under_way.push_back((counter, value, bytes));
+        rail.load += bytes;
+        rail.busy.get_or_insert((now, 0));
+    }
+
+    /// Takes note of what is over by `now`. `prompt`: the process has waited, so that what is over ended right now. Returns
+    /// whether anything is still under way.
+    pub fn look(&mut self, counters: &Counters, now: Instant, prompt: bool) -> bool {
+        let (mut ended, mut idle) = (false, false);
+        for rail in &mut self.rails {
+            let (some, all) = rail.look(counters, now);
+            (ended, idle) = (ended | some, idle | all);
+        }
+        self.late |= ended && !prompt;
+        if idle {
+            self.end_sample();
+        }
+        self.rails.iter().any(|rail| rail.busy.is_some())
+    }
+
+    /// Ends the sample if each of its rails has been idle.
+    fn end_sample(&mut self) {
+        let carried = |rail: &Rail| rail.carried.bytes > 0;
+        if self.rails.iter().any(|rail| rail.busy.is_some() && !carried(rail)) {
+            return;
+        }
+        let sample: Sample = self.rails.iter().map(|rail| rail.carried).collect();
+        let compared = sample.iter().filter(|carried| carried.bytes > 0).count();
+        let bytes: u64 = sample.iter().map(|carried| carried.bytes).sum();
+        let short = bytes < compared as u64 * SEEN;
+        // Something too short may be the beginning of something longer.
+        if (compared < 2 || short) && self.rails.iter().any(|rail| rail.busy.is_some()) {
+            return;
+        }
+        self.rails.iter_mut().for_each(|rail| rail.carried = Carried::default());
+        if std::mem::take(&mut self.late) || compared < 2 || short {
+            return;
+        }
+        self.take(sample, compared);
+    }
+
+    /// Takes a sample of so many rails into the window, and the weights from that if it is complete.
+    fn take(&mut self, sample: Sample, compared: usize) {
+        let there = |sample: &Sample| -> SmallVec<[bool; 4]> {
+            sample.iter().map(|carried| carried.bytes > 0).collect()
+        };
+        if self.window.back().is_some_and(|last| there(last) != there(&sample)) {
+            self.window.clear();
+        }
+        self.taken += 1;
+        self.window.push_back(sample);
+        if self.window.len() > compared {
+            self.window.pop_front();
+        }
+        if self.window.len() < compared {
+            return;
+        }
+        let mut sums: Sample = SmallVec::from_elem(Carried::default(), self.rails.len());
+        for sample in &self.window {
+            sums.iter_mut().zip(sample).for_each(|(sum, &carried)| sum.add(carried));
+        }
+        let rate = |sum: &Carried| sum.bytes as f64 / sum.time.as_secs_f64().max(1e-9);
+        let both = || self.rails.iter().zip(&sums).filter(|(_, sum)| sum.bytes > 0);
+        // What these rails are in comparison with others does not change.
+        let unit = both().map(|(_, sum)| rate(sum)).sum::<f64>()
+            / both().map(|(rail, _)| rail.weight).sum::<f64>();
+        for (rail, sum) in self.rails.iter_mut().zip(&sums).filter(|(_, sum)| sum.bytes > 0) {
+            rail.weight = 0.5 * (rail.weight + rate(sum) / unit);
+        }
+    }
+}
