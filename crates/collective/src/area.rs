@@ -21,7 +21,7 @@ use crate::Link;
 use crate::costs;
 use crate::distance;
 use crate::exchanged::{self, Exchanged, no_memory};
-use crate::link::share_memory;
+use crate::members::share_memory;
 use crate::outstanding::Outstanding;
 use crate::selection_key::Near;
 use crate::ticket::{Ticket, Tickets};

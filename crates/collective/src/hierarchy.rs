@@ -1,23 +1,16 @@
 //! Hierarchy of a communicator whose ranks are on several nodes: the ranks of this node, and one leader of
-//! each node; and all ranks once more, for compositions of whole operations.
+//! each node ([`crate::Members`] has the picture); and all ranks once more, for compositions of whole operations.
 //!
-//! ```text
-//!   ranks     0 1 2 | 3 4 | 5 6 7      nodes in the order of their lowest ranks
-//!   leaders   0       3     5          the lowest rank of each node
-//! ```
 //! A level is a group with matching spaces, slots and areas of its own, in which every algorithm of the
 //! catalogue runs: two-level algorithms are compositions, and each level chooses for itself.
 
 use crate::algorithm::Choice;
+use crate::members::{Layout, Members};
 use crate::operation::Operation;
 use crate::selection_key::{SelectionKey, Topology};
-use crate::{
-    CollectiveState, Link, Reception, Reduce, Via, all_do_atomics, carried_by_kernel,
-    multicast_max, share_memory,
-};
-use std::collections::HashMap;
+use crate::{CollectiveState, Link, Reception, Reduce, Via};
 use std::rc::Rc;
-use weft_fabric::{Fabric, FabricExt, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge};
 use weft_p2p::Context;
 
 /// Bits of a context beside those of a communicator.
@@ -27,45 +20,9 @@ const WHOLE: u64 = 1 << 60;
 /// What contexts of levels have more than their communicator's.
 pub const LEVELS: u64 = NODE | LEADERS | WHOLE;
 
-/// Where the ranks of a communicator are.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// The ranks of each node in their order, the leader first; nodes in the order of their leaders.
-    pub nodes: Vec<Vec<usize>>,
-    /// The place of each rank: its node, and its place there.
-    pub places: Vec<(usize, usize)>,
-}
-
-impl Layout {
-    /// From the node of each rank, by any numbers.
-    pub fn new(nodes: impl IntoIterator<Item = usize>) -> Layout {
-        let mut numbers: HashMap<usize, usize> = HashMap::new();
-        let mut layout = Layout { nodes: Vec::new(), places: Vec::new() };
-        for (rank, node) in nodes.into_iter().enumerate() {
-            let at = *numbers.entry(node).or_insert(layout.nodes.len());
-            if at == layout.nodes.len() {
-                layout.nodes.push(Vec::new());
-            }
-            layout.places.push((at, layout.nodes[at].len()));
-            layout.nodes[at].push(rank);
-        }
-        layout
-    }
-
-    /// Ranks node by node.
-    pub fn order(&self) -> impl Iterator<Item = usize> + '_ {
-        self.nodes.iter().flatten().copied()
-    }
-
-    /// Each node has neighbouring ranks, so that node by node is the order of ranks.
-    pub fn is_contiguous(&self) -> bool {
-        self.order().eq(0..self.places.len())
-    }
-}
-
 /// One level, as one of its ranks sees it.
 pub struct Level<F: Fabric> {
-    members: Rc<[u32]>,
+    members: Rc<Members>,
     me: usize,
     bit: u64,
     site: Topology,
@@ -75,7 +32,7 @@ pub struct Level<F: Fabric> {
 /// All levels.
 pub struct Hierarchy<F: Fabric> {
     /// Which ranks are on which node.
-    pub layout: Layout,
+    pub layout: Rc<Layout>,
     /// All ranks, as those of the communicator.
     pub whole: Level<F>,
     /// The ranks of this rank's node.
@@ -87,34 +44,21 @@ pub struct Hierarchy<F: Fabric> {
 impl<F: Fabric> Hierarchy<F> {
     pub(crate) fn new(link: &Link<F>, state: &CollectiveState<F>) -> Hierarchy<F> {
         let fabric = link.endpoint.fabric();
-        let layout = Layout::new(link.members.iter().map(|&m| fabric.node(m as usize)));
+        let layout = link.members.layout(fabric);
         let (node, place) = layout.places[link.rank];
-        let level = |ranks: &mut dyn Iterator<Item = usize>, me, bit, nodes, ranks_per_node| {
-            let members: Rc<[u32]> = ranks.map(|rank| link.members[rank]).collect();
-            let site = Topology {
-                same_node: share_memory(fabric, &members) && !state.is_lean(),
-                nodes,
-                ranks_per_node,
-                by_kernel: carried_by_kernel(fabric, &members),
-                // Within a node memory serves; datagrams would reach other nodes, too.
-                multicast: match bit {
-                    NODE => 0,
-                    _ if !state.may_multicast() => 0,
-                    _ => multicast_max(fabric, &members),
-                },
-                same_arithmetic: fabric.same_arithmetic() && !state.is_unlike(),
-                atomics: all_do_atomics(fabric, &members),
-                near: Default::default(),
-            };
+        let level = |members: Rc<Members>, me, bit| {
+            let mut site = members.topology(fabric);
+            site.same_node &= !state.is_lean();
+            site.same_arithmetic &= !state.is_unlike();
+            // Within a node memory serves; datagrams would reach other nodes, too.
+            if bit == NODE || !state.may_multicast() {
+                site.multicast = 0;
+            }
             Level { members, me, bit, site, state: state.another() }
         };
-        let here = &layout.nodes[node];
-        let nodes = layout.nodes.len();
-        let own = level(&mut here.iter().copied(), place, NODE, 1, here.len());
-        let leaders = (place == 0)
-            .then(|| level(&mut layout.nodes.iter().map(|n| n[0]), node, LEADERS, nodes, 1));
-        let ranks_per_node = layout.nodes.iter().map(Vec::len).max().unwrap_or(0);
-        let whole = level(&mut (0..link.size()), link.rank, WHOLE, nodes, ranks_per_node);
+        let own = level(layout.local(&link.members, node), place, NODE);
+        let leaders = (place == 0).then(|| level(layout.leaders(&link.members), node, LEADERS));
+        let whole = level(link.members.clone(), link.rank, WHOLE);
         Hierarchy { layout, whole, node: own, leaders }
     }
 
@@ -234,21 +178,4 @@ pub trait Steps<F: Fabric> {
         exclusive: bool,
         op: &(impl Reduce + ?Sized),
     ) -> Result<(), Fault>;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nodes_come_in_the_order_of_their_lowest_ranks() {
-        let blocked = Layout::new([7, 7, 7, 2, 2, 9]);
-        assert_eq!(blocked.nodes, [vec![0, 1, 2], vec![3, 4], vec![5]]);
-        assert!(blocked.is_contiguous());
-        let dealt = Layout::new([4, 1, 4, 1, 0]);
-        assert_eq!(dealt.nodes, [vec![0, 2], vec![1, 3], vec![4]]);
-        assert_eq!(dealt.places, [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0)]);
-        assert!(!dealt.is_contiguous());
-        assert!(dealt.order().eq([0, 2, 1, 3, 4]));
-    }
 }

@@ -20,6 +20,8 @@
 //!      ▼
 //!   link           ranks and messages of one operation; blocks, pieces, work, ticket over it
 //!      ▼
+//!   members        ranks in the fabric, and which of them are on which node
+//!      ▼
 //!   algorithm, operation, selection_key, costs; rank, edges, trees, circulant, notified_write
 //! ```
 //! Arrows point down alone; `hierarchy` and `state` are one.
@@ -49,6 +51,7 @@ pub mod inter;
 mod link;
 pub mod map;
 pub mod maps;
+mod members;
 pub mod neighbor;
 pub mod notified_write;
 mod operation;
@@ -76,11 +79,9 @@ mod work;
 pub use algorithm::Choice;
 pub use area::SLOT;
 pub use blocks::{Blocks, Packed};
-pub use link::{
-    Accumulator, Link, Reception, Reduce, Via, all_do_atomics, carried_by_kernel, multicast_max,
-    share_memory,
-};
+pub use link::{Accumulator, Link, Reception, Reduce, Via};
 pub use map::Map;
+pub use members::{Members, share_memory};
 pub use operation::Operation;
 pub use release_gather::ReleaseGather;
 pub use selection::{Chosen, Reason, Selection, apart};

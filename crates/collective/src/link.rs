@@ -2,6 +2,7 @@
 //! transports that it does not tell apart.
 
 use crate::algorithm::{Carrier, Choice};
+use crate::members::Members;
 use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Staging, Work};
@@ -14,7 +15,7 @@ pub struct Link<F: Fabric> {
     /// it.
     pub endpoint: Rc<Endpoint<F>>,
     /// Rank in the communicator to rank in the fabric.
-    pub members: Rc<[u32]>,
+    pub members: Rc<Members>,
     /// This process's rank in the communicator.
     pub rank: usize,
     /// The matching space of its messages, apart from those of the program.
@@ -48,30 +49,6 @@ pub enum Reception {
     Marks,
     /// By the arrival of a write with immediate, which the adapter reports: `X-IMM`.
     Immediates,
-}
-
-/// Whether `members` share memory, so that the central algorithms serve them best. All of them find
-/// the same.
-pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
-    members.iter().all(|&peer| fabric.capabilities(peer as usize).shares_memory)
-}
-
-/// The longest datagram that reaches all `members`, in bytes; 0 if there is none. All of one job have the same; other jobs
-/// have groups of their own.
-pub fn multicast_max<F: Fabric>(fabric: &F, members: &[u32]) -> usize {
-    let own = fabric.capabilities(fabric.rank()).multicast_max;
-    let foreign = members.iter().filter(|&&peer| peer as usize >= fabric.size());
-    foreign.map(|&peer| fabric.capabilities(peer as usize).multicast_max).fold(own, usize::min)
-}
-
-/// Whether the kernel carries messages between some of `members`. All of them find the same.
-pub fn carried_by_kernel<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
-    members.iter().any(|&peer| fabric.capabilities(peer as usize).round_trip > 0)
-}
-
-/// Whether the adapters of all `members` do atomic operations. All of them find the same.
-pub fn all_do_atomics<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
-    members.iter().all(|&peer| fabric.capabilities(peer as usize).atomics)
 }
 
 impl<F: Fabric> Link<F> {

@@ -160,7 +160,7 @@ impl<F: Fabric> CollectiveState<F> {
         // The operation's name is known to all, and no other's: a communicator has several states.
         let context = mix(link.context.0 ^ mix(link.tag as u64));
         let group = GroupId((context % GROUPS) as u32);
-        let (endpoint, members) = (&link.endpoint, link.members.clone());
+        let (endpoint, members) = (&link.endpoint, link.members.ranks().clone());
         let group = Rc::new(Multicast::open(endpoint, group, context, members, link.rank)?);
         *self.group.borrow_mut() = Some(group.clone());
         Ok(MulticastSession { group, _turn: turn })

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
-use weft_collective::{Link, Reception, Reduce, Via, allreduce, barrier};
+use weft_collective::{Link, Members, Reception, Reduce, Via, allreduce, barrier};
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Machine, Options, run};
@@ -34,7 +34,7 @@ fn main() {
     let rounds: usize = args.next().map_or(20, |a| a.parse().expect("a number of rounds"));
     let machine = args.next().unwrap_or_else(|| "loggp".to_owned());
     let machine = Rc::new(Machine::load(&machine).expect("a machine"));
-    let members: Rc<[u32]> = (0..ranks as u32).collect();
+    let members = Members::world(ranks);
     let before = peak();
     let start = Instant::now();
     let outcome = run(&machine, Options::new(ranks), |sim| {

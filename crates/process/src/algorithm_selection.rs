@@ -4,26 +4,14 @@ use crate::Comm;
 use crate::chosen::CallKey;
 use weft_collective::algorithm::Need;
 use weft_collective::selection_key::Near;
-use weft_collective::{
-    Choice, Chosen, Operation, Reason, SelectionKey, Topology, all_do_atomics, apart,
-    carried_by_kernel, multicast_max, share_memory,
-};
-use weft_fabric::{Fabric, FabricExt};
+use weft_collective::{Choice, Chosen, Operation, Reason, SelectionKey, Topology, apart};
+use weft_fabric::Fabric;
 
 impl<F: Fabric> Comm<F> {
     /// Where its ranks are; what they tell each other later is not in it.
     pub fn site(&self) -> Topology {
         *self.choices.site.get_or_init(|| {
-            let group = self.group();
-            let fabric = self.engine.endpoint().fabric();
-            let members = group.ranks();
-            let known = group.topology(|| {
-                // The result is kept only for members of this job: numbers of processes of other jobs are reused when those
-                // processes have left.
-                let of_this_job = members.iter().all(|&member| (member as usize) < fabric.size());
-                of_this_job.then(|| survey(fabric, members))
-            });
-            let mut site = known.unwrap_or_else(|| survey(fabric, members));
+            let mut site = self.group().members().topology(self.engine.endpoint().fabric());
             site.same_node &= !self.state.is_lean();
             site.same_arithmetic &= !self.state.is_unlike();
             if !self.state.may_multicast() {
@@ -67,22 +55,5 @@ impl<F: Fabric> Comm<F> {
             self.engine.want_helper();
         }
         choice
-    }
-}
-
-/// Finds the nodes of `members`, by a question for each member.
-fn survey<F: Fabric>(fabric: &F, members: &[u32]) -> Topology {
-    let mut nodes: Vec<usize> = members.iter().map(|&m| fabric.node(m as usize)).collect();
-    nodes.sort_unstable();
-    let ranks_by_node = nodes.chunk_by(|a, b| a == b).map(<[usize]>::len);
-    Topology {
-        same_node: share_memory(fabric, members),
-        nodes: ranks_by_node.clone().count(),
-        ranks_per_node: ranks_by_node.max().unwrap_or(0),
-        by_kernel: carried_by_kernel(fabric, members),
-        multicast: multicast_max(fabric, members),
-        same_arithmetic: fabric.same_arithmetic(),
-        atomics: all_do_atomics(fabric, members),
-        near: Near::default(),
     }
 }

@@ -8,7 +8,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsString;
 use std::rc::Rc;
 use weft_collective::hierarchy::LEVELS;
-use weft_collective::{CollectiveState, Link, Reception, Selection, Via};
+use weft_collective::{CollectiveState, Link, Members, Reception, Selection, Via};
 use weft_fabric::{Fabric, FabricExt, Work};
 use weft_p2p::Context;
 
@@ -229,18 +229,18 @@ impl<F: Fabric> Comm<F> {
         self.engine.endpoint().fabric().charge(Work::Entry);
         let number = (sequence & tags::NUMBERS as u32) as i32 | self.numbers.get();
         let tag = self.persistent.get().unwrap_or(number);
-        self.link_with(self.group.ranks(), tag)
+        self.link_with(self.group.members(), tag)
     }
 
     /// The same, with the view of the other group where there is one.
     pub(crate) fn links(&self) -> (Link<F>, Option<Link<F>>) {
         let local = self.link();
         let bridge =
-            self.remote.as_ref().map(|g| self.link_with(g.ranks(), local.tag | tags::BRIDGE));
+            self.remote.as_ref().map(|g| self.link_with(g.members(), local.tag | tags::BRIDGE));
         (local, bridge)
     }
 
-    pub(crate) fn link_with(&self, members: &Rc<[u32]>, tag: i32) -> Link<F> {
+    pub(crate) fn link_with(&self, members: &Rc<Members>, tag: i32) -> Link<F> {
         let endpoint = self.engine.endpoint().clone();
         let context = self.collective_context();
         Link {

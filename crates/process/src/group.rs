@@ -1,9 +1,8 @@
 //! Groups: ordered sets of processes, by their rank in the world (MPI 5.0, section 7.3).
 
-use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::rc::Rc;
-use weft_collective::Topology;
+use weft_collective::Members;
 
 /// How two groups or communicators compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +23,9 @@ pub enum Compare {
 pub struct Group {
     ranks: Rc<[u32]>,
     session: usize,
-    /// Nodes of the members. All clones of a group share the result, so that simulated ranks with one group of the world look at
-    /// its members only once.
-    topology: Rc<OnceCell<Option<Topology>>>,
+    /// The same list with what follows from it. All clones of a group share it, so that simulated ranks with one group of the
+    /// world look at its members only once.
+    members: Rc<Members>,
 }
 
 impl PartialEq for Group {
@@ -40,7 +39,8 @@ impl Eq for Group {}
 impl Group {
     /// `ranks` are different world ranks.
     pub fn new(ranks: impl Into<Rc<[u32]>>) -> Group {
-        Group { ranks: ranks.into(), session: 0, topology: Rc::default() }
+        let ranks = ranks.into();
+        Group { ranks: ranks.clone(), session: 0, members: Rc::new(ranks.into()) }
     }
 
     /// The same group, derived from a session: a handle of the layer above, which groups that are made
@@ -64,10 +64,9 @@ impl Group {
         &self.ranks
     }
 
-    /// Returns the nodes of the members. Calls `survey`, which looks at each member, only the first time. If `survey` returns
-    /// `None`, as for nodes that may change, the result stays `None`.
-    pub(crate) fn topology(&self, survey: impl FnOnce() -> Option<Topology>) -> Option<Topology> {
-        *self.topology.get_or_init(survey)
+    /// Returns the members as views of collective operations have them.
+    pub fn members(&self) -> &Rc<Members> {
+        &self.members
     }
 
     /// Number of members, which is 0 for MPI_GROUP_EMPTY.
@@ -135,33 +134,6 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
-    use weft_collective::selection_key::Near;
-
-    #[test]
-    fn clones_are_surveyed_once_and_derived_groups_again() {
-        let looks = Cell::new(0);
-        let survey = || {
-            looks.set(looks.get() + 1);
-            Some(Topology {
-                same_node: false,
-                nodes: looks.get(),
-                ranks_per_node: 1,
-                by_kernel: false,
-                multicast: 0,
-                same_arithmetic: true,
-                atomics: true,
-                near: Near::default(),
-            })
-        };
-        let world = Group::new((0..1000).collect::<Vec<_>>());
-        // There are as many simulated ranks as members. One survey serves all of them.
-        for _ in 0..1000 {
-            assert_eq!(world.clone().of_session(3).topology(survey).unwrap().nodes, 1);
-        }
-        assert_eq!(world.include(&[1, 2]).topology(survey).unwrap().nodes, 2);
-        assert_eq!(world.topology(|| None).unwrap().nodes, 1);
-    }
 
     fn group(ranks: &[u32]) -> Group {
         Group::new(ranks.to_vec())

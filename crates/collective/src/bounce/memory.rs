@@ -11,7 +11,7 @@ use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Words};
 /// The buffers of a communicator, and what its ranks know of each other's.
 pub(super) struct Buffers<F: Fabric> {
     pub(super) endpoint: std::rc::Rc<weft_p2p::Endpoint<F>>,
-    pub(super) members: std::rc::Rc<[u32]>,
+    pub(super) members: std::rc::Rc<crate::Members>,
     pub(super) mine: Region,
     pub(super) all: Vec<RemoteAddr>,
     /// Bytes of half a rank's memory; barriers have halves in turn.

@@ -1,7 +1,8 @@
 //! Operations on blocks: what the ranks of a node have or shall have travels between nodes as one
 //! message.
 
-use crate::hierarchy::{Layout, Level, Steps};
+use crate::hierarchy::{Level, Steps};
+use crate::members::Layout;
 use crate::{Blocks, CollectiveState, Link, work};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 

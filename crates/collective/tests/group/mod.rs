@@ -4,7 +4,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use weft_collective::{
-    Choice, CollectiveState, Link, Operation, Reception, Reduce, SelectionKey, Topology, Via,
+    Choice, CollectiveState, Link, Members, Operation, Reception, Reduce, SelectionKey, Topology,
+    Via,
 };
 use weft_fabric::{Fabric, Sge};
 use weft_fabric_testing::world::Rank;
@@ -13,7 +14,7 @@ use weft_p2p::Context;
 pub struct Group<'r, F: Fabric> {
     pub rank: &'r Rank<'r, F>,
     /// Rank in the group to rank in the world.
-    pub members: Rc<[u32]>,
+    pub members: Rc<Members>,
     /// This process's rank in the group.
     pub me: usize,
     /// What its algorithms keep.
@@ -29,7 +30,7 @@ impl<'r, F: Fabric> Group<'r, F> {
     pub fn new(rank: &'r Rank<'r, F>, context: u64, members: Vec<u32>) -> Option<Group<'r, F>> {
         let me = members.iter().position(|&m| m as usize == rank.me())?;
         let state = Rc::new(CollectiveState::new(rank.engine().arena().clone()));
-        let (members, sequence) = (members.into(), Cell::new(0));
+        let (members, sequence) = (Rc::new(members.into()), Cell::new(0));
         Some(Group { rank, members, me, state, context, sequence, via: Via::Messages })
     }
 

@@ -1,7 +1,7 @@
 //! What a peer of a stream must not say ends the waits with an error that names it.
 
 use std::rc::Rc;
-use weft_collective::{Link, Reception, Via};
+use weft_collective::{Link, Members, Reception, Via};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Fault, Head, Message, Sge};
 use weft_fabric_sim::{Machine, Options, Sim, run};
@@ -45,7 +45,7 @@ async fn hear(sim: &Sim) -> [u64; 3] {
 /// Rank 0 does `talk` on the bare fabric while rank 1 receives 512 KiB from it: how that ended.
 fn receive<P: Future<Output = ()> + 'static>(talk: impl Fn(Sim) -> P) -> Option<Fault> {
     let machine = Rc::new(Machine::load("collgm").unwrap());
-    let members: Rc<[u32]> = (0..2).collect();
+    let members = Members::world(2);
     let ended = Rc::new(std::cell::RefCell::new(None));
     let outcome =
         run(&machine, Options::new(2), |sim| -> std::pin::Pin<Box<dyn Future<Output = ()>>> {

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_collective::{Link, Reception, Via};
+use weft_collective::{Link, Members, Reception, Via};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_fabric_sim::{Machine, Options, Sim, run};
@@ -18,7 +18,7 @@ fn time<P: Future<Output = Result<(), Fault>> + 'static>(
     program: impl Fn(Link<Sim>) -> P,
 ) -> (f64, Vec<Counts>) {
     let machine = Rc::new(Machine::load("collgm").unwrap());
-    let members: Rc<[u32]> = (0..ranks as u32).collect();
+    let members = Members::world(ranks);
     let counts: Rc<[Cell<Counts>]> = (0..ranks).map(|_| Cell::default()).collect();
     let outcome = run(&machine, Options::new(ranks), |sim| {
         let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());

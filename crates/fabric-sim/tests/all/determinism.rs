@@ -3,7 +3,7 @@
 
 use std::process::Command;
 use std::rc::Rc;
-use weft_collective::{Link, Reception, Reduce, Via, allreduce, alltoall, barrier, bcast};
+use weft_collective::{Link, Members, Reception, Reduce, Via, allreduce, alltoall, barrier, bcast};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, FabricExt, GroupId, RemoteAddr, RemoteFlag, Sge, Staging, Work};
 use weft_fabric_sim::units::Time;
@@ -94,7 +94,7 @@ fn word(memory: Sge, offset: usize) -> u64 {
 }
 
 /// A bit of everything; a hash of all that the rank has received.
-async fn program(engine: Rc<Engine<Sim>>, members: Rc<[u32]>) -> u64 {
+async fn program(engine: Rc<Engine<Sim>>, members: Rc<Members>) -> u64 {
     let endpoint = engine.endpoint().clone();
     let sim = endpoint.fabric().clone();
     let (me, n) = (sim.rank(), sim.size());
@@ -178,7 +178,7 @@ async fn program(engine: Rc<Engine<Sim>>, members: Rc<[u32]>) -> u64 {
 }
 
 fn outcome(options: Options) -> Outcome<u64> {
-    let members: Rc<[u32]> = (0..RANKS as u32).collect();
+    let members = Members::world(RANKS);
     let outcome = run(&machine(2), options, |sim| {
         let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
         engine.run(program(engine.clone(), members.clone()))

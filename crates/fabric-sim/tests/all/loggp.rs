@@ -1,7 +1,7 @@
 //! Simulated times equal the formulas of LogGP, exactly.
 
 use std::rc::Rc;
-use weft_collective::{Link, Reception, Reduce, Via, allreduce, barrier};
+use weft_collective::{Link, Members, Reception, Reduce, Via, allreduce, barrier};
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Machine, Options, Sim, run};
@@ -18,7 +18,7 @@ impl Reduce for Nothing {
     }
 }
 
-fn link(engine: &Rc<Engine<Sim>>, members: &Rc<[u32]>, tag: i32) -> Link<Sim> {
+fn link(engine: &Rc<Engine<Sim>>, members: &Rc<Members>, tag: i32) -> Link<Sim> {
     let rank = engine.rank();
     Link {
         endpoint: engine.endpoint().clone(),
@@ -34,7 +34,7 @@ fn link(engine: &Rc<Engine<Sim>>, members: &Rc<[u32]>, tag: i32) -> Link<Sim> {
 /// The time of one operation on `ranks` ranks, in picoseconds.
 fn time(ranks: usize, dissemination: bool, bytes: usize) -> Vec<u64> {
     let machine = Rc::new(Machine::load("loggp").unwrap());
-    let members: Rc<[u32]> = (0..ranks as u32).collect();
+    let members = Members::world(ranks);
     let outcome = run(&machine, Options::new(ranks), |sim| {
         let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
         let link = link(&engine, &members, 0);

@@ -1,7 +1,7 @@
 //! The library's own protocols under many schedules.
 
 use std::rc::Rc;
-use weft_collective::{Link, Reception, Reduce, Via, allreduce, alltoall, barrier, bcast};
+use weft_collective::{Link, Members, Reception, Reduce, Via, allreduce, alltoall, barrier, bcast};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Sge, Staging};
 use weft_fabric_sim::{Options, Sim, explore};
@@ -52,7 +52,7 @@ fn expect(what: &str, got: Vec<u64>, expected: Vec<u64>) -> Result<(), String> {
 async fn collectives(engine: Rc<Engine<Sim>>) -> Result<(), String> {
     let endpoint = engine.endpoint().clone();
     let (me, n) = (engine.rank(), endpoint.fabric().size());
-    let members: Rc<[u32]> = (0..n as u32).collect();
+    let members = Members::world(n);
     let link = |tag: i32| {
         let (endpoint, members) = (endpoint.clone(), members.clone());
         Link {

@@ -27,7 +27,7 @@ const TRANSFER: usize = 32 << 20;
 /// Opens the streams from a rank to all other ranks.
 fn linked(rank: &Rank) -> Link<Sim> {
     let endpoint = rank.comm.engine().endpoint().clone();
-    let members: Rc<[u32]> = (0..rank.comm.size() as u32).collect();
+    let members = rank.comm.group().members().clone();
     let (context, tag, via) = (Context(3), 1, Via::Native);
     let (rank, reception) = (rank.comm.rank(), Reception::default());
     Link { endpoint, members, rank, context, tag, via, reception }

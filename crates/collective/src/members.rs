@@ -1,0 +1,195 @@
+//! The members of a communicator: the rank of each in the fabric, and what follows from the list alone.
+//!
+//! ```text
+//!   ranks     0 1 2 | 3 4 | 5 6 7      nodes in the order of their lowest ranks
+//!   leaders   0       3     5          the lowest rank of each node
+//! ```
+//! A list is shared by all that have it: the contexts of a communicator, its duplicates, and simulated ranks, which have one
+//! list of the world. What follows from a list is derived once and kept with it. So a simulated world keeps one [`Layout`] of its
+//! ranks, and not one for each rank.
+
+use crate::selection_key::{Near, Topology};
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::rc::Rc;
+use weft_fabric::{Fabric, FabricExt};
+
+/// Rank in the communicator to rank in the fabric.
+#[derive(Debug)]
+pub struct Members {
+    ranks: Rc<[u32]>,
+    topology: OnceCell<Topology>,
+    layout: OnceCell<Rc<Layout>>,
+}
+
+impl<R: Into<Rc<[u32]>>> From<R> for Members {
+    fn from(ranks: R) -> Members {
+        Members { ranks: ranks.into(), topology: OnceCell::new(), layout: OnceCell::new() }
+    }
+}
+
+impl Deref for Members {
+    type Target = [u32];
+
+    fn deref(&self) -> &[u32] {
+        &self.ranks
+    }
+}
+
+impl Members {
+    /// Lists ranks 0 to `size` - 1 of the fabric in their order.
+    pub fn world(size: usize) -> Rc<Members> {
+        Rc::new((0..size as u32).collect::<Rc<[u32]>>().into())
+    }
+
+    /// Returns the list itself, to share.
+    pub fn ranks(&self) -> &Rc<[u32]> {
+        &self.ranks
+    }
+
+    /// Asks about each member only the first time: where they are.
+    pub fn topology<F: Fabric>(&self, fabric: &F) -> Topology {
+        match self.topology.get() {
+            Some(&known) => known,
+            None if self.may_change(fabric) => survey(fabric, self),
+            None => *self.topology.get_or_init(|| survey(fabric, self)),
+        }
+    }
+
+    /// Returns the nodes of the members, derived the first time.
+    pub(crate) fn layout<F: Fabric>(&self, fabric: &F) -> Rc<Layout> {
+        let derived =
+            || Rc::new(Layout::new(self.iter().map(|&member| fabric.node(member as usize))));
+        match self.layout.get() {
+            Some(known) => known.clone(),
+            None if self.may_change(fabric) => derived(),
+            None => self.layout.get_or_init(derived).clone(),
+        }
+    }
+
+    /// Whether the numbers may name other processes later: those of another job's processes are reused when that job has left.
+    fn may_change<F: Fabric>(&self, fabric: &F) -> bool {
+        self.iter().any(|&member| member as usize >= fabric.size())
+    }
+}
+
+/// The nodes of a communicator's ranks.
+#[derive(Debug)]
+pub struct Layout {
+    /// The ranks of each node in their order, the leader first; nodes in the order of their leaders.
+    pub nodes: Vec<Vec<usize>>,
+    /// The place of each rank: its node, and its place there.
+    pub places: Vec<(usize, usize)>,
+    leaders: OnceCell<Rc<Members>>,
+    /// By node, those that were asked for.
+    locals: Box<[OnceCell<Rc<Members>>]>,
+}
+
+impl Layout {
+    /// Sorts ranks by their nodes, which may have any numbers.
+    pub fn new(nodes: impl IntoIterator<Item = usize>) -> Layout {
+        let mut numbers: HashMap<usize, usize> = HashMap::new();
+        let (mut by_node, mut places) = (Vec::<Vec<usize>>::new(), Vec::new());
+        for (rank, node) in nodes.into_iter().enumerate() {
+            let at = *numbers.entry(node).or_insert(by_node.len());
+            if at == by_node.len() {
+                by_node.push(Vec::new());
+            }
+            places.push((at, by_node[at].len()));
+            by_node[at].push(rank);
+        }
+        let locals = by_node.iter().map(|_| OnceCell::new()).collect();
+        Layout { nodes: by_node, places, leaders: OnceCell::new(), locals }
+    }
+
+    /// Iterates over the ranks node by node.
+    pub fn order(&self) -> impl Iterator<Item = usize> + '_ {
+        self.nodes.iter().flatten().copied()
+    }
+
+    /// Whether each node has neighbouring ranks, so that node by node is the order of ranks.
+    pub fn is_contiguous(&self) -> bool {
+        self.order().eq(0..self.places.len())
+    }
+
+    /// Returns the members of a node. `all`: the members that this is the layout of.
+    pub(crate) fn local(&self, all: &Members, node: usize) -> Rc<Members> {
+        let ranks = || self.nodes[node].iter().map(|&rank| all[rank]).collect::<Rc<[u32]>>();
+        self.locals[node].get_or_init(|| Rc::new(ranks().into())).clone()
+    }
+
+    /// Returns the leaders of all nodes. `all`: the members that this is the layout of.
+    pub(crate) fn leaders(&self, all: &Members) -> Rc<Members> {
+        let ranks = || self.nodes.iter().map(|ranks| all[ranks[0]]).collect::<Rc<[u32]>>();
+        self.leaders.get_or_init(|| Rc::new(ranks().into())).clone()
+    }
+}
+
+/// Finds where `members` are, by questions about each of them.
+fn survey<F: Fabric>(fabric: &F, members: &[u32]) -> Topology {
+    let mut nodes: Vec<usize> = members.iter().map(|&m| fabric.node(m as usize)).collect();
+    nodes.sort_unstable();
+    let ranks_by_node = nodes.chunk_by(|a, b| a == b).map(<[usize]>::len);
+    Topology {
+        same_node: share_memory(fabric, members),
+        nodes: ranks_by_node.clone().count(),
+        ranks_per_node: ranks_by_node.max().unwrap_or(0),
+        by_kernel: carried_by_kernel(fabric, members),
+        multicast: multicast_max(fabric, members),
+        same_arithmetic: fabric.same_arithmetic(),
+        atomics: all_do_atomics(fabric, members),
+        near: Near::default(),
+    }
+}
+
+/// Whether `members` share memory, so that the central algorithms serve them best. All of them find
+/// the same.
+pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
+    members.iter().all(|&peer| fabric.capabilities(peer as usize).shares_memory)
+}
+
+/// Returns the length of the longest datagram that reaches all `members`, in bytes; 0 if there is none. All of one job have the
+/// same; other jobs have groups of their own.
+fn multicast_max<F: Fabric>(fabric: &F, members: &[u32]) -> usize {
+    let own = fabric.capabilities(fabric.rank()).multicast_max;
+    let foreign = members.iter().filter(|&&peer| peer as usize >= fabric.size());
+    foreign.map(|&peer| fabric.capabilities(peer as usize).multicast_max).fold(own, usize::min)
+}
+
+/// Whether the kernel carries messages between some of `members`. All of them find the same.
+fn carried_by_kernel<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
+    members.iter().any(|&peer| fabric.capabilities(peer as usize).round_trip > 0)
+}
+
+/// Whether the adapters of all `members` do atomic operations. All of them find the same.
+fn all_do_atomics<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
+    members.iter().all(|&peer| fabric.capabilities(peer as usize).atomics)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_come_in_the_order_of_their_lowest_ranks() {
+        let blocked = Layout::new([7, 7, 7, 2, 2, 9]);
+        assert_eq!(blocked.nodes, [vec![0, 1, 2], vec![3, 4], vec![5]]);
+        assert!(blocked.is_contiguous());
+        let dealt = Layout::new([4, 1, 4, 1, 0]);
+        assert_eq!(dealt.nodes, [vec![0, 2], vec![1, 3], vec![4]]);
+        assert_eq!(dealt.places, [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0)]);
+        assert!(!dealt.is_contiguous());
+        assert!(dealt.order().eq([0, 2, 1, 3, 4]));
+    }
+
+    #[test]
+    fn levels_have_the_members_of_their_ranks_and_share_them() {
+        let all = Members::from(vec![30, 31, 32, 33, 34]);
+        let dealt = Layout::new([4, 1, 4, 1, 0]);
+        assert_eq!(dealt.local(&all, 1)[..], [31, 33]);
+        assert_eq!(dealt.leaders(&all)[..], [30, 31, 34]);
+        assert!(Rc::ptr_eq(&dealt.local(&all, 1), &dealt.local(&all, 1)));
+        assert!(Rc::ptr_eq(&dealt.leaders(&all), &dealt.leaders(&all)));
+    }
+}

@@ -1,0 +1,183 @@
+//! Memory that a communicator keeps for its collective operations: among four times as many ranks, a rank keeps no more but for
+//! its few further partners. With `--nocapture` it says what each design keeps.
+//!
+//! Bytes are those of all simulated ranks, divided by their number: what one rank has for all of them may have a line for each
+//! rank, but not what every rank has.
+#![cfg(not(miri))]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::rc::Rc;
+use weft_collective::algorithm::{Algorithm, Carrier, Need};
+use weft_collective::catalog::ALGORITHMS;
+use weft_collective::{Operation, Reason, Reduce, Selection, SelectionKey};
+use weft_datatype::{Basic, Predefined};
+use weft_fabric::Sge;
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric_sim::units::Count;
+use weft_fabric_sim::{Machine, Options, Sim, run};
+use weft_p2p::Limits;
+use weft_process::{Buffer, Comm, Engine, Error, Group, Root};
+
+thread_local! {
+    /// Bytes that this thread has allocated and not freed, and their largest number since it was last set.
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+    static MOST: Cell<isize> = const { Cell::new(0) };
+}
+
+struct Counted;
+
+fn count(bytes: isize) {
+    // A thread that ends may free when its count is gone.
+    let _ = LIVE.try_with(|live| {
+        live.set(live.get() + bytes);
+        MOST.with(|most| most.set(most.get().max(live.get())));
+    });
+}
+
+// SAFETY: the system's allocator, with a count beside it.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTER: Counted = Counted;
+
+const RANKS_PER_NODE: usize = 8;
+const FEW: usize = 1024;
+const MANY: usize = 4 * FEW;
+
+/// Most bytes by which a rank's memory may grow from [`FEW`] ranks to [`MANY`]: one for each further rank. A list has at least
+/// four.
+const GROWTH: isize = (MANY - FEW) as isize;
+
+struct Nothing;
+
+impl Reduce for Nothing {
+    fn combine(&self, _left: Sge, _right: Sge) {}
+
+    fn commutes(&self) -> bool {
+        true
+    }
+}
+
+/// Bytes for each rank.
+#[derive(Debug, Clone, Copy)]
+struct Bytes {
+    /// When an operation is over.
+    kept: isize,
+    /// At most at any time, what the simulator itself has included.
+    most: isize,
+}
+
+fn machine(ranks: usize) -> Rc<Machine> {
+    let mut machine = Machine::clone(&weft_fabric_testing::machine::machine(RANKS_PER_NODE));
+    machine.nodes = Count(ranks.div_ceil(RANKS_PER_NODE));
+    Rc::new(machine)
+}
+
+async fn call(comm: &Rc<Comm<Sim>>, operation: Operation) -> Result<(), Error> {
+    let data = || Buffer::phantom(8, Predefined::new().of(Basic::INT).clone());
+    let op = || Rc::new(Nothing);
+    // Neither the leader of a node nor on the first one.
+    let root = 2 * RANKS_PER_NODE + 3;
+    match operation {
+        Operation::Barrier => comm.barrier().await,
+        Operation::Bcast => comm.bcast(data(), Root::Rank(root)).await,
+        Operation::Allreduce => comm.allreduce(None, data(), op()).await,
+        Operation::Reduce => {
+            let result = (comm.rank() == root).then(data);
+            comm.reduce(Some(data()), result, Root::Rank(root), op()).await
+        }
+        Operation::Scan => comm.scan(None, data(), op(), false).await,
+        Operation::Exscan => comm.scan(None, data(), op(), true).await,
+        operation => panic!("{operation:?} has a block for each rank"),
+    }
+}
+
+/// Runs an operation twice by an algorithm; `None` if that is not eligible here.
+fn bytes(ranks: usize, algorithm: &'static Algorithm) -> Option<Bytes> {
+    let machine = machine(ranks);
+    let group = Group::new((0..ranks as u32).collect::<Vec<_>>());
+    let mut selection = Selection::default();
+    selection.ask_for(Operation::Barrier, "MPI-DS").expect("an algorithm");
+    selection.ask(algorithm.operation, Some(algorithm.usual()));
+    let (selection, before) = (Rc::new(selection), LIVE.get());
+    MOST.set(before);
+    let outcome = run(&machine, Options::new(ranks), |sim| {
+        let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+        let comm = Comm::world_of(&engine, group.clone());
+        comm.select(selection.clone());
+        engine.run(async move {
+            let (site, commutes, equal) = (comm.site(), true, true);
+            let case = SelectionKey { ranks, bytes: 32, element: 4, commutes, equal, site };
+            if comm.chosen(algorithm.operation, &case).reason != Reason::Asked {
+                return None;
+            }
+            call(&comm, algorithm.operation).await.expect("no error");
+            call(&comm, algorithm.operation).await.expect("no error");
+            // Who leaves first finds the communicators of all others.
+            comm.barrier().await.expect("no error");
+            Some(LIVE.get())
+        })
+    });
+    let lives = outcome.expect("no deadlock").results;
+    let kept = lives.into_iter().flatten().flatten().max()?;
+    let each = |live: isize| (live - before) / ranks as isize;
+    Some(Bytes { kept: each(kept), most: each(MOST.get()) })
+}
+
+/// Finds algorithms with whose names `named` agrees, of operations without blocks by rank.
+fn algorithms(named: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static Algorithm> {
+    use Operation::*;
+    let whole = [Barrier, Bcast, Allreduce, Reduce, Scan, Exscan];
+    ALGORITHMS.iter().filter(move |a| whole.contains(&a.operation) && named(a.name))
+}
+
+/// Returns what a rank has more among so many more ranks; `None` if the algorithm is not eligible here.
+fn growth(algorithm: &'static Algorithm, few: usize, many: usize) -> Option<Bytes> {
+    let (less, more) = (bytes(few, algorithm)?, bytes(many, algorithm)?);
+    let (operation, name) = (algorithm.operation, algorithm.name);
+    println!("{operation:?} {name}: {less:?} of {few} ranks, {more:?} of {many}");
+    Some(Bytes { kept: more.kept - less.kept, most: more.most - less.most })
+}
+
+/// What is kept, and what is needed on the way, is shared by all ranks or has their node and their partners in it.
+#[test]
+fn levels_take_no_more_of_a_rank_among_more_ranks() {
+    let mut seen = 0;
+    for algorithm in algorithms(|name| name == "TWO-LEVEL") {
+        let more = growth(algorithm, FEW, MANY).expect("several ranks a node");
+        assert!(more.kept < GROWTH && more.most < GROWTH, "{:?}: {more:?}", algorithm.operation);
+        seen += 1;
+    }
+    assert_eq!(seen, 6);
+}
+
+/// The same of the other designs that keep something, but for partners, of which a rank has a few more. Left out are those that
+/// take as many messages as the square of the ranks: rings, and what is lost of multicasts in these numbers.
+#[test]
+fn no_design_keeps_a_list_of_all_ranks() {
+    let mut seen = 0;
+    for algorithm in algorithms(|name| name != "TWO-LEVEL") {
+        let long = algorithm.cost.contains("N - 1") || algorithm.needs.contains(&Need::Multicast);
+        if algorithm.carrier == Carrier::Messages || long {
+            continue;
+        }
+        let Some(more) = growth(algorithm, FEW, MANY) else { continue };
+        let name = (algorithm.operation, algorithm.name);
+        assert!(more.kept < 2 * GROWTH, "{name:?}: {more:?}");
+        seen += 1;
+    }
+    assert!(seen > 15, "{seen} designs");
+}
