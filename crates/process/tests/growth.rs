@@ -144,12 +144,12 @@ fn algorithms(named: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static Alg
     ALGORITHMS.iter().filter(move |a| whole.contains(&a.operation) && named(a.name))
 }
 
-/// Returns what a rank has more among so many more ranks; `None` if the algorithm is not eligible here.
-fn growth(algorithm: &'static Algorithm, few: usize, many: usize) -> Option<Bytes> {
-    let (less, more) = (bytes(few, algorithm)?, bytes(many, algorithm)?);
+/// Returns what a rank has among few ranks, and what it has more among many; `None` if the algorithm is not eligible here.
+fn growth(algorithm: &'static Algorithm) -> Option<(Bytes, Bytes)> {
+    let (less, more) = (bytes(FEW, algorithm)?, bytes(MANY, algorithm)?);
     let (operation, name) = (algorithm.operation, algorithm.name);
-    println!("{operation:?} {name}: {less:?} of {few} ranks, {more:?} of {many}");
-    Some(Bytes { kept: more.kept - less.kept, most: more.most - less.most })
+    println!("{operation:?} {name}: {less:?} of {FEW} ranks, {more:?} of {MANY}");
+    Some((less, Bytes { kept: more.kept - less.kept, most: more.most - less.most }))
 }
 
 /// What is kept, and what is needed on the way, is shared by all ranks or has their node and their partners in it.
@@ -157,7 +157,7 @@ fn growth(algorithm: &'static Algorithm, few: usize, many: usize) -> Option<Byte
 fn levels_take_no_more_of_a_rank_among_more_ranks() {
     let mut seen = 0;
     for algorithm in algorithms(|name| name == "TWO-LEVEL") {
-        let more = growth(algorithm, FEW, MANY).expect("several ranks a node");
+        let (_, more) = growth(algorithm).expect("several ranks a node");
         assert!(more.kept < GROWTH && more.most < GROWTH, "{:?}: {more:?}", algorithm.operation);
         seen += 1;
     }
@@ -174,9 +174,10 @@ fn no_design_keeps_a_list_of_all_ranks() {
         if algorithm.carrier == Carrier::Messages || long {
             continue;
         }
-        let Some(more) = growth(algorithm, FEW, MANY) else { continue };
+        let Some((less, more)) = growth(algorithm) else { continue };
         let name = (algorithm.operation, algorithm.name);
-        assert!(more.kept < 2 * GROWTH, "{name:?}: {more:?}");
+        // Twelve partners where there were ten.
+        assert!(more.kept < less.kept / 5 + GROWTH, "{name:?}: {more:?}");
         seen += 1;
     }
     assert!(seen > 15, "{seen} designs");
