@@ -1,5 +1,5 @@
-//! Settings: declared once ([`declared`]), read from the environment at MPI_Init unless the tool interface has
-//! written them, shown by `weft info`, control variables of the tool interface.
+//! Settings. Each is declared once ([`declared`]). MPI_Init reads it from the environment, unless the tool interface has written it.
+//! `weft info` shows the settings, and they are the control variables of the tool interface.
 
 pub mod alike;
 mod declared;
@@ -18,7 +18,7 @@ use weft_collective::{Operation, Selection};
 use weft_fabric_fault::Plan;
 use weft_intranode::Wanted;
 
-/// A value, understood.
+/// Value of a setting.
 pub enum Value {
     Number(u64),
     Maybe(Option<u64>),
@@ -26,12 +26,12 @@ pub enum Value {
     Place(usize),
     Copies(Wanted),
     Faults(Option<Plan>),
-    /// Not read here.
+    /// A value that another layer reads.
     Elsewhere,
 }
 
 impl Setting {
-    /// The value that `text` stands for. An error is in words.
+    /// Parses `text`. An error is in words.
     pub fn understand(&self, text: &str) -> Result<Value, String> {
         let text = text.trim();
         let wrong = |expected: String| format!("{}={text}: {expected}", self.name);
@@ -73,7 +73,7 @@ impl Setting {
         }
     }
 
-    /// What was written or the environment says; `None`: nothing, the default holds.
+    /// Returns the text that was written or is in the environment; `None` if the default holds.
     pub fn given(&self) -> Option<String> {
         match written().get(self.name) {
             Some(text) => text.clone(),
@@ -99,12 +99,12 @@ impl Setting {
         is_privileged && file && !text.trim().is_empty()
     }
 
-    /// What holds.
+    /// Returns the text that holds.
     pub fn text(&self) -> String {
         self.given().unwrap_or_else(|| self.default.to_owned())
     }
 
-    /// Takes the place of what the environment says. What that was, if anything.
+    /// Replaces the text of the environment. Returns the text that was written before, for [`Setting::unwrite`].
     pub fn write(&self, text: String) -> Option<Option<String>> {
         written().insert(self.name, Some(text))
     }
@@ -118,22 +118,21 @@ impl Setting {
     }
 }
 
-/// What takes the place of the environment; `None`: the default.
+/// Texts that replace those of the environment; `None` is the default.
 static WRITTEN: Mutex<BTreeMap<&'static str, Option<String>>> = Mutex::new(BTreeMap::new());
 
 fn written() -> MutexGuard<'static, BTreeMap<&'static str, Option<String>>> {
-    // Each change is one call, so a panic leaves nothing halfway.
+    // Each change is one call, so a panic leaves no change incomplete.
     WRITTEN.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Puts what was written of the settings that others read for us into the environment.
+/// Puts written settings that other layers read into the environment.
 pub fn publish() {
     for (name, text) in written().iter() {
         let kind = SETTINGS.iter().find(|s| s.name == *name).map(|s| s.kind);
         if let (Some(SettingKind::Nodes | SettingKind::File), Some(text)) = (kind, text) {
-            // SAFETY: std serialises this with other Rust code. The program is in MPI_Init; C code
-            // that calls getenv in another thread at this moment has the same trouble with any
-            // program that calls setenv.
+            // SAFETY: `set_var` must not race with readers of the environment. std serialises it with Rust code. The program is in
+            // MPI_Init, so C code that calls getenv in another thread races as with any setenv.
             unsafe { std::env::set_var(name, text) };
         }
     }
@@ -164,7 +163,7 @@ pub fn say_refused() {
     }
 }
 
-/// What holds now holds from here on, whatever becomes of the environment: MPI_Init has read it.
+/// Fixes the present values after MPI_Init has read them, so that later changes of the environment have no effect.
 pub fn fix() {
     for setting in SETTINGS {
         let given = setting.given();
@@ -177,13 +176,13 @@ fn value(name: &str) -> Result<Value, String> {
     setting.understand(&setting.text())
 }
 
-/// The setting that names the algorithm of an operation.
+/// Returns the name of the setting for the algorithm of an operation.
 pub fn algorithm(operation: Operation) -> &'static str {
     let of = |s: &&Setting| matches!(s.kind, SettingKind::Algorithm(o) if o == operation);
     SETTINGS.iter().find(of).expect("every operation has one").name
 }
 
-/// A number, or a switch as 0 or 1; an error in words if it is none.
+/// Returns a number, or a switch as 0 or 1. An error is in words.
 pub fn number(name: &str) -> Result<u64, String> {
     match value(name)? {
         Value::Number(n) => Ok(n),
@@ -191,12 +190,12 @@ pub fn number(name: &str) -> Result<u64, String> {
     }
 }
 
-/// Whether somebody has chosen it.
+/// Returns whether the setting is given.
 pub fn is_given(name: &str) -> bool {
     SETTINGS.iter().any(|setting| setting.name == name && setting.given().is_some())
 }
 
-/// A number, if there is one.
+/// Returns a number, if one is given.
 pub fn maybe(name: &str) -> Result<Option<u64>, String> {
     match value(name)? {
         Value::Maybe(n) => Ok(n),
@@ -204,7 +203,7 @@ pub fn maybe(name: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// Any words.
+/// Returns a text.
 pub fn words(name: &str) -> Result<String, String> {
     match value(name)? {
         Value::Words(text) => Ok(text),
@@ -212,7 +211,7 @@ pub fn words(name: &str) -> Result<String, String> {
     }
 }
 
-/// The place of the chosen word among those of the declaration.
+/// Returns the index of the chosen word in the declaration.
 pub fn choice(name: &str) -> Result<usize, String> {
     match value(name)? {
         Value::Place(place) => Ok(place),
@@ -232,13 +231,13 @@ pub fn copies() -> Result<Wanted, String> {
     }
 }
 
-/// The protocol that `WEFT_PROTOCOL` asks for.
+/// Returns the protocol that `WEFT_PROTOCOL` names.
 pub fn protocol() -> Result<Option<weft_p2p::protocol::Protocol>, String> {
     let place = choice("WEFT_PROTOCOL")?;
     Ok(place.checked_sub(1).map(|place| weft_p2p::protocol::Protocol::ALL[place]))
 }
 
-/// The faults that `WEFT_FAULT` asks for.
+/// Returns the faults that `WEFT_FAULT` names.
 pub fn faults() -> Result<Option<Plan>, String> {
     match value("WEFT_FAULT")? {
         Value::Faults(plan) => Ok(plan),
@@ -246,9 +245,8 @@ pub fn faults() -> Result<Option<Plan>, String> {
     }
 }
 
-/// The settings for `weft info`, a line each: name, default, doc, the value in the environment
-/// with `=` before it (nothing: not set), and what is wrong with it (nothing: all is well),
-/// separated by tabs.
+/// Returns the settings for `weft info`, a line for each: name, default, doc, the given value with `=` before it (empty if not given),
+/// and the error in the value (empty if there is none), separated by tabs.
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_settings() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();

@@ -1,20 +1,20 @@
-//! The settings: those that the library declares, and those of the commands beside it.
+//! Settings of the library and of the commands.
 
 use std::env;
 use std::fmt::Write;
 
-/// A setting and what the environment makes of it.
+/// A setting with its value in the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// The environment variable.
     pub name: String,
-    /// What holds if nobody says anything, in words.
+    /// Value if the setting is not given.
     pub default: String,
-    /// What it is for.
+    /// Its description, one sentence.
     pub doc: String,
-    /// What the environment says; `None`: the default holds.
+    /// Value that is given; `None` if the default holds.
     pub given: Option<String>,
-    /// What is wrong with that.
+    /// Error in the given value.
     pub wrong: Option<String>,
 }
 
@@ -44,10 +44,10 @@ const OF_COMMANDS: &[[&str; 3]] = &[
 /// The numbers among these variables that are seconds.
 const SECONDS: &[&str] = &["WEFT_TIMEOUT", "WEFT_ALIVE_INTERVAL", "WEFT_ALIVE_TIMEOUT"];
 
-/// Variables with our prefix that are no settings: how `mpiexec` tells a rank of its job.
+/// Variables with the prefix of settings by which `mpiexec` passes facts of the job to its ranks.
 const INTERNAL: &[&str] = &["WEFT_LAUNCH", "WEFT_HOSTS", "WEFT_MPIEXEC", "WEFT_UNIVERSE"];
 
-/// All settings: the library's (the text of `weft_settings`), then those of the commands.
+/// Returns all settings: those of the library (the text of `weft_settings`), then those of the commands.
 pub fn all(of_library: &str) -> Result<Vec<Setting>, String> {
     let mut settings = parse(of_library)?;
     settings.extend(OF_COMMANDS.iter().map(|[name, default, doc]| {
@@ -67,7 +67,7 @@ fn wrong_seconds(name: &str, value: &str) -> Option<String> {
     (!right).then(|| format!("{name}={value}: not a number of seconds"))
 }
 
-/// Reads lines of name, default, doc, `=value` or nothing, and what is wrong or nothing.
+/// Reads lines of name, default, doc, `=value` or nothing, and an error or nothing.
 fn parse(text: &str) -> Result<Vec<Setting>, String> {
     let setting = |line: &str| {
         let fields: Vec<_> = line.split('\t').map(str::to_owned).collect();
@@ -80,7 +80,7 @@ fn parse(text: &str) -> Result<Vec<Setting>, String> {
     text.lines().map(setting).collect()
 }
 
-/// Names in the environment with our prefix that no setting has: misspelt, most likely.
+/// Returns names in the environment with the prefix of settings that no setting has. Most of them are misspelt.
 pub fn strangers(settings: &[Setting], names: impl Iterator<Item = String>) -> Vec<String> {
     let known = |name: &str| INTERNAL.contains(&name) || settings.iter().any(|s| s.name == name);
     let mut strangers: Vec<_> = names.filter(|n| n.starts_with("WEFT_") && !known(n)).collect();
@@ -88,7 +88,7 @@ pub fn strangers(settings: &[Setting], names: impl Iterator<Item = String>) -> V
     strangers
 }
 
-/// The table of `weft info`: name, value, source, doc; what is wrong stands below its line.
+/// Returns the table of `weft info`: name, value, source and doc. An error is below the line of its setting.
 pub fn table(settings: &[Setting], strangers: &[String]) -> String {
     let value = |s: &Setting| match s.given.as_ref().unwrap_or(&s.default).as_str() {
         "" => "none".to_owned(),
@@ -113,7 +113,7 @@ pub fn table(settings: &[Setting], strangers: &[String]) -> String {
     out
 }
 
-/// The rows of the table in the book.
+/// Returns the rows of the table in the book.
 pub fn markdown(settings: &[Setting]) -> String {
     let row = |s: &Setting| {
         let default = if s.default.is_empty() { "none" } else { &s.default };

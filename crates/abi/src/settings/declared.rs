@@ -1,4 +1,4 @@
-//! Every setting, declared once: here, and those of networks beside ([`super::networks`]).
+//! Declarations of all settings, except those of networks ([`super::networks`]).
 
 use super::kinds::Agreement::{All, Each, Job};
 use super::kinds::Audience::{Developer, Tuner, User};

@@ -1,8 +1,8 @@
-//! What is said of a setting where it is declared.
+//! Types of a setting's declaration.
 
 use weft_collective::Operation;
 
-/// What a setting may hold.
+/// Kind of a setting's values.
 #[derive(Clone, Copy)]
 pub enum SettingKind {
     /// A whole number in this range.
@@ -13,21 +13,21 @@ pub enum SettingKind {
     Choice(&'static [&'static str]),
     /// A whole number in this range, or nothing.
     Maybe { least: u64, most: u64 },
-    /// Where the costs of copies come from ([`weft_intranode::Wanted`]).
+    /// Source of the costs of copies ([`weft_intranode::Wanted`]).
     Copies,
-    /// Any words, or nothing; understood where they are used.
+    /// Any text, or nothing. The user of the setting parses it.
     Words,
     /// An algorithm for a collective operation, with its parameter, or `auto`.
     Algorithm(Operation),
     /// A [`weft_fabric_fault::Plan`] of faults, or nothing.
     Faults,
-    /// Which ranks share a node, or nothing; read where the job is joined.
+    /// Division of ranks into nodes, or nothing. `weft_bootstrap` reads it.
     Nodes,
-    /// The name of a file, or nothing; read where the job is joined.
+    /// The name of a file, or nothing. `weft_bootstrap` reads it.
     File,
 }
 
-/// The part of the library that a variable is about: its category in the tool interface.
+/// Part of the library that a variable belongs to, which is its category in the tool interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
     P2p,
@@ -42,7 +42,7 @@ pub enum Part {
     Launch,
 }
 
-/// Who may have a reason to look at a variable, or to change it.
+/// Audience of a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Audience {
     User,
@@ -68,7 +68,7 @@ impl Agreement {
     }
 }
 
-/// What the tool interface says of a setting.
+/// Attributes of a setting for the tool interface.
 #[derive(Clone, Copy)]
 pub struct About(pub Part, pub Audience, pub Agreement);
 
@@ -77,11 +77,11 @@ pub struct About(pub Part, pub Audience, pub Agreement);
 pub struct Setting {
     /// The environment variable.
     pub name: &'static str,
-    /// Part, audience, and who must agree on it.
+    /// Part, audience, and agreement between processes.
     pub about: About,
-    /// What values it takes.
+    /// Kind of its values.
     pub kind: SettingKind,
-    /// The value, as text, where nobody sets it.
+    /// Value if the setting is not given, as text.
     pub default: &'static str,
     /// One sentence of at most 100 characters, with the unit. The book (`book/src/settings.md`) has a longer text.
     pub doc: &'static str,

@@ -1,11 +1,11 @@
-//! The settings of networks.
+//! Declarations of the settings of networks.
 
 use super::kinds::Agreement::{All, Each, Job};
 use super::kinds::Audience::{Tuner, User};
 use super::kinds::Part::{Fabric, Ofi, Rma, Verbs};
 use super::kinds::{About, Setting, SettingKind};
 
-/// What connects the ranks, verbs, and libfabric.
+/// Settings of the fabric, of verbs, and of libfabric.
 pub const NETWORKS: &[Setting] = &[
     Setting {
         name: "WEFT_FABRIC",

@@ -1,5 +1,5 @@
-//! Settings that may change while MPI runs, and what has to be done for it. All others are read when the engine is
-//! built, and never again.
+//! Settings that may change while MPI runs, and the actions that a change needs. All other settings are read once, when the engine is
+//! built.
 
 use super::{Setting, algorithm};
 use crate::node::Engine;
@@ -16,11 +16,11 @@ use weft_fabric::wait::WaitPolicy;
 use weft_p2p::Rendezvous;
 use weft_p2p::stream::Sizes;
 
-/// Why a value was not taken, in words.
+/// Reason why a value was not taken.
 pub enum Refused {
-    /// It is wrong.
+    /// The value is invalid, for this reason.
     Wrong(String),
-    /// What it is for is made.
+    /// The value comes too late, for this reason.
     Late(&'static str),
 }
 
@@ -30,15 +30,15 @@ impl From<String> for Refused {
     }
 }
 
-/// From when on a value that is written counts; and what is done for it.
+/// Effect of writing a setting while MPI runs.
 pub struct RuntimeChange {
-    /// In words: the next message, the next communicator.
+    /// First use of the new value, in words, such as `the next send`.
     pub from: &'static str,
-    /// Gives the engine the value that holds now.
+    /// Passes the present value to the engine.
     pub take: fn(&Rc<Engine>) -> Result<(), Refused>,
 }
 
-/// How a setting may change while MPI runs, if it may.
+/// Returns the effect of writing a setting while MPI runs; `None` if the setting must not change.
 pub fn runtime_change(setting: &Setting) -> Option<RuntimeChange> {
     let (from, take): (_, fn(&Rc<Engine>) -> _) = match setting.name {
         "WEFT_EAGER" | "WEFT_RENDEZVOUS" => ("the next send", |engine| Ok(messages(engine)?)),
@@ -47,7 +47,7 @@ pub fn runtime_change(setting: &Setting) -> Option<RuntimeChange> {
             ("the next transfer", |engine| Ok(rails(engine)?))
         }
         "WEFT_PAST_CACHES" | "WEFT_CACHES" => ("the next copy", |engine| Ok(caches(engine)?)),
-        // Windows read them when they are made.
+        // Windows read these settings when they are made.
         "WEFT_FENCE" | "WEFT_RMA_ORDER" | "WEFT_RMA_ENDING" | "WEFT_RMA_ATOMICS" => {
             ("the next window that is made", |_| Ok(()))
         }
@@ -92,7 +92,7 @@ pub fn rails(engine: &Engine) -> Result<(), String> {
     Ok(())
 }
 
-/// False: they have sizes.
+/// Sets the sizes of streams. Returns false if streams are in use.
 pub fn streams(engine: &Engine) -> Result<bool, String> {
     Ok(engine.endpoint().streams().set_sizes(Sizes {
         segment: settings::number("WEFT_STREAM_SEGMENT")? as usize,
@@ -114,7 +114,7 @@ pub fn caches(engine: &Engine) -> Result<(), String> {
     Ok(())
 }
 
-/// All communicators choose anew; what their own hints ask for stays.
+/// Makes all communicators choose algorithms again. Their own hints stay.
 fn choose(engine: &Rc<Engine>) -> Result<(), String> {
     let node = engine.endpoint().fabric();
     let all: Vec<u32> = (0..node.size() as u32).collect();
