@@ -141,7 +141,11 @@ pub fn linked(
         let said = said.map_err(|error| error.text().to_owned())?;
         said.map_err(|error| explain(&error))
     };
-    let failed = |text: String| Error::new(MPI_ERR_PORT, format_args!("connecting: {text}"));
+    // The fabric's own errors say that they are about connecting.
+    let failed = |text: String| {
+        let prefix = if text.starts_with("connecting") { "" } else { "connecting: " };
+        Error::new(MPI_ERR_PORT, format!("{prefix}{text}"))
+    };
     let way = Way::of(engine)?;
     let settings = JobSettings::own().map_err(failed)?;
     let own = Introduction::own(engine, way, &settings);

@@ -142,7 +142,12 @@ fn receive_with_descriptor(
     };
     let length = message.bytes;
     let mut memory = None;
-    for control in message.cmsgs().map_err(|error| lost(joining, error.into()))? {
+    // The kernel leaves out a descriptor for which the limit on open files has no room.
+    let full = |_| {
+        let why = explain(&io::Error::from_raw_os_error(libc::EMFILE));
+        BootstrapError(format!("{joining}: the page of the hang report: {why}"))
+    };
+    for control in message.cmsgs().map_err(full)? {
         if let ControlMessageOwned::ScmRights(descriptors) = control {
             for descriptor in descriptors {
                 // SAFETY: `from_raw_fd` needs sole ownership. The kernel has just made this descriptor for this call.

@@ -212,6 +212,27 @@ mod tests {
         }
     }
 
+    /// In a process of its own, since the limit holds for all tests of a process.
+    #[test]
+    fn without_a_descriptor_the_error_names_the_limit() {
+        const ALONE: &str = "WEFT_TEST_ALONE";
+        if std::env::var_os(ALONE).is_none() {
+            let name = "watch::tests::without_a_descriptor_the_error_names_the_limit";
+            let own = std::env::current_exe().unwrap();
+            let mut alone = Command::new(own);
+            let output = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output();
+            let output = output.unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            return;
+        }
+        let segment = found();
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 1024 };
+        // SAFETY: reads a structure that lives.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &none) }, 0);
+        let error = Watch::start(segment, 0).err().expect("no descriptor is left").to_string();
+        assert!(error.contains("ulimit -n") && error.contains("another job"), "{error}");
+    }
+
     #[test]
     fn a_number_that_is_given_again_is_the_new_ones() {
         let segment = found();

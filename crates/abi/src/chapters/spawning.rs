@@ -319,6 +319,10 @@ unsafe fn spawn(
         Error::new(
             MPI_ERR_SPAWN,
             match known {
+                // The children may have said the same.
+                Some(why) if why.text().contains(text.trim_start_matches("connecting: ")) => {
+                    why.text().to_owned()
+                }
                 Some(why) => format!("{} ({text})", why.text()),
                 None => format!("{text} (rank {root} of the communicator knows more)"),
             },
