@@ -182,9 +182,14 @@ impl<F: Fabric> InFlight<F> {
         Ok(())
     }
 
-    /// Waits for a counter.
+    /// Waits for a counter, which may be freed afterwards.
     pub async fn until(&self, counter: Counter, value: u64) -> Result<(), Error> {
-        Ok(self.core.endpoint().until(counter, value).await?)
+        let endpoint = self.core.endpoint();
+        endpoint.until(counter, value).await?;
+        if endpoint.rails().is_busy() {
+            endpoint.rails().observe(endpoint.fabric().counters(), endpoint.fabric().now());
+        }
+        Ok(())
     }
 
     /// What the first operation at a rank waits for, if it waits; `None`: there is none.
