@@ -62,7 +62,7 @@ pub struct State {
     /// Files by handle.
     pub files: RefCell<Table<Rc<FileObject>>>,
     /// Threads that read and write while the program computes, once a file was opened.
-    pub file_threads: RefCell<Option<Rc<weft_io::Pool<crate::node::Node>>>>,
+    pub file_threads: RefCell<Option<Rc<weft_io::IoPool<crate::node::Node>>>>,
     /// Communicators that were freed while others may still need something of them.
     pub closing: RefCell<Vec<weft_process::Task>>,
     /// Groups by handle.

@@ -1,12 +1,22 @@
-//! Access modes (MPI 5.0, section 14.2.1): the ABI's bits, and what goes together.
+//! Access modes (MPI 5.0, section 14.2.1): the ABI's bits and their valid combinations.
 
+use crate::access_direction::AccessDirection;
 use crate::failure::class;
 use std::fs::OpenOptions;
 use weft_process::Error;
 
-/// What a file is opened for: MPI_MODE_RDONLY and the like, or'ed.
+/// Access mode of a file: MPI_MODE_RDONLY and the like, or'ed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Amode(i32);
+
+/// Role of a rank in a collective open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenRole {
+    /// The first rank, which creates the file.
+    First,
+    /// Any other rank, which opens the file after the first one.
+    Other,
+}
 
 const APPEND: i32 = 1;
 const CREATE: i32 = 2;
@@ -20,22 +30,22 @@ const WRONLY: i32 = 256;
 const ALL: i32 = 511;
 
 impl Amode {
-    /// Errors: AMODE, with what is wrong.
+    /// Checks an access mode. Errors: AMODE.
     pub fn new(bits: i32) -> Result<Amode, Error> {
         let wrong =
             |why: &str| Err(Error::new(class::AMODE, format!("argument amode = {bits:#x}: {why}")));
-        let ways = [RDONLY, RDWR, WRONLY].iter().filter(|&&way| bits & way != 0).count();
+        let directions = [RDONLY, RDWR, WRONLY].iter().filter(|&&bit| bits & bit != 0).count();
         if bits & !ALL != 0 {
-            return wrong("it has bits that stand for nothing");
+            return wrong("it has unknown bits");
         }
-        if ways != 1 {
+        if directions != 1 {
             return wrong(
                 "exactly one of MPI_MODE_RDONLY, MPI_MODE_RDWR and MPI_MODE_WRONLY must be in it",
             );
         }
         if bits & RDONLY != 0 && bits & (CREATE | EXCL) != 0 {
             return wrong(
-                "MPI_MODE_CREATE and MPI_MODE_EXCL make a file, which MPI_MODE_RDONLY could not fill",
+                "MPI_MODE_CREATE and MPI_MODE_EXCL create a file, which MPI_MODE_RDONLY could not write",
             );
         }
         if bits & RDWR != 0 && bits & SEQUENTIAL != 0 {
@@ -44,7 +54,7 @@ impl Amode {
         Ok(Amode(bits))
     }
 
-    /// The ABI's number.
+    /// Returns the ABI's number.
     pub fn bits(self) -> i32 {
         self.0
     }
@@ -53,54 +63,62 @@ impl Amode {
         self.0 & bit != 0
     }
 
-    /// Whether data may be read.
+    /// Reports whether data may be moved in this direction.
+    #[inline]
+    pub fn allows(self, direction: AccessDirection) -> bool {
+        match direction {
+            AccessDirection::Read => self.reads(),
+            AccessDirection::Write => self.writes(),
+        }
+    }
+
+    /// Reports whether data may be read.
     pub fn reads(self) -> bool {
         !self.has(WRONLY)
     }
 
-    /// Whether data may be written.
+    /// Reports whether data may be written.
     pub fn writes(self) -> bool {
         !self.has(RDONLY)
     }
 
-    /// Whether all pointers begin at the file's end.
+    /// Reports whether all pointers begin at the file's end.
     pub fn appends(self) -> bool {
         self.has(APPEND)
     }
 
-    /// Whether only the shared pointer may be used.
+    /// Reports whether only the shared pointer may be used.
     pub fn is_sequential(self) -> bool {
         self.has(SEQUENTIAL)
     }
 
-    /// Whether the file is made, if there is none.
+    /// Reports whether a missing file is created.
     pub fn creates(self) -> bool {
         self.has(CREATE)
     }
 
-    /// Whether the file is deleted when it is closed.
+    /// Reports whether the file is deleted when it is closed.
     pub fn deletes(self) -> bool {
         self.has(DELETE_ON_CLOSE)
     }
 
-    /// Whether nobody else has the file open.
+    /// Reports whether the program promises that there is no other opening.
     pub fn is_unique(self) -> bool {
         self.has(UNIQUE_OPEN)
     }
 
-    /// How the system is to open it. Only the `first` rank makes it: the others find it. One that is written can be read, too,
-    /// where the system lets it: sieving needs that.
-    pub fn options(self, first: bool, reads: bool) -> OpenOptions {
+    /// Returns the system's options. Only the first rank creates the file.
+    pub fn options(self, role: OpenRole) -> OpenOptions {
         let mut options = OpenOptions::new();
-        options.read(self.reads() || reads).write(self.writes());
-        if first && self.writes() {
+        options.read(self.reads()).write(self.writes());
+        if role == OpenRole::First && self.writes() {
             options.create(self.has(CREATE));
             options.create_new(self.has(CREATE) && self.has(EXCL));
         }
         options
     }
 
-    /// Whether an existing file is refused.
+    /// Reports whether an existing file is refused.
     pub fn is_exclusive(self) -> bool {
         self.has(EXCL) && self.has(CREATE)
     }

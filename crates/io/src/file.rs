@@ -1,142 +1,140 @@
-//! An open file (MPI 5.0, chapter 14): what it is, its views and pointers. `opening.rs` opens and closes it, `access.rs` reads and
-//! writes, `whole.rs` has what all ranks do to all of it.
+//! An open file (MPI 5.0, chapter 14): its views and pointers. `open_close.rs` opens and closes it, `data_access.rs` reads and
+//! writes, `collective_calls.rs` has the collective calls that change the whole file.
 
-mod access;
-mod opening;
-mod whole;
+mod collective_calls;
+mod data_access;
+mod open_close;
 
-pub use access::Place;
-pub use opening::{Opener, delete, disk};
+pub use data_access::{AccessSpec, Positioning};
+pub use open_close::{OpenArguments, Opener, delete, disk};
 
-use crate::core::Core;
-use crate::failure::{Act, Failure, class};
+use crate::failure::{FileAction, FileFailure, class};
 use crate::hints::Hints;
-use crate::representation::{Convert, Sizes};
+use crate::open_file::OpenFile;
+use crate::representation::{Convert, RepresentationSizes, in_file};
 use crate::shared_pointer::SharedPointer;
-use crate::view::View;
+use crate::view::FileView;
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use weft_datatype::Type;
 use weft_fabric::Fabric;
 use weft_process::{Comm, Error, Info};
 
-/// How data of a view are represented.
+/// Representation of a view's data (MPI 5.0, section 14.5).
 #[derive(Clone)]
 pub struct Representation {
-    /// The name by which it was asked for.
+    /// Name that the program gave.
     pub name: String,
-    /// What types are in the file; `None`: what they are here.
-    pub sizes: Option<Rc<dyn Sizes>>,
-    /// Between the two, if the program's datatypes are not needed for it.
+    /// Sizes of types in the file. `None`: the same as in memory.
+    pub sizes: Option<Rc<dyn RepresentationSizes>>,
+    /// Conversion between memory and file, unless it depends on the program's datatypes.
     pub convert: Option<Rc<dyn Convert>>,
 }
 
 impl Representation {
-    /// The machine's own.
+    /// Returns a representation that has the machine's own bytes.
     pub fn native(name: &str) -> Representation {
         Representation { name: name.to_owned(), sizes: None, convert: None }
     }
 }
 
-/// A view as the program gave it.
-pub struct GivenView {
-    /// Bytes of the file.
+/// A view with the arguments of the program.
+pub struct ViewArguments {
+    /// Start of the view in bytes of the file.
     pub displacement: u64,
-    /// The elementary type.
+    /// Elementary type.
     pub etype: Type,
-    /// The file type.
+    /// File type.
     pub filetype: Type,
-    /// How data are represented.
+    /// Representation of the data.
     pub representation: Representation,
-    view: Rc<View>,
+    stream: Rc<FileView>,
 }
 
 /// An open file.
 pub struct File<F: Fabric> {
-    core: Rc<Core<F>>,
+    open: Rc<OpenFile<F>>,
     pointer: SharedPointer<F>,
-    given: RefCell<GivenView>,
-    /// The individual pointer, in elementary types.
+    view: RefCell<ViewArguments>,
+    /// Individual pointer in elementary types.
     position: Cell<u64>,
 }
 
-/// From where a pointer is moved.
+/// Base of a new pointer position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whence {
     /// The view's beginning.
     Set,
-    /// Where it is.
+    /// The present position.
     Current,
     /// The file's end.
     End,
 }
 
 impl<F: Fabric> File<F> {
-    /// The file's own communicator.
+    /// Returns the file's own communicator.
     pub fn comm(&self) -> &Rc<Comm<F>> {
-        &self.core.comm
+        &self.open.comm
     }
 
-    /// What errors call it.
+    /// Returns the name of the file for errors.
     pub fn name(&self) -> String {
-        self.core.name()
+        self.open.name()
     }
 
-    /// The ABI's bits.
+    /// Returns the access mode as bits of the ABI.
     pub fn amode(&self) -> i32 {
-        self.core.amode.bits()
+        self.open.amode.bits()
     }
 
-    /// The view.
-    pub fn view(&self) -> Ref<'_, GivenView> {
-        self.given.borrow()
+    /// Returns the view.
+    pub fn view(&self) -> Ref<'_, ViewArguments> {
+        self.view.borrow()
     }
 
-    /// How data are represented in the view.
+    /// Returns the representation of data in the view.
     pub fn representation(&self) -> Representation {
-        self.given.borrow().representation.clone()
+        self.view.borrow().representation.clone()
     }
 
-    /// Whether accesses of several ranks are whole.
+    /// Reports whether the file is in atomic mode.
     pub fn is_atomic(&self) -> bool {
-        self.core.atomic.get()
+        self.open.atomic.is_enabled()
     }
 
-    /// The hints in force.
+    /// Returns the hints in force.
     pub fn hints(&self) -> Info {
-        let (core, kept) = (&self.core, self.core.kept.borrow());
-        core.hints.get().tell(core.aggregators().len(), core.alignment(), &kept)
+        let (open, unused) = (&self.open, self.open.unused_hints.borrow());
+        open.hints.get().to_info(open.aggregators().len(), open.alignment(), &unused)
     }
 
-    /// Takes over hints; those that make no sense are ignored.
+    /// Applies hints. Hints with invalid values are ignored.
     pub fn set_hints(&self, info: &Info) {
-        let mut hints: Hints = self.core.hints.get();
-        hints.take(info, &mut self.core.kept.borrow_mut());
-        self.core.hints.set(hints);
+        let mut hints: Hints = self.open.hints.get();
+        hints.apply(info, &mut self.open.unused_hints.borrow_mut());
+        self.open.hints.set(hints);
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn length(&self) -> Result<u64, Error> {
-        self.core.kind().look_anew(&*self.core.storage);
-        let length = self.core.storage.length();
-        length.map_err(|error| self.core.error(&Failure::new(Act::Resize, &error, 0, 0)))
+        self.open.kind().revalidate(&*self.open.storage);
+        let length = self.open.storage.length();
+        length.map_err(|error| self.open.error(&FileFailure::new(FileAction::Resize, &error, 0, 0)))
     }
 
-    /// Bytes that an element of `ty` takes in the file, with what lies between elements.
+    /// Returns the extent of `ty` in the file, in bytes.
     pub fn extent_in_file(&self, ty: &Type) -> Result<i64, Error> {
-        match &self.given.borrow().representation.sizes {
+        match &self.view.borrow().representation.sizes {
             None => Ok(ty.extent()),
-            Some(sizes) => {
-                Ok(crate::representation::in_file(ty, &**sizes, &self.core.byte)?.extent())
-            }
+            Some(sizes) => Ok(in_file(ty, &**sizes, &self.open.byte)?.extent()),
         }
     }
 
-    fn stream(&self) -> Rc<View> {
-        self.given.borrow().view.clone()
+    fn stream(&self) -> Rc<FileView> {
+        self.view.borrow().stream.clone()
     }
 
-    /// The byte of the file at an offset of the view. Errors: ARG of a negative one.
+    /// Returns the byte of the file at an offset of the view. Errors: ARG for a negative offset.
     pub fn byte_of(&self, offset: i64) -> Result<u64, Error> {
         let view = self.stream();
         let at = self.stream_offset(offset)?;
@@ -144,12 +142,13 @@ impl<F: Fabric> File<F> {
             return Ok(view.displacement());
         }
         view.check_range(at, 1)?;
-        Ok(view.place(at))
+        Ok(view.file_offset(at))
     }
 
-    /// An offset of the program, in bytes of the stream.
+    /// Converts an offset of the program to bytes of the stream.
     fn stream_offset(&self, offset: i64) -> Result<u64, Error> {
-        let at = u64::try_from(offset).ok().and_then(|at| at.checked_mul(self.stream().unit()));
+        let etype_size = self.stream().etype_size();
+        let at = u64::try_from(offset).ok().and_then(|at| at.checked_mul(etype_size));
         at.ok_or_else(|| {
             let text =
                 format!("argument offset = {offset}: it must not be negative, nor beyond any file");
@@ -157,19 +156,19 @@ impl<F: Fabric> File<F> {
         })
     }
 
-    /// Elementary types of the view before the end of the file; one of which only a part is there counts.
+    /// Counts the elementary types of the view before the end of the file, including an incomplete last one.
     fn end_of_view(&self) -> Result<i64, Error> {
         let view = self.stream();
-        Ok(view.before(self.length()?).div_ceil(view.unit()) as i64)
+        Ok(view.stream_offset(self.length()?).div_ceil(view.etype_size()) as i64)
     }
 
-    /// The individual pointer, in elementary types.
+    /// Returns the individual pointer in elementary types.
     pub fn position(&self) -> i64 {
         self.position.get() as i64
     }
 
-    /// Where a pointer is moved to. Errors: ARG before the view's beginning.
-    fn target(&self, offset: i64, whence: Whence, current: i64) -> Result<i64, Error> {
+    /// Computes a pointer's new position. Errors: ARG before the view's beginning.
+    fn seek_target(&self, offset: i64, whence: Whence, current: i64) -> Result<i64, Error> {
         let from = match whence {
             Whence::Set => 0,
             Whence::Current => current,
@@ -187,17 +186,17 @@ impl<F: Fabric> File<F> {
     /// Moves the individual pointer.
     pub fn seek(&self, offset: i64, whence: Whence) -> Result<(), Error> {
         self.not_sequential()?;
-        let to = self.target(offset, whence, self.position())?;
+        let to = self.seek_target(offset, whence, self.position())?;
         self.position.set(to as u64);
         Ok(())
     }
 
-    /// Moves the shared pointer. All ranks call it with the same arguments. Errors: NOT_SAME.
+    /// Moves the shared pointer. All ranks call this with the same arguments. Errors: NOT_SAME.
     pub async fn seek_shared(&self, offset: i64, whence: Whence) -> Result<(), Error> {
         self.not_sequential()?;
-        let said = [offset as u64, whence as u64];
-        let all = weft_rma::gather(self.comm(), said).await?;
-        if all.iter().any(|other| *other != said) {
+        let own = [offset as u64, whence as u64];
+        let all = self.open.gather(own).await?;
+        if all.iter().any(|other| *other != own) {
             let text = "ranks gave different offsets or different whence";
             return Err(Error::new(class::NOT_SAME, text));
         }
@@ -205,8 +204,8 @@ impl<F: Fabric> File<F> {
             0 => self.move_shared(offset, whence).await,
             _ => Ok(()),
         };
-        // Nobody uses it before it is there; and if it failed, all learn of it.
-        let failed = weft_rma::gather(self.comm(), [u64::from(result.is_err())]).await?;
+        // This exchange makes every rank wait until the pointer has moved, and reports the first rank's failure.
+        let failed = self.open.gather([u64::from(result.is_err())]).await?;
         result?;
         match failed[0] {
             [0] => Ok(()),
@@ -219,18 +218,18 @@ impl<F: Fabric> File<F> {
 
     async fn move_shared(&self, offset: i64, whence: Whence) -> Result<(), Error> {
         let current = self.pointer.get().await?;
-        let to = self.target(offset, whence, current)?;
+        let to = self.seek_target(offset, whence, current)?;
         self.pointer.swap(to).await.map(|_| ())
     }
 
-    /// The shared pointer, in elementary types.
+    /// Returns the shared pointer in elementary types.
     pub async fn position_shared(&self) -> Result<i64, Error> {
         self.pointer.get().await
     }
 
-    /// Errors: UNSUPPORTED_OPERATION of a file of which only the shared pointer may be used.
+    /// Checks that pointers other than the shared one may be used. Errors: UNSUPPORTED_OPERATION.
     fn not_sequential(&self) -> Result<(), Error> {
-        if !self.core.amode.is_sequential() {
+        if !self.open.amode.is_sequential() {
             return Ok(());
         }
         let text = format!(

@@ -1,40 +1,52 @@
-//! Hints: what a program says of how it uses a file, by the standard's names and ROMIO's (MPI 5.0, section 14.2.8).
+//! Hints about the use of a file, by the standard's names and ROMIO's (MPI 5.0, section 14.2.8).
 
-use crate::transfer::Sieving;
+use crate::access_direction::AccessDirection;
 use weft_process::Info;
 
-/// Whether the collective functions exchange data first.
+/// Use of data sieving (ROMIO's `romio_ds_read` and `romio_ds_write`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Buffering {
-    /// Where ranks' pieces lie between each other's.
+pub enum Sieving {
+    /// Gaps are moved where that is cheaper.
     #[default]
     Auto,
-    /// Always.
+    /// Gaps are moved wherever the buffer is large enough.
     On,
-    /// Never: each rank reads and writes its own.
+    /// Gaps are never moved.
     Off,
 }
 
-/// The hints that change what is done, as they are in force.
+/// Use of two phases in collective accesses (ROMIO's `romio_cb_read` and `romio_cb_write`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CollectiveBuffering {
+    /// Two phases where that is cheaper, if pieces of ranks lie in gaps of other ranks.
+    #[default]
+    Auto,
+    /// Always two phases.
+    On,
+    /// Never two phases: each rank reads and writes its own data.
+    Off,
+}
+
+/// Hints with an effect, as they are in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hints {
-    /// Bytes of an aggregator's buffer.
+    /// Size of an aggregator's buffer in bytes.
     pub cb_buffer_size: usize,
-    /// Aggregators; 0: one a node.
+    /// Number of aggregators; 0: one per node.
     pub cb_nodes: usize,
-    /// Of collective reads.
-    pub cb_read: Buffering,
-    /// Of collective writes.
-    pub cb_write: Buffering,
-    /// Of independent reads.
+    /// Two phases in collective reads.
+    pub cb_read: CollectiveBuffering,
+    /// Two phases in collective writes.
+    pub cb_write: CollectiveBuffering,
+    /// Data sieving in reads.
     pub ds_read: Sieving,
-    /// Of independent writes.
+    /// Data sieving in writes.
     pub ds_write: Sieving,
-    /// Bytes that an independent read moves in one go, gaps included.
+    /// Maximum number of bytes of a sieved read, gaps included.
     pub ind_rd_buffer_size: usize,
-    /// The same of a write.
+    /// Maximum number of bytes of a sieved write, gaps included.
     pub ind_wr_buffer_size: usize,
-    /// File domains begin at multiples of it; 0: of the file system's block.
+    /// Alignment of file domains in bytes; 0: the file system's block.
     pub striping_unit: u64,
 }
 
@@ -43,8 +55,8 @@ impl Default for Hints {
         Hints {
             cb_buffer_size: 16 << 20,
             cb_nodes: 0,
-            cb_read: Buffering::Auto,
-            cb_write: Buffering::Auto,
+            cb_read: CollectiveBuffering::Auto,
+            cb_write: CollectiveBuffering::Auto,
             ds_read: Sieving::Auto,
             ds_write: Sieving::Auto,
             ind_rd_buffer_size: 4 << 20,
@@ -54,9 +66,9 @@ impl Default for Hints {
     }
 }
 
-/// Known hints without an effect here, which are kept and told as they were given: they are for layouts of file systems that the
-/// system's own tools set, or describe the program.
-const KEPT: [&str; 12] = [
+/// Known hints without an effect, which are returned as they were given. They are for layouts of file systems that the system's own
+/// tools set, or describe the program.
+const UNUSED: [&str; 12] = [
     "access_style",
     "collective_buffering",
     "cb_block_size",
@@ -71,12 +83,12 @@ const KEPT: [&str; 12] = [
     "striping_factor",
 ];
 
-const NUMBERS: [&str; 5] =
+const NUMBER_KEYS: [&str; 5] =
     ["cb_buffer_size", "cb_nodes", "ind_rd_buffer_size", "ind_wr_buffer_size", "striping_unit"];
-const BUFFERING: [&str; 2] = ["romio_cb_read", "romio_cb_write"];
-const SIEVING: [&str; 2] = ["romio_ds_read", "romio_ds_write"];
+const BUFFERING_KEYS: [&str; 2] = ["romio_cb_read", "romio_cb_write"];
+const SIEVING_KEYS: [&str; 2] = ["romio_ds_read", "romio_ds_write"];
 
-/// "enable", "disable" and "automatic", in their order in the enumerations.
+/// Values of hints in the order of the variants of [`Sieving`] and [`CollectiveBuffering`].
 const WORDS: [&str; 3] = ["automatic", "enable", "disable"];
 
 fn word(text: &str) -> Option<usize> {
@@ -84,34 +96,44 @@ fn word(text: &str) -> Option<usize> {
 }
 
 impl Hints {
-    /// Takes over what `info` says that makes sense; the rest is ignored. `kept` gets what is only told again.
-    pub fn take(&mut self, info: &Info, kept: &mut Info) {
+    /// Returns the use of two phases in collective accesses of this direction.
+    pub fn collective_buffering(&self, direction: AccessDirection) -> CollectiveBuffering {
+        match direction {
+            AccessDirection::Read => self.cb_read,
+            AccessDirection::Write => self.cb_write,
+        }
+    }
+
+    /// Applies the valid hints of `info` and ignores invalid ones. Adds hints without an effect to `unused`.
+    pub fn apply(&mut self, info: &Info, unused: &mut Info) {
         let number = |key: &str| info.get(key)?.trim().parse::<u64>().ok();
         let positive = |key| number(key).filter(|&n| n > 0).and_then(|n| usize::try_from(n).ok());
-        self.cb_buffer_size = positive(NUMBERS[0]).unwrap_or(self.cb_buffer_size);
-        self.cb_nodes = positive(NUMBERS[1]).unwrap_or(self.cb_nodes);
-        self.ind_rd_buffer_size = positive(NUMBERS[2]).unwrap_or(self.ind_rd_buffer_size);
-        self.ind_wr_buffer_size = positive(NUMBERS[3]).unwrap_or(self.ind_wr_buffer_size);
-        self.striping_unit = number(NUMBERS[4]).filter(|&n| n > 0).unwrap_or(self.striping_unit);
-        let chosen = |key: &str| info.get(key).and_then(word);
-        const BY: [Buffering; 3] = [Buffering::Auto, Buffering::On, Buffering::Off];
-        const SO: [Sieving; 3] = [Sieving::Auto, Sieving::On, Sieving::Off];
+        self.cb_buffer_size = positive(NUMBER_KEYS[0]).unwrap_or(self.cb_buffer_size);
+        self.cb_nodes = positive(NUMBER_KEYS[1]).unwrap_or(self.cb_nodes);
+        self.ind_rd_buffer_size = positive(NUMBER_KEYS[2]).unwrap_or(self.ind_rd_buffer_size);
+        self.ind_wr_buffer_size = positive(NUMBER_KEYS[3]).unwrap_or(self.ind_wr_buffer_size);
+        self.striping_unit =
+            number(NUMBER_KEYS[4]).filter(|&n| n > 0).unwrap_or(self.striping_unit);
+        let value = |key: &str| info.get(key).and_then(word);
+        const BUFFERING_VALUES: [CollectiveBuffering; 3] =
+            [CollectiveBuffering::Auto, CollectiveBuffering::On, CollectiveBuffering::Off];
+        const SIEVING_VALUES: [Sieving; 3] = [Sieving::Auto, Sieving::On, Sieving::Off];
         if info.get("collective_buffering") == Some("false") {
-            (self.cb_read, self.cb_write) = (Buffering::Off, Buffering::Off);
+            (self.cb_read, self.cb_write) = (CollectiveBuffering::Off, CollectiveBuffering::Off);
         }
-        self.cb_read = chosen(BUFFERING[0]).map_or(self.cb_read, |i| BY[i]);
-        self.cb_write = chosen(BUFFERING[1]).map_or(self.cb_write, |i| BY[i]);
-        self.ds_read = chosen(SIEVING[0]).map_or(self.ds_read, |i| SO[i]);
-        self.ds_write = chosen(SIEVING[1]).map_or(self.ds_write, |i| SO[i]);
-        for key in KEPT {
+        self.cb_read = value(BUFFERING_KEYS[0]).map_or(self.cb_read, |i| BUFFERING_VALUES[i]);
+        self.cb_write = value(BUFFERING_KEYS[1]).map_or(self.cb_write, |i| BUFFERING_VALUES[i]);
+        self.ds_read = value(SIEVING_KEYS[0]).map_or(self.ds_read, |i| SIEVING_VALUES[i]);
+        self.ds_write = value(SIEVING_KEYS[1]).map_or(self.ds_write, |i| SIEVING_VALUES[i]);
+        for key in UNUSED {
             if let Some(value) = info.get(key) {
-                kept.set(key, value);
+                unused.set(key, value);
             }
         }
     }
 
-    /// Says them as they are in force; `aggregators` and `unit` are what 0 stands for.
-    pub fn tell(&self, aggregators: usize, unit: u64, kept: &Info) -> Info {
+    /// Returns the hints in force. `aggregators` and `unit` are the values that 0 stands for.
+    pub fn to_info(&self, aggregators: usize, unit: u64, unused: &Info) -> Info {
         let mut info = Info::default();
         let unit = if self.striping_unit == 0 { unit } else { self.striping_unit };
         let numbers = [
@@ -121,13 +143,13 @@ impl Hints {
             self.ind_wr_buffer_size as u64,
             unit,
         ];
-        NUMBERS.iter().zip(numbers).for_each(|(key, n)| info.set(key, &n.to_string()));
+        NUMBER_KEYS.iter().zip(numbers).for_each(|(key, n)| info.set(key, &n.to_string()));
         let cb = [self.cb_read, self.cb_write].map(|b| WORDS[b as usize]);
         let ds = [self.ds_read, self.ds_write].map(|s| WORDS[s as usize]);
-        BUFFERING.iter().zip(cb).for_each(|(key, word)| info.set(key, word));
-        SIEVING.iter().zip(ds).for_each(|(key, word)| info.set(key, word));
-        for key in KEPT {
-            if let Some(value) = kept.get(key) {
+        BUFFERING_KEYS.iter().zip(cb).for_each(|(key, word)| info.set(key, word));
+        SIEVING_KEYS.iter().zip(ds).for_each(|(key, word)| info.set(key, word));
+        for key in UNUSED {
+            if let Some(value) = unused.get(key) {
                 info.set(key, value);
             }
         }
@@ -140,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_are_kept_and_told() {
+    fn hints_are_applied_and_returned() {
         let mut info = Info::default();
         let pairs = [
             ("cb_buffer_size", "4096"),
@@ -151,17 +173,17 @@ mod tests {
             ("unknown", "x"),
         ];
         pairs.iter().for_each(|(key, value)| info.set(key, value));
-        let (mut hints, mut kept) = (Hints::default(), Info::default());
-        hints.take(&info, &mut kept);
+        let (mut hints, mut unused) = (Hints::default(), Info::default());
+        hints.apply(&info, &mut unused);
         assert_eq!((hints.cb_buffer_size, hints.cb_nodes), (4096, 0));
-        assert_eq!((hints.ds_write, hints.cb_read), (Sieving::Off, Buffering::Auto));
-        let told = hints.tell(2, 512, &kept);
-        let of = |key| told.get(key);
+        assert_eq!((hints.ds_write, hints.cb_read), (Sieving::Off, CollectiveBuffering::Auto));
+        let info = hints.to_info(2, 512, &unused);
+        let of = |key| info.get(key);
         assert_eq!((of("cb_buffer_size"), of("cb_nodes")), (Some("4096"), Some("2")));
         assert_eq!((of("romio_ds_write"), of("striping_unit")), (Some("disable"), Some("512")));
         assert_eq!((of("striping_factor"), of("unknown")), (Some("7"), None));
         let mut again = Hints::default();
-        again.take(&told, &mut kept);
+        again.apply(&info, &mut unused);
         assert_eq!(again.ds_write, Sieving::Off);
     }
 }

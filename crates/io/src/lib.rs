@@ -1,53 +1,69 @@
-//! Parallel files (MPI 5.0, chapter 14): opened by several ranks, seen through views, read and written alone or together.
+//! Parallel files (MPI 5.0, chapter 14): collective open, views, independent and collective access.
 //!
 //! ```text
-//!   file ── opens, closes, keeps view and pointers, and makes operations
+//!   file ── opens, closes, keeps view and pointers, and starts accesses
 //!     │
-//!     ├─ two_phase   collective access: aggregators, file domains, exchange
-//!     ├─ operation   one rank's access: its data in one piece, as the file has them
-//!     ├─ core        what all operations need; independent transfers
-//!     │    ├─ transfer   pieces to and from memory, by as few calls as pay (data sieving, by `cost` and what was `found`)
-//!     │    ├─ exclusion   atomic mode: by memory within a node, by locks of the file between nodes
-//!     │    ├─ pool       threads for what goes on while the program computes
-//!     │    │    └─ ring   io_uring for pieces of which nothing is to be done but to move them
-//!     │    └─ storage    read, write, lock, sync: files of the system, or files of a test that fail; `company`: other openings
-//! of
-//!     │                  the file
-//!     ├─ view        a stream of bytes and their places in the file; `runs`: loops of places
+//!     ├─ two_phase     collective access: aggregators, file domains, exchange
+//!     ├─ file_access   one rank's access: its data as contiguous bytes in the file's representation
+//!     ├─ open_file     shared state of all accesses; `policy_choice` chooses by hints, views and file system
+//!     │    ├─ file_transfer   pieces to and from memory, by `data_sieving` where `file_costs` and `adaptive_cost` find it cheaper
+//!     │    ├─ atomic_mode     a lock in memory within a node, locks of the file's bytes between nodes
+//!     │    ├─ thread_pool     threads for transfers in the background
+//!     │    │    └─ uring      io_uring for single pieces that need no lock
+//!     │    └─ storage         read, write, lock, sync; `nfs_caching` and `other_openings` of the same file
+//!     ├─ view          a stream of bytes and their places in the file; `strided_runs`: regular places
 //!     ├─ representation   "external32" and others
-//!     └─ shared_pointer   a word of the first rank's memory, which its program need not serve
+//!     └─ shared_pointer   a word of the first rank's memory
 //! ```
-//! Whoever waits for a file waits for a counter, which a thread of the pool or of the ring advances.
+//! A wait for a file is a wait for a counter, which a thread of the pool or of the ring advances.
 
 #![warn(missing_docs)]
 
+/// Lets unit tests share a file with integration tests, which know this crate by its name.
+#[cfg(test)]
+extern crate self as weft_io;
+
+mod access_direction;
+pub mod access_extent;
+mod access_memory;
+mod access_policy;
+pub mod adaptive_cost;
 mod amode;
-pub mod bounds;
-mod bytes;
-mod core;
-pub mod cost;
-mod doomed;
-mod exclusion;
+mod atomic_mode;
+mod byte_range;
+mod collective_access_state;
+mod data_sieving;
+mod delete_on_close;
 mod failure;
+#[cfg(test)]
+#[path = "../tests/random_programs/faulty.rs"]
+mod faulty;
 mod file;
-pub mod found;
+mod file_access;
+pub mod file_costs;
+mod file_transfer;
 mod hints;
-mod operation;
-mod pool;
+mod open_file;
+mod policy_choice;
 mod representation;
-pub mod ring;
 mod shared_pointer;
 pub mod storage;
 mod strided_copy;
 mod strided_runs;
-mod transfer;
+mod thread_pool;
 mod two_phase;
+pub mod uring;
 mod view;
 
-pub use self::core::Direction;
+pub use access_direction::AccessDirection;
+pub use access_policy::Synchronism;
 pub use amode::Amode;
 pub use failure::class;
-pub use file::{File, GivenView, Opener, Place, Representation, Whence, delete, disk};
-pub use operation::Operation;
-pub use pool::Pool;
-pub use representation::{Convert, External32, Sizes};
+pub use file::{
+    AccessSpec, File, OpenArguments, Opener, Positioning, Representation, ViewArguments, Whence,
+    delete, disk,
+};
+pub use file_access::{AccessData, FileAccess};
+pub use hints::Sieving;
+pub use representation::{Convert, External32, RepresentationSizes};
+pub use thread_pool::IoPool;

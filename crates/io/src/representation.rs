@@ -4,24 +4,25 @@ use weft_datatype::{Datatype, Type, Width};
 use weft_fabric::Sge;
 use weft_process::{Buffer, Error};
 
-/// Between a program's data and a file's. One for each operation: it may know how the program names its datatype.
+/// Conversion between a program's data and a file's data. Each access has its own, as it may depend on the program's datatype.
 pub trait Convert {
-    /// Bytes of the file that a buffer's data take.
+    /// Returns the number of bytes of a buffer's data in the file.
     fn len(&self, buffer: &Buffer) -> Result<u64, Error>;
 
-    /// Writes the data of `buffer` to `to`, which has [`Convert::len`] bytes.
+    /// Converts the data of `buffer` to `to`, which has [`Convert::len`] bytes.
     fn export(&self, buffer: &Buffer, to: Sge) -> Result<(), Error>;
 
-    /// Moves data of a file, or the first part of them, to `buffer`; how many bytes of the program's data they are.
+    /// Converts data of a file, or the first part of them, to `buffer`. Returns the number of bytes of the program's data.
     fn import(&self, from: Sge, buffer: &Buffer) -> Result<u64, Error>;
 }
 
-/// "external32": big-endian, of fixed sizes.
+/// The representation "external32": big-endian with fixed sizes.
 pub struct External32;
 
-/// A slice of a vector's own, as data are named.
-fn named(bytes: &mut [u8]) -> Sge {
-    // SAFETY: the caller uses up the name before it touches the bytes again.
+/// Returns the library's own memory in the form of a buffer.
+fn memory_of(bytes: &mut [u8]) -> Sge {
+    // SAFETY: `Sge::new` requires memory that stays valid and unchanged: the caller is done with the result before it uses the bytes
+    // again.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
@@ -32,7 +33,7 @@ impl Convert for External32 {
 
     fn export(&self, buffer: &Buffer, to: Sge) -> Result<(), Error> {
         let mut packed = vec![0; buffer.len()];
-        buffer.pack_to(named(&mut packed));
+        buffer.pack_to(memory_of(&mut packed));
         let mut external = vec![0; to.len()];
         buffer.ty().export(buffer.count(), &packed, &mut external)?;
         to.fill(&external);
@@ -52,29 +53,29 @@ impl Convert for External32 {
         from.read(&mut external[..from.len()]);
         let mut packed = vec![0; count * buffer.ty().size()];
         buffer.ty().import(count, &external, &mut packed)?;
-        let come =
+        let bytes_read =
             (whole * buffer.ty().size() + buffer.ty().packed_of_external(rest)?).min(packed.len());
-        buffer.unpack_from(named(&mut packed[..come]));
-        Ok(come as u64)
+        buffer.unpack_from(memory_of(&mut packed[..bytes_read]));
+        Ok(bytes_read as u64)
     }
 }
 
-/// What a predefined type is in a file: bytes of data, and from one element to the next.
-pub trait Sizes {
-    /// Of `basic`, which is predefined.
+/// Sizes of predefined types in a file.
+pub trait RepresentationSizes {
+    /// Returns size and extent of the predefined type `basic` in bytes.
     fn of(&self, basic: &Type) -> Result<(usize, i64), Error>;
 }
 
-impl Sizes for External32 {
+impl RepresentationSizes for External32 {
     fn of(&self, basic: &Type) -> Result<(usize, i64), Error> {
         let size = basic.external_size(1)?;
         Ok((size, size as i64))
     }
 }
 
-/// The type as the file has it: elements of other sizes, displacements in extents scaled, those in bytes as they are. `byte` is
+/// Converts a type to the file's sizes. Displacements in extents are scaled, and displacements in bytes stay unchanged. `byte` is
 /// MPI_BYTE.
-pub fn in_file(ty: &Type, sizes: &dyn Sizes, byte: &Type) -> Result<Type, Error> {
+pub fn in_file(ty: &Type, sizes: &dyn RepresentationSizes, byte: &Type) -> Result<Type, Error> {
     use weft_datatype::Combiner::*;
     if ty.basic().is_some()
         || matches!(ty.combiner(), F90Real | F90Complex | F90Integer | ValueIndex)
@@ -88,7 +89,7 @@ pub fn in_file(ty: &Type, sizes: &dyn Sizes, byte: &Type) -> Result<Type, Error>
     let inner: Vec<Type> =
         contents.types.iter().map(|ty| in_file(ty, sizes, byte)).collect::<Result<_, _>>()?;
     let old = inner.first().unwrap_or(byte);
-    // In the order of the standard, whichever form made it.
+    // Both forms of a constructor have the order of the standard.
     let large = !contents.counts.is_empty();
     let numbers: Vec<i64> = match large {
         false => contents.integers.iter().chain(&contents.addresses).copied().collect(),
@@ -123,7 +124,7 @@ pub fn in_file(ty: &Type, sizes: &dyn Sizes, byte: &Type) -> Result<Type, Error>
     })
 }
 
-/// The same of a distributed array: its arguments are size, rank, dimensions, then four lists, then the order.
+/// Converts a distributed array, whose arguments are size, rank, dimensions, then four lists, then the order.
 fn darray(ty: &Type, old: &Type) -> Result<Type, Error> {
     let contents = ty.contents();
     let integers = &contents.integers;

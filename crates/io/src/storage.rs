@@ -1,95 +1,110 @@
-//! What files need of the system, and how whole ranges are moved whatever the system does with one call.
+//! Interface to the system's files, and functions that move a full range however few bytes a system call moves.
 
-mod between_hosts;
-pub mod company;
 pub mod disk;
-pub mod faulty;
+mod nfs_caching;
+pub mod other_openings;
 
-use crate::failure::{Act, Failure};
-use crate::found::Found;
-use company::Company;
+use crate::access_direction::AccessDirection;
+use crate::access_memory::AccessMemory;
+use crate::adaptive_cost::AdaptiveCost;
+use crate::byte_range::ByteRange;
+use crate::failure::{FileAction, FileFailure};
+use other_openings::OtherOpenings;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard};
 
-/// An open file: as much of it as the layers above need. Threads use it at once.
+/// Kind of a lock on bytes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// Many openings can hold the lock.
+    Shared,
+    /// One opening holds the lock.
+    Exclusive,
+}
+
+/// An open file of the system. Threads use it at the same time.
 pub trait Storage: Send + Sync {
-    /// Reads at most `to.len()` bytes at `offset`; 0 at the end of the file.
+    /// Reads at most `to.len()` bytes at `offset`. Returns 0 at the end of the file.
     fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<usize>;
 
     /// Writes at most `from.len()` bytes at `offset`.
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<usize>;
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     fn length(&self) -> io::Result<u64>;
 
-    /// Cuts off, or adds zeros.
+    /// Truncates the file, or adds zeros.
     fn set_length(&self, length: u64) -> io::Result<()>;
 
-    /// Takes the space for `length` bytes from the beginning; the file is as long afterwards, at least.
+    /// Allocates space for the first `length` bytes, and makes the file at least so long.
     fn allocate(&self, length: u64) -> io::Result<()>;
 
-    /// Brings what was written to the device.
+    /// Brings written data to the device.
     fn sync(&self) -> io::Result<()>;
 
-    /// Waits for the bytes from `offset` on to be this file's alone (`alone`), or shared with those who read. Each opening
-    /// of a file has its own locks, of this process or another.
-    fn lock(&self, offset: u64, len: u64, alone: bool) -> io::Result<()>;
+    /// Waits for a lock on `len` bytes from `offset` on. Each opening of a file has its own locks, also within a process.
+    fn lock(&self, offset: u64, len: u64, mode: LockMode) -> io::Result<()>;
 
-    /// Gives them back.
+    /// Releases a lock.
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()>;
 
     /// Reports whether another opening has locked some of the `len` bytes from `offset` on.
     fn is_locked(&self, offset: u64, len: u64) -> io::Result<bool>;
 
-    /// Drops the pages of it that the machine keeps, where nothing in them is still to be written.
-    fn forget(&self);
+    /// Drops the file's clean pages from the page cache.
+    fn drop_cached_pages(&self);
 
-    /// What kind of file system it lies on.
-    fn kind(&self) -> disk::Kind;
+    /// Returns the kind of the file system.
+    fn kind(&self) -> disk::FileSystemKind;
 
-    /// Bytes in which it is best read and written.
-    fn block(&self) -> u64;
+    /// Returns the preferred size of a read or write in bytes.
+    fn preferred_size(&self) -> u64;
 
-    /// What this process keeps of the opening.
-    fn kept(&self) -> &Kept;
+    /// Returns this process's state of the opening.
+    fn state(&self) -> &OpenState;
 
-    /// The system's file that reads and writes go to as they are; none, where something else is done about them.
+    /// Returns the system's file, if reads and writes go to it unchanged.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }
 
-/// What a process keeps of a file that it has open.
+/// A process's state of an opening.
 #[derive(Default)]
-pub struct Kept {
-    /// Held by the thread that has a lock: the system does not tell threads with one opening apart.
+pub struct OpenState {
+    /// Held by the thread that has a lock, because the system's locks do not exclude threads of the same opening.
     pub turn: Mutex<()>,
-    /// What accesses were found to take: reads, and writes.
-    pub found: [Found; 2],
+    /// Measured costs of reads and writes.
+    costs: [AdaptiveCost; 2],
     /// Knowledge of the file's other openings.
-    pub company: Company,
-    /// What was last moved with its gaps.
+    pub other_openings: OtherOpenings,
+    /// Buffer for data sieving.
     buffer: Mutex<Vec<u8>>,
 }
 
-/// The most that is kept for the next access. In bytes.
-const BUFFER: usize = 4 << 20;
+/// Maximum size in bytes of a buffer that is kept for the next access.
+const MAX_KEPT_BUFFER: usize = 4 << 20;
 
-impl Kept {
-    /// Lends `f` the buffer, which has whatever it had; to two threads at once, a new one to one of them.
+impl OpenState {
+    /// Returns the measured costs of independent accesses.
+    pub fn adaptive_cost(&self, direction: AccessDirection) -> &AdaptiveCost {
+        &self.costs[direction as usize]
+    }
+
+    /// Lends `f` the buffer with arbitrary content. Of two threads at the same time, one gets a new buffer.
     pub fn with_buffer<T>(&self, f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let place = || self.buffer.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut buffer = std::mem::take(&mut *place());
         let value = f(&mut buffer);
-        if buffer.len() <= BUFFER {
+        if buffer.len() <= MAX_KEPT_BUFFER {
             *place() = buffer;
         }
         value
     }
 }
 
-/// The first `len` bytes, which have whatever they had.
+/// Returns the first `len` bytes of a buffer, with arbitrary content.
 pub fn first_bytes(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
     if buffer.len() < len {
         buffer.resize(len, 0);
@@ -97,99 +112,120 @@ pub fn first_bytes(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
     &mut buffer[..len]
 }
 
-/// Writes all of `from`. Errors say where it stopped; what lies before is written.
-pub fn write_whole(storage: &dyn Storage, offset: u64, from: &[u8]) -> Result<(), Failure> {
+/// Writes all of `from`. The bytes before the place of a failure have been written.
+pub fn write_full(storage: &dyn Storage, offset: u64, from: &[u8]) -> Result<(), FileFailure> {
     let mut done = 0;
     while done < from.len() {
         match storage.write_at(offset + done as u64, &from[done..]) {
-            // No file system should; else this would never end.
+            // Writes of 0 bytes would repeat for ever. No file system should return 0.
             Ok(0) => {
                 let error = io::Error::from_raw_os_error(libc::EIO);
-                return Err(failed(Act::Write, &error, offset, done, from.len()));
+                return Err(access_failure(FileAction::Write, &error, offset, done, from.len()));
             }
             Ok(some) => done += some,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(failed(Act::Write, &error, offset, done, from.len())),
+            Err(error) => {
+                return Err(access_failure(FileAction::Write, &error, offset, done, from.len()));
+            }
         }
     }
     Ok(())
 }
 
-/// Reads until `to` is full or the file ends; how many bytes came.
-pub fn read_whole(storage: &dyn Storage, offset: u64, to: &mut [u8]) -> Result<usize, Failure> {
+/// Reads until `to` is full or the file ends. Returns the number of bytes read.
+pub fn read_full(storage: &dyn Storage, offset: u64, to: &mut [u8]) -> Result<usize, FileFailure> {
     let mut done = 0;
     while done < to.len() {
         match storage.read_at(offset + done as u64, &mut to[done..]) {
             Ok(0) => break,
             Ok(some) => done += some,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(failed(Act::Read, &error, offset, done, to.len())),
+            Err(error) => {
+                return Err(access_failure(FileAction::Read, &error, offset, done, to.len()));
+            }
         }
     }
     Ok(done)
 }
 
-/// An access of `len` bytes at `offset` failed after `done` of them.
-#[cold]
-pub(crate) fn failed(act: Act, error: &io::Error, offset: u64, done: usize, len: usize) -> Failure {
-    Failure::new(act, error, offset + done as u64, (len - done) as u64)
-}
-
-/// Who else may write between a read and a write of the same bytes, or while somebody does that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guard {
-    /// Nobody, or the caller has seen to it.
-    Free,
-    /// Other threads of this process.
-    Threads,
-    /// Other ranks, too.
-    Ranks,
-}
-
-/// Does `work` on a range while no rank or thread writes gaps back there ([`with_gaps`]).
-fn guarded<T>(
+/// Moves one piece of a file that needs no lock. Returns the number of bytes moved; a read ends with the file.
+#[inline]
+pub fn move_piece(
     storage: &dyn Storage,
-    guard: Guard,
-    range: (u64, u64),
-    work: impl FnOnce() -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    match guard {
-        Guard::Free => work(),
-        Guard::Threads => {
-            let _turn = turn(storage);
-            work()
+    direction: AccessDirection,
+    at: u64,
+    data: AccessMemory,
+) -> Result<u64, FileFailure> {
+    match direction {
+        AccessDirection::Read => {
+            data.write(|data| read_full(storage, at, data)).map(|bytes_read| bytes_read as u64)
         }
-        Guard::Ranks => locked(storage, range, false, work),
+        AccessDirection::Write => {
+            data.read(|data| write_full(storage, at, data)).map(|()| data.len() as u64)
+        }
     }
 }
 
-/// Does as `guarded`. If the file system has no locks, no rank writes gaps back, and the work needs no lock.
-pub fn guarded_anyhow(
+/// Describes an access of `len` bytes at `offset` that failed after `done` bytes.
+#[cold]
+pub(crate) fn access_failure(
+    act: FileAction,
+    error: &io::Error,
+    offset: u64,
+    done: usize,
+    len: usize,
+) -> FileFailure {
+    FileFailure::new(act, error, offset + done as u64, (len - done) as u64)
+}
+
+/// Writers of neighbouring bytes to guard against: they may read and write back gaps, in which this rank's bytes lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteGuard {
+    /// There are no such writers, or the caller excludes them.
+    None,
+    /// Other threads of this process.
+    Threads,
+    /// Other threads and other ranks.
+    Ranks,
+}
+
+/// Does `work` on a range while no rank or thread writes gaps back there ([`with_exclusive_gaps`]). Without locks of the file system no
+/// rank writes gaps back, and the work is done without a lock.
+pub fn with_guard(
     storage: &dyn Storage,
-    guard: Guard,
-    range: (u64, u64),
-    mut work: impl FnMut() -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    match guarded(storage, guard, range, &mut work) {
-        Err(failure) if failure.is_without_locks() => work(),
-        done => done,
+    guard: WriteGuard,
+    range: ByteRange,
+    mut work: impl FnMut() -> Result<(), FileFailure>,
+) -> Result<(), FileFailure> {
+    match guard {
+        WriteGuard::None => work(),
+        WriteGuard::Threads => {
+            let _turn = turn(storage);
+            work()
+        }
+        WriteGuard::Ranks => match with_lock(storage, range, LockMode::Shared, &mut work) {
+            Err(failure) if failure.is_without_locks() => work(),
+            done => done,
+        },
     }
 }
 
 /// Does `work`, which writes gaps of a range back, while no other writer is there. Returns `None` and does nothing if there may
 /// be a writer that no lock keeps out.
-pub fn with_gaps<T>(
+pub fn with_exclusive_gaps<T>(
     storage: &dyn Storage,
-    guard: Guard,
-    range: (u64, u64),
-    work: impl FnOnce() -> Result<T, Failure>,
-) -> Result<Option<T>, Failure> {
-    let company = &storage.kept().company;
-    // `Guard::Free` means that the caller already has the turn and the lock.
-    let _turn = (guard != Guard::Free).then(|| turn(storage));
+    guard: WriteGuard,
+    range: ByteRange,
+    work: impl FnOnce() -> Result<T, FileFailure>,
+) -> Result<Option<T>, FileFailure> {
+    let others = &storage.state().other_openings;
+    // `WriteGuard::None` means that the caller already has the turn and the lock.
+    let _turn = (guard != WriteGuard::None).then(|| turn(storage));
     let done = match guard {
-        Guard::Free | Guard::Threads => company.alone(storage, work),
-        Guard::Ranks => company.alone(storage, || hold(storage, range, true, work)),
+        WriteGuard::None | WriteGuard::Threads => others.exclude(storage, work),
+        WriteGuard::Ranks => {
+            others.exclude(storage, || hold(storage, range, LockMode::Exclusive, work))
+        }
     };
     match done {
         Err(failure) if failure.is_without_locks() => Ok(None),
@@ -198,38 +234,43 @@ pub fn with_gaps<T>(
 }
 
 /// Does `work` while a range is locked.
-pub fn locked<T>(
+pub fn with_lock<T>(
     storage: &dyn Storage,
-    range: (u64, u64),
-    alone: bool,
-    work: impl FnOnce() -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    range: ByteRange,
+    mode: LockMode,
+    work: impl FnOnce() -> Result<T, FileFailure>,
+) -> Result<T, FileFailure> {
     let _turn = turn(storage);
-    hold(storage, range, alone, work)
+    hold(storage, range, mode, work)
 }
 
 /// Takes the turn among the threads of this process.
 fn turn(storage: &dyn Storage) -> MutexGuard<'_, ()> {
-    storage.kept().turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    storage.state().turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Does as [`locked`], for the thread that has the turn.
+/// Does as [`with_lock`], for the thread that has the turn.
 fn hold<T>(
     storage: &dyn Storage,
-    (offset, len): (u64, u64),
-    alone: bool,
-    work: impl FnOnce() -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    range: ByteRange,
+    mode: LockMode,
+    work: impl FnOnce() -> Result<T, FileFailure>,
+) -> Result<T, FileFailure> {
+    let failed = |error| FileFailure::new(FileAction::Lock, &error, range.first, range.len());
+    lock_uninterrupted(storage, range, mode).map_err(failed)?;
+    let outcome = work();
+    let unlocked = storage.unlock(range.first, range.len());
+    let value = outcome?;
+    unlocked.map_err(failed)?;
+    Ok(value)
+}
+
+/// Waits for a lock, however often signals interrupt the wait.
+fn lock_uninterrupted(storage: &dyn Storage, range: ByteRange, mode: LockMode) -> io::Result<()> {
     loop {
-        match storage.lock(offset, len, alone) {
-            Ok(()) => break,
+        match storage.lock(range.first, range.len(), mode) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Failure::new(Act::Lock, &error, offset, len)),
+            other => return other,
         }
     }
-    let outcome = work();
-    let freed = storage.unlock(offset, len);
-    let value = outcome?;
-    freed.map_err(|error| Failure::new(Act::Lock, &error, offset, len))?;
-    Ok(value)
 }

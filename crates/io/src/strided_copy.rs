@@ -1,58 +1,58 @@
-//! Copies between data in one piece and their places in a part of a file.
+//! Copies between contiguous data and their places in a part of a file.
 
 use crate::strided_runs::StridedRun;
 
-/// Copies data to the places of their pieces in `whole`, which begins at byte `first` of the file.
-pub fn spread(runs: &[StridedRun], first: u64, data: &[u8], whole: &mut [u8]) {
+/// Copies data to the places of their pieces in `window`, which begins at byte `first` of the file.
+pub fn spread(runs: &[StridedRun], first: u64, data: &[u8], window: &mut [u8]) {
     let mut rest = data;
     for run in runs {
         let (data, after) = rest.split_at(run.bytes() as usize);
         let at = (run.offset - first) as usize;
-        let places = &mut whole[at..at + (run.end() - run.offset) as usize];
-        by_length(run.len, &mut Spread { data, places, stride: run.stride as usize });
+        let places = &mut window[at..at + (run.end() - run.offset) as usize];
+        by_length(run.len, &mut SpreadLoop { data, places, stride: run.stride as usize });
         rest = after;
     }
 }
 
-/// Copies the pieces that lie in `whole`, which begins at byte `first` of the file, to `data`; how many bytes there were.
-pub fn gather(runs: &[StridedRun], first: u64, whole: &[u8], data: &mut [u8]) -> u64 {
-    let (mut rest, mut come) = (data, 0);
+/// Copies pieces from `window`, which begins at byte `first` of the file, to `data`. Returns the number of bytes within the window.
+pub fn gather(runs: &[StridedRun], first: u64, window: &[u8], data: &mut [u8]) -> u64 {
+    let (mut rest, mut bytes_read) = (data, 0);
     for run in runs {
         let from = (run.offset - first) as usize;
-        let there = whole.get(from..).unwrap_or_default();
+        let there = window.get(from..).unwrap_or_default();
         let (len, stride) = (run.len as usize, run.stride as usize);
-        // Whole pieces that are there, and a part of the next one.
+        // Complete pieces first, then a part of the next piece.
         let some = if there.len() < len { 0 } else { (there.len() - len) / stride + 1 };
         let some = some.min(run.count as usize);
         let (into, after) = rest.split_at_mut(some * len);
         if some > 0 {
             let places = &there[..(some - 1) * stride + len];
-            by_length(run.len, &mut Gather { data: into, places, stride });
+            by_length(run.len, &mut GatherLoop { data: into, places, stride });
         }
-        come += (some * len) as u64;
+        bytes_read += (some * len) as u64;
         if some < run.count as usize {
             let part = there.get(some * stride..).unwrap_or_default();
             let had = part.len().min(len);
             after[..had].copy_from_slice(&part[..had]);
-            return come + had as u64;
+            return bytes_read + had as u64;
         }
         rest = after;
     }
-    come
+    bytes_read
 }
 
-/// A loop over the pieces of a run.
-trait Loop {
-    /// Of pieces of a length that is known when this is compiled, so that a piece is a load and a store.
+/// Loop over the pieces of a run.
+trait PieceLoop {
+    /// Copies pieces of `N` bytes, so that each copy is compiled to a load and a store.
     fn run<const N: usize>(&mut self);
 
-    /// Of pieces of `len` bytes.
+    /// Copies pieces of `len` bytes.
     fn run_any(&mut self, len: usize);
 }
 
-/// Common lengths as constants.
+/// Runs a loop with common lengths as constants.
 #[inline]
-fn by_length(len: u64, pieces: &mut impl Loop) {
+fn by_length(len: u64, pieces: &mut impl PieceLoop) {
     match len {
         1 => pieces.run::<1>(),
         2 => pieces.run::<2>(),
@@ -65,15 +65,15 @@ fn by_length(len: u64, pieces: &mut impl Loop) {
     }
 }
 
-struct Spread<'a> {
+struct SpreadLoop<'a> {
     data: &'a [u8],
     places: &'a mut [u8],
     stride: usize,
 }
 
-impl Loop for Spread<'_> {
+impl PieceLoop for SpreadLoop<'_> {
     fn run<const N: usize>(&mut self) {
-        // The last place ends with its piece.
+        // The last place has no gap behind its piece.
         let pieces = self.data.as_chunks::<N>().0;
         for (piece, place) in pieces.iter().zip(self.places.chunks_mut(self.stride)) {
             if let Some(place) = place.first_chunk_mut() {
@@ -89,13 +89,13 @@ impl Loop for Spread<'_> {
     }
 }
 
-struct Gather<'a> {
+struct GatherLoop<'a> {
     data: &'a mut [u8],
     places: &'a [u8],
     stride: usize,
 }
 
-impl Loop for Gather<'_> {
+impl PieceLoop for GatherLoop<'_> {
     fn run<const N: usize>(&mut self) {
         let pieces = self.data.as_chunks_mut::<N>().0;
         for (piece, place) in pieces.iter_mut().zip(self.places.chunks(self.stride)) {
@@ -116,7 +116,7 @@ impl Loop for Gather<'_> {
 mod tests {
     use super::*;
 
-    /// Runs of random lengths, the constants among them, as an oracle copies them: a byte after the other.
+    /// Compares copies of random runs, including those of constant lengths, with copies of single bytes.
     #[test]
     fn runs_are_copied_as_bytes_are() {
         let mut rng = fastrand::Rng::with_seed(9);
@@ -143,9 +143,9 @@ mod tests {
             // The file may end before.
             whole.truncate(rng.usize(..whole.len() + 1));
             let mut back = vec![0; data.len()];
-            let come = gather(&runs, first, &whole, &mut back) as usize;
-            assert_eq!(come, places.iter().filter(|&&place| place < whole.len()).count());
-            assert_eq!(back[..come], data[..come], "case {case}");
+            let bytes_read = gather(&runs, first, &whole, &mut back) as usize;
+            assert_eq!(bytes_read, places.iter().filter(|&&place| place < whole.len()).count());
+            assert_eq!(back[..bytes_read], data[..bytes_read], "case {case}");
         }
     }
 }

@@ -1,50 +1,52 @@
-//! Places in a file: pieces of one length at equal distances are one run, so that a loop stays a loop.
+//! Pieces of a file as runs: pieces of one length at equal distances are one run.
 
-/// `count` pieces of `len` bytes, the first at `offset`, the others `stride` bytes apart.
+use crate::byte_range::ByteRange;
+
+/// Run of `count` pieces of `len` bytes, the first at `offset`, with starts `stride` bytes apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StridedRun {
-    /// Byte of the file.
+    /// First byte of the file.
     pub offset: u64,
-    /// Bytes of a piece; not 0.
+    /// Length of a piece in bytes; not 0.
     pub len: u64,
-    /// Bytes from one piece to the next, not less than `len`.
+    /// Number of bytes from the start of a piece to the start of the next, at least `len`.
     pub stride: u64,
-    /// Pieces; not 0.
+    /// Number of pieces; not 0.
     pub count: u64,
 }
 
 impl StridedRun {
-    /// Words that a run takes in a message.
+    /// Number of words of an encoded run.
     pub const WORDS: usize = 4;
 
-    /// Bytes of data.
+    /// Returns the number of bytes of data.
     pub fn bytes(&self) -> u64 {
         self.len * self.count
     }
 
-    /// Past the last byte.
+    /// Returns the byte after the last one.
     pub fn end(&self) -> u64 {
         self.offset + (self.count - 1) * self.stride + self.len
     }
 
-    /// Place and length of each piece, in order.
+    /// Lists place and length of each piece, in order.
     pub fn places(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
         let run = *self;
         (0..run.count).map(move |i| (run.offset + i * run.stride, run.len))
     }
 
-    /// For a message.
+    /// Encodes the run for other ranks.
     pub fn words(&self) -> [u64; StridedRun::WORDS] {
         [self.offset, self.len, self.stride, self.count]
     }
 
-    /// Of a message.
+    /// Decodes [`StridedRun::words`].
     pub fn from_words([offset, len, stride, count]: [u64; StridedRun::WORDS]) -> StridedRun {
         StridedRun { offset, len, stride, count }
     }
 }
 
-/// StridedRuns in the order of the data, which is the order of their places.
+/// Runs in the order of the data, which is the order of their places in the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StridedRuns {
     list: Vec<StridedRun>,
@@ -52,20 +54,20 @@ pub struct StridedRuns {
 }
 
 impl StridedRuns {
-    /// One piece.
+    /// Creates a list of one piece.
     pub fn one(offset: u64, len: u64) -> StridedRuns {
         let mut runs = StridedRuns::default();
         runs.push(offset, len);
         runs
     }
 
-    /// Those of a message.
+    /// Creates a list from decoded runs.
     pub fn of(list: Vec<StridedRun>) -> StridedRuns {
         let bytes = list.iter().map(StridedRun::bytes).sum();
         StridedRuns { list, bytes }
     }
 
-    /// Adds a piece behind all others.
+    /// Appends a piece.
     pub fn push(&mut self, offset: u64, len: u64) {
         if len == 0 {
             return;
@@ -92,7 +94,7 @@ impl StridedRuns {
         self.list.push(StridedRun { offset, len, stride: len, count: 1 });
     }
 
-    /// Adds a loop of pieces behind all others.
+    /// Appends a run.
     pub fn push_run(&mut self, run: StridedRun) {
         if run.count == 1 {
             return self.push(run.offset, run.len);
@@ -108,27 +110,27 @@ impl StridedRuns {
         self.list.push(run);
     }
 
-    /// Bytes of data.
+    /// Returns the number of bytes of data.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The runs.
+    /// Returns the runs.
     pub fn list(&self) -> &[StridedRun] {
         &self.list
     }
 
-    /// Number of pieces.
+    /// Counts the pieces.
     pub fn pieces(&self) -> u64 {
         self.list.iter().map(|run| run.count).sum()
     }
 
-    /// First byte and past the last one; `None` without data.
-    pub fn bounds(&self) -> Option<(u64, u64)> {
-        Some((self.list.first()?.offset, self.list.last()?.end()))
+    /// Returns the range from the first to the last byte, or `None` without data.
+    pub fn bounds(&self) -> Option<ByteRange> {
+        Some(ByteRange { first: self.list.first()?.offset, end: self.list.last()?.end() })
     }
 
-    /// Place and length of each piece, in order.
+    /// Lists place and length of each piece, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.list.iter().flat_map(StridedRun::places)
     }
@@ -139,12 +141,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loop_is_one_train_and_neighbours_join() {
+    fn a_loop_is_one_run_and_neighbours_join() {
         let mut runs = StridedRuns::default();
         (0..1000).for_each(|i| runs.push(7 + 64 * i, 8));
         assert_eq!(runs.list(), [StridedRun { offset: 7, len: 8, stride: 64, count: 1000 }]);
         assert_eq!((runs.bytes(), runs.pieces()), (8000, 1000));
-        assert_eq!(runs.bounds(), Some((7, 7 + 64 * 999 + 8)));
+        assert_eq!(runs.bounds(), Some(ByteRange { first: 7, end: 7 + 64 * 999 + 8 }));
         let mut joined = StridedRuns::default();
         let pieces = [(0, 4), (4, 4), (8, 2), (20, 3), (23, 3)];
         pieces.into_iter().for_each(|(at, len)| joined.push(at, len));

@@ -1,212 +1,256 @@
-//! Collective access in two phases: ranks hand their pieces to a few aggregators, each of which reads or writes a part of the
-//! file, its domain, in large steps.
+//! Collective access in two phases (ROMIO's collective buffering): ranks exchange their pieces with a few aggregators, each of which
+//! reads or writes a contiguous part of the file, its file domain, in large steps.
 //!
 //! ```text
-//!   all       hulls are gathered, and what either way was found to take; all choose the same way, by costs or to try it once more
-//!             in phases: all find the same domains, aligned to stripes or blocks, and the same rounds
-//!   a round   rank ── head: which pieces, as runs ──▶ aggregator of each window that the rank's bounds touches
-//!             write:  rank ── data ──▶ aggregator: writes its window by a thread, while the next round is exchanged
-//!                     rank ◀── what became of its data
-//!             read:   aggregator: reads its window by a thread, likewise; rank ◀── what became of it, and the data
+//!   all       exchange the extents of their parts and the measured costs of both methods; all choose the same method, by the
+//!             costs or to try a method again
+//!             in two phases: all compute the same file domains, aligned to stripes or blocks, and the same rounds
+//!   a round   rank ── head: pieces as runs ──▶ aggregator of each window that the rank's extent touches
+//!             write:  rank ── data ──▶ aggregator: a thread writes the window, while the next round is exchanged
+//!                     rank ◀── result
+//!             read:   aggregator: a thread reads the window, likewise; rank ◀── result and data
 //! ```
-//! What an aggregator has in its own window, it neither tells nor sends itself. A rank's pieces in a window are one part of its data, as the view's order is the file's: data are sent from where they lie.
+//! An aggregator sends no messages to itself. A rank's pieces in a window are one part of its data, because the view's order is the
+//! file's order: data are sent from where they lie.
 
+mod aggregator_messages;
+mod collective_read;
+mod collective_write;
 mod coverage;
-mod domains;
-mod message;
-mod reading;
-mod writing;
+mod file_domains;
 
-use crate::bounds::Bounds;
-use crate::core::{Core, Direction};
-use crate::failure::{Act, Failure};
-use crate::found::{Choice, Way as How};
-use crate::hints::Buffering;
-use crate::operation::Operation;
+use crate::access_direction::AccessDirection;
+use crate::access_extent::AccessExtent;
+use crate::access_policy::Synchronism;
+use crate::adaptive_cost::{AccessMethod, MethodChoice};
+use crate::byte_range::ByteRange;
+use crate::failure::{FileAction, FileFailure};
+use crate::file_access::FileAccess;
+use crate::file_costs::Aggregation;
+use crate::hints::{CollectiveBuffering, Sieving};
+use crate::open_file::OpenFile;
 use crate::storage::Storage;
-use crate::storage::disk::Kind;
+use crate::storage::disk::FileSystemKind;
 use crate::strided_runs::StridedRuns;
-use crate::transfer::Sieving;
-use domains::Domains;
-use message::{Line, Part};
+use crate::thread_pool::RunOn;
+use aggregator_messages::{AggregatorMessages, WindowPart};
+use file_domains::FileDomains;
 use std::time::Instant;
 use weft_fabric::arithmetic::in_usual_arithmetic;
 use weft_fabric::{Fabric, Sge};
 use weft_process::{Comm, Error};
 
-/// One rank's side of a collective access.
-struct Side<'a, F: Fabric> {
-    core: &'a Core<F>,
-    line: Line<'a, F>,
-    /// Whether the program goes on meanwhile.
-    beside: bool,
-    operation: &'a Operation,
-    /// This rank's data, as the file has them.
+/// One rank's side of an access in two phases.
+struct TwoPhaseAccess<'a, F: Fabric> {
+    open: &'a OpenFile<F>,
+    messages: AggregatorMessages<'a, F>,
+    synchronism: Synchronism,
+    access: &'a FileAccess,
+    /// This rank's data, in the file's representation.
     data: Sge,
-    hulls: Vec<Bounds>,
-    domains: Domains,
+    /// Extents of all ranks.
+    extents: Vec<AccessExtent>,
+    domains: FileDomains,
 }
 
-impl<F: Fabric> Side<'_, F> {
-    /// This rank's data in a window of the file.
-    fn part(&self, window: (u64, u64)) -> Option<Part> {
-        let mine = self.hulls[self.line.rank()];
+/// A rank's pieces in a window of this aggregator.
+struct Contribution {
+    rank: usize,
+    runs: StridedRuns,
+    /// The data, if they are this rank's own.
+    own: Option<Sge>,
+}
+
+impl<F: Fabric> TwoPhaseAccess<'_, F> {
+    /// Returns this rank's part of a window.
+    fn part(&self, window: ByteRange) -> Option<WindowPart> {
+        let mine = self.extents[self.messages.rank()];
         if !mine.touches(window) {
             return None;
         }
-        let Operation { view, from, len, .. } = self.operation;
-        let at = |offset| view.before(offset).clamp(*from, from + len);
-        let (start, end) = (at(window.0), at(window.1));
+        let FileAccess { view, from, len, .. } = self.access;
+        let at = |offset| view.stream_offset(offset).clamp(*from, from + len);
+        let (start, end) = (at(window.first), at(window.end));
         let data = self.data.part((start - from) as usize, (end - start) as usize);
-        Some(Part { runs: view.runs(start, end - start), data })
+        Some(WindowPart { runs: view.runs(start, end - start), data })
     }
 
-    /// Whose pieces may lie in a window.
-    fn contributors(&self, window: (u64, u64)) -> Vec<usize> {
-        (0..self.hulls.len()).filter(|&rank| self.hulls[rank].touches(window)).collect()
-    }
-}
-
-/// Whose data, their places in the file, and where they are: of this rank's own.
-type Wanted = (usize, StridedRuns, Option<Sge>);
-
-impl<F: Fabric> Side<'_, F> {
-    /// What all have in a window of this rank's, those aside who have nothing. This rank need not tell itself.
-    async fn wanted(&self, window: (u64, u64)) -> Result<Vec<Wanted>, Error> {
-        let me = self.line.rank();
-        let mut from = self.contributors(window);
-        from.retain(|&rank| rank != me);
-        let heads = self.line.receive_heads(&from).await?;
-        let mut all: Vec<Wanted> =
-            from.into_iter().zip(heads).map(|(rank, runs)| (rank, runs, None)).collect();
-        all.extend(self.part(window).map(|part| (me, part.runs, Some(part.data))));
-        all.retain(|(_, runs, _)| runs.bytes() > 0);
-        all.sort_unstable_by_key(|&(rank, ..)| rank);
+    /// Receives the pieces of all ranks in a window of this rank. Ranks without data there are left out.
+    async fn contributions(&self, window: ByteRange) -> Result<Vec<Contribution>, Error> {
+        let me = self.messages.rank();
+        let may_contribute = |&rank: &usize| rank != me && self.extents[rank].touches(window);
+        let from: Vec<usize> = (0..self.extents.len()).filter(may_contribute).collect();
+        let heads = self.messages.receive_heads(&from).await?;
+        let foreign =
+            from.into_iter().zip(heads).map(|(rank, runs)| Contribution { rank, runs, own: None });
+        let mut all: Vec<Contribution> = foreign.collect();
+        all.extend(self.part(window).map(|part| {
+            let WindowPart { runs, data } = part;
+            Contribution { rank: me, runs, own: Some(data) }
+        }));
+        all.retain(|contribution| contribution.runs.bytes() > 0);
+        all.sort_unstable_by_key(|contribution| contribution.rank);
         Ok(all)
     }
+
+    /// Returns the synchronism of reads and writes of windows: with further windows, the next one is exchanged meanwhile.
+    fn window_synchronism(&self) -> Synchronism {
+        match self.domains.rounds() {
+            0 | 1 => self.synchronism,
+            _ => Synchronism::Nonblocking,
+        }
+    }
 }
 
-/// Bytes that were moved, of a read before the end of the file; or why some of this rank's own were not.
-pub type Moved = Result<u64, Failure>;
+/// Returns the range of all pieces in a window.
+fn hull<'a>(all: impl Iterator<Item = &'a StridedRuns>) -> Option<ByteRange> {
+    ByteRange::hull(all.filter_map(StridedRuns::bounds))
+}
 
-/// Chooses the method of a collective access, with its cost by the model: [`How::Whole`] in two phases, else each rank for
-/// itself, which may sieve if all ranks may. All ranks choose the same.
-fn chosen<F: Fabric>(
-    core: &Core<F>,
-    (direction, sieving): (Direction, bool),
-    hulls: &[Bounds],
-    choice: &Choice,
-) -> (How, f64) {
-    let hints = core.hints.get();
-    let asked = match direction {
-        Direction::Read => hints.cb_read,
-        Direction::Write => hints.cb_write,
-    };
-    let costs = core.costs;
+/// Number of bytes moved, which for a read ends with the file, or the failure of some of this rank's data.
+pub type AccessResult = Result<u64, FileFailure>;
+
+/// Chooses the method of a collective access, which is the same on all ranks. Returns it with its cost by the model.
+/// `sieving`: use of data sieving by ranks that move their own data.
+fn choose_method<F: Fabric>(
+    open: &OpenFile<F>,
+    direction: AccessDirection,
+    sieving: Sieving,
+    extents: &[AccessExtent],
+    choice: &MethodChoice,
+) -> (AccessMethod, f64) {
+    let hints = open.hints.get();
+    let costs = open.costs;
     in_usual_arithmetic(|| {
-        let alone = costs.alone(direction, hulls, sieving);
-        let aggregators = core.aggregators().len() as u64;
-        let phases = costs.phases(direction, hulls, aggregators, hints.cb_buffer_size as u64);
-        let how = match asked {
-            Buffering::On => How::Whole,
-            _ => choice.way(alone, phases),
+        let independent = costs.independent_cost(direction, extents, sieving);
+        let aggregators = open.aggregators().len() as u64;
+        let aggregation = Aggregation { aggregators, step: hints.cb_buffer_size as u64 };
+        let two_phase = costs.two_phase_cost(direction, extents, aggregation);
+        let method = match hints.collective_buffering(direction) {
+            CollectiveBuffering::On => AccessMethod::Combined,
+            _ => choice.method(independent, two_phase),
         };
-        (how, [alone, phases][how as usize])
+        (method, [independent, two_phase][method as usize])
     })
 }
 
-/// How a collective access is under way.
-pub struct Way<'a, F: Fabric> {
-    /// The file's communicator, or the view of it for operations in the background.
+/// Properties of one collective access that all ranks share.
+pub struct CollectiveAccess<'a, F: Fabric> {
+    /// The file's communicator, or its context for operations in the background.
     pub comm: &'a Comm<F>,
-    /// The operation's number, the same on all ranks.
+    /// Number of the operation.
     pub number: u32,
-    /// Others may run meanwhile, and the program.
-    pub beside: bool,
+    /// Relation to the program.
+    pub synchronism: Synchronism,
 }
 
-/// Moves a rank's data together with all others'.
-pub async fn run<F: Fabric>(
-    core: &Core<F>,
-    way: &Way<'_, F>,
-    operation: &Operation,
-    data: Sge,
-) -> Result<Moved, Error> {
-    if core.is_each_its_own(operation.direction) {
-        return operation.moved(core, data, way.beside).await;
+/// A rank's facts for the choice of a method.
+struct RankFacts {
+    extent: AccessExtent,
+    choice: [u64; MethodChoice::WORDS],
+    sieves: bool,
+}
+
+impl RankFacts {
+    const WORDS: usize = AccessExtent::WORDS + MethodChoice::WORDS + 1;
+
+    fn words(&self) -> [u64; RankFacts::WORDS] {
+        let [first, end, bytes, pieces] = self.extent.words();
+        let [factors, try_ratios] = self.choice;
+        [first, end, bytes, pieces, factors, try_ratios, u64::from(self.sieves)]
     }
-    let found = &core.found[operation.direction as usize];
-    let [first, end, bytes, pieces] = Bounds::of(operation).words();
-    // Ranks that take turns on processors wait for each other by chance: that teaches nothing.
-    let learns = core.comm.engine().policy().fits();
-    let [factors, tried] = if learns { found.choice() } else { Choice::MODEL }.words();
+
+    fn from_words(words: [u64; RankFacts::WORDS]) -> RankFacts {
+        let [first, end, bytes, pieces, factors, try_ratios, sieves] = words;
+        let extent = AccessExtent::from_words([first, end, bytes, pieces]);
+        RankFacts { extent, choice: [factors, try_ratios], sieves: sieves == 1 }
+    }
+}
+
+/// Moves a rank's data together with the data of all other ranks.
+pub async fn run<F: Fabric>(
+    open: &OpenFile<F>,
+    collective: &CollectiveAccess<'_, F>,
+    access: &FileAccess,
+    data: Sge,
+) -> Result<AccessResult, Error> {
+    let (direction, synchronism) = (access.direction, collective.synchronism);
+    if open.is_collective_independent(direction) {
+        return access.move_contiguous(open, data, synchronism).await;
+    }
+    let measured = open.collective.adaptive_cost(direction);
+    // Ranks that share processors wait for each other by chance, so that measurements say nothing.
+    let learns = open.comm.engine().policy().fits();
+    let choice = if learns { measured.choice() } else { MethodChoice::MODEL };
     // All ranks have to agree: hosts may see a file system as different kinds, and the ranks' permissions may differ.
-    let sieves = core.manner(operation.direction).sieving != Sieving::Off;
-    let said = [first, end, bytes, pieces, factors, tried, u64::from(sieves)];
-    let told = weft_rma::gather(way.comm, said).await?;
-    let choice = Choice::of_all(told.iter().map(|&[.., factors, tried, _]| [factors, tried]));
-    let all_sieve = told.iter().all(|&[.., sieves]| sieves == 1);
-    let bounds =
-        |[first, end, bytes, pieces, ..]: [u64; 7]| Bounds::from_words([first, end, bytes, pieces]);
-    let hulls: Vec<Bounds> = told.into_iter().map(bounds).collect();
-    let (how, cost) = chosen(core, (operation.direction, all_sieve), &hulls, &choice);
-    // All are here.
+    let sieves = open.access_policy(direction).sieving != Sieving::Off;
+    let own = RankFacts { extent: access.extent(), choice: choice.words(), sieves };
+    let all = weft_rma::gather(collective.comm, own.words()).await?;
+    let all: Vec<RankFacts> = all.into_iter().map(RankFacts::from_words).collect();
+    let choice = MethodChoice::of_all(all.iter().map(|facts| facts.choice));
+    let all_sieve = all.iter().all(|facts| facts.sieves);
+    let sieving = if all_sieve { Sieving::Auto } else { Sieving::Off };
+    let extents: Vec<AccessExtent> = all.into_iter().map(|facts| facts.extent).collect();
+    let (method, cost) = choose_method(open, direction, sieving, &extents, &choice);
+    // The time begins when all ranks are here.
     let begin = Instant::now();
-    let moved = match how {
-        How::Apart => operation.moved(core, data, way.beside).await?,
-        How::Whole => in_phases(core, way, operation, (data, hulls)).await?,
+    let moved = match method {
+        AccessMethod::Separate => access.move_contiguous(open, data, synchronism).await?,
+        AccessMethod::Combined => in_two_phases(open, collective, access, data, extents).await?,
     };
-    // What goes on beside the program waits for it.
-    if learns && !way.beside && moved.is_ok() {
-        found.note(how, cost, begin.elapsed());
+    // The time of a nonblocking access includes waits for the program.
+    if learns && synchronism == Synchronism::Blocking && moved.is_ok() {
+        measured.note(method, cost, begin.elapsed());
     }
     Ok(moved)
 }
 
-async fn in_phases<F: Fabric>(
-    core: &Core<F>,
-    way: &Way<'_, F>,
-    operation: &Operation,
-    (data, hulls): (Sge, Vec<Bounds>),
-) -> Result<Moved, Error> {
-    let hints = core.hints.get();
-    let Some(domains) =
-        Domains::new(&hulls, core.aggregators(), core.alignment(), hints.cb_buffer_size as u64)
+async fn in_two_phases<F: Fabric>(
+    open: &OpenFile<F>,
+    collective: &CollectiveAccess<'_, F>,
+    access: &FileAccess,
+    data: Sge,
+    extents: Vec<AccessExtent>,
+) -> Result<AccessResult, Error> {
+    let step = open.hints.get().cb_buffer_size as u64;
+    let Some(domains) = FileDomains::new(&extents, open.aggregators(), open.alignment(), step)
     else {
         return Ok(Ok(0));
     };
-    let handed = by_others(core, operation.direction, false).await?;
-    let line = Line::new(&core.comm, &core.byte, way.number);
-    let side = Side { core, line, beside: way.beside, operation, data, hulls, domains };
-    let moved = match operation.direction {
-        Direction::Write => writing::run(&side).await?,
-        Direction::Read => reading::run(&side).await?,
+    let published = publish_own(open).await?;
+    let messages = AggregatorMessages::new(&open.comm, &open.byte, collective.number);
+    let synchronism = collective.synchronism;
+    let side = TwoPhaseAccess { open, messages, synchronism, access, data, extents, domains };
+    let moved = match access.direction {
+        AccessDirection::Write => {
+            let moved = collective_write::run(&side).await?;
+            revalidate_own(open).await?;
+            moved
+        }
+        AccessDirection::Read => collective_read::run(&side).await?,
     };
-    by_others(core, operation.direction, true).await?.ok();
-    Ok(handed.and(moved))
+    Ok(published.and(moved))
 }
 
-/// What a rank wrote, it reads, whoever moves its data: where hosts keep pages of their own, it hands over what it wrote alone before
-/// others read or write in its place, and looks anew when they have written (`done`). An aggregator does its part with each window.
-async fn by_others<F: Fabric>(
-    core: &Core<F>,
-    direction: Direction,
-    done: bool,
-) -> Result<Result<(), Failure>, Error> {
-    if !core.is_kept_apart() || done && direction == Direction::Read {
+/// Publishes this rank's earlier writes where hosts have caches of their own, before aggregators on other hosts read or write in
+/// its place. Aggregators revalidate their caches with each window.
+async fn publish_own<F: Fabric>(open: &OpenFile<F>) -> Result<Result<(), FileFailure>, Error> {
+    if !open.has_host_caches() {
         return Ok(Ok(()));
     }
-    let (storage, kind) = (core.storage.clone(), core.kind());
-    let work = move || match done {
-        true => {
-            kind.look_anew(&*storage);
-            Ok(())
-        }
-        false => handed_over(&*storage, kind),
-    };
-    core.pool.run(false, work).await
+    let (storage, kind) = (open.storage.clone(), open.kind());
+    open.pool.run(RunOn::Thread, move || publish(&*storage, kind)).await
 }
 
-fn handed_over(storage: &dyn Storage, kind: Kind) -> Result<(), Failure> {
-    kind.hand_over(storage).map_err(|error| Failure::new(Act::Sync, &error, 0, 0))
+/// Revalidates this host's cache after aggregators on other hosts have written for this rank, so that it reads its own data.
+async fn revalidate_own<F: Fabric>(open: &OpenFile<F>) -> Result<(), Error> {
+    if !open.has_host_caches() {
+        return Ok(());
+    }
+    let (storage, kind) = (open.storage.clone(), open.kind());
+    open.pool.run(RunOn::Thread, move || kind.revalidate(&*storage)).await
+}
+
+fn publish(storage: &dyn Storage, kind: FileSystemKind) -> Result<(), FileFailure> {
+    kind.publish(storage).map_err(|error| FileFailure::new(FileAction::Sync, &error, 0, 0))
 }

@@ -1,86 +1,92 @@
-//! Views: which bytes of a file a rank sees, in what order (MPI 5.0, section 14.3).
+//! Views: the bytes of a file that a rank sees, and their order (MPI 5.0, section 14.3).
 //!
-//! The file type repeats from the displacement on. What it selects is one stream of bytes, in which all positions are counted: a
-//! position is found by the type's compiled loops, in time that does not depend on how many pieces lie before it.
+//! The file type repeats from the displacement on. The bytes that it selects are a stream, in which all positions are counted. The
+//! type's compiled loops find a position in time that does not depend on the number of pieces before it.
 
+use crate::byte_range::ByteRange;
 use crate::failure::class;
 use crate::strided_runs::{StridedRun, StridedRuns};
 use weft_datatype::Type;
 use weft_process::Error;
 
-/// A view. Offsets are in bytes, of the file or of the stream.
-pub struct View {
+/// A view. Offsets are in bytes of the file or of the stream.
+pub struct FileView {
     displacement: u64,
-    /// As the file has it: of a representation other than "native" not the program's own.
+    /// File type with the sizes of the file's representation.
     filetype: Type,
-    /// Bytes of the file that an elementary type takes.
-    unit: u64,
+    /// Number of bytes of an elementary type in the file.
+    etype_size: u64,
     /// The stream is the file from the displacement on.
-    plain: bool,
-    /// Pieces of a tile.
+    contiguous: bool,
+    /// Number of pieces of a tile, which is one repetition of the file type.
     pieces: u64,
-    /// They are one loop, from the tile's beginning.
+    /// The pieces of a tile, if they are one run.
     regular: Option<StridedRun>,
-    /// A second tile comes after the first one: programs make file types of which only one tile is used, with any extent.
+    /// A second tile may follow the first one. Programs also use file types of which only one tile is valid, with any extent.
     repeats: bool,
 }
 
-/// The last byte of a file that there can be: file systems count in 63 bits.
-const LAST: u64 = i64::MAX as u64;
+/// Maximum end of a file in bytes. File systems count in 63 bits.
+const MAX_END: u64 = i64::MAX as u64;
 
-impl View {
-    /// Creates a view. Errors: TYPE, which the standard has for datatype arguments, if no file can have such a view: a file type
-    /// whose displacements are negative or go back, that overlaps itself although `writes`, or that does not hold whole units.
-    pub fn new(displacement: u64, unit: u64, filetype: &Type, writes: bool) -> Result<View, Error> {
+impl FileView {
+    /// Creates a view. Errors: TYPE for a file type that the standard forbids: with negative or decreasing displacements, with
+    /// overlaps although the file is written (`writes`), or with an incomplete elementary type.
+    pub fn new(
+        displacement: u64,
+        etype_size: u64,
+        filetype: &Type,
+        writes: bool,
+    ) -> Result<FileView, Error> {
         filetype.commit();
         let size = filetype.size() as u64;
-        if unit == 0 || !size.is_multiple_of(unit) {
+        if etype_size == 0 || !size.is_multiple_of(etype_size) {
             let text = format!(
-                "argument filetype has {size} bytes of data, which are no whole elementary types of {unit} bytes"
+                "argument filetype has {size} bytes of data, which is not a multiple of the etype's {etype_size} bytes"
             );
             return Err(Error::new(weft_process::class::TYPE, text));
         }
-        let plain = filetype.contiguous();
+        let contiguous = filetype.contiguous();
         let (mut pieces, mut repeats, mut regular) = (0, true, None);
-        if size > 0 && !plain {
+        if size > 0 && !contiguous {
             (pieces, repeats) = check(filetype, writes)?;
-            regular = one_loop(filetype);
+            regular = as_one_run(filetype);
         }
         let filetype = filetype.clone();
-        Ok(View { displacement, filetype, unit, plain, pieces, regular, repeats })
+        Ok(FileView { displacement, filetype, etype_size, contiguous, pieces, regular, repeats })
     }
 
-    /// Whether it has no gaps.
-    pub fn is_plain(&self) -> bool {
-        self.plain
+    /// Reports whether the view has no gaps.
+    pub fn is_contiguous(&self) -> bool {
+        self.contiguous
     }
 
-    /// Bytes of an elementary type in the file.
-    pub fn unit(&self) -> u64 {
-        self.unit
+    /// Returns the number of bytes of an elementary type in the file.
+    pub fn etype_size(&self) -> u64 {
+        self.etype_size
     }
 
-    /// Where the view begins in the file.
+    /// Returns the start of the view in bytes of the file.
     pub fn displacement(&self) -> u64 {
         self.displacement
     }
 
-    /// Whether nothing can be read or written through it.
+    /// Reports whether the view selects no bytes.
     pub fn is_empty(&self) -> bool {
         self.filetype.size() == 0
     }
 
-    /// About how many pieces so many bytes of the stream lie in.
+    /// Estimates the number of pieces of `len` bytes of the stream.
     pub fn pieces(&self, len: u64) -> u64 {
         let (size, pieces) = (self.filetype.size() as u128, u128::from(self.pieces));
-        if self.plain || size == 0 {
+        if self.contiguous || size == 0 {
             return 1;
         }
         ((u128::from(len) * pieces).div_ceil(size) as u64).max(1)
     }
 
-    /// Checks that the view reaches a range. Errors: ARG if a file cannot be so long, TYPE if the next tile of the file type goes
-    /// back.
+    /// Checks that a range of the stream is valid. Errors: ARG beyond the maximum length of a file, TYPE if the range needs a second
+    /// tile that would overlap or precede the first.
     pub fn check_range(&self, from: u64, len: u64) -> Result<(), Error> {
         if len == 0 {
             return Ok(());
@@ -90,11 +96,11 @@ impl View {
                 "the view's file type holds no data: nothing can be read or written through it";
             return Err(Error::new(class::IO, text));
         }
-        let end = from.checked_add(len).filter(|&end| end <= LAST);
+        let end = from.checked_add(len).filter(|&end| end <= MAX_END);
         if !self.repeats && end.is_none_or(|end| end > self.filetype.size() as u64) {
             let text = format!(
-                "byte {from} of the view, and {len} more, go beyond the first tile of the view's file type, whose extent of {} \
-                 bytes has the next one go back, which no file type may (MPI 5.0, section 14.3)",
+                "bytes {from} to {from} + {len} of the view need a second tile of the file type, which its extent of {} bytes places \
+                 before the end of the first; no file type may do that (MPI 5.0, section 14.3)",
                 self.filetype.extent()
             );
             return Err(Error::new(weft_process::class::TYPE, text));
@@ -105,19 +111,19 @@ impl View {
             tiles.checked_mul(extent)?.checked_add(self.displacement)
         });
         match far {
-            Some(far) if far <= LAST => Ok(()),
+            Some(far) if far <= MAX_END => Ok(()),
             _ => {
                 let text = format!(
-                    "byte {from} of the view, and {len} more, lie beyond byte 2^63 - 1 of the file"
+                    "bytes {from} to {from} + {len} of the view lie beyond byte 2^63 - 1 of the file"
                 );
                 Err(Error::new(weft_process::class::ARG, text))
             }
         }
     }
 
-    /// The place of a byte of the stream in the file. The range must have been checked.
-    pub fn place(&self, at: u64) -> u64 {
-        if self.plain {
+    /// Converts an offset in the stream to an offset in the file. The range must have been checked.
+    pub fn file_offset(&self, at: u64) -> u64 {
+        if self.contiguous {
             return self.displacement + at;
         }
         let mut place = 0;
@@ -125,21 +131,22 @@ impl View {
         place
     }
 
-    /// Where `len` bytes lie in the file from element `offset` of the view on, and how many elements they are: of a view without
-    /// gaps. `None` of any other, and if they are no whole elements, or beyond any file.
+    /// Finds `len` bytes from elementary type `offset` on in a contiguous view. Returns their offset in the file and the number of
+    /// elementary types. Returns `None` for a view with gaps, for incomplete elementary types, and beyond the maximum length of a
+    /// file.
     #[inline]
-    pub fn one_piece(&self, offset: u64, len: u64) -> Option<(u64, u64)> {
-        if !self.plain || self.is_empty() {
+    pub fn contiguous_range(&self, offset: u64, len: u64) -> Option<(u64, u64)> {
+        if !self.contiguous || self.is_empty() {
             return None;
         }
-        // A division takes longer than all the rest.
-        let (from, elements) = match self.unit {
+        // The common case avoids a division, which takes longer than the rest.
+        let (from, elements) = match self.etype_size {
             1 => (offset, len),
             unit if len.is_multiple_of(unit) => (offset.checked_mul(unit)?, len / unit),
             _ => return None,
         };
         let at = from.checked_add(self.displacement)?;
-        at.checked_add(len).filter(|&end| end <= LAST)?;
+        at.checked_add(len).filter(|&end| end <= MAX_END)?;
         Some((at, elements))
     }
 
@@ -152,25 +159,25 @@ impl View {
         });
     }
 
-    /// The places of `len` bytes of the stream.
+    /// Returns the places of `len` bytes of the stream in the file.
     pub fn runs(&self, from: u64, len: u64) -> StridedRuns {
-        if self.plain {
+        if self.contiguous {
             return StridedRuns::one(self.displacement + from, len);
         }
         let mut runs = StridedRuns::default();
         match self.regular {
             _ if len == 0 => {}
-            Some(pieces) => self.by_loops(&pieces, (from, len), &mut runs),
+            Some(pieces) => self.add_tiles(&pieces, ByteRange::at(from, len), &mut runs),
             None => self.each_run(from, len, |offset, len| runs.push(offset, len)),
         }
         runs
     }
 
-    /// The same without a look at each piece.
-    fn by_loops(&self, pieces: &StridedRun, (from, len): (u64, u64), runs: &mut StridedRuns) {
-        let (mut at, end) = (from, from + len);
+    /// Adds the places of a range of the stream where each tile is one run, without a step for each piece.
+    fn add_tiles(&self, pieces: &StridedRun, range: ByteRange, runs: &mut StridedRuns) {
+        let ByteRange { first: mut at, end } = range;
         let extent = self.filetype.extent() as u64;
-        // A loop that goes on in the next tile is one over all of them.
+        // A run that continues in the next tile is one run over all tiles.
         let size = match extent == pieces.count * pieces.stride {
             true => u64::MAX,
             false => self.filetype.size() as u64,
@@ -196,35 +203,35 @@ impl View {
         }
     }
 
-    /// How many bytes of the stream lie before byte `offset` of the file.
-    pub fn before(&self, offset: u64) -> u64 {
+    /// Converts an offset in the file to an offset in the stream: the number of bytes of the stream before it.
+    pub fn stream_offset(&self, offset: u64) -> u64 {
         if offset <= self.displacement || self.is_empty() {
             return 0;
         }
         let into = offset - self.displacement;
-        if self.plain {
+        if self.contiguous {
             return into;
         }
         let (size, extent) = (self.filetype.size() as u64, self.filetype.extent() as u64);
         let (low, high) = (self.filetype.true_lb() as u64, self.filetype.true_ub() as u64);
-        // Tiles that end before it, and those that begin before it.
-        let (whole, begun) = if self.repeats {
-            let whole = if into >= high { (into - high) / extent + 1 } else { 0 };
-            (whole, if into > low { (into - low).div_ceil(extent) } else { 0 })
+        // Bounds for a binary search: the tiles that end before the offset, and the tiles that begin before it.
+        let (ended, begun) = if self.repeats {
+            let ended = if into >= high { (into - high) / extent + 1 } else { 0 };
+            (ended, if into > low { (into - low).div_ceil(extent) } else { 0 })
         } else {
             (u64::from(into >= high), u64::from(into > low))
         };
-        let (mut lo, mut hi) = (whole.min(begun) * size, begun * size);
+        let (mut lo, mut hi) = (ended.min(begun) * size, begun * size);
         while lo < hi {
             let middle = lo + (hi - lo) / 2;
-            if self.place(middle) < offset { lo = middle + 1 } else { hi = middle }
+            if self.file_offset(middle) < offset { lo = middle + 1 } else { hi = middle }
         }
         lo
     }
 }
 
-/// The pieces of a tile, if they are one loop.
-fn one_loop(filetype: &Type) -> Option<StridedRun> {
+/// Returns the pieces of a tile, if they are one run.
+fn as_one_run(filetype: &Type) -> Option<StridedRun> {
     let (mut run, mut regular) = (None::<StridedRun>, true);
     filetype.runs(1, 0, filetype.size(), |offset, len| {
         let (offset, len) = (offset as u64, len as u64);
@@ -241,7 +248,7 @@ fn one_loop(filetype: &Type) -> Option<StridedRun> {
         }
     });
     let run = run.filter(|_| regular)?;
-    // What a single piece is followed by, the extent says.
+    // The extent determines the gap behind a single piece.
     match run.count {
         1 => Some(StridedRun { stride: filetype.extent() as u64, ..run })
             .filter(|run| run.stride > run.len),
@@ -249,8 +256,8 @@ fn one_loop(filetype: &Type) -> Option<StridedRun> {
     }
 }
 
-/// What the standard asks of a file type: places that are not negative and never go back. Its pieces, and whether that is so of its
-/// repetitions, too.
+/// Checks that displacements are not negative and never decrease, as the standard requires of a file type. Returns the number of
+/// pieces, and whether this is also true of the type's repetitions.
 fn check(filetype: &Type, writes: bool) -> Result<(u64, bool), Error> {
     let refuse = |why: &str| {
         let text =
@@ -258,25 +265,25 @@ fn check(filetype: &Type, writes: bool) -> Result<(u64, bool), Error> {
         Err(Error::new(weft_process::class::TYPE, text))
     };
     if filetype.true_lb() < 0 {
-        return refuse("has data before its beginning");
+        return refuse("has a negative displacement");
     }
-    let (mut last, mut end, mut back, mut twice) = (i64::MIN, i64::MIN, false, false);
+    let (mut last, mut end, mut decreases, mut overlaps) = (i64::MIN, i64::MIN, false, false);
     let mut pieces = 0;
     filetype.runs(1, 0, filetype.size(), |offset, len| {
-        back |= offset < last;
-        twice |= offset < end;
+        decreases |= offset < last;
+        overlaps |= offset < end;
         pieces += u64::from(offset != end);
         (last, end) = (offset, offset + len as i64);
     });
     let (first, extent) = (filetype.true_lb(), filetype.extent());
-    if back {
-        return refuse("has displacements that go back");
+    if decreases {
+        return refuse("has decreasing displacements");
     }
-    if twice && writes {
+    if overlaps && writes {
         return refuse("overlaps itself, and the file is opened to be written");
     }
-    let next_to = extent >= end - first;
-    Ok((pieces, extent > 0 && extent >= last - first && (next_to || !writes)))
+    let separate = extent >= end - first;
+    Ok((pieces, extent > 0 && extent >= last - first && (separate || !writes)))
 }
 
 #[cfg(test)]
@@ -288,7 +295,7 @@ mod tests {
         Predefined::new().of(Basic::BYTE).clone()
     }
 
-    /// Two bytes of every five, then one more, in tiles of 13.
+    /// Returns a type with two of every five bytes, then a single byte, in tiles of 13 bytes.
     fn holes() -> Type {
         let ty = Datatype::indexed(Width::Int, &[2, 2, 1], &[1, 6, 9], &byte()).unwrap();
         Datatype::resized(Width::Int, &ty, 0, 13).unwrap()
@@ -297,12 +304,12 @@ mod tests {
     #[test]
     fn positions_and_places_are_inverse() {
         for (displacement, ty) in [(0, holes()), (7, holes()), (3, byte())] {
-            let view = View::new(displacement, 1, &ty, true).unwrap();
-            let places: Vec<u64> = (0..40).map(|at| view.place(at)).collect();
+            let view = FileView::new(displacement, 1, &ty, true).unwrap();
+            let places: Vec<u64> = (0..40).map(|at| view.file_offset(at)).collect();
             for offset in 0..100 {
                 let before = places.iter().filter(|&&place| place < offset).count() as u64;
                 if before < 40 {
-                    assert_eq!(view.before(offset), before, "byte {offset}");
+                    assert_eq!(view.stream_offset(offset), before, "byte {offset}");
                 }
             }
             let runs = view.runs(3, 20);
@@ -315,22 +322,22 @@ mod tests {
     fn one_piece_is_what_the_stream_says() {
         let four = Datatype::vector(Width::Int, 1, 4, 4, &byte()).unwrap();
         for (displacement, unit, ty) in [(0, 1, byte()), (7, 4, four.clone()), (9, 2, four)] {
-            let view = View::new(displacement, unit, &ty, true).unwrap();
+            let view = FileView::new(displacement, unit, &ty, true).unwrap();
             for (offset, len) in [(0, 4), (3, 8), (1 << 40, 4)] {
-                let place = view.place(offset * unit);
-                assert_eq!(view.one_piece(offset, len), Some((place, len / unit)));
+                let place = view.file_offset(offset * unit);
+                assert_eq!(view.contiguous_range(offset, len), Some((place, len / unit)));
             }
-            assert_eq!(view.one_piece(0, 5).is_some(), unit == 1, "no whole elements");
-            assert_eq!(view.one_piece(LAST / unit, 4), None, "beyond any file");
+            assert_eq!(view.contiguous_range(0, 5).is_some(), unit == 1, "no whole elements");
+            assert_eq!(view.contiguous_range(MAX_END / unit, 4), None, "beyond any file");
         }
-        let view = View::new(0, 1, &holes(), true).unwrap();
-        assert_eq!(view.one_piece(0, 1), None);
+        let view = FileView::new(0, 1, &holes(), true).unwrap();
+        assert_eq!(view.contiguous_range(0, 1), None);
     }
 
     #[test]
     fn a_column_of_a_matrix_is_one_train() {
         let column = Datatype::vector(Width::Int, 100, 1, 64, &byte()).unwrap();
-        let view = View::new(0, 1, &column, true).unwrap();
+        let view = FileView::new(0, 1, &column, true).unwrap();
         assert_eq!(view.runs(0, 100).list().len(), 1);
     }
 
@@ -342,7 +349,7 @@ mod tests {
             let ty = Datatype::vector(Width::Int, count, len, len + gap, &byte()).unwrap();
             let more = [0, gap, rng.i64(0..9)][case % 3];
             let ty = Datatype::resized(Width::Int, &ty, 0, ty.extent() + more).unwrap();
-            let view = View::new(rng.u64(..9), 1, &ty, true).unwrap();
+            let view = FileView::new(rng.u64(..9), 1, &ty, true).unwrap();
             let (from, len) = (rng.u64(..60), rng.u64(..60));
             let mut each = StridedRuns::default();
             if len > 0 {
@@ -354,25 +361,25 @@ mod tests {
             let found = view.runs(from, len);
             assert_eq!(bytes(&found), bytes(&each), "case {case}");
             assert_eq!(found.bytes(), len);
-            assert!(view.is_plain() || view.regular.is_some());
+            assert!(view.is_contiguous() || view.regular.is_some());
             if more == gap {
                 assert!(found.list().len() <= 3, "{found:?}");
             }
         }
-        assert!(View::new(0, 1, &holes(), true).unwrap().regular.is_none());
+        assert!(FileView::new(0, 1, &holes(), true).unwrap().regular.is_none());
     }
 
     #[test]
     fn a_tile_whose_repetition_would_go_back_is_used_once() {
         for extent in [-5, 0, 3] {
             let ty = Datatype::resized(Width::Int, &holes(), 0, extent).unwrap();
-            let view = View::new(7, 1, &ty, true).unwrap();
-            let places: Vec<u64> = (0..5).map(|at| view.place(at)).collect();
+            let view = FileView::new(7, 1, &ty, true).unwrap();
+            let places: Vec<u64> = (0..5).map(|at| view.file_offset(at)).collect();
             assert_eq!(places, [8, 9, 13, 14, 16]);
             assert!(view.check_range(0, 5).is_ok() && view.check_range(2, 4).is_err());
             for offset in 0..40 {
                 let before = places.iter().filter(|&&place| place < offset).count() as u64;
-                assert_eq!(view.before(offset), before, "byte {offset}, extent {extent}");
+                assert_eq!(view.stream_offset(offset), before, "byte {offset}, extent {extent}");
             }
             let listed: Vec<u64> =
                 view.runs(1, 4).iter().flat_map(|(at, len)| at..at + len).collect();
@@ -385,17 +392,17 @@ mod tests {
         let of = |lengths: &[i64], places: &[i64]| {
             Datatype::indexed(Width::Int, lengths, places, &byte()).unwrap()
         };
-        let refused = |ty: &Type, writes| View::new(0, 1, ty, writes).err().expect("refused");
+        let refused = |ty: &Type, writes| FileView::new(0, 1, ty, writes).err().expect("refused");
         assert!(refused(&of(&[1, 1], &[5, 2]), false).text().contains("go back"));
         assert!(refused(&of(&[1], &[-1]), false).text().contains("before its beginning"));
         let overlapping = of(&[3, 3], &[0, 2]);
         assert!(refused(&overlapping, true).text().contains("overlaps"));
-        assert!(View::new(0, 1, &overlapping, false).is_ok());
-        let no_units = View::new(0, 4, &of(&[3], &[1]), true).err().expect("refused");
+        assert!(FileView::new(0, 1, &overlapping, false).is_ok());
+        let no_units = FileView::new(0, 4, &of(&[3], &[1]), true).err().expect("refused");
         for error in [refused(&overlapping, true), refused(&of(&[1], &[-1]), false), no_units] {
             assert_eq!(error.class(), weft_process::class::TYPE);
         }
-        let view = View::new(0, 1, &holes(), true).unwrap();
+        let view = FileView::new(0, 1, &holes(), true).unwrap();
         assert!(
             view.check_range(1 << 61, 1 << 61).is_err() && view.check_range(0, 1 << 40).is_ok()
         );

@@ -1,9 +1,9 @@
-//! Files (MPI 5.0, chapter 14): how they are opened and closed, and what is done to all of one. `about.rs` says what they are,
-//! `access.rs` reads and writes, `representations.rs` has the program's own.
+//! Files (MPI 5.0, chapter 14): open, close, and calls that change a whole file. `properties.rs` has queries, `data_access.rs` reads
+//! and writes, `representations.rs` has the program's own representations.
 
-pub(crate) mod about;
-pub(crate) mod access;
-pub(crate) mod pointers;
+pub(crate) mod data_access;
+pub(crate) mod file_pointers;
+pub(crate) mod properties;
 pub(crate) mod representations;
 
 use crate::arguments::{
@@ -20,26 +20,26 @@ use crate::waiting::Call;
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
-use weft_io::{Amode, Pool};
+use weft_io::{Amode, IoPool, OpenArguments};
 use weft_process::Engine;
 
-/// The file behind a handle.
+/// Returns the file of a handle.
 pub fn file(handle: File) -> Result<Rc<FileObject>, Error> {
-    let found = running()?.files.borrow().get(handle.0).cloned();
-    found.ok_or_else(|| bad_handle(MPI_ERR_FILE, "fh", "file", handle.0, MPI_FILE_NULL.0))
+    let object = running()?.files.borrow().get(handle.0).cloned();
+    object.ok_or_else(|| bad_handle(MPI_ERR_FILE, "fh", "file", handle.0, MPI_FILE_NULL.0))
 }
 
-/// Runs a step of a file to its end.
+/// Waits for an operation on a file.
 fn run<T>(
     object: &FileObject,
     call: &'static str,
-    step: impl Future<Output = Result<T, weft_process::Error>>,
+    operation: impl Future<Output = Result<T, weft_process::Error>>,
 ) -> Result<T, Error> {
     let engine = object.file.comm().engine();
-    Ok(engine.block_on(&Call::new(call), step)?)
+    Ok(engine.block_on(&Call::new(call), operation)?)
 }
 
-/// Errors: OTHER while a split collective access is under way, beside which there is no other collective call.
+/// Checks that no split collective access is active, as it excludes other collective calls. Errors: OTHER.
 fn no_split(object: &FileObject) -> Result<(), Error> {
     match &*object.split.borrow() {
         None => Ok(()),
@@ -50,22 +50,22 @@ fn no_split(object: &FileObject) -> Result<(), Error> {
     }
 }
 
-/// A length in bytes.
+/// Checks a length in bytes.
 fn size(value: i64) -> Result<u64, Error> {
     u64::try_from(value)
         .map_err(|_| Error::new(MPI_ERR_ARG, format_args!("argument size = {value} is negative")))
 }
 
-/// What goes on in files while the program computes: one of the process.
-fn pool(engine: &Rc<Engine<Node>>) -> Result<Rc<Pool<Node>>, Error> {
+/// Returns the process's pool for accesses in the background.
+fn pool(engine: &Rc<Engine<Node>>) -> Result<Rc<IoPool<Node>>, Error> {
     let mut threads = state().file_threads.borrow_mut();
     if let Some(pool) = &*threads {
         return Ok(pool.clone());
     }
     let ring = settings::number("WEFT_IO_URING").map_err(|text| Error::new(MPI_ERR_OTHER, text))?;
     let new = match ring {
-        0 => Pool::of_threads(engine),
-        _ => Pool::new(engine),
+        0 => IoPool::of_threads(engine),
+        _ => IoPool::new(engine),
     };
     Ok(threads.insert(new).clone())
 }
@@ -86,7 +86,8 @@ pub(crate) unsafe fn file_open(
     let amode = Amode::new(amode)?;
     state().files.borrow_mut().room()?;
     let pool = pool(comm.engine())?;
-    let opening = weft_io::File::open(&comm, (name, amode, &hints), &pool, &weft_io::disk);
+    let arguments = OpenArguments { name, amode, info: &hints };
+    let opening = weft_io::File::open(&comm, arguments, &pool, &weft_io::disk);
     let file = comm.engine().block_on(&Call::new("MPI_File_open"), opening)?;
     let errhandler = Cell::new(state().file_errhandler.get());
     let object = FileObject { file, errhandler, split: RefCell::default() };
@@ -192,7 +193,7 @@ pub(crate) unsafe fn file_set_view(
     let (etype, filetype) = (etype?, filetype?);
     // SAFETY: the caller's string.
     let representation = representations::named(&unsafe { text(datarep, "datarep")? })?;
-    let view = object.file.set_view(displacement, (&etype, &filetype), representation);
+    let view = object.file.set_view(displacement, &etype, &filetype, representation);
     run(&object, "MPI_File_set_view", view)?;
     if let Some(hints) = hints {
         object.file.set_hints(&hints);

@@ -1,6 +1,6 @@
-//! Files of the machine's file systems.
+//! Files of the system's file systems.
 
-use super::{Kept, Storage};
+use super::{LockMode, OpenState, Storage};
 use nix::fcntl::{FallocateFlags, FcntlArg, PosixFadviseAdvice, fallocate, fcntl, posix_fadvise};
 use std::fs::{File, Metadata};
 use std::io;
@@ -8,81 +8,81 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-/// A file that is open.
+/// An open file of the system.
 pub struct Disk {
     file: File,
-    /// Bytes in which it is best read and written, if they are known already.
-    block: Option<u64>,
-    kept: Kept,
+    /// Preferred size of a read or write in bytes, if it is known.
+    preferred_size: Option<u64>,
+    state: OpenState,
 }
 
-/// The kind of a file system, as far as it matters: how it is called, and what it is known to get wrong.
+/// Kind of a file system, which decides on locks, caches and data sieving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// One machine's own, with memory or a device behind it.
+pub enum FileSystemKind {
+    /// A file system of one host, on a device or in memory.
     Local,
-    /// NFS: what one host wrote, another may not see before both have synced, and pages are written back whole.
+    /// NFS: a host may see another host's writes only after both have synchronised, and pages are written back as a whole.
     Nfs,
-    /// Lustre, whose stripes have locks of their own.
+    /// Lustre, which locks each stripe separately.
     Lustre,
-    /// Any other file system of several hosts (CIFS, 9p, FUSE, GPFS, BeeGFS, Ceph, OCFS2 and the like).
+    /// Any other file system with several hosts (CIFS, 9p, FUSE, GPFS, BeeGFS, Ceph, OCFS2 and the like).
     Network,
 }
 
-impl Kind {
-    /// That of the file system which `path` lies on; `Local` if nothing is known.
-    pub fn of(path: &Path) -> Kind {
-        let Ok(found) = nix::sys::statfs::statfs(path) else { return Kind::Local };
-        Kind::by_number(found.filesystem_type().0 as u32)
+impl FileSystemKind {
+    /// Returns the kind of the file system of `path`, or `Local` if it is unknown.
+    pub fn of(path: &Path) -> FileSystemKind {
+        let Ok(found) = nix::sys::statfs::statfs(path) else { return FileSystemKind::Local };
+        FileSystemKind::by_number(found.filesystem_type().0 as u32)
     }
 
-    fn by_number(magic: u32) -> Kind {
+    fn by_number(magic: u32) -> FileSystemKind {
         match magic {
-            0x6969 => Kind::Nfs,
-            0x0bd0_0bd0 => Kind::Lustre,
+            0x6969 => FileSystemKind::Nfs,
+            0x0bd0_0bd0 => FileSystemKind::Lustre,
             // CIFS, SMB2, 9p, FUSE, GPFS, BeeGFS, Ceph.
             0xff53_4d42 | 0xfe53_4d42 | 0x0102_1997 | 0x6573_5546 | 0x4750_4653 | 0x1983_0326
-            | 0x00c3_6400 => Kind::Network,
+            | 0x00c3_6400 => FileSystemKind::Network,
             // AFS (two clients), Coda, GFS2, OCFS2, OrangeFS, PanFS, SMB, StorNext.
             0x5346_414f | 0x6b41_4653 | 0x7375_7245 | 0x0116_1970 | 0x7461_636f | 0x2003_0528
-            | 0xaad7_aaea | 0x0000_517b | 0xbeef_dead => Kind::Network,
+            | 0xaad7_aaea | 0x0000_517b | 0xbeef_dead => FileSystemKind::Network,
             // Folders that a virtual machine shares with its host: VirtualBox, VMware, Parallels.
-            0x786f_4256 | 0xbacb_acbc | 0x7c7c_6673 => Kind::Network,
-            _ => Kind::Local,
+            0x786f_4256 | 0xbacb_acbc | 0x7c7c_6673 => FileSystemKind::Network,
+            _ => FileSystemKind::Local,
         }
     }
 
-    /// What is to be known of it, and what is done about that.
+    /// Describes the consequences for programs.
     pub fn advice(self) -> &'static str {
         match self {
-            Kind::Local => {
-                "short accesses are done at once, long nonblocking ones beside the program"
+            FileSystemKind::Local => {
+                "short accesses run on the calling thread, long nonblocking ones in the background"
             }
-            Kind::Nfs => {
-                "sync and a barrier before another host reads; writes are not sieved; atomic mode needs a mount with locks"
+            FileSystemKind::Nfs => {
+                "sync and a barrier before another host reads; no data sieving of writes; atomic mode needs a mount with locks"
             }
-            Kind::Lustre => {
-                "the hint striping_unit should be the stripe's length; writes are sieved only if that is asked for"
+            FileSystemKind::Lustre => {
+                "set the hint striping_unit to the stripe's length; data sieving of writes only if a hint asks for it"
             }
-            Kind::Network => {
-                "sync and a barrier before another host reads; whether locks work is the server's matter, so writes are sieved only if that is asked for"
+            FileSystemKind::Network => {
+                "sync and a barrier before another host reads; data sieving of writes only if a hint asks for it, as locks may not work"
             }
         }
     }
 
-    /// Its name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Local => "local",
-            Kind::Nfs => "nfs",
-            Kind::Lustre => "lustre",
-            Kind::Network => "network",
+            FileSystemKind::Local => "local",
+            FileSystemKind::Nfs => "nfs",
+            FileSystemKind::Lustre => "lustre",
+            FileSystemKind::Network => "network",
         }
     }
 }
 
-fn block(about: &Metadata) -> u64 {
-    about.blksize().clamp(1, 1 << 30)
+fn preferred_size(metadata: &Metadata) -> u64 {
+    metadata.blksize().clamp(1, 1 << 30)
 }
 
 /// Builds the description of a lock for fcntl(2).
@@ -98,20 +98,20 @@ fn lock_of(kind: i32, offset: u64, len: u64) -> io::Result<libc::flock> {
 }
 
 impl Disk {
-    /// Takes over an open file.
+    /// Wraps an open file.
     pub fn new(file: File) -> Disk {
-        Disk { file, block: None, kept: Kept::default() }
+        Disk { file, preferred_size: None, state: OpenState::default() }
     }
 
-    /// The same, of a file whose description the system has given.
-    pub fn known(file: File, about: &Metadata) -> Disk {
-        Disk { block: Some(block(about)), ..Disk::new(file) }
+    /// Wraps an open file whose metadata are known.
+    pub fn with_metadata(file: File, metadata: &Metadata) -> Disk {
+        Disk { preferred_size: Some(preferred_size(metadata)), ..Disk::new(file) }
     }
 
     fn set_lock(&self, kind: i32, offset: u64, len: u64) -> io::Result<()> {
         let range = lock_of(kind, offset, len)?;
-        // Locks of the opening, not of the process: threads and ranks of one process exclude each other, too, and another
-        // file's close does not drop them.
+        // These locks belong to the opening. Locks of the process would not exclude other ranks of the same process, and would
+        // be dropped when another opening of the file is closed.
         fcntl(&self.file, FcntlArg::F_OFD_SETLKW(&range))?;
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Storage for Disk {
         let len = i64::try_from(length).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
         match fallocate(&self.file, FallocateFlags::empty(), 0, len) {
             Ok(()) => Ok(()),
-            // NFS 3 and some others: the length is all that can be promised.
+            // NFS 3 and some other file systems cannot allocate. Then only the length is set.
             Err(nix::Error::EOPNOTSUPP | nix::Error::ENOSYS) => {
                 if self.length()? < length {
                     self.set_length(length)
@@ -154,18 +154,15 @@ impl Storage for Disk {
         self.file.sync_all()
     }
 
-    fn lock(&self, offset: u64, len: u64, alone: bool) -> io::Result<()> {
-        let shared = match alone {
-            false => self.set_lock(libc::F_RDLCK, offset, len),
-            true => return self.set_lock(libc::F_WRLCK, offset, len),
-        };
-        match shared {
-            // It cannot be read, and then not be locked by readers either.
-            Err(error) if error.raw_os_error() == Some(libc::EBADF) => {
-                self.set_lock(libc::F_WRLCK, offset, len)
+    fn lock(&self, offset: u64, len: u64, mode: LockMode) -> io::Result<()> {
+        if mode == LockMode::Shared {
+            match self.set_lock(libc::F_RDLCK, offset, len) {
+                // A file that was opened only for writing permits no shared locks.
+                Err(error) if error.raw_os_error() == Some(libc::EBADF) => {}
+                other => return other,
             }
-            other => other,
         }
+        self.set_lock(libc::F_WRLCK, offset, len)
     }
 
     fn unlock(&self, offset: u64, len: u64) -> io::Result<()> {
@@ -178,22 +175,25 @@ impl Storage for Disk {
         Ok(i32::from(found.l_type) != libc::F_UNLCK)
     }
 
-    fn forget(&self) {
-        // 0 bytes are all. Where nobody takes the advice, there is nothing to be dropped.
+    fn drop_cached_pages(&self) {
+        // A length of 0 stands for the whole file. File systems that ignore the advice have no stale pages.
         let _ = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> FileSystemKind {
         let found = nix::sys::statfs::fstatfs(&self.file);
-        found.map_or(Kind::Local, |found| Kind::by_number(found.filesystem_type().0 as u32))
+        found.map_or(FileSystemKind::Local, |found| {
+            FileSystemKind::by_number(found.filesystem_type().0 as u32)
+        })
     }
 
-    fn block(&self) -> u64 {
-        self.block.unwrap_or_else(|| self.file.metadata().map_or(4096, |about| block(&about)))
+    fn preferred_size(&self) -> u64 {
+        let ask = || self.file.metadata().map_or(4096, |metadata| preferred_size(&metadata));
+        self.preferred_size.unwrap_or_else(ask)
     }
 
-    fn kept(&self) -> &Kept {
-        &self.kept
+    fn state(&self) -> &OpenState {
+        &self.state
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -209,13 +209,13 @@ mod tests {
 
     #[test]
     fn file_systems_are_recognised_by_number() {
-        assert_eq!(Kind::by_number(0x6969), Kind::Nfs);
-        assert_eq!(Kind::by_number(0x0bd0_0bd0), Kind::Lustre);
-        assert_eq!(Kind::by_number(0x7461_636f), Kind::Network, "OCFS2");
-        assert_eq!(Kind::by_number(0x0102_1994), Kind::Local, "tmpfs");
-        assert_eq!(Kind::of(Path::new("/proc")), Kind::Local);
+        assert_eq!(FileSystemKind::by_number(0x6969), FileSystemKind::Nfs);
+        assert_eq!(FileSystemKind::by_number(0x0bd0_0bd0), FileSystemKind::Lustre);
+        assert_eq!(FileSystemKind::by_number(0x7461_636f), FileSystemKind::Network, "OCFS2");
+        assert_eq!(FileSystemKind::by_number(0x0102_1994), FileSystemKind::Local, "tmpfs");
+        assert_eq!(FileSystemKind::of(Path::new("/proc")), FileSystemKind::Local);
         let open = Disk::new(File::open("/proc/version").unwrap());
-        assert_eq!(open.kind(), Kind::Local);
+        assert_eq!(open.kind(), FileSystemKind::Local);
     }
 
     #[test]
@@ -223,17 +223,17 @@ mod tests {
         let named = tempfile::NamedTempFile::new().unwrap();
         let open = || Disk::new(File::options().read(true).write(true).open(named.path()).unwrap());
         let (first, second) = (open(), open());
-        first.lock(10, 10, true).unwrap();
-        second.lock(0, 10, true).unwrap();
-        let (told, heard) = mpsc::channel();
+        first.lock(10, 10, LockMode::Exclusive).unwrap();
+        second.lock(0, 10, LockMode::Exclusive).unwrap();
+        let (sender, receiver) = mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                second.lock(19, 1, true).unwrap();
-                told.send(()).unwrap();
+                second.lock(19, 1, LockMode::Exclusive).unwrap();
+                sender.send(()).unwrap();
             });
-            assert!(heard.recv_timeout(Duration::from_millis(50)).is_err(), "it must wait");
+            assert!(receiver.recv_timeout(Duration::from_millis(50)).is_err(), "it must wait");
             first.unlock(10, 10).unwrap();
-            heard.recv_timeout(Duration::from_secs(10)).expect("it goes on");
+            receiver.recv_timeout(Duration::from_secs(10)).expect("it goes on");
         });
     }
 
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(disk.length().unwrap(), 5000);
         disk.set_length(3).unwrap();
         disk.sync().unwrap();
-        assert!(disk.block().is_power_of_two());
+        assert!(disk.preferred_size().is_power_of_two());
         assert_eq!(disk.length().unwrap(), 3);
     }
 }

@@ -1,30 +1,31 @@
-//! Whether the pieces of all ranks leave holes.
+//! Check for gaps between the pieces of all ranks.
 
+use crate::byte_range::ByteRange;
 use crate::strided_runs::{StridedRun, StridedRuns};
 
-/// Whether pieces leave no byte of a span out; they may lie over each other.
-pub fn covers(pieces: &[StridedRuns], (first, end): (u64, u64)) -> bool {
-    let span = end - first;
-    let bytes: u64 = pieces.iter().map(StridedRuns::bytes).sum();
-    if bytes < span {
+/// Reports whether pieces cover every byte of a range. They may overlap.
+pub fn covers<'a, I>(pieces: impl Fn() -> I, range: ByteRange) -> bool
+where
+    I: Iterator<Item = &'a StridedRuns>,
+{
+    let bytes: u64 = pieces().map(StridedRuns::bytes).sum();
+    if bytes < range.len() {
         return false;
     }
-    if pieces.iter().filter(|runs| runs.bytes() > 0).count() == 1 {
+    if pieces().filter(|runs| runs.bytes() > 0).count() == 1 {
         return true;
     }
-    if let Some(end_of_turns) = turns(pieces, first)
-        && end_of_turns >= end
-    {
+    if end_of_chain(pieces(), range.first).is_some_and(|end| end >= range.end) {
         return true;
     }
-    let mut bits = vec![0u64; span.div_ceil(64) as usize];
-    for (offset, len) in pieces.iter().flat_map(StridedRuns::iter) {
-        mark(&mut bits, offset - first, len);
+    let mut bits = vec![0u64; range.len().div_ceil(64) as usize];
+    for (offset, len) in pieces().flat_map(StridedRuns::iter) {
+        set_bits(&mut bits, offset - range.first, len);
     }
-    bits.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() == span
+    bits.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() == range.len()
 }
 
-fn mark(bits: &mut [u64], from: u64, len: u64) {
+fn set_bits(bits: &mut [u64], from: u64, len: u64) {
     let (mut at, end) = (from, from + len);
     while at < end {
         let (word, bit) = ((at / 64) as usize, at % 64);
@@ -35,22 +36,22 @@ fn mark(bits: &mut [u64], from: u64, len: u64) {
     }
 }
 
-/// Steps that are gone from piece to piece before bits are found to be quicker.
-const STEPS: usize = 64;
+/// Maximum number of steps from piece to piece. Beyond that, a bitmap is faster.
+const MAX_STEPS: usize = 64;
 
-/// What is left of a rank's pieces, in order.
-struct Rest<'a> {
+/// A rank's remaining pieces, in order.
+struct RemainingRuns<'a> {
     next: StridedRun,
     later: &'a [StridedRun],
 }
 
-impl Rest<'_> {
-    fn of(runs: &StridedRuns) -> Option<Rest<'_>> {
+impl RemainingRuns<'_> {
+    fn of(runs: &StridedRuns) -> Option<RemainingRuns<'_>> {
         let (&next, later) = runs.list().split_first()?;
-        Some(Rest { next, later })
+        Some(RemainingRuns { next, later })
     }
 
-    /// Goes on by `count` pieces of the run; false: nothing is left.
+    /// Skips `count` pieces of the run. Returns false if nothing remains.
     fn advance(&mut self, count: u64) -> bool {
         self.next.offset += count * self.next.stride;
         self.next.count -= count;
@@ -62,13 +63,13 @@ impl Rest<'_> {
     }
 }
 
-/// Goes from piece to piece, each of which begins where another one ends, and many turns at once where ranks take turns. Where that
-/// ends; `None`: it takes too many steps.
-fn turns(pieces: &[StridedRuns], first: u64) -> Option<u64> {
-    let (mut all, mut at): (Vec<Rest<'_>>, _) =
-        (pieces.iter().filter_map(Rest::of).collect(), first);
-    for _ in 0..STEPS {
-        if let Some(count) = whole_turns(&mut all, at) {
+/// Follows a chain of pieces, each of which begins where another piece ends. Where ranks take turns, one step skips many turns.
+/// Returns the end of the chain, or `None` if it takes too many steps.
+fn end_of_chain<'a>(pieces: impl Iterator<Item = &'a StridedRuns>, first: u64) -> Option<u64> {
+    let mut all: Vec<RemainingRuns<'_>> = pieces.filter_map(RemainingRuns::of).collect();
+    let mut at = first;
+    for _ in 0..MAX_STEPS {
+        if let Some(count) = complete_turns(&mut all, at) {
             at += count * all[0].next.stride;
             all.retain_mut(|rest| rest.advance(count));
             continue;
@@ -82,10 +83,11 @@ fn turns(pieces: &[StridedRuns], first: u64) -> Option<u64> {
     None
 }
 
-/// How many turns all take from `at` on, if the next pieces of all follow each other, and the first one's second piece them.
-fn whole_turns(all: &mut [Rest<'_>], at: u64) -> Option<u64> {
+/// Counts the complete turns from `at` on: in a turn, the next pieces of all ranks follow each other, and the first rank's second
+/// piece follows the last.
+fn complete_turns(all: &mut [RemainingRuns<'_>], at: u64) -> Option<u64> {
     let stride = all.first()?.next.stride;
-    let alike = |rest: &Rest<'_>| rest.next.stride == stride && rest.next.count > 1;
+    let alike = |rest: &RemainingRuns<'_>| rest.next.stride == stride && rest.next.count > 1;
     if !all.iter().all(alike) || all.iter().map(|rest| rest.next.len).sum::<u64>() != stride {
         return None;
     }
@@ -102,7 +104,11 @@ fn whole_turns(all: &mut [Rest<'_>], at: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{ByteRange, StridedRuns, end_of_chain};
+
+    fn covers(pieces: &[StridedRuns], (first, end): (u64, u64)) -> bool {
+        super::covers(|| pieces.iter(), ByteRange { first, end })
+    }
 
     #[test]
     fn holes_are_found_also_where_pieces_lie_over_each_other() {
@@ -115,11 +121,11 @@ mod tests {
         assert!(covers(&[even.clone(), odd], (0, 300)) && !covers(&[even], (0, 297)));
     }
 
-    /// Ranks that take turns, with another beginning and end, and sometimes a hole or a piece twice: against bytes.
+    /// Compares random pieces of ranks that take turns, sometimes with a gap or an overlap, with single bytes.
     #[test]
     fn turns_are_found_as_bits_find_them() {
         let mut rng = fastrand::Rng::with_seed(12);
-        let (mut whole, mut at_once) = (0, 0);
+        let (mut whole, mut fast_path) = (0, 0);
         for case in 0..2000 {
             let ranks = rng.usize(1..6);
             let mut runs = vec![StridedRuns::default(); ranks];
@@ -139,8 +145,8 @@ mod tests {
             let full = bytes.len() as u64 == at - first && bytes.last() == Some(&(at - 1));
             assert_eq!(covers(&runs, (first, at)), full, "case {case}");
             whole += u32::from(full);
-            at_once += u32::from(turns(&runs, first) == Some(at));
+            fast_path += u32::from(end_of_chain(runs.iter(), first) == Some(at));
         }
-        assert!(whole > 500 && at_once > 500, "{whole} {at_once}");
+        assert!(whole > 500 && fast_path > 500, "{whole} {fast_path}");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
-use weft_io::storage::disk::Kind;
+use weft_io::storage::disk::FileSystemKind;
 use weft_tools::algorithms;
 use weft_tools::coverage::Coverage;
 use weft_tools::explain;
@@ -189,10 +189,10 @@ fn describe_rails(out: &mut String, lines: &str) {
 
 /// How files are read and written.
 fn describe_files(out: &mut String) {
-    let kind = Kind::of(Path::new("."));
+    let kind = FileSystemKind::of(Path::new("."));
     out.push_str("\nparallel files\n");
     line(out, "by", "pread and pwrite");
-    let beside = match weft_io::ring::available() {
+    let beside = match weft_io::uring::available() {
         _ if std::env::var("WEFT_IO_URING").is_ok_and(|value| value == "0") => {
             "up to 4 threads (io_uring is not wanted: WEFT_IO_URING=0)".to_owned()
         }

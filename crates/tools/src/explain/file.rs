@@ -2,10 +2,10 @@
 
 use crate::sim::Failure;
 use weft_fabric_sim::Machine;
-use weft_io::Direction;
-use weft_io::bounds::Bounds;
-use weft_io::cost::Costs;
-use weft_io::found::{Found, Way, is_worth_a_look};
+use weft_io::access_extent::AccessExtent;
+use weft_io::adaptive_cost::{AccessMethod, AdaptiveCost, is_worth_trying};
+use weft_io::file_costs::{Aggregation, FileCosts};
+use weft_io::{AccessDirection, Sieving};
 
 /// What files are asked about besides.
 #[derive(clap::Args, Debug)]
@@ -27,21 +27,21 @@ pub struct Args {
 
 /// A collective function of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call(Direction);
+pub struct Call(AccessDirection);
 
 impl Call {
     pub fn named(name: &str) -> Option<Call> {
         match name {
-            "file_read_all" => Some(Call(Direction::Read)),
-            "file_write_all" => Some(Call(Direction::Write)),
+            "file_read_all" => Some(Call(AccessDirection::Read)),
+            "file_write_all" => Some(Call(AccessDirection::Write)),
             _ => None,
         }
     }
 
     fn name(self) -> &'static str {
         match self.0 {
-            Direction::Read => "file_read_all",
-            Direction::Write => "file_write_all",
+            AccessDirection::Read => "file_read_all",
+            AccessDirection::Write => "file_write_all",
         }
     }
 }
@@ -51,27 +51,32 @@ fn ms(nanoseconds: f64) -> String {
 }
 
 /// The part of each rank: pieces that take turns, or are `stride` apart.
-fn hulls(ranks: u64, (pieces, piece, stride): (u64, u64, u64)) -> Vec<Bounds> {
+fn hulls(ranks: u64, (pieces, piece, stride): (u64, u64, u64)) -> Vec<AccessExtent> {
     let one = |rank| {
         let first = match pieces {
             1 => rank * piece.max(stride / ranks),
             _ => rank * (stride / ranks),
         };
-        Bounds { first, end: first + (pieces - 1) * stride + piece, bytes: pieces * piece, pieces }
+        AccessExtent {
+            first,
+            end: first + (pieces - 1) * stride + piece,
+            bytes: pieces * piece,
+            pieces,
+        }
     };
     (0..ranks).map(one).collect()
 }
 
 /// What an opening does about it where each rank has a processor, if the model does not have the last word.
-fn learns(direction: Direction, alone: f64, phases: f64) -> Option<&'static str> {
+fn learns(direction: AccessDirection, independent: f64, two_phase: f64) -> Option<&'static str> {
     let first = match direction {
-        Direction::Read => Found::of_reads_together(),
-        Direction::Write => Found::of_writes_together(),
+        AccessDirection::Read => AdaptiveCost::for_collective_reads(),
+        AccessDirection::Write => AdaptiveCost::for_collective_writes(),
     };
-    let in_phases = first.choice().way(alone, phases) == Way::Whole;
-    match is_worth_a_look(alone, phases) {
+    let in_phases = first.choice().method(independent, two_phase) == AccessMethod::Combined;
+    match is_worth_trying(independent, two_phase) {
         false => None,
-        true if in_phases && alone < phases => Some(
+        true if in_phases && independent < two_phase => Some(
             "an opening writes in two phases at first, as file systems keep large steps better, then tries the other way, and keeps \
              to the quicker one",
         ),
@@ -104,10 +109,12 @@ pub fn run(call: Call, args: &super::Args) -> Result<String, Failure> {
     let machine = args.machine.as_deref().map(Machine::load).transpose();
     let machine = machine.map_err(|e| Failure::Request(e.to_string()))?;
     let (model, whence) = super::message::model(machine.as_ref())?;
-    let (costs, direction) = (Costs::of(&model), call.0);
-    let one_by_one = costs.alone(direction, &hulls, false);
-    let alone = costs.alone(direction, &hulls, true);
-    let phases = costs.phases(direction, &hulls, about.aggregators.min(ranks), about.step);
+    let (costs, direction) = (FileCosts::of(&model), call.0);
+    let one_by_one = costs.independent_cost(direction, &hulls, Sieving::Off);
+    let alone = costs.independent_cost(direction, &hulls, Sieving::Auto);
+    let aggregators = about.aggregators.min(ranks);
+    let aggregation = Aggregation { aggregators, step: about.step };
+    let phases = costs.two_phase_cost(direction, &hulls, aggregation);
     let sieved = if alone < one_by_one { "in one go with the gaps" } else { "piece by piece" };
     let (way, other) = match phases < alone {
         true => ("in two phases", alone / phases),
@@ -117,11 +124,10 @@ pub fn run(call: Call, args: &super::Args) -> Result<String, Failure> {
         "{} on {ranks} ranks, {bytes} bytes each: {pieces} pieces of {piece}, every {stride}\n",
         call.name()
     );
-    let by = about.aggregators.min(ranks);
     text += &format!("  alone      {}: each rank its own, {sieved}\n", ms(alone));
     text += &format!("             {}: each rank its own, piece by piece\n", ms(one_by_one));
     text += &format!(
-        "  phases     {}: by {by} of them, in steps of {} bytes\n",
+        "  phases     {}: by {aggregators} of them, in steps of {} bytes\n",
         ms(phases),
         about.step
     );

@@ -1,6 +1,6 @@
-//! Representations of data in files (MPI 5.0, section 14.5): those of the standard, and the program's own.
+//! Representations of data in files (MPI 5.0, section 14.5): the standard's, and the program's own.
 
-use super::about::begun;
+use super::properties::check_running;
 use crate::arguments::text;
 use crate::callback::Callback;
 use crate::chapters::contents::give_back;
@@ -17,13 +17,13 @@ use std::ffi::{c_char, c_int, c_void};
 use std::rc::Rc;
 use weft_datatype::{Basic, Type};
 use weft_fabric::Sge;
-use weft_io::{Convert, Direction, External32, Representation, Sizes};
+use weft_io::{AccessDirection, Convert, External32, Representation, RepresentationSizes};
 use weft_process::Buffer;
 
-/// Those of the program, by name. They stay as long as the process.
-static OURS: Kept<RefCell<Vec<Rc<Registered>>>> = Kept::new(RefCell::new(Vec::new()));
+/// The program's representations, which exist as long as the process.
+static CUSTOM: Kept<RefCell<Vec<Rc<CustomRepresentation>>>> = Kept::new(RefCell::new(Vec::new()));
 
-/// A function of the program that converts data.
+/// Function of the program that converts data.
 #[derive(Clone, Copy)]
 enum Converter {
     Int(Callback<DatarepConversionFunction>),
@@ -39,8 +39,15 @@ impl Converter {
     }
 }
 
+/// Elements of a predefined datatype in memory.
+struct TypedElements {
+    address: *mut c_void,
+    datatype: Datatype,
+    count: usize,
+}
+
 /// A representation that the program registered.
-struct Registered {
+struct CustomRepresentation {
     name: String,
     read: Converter,
     write: Converter,
@@ -48,7 +55,7 @@ struct Registered {
     extra: *mut c_void,
 }
 
-impl Registered {
+impl CustomRepresentation {
     fn extent(&self, datatype: Datatype) -> Result<i64, Error> {
         let mut extent = 0isize;
         let to = &raw mut extent;
@@ -58,22 +65,18 @@ impl Registered {
         callback_result(code, format_args!("the extent function of representation {name:?}"))?;
         if extent < 0 {
             let text =
-                format!("the extent function of representation {name:?} says {extent} bytes");
+                format!("the extent function of representation {name:?} returned {extent} bytes");
             return Err(Error::new(MPI_ERR_CONVERSION, text));
         }
         Ok(extent as i64)
     }
 
-    /// Lets the program convert elements of a predefined datatype at a place, from or to `data`.
-    fn convert(
-        &self,
-        with: Converter,
-        (address, datatype, count): (*mut c_void, Datatype, usize),
-        data: Sge,
-    ) -> Result<(), Error> {
+    /// Calls the program's function for elements of a predefined datatype. `data` are their bytes in the file.
+    fn convert(&self, with: Converter, elements: TypedElements, data: Sge) -> Result<(), Error> {
+        let TypedElements { address, datatype, count } = elements;
         let (file, extra) = (data.ptr().cast(), self.extra);
-        // SAFETY: the program registered a function of this type with its argument; the places are those of its own elements
-        // and of the file's data, which are as long as its extent function says.
+        // SAFETY: the program registered a function of this type with its argument. The memory holds `count` elements of the
+        // datatype, and the file's data are as long as the program's extent function says.
         let code = lock::unlocked(|| unsafe {
             match with {
                 Converter::Int(function) => {
@@ -87,7 +90,7 @@ impl Registered {
         callback_result(code, format_args!("a conversion of representation {:?}", self.name))
     }
 
-    /// Lets the program convert any number of items that lie next to each other at `address`.
+    /// Calls the program's function for any number of consecutive items at `address`.
     fn convert_all(
         &self,
         with: Converter,
@@ -99,33 +102,34 @@ impl Registered {
         let datatype = Datatype(items.basic.handle() as usize);
         let mut done = 0;
         while done < items.count {
-            let some = (items.count - done).min(AT_ONCE);
-            let place = address.wrapping_byte_add(done * extent);
-            self.convert(with, (place, datatype, some), data.part(done * each, some * each))?;
-            done += some;
+            let count = (items.count - done).min(MAX_ELEMENTS);
+            let address = address.wrapping_byte_add(done * extent);
+            let elements = TypedElements { address, datatype, count };
+            self.convert(with, elements, data.part(done * each, count * each))?;
+            done += count;
         }
         Ok(())
     }
 }
 
-/// As the layers below have errors.
-fn lowered(error: Error) -> weft_process::Error {
+/// Converts an error to the type of the lower layers.
+fn to_process_error(error: Error) -> weft_process::Error {
     match error.class() {
         class if class <= MPI_ERR_LASTCODE => weft_process::Error::new(class, error.text()),
         class => weft_process::Error::returned(class, error.text()),
     }
 }
 
-impl Sizes for Registered {
+impl RepresentationSizes for CustomRepresentation {
     fn of(&self, basic: &Type) -> Result<(usize, i64), weft_process::Error> {
-        let extent = self.extent(give_back(basic)).map_err(lowered)?;
+        let extent = self.extent(give_back(basic)).map_err(to_process_error)?;
         Ok((extent as usize, extent))
     }
 }
 
 /// Maximum number of elements that one call of the program's function converts: one form of the function has an int for the
 /// number.
-const AT_ONCE: usize = 1 << 30;
+const MAX_ELEMENTS: usize = 1 << 30;
 
 /// Consecutive elements of one predefined type.
 struct Items {
@@ -135,16 +139,16 @@ struct Items {
     in_file: usize,
 }
 
-/// One operation's conversion by the program's functions. They get only predefined types. Each element of such a type has its
-/// place in the file, so that a file may end after any element (MPI 5.0, section 14.5.3: the extent function is asked only for
-/// these types).
-struct Own {
-    by: Rc<Registered>,
+/// One access's conversion by the program's functions. They get only predefined types. Each element of such a type has its place
+/// in the file, so that a file may end after any element (MPI 5.0, section 14.5.3: the extent function is called only for these
+/// types).
+struct CustomConversion {
+    by: Rc<CustomRepresentation>,
     /// Address of the program's data.
     address: *mut c_void,
 }
 
-impl Own {
+impl CustomConversion {
     /// Lists the items of one element of `ty`, and how many times they are repeated.
     fn items(&self, ty: &Type, count: usize) -> Result<(Vec<Items>, usize), weft_process::Error> {
         let mut runs: Vec<(Basic, usize)> = Vec::new();
@@ -163,7 +167,7 @@ impl Own {
                 Some(bytes) => bytes,
                 None => {
                     let datatype = Datatype(basic.handle() as usize);
-                    let bytes = self.by.extent(datatype).map_err(lowered)? as usize;
+                    let bytes = self.by.extent(datatype).map_err(to_process_error)? as usize;
                     known.push((basic, bytes));
                     bytes
                 }
@@ -181,9 +185,9 @@ impl Own {
 
     /// Lets the program convert as many of the buffer's items as `data` has room for. Returns the number of bytes of the
     /// program's data that this covers.
-    fn moved(
+    fn convert_buffer(
         &self,
-        (direction, with): (Direction, Converter),
+        direction: AccessDirection,
         data: Sge,
         buffer: &Buffer,
     ) -> Result<usize, weft_process::Error> {
@@ -193,7 +197,7 @@ impl Own {
             let fit = (data.len() - there).checked_div(item.in_file).unwrap_or(item.count);
             let some = Items { count: fit.min(item.count), ..*item };
             let part = data.part(there, some.count * some.in_file);
-            here += self.move_some((direction, with), &some, (buffer, here), part)?;
+            here += self.convert_items(direction, &some, buffer, here, part)?;
             there += part.len();
             if some.count < item.count {
                 break;
@@ -203,30 +207,32 @@ impl Own {
     }
 
     /// Lets the program convert items that begin after `skip` bytes of its data.
-    fn move_some(
+    fn convert_items(
         &self,
-        (direction, with): (Direction, Converter),
+        direction: AccessDirection,
         items: &Items,
-        (buffer, skip): (&Buffer, usize),
+        buffer: &Buffer,
+        skip: usize,
         data: Sge,
     ) -> Result<usize, weft_process::Error> {
+        let with = self.converter(direction);
         let ty = weft_rma::named(items.basic);
         let bytes = items.count * ty.size();
         if buffer.ty().basic().is_some() {
-            self.by.convert_all(with, items, self.address, data).map_err(lowered)?;
+            self.by.convert_all(with, items, self.address, data).map_err(to_process_error)?;
             return Ok(bytes);
         }
         // The elements lie next to each other, each aligned for the machine.
-        let mut apart = vec![0u128; (items.count * ty.extent() as usize).div_ceil(16)];
+        let mut aligned = vec![0u128; (items.count * ty.extent() as usize).div_ceil(16)];
         let mut packed = vec![0u8; bytes];
-        let place = memory_of(&mut apart);
+        let place = memory_of(&mut aligned);
         let Some(elements) = Buffer::within(place, 0, items.count, ty) else { return Ok(0) };
-        if direction == Direction::Write {
+        if direction == AccessDirection::Write {
             buffer.pack_at(skip, memory_of(&mut packed));
             elements.unpack_from(memory_of(&mut packed));
         }
-        self.by.convert_all(with, items, place.ptr().cast(), data).map_err(lowered)?;
-        if direction == Direction::Read {
+        self.by.convert_all(with, items, place.ptr().cast(), data).map_err(to_process_error)?;
+        if direction == AccessDirection::Read {
             elements.pack_to(memory_of(&mut packed));
             buffer.unpack_at(skip, memory_of(&mut packed));
         }
@@ -236,11 +242,12 @@ impl Own {
 
 /// Returns a slice of the library's own memory in the form of a buffer.
 fn memory_of<T>(values: &mut [T]) -> Sge {
-    // SAFETY: the caller is done with the returned buffer before it touches the values again.
+    // SAFETY: `Sge::new` requires memory that stays valid and unchanged: the caller is done with the result before it uses the values
+    // again.
     unsafe { Sge::new(values.as_mut_ptr().cast(), std::mem::size_of_val(values)) }
 }
 
-impl Convert for Own {
+impl Convert for CustomConversion {
     fn len(&self, buffer: &Buffer) -> Result<u64, weft_process::Error> {
         let (items, times) = self.items(buffer.ty(), buffer.count())?;
         let sum = items.iter().try_fold(0u64, |sum, item| {
@@ -260,8 +267,8 @@ impl Convert for Own {
             buffer.pack_to(to);
             return Ok(());
         }
-        self.given(self.by.write)?;
-        self.moved((Direction::Write, self.by.write), to, buffer).map(|_| ())
+        self.check_converter(AccessDirection::Write)?;
+        self.convert_buffer(AccessDirection::Write, to, buffer).map(|_| ())
     }
 
     fn import(&self, from: Sge, buffer: &Buffer) -> Result<u64, weft_process::Error> {
@@ -269,50 +276,61 @@ impl Convert for Own {
             buffer.unpack_from(from);
             return Ok(from.len() as u64);
         }
-        self.given(self.by.read)?;
-        Ok(self.moved((Direction::Read, self.by.read), from, buffer)? as u64)
+        self.check_converter(AccessDirection::Read)?;
+        Ok(self.convert_buffer(AccessDirection::Read, from, buffer)? as u64)
     }
 }
 
-impl Own {
-    /// Without a function the file has the same bytes; then the extents must agree.
-    fn given(&self, function: Converter) -> Result<(), weft_process::Error> {
-        if !function.is_null() {
+impl CustomConversion {
+    fn converter(&self, direction: AccessDirection) -> Converter {
+        match direction {
+            AccessDirection::Read => self.by.read,
+            AccessDirection::Write => self.by.write,
+        }
+    }
+
+    /// Checks that there is a function for this direction. Without one the file must have the same bytes.
+    fn check_converter(&self, direction: AccessDirection) -> Result<(), weft_process::Error> {
+        if !self.converter(direction).is_null() {
             return Ok(());
         }
         let text = format!(
-            "representation {:?} has no conversion this way, but other extents than the machine",
-            self.by.name
+            "representation {:?} has no conversion function for {}, but its extents differ from those in memory",
+            self.by.name,
+            match direction {
+                AccessDirection::Read => "reads",
+                AccessDirection::Write => "writes",
+            }
         );
         Err(weft_process::Error::new(MPI_ERR_CONVERSION, text))
     }
 }
 
-fn registered(name: &str) -> Option<Rc<Registered>> {
-    OURS.borrow().iter().find(|one| one.name == name).cloned()
+fn custom(name: &str) -> Option<Rc<CustomRepresentation>> {
+    CUSTOM.borrow().iter().find(|custom| custom.name == name).cloned()
 }
 
-/// Names that the standard gives.
+/// Names of the standard's representations.
 const PREDEFINED: [&str; 3] = ["native", "internal", "external32"];
 
-/// A representation by its name. Errors: UNSUPPORTED_DATAREP.
+/// Returns a representation by its name. Errors: UNSUPPORTED_DATAREP.
 pub fn named(name: &str) -> Result<Representation, Error> {
     match name {
-        // The same on all machines of a job.
+        // All machines of a job have the same representation in memory.
         "native" | "internal" => Ok(Representation::native(name)),
         "external32" => Ok(Representation {
             name: name.to_owned(),
             sizes: Some(Rc::new(External32)),
             convert: Some(Rc::new(External32)),
         }),
-        _ => match registered(name) {
+        _ => match custom(name) {
             Some(own) => {
                 Ok(Representation { name: name.to_owned(), sizes: Some(own), convert: None })
             }
             None => {
                 let text = format!(
-                    "argument datarep = {name:?}: it is \"native\", \"internal\", \"external32\" or one that \
-                     MPI_Register_datarep was given"
+                    "argument datarep = {name:?}: it must be \"native\", \"internal\", \"external32\" or a name that was registered by \
+                     MPI_Register_datarep"
                 );
                 Err(Error::new(MPI_ERR_UNSUPPORTED_DATAREP, text))
             }
@@ -320,7 +338,7 @@ pub fn named(name: &str) -> Result<Representation, Error> {
     }
 }
 
-/// What converts the data of one operation; `None`: the file has the same bytes.
+/// Returns the conversion of one access, or `None` if the file has the same bytes.
 pub fn conversion(file: &FileOf, address: *const c_void) -> Option<Rc<dyn Convert>> {
     let view = file.view();
     let representation = &view.representation;
@@ -328,8 +346,8 @@ pub fn conversion(file: &FileOf, address: *const c_void) -> Option<Rc<dyn Conver
     if let Some(ours) = &representation.convert {
         return Some(ours.clone());
     }
-    let by = registered(&representation.name)?;
-    Some(Rc::new(Own { by, address: address.cast_mut() }))
+    let by = custom(&representation.name)?;
+    Some(Rc::new(CustomConversion { by, address: address.cast_mut() }))
 }
 
 /// # Safety
@@ -340,8 +358,8 @@ unsafe fn register(
     extent: Callback<DatarepExtentFunction>,
     extra: *mut c_void,
 ) -> Result<(), Error> {
-    begun()?;
-    // SAFETY: by contract.
+    check_running()?;
+    // SAFETY: the contract of this function covers `name`.
     let name = unsafe { text(name, "datarep")? };
     if name.is_empty() || name.len() >= MPI_MAX_DATAREP_STRING as usize {
         let text = format!(
@@ -354,11 +372,12 @@ unsafe fn register(
     if extent.address() == 0 {
         return Err(Error::null("dtype_file_extent_fn"));
     }
-    if PREDEFINED.contains(&name.as_str()) || registered(&name).is_some() {
-        let text = format!("argument datarep = {name:?}: there is one of that name");
+    if PREDEFINED.contains(&name.as_str()) || custom(&name).is_some() {
+        let text =
+            format!("argument datarep = {name:?}: a representation of this name exists already");
         return Err(Error::new(MPI_ERR_DUP_DATAREP, text));
     }
-    OURS.borrow_mut().push(Rc::new(Registered { name, read, write, extent, extra }));
+    CUSTOM.borrow_mut().push(Rc::new(CustomRepresentation { name, read, write, extent, extra }));
     Ok(())
 }
 

@@ -1,0 +1,137 @@
+//! Consistency between hosts on NFS. Its client caches pages and the length of a file. It asks the server whether they are still
+//! valid only from time to time, when the file is opened, and when a part of it is locked. And while no part of the file is
+//! with_lock, the client writes back whole pages of which the program wrote a part, with old contents where other hosts wrote.
+//!
+//! Therefore all writing ranks hold a lock beyond the end of any file while it is open. A second byte there is locked for a
+//! moment to revalidate the cache.
+
+use super::disk::FileSystemKind;
+use super::{LockMode, Storage};
+use std::io;
+
+/// Last byte that can be locked. All writing ranks hold a shared lock on it while the file is open.
+const HELD: u64 = i64::MAX as u64 - 1;
+/// Byte before [`HELD`], which is locked for a moment.
+pub(super) const REVALIDATED: u64 = HELD - 1;
+
+impl FileSystemKind {
+    /// Reports whether the pages in a host's cache may be stale, and are written back as a whole.
+    pub fn caches_pages(self) -> bool {
+        self == FileSystemKind::Nfs
+    }
+
+    /// Prepares the host's cache, once all ranks have opened the file. `holds`: the file is written, and can be read. Without
+    /// locks on the file system this has no effect.
+    pub fn begin(self, storage: &dyn Storage, holds: bool) {
+        // Opening the file is not enough to see all writes: the server's timestamps may be equal for two consecutive writes, and
+        // a host that has just written mistakes another host's change for its own.
+        if !holds {
+            self.revalidate(storage);
+        } else if self.caches_pages() {
+            let _ = storage.lock(HELD, 1, LockMode::Shared);
+        }
+        // A lock has no effect where the server has delegated the file to this host: then the cache is valid from now on, but
+        // pages that were cached before may be stale.
+        if self.caches_pages() {
+            storage.drop_cached_pages();
+        }
+    }
+
+    /// Makes written data visible to other hosts, where the file system does not do this by itself. Errors: failures of earlier
+    /// writes.
+    pub fn publish(self, storage: &dyn Storage) -> io::Result<()> {
+        if self.caches_pages() { storage.sync() } else { Ok(()) }
+    }
+
+    /// Invalidates this host's cache of the file, so that the next access sees what other hosts have published.
+    pub fn revalidate(self, storage: &dyn Storage) {
+        if self.caches_pages() && storage.lock(REVALIDATED, 1, LockMode::Shared).is_ok() {
+            let _ = storage.unlock(REVALIDATED, 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::OpenState;
+    use std::sync::Mutex;
+
+    /// Storage that records its calls.
+    #[derive(Default)]
+    struct Recorder {
+        calls: Mutex<Vec<&'static str>>,
+        state: OpenState,
+    }
+
+    impl Recorder {
+        fn note(&self, call: &'static str) -> io::Result<()> {
+            self.calls.lock().unwrap().push(call);
+            Ok(())
+        }
+    }
+
+    impl Storage for Recorder {
+        fn read_at(&self, _: u64, _: &mut [u8]) -> io::Result<usize> {
+            unreachable!("nothing is read")
+        }
+        fn write_at(&self, _: u64, _: &[u8]) -> io::Result<usize> {
+            unreachable!("nothing is written")
+        }
+        fn length(&self) -> io::Result<u64> {
+            Ok(0)
+        }
+        fn set_length(&self, _: u64) -> io::Result<()> {
+            self.note("set_length")
+        }
+        fn allocate(&self, _: u64) -> io::Result<()> {
+            self.note("allocate")
+        }
+        fn sync(&self) -> io::Result<()> {
+            self.note("sync")
+        }
+        fn lock(&self, offset: u64, len: u64, mode: LockMode) -> io::Result<()> {
+            assert!([HELD, REVALIDATED].contains(&offset) && (len, mode) == (1, LockMode::Shared));
+            assert!(i64::try_from(offset + len).is_ok(), "the system counts with a sign");
+            self.note(if offset == HELD { "hold" } else { "lock" })
+        }
+        fn unlock(&self, offset: u64, len: u64) -> io::Result<()> {
+            assert_eq!((offset, len), (REVALIDATED, 1), "the other one is kept");
+            self.note("unlock")
+        }
+        fn is_locked(&self, _: u64, _: u64) -> io::Result<bool> {
+            unreachable!("the test asks for no locks")
+        }
+        fn drop_cached_pages(&self) {
+            self.note("forget").unwrap();
+        }
+        fn state(&self) -> &OpenState {
+            &self.state
+        }
+        fn kind(&self) -> FileSystemKind {
+            unreachable!("the test names the kind")
+        }
+        fn preferred_size(&self) -> u64 {
+            unreachable!("the test asks for no size")
+        }
+    }
+
+    #[test]
+    fn nfs_alone_gets_locks_and_syncs() {
+        let calls = |kind: FileSystemKind| {
+            let file = Recorder::default();
+            kind.begin(&file, false);
+            kind.begin(&file, true);
+            kind.publish(&file).unwrap();
+            kind.revalidate(&file);
+            file.calls.into_inner().unwrap()
+        };
+        assert_eq!(
+            calls(FileSystemKind::Nfs),
+            ["lock", "unlock", "forget", "hold", "forget", "sync", "lock", "unlock"]
+        );
+        for kind in [FileSystemKind::Local, FileSystemKind::Lustre, FileSystemKind::Network] {
+            assert!(calls(kind).is_empty(), "{kind:?}");
+        }
+    }
+}
