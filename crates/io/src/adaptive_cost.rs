@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_has_wrong_is_found_and_kept() {
+    fn measurements_correct_the_model() {
         let found = AdaptiveCost::default();
         let [apart, whole] = taken(&found, [60e3, 90e3], [200e3, 30e3], 1000);
         assert!(apart <= FIRST_TRIES as usize, "{apart} {whole}");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_is_found_again() {
+    fn changed_costs_are_measured_again() {
         let found = AdaptiveCost::default();
         taken(&found, [60e3, 90e3], [50e3, 90e3], 500);
         let [apart, whole] = taken(&found, [60e3, 90e3], [200e3, 90e3], 500);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cold_at_first_is_found_to_be_cheap() {
+    fn cold_first_accesses_are_measured_again() {
         let (found, model) = (AdaptiveCost::default(), [60e3, 50e3]);
         // The very first access takes longer than the maximum error of the model.
         found.note(AccessMethod::Combined, model[1], Duration::from_millis(1));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn one_interruption_changes_nothing() {
+    fn an_interruption_changes_no_choice() {
         let found = AdaptiveCost::default();
         taken(&found, [60e3, 90e3], [50e3, 90e3], 100);
         found.note(AccessMethod::Separate, 60e3, Duration::from_millis(20));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_choose_by_the_slowest_and_try_what_the_first_one_tries() {
+    fn ranks_choose_by_the_slowest_and_try_with_the_first() {
         let of = |factors, try_ratios| MethodChoice { factors, try_ratios, gap_factor: 4.0 };
         let all = [of([0.5, 3.0], [1.0, 4.0]), of([2.0, 1.0], [2.0, 1.0])];
         let choice = MethodChoice::of_all(all.iter().map(MethodChoice::words));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_often_wait_for_each_other_are_no_exception() {
+    fn frequent_waits_for_ranks_count_in_collective_accesses() {
         for (found, expected) in [
             (AdaptiveCost::default(), AccessMethod::Combined),
             (AdaptiveCost::for_collective_reads(), AccessMethod::Separate),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_write_in_large_steps_first() {
+    fn collective_writes_prefer_two_phases_at_first() {
         let first = |found: AdaptiveCost, whole| taken(&found, [60e3, whole], [60e3, whole], 1);
         assert_eq!(first(AdaptiveCost::for_collective_writes(), 100e3), [0, 1]);
         assert_eq!(first(AdaptiveCost::for_collective_writes(), 130e3), [1, 0], "far dearer");
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_follow_what_was_found() {
+    fn the_maximum_gap_follows_measurements() {
         let found = AdaptiveCost::default();
         assert_eq!((found.choice().max_gap(1000), MethodChoice::MODEL.max_gap(1000)), (4000, 1000));
         for _ in 0..FIRST_TRIES {

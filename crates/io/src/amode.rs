@@ -2,6 +2,7 @@
 
 use crate::access_direction::AccessDirection;
 use crate::failure::class;
+use crate::view::Overlaps;
 use std::fs::OpenOptions;
 use weft_process::Error;
 
@@ -82,6 +83,11 @@ impl Amode {
         !self.has(RDONLY)
     }
 
+    /// Returns the treatment of file types that overlap themselves.
+    pub fn overlaps(self) -> Overlaps {
+        if self.writes() { Overlaps::Refused } else { Overlaps::Allowed }
+    }
+
     /// Reports whether all pointers begin at the file's end.
     pub fn appends(self) -> bool {
         self.has(APPEND)
@@ -129,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_that_make_no_sense_are_refused() {
+    fn invalid_modes_are_refused() {
         for bits in [0, RDONLY | RDWR, RDONLY | CREATE, RDWR | SEQUENTIAL, RDWR | 1024] {
             assert_eq!(Amode::new(bits).unwrap_err().class(), class::AMODE, "{bits:#x}");
         }

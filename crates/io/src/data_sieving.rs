@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn every_manner_moves_the_same_bytes() {
+    fn every_policy_moves_the_same_bytes() {
         let pool = StagingPool::default();
         let mut rng = fastrand::Rng::with_seed(11);
         for case in 0..300 {
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_file_system_says_where_it_stopped() {
+    fn a_failed_write_names_its_place() {
         let plan = FaultPlan { writes: Some((50..1 << 40, libc::ENOSPC)), ..FaultPlan::default() };
         let storage = FaultyStorage::new(Disk::new(tempfile::tempfile().unwrap()), plan);
         let memory = StagingPool::default().take(100);
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn small_gaps_are_moved_and_large_ones_are_not() {
+    fn only_small_gaps_are_moved() {
         let costs = FileCosts::default();
         assert!(
             costs.sieved_cost(AccessDirection::Write, 1000 * 64)

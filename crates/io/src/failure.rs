@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_survives_as_words_and_says_what_to_do() {
+    fn failures_are_decoded_and_name_a_remedy() {
         for act in FileAction::ALL {
             let failure = FileFailure { act, errno: libc::ENOSPC, offset: 1 << 40, len: 7 };
             assert_eq!(FileFailure::from_words(FileFailure::words(Some(failure))), Some(failure));

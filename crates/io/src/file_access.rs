@@ -121,12 +121,8 @@ impl FileAccess {
             let mut transfer = || outcome = move_piece(&*open.storage, self.direction, at, memory);
             hooks.unlocked(&mut transfer);
         } else {
-            let mut transfer = Some(self.transfer(open, memory));
-            hooks.unlocked(&mut || {
-                if let Some(transfer) = transfer.take() {
-                    outcome = transfer.run();
-                }
-            });
+            let transfer = self.transfer(open, memory);
+            hooks.unlocked(&mut || outcome = transfer.run());
         }
         self.finish(&data, outcome.map_err(|failure| open.error(&failure))?)
     }

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_tell_each_other_what_they_choose_by() {
+    fn costs_are_decoded() {
         let costs =
             FileCosts::of(&CopyModel { switch: 777.0, memory: 0.031, ..CopyModel::GENERIC });
         assert_eq!(FileCosts::from_words(costs.words()), costs);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_pieces_go_in_phases_and_large_blocks_alone() {
+    fn two_phases_win_for_many_small_pieces_only() {
         let costs = FileCosts::default();
         for direction in [AccessDirection::Read, AccessDirection::Write] {
             let is_phases = |hulls: &[AccessExtent]| {

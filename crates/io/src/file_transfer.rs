@@ -54,25 +54,25 @@ impl FileTransfer {
     }
 
     /// Moves the data. Returns the number of bytes moved; a read ends with the file.
-    pub fn run(self) -> Result<u64, FileFailure> {
-        let FileTransfer { storage, direction, runs, data, policy, locks_bytes } = self;
-        let storage = &*storage;
+    pub fn run(&self) -> Result<u64, FileFailure> {
+        let FileTransfer { direction, runs, data, policy, locks_bytes, .. } = self;
+        let storage = &*self.storage;
         let run_by = |policy: &AccessPolicy| match direction {
-            AccessDirection::Read => data_sieving::read(storage, &runs, data, policy),
+            AccessDirection::Read => data_sieving::read(storage, runs, *data, policy),
             AccessDirection::Write => {
-                data_sieving::write(storage, &runs, data, policy).map(|()| runs.bytes())
+                data_sieving::write(storage, runs, *data, policy).map(|()| runs.bytes())
             }
         };
         match runs.bounds() {
-            Some(range) if locks_bytes => {
+            Some(range) if *locks_bytes => {
                 let mode = match direction {
                     AccessDirection::Read => LockMode::Shared,
                     AccessDirection::Write => LockMode::Exclusive,
                 };
-                let under_lock = AccessPolicy { guard: WriteGuard::None, ..policy };
+                let under_lock = AccessPolicy { guard: WriteGuard::None, ..*policy };
                 with_lock(storage, range, mode, || run_by(&under_lock))
             }
-            _ => run_by(&policy),
+            _ => run_by(policy),
         }
     }
 }

@@ -118,7 +118,7 @@ mod tests {
 
     /// Compares copies of random runs, including those of constant lengths, with copies of single bytes.
     #[test]
-    fn runs_are_copied_as_bytes_are() {
+    fn copies_of_runs_equal_copies_of_bytes() {
         let mut rng = fastrand::Rng::with_seed(9);
         for case in 0..500 {
             let (first, mut at, mut runs) = (rng.u64(..50), 0, Vec::new());

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_come_back_as_they_were() {
+    fn runs_keep_all_pieces() {
         let mut rng = fastrand::Rng::with_seed(3);
         for _ in 0..200 {
             let (mut at, mut pieces, mut runs) = (0, Vec::new(), StridedRuns::default());

@@ -180,7 +180,7 @@ impl<F: Fabric> IoPool<F> {
         }
         let piece = transfer.as_single_piece();
         let Some((piece, ring)) = piece.and_then(|piece| Some((piece, self.ring()?))) else {
-            return self.start(run_on, || transfer.run());
+            return self.start(run_on, move || transfer.run());
         };
         let (running, complete) = self.running_job();
         if let Err((piece, complete)) = ring.start(piece, Box::new(complete)) {
@@ -233,13 +233,12 @@ impl<F: Fabric> IoPool<F> {
         value.ok_or_else(|| Error::new(class::INTERN, "a job on a file ended without a result"))
     }
 
-    /// Starts a job and waits for it.
+    /// Runs a job on a thread and waits for it.
     pub async fn run<T: Send + 'static>(
         &self,
-        run_on: RunOn,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        self.end(self.start(run_on, job)).await
+        self.end(self.start(RunOn::Thread, job)).await
     }
 }
 

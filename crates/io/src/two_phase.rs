@@ -32,7 +32,6 @@ use crate::open_file::OpenFile;
 use crate::storage::Storage;
 use crate::storage::disk::FileSystemKind;
 use crate::strided_runs::StridedRuns;
-use crate::thread_pool::RunOn;
 use aggregator_messages::{AggregatorMessages, WindowPart};
 use file_domains::FileDomains;
 use std::time::Instant;
@@ -217,14 +216,20 @@ async fn in_two_phases<F: Fabric>(
     else {
         return Ok(Ok(0));
     };
-    let published = publish_own(open).await?;
+    // Aggregators on other hosts read and write in place of this rank. They revalidate their caches with each window.
+    let published = on_host_cache(open, publish).await?;
     let messages = AggregatorMessages::new(&open.comm, &open.byte, collective.number);
     let synchronism = collective.synchronism;
     let side = TwoPhaseAccess { open, messages, synchronism, access, data, extents, domains };
     let moved = match access.direction {
         AccessDirection::Write => {
             let moved = collective_write::run(&side).await?;
-            revalidate_own(open).await?;
+            // This rank must see the data that aggregators on other hosts have written for it.
+            let revalidate = |storage: &dyn Storage, kind: FileSystemKind| {
+                kind.revalidate(storage);
+                Ok(())
+            };
+            let _ = on_host_cache(open, revalidate).await?;
             moved
         }
         AccessDirection::Read => collective_read::run(&side).await?,
@@ -232,23 +237,16 @@ async fn in_two_phases<F: Fabric>(
     Ok(published.and(moved))
 }
 
-/// Publishes this rank's earlier writes where hosts have caches of their own, before aggregators on other hosts read or write in
-/// its place. Aggregators revalidate their caches with each window.
-async fn publish_own<F: Fabric>(open: &OpenFile<F>) -> Result<Result<(), FileFailure>, Error> {
+/// Runs `job` on a thread, if hosts have caches of their own.
+async fn on_host_cache<F: Fabric>(
+    open: &OpenFile<F>,
+    job: fn(&dyn Storage, FileSystemKind) -> Result<(), FileFailure>,
+) -> Result<Result<(), FileFailure>, Error> {
     if !open.has_host_caches() {
         return Ok(Ok(()));
     }
     let (storage, kind) = (open.storage.clone(), open.kind());
-    open.pool.run(RunOn::Thread, move || publish(&*storage, kind)).await
-}
-
-/// Revalidates this host's cache after aggregators on other hosts have written for this rank, so that it reads its own data.
-async fn revalidate_own<F: Fabric>(open: &OpenFile<F>) -> Result<(), Error> {
-    if !open.has_host_caches() {
-        return Ok(());
-    }
-    let (storage, kind) = (open.storage.clone(), open.kind());
-    open.pool.run(RunOn::Thread, move || kind.revalidate(&*storage)).await
+    open.pool.run(move || job(&*storage, kind)).await
 }
 
 fn publish(storage: &dyn Storage, kind: FileSystemKind) -> Result<(), FileFailure> {

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_at_once_and_in_parts_are_all_moved() {
+    fn concurrent_and_partial_pieces_are_moved() {
         let Some(ring) = ring(7) else { return };
         let (pool, file, mut rng) = (StagingPool::default(), file(), fastrand::Rng::with_seed(5));
         let lens: Vec<usize> = (0..3 * ENTRIES as usize).map(|_| rng.usize(1..50)).collect();
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where() {
+    fn errors_name_their_place() {
         let Some(ring) = ring(MAX_BYTES) else { return };
         let pool = StagingPool::default();
         let full: Arc<dyn Storage> =
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_understood_as_those_of_calls() {
+    fn results_of_entries_are_interpreted_as_of_calls() {
         let pool = StagingPool::default();
         let data = filled(&pool, &[0; 100]);
         let moving = |direction| {
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_ring_does_not_take_comes_back() {
+    fn refused_pieces_are_returned() {
         let Some(ring) = ring(MAX_BYTES) else { return };
         let (pool, file) = (StagingPool::default(), file());
         let data = filled(&pool, &[3; 10]);
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_ring_waits_for_pieces() {
+    fn dropping_a_ring_waits_for_pieces() {
         let Some(ring) = ring(4096) else { return };
         let (pool, file) = (StagingPool::default(), file());
         let data = filled(&pool, &vec![5; 1 << 20]);

@@ -26,17 +26,26 @@ pub struct FileView {
     repeats: bool,
 }
 
+/// Treatment of file types that overlap themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overlaps {
+    /// The file is opened only for reading.
+    Allowed,
+    /// The file may be written.
+    Refused,
+}
+
 /// Maximum end of a file in bytes. File systems count in 63 bits.
 const MAX_END: u64 = i64::MAX as u64;
 
 impl FileView {
     /// Creates a view. Errors: TYPE for a file type that the standard forbids: with negative or decreasing displacements, with
-    /// overlaps although the file is written (`writes`), or with an incomplete elementary type.
+    /// refused overlaps, or with an incomplete elementary type.
     pub fn new(
         displacement: u64,
         etype_size: u64,
         filetype: &Type,
-        writes: bool,
+        overlaps: Overlaps,
     ) -> Result<FileView, Error> {
         filetype.commit();
         let size = filetype.size() as u64;
@@ -49,7 +58,7 @@ impl FileView {
         let contiguous = filetype.contiguous();
         let (mut pieces, mut repeats, mut regular) = (0, true, None);
         if size > 0 && !contiguous {
-            (pieces, repeats) = check(filetype, writes)?;
+            (pieces, repeats) = check(filetype, overlaps)?;
             regular = as_one_run(filetype);
         }
         let filetype = filetype.clone();
@@ -258,7 +267,7 @@ fn as_one_run(filetype: &Type) -> Option<StridedRun> {
 
 /// Checks that displacements are not negative and never decrease, as the standard requires of a file type. Returns the number of
 /// pieces, and whether this is also true of the type's repetitions.
-fn check(filetype: &Type, writes: bool) -> Result<(u64, bool), Error> {
+fn check(filetype: &Type, overlaps: Overlaps) -> Result<(u64, bool), Error> {
     let refuse = |why: &str| {
         let text =
             format!("argument filetype {why}, which no file type may (MPI 5.0, section 14.3)");
@@ -267,11 +276,11 @@ fn check(filetype: &Type, writes: bool) -> Result<(u64, bool), Error> {
     if filetype.true_lb() < 0 {
         return refuse("has a negative displacement");
     }
-    let (mut last, mut end, mut decreases, mut overlaps) = (i64::MIN, i64::MIN, false, false);
+    let (mut last, mut end, mut decreases, mut has_overlaps) = (i64::MIN, i64::MIN, false, false);
     let mut pieces = 0;
     filetype.runs(1, 0, filetype.size(), |offset, len| {
         decreases |= offset < last;
-        overlaps |= offset < end;
+        has_overlaps |= offset < end;
         pieces += u64::from(offset != end);
         (last, end) = (offset, offset + len as i64);
     });
@@ -279,11 +288,14 @@ fn check(filetype: &Type, writes: bool) -> Result<(u64, bool), Error> {
     if decreases {
         return refuse("has decreasing displacements");
     }
-    if overlaps && writes {
+    if has_overlaps && overlaps == Overlaps::Refused {
         return refuse("overlaps itself, and the file is opened to be written");
     }
     let separate = extent >= end - first;
-    Ok((pieces, extent > 0 && extent >= last - first && (separate || !writes)))
+    Ok((
+        pieces,
+        extent > 0 && extent >= last - first && (separate || overlaps == Overlaps::Allowed),
+    ))
 }
 
 #[cfg(test)]
@@ -302,9 +314,9 @@ mod tests {
     }
 
     #[test]
-    fn positions_and_places_are_inverse() {
+    fn stream_offset_inverts_file_offset() {
         for (displacement, ty) in [(0, holes()), (7, holes()), (3, byte())] {
-            let view = FileView::new(displacement, 1, &ty, true).unwrap();
+            let view = FileView::new(displacement, 1, &ty, Overlaps::Refused).unwrap();
             let places: Vec<u64> = (0..40).map(|at| view.file_offset(at)).collect();
             for offset in 0..100 {
                 let before = places.iter().filter(|&&place| place < offset).count() as u64;
@@ -319,10 +331,10 @@ mod tests {
     }
 
     #[test]
-    fn one_piece_is_what_the_stream_says() {
+    fn contiguous_range_agrees_with_file_offset() {
         let four = Datatype::vector(Width::Int, 1, 4, 4, &byte()).unwrap();
         for (displacement, unit, ty) in [(0, 1, byte()), (7, 4, four.clone()), (9, 2, four)] {
-            let view = FileView::new(displacement, unit, &ty, true).unwrap();
+            let view = FileView::new(displacement, unit, &ty, Overlaps::Refused).unwrap();
             for (offset, len) in [(0, 4), (3, 8), (1 << 40, 4)] {
                 let place = view.file_offset(offset * unit);
                 assert_eq!(view.contiguous_range(offset, len), Some((place, len / unit)));
@@ -330,26 +342,26 @@ mod tests {
             assert_eq!(view.contiguous_range(0, 5).is_some(), unit == 1, "no whole elements");
             assert_eq!(view.contiguous_range(MAX_END / unit, 4), None, "beyond any file");
         }
-        let view = FileView::new(0, 1, &holes(), true).unwrap();
+        let view = FileView::new(0, 1, &holes(), Overlaps::Refused).unwrap();
         assert_eq!(view.contiguous_range(0, 1), None);
     }
 
     #[test]
-    fn a_column_of_a_matrix_is_one_train() {
+    fn a_column_of_a_matrix_is_one_run() {
         let column = Datatype::vector(Width::Int, 100, 1, 64, &byte()).unwrap();
-        let view = FileView::new(0, 1, &column, true).unwrap();
+        let view = FileView::new(0, 1, &column, Overlaps::Refused).unwrap();
         assert_eq!(view.runs(0, 100).list().len(), 1);
     }
 
     #[test]
-    fn loops_are_what_a_look_at_each_piece_finds() {
+    fn runs_of_tiles_equal_the_list_of_pieces() {
         let mut rng = fastrand::Rng::with_seed(8);
         for case in 0..500 {
             let (count, len, gap) = (rng.i64(1..6), rng.i64(1..6), rng.i64(1..6));
             let ty = Datatype::vector(Width::Int, count, len, len + gap, &byte()).unwrap();
             let more = [0, gap, rng.i64(0..9)][case % 3];
             let ty = Datatype::resized(Width::Int, &ty, 0, ty.extent() + more).unwrap();
-            let view = FileView::new(rng.u64(..9), 1, &ty, true).unwrap();
+            let view = FileView::new(rng.u64(..9), 1, &ty, Overlaps::Refused).unwrap();
             let (from, len) = (rng.u64(..60), rng.u64(..60));
             let mut each = StridedRuns::default();
             if len > 0 {
@@ -366,14 +378,14 @@ mod tests {
                 assert!(found.list().len() <= 3, "{found:?}");
             }
         }
-        assert!(FileView::new(0, 1, &holes(), true).unwrap().regular.is_none());
+        assert!(FileView::new(0, 1, &holes(), Overlaps::Refused).unwrap().regular.is_none());
     }
 
     #[test]
-    fn a_tile_whose_repetition_would_go_back_is_used_once() {
+    fn a_file_type_without_valid_repetitions_is_used_once() {
         for extent in [-5, 0, 3] {
             let ty = Datatype::resized(Width::Int, &holes(), 0, extent).unwrap();
-            let view = FileView::new(7, 1, &ty, true).unwrap();
+            let view = FileView::new(7, 1, &ty, Overlaps::Refused).unwrap();
             let places: Vec<u64> = (0..5).map(|at| view.file_offset(at)).collect();
             assert_eq!(places, [8, 9, 13, 14, 16]);
             assert!(view.check_range(0, 5).is_ok() && view.check_range(2, 4).is_err());
@@ -388,21 +400,27 @@ mod tests {
     }
 
     #[test]
-    fn what_no_file_can_have_is_refused() {
+    fn invalid_file_types_are_refused() {
         let of = |lengths: &[i64], places: &[i64]| {
             Datatype::indexed(Width::Int, lengths, places, &byte()).unwrap()
         };
-        let refused = |ty: &Type, writes| FileView::new(0, 1, ty, writes).err().expect("refused");
-        assert!(refused(&of(&[1, 1], &[5, 2]), false).text().contains("go back"));
-        assert!(refused(&of(&[1], &[-1]), false).text().contains("before its beginning"));
+        let refused =
+            |ty: &Type, overlaps| FileView::new(0, 1, ty, overlaps).err().expect("refused");
+        assert!(refused(&of(&[1, 1], &[5, 2]), Overlaps::Allowed).text().contains("decreasing"));
+        assert!(refused(&of(&[1], &[-1]), Overlaps::Allowed).text().contains("negative"));
         let overlapping = of(&[3, 3], &[0, 2]);
-        assert!(refused(&overlapping, true).text().contains("overlaps"));
-        assert!(FileView::new(0, 1, &overlapping, false).is_ok());
-        let no_units = FileView::new(0, 4, &of(&[3], &[1]), true).err().expect("refused");
-        for error in [refused(&overlapping, true), refused(&of(&[1], &[-1]), false), no_units] {
+        assert!(refused(&overlapping, Overlaps::Refused).text().contains("overlaps"));
+        assert!(FileView::new(0, 1, &overlapping, Overlaps::Allowed).is_ok());
+        let no_units =
+            FileView::new(0, 4, &of(&[3], &[1]), Overlaps::Refused).err().expect("refused");
+        for error in [
+            refused(&overlapping, Overlaps::Refused),
+            refused(&of(&[1], &[-1]), Overlaps::Allowed),
+            no_units,
+        ] {
             assert_eq!(error.class(), weft_process::class::TYPE);
         }
-        let view = FileView::new(0, 1, &holes(), true).unwrap();
+        let view = FileView::new(0, 1, &holes(), Overlaps::Refused).unwrap();
         assert!(
             view.check_range(1 << 61, 1 << 61).is_err() && view.check_range(0, 1 << 40).is_ok()
         );

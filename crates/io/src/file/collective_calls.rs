@@ -7,7 +7,6 @@ use crate::file_access::check_direction;
 use crate::representation::in_file;
 use crate::storage::Storage;
 use crate::storage::disk::FileSystemKind;
-use crate::thread_pool::RunOn;
 use crate::view::FileView;
 use std::io;
 use std::rc::Rc;
@@ -67,7 +66,7 @@ impl<F: Fabric> File<F> {
     /// other hosts synchronised before.
     pub async fn sync(&self) -> Result<(), Error> {
         let (storage, kind) = (self.open.storage.clone(), self.open.kind());
-        let synced = self.open.pool.run(RunOn::Thread, move || {
+        let synced = self.open.pool.run(move || {
             storage.sync().map_err(|error| FileFailure::new(FileAction::Sync, &error, 0, 0))?;
             kind.revalidate(&*storage);
             Ok(())
@@ -156,8 +155,8 @@ impl<F: Fabric> File<F> {
             Some(sizes) => [in_file(etype, &**sizes, byte)?, in_file(filetype, &**sizes, byte)?],
         };
         let etype_size = etype_in_file.size() as u64;
-        let writes = self.open.amode.writes();
-        let stream = Rc::new(FileView::new(displacement, etype_size, &filetype_in_file, writes)?);
+        let overlaps = self.open.amode.overlaps();
+        let stream = Rc::new(FileView::new(displacement, etype_size, &filetype_in_file, overlaps)?);
         let (etype, filetype) = (etype.clone(), filetype.clone());
         Ok(ViewArguments { displacement, etype, filetype, representation, stream })
     }

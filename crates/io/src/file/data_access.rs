@@ -220,22 +220,20 @@ impl<F: Fabric> File<F> {
                 let offset = file.ordered_offset(&comm, length).await?;
                 access = file.place_at(access, offset)?;
             }
+            if comm.size() == 1 {
+                return access.run(open, synchronism).await;
+            }
             let collective = CollectiveAccess { comm: &comm, number, synchronism };
             let data = match access.contiguous_data(open.staging()) {
                 Ok(data) => data,
                 Err(error) => {
                     // The other ranks wait for this rank's part, which is empty.
                     access.len = 0;
-                    if comm.size() > 1 {
-                        let _ = two_phase::run(open, &collective, &access, Sge::EMPTY).await?;
-                    }
+                    let _ = two_phase::run(open, &collective, &access, Sge::EMPTY).await?;
                     return Err(error);
                 }
             };
-            let moved = match comm.size() {
-                1 => access.move_contiguous(open, data.sge, synchronism).await?,
-                _ => two_phase::run(open, &collective, &access, data.sge).await?,
-            };
+            let moved = two_phase::run(open, &collective, &access, data.sge).await?;
             access.finish(&data, moved.map_err(|failure| open.error(&failure))?)
         })
     }

@@ -145,7 +145,10 @@ impl<F: Fabric> File<F> {
         let file = File::new(comm, arguments, pool, opened, first).await?;
         file.set_hints(info);
         let open = &file.open;
-        open.kind().begin(&*open.storage, amode.writes() && open.can_sieve_writes);
+        match amode.writes() && open.can_sieve_writes {
+            true => open.kind().begin_writing(&*open.storage),
+            false => open.kind().begin_reading(&*open.storage),
+        }
         if amode.appends() {
             let end = file.length()?;
             file.position.set(end);
@@ -194,7 +197,7 @@ impl<F: Fabric> File<F> {
         let view = ViewArguments {
             displacement: 0,
             etype: byte.clone(),
-            stream: Rc::new(FileView::new(0, 1, &byte, amode.writes())?),
+            stream: Rc::new(FileView::new(0, 1, &byte, amode.overlaps())?),
             filetype: byte,
             representation: Representation::native("native"),
         };

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn space_is_taken_and_length_grows() {
+    fn allocation_never_shortens_a_file() {
         let disk = Disk::new(tempfile::tempfile().unwrap());
         disk.allocate(5000).unwrap();
         assert_eq!(disk.length().unwrap(), 5000);

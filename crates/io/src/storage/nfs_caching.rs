@@ -1,6 +1,6 @@
 //! Consistency between hosts on NFS. Its client caches pages and the length of a file. It asks the server whether they are still
 //! valid only from time to time, when the file is opened, and when a part of it is locked. And while no part of the file is
-//! with_lock, the client writes back whole pages of which the program wrote a part, with old contents where other hosts wrote.
+//! locked, the client writes back whole pages of which the program wrote a part, with old contents where other hosts wrote.
 //!
 //! Therefore all writing ranks hold a lock beyond the end of any file while it is open. A second byte there is locked for a
 //! moment to revalidate the cache.
@@ -20,18 +20,26 @@ impl FileSystemKind {
         self == FileSystemKind::Nfs
     }
 
-    /// Prepares the host's cache, once all ranks have opened the file. `holds`: the file is written, and can be read. Without
-    /// locks on the file system this has no effect.
-    pub fn begin(self, storage: &dyn Storage, holds: bool) {
-        // Opening the file is not enough to see all writes: the server's timestamps may be equal for two consecutive writes, and
-        // a host that has just written mistakes another host's change for its own.
-        if !holds {
-            self.revalidate(storage);
-        } else if self.caches_pages() {
+    /// Prepares the host's cache for a file that is only read, or only written, once all ranks have opened it. Opening the file is
+    /// not enough to see all writes: the server's timestamps may be equal for two consecutive writes, and a host that has just
+    /// written mistakes another host's change for its own.
+    pub fn begin_reading(self, storage: &dyn Storage) {
+        self.revalidate(storage);
+        self.drop_stale_pages(storage);
+    }
+
+    /// Prepares the host's cache for a file that is read and written, once all ranks have opened it. Without locks on the file
+    /// system this has no effect.
+    pub fn begin_writing(self, storage: &dyn Storage) {
+        if self.caches_pages() {
             let _ = storage.lock(HELD, 1, LockMode::Shared);
         }
-        // A lock has no effect where the server has delegated the file to this host: then the cache is valid from now on, but
-        // pages that were cached before may be stale.
+        self.drop_stale_pages(storage);
+    }
+
+    /// Drops cached pages that a lock does not revalidate, because the server has delegated the file to this host. Then the cache
+    /// is valid only from now on.
+    fn drop_stale_pages(self, storage: &dyn Storage) {
         if self.caches_pages() {
             storage.drop_cached_pages();
         }
@@ -117,11 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn nfs_alone_gets_locks_and_syncs() {
+    fn only_nfs_gets_locks_and_syncs() {
         let calls = |kind: FileSystemKind| {
             let file = Recorder::default();
-            kind.begin(&file, false);
-            kind.begin(&file, true);
+            kind.begin_reading(&file);
+            kind.begin_writing(&file);
             kind.publish(&file).unwrap();
             kind.revalidate(&file);
             file.calls.into_inner().unwrap()

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opening_is_alone_until_another_comes_and_when_it_has_gone() {
+    fn gaps_are_written_only_without_another_opening() {
         let named = tempfile::NamedTempFile::new().unwrap();
         let first = opening(named.path());
         let its_second_rank = other_rank(named.path(), &first);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_nothing_writes_no_gaps_and_who_was_promised_asks_nobody() {
+    fn knowledge_of_openings_permits_or_forbids_gaps() {
         let named = tempfile::NamedTempFile::new().unwrap();
         let (_first, second) =
             (opening(named.path()), other_rank(named.path(), &opening(named.path())));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn who_opens_waits_until_gaps_are_written_back() {
+    fn an_open_waits_until_gaps_are_written_back() {
         let named = tempfile::NamedTempFile::new().unwrap();
         let first = opening(named.path());
         let (sender, receiver) = mpsc::channel();

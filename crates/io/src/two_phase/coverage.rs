@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_found_also_where_pieces_lie_over_each_other() {
+    fn gaps_are_found_between_overlapping_pieces() {
         let one = StridedRuns::one;
         assert!(covers(&[one(5, 10)], (5, 15)));
         assert!(covers(&[one(5, 100), one(50, 100)], (5, 150)));
@@ -123,7 +123,7 @@ mod tests {
 
     /// Compares random pieces of ranks that take turns, sometimes with a gap or an overlap, with single bytes.
     #[test]
-    fn turns_are_found_as_bits_find_them() {
+    fn chains_agree_with_a_bitmap() {
         let mut rng = fastrand::Rng::with_seed(12);
         let (mut whole, mut fast_path) = (0, 0);
         for case in 0..2000 {

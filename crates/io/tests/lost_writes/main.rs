@@ -54,13 +54,13 @@ fn check_reports(kind: FileSystemKind) {
 }
 
 #[test]
-fn between_hosts_all_hear_that_one_could_not_hand_over() {
+fn between_hosts_all_ranks_report_a_lost_write() {
     for kind in [FileSystemKind::Nfs, FileSystemKind::Lustre, FileSystemKind::Network] {
         check_reports(kind);
     }
 }
 
 #[test]
-fn on_one_machine_each_rank_hears_of_it_by_itself() {
+fn on_one_host_only_the_writer_reports_a_lost_write() {
     check_reports(FileSystemKind::Local);
 }

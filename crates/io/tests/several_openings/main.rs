@@ -277,7 +277,7 @@ fn check(case: &Case, path: &Path) -> usize {
 }
 
 #[test]
-fn nothing_is_lost_however_often_a_file_is_open() {
+fn no_opening_overwrites_another() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut with_gaps = 0;
     for seed in 0..60 {

@@ -188,8 +188,8 @@ async fn open_with(comm: &Rc<Comm<Shm>>, name: &Path, hints: &[(&str, &str)]) ->
 impl CountedFile {
     /// Runs an independent access by the slow path. Returns its calls.
     fn slow_path(&self, spec: AccessSpec, data: &Staging) -> [u64; 4] {
-        let data_and_type = AccessData::from(Buffer::over(data.sge(), byte()));
-        let access = self.file.independent(spec, &data_and_type).expect("not shared").unwrap();
+        let access_data = AccessData::from(Buffer::over(data.sge(), byte()));
+        let access = self.file.independent(spec, &access_data).expect("not shared").unwrap();
         assert_eq!(self.file.run_blocking(&access, &Single).unwrap(), data.len() as u64);
         self.calls.take()
     }
@@ -222,7 +222,7 @@ const WRITE: [u64; 4] = [0, 1, 0, 0];
 const READ: [u64; 4] = [1, 0, 0, 0];
 
 #[test]
-fn what_lies_in_one_piece_is_one_call() {
+fn a_contiguous_access_is_one_call() {
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join("file");
     world::run((2, false), async |comm| {
@@ -391,7 +391,7 @@ const TWO_PHASE_HINTS: [(&str, &str); 3] =
     [("romio_cb_read", "enable"), ("romio_cb_write", "enable"), WINDOW];
 
 #[test]
-fn in_phases_each_window_is_one_call_and_the_next_one_is_moved_meanwhile() {
+fn in_two_phases_a_window_is_one_call_and_overlaps_the_next_exchange() {
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join("file");
     world::run((2, false), async |comm| {
@@ -421,7 +421,7 @@ fn in_phases_each_window_is_one_call_and_the_next_one_is_moved_meanwhile() {
 }
 
 #[test]
-fn ranks_choose_alike_what_they_learn() {
+fn measuring_ranks_choose_the_same_method() {
     const PIECE: usize = 4096;
     const PIECES: usize = 64;
     for fits in [true, false] {
