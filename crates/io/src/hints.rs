@@ -133,7 +133,7 @@ impl Hints {
     }
 
     /// Returns the hints in force. `aggregators` and `unit` are the values that 0 stands for.
-    pub fn to_info(&self, aggregators: usize, unit: u64, unused: &Info) -> Info {
+    pub fn to_info(self, aggregators: usize, unit: u64, unused: &Info) -> Info {
         let mut info = Info::default();
         let unit = if self.striping_unit == 0 { unit } else { self.striping_unit };
         let numbers = [

@@ -39,15 +39,15 @@ fn run<T>(
     Ok(engine.block_on(&Call::new(call), operation)?)
 }
 
-/// Checks that no split collective access is active, as it excludes other collective calls. Errors: OTHER.
-fn no_split(object: &FileObject) -> Result<(), Error> {
-    match &*object.split.borrow() {
-        None => Ok(()),
-        Some((begun, _)) => {
-            let text = format!("{begun} has begun a split collective access: end it first");
-            Err(Error::new(MPI_ERR_OTHER, text))
-        }
+/// Returns the file of a handle for a collective call. Errors: OTHER while a split collective access is active, as it excludes other
+/// collective calls.
+fn file_for_collective(handle: File) -> Result<Rc<FileObject>, Error> {
+    let object = file(handle)?;
+    if let Some((begun, _)) = &*object.split.borrow() {
+        let text = format!("{begun} has begun a split collective access: end it first");
+        return Err(Error::new(MPI_ERR_OTHER, text));
     }
+    Ok(object)
 }
 
 /// Checks a length in bytes.
@@ -81,7 +81,7 @@ pub(crate) unsafe fn file_open(
     not_null(fh, "fh")?;
     let comm = intracomm(comm)?;
     let hints = optional_info(hints)?.unwrap_or_default();
-    // SAFETY: the caller's string.
+    // SAFETY: the program passes NULL or a C string.
     let name = unsafe { file_name(filename, "filename")? };
     let amode = Amode::new(amode)?;
     state().files.borrow_mut().room()?;
@@ -101,8 +101,7 @@ pub(crate) unsafe fn file_close(fh: *mut File) -> Result<(), Error> {
     not_null(fh, "fh")?;
     // SAFETY: `fh` is not NULL, so it points to a value, as MPI requires of the program.
     let handle = unsafe { *fh };
-    let object = file(handle)?;
-    no_split(&object)?;
+    let object = file_for_collective(handle)?;
     let closed = run(&object, "MPI_File_close", object.file.close());
     state().files.borrow_mut().remove(handle.0);
     // SAFETY: `fh` points to room for the result, as MPI requires of the program.
@@ -114,23 +113,21 @@ pub(crate) unsafe fn file_close(fh: *mut File) -> Result<(), Error> {
 pub(crate) unsafe fn file_delete(filename: *const c_char, hints: Info) -> Result<(), Error> {
     running()?;
     optional_info(hints)?;
-    // SAFETY: the caller's string.
+    // SAFETY: the program passes NULL or a C string.
     let name = unsafe { file_name(filename, "filename")? };
     Ok(weft_io::delete(name)?)
 }
 
 /// MPI_File_set_size.
 pub(crate) unsafe fn file_set_size(fh: File, length: i64) -> Result<(), Error> {
-    let object = file(fh)?;
-    no_split(&object)?;
+    let object = file_for_collective(fh)?;
     let length = size(length)?;
     run(&object, "MPI_File_set_size", object.file.set_length(length))
 }
 
 /// MPI_File_preallocate.
 pub(crate) unsafe fn file_preallocate(fh: File, length: i64) -> Result<(), Error> {
-    let object = file(fh)?;
-    no_split(&object)?;
+    let object = file_for_collective(fh)?;
     let length = size(length)?;
     run(&object, "MPI_File_preallocate", object.file.preallocate(length))
 }
@@ -144,15 +141,13 @@ pub(crate) unsafe fn file_get_size(fh: File, to: *mut i64) -> Result<(), Error> 
 
 /// MPI_File_sync.
 pub(crate) unsafe fn file_sync(fh: File) -> Result<(), Error> {
-    let object = file(fh)?;
-    no_split(&object)?;
+    let object = file_for_collective(fh)?;
     run(&object, "MPI_File_sync", object.file.sync())
 }
 
 /// MPI_File_set_atomicity.
 pub(crate) unsafe fn file_set_atomicity(fh: File, flag: c_int) -> Result<(), Error> {
-    let object = file(fh)?;
-    no_split(&object)?;
+    let object = file_for_collective(fh)?;
     run(&object, "MPI_File_set_atomicity", object.file.set_atomicity(flag != 0))
 }
 
@@ -172,8 +167,7 @@ pub(crate) unsafe fn file_set_view(
     datarep: *const c_char,
     hints: Info,
 ) -> Result<(), Error> {
-    let object = file(fh)?;
-    no_split(&object)?;
+    let object = file_for_collective(fh)?;
     let hints = optional_info(hints)?;
     let sequential = object.file.amode() & MPI_MODE_SEQUENTIAL != 0;
     let displacement = match (disp, sequential) {
@@ -191,7 +185,7 @@ pub(crate) unsafe fn file_set_view(
     let [etype, filetype] = [(etype, "etype"), (filetype, "filetype")]
         .map(|(handle, name)| named_datatype(handle, name).map(|object| object.ty.clone()));
     let (etype, filetype) = (etype?, filetype?);
-    // SAFETY: the caller's string.
+    // SAFETY: the program passes NULL or a C string.
     let representation = representations::named(&unsafe { text(datarep, "datarep")? })?;
     let view = object.file.set_view(displacement, &etype, &filetype, representation);
     run(&object, "MPI_File_set_view", view)?;

@@ -1,6 +1,6 @@
 //! Data access in all its forms (MPI 5.0, section 14.4).
 
-use super::{file, no_split, run};
+use super::{file, file_for_collective, run};
 use crate::arguments::{BUF, room_for_request, store_status};
 use crate::chapters::files::representations;
 use crate::constants::*;
@@ -186,8 +186,7 @@ impl Access {
     /// # Safety
     /// `status` is MPI_STATUS_IGNORE or may be written.
     unsafe fn collective(self, status: *mut Status) -> Result<(), Error> {
-        let object = file(self.handle)?;
-        no_split(&object)?;
+        let object = file_for_collective(self.handle)?;
         if object.file.is_collective_independent(self.spec) {
             // SAFETY: the contract of this function covers `status`.
             return unsafe { self.independent_on(&object, status) };
@@ -203,7 +202,6 @@ impl Access {
     /// Starts a collective access in the background.
     fn start_collective(&self, object: &FileObject) -> Result<Active, Error> {
         let data = self.data(object)?;
-        no_split(object)?;
         Ok(start(object, object.file.collective(self.spec, Synchronism::Nonblocking, data)?))
     }
 
@@ -212,7 +210,7 @@ impl Access {
     /// # Safety
     /// `request` is NULL or may be written.
     unsafe fn collective_nonblocking(self, request: *mut Request) -> Result<(), Error> {
-        let object = file(self.handle)?;
+        let object = file_for_collective(self.handle)?;
         room_for_request(request)?;
         let active = self.start_collective(&object)?;
         // SAFETY: the contract of this function covers `request`.
@@ -221,7 +219,7 @@ impl Access {
 
     /// Begins a split collective access.
     fn begin(self) -> Result<(), Error> {
-        let object = file(self.handle)?;
+        let object = file_for_collective(self.handle)?;
         let active = self.start_collective(&object)?;
         *object.split.borrow_mut() = Some((self.call, active));
         Ok(())
@@ -302,7 +300,7 @@ macro_rules! forms {
             fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype, status: *mut Status,
         ) -> Result<(), Error> {
             let spec = AccessSpec::$direction($positioning);
-            // SAFETY: the caller's buffer and status.
+            // SAFETY: the program passes `count` elements, and a status or MPI_STATUS_IGNORE.
             unsafe { Access::new($independent_name, fh, spec, buf, count, datatype).independent(status) }
         }
 
@@ -310,7 +308,7 @@ macro_rules! forms {
             fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype, request: *mut Request,
         ) -> Result<(), Error> {
             let spec = AccessSpec::$direction($positioning);
-            // SAFETY: the caller's buffer and request.
+            // SAFETY: the program passes `count` elements until the operation is complete, and NULL or a request.
             unsafe {
                 let access = Access::new($nonblocking_name, fh, spec, buf, count, datatype);
                 access.independent_nonblocking(request)
@@ -321,7 +319,7 @@ macro_rules! forms {
             fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype, status: *mut Status,
         ) -> Result<(), Error> {
             let spec = AccessSpec::$direction($positioning);
-            // SAFETY: the caller's buffer and status.
+            // SAFETY: the program passes `count` elements, and a status or MPI_STATUS_IGNORE.
             unsafe { Access::new($collective_name, fh, spec, buf, count, datatype).collective(status) }
         }
 
@@ -329,12 +327,12 @@ macro_rules! forms {
             fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype,
         ) -> Result<(), Error> {
             let spec = AccessSpec::$direction($positioning);
-            // SAFETY: the caller's buffer.
+            // SAFETY: the program passes `count` elements until the operation is complete.
             unsafe { Access::new($begin_name, fh, spec, buf, count, datatype).begin() }
         }
 
         pub(crate) unsafe fn $end(fh: File, _: $pointer, status: *mut Status) -> Result<(), Error> {
-            // SAFETY: the caller's status.
+            // SAFETY: the program passes a status or MPI_STATUS_IGNORE.
             unsafe { end(fh, $end_name, $begin_name, status) }
         }
     };
@@ -348,7 +346,7 @@ macro_rules! collective_nonblocking {
             fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype, request: *mut Request,
         ) -> Result<(), Error> {
             let spec = AccessSpec::$direction($positioning);
-            // SAFETY: the caller's buffer and request.
+            // SAFETY: the program passes `count` elements until the operation is complete, and NULL or a request.
             unsafe { Access::new($call, fh, spec, buf, count, datatype).collective_nonblocking(request) }
         }
     };

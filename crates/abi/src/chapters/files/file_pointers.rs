@@ -1,6 +1,6 @@
 //! File pointers: the individual pointer, the shared pointer, and conversion of offsets to bytes of the file.
 
-use super::{file, no_split, run};
+use super::{file, file_for_collective, run};
 use crate::arguments::{not_null, store};
 use crate::constants::*;
 use crate::error::Error;
@@ -29,8 +29,7 @@ pub(crate) unsafe fn file_seek(fh: File, offset: i64, from: c_int) -> Result<(),
 
 /// MPI_File_seek_shared.
 pub(crate) unsafe fn file_seek_shared(fh: File, offset: i64, from: c_int) -> Result<(), Error> {
-    let object = file(fh)?;
-    no_split(&object)?;
+    let object = file_for_collective(fh)?;
     let whence = whence(from)?;
     run(&object, "MPI_File_seek_shared", object.file.seek_shared(offset, whence))
 }

@@ -59,7 +59,7 @@ pub(crate) unsafe fn file_get_view(
         not_null(to, name)?;
     }
     not_null(datarep, "datarep")?;
-    // SAFETY: the caller's pointers, and a buffer of MPI_MAX_DATAREP_STRING bytes.
+    // SAFETY: the program passes pointers to results, and a buffer of MPI_MAX_DATAREP_STRING bytes.
     unsafe {
         store(disp, view.displacement as i64, "disp")?;
         store(etype, give_back(&view.etype), "etype")?;
@@ -81,7 +81,7 @@ pub(crate) unsafe fn file_get_type_extent(
         return Err(Error::null("extent"));
     }
     let bytes = object.file.extent_in_file(&ty)?;
-    // SAFETY: not NULL.
+    // SAFETY: the pointer is not NULL, and MPI requires that it points to a result.
     unsafe { extent.set(bytes) };
     Ok(())
 }
@@ -115,12 +115,12 @@ pub(crate) unsafe fn file_get_errhandler(
     handle: File,
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
-    let found = match maybe_file(handle)? {
+    let errhandler_handle = match maybe_file(handle)? {
         Some(object) => object.errhandler.get(),
         None => state().file_errhandler.get(),
     };
-    // SAFETY: `give_out` needs a valid pointer, which the program passes as MPI requires.
-    unsafe { give_out(found, errhandler) }
+    // SAFETY: the program passes NULL or a pointer to a result, as `store` requires.
+    unsafe { give_out(errhandler_handle, errhandler) }
 }
 
 /// MPI_File_call_errhandler.
