@@ -348,7 +348,8 @@ fn gaps_are_written_back_while_no_other_opening_is_there() {
         let opened = open_with(&comm, &name, &[("romio_ds_write", "enable")]).await;
         // The file is as long as both ranks' ranges: a read that meets the end of the file is followed by a second read.
         if comm.rank() == 0 {
-            opened.alone((Direction::Write, Place::At(0)), &filled(&comm, 2 * 8 * PIECES, 0));
+            let bytes = filled(&comm, 2 * 8 * PIECES, 0);
+            opened.slow_path(AccessSpec::write(Positioning::Explicit(0)), &bytes);
         }
         comm.barrier().await.unwrap();
         take_turns(&opened, &comm, 8).await;
