@@ -40,7 +40,7 @@ enum Command {
         prefix: std::path::PathBuf,
     },
     /// Measure Weft against other MPI libraries, with the programs in bench/.
-    Bench(Box<weft_bench::Args>),
+    Bench(Box<weft_bench::BenchArgs>),
     /// Run the tests: the quick set, the rest, or some stages.
     Test(test::Args),
     /// Run the tests that depend on chance for longer: 100 killed jobs, and more.
@@ -50,7 +50,7 @@ enum Command {
     /// Build Weft, build mpi4py with it, and run ringtest and the examples on 4 ranks.
     Demo(demo::Args),
     /// Run a command in a small virtual machine with soft-RoCE: real verbs without RDMA hardware.
-    Vm(weft_vm::Args),
+    Vm(weft_vm::VmArgs),
     /// Run a command on two to eight hosts made of network namespaces: Ethernet between hosts without any.
     Net(net::Args),
     /// Inside the namespaces: make the hosts and run the command.

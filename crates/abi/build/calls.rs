@@ -145,7 +145,7 @@ fn blocks(params: &[Param], widen: &[Widen], at: usize, out: &mut Vec<Field>) ->
         // MPI_Aint in both forms.
         _ => format!("Displs::Aint({}.cast())", displs.name),
     };
-    let kind = if ty.dims.is_empty() { "Blocks" } else { "TypedBlocks" };
+    let kind = if ty.dims.is_empty() { "RankBlocks" } else { "TypedBlocks" };
     let [name, count, ty] = [&buffer.name, &counts.name, &ty.name];
     let names = format!("&[\"{name}\", \"{count}\", \"{ty}\"], \"{}\"", displs.name);
     let value = format!("{kind}::new({name}, {count}, {place}, {ty}, {names})");
@@ -159,8 +159,8 @@ fn target(params: &[Param], at: usize, out: &mut Vec<Field>) -> Option<usize> {
     let ("target_rank", "target_disp") = (*names.first()?, *names.get(1)?) else { return None };
     let whole = names.get(2) == Some(&"target_count");
     let rest = if whole { "target_count, target_datatype" } else { "1, datatype" };
-    let value = format!("Target::new(target_rank, target_disp, {rest})");
-    out.push(Field { name: "target".into(), kind: "Target".into(), value });
+    let value = format!("TargetArgs::new(target_rank, target_disp, {rest})");
+    out.push(Field { name: "target".into(), kind: "TargetArgs".into(), value });
     Some(if whole { 4 } else { 2 })
 }
 

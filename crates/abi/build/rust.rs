@@ -52,7 +52,7 @@ fn base_type(base: &str, abi: &Abi) -> String {
         "double" => "f64".into(),
         "MPI_Count" | "MPI_Offset" => "i64".into(),
         "MPI_Aint" => "isize".into(),
-        "MPI_Status" => "Status".into(),
+        "MPI_Status" => "MpiStatus".into(),
         _ if abi.handles.iter().any(|(name, _)| name == base) => camel(base),
         _ => panic!("no Rust type is known for the C type `{base}`"),
     }
@@ -60,7 +60,7 @@ fn base_type(base: &str, abi: &Abi) -> String {
 
 pub fn rust_type(p: &Param, abi: &Abi) -> String {
     if abi.is_callback(&p.base) {
-        return format!("Callback<{}>", camel(&p.base));
+        return format!("CallbackPointer<{}>", camel(&p.base));
     }
     let (mut kind, mut levels) = (base_type(&p.base, abi), p.stars);
     match p.dims.as_str() {

@@ -4,8 +4,8 @@ use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::objects::*;
-use crate::state::{State, known, running, state};
-use crate::status::Status;
+use crate::state::{ProcessState, known, running, state};
+use crate::status::MpiStatus;
 pub use crate::strings::*;
 use crate::table::PREDEFINED_END;
 use crate::types::{Comm, Datatype, Group, Info, Op};
@@ -211,7 +211,7 @@ pub unsafe fn plain(address: *const c_void, elements: i64, ty: Datatype) -> Opti
 /// As for [`buffer`].
 #[inline(always)]
 pub unsafe fn plain_of(
-    state: &State,
+    state: &ProcessState,
     address: *const c_void,
     elements: i64,
     ty: Datatype,
@@ -230,12 +230,12 @@ pub unsafe fn plain_of(
 pub fn fixed_comm(handle: Comm) -> Option<&'static Rc<CommObject>> {
     let state = state();
     // Ended in MPI_Finalize, even while sessions go on.
-    if state.world_phase.get() != crate::state::Phase::Running {
+    if state.world_phase.get() != crate::state::ProcessPhase::Running {
         return None;
     }
     match handle {
         MPI_COMM_WORLD => state.world.get(),
-        MPI_COMM_SELF => state.myself.get(),
+        MPI_COMM_SELF => state.comm_self.get(),
         _ => None,
     }
 }
@@ -298,8 +298,8 @@ fn bad_rank(comm: &CommObject, value: c_int, name: &str, class: c_int) -> Error 
 /// The root of a collective operation.
 pub fn root(comm: &CommObject, value: c_int) -> Result<Root, Error> {
     match value {
-        MPI_ROOT if comm.remote().is_some() => Ok(Root::Me),
-        MPI_PROC_NULL if comm.remote().is_some() => Ok(Root::Beside),
+        MPI_ROOT if comm.remote().is_some() => Ok(Root::ThisProcess),
+        MPI_PROC_NULL if comm.remote().is_some() => Ok(Root::NotInvolved),
         _ => rank(comm, value, "root", MPI_ERR_ROOT).map(Root::Rank),
     }
 }
@@ -308,8 +308,8 @@ pub fn root(comm: &CommObject, value: c_int) -> Result<Root, Error> {
 pub fn at_root(comm: &CommObject, root: Root) -> bool {
     match root {
         Root::Rank(root) => comm.remote().is_none() && root == comm.rank(),
-        Root::Me => true,
-        Root::Beside => false,
+        Root::ThisProcess => true,
+        Root::NotInvolved => false,
     }
 }
 
@@ -352,7 +352,7 @@ pub fn group(handle: Group, argument: &str) -> Result<weft_process::Group, Error
 
 /// An operator behind a handle.
 pub fn op(handle: Op) -> Result<Rc<OpObject>, Error> {
-    if let Some(predefined) = weft_datatype::Op::of_handle(handle.0 as u32)
+    if let Some(predefined) = weft_datatype::PredefinedOp::of_handle(handle.0 as u32)
         && handle.0 < PREDEFINED_END
     {
         return Ok(Rc::new(OpObject::Predefined(predefined)));
@@ -420,7 +420,7 @@ fn null(argument: &str) -> Error {
 /// # Safety
 /// `to` is `MPI_STATUS_IGNORE` or may be written.
 #[inline]
-pub unsafe fn store_status(to: *mut Status, status: &weft_process::Status) {
+pub unsafe fn store_status(to: *mut MpiStatus, status: &weft_process::Status) {
     if to.is_null() {
         return;
     }
@@ -434,7 +434,7 @@ pub unsafe fn store_status(to: *mut Status, status: &weft_process::Status) {
 /// `to` is `MPI_STATUS_IGNORE` or may be written.
 #[inline(always)]
 pub unsafe fn received(
-    to: *mut Status,
+    to: *mut MpiStatus,
     ended: Result<weft_process::Status, weft_process::Error>,
 ) -> Result<(), Error> {
     match &ended {

@@ -5,22 +5,22 @@ use std::marker::PhantomData;
 /// A function pointer of type `F`, NULL, or one of the small numbers that stand for predefined
 /// functions (`MPI_COMM_DUP_FN` is 1): a Rust function pointer could hold neither.
 #[repr(transparent)]
-pub struct Callback<F>(usize, PhantomData<F>);
+pub struct CallbackPointer<F>(usize, PhantomData<F>);
 
-impl<F> Clone for Callback<F> {
+impl<F> Clone for CallbackPointer<F> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<F> Copy for Callback<F> {}
+impl<F> Copy for CallbackPointer<F> {}
 
 #[allow(dead_code)] // chapters that take callbacks use it
-impl<F: Copy> Callback<F> {
+impl<F: Copy> CallbackPointer<F> {
     /// No function.
     #[cfg(test)]
-    pub fn null() -> Callback<F> {
-        Callback(0, PhantomData)
+    pub fn null() -> CallbackPointer<F> {
+        CallbackPointer(0, PhantomData)
     }
 
     /// To compare with constants such as `MPI_COMM_DUP_FN`; NULL is 0.
@@ -30,8 +30,8 @@ impl<F: Copy> Callback<F> {
 
     /// The same function as one of another type, which must have the same C calling convention:
     /// handles of all kinds are passed alike.
-    pub fn cast<G: Copy>(self) -> Callback<G> {
-        Callback(self.0, PhantomData)
+    pub fn cast<G: Copy>(self) -> CallbackPointer<G> {
+        CallbackPointer(self.0, PhantomData)
     }
 
     /// The function to call.
@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn a_callback_is_called_through_its_address() {
-        let callback: Callback<GrequestFreeFunction> =
-            Callback((seven as GrequestFreeFunction) as *const () as usize, PhantomData);
+        let callback: CallbackPointer<GrequestFreeFunction> =
+            CallbackPointer((seven as GrequestFreeFunction) as *const () as usize, PhantomData);
         // SAFETY: `seven` is such a function and looks at nothing.
         assert_eq!(unsafe { callback.function()(std::ptr::null_mut()) }, 7);
         assert_eq!(callback.address(), (seven as GrequestFreeFunction) as *const () as usize);

@@ -12,7 +12,7 @@
 //! The documentation of a function, an `impl` block or a macro's call begins with the C names that it implements, in lines of their
 //! own. The build fails if a name is missing or wrong, and prints the lines as they should be.
 //!
-//! What a chapter alone keeps is a static of it ([`crate::state::Kept`]). Arrows point one way: entry points, chapters, arguments and
+//! What a chapter alone keeps is a static of it ([`crate::state::ChapterState`]). Arrows point one way: entry points, chapters, arguments and
 //! objects, the state.
 
 pub(crate) mod buffered;

@@ -1,15 +1,15 @@
-//! Error classes and codes, whoever made them: the standard, the library ([`crate::details`]), the program.
+//! Error classes and codes, whoever made them: the standard, the library ([`crate::error_details`]), the program.
 
 use crate::constants::MPI_ERR_LASTCODE;
 use crate::error_details::{self, DETAILS};
 use crate::error_texts::of_class;
-use crate::state::Kept;
+use crate::state::ChapterState;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{OsString, c_int};
 
 /// What the program added.
-pub static ADDED: Kept<RefCell<Added>> = Kept::new(RefCell::new(Added::NONE));
+pub static ADDED: ChapterState<RefCell<Added>> = ChapterState::new(RefCell::new(Added::NONE));
 
 /// Error classes and codes that the program added.
 pub struct Added {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 use weft_fabric::{CopyModel, Unit};
-use weft_intranode::{Found, ModelLoader, Origin};
+use weft_intranode::{LoadedModel, ModelLoader, ModelOrigin};
 
 /// The lines of `weft info`: name, number with unit, and meaning, separated by tabs; before them one of `source`, nothing, and
 /// whence the numbers are. As for a job of several ranks, they are measured now if none are kept.
@@ -24,10 +24,10 @@ pub extern "C" fn weft_copies() -> *const c_char {
     TEXT.get_or_init(build).as_ptr()
 }
 
-fn lines(found: &Found, now: SystemTime) -> String {
+fn lines(found: &LoadedModel, now: SystemTime) -> String {
     let mut text = format!("source\t\t{}\n", source(&found.origin, now).replace(['\t', '\n'], " "));
     // Where all are generic, the source says so.
-    let marks = !matches!(found.origin, Origin::Generic(_));
+    let marks = !matches!(found.origin, ModelOrigin::Generic(_));
     for field in CopyModel::FIELDS {
         let value = number(field.shown(&found.model), field.unit);
         let mark = marks && found.generic.contains(field.name);
@@ -38,19 +38,19 @@ fn lines(found: &Found, now: SystemTime) -> String {
     text
 }
 
-fn source(origin: &Origin, now: SystemTime) -> String {
+fn source(origin: &ModelOrigin, now: SystemTime) -> String {
     let kept = |path: &Path| format!("kept in {}", path.display());
     match origin {
-        Origin::Generic(why) => format!("of no machine in particular ({why})"),
-        Origin::Measured(Some(path)) => format!("measured now, {}", kept(path)),
-        Origin::Measured(None) => {
+        ModelOrigin::Generic(why) => format!("of no machine in particular ({why})"),
+        ModelOrigin::Measured(Some(path)) => format!("measured now, {}", kept(path)),
+        ModelOrigin::Measured(None) => {
             "measured now, and in each job: the cache directory cannot be written".to_owned()
         }
-        Origin::Kept(path, when) => {
+        ModelOrigin::Kept(path, when) => {
             format!("measured {} on this machine, {}", ago(*when, now), kept(path))
         }
-        Origin::Given(path, None) => format!("{}, named by WEFT_COPY_MODEL", path.display()),
-        Origin::Given(path, Some(when)) => {
+        ModelOrigin::Given(path, None) => format!("{}, named by WEFT_COPY_MODEL", path.display()),
+        ModelOrigin::Given(path, Some(when)) => {
             format!("{}, named by WEFT_COPY_MODEL, measured {}", path.display(), ago(*when, now))
         }
     }
@@ -86,9 +86,10 @@ mod tests {
     #[test]
     fn each_number_has_its_unit_and_meaning_and_whether_it_was_measured() {
         let now = SystemTime::now();
-        let origin = Origin::Kept("/c/x.toml".into(), now - Duration::from_secs(3 * 86400 + 5));
+        let origin =
+            ModelOrigin::Kept("/c/x.toml".into(), now - Duration::from_secs(3 * 86400 + 5));
         let generic = BTreeSet::from(["line.apart".to_owned()]);
-        let text = lines(&Found { model: CopyModel::GENERIC, origin, generic }, now);
+        let text = lines(&LoadedModel { model: CopyModel::GENERIC, origin, generic }, now);
         let first = "source\t\tmeasured 3 days ago on this machine, kept in /c/x.toml";
         assert_eq!(text.lines().next(), Some(first));
         assert_eq!(text.lines().count(), 1 + CopyModel::FIELDS.len());

@@ -4,7 +4,7 @@
 use crate::arguments::{buffer, plain, plain_of};
 use crate::constants::MPI_BYTE;
 use crate::error::Error;
-use crate::state::State;
+use crate::state::ProcessState;
 use crate::types::Datatype;
 use crate::widen::{Counts, Displs};
 use std::ffi::{c_int, c_void};
@@ -79,7 +79,7 @@ impl Elements {
 
     /// The same for who has the state already.
     #[inline(always)]
-    pub fn plain_of(self, state: &State) -> Option<Sge> {
+    pub fn plain_of(self, state: &ProcessState) -> Option<Sge> {
         // SAFETY: by the contract of `new`.
         unsafe { plain_of(state, self.address, self.count, self.ty) }
     }
@@ -87,7 +87,7 @@ impl Elements {
 
 /// Blocks of their own length and place, one a rank, in extents of the type.
 #[derive(Clone, Copy)]
-pub struct Blocks {
+pub struct RankBlocks {
     /// Its first byte, or MPI_BOTTOM, MPI_IN_PLACE.
     pub address: *const c_void,
     /// Elements, one a rank.
@@ -102,7 +102,7 @@ pub struct Blocks {
     pub displs_name: &'static str,
 }
 
-impl Blocks {
+impl RankBlocks {
     /// # Safety
     /// The arrays are NULL or have one entry a rank, and the program promises the memory as for [`Elements::new`].
     #[inline(always)]
@@ -113,8 +113,8 @@ impl Blocks {
         ty: Datatype,
         names: &'static Names,
         displs_name: &'static str,
-    ) -> Blocks {
-        Blocks { address, counts, displs, ty, names, displs_name }
+    ) -> RankBlocks {
+        RankBlocks { address, counts, displs, ty, names, displs_name }
     }
 }
 
@@ -137,7 +137,7 @@ pub struct TypedBlocks {
 
 impl TypedBlocks {
     /// # Safety
-    /// As for [`Blocks::new`].
+    /// As for [`RankBlocks::new`].
     #[inline(always)]
     pub unsafe fn new(
         address: *const c_void,
@@ -153,7 +153,7 @@ impl TypedBlocks {
 
 /// The target's side of a one-sided operation.
 #[derive(Clone, Copy)]
-pub struct Target {
+pub struct TargetArgs {
     /// Rank of the target in the window.
     pub rank: c_int,
     /// In units of the target's.
@@ -164,10 +164,10 @@ pub struct Target {
     pub ty: Datatype,
 }
 
-impl Target {
+impl TargetArgs {
     /// Nothing of it is checked.
     #[inline(always)]
-    pub fn new(rank: c_int, disp: isize, count: i64, ty: Datatype) -> Target {
-        Target { rank, disp, count, ty }
+    pub fn new(rank: c_int, disp: isize, count: i64, ty: Datatype) -> TargetArgs {
+        TargetArgs { rank, disp, count, ty }
     }
 }

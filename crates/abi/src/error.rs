@@ -230,7 +230,7 @@ impl From<weft_process::Error> for Error {
 
 /// What is known of a lost peer that belongs to another job.
 fn of_another_job(engine: &crate::node::Engine, fault: &weft_fabric::Fault) -> Option<String> {
-    let weft_fabric::Cause::PeerLost { rank } = *fault.cause() else { return None };
+    let weft_fabric::FaultCause::PeerLost { rank } = *fault.cause() else { return None };
     (rank >= engine.endpoint().fabric().size()).then(|| {
         let weft_process::Identity { rank, .. } = engine.identity(rank as u32);
         format!(
@@ -247,9 +247,9 @@ impl From<crate::table::Full> for Error {
     }
 }
 
-impl From<weft_datatype::Error> for Error {
+impl From<weft_datatype::DatatypeError> for Error {
     #[cold]
-    fn from(error: weft_datatype::Error) -> Error {
+    fn from(error: weft_datatype::DatatypeError) -> Error {
         weft_process::Error::from(error).into()
     }
 }

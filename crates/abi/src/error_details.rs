@@ -9,7 +9,7 @@
 //! exits with the class. Words are kept of the last [`KEPT`] failures that differ.
 
 use crate::error_texts::of_class;
-use crate::state::Kept;
+use crate::state::ChapterState;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_int;
@@ -22,7 +22,7 @@ const NUMBERS: c_int = (1 << 22) - 1;
 const CLASS: c_int = 0xff;
 
 /// Those of this process.
-pub static DETAILS: Kept<RefCell<Details>> = Kept::new(RefCell::new(Details::NONE));
+pub static DETAILS: ChapterState<RefCell<Details>> = ChapterState::new(RefCell::new(Details::NONE));
 
 /// The last failures.
 pub struct Details {

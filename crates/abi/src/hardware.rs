@@ -29,7 +29,7 @@ pub const KINDS: [&str; 8] = [
 
 /// What a machine has of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum HardwarePart {
     /// Nothing, or nothing that the system tells of.
     None,
     /// Parts, and the process may run in several.
@@ -39,7 +39,7 @@ pub enum Part {
 }
 
 /// Where this process may run, by [`KINDS`].
-pub fn here() -> [Part; KINDS.len()] {
+pub fn here() -> [HardwarePart; KINDS.len()] {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let allowed = line.and_then(|list| parse(list.trim())).unwrap_or_default();
@@ -47,8 +47,8 @@ pub fn here() -> [Part; KINDS.len()] {
 }
 
 /// Where a process may run that may run on `allowed`.
-fn survey(system: &Path, allowed: &Processors) -> [Part; KINDS.len()] {
-    let Some(&first) = allowed.first() else { return [Part::None; KINDS.len()] };
+fn survey(system: &Path, allowed: &Processors) -> [HardwarePart; KINDS.len()] {
+    let Some(&first) = allowed.first() else { return [HardwarePart::None; KINDS.len()] };
     let processor = system.join(format!("cpu/cpu{first}"));
     let topology = |names: [&str; 2]| {
         names.iter().find_map(|name| list(&processor.join("topology").join(name)))
@@ -64,11 +64,11 @@ fn survey(system: &Path, allowed: &Processors) -> [Part; KINDS.len()] {
         processor.is_dir().then(|| Processors::from([first])),
     ];
     around.map(|part| match part {
-        None => Part::None,
+        None => HardwarePart::None,
         Some(part) if allowed.is_subset(&part) => {
-            part.first().map_or(Part::None, |&p| Part::One(p))
+            part.first().map_or(HardwarePart::None, |&p| HardwarePart::One(p))
         }
-        Some(_) => Part::Several,
+        Some(_) => HardwarePart::Several,
     })
 }
 
@@ -107,7 +107,7 @@ fn parse(text: &str) -> Option<Processors> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Part::{None as Nothing, One, Several};
+    use HardwarePart::{None as Nothing, One, Several};
 
     /// Two packages of two cores of two processors; the first four processors share an L3 cache.
     fn machine(name: &str) -> std::path::PathBuf {

@@ -1,5 +1,5 @@
 //! The helper thread of a process: asleep in the kernel until a solicited message arrives while the
-//! program computes ([`weft_fabric::wait::Helper`], [`Engine::help`]).
+//! program computes ([`weft_fabric::wait::HelperHandle`], [`Engine::help`]).
 //!
 //! It starts when something asks for it, or as `WEFT_PROGRESS` says ([`crate::progress`]), ends in MPI_Finalize, and takes no signals. A
 //! forked child has none and needs none: its calls do nothing.
@@ -7,8 +7,8 @@
 //! [`Engine::help`]: weft_process::Engine::help
 
 use crate::lock;
-use crate::progress::{self, Design, Progress};
-use crate::signal::{self, Trouble};
+use crate::progress::{self, ProgressDesign, ProgressSettings};
+use crate::signal::{self, SignalRefusal};
 use crate::state::state;
 use std::cell::Cell;
 use std::io;
@@ -18,13 +18,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use weft_fabric::FabricExt;
-use weft_fabric::wait::{Helper, HelperCounts, Sleep, Turn};
+use weft_fabric::wait::{HelperCounts, HelperHandle, HelperTurn, Sleep};
 
 struct Helping {
-    helper: Helper,
+    helper: HelperHandle,
     place: Arc<dyn Sleep>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    progress: Progress,
+    progress: ProgressSettings,
 }
 
 static HELPING: OnceLock<Helping> = OnceLock::new();
@@ -66,7 +66,7 @@ pub fn leave_locked() {
 #[inline]
 pub fn stand_down() {
     if let Some(helping) = HELPING.get()
-        && helping.progress.design != Design::Locked
+        && helping.progress.design != ProgressDesign::Locked
     {
         helping.helper.stand_down(&*helping.place);
     }
@@ -92,15 +92,15 @@ fn wanted() -> bool {
 }
 
 /// Starts the helper; the calling thread is inside the library. A second call does nothing.
-pub fn start(progress: Progress) -> io::Result<()> {
+pub fn start(progress: ProgressSettings) -> io::Result<()> {
     let Some(engine) = state().engine.get() else { return Ok(()) };
     let fabric = engine.endpoint().fabric();
     let mut progress = progress;
-    if progress.design == Design::Locked {
+    if progress.design == ProgressDesign::Locked {
         lock::share();
     }
     let multiple = lock::shared();
-    if progress.design == Design::Signal {
+    if progress.design == ProgressDesign::Signal {
         let signal = progress.signal;
         let trouble = if multiple {
             Some("WEFT_PROGRESS=signal: the program may have several threads: a helper thread under the lock \
@@ -113,12 +113,13 @@ pub fn start(progress: Progress) -> io::Result<()> {
         };
         if let Some(trouble) = trouble {
             progress::say(&trouble);
-            progress.design = Design::Handover;
+            progress.design = ProgressDesign::Handover;
         }
     }
     fabric.notify_helper_at_ends(progress.ends);
     let place = fabric.helper();
-    let helping = Helping { helper: Helper::new(), place, thread: Mutex::new(None), progress };
+    let helping =
+        Helping { helper: HelperHandle::new(), place, thread: Mutex::new(None), progress };
     if HELPING.set(helping).is_err() {
         return Ok(());
     }
@@ -148,29 +149,29 @@ pub fn start(progress: Progress) -> io::Result<()> {
 
 fn live(multiple: bool) {
     let Some(Helping { helper, place, progress, .. }) = HELPING.get() else { return };
-    let locked = progress.design == Design::Locked;
+    let locked = progress.design == ProgressDesign::Locked;
     match progress.design {
         // The existing design ignores nothing: Kumar et al. 2008, section 3.
         _ if multiple => {
             helper.run_locked(&**place, |f| lock::locked(f), || locked || wanted(), work)
         }
-        Design::Signal => live_by_signals(helper, &**place, progress.signal),
+        ProgressDesign::Signal => live_by_signals(helper, &**place, progress.signal),
         _ => helper.run(&**place, work),
     }
 }
 
 /// Signals the program's thread for what its handler can do, and does the rest itself.
-fn live_by_signals(helper: &Helper, place: &dyn Sleep, number: i32) {
+fn live_by_signals(helper: &HelperHandle, place: &dyn Sleep, number: i32) {
     let hopeless = Cell::new(false);
     let turn = || {
         let more = state().engine.get().is_some_and(|engine| {
             engine.endpoint().take_behind() || engine.awaits_more_than_a_handler()
         });
-        if more || hopeless.get() { Turn::Work } else { Turn::Signal }
+        if more || hopeless.get() { HelperTurn::Work } else { HelperTurn::Signal }
     };
     let interrupt = || {
         let before = signal::handled();
-        let mut trouble = signal::is_taken(number).then_some(Trouble::Taken);
+        let mut trouble = signal::is_taken(number).then_some(SignalRefusal::Taken);
         if trouble.is_none() {
             signal::send(number);
             // Who is not scheduled answers later; who blocks it does not.
@@ -179,7 +180,7 @@ fn live_by_signals(helper: &Helper, place: &dyn Sleep, number: i32) {
                 std::thread::sleep(Duration::from_micros(200));
             }
             let blocked = signal::handled() == before && signal::is_blocked_there(number);
-            trouble = blocked.then_some(Trouble::Blocked);
+            trouble = blocked.then_some(SignalRefusal::Blocked);
         }
         if let Some(trouble) = trouble {
             progress::say(&trouble.text(number));

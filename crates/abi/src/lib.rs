@@ -59,11 +59,11 @@ mod generated {
     mod prelude {
         pub use super::constants::*;
         pub use super::types::*;
-        pub use crate::callback::Callback;
-        pub use crate::elements::{Arguments, Blocks, Elements, Target, TypedBlocks};
+        pub use crate::callback::CallbackPointer;
+        pub use crate::elements::{Arguments, Elements, RankBlocks, TargetArgs, TypedBlocks};
         pub use crate::entry::done;
         pub use crate::error::{Owner, raise, unsupported, unsupported_value};
-        pub use crate::status::Status;
+        pub use crate::status::MpiStatus;
         pub use crate::widen::{Counts, Displs, Out};
         pub use std::ffi::{c_char, c_int, c_void};
     }

@@ -13,10 +13,10 @@ use crate::constants::*;
 use crate::error::Error;
 use crate::node::{CommObject, Engine, nodes_are_faked};
 use crate::settings;
-use crate::settings::alike::jobs::{self, JobSettings};
-use crate::state::Kept;
+use crate::settings::agreement::jobs::{self, JobSettings};
+use crate::state::ChapterState;
 use crate::types::Comm;
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::io;
@@ -27,29 +27,30 @@ use weft_bootstrap::calls::{Occupied, start_thread};
 use weft_bootstrap::limits::explain;
 use weft_bootstrap::ports::{Caller, Invitation, Member};
 use weft_fabric::Fabric;
-use weft_fabric::linking::{Linkable, Whom};
+use weft_fabric::linking::{Connectable, PeerIdentity};
 use weft_process::{ForeignPeer, Group, LinkId};
 
 mod introduction;
-mod near;
-mod way;
+mod job_transport;
+mod local_peers;
 
 use introduction::Introduction;
-use way::Shared;
-pub use way::Way;
+pub use job_transport::JobTransport;
+use job_transport::SharedConnection;
 
 /// A link, as fabric and engine know it.
-struct JobLink {
-    shared: Shared,
+struct LiveConnection {
+    shared: SharedConnection,
     id: LinkId,
 }
 
 /// All links of the process.
-static LINKS: Kept<RefCell<Vec<JobLink>>> = Kept::new(RefCell::new(Vec::new()));
+static LINKS: ChapterState<RefCell<Vec<LiveConnection>>> =
+    ChapterState::new(RefCell::new(Vec::new()));
 
 /// Which end of a connection this job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum ConnectionEnd {
     /// It opened the port.
     Accepting,
     /// It called.
@@ -63,9 +64,9 @@ pub fn patience() -> Result<Duration, Error> {
 }
 
 /// Runs `f` in a thread of its own, while this one moves messages on and lets others in.
-pub fn beside<T: Send + 'static>(
+pub fn run_on_thread<T: Send + 'static>(
     engine: &Engine,
-    call: &Call,
+    call: &WaitingCall,
     f: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
     let (sender, receiver) = channel();
@@ -80,7 +81,7 @@ pub fn beside<T: Send + 'static>(
 }
 
 /// An invitation to a session, at the root.
-pub struct Found {
+pub struct FoundInvitation {
     pub invitation: Invitation,
     /// The call of a calling job. It stays connected until all processes have met, since the port takes its end for the end of
     /// the job.
@@ -89,7 +90,7 @@ pub struct Found {
 }
 
 /// Encodes the message of the root to its group: the invitation, or the error.
-pub fn news(found: &Result<Found, Error>) -> String {
+pub fn news(found: &Result<FoundInvitation, Error>) -> String {
     match found {
         Ok(found) => format!("+{}", found.invitation.encode()),
         Err(error) => format!("-{},{}", error.class(), error.text()),
@@ -99,18 +100,20 @@ pub fn news(found: &Result<Found, Error>) -> String {
 /// The intercommunicator of `comm` with the job at the other end. `found`: at `root`, the invitation, or why there is none,
 /// which then all are told. Collective over both groups.
 pub fn connected(
-    call: &Call,
+    call: &WaitingCall,
     comm: &Rc<CommObject>,
     root: usize,
-    end: End,
-    found: Option<Result<Found, Error>>,
+    end: ConnectionEnd,
+    found: Option<Result<FoundInvitation, Error>>,
 ) -> Result<Rc<CommObject>, Error> {
     let engine = comm.engine();
     let said = found.as_ref().map_or_else(String::new, news);
     let told = engine.block_on(call, comm.tell_all(root, said.into_bytes()))?;
     let found = match found {
         Some(found) => found?,
-        None => Found { invitation: invited(&String::from_utf8_lossy(&told))?, caller: None },
+        None => {
+            FoundInvitation { invitation: invited(&String::from_utf8_lossy(&told))?, caller: None }
+        }
     };
     linked(call, engine, comm.group(), end, &found.invitation)
 }
@@ -118,26 +121,26 @@ pub fn connected(
 /// Returns the intercommunicator of `group` with the processes at the other end of a session. All members of both groups join the
 /// session. They need not have met before, and may belong to many jobs.
 pub fn linked(
-    call: &Call,
+    call: &WaitingCall,
     engine: &Rc<Engine>,
     group: &Group,
-    end: End,
+    end: ConnectionEnd,
     invitation: &Invitation,
 ) -> Result<Rc<CommObject>, Error> {
     // If the program has closed standard input, output or error, no descriptor of the library may take their numbers.
     let _occupied = Occupied::standard();
-    sweep(engine);
+    drop_idle_connections(engine);
     let own = group.rank_of(engine.rank() as u32).expect("only members call");
-    let place = own + if end == End::Calling { invitation.accepting } else { 0 };
+    let place = own + if end == ConnectionEnd::Calling { invitation.accepting } else { 0 };
     let lost = |error: io::Error| {
         Error::new(MPI_ERR_PORT, format_args!("connecting: {}", explain(&error)))
     };
     let (patience, joining) = (patience()?, invitation.clone());
     let join = move || Member::join(&joining, place, patience);
-    let member = beside(engine, call, join)?.map_err(lost)?;
+    let member = run_on_thread(engine, call, join)?.map_err(lost)?;
     let mut exchange = |bytes: Vec<u8>| {
         let member = member.try_clone().map_err(|error| explain(&error))?;
-        let said = beside(engine, call, move || member.exchange(&bytes));
+        let said = run_on_thread(engine, call, move || member.exchange(&bytes));
         let said = said.map_err(|error| error.text().to_owned())?;
         said.map_err(|error| explain(&error))
     };
@@ -146,7 +149,7 @@ pub fn linked(
         let prefix = if text.starts_with("connecting") { "" } else { "connecting: " };
         Error::new(MPI_ERR_PORT, format!("{prefix}{text}"))
     };
-    let way = Way::of(engine)?;
+    let way = JobTransport::of(engine)?;
     let settings = JobSettings::own().map_err(failed)?;
     let own = Introduction::own(engine, way, &settings);
     let said = Introduction::all(&exchange(own.encode()).map_err(failed)?).map_err(failed)?;
@@ -161,14 +164,14 @@ pub fn linked(
     let whom = |one: &Introduction| {
         let identity = one.identity;
         let of_own_job = (identity.job == own.identity.job).then_some(identity.rank);
-        Whom {
+        PeerIdentity {
             job: identity.job,
             rank: one.near,
             node: one.node,
             known: of_own_job.or_else(|| engine.known(identity)).map(|peer| peer as usize),
         }
     };
-    let members: Vec<Whom> = said.iter().map(whom).collect();
+    let members: Vec<PeerIdentity> = said.iter().map(whom).collect();
     let session = (invitation, &member);
     let shared = way.admit((&members, place), &said, session, &mut exchange).map_err(failed)?;
     let number = |place: usize| shared.peers()[place] as u32;
@@ -177,18 +180,18 @@ pub fn linked(
     let new: Vec<ForeignPeer> = new.map(|place| said[place].as_peer(number(place))).collect();
     let id = engine.add_link(&new);
     let others = match end {
-        End::Accepting => invitation.accepting..members.len(),
-        End::Calling => 0..invitation.accepting,
+        ConnectionEnd::Accepting => invitation.accepting..members.len(),
+        ConnectionEnd::Calling => 0..invitation.accepting,
     };
     let remote = Group::new(others.map(number).collect::<Vec<_>>());
     let made = CommObject::between_jobs(engine, invitation.word, group, remote);
-    LINKS.borrow_mut().push(JobLink { shared, id });
-    crowd(engine);
+    LINKS.borrow_mut().push(LiveConnection { shared, id });
+    update_oversubscription(engine);
     Ok(made)
 }
 
 /// Returns the error of jobs that cannot be connected.
-fn refused(call: &Call, text: String) -> Error {
+fn refused(call: &WaitingCall, text: String) -> Error {
     let is_spawn = call.name.starts_with("MPI_Comm_spawn");
     Error::new(if is_spawn { MPI_ERR_SPAWN } else { MPI_ERR_PORT }, text)
 }
@@ -204,8 +207,8 @@ pub fn invited(told: &str) -> Result<Invitation, Error> {
 }
 
 /// Leaves the links that no communicator needs any more.
-pub fn sweep(engine: &Engine) {
-    let Ok(way) = Way::of(engine) else { return };
+pub fn drop_idle_connections(engine: &Engine) {
+    let Ok(way) = JobTransport::of(engine) else { return };
     let mut links = LINKS.borrow_mut();
     let before = links.len();
     links.retain(|link| {
@@ -218,12 +221,12 @@ pub fn sweep(engine: &Engine) {
         !idle
     });
     if links.len() < before {
-        crowd(engine);
+        update_oversubscription(engine);
     }
 }
 
 /// Processes that wait take into account who else is on this machine now: jobs that share its processors leave them to each other.
-fn crowd(engine: &Engine) {
+fn update_oversubscription(engine: &Engine) {
     let fabric = engine.endpoint().fabric();
     if let Some(shm) = fabric.shm().filter(|_| !nodes_are_faked()) {
         engine.policy().crowd(shm.processes(), shm.processors());
@@ -231,16 +234,16 @@ fn crowd(engine: &Engine) {
 }
 
 /// Leaves all links, when all processes that are connected do (MPI_Finalize), or have done it.
-pub fn leave_all(engine: &Engine, call: &Call) -> Result<(), Error> {
+pub fn leave_all(engine: &Engine, call: &WaitingCall) -> Result<(), Error> {
     let links = std::mem::take(&mut *LINKS.borrow_mut());
     let fabric = engine.endpoint().fabric();
     // Over a network members hear of each other as long as the port's process is there: whoever ends before they have parted would be
     // missed.
-    let parted = || fabric.linkable().is_none_or(Linkable::has_parted);
+    let parted = || fabric.linkable().is_none_or(Connectable::has_parted);
     if links.is_empty() && parted() {
         return Ok(());
     }
-    let way = Way::of(engine)?;
+    let way = JobTransport::of(engine)?;
     engine.drive(call, || fabric.idle().then_some(()));
     links.iter().for_each(|link| way.say_left(&link.shared));
     let all_left = || links.iter().all(|link| link.shared.others_left());
@@ -266,7 +269,7 @@ pub fn group_and_root(
 ) -> Result<(Rc<CommObject>, usize), Error> {
     not_null(to.0, to.1)?;
     let comm = intracomm(handle)?;
-    Way::of(comm.engine())?;
+    JobTransport::of(comm.engine())?;
     let root = rank(&comm, root, "root", MPI_ERR_ROOT)?;
     Ok((comm, root))
 }

@@ -9,7 +9,7 @@ use weft_fabric_verbs::Verbs;
 
 /// What connects hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Network {
+pub enum HostNetwork {
     Verbs,
     Ofi,
 }
@@ -17,7 +17,7 @@ pub enum Network {
 /// The network of the processes that have started this job, where one connects them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parents {
-    pub network: Network,
+    pub network: HostNetwork,
     /// The networks of their rails, of verbs.
     rails: Vec<String>,
 }
@@ -40,8 +40,8 @@ pub fn for_children(verbs: Option<&Verbs>) -> String {
 pub fn reach_out(word: &str) {
     let mut words = word.split(';').map(str::to_owned);
     let network = match words.next().as_deref() {
-        Some("verbs") => Network::Verbs,
-        _ => Network::Ofi,
+        Some("verbs") => HostNetwork::Verbs,
+        _ => HostNetwork::Ofi,
     };
     let _ = PARENTS.set(Parents { network, rails: words.collect() });
 }
@@ -77,12 +77,12 @@ pub fn fingerprint() -> Fingerprint {
 }
 
 /// The options of verbs for this process. An error is in words.
-pub fn verbs(bootstrap: &dyn Bootstrap) -> Result<weft_fabric_verbs::Options, String> {
+pub fn verbs(bootstrap: &dyn Bootstrap) -> Result<weft_fabric_verbs::VerbsOptions, String> {
     verbs_of_node(bootstrap.nodes()[bootstrap.rank()])
 }
 
 /// The options of libfabric for this process. An error is in words.
-pub fn ofi(bootstrap: &dyn Bootstrap) -> Result<weft_fabric_ofi::Options, String> {
+pub fn ofi(bootstrap: &dyn Bootstrap) -> Result<weft_fabric_ofi::OfiOptions, String> {
     ofi_of_node(bootstrap.nodes()[bootstrap.rank()])
 }
 
@@ -91,9 +91,9 @@ fn seconds(name: &str) -> Result<Duration, String> {
 }
 
 /// The options of libfabric for a process on node `node`.
-pub fn ofi_of_node(node: usize) -> Result<weft_fabric_ofi::Options, String> {
+pub fn ofi_of_node(node: usize) -> Result<weft_fabric_ofi::OfiOptions, String> {
     let given = |name| settings::words(name).map(|text| (!text.is_empty()).then_some(text));
-    Ok(weft_fabric_ofi::Options {
+    Ok(weft_fabric_ofi::OfiOptions {
         provider: given("WEFT_OFI_PROVIDER")?,
         interfaces: devices(&settings::words("WEFT_OFI_INTERFACES")?, node),
         rails: settings::number("WEFT_RAILS")? as usize,
@@ -104,14 +104,14 @@ pub fn ofi_of_node(node: usize) -> Result<weft_fabric_ofi::Options, String> {
         patience: seconds("WEFT_OFI_TIMEOUT")?,
         say: |line| eprintln!("weft: {line}"),
         fingerprint: fingerprint(),
-        ..weft_fabric_ofi::Options::default()
+        ..weft_fabric_ofi::OfiOptions::default()
     })
 }
 
 /// The options of verbs for a process on node `node`.
-pub fn verbs_of_node(node: usize) -> Result<weft_fabric_verbs::Options, String> {
+pub fn verbs_of_node(node: usize) -> Result<weft_fabric_verbs::VerbsOptions, String> {
     let small = |name| settings::number(name).map(|n| n as u8);
-    Ok(weft_fabric_verbs::Options {
+    Ok(weft_fabric_verbs::VerbsOptions {
         devices: devices(&settings::words("WEFT_DEVICES")?, node),
         networks: parents().map_or_else(Vec::new, |parents| parents.rails.clone()),
         paths: settings::number("WEFT_PATHS")? as usize,
@@ -132,7 +132,7 @@ pub fn verbs_of_node(node: usize) -> Result<weft_fabric_verbs::Options, String> 
         patience: seconds("WEFT_PATIENCE")?,
         keepalive: seconds("WEFT_KEEPALIVE")?,
         fingerprint: fingerprint(),
-        ..weft_fabric_verbs::Options::default()
+        ..weft_fabric_verbs::VerbsOptions::default()
     })
 }
 

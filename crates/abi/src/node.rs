@@ -1,41 +1,41 @@
 //! The fabric of a real process, chosen by where the ranks are: shared memory on one node, a network
 //! between nodes, either with the faults that `WEFT_FAULT` asks for.
 
-mod both;
 mod connect;
+mod memory_and_network;
 
-pub use both::Both;
 pub use connect::nodes_are_faked;
+pub use memory_and_network::MemoryAndNetwork;
 
 use std::cell::Cell;
-use weft_fabric::linking::Linkable;
+use weft_fabric::linking::Connectable;
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Completion, Fabric, FabricExt, Facets, Head, Message, Posted, Sge};
-use weft_fabric_fault::Faulty;
+use weft_fabric::{ArrivedMessage, Completion, Fabric, FabricExt, Facets, Head, PostOutcome, Sge};
+use weft_fabric_fault::FaultyFabric;
 use weft_fabric_join::Joined;
 use weft_fabric_ofi::Ofi;
 use weft_fabric_shm::Shm;
 use weft_fabric_verbs::Verbs;
 
-pub type Engine = weft_process::Engine<Node>;
-pub type CommObject = weft_process::Comm<Node>;
+pub type Engine = weft_process::Engine<NodeFabric>;
+pub type CommObject = weft_process::Comm<NodeFabric>;
 
 /// One type for all fabrics, so that the layers above are compiled once.
-// The usual fabric lies in place: there is one `Node` a process, and a pointer less to follow.
+// The usual fabric lies in place: there is one `NodeFabric` a process, and a pointer less to follow.
 #[allow(clippy::large_enum_variant)]
-pub enum Node {
+pub enum NodeFabric {
     Shm(Shm),
-    Other(Box<Other>),
+    NonShmFabric(Box<NonShmFabric>),
 }
 
 /// What is not plain shared memory.
-pub struct Other {
+pub struct NonShmFabric {
     kind: NodeKind,
     /// Why this network, where it was chosen by itself.
     why: Option<String>,
     /// A message on its way in or out of a call: by a pointer to a local variable, the message of
     /// the other way would lie in memory, too, and not in registers (14 ns of 57).
-    passing: Cell<Option<Message>>,
+    passing: Cell<Option<ArrivedMessage>>,
 }
 
 // One a process; boxed as a whole.
@@ -49,7 +49,7 @@ enum NodeKind {
     Verbs(Verbs),
     /// A network of libfabric alone, on a node, too.
     Ofi(Ofi),
-    Faulty(Faulty<Node>),
+    Faulty(FaultyFabric<NodeFabric>),
 }
 
 /// `$value` of the fabric inside.
@@ -65,16 +65,16 @@ macro_rules! inside {
     };
 }
 
-impl Node {
-    fn other(kind: NodeKind, why: Option<String>) -> Node {
-        Node::Other(Box::new(Other { kind, why, passing: Cell::new(None) }))
+impl NodeFabric {
+    fn other(kind: NodeKind, why: Option<String>) -> NodeFabric {
+        NodeFabric::NonShmFabric(Box::new(NonShmFabric { kind, why, passing: Cell::new(None) }))
     }
 
     /// How to wait on this machine.
     pub fn policy(&self) -> WaitPolicy {
         let other = match self {
-            Node::Shm(shm) => return shm.policy(),
-            Node::Other(other) => other,
+            NodeFabric::Shm(shm) => return shm.policy(),
+            NodeFabric::NonShmFabric(other) => other,
         };
         match &other.kind {
             // Nodes that are faked share the processors of one.
@@ -92,8 +92,8 @@ impl Node {
     /// The shared memory that connects ranks, if it does.
     pub fn shm(&self) -> Option<&Shm> {
         let other = match self {
-            Node::Shm(shm) => return Some(shm),
-            Node::Other(other) => other,
+            NodeFabric::Shm(shm) => return Some(shm),
+            NodeFabric::NonShmFabric(other) => other,
         };
         match &other.kind {
             NodeKind::JoinedVerbs(joined) => Some(joined.near()),
@@ -105,12 +105,12 @@ impl Node {
 
     /// Whether shared memory connects all ranks, and nothing else.
     pub fn is_shm_alone(&self) -> bool {
-        matches!(self, Node::Shm(_))
+        matches!(self, NodeFabric::Shm(_))
     }
 
     /// Verbs, if it connects ranks.
     pub fn verbs(&self) -> Option<&Verbs> {
-        let Node::Other(other) = self else { return None };
+        let NodeFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
             NodeKind::JoinedVerbs(joined) => Some(joined.far()),
             NodeKind::Verbs(verbs) => Some(verbs),
@@ -133,7 +133,7 @@ impl Node {
 
     /// The network of libfabric, if one connects ranks.
     pub fn ofi(&self) -> Option<&Ofi> {
-        let Node::Other(other) = self else { return None };
+        let NodeFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
             NodeKind::JoinedOfi(joined) => Some(joined.far()),
             NodeKind::Ofi(ofi) => Some(ofi),
@@ -143,18 +143,18 @@ impl Node {
     }
 
     /// The network that takes processes of other jobs as peers. Not with faults: the other job would have none of them.
-    pub fn linkable(&self) -> Option<&dyn Linkable> {
-        let Node::Other(other) = self else { return None };
+    pub fn linkable(&self) -> Option<&dyn Connectable> {
+        let NodeFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
             NodeKind::Ofi(ofi) => Some(ofi),
             NodeKind::Verbs(verbs) => Some(verbs),
-            _ => self.joined().map(Both::far),
+            _ => self.joined().map(MemoryAndNetwork::far),
         }
     }
 
     /// The same beside shared memory.
-    pub fn joined(&self) -> Option<&dyn Both> {
-        let Node::Other(other) = self else { return None };
+    pub fn joined(&self) -> Option<&dyn MemoryAndNetwork> {
+        let NodeFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
             NodeKind::JoinedOfi(joined) => Some(joined),
             NodeKind::JoinedVerbs(joined) => Some(joined),
@@ -165,12 +165,12 @@ impl Node {
     /// What connects the ranks, in lines for the user.
     pub fn describe(&self) -> Vec<String> {
         let other = match self {
-            Node::Shm(shm) => {
+            NodeFabric::Shm(shm) => {
                 let other = (shm.rank() + 1) % shm.size();
                 let cma = if shm.capabilities(other).direct { "" } else { "no " };
                 return vec![format!("shared memory, {} ranks, {cma}direct copies", shm.size())];
             }
-            Node::Other(other) => other,
+            NodeFabric::NonShmFabric(other) => other,
         };
         let within = |near: &Shm, network: &str| {
             let (near, all) = (near.size(), self.size());
@@ -220,25 +220,25 @@ macro_rules! pass_on_by {
             #[inline]
             fn $name(&self $(, $argument: $kind)*) $(-> $result)? {
                 #[inline(never)]
-                fn elsewhere(other: &Other $(, $argument: $kind)*) $(-> $result)? {
+                fn elsewhere(other: &NonShmFabric $(, $argument: $kind)*) $(-> $result)? {
                     inside!(&other.kind, fabric => $by::$name(fabric $(, $argument)*))
                 }
                 match self {
-                    Node::Shm(fabric) => $by::$name(fabric $(, $argument)*),
-                    Node::Other(other) => elsewhere(other $(, $argument)*),
+                    NodeFabric::Shm(fabric) => $by::$name(fabric $(, $argument)*),
+                    NodeFabric::NonShmFabric(other) => elsewhere(other $(, $argument)*),
                 }
             }
         )*
     };
 }
 
-impl Fabric for Node {
+impl Fabric for NodeFabric {
     /// Where the fabric inside lacks a part, its answer is what holds without it; but for what a signal handler may do.
     #[inline(always)]
     fn facets(&self) -> Facets<'_> {
         let peeks = match self {
-            Node::Shm(fabric) => fabric.can_peek(),
-            Node::Other(other) => other.can_peek(),
+            NodeFabric::Shm(fabric) => fabric.can_peek(),
+            NodeFabric::NonShmFabric(other) => other.can_peek(),
         };
         Facets {
             mapped_memory: Some(self),
@@ -258,27 +258,27 @@ impl Fabric for Node {
     weft_fabric::methods!(OneSided, pass_on);
 
     #[inline(always)]
-    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
         match self {
-            Node::Shm(shm) => shm.send(peer, head, payload, done),
-            Node::Other(other) => other.send(peer, head, payload, done),
+            NodeFabric::Shm(shm) => shm.send(peer, head, payload, done),
+            NodeFabric::NonShmFabric(other) => other.send(peer, head, payload, done),
         }
     }
 
     #[inline(always)]
-    fn receive(&self, from: Option<usize>) -> Option<Message> {
+    fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         match self {
-            Node::Shm(shm) => shm.receive(from),
-            Node::Other(other) if other.receive(from) => other.passing.take(),
-            Node::Other(_) => None,
+            NodeFabric::Shm(shm) => shm.receive(from),
+            NodeFabric::NonShmFabric(other) if other.receive(from) => other.passing.take(),
+            NodeFabric::NonShmFabric(_) => None,
         }
     }
 
     #[inline(always)]
-    fn release(&self, message: Message) {
+    fn release(&self, message: ArrivedMessage) {
         match self {
-            Node::Shm(shm) => shm.release(message),
-            Node::Other(other) => {
+            NodeFabric::Shm(shm) => shm.release(message),
+            NodeFabric::NonShmFabric(other) => {
                 other.passing.set(Some(message));
                 other.release();
             }
@@ -286,46 +286,46 @@ impl Fabric for Node {
     }
 }
 
-impl weft_fabric::MappedMemory for Node {
+impl weft_fabric::MappedMemory for NodeFabric {
     weft_fabric::methods!(MappedMemory, pass_part_on);
 }
 
-impl weft_fabric::Registration for Node {
+impl weft_fabric::Registration for NodeFabric {
     weft_fabric::methods!(Registration, pass_part_on);
 }
 
-impl weft_fabric::Rails for Node {
+impl weft_fabric::Rails for NodeFabric {
     weft_fabric::methods!(Rails, pass_part_on);
 }
 
-impl weft_fabric::Immediates for Node {
+impl weft_fabric::Immediates for NodeFabric {
     weft_fabric::methods!(Immediates, pass_part_on);
 }
 
-impl weft_fabric::SignalSafe for Node {
+impl weft_fabric::SignalSafe for NodeFabric {
     weft_fabric::methods!(SignalSafe, pass_part_on);
 }
 
-impl weft_fabric::Helper for Node {
+impl weft_fabric::Helper for NodeFabric {
     weft_fabric::methods!(Helper, pass_part_on);
 }
 
-impl weft_fabric::Multicast for Node {
+impl weft_fabric::Multicast for NodeFabric {
     weft_fabric::methods!(Multicast, pass_part_on);
 }
 
-impl weft_fabric::Nodes for Node {
+impl weft_fabric::Nodes for NodeFabric {
     weft_fabric::methods!(Nodes, pass_part_on);
 }
 
-impl Other {
+impl NonShmFabric {
     #[inline(never)]
     fn can_peek(&self) -> bool {
         inside!(&self.kind, fabric => fabric.can_peek())
     }
 
     #[inline(never)]
-    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
         inside!(&self.kind, fabric => fabric.send(peer, head, payload, done))
     }
 

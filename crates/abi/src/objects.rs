@@ -1,9 +1,9 @@
 //! The objects behind handles, beside communicators and groups.
 
-use crate::callback::Callback;
+use crate::callback::CallbackPointer;
 use crate::constants::*;
 use crate::error::{Error, Owner};
-use crate::node::{CommObject, Node};
+use crate::node::{CommObject, NodeFabric};
 use crate::types::{
     CommCopyAttrFunction, CommDeleteAttrFunction, CommErrhandlerFunction, Datatype, File,
     FileErrhandlerFunction, Session, SessionErrhandlerFunction, UserFunction, UserFunctionC, Win,
@@ -16,7 +16,7 @@ use std::rc::Rc;
 use weft_datatype::Type;
 use weft_fabric::Sge;
 use weft_process::{Active, Attributes};
-use weft_rma::Flavor;
+use weft_rma::WindowFlavor;
 
 /// A datatype and what the program hung on it.
 pub struct TypeObject {
@@ -32,15 +32,15 @@ pub struct TypeObject {
 
 /// A reduction operator.
 pub enum OpObject {
-    Predefined(weft_datatype::Op),
+    Predefined(weft_datatype::PredefinedOp),
     User { function: UserReduction, commutes: bool },
 }
 
 /// A program's reduction function.
 #[derive(Clone, Copy)]
 pub enum UserReduction {
-    Int(Callback<UserFunction>),
-    Count(Callback<UserFunctionC>),
+    Int(CallbackPointer<UserFunction>),
+    Count(CallbackPointer<UserFunctionC>),
 }
 
 /// An error handler that the program made.
@@ -56,10 +56,10 @@ pub struct ErrhandlerObject {
 /// What an error handler calls.
 #[derive(Clone, Copy)]
 pub enum HandlerFunction {
-    Comm(Callback<CommErrhandlerFunction>),
-    Session(Callback<SessionErrhandlerFunction>),
-    Win(Callback<WinErrhandlerFunction>),
-    File(Callback<FileErrhandlerFunction>),
+    Comm(CallbackPointer<CommErrhandlerFunction>),
+    Session(CallbackPointer<SessionErrhandlerFunction>),
+    Win(CallbackPointer<WinErrhandlerFunction>),
+    File(CallbackPointer<FileErrhandlerFunction>),
 }
 
 /// What an error handler is for.
@@ -94,7 +94,7 @@ pub struct SessionObject {
 }
 
 /// The file of the layer below.
-pub type FileOf = weft_io::File<Node>;
+pub type FileOf = weft_io::File<NodeFabric>;
 
 /// A file (MPI_File).
 pub struct FileObject {
@@ -106,7 +106,7 @@ pub struct FileObject {
 }
 
 /// The window of the layer below.
-pub type WindowOf = weft_rma::Window<Node>;
+pub type WindowOf = weft_rma::Window<NodeFabric>;
 
 /// A window (MPI_Win) and what the program hung on it.
 pub struct WinObject {
@@ -115,7 +115,7 @@ pub struct WinObject {
     /// Where this rank's part begins, as the program gave it or was given it.
     pub base: Cell<*mut c_void>,
     /// What its predefined attributes point to.
-    pub known: Known,
+    pub known: WindowNumbers,
     /// What the program caches on it, by key.
     pub attributes: RefCell<Attributes>,
     /// The handle of its error handler.
@@ -132,7 +132,7 @@ pub fn address(memory: Sge) -> *mut c_void {
 }
 
 /// Numbers whose addresses are predefined attributes of a window.
-pub struct Known {
+pub struct WindowNumbers {
     /// MPI_WIN_SIZE: bytes of this rank's part.
     pub size: Cell<isize>,
     /// MPI_WIN_DISP_UNIT: bytes.
@@ -148,17 +148,17 @@ impl WinObject {
     pub fn new(window: Rc<WindowOf>, unit: usize) -> WinObject {
         let memory = window.memory();
         let flavor = match window.flavor() {
-            Flavor::Create => MPI_WIN_FLAVOR_CREATE,
-            Flavor::Allocate => MPI_WIN_FLAVOR_ALLOCATE,
-            Flavor::Shared => MPI_WIN_FLAVOR_SHARED,
-            Flavor::Dynamic => MPI_WIN_FLAVOR_DYNAMIC,
+            WindowFlavor::Create => MPI_WIN_FLAVOR_CREATE,
+            WindowFlavor::Allocate => MPI_WIN_FLAVOR_ALLOCATE,
+            WindowFlavor::Shared => MPI_WIN_FLAVOR_SHARED,
+            WindowFlavor::Dynamic => MPI_WIN_FLAVOR_DYNAMIC,
         };
         let base = match window.flavor() {
             // MPI_BOTTOM.
-            Flavor::Dynamic => std::ptr::null_mut(),
+            WindowFlavor::Dynamic => std::ptr::null_mut(),
             _ => address(memory),
         };
-        let known = Known {
+        let known = WindowNumbers {
             size: Cell::new(memory.len() as isize),
             unit: Cell::new(c_int::try_from(unit).unwrap_or(c_int::MAX)),
             flavor: Cell::new(flavor),
@@ -186,13 +186,13 @@ pub enum KeyKind {
 
 /// A key for attributes. The callbacks of all kinds have one shape: a handle of pointer size first.
 #[derive(Clone, Copy)]
-pub struct Key {
+pub struct AttributeKey {
     /// What objects it is a key of.
     pub kind: KeyKind,
     /// Called when an object with a value is duplicated.
-    pub copy: Callback<CommCopyAttrFunction>,
+    pub copy: CallbackPointer<CommCopyAttrFunction>,
     /// Called when a value goes.
-    pub delete: Callback<CommDeleteAttrFunction>,
+    pub delete: CallbackPointer<CommDeleteAttrFunction>,
     /// What both are given as extra_state; the program's own.
     pub extra: *mut c_void,
 }
@@ -214,18 +214,18 @@ impl<F: Fn() -> Result<Active, Error>> Persistent for F {
 }
 
 /// How to start a persistent operation, shared by a request and who starts it.
-pub type Recipe = Rc<dyn Persistent>;
+pub type PersistentRecipe = Rc<dyn Persistent>;
 
 /// A request.
 pub struct RequestObject {
     /// What runs now; `None`: inactive.
     pub active: Option<Active>,
     /// How to start a persistent one again.
-    pub recipe: Option<Recipe>,
+    pub recipe: Option<PersistentRecipe>,
     /// What object, and so whose error handler.
     pub belongs: Belongs,
     /// What operation it is of.
-    pub kind: RequestKind,
+    pub kind: RequestOrigin,
 }
 
 /// The handle of all sends that were over when they were started: one object for all, so that none is made for each. It is
@@ -236,7 +236,7 @@ impl RequestObject {
     /// What [`SENT`] is the handle of.
     pub fn sent() -> RequestObject {
         let active = Some(Active::Done(weft_process::Status::default()));
-        RequestObject { active, recipe: None, belongs: Belongs::Nobody, kind: RequestKind::Send }
+        RequestObject { active, recipe: None, belongs: Belongs::Nobody, kind: RequestOrigin::Send }
     }
 
     /// The receive that it is, if it is no more than that: nothing to unpack, nothing that its end could free.
@@ -291,7 +291,7 @@ impl Belongs {
 
 /// What a request was made for: words for errors and reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RequestKind {
+pub enum RequestOrigin {
     Send,
     Receive,
     Collective,

@@ -13,15 +13,15 @@
 //!
 //! Where the program may have several threads, handover goes by the lock; signal cannot be had there.
 
-use crate::node::Node;
+use crate::node::NodeFabric;
 use crate::settings;
 use std::io;
 use weft_fabric::Fabric;
-use weft_p2p::{Limits, Rendezvous};
+use weft_p2p::{ProtocolLimits, Rendezvous};
 
 /// Who moves messages while the program computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Design {
+pub enum ProgressDesign {
     Auto,
     None,
     Locked,
@@ -31,77 +31,77 @@ pub enum Design {
 
 /// What the settings say, understood.
 #[derive(Debug, Clone, Copy)]
-pub struct Progress {
+pub struct ProgressSettings {
     /// Who moves messages while the program computes.
-    pub design: Design,
+    pub design: ProgressDesign,
     /// The end of a transfer wakes its receiver's helper.
     pub ends: bool,
     /// Of the signal design.
     pub signal: i32,
     /// Of the helper thread.
-    pub policy: Policy,
+    pub policy: HelperPolicy,
 }
 
 /// How the kernel schedules the helper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
+pub enum HelperPolicy {
     Default,
     Fifo,
     RoundRobin,
 }
 
-impl Progress {
+impl ProgressSettings {
     /// What the settings say. An error is in words.
-    pub fn read() -> Result<Progress, String> {
+    pub fn read() -> Result<ProgressSettings, String> {
         let design = match settings::choice("WEFT_PROGRESS")? {
-            0 => Design::Auto,
-            1 => Design::None,
-            2 => Design::Locked,
-            3 => Design::Signal,
-            _ => Design::Handover,
+            0 => ProgressDesign::Auto,
+            1 => ProgressDesign::None,
+            2 => ProgressDesign::Locked,
+            3 => ProgressDesign::Signal,
+            _ => ProgressDesign::Handover,
         };
         let ends = match settings::choice("WEFT_PROGRESS_ENDS")? {
-            0 => design != Design::Signal,
+            0 => design != ProgressDesign::Signal,
             choice => choice == 2,
         };
         let policy = match settings::choice("WEFT_PROGRESS_POLICY")? {
-            0 => Policy::Default,
-            1 => Policy::Fifo,
-            _ => Policy::RoundRobin,
+            0 => HelperPolicy::Default,
+            1 => HelperPolicy::Fifo,
+            _ => HelperPolicy::RoundRobin,
         };
         let signal = settings::number("WEFT_PROGRESS_SIGNAL")? as i32;
-        Ok(Progress { design, ends, signal, policy })
+        Ok(ProgressSettings { design, ends, signal, policy })
     }
 
     /// What the protocols need to know of it.
-    pub fn limits(&self, limits: Limits) -> Result<Limits, String> {
+    pub fn limits(&self, limits: ProtocolLimits) -> Result<ProtocolLimits, String> {
         let rendezvous = match settings::choice("WEFT_RENDEZVOUS")? {
             0 => Rendezvous::Read,
             _ => Rendezvous::Write,
         };
-        Ok(Limits {
+        Ok(ProtocolLimits {
             rendezvous,
-            prepares: self.design == Design::Signal,
-            notifies_at_end: self.design == Design::Locked,
+            prepares: self.design == ProgressDesign::Signal,
+            notifies_at_end: self.design == ProgressDesign::Locked,
             ends_by_helper: self.ends,
             ..limits
         })
     }
 
     /// Whether `auto` overlaps large messages: among ranks of one node a processor would have to copy them, too.
-    pub fn overlaps(node: &Node) -> bool {
+    pub fn overlaps(node: &NodeFabric) -> bool {
         (0..node.size()).any(|peer| !node.capabilities(peer).synchronous)
     }
 }
 
-impl Policy {
+impl HelperPolicy {
     /// Schedules the calling thread so, at the highest priority that is permitted. Where it is not permitted, nothing
     /// changes.
     pub fn apply(self) {
         let policy = match self {
-            Policy::Default => return,
-            Policy::Fifo => libc::SCHED_FIFO,
-            Policy::RoundRobin => libc::SCHED_RR,
+            HelperPolicy::Default => return,
+            HelperPolicy::Fifo => libc::SCHED_FIFO,
+            HelperPolicy::RoundRobin => libc::SCHED_RR,
         };
         // SAFETY: no pointers.
         let (least, most) =

@@ -12,7 +12,7 @@ use crate::error::{Error, Owner};
 use crate::lock;
 use crate::node::CommObject;
 use crate::objects::HandlerFunction;
-use crate::state::{Phase, State, state};
+use crate::state::{ProcessPhase, ProcessState, state};
 use crate::types::{Comm, File, Session, Win};
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -148,7 +148,7 @@ fn hearer(owner: Owner) -> Hearer {
 /// Errors without an object: as MPICH has it, MPI_COMM_SELF's handler if the program set one, else
 /// MPI_COMM_WORLD's, which is the one that programs older than MPI 4 set. Where there is neither (before
 /// MPI_Init, with sessions alone) the initial one.
-fn without_object(state: &State) -> Hearer {
+fn without_object(state: &ProcessState) -> Hearer {
     let own = if state.self_hears.get() { MPI_COMM_SELF } else { MPI_COMM_WORLD };
     let found = of_comm(state, own).map(|hearer| Hearer { label: String::new(), ..hearer });
     found.unwrap_or_else(|| Hearer {
@@ -158,11 +158,11 @@ fn without_object(state: &State) -> Hearer {
     })
 }
 
-fn of_comm(state: &State, handle: Comm) -> Option<Hearer> {
+fn of_comm(state: &ProcessState, handle: Comm) -> Option<Hearer> {
     let object = match handle {
         // After MPI_Finalize and in a forked child, too: who set a handler wants to hear.
         MPI_COMM_WORLD => state.world.get()?.clone(),
-        MPI_COMM_SELF => state.myself.get()?.clone(),
+        MPI_COMM_SELF => state.comm_self.get()?.clone(),
         other => state.comms.borrow().get(other.0)?.clone(),
     };
     Some(of_object(&object, Some(handle)))
@@ -177,19 +177,19 @@ fn of_object(object: &Rc<CommObject>, handle: Option<Comm>) -> Hearer {
     }
 }
 
-fn of_session(state: &State, session: Session) -> Option<Hearer> {
+fn of_session(state: &ProcessState, session: Session) -> Option<Hearer> {
     let handler = state.sessions.borrow().get(session.0)?.errhandler.get();
     Some(Hearer { handler, label: String::new(), object: Object::Session(session) })
 }
 
-fn of_win(state: &State, win: Win) -> Option<Hearer> {
+fn of_win(state: &ProcessState, win: Win) -> Option<Hearer> {
     let object = state.wins.borrow().get(win.0)?.clone();
     let label = format!(" on {}", object.window.label());
     Some(Hearer { handler: object.errhandler.get(), label, object: Object::Win(win) })
 }
 
 /// Of a file that is not open, MPI_FILE_NULL's (MPI 5.0, section 14.7).
-fn of_file(state: &State, file: File) -> Hearer {
+fn of_file(state: &ProcessState, file: File) -> Hearer {
     let handler = state.files.borrow().get(file.0).map(|object| object.errhandler.get());
     let handler = handler.unwrap_or_else(|| state.file_errhandler.get());
     Hearer { handler, label: String::new(), object: Object::File(file) }
@@ -200,7 +200,7 @@ pub fn die(code: c_int, message: &str) -> ! {
     let state = state();
     // SAFETY: flushing all streams takes no argument that could be wrong.
     unsafe { libc::fflush(std::ptr::null_mut()) };
-    if state.phase.get() != Phase::Forked
+    if state.phase.get() != ProcessPhase::Forked
         && let Ok(mut bootstrap) = state.bootstrap.try_borrow_mut()
         && let Some(bootstrap) = &mut *bootstrap
     {

@@ -3,7 +3,7 @@
 use crate::arguments::store;
 use crate::error::Error;
 use crate::node::CommObject;
-use crate::objects::{Belongs, Recipe, RequestKind, RequestObject};
+use crate::objects::{Belongs, PersistentRecipe, RequestObject, RequestOrigin};
 use crate::state::state;
 use crate::types::Request;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ pub unsafe fn start(
     to: *mut Request,
     comm: &Rc<CommObject>,
     active: Active,
-    kind: RequestKind,
+    kind: RequestOrigin,
 ) -> Result<(), Error> {
     // SAFETY: by contract.
     unsafe { start_for(to, comm, Belongs::Comm(comm.clone()), active, kind) }
@@ -34,7 +34,7 @@ pub unsafe fn start_for(
     comm: &CommObject,
     belongs: Belongs,
     active: Active,
-    kind: RequestKind,
+    kind: RequestOrigin,
 ) -> Result<(), Error> {
     comm.engine().note_nonblocking(&active);
     let object = RequestObject { active: Some(active), recipe: None, belongs, kind };
@@ -51,7 +51,7 @@ pub unsafe fn persist(
     to: *mut Request,
     comm: &Rc<CommObject>,
     recipe: impl Fn() -> Result<Active, Error> + 'static,
-    kind: RequestKind,
+    kind: RequestOrigin,
 ) -> Result<(), Error> {
     // SAFETY: by contract.
     unsafe { inactive(to, comm, Rc::new(recipe), kind) }
@@ -64,8 +64,8 @@ pub unsafe fn persist(
 pub unsafe fn inactive(
     to: *mut Request,
     comm: &Rc<CommObject>,
-    recipe: Recipe,
-    kind: RequestKind,
+    recipe: PersistentRecipe,
+    kind: RequestOrigin,
 ) -> Result<(), Error> {
     let belongs = Belongs::Comm(comm.clone());
     let object = RequestObject { active: None, recipe: Some(recipe), belongs, kind };

@@ -2,7 +2,7 @@
 
 use crate::settings;
 use std::rc::Rc;
-use weft_collective::{Operation, Selection, maps};
+use weft_collective::{CollectiveKind, Selection, maps};
 
 /// The algorithms, and the map, that the settings name.
 pub fn selection() -> Result<Selection, String> {
@@ -11,7 +11,7 @@ pub fn selection() -> Result<Selection, String> {
         "none" | "auto" => Selection::default(),
         _ => Selection::by(Rc::new(maps::load(&named).map_err(|e| format!("{MAP}={named}: {e}"))?)),
     };
-    for operation in Operation::ALL {
+    for operation in CollectiveKind::ALL {
         let name = settings::algorithm(operation);
         let text = settings::words(name)?;
         selection.ask_for(operation, &text).map_err(|why| format!("{name}={text}: {why}"))?;

@@ -1,75 +1,77 @@
 //! Settings. Each is declared once ([`declared`]). MPI_Init reads it from the environment, unless the tool interface has written it.
 //! `weft info` shows the settings, and they are the control variables of the tool interface.
 
-pub mod alike;
+pub mod agreement;
 mod declared;
 mod kinds;
 mod networks;
 pub mod runtime_change;
 
 pub use declared::SETTINGS;
-pub use kinds::{About, Agreement, Audience, Part, Setting, SettingKind};
+pub use kinds::{Audience, SettingAgreement, SettingKind, SettingPart, SettingSpec, SettingText};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use weft_bootstrap::privileged::is_privileged;
-use weft_collective::{Operation, Selection};
-use weft_fabric_fault::Plan;
+use weft_collective::{CollectiveKind, Selection};
+use weft_fabric_fault::FaultPlan;
 use weft_intranode::Wanted;
 
 /// Value of a setting.
-pub enum Value {
+pub enum SettingValue {
     Number(u64),
     Maybe(Option<u64>),
     Words(String),
     Place(usize),
     Copies(Wanted),
-    Faults(Option<Plan>),
+    Faults(Option<FaultPlan>),
     /// A value that another layer reads.
     Elsewhere,
 }
 
-impl Setting {
+impl SettingSpec {
     /// Parses `text`. An error is in words.
-    pub fn understand(&self, text: &str) -> Result<Value, String> {
+    pub fn understand(&self, text: &str) -> Result<SettingValue, String> {
         let text = text.trim();
         let wrong = |expected: String| format!("{}={text}: {expected}", self.name);
         match self.kind {
             SettingKind::Number { least, most } => match text.parse() {
-                Ok(n) if (least..=most).contains(&n) => Ok(Value::Number(n)),
+                Ok(n) if (least..=most).contains(&n) => Ok(SettingValue::Number(n)),
                 _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
             },
-            SettingKind::Maybe { .. } if text.is_empty() => Ok(Value::Maybe(None)),
+            SettingKind::Maybe { .. } if text.is_empty() => Ok(SettingValue::Maybe(None)),
             SettingKind::Maybe { least, most } => match text.parse() {
-                Ok(n) if (least..=most).contains(&n) => Ok(Value::Maybe(Some(n))),
+                Ok(n) if (least..=most).contains(&n) => Ok(SettingValue::Maybe(Some(n))),
                 _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
             },
-            SettingKind::Words => Ok(Value::Words(text.to_owned())),
-            SettingKind::Copies => Wanted::parse(text).map(Value::Copies).map_err(wrong),
+            SettingKind::Words => Ok(SettingValue::Words(text.to_owned())),
+            SettingKind::Copies => Wanted::parse(text).map(SettingValue::Copies).map_err(wrong),
             SettingKind::Algorithm(operation) => {
                 match Selection::default().ask_for(operation, text) {
-                    Ok(()) => Ok(Value::Words(text.to_owned())),
+                    Ok(()) => Ok(SettingValue::Words(text.to_owned())),
                     Err(why) => Err(wrong(why)),
                 }
             }
             SettingKind::Switch => match text {
-                "0" => Ok(Value::Number(0)),
-                "1" => Ok(Value::Number(1)),
+                "0" => Ok(SettingValue::Number(0)),
+                "1" => Ok(SettingValue::Number(1)),
                 _ => Err(wrong("neither 0 nor 1".to_owned())),
             },
             SettingKind::Choice(words) => {
                 let place = words.iter().position(|word| word.eq_ignore_ascii_case(text));
                 let expected = || wrong(format!("not one of {}", words.join(", ")));
-                place.map(Value::Place).ok_or_else(expected)
+                place.map(SettingValue::Place).ok_or_else(expected)
             }
-            SettingKind::Faults if text.is_empty() => Ok(Value::Faults(None)),
+            SettingKind::Faults if text.is_empty() => Ok(SettingValue::Faults(None)),
             SettingKind::Faults => {
-                let plan = text.parse::<Plan>().map_err(|e| wrong(e.to_string()))?;
-                Ok(Value::Faults(Some(plan)))
+                let plan = text.parse::<FaultPlan>().map_err(|e| wrong(e.to_string()))?;
+                Ok(SettingValue::Faults(Some(plan)))
             }
-            SettingKind::Nodes => weft_bootstrap::nodes::check(text).map(|()| Value::Elsewhere),
-            SettingKind::File => Ok(Value::Elsewhere),
+            SettingKind::Nodes => {
+                weft_bootstrap::nodes::check(text).map(|()| SettingValue::Elsewhere)
+            }
+            SettingKind::File => Ok(SettingValue::Elsewhere),
         }
     }
 
@@ -104,12 +106,12 @@ impl Setting {
         self.given().unwrap_or_else(|| self.default.to_owned())
     }
 
-    /// Replaces the text of the environment. Returns the text that was written before, for [`Setting::unwrite`].
+    /// Replaces the text of the environment. Returns the text that was written before, for [`SettingSpec::unwrite`].
     pub fn write(&self, text: String) -> Option<Option<String>> {
         written().insert(self.name, Some(text))
     }
 
-    /// Undoes [`Setting::write`].
+    /// Undoes [`SettingSpec::write`].
     pub fn unwrite(&self, before: Option<Option<String>>) {
         match before {
             Some(text) => written().insert(self.name, text),
@@ -140,7 +142,7 @@ pub fn publish() {
 
 /// Gives spawned processes the settings of this job that connected jobs must share, whatever the environment has become since.
 pub fn pass_on(command: &mut Command) {
-    for setting in SETTINGS.iter().filter(|setting| setting.about.2 == Agreement::All) {
+    for setting in SETTINGS.iter().filter(|setting| setting.about.2 == SettingAgreement::All) {
         match setting.given() {
             Some(text) => command.env(setting.name, text),
             None => command.env_remove(setting.name),
@@ -151,7 +153,7 @@ pub fn pass_on(command: &mut Command) {
 /// Prints the settings of the environment that a privileged program does not use.
 pub fn say_refused() {
     let is_privileged = is_privileged();
-    let refused = |setting: &&Setting| {
+    let refused = |setting: &&SettingSpec| {
         setting.in_environment().is_some_and(|text| setting.is_refused(&text, is_privileged))
     };
     for setting in SETTINGS.iter().filter(refused) {
@@ -171,21 +173,21 @@ pub fn fix() {
     }
 }
 
-fn value(name: &str) -> Result<Value, String> {
+fn value(name: &str) -> Result<SettingValue, String> {
     let setting = SETTINGS.iter().find(|s| s.name == name).expect("a declared setting");
     setting.understand(&setting.text())
 }
 
 /// Returns the name of the setting for the algorithm of an operation.
-pub fn algorithm(operation: Operation) -> &'static str {
-    let of = |s: &&Setting| matches!(s.kind, SettingKind::Algorithm(o) if o == operation);
+pub fn algorithm(operation: CollectiveKind) -> &'static str {
+    let of = |s: &&SettingSpec| matches!(s.kind, SettingKind::Algorithm(o) if o == operation);
     SETTINGS.iter().find(of).expect("every operation has one").name
 }
 
 /// Returns a number, or a switch as 0 or 1. An error is in words.
 pub fn number(name: &str) -> Result<u64, String> {
     match value(name)? {
-        Value::Number(n) => Ok(n),
+        SettingValue::Number(n) => Ok(n),
         _ => unreachable!("{name} is declared as something else"),
     }
 }
@@ -198,7 +200,7 @@ pub fn is_given(name: &str) -> bool {
 /// Returns a number, if one is given.
 pub fn maybe(name: &str) -> Result<Option<u64>, String> {
     match value(name)? {
-        Value::Maybe(n) => Ok(n),
+        SettingValue::Maybe(n) => Ok(n),
         _ => unreachable!("{name} is declared as something else"),
     }
 }
@@ -206,7 +208,7 @@ pub fn maybe(name: &str) -> Result<Option<u64>, String> {
 /// Returns a text.
 pub fn words(name: &str) -> Result<String, String> {
     match value(name)? {
-        Value::Words(text) => Ok(text),
+        SettingValue::Words(text) => Ok(text),
         _ => unreachable!("{name} is declared as something else"),
     }
 }
@@ -214,7 +216,7 @@ pub fn words(name: &str) -> Result<String, String> {
 /// Returns the index of the chosen word in the declaration.
 pub fn choice(name: &str) -> Result<usize, String> {
     match value(name)? {
-        Value::Place(place) => Ok(place),
+        SettingValue::Place(place) => Ok(place),
         _ => unreachable!("{name} is declared as something else"),
     }
 }
@@ -226,21 +228,21 @@ pub fn copies() -> Result<Wanted, String> {
         return Wanted::parse("generic");
     }
     match value("WEFT_COPY_MODEL")? {
-        Value::Copies(wanted) => Ok(wanted),
+        SettingValue::Copies(wanted) => Ok(wanted),
         _ => unreachable!("WEFT_COPY_MODEL is declared as something else"),
     }
 }
 
 /// Returns the protocol that `WEFT_PROTOCOL` names.
-pub fn protocol() -> Result<Option<weft_p2p::protocol::Protocol>, String> {
+pub fn protocol() -> Result<Option<weft_p2p::protocol::MessageProtocol>, String> {
     let place = choice("WEFT_PROTOCOL")?;
-    Ok(place.checked_sub(1).map(|place| weft_p2p::protocol::Protocol::ALL[place]))
+    Ok(place.checked_sub(1).map(|place| weft_p2p::protocol::MessageProtocol::ALL[place]))
 }
 
 /// Returns the faults that `WEFT_FAULT` names.
-pub fn faults() -> Result<Option<Plan>, String> {
+pub fn faults() -> Result<Option<FaultPlan>, String> {
     match value("WEFT_FAULT")? {
-        Value::Faults(plan) => Ok(plan),
+        SettingValue::Faults(plan) => Ok(plan),
         _ => unreachable!("WEFT_FAULT is declared as something else"),
     }
 }
@@ -250,7 +252,7 @@ pub fn faults() -> Result<Option<Plan>, String> {
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_settings() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();
-    let line = |s: &Setting| {
+    let line = |s: &SettingSpec| {
         let given = s.given();
         let wrong = given.as_deref().and_then(|text| s.understand(text).err());
         let given = given.map_or(String::new(), |text| format!("={text}"));
@@ -267,7 +269,7 @@ pub extern "C" fn weft_settings() -> *const c_char {
 mod tests {
     use super::*;
 
-    fn understand(name: &str, text: &str) -> Result<Value, String> {
+    fn understand(name: &str, text: &str) -> Result<SettingValue, String> {
         SETTINGS.iter().find(|s| s.name == name).unwrap().understand(text)
     }
 
@@ -300,12 +302,13 @@ mod tests {
     fn protocols_have_their_names() {
         let setting = SETTINGS.iter().find(|s| s.name == "WEFT_PROTOCOL").unwrap();
         let SettingKind::Choice(names) = setting.kind else { panic!("a choice") };
-        assert_eq!(names[1..], weft_p2p::protocol::Protocol::ALL.map(|p| p.name()));
+        assert_eq!(names[1..], weft_p2p::protocol::MessageProtocol::ALL.map(|p| p.name()));
     }
 
     #[test]
     fn defaults_are_those_of_the_layers_below() {
-        let (limits, sizes) = (weft_p2p::Limits::USUAL, weft_p2p::stream::Sizes::default());
+        let (limits, sizes) =
+            (weft_p2p::ProtocolLimits::USUAL, weft_p2p::stream::StreamSizes::default());
         for (name, value) in [
             ("WEFT_EAGER", limits.eager),
             ("WEFT_CREDIT", limits.credit as usize),
@@ -343,12 +346,13 @@ mod tests {
 
     #[test]
     fn right_values_are_understood() {
-        assert!(matches!(understand("WEFT_EAGER", " 100 "), Ok(Value::Number(100))));
-        assert!(matches!(understand("WEFT_FABRIC", "SHM"), Ok(Value::Place(1))));
-        assert!(matches!(understand("WEFT_BARRIER", "mpi-ds"), Ok(Value::Words(_))));
-        assert!(matches!(understand("WEFT_BARRIER", "auto"), Ok(Value::Words(_))));
-        assert!(matches!(understand("WEFT_FAULT", ""), Ok(Value::Faults(None))));
-        let Ok(Value::Faults(Some(plan))) = understand("WEFT_FAULT", "seed=7,reorder=1") else {
+        assert!(matches!(understand("WEFT_EAGER", " 100 "), Ok(SettingValue::Number(100))));
+        assert!(matches!(understand("WEFT_FABRIC", "SHM"), Ok(SettingValue::Place(1))));
+        assert!(matches!(understand("WEFT_BARRIER", "mpi-ds"), Ok(SettingValue::Words(_))));
+        assert!(matches!(understand("WEFT_BARRIER", "auto"), Ok(SettingValue::Words(_))));
+        assert!(matches!(understand("WEFT_FAULT", ""), Ok(SettingValue::Faults(None))));
+        let Ok(SettingValue::Faults(Some(plan))) = understand("WEFT_FAULT", "seed=7,reorder=1")
+        else {
             panic!("no plan");
         };
         assert_eq!((plan.seed, plan.reorder), (7, true));

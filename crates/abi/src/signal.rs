@@ -27,7 +27,7 @@ pub const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Why the signal cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum SignalRefusal {
     /// It has a handler that is not ours.
     Taken,
     /// The program's thread blocks it.
@@ -36,13 +36,13 @@ pub enum Trouble {
     Refused(i32),
 }
 
-impl Trouble {
+impl SignalRefusal {
     /// What it is, and what may be done, in words.
     pub fn text(self, signal: i32) -> String {
         let why = match self {
-            Trouble::Taken => "the program has a handler of its own for it".to_owned(),
-            Trouble::Blocked => "the program blocks it".to_owned(),
-            Trouble::Refused(errno) => {
+            SignalRefusal::Taken => "the program has a handler of its own for it".to_owned(),
+            SignalRefusal::Blocked => "the program blocks it".to_owned(),
+            SignalRefusal::Refused(errno) => {
                 format!("a handler for it is refused: {}", std::io::Error::from_raw_os_error(errno))
             }
         };
@@ -72,17 +72,17 @@ fn name(signal: i32) -> String {
 }
 
 /// Begins on the calling thread, the program's. Errors: why the signal cannot be used.
-pub fn begin(signal: i32) -> Result<(), Trouble> {
+pub fn begin(signal: i32) -> Result<(), SignalRefusal> {
     // SAFETY: no arguments.
     let (thread, id) = unsafe { (libc::pthread_self(), libc::syscall(libc::SYS_gettid)) };
     THREAD.store(thread, Ordering::Relaxed);
     THREAD_ID.store(id as i32, Ordering::Relaxed);
     match disposition(signal) {
         libc::SIG_DFL | libc::SIG_IGN => {}
-        _ => return Err(Trouble::Taken),
+        _ => return Err(SignalRefusal::Taken),
     }
     if is_blocked(signal) {
-        return Err(Trouble::Blocked);
+        return Err(SignalRefusal::Blocked);
     }
     // SAFETY: all fields are numbers, or options.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -90,7 +90,9 @@ pub fn begin(signal: i32) -> Result<(), Trouble> {
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
     // SAFETY: `action` is complete: an empty mask, and a function of the right type.
     if unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) } != 0 {
-        return Err(Trouble::Refused(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)));
+        return Err(SignalRefusal::Refused(
+            std::io::Error::last_os_error().raw_os_error().unwrap_or(0),
+        ));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::constants::*;
 use crate::error::Error;
 use crate::node::{CommObject, Engine};
 use crate::objects::*;
-use crate::table::Table;
+use crate::table::HandleTable;
 use crate::types::{Comm, Datatype};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Deref;
@@ -17,7 +17,7 @@ use weft_process::{Group, Info};
 
 /// How far the process has come: the engine serves MPI_Init's world and sessions alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Phase {
+pub enum ProcessPhase {
     /// Nothing has begun.
     Before,
     /// It may communicate.
@@ -32,11 +32,11 @@ pub enum Phase {
 }
 
 /// Objects of the process. Touched by the thread that holds [`crate::lock`].
-pub struct State {
+pub struct ProcessState {
     /// How far the process has come.
-    pub phase: Cell<Phase>,
+    pub phase: Cell<ProcessPhase>,
     /// The same for MPI_Init and MPI_Finalize alone: before, running, finalized.
-    pub world_phase: Cell<Phase>,
+    pub world_phase: Cell<ProcessPhase>,
     /// MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE, as provided.
     pub thread_level: Cell<i32>,
     /// The thread that initialised MPI.
@@ -50,41 +50,41 @@ pub struct State {
     /// MPI_COMM_WORLD.
     pub world: OnceCell<Rc<CommObject>>,
     /// MPI_COMM_SELF.
-    pub myself: OnceCell<Rc<CommObject>>,
+    pub comm_self: OnceCell<Rc<CommObject>>,
     /// Sessions by handle.
-    pub sessions: RefCell<Table<Rc<SessionObject>>>,
+    pub sessions: RefCell<HandleTable<Rc<SessionObject>>>,
     /// The algorithms that the settings name.
     pub selection: RefCell<Rc<Selection>>,
     /// Communicators by handle, but for the predefined ones.
-    pub comms: RefCell<Table<Rc<CommObject>>>,
+    pub comms: RefCell<HandleTable<Rc<CommObject>>>,
     /// Windows by handle.
-    pub wins: RefCell<Table<Rc<WinObject>>>,
+    pub wins: RefCell<HandleTable<Rc<WinObject>>>,
     /// Files by handle.
-    pub files: RefCell<Table<Rc<FileObject>>>,
+    pub files: RefCell<HandleTable<Rc<FileObject>>>,
     /// Threads that read and write while the program computes, once a file was opened.
-    pub file_threads: RefCell<Option<Rc<weft_io::IoPool<crate::node::Node>>>>,
+    pub file_threads: RefCell<Option<Rc<weft_io::IoPool<crate::node::NodeFabric>>>>,
     /// Communicators that were freed while others may still need something of them.
-    pub closing: RefCell<Vec<weft_process::Task>>,
+    pub closing: RefCell<Vec<weft_process::NonblockingTask>>,
     /// Groups by handle.
-    pub groups: RefCell<Table<Group>>,
+    pub groups: RefCell<HandleTable<Group>>,
     /// Datatypes by handle, but for the predefined ones.
-    pub types: RefCell<Table<Rc<TypeObject>>>,
+    pub types: RefCell<HandleTable<Rc<TypeObject>>>,
     /// By handle less 0x200.
     pub predefined_types: Vec<Option<Rc<TypeObject>>>,
     /// Sizes of those that lie in memory without gaps, in bytes; 0 for the others.
     pub plain_sizes: [u8; 0x100],
     /// Operators of the program by handle.
-    pub ops: RefCell<Table<Rc<OpObject>>>,
+    pub ops: RefCell<HandleTable<Rc<OpObject>>>,
     /// Info objects by handle.
-    pub infos: RefCell<Table<Info>>,
+    pub infos: RefCell<HandleTable<Info>>,
     /// Error handlers of the program by handle.
-    pub errhandlers: RefCell<Table<ErrhandlerObject>>,
+    pub errhandlers: RefCell<HandleTable<ErrhandlerObject>>,
     /// Requests by handle, with [`SENT`].
-    pub requests: RefCell<Table<RequestObject>>,
+    pub requests: RefCell<HandleTable<RequestObject>>,
     /// Requests of arrays that were looked at.
     pub looked: Cell<u64>,
     /// Matched messages by handle.
-    pub messages: RefCell<Table<MessageObject>>,
+    pub messages: RefCell<HandleTable<MessageObject>>,
     /// Error handler of MPI_COMM_SELF until there is one.
     pub initial_errhandler: Cell<usize>,
     /// That of MPI_FILE_NULL, which files have when they are opened.
@@ -93,23 +93,23 @@ pub struct State {
     pub self_hears: Cell<bool>,
 }
 
-/// What one chapter alone keeps for the process, in a static of that chapter. Touched as [`State`] is.
-pub struct Kept<T>(T);
+/// What one chapter alone keeps for the process, in a static of that chapter. Touched as [`ProcessState`] is.
+pub struct ChapterState<T>(T);
 
 // SAFETY: what is in it is used only by the thread that holds `crate::lock`, or that is alone by the
 // program's promise (MPI_THREAD_SINGLE).
-unsafe impl<T> Sync for Kept<T> {}
+unsafe impl<T> Sync for ChapterState<T> {}
 // SAFETY: as above.
-unsafe impl<T> Send for Kept<T> {}
+unsafe impl<T> Send for ChapterState<T> {}
 
-impl<T> Kept<T> {
+impl<T> ChapterState<T> {
     /// Keeps `value` from the start of the process.
-    pub const fn new(value: T) -> Kept<T> {
-        Kept(value)
+    pub const fn new(value: T) -> ChapterState<T> {
+        ChapterState(value)
     }
 }
 
-impl<T> Deref for Kept<T> {
+impl<T> Deref for ChapterState<T> {
     type Target = T;
 
     #[inline(always)]
@@ -118,24 +118,24 @@ impl<T> Deref for Kept<T> {
     }
 }
 
-static GLOBAL: OnceLock<Kept<State>> = OnceLock::new();
+static GLOBAL: OnceLock<ChapterState<ProcessState>> = OnceLock::new();
 
 /// The objects of the process.
 #[inline]
-pub fn state() -> &'static State {
-    GLOBAL.get_or_init(|| Kept(State::new()))
+pub fn state() -> &'static ProcessState {
+    GLOBAL.get_or_init(|| ChapterState(ProcessState::new()))
 }
 
 /// The same, if somebody has asked for them before: what a call needs that begins nothing.
 #[inline(always)]
-pub fn known() -> Option<&'static State> {
+pub fn known() -> Option<&'static ProcessState> {
     GLOBAL.get().map(Deref::deref)
 }
 
-impl State {
+impl ProcessState {
     /// The handle of a communicator, if it still has one.
     pub fn handle_of(&self, comm: &CommObject) -> Option<Comm> {
-        for (fixed, handle) in [(&self.world, MPI_COMM_WORLD), (&self.myself, MPI_COMM_SELF)] {
+        for (fixed, handle) in [(&self.world, MPI_COMM_WORLD), (&self.comm_self, MPI_COMM_SELF)] {
             if fixed.get().is_some_and(|c| c.id() == comm.id()) {
                 return Some(handle);
             }
@@ -145,7 +145,7 @@ impl State {
         comms.handles().into_iter().find(is_it).map(Comm)
     }
 
-    fn new() -> State {
+    fn new() -> ProcessState {
         let predefined = Predefined::new();
         let make = |offset: usize| {
             let handle = MPI_DATATYPE_NULL.0 + offset;
@@ -162,14 +162,14 @@ impl State {
             Some(object) if object.ty.contiguous() => object.ty.size() as u8,
             _ => 0,
         };
-        let mut requests = Table::new(7);
+        let mut requests = HandleTable::new(7);
         let sent = requests.insert_permanent(RequestObject::sent());
         assert_eq!(sent, SENT.0, "the handle of sends that are over");
-        State {
+        ProcessState {
             plain_sizes: std::array::from_fn(plain_size),
-            phase: Cell::new(Phase::Before),
-            world_phase: Cell::new(Phase::Before),
-            sessions: RefCell::new(Table::new(9)),
+            phase: Cell::new(ProcessPhase::Before),
+            world_phase: Cell::new(ProcessPhase::Before),
+            sessions: RefCell::new(HandleTable::new(9)),
             selection: RefCell::default(),
             closing: RefCell::default(),
             thread_level: Cell::new(MPI_THREAD_SINGLE),
@@ -178,20 +178,20 @@ impl State {
             report: RefCell::new(None),
             engine: OnceCell::new(),
             world: OnceCell::new(),
-            myself: OnceCell::new(),
-            comms: RefCell::new(Table::new(1)),
-            wins: RefCell::new(Table::new(10)),
-            files: RefCell::new(Table::new(11)),
+            comm_self: OnceCell::new(),
+            comms: RefCell::new(HandleTable::new(1)),
+            wins: RefCell::new(HandleTable::new(10)),
+            files: RefCell::new(HandleTable::new(11)),
             file_threads: RefCell::default(),
-            groups: RefCell::new(Table::new(2)),
-            types: RefCell::new(Table::new(3)),
+            groups: RefCell::new(HandleTable::new(2)),
+            types: RefCell::new(HandleTable::new(3)),
             predefined_types,
-            ops: RefCell::new(Table::new(4)),
-            infos: RefCell::new(Table::new(5)),
-            errhandlers: RefCell::new(Table::new(6)),
+            ops: RefCell::new(HandleTable::new(4)),
+            infos: RefCell::new(HandleTable::new(5)),
+            errhandlers: RefCell::new(HandleTable::new(6)),
             requests: RefCell::new(requests),
             looked: Cell::new(0),
-            messages: RefCell::new(Table::new(8)),
+            messages: RefCell::new(HandleTable::new(8)),
             initial_errhandler: Cell::new(MPI_ERRORS_ARE_FATAL.0),
             file_errhandler: Cell::new(MPI_ERRORS_RETURN.0),
             self_hears: Cell::new(false),
@@ -201,17 +201,19 @@ impl State {
 
 /// The objects of a process that may communicate: initialised, not finalized, not a forked child.
 #[inline]
-pub fn running() -> Result<&'static State, Error> {
+pub fn running() -> Result<&'static ProcessState, Error> {
     let state = state();
-    if state.phase.get() == Phase::Running { Ok(state) } else { Err(not_running(state)) }
+    if state.phase.get() == ProcessPhase::Running { Ok(state) } else { Err(not_running(state)) }
 }
 
 #[cold]
-fn not_running(state: &State) -> Error {
+fn not_running(state: &ProcessState) -> Error {
     match state.phase.get() {
-        Phase::Before => Error::new(MPI_ERR_OTHER, "called before MPI_Init"),
-        Phase::Resting => Error::new(MPI_ERR_OTHER, "called after the last MPI_Session_finalize"),
-        Phase::Forked => Error::new(
+        ProcessPhase::Before => Error::new(MPI_ERR_OTHER, "called before MPI_Init"),
+        ProcessPhase::Resting => {
+            Error::new(MPI_ERR_OTHER, "called after the last MPI_Session_finalize")
+        }
+        ProcessPhase::Forked => Error::new(
             MPI_ERR_OTHER,
             "called in a process that was forked after MPI_Init: only its parent may call MPI, but \
              it may start other programs (exec)",
@@ -226,8 +228,8 @@ pub fn mind_forks() {
         let state = state();
         for phase in [&state.phase, &state.world_phase] {
             // Even one that rests: at its end it would leave the job in its parent's name.
-            if matches!(phase.get(), Phase::Running | Phase::Resting) {
-                phase.set(Phase::Forked);
+            if matches!(phase.get(), ProcessPhase::Running | ProcessPhase::Resting) {
+                phase.set(ProcessPhase::Forked);
             }
         }
         // Another thread of the parent may have held the lock; the child has only one thread.

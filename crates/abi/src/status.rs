@@ -6,7 +6,7 @@ use std::ffi::c_int;
 /// Fortran program of the standard ABI expects them; `internal` is ours.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Status {
+pub struct MpiStatus {
     /// MPI_SOURCE: rank of the sender.
     pub source: c_int,
     /// MPI_TAG.
@@ -17,16 +17,16 @@ pub struct Status {
     pub internal: [c_int; 5],
 }
 
-const _: () = assert!(size_of::<Status>() == 32);
+const _: () = assert!(size_of::<MpiStatus>() == 32);
 
 /// What a program reads from `internal`: bytes in two halves, then whether it was cancelled.
 const BYTES_LOW: usize = 0;
 const BYTES_HIGH: usize = 1;
 const CANCELLED: usize = 2;
 
-impl Status {
+impl MpiStatus {
     /// The status of nothing (MPI 5.0, section 3.7.3): of an inactive request.
-    pub const EMPTY: Status = Status {
+    pub const EMPTY: MpiStatus = MpiStatus {
         source: crate::constants::MPI_ANY_SOURCE,
         tag: crate::constants::MPI_ANY_TAG,
         error: 0,

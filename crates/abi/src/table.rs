@@ -58,7 +58,7 @@ struct Slot<T> {
 }
 
 /// The objects of one class.
-pub struct Table<T> {
+pub struct HandleTable<T> {
     class: usize,
     slots: Vec<Slot<T>>,
     free: Vec<usize>,
@@ -67,11 +67,11 @@ pub struct Table<T> {
     permanent: usize,
 }
 
-impl<T> Table<T> {
+impl<T> HandleTable<T> {
     /// No objects, whose handles will have this class: 1 to 15.
-    pub const fn new(class: usize) -> Table<T> {
+    pub const fn new(class: usize) -> HandleTable<T> {
         assert!(class > 0 && class < 16);
-        Table { class, slots: Vec::new(), free: Vec::new(), most: MOST, permanent: 0 }
+        HandleTable { class, slots: Vec::new(), free: Vec::new(), most: MOST, permanent: 0 }
     }
 
     /// Bounds the objects that there may be at once.
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn there_is_room_again_when_some_are_freed() {
-        let mut table = Table::new(2);
+        let mut table = HandleTable::new(2);
         table.set_most(20);
         let mut handles = Vec::new();
         while table.room().is_ok() {
@@ -258,8 +258,8 @@ mod tests {
 
     #[test]
     fn freed_and_foreign_handles_are_found_out() {
-        let mut table = Table::new(3);
-        let mut other = Table::new(4);
+        let mut table = HandleTable::new(3);
+        let mut other = HandleTable::new(4);
         let a = table.insert("a");
         let b = table.insert("b");
         assert!(a > PREDEFINED_END && b > PREDEFINED_END && a != b);
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_permanent_object_is_not_counted_and_stays() {
-        let mut table = Table::new(7);
+        let mut table = HandleTable::new(7);
         let first = table.insert_permanent(1);
         table.set_most(2);
         assert_eq!(first, 7 | 1 << GENERATION_SHIFT);
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn integers_stand_for_handles() {
-        let mut table = Table::new(1);
+        let mut table = HandleTable::new(1);
         let a = table.insert(7);
         assert_eq!(table.from_int(table.to_int(a)), a);
         assert_eq!(table.to_int(0x101), 0x101);

@@ -9,7 +9,7 @@ use weft_bootstrap::Pending;
 use weft_process::WaitHooks;
 
 /// The wait of the call `name`.
-pub struct Call {
+pub struct WaitingCall {
     /// MPI's name of it.
     pub name: &'static str,
     /// When the wait first went to sleep, if it did.
@@ -18,14 +18,14 @@ pub struct Call {
     counted: Cell<bool>,
 }
 
-impl Call {
+impl WaitingCall {
     /// Nothing waits yet.
-    pub fn new(name: &'static str) -> Call {
-        Call { name, since: Cell::new(None), counted: Cell::new(false) }
+    pub fn new(name: &'static str) -> WaitingCall {
+        WaitingCall { name, since: Cell::new(None), counted: Cell::new(false) }
     }
 }
 
-impl WaitHooks for Call {
+impl WaitHooks for WaitingCall {
     fn unlocked(&self, f: &mut dyn FnMut()) {
         lock::let_others(f)
     }
@@ -68,7 +68,7 @@ fn pending(call: &str, since_millis: u64) -> Vec<Pending> {
     let comms = state.comms.borrow();
     let others = comms.handles();
     let label = |context| {
-        let fixed = [state.world.get(), state.myself.get()];
+        let fixed = [state.world.get(), state.comm_self.get()];
         let mut all =
             fixed.into_iter().flatten().chain(others.iter().filter_map(|&h| comms.get(h)));
         all.find(|c| c.owns(context)).map_or_else(|| "?".to_owned(), |c| comm_label(c))

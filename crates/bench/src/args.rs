@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// The command line.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct BenchArgs {
     /// Benchmarks to run (all if none is named): latency, bandwidth, bidirectional, message_rate,
     /// latency_multiple, latency_fresh, barrier, bcast, reduce, allreduce, gather, scatter, scatterv, allgather,
     /// alltoall, alltoallv, reduce_scatter_block, scan, put_flush, put_lock, put_pscw, put_fence,
@@ -40,7 +40,7 @@ pub struct Args {
     /// A further column, of a library with settings of its own: "weft helper WEFT_PROGRESS=handover" is
     /// called `weft helper`. Repeatable.
     #[arg(long, value_name = "LIBRARY LABEL KEY=VALUE ...", value_parser = super::variants::parse)]
-    pub(super) variant: Vec<super::variants::Variant>,
+    pub(super) variant: Vec<super::variants::BenchVariant>,
     /// Only cases on so many ranks; with --cliffs: on so many (default: 2).
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     pub(super) ranks: Vec<usize>,
@@ -102,7 +102,7 @@ pub struct Args {
     pub(super) out: Option<PathBuf>,
 }
 
-impl Args {
+impl BenchArgs {
     pub(super) fn rounds(&self) -> usize {
         let usual = if self.rows || self.cliffs || self.hosts.is_some() { 9 } else { 7 };
         self.rounds.map_or(usual, |rounds| rounds as usize)

@@ -4,16 +4,16 @@
 //!
 //! This program runs in both: on the host it builds, and starts the machine and itself therein.
 
-use super::job::Job;
-use super::library::{Kind, Library};
-use super::{Args, save};
+use super::job::BenchJob;
+use super::library::{BenchLibrary, LibraryKind};
+use super::{BenchArgs, save};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
-use weft_vm::rails::Rails;
+use weft_vm::rails::CableAdapters;
 
 /// What says that this program runs in the machine.
 pub const INSIDE: &str = "--in-the-machine";
@@ -26,13 +26,13 @@ const LOOK: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(8)];
 
 /// The first cable of the machine, from inside.
 pub struct Cable {
-    rails: Rails,
+    rails: CableAdapters,
 }
 
 impl Cable {
     /// Makes both ends of every cable as slow as `rate`, in the words of tc-netem(8).
     pub fn shape(rate: &str) -> Result<Cable, String> {
-        let rails = Rails::find()?;
+        let rails = CableAdapters::find()?;
         rails.impair(&["rate", rate])?;
         Ok(Cable { rails })
     }
@@ -54,21 +54,21 @@ impl Cable {
     }
 
     /// What the library needs to hear for the cable to be all that its ranks have.
-    pub fn environment(&self, library: &Library, job: &mut Job) {
+    pub fn environment(&self, library: &BenchLibrary, job: &mut BenchJob) {
         match library.kind {
-            Kind::Weft => {
+            LibraryKind::Weft => {
                 let [one, other] = self.rails.ends.each_ref().map(|end| end[0].as_str());
                 job.env("WEFT_NODES", "0,1").env("WEFT_DEVICES", format!("{one};{other}"));
             }
-            Kind::OpenMpi => {
+            LibraryKind::OpenMpi => {
                 job.env("OMPI_MCA_pml", "ob1").env("OMPI_MCA_btl", "self,tcp");
             }
-            Kind::Intel => {
+            LibraryKind::Intel => {
                 job.env("I_MPI_FABRICS", "ofi").env("I_MPI_OFI_PROVIDER", "tcp");
                 // Where the wheel has its libfabric.
                 job.env("LD_LIBRARY_PATH", library.prefix.join("lib"));
             }
-            Kind::Mpich | Kind::Other => {
+            LibraryKind::Mpich | LibraryKind::Other => {
                 job.env("UCX_TLS", "tcp,self").env("FI_PROVIDER", "tcp");
                 job.env("MPIR_CVAR_NOLOCAL", "1");
             }
@@ -76,11 +76,13 @@ impl Cable {
     }
 
     /// What comes before the program's name on each of the two ranks.
-    pub fn words(&self, kind: Kind) -> [Vec<String>; 2] {
+    pub fn words(&self, kind: LibraryKind) -> [Vec<String>; 2] {
         let keys: &[&str] = match kind {
-            Kind::Weft => return [vec![], vec![]],
-            Kind::OpenMpi => &["OMPI_MCA_btl_tcp_if_include"],
-            Kind::Intel | Kind::Mpich | Kind::Other => &["UCX_NET_DEVICES", "FI_TCP_IFACE"],
+            LibraryKind::Weft => return [vec![], vec![]],
+            LibraryKind::OpenMpi => &["OMPI_MCA_btl_tcp_if_include"],
+            LibraryKind::Intel | LibraryKind::Mpich | LibraryKind::Other => {
+                &["UCX_NET_DEVICES", "FI_TCP_IFACE"]
+            }
         };
         self.devices().map(|device| {
             let set = keys.iter().map(|key| format!("{key}={device}"));
@@ -90,7 +92,11 @@ impl Cable {
 }
 
 /// On the host: runs the command line once more, in the machine. `programs` is the folder of what was built.
-pub fn outside(args: &Args, libraries: &[Library], programs: &Path) -> Result<(), String> {
+pub fn outside(
+    args: &BenchArgs,
+    libraries: &[BenchLibrary],
+    programs: &Path,
+) -> Result<(), String> {
     let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
     let runs = args.rounds() * 4 * libraries.len();
     let limit = runs as u64 * args.timeout + 300;
@@ -122,7 +128,7 @@ pub fn results() -> Result<PathBuf, String> {
 
 /// Inside: says how much of one processor soft-RoCE, netem and the ranks together take while messages of 1 MiB move
 /// and nobody computes or spins.
-pub fn share(weft: &Library, latency: &Path, cable: &Cable) -> Result<String, String> {
+pub fn share(weft: &BenchLibrary, latency: &Path, cable: &Cable) -> Result<String, String> {
     let words = ["--sizes", "1M", "--seconds", "16", "--batch", "1"].map(str::to_owned);
     let mut job = weft.launch(2, latency, &words, Some(cable));
     job.env("WEFT_SPIN_US", "0");

@@ -1,12 +1,12 @@
 //! `--cliffs`: sizes that take longer than the next larger one, which is never right: whoever sends less could send more.
 
-use super::library::Library;
-use super::limits::{self, Limits};
-use super::plan::Case;
+use super::library::BenchLibrary;
+use super::limits::{self, OneWayLimits};
+use super::plan::BenchCase;
 use super::plot::{self, Panel};
-use super::results::{Results, Row};
+use super::results::{BenchRow, Results};
 use super::table::{align, figure};
-use super::{Args, PATIENCE, Session, machine, save};
+use super::{BenchArgs, PATIENCE, Session, machine, save};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -67,16 +67,16 @@ fn time(size: u64, value: f64, unit: &str) -> Option<f64> {
 
 /// Medians of a case, by size; `None` of a row whose figure is no time and no rate.
 fn medians(results: &Results, case: usize) -> Vec<(u64, f64)> {
-    let of = |row: &Row| Some((row.size, time(row.size, row.median(0)?, &row.unit)?));
+    let of = |row: &BenchRow| Some((row.size, time(row.size, row.median(0)?, &row.unit)?));
     let mut times: Vec<_> = results.rows.iter().filter(|r| r.case == case).filter_map(of).collect();
     times.sort_by_key(|(size, _)| *size);
     times
 }
 
-fn case(entry: &Entry, ranks: usize, sizes: &[u64], seconds: f64) -> Case {
+fn case(entry: &Entry, ranks: usize, sizes: &[u64], seconds: f64) -> BenchCase {
     let sizes = sizes.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
     let (program, about, _, options, _) = *entry;
-    Case { about, options, ..Case::new(program, ranks, sizes, seconds) }
+    BenchCase { about, options, ..BenchCase::new(program, ranks, sizes, seconds) }
 }
 
 /// What was suspected, and what the second look says of it.
@@ -93,7 +93,7 @@ impl Verdict {
     }
 }
 
-pub fn run(args: Args, out: PathBuf, weft: Library) -> Result<(), String> {
+pub fn run(args: BenchArgs, out: PathBuf, weft: BenchLibrary) -> Result<(), String> {
     let ranks = if args.ranks.is_empty() { vec![2] } else { args.ranks.clone() };
     let asked =
         |entry: &&Entry| args.benchmarks.is_empty() || args.benchmarks.iter().any(|a| a == entry.0);
@@ -105,7 +105,7 @@ pub fn run(args: Args, out: PathBuf, weft: Library) -> Result<(), String> {
     weft.compile(&crate::root().join("bench/protocols.c"), &probe)?;
     let (mut entries, mut cases, mut told) = (Vec::new(), Vec::new(), Vec::new());
     for &n in &ranks {
-        let limits: Limits = limits::ask(&weft, &probe, n)?;
+        let limits: OneWayLimits = limits::ask(&weft, &probe, n)?;
         told.extend(limits.told.iter().map(|line| format!("limits, {n} ranks: {line}\n")));
         for entry in OPERATIONS.iter().filter(asked).filter(|entry| n == 2 || !entry.4) {
             entries.push(*entry);
@@ -188,7 +188,7 @@ fn judge(suspects: &[Vec<Cliff>], doubtful: &[usize], again: &Results) -> Vec<Ve
 
 /// The cliffs, what was none, and how far each operation is from one.
 fn render(
-    cases: &[Case],
+    cases: &[BenchCase],
     times: &[Vec<(u64, f64)>],
     verdicts: &[Verdict],
     rounds: usize,
@@ -230,7 +230,7 @@ fn render(
 }
 
 /// All times, a table an operation.
-fn all_times(cases: &[Case], times: &[Vec<(u64, f64)>]) -> String {
+fn all_times(cases: &[BenchCase], times: &[Vec<(u64, f64)>]) -> String {
     let mut text = String::new();
     for (case, times) in cases.iter().zip(times) {
         text += &format!("\n{}\n", case.title());
@@ -245,7 +245,7 @@ fn all_times(cases: &[Case], times: &[Vec<(u64, f64)>]) -> String {
 }
 
 /// A panel an operation, a ring around each cliff.
-fn panels(cases: &[Case], times: &[Vec<(u64, f64)>], verdicts: &[Verdict]) -> Vec<Panel> {
+fn panels(cases: &[BenchCase], times: &[Vec<(u64, f64)>], verdicts: &[Verdict]) -> Vec<Panel> {
     let panel = |(number, times): (usize, &Vec<(u64, f64)>)| {
         // Names of all sizes would lie on each other.
         let name = |size: u64| {

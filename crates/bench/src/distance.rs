@@ -5,7 +5,7 @@
 //! not run under the same conditions, and the median says which library had the luck. So the distance is
 //! measured before and after each run, and a case compares runs at one distance only.
 
-use super::results::Run;
+use super::results::BenchRun;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +14,12 @@ const STEP: f64 = 1.5;
 
 /// Half a round trip of a cache line, in us: before a run and after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Distance {
+pub struct LineDistance {
     pub before: f64,
     pub after: f64,
 }
 
-impl Distance {
+impl LineDistance {
     /// `None` if the processors were moved in between.
     fn steady(self) -> Option<f64> {
         let (less, more) = (self.before.min(self.after), self.before.max(self.after));
@@ -32,7 +32,7 @@ impl Distance {
 }
 
 /// The distances that there were, each the middle of those that belong together, the nearest first.
-pub fn places(runs: &[Run]) -> Vec<f64> {
+pub fn places(runs: &[BenchRun]) -> Vec<f64> {
     let mut all: Vec<f64> = runs.iter().filter_map(|r| r.distance?.steady()).collect();
     all.sort_by(f64::total_cmp);
     let groups = all.chunk_by(|near, far| *far <= near * STEP);
@@ -40,7 +40,7 @@ pub fn places(runs: &[Run]) -> Vec<f64> {
 }
 
 /// Which of `places` a run belongs to; `None` if its distance was not measured or changed.
-fn place(run: &Run, places: &[f64]) -> Option<usize> {
+fn place(run: &BenchRun, places: &[f64]) -> Option<usize> {
     let distance = run.distance?.steady()?;
     let off = |place: &f64| (place / distance).max(distance / place);
     (0..places.len()).min_by(|a, b| off(&places[*a]).total_cmp(&off(&places[*b])))
@@ -48,7 +48,7 @@ fn place(run: &Run, places: &[f64]) -> Option<usize> {
 
 /// The place at which a case has most runs of the library that has fewest there; of several the farthest,
 /// where two ranks most often are. `None` if there is none where each library ran.
-pub fn choose(runs: &[Run], case: usize, places: &[f64]) -> Option<usize> {
+pub fn choose(runs: &[BenchRun], case: usize, places: &[f64]) -> Option<usize> {
     let of_case = || runs.iter().filter(|r| r.case == case);
     let libraries: BTreeSet<usize> = of_case().map(|r| r.library).collect();
     let mut counts: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -64,7 +64,7 @@ pub fn choose(runs: &[Run], case: usize, places: &[f64]) -> Option<usize> {
 }
 
 /// Whether `run` is among those that its case compares.
-pub fn counts(run: &Run, chosen: Option<usize>, places: &[f64]) -> bool {
+pub fn counts(run: &BenchRun, chosen: Option<usize>, places: &[f64]) -> bool {
     chosen.is_none_or(|at| place(run, places) == Some(at))
 }
 
@@ -72,8 +72,8 @@ pub fn counts(run: &Run, chosen: Option<usize>, places: &[f64]) -> bool {
 mod tests {
     use super::*;
 
-    fn run(library: usize, before: f64, after: f64) -> Run {
-        Run { case: 0, library, distance: Some(Distance { before, after }), lines: vec![] }
+    fn run(library: usize, before: f64, after: f64) -> BenchRun {
+        BenchRun { case: 0, library, distance: Some(LineDistance { before, after }), lines: vec![] }
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! `--files`: reads and writes of files, beside the peers' ROMIO and OMPIO.
 
-use super::job::Job;
-use super::library::{Kind, Library};
-use super::plan::Case;
+use super::job::BenchJob;
+use super::library::{BenchLibrary, LibraryKind};
+use super::plan::BenchCase;
 use super::ratios;
 use super::results::Results;
-use super::{Args, plot, root, save};
+use super::{BenchArgs, plot, root, save};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
@@ -34,7 +34,7 @@ const ENTRIES: &[Entry] = &[
 ];
 
 /// The cases of the benchmarks asked for (all if `asked` is empty); `seconds` is the time for each size of a quick one.
-pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
+pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<BenchCase>, String> {
     let names: BTreeSet<&str> = ENTRIES.iter().map(|(program, ..)| *program).collect();
     if let Some(unknown) = asked.iter().find(|a| !names.contains(a.as_str())) {
         let all: Vec<_> = names.into_iter().collect();
@@ -46,10 +46,10 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
             continue;
         }
         for (about, options) in PLACES.into_iter().filter(|(about, _)| !disk || *about == "disk") {
-            let case = |&ranks: &usize| Case {
+            let case = |&ranks: &usize| BenchCase {
                 about,
                 options,
-                ..Case::new(program, ranks, sizes.to_owned(), seconds * factor)
+                ..BenchCase::new(program, ranks, sizes.to_owned(), seconds * factor)
             };
             cases.extend(ranks.iter().map(case));
         }
@@ -64,8 +64,8 @@ const COPIED: [&str; 3] = ["file_block_write", "file_block_read", "file_block_sy
 const LEVEL: f64 = 0.95;
 
 /// The figures that meet what is aimed at, and all: where the library decides, and where it does not.
-fn met(cases: &[Case], libraries: &[Library], results: &Results) -> [(usize, usize); 2] {
-    let ours = |library: usize| libraries[library].kind == Kind::Weft;
+fn met(cases: &[BenchCase], libraries: &[BenchLibrary], results: &Results) -> [(usize, usize); 2] {
+    let ours = |library: usize| libraries[library].kind == LibraryKind::Weft;
     let mut counts = [(0, 0); 2];
     for row in &results.rows {
         let Some(times) = ratios::ratio(row, ours) else { continue };
@@ -78,7 +78,7 @@ fn met(cases: &[Case], libraries: &[Library], results: &Results) -> [(usize, usi
 }
 
 /// Whether all of it was measured as it is to be published.
-pub fn is_whole(args: &Args) -> bool {
+pub fn is_whole(args: &BenchArgs) -> bool {
     let usual = args.benchmarks.is_empty() && args.ranks.is_empty() && args.sizes.is_none();
     args.files && usual && !args.quick && !args.quickest && args.rounds() >= 7
 }
@@ -87,7 +87,7 @@ pub fn is_whole(args: &Args) -> bool {
 pub fn publish(
     (short, all): (&str, &str),
     rounds: usize,
-    (cases, libraries, results): (&[Case], &[Library], &Results),
+    (cases, libraries, results): (&[BenchCase], &[BenchLibrary], &Results),
 ) -> Result<String, String> {
     let folder = root().join("bench/results");
     let text = document((short, all), rounds, (cases, libraries, results));
@@ -99,12 +99,12 @@ pub fn publish(
 fn document(
     (short, all): (&str, &str),
     rounds: usize,
-    (cases, libraries, results): (&[Case], &[Library], &Results),
+    (cases, libraries, results): (&[BenchCase], &[BenchLibrary], &Results),
 ) -> String {
-    let date = Job::new(Path::new("date")).args(["-u", "+%F"]).run(Duration::from_secs(5));
+    let date = BenchJob::new(Path::new("date")).args(["-u", "+%F"]).run(Duration::from_secs(5));
     let versions: Vec<_> = libraries
         .iter()
-        .filter(|library| library.kind != Kind::Weft)
+        .filter(|library| library.kind != LibraryKind::Weft)
         .map(|library| format!("{} ({})", library.name, library.version))
         .collect();
     let [(ahead, own), (level, copied)] = met(cases, libraries, results);
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn a_copy_may_be_level_and_the_library_must_be_ahead() {
-        let library = |kind| Library { kind, ..Library::default() };
-        let libraries = [library(Kind::Weft), library(Kind::Mpich)];
+        let library = |kind| BenchLibrary { kind, ..BenchLibrary::default() };
+        let libraries = [library(LibraryKind::Weft), library(LibraryKind::Mpich)];
         let asked = ["file_block_read", "file_open"].map(str::to_owned);
         let cases = cases(&asked, 0.1).unwrap();
         let open = cases.iter().position(|case| case.program == "file_open").unwrap();
@@ -155,7 +155,7 @@ mod tests {
         #[derive(clap::Parser)]
         struct Whole {
             #[command(flatten)]
-            args: Args,
+            args: BenchArgs,
         }
         let whole = |words: &str| {
             use clap::Parser;
@@ -175,7 +175,7 @@ mod tests {
             let source = crate::root().join("bench").join(case.program).with_extension("c");
             assert!(source.exists(), "{}", source.display());
         }
-        let titles: BTreeSet<_> = all.iter().map(Case::title).collect();
+        let titles: BTreeSet<_> = all.iter().map(BenchCase::title).collect();
         assert_eq!(titles.len(), all.len());
         assert!(all.len() > ENTRIES.len());
     }

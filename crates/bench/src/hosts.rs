@@ -4,10 +4,10 @@
 //!
 //! This program runs twice: outside it builds, and starts the hosts and itself on the first of them.
 
-use super::job::Job;
-use super::library::{Kind, Library, threads};
-use super::plan::Case;
-use super::{Args, plan};
+use super::job::BenchJob;
+use super::library::{BenchLibrary, LibraryKind, threads};
+use super::plan::BenchCase;
+use super::{BenchArgs, plan};
 use std::path::Path;
 use std::process::Command;
 
@@ -40,28 +40,28 @@ impl Hosts {
     }
 
     /// A job of so many ranks on each host.
-    pub fn launch(&self, library: &Library, program: &Path, case: &Case) -> Job {
+    pub fn launch(&self, library: &BenchLibrary, program: &Path, case: &BenchCase) -> BenchJob {
         let each = case.ranks / self.names.len();
         let slots = |name: &String| format!("{name}:{each}");
         let slots = self.names.iter().map(slots).collect::<Vec<_>>().join(",");
         let mut job = library.launcher();
         job.env("WEFT_RSH", &self.agent);
         match library.kind {
-            Kind::Weft => job.args(["--hosts", &slots]),
-            Kind::OpenMpi => {
+            LibraryKind::Weft => job.args(["--hosts", &slots]),
+            LibraryKind::OpenMpi => {
                 job.env("OMPI_MCA_pml", "ob1").env("OMPI_MCA_btl", "self,sm,tcp");
                 job.env("OMPI_MCA_btl_tcp_if_include", INTERFACE);
                 job.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]);
                 job.args(["--host", &slots, "--prtemca", "plm_ssh_agent", &self.agent])
             }
-            Kind::Intel => {
+            LibraryKind::Intel => {
                 job.env("I_MPI_FABRICS", "shm:ofi").env("I_MPI_OFI_PROVIDER", "tcp");
                 job.env("FI_TCP_IFACE", INTERFACE).env("I_MPI_PIN", "off");
                 // Where the wheel has its libfabric.
                 job.env("LD_LIBRARY_PATH", library.prefix.join("lib"));
                 self.hydra(&mut job, each, ["-bootstrap", "-bootstrap-exec"])
             }
-            Kind::Mpich | Kind::Other => {
+            LibraryKind::Mpich | LibraryKind::Other => {
                 job.env("UCX_TLS", "tcp,sm,self").env("UCX_NET_DEVICES", INTERFACE);
                 job.env("FI_PROVIDER", "tcp").env("FI_TCP_IFACE", INTERFACE);
                 self.hydra(&mut job, each, ["-launcher", "-launcher-exec"])
@@ -74,7 +74,12 @@ impl Hosts {
         job
     }
 
-    fn hydra<'j>(&self, job: &'j mut Job, each: usize, launcher: [&str; 2]) -> &'j mut Job {
+    fn hydra<'j>(
+        &self,
+        job: &'j mut BenchJob,
+        each: usize,
+        launcher: [&str; 2],
+    ) -> &'j mut BenchJob {
         job.args(["-hosts", &self.names.join(","), "-ppn", &each.to_string()]);
         job.args([launcher[0], "ssh", launcher[1], &self.agent])
     }
@@ -95,7 +100,7 @@ fn carried(text: &str) -> Option<u64> {
 }
 
 /// What is measured: of two ranks where there are two hosts, of 16 a host else; or of so many as asked for.
-pub fn cases(args: &Args, hosts: usize) -> Result<Vec<Case>, String> {
+pub fn cases(args: &BenchArgs, hosts: usize) -> Result<Vec<BenchCase>, String> {
     let seconds = args.seconds;
     let usual: &[&str] = match hosts {
         2 => &["latency", "bandwidth", "bidirectional", "message_rate", "overlap_receiver", "idle"],
@@ -103,7 +108,7 @@ pub fn cases(args: &Args, hosts: usize) -> Result<Vec<Case>, String> {
     };
     let usual: Vec<String> = usual.iter().map(|&name| name.to_owned()).collect();
     let asked = if args.benchmarks.is_empty() { &usual } else { &args.benchmarks };
-    let mut cases: Vec<Case> = Vec::new();
+    let mut cases: Vec<BenchCase> = Vec::new();
     for case in plan::cases(asked, seconds)? {
         let known = cases.iter().any(|c| c.program == case.program && c.about == case.about);
         if known || case.loaded {
@@ -120,14 +125,14 @@ pub fn cases(args: &Args, hosts: usize) -> Result<Vec<Case>, String> {
             }
             let sizes = if case.program == "barrier" { "0" } else { "8,1K" }.to_owned();
             // Time slices are what is measured with many ranks to a processor.
-            cases.push(Case { ranks, sizes, seconds: 10.0 * seconds, ..case.clone() });
+            cases.push(BenchCase { ranks, sizes, seconds: 10.0 * seconds, ..case.clone() });
         }
     }
     Ok(cases)
 }
 
 /// Outside: makes the hosts and runs the command line once more on the first.
-pub fn outside(args: &Args, hosts: u8, runs: usize) -> Result<(), String> {
+pub fn outside(args: &BenchArgs, hosts: u8, runs: usize) -> Result<(), String> {
     let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
     let limit = runs as u64 * args.timeout + 300;
     let mut net = Command::new(&xtask);
@@ -160,7 +165,7 @@ mod tests {
         #[derive(clap::Parser)]
         struct Whole {
             #[command(flatten)]
-            args: Args,
+            args: BenchArgs,
         }
         let args = |words: &[&str]| {
             use clap::Parser;

@@ -14,42 +14,42 @@ use std::time::{Duration, Instant};
 /// else.
 const MARK: &str = "XTASK_BENCH_RUN";
 
-/// What every program may see of our environment; `Job::inherit` adds to it.
+/// What every program may see of our environment; `BenchJob::inherit` adds to it.
 const KEPT: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "CC", "TERM"];
 
-pub struct Job {
+pub struct BenchJob {
     command: Command,
     mark: String,
 }
 
-impl Job {
-    pub fn new(program: &Path) -> Job {
+impl BenchJob {
+    pub fn new(program: &Path) -> BenchJob {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let serial = NEXT.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{}-{serial}", std::process::id());
         let mut command = Command::new(program);
         command.env_clear().env(MARK, &mark);
         command.envs(KEPT.iter().filter_map(|k| std::env::var_os(k).map(|v| (k, v))));
-        Job { command, mark }
+        BenchJob { command, mark }
     }
 
-    pub fn arg(&mut self, arg: impl AsRef<OsStr>) -> &mut Job {
+    pub fn arg(&mut self, arg: impl AsRef<OsStr>) -> &mut BenchJob {
         self.command.arg(arg);
         self
     }
 
-    pub fn args(&mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> &mut Job {
+    pub fn args(&mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> &mut BenchJob {
         self.command.args(args);
         self
     }
 
-    pub fn env(&mut self, key: &str, value: impl AsRef<OsStr>) -> &mut Job {
+    pub fn env(&mut self, key: &str, value: impl AsRef<OsStr>) -> &mut BenchJob {
         self.command.env(key, value);
         self
     }
 
     /// Sets it unless it is set.
-    pub fn or_env(&mut self, key: &str, value: &str) -> &mut Job {
+    pub fn or_env(&mut self, key: &str, value: &str) -> &mut BenchJob {
         let set = self.command.get_envs().any(|(known, _)| known == key);
         if set { self } else { self.env(key, value) }
     }
@@ -159,8 +159,8 @@ fn end_strays(mark: &str) {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> Job {
-        let mut job = Job::new(Path::new("/bin/sh"));
+    fn shell(script: &str) -> BenchJob {
+        let mut job = BenchJob::new(Path::new("/bin/sh"));
         job.args(["-c", script]);
         job
     }

@@ -20,14 +20,14 @@ mod rows;
 mod table;
 mod variants;
 
-pub use args::Args;
+pub use args::BenchArgs;
 use cable::Cable;
-use distance::Distance;
+use distance::LineDistance;
 use hosts::Hosts;
 use indicatif::{ProgressBar, ProgressStyle};
-use job::Job;
-use library::{Kind, Library};
-use plan::Case;
+use job::BenchJob;
+use library::{BenchLibrary, LibraryKind};
+use plan::BenchCase;
 use results::Results;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ const PATIENCE: usize = 2;
 /// # Errors
 /// What went wrong, in words.
 pub fn run(
-    mut args: Args,
+    mut args: BenchArgs,
     installed: impl Fn(bool) -> Result<PathBuf, String>,
 ) -> Result<(), String> {
     if args.quick {
@@ -116,9 +116,9 @@ pub fn run(
 
 /// Weft first, then its peers.
 fn libraries(
-    args: &Args,
+    args: &BenchArgs,
     installed: &impl Fn(bool) -> Result<PathBuf, String>,
-) -> Result<Vec<Library>, String> {
+) -> Result<Vec<BenchLibrary>, String> {
     if let Some(folder) = &args.make_peers {
         library::make_peers(folder)?;
     }
@@ -146,23 +146,23 @@ fn libraries(
 }
 
 fn weft(
-    args: &Args,
+    args: &BenchArgs,
     installed: &impl Fn(bool) -> Result<PathBuf, String>,
-) -> Result<Library, String> {
+) -> Result<BenchLibrary, String> {
     let prefix = match &args.weft {
         Some(prefix) => prefix.clone(),
         None => installed(args.inside.is_some())?,
     };
-    let weft = Library::open("weft", &prefix)?;
-    Ok(Library { kind: Kind::Weft, ..weft })
+    let weft = BenchLibrary::open("weft", &prefix)?;
+    Ok(BenchLibrary { kind: LibraryKind::Weft, ..weft })
 }
 
 struct Session {
-    cases: Vec<Case>,
-    libraries: Vec<Library>,
+    cases: Vec<BenchCase>,
+    libraries: Vec<BenchLibrary>,
     /// Where the programs are.
     out: PathBuf,
-    args: Args,
+    args: BenchArgs,
     /// What is between the ranks, if not this machine's memory.
     cable: Option<Cable>,
     hosts: Option<Hosts>,
@@ -174,7 +174,12 @@ struct Session {
 }
 
 impl Session {
-    fn new(cases: Vec<Case>, libraries: Vec<Library>, out: PathBuf, args: Args) -> Session {
+    fn new(
+        cases: Vec<BenchCase>,
+        libraries: Vec<BenchLibrary>,
+        out: PathBuf,
+        args: BenchArgs,
+    ) -> Session {
         let results = Results::new(args.quickest);
         let (raw, loaded_by) = (Vec::new(), machine::load());
         let (cable, hosts) = (None, None);
@@ -200,7 +205,7 @@ impl Session {
         }
     }
 
-    fn program(&self, library: &Library, name: &str) -> PathBuf {
+    fn program(&self, library: &BenchLibrary, name: &str) -> PathBuf {
         self.out.join(&library.folder).join(name)
     }
 
@@ -230,7 +235,7 @@ impl Session {
                 }
             }
         }
-        if let Some(weft) = self.libraries.iter().find(|l| l.kind == Kind::Weft)
+        if let Some(weft) = self.libraries.iter().find(|l| l.kind == LibraryKind::Weft)
             && self.args.cable.is_some()
         {
             weft.compile(&source("latency"), &self.program(weft, "latency"))?;
@@ -278,7 +283,7 @@ impl Session {
 
     fn measure_limits(&mut self, bar: &ProgressBar) {
         bar.set_message("the machine's limit");
-        let mut limit = Job::new(&self.limit());
+        let mut limit = BenchJob::new(&self.limit());
         limit.args(["--seconds", &self.args.seconds.to_string()]);
         let told = limit.run(Duration::from_secs(self.args.timeout));
         if let Err(error) = told.and_then(|output| self.results.add_limits(&output)) {
@@ -291,7 +296,7 @@ impl Session {
         if !self.here() {
             return None;
         }
-        let mut probe = Job::new(&self.limit());
+        let mut probe = BenchJob::new(&self.limit());
         probe.args(["--distance", "--seconds", "0.002"]);
         let told = probe.run(Duration::from_secs(self.args.timeout)).ok()?;
         let line: results::LimitLine = serde_json::from_str(told.trim()).ok()?;
@@ -319,7 +324,7 @@ impl Session {
         let mut busy = Vec::new();
         if what.loaded {
             for processor in machine::processors() {
-                let mut foreign = Job::new(&self.out.join("busy"));
+                let mut foreign = BenchJob::new(&self.out.join("busy"));
                 foreign.args(["--cpu", &processor.to_string()]);
                 foreign.args(["--seconds", &(self.args.timeout + 30).to_string()]);
                 busy.push(foreign.start()?);
@@ -339,8 +344,8 @@ impl Session {
             let _ = child.kill();
             let _ = child.wait();
         }
-        let distance = near.zip(self.apart()).map(|(before, after)| Distance { before, after });
-        record["apart"] = distance.map_or(Value::Null, Distance::describe);
+        let distance = near.zip(self.apart()).map(|(before, after)| LineDistance { before, after });
+        record["apart"] = distance.map_or(Value::Null, LineDistance::describe);
         let told = told.and_then(|output| {
             record["output"] =
                 output.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok()).collect();
@@ -437,7 +442,7 @@ impl Session {
             text += &format!("{line} ({times} of {} runs)\n", self.args.rounds());
         }
         if let Some((weft, cable)) =
-            self.libraries.iter().find(|l| l.kind == Kind::Weft).zip(self.cable.as_ref())
+            self.libraries.iter().find(|l| l.kind == LibraryKind::Weft).zip(self.cable.as_ref())
         {
             let told = cable::share(weft, &self.program(weft, "latency"), cable);
             text += &told.unwrap_or_else(|error| format!("not measured: {error}\n"));
@@ -470,7 +475,7 @@ impl Session {
     }
 }
 
-fn describe(library: &Library) -> Value {
+fn describe(library: &BenchLibrary) -> Value {
     json!({ "name": library.name, "prefix": library.prefix, "version": library.version,
             "settings": library.settings })
 }

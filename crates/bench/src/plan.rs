@@ -84,7 +84,7 @@ pub const PROGRESS: [&str; 8] = [
 
 /// One program under one condition.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct BenchCase {
     pub program: &'static str,
     pub ranks: usize,
     /// A foreign busy loop runs on each processor meanwhile.
@@ -97,10 +97,10 @@ pub struct Case {
     pub seconds: f64,
 }
 
-impl Case {
+impl BenchCase {
     /// The program as it comes, on processors of their own.
-    pub fn new(program: &'static str, ranks: usize, sizes: String, seconds: f64) -> Case {
-        Case { program, ranks, loaded: false, about: "", options: &[], sizes, seconds }
+    pub fn new(program: &'static str, ranks: usize, sizes: String, seconds: f64) -> BenchCase {
+        BenchCase { program, ranks, loaded: false, about: "", options: &[], sizes, seconds }
     }
 
     pub fn title(&self) -> String {
@@ -124,7 +124,7 @@ impl Case {
 
 /// The cases of the benchmarks asked for (all if `asked` is empty); `seconds` is the time for each
 /// size where a rank has a processor of its own.
-pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
+pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<BenchCase>, String> {
     if let Some(unknown) = asked.iter().find(|a| !NAMES.contains(&a.as_str())) {
         return Err(format!("no benchmark '{unknown}'; there are {}", NAMES.join(", ")));
     }
@@ -135,15 +135,15 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
         }
         let case = |&(ranks, loaded, sizes, factor): &Run| {
             let (seconds, sizes) = (seconds * factor, String::from(sizes));
-            Case { loaded, ..Case::new(program, ranks, sizes, seconds) }
+            BenchCase { loaded, ..BenchCase::new(program, ranks, sizes, seconds) }
         };
         cases.extend(runs(program).iter().map(case));
         if program == "bandwidth" {
             let sizes = "64K,256K,1M".to_owned();
-            cases.push(Case {
+            cases.push(BenchCase {
                 about: "64 receives with buffers of their own",
                 options: &["--separate", "--window", "64"],
-                ..Case::new(program, 2, sizes, seconds)
+                ..BenchCase::new(program, 2, sizes, seconds)
             });
         }
     }
@@ -206,7 +206,7 @@ fn runs(program: &str) -> &'static [Run] {
 
 /// Every collective operation asked for (all if `asked` is empty) on 2, 4 and 8 ranks at sizes from 8
 /// bytes to 4 MiB, and on 8 ranks beside busy loops.
-pub fn matrix(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
+pub fn matrix(asked: &[String], seconds: f64) -> Result<Vec<BenchCase>, String> {
     const SIZES: &str = "8,64,512,4K,16K,64K,256K,1M,4M";
     if let Some(unknown) = asked.iter().find(|a| !COLLECTIVES.contains(&a.as_str())) {
         let all = COLLECTIVES.join(", ");
@@ -223,7 +223,7 @@ pub fn matrix(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
             (8, true, few, 10.0),
         ] {
             let (seconds, sizes) = (seconds * factor, sizes.to_owned());
-            cases.push(Case { loaded, ..Case::new(program, ranks, sizes, seconds) });
+            cases.push(BenchCase { loaded, ..BenchCase::new(program, ranks, sizes, seconds) });
         }
     }
     Ok(cases)

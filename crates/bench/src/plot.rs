@@ -1,8 +1,8 @@
 //! One SVG with a panel for each benchmark: figure over message size, or over ranks.
 
-use super::library::{Kind, Library};
-use super::plan::Case;
-use super::results::{Results, Row};
+use super::library::{BenchLibrary, LibraryKind};
+use super::plan::BenchCase;
+use super::results::{BenchRow, Results};
 use super::table;
 use plotters::coord::Shift;
 use plotters::prelude::SeriesLabelPosition::{LowerRight, UpperLeft};
@@ -41,15 +41,15 @@ pub struct Panel {
 /// Writes the plot; `false` if there was nothing to draw.
 pub fn write(
     file: &Path,
-    cases: &[Case],
-    libraries: &[Library],
+    cases: &[BenchCase],
+    libraries: &[BenchLibrary],
     results: &Results,
 ) -> Result<bool, String> {
     draw_all(file, &panels(cases, libraries.len(), results), libraries)
 }
 
 /// Draws the panels into a file; `false` if there are none.
-pub fn draw_all(file: &Path, panels: &[Panel], libraries: &[Library]) -> Result<bool, String> {
+pub fn draw_all(file: &Path, panels: &[Panel], libraries: &[BenchLibrary]) -> Result<bool, String> {
     if panels.is_empty() {
         return Ok(false);
     }
@@ -66,7 +66,7 @@ pub fn draw_all(file: &Path, panels: &[Panel], libraries: &[Library]) -> Result<
     Ok(true)
 }
 
-fn panels(cases: &[Case], libraries: usize, results: &Results) -> Vec<Panel> {
+fn panels(cases: &[BenchCase], libraries: usize, results: &Results) -> Vec<Panel> {
     let mut panels = Vec::new();
     for (number, case) in cases.iter().enumerate() {
         let mut rows: Vec<_> = results.rows.iter().filter(|r| r.case == number).collect();
@@ -75,18 +75,18 @@ fn panels(cases: &[Case], libraries: usize, results: &Results) -> Vec<Panel> {
         let unit = rows.first().map(|r| &r.unit);
         rows.retain(|r| Some(&r.unit) == unit);
         if rows.len() > 1 && (case.ranks == 2 || case.program.starts_with("file_")) {
-            let label = |r: &&Row| table::size(r.size);
+            let label = |r: &&BenchRow| table::size(r.size);
             panels.push(panel(case.title(), &rows, rows.iter().map(label).collect(), libraries));
         }
     }
     // The price of a crowd: the smallest size over the number of ranks.
     for program in ["barrier", "allreduce", "bcast", "alltoall", "file_open"] {
-        let of = |r: &&Row| cases[r.case].program == program;
+        let of = |r: &&BenchRow| cases[r.case].program == program;
         let least = results.rows.iter().filter(of).map(|r| r.size).min();
         let rows: Vec<_> =
             results.rows.iter().filter(of).filter(|r| Some(r.size) == least).collect();
         if rows.len() > 1 {
-            let label = |r: &&Row| {
+            let label = |r: &&BenchRow| {
                 let case = &cases[r.case];
                 let load = if case.loaded { " + busy loops" } else { "" };
                 format!("{}{load} {}", case.ranks, case.about).trim_end().to_owned()
@@ -100,9 +100,9 @@ fn panels(cases: &[Case], libraries: usize, results: &Results) -> Vec<Panel> {
     panels
 }
 
-fn panel(title: String, rows: &[&Row], places: Vec<String>, libraries: usize) -> Panel {
+fn panel(title: String, rows: &[&BenchRow], places: Vec<String>, libraries: usize) -> Panel {
     let line = |library| {
-        let point = |(place, row): (usize, &&Row)| {
+        let point = |(place, row): (usize, &&BenchRow)| {
             // A share of nothing has no place on a logarithmic scale.
             let shown = |figure: &f64| *figure > 0.0;
             let median = row.median(library).filter(shown)?;
@@ -120,7 +120,7 @@ type Failure<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::Erro
 fn draw<'a>(
     area: &DrawingArea<SVGBackend<'a>, Shift>,
     panel: &Panel,
-    libraries: &[Library],
+    libraries: &[BenchLibrary],
 ) -> Result<(), Failure<'a>> {
     let values = panel.lines.iter().flatten().flat_map(|(_, median, best)| [*median, *best]);
     let values: Vec<_> = values.filter(|v| *v > 0.0).collect();
@@ -148,7 +148,7 @@ fn draw<'a>(
         .y_desc(&panel.unit)
         .draw()?;
     let mut others = COLOURS[1..].iter().cycle();
-    let first = libraries.iter().position(|l| l.kind == Kind::Weft);
+    let first = libraries.iter().position(|l| l.kind == LibraryKind::Weft);
     for (number, (line, library)) in panel.lines.iter().zip(libraries).enumerate() {
         let weft = Some(number) == first;
         let colour = if weft { COLOURS[0] } else { *others.next().unwrap_or(&COLOURS[1]) };

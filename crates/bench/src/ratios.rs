@@ -1,8 +1,8 @@
 //! The ratios of many cases in little room: a line a case, a column a size.
 
-use super::library::{Kind, Library};
-use super::plan::Case;
-use super::results::{Results, Row};
+use super::library::{BenchLibrary, LibraryKind};
+use super::plan::BenchCase;
+use super::results::{BenchRow, Results};
 use super::table::{align, figure, size};
 use std::fmt::Write;
 
@@ -11,12 +11,12 @@ use std::fmt::Write;
 /// `apart`: how far apart the processors were in the runs that were compared (us), by case, and how many runs
 /// those were; empty where no run was left out.
 pub fn render(
-    cases: &[Case],
+    cases: &[BenchCase],
     apart: &[Option<f64>],
-    libraries: &[Library],
+    libraries: &[BenchLibrary],
     results: &Results,
 ) -> String {
-    let ours = |library: usize| libraries[library].kind == Kind::Weft;
+    let ours = |library: usize| libraries[library].kind == LibraryKind::Weft;
     if !(0..libraries.len()).any(ours) {
         return String::new();
     }
@@ -53,7 +53,7 @@ pub fn render(
 }
 
 /// Weft's median over the best peer's; of a rate the other way round, so that more is always worse.
-pub fn ratio(row: &Row, ours: impl Fn(usize) -> bool) -> Option<f64> {
+pub fn ratio(row: &BenchRow, ours: impl Fn(usize) -> bool) -> Option<f64> {
     let (mine, best) = (row.best_median(&ours)?, row.best_median(|l| !ours(l))?);
     Some(if row.lower_is_better() { mine / best } else { best / mine })
 }

@@ -1,12 +1,12 @@
 //! What was measured: samples by case, size and library, and their medians.
 
-use super::distance::{self, Distance};
+use super::distance::{self, LineDistance};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// One line of a benchmark's output.
 #[derive(Deserialize, Clone, Debug)]
-pub struct Line {
+pub struct BenchLine {
     pub size: u64,
     pub value: f64,
     pub unit: String,
@@ -25,7 +25,7 @@ pub struct LimitLine {
 
 /// A row of the table: one figure, a sample a run for each library.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct BenchRow {
     /// Index into the list of cases.
     pub case: usize,
     /// In bytes.
@@ -35,7 +35,7 @@ pub struct Row {
     pub samples: BTreeMap<usize, Vec<f64>>,
 }
 
-impl Row {
+impl BenchRow {
     /// Times and shares of a processor: less is better. Rates, and the share that is hidden or
     /// available: more is.
     pub fn lower_is_better(&self) -> bool {
@@ -69,22 +69,22 @@ impl Row {
 
 /// One run of a benchmark.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct BenchRun {
     /// Index into the list of cases.
     pub case: usize,
     /// Index into the list of libraries.
     pub library: usize,
     /// `None` if it was not measured: there is one processor, or the ranks are elsewhere.
-    pub distance: Option<Distance>,
-    pub lines: Vec<Line>,
+    pub distance: Option<LineDistance>,
+    pub lines: Vec<BenchLine>,
 }
 
 #[derive(Default)]
 pub struct Results {
     /// The one sample of a library is of the quickest batch of all its runs.
     quickest: bool,
-    pub rows: Vec<Row>,
-    runs: Vec<Run>,
+    pub rows: Vec<BenchRow>,
+    runs: Vec<BenchRun>,
     /// Samples of the machine's limits by name and size.
     pub limits: BTreeMap<(String, u64), Vec<f64>>,
     /// (case, library) and why; as many as there were failed runs.
@@ -101,12 +101,12 @@ impl Results {
         &mut self,
         case: usize,
         library: usize,
-        distance: Option<Distance>,
+        distance: Option<LineDistance>,
         output: &str,
     ) -> Result<(), String> {
         let mut lines = Vec::new();
         for text in output.lines().filter(|l| l.starts_with("{\"size\"")) {
-            let mut line: Line =
+            let mut line: BenchLine =
                 serde_json::from_str(text).map_err(|e| format!("'{text}': {e}"))?;
             line.value = line.best.filter(|_| self.quickest).unwrap_or(line.value);
             if !line.value.is_finite() {
@@ -117,13 +117,13 @@ impl Results {
         if lines.is_empty() {
             return Err("it printed no figures".to_owned());
         }
-        let run = Run { case, library, distance, lines };
+        let run = BenchRun { case, library, distance, lines };
         self.count(&run);
         self.runs.push(run);
         Ok(())
     }
 
-    fn count(&mut self, run: &Run) {
+    fn count(&mut self, run: &BenchRun) {
         for line in &run.lines {
             let quickest = self.quickest;
             let row = self.row(run.case, line);
@@ -151,12 +151,12 @@ impl Results {
         chosen.into_iter().map(told).collect()
     }
 
-    fn row(&mut self, case: usize, line: &Line) -> &mut Row {
-        let same = |r: &Row| r.case == case && r.size == line.size && r.unit == line.unit;
+    fn row(&mut self, case: usize, line: &BenchLine) -> &mut BenchRow {
+        let same = |r: &BenchRow| r.case == case && r.size == line.size && r.unit == line.unit;
         let known = self.rows.iter().position(same);
         let at = known.unwrap_or_else(|| {
             let (size, unit) = (line.size, line.unit.clone());
-            self.rows.push(Row { case, size, unit, samples: BTreeMap::new() });
+            self.rows.push(BenchRow { case, size, unit, samples: BTreeMap::new() });
             self.rows.len() - 1
         });
         &mut self.rows[at]

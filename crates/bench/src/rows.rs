@@ -1,8 +1,8 @@
 //! `--rows`: what decides whether Weft is at least as quick as the best of its peers, a line for each figure.
 
-use super::library::{Kind, Library};
-use super::plan::Case;
-use super::results::{Results, Row};
+use super::library::{BenchLibrary, LibraryKind};
+use super::plan::BenchCase;
+use super::results::{BenchRow, Results};
 use super::table::{align, figure, size};
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ const ROWS: &[Entry] = &[
 
 /// The cases of the benchmarks asked for (all if `asked` is empty); `seconds` is the time for each size where a rank has a
 /// processor of its own.
-pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
+pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<BenchCase>, String> {
     let names: BTreeSet<&str> = ROWS.iter().map(|(program, ..)| *program).collect();
     if let Some(unknown) = asked.iter().find(|a| !names.contains(a.as_str())) {
         let all: Vec<_> = names.into_iter().collect();
@@ -55,17 +55,17 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
     }
     let asked = |entry: &&Entry| asked.is_empty() || asked.iter().any(|a| a == entry.0);
     let crowded = |ranks| if ranks > 2 { 2.5 } else { 1.0 };
-    let case = |&(program, ranks, sizes, (about, options)): &Entry| Case {
+    let case = |&(program, ranks, sizes, (about, options)): &Entry| BenchCase {
         about,
         options,
-        ..Case::new(program, ranks, sizes.to_owned(), seconds * crowded(ranks))
+        ..BenchCase::new(program, ranks, sizes.to_owned(), seconds * crowded(ranks))
     };
     Ok(ROWS.iter().filter(asked).map(case).collect())
 }
 
 /// The table: medians, how many times as long as the best peer Weft takes, and whether that is what it should be.
-pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> String {
-    let ours = |library: usize| libraries[library].kind == Kind::Weft;
+pub fn render(cases: &[BenchCase], libraries: &[BenchLibrary], results: &Results) -> String {
+    let ours = |library: usize| libraries[library].kind == LibraryKind::Weft;
     let mut head = ["operation", "size", "unit"].map(str::to_owned).to_vec();
     head.extend(libraries.iter().map(|l| l.name.clone()));
     head.extend(["times best", "aim", "verdict"].map(str::to_owned));
@@ -97,7 +97,7 @@ pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> Strin
     )
 }
 
-fn times_best(row: &Row, ours: impl Fn(usize) -> bool) -> Option<f64> {
+fn times_best(row: &BenchRow, ours: impl Fn(usize) -> bool) -> Option<f64> {
     let (mine, best) = (row.best_median(&ours)?, row.best_median(|l| !ours(l))?);
     Some(if row.lower_is_better() { mine / best } else { best / mine })
 }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn each_row_is_a_case_with_a_program_and_a_name_of_its_own() {
-        let mut titles: Vec<_> = cases(&[], 0.1).unwrap().iter().map(Case::title).collect();
+        let mut titles: Vec<_> = cases(&[], 0.1).unwrap().iter().map(BenchCase::title).collect();
         titles.sort();
         titles.dedup();
         assert_eq!(titles.len(), ROWS.len());
@@ -117,9 +117,12 @@ mod tests {
 
     #[test]
     fn what_latency_bounds_must_be_ahead_and_what_a_copy_bounds_level() {
-        let library =
-            |name: &str, kind| Library { name: name.to_owned(), kind, ..Library::default() };
-        let libraries = [library("weft", Kind::Weft), library("other", Kind::Other)];
+        let library = |name: &str, kind| BenchLibrary {
+            name: name.to_owned(),
+            kind,
+            ..BenchLibrary::default()
+        };
+        let libraries = [library("weft", LibraryKind::Weft), library("other", LibraryKind::Other)];
         let cases = cases(&[], 0.1).unwrap();
         let mut results = Results::default();
         for (library, value) in [(0, 1.04), (1, 1.0)] {

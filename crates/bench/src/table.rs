@@ -1,19 +1,19 @@
 //! The table of medians, best runs and ratios, as text.
 
-use super::library::{Kind, Library};
-use super::plan::Case;
-use super::results::{Results, Row};
+use super::library::{BenchLibrary, LibraryKind};
+use super::plan::BenchCase;
+use super::results::{BenchRow, Results};
 use std::fmt::Write;
 
 /// A cell for each library: the median and, in brackets, the best run.
 /// `apart`: the distance of the processors, by case, where runs at others were left out.
 pub fn render(
-    cases: &[Case],
+    cases: &[BenchCase],
     apart: &[Option<f64>],
-    libraries: &[Library],
+    libraries: &[BenchLibrary],
     results: &Results,
 ) -> String {
-    let weft = libraries.iter().any(|l| l.kind == Kind::Weft);
+    let weft = libraries.iter().any(|l| l.kind == LibraryKind::Weft);
     let mut head = vec!["size".to_owned(), "unit".to_owned()];
     head.extend(libraries.iter().map(|l| l.name.clone()));
     if weft {
@@ -48,10 +48,10 @@ pub fn render(
 }
 
 fn cells(
-    row: &Row,
-    case: &Case,
+    row: &BenchRow,
+    case: &BenchCase,
     number: usize,
-    libraries: &[Library],
+    libraries: &[BenchLibrary],
     results: &Results,
 ) -> Vec<String> {
     let mut cells = vec![size(row.size), row.unit.clone()];
@@ -61,7 +61,7 @@ fn cells(
             _ => absent(number, library, results),
         });
     }
-    let ours = |library: usize| libraries[library].kind == Kind::Weft;
+    let ours = |library: usize| libraries[library].kind == LibraryKind::Weft;
     let weft = (0..libraries.len()).any(ours);
     let mine = row.best_median(ours);
     if weft {
@@ -144,9 +144,12 @@ mod tests {
 
     #[test]
     fn to_no_share_at_all_there_is_no_ratio() {
-        let library =
-            |name: &str, kind| Library { name: name.to_owned(), kind, ..Library::default() };
-        let libraries = [library("weft", Kind::Weft), library("other", Kind::Other)];
+        let library = |name: &str, kind| BenchLibrary {
+            name: name.to_owned(),
+            kind,
+            ..BenchLibrary::default()
+        };
+        let libraries = [library("weft", LibraryKind::Weft), library("other", LibraryKind::Other)];
         let cases = super::super::plan::cases(&["overlap_put".to_owned()], 0.1).unwrap();
         let mut results = Results::default();
         for (library, shares) in [(0, [40, 40]), (1, [0, 80])] {

@@ -1,6 +1,6 @@
 //! One installation in several columns, each with settings of its own.
 
-use super::library::{Kind, Library};
+use super::library::{BenchLibrary, LibraryKind};
 use std::fmt::Write;
 
 /// The designs of Weft's progress, as `WEFT_PROGRESS` names them.
@@ -8,14 +8,14 @@ const DESIGNS: [&str; 4] = ["none", "locked", "signal", "handover"];
 
 /// Settings to run a library with: its name, what the column is called besides, variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Variant {
+pub struct BenchVariant {
     library: String,
     label: String,
     settings: Vec<(String, String)>,
 }
 
 /// Reads "weft helper WEFT_PROGRESS=handover".
-pub fn parse(text: &str) -> Result<Variant, String> {
+pub fn parse(text: &str) -> Result<BenchVariant, String> {
     let mut words = text.split_whitespace();
     let named = words.next().zip(words.next()).filter(|(_, label)| !label.contains('='));
     let settings: Option<Vec<_>> = words
@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<Variant, String> {
         .collect();
     match (named, settings) {
         (Some((library, label)), Some(settings)) if !settings.is_empty() => {
-            Ok(Variant { library: library.to_owned(), label: label.to_owned(), settings })
+            Ok(BenchVariant { library: library.to_owned(), label: label.to_owned(), settings })
         }
         _ => Err("write \"LIBRARY LABEL KEY=VALUE ...\"".to_owned()),
     }
@@ -31,26 +31,26 @@ pub fn parse(text: &str) -> Result<Variant, String> {
 
 /// Each library in its ways of progress: Weft by all designs, a peer as it comes and with its own
 /// asynchronous progress, if it has one.
-pub fn progress(libraries: &[Library]) -> Vec<Library> {
-    let ways = |library: &Library| -> Vec<Library> {
+pub fn progress(libraries: &[BenchLibrary]) -> Vec<BenchLibrary> {
+    let ways = |library: &BenchLibrary| -> Vec<BenchLibrary> {
         let with = |key: &str| library.variant("async", vec![(key.to_owned(), "1".to_owned())]);
         match library.kind {
-            Kind::Weft => DESIGNS
+            LibraryKind::Weft => DESIGNS
                 .map(|d| library.variant(d, vec![("WEFT_PROGRESS".to_owned(), d.to_owned())]))
                 .to_vec(),
-            Kind::Mpich => vec![library.clone(), with("MPIR_CVAR_ASYNC_PROGRESS")],
-            Kind::Intel => vec![library.clone(), with("I_MPI_ASYNC_PROGRESS")],
+            LibraryKind::Mpich => vec![library.clone(), with("MPIR_CVAR_ASYNC_PROGRESS")],
+            LibraryKind::Intel => vec![library.clone(), with("I_MPI_ASYNC_PROGRESS")],
             // Open MPI 5 is built without: `ompi_info` says "OMPI progress: no".
-            Kind::OpenMpi | Kind::Other => vec![library.clone()],
+            LibraryKind::OpenMpi | LibraryKind::Other => vec![library.clone()],
         }
     };
     libraries.iter().flat_map(ways).collect()
 }
 
 /// Puts each variant after the columns of its library. An error names one that there is not.
-pub fn add(libraries: &mut Vec<Library>, variants: &[Variant]) -> Result<(), String> {
+pub fn add(libraries: &mut Vec<BenchLibrary>, variants: &[BenchVariant]) -> Result<(), String> {
     for variant in variants {
-        let of = |library: &Library| library.folder == variant.library;
+        let of = |library: &BenchLibrary| library.folder == variant.library;
         let Some(last) = libraries.iter().rposition(of) else {
             let mut names: Vec<_> = libraries.iter().map(|l| l.folder.as_str()).collect();
             names.dedup();
@@ -70,7 +70,7 @@ pub fn add(libraries: &mut Vec<Library>, variants: &[Variant]) -> Result<(), Str
 }
 
 /// What the columns stand for; empty if each is a library as it comes.
-pub fn heading(libraries: &[Library], progress: bool) -> String {
+pub fn heading(libraries: &[BenchLibrary], progress: bool) -> String {
     if libraries.iter().all(|l| l.settings.is_empty()) {
         return String::new();
     }
@@ -83,7 +83,7 @@ pub fn heading(libraries: &[Library], progress: bool) -> String {
         if told.is_empty() {
             told = "as it comes".to_owned();
         }
-        if progress && library.kind == Kind::OpenMpi && library.settings.is_empty() {
+        if progress && library.kind == LibraryKind::OpenMpi && library.settings.is_empty() {
             told += ": it has no asynchronous progress to switch on";
         }
         let _ = writeln!(text, "  {:<width$}  {told}", library.name);
@@ -98,21 +98,26 @@ pub fn heading(libraries: &[Library], progress: bool) -> String {
 mod tests {
     use super::*;
 
-    fn library(name: &str, kind: Kind) -> Library {
-        Library { name: name.to_owned(), folder: name.to_owned(), kind, ..Library::default() }
+    fn library(name: &str, kind: LibraryKind) -> BenchLibrary {
+        BenchLibrary {
+            name: name.to_owned(),
+            folder: name.to_owned(),
+            kind,
+            ..BenchLibrary::default()
+        }
     }
 
-    fn names(libraries: &[Library]) -> Vec<&str> {
+    fn names(libraries: &[BenchLibrary]) -> Vec<&str> {
         libraries.iter().map(|l| l.name.as_str()).collect()
     }
 
     #[test]
     fn ways_of_progress_are_columns() {
         let all = [
-            library("weft", Kind::Weft),
-            library("mpich", Kind::Mpich),
-            library("openmpi", Kind::OpenMpi),
-            library("mine", Kind::Intel),
+            library("weft", LibraryKind::Weft),
+            library("mpich", LibraryKind::Mpich),
+            library("openmpi", LibraryKind::OpenMpi),
+            library("mine", LibraryKind::Intel),
         ];
         let ways = progress(&all);
         let told = names(&ways);
@@ -128,7 +133,8 @@ mod tests {
 
     #[test]
     fn variants_stand_beside_their_library() {
-        let mut all = vec![library("weft", Kind::Weft), library("mpich", Kind::Mpich)];
+        let mut all =
+            vec![library("weft", LibraryKind::Weft), library("mpich", LibraryKind::Mpich)];
         let wanted =
             ["weft helper WEFT_PROGRESS=handover WEFT_CMA=0", "weft alone WEFT_PROGRESS=none"];
         let wanted: Vec<_> = wanted.iter().map(|text| parse(text).unwrap()).collect();

@@ -25,7 +25,7 @@ use weft_fabric::{Counter, Counters, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 
 /// Which way data go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum RailDirection {
     /// From this process to the peer.
     Write = 0,
     /// From the peer to this process.
@@ -44,7 +44,7 @@ pub struct Fragment {
 }
 
 /// Fragments of one operation.
-pub type Fragments = SmallVec<[Fragment; 4]>;
+pub type RailFragments = SmallVec<[Fragment; 4]>;
 
 /// Lengths from which operations are fragmented, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,8 +84,8 @@ fn grain(len: usize, rails: usize) -> usize {
 
 /// The rails of a process, and what is under way on them.
 #[derive(Default)]
-pub struct Rails {
-    /// By [`Way`].
+pub struct RailSet {
+    /// By [`RailDirection`].
     traffic: RefCell<[Traffic; 2]>,
     turn: Cell<usize>,
     thresholds: Cell<Thresholds>,
@@ -95,7 +95,7 @@ pub struct Rails {
     waiting: Cell<Option<Instant>>,
 }
 
-impl Rails {
+impl RailSet {
     /// The lengths in force, a copy.
     pub fn thresholds(&self) -> Thresholds {
         self.thresholds.get()
@@ -107,14 +107,14 @@ impl Rails {
     }
 
     /// Whether an operation of `len` bytes is fragmented.
-    pub fn fragments(&self, way: Way, len: usize) -> bool {
+    pub fn fragments(&self, way: RailDirection, len: usize) -> bool {
         let Thresholds { write, read, .. } = self.thresholds.get();
-        len >= if way == Way::Write { write } else { read }
+        len >= if way == RailDirection::Write { write } else { read }
     }
 
     /// The rail of the next operation that is not fragmented, of `rails` of which `works` says which do. Rails
     /// that were seen to be less than half as fast as another do not take turns.
-    pub fn next(&self, way: Way, rails: usize, works: impl Fn(usize) -> bool) -> usize {
+    pub fn next(&self, way: RailDirection, rails: usize, works: impl Fn(usize) -> bool) -> usize {
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
         let traffic = &self.traffic.borrow()[way as usize];
@@ -128,11 +128,11 @@ impl Rails {
     /// How an operation of `len` bytes is spread.
     pub fn spread(
         &self,
-        way: Way,
+        way: RailDirection,
         len: usize,
         rails: usize,
         works: impl Fn(usize) -> bool,
-    ) -> Fragments {
+    ) -> RailFragments {
         let traffic = &mut self.traffic.borrow_mut()[way as usize];
         traffic.reserve(rails);
         let usable: SmallVec<[usize; 4]> = (0..rails).filter(|&rail| works(rail)).collect();
@@ -151,7 +151,7 @@ impl Rails {
             .collect();
         let total: f64 = shares.iter().sum();
         let grain = grain(len, usable.len());
-        let mut fragments = Fragments::new();
+        let mut fragments = RailFragments::new();
         let (mut offset, mut sum) = (0, 0.0);
         for (&rail, share) in usable.iter().zip(shares) {
             sum += share;
@@ -176,13 +176,13 @@ impl Rails {
     pub fn stripe<F: Fabric>(
         &self,
         fabric: &F,
-        way: Way,
+        way: RailDirection,
         (peer, rails): (usize, usize),
         (here, there): (Sge, RemoteAddr),
         waits: &mut Waits,
     ) -> Result<(), Fault> {
         // One registration for all parts.
-        let region = fabric.prepare(here, way == Way::Read)?;
+        let region = fabric.prepare(here, way == RailDirection::Read)?;
         let outcome = self.post_parts(fabric, way, (peer, rails), (here, there), waits);
         if let Some(region) = region {
             fabric.withdraw(region);
@@ -193,7 +193,7 @@ impl Rails {
     fn post_parts<F: Fabric>(
         &self,
         fabric: &F,
-        way: Way,
+        way: RailDirection,
         (peer, rails): (usize, usize),
         (here, there): (Sge, RemoteAddr),
         waits: &mut Waits,
@@ -213,8 +213,8 @@ impl Rails {
             let (part, to) = (here.part(offset + at, len), there.offset((offset + at) as u64));
             let done = Some(waits[first + i].0);
             let posted = match way {
-                Way::Write => fabric.write_over(rail, peer, part, to, done),
-                Way::Read => fabric.read_over(rail, peer, part, to, done),
+                RailDirection::Write => fabric.write_over(rail, peer, part, to, done),
+                RailDirection::Read => fabric.read_over(rail, peer, part, to, done),
             };
             if posted.is_err() && number == 0 {
                 waits.drain(first..).for_each(|(counter, _)| counters.free(counter));
@@ -233,7 +233,7 @@ impl Rails {
     /// length.
     fn parts<'f>(
         &self,
-        way: Way,
+        way: RailDirection,
         fragments: &'f [Fragment],
     ) -> impl Iterator<Item = (usize, usize, usize)> + use<'f> {
         let count = fragments.len();
@@ -249,7 +249,7 @@ impl Rails {
     }
 
     /// A fragment is on its way since `now`; it is over when `counter >= value`.
-    fn posted(&self, way: Way, fragment: Fragment, wait: (Counter, u64), now: Instant) {
+    fn posted(&self, way: RailDirection, fragment: Fragment, wait: (Counter, u64), now: Instant) {
         let traffic = &mut self.traffic.borrow_mut()[way as usize];
         traffic.post(fragment.rail, fragment.len as u64, wait, now);
         self.busy.set(true);
@@ -265,7 +265,7 @@ impl Rails {
         self.busy.set(busy);
     }
 
-    /// Whether anything may be under way, so that [`Rails::observe`] has something to look for.
+    /// Whether anything may be under way, so that [`RailSet::observe`] has something to look for.
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.busy.get()
@@ -286,7 +286,7 @@ impl Rails {
     }
 
     /// How fast each rail was seen to be, in units of their average; 1 for those that were never compared.
-    pub fn weights(&self, way: Way, rails: usize) -> Vec<f64> {
+    pub fn weights(&self, way: RailDirection, rails: usize) -> Vec<f64> {
         let traffic = &self.traffic.borrow()[way as usize];
         (0..rails).map(|rail| traffic.weight(rail)).collect()
     }

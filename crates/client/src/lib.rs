@@ -4,14 +4,14 @@
 #![warn(missing_docs)]
 
 /// A loaded library.
-pub struct Library(libloading::Library);
+pub struct ClientLibrary(libloading::Library);
 
-impl Library {
+impl ClientLibrary {
     /// Loads it; `name` is a path, or a name for the loader to look for.
     ///
     /// # Errors
     /// Why it could not be loaded, and what to do, in words.
-    pub fn load(name: &str) -> Result<Library, String> {
+    pub fn load(name: &str) -> Result<ClientLibrary, String> {
         // SAFETY: an MPI library's initialisers have no conditions.
         let library = unsafe { libloading::Library::new(name) }.map_err(|e| {
             format!(
@@ -19,7 +19,7 @@ impl Library {
                  directory in LD_LIBRARY_PATH"
             )
         })?;
-        Ok(Library(library))
+        Ok(ClientLibrary(library))
     }
 
     /// Where a function is.
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_named() {
-        let error = Library::load("libno_such_mpi.so").err().unwrap_or_default();
+        let error = ClientLibrary::load("libno_such_mpi.so").err().unwrap_or_default();
         assert!(error.contains("libno_such_mpi.so") && error.contains("--library"), "{error}");
-        let library = Library::load("libc.so.6").expect("every Linux has it");
+        let library = ClientLibrary::load("libc.so.6").expect("every Linux has it");
         assert!(library.address("getpid").is_ok());
         let error = library.address("MPI_No_such").expect_err("no function of C");
         assert!(error.contains("MPI_No_such"), "{error}");

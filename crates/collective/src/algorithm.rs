@@ -2,8 +2,8 @@
 
 mod method;
 
-use crate::costs::Time;
-use crate::operation::Operation;
+use crate::costs::CostFunction;
+use crate::operation::CollectiveKind;
 use crate::selection_key::SelectionKey;
 pub use method::Method;
 use std::fmt;
@@ -33,7 +33,7 @@ pub enum Carrier {
 
 /// A number that may follow an algorithm's name: `RGM:7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parameter {
+pub struct AlgorithmParameter {
     /// What it is: `fan-in`, `radix`, `segment in bytes`.
     pub what: &'static str,
     /// What holds if the name comes without a number.
@@ -57,7 +57,7 @@ pub enum Only {
 
 /// What must hold for an algorithm to be eligible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
+pub enum Requirement {
     /// The operator commutes.
     Commutes,
     /// All ranks share memory, and are at most so many.
@@ -98,7 +98,7 @@ pub enum Need {
 #[derive(Debug, Clone, Copy)]
 pub struct Algorithm {
     /// What it serves; a name may mean another algorithm in another operation.
-    pub operation: Operation,
+    pub operation: CollectiveKind,
     /// As its source calls it.
     pub name: &'static str,
     /// What its ranks do, whatever carries it.
@@ -106,9 +106,9 @@ pub struct Algorithm {
     /// How its data travel.
     pub carrier: Carrier,
     /// `None`: its name takes no number.
-    pub parameter: Option<Parameter>,
+    pub parameter: Option<AlgorithmParameter>,
     /// All must hold; the first that does not is what a user is told.
-    pub needs: &'static [Need],
+    pub needs: &'static [Requirement],
     /// Serves where no map says anything, if it is eligible: the first of those that are.
     pub usual: bool,
     /// One line, with the source.
@@ -117,53 +117,59 @@ pub struct Algorithm {
     pub cost: &'static str,
     /// What it takes among ranks that share memory, by the model of copies: where no map says anything, the cheapest serves
     /// them.
-    pub time: Option<Time>,
+    pub time: Option<CostFunction>,
 }
 
-impl Need {
+impl Requirement {
     /// Whether it holds for `case`, or why not.
     pub fn check(self, case: &SelectionKey) -> Result<(), String> {
         let SelectionKey { ranks, bytes, element, site, .. } = *case;
         let hold = |holds: bool, why: &dyn Fn() -> String| if holds { Ok(()) } else { Err(why()) };
         let is = |holds: bool, why: &str| if holds { Ok(()) } else { Err(why.to_owned()) };
         match self {
-            Need::Commutes => is(case.commutes, "the operator does not commute"),
-            Need::Together(most) => {
+            Requirement::Commutes => is(case.commutes, "the operator does not commute"),
+            Requirement::Together(most) => {
                 is(site.same_node, "the ranks do not share memory")?;
                 hold(ranks <= most, &|| format!("{ranks} ranks: at most {most}"))
             }
-            Need::Two => hold(ranks == 2, &|| format!("{ranks} ranks: it takes 2")),
-            Need::Many => hold(ranks > 2, &|| format!("{ranks} ranks: it takes more than 2")),
+            Requirement::Two => hold(ranks == 2, &|| format!("{ranks} ranks: it takes 2")),
+            Requirement::Many => {
+                hold(ranks > 2, &|| format!("{ranks} ranks: it takes more than 2"))
+            }
             // Who has not heard asks, and does without if need be.
-            Need::Direct => {
+            Requirement::Direct => {
                 is(site.near.direct != Some(false), "a rank may not read another's own memory")
             }
-            Need::AtMost(most) => hold(bytes <= most, &|| format!("{bytes} bytes: at most {most}")),
-            Need::BlocksAtMost(most) => hold(bytes.saturating_mul(ranks) <= most, &|| {
+            Requirement::AtMost(most) => {
+                hold(bytes <= most, &|| format!("{bytes} bytes: at most {most}"))
+            }
+            Requirement::BlocksAtMost(most) => hold(bytes.saturating_mul(ranks) <= most, &|| {
                 format!("{ranks} blocks of {bytes} bytes: together at most {most}")
             }),
-            Need::ElementAtMost(most) => {
+            Requirement::ElementAtMost(most) => {
                 hold(element <= most, &|| format!("elements of {element} bytes: at most {most}"))
             }
-            Need::ElementEach => hold(bytes >= ranks * element.max(1), &|| {
+            Requirement::ElementEach => hold(bytes >= ranks * element.max(1), &|| {
                 format!(
                     "{bytes} bytes are fewer than one element of {element} for each of {ranks} ranks"
                 )
             }),
-            Need::EqualBlocks => is(case.equal, "the blocks differ in length"),
-            Need::PowerOfTwo => {
+            Requirement::EqualBlocks => is(case.equal, "the blocks differ in length"),
+            Requirement::PowerOfTwo => {
                 hold(ranks.is_power_of_two(), &|| format!("{ranks} ranks: no power of two"))
             }
-            Need::Even => {
+            Requirement::Even => {
                 hold(ranks.is_multiple_of(2), &|| format!("{ranks} ranks: an odd number"))
             }
-            Need::Multicast => is(site.multicast > 0, "this network has no multicast"),
-            Need::SameArithmeticOfTwo if ranks > 2 => Ok(()),
-            Need::SameArithmetic | Need::SameArithmeticOfTwo => {
+            Requirement::Multicast => is(site.multicast > 0, "this network has no multicast"),
+            Requirement::SameArithmeticOfTwo if ranks > 2 => Ok(()),
+            Requirement::SameArithmetic | Requirement::SameArithmeticOfTwo => {
                 is(site.same_arithmetic, "the ranks differ in arithmetic")
             }
-            Need::Atomics => is(site.atomics, "some rank's adapter does no atomic operations"),
-            Need::Nodes => is(
+            Requirement::Atomics => {
+                is(site.atomics, "some rank's adapter does no atomic operations")
+            }
+            Requirement::Nodes => is(
                 site.nodes > 1 && site.ranks_per_node > 1,
                 "it takes several nodes, one of them with several ranks",
             ),
@@ -190,29 +196,29 @@ impl Algorithm {
     }
 
     /// With the parameter that it has if none is given.
-    pub fn usual(&'static self) -> Choice {
-        Choice { algorithm: self, parameter: self.parameter.map_or(0, |p| p.default) }
+    pub fn usual(&'static self) -> AlgorithmChoice {
+        AlgorithmChoice { algorithm: self, parameter: self.parameter.map_or(0, |p| p.default) }
     }
 }
 
 /// An algorithm and its parameter (0 where it has none).
 #[derive(Debug, Clone, Copy)]
-pub struct Choice {
+pub struct AlgorithmChoice {
     /// An entry of the catalogue.
     pub algorithm: &'static Algorithm,
-    /// Within the algorithm's range, in the unit of [`Parameter::what`].
+    /// Within the algorithm's range, in the unit of [`AlgorithmParameter::what`].
     pub parameter: usize,
 }
 
-impl PartialEq for Choice {
-    fn eq(&self, other: &Choice) -> bool {
+impl PartialEq for AlgorithmChoice {
+    fn eq(&self, other: &AlgorithmChoice) -> bool {
         std::ptr::eq(self.algorithm, other.algorithm) && self.parameter == other.parameter
     }
 }
 
-impl Eq for Choice {}
+impl Eq for AlgorithmChoice {}
 
-impl fmt::Display for Choice {
+impl fmt::Display for AlgorithmChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.algorithm.name;
         match self.algorithm.parameter {

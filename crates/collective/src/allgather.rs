@@ -1,7 +1,7 @@
 //! Allgathers: a block of each rank to all (MPI 5.0, sections 6.7 and 6.8).
 //!
 //! The ring takes blocks wherever they are. The others send several blocks in one message, and take
-//! [`Blocks`](crate::Blocks) of one buffer; for blocks that lie apart there is [`Packed`](crate::Packed).
+//! [`BlockList`](crate::BlockList) of one buffer; for blocks that lie apart there is [`Packed`](crate::Packed).
 
 pub(crate) mod bruck;
 pub(crate) mod circulant;

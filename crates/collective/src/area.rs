@@ -17,18 +17,18 @@
 //! reuse messages are needed (the argument of Kini 2003, section 5.3.3). That a rank leaves one before
 //! it enters the next also tells whose arrival is the last; nonblocking operations queue for it.
 
-use crate::Link;
+use crate::CommView;
+use crate::address_exchange::{self, Exchanged, no_memory};
 use crate::costs;
 use crate::distance;
-use crate::exchanged::{self, Exchanged, no_memory};
 use crate::members::share_memory;
 use crate::outstanding::Outstanding;
 use crate::selection_key::Near;
-use crate::ticket::{Ticket, Tickets};
+use crate::shm_queue::{OperationTicket, Tickets};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::{
-    Completion, CopyModel, Distance, Fabric, FabricExt, Fault, Flag, Region, RemoteAddr,
+    CacheDistance, Completion, CopyModel, Fabric, FabricExt, Fault, Flag, Region, RemoteAddr,
     RemoteFlag, Sge,
 };
 
@@ -46,7 +46,7 @@ const INBOX_SIZE: usize = 8 + PAIR_MOST;
 /// A communicator's area, or the place for it.
 pub struct Area<F: Fabric> {
     /// Boxed: most communicators of a simulated world have none.
-    made: OnceCell<Box<Memory<F>>>,
+    made: OnceCell<Box<AreaMemory<F>>>,
     tickets: Tickets<F>,
     in_turn: Cell<bool>,
 }
@@ -79,45 +79,47 @@ impl<F: Fabric> Area<F> {
     }
 
     /// Whether all ranks can read each other's own memory. All find the same.
-    pub(crate) async fn direct(&self, link: &Link<F>) -> Result<bool, Fault> {
+    pub(crate) async fn direct(&self, link: &CommView<F>) -> Result<bool, Fault> {
         Ok(self.made(link).await?.near.direct == Some(true))
     }
 
     /// How far ranks are from each other, as [`crate::distance`] has it. All find the same, right before they enter the
     /// area for the operation that depends on it.
-    pub(crate) fn distance(&self, link: &Link<F>) -> Distance {
+    pub(crate) fn distance(&self, link: &CommView<F>) -> CacheDistance {
         match self.made.get() {
             Some(made) => self.distance_at(made, link.rank),
-            None => Distance::Shared,
+            None => CacheDistance::Shared,
         }
     }
 
-    fn distance_at(&self, made: &Memory<F>, rank: usize) -> Distance {
+    fn distance_at(&self, made: &AreaMemory<F>, rank: usize) -> CacheDistance {
         let (true, Some(word)) = (self.is_in_turn(), made.distance) else {
-            return Distance::Shared;
+            return CacheDistance::Shared;
         };
-        let (next, said) =
-            (self.tickets.next(), distance::Word::from_word(exchanged::read(word, 0)));
+        let (next, said) = (
+            self.tickets.next(),
+            distance::DistanceWord::from_word(address_exchange::read(word, 0)),
+        );
         let new =
             if rank == 0 { said.change(next, made.fabric().copies().is_found_far()) } else { None };
         if let Some(new) = new {
-            exchanged::write(&[new.word()], word);
+            address_exchange::write(&[new.word()], word);
         }
-        if new.unwrap_or(said).is_far(next) { Distance::Apart } else { Distance::Shared }
+        if new.unwrap_or(said).is_far(next) { CacheDistance::Apart } else { CacheDistance::Shared }
     }
 
     /// Bytes of a part of what two ranks bring each other in turns.
-    pub(crate) fn part(&self, link: &Link<F>) -> usize {
+    pub(crate) fn part(&self, link: &CommView<F>) -> usize {
         costs::part(self.model(link), self.distance(link))
     }
 
     /// All ranks have the same.
-    pub(crate) fn model<'l>(&self, link: &'l Link<F>) -> &'l CopyModel {
+    pub(crate) fn model<'l>(&self, link: &'l CommView<F>) -> &'l CopyModel {
         link.endpoint.fabric().copies().model()
     }
 
     /// The area, made now if need be, by an operation that no other runs beside.
-    pub(crate) async fn made(&self, link: &Link<F>) -> Result<&Memory<F>, Fault> {
+    pub(crate) async fn made(&self, link: &CommView<F>) -> Result<&AreaMemory<F>, Fault> {
         if self.made.get().is_none() {
             self.enter_for(link, 0).await?;
         }
@@ -126,21 +128,21 @@ impl<F: Fabric> Area<F> {
 }
 
 /// The area while one operation has it; dropping it lets the next one in.
-pub struct Session<'b, F: Fabric> {
-    made: &'b Memory<F>,
-    _turn: Ticket<'b, F>,
+pub struct AreaSession<'b, F: Fabric> {
+    made: &'b AreaMemory<F>,
+    _turn: OperationTicket<'b, F>,
 }
 
-impl<F: Fabric> std::ops::Deref for Session<'_, F> {
-    type Target = Memory<F>;
+impl<F: Fabric> std::ops::Deref for AreaSession<'_, F> {
+    type Target = AreaMemory<F>;
 
-    fn deref(&self) -> &Memory<F> {
+    fn deref(&self) -> &AreaMemory<F> {
         self.made
     }
 }
 
 /// The area once it is made.
-pub struct Memory<F: Fabric> {
+pub struct AreaMemory<F: Fabric> {
     endpoint: Rc<weft_p2p::Endpoint<F>>,
     mine: Region,
     /// At rank 0 alone.
@@ -158,7 +160,7 @@ pub struct Memory<F: Fabric> {
     distance: Option<Sge>,
 }
 
-impl<F: Fabric> Drop for Memory<F> {
+impl<F: Fabric> Drop for AreaMemory<F> {
     fn drop(&mut self) {
         let fabric = self.endpoint.fabric();
         let flags = self.inboxes.iter().flatten().chain([&self.flag]);
@@ -173,7 +175,7 @@ impl<F: Fabric> Drop for Memory<F> {
 impl<F: Fabric> Area<F> {
     /// The area, made now if need be, and the number of the operation (from 1 on). Waits until this
     /// rank has left all operations that it began before.
-    pub async fn enter(&self, link: &Link<F>) -> Result<(Session<'_, F>, u64), Fault> {
+    pub async fn enter(&self, link: &CommView<F>) -> Result<(AreaSession<'_, F>, u64), Fault> {
         match self.try_enter(link) {
             Some(entered) => Ok(entered),
             None => self.enter_for(link, 1).await,
@@ -183,34 +185,34 @@ impl<F: Fabric> Area<F> {
     /// [`Area::enter`] where there is nothing to make and to wait for: a blocking operation after the first. Else
     /// nothing is done.
     #[inline]
-    pub fn try_enter(&self, link: &Link<F>) -> Option<(Session<'_, F>, u64)> {
+    pub fn try_enter(&self, link: &CommView<F>) -> Option<(AreaSession<'_, F>, u64)> {
         let made = self.made.get()?;
         let (turn, epoch) = self.tickets.try_enter(link, 1)?;
-        Some((Session { made, _turn: turn }, epoch))
+        Some((AreaSession { made, _turn: turn }, epoch))
     }
 
     /// The same for an operation in which the ranks meet several times: each barrier has a number, and
     /// counts as an operation. Returns the first.
     pub async fn enter_for(
         &self,
-        link: &Link<F>,
+        link: &CommView<F>,
         barriers: u64,
-    ) -> Result<(Session<'_, F>, u64), Fault> {
+    ) -> Result<(AreaSession<'_, F>, u64), Fault> {
         let (turn, epoch) = self.tickets.enter_for(link, barriers).await?;
         let made = match self.made.get() {
             Some(made) => made,
             None => {
-                let made = Memory::make(link, epoch - 1).await?;
+                let made = AreaMemory::make(link, epoch - 1).await?;
                 self.made.get_or_init(|| Box::new(made))
             }
         };
-        Ok((Session { made, _turn: turn }, epoch))
+        Ok((AreaSession { made, _turn: turn }, epoch))
     }
 }
 
-impl<F: Fabric> Memory<F> {
+impl<F: Fabric> AreaMemory<F> {
     /// `before`: barriers that had numbers already, in operations for which no rank got memory.
-    async fn make(link: &Link<F>, before: u64) -> Result<Memory<F>, Fault> {
+    async fn make(link: &CommView<F>, before: u64) -> Result<AreaMemory<F>, Fault> {
         let (size, fabric) = (link.size(), link.endpoint.fabric());
         link.endpoint.clear_parked();
         // By name, the central algorithms can be had across nodes, too.
@@ -238,7 +240,7 @@ impl<F: Fabric> Memory<F> {
         let all = (0..size).all(|rank| fact(rank, 0) == 1);
         let near = Near {
             direct: Some((0..size).all(|rank| fact(rank, 1) == 1)),
-            distance: Distance::Shared,
+            distance: CacheDistance::Shared,
             each: (0..size).map(|rank| fact(rank, 2) as u32).max().unwrap_or(1),
         };
         let Some(mine) = mine.filter(|_| all) else {
@@ -253,7 +255,7 @@ impl<F: Fabric> Memory<F> {
         let inboxes = (size == 2).then(|| [inbox(0), inbox(1)]);
         let endpoint = link.endpoint.clone();
         let posted = Outstanding::new(endpoint.clone());
-        Ok(Memory {
+        Ok(AreaMemory {
             endpoint,
             mine,
             central,
@@ -281,7 +283,7 @@ impl<F: Fabric> Memory<F> {
     }
 
     /// Everybody comes, then everybody goes on.
-    pub async fn barrier(&self, link: &Link<F>, epoch: u64) -> Result<(), Fault> {
+    pub async fn barrier(&self, link: &CommView<F>, epoch: u64) -> Result<(), Fault> {
         if self.is_pair() {
             let flag = self.say(link, epoch, Sge::EMPTY)?;
             return self.hear(flag, epoch).await;
@@ -297,7 +299,7 @@ impl<F: Fabric> Memory<F> {
         self.endpoint.until(flag.local, epoch).await
     }
 
-    /// Whether there are two ranks, which [`Memory::swap`].
+    /// Whether there are two ranks, which [`AreaMemory::swap`].
     pub fn is_pair(&self) -> bool {
         self.inboxes.is_some()
     }
@@ -305,7 +307,7 @@ impl<F: Fabric> Memory<F> {
     /// One of two ranks says at most 120 bytes. The other one has spoken once the flag is `epoch`; until then, `data`
     /// stay as they are, and what was posted must be [over](Posted::all_done) before they change.
     #[inline]
-    pub fn say(&self, link: &Link<F>, epoch: u64, data: Sge) -> Result<Flag, Fault> {
+    pub fn say(&self, link: &CommView<F>, epoch: u64, data: Sge) -> Result<Flag, Fault> {
         let parity = (epoch % 2) as usize;
         let flag = self.inboxes.as_ref().expect("two ranks")[parity];
         let (peer, other) = (link.members[1 - link.rank] as usize, self.ranks[1 - link.rank]);
@@ -333,7 +335,7 @@ impl<F: Fabric> Memory<F> {
 
     /// One of two ranks says at most 120 bytes, and returns what the other says: as long an element, which
     /// holds until the next operation.
-    pub async fn swap(&self, link: &Link<F>, epoch: u64, data: Sge) -> Result<Sge, Fault> {
+    pub async fn swap(&self, link: &CommView<F>, epoch: u64, data: Sge) -> Result<Sge, Fault> {
         let flag = self.say(link, epoch, data)?;
         self.endpoint.until(flag.local, epoch).await?;
         if !data.is_empty() {
@@ -355,13 +357,13 @@ impl<F: Fabric> Memory<F> {
     }
 
     /// Writes this rank's contribution.
-    pub async fn contribute(&self, link: &Link<F>, epoch: u64, data: Sge) -> Result<(), Fault> {
+    pub async fn contribute(&self, link: &CommView<F>, epoch: u64, data: Sge) -> Result<(), Fault> {
         let (leader, to) = (link.members[0] as usize, self.contribution(epoch, link.rank));
         self.finish(|fabric, done| fabric.write(leader, data, to, done)).await
     }
 
     /// Counts this rank as arrived; true for the last one.
-    pub async fn arrive(&self, link: &Link<F>, epoch: u64) -> Result<bool, Fault> {
+    pub async fn arrive(&self, link: &CommView<F>, epoch: u64) -> Result<bool, Fault> {
         let before = link.stage(8);
         let (leader, result) = (link.members[0] as usize, before.sge());
         self.finish(|fabric, done| fabric.fetch_add(leader, self.arrivals, 1, result, done))
@@ -374,7 +376,12 @@ impl<F: Fabric> Memory<F> {
     /// Ends an operation early, on all ranks alike: one or two barriers, the first of which is `epoch`, instead of so many that
     /// had numbers. An even number is left out, since places alternate: what is written next is not where others may still
     /// read, or wait for, what was said last.
-    pub async fn end_early(&self, link: &Link<F>, epoch: u64, barriers: u64) -> Result<(), Fault> {
+    pub async fn end_early(
+        &self,
+        link: &CommView<F>,
+        epoch: u64,
+        barriers: u64,
+    ) -> Result<(), Fault> {
         let held = if barriers == 0 { 0 } else { 2 - barriers % 2 };
         for barrier in epoch..epoch + held {
             self.barrier(link, barrier).await?;
@@ -383,7 +390,7 @@ impl<F: Fabric> Memory<F> {
     }
 
     /// Counts barriers as over that had numbers and do not take place, on all ranks alike.
-    async fn skip(&self, link: &Link<F>, barriers: u64) -> Result<(), Fault> {
+    async fn skip(&self, link: &CommView<F>, barriers: u64) -> Result<(), Fault> {
         if link.rank > 0 || barriers == 0 {
             return Ok(());
         }
@@ -394,13 +401,13 @@ impl<F: Fabric> Memory<F> {
     }
 
     /// Reads all contributions, `SLOT` bytes each, in the order of ranks.
-    pub async fn collect(&self, link: &Link<F>, epoch: u64, into: Sge) -> Result<(), Fault> {
+    pub async fn collect(&self, link: &CommView<F>, epoch: u64, into: Sge) -> Result<(), Fault> {
         let (leader, from) = (link.members[0] as usize, self.contribution(epoch, 0));
         self.finish(|fabric, done| fabric.read(leader, into, from, done)).await
     }
 
     /// Lets all other ranks go, with the result, whose memory may then be used again.
-    pub async fn release(&self, link: &Link<F>, epoch: u64, result: Sge) -> Result<(), Fault> {
+    pub async fn release(&self, link: &CommView<F>, epoch: u64, result: Sge) -> Result<(), Fault> {
         for rank in (0..self.size).filter(|&r| r != link.rank) {
             let flag = RemoteFlag { at: self.ranks[rank], waking: true };
             let to = self.result_at(epoch, rank);

@@ -5,10 +5,10 @@
 //! gives its pairs back, the next one takes them, and nothing is registered for it. A notify buffer's mark
 //! keeps its value when it changes hands, so who takes a pair numbers from `base` on.
 //!
-//! Bound: [`Arena::new`] says how many bytes there may be in all; what does not fit is refused, and the
+//! Bound: [`NotifyArena::new`] says how many bytes there may be in all; what does not fit is refused, and the
 //! communicator then does without (its ranks agree on it).
 
-use crate::notified_write::{self, NotifyBuffer, Way};
+use crate::notified_write::{self, NotifyBuffer, NotifyMethod};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
@@ -27,7 +27,7 @@ const CHUNK: usize = 8 << 10;
 
 /// Sizes that govern the writes.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct ArenaLimits {
     /// Bytes of all notify buffers of a process.
     pub bytes: usize,
     /// Payloads up to so many bytes travel with their mark in one write, whatever the MTU: the
@@ -35,16 +35,16 @@ pub struct Bounds {
     pub single: Option<usize>,
 }
 
-impl Default for Bounds {
-    fn default() -> Bounds {
-        Bounds { bytes: USUAL, single: None }
+impl Default for ArenaLimits {
+    fn default() -> ArenaLimits {
+        ArenaLimits { bytes: USUAL, single: None }
     }
 }
 
 /// The pool.
-pub struct Arena<F: Fabric> {
+pub struct NotifyArena<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
-    bounds: Bounds,
+    bounds: ArenaLimits,
     taken: Cell<usize>,
     /// Whether no communicator has taken the one large set of buffers ([`crate::bounce`]).
     many_buffers: Rc<Cell<bool>>,
@@ -52,7 +52,7 @@ pub struct Arena<F: Fabric> {
     idle: RefCell<Vec<Lent>>,
 }
 
-impl<F: Fabric> Drop for Arena<F> {
+impl<F: Fabric> Drop for NotifyArena<F> {
     fn drop(&mut self) {
         for region in self.chunks.get_mut().drain(..) {
             self.endpoint.fabric().withdraw(region);
@@ -62,19 +62,19 @@ impl<F: Fabric> Drop for Arena<F> {
 
 /// Two notify buffers of one size: for odd and even operations.
 #[derive(Debug, Clone, Copy)]
-pub struct Pair {
+pub struct NotifyPair {
     buffers: [NotifyBuffer; 2],
     /// The first of their two immediates, where they are for writes with immediate.
     immediate: u32,
     at: RemoteAddr,
     room: usize,
-    way: Way,
+    way: NotifyMethod,
 }
 
 /// A pair and the pool to which it goes back.
-type Lent = Pair;
+type Lent = NotifyPair;
 
-impl Pair {
+impl NotifyPair {
     /// Bytes from one notify buffer to the other.
     pub fn stride(room: usize) -> usize {
         notified_write::size(room).next_multiple_of(LINE)
@@ -112,12 +112,12 @@ impl Pair {
     }
 }
 
-impl<F: Fabric> Arena<F> {
+impl<F: Fabric> NotifyArena<F> {
     /// For one process; at most `bounds.bytes` of notify buffers.
-    pub fn new(endpoint: Rc<Endpoint<F>>, bounds: Bounds) -> Arena<F> {
+    pub fn new(endpoint: Rc<Endpoint<F>>, bounds: ArenaLimits) -> NotifyArena<F> {
         let (chunks, idle) = (RefCell::default(), RefCell::default());
         let many_buffers = Rc::new(Cell::new(true));
-        Arena { endpoint, bounds, taken: Cell::new(0), many_buffers, chunks, idle }
+        NotifyArena { endpoint, bounds, taken: Cell::new(0), many_buffers, chunks, idle }
     }
 
     /// Whether no communicator has taken the one large set of buffers: set to false by the one that does.
@@ -126,7 +126,7 @@ impl<F: Fabric> Arena<F> {
     }
 
     /// The sizes that it was made with.
-    pub fn bounds(&self) -> Bounds {
+    pub fn bounds(&self) -> ArenaLimits {
         self.bounds
     }
 
@@ -136,12 +136,17 @@ impl<F: Fabric> Arena<F> {
     }
 
     /// `count` pairs of notify buffers for `room` bytes, one of [`ROOMS`]; `way` as for [`NotifyBuffer::new`],
-    /// or [`Way::Immediate`].
+    /// or [`NotifyMethod::Immediate`].
     /// `None` beyond the bound.
     ///
     /// # Errors
-    /// [`weft_fabric::Cause::NoRoom`] or `System` when the fabric has no memory.
-    pub fn take(&self, count: usize, room: usize, way: Way) -> Result<Option<Vec<Pair>>, Fault> {
+    /// [`weft_fabric::FaultCause::NoRoom`] or `System` when the fabric has no memory.
+    pub fn take(
+        &self,
+        count: usize,
+        room: usize,
+        way: NotifyMethod,
+    ) -> Result<Option<Vec<NotifyPair>>, Fault> {
         let mut idle = self.idle.borrow_mut();
         let mut pairs = Vec::with_capacity(count);
         idle.retain(|pair| {
@@ -155,7 +160,7 @@ impl<F: Fabric> Arena<F> {
         if missing == 0 {
             return Ok(Some(pairs));
         }
-        let step = 2 * Pair::stride(room);
+        let step = 2 * NotifyPair::stride(room);
         let bytes = (missing * step).max(CHUNK / step * step);
         if self.taken.get() + bytes > self.bounds.bytes {
             idle.append(&mut pairs);
@@ -173,13 +178,13 @@ impl<F: Fabric> Arena<F> {
         for i in 0..bytes / step {
             let offset = i * step;
             let immediate = match way {
-                Way::Immediate => self.endpoint.new_immediates(2),
+                NotifyMethod::Immediate => self.endpoint.new_immediates(2),
                 _ => 0,
             };
             let buffer = |parity: usize| {
                 let at = offset + parity * step / 2;
                 match way {
-                    Way::Immediate => {
+                    NotifyMethod::Immediate => {
                         let immediate = immediate + parity as u32;
                         NotifyBuffer::with_immediate(fabric, &region, at, room, immediate)
                     }
@@ -187,7 +192,7 @@ impl<F: Fabric> Arena<F> {
                 }
             };
             let buffers = [buffer(0), buffer(1)];
-            let pair = Pair { buffers, immediate, at: region.at(offset), room, way };
+            let pair = NotifyPair { buffers, immediate, at: region.at(offset), room, way };
             if pairs.len() < count { pairs.push(pair) } else { idle.push(pair) }
         }
         self.chunks.borrow_mut().push(region);
@@ -195,7 +200,7 @@ impl<F: Fabric> Arena<F> {
     }
 
     /// Takes pairs back: nobody writes to them any more.
-    pub fn give(&self, pairs: impl IntoIterator<Item = Pair>) {
+    pub fn give(&self, pairs: impl IntoIterator<Item = NotifyPair>) {
         self.idle.borrow_mut().extend(pairs);
     }
 }

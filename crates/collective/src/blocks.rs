@@ -1,19 +1,19 @@
 //! A buffer in blocks, one a rank: neighbouring blocks travel as one message.
 
-use crate::{Link, rank, work};
+use crate::{CommView, local_ops, rank};
 use smallvec::{SmallVec, smallvec};
 use weft_fabric::{Fabric, Sge, Staging};
 
 /// `whole`, cut into blocks that may differ in length.
-pub struct Blocks {
+pub struct BlockList {
     whole: Sge,
     /// Where each block begins, in bytes, and where the last ends.
     cuts: Vec<usize>,
 }
 
-impl Blocks {
+impl BlockList {
     /// Blocks of these lengths in bytes, which together are as long as `whole`.
-    pub fn of(whole: Sge, lengths: impl IntoIterator<Item = usize>) -> Blocks {
+    pub fn of(whole: Sge, lengths: impl IntoIterator<Item = usize>) -> BlockList {
         let mut cuts = vec![0];
         let ends = lengths.into_iter().scan(0, |at, len| {
             *at += len;
@@ -21,14 +21,14 @@ impl Blocks {
         });
         cuts.extend(ends);
         assert_eq!(cuts.last(), Some(&whole.len()), "blocks fill the buffer");
-        Blocks { whole, cuts }
+        BlockList { whole, cuts }
     }
 
     /// `parts` blocks that differ by at most one element of `element` bytes; what is left over is
     /// the last one's.
-    pub fn even(whole: Sge, element: usize, parts: usize) -> Blocks {
+    pub fn even(whole: Sge, element: usize, parts: usize) -> BlockList {
         let cuts = (0..=parts).map(|i| rank::cut(whole.len(), element, parts, i)).collect();
-        Blocks { whole, cuts }
+        BlockList { whole, cuts }
     }
 
     /// Number of blocks.
@@ -77,25 +77,25 @@ impl Blocks {
 /// Blocks in a temporary buffer, for those that lie apart.
 pub struct Packed {
     /// By rank, side by side; their memory goes back to the pool with this.
-    pub blocks: Blocks,
+    pub blocks: BlockList,
     _memory: Staging,
 }
 
 impl Packed {
     /// Room for `apart`, with a copy of this rank's block.
-    pub fn own<F: Fabric>(link: &Link<F>, apart: &[Sge]) -> Packed {
+    pub fn own<F: Fabric>(link: &CommView<F>, apart: &[Sge]) -> Packed {
         let total = apart.iter().map(|b| b.len()).sum();
-        let memory = work::stage(link, apart[link.rank], total);
-        let blocks = Blocks::of(memory.sge(), apart.iter().map(|b| b.len()));
-        work::copy(link, apart[link.rank], blocks.block(link.rank));
+        let memory = local_ops::stage(link, apart[link.rank], total);
+        let blocks = BlockList::of(memory.sge(), apart.iter().map(|b| b.len()));
+        local_ops::copy(link, apart[link.rank], blocks.block(link.rank));
         Packed { blocks, _memory: memory }
     }
 
     /// Copies the others' blocks to where they belong.
-    pub fn deliver<F: Fabric>(&self, link: &Link<F>, apart: &[Sge]) {
+    pub fn deliver<F: Fabric>(&self, link: &CommView<F>, apart: &[Sge]) {
         for (i, &to) in apart.iter().enumerate() {
             if i != link.rank {
-                work::copy(link, self.blocks.block(i), to);
+                local_ops::copy(link, self.blocks.block(i), to);
             }
         }
     }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_run_around_the_end_is_in_two_pieces() {
-        let blocks = Blocks::of(Sge::phantom(15), [1, 2, 3, 4, 5]);
+        let blocks = BlockList::of(Sge::phantom(15), [1, 2, 3, 4, 5]);
         let lengths = |from, count| -> Vec<usize> {
             blocks.around(from, count).iter().map(|piece| piece.len()).collect()
         };

@@ -36,15 +36,15 @@
 mod exposed;
 mod memory;
 
-pub use exposed::Exposed;
-use memory::{Buffers, MAKING};
+pub use exposed::ExposedPieces;
+use memory::{CommBounceBuffers, MAKING};
 
-use crate::Link;
-use crate::area::{Area, Session};
-use crate::exchanged::no_memory;
+use crate::CommView;
+use crate::address_exchange::no_memory;
+use crate::area::{Area, AreaSession};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
-use weft_fabric::{Copies, Distance, Fabric, FabricExt, Fault, RemoteAddr, Sge, Work, copies};
+use weft_fabric::{CacheDistance, Copies, Fabric, FabricExt, Fault, RemoteAddr, Sge, Work, copies};
 use weft_intranode::{pipelined, staged};
 
 /// Bytes that a rank may copy in for one barrier, at least.
@@ -100,7 +100,7 @@ const BUFFERS: usize = 256;
 
 /// The buffers of a communicator, or the place for them.
 pub(crate) struct BounceBuffers<F: Fabric> {
-    made: OnceCell<Box<Buffers<F>>>,
+    made: OnceCell<Box<CommBounceBuffers<F>>>,
     /// An operation that makes them has been started.
     begun: Cell<bool>,
     /// Whether a communicator of the process may still have many.
@@ -115,9 +115,9 @@ impl<F: Fabric> BounceBuffers<F> {
 
 /// One operation's time with the buffers.
 pub struct BounceSession<'b, F: Fabric> {
-    pub(crate) link: &'b Link<F>,
-    session: Session<'b, F>,
-    buffers: &'b Buffers<F>,
+    pub(crate) link: &'b CommView<F>,
+    session: AreaSession<'b, F>,
+    buffers: &'b CommBounceBuffers<F>,
     /// Each piece has one reader, who takes its lines: they are written again soon.
     soon: bool,
     /// Bytes that a rank copies in for a barrier at most.
@@ -141,8 +141,8 @@ impl<F: Fabric> Drop for BounceSession<'_, F> {
 
 impl<F: Fabric> BounceBuffers<F> {
     /// See [`crate::ReleaseGather::buffer_len`].
-    pub async fn len(&self, area: &Area<F>, link: &Link<F>) -> Result<usize, Fault> {
-        let Buffers { half, short, .. } = *self.made(area, link).await?;
+    pub async fn len(&self, area: &Area<F>, link: &CommView<F>) -> Result<usize, Fault> {
+        let CommBounceBuffers { half, short, .. } = *self.made(area, link).await?;
         Ok(match link.size() {
             2 if short < pipelined::SHORT => half.min(BUFFER_ANEW),
             2 => BUFFER,
@@ -154,7 +154,7 @@ impl<F: Fabric> BounceBuffers<F> {
     pub async fn len_for(
         &self,
         area: &Area<F>,
-        link: &Link<F>,
+        link: &CommView<F>,
         block: usize,
     ) -> Result<usize, Fault> {
         let buffer = self.len(area, link).await?;
@@ -165,8 +165,8 @@ impl<F: Fabric> BounceBuffers<F> {
     async fn made<'b>(
         &'b self,
         area: &'b Area<F>,
-        link: &'b Link<F>,
-    ) -> Result<&'b Buffers<F>, Fault> {
+        link: &'b CommView<F>,
+    ) -> Result<&'b CommBounceBuffers<F>, Fault> {
         match self.made.get() {
             Some(made) => Ok(made),
             None => Ok(self.enter(area, link, 0, 0).await?.buffers),
@@ -177,19 +177,19 @@ impl<F: Fabric> BounceBuffers<F> {
     pub async fn enter<'b>(
         &'b self,
         area: &'b Area<F>,
-        link: &'b Link<F>,
+        link: &'b CommView<F>,
         barriers: u64,
         span: usize,
     ) -> Result<BounceSession<'b, F>, Fault> {
         // Said before anything is awaited: all ranks start their operations in one order.
         let first = !self.begun.replace(true);
-        let far = link.size() == 2 && area.distance(link) == Distance::Apart;
+        let far = link.size() == 2 && area.distance(link) == CacheDistance::Apart;
         let making = if first { MAKING } else { 0 };
         let (session, epoch) = area.enter_for(link, making + barriers).await?;
         let next = Cell::new(epoch);
         if first {
             let many = self.many.take();
-            match Buffers::make(link, &session, epoch, many).await? {
+            match CommBounceBuffers::make(link, &session, epoch, many).await? {
                 Some(made) => {
                     next.set(epoch + MAKING);
                     let _ = self.made.set(Box::new(made));
@@ -324,7 +324,7 @@ impl<F: Fabric> BounceSession<'_, F> {
 
     /// Hears whether one of the others has read slowly what was copied in, the next one each time.
     fn ask_a_reader(&self, len: usize) {
-        let Buffers { all, slow, ask, .. } = self.buffers;
+        let CommBounceBuffers { all, slow, ask, .. } = self.buffers;
         let next = (ask.get() + 1) % all.len();
         ask.set(next);
         let (peer, at) = (self.link.members[next] as usize, all[next].offset(SLOW as u64));
@@ -370,7 +370,7 @@ impl<F: Fabric> BounceSession<'_, F> {
         }
         let found = self.operand(rank, offset, into).await?;
         if found.ptr() != into.ptr() && staged::read_shared(self.copies(), into, found) {
-            let Buffers { slow, mine, .. } = self.buffers;
+            let CommBounceBuffers { slow, mine, .. } = self.buffers;
             let count = &slow[self.link.rank];
             count.set(count.get() + 1);
             mine.local.part(SLOW, 8).fill(&count.get().to_ne_bytes());

@@ -1,24 +1,24 @@
 //! What algorithms there are, by name.
 //!
-//! Selection is data: [`crate::Map`] says for every operation, number of processes and size which
+//! Selection is data: [`crate::SelectionMap`] says for every operation, number of processes and size which
 //! algorithm is used, and this list says which names it may use and when they are not eligible.
 
 mod table;
 
-use crate::algorithm::{Algorithm, Choice, Only, Parameter};
-use crate::operation::Operation;
+use crate::algorithm::{Algorithm, AlgorithmChoice, AlgorithmParameter, Only};
+use crate::operation::CollectiveKind;
 pub use table::ALGORITHMS;
 
-impl Operation {
+impl CollectiveKind {
     /// The algorithms for it.
     pub fn algorithms(self) -> impl Iterator<Item = &'static Algorithm> {
         ALGORITHMS.iter().filter(move |a| a.operation == self)
     }
 }
 
-impl Choice {
+impl AlgorithmChoice {
     /// What `text` names: `RGM`, or `RGM:7`, in any case of letters. The error says what is known.
-    pub fn parse(operation: Operation, text: &str) -> Result<Choice, String> {
+    pub fn parse(operation: CollectiveKind, text: &str) -> Result<AlgorithmChoice, String> {
         let (name, parameter) = match text.trim().split_once(':') {
             Some((name, number)) => (name.trim(), Some(number.trim())),
             None => (text.trim(), None),
@@ -32,7 +32,7 @@ impl Choice {
         let Some(range) = algorithm.parameter else {
             return Err(format!("{text:?}: {} has no parameter", algorithm.name));
         };
-        let Parameter { what, least, most, only, .. } = range;
+        let AlgorithmParameter { what, least, most, only, .. } = range;
         let fits = |&n: &usize| {
             (least..=most).contains(&n) && (only == Only::All || (n + 1).is_power_of_two())
         };
@@ -40,7 +40,7 @@ impl Choice {
         let parameter = bytes(number).filter(fits).ok_or_else(|| {
             format!("{text:?}: the {what} of {} is {least} to {most}{powers}", algorithm.name)
         })?;
-        Ok(Choice { algorithm, parameter })
+        Ok(AlgorithmChoice { algorithm, parameter })
     }
 }
 

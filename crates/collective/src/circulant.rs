@@ -109,13 +109,13 @@ impl Circulant {
     }
 
     /// What `rank` receives of `blocks` blocks, each once; the root nothing.
-    pub fn arrivals(&self, rank: usize, blocks: usize) -> Arrivals {
+    pub fn arrivals(&self, rank: usize, blocks: usize) -> BlockArrivals {
         assert!(blocks > 0, "no block to broadcast");
         let q = self.rounds();
         // Rounds that would send nothing but blocks before the first are left out.
         let shift = (q - (blocks - 1) % q) % q;
         let block = if rank == 0 { vec![NEVER; q] } else { self.receives(rank) };
-        let mut arrivals = Arrivals { block, shift, blocks, last: usize::MAX };
+        let mut arrivals = BlockArrivals { block, shift, blocks, last: usize::MAX };
         // Later ones would bring it again.
         let mut end = shift + blocks - 1..shift + blocks - 1 + q;
         if let Some(last) = end.find(|&round| arrivals.number(round) >= blocks as i64 - 1) {
@@ -164,7 +164,7 @@ impl Search<'_> {
 }
 
 /// Which block comes to a rank in which round.
-pub struct Arrivals {
+pub struct BlockArrivals {
     block: Vec<i64>,
     shift: usize,
     blocks: usize,
@@ -172,7 +172,7 @@ pub struct Arrivals {
     last: usize,
 }
 
-impl Arrivals {
+impl BlockArrivals {
     /// The rounds of the broadcast; the first may have another number than 0.
     pub fn rounds(&self) -> std::ops::Range<usize> {
         self.shift..self.shift + self.blocks - 1 + self.block.len()

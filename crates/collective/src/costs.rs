@@ -13,12 +13,12 @@
 use crate::selection_key::SelectionKey;
 use weft_fabric::arithmetic::in_usual_arithmetic;
 use weft_fabric::copies::LINE;
-use weft_fabric::{CopyModel, Distance};
-use weft_p2p::Limits;
+use weft_fabric::{CacheDistance, CopyModel};
+use weft_p2p::ProtocolLimits;
 
 /// A pure function of a call and a machine: what an algorithm takes, in nanoseconds. Infinite where it is not to be chosen
 /// without being asked for.
-pub type Time = fn(&SelectionKey, &CopyModel) -> f64;
+pub type CostFunction = fn(&SelectionKey, &CopyModel) -> f64;
 
 /// Bytes of another rank's memory that are read by one call: it takes longer to copy them than to ask for them, and they stay
 /// in a processor's own caches until they are combined. An eighth of such a cache, whose rest has what they are combined with.
@@ -28,7 +28,7 @@ pub fn block(model: &CopyModel) -> usize {
 
 /// Bytes of a part of what two ranks bring each other in turns: its transfer takes sixteen times a barrier, which is thus little
 /// beside it, and parts are short enough that both work at once.
-pub fn part(model: &CopyModel, distance: Distance) -> usize {
+pub fn part(model: &CopyModel, distance: CacheDistance) -> usize {
     // Computed so that all ranks get the same length.
     in_usual_arithmetic(|| {
         let rate = model.fetch.at(distance).max(f64::MIN_POSITIVE);
@@ -41,21 +41,21 @@ fn power_below(n: usize) -> usize {
 }
 
 /// The machine as a call's ranks find it.
-pub struct Costs<'m> {
+pub struct CallCosts<'m> {
     model: &'m CopyModel,
     ranks: f64,
     /// Ranks that take turns on a processor.
     each: f64,
-    distance: Distance,
+    distance: CacheDistance,
     direct: bool,
 }
 
-impl<'m> Costs<'m> {
+impl<'m> CallCosts<'m> {
     /// For the ranks of `case` on the machine of `model`. Until they have told each other, each counts
     /// as alone on its processor, and as one that may not read the others' own memory.
-    pub fn of(case: &SelectionKey, model: &'m CopyModel) -> Costs<'m> {
+    pub fn of(case: &SelectionKey, model: &'m CopyModel) -> CallCosts<'m> {
         let near = case.site.near;
-        Costs {
+        CallCosts {
             model,
             ranks: case.ranks as f64,
             each: near.each.max(1).into(),
@@ -133,7 +133,7 @@ impl<'m> Costs<'m> {
     pub fn reduce_whole(&self, len: f64) -> f64 {
         let fits = 3.0 * len <= self.model.private as f64;
         let fetched =
-            if fits { 0.0 } else { 3.0 * self.model.fetch(len as usize, Distance::Shared) };
+            if fits { 0.0 } else { 3.0 * self.model.fetch(len as usize, CacheDistance::Shared) };
         self.reduce(len).max(fetched)
     }
 
@@ -182,7 +182,7 @@ impl<'m> Costs<'m> {
 
     /// A message that its sender does not wait with.
     pub fn is_eager(&self, len: f64) -> bool {
-        len <= Limits::USUAL.eager as f64
+        len <= ProtocolLimits::USUAL.eager as f64
     }
 }
 
@@ -194,10 +194,10 @@ mod tests {
     use super::*;
     use crate::algorithm::Carrier;
     use crate::catalog::ALGORITHMS;
-    use crate::selection_key::{Near, Topology};
+    use crate::selection_key::{Near, RankPlacement};
 
     fn case(ranks: usize, bytes: usize, near: Near) -> SelectionKey {
-        let site = Topology {
+        let site = RankPlacement {
             same_node: true,
             nodes: 1,
             ranks_per_node: ranks,
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn times_grow_with_what_there_is_to_do() {
         let model = CopyModel::GENERIC;
-        let near = Near { direct: Some(true), distance: Distance::Shared, each: 1 };
+        let near = Near { direct: Some(true), distance: CacheDistance::Shared, each: 1 };
         for algorithm in ALGORITHMS {
             let Some(time) = algorithm.time else { continue };
             let what = format!("{} {}", algorithm.operation, algorithm.name);
@@ -231,13 +231,13 @@ mod tests {
                         "{what}, {ranks} ranks, {bytes} bytes"
                     );
                     last = now;
-                    let far = at(Near { distance: Distance::Apart, ..near });
+                    let far = at(Near { distance: CacheDistance::Apart, ..near });
                     let crowded = at(Near { each: 4, ..near });
                     let more = far >= now && (other_way || crowded >= now);
                     assert!(more, "{what}, {ranks} ranks, {bytes} bytes");
                     let apart = at(Near { direct: Some(false), ..near });
                     assert!(apart >= now, "{what}, {ranks} ranks, {bytes} bytes");
-                    let reads = algorithm.needs.contains(&crate::algorithm::Need::Direct);
+                    let reads = algorithm.needs.contains(&crate::algorithm::Requirement::Direct);
                     assert_eq!(apart.is_infinite(), reads, "{what}, {ranks} ranks, {bytes} bytes");
                 }
             }
@@ -247,11 +247,11 @@ mod tests {
     #[test]
     fn parts_and_blocks_follow_the_caches() {
         let model = CopyModel::GENERIC;
-        assert_eq!((block(&model), part(&model, Distance::Shared)), (64 << 10, 8 << 10));
+        assert_eq!((block(&model), part(&model, CacheDistance::Shared)), (64 << 10, 8 << 10));
         let small = CopyModel { private: 256 << 10, ..model.clone() };
         assert_eq!(block(&small), 32 << 10);
         let slow =
             CopyModel { line: weft_fabric::ByDistance { shared: 600.0, apart: 600.0 }, ..model };
-        assert_eq!(part(&slow, Distance::Apart), 32 << 10);
+        assert_eq!(part(&slow, CacheDistance::Apart), 32 << 10);
     }
 }

@@ -14,15 +14,15 @@
 
 /// Rank 0's word: the number of the operation from which on `far` holds; before that, the opposite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word {
+pub struct DistanceWord {
     since: u64,
     far: bool,
 }
 
-impl Word {
+impl DistanceWord {
     /// Zeroed memory says near.
-    pub fn from_word(word: u64) -> Word {
-        Word { since: word >> 1, far: word & 1 == 1 }
+    pub fn from_word(word: u64) -> DistanceWord {
+        DistanceWord { since: word >> 1, far: word & 1 == 1 }
     }
 
     pub fn word(self) -> u64 {
@@ -35,9 +35,9 @@ impl Word {
     }
 
     /// What rank 0 says before operation `number`, if it has found something else: it holds from the next one on.
-    pub fn change(self, number: u64, far: bool) -> Option<Word> {
+    pub fn change(self, number: u64, far: bool) -> Option<DistanceWord> {
         let may = number >= self.since && far != self.far;
-        may.then_some(Word { since: number + 1, far })
+        may.then_some(DistanceWord { since: number + 1, far })
     }
 }
 
@@ -45,14 +45,14 @@ impl Word {
 mod tests {
     use super::*;
 
-    const NEAR: Word = Word { since: 0, far: false };
+    const NEAR: DistanceWord = DistanceWord { since: 0, far: false };
 
     #[test]
     fn words_are_read_as_they_were_meant() {
-        assert_eq!(Word::from_word(0), NEAR);
+        assert_eq!(DistanceWord::from_word(0), NEAR);
         assert!(!NEAR.is_far(0) && !NEAR.is_far(7));
         let far = NEAR.change(5, true).unwrap();
-        assert_eq!(Word::from_word(far.word()), far);
+        assert_eq!(DistanceWord::from_word(far.word()), far);
         assert_eq!([4, 5, 6, 7].map(|n| far.is_far(n)), [false, false, true, true]);
         // Not before it holds, and not to what holds.
         assert_eq!(far.change(5, false), None);
@@ -77,7 +77,7 @@ mod tests {
                 continue;
             }
             let next = at[rank] + 1;
-            let found = Word::from_word(word);
+            let found = DistanceWord::from_word(word);
             if rank == 0
                 && let Some(new) = found.change(next, rng.bool())
             {
@@ -85,7 +85,7 @@ mod tests {
                 changes += 1;
             }
             chosen.resize((next as usize + 1).max(chosen.len()), [None; RANKS]);
-            chosen[next as usize][rank] = Some(Word::from_word(word).is_far(next));
+            chosen[next as usize][rank] = Some(DistanceWord::from_word(word).is_far(next));
             at[rank] = next;
         }
         assert!(changes > 50);

@@ -8,15 +8,15 @@
 //! In each step a rank keeps one half of its blocks, and gives the other half to its peer, which has
 //! the same blocks. So every block is combined in one place only, and all ranks get its bits.
 
-use crate::blocks::Blocks;
-use crate::{Link, Reduce, work};
+use crate::blocks::BlockList;
+use crate::{CommView, ElementReduction, local_ops};
 use std::ops::Range;
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
 /// A step of a butterfly: whom this rank meets (by rank in the communicator), and whether it keeps
 /// the upper half of the blocks that both have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct ButterflyStep {
     pub peer: usize,
     pub upper: bool,
 }
@@ -30,30 +30,36 @@ pub fn halves(range: &Range<usize>, upper: bool) -> (Range<usize>, Range<usize>)
 
 /// The butterfly of groups that join with their neighbours, first one by one, then in pairs, and so on:
 /// the steps of `group` of `groups`, a power of two, where `lead` names the rank that acts for a group.
-pub fn neighbors(group: usize, groups: usize, lead: impl Fn(usize) -> usize) -> Vec<Step> {
-    let step = |bit: u32| Step { peer: lead(group ^ 1 << bit), upper: group >> bit & 1 == 1 };
+pub fn neighbors(group: usize, groups: usize, lead: impl Fn(usize) -> usize) -> Vec<ButterflyStep> {
+    let step =
+        |bit: u32| ButterflyStep { peer: lead(group ^ 1 << bit), upper: group >> bit & 1 == 1 };
     (0..groups.ilog2()).map(step).collect()
 }
 
 /// The half of the blocks that a rank of these steps keeps in step `last`, and the one that it gives
 /// away; `count` is the number of all blocks.
-pub fn parted(steps: &[Step], last: usize, count: usize) -> (Range<usize>, Range<usize>) {
+pub fn parted(steps: &[ButterflyStep], last: usize, count: usize) -> (Range<usize>, Range<usize>) {
     let both = steps[..last].iter().fold(0..count, |range, step| halves(&range, step.upper).0);
     halves(&both, steps[last].upper)
 }
 
 /// The value of a reduction in progress: the caller's `data`, which is left as it is, or one of two
 /// buffers.
-pub struct Value {
+pub struct PartialResult {
     now: Sge,
     ours: bool,
     kept: Option<Staging>,
     spare: Staging,
 }
 
-impl Value {
-    pub fn new<F: Fabric>(link: &Link<F>, data: Sge) -> Value {
-        Value { now: data, ours: false, kept: None, spare: work::stage(link, data, data.len()) }
+impl PartialResult {
+    pub fn new<F: Fabric>(link: &CommView<F>, data: Sge) -> PartialResult {
+        PartialResult {
+            now: data,
+            ours: false,
+            kept: None,
+            spare: local_ops::stage(link, data, data.len()),
+        }
     }
 
     /// The value so far.
@@ -70,23 +76,23 @@ impl Value {
     /// this part is valid afterwards.
     pub fn take<F: Fabric>(
         &mut self,
-        link: &Link<F>,
-        op: &(impl Reduce + ?Sized),
+        link: &CommView<F>,
+        op: &(impl ElementReduction + ?Sized),
         lower: bool,
         (at, len): (usize, usize),
     ) {
         let operand = self.spare.sge();
         if lower && (self.ours || !op.commutes()) {
             if !self.ours {
-                let kept = work::stage(link, self.now, self.now.len());
-                work::copy(link, self.now.part(at, len), kept.sge().part(at, len));
+                let kept = local_ops::stage(link, self.now, self.now.len());
+                local_ops::copy(link, self.now.part(at, len), kept.sge().part(at, len));
                 (self.now, self.ours, self.kept) = (kept.sge(), true, Some(kept));
             }
-            work::combine(link, op, operand.part(at, len), self.now.part(at, len));
+            local_ops::combine(link, op, operand.part(at, len), self.now.part(at, len));
             return;
         }
-        work::combine(link, op, self.now.part(at, len), operand.part(at, len));
-        let fresh = || work::stage(link, operand, operand.len());
+        local_ops::combine(link, op, self.now.part(at, len), operand.part(at, len));
+        let fresh = || local_ops::stage(link, operand, operand.len());
         let next = self.kept.take().unwrap_or_else(fresh);
         self.kept = Some(std::mem::replace(&mut self.spare, next));
         (self.now, self.ours) = (operand, true);
@@ -96,14 +102,14 @@ impl Value {
 /// Halves `value` through `steps`; returns the range of blocks that this rank has combined. Operands
 /// meet in the order of ranks if the butterfly joins neighbouring groups of ranks.
 pub async fn halve<F: Fabric>(
-    link: &Link<F>,
-    blocks: &Blocks,
-    value: &mut Value,
-    steps: impl IntoIterator<Item = Step>,
-    op: &(impl Reduce + ?Sized),
+    link: &CommView<F>,
+    blocks: &BlockList,
+    value: &mut PartialResult,
+    steps: impl IntoIterator<Item = ButterflyStep>,
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<Range<usize>, Fault> {
     let mut mine = 0..blocks.count();
-    for Step { peer, upper } in steps {
+    for ButterflyStep { peer, upper } in steps {
         let (keep, give) = halves(&mine, upper);
         let out = blocks.range_in(value.now(), give.start, give.end);
         let into = blocks.range_in(value.operand(), keep.start, keep.end);
@@ -116,9 +122,9 @@ pub async fn halve<F: Fabric>(
 
 /// Gathers at all ranks what [`halve`] left at each, backwards through the same steps.
 pub async fn double<F: Fabric>(
-    link: &Link<F>,
-    blocks: &Blocks,
-    steps: &[Step],
+    link: &CommView<F>,
+    blocks: &BlockList,
+    steps: &[ButterflyStep],
 ) -> Result<(), Fault> {
     for last in (0..steps.len()).rev() {
         let (mine, other) = parted(steps, last, blocks.count());

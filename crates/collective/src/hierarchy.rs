@@ -4,14 +4,14 @@
 //! A level is a group with matching spaces, slots and areas of its own, in which every algorithm of the
 //! catalogue runs: two-level algorithms are compositions, and each level chooses for itself.
 
-use crate::algorithm::Choice;
+use crate::algorithm::AlgorithmChoice;
 use crate::members::{Layout, Members};
-use crate::operation::Operation;
-use crate::selection_key::{SelectionKey, Topology};
-use crate::{CollectiveState, Link, Reception, Reduce, Via};
+use crate::operation::CollectiveKind;
+use crate::selection_key::{RankPlacement, SelectionKey};
+use crate::{CollectiveState, CommView, ElementReduction, Reception, Via};
 use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Sge};
-use weft_p2p::Context;
+use weft_p2p::MatchingContext;
 
 /// Bits of a context beside those of a communicator.
 const NODE: u64 = 1 << 62;
@@ -25,7 +25,7 @@ pub struct Level<F: Fabric> {
     members: Rc<Members>,
     me: usize,
     bit: u64,
-    site: Topology,
+    site: RankPlacement,
     pub(crate) state: CollectiveState<F>,
 }
 
@@ -42,7 +42,7 @@ pub struct Hierarchy<F: Fabric> {
 }
 
 impl<F: Fabric> Hierarchy<F> {
-    pub(crate) fn new(link: &Link<F>, state: &CollectiveState<F>) -> Hierarchy<F> {
+    pub(crate) fn new(link: &CommView<F>, state: &CollectiveState<F>) -> Hierarchy<F> {
         let fabric = link.endpoint.fabric();
         let layout = link.members.layout(fabric);
         let (node, place) = layout.places[link.rank];
@@ -72,16 +72,16 @@ impl<F: Fabric> Hierarchy<F> {
 }
 
 /// What a call on a level depends on.
-pub(crate) struct Call {
+pub(crate) struct LevelCall {
     pub bytes: usize,
     pub element: usize,
     pub commutes: bool,
     pub equal: bool,
 }
 
-impl Call {
-    pub fn of(bytes: usize) -> Call {
-        Call { bytes, element: 1, commutes: true, equal: true }
+impl LevelCall {
+    pub fn of(bytes: usize) -> LevelCall {
+        LevelCall { bytes, element: 1, commutes: true, equal: true }
     }
 }
 
@@ -93,16 +93,16 @@ impl<F: Fabric> Level<F> {
     /// What serves a call here, and the view of the level that carries it.
     pub(crate) fn prepare(
         &self,
-        link: &Link<F>,
-        operation: Operation,
-        call: Call,
-    ) -> (Link<F>, Choice) {
-        let Call { bytes, element, commutes, equal } = call;
-        let view = Link {
+        link: &CommView<F>,
+        operation: CollectiveKind,
+        call: LevelCall,
+    ) -> (CommView<F>, AlgorithmChoice) {
+        let LevelCall { bytes, element, commutes, equal } = call;
+        let view = CommView {
             endpoint: link.endpoint.clone(),
             members: self.members.clone(),
             rank: self.me,
-            context: Context(link.context.0 | self.bit),
+            context: MatchingContext(link.context.0 | self.bit),
             tag: link.tag,
             via: Via::Messages,
             reception: Reception::Marks,
@@ -121,61 +121,61 @@ impl<F: Fabric> Level<F> {
 #[expect(async_fn_in_trait, reason = "nothing here is sent to another thread")]
 pub trait Steps<F: Fabric> {
     /// Ends on no rank of the level before all of them have come.
-    async fn barrier(&self, link: &Link<F>) -> Result<(), Fault>;
+    async fn barrier(&self, link: &CommView<F>) -> Result<(), Fault>;
 
     /// `data` of the level's rank `root` to all others of it.
-    async fn bcast(&self, link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault>;
+    async fn bcast(&self, link: &CommView<F>, root: usize, data: Sge) -> Result<(), Fault>;
 
     /// To the first rank of the level; all blocks of one length.
-    async fn gather(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault>;
+    async fn gather(&self, link: &CommView<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault>;
 
     /// [`Steps::gather`] of blocks of any lengths.
-    async fn gatherv(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault>;
+    async fn gatherv(&self, link: &CommView<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault>;
 
     /// From the first rank of the level, any lengths.
-    async fn scatterv(&self, link: &Link<F>, blocks: &[Sge], mine: Sge) -> Result<(), Fault>;
+    async fn scatterv(&self, link: &CommView<F>, blocks: &[Sge], mine: Sge) -> Result<(), Fault>;
 
     /// The block of each rank to all of the level; `blocks` by rank there, of which the own one
     /// holds the data.
-    async fn allgather(&self, link: &Link<F>, blocks: &[Sge]) -> Result<(), Fault>;
+    async fn allgather(&self, link: &CommView<F>, blocks: &[Sge]) -> Result<(), Fault>;
 
     /// `out[r]` to rank r of the level, `into[r]` from it; the two ends of each pair agree on the
     /// length.
-    async fn alltoallv(&self, link: &Link<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault>;
+    async fn alltoallv(&self, link: &CommView<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault>;
 
     /// To the rank `root` of the level. `memory`: of reductions the data, the result, and bytes of one element.
     async fn reduce(
         &self,
-        link: &Link<F>,
+        link: &CommView<F>,
         root: usize,
         memory: (Sge, Sge, usize),
-        op: &(impl Reduce + ?Sized),
+        op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault>;
 
     /// Into everybody's result.
     async fn allreduce(
         &self,
-        link: &Link<F>,
+        link: &CommView<F>,
         memory: (Sge, Sge, usize),
-        op: &(impl Reduce + ?Sized),
+        op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault>;
 
     /// Combines data of all ranks of the level, blocks of so many bytes by rank there, and puts each rank's block into its
     /// `own`, whose elements have so many bytes.
     async fn reduce_scatter(
         &self,
-        link: &Link<F>,
+        link: &CommView<F>,
         memory: (Sge, &[usize]),
         own: (Sge, usize),
-        op: &(impl Reduce + ?Sized),
+        op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault>;
 
     /// A prefix reduction, inclusive or exclusive.
     async fn scan(
         &self,
-        link: &Link<F>,
+        link: &CommView<F>,
         memory: (Sge, Sge, usize),
         exclusive: bool,
-        op: &(impl Reduce + ?Sized),
+        op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault>;
 }

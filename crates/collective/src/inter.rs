@@ -13,15 +13,15 @@
 pub mod direct;
 pub mod leaders;
 
-use crate::Link;
+use crate::CommView;
 use weft_fabric::Fabric;
 
 /// Both views of one operation.
 pub struct Sides<F: Fabric> {
     /// The own group.
-    pub local: Link<F>,
+    pub local: CommView<F>,
     /// The other group: `members` are the other group's, `rank` is the own one in the own group.
-    pub bridge: Link<F>,
+    pub bridge: CommView<F>,
 }
 
 /// Where the root of an operation is, as seen by one process.
@@ -30,9 +30,9 @@ pub enum Root {
     /// A rank of the group; in an intercommunicator, of the other group.
     Rank(usize),
     /// MPI_ROOT: this process, for the other group.
-    Me,
+    ThisProcess,
     /// MPI_PROC_NULL: another process of this group, for the other group.
-    Beside,
+    NotInvolved,
 }
 
 impl From<usize> for Root {

@@ -1,4 +1,4 @@
-//! Collective operations, each algorithm once: an `async fn` over a [`Link`], polled in place for a
+//! Collective operations, each algorithm once: an `async fn` over a [`CommView`], polled in place for a
 //! blocking call and handed to the progress engine for a nonblocking one.
 //!
 //! Buffers are contiguous bytes; packing is done above. All ranks name the same algorithm.
@@ -28,6 +28,7 @@
 
 #![warn(missing_docs)]
 
+mod address_exchange;
 pub mod algorithm;
 pub mod allgather;
 pub mod allreduce;
@@ -40,15 +41,15 @@ pub mod blocks;
 pub mod bounce;
 pub mod catalog;
 pub mod circulant;
+mod comm_view;
 pub mod costs;
 mod distance;
-pub mod edges;
-mod exchanged;
+mod exposed_reads;
 pub mod gather;
 mod halving;
 pub mod hierarchy;
 pub mod inter;
-mod link;
+mod local_ops;
 pub mod map;
 pub mod maps;
 mod members;
@@ -56,36 +57,35 @@ pub mod neighbor;
 pub mod notified_write;
 mod operation;
 mod outstanding;
-mod pieces;
 pub mod rank;
-mod reads;
+pub mod rdma_pattern;
 pub mod reduce;
 pub mod reduce_scatter;
 mod release_gather;
 pub mod run;
 pub mod scan;
 pub mod scatter;
+mod segments;
 mod selection;
 pub mod selection_key;
+mod shm_queue;
 pub mod slots;
 mod staging_ring;
 mod state;
 pub mod tally;
-mod ticket;
 mod trees;
 pub mod two_level;
-mod work;
 
-pub use algorithm::Choice;
+pub use algorithm::AlgorithmChoice;
 pub use area::SLOT;
-pub use blocks::{Blocks, Packed};
-pub use link::{Accumulator, Link, Reception, Reduce, Via};
-pub use map::Map;
+pub use blocks::{BlockList, Packed};
+pub use comm_view::{Accumulator, CommView, ElementReduction, Reception, Via};
+pub use map::SelectionMap;
 pub use members::{Members, share_memory};
-pub use operation::Operation;
+pub use operation::CollectiveKind;
 pub use release_gather::ReleaseGather;
-pub use selection::{Chosen, Reason, Selection, apart};
-pub use selection_key::{SelectionKey, Topology};
+pub use selection::{SelectedAlgorithm, Selection, SelectionReason, apart};
+pub use selection_key::{RankPlacement, SelectionKey};
 pub use state::CollectiveState;
 
 /// Largest number of ranks for the central algorithms: beyond it the last rank's N - 1 writes cost

@@ -12,28 +12,28 @@
 //! measured (`-`: nobody measured), `others` the next best with theirs: they serve where the first is
 //! not eligible, and `weft explain` shows them.
 
-use crate::algorithm::Choice;
-use crate::operation::Operation;
+use crate::algorithm::AlgorithmChoice;
+use crate::operation::CollectiveKind;
 use crate::selection_key::SelectionKey;
 use std::collections::HashSet;
 use std::fmt;
 
 /// A map and where it comes from.
 #[derive(Debug, Clone, Default)]
-pub struct Map {
+pub struct SelectionMap {
     /// The machine it was measured on: the name of a machine file, or `shm`.
     pub machine: String,
-    lines: Vec<Line>,
+    lines: Vec<SelectionCell>,
 }
 
 /// One cell.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct SelectionCell {
     /// Cells of other operations do not count for a call.
-    pub operation: Operation,
+    pub operation: CollectiveKind,
     /// From so many on.
     pub ranks: usize,
-    /// From so many on, as [`Operation::measure`] counts them.
+    /// From so many on, as [`CollectiveKind::measure`] counts them.
     pub bytes: usize,
     /// The best first.
     pub choices: Vec<Timed>,
@@ -43,7 +43,7 @@ pub struct Line {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed {
     /// The algorithm, with its parameter.
-    pub choice: Choice,
+    pub choice: AlgorithmChoice,
     /// Microseconds.
     pub us: Option<f64>,
 }
@@ -68,20 +68,25 @@ impl fmt::Display for MapError {
 
 impl std::error::Error for MapError {}
 
-impl Map {
+impl SelectionMap {
     /// A map of the lines of `cells`, in any order.
-    pub fn new(machine: &str, mut lines: Vec<Line>) -> Map {
+    pub fn new(machine: &str, mut lines: Vec<SelectionCell>) -> SelectionMap {
         lines.sort_by_key(|line| (line.operation, line.ranks, line.bytes));
-        Map { machine: machine.to_owned(), lines }
+        SelectionMap { machine: machine.to_owned(), lines }
     }
 
     /// All cells, by operation, then ranks, then bytes.
-    pub fn lines(&self) -> &[Line] {
+    pub fn lines(&self) -> &[SelectionCell] {
         &self.lines
     }
 
     /// The line that a call takes.
-    pub fn find(&self, operation: Operation, ranks: usize, bytes: usize) -> Option<&Line> {
+    pub fn find(
+        &self,
+        operation: CollectiveKind,
+        ranks: usize,
+        bytes: usize,
+    ) -> Option<&SelectionCell> {
         let end = self.lines.partition_point(|l| (l.operation, l.ranks) <= (operation, ranks));
         let last = self.lines[..end].last().filter(|l| l.operation == operation)?;
         let row = (operation, last.ranks);
@@ -90,20 +95,24 @@ impl Map {
     }
 
     /// The first of the line's algorithms that may serve `case`.
-    pub fn choose(&self, operation: Operation, case: &SelectionKey) -> Option<Choice> {
+    pub fn choose(
+        &self,
+        operation: CollectiveKind,
+        case: &SelectionKey,
+    ) -> Option<AlgorithmChoice> {
         let line = self.find(operation, case.ranks, case.bytes)?;
         let eligible = |timed: &&Timed| timed.choice.algorithm.eligible(case).is_ok();
         line.choices.iter().find(eligible).map(|timed| timed.choice)
     }
 
-    /// Reads a map as [`Map`] is written (`Display`). Lines that begin with `#` and empty ones are
+    /// Reads a map as [`SelectionMap`] is written (`Display`). Lines that begin with `#` and empty ones are
     /// comments, but for `# machine: NAME`.
     ///
     /// # Errors
     /// Unknown names, numbers that are none, two lines for one place, no machine.
-    pub fn parse(text: &str) -> Result<Map, MapError> {
+    pub fn parse(text: &str) -> Result<SelectionMap, MapError> {
         let mut machine = None;
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: Vec<SelectionCell> = Vec::new();
         let mut places = HashSet::new();
         for (at, row) in text.lines().enumerate().map(|(i, row)| (i + 1, row.trim())) {
             if let Some(comment) = row.strip_prefix('#') {
@@ -115,8 +124,8 @@ impl Map {
             if row.is_empty() {
                 continue;
             }
-            let line = Line::parse(row).map_err(|what| MapError { line: at, what })?;
-            let Line { operation, ranks, bytes, .. } = line;
+            let line = SelectionCell::parse(row).map_err(|what| MapError { line: at, what })?;
+            let SelectionCell { operation, ranks, bytes, .. } = line;
             if !places.insert((operation, ranks, bytes)) {
                 let what = format!("{operation} for {ranks} ranks and {bytes} bytes a second time");
                 return Err(MapError { line: at, what });
@@ -124,12 +133,12 @@ impl Map {
             lines.push(line);
         }
         let nameless = || MapError { line: 0, what: "no line `# machine: NAME`".to_owned() };
-        Ok(Map::new(&machine.ok_or_else(nameless)?, lines))
+        Ok(SelectionMap::new(&machine.ok_or_else(nameless)?, lines))
     }
 }
 
-impl Line {
-    fn parse(row: &str) -> Result<Line, String> {
+impl SelectionCell {
+    fn parse(row: &str) -> Result<SelectionCell, String> {
         // Columns may be aligned by several blanks.
         let mut rest = row;
         let mut next = |what: &str| {
@@ -137,14 +146,14 @@ impl Line {
             rest = after.trim_start();
             if word.is_empty() { Err(format!("no {what}")) } else { Ok(word) }
         };
-        let operation = Operation::named(next("operation")?)?;
+        let operation = CollectiveKind::named(next("operation")?)?;
         let number = |word: &str| {
             word.parse::<usize>().map_err(|_| format!("{word:?} is not a whole number"))
         };
         let ranks = number(next("number of ranks")?)?;
         let bytes = number(next("number of bytes")?)?;
         let mut choices = vec![Timed {
-            choice: Choice::parse(operation, next("algorithm")?)?,
+            choice: AlgorithmChoice::parse(operation, next("algorithm")?)?,
             us: match next("time in us, or -")? {
                 "-" => None,
                 word => Some(time(word)?),
@@ -153,9 +162,9 @@ impl Line {
         for other in rest.split(',').map(str::trim).filter(|other| !other.is_empty()) {
             let (name, us) = other.split_once(char::is_whitespace).unwrap_or((other, "-"));
             let us = if us == "-" { None } else { Some(time(us.trim())?) };
-            choices.push(Timed { choice: Choice::parse(operation, name)?, us });
+            choices.push(Timed { choice: AlgorithmChoice::parse(operation, name)?, us });
         }
-        Ok(Line { operation, ranks, bytes, choices })
+        Ok(SelectionCell { operation, ranks, bytes, choices })
     }
 }
 
@@ -164,12 +173,12 @@ fn time(word: &str) -> Result<f64, String> {
     time.ok_or_else(|| format!("{word:?} is not a time in microseconds"))
 }
 
-impl fmt::Display for Map {
+impl fmt::Display for SelectionMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# machine: {}", self.machine)?;
         writeln!(f, "# operation ranks bytes algorithm us others")?;
         let us = |us: Option<f64>| us.map_or("-".to_owned(), |us| format!("{us:.3}"));
-        for Line { operation, ranks, bytes, choices } in &self.lines {
+        for SelectionCell { operation, ranks, bytes, choices } in &self.lines {
             let best = choices[0];
             write!(f, "{operation:14} {ranks:6} {bytes:9} ")?;
             write!(f, "{:24} {:>12}", best.choice.to_string(), us(best.us))?;
@@ -184,7 +193,7 @@ impl fmt::Display for Map {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::selection_key::Topology;
+    use crate::selection_key::RankPlacement;
 
     const TEXT: &str = "# machine: here\n\
         allreduce 4 0    CENTRAL 0.9   RPE 1.4, MPI-PE 2\n\
@@ -195,7 +204,7 @@ mod tests {
         barrier 2 0      MPI-DS  1\n";
 
     fn case(ranks: usize, bytes: usize, same_node: bool) -> SelectionKey {
-        let site = Topology {
+        let site = RankPlacement {
             same_node,
             nodes: 1,
             ranks_per_node: 1,
@@ -210,9 +219,9 @@ mod tests {
 
     #[test]
     fn a_call_takes_the_line_at_or_below_it() {
-        let map = Map::parse(TEXT).unwrap();
+        let map = SelectionMap::parse(TEXT).unwrap();
         let name = |ranks, bytes, same_node| {
-            let choice = map.choose(Operation::Allreduce, &case(ranks, bytes, same_node));
+            let choice = map.choose(CollectiveKind::Allreduce, &case(ranks, bytes, same_node));
             choice.map(|choice| choice.to_string())
         };
         assert_eq!(name(4, 8, true).as_deref(), Some("CENTRAL"));
@@ -221,20 +230,21 @@ mod tests {
         assert_eq!(name(15, 1 << 30, true).as_deref(), Some("MPI-PE"));
         assert_eq!(name(1000, 8, true).as_deref(), Some("MPI-GB"));
         assert_eq!(name(2, 8, true), None, "below the first line");
-        assert_eq!(map.choose(Operation::Bcast, &case(4, 8, true)), None);
+        assert_eq!(map.choose(CollectiveKind::Bcast, &case(4, 8, true)), None);
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let map = Map::parse(TEXT).unwrap();
-        let again = Map::parse(&map.to_string()).unwrap();
+        let map = SelectionMap::parse(TEXT).unwrap();
+        let again = SelectionMap::parse(&map.to_string()).unwrap();
         assert_eq!((again.machine.as_str(), again.lines()), ("here", map.lines()));
     }
 
     #[test]
     fn errors_name_line_and_cause() {
-        let error =
-            |row: &str| Map::parse(&format!("# machine: m\n{row}\n")).unwrap_err().to_string();
+        let error = |row: &str| {
+            SelectionMap::parse(&format!("# machine: m\n{row}\n")).unwrap_err().to_string()
+        };
         assert!(error("allreduc 2 0 RPE 1").starts_with("line 2: no collective operation"));
         assert!(error("allreduce 2 0 FAST 1").contains("no algorithm \"FAST\" for allreduce"));
         assert_eq!(error("allreduce x 0 RPE 1"), "line 2: \"x\" is not a whole number");
@@ -245,6 +255,6 @@ mod tests {
         );
         let twice = error("barrier 2 0 RPE 1\nbarrier 2 0 RDS 1");
         assert_eq!(twice, "line 3: barrier for 2 ranks and 0 bytes a second time");
-        assert_eq!(Map::parse("").unwrap_err().to_string(), "no line `# machine: NAME`");
+        assert_eq!(SelectionMap::parse("").unwrap_err().to_string(), "no line `# machine: NAME`");
     }
 }

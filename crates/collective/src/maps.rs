@@ -1,6 +1,6 @@
 //! The maps that come with the library, made by `weft tune` (see `maps/README.md`).
 
-use crate::map::{Map, MapError};
+use crate::map::{MapError, SelectionMap};
 use std::fmt;
 use std::path::Path;
 
@@ -47,11 +47,11 @@ impl std::error::Error for LoadError {}
 ///
 /// # Errors
 /// No such map, or what is wrong with it, with file and line.
-pub fn load(name: &str) -> Result<Map, LoadError> {
+pub fn load(name: &str) -> Result<SelectionMap, LoadError> {
     let file = || name.to_owned();
     if let Some((name, text)) = SHIPPED.iter().find(|(known, _)| *known == name) {
         let file = format!("maps/{name}.map");
-        return Map::parse(text).map_err(|error| LoadError { file, error });
+        return SelectionMap::parse(text).map_err(|error| LoadError { file, error });
     }
     let fault = |what| LoadError { file: file(), error: MapError { line: 0, what } };
     if !name.contains(['/', '.']) {
@@ -63,20 +63,20 @@ pub fn load(name: &str) -> Result<Map, LoadError> {
     }
     let text = std::fs::read_to_string(Path::new(name))
         .map_err(|e| fault(format!("cannot read this map: {e}")))?;
-    Map::parse(&text).map_err(|error| LoadError { file: file(), error })
+    SelectionMap::parse(&text).map_err(|error| LoadError { file: file(), error })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Operation;
+    use crate::CollectiveKind;
 
     #[test]
     fn shipped_maps_are_right_and_know_every_operation() {
         for (name, _) in SHIPPED {
             let map = load(name).unwrap();
             assert_eq!(map.machine, *name);
-            for operation in Operation::ALL {
+            for operation in CollectiveKind::ALL {
                 // Where it says nothing the model of copies must.
                 let modelled = || operation.algorithms().any(|a| a.time.is_some());
                 let known = map.find(operation, 2, 0).is_some();

@@ -8,7 +8,7 @@
 //! list of the world. What follows from a list is derived once and kept with it. So a simulated world keeps one [`Layout`] of its
 //! ranks, and not one for each rank.
 
-use crate::selection_key::{Near, Topology};
+use crate::selection_key::{Near, RankPlacement};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -19,7 +19,7 @@ use weft_fabric::{Fabric, FabricExt};
 #[derive(Debug)]
 pub struct Members {
     ranks: Rc<[u32]>,
-    topology: OnceCell<Topology>,
+    topology: OnceCell<RankPlacement>,
     layout: OnceCell<Rc<Layout>>,
 }
 
@@ -49,7 +49,7 @@ impl Members {
     }
 
     /// Asks about each member only the first time: where they are.
-    pub fn topology<F: Fabric>(&self, fabric: &F) -> Topology {
+    pub fn topology<F: Fabric>(&self, fabric: &F) -> RankPlacement {
         match self.topology.get() {
             Some(&known) => known,
             None if self.may_change(fabric) => survey(fabric, self),
@@ -127,11 +127,11 @@ impl Layout {
 }
 
 /// Finds where `members` are, by questions about each of them.
-fn survey<F: Fabric>(fabric: &F, members: &[u32]) -> Topology {
+fn survey<F: Fabric>(fabric: &F, members: &[u32]) -> RankPlacement {
     let mut nodes: Vec<usize> = members.iter().map(|&m| fabric.node(m as usize)).collect();
     nodes.sort_unstable();
     let ranks_by_node = nodes.chunk_by(|a, b| a == b).map(<[usize]>::len);
-    Topology {
+    RankPlacement {
         same_node: share_memory(fabric, members),
         nodes: ranks_by_node.clone().count(),
         ranks_per_node: ranks_by_node.max().unwrap_or(0),

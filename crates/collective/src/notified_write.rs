@@ -37,7 +37,7 @@ pub const MARK: usize = 8;
 
 /// How a payload and the news of it travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum NotifyMethod {
     /// One write, whose last bytes are polled. It wakes nobody.
     BottomFill,
     /// A flag behind the payload, which wakes the receiver.
@@ -46,13 +46,13 @@ pub enum Way {
     Immediate,
 }
 
-impl Way {
+impl NotifyMethod {
     /// The best way for `len` bytes to a peer towards which the fabric is so able. Both ends come to
     /// the same choice.
-    pub fn choose(able: &Capabilities, len: usize) -> Way {
+    pub fn choose(able: &Capabilities, len: usize) -> NotifyMethod {
         match bottom_fill(able, len) {
-            Ok(()) => Way::BottomFill,
-            Err(_) => Way::Flag,
+            Ok(()) => NotifyMethod::BottomFill,
+            Err(_) => NotifyMethod::Flag,
         }
     }
 }
@@ -117,17 +117,17 @@ pub struct NotifyBuffer {
 
 impl NotifyBuffer {
     /// Makes the `size(room)` bytes at `offset`, a multiple of 8, of an allocated region a notify buffer.
-    /// `way`: [`Way::BottomFill`] if any payload may come so, since whoever sleeps must look by
+    /// `way`: [`NotifyMethod::BottomFill`] if any payload may come so, since whoever sleeps must look by
     /// itself then.
     pub fn new<F: Fabric + ?Sized>(
         fabric: &F,
         region: &Region,
         offset: usize,
         room: usize,
-        way: Way,
+        way: NotifyMethod,
     ) -> NotifyBuffer {
         let block = region.local.part(offset, size(room));
-        let mark = fabric.flag(region, offset + block.len() - MARK, way == Way::Flag);
+        let mark = fabric.flag(region, offset + block.len() - MARK, way == NotifyMethod::Flag);
         NotifyBuffer { block, arrived: mark.local }
     }
 
@@ -162,25 +162,25 @@ impl NotifyBuffer {
 
 /// A notify buffer of a peer, as its one sender sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Target {
+pub struct NotifyTarget {
     peer: usize,
     /// Its first byte.
     at: RemoteAddr,
     /// Bytes in front of the mark.
     room: usize,
-    /// What its owner counts, if it is for [`Way::Immediate`].
+    /// What its owner counts, if it is for [`NotifyMethod::Immediate`].
     immediate: u32,
 }
 
-impl Target {
+impl NotifyTarget {
     /// The notify buffer for `room` bytes whose first byte is at `at` of `peer`.
-    pub fn new(peer: usize, at: RemoteAddr, room: usize) -> Target {
-        Target { peer, at, room: size(room) - MARK, immediate: 0 }
+    pub fn new(peer: usize, at: RemoteAddr, room: usize) -> NotifyTarget {
+        NotifyTarget { peer, at, room: size(room) - MARK, immediate: 0 }
     }
 
     /// One whose owner counts arrivals of `immediate`.
-    pub fn immediate(self, immediate: u32) -> Target {
-        Target { immediate, ..self }
+    pub fn immediate(self, immediate: u32) -> NotifyTarget {
+        NotifyTarget { immediate, ..self }
     }
 
     /// Where a payload of `len` bytes goes.
@@ -196,7 +196,7 @@ impl Target {
     pub fn write<F: Fabric + ?Sized>(
         &self,
         fabric: &F,
-        way: Way,
+        way: NotifyMethod,
         copy: Sge,
         len: usize,
         number: u64,
@@ -206,16 +206,16 @@ impl Target {
         let data = payload(copy, len);
         let to = self.payload(len);
         match way {
-            Way::BottomFill => {
+            NotifyMethod::BottomFill => {
                 copy.part(self.room, MARK).fill(&number.to_ne_bytes());
                 fabric.write(self.peer, copy.part(self.room - len, len + MARK), to, done)
             }
-            Way::Flag => {
+            NotifyMethod::Flag => {
                 let at = self.at.offset(self.room as u64);
                 let flag = RemoteFlag { at, waking: true };
                 fabric.write_flag(self.peer, data, to, flag, number, done)
             }
-            Way::Immediate => fabric.write_imm(self.peer, data, to, self.immediate, done),
+            NotifyMethod::Immediate => fabric.write_imm(self.peer, data, to, self.immediate, done),
         }
     }
 }
@@ -233,10 +233,10 @@ mod tests {
             Capabilities { in_order_placement: false, mtu: 1024, ..fabric.capabilities(0) };
         let in_order = Capabilities { in_order_placement: true, ..any_order.clone() };
         for len in [0, 1, 1016, 1017, usize::MAX] {
-            assert_eq!(Way::choose(&any_order, len), Way::Flag);
+            assert_eq!(NotifyMethod::choose(&any_order, len), NotifyMethod::Flag);
             let within = len <= 1024 - MARK;
-            let expected = if within { Way::BottomFill } else { Way::Flag };
-            assert_eq!(Way::choose(&in_order, len), expected, "{len}");
+            let expected = if within { NotifyMethod::BottomFill } else { NotifyMethod::Flag };
+            assert_eq!(NotifyMethod::choose(&in_order, len), expected, "{len}");
         }
         let words = |able, len| bottom_fill(able, len).unwrap_err().to_string();
         assert_eq!(
@@ -245,7 +245,10 @@ mod tests {
         );
         assert_eq!(words(&in_order, 1017), "1025 bytes: BOTTOM-FILL carries at most 1024");
         // A fabric without a unit that is placed at once.
-        assert_eq!(Way::choose(&Capabilities { mtu: 0, ..in_order }, 0), Way::Flag);
+        assert_eq!(
+            NotifyMethod::choose(&Capabilities { mtu: 0, ..in_order }, 0),
+            NotifyMethod::Flag
+        );
     }
 
     /// Both ways put payload and mark at the same places, whatever the length.
@@ -255,12 +258,12 @@ mod tests {
         let room = 29;
         assert_eq!(size(room), 40);
         let region = fabric.allocate(64 + 2 * size(room)).unwrap();
-        let buffer = NotifyBuffer::new(&fabric, &region, 64, room, Way::BottomFill);
-        let target = Target::new(0, region.at(64), room);
+        let buffer = NotifyBuffer::new(&fabric, &region, 64, room, NotifyMethod::BottomFill);
+        let target = NotifyTarget::new(0, region.at(64), room);
         let copy = region.local.part(64 + size(room), size(room));
         let mut number = 0;
         for len in (0..=32).rev() {
-            for way in [Way::BottomFill, Way::Flag] {
+            for way in [NotifyMethod::BottomFill, NotifyMethod::Flag] {
                 number += 1;
                 payload(copy, len).fill(&vec![number as u8; len]);
                 target.write(&fabric, way, copy, len, number, None).unwrap();
@@ -282,11 +285,11 @@ mod tests {
         let room = 24;
         let region = fabric.allocate(2 * size(room)).unwrap();
         let buffer = NotifyBuffer::with_immediate(&fabric, &region, 0, room, 9);
-        let target = Target::new(0, region.at(0), room).immediate(9);
+        let target = NotifyTarget::new(0, region.at(0), room).immediate(9);
         let copy = region.local.part(size(room), size(room));
         for (count, len) in [(1, 0), (2, 24), (3, 5)] {
             payload(copy, len).fill(&vec![count as u8; len]);
-            target.write(&fabric, Way::Immediate, copy, len, 77, None).unwrap();
+            target.write(&fabric, NotifyMethod::Immediate, copy, len, 77, None).unwrap();
             while fabric.progress() {}
             assert_eq!(fabric.counters().value(buffer.arrived()), count);
             let mut got = [0; 24];

@@ -5,7 +5,7 @@ use std::fmt;
 /// A collective operation as far as a choice is made for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Operation {
+pub enum CollectiveKind {
     /// MPI_Barrier (MPI 5.0, section 6.3).
     Barrier,
     /// MPI_Bcast (MPI 5.0, section 6.4).
@@ -37,10 +37,10 @@ pub enum Operation {
     Exscan,
 }
 
-impl Operation {
+impl CollectiveKind {
     /// All of them; `operation as usize` is its place here.
-    pub const ALL: [Operation; 14] = {
-        use Operation::*;
+    pub const ALL: [CollectiveKind; 14] = {
+        use CollectiveKind::*;
         [
             Barrier,
             Bcast,
@@ -61,7 +61,7 @@ impl Operation {
 
     /// As maps and settings write it.
     pub const fn name(self) -> &'static str {
-        use Operation::*;
+        use CollectiveKind::*;
         match self {
             Barrier => "barrier",
             Bcast => "bcast",
@@ -81,17 +81,17 @@ impl Operation {
     }
 
     /// The operation of this name. The error lists those there are.
-    pub fn named(name: &str) -> Result<Operation, String> {
-        let found = Operation::ALL.into_iter().find(|o| o.name().eq_ignore_ascii_case(name));
+    pub fn named(name: &str) -> Result<CollectiveKind, String> {
+        let found = CollectiveKind::ALL.into_iter().find(|o| o.name().eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
-            let known: Vec<_> = Operation::ALL.iter().map(|o| o.name()).collect();
+            let known: Vec<_> = CollectiveKind::ALL.iter().map(|o| o.name()).collect();
             format!("no collective operation {name:?}; known: {}", known.join(", "))
         })
     }
 
     /// What "bytes" means where an algorithm is chosen for it.
     pub fn measure(self) -> &'static str {
-        use Operation::*;
+        use CollectiveKind::*;
         match self {
             Barrier => "nothing",
             Bcast | Reduce | Allreduce | Scan | Exscan => "the whole buffer",
@@ -103,7 +103,7 @@ impl Operation {
     }
 }
 
-impl fmt::Display for Operation {
+impl fmt::Display for CollectiveKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

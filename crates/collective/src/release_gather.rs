@@ -1,11 +1,11 @@
 //! Where ranks of one communicator that share memory meet: its area, the bounce buffers and the staging rings.
 
-use crate::Link;
-use crate::algorithm::{Carrier, Choice};
+use crate::CommView;
+use crate::algorithm::{AlgorithmChoice, Carrier};
 use crate::area::Area;
 use crate::bounce::{BounceBuffers, BounceSession};
+use crate::shm_queue::Tickets;
 use crate::staging_ring::{RingSession, StagingRings};
-use crate::ticket::Tickets;
 use std::cell::Cell;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -44,7 +44,7 @@ impl<F: Fabric> ReleaseGather<F> {
     /// What an operation by `choice` has to enter before it does anything else: where operations may be under way at once, and
     /// it meets others on this area or waits for them. So those that await something before they take their numbers do so in
     /// one order on all ranks.
-    pub(crate) fn order(&self, choice: Choice) -> Option<&Tickets<F>> {
+    pub(crate) fn order(&self, choice: AlgorithmChoice) -> Option<&Tickets<F>> {
         (!self.is_in_turn() && choice.algorithm.carrier == Carrier::Memory).then_some(&self.order)
     }
 
@@ -52,7 +52,7 @@ impl<F: Fabric> ReleaseGather<F> {
     /// is asked of all ranks at once.
     pub fn buffer_len<'b>(
         &'b self,
-        link: &'b Link<F>,
+        link: &'b CommView<F>,
     ) -> impl Future<Output = Result<usize, Fault>> + 'b {
         self.buffers.len(&self.area, link)
     }
@@ -61,7 +61,7 @@ impl<F: Fabric> ReleaseGather<F> {
     /// all the same, and go in the shortest parts.
     pub fn buffer_len_for<'b>(
         &'b self,
-        link: &'b Link<F>,
+        link: &'b CommView<F>,
         block: usize,
     ) -> impl Future<Output = Result<usize, Fault>> + 'b {
         self.buffers.len_for(&self.area, link, block)
@@ -71,7 +71,7 @@ impl<F: Fabric> ReleaseGather<F> {
     /// at most `span` bytes: all ranks say the same.
     pub(crate) fn bounce<'b>(
         &'b self,
-        link: &'b Link<F>,
+        link: &'b CommView<F>,
         barriers: u64,
         span: usize,
     ) -> impl Future<Output = Result<BounceSession<'b, F>, Fault>> + 'b {
@@ -81,7 +81,7 @@ impl<F: Fabric> ReleaseGather<F> {
     /// Waits for this rank's turn with the staging rings: see [`StagingRings::enter`].
     pub(crate) async fn ring<'b>(
         &'b self,
-        link: &'b Link<F>,
+        link: &'b CommView<F>,
         numbers: usize,
         len: usize,
     ) -> Result<Option<RingSession<'b, F>>, Fault> {

@@ -4,25 +4,25 @@
 
 mod steps;
 
-use crate::algorithm::{Algorithm, Carrier, Choice, Method};
+use crate::algorithm::{Algorithm, AlgorithmChoice, Carrier, Method};
 use crate::{
-    Blocks, CollectiveState, Link, Packed, Reduce, allgather, allreduce, alltoall, barrier, bcast,
-    gather, reduce, reduce_scatter, scan, scatter, two_level,
+    BlockList, CollectiveState, CommView, ElementReduction, Packed, allgather, allreduce, alltoall,
+    barrier, bcast, gather, reduce, reduce_scatter, scan, scatter, two_level,
 };
-use weft_channel::multicast::Ends;
+use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// A choice of which the catalogue has no algorithm.
-fn unlisted(choice: Choice) -> ! {
+fn unlisted(choice: AlgorithmChoice) -> ! {
     let Algorithm { operation, name, .. } = choice.algorithm;
     unreachable!("{name} is in the catalogue of {operation} but nothing runs it")
 }
 
 /// Returns how the root of RGM learns that all have its multicast.
-fn multicast_ends(method: Method) -> Ends {
+fn multicast_ends(method: Method) -> ReleaseMode {
     match method {
-        Method::GatherMulticastAcknowledged => Ends::EachAcknowledged,
-        _ => Ends::Heard,
+        Method::GatherMulticastAcknowledged => ReleaseMode::EachAcknowledged,
+        _ => ReleaseMode::Heard,
     }
 }
 
@@ -38,9 +38,9 @@ macro_rules! in_order {
 
 /// Ends on no rank before all have come.
 pub async fn barrier<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
-    choice: Choice,
+    choice: AlgorithmChoice,
 ) -> Result<(), Fault> {
     in_order!(link, state, choice);
     let fan_in = choice.parameter;
@@ -78,9 +78,9 @@ pub async fn barrier<F: Fabric>(
 
 /// `data` of `root` to all others' `data`, of one length.
 pub async fn bcast<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
-    choice: Choice,
+    choice: AlgorithmChoice,
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
@@ -105,15 +105,15 @@ pub async fn bcast<F: Fabric>(
 
 /// `mine` of each rank to `blocks` of the root.
 pub async fn gather<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
-    choice: Choice,
+    choice: AlgorithmChoice,
     root: usize,
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
     in_order!(link, state, choice);
-    use crate::Operation::Gatherv;
+    use crate::CollectiveKind::Gatherv;
     match (choice.algorithm.method, choice.algorithm.operation) {
         (Method::Flat, _) => gather::flat(link, root, mine, blocks).await,
         (Method::Binomial, Gatherv) => gather::binomial_unequal(link, root, mine, blocks).await,
@@ -127,15 +127,15 @@ pub async fn gather<F: Fabric>(
 
 /// `blocks` of the root to `mine` of each rank.
 pub async fn scatter<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
-    choice: Choice,
+    choice: AlgorithmChoice,
     root: usize,
     blocks: &[Sge],
     mine: Sge,
 ) -> Result<(), Fault> {
     in_order!(link, state, choice);
-    use crate::Operation::Scatterv;
+    use crate::CollectiveKind::Scatterv;
     match (choice.algorithm.method, choice.algorithm.operation) {
         (Method::Flat, _) => scatter::flat(link, root, blocks, mine).await,
         (Method::Binomial, Scatterv) => scatter::binomial_unequal(link, root, blocks, mine).await,
@@ -148,9 +148,9 @@ pub async fn scatter<F: Fabric>(
 
 /// `mine` of each rank to `blocks[rank]` of everybody, also its own, which may be `mine` itself.
 pub async fn allgather<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
-    choice: Choice,
+    choice: AlgorithmChoice,
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
@@ -184,7 +184,7 @@ pub async fn allgather<F: Fabric>(
     }
     // The others send neighbouring blocks as one message.
     let packed = match Sge::join(blocks) {
-        Some(whole) => Err(Blocks::of(whole, blocks.iter().map(|b| b.len()))),
+        Some(whole) => Err(BlockList::of(whole, blocks.iter().map(|b| b.len()))),
         None => Ok(Packed::own(link, blocks)),
     };
     let cut = packed.as_ref().map_or_else(|blocks| blocks, |packed| &packed.blocks);
@@ -204,9 +204,9 @@ pub async fn allgather<F: Fabric>(
 
 /// `out[r]` to rank r, `into[r]` from rank r.
 pub async fn alltoall<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
-    choice: Choice,
+    choice: AlgorithmChoice,
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
@@ -238,12 +238,12 @@ pub async fn alltoall<F: Fabric>(
 
 /// `result`: at the root. `element`: bytes of one.
 pub async fn reduce<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
-    choice: Choice,
+    choice: AlgorithmChoice,
     root: usize,
     (data, result, element): (Sge, Sge, usize),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     in_order!(link, state, choice);
     let (parameter, area) = (choice.parameter, &state.area);
@@ -269,11 +269,11 @@ pub async fn reduce<F: Fabric>(
 
 /// `element`: bytes of one.
 pub async fn allreduce<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
-    choice: Choice,
+    choice: AlgorithmChoice,
     (data, result, element): (Sge, Sge, usize),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     in_order!(link, state, choice);
     let (parameter, area, both) = (choice.parameter, &state.area, (data, result));
@@ -318,12 +318,12 @@ pub async fn allreduce<F: Fabric>(
 /// The first `lens[0]` bytes of the reduced `data` to `result` of rank 0, the next `lens[1]` to that of
 /// rank 1, and so on.
 pub async fn reduce_scatter<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
-    choice: Choice,
+    choice: AlgorithmChoice,
     (data, lens): (Sge, &[usize]),
     (result, element): (Sge, usize),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     in_order!(link, state, choice);
     let area = &state.area;
@@ -338,7 +338,7 @@ pub async fn reduce_scatter<F: Fabric>(
         }
         _ => {}
     }
-    let data = Blocks::of(data, lens.iter().copied());
+    let data = BlockList::of(data, lens.iter().copied());
     match choice.algorithm.method {
         Method::ReduceScatterv => reduce_scatter::reduce_scatterv(link, &data, result, op).await,
         Method::Pairwise => reduce_scatter::pairwise(link, &data, result, op).await,
@@ -356,11 +356,11 @@ pub async fn reduce_scatter<F: Fabric>(
 /// Combines `data` of ranks 0 to r, in their order, into `result` of rank r; `element`: bytes of
 /// one.
 pub async fn scan<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
-    choice: Choice,
+    choice: AlgorithmChoice,
     (data, result, element): (Sge, Sge, usize),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     in_order!(link, state, choice);
     let (area, both) = (&state.area, (data, result));
@@ -378,11 +378,11 @@ pub async fn scan<F: Fabric>(
 /// Combines `data` of the ranks below r, in their order, into `result` of rank r; that of rank 0 means
 /// nothing. `element`: bytes of one.
 pub async fn exscan<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
-    choice: Choice,
+    choice: AlgorithmChoice,
     (data, result, element): (Sge, Sge, usize),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     in_order!(link, state, choice);
     let (area, both) = (&state.area, (data, result));

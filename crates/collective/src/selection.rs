@@ -1,27 +1,27 @@
 //! Which algorithm a call uses: what was asked for by name, what a map says, what the model of copies finds cheapest, what
 //! always serves.
 
-use crate::algorithm::{Choice, Method};
-use crate::map::Map;
-use crate::operation::Operation;
-use crate::selection_key::{SelectionKey, Topology};
+use crate::algorithm::{AlgorithmChoice, Method};
+use crate::map::SelectionMap;
+use crate::operation::CollectiveKind;
+use crate::selection_key::{RankPlacement, SelectionKey};
 use std::rc::Rc;
 use weft_fabric::CopyModel;
 
 /// What holds for a communicator. All its ranks have the same.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    forced: [Option<Choice>; Operation::ALL.len()],
-    map: Option<Rc<Map>>,
+    forced: [Option<AlgorithmChoice>; CollectiveKind::ALL.len()],
+    map: Option<Rc<SelectionMap>>,
     /// Where the ranks share memory.
-    same_node: Option<Rc<Map>>,
+    same_node: Option<Rc<SelectionMap>>,
     /// Nobody named a map: that of a network is of adapters, with one rank to a node.
     unnamed: bool,
 }
 
 /// Why a call uses its algorithm.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reason {
+pub enum SelectionReason {
     /// It was asked for by name.
     Asked,
     /// The map says so.
@@ -36,77 +36,88 @@ pub enum Reason {
 
 /// A choice and its reason.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Chosen {
+pub struct SelectedAlgorithm {
     /// What serves the call.
-    pub choice: Choice,
+    pub choice: AlgorithmChoice,
     /// What decided for it.
-    pub reason: Reason,
+    pub reason: SelectionReason,
     /// What was asked for, and why it does not serve this call.
-    pub refused: Option<(Choice, String)>,
+    pub refused: Option<(AlgorithmChoice, String)>,
 }
 
 impl Selection {
     /// By `map` where nothing is asked for.
-    pub fn by(map: Rc<Map>) -> Selection {
+    pub fn by(map: Rc<SelectionMap>) -> Selection {
         Selection { map: Some(map.clone()), same_node: Some(map), ..Selection::default() }
     }
 
     /// By one map where the ranks share memory, and by another where they do not, if nothing is asked
     /// for.
-    pub fn use_maps(&mut self, same_node: Option<Rc<Map>>, apart: Option<Rc<Map>>) {
+    pub fn use_maps(
+        &mut self,
+        same_node: Option<Rc<SelectionMap>>,
+        apart: Option<Rc<SelectionMap>>,
+    ) {
         (self.same_node, self.map, self.unnamed) = (same_node, apart, true);
     }
 
     /// What says where nothing is asked for, among ranks at `site`.
-    pub fn map(&self, site: Topology) -> Option<&Rc<Map>> {
+    pub fn map(&self, site: RankPlacement) -> Option<&Rc<SelectionMap>> {
         if site.same_node { self.same_node.as_ref() } else { self.map.as_ref() }
     }
 
     /// Asks for an algorithm; `None`: for none any more. Calls for which it is not eligible are
     /// served as if nobody had asked.
-    pub fn ask(&mut self, operation: Operation, choice: Option<Choice>) {
+    pub fn ask(&mut self, operation: CollectiveKind, choice: Option<AlgorithmChoice>) {
         self.forced[operation as usize] = choice;
     }
 
     /// The same, by the name: `RGM:7`; `auto` for none. The error lists those there are.
-    pub fn ask_for(&mut self, operation: Operation, text: &str) -> Result<(), String> {
+    pub fn ask_for(&mut self, operation: CollectiveKind, text: &str) -> Result<(), String> {
         let auto = text.trim().eq_ignore_ascii_case("auto");
-        let choice = if auto { None } else { Some(Choice::parse(operation, text)?) };
+        let choice = if auto { None } else { Some(AlgorithmChoice::parse(operation, text)?) };
         self.ask(operation, choice);
         Ok(())
     }
 
     /// What was asked for.
-    pub fn asked(&self, operation: Operation) -> Option<Choice> {
+    pub fn asked(&self, operation: CollectiveKind) -> Option<AlgorithmChoice> {
         self.forced[operation as usize]
     }
 
     /// What serves `case`; `model`: of the machine, where ranks share memory. All ranks have the same.
-    pub fn choose(&self, operation: Operation, case: &SelectionKey, model: &CopyModel) -> Chosen {
+    pub fn choose(
+        &self,
+        operation: CollectiveKind,
+        case: &SelectionKey,
+        model: &CopyModel,
+    ) -> SelectedAlgorithm {
         let mut refused = None;
         if let Some(choice) = self.asked(operation) {
             match choice.algorithm.eligible(case) {
-                Ok(()) => return Chosen { choice, reason: Reason::Asked, refused },
+                Ok(()) => {
+                    return SelectedAlgorithm { choice, reason: SelectionReason::Asked, refused };
+                }
                 Err(why) => refused = Some((choice, why)),
             }
         }
         if let Some(choice) = led(operation, case).filter(|_| self.unnamed) {
-            return Chosen { choice, reason: Reason::Led, refused };
+            return SelectedAlgorithm { choice, reason: SelectionReason::Led, refused };
         }
         if let Some(choice) = self.map(case.site).and_then(|map| map.choose(operation, case)) {
-            return Chosen { choice, reason: Reason::Map, refused };
+            return SelectedAlgorithm { choice, reason: SelectionReason::Map, refused };
         }
         if let Some(choice) = cheapest(operation, case, model) {
-            return Chosen { choice, reason: Reason::Cheapest, refused };
+            return SelectedAlgorithm { choice, reason: SelectionReason::Cheapest, refused };
         }
         let choice = usual(operation, case);
-        Chosen { choice, reason: Reason::Usual, refused }
+        SelectedAlgorithm { choice, reason: SelectionReason::Usual, refused }
     }
 }
 
 /// The usual algorithm for ranks that do not share memory: nobody waits in it for a rank to come by.
-pub fn apart(operation: Operation, case: &SelectionKey) -> Choice {
-    let site = Topology { same_node: false, ..case.site };
+pub fn apart(operation: CollectiveKind, case: &SelectionKey) -> AlgorithmChoice {
+    let site = RankPlacement { same_node: false, ..case.site };
     usual(operation, &SelectionKey { site, ..*case })
 }
 
@@ -117,8 +128,8 @@ const GATHERED: usize = 64 << 10;
 
 /// TWO-LEVEL where the kernel carries each message at the cost of a processor, and nodes have several ranks: what all of a
 /// node's ranks would send, one does.
-fn led(operation: Operation, case: &SelectionKey) -> Option<Choice> {
-    use Operation::{Alltoall, Gather, Scatter};
+fn led(operation: CollectiveKind, case: &SelectionKey) -> Option<AlgorithmChoice> {
+    use CollectiveKind::{Alltoall, Gather, Scatter};
     let SelectionKey { site, bytes, .. } = *case;
     let moves_blocks = [Gather, Scatter, Alltoall].contains(&operation);
     if !site.by_kernel || moves_blocks && bytes.saturating_mul(site.ranks_per_node) > GATHERED {
@@ -129,14 +140,18 @@ fn led(operation: Operation, case: &SelectionKey) -> Option<Choice> {
 }
 
 /// The one that should take least time among ranks that share memory, if the model knows one; of equals the first.
-fn cheapest(operation: Operation, case: &SelectionKey, model: &CopyModel) -> Option<Choice> {
+fn cheapest(
+    operation: CollectiveKind,
+    case: &SelectionKey,
+    model: &CopyModel,
+) -> Option<AlgorithmChoice> {
     let able = operation.algorithms().filter(|a| a.eligible(case).is_ok());
     let timed = able.filter_map(|a| Some((a.predicted(case, model)?, a)));
     timed.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, algorithm)| algorithm.usual())
 }
 
 /// The first of the catalogue that is eligible and marked as usual: what serves without a map.
-fn usual(operation: Operation, case: &SelectionKey) -> Choice {
+fn usual(operation: CollectiveKind, case: &SelectionKey) -> AlgorithmChoice {
     let eligible = operation.algorithms().find(|a| a.usual && a.eligible(case).is_ok());
     eligible.expect("every operation has one that always serves").usual()
 }
@@ -146,7 +161,7 @@ mod tests {
     use super::*;
 
     fn case(commutes: bool) -> SelectionKey {
-        let site = Topology {
+        let site = RankPlacement {
             same_node: false,
             nodes: 4,
             ranks_per_node: 1,
@@ -163,25 +178,25 @@ mod tests {
     fn what_is_asked_for_comes_first_and_is_refused_with_the_reason() {
         let mut selection = Selection::default();
         let name = |s: &Selection, commutes| {
-            let chosen = s.choose(Operation::Allreduce, &case(commutes), &CopyModel::GENERIC);
+            let chosen = s.choose(CollectiveKind::Allreduce, &case(commutes), &CopyModel::GENERIC);
             (chosen.choice.to_string(), chosen.reason, chosen.refused.map(|(_, why)| why))
         };
-        assert_eq!(name(&selection, true), ("MPI-PE".into(), Reason::Usual, None));
-        selection.ask_for(Operation::Allreduce, "rpe").unwrap();
-        assert_eq!(name(&selection, true), ("RPE".into(), Reason::Asked, None));
+        assert_eq!(name(&selection, true), ("MPI-PE".into(), SelectionReason::Usual, None));
+        selection.ask_for(CollectiveKind::Allreduce, "rpe").unwrap();
+        assert_eq!(name(&selection, true), ("RPE".into(), SelectionReason::Asked, None));
         let why = Some("the operator does not commute".to_owned());
-        assert_eq!(name(&selection, false), ("MPI-GB".into(), Reason::Usual, why));
-        selection.ask_for(Operation::Allreduce, "AUTO").unwrap();
-        assert_eq!(selection.asked(Operation::Allreduce), None);
-        let map = Map::parse("# machine: m\nallreduce 2 0 RPE 1 MPI-GB 2\n").unwrap();
+        assert_eq!(name(&selection, false), ("MPI-GB".into(), SelectionReason::Usual, why));
+        selection.ask_for(CollectiveKind::Allreduce, "AUTO").unwrap();
+        assert_eq!(selection.asked(CollectiveKind::Allreduce), None);
+        let map = SelectionMap::parse("# machine: m\nallreduce 2 0 RPE 1 MPI-GB 2\n").unwrap();
         let mapped = Selection::by(Rc::new(map));
-        assert_eq!(name(&mapped, true), ("RPE".into(), Reason::Map, None));
-        assert_eq!(name(&mapped, false), ("MPI-GB".into(), Reason::Map, None));
+        assert_eq!(name(&mapped, true), ("RPE".into(), SelectionReason::Map, None));
+        assert_eq!(name(&mapped, false), ("MPI-GB".into(), SelectionReason::Map, None));
     }
 
     #[test]
     fn nodes_of_several_ranks_are_led_where_the_kernel_carries_messages() {
-        let map = Rc::new(Map::parse("# machine: m\nallreduce 2 0 RPE 1\n").unwrap());
+        let map = Rc::new(SelectionMap::parse("# machine: m\nallreduce 2 0 RPE 1\n").unwrap());
         let mut usual = Selection::default();
         usual.use_maps(None, Some(map.clone()));
         let named = Selection::by(map);
@@ -191,27 +206,37 @@ mod tests {
             let chosen = selection.choose(operation, &case, &CopyModel::GENERIC);
             (chosen.choice.to_string(), chosen.reason)
         };
-        let allreduce = |s, by_kernel, each| chosen(s, Operation::Allreduce, 8, by_kernel, each);
-        let (led, mapped) = (("TWO-LEVEL".into(), Reason::Led), ("RPE".into(), Reason::Map));
+        let allreduce =
+            |s, by_kernel, each| chosen(s, CollectiveKind::Allreduce, 8, by_kernel, each);
+        let (led, mapped) =
+            (("TWO-LEVEL".into(), SelectionReason::Led), ("RPE".into(), SelectionReason::Map));
         assert_eq!(allreduce(&usual, true, 2), led);
         assert_eq!(allreduce(&usual, true, 1), mapped);
         assert_eq!(allreduce(&usual, false, 2), mapped);
         assert_eq!(allreduce(&named, true, 2), mapped);
-        let alltoall = |bytes| chosen(&usual, Operation::Alltoall, bytes, true, 16).1;
-        assert_eq!((alltoall(1024), alltoall(8192)), (Reason::Led, Reason::Usual));
+        let alltoall = |bytes| chosen(&usual, CollectiveKind::Alltoall, bytes, true, 16).1;
+        assert_eq!(
+            (alltoall(1024), alltoall(8192)),
+            (SelectionReason::Led, SelectionReason::Usual)
+        );
     }
 
     #[test]
     fn ranks_that_share_memory_have_a_map_of_their_own() {
         let map = |name: &str| {
-            Rc::new(Map::parse(&format!("# machine: m\nallreduce 2 0 {name} 1\n")).unwrap())
+            Rc::new(
+                SelectionMap::parse(&format!("# machine: m\nallreduce 2 0 {name} 1\n")).unwrap(),
+            )
         };
         let mut selection = Selection::default();
         selection.use_maps(Some(map("RPE")), Some(map("MPI-GB")));
         let chosen = |same_node| {
             let mut case = case(true);
             case.site.same_node = same_node;
-            selection.choose(Operation::Allreduce, &case, &CopyModel::GENERIC).choice.to_string()
+            selection
+                .choose(CollectiveKind::Allreduce, &case, &CopyModel::GENERIC)
+                .choice
+                .to_string()
         };
         assert_eq!((chosen(true), chosen(false)), ("RPE".into(), "MPI-GB".into()));
     }

@@ -1,13 +1,13 @@
 //! What the choice of an algorithm depends on: the call, where the ranks are, and what they know of each other.
 
-use weft_fabric::Distance;
+use weft_fabric::CacheDistance;
 
 /// One call, as far as the choice depends on it. All ranks of a communicator see the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectionKey {
     /// Number of ranks, of the communicator or of a level of its hierarchy.
     pub ranks: usize,
-    /// See [`crate::Operation::measure`].
+    /// See [`crate::CollectiveKind::measure`].
     pub bytes: usize,
     /// Bytes of one element of a reduction; 1 elsewhere.
     pub element: usize,
@@ -16,12 +16,12 @@ pub struct SelectionKey {
     /// Whether all ranks' blocks have one length; true where there are no blocks.
     pub equal: bool,
     /// Where the ranks are.
-    pub site: Topology,
+    pub site: RankPlacement,
 }
 
 /// Where a communicator's ranks are. All of them see the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Topology {
+pub struct RankPlacement {
     /// They share memory.
     pub same_node: bool,
     /// Number of nodes.
@@ -46,12 +46,12 @@ pub struct Near {
     /// All reach each other's own memory; `None`: not said yet.
     pub direct: Option<bool>,
     /// How far from each other rank 0 has found them to be.
-    pub distance: Distance,
+    pub distance: CacheDistance,
     /// The most of them that take turns on one processor; 0: not said yet.
     pub each: u32,
 }
 
 impl Near {
     /// Nothing is said yet.
-    pub const UNKNOWN: Near = Near { direct: None, distance: Distance::Shared, each: 0 };
+    pub const UNKNOWN: Near = Near { direct: None, distance: CacheDistance::Shared, each: 0 };
 }

@@ -5,7 +5,7 @@
 //!               own  0 [odd|even]   own  1 [odd|even] ...    what r writes from
 //! ```
 //! Made in the first operation of a pattern and size on a communicator: each rank takes pairs from the
-//! process's [`Arena`] and tells those that write to it, and nobody else, where they are. Then the
+//! process's [`NotifyArena`] and tells those that write to it, and nobody else, where they are. Then the
 //! ranks agree whether all had room; if not, none uses slots here.
 //!
 //! Operation k uses parity k mod 2. A slot of k is written again in k + 2. Whoever writes then has left
@@ -20,12 +20,12 @@
 //! from what they were when the slots were taken: a notify buffer's n-th payload is the (2n - 1)th or 2n-th operation.
 
 use crate::allreduce::pairwise_exchange::pairwise_exchange;
-use crate::arena::{Arena, Pair, ROOMS};
-use crate::edges::{Edges, Pattern};
-use crate::notified_write::{Target, Way, payload};
+use crate::arena::{NotifyArena, NotifyPair, ROOMS};
+use crate::notified_write::{NotifyMethod, NotifyTarget, payload};
 use crate::outstanding::Outstanding;
-use crate::ticket::{Ticket, Tickets};
-use crate::{Link, Reception, Reduce};
+use crate::rdma_pattern::{Edges, WritePattern};
+use crate::shm_queue::{OperationTicket, Tickets};
+use crate::{CommView, ElementReduction, Reception};
 use std::cell::OnceCell;
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Fault, RemoteAddr, Sge, Work};
@@ -35,10 +35,10 @@ pub const MOST: usize = ROOMS[ROOMS.len() - 1];
 
 /// The slots of one pattern and size on one communicator, or the place for them.
 pub struct Slots<F: Fabric> {
-    pattern: Pattern,
+    pattern: WritePattern,
     room: usize,
     reception: Reception,
-    arena: Rc<Arena<F>>,
+    arena: Rc<NotifyArena<F>>,
     tickets: Tickets<F>,
     /// `None`: some rank had no room for them.
     made: OnceCell<Option<SlotMemory<F>>>,
@@ -46,9 +46,9 @@ pub struct Slots<F: Fabric> {
 
 /// The slots once they are made.
 struct SlotMemory<F: Fabric> {
-    arena: Rc<Arena<F>>,
-    slots: Vec<Pair>,
-    own: Vec<Pair>,
+    arena: Rc<NotifyArena<F>>,
+    slots: Vec<NotifyPair>,
+    own: Vec<NotifyPair>,
     /// Slots of peers: rank in the fabric, and where; the first of two immediates.
     targets: Vec<(usize, RemoteAddr, u32)>,
     /// What no mark of any rank had passed when the slots were taken.
@@ -61,7 +61,7 @@ struct SlotMemory<F: Fabric> {
 
 impl<F: Fabric> Drop for SlotMemory<F> {
     fn drop(&mut self) {
-        let mut pairs: Vec<Pair> = self.slots.drain(..).chain(self.own.drain(..)).collect();
+        let mut pairs: Vec<NotifyPair> = self.slots.drain(..).chain(self.own.drain(..)).collect();
         let arena = Rc::downgrade(&self.arena);
         self.posted.when_all_done(move || {
             if let Some(arena) = arena.upgrade() {
@@ -77,7 +77,7 @@ const NO_ROOM: u64 = u64::MAX;
 /// The largest of two words.
 struct Largest;
 
-impl Reduce for Largest {
+impl ElementReduction for Largest {
     fn combine(&self, left: Sge, right: Sge) {
         let word = |sge: Sge| {
             let mut bytes = [0; 8];
@@ -95,10 +95,10 @@ impl Reduce for Largest {
 impl<F: Fabric> Slots<F> {
     /// For payloads of up to `len` bytes, at most [`MOST`].
     pub fn new(
-        pattern: Pattern,
+        pattern: WritePattern,
         len: usize,
         reception: Reception,
-        arena: Rc<Arena<F>>,
+        arena: Rc<NotifyArena<F>>,
     ) -> Slots<F> {
         let room = Slots::<F>::room(len);
         Slots {
@@ -117,13 +117,13 @@ impl<F: Fabric> Slots<F> {
     }
 
     /// Whether these are the slots of `pattern` for `len` bytes.
-    pub fn serve(&self, pattern: Pattern, len: usize, reception: Reception) -> bool {
+    pub fn serve(&self, pattern: WritePattern, len: usize, reception: Reception) -> bool {
         (self.pattern, self.reception) == (pattern, reception) && self.room == Slots::<F>::room(len)
     }
 
     /// The next operation's use of them, made now if need be; waits until this rank has left all
     /// operations before it. `None`: some rank had no room, now and for ever.
-    pub async fn enter(&self, link: &Link<F>) -> Result<Option<Use<'_, F>>, Fault> {
+    pub async fn enter(&self, link: &CommView<F>) -> Result<Option<SlotLease<'_, F>>, Fault> {
         let (turn, number) = self.tickets.enter(link).await?;
         let made = match self.made.get() {
             Some(made) => made,
@@ -134,19 +134,20 @@ impl<F: Fabric> Slots<F> {
         };
         let Some(made) = made else { return Ok(None) };
         let Slots { room, reception, .. } = *self;
-        Ok(Some(Use { room, reception, made, number, _turn: turn }))
+        Ok(Some(SlotLease { room, reception, made, number, _turn: turn }))
     }
 
-    async fn make(&self, link: &Link<F>) -> Result<Option<SlotMemory<F>>, Fault> {
+    async fn make(&self, link: &CommView<F>) -> Result<Option<SlotMemory<F>>, Fault> {
         let fabric = link.endpoint.fabric();
         let Edges { from, to } = self.pattern.edges(link.rank, link.size());
         let able = |peer: usize| fabric.capabilities(link.members[peer] as usize);
-        let sleepless = from.iter().any(|&p| Way::choose(&able(p), 0) == Way::BottomFill);
-        let way = if sleepless { Way::BottomFill } else { Way::Flag };
+        let sleepless =
+            from.iter().any(|&p| NotifyMethod::choose(&able(p), 0) == NotifyMethod::BottomFill);
+        let way = if sleepless { NotifyMethod::BottomFill } else { NotifyMethod::Flag };
         let arena = self.arena.clone();
         let lands = match self.reception {
             Reception::Marks => way,
-            Reception::Immediates => Way::Immediate,
+            Reception::Immediates => NotifyMethod::Immediate,
         };
         link.endpoint.clear_parked();
         // Without memory there is no room.
@@ -164,7 +165,7 @@ impl<F: Fabric> Slots<F> {
             SlotMemory { arena, slots, own, targets: Vec::new(), base: 0, posted, before };
 
         // Where a slot is, and its immediate where there is one.
-        let length = 8 * (RemoteAddr::WORDS + usize::from(lands == Way::Immediate));
+        let length = 8 * (RemoteAddr::WORDS + usize::from(lands == NotifyMethod::Immediate));
         let (out, into) = (link.stage(length * from.len()), link.stage(length * to.len()));
         let record = |all: Sge, i: usize| all.part(length * i, length);
         let receives: Vec<_> =
@@ -202,15 +203,15 @@ impl<F: Fabric> Slots<F> {
 }
 
 /// The slots while one operation uses them.
-pub struct Use<'s, F: Fabric> {
+pub struct SlotLease<'s, F: Fabric> {
     room: usize,
     reception: Reception,
     made: &'s SlotMemory<F>,
     number: u64,
-    _turn: Ticket<'s, F>,
+    _turn: OperationTicket<'s, F>,
 }
 
-impl<F: Fabric> Use<'_, F> {
+impl<F: Fabric> SlotLease<'_, F> {
     fn parity(&self) -> usize {
         (self.number % 2) as usize
     }
@@ -240,27 +241,33 @@ impl<F: Fabric> Use<'_, F> {
         self.made.slots[i].block(self.parity())
     }
 
-    /// Writes the last `len` bytes of `block`, an [`Use::own`] or a [`Use::slot`], to the `edge`-th
+    /// Writes the last `len` bytes of `block`, an [`SlotLease::own`] or a [`SlotLease::slot`], to the `edge`-th
     /// peer of this rank's edges. Nobody may change them until the operation after the next.
-    pub fn write(&self, link: &Link<F>, edge: usize, block: Sge, len: usize) -> Result<(), Fault> {
+    pub fn write(
+        &self,
+        link: &CommView<F>,
+        edge: usize,
+        block: Sge,
+        len: usize,
+    ) -> Result<(), Fault> {
         let fabric = link.endpoint.fabric();
         let (peer, at, immediate) = self.made.targets[edge];
-        let (parity, stride) = (self.parity(), Pair::stride(self.room));
-        let target = Target::new(peer, at.offset((parity * stride) as u64), self.room)
+        let (parity, stride) = (self.parity(), NotifyPair::stride(self.room));
+        let target = NotifyTarget::new(peer, at.offset((parity * stride) as u64), self.room)
             .immediate(immediate + parity as u32);
         let single = self.made.arena.bounds().single;
         let way = match (self.reception, single) {
-            (Reception::Immediates, _) => Way::Immediate,
-            (_, Some(most)) if len <= most => Way::BottomFill,
-            (_, Some(_)) => Way::Flag,
-            (_, None) => Way::choose(&fabric.capabilities(peer), len),
+            (Reception::Immediates, _) => NotifyMethod::Immediate,
+            (_, Some(most)) if len <= most => NotifyMethod::BottomFill,
+            (_, Some(_)) => NotifyMethod::Flag,
+            (_, None) => NotifyMethod::choose(&fabric.capabilities(peer), len),
         };
         let number = self.made.base + self.number;
         self.made.posted.post(|fabric, done| target.write(fabric, way, block, len, number, done))
     }
 
     /// Waits until the payload of slot `i` has landed.
-    pub async fn landed(&self, link: &Link<F>, i: usize) -> Result<(), Fault> {
+    pub async fn landed(&self, link: &CommView<F>, i: usize) -> Result<(), Fault> {
         let counter = self.made.slots[i].buffer(self.parity()).arrived();
         let value = match self.reception {
             Reception::Marks => self.made.base + self.number,
@@ -270,13 +277,13 @@ impl<F: Fabric> Use<'_, F> {
     }
 
     /// Copies `data` to the end of a block.
-    pub fn put(&self, link: &Link<F>, block: Sge, data: Sge) {
+    pub fn put(&self, link: &CommView<F>, block: Sge, data: Sge) {
         payload(block, data.len()).copy_from(data);
         link.endpoint.fabric().charge(Work::Copy(data.len()));
     }
 
     /// Copies the end of a block to `data`.
-    pub fn get(&self, link: &Link<F>, block: Sge, data: Sge) {
+    pub fn get(&self, link: &CommView<F>, block: Sge, data: Sge) {
         data.copy_from(payload(block, data.len()));
         link.endpoint.fabric().charge(Work::Copy(data.len()));
     }

@@ -28,10 +28,10 @@
 //! Memory: [`RING`] bytes a rank and communicator and two lines for each other rank, made by the first operation that needs
 //! them. Where there is none to spare the ranks agree to do without.
 
-use crate::Link;
-use crate::exchanged::{self, Exchanged};
+use crate::CommView;
+use crate::address_exchange::{self, Exchanged};
 use crate::outstanding::Outstanding;
-use crate::ticket::{Ticket, Tickets};
+use crate::shm_queue::{OperationTicket, Tickets};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -161,7 +161,7 @@ impl<F: Fabric> StagingRings<F> {
     /// `None`: there is no memory for it, on any rank.
     pub(crate) async fn enter<'p>(
         &'p self,
-        link: &'p Link<F>,
+        link: &'p CommView<F>,
         numbers: usize,
         len: usize,
     ) -> Result<Option<RingSession<'p, F>>, Fault> {
@@ -209,7 +209,7 @@ fn read(rank: usize) -> usize {
     2 * LINE * rank + LINE
 }
 
-async fn make<F: Fabric>(link: &Link<F>) -> Result<Option<Rings<F>>, Fault> {
+async fn make<F: Fabric>(link: &CommView<F>) -> Result<Option<Rings<F>>, Fault> {
     let (size, fabric) = (link.size(), link.endpoint.fabric());
     link.endpoint.clear_parked();
     let len = told(size) + RING;
@@ -248,9 +248,9 @@ async fn make<F: Fabric>(link: &Link<F>) -> Result<Option<Rings<F>>, Fault> {
 
 /// One operation with the rings.
 pub(crate) struct RingSession<'p, F: Fabric> {
-    link: &'p Link<F>,
+    link: &'p CommView<F>,
     made: &'p Rings<F>,
-    _turn: Ticket<'p, F>,
+    _turn: OperationTicket<'p, F>,
     /// The number of its first part.
     first: u64,
     /// Bytes of the payload.
@@ -317,7 +317,7 @@ impl<F: Fabric> RingSession<'_, F> {
         if !self.is_there(t, from) {
             endpoint.until(peers[from].told.local, number).await?;
         }
-        let word = exchanged::read(mine.local.part(told(from) + WORD + place(number), 8), 0);
+        let word = address_exchange::read(mine.local.part(told(from) + WORD + place(number), 8), 0);
         let (len, at) =
             ((word >> LENGTH_SHIFT) as usize, word as usize & ((1 << LENGTH_SHIFT) - 1));
         let peer = self.link.members[from] as usize;
@@ -414,7 +414,7 @@ impl<F: Fabric> RingSession<'_, F> {
         debug_assert!(self.len >> (64 - LENGTH_SHIFT) == 0, "{} bytes", self.len);
         let word = (self.len as u64) << LENGTH_SHIFT | (at / STEP) as u64;
         let from = made.words.sge().part(8 * AHEAD * reader + place(number), 8);
-        exchanged::write(&[word], from);
+        address_exchange::write(&[word], from);
         let line = made.peers[reader].at.offset(told(link.rank) as u64);
         let (to, flag) =
             (line.offset((WORD + place(number)) as u64), RemoteFlag { at: line, waking: true });

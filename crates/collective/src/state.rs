@@ -1,16 +1,16 @@
 //! What a communicator keeps for its collective operations, made when an algorithm first needs it.
 
-use crate::arena::Arena;
-use crate::edges::Pattern;
+use crate::arena::NotifyArena;
 use crate::hierarchy::Hierarchy;
+use crate::rdma_pattern::WritePattern;
+use crate::shm_queue::{OperationTicket, Tickets};
 use crate::slots::Slots;
-use crate::tally::Tally;
-use crate::ticket::{Ticket, Tickets};
-use crate::{Link, ReleaseGather, Selection};
+use crate::tally::TreeCounters;
+use crate::{CommView, ReleaseGather, Selection};
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
-use weft_channel::multicast::Multicast;
+use weft_channel::multicast::MulticastMember;
 use weft_fabric::{Fabric, Fault, GroupId};
 use weft_p2p::Endpoint;
 
@@ -19,9 +19,9 @@ pub struct CollectiveState<F: Fabric> {
     /// Where ranks that share memory meet.
     pub area: ReleaseGather<F>,
     /// The pool of the process.
-    arena: Rc<Arena<F>>,
+    arena: Rc<NotifyArena<F>>,
     slots: RefCell<Vec<Rc<Slots<F>>>>,
-    tallies: RefCell<Vec<Rc<Tally<F>>>>,
+    tallies: RefCell<Vec<Rc<TreeCounters<F>>>>,
     selection: RefCell<Rc<Selection>>,
     hierarchy: RefCell<Option<Rc<Hierarchy<F>>>>,
     compositions: Tickets<F>,
@@ -32,7 +32,7 @@ pub struct CollectiveState<F: Fabric> {
     lean: Cell<bool>,
     /// Its ranks are of jobs that compute with unlike arithmetic.
     unlike: Cell<bool>,
-    group: RefCell<Option<Rc<Multicast<Endpoint<F>>>>>,
+    group: RefCell<Option<Rc<MulticastMember<Endpoint<F>>>>>,
 }
 
 /// Multicast groups of the fabric that communicators share: adapters and switches have few.
@@ -41,7 +41,7 @@ const GROUPS: u64 = 64;
 impl<F: Fabric> CollectiveState<F> {
     /// Empty: memory comes from `arena` when an algorithm first needs some. Operations may be under
     /// way at once.
-    pub fn new(arena: Rc<Arena<F>>) -> CollectiveState<F> {
+    pub fn new(arena: Rc<NotifyArena<F>>) -> CollectiveState<F> {
         CollectiveState {
             area: ReleaseGather::new(arena.many_buffers()),
             arena,
@@ -59,7 +59,7 @@ impl<F: Fabric> CollectiveState<F> {
     }
 
     /// The same for operations that begin one after the other.
-    pub fn in_turn(arena: Rc<Arena<F>>) -> CollectiveState<F> {
+    pub fn in_turn(arena: Rc<NotifyArena<F>>) -> CollectiveState<F> {
         let state = CollectiveState::new(arena);
         state.area.set_in_turn(true);
         state
@@ -118,7 +118,7 @@ impl<F: Fabric> CollectiveState<F> {
     }
 
     /// The ranks of this node, and the leaders of all nodes, for one operation.
-    pub(crate) fn hierarchy(&self, link: &Link<F>) -> Composition<'_, F> {
+    pub(crate) fn hierarchy(&self, link: &CommView<F>) -> Composition<'_, F> {
         let mut hierarchy = self.hierarchy.borrow_mut();
         let hierarchy =
             hierarchy.get_or_insert_with(|| Rc::new(Hierarchy::new(link, self))).clone();
@@ -126,7 +126,7 @@ impl<F: Fabric> CollectiveState<F> {
     }
 
     /// The slots of `pattern` for payloads of `len` bytes, which are received as `link` says.
-    pub fn slots(&self, link: &Link<F>, pattern: Pattern, len: usize) -> Rc<Slots<F>> {
+    pub fn slots(&self, link: &CommView<F>, pattern: WritePattern, len: usize) -> Rc<Slots<F>> {
         let (mut all, reception) = (self.slots.borrow_mut(), link.reception);
         match all.iter().find(|slots| slots.serve(pattern, len, reception)) {
             Some(slots) => slots.clone(),
@@ -139,12 +139,12 @@ impl<F: Fabric> CollectiveState<F> {
     }
 
     /// The words that are counted on in a tree of this fan-in.
-    pub fn tally(&self, fan_in: usize) -> Rc<Tally<F>> {
+    pub fn tally(&self, fan_in: usize) -> Rc<TreeCounters<F>> {
         let mut all = self.tallies.borrow_mut();
         match all.iter().find(|tally| tally.fan_in() == fan_in) {
             Some(tally) => tally.clone(),
             None => {
-                let tally = Rc::new(Tally::new(fan_in));
+                let tally = Rc::new(TreeCounters::new(fan_in));
                 all.push(tally.clone());
                 tally
             }
@@ -152,7 +152,7 @@ impl<F: Fabric> CollectiveState<F> {
     }
 
     /// The multicast group, for one operation after the other: they must not overlap.
-    pub async fn multicast(&self, link: &Link<F>) -> Result<MulticastSession<'_, F>, Fault> {
+    pub async fn multicast(&self, link: &CommView<F>) -> Result<MulticastSession<'_, F>, Fault> {
         let (turn, _) = self.multicasts.enter(link).await?;
         if let Some(group) = &*self.group.borrow() {
             return Ok(MulticastSession { group: group.clone(), _turn: turn });
@@ -161,7 +161,7 @@ impl<F: Fabric> CollectiveState<F> {
         let context = mix(link.context.0 ^ mix(link.tag as u64));
         let group = GroupId((context % GROUPS) as u32);
         let (endpoint, members) = (&link.endpoint, link.members.ranks().clone());
-        let group = Rc::new(Multicast::open(endpoint, group, context, members, link.rank)?);
+        let group = Rc::new(MulticastMember::open(endpoint, group, context, members, link.rank)?);
         *self.group.borrow_mut() = Some(group.clone());
         Ok(MulticastSession { group, _turn: turn })
     }
@@ -193,7 +193,7 @@ impl<F: Fabric> CollectiveState<F> {
 /// The levels while a two-level operation is under way.
 pub(crate) struct Composition<'g, F: Fabric> {
     hierarchy: Rc<Hierarchy<F>>,
-    _turn: Ticket<'g, F>,
+    _turn: OperationTicket<'g, F>,
 }
 
 impl<F: Fabric> Deref for Composition<'_, F> {
@@ -206,12 +206,12 @@ impl<F: Fabric> Deref for Composition<'_, F> {
 
 /// The multicast group while one operation has it.
 pub struct MulticastSession<'g, F: Fabric> {
-    group: Rc<Multicast<Endpoint<F>>>,
-    _turn: Ticket<'g, F>,
+    group: Rc<MulticastMember<Endpoint<F>>>,
+    _turn: OperationTicket<'g, F>,
 }
 
 impl<F: Fabric> Deref for MulticastSession<'_, F> {
-    type Target = Multicast<Endpoint<F>>;
+    type Target = MulticastMember<Endpoint<F>>;
 
     fn deref(&self) -> &Self::Target {
         &self.group

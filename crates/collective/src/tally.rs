@@ -6,15 +6,15 @@
 //! One word a parent, whatever the fan-in, where slots are one a child. It is never set back: who waits knows how
 //! often it was used. The adapters add (fetch-and-add, whose result nobody needs), and wake nobody.
 
-use crate::Link;
-use crate::edges::Pattern;
+use crate::CommView;
+use crate::rdma_pattern::WritePattern;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, Staging};
 use weft_p2p::Endpoint;
 
 /// The words of one tree on one communicator, or the place for them.
-pub struct Tally<F: Fabric> {
+pub struct TreeCounters<F: Fabric> {
     fan_in: usize,
     made: OnceCell<TallyMemory<F>>,
 }
@@ -45,11 +45,11 @@ impl<F: Fabric> Drop for TallyMemory<F> {
     }
 }
 
-impl<F: Fabric> Tally<F> {
-    /// Without memory yet: the first [`Tally::count`] makes it, with all ranks. `fan_in`: most
+impl<F: Fabric> TreeCounters<F> {
+    /// Without memory yet: the first [`TreeCounters::count`] makes it, with all ranks. `fan_in`: most
     /// children at each step.
-    pub fn new(fan_in: usize) -> Tally<F> {
-        Tally { fan_in, made: OnceCell::new() }
+    pub fn new(fan_in: usize) -> TreeCounters<F> {
+        TreeCounters { fan_in, made: OnceCell::new() }
     }
 
     /// Most children of a rank at each step of the tree.
@@ -57,9 +57,9 @@ impl<F: Fabric> Tally<F> {
         self.fan_in
     }
 
-    async fn make(&self, link: &Link<F>) -> Result<TallyMemory<F>, Fault> {
+    async fn make(&self, link: &CommView<F>) -> Result<TallyMemory<F>, Fault> {
         let (endpoint, fabric) = (link.endpoint.clone(), link.endpoint.fabric());
-        let edges = Pattern::Tree(self.fan_in).edges(link.rank, link.size());
+        let edges = WritePattern::Tree(self.fan_in).edges(link.rank, link.size());
         let word = match edges.from.is_empty() {
             true => None,
             false => {
@@ -96,7 +96,7 @@ impl<F: Fabric> Tally<F> {
 
     /// One operation's use: waits for the children, and adds to the parent's word. Operations must not overlap, and
     /// a rank begins one only after its parent is through with the one before.
-    pub async fn count(&self, link: &Link<F>) -> Result<(), Fault> {
+    pub async fn count(&self, link: &CommView<F>) -> Result<(), Fault> {
         let made = match self.made.get() {
             Some(made) => made,
             None => {
@@ -117,7 +117,7 @@ impl<F: Fabric> Tally<F> {
     }
 
     /// Waits until this rank's own add is over: its result lands in memory of this.
-    pub async fn settle(&self, link: &Link<F>) -> Result<(), Fault> {
+    pub async fn settle(&self, link: &CommView<F>) -> Result<(), Fault> {
         match self.made.get().filter(|made| made.parent.is_some()) {
             Some(made) => link.endpoint.until(made.added, made.start + made.uses.get()).await,
             None => Ok(()),

@@ -23,7 +23,7 @@ pub fn binary(rank: usize, size: usize) -> TreeNode {
 
 /// Which half of the data comes down to a rank of the split binary tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum TreeHalf {
     Root,
     Left,
     Right,
@@ -33,7 +33,7 @@ pub enum Side {
 /// `1..=left` and `left + 1..size`, the left one with the odd rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
-    pub side: Side,
+    pub side: TreeHalf,
     pub place: TreeNode,
     /// With whom it exchanges halves at last; the root, which has both, gives one to a left rank
     /// without a partner.
@@ -48,11 +48,11 @@ pub fn split(rank: usize, size: usize) -> Split {
     if rank == 0 {
         let children = [(left > 0).then_some(1), (right > 0).then_some(left + 1)];
         let place = TreeNode { parent: None, children };
-        return Split { side: Side::Root, place, partner: lone };
+        return Split { side: TreeHalf::Root, place, partner: lone };
     }
     let (side, first, ranks) = match rank <= left {
-        true => (Side::Left, 1, left),
-        false => (Side::Right, left + 1, right),
+        true => (TreeHalf::Left, 1, left),
+        false => (TreeHalf::Right, left + 1, right),
     };
     let at = binary(rank - first, ranks);
     let place = TreeNode {
@@ -60,8 +60,8 @@ pub fn split(rank: usize, size: usize) -> Split {
         children: at.children.map(|c| c.map(|c| c + first)),
     };
     let partner = match side {
-        Side::Left if lone == Some(rank) => 0,
-        Side::Left => rank + left,
+        TreeHalf::Left if lone == Some(rank) => 0,
+        TreeHalf::Left => rank + left,
         _ => rank - left,
     };
     Split { side, place, partner: Some(partner) }
@@ -106,7 +106,7 @@ mod tests {
                 assert_ne!(other.side, side);
                 // A side never leads into the other.
                 let parent = split(place.parent.expect("not the root"), size).side;
-                assert!(parent == side || parent == Side::Root);
+                assert!(parent == side || parent == TreeHalf::Root);
             }
         }
     }

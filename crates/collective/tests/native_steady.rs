@@ -7,10 +7,10 @@ mod group;
 use group::Group;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use weft_collective::{Link, Via};
+use weft_collective::{CommView, Via};
 use weft_fabric::{Fabric, Sge};
-use weft_fabric_testing::world::{Body, On, Rank, SETUPS, Setup, world};
-use weft_p2p::stream::Sizes;
+use weft_fabric_testing::world::{FabricSetup, On, RankBody, SETUPS, TestRank, world};
+use weft_p2p::stream::StreamSizes;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -37,7 +37,7 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTER: Counting = Counting;
 
 /// To itself and back, so that both sides count in one thread.
-async fn both_ways<F: Fabric>(link: &Link<F>, out: Sge, into: Sge) {
+async fn both_ways<F: Fabric>(link: &CommView<F>, out: Sge, into: Sge) {
     link.exchange(0, out, 0, into).await.expect("an exchange");
     // The message first, then its receive.
     let send = link.isend(0, out);
@@ -49,8 +49,8 @@ async fn both_ways<F: Fabric>(link: &Link<F>, out: Sge, into: Sge) {
 
 struct Steady;
 
-impl Body for Steady {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Steady {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let mut group = Group::world(rank);
         group.via = Via::Native;
         for len in [0, 8, 4096, 5000, 64 << 10, 200_000, 300_000, 1 << 20] {
@@ -76,8 +76,8 @@ fn nothing_is_allocated_once_it_runs() {
 /// Shared memory that a process has allocated, by one communicator and by twenty.
 struct Communicators;
 
-impl Body for Communicators {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Communicators {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let all: Vec<u32> = (0..rank.size() as u32).collect();
         let groups: Vec<_> = (0..20)
             .map(|context| Group::new(rank, 200 + context, all.clone()).expect("a member"))
@@ -91,7 +91,7 @@ impl Body for Communicators {
             rank.block_on(link.exchange(to, out.sge(), from, into.sge())).expect("an exchange");
         }
         let streams = rank.endpoint().streams();
-        let (now, most) = (streams.registered(), Sizes::default().memory());
+        let (now, most) = (streams.registered(), StreamSizes::default().memory());
         // One chunk of 8 places serves three ranks that do one thing after another.
         assert!(now > 0 && now <= most / 2, "{now} of {most} bytes");
     }
@@ -100,7 +100,7 @@ impl Body for Communicators {
 #[test]
 fn memory_is_the_process_s_not_the_communicators() {
     for on in [On::Shm { cma: true }, On::Sim { ranks_per_node: 1, chaos: true }] {
-        let setup = Setup { on, ..SETUPS[0] };
+        let setup = FabricSetup { on, ..SETUPS[0] };
         world(3, setup, &Communicators);
     }
 }

@@ -2,8 +2,8 @@
 //! array that is distributed over a grid of processes.
 
 use crate::construct::{as_long, product};
-use crate::shape::{Recipe, Shape};
-use crate::{Combiner, Contents, Datatype, Error, Type, Width};
+use crate::shape::{TypeConstructor, TypeShape};
+use crate::{Combiner, Contents, Datatype, DatatypeError, Type, Width};
 
 /// `MPI_ORDER_C`: the last dimension is the one that lies together in memory.
 pub const ORDER_C: i64 = 0xc;
@@ -43,12 +43,12 @@ fn refuse<T>(
     index: Option<usize>,
     value: i64,
     rule: &'static str,
-) -> Result<T, Error> {
-    Err(Error::Argument { argument, index, value, rule })
+) -> Result<T, DatatypeError> {
+    Err(DatatypeError::Argument { argument, index, value, rule })
 }
 
 /// Dimensions from the one that lies together in memory to the slowest.
-fn fastest_first(order: i64, dimensions: usize) -> Result<Vec<usize>, Error> {
+fn fastest_first(order: i64, dimensions: usize) -> Result<Vec<usize>, DatatypeError> {
     match order {
         ORDER_C => Ok((0..dimensions).rev().collect()),
         ORDER_FORTRAN => Ok((0..dimensions).collect()),
@@ -56,7 +56,7 @@ fn fastest_first(order: i64, dimensions: usize) -> Result<Vec<usize>, Error> {
     }
 }
 
-fn some_dimensions(dimensions: usize) -> Result<(), Error> {
+fn some_dimensions(dimensions: usize) -> Result<(), DatatypeError> {
     if dimensions == 0 { refuse("ndims", None, 0, "it must be positive") } else { Ok(()) }
 }
 
@@ -70,7 +70,7 @@ impl Datatype {
         starts: &[i64],
         order: i64,
         old: &Type,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, DatatypeError> {
         let n = sizes.len();
         some_dimensions(n)?;
         as_long("array_of_subsizes", parts.len(), n)?;
@@ -94,7 +94,8 @@ impl Datatype {
         for i in fastest_first(order, n)? {
             part = Datatype::hvector(width, parts[i], 1, stride, &part)?;
             let into = product("displacement", starts[i], stride)?;
-            first = first.checked_add(into).ok_or(Error::Overflow { what: "displacement" })?;
+            first =
+                first.checked_add(into).ok_or(DatatypeError::Overflow { what: "displacement" })?;
             stride = product("extent", stride, sizes[i])?;
         }
         let placed = Datatype::hindexed(width, &[1], &[first], &part)?;
@@ -111,14 +112,14 @@ impl Datatype {
                 ..Contents::default()
             },
         };
-        let shape = Shape { marks: Some((0, stride)), ..*placed.shape() };
+        let shape = TypeShape { marks: Some((0, stride)), ..*placed.shape() };
         let contents = contents.of(std::slice::from_ref(old));
-        Datatype::make(Combiner::Subarray, contents, Recipe::Same(placed), shape)
+        Datatype::make(Combiner::Subarray, contents, TypeConstructor::Same(placed), shape)
     }
 
     /// `MPI_Type_create_darray`: what process `rank` holds of a distributed array. The bounds are
     /// those of the whole array.
-    pub fn darray(width: Width, array: Distributed<'_>, old: &Type) -> Result<Type, Error> {
+    pub fn darray(width: Width, array: Distributed<'_>, old: &Type) -> Result<Type, DatatypeError> {
         let n = array.global.len();
         some_dimensions(n)?;
         let place = array.place()?;
@@ -150,13 +151,13 @@ impl Datatype {
         };
         let shape = *share.shape();
         let contents = contents.of(std::slice::from_ref(old));
-        Datatype::make(Combiner::Darray, contents, Recipe::Same(share), shape)
+        Datatype::make(Combiner::Darray, contents, TypeConstructor::Same(share), shape)
     }
 }
 
 impl Distributed<'_> {
     /// Checks the process grid, and finds this process's place in it.
-    fn place(&self) -> Result<Vec<i64>, Error> {
+    fn place(&self) -> Result<Vec<i64>, DatatypeError> {
         let n = self.global.len();
         as_long("array_of_distribs", self.kinds.len(), n)?;
         as_long("array_of_dargs", self.blocks.len(), n)?;
@@ -184,7 +185,7 @@ impl Distributed<'_> {
     }
 
     /// The block length of dimension `i`: all three distributions are cyclic ones.
-    fn block(&self, i: usize) -> Result<i64, Error> {
+    fn block(&self, i: usize) -> Result<i64, DatatypeError> {
         let (global, processes, block) = (self.global[i], self.grid[i], self.blocks[i]);
         if global < 1 {
             return refuse("array_of_gsizes", Some(i), global, "it must be positive");
@@ -224,7 +225,13 @@ struct Deal {
 
 impl Deal {
     /// This process's blocks of `child`s that lie `stride` bytes apart; `extent` bytes in all.
-    fn share(&self, width: Width, stride: i64, extent: i64, child: &Type) -> Result<Type, Error> {
+    fn share(
+        &self,
+        width: Width,
+        stride: i64,
+        extent: i64,
+        child: &Type,
+    ) -> Result<Type, DatatypeError> {
         let whole = self.global / self.block;
         let mine = (whole - self.place + self.processes - 1).max(0) / self.processes;
         let rest = self.global % self.block;

@@ -5,7 +5,7 @@
 //! size at the same place. Whoever reads it by other means sees some whole value.
 
 use crate::number::Number;
-use crate::{Basic, Form, Op, Repr};
+use crate::{Basic, ElementSpacing, PredefinedOp, Repr};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use weft_fabric::Sge;
 
@@ -77,19 +77,19 @@ macro_rules! by_size {
 #[derive(Clone, Copy)]
 struct Places {
     count: usize,
-    /// Null for [`Op::NoOp`].
+    /// Null for [`PredefinedOp::NoOp`].
     input: *const u8,
     target: *mut u8,
     /// Null if nobody asks.
     former: *mut u8,
 }
 
-impl Op {
+impl PredefinedOp {
     /// Computes `target[i] = input[i] op target[i]` for `count` elements of `basic`, each at once, and
-    /// puts what was there before into `former`. `input` is not looked at for [`Op::NoOp`].
+    /// puts what was there before into `former`. `input` is not looked at for [`PredefinedOp::NoOp`].
     ///
     /// # Panics
-    /// If the operator is not allowed on the type ([`Op::check`]), `target` is not
+    /// If the operator is not allowed on the type ([`PredefinedOp::check`]), `target` is not
     /// [a word](Basic::is_word_at), or a piece of memory is shorter than the elements.
     pub fn try_apply(
         self,
@@ -102,14 +102,14 @@ impl Op {
         let size = basic.size();
         let bytes = count.checked_mul(size).expect("the elements fit in memory");
         assert!(self.allowed(basic) && basic.is_word_at(target.ptr()), "no such atomic operation");
-        assert!(bytes <= target.len() && (self == Op::NoOp || bytes <= input.len()));
+        assert!(bytes <= target.len() && (self == PredefinedOp::NoOp || bytes <= input.len()));
         assert!(former.is_none_or(|former| bytes <= former.len()));
         if bytes == 0 || target.is_phantom() {
             return;
         }
         let places = Places {
             count,
-            input: if self == Op::NoOp { std::ptr::null() } else { input.ptr() },
+            input: if self == PredefinedOp::NoOp { std::ptr::null() } else { input.ptr() },
             target: target.ptr(),
             former: former.map_or(std::ptr::null_mut(), Sge::ptr),
         };
@@ -123,7 +123,7 @@ impl Op {
 /// what was there before into `former` (MPI_Compare_and_swap).
 ///
 /// # Panics
-/// As for [`Op::try_apply`].
+/// As for [`PredefinedOp::try_apply`].
 pub fn compare_and_swap(basic: Basic, compare: Sge, new: Sge, target: Sge, former: Sge) {
     let size = basic.size();
     assert!(basic.is_word_at(target.ptr()), "no such atomic operation");
@@ -160,7 +160,7 @@ unsafe fn exchange<A: Atomic>(
 
 /// # Safety
 /// The places hold `count` words, and the target is aligned and only updated at once.
-unsafe fn reduce<A: Atomic>(op: Op, basic: Basic, places: Places) {
+unsafe fn reduce<A: Atomic>(op: PredefinedOp, basic: Basic, places: Places) {
     let integer = matches!(
         basic.repr(),
         Repr::I8 | Repr::I16 | Repr::I32 | Repr::I64 | Repr::U8 | Repr::U16 | Repr::U32 | Repr::U64
@@ -168,22 +168,24 @@ unsafe fn reduce<A: Atomic>(op: Op, basic: Basic, places: Places) {
     // SAFETY: `places` hold `count` words, and the target is aligned and only updated atomically, as `each` needs.
     unsafe {
         match op {
-            Op::Sum if integer => each::<A>(places, A::add),
-            Op::Sum if basic.repr() == Repr::F64 => each::<A>(places, |target, operand| {
-                update(target, |old| bits(Number::add(bits::<_, f64>(operand), bits(old))))
-            }),
-            Op::Replace => each::<A>(places, A::swap),
-            Op::NoOp => each::<A>(places, |target, _| target.read()),
-            Op::BitAnd => each::<A>(places, A::and),
-            Op::BitOr => each::<A>(places, A::or),
-            Op::BitXor => each::<A>(places, A::xor),
+            PredefinedOp::Sum if integer => each::<A>(places, A::add),
+            PredefinedOp::Sum if basic.repr() == Repr::F64 => {
+                each::<A>(places, |target, operand| {
+                    update(target, |old| bits(Number::add(bits::<_, f64>(operand), bits(old))))
+                })
+            }
+            PredefinedOp::Replace => each::<A>(places, A::swap),
+            PredefinedOp::NoOp => each::<A>(places, |target, _| target.read()),
+            PredefinedOp::BitAnd => each::<A>(places, A::and),
+            PredefinedOp::BitOr => each::<A>(places, A::or),
+            PredefinedOp::BitXor => each::<A>(places, A::xor),
             _ => each::<A>(places, |target, operand| {
                 update(target, |old| {
                     let (mut operand, mut new) = (operand, old);
                     let word = size_of::<A::Word>();
                     let [input, inout] = [&raw mut operand, &raw mut new]
                         .map(|word_at| Sge::new(word_at.cast(), word));
-                    let applied = op.apply(basic, Form::Packed, 1, input, inout);
+                    let applied = op.apply(basic, ElementSpacing::Packed, 1, input, inout);
                     debug_assert!(applied.is_ok(), "checked before");
                     new
                 })
@@ -249,7 +251,7 @@ mod tests {
     #[test]
     fn equals_the_plain_reduction() {
         let mut tried = 0;
-        for op in Op::ALL {
+        for op in PredefinedOp::ALL {
             for basic in Basic::all() {
                 let mut memory = [0u64; 12];
                 let at = sge(&mut memory);
@@ -268,7 +270,7 @@ mod tests {
                 let mut before = vec![0; len];
                 target.read(&mut before);
                 plain.fill(&before);
-                op.apply(basic, Form::Packed, count, input, plain).unwrap();
+                op.apply(basic, ElementSpacing::Packed, count, input, plain).unwrap();
                 op.try_apply(basic, count, input, target, Some(former));
                 let bytes_of = |piece: Sge| {
                     let mut out = vec![0; len];
@@ -305,7 +307,7 @@ mod tests {
                         let mut one = [1f64];
                         // SAFETY: the word lives as long as the scope, and is only updated at once.
                         let target = unsafe { Sge::new(sum.as_ptr().cast(), 8) };
-                        Op::Sum.try_apply(Basic::DOUBLE, 1, sge(&mut one), target, None);
+                        PredefinedOp::Sum.try_apply(Basic::DOUBLE, 1, sge(&mut one), target, None);
                     }
                 });
             }

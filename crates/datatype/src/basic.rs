@@ -11,7 +11,7 @@ pub struct Basic(u8);
 
 /// The groups by which MPI says what a reduction operator is defined on (MPI 5.0, 6.9.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub enum OperandClass {
     /// C integers; `MPI_CHAR` too, as all libraries have it.
     CInteger,
     /// `MPI_INTEGER` and its kinds of a fixed size.
@@ -94,7 +94,7 @@ struct Entry {
     name: &'static str,
     size: u8,
     align: u8,
-    class: Class,
+    class: OperandClass,
     repr: Repr,
 }
 
@@ -105,18 +105,24 @@ const LONG_DOUBLE: (Repr, Repr) = (Repr::F128, Repr::ComplexF128);
 
 const CHAR: Repr = if std::ffi::c_char::MIN == 0 { Repr::U8 } else { Repr::I8 };
 
-const fn e(name: &'static str, size: u8, class: Class, repr: Repr) -> Option<Entry> {
+const fn e(name: &'static str, size: u8, class: OperandClass, repr: Repr) -> Option<Entry> {
     Some(Entry { name, size, align: size, class, repr })
 }
 
 /// A complex number is aligned as its parts are; a pair is placed as a C struct of its members.
-const fn parts(name: &'static str, size: u8, align: u8, class: Class, repr: Repr) -> Option<Entry> {
+const fn parts(
+    name: &'static str,
+    size: u8,
+    align: u8,
+    class: OperandClass,
+    repr: Repr,
+) -> Option<Entry> {
     Some(Entry { name, size, align, class, repr })
 }
 
 #[rustfmt::skip]
 const TABLE: [Option<Entry>; 256] = {
-    use Class::*;
+    use OperandClass::*;
     use Repr::*;
     let mut t = [None; 256];
     t[0x01] = e("MPI_AINT", 8, MultiLanguage, I64);
@@ -147,15 +153,15 @@ const TABLE: [Option<Entry>; 256] = {
     t[0x20] = e("MPI_LONG_DOUBLE", 16, Floating, LONG_DOUBLE.0);
     t[0x24] = parts("MPI_C_LONG_DOUBLE_COMPLEX", 32, 16, Complex, LONG_DOUBLE.1);
     t[0x25] = parts("MPI_CXX_LONG_DOUBLE_COMPLEX", 32, 16, Complex, LONG_DOUBLE.1);
-    t[0x28] = parts("MPI_FLOAT_INT", 8, 4, Class::Pair, Repr::Pair(0x10, 0x09));
-    t[0x29] = parts("MPI_DOUBLE_INT", 12, 8, Class::Pair, Repr::Pair(0x14, 0x09));
-    t[0x2a] = parts("MPI_LONG_INT", 12, 8, Class::Pair, Repr::Pair(0x0a, 0x09));
-    t[0x2b] = parts("MPI_2INT", 8, 4, Class::Pair, Repr::Pair(0x09, 0x09));
-    t[0x2c] = parts("MPI_SHORT_INT", 6, 4, Class::Pair, Repr::Pair(0x08, 0x09));
-    t[0x2d] = parts("MPI_LONG_DOUBLE_INT", 20, 16, Class::Pair, Repr::Pair(0x20, 0x09));
-    t[0x30] = parts("MPI_2REAL", 8, 4, Class::Pair, Repr::Pair(0x1a, 0x1a));
-    t[0x31] = parts("MPI_2DOUBLE_PRECISION", 16, 8, Class::Pair, Repr::Pair(0x1c, 0x1c));
-    t[0x32] = parts("MPI_2INTEGER", 8, 4, Class::Pair, Repr::Pair(0x19, 0x19));
+    t[0x28] = parts("MPI_FLOAT_INT", 8, 4, OperandClass::Pair, Repr::Pair(0x10, 0x09));
+    t[0x29] = parts("MPI_DOUBLE_INT", 12, 8, OperandClass::Pair, Repr::Pair(0x14, 0x09));
+    t[0x2a] = parts("MPI_LONG_INT", 12, 8, OperandClass::Pair, Repr::Pair(0x0a, 0x09));
+    t[0x2b] = parts("MPI_2INT", 8, 4, OperandClass::Pair, Repr::Pair(0x09, 0x09));
+    t[0x2c] = parts("MPI_SHORT_INT", 6, 4, OperandClass::Pair, Repr::Pair(0x08, 0x09));
+    t[0x2d] = parts("MPI_LONG_DOUBLE_INT", 20, 16, OperandClass::Pair, Repr::Pair(0x20, 0x09));
+    t[0x30] = parts("MPI_2REAL", 8, 4, OperandClass::Pair, Repr::Pair(0x1a, 0x1a));
+    t[0x31] = parts("MPI_2DOUBLE_PRECISION", 16, 8, OperandClass::Pair, Repr::Pair(0x1c, 0x1c));
+    t[0x32] = parts("MPI_2INTEGER", 8, 4, OperandClass::Pair, Repr::Pair(0x19, 0x19));
     t[0x38] = e("MPI_C_BOOL", 1, Logical, Bool8);
     t[0x39] = e("MPI_CXX_BOOL", 1, Logical, Bool8);
     t[0x3c] = e("MPI_WCHAR", 4, Opaque, Bytes);
@@ -263,7 +269,7 @@ impl Basic {
 
     /// Decides which operators MPI defines on it.
     #[inline]
-    pub const fn class(self) -> Class {
+    pub const fn class(self) -> OperandClass {
         self.entry().class
     }
 

@@ -1,19 +1,19 @@
 //! Reductions into memory of their own: `result[i] = left[i] op right[i]`.
 //!
-//! A pass less than a copy and [`Op::apply`], for the operators and types that programs reduce long arrays with. The
+//! A pass less than a copy and [`PredefinedOp::apply`], for the operators and types that programs reduce long arrays with. The
 //! loops are others than those that work in place: compilers make them vectors once they have found the arrays apart.
 
 #[cfg(target_arch = "x86_64")]
 use crate::level::{AVX2, AVX512, level};
 use crate::number::Number;
-use crate::{Basic, Error, Form, Op, Repr};
+use crate::{Basic, DatatypeError, ElementSpacing, PredefinedOp, Repr};
 use weft_fabric::Sge;
 
-impl Op {
+impl PredefinedOp {
     /// Computes `result[i] = left[i] op right[i]` for `count` elements of `basic`, packed, at any alignment: the same
-    /// bits as a copy of `right` to `result` and [`Op::apply`]. `result` overlaps neither operand.
+    /// bits as a copy of `right` to `result` and [`PredefinedOp::apply`]. `result` overlaps neither operand.
     ///
-    /// Errors: as for [`Op::apply`].
+    /// Errors: as for [`PredefinedOp::apply`].
     ///
     /// # Panics
     /// If an element is too short for `count` elements.
@@ -23,7 +23,7 @@ impl Op {
         count: usize,
         (left, right): (Sge, Sge),
         result: Sge,
-    ) -> Result<(), Error> {
+    ) -> Result<(), DatatypeError> {
         self.check(basic)?;
         let needed = count.checked_mul(basic.size()).expect("the elements do not fit in memory");
         let room = left.len().min(right.len()).min(result.len());
@@ -35,7 +35,7 @@ impl Op {
             return Ok(());
         }
         result.part(0, needed).copy_from(right.part(0, needed));
-        self.apply(basic, Form::Packed, count, left, result)
+        self.apply(basic, ElementSpacing::Packed, count, left, result)
     }
 }
 
@@ -53,7 +53,7 @@ impl Apart {
     ///
     /// # Safety
     /// As there.
-    unsafe fn combine_wide(self, op: Op, basic: Basic) -> bool {
+    unsafe fn combine_wide(self, op: PredefinedOp, basic: Basic) -> bool {
         // SAFETY: the caller's promise; a wider loop runs only where the processor has what it is compiled for.
         unsafe {
             #[cfg(target_arch = "x86_64")]
@@ -73,7 +73,7 @@ impl Apart {
     /// As there, and the processor must have AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    unsafe fn combine_avx2(self, op: Op, basic: Basic) -> bool {
+    unsafe fn combine_avx2(self, op: PredefinedOp, basic: Basic) -> bool {
         // SAFETY: `combine` has the same contract, except for the processor.
         unsafe { self.combine(op, basic) }
     }
@@ -84,7 +84,7 @@ impl Apart {
     /// As there, and the processor must have these parts of AVX-512.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    unsafe fn combine_avx512(self, op: Op, basic: Basic) -> bool {
+    unsafe fn combine_avx512(self, op: PredefinedOp, basic: Basic) -> bool {
         // SAFETY: `combine` has the same contract, except for the processor.
         unsafe { self.combine(op, basic) }
     }
@@ -94,7 +94,7 @@ impl Apart {
     /// # Safety
     /// The arrays must be valid for what `self` says, as elements of `basic`.
     #[inline(always)]
-    unsafe fn combine(self, op: Op, basic: Basic) -> bool {
+    unsafe fn combine(self, op: PredefinedOp, basic: Basic) -> bool {
         // SAFETY: the caller's promise; `T` is always the machine's form of `basic`.
         unsafe {
             match basic.repr() {
@@ -105,8 +105,8 @@ impl Apart {
                 Repr::F32 => self.number::<f32>(op),
                 Repr::F64 => self.number::<f64>(op),
                 // A sum is that of twice as many parts.
-                Repr::ComplexF32 if op == Op::Sum => self.parts().number::<f32>(op),
-                Repr::ComplexF64 if op == Op::Sum => self.parts().number::<f64>(op),
+                Repr::ComplexF32 if op == PredefinedOp::Sum => self.parts().number::<f32>(op),
+                Repr::ComplexF64 if op == PredefinedOp::Sum => self.parts().number::<f64>(op),
                 _ => false,
             }
         }
@@ -119,14 +119,14 @@ impl Apart {
     /// # Safety
     /// The arrays must hold numbers of type `T`.
     #[inline(always)]
-    unsafe fn number<T: Number>(self, op: Op) -> bool {
+    unsafe fn number<T: Number>(self, op: PredefinedOp) -> bool {
         // SAFETY: `each` needs arrays of numbers of type `T`, which the caller promises.
         unsafe {
             match op {
-                Op::Sum => self.each(T::add),
-                Op::Min => self.each(T::min),
-                Op::Max => self.each(T::max),
-                Op::Prod => self.each(T::mul),
+                PredefinedOp::Sum => self.each(T::add),
+                PredefinedOp::Min => self.each(T::min),
+                PredefinedOp::Max => self.each(T::max),
+                PredefinedOp::Prod => self.each(T::mul),
                 _ => return false,
             }
         }

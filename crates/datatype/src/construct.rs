@@ -3,12 +3,12 @@
 //! All take 64-bit numbers; the `Width` says which form of the call was made, which matters only
 //! for the recorded contents. The result is not committed.
 
-use crate::shape::{Recipe, Shape, Sum};
-use crate::{Combiner, Contents, Datatype, Error, Type, Width};
+use crate::shape::{BlockSum, TypeConstructor, TypeShape};
+use crate::{Combiner, Contents, Datatype, DatatypeError, Type, Width};
 use std::slice::from_ref;
 
-pub(crate) fn not_negative(argument: &'static str, value: i64) -> Result<usize, Error> {
-    usize::try_from(value).map_err(|_| Error::Argument {
+pub(crate) fn not_negative(argument: &'static str, value: i64) -> Result<usize, DatatypeError> {
+    usize::try_from(value).map_err(|_| DatatypeError::Argument {
         argument,
         index: None,
         value,
@@ -16,10 +16,10 @@ pub(crate) fn not_negative(argument: &'static str, value: i64) -> Result<usize, 
     })
 }
 
-fn lengths(argument: &'static str, values: &[i64]) -> Result<(), Error> {
+fn lengths(argument: &'static str, values: &[i64]) -> Result<(), DatatypeError> {
     match values.iter().position(|&v| v < 0) {
         None => Ok(()),
-        Some(i) => Err(Error::Argument {
+        Some(i) => Err(DatatypeError::Argument {
             argument,
             index: Some(i),
             value: values[i],
@@ -28,12 +28,16 @@ fn lengths(argument: &'static str, values: &[i64]) -> Result<(), Error> {
     }
 }
 
-pub(crate) fn as_long(argument: &'static str, len: usize, expected: usize) -> Result<(), Error> {
-    if len == expected { Ok(()) } else { Err(Error::Length { argument, len, expected }) }
+pub(crate) fn as_long(
+    argument: &'static str,
+    len: usize,
+    expected: usize,
+) -> Result<(), DatatypeError> {
+    if len == expected { Ok(()) } else { Err(DatatypeError::Length { argument, len, expected }) }
 }
 
-pub(crate) fn product(what: &'static str, a: i64, b: i64) -> Result<i64, Error> {
-    a.checked_mul(b).ok_or(Error::Overflow { what })
+pub(crate) fn product(what: &'static str, a: i64, b: i64) -> Result<i64, DatatypeError> {
+    a.checked_mul(b).ok_or(DatatypeError::Overflow { what })
 }
 
 fn count_of(len: usize) -> i64 {
@@ -43,12 +47,12 @@ fn count_of(len: usize) -> i64 {
 
 impl Datatype {
     /// `MPI_Type_contiguous`: `count` elements one after another.
-    pub fn contiguous_of(width: Width, count: i64, old: &Type) -> Result<Type, Error> {
+    pub fn contiguous_of(width: Width, count: i64, old: &Type) -> Result<Type, DatatypeError> {
         let n = not_negative("count", count)?;
-        let mut sum = Sum::new();
+        let mut sum = BlockSum::new();
         sum.add(old, 0, 1, 0, count);
         let contents = Contents::sized(width, [count]).of(from_ref(old));
-        let recipe = Recipe::Grid { child: old.clone(), count: 1, stride: 0, length: n };
+        let recipe = TypeConstructor::Grid { child: old.clone(), count: 1, stride: 0, length: n };
         Datatype::make(Combiner::Contiguous, contents, recipe, sum.shape()?)
     }
 
@@ -59,7 +63,7 @@ impl Datatype {
         length: i64,
         stride: i64,
         old: &Type,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, DatatypeError> {
         // The stride of at most one block says nothing, so it may be as large as it likes.
         let bytes = if count > 1 { product("stride", stride, old.extent())? } else { 0 };
         let contents = Contents::sized(width, [count, length, stride]);
@@ -73,7 +77,7 @@ impl Datatype {
         length: i64,
         stride: i64,
         old: &Type,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, DatatypeError> {
         let contents = Contents::sized(width, [count, length]).placed(width, [stride]);
         Datatype::grid(Combiner::Hvector, contents, count, length, stride, old)
     }
@@ -85,12 +89,12 @@ impl Datatype {
         length: i64,
         stride: i64,
         old: &Type,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, DatatypeError> {
         let n = not_negative("count", count)?;
         let block = not_negative("blocklength", length)?;
-        let mut sum = Sum::new();
+        let mut sum = BlockSum::new();
         sum.add(old, 0, count, stride, length);
-        let recipe = Recipe::Grid { child: old.clone(), count: n, stride, length: block };
+        let recipe = TypeConstructor::Grid { child: old.clone(), count: n, stride, length: block };
         Datatype::make(combiner, contents.of(from_ref(old)), recipe, sum.shape()?)
     }
 
@@ -100,7 +104,7 @@ impl Datatype {
         lengths: &[i64],
         places: &[i64],
         old: &Type,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, DatatypeError> {
         as_long("array_of_displacements", places.len(), lengths.len())?;
         let arguments = [count_of(lengths.len())].into_iter();
         let arguments = arguments.chain(lengths.iter().copied()).chain(places.iter().copied());
@@ -115,7 +119,7 @@ impl Datatype {
         lengths: &[i64],
         places: &[i64],
         old: &Type,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, DatatypeError> {
         as_long("array_of_displacements", places.len(), lengths.len())?;
         let arguments = [count_of(lengths.len())].into_iter().chain(lengths.iter().copied());
         let contents = Contents::sized(width, arguments).placed(width, places.iter().copied());
@@ -129,7 +133,7 @@ impl Datatype {
         length: i64,
         places: &[i64],
         old: &Type,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, DatatypeError> {
         not_negative("blocklength", length)?;
         let arguments = [count_of(places.len()), length].into_iter().chain(places.iter().copied());
         let contents = Contents::sized(width, arguments);
@@ -144,7 +148,7 @@ impl Datatype {
         length: i64,
         places: &[i64],
         old: &Type,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, DatatypeError> {
         not_negative("blocklength", length)?;
         let contents = Contents::sized(width, [count_of(places.len()), length]);
         let contents = contents.placed(width, places.iter().copied());
@@ -158,16 +162,16 @@ impl Datatype {
         blocks: impl Iterator<Item = (i64, i64)> + Clone,
         unit: i64,
         old: &Type,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, DatatypeError> {
         if let Some((i, (value, _))) = blocks.clone().enumerate().find(|(_, (len, _))| *len < 0) {
-            return Err(Error::Argument {
+            return Err(DatatypeError::Argument {
                 argument: "array_of_blocklengths",
                 index: Some(i),
                 value,
                 rule: "it must not be negative",
             });
         }
-        let mut sum = Sum::new();
+        let mut sum = BlockSum::new();
         let mut placed = Vec::with_capacity(blocks.size_hint().0);
         for (length, place) in blocks {
             if length == 0 {
@@ -177,7 +181,7 @@ impl Datatype {
             sum.add(old, at, 1, 0, length);
             placed.push((at, length as usize));
         }
-        let recipe = Recipe::Blocks { child: old.clone(), blocks: placed.into() };
+        let recipe = TypeConstructor::Blocks { child: old.clone(), blocks: placed.into() };
         Datatype::make(combiner, contents.of(from_ref(old)), recipe, sum.shape()?)
     }
 
@@ -188,12 +192,12 @@ impl Datatype {
         block_lengths: &[i64],
         places: &[i64],
         types: &[Type],
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, DatatypeError> {
         let count = block_lengths.len();
         as_long("array_of_displacements", places.len(), count)?;
         as_long("array_of_types", types.len(), count)?;
         lengths("array_of_blocklengths", block_lengths)?;
-        let mut sum = Sum::new();
+        let mut sum = BlockSum::new();
         let mut fields = Vec::with_capacity(count);
         for ((&length, &place), child) in block_lengths.iter().zip(places).zip(types) {
             if length > 0 {
@@ -203,23 +207,27 @@ impl Datatype {
         }
         let arguments = [count_of(count)].into_iter().chain(block_lengths.iter().copied());
         let contents = Contents::sized(width, arguments).placed(width, places.iter().copied());
-        let recipe = Recipe::Fields(fields.into());
+        let recipe = TypeConstructor::Fields(fields.into());
         Datatype::make(Combiner::Struct, contents.of(types), recipe, sum.shape()?.padded()?)
     }
 
     /// `MPI_Type_create_resized`: the same data with other bounds.
-    pub fn resized(width: Width, old: &Type, lb: i64, extent: i64) -> Result<Type, Error> {
-        let ub = lb.checked_add(extent).ok_or(Error::Overflow { what: "upper bound" })?;
-        let shape = Shape { marks: Some((lb, ub)), ..*old.shape() };
+    pub fn resized(width: Width, old: &Type, lb: i64, extent: i64) -> Result<Type, DatatypeError> {
+        let ub = lb.checked_add(extent).ok_or(DatatypeError::Overflow { what: "upper bound" })?;
+        let shape = TypeShape { marks: Some((lb, ub)), ..*old.shape() };
         let contents = Contents::default().placed(width, [lb, extent]).of(from_ref(old));
-        Datatype::make(Combiner::Resized, contents, Recipe::Same(old.clone()), shape)
+        Datatype::make(Combiner::Resized, contents, TypeConstructor::Same(old.clone()), shape)
     }
 
     /// `MPI_Type_dup`: a type with the same map, committed if `old` is.
-    pub fn duplicate(old: &Type) -> Result<Type, Error> {
+    pub fn duplicate(old: &Type) -> Result<Type, DatatypeError> {
         let contents = Contents::default().of(from_ref(old));
-        let made =
-            Datatype::make(Combiner::Dup, contents, Recipe::Same(old.clone()), *old.shape())?;
+        let made = Datatype::make(
+            Combiner::Dup,
+            contents,
+            TypeConstructor::Same(old.clone()),
+            *old.shape(),
+        )?;
         if old.committed() {
             made.commit();
         }

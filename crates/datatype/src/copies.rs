@@ -13,13 +13,13 @@
 use crate::level::{AVX2, BASE};
 #[cfg(target_arch = "x86_64")]
 use crate::level::{AVX512, level};
-use crate::moves::{Any, Both, Exactly, Long, Move, Overlapping};
+use crate::moves::{Any, BlockMove, Exactly, Long, Overlapping, TwoParts};
 use std::hint::black_box;
 use std::ptr;
 
 /// Blocks in memory: `rows` rows of `columns`, which packed data hold one after another.
 #[derive(Clone, Copy)]
-pub(crate) struct Grid {
+pub(crate) struct BlockGrid {
     pub memory: *mut u8,
     /// Bytes from one block of a row to the next.
     pub step: isize,
@@ -34,7 +34,7 @@ trait Loop: Copy {
     /// # Safety
     /// Every block must be readable and writable respectively. The processor must
     /// be of this level.
-    unsafe fn each<const LEVEL: u8>(self, block: impl Move);
+    unsafe fn each<const LEVEL: u8>(self, block: impl BlockMove);
 
     /// # Safety
     /// As for [`each`](Loop::each).
@@ -52,7 +52,7 @@ trait Loop: Copy {
                 8 => self.each::<LEVEL>(Exactly::<8>),
                 9..16 => self.each::<LEVEL>(Overlapping::<8>(block)),
                 16 => self.each::<LEVEL>(Exactly::<16>),
-                24 => self.each::<LEVEL>(Both::<16, 8>),
+                24 => self.each::<LEVEL>(TwoParts::<16, 8>),
                 17..32 => self.each::<LEVEL>(Overlapping::<16>(block)),
                 32 => self.each::<LEVEL>(Exactly::<32>),
                 33..64 => self.each::<LEVEL>(Overlapping::<32>(block)),
@@ -109,14 +109,14 @@ trait Loop: Copy {
 /// A grid, and its blocks one after another.
 #[derive(Clone, Copy)]
 struct Dense<const PACK: bool> {
-    grid: Grid,
+    grid: BlockGrid,
     packed: *mut u8,
 }
 
 impl<const PACK: bool> Loop for Dense<PACK> {
     #[inline(always)]
-    unsafe fn each<const LEVEL: u8>(self, block: impl Move) {
-        let Grid { memory: mut first, step, columns, row, rows } = self.grid;
+    unsafe fn each<const LEVEL: u8>(self, block: impl BlockMove) {
+        let BlockGrid { memory: mut first, step, columns, row, rows } = self.grid;
         let (mut packed, len) = (self.packed, block.len());
         // The compiler must not know that these are multiples: it would form each address from the
         // one before, and every block would wait for its neighbour.
@@ -134,7 +134,7 @@ impl<const PACK: bool> Loop for Dense<PACK> {
             }
             for _ in 0..columns % 4 {
                 let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
-                // SAFETY: `Move` needs a readable block at `from` and a writable one at `to`. The contract of `each` promises both.
+                // SAFETY: `BlockMove` needs a readable block at `from` and a writable one at `to`. The contract of `each` promises both.
                 unsafe { block.one(from, to) }
                 memory = memory.wrapping_offset(step);
                 packed = packed.wrapping_add(len);
@@ -156,10 +156,10 @@ struct Spread {
 
 impl Loop for Spread {
     #[inline(always)]
-    unsafe fn each<const LEVEL: u8>(self, block: impl Move) {
+    unsafe fn each<const LEVEL: u8>(self, block: impl BlockMove) {
         let (mut from, mut to) = (self.from, self.to);
         for _ in 0..self.count {
-            // SAFETY: `Move` needs a readable block at `from` and a writable one at `to`. The contract of `each` promises both.
+            // SAFETY: `BlockMove` needs a readable block at `from` and a writable one at `to`. The contract of `each` promises both.
             unsafe { block.one(from, to) }
             from = from.wrapping_offset(self.step);
             to = to.wrapping_offset(self.stride);
@@ -176,7 +176,7 @@ struct Two<A, B> {
     to: isize,
 }
 
-impl<A: Move, B: Move> Move for Two<A, B> {
+impl<A: BlockMove, B: BlockMove> BlockMove for Two<A, B> {
     #[inline(always)]
     fn len(self) -> usize {
         self.first.len() + self.second.len()
@@ -202,12 +202,12 @@ struct Listed<'a, const PACK: bool> {
 
 impl<const PACK: bool> Loop for Listed<'_, PACK> {
     #[inline(always)]
-    unsafe fn each<const LEVEL: u8>(self, block: impl Move) {
+    unsafe fn each<const LEVEL: u8>(self, block: impl BlockMove) {
         let mut packed = self.packed;
         for &offset in self.offsets {
             let memory = self.memory.wrapping_offset(offset as isize);
             let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
-            // SAFETY: `Move` needs a readable block at `from` and a writable one at `to`. The contract of `each` promises both.
+            // SAFETY: `BlockMove` needs a readable block at `from` and a writable one at `to`. The contract of `each` promises both.
             unsafe { block.one(from, to) }
             packed = packed.wrapping_add(block.len());
         }
@@ -222,10 +222,10 @@ pub(crate) const TILE: usize = 64;
 /// # Safety
 /// Every block must be readable and writable respectively, and no block of one side may overlap
 /// one of the other.
-pub(crate) unsafe fn grid<const PACK: bool>(grid: Grid, packed: *mut u8, block: usize) {
+pub(crate) unsafe fn grid<const PACK: bool>(grid: BlockGrid, packed: *mut u8, block: usize) {
     // A short loop inside a long one is turned inside out.
     const SHORT: usize = 4;
-    let Grid { memory, step, columns, row, rows } = grid;
+    let BlockGrid { memory, step, columns, row, rows } = grid;
     if columns >= SHORT || rows <= columns {
         // SAFETY: `Dense` goes through the blocks of `grid`, which the caller promises to be valid.
         return unsafe { Dense::<PACK> { grid, packed }.run(block) };

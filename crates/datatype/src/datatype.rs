@@ -1,8 +1,8 @@
 //! The datatype itself: an immutable description, shared by everybody who uses it.
 
-use crate::layout::{Kind, Node, Sequence};
-use crate::shape::{Recipe, Shape};
-use crate::{Basic, Combiner, Contents, Error};
+use crate::layout::{ProgramNode, ProgramNodeKind, Sequence};
+use crate::shape::{TypeConstructor, TypeShape};
+use crate::{Basic, Combiner, Contents, DatatypeError};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsString;
 use std::fmt;
@@ -19,14 +19,14 @@ pub const DEPTH_MAX: usize = 1024;
 ///
 /// All places and sizes are in bytes; all fit in 63 bits, as the constructors make sure.
 pub struct Datatype {
-    shape: Shape,
+    shape: TypeShape,
     lb: i64,
     ub: i64,
     depth: usize,
-    recipe: Recipe,
+    recipe: TypeConstructor,
     combiner: Combiner,
     contents: Contents,
-    program: OnceCell<Node>,
+    program: OnceCell<ProgramNode>,
     committed: Cell<bool>,
     name: RefCell<OsString>,
 }
@@ -35,21 +35,23 @@ impl Datatype {
     pub(crate) fn make(
         combiner: Combiner,
         contents: Contents,
-        recipe: Recipe,
-        shape: Shape,
-    ) -> Result<Type, Error> {
+        recipe: TypeConstructor,
+        shape: TypeShape,
+    ) -> Result<Type, DatatypeError> {
         let (lb, ub) = shape.bounds()?;
-        let children = |recipe: &Recipe| match recipe {
-            Recipe::Named(_) => 0,
-            Recipe::Grid { child, .. } | Recipe::Blocks { child, .. } | Recipe::Same(child) => {
-                child.depth + 1
+        let children = |recipe: &TypeConstructor| match recipe {
+            TypeConstructor::Named(_) => 0,
+            TypeConstructor::Grid { child, .. }
+            | TypeConstructor::Blocks { child, .. }
+            | TypeConstructor::Same(child) => child.depth + 1,
+            TypeConstructor::Fields(fields) => {
+                fields.iter().map(|f| f.0.depth + 1).max().unwrap_or(0)
             }
-            Recipe::Fields(fields) => fields.iter().map(|f| f.0.depth + 1).max().unwrap_or(0),
         };
         let depth =
             children(&recipe).max(contents.types.iter().map(|t| t.depth + 1).max().unwrap_or(0));
         if depth > DEPTH_MAX {
-            return Err(Error::Depth { limit: DEPTH_MAX });
+            return Err(DatatypeError::Depth { limit: DEPTH_MAX });
         }
         Ok(Rc::new(Datatype {
             shape,
@@ -66,7 +68,7 @@ impl Datatype {
     }
 
     pub(crate) fn named(basic: Basic) -> Type {
-        let shape = Shape {
+        let shape = TypeShape {
             size: basic.size() as i64,
             elements: if basic.pair().is_some() { 2 } else { 1 },
             data: Some((0, basic.true_extent() as i64)),
@@ -75,15 +77,19 @@ impl Datatype {
             align: basic.align(),
             uniform: Some(basic),
         };
-        let made =
-            Datatype::make(Combiner::Named, Contents::default(), Recipe::Named(basic), shape);
+        let made = Datatype::make(
+            Combiner::Named,
+            Contents::default(),
+            TypeConstructor::Named(basic),
+            shape,
+        );
         let made = made.expect("predefined types are small");
         made.committed.set(true);
         made.set_name(basic.name());
         made
     }
 
-    pub(crate) fn shape(&self) -> &Shape {
+    pub(crate) fn shape(&self) -> &TypeShape {
         &self.shape
     }
 
@@ -135,7 +141,7 @@ impl Datatype {
     /// The predefined type that this is; none for a derived type, even a copy of one.
     pub fn basic(&self) -> Option<Basic> {
         match self.recipe {
-            Recipe::Named(basic) => Some(basic),
+            TypeConstructor::Named(basic) => Some(basic),
             _ => None,
         }
     }
@@ -163,7 +169,7 @@ impl Datatype {
             && self.extent() == self.shape.size
             && self.true_lb() == 0
             && self.true_ub() == self.shape.size
-            && (self.size() == 0 || matches!(self.program().kind, Kind::Run))
+            && (self.size() == 0 || matches!(self.program().kind, ProgramNodeKind::Run))
     }
 
     /// The constructor by which the type was made.
@@ -198,25 +204,25 @@ impl Datatype {
     }
 
     /// The copy program, compiled at first use.
-    pub(crate) fn program(&self) -> &Node {
+    pub(crate) fn program(&self) -> &ProgramNode {
         self.program.get_or_init(|| self.compile())
     }
 
-    fn compile(&self) -> Node {
+    fn compile(&self) -> ProgramNode {
         match &self.recipe {
-            Recipe::Named(basic) => match (basic.pair(), basic.index_offset()) {
+            TypeConstructor::Named(basic) => match (basic.pair(), basic.index_offset()) {
                 (Some((value, _)), Some((offset, index))) => {
                     let mut members = Sequence::default();
                     members.push_run(0, value.size());
                     members.push_run(offset as i64, index.size());
                     members.finish()
                 }
-                _ => Node::run(0, basic.size()),
+                _ => ProgramNode::run(0, basic.size()),
             },
-            Recipe::Grid { child, count, stride, length } => {
+            TypeConstructor::Grid { child, count, stride, length } => {
                 child.program().clone().repeated(*length, child.extent()).repeated(*count, *stride)
             }
-            Recipe::Blocks { child, blocks } => {
+            TypeConstructor::Blocks { child, blocks } => {
                 let mut all = Sequence::with_capacity(blocks.len());
                 for &(at, length) in blocks {
                     all.push(child.block(at, length));
@@ -224,56 +230,56 @@ impl Datatype {
                 let merged = all.finish();
                 // Runs of one length are copied without branches: worth more than a few merged.
                 match &merged.kind {
-                    Kind::Blocks(few) if 2 * few.len() > blocks.len() => {
+                    ProgramNodeKind::Blocks(few) if 2 * few.len() > blocks.len() => {
                         child.scattered(blocks).unwrap_or(merged)
                     }
                     _ => merged,
                 }
             }
-            Recipe::Fields(fields) => {
+            TypeConstructor::Fields(fields) => {
                 let mut all = Sequence::with_capacity(fields.len());
                 for (child, at, length) in fields {
                     all.push(child.block(*at, *length));
                 }
                 all.finish()
             }
-            Recipe::Same(other) => other.program().clone(),
+            TypeConstructor::Same(other) => other.program().clone(),
         }
     }
 
     /// The blocks as runs of one length, where they are.
-    fn scattered(&self, blocks: &[(i64, usize)]) -> Option<Node> {
+    fn scattered(&self, blocks: &[(i64, usize)]) -> Option<ProgramNode> {
         let &(origin, length) = blocks.first()?;
         let first = self.block(origin, length);
         let alike = blocks.iter().all(|b| b.1 == length);
-        (alike && matches!(first.kind, Kind::Run)).then(|| Node {
+        (alike && matches!(first.kind, ProgramNodeKind::Run)).then(|| ProgramNode {
             offset: first.offset,
             size: first.size * blocks.len(),
-            kind: Kind::Scattered {
+            kind: ProgramNodeKind::Scattered {
                 block: first.size,
                 offsets: blocks.iter().map(|b| b.0 - origin).collect(),
             },
         })
     }
 
-    fn block(&self, at: i64, length: usize) -> Node {
+    fn block(&self, at: i64, length: usize) -> ProgramNode {
         self.program().clone().repeated(length, self.extent()).shifted(at)
     }
 
     /// What one element consists of, in order: types and how many of each.
     pub(crate) fn composition(&self, f: &mut dyn FnMut(&Datatype, usize) -> bool) {
         match &self.recipe {
-            Recipe::Named(_) => {}
-            Recipe::Grid { child, count, length, .. } => {
+            TypeConstructor::Named(_) => {}
+            TypeConstructor::Grid { child, count, length, .. } => {
                 f(child, count.saturating_mul(*length));
             }
-            Recipe::Blocks { child, blocks } => {
+            TypeConstructor::Blocks { child, blocks } => {
                 f(child, blocks.iter().map(|b| b.1).fold(0, usize::saturating_add));
             }
-            Recipe::Fields(fields) => {
+            TypeConstructor::Fields(fields) => {
                 let _ = fields.iter().all(|(child, _, length)| f(child, *length));
             }
-            Recipe::Same(other) => {
+            TypeConstructor::Same(other) => {
                 f(other, 1);
             }
         }

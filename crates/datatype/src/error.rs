@@ -1,12 +1,12 @@
 //! Why a datatype or a reduction was refused.
 
-use crate::{Basic, Op};
+use crate::{Basic, PredefinedOp};
 use std::fmt;
 
 /// A refusal, with the argument and its value. The layer above adds the call and maps the variant
 /// to an MPI error class (noted at each).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Error {
+pub enum DatatypeError {
     /// `argument` (its entry `index`, if it is an array) is `value`, but `rule`. `MPI_ERR_ARG`, or
     /// `MPI_ERR_COUNT` where the argument is the count.
     Argument {
@@ -51,47 +51,47 @@ pub enum Error {
     /// MPI does not define `op` on `basic`. `MPI_ERR_OP`.
     Undefined {
         /// The operator that was asked for.
-        op: Op,
+        op: PredefinedOp,
         /// The type of its operands.
         basic: Basic,
     },
     /// MPI defines `op` on `basic`, but this build cannot compute it. `MPI_ERR_OP`.
     Unsupported {
         /// The operator that was asked for.
-        op: Op,
+        op: PredefinedOp,
         /// The type of its operands, which this processor has no arithmetic for.
         basic: Basic,
     },
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for DatatypeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Argument { argument, index: None, value, rule } => {
+            DatatypeError::Argument { argument, index: None, value, rule } => {
                 write!(f, "{argument} is {value}, but {rule}")
             }
-            Error::Argument { argument, index: Some(i), value, rule } => {
+            DatatypeError::Argument { argument, index: Some(i), value, rule } => {
                 write!(f, "{argument}[{i}] is {value}, but {rule}")
             }
-            Error::Length { argument, len, expected } => {
+            DatatypeError::Length { argument, len, expected } => {
                 write!(f, "{argument} has {len} entries, {expected} are needed")
             }
-            Error::Conversion { basic, value, bytes } => write!(
+            DatatypeError::Conversion { basic, value, bytes } => write!(
                 f,
                 "{value} does not fit into the {bytes} bytes that {} has in external32",
                 basic.name()
             ),
-            Error::Overflow { what } => {
+            DatatypeError::Overflow { what } => {
                 write!(f, "the {what} of the datatype does not fit in 64 bits")
             }
-            Error::Depth { limit } => write!(
+            DatatypeError::Depth { limit } => write!(
                 f,
                 "the datatype is nested more than {limit} deep: build it from larger pieces"
             ),
-            Error::Undefined { op, basic } => {
+            DatatypeError::Undefined { op, basic } => {
                 write!(f, "{} is not defined on {}", op.name(), basic.name())
             }
-            Error::Unsupported { op, basic } => write!(
+            DatatypeError::Unsupported { op, basic } => write!(
                 f,
                 "{} on {} has no arithmetic on this machine: use MPI_Op_create",
                 op.name(),
@@ -101,4 +101,4 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for DatatypeError {}

@@ -7,7 +7,7 @@
 //! ```
 //! Everything else only has its bytes reversed.
 
-use crate::{Basic, Datatype, Error, Repr};
+use crate::{Basic, Datatype, DatatypeError, Repr};
 
 /// How one number is held here and outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +97,7 @@ fn integer(bytes: impl DoubleEndedIterator<Item = u8>) -> u64 {
     bytes.rev().fold(0, |number, byte| number << 8 | u64::from(byte))
 }
 
-fn export(basic: Basic, atom: Atom, from: &[u8], to: &mut [u8]) -> Result<(), Error> {
+fn export(basic: Basic, atom: Atom, from: &[u8], to: &mut [u8]) -> Result<(), DatatypeError> {
     match atom {
         Atom::Reversed(_) => {
             to.copy_from_slice(from);
@@ -106,7 +106,11 @@ fn export(basic: Basic, atom: Atom, from: &[u8], to: &mut [u8]) -> Result<(), Er
         Atom::Narrowed { here, there, signed } => {
             let number = sign_extended(integer(from.iter().copied()), here, signed);
             if sign_extended(number, there, signed) != number {
-                return Err(Error::Conversion { basic, value: number as i64, bytes: there });
+                return Err(DatatypeError::Conversion {
+                    basic,
+                    value: number as i64,
+                    bytes: there,
+                });
             }
             to.copy_from_slice(&number.to_be_bytes()[8 - there..]);
         }
@@ -134,8 +138,8 @@ impl Datatype {
     fn basics(
         &self,
         count: usize,
-        f: &mut dyn FnMut(Basic, usize) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        f: &mut dyn FnMut(Basic, usize) -> Result<(), DatatypeError>,
+    ) -> Result<(), DatatypeError> {
         if let Some(basic) = self.basic().or(self.uniform()) {
             return f(basic, self.packed_size(count)? / basic.size().max(1));
         }
@@ -151,8 +155,8 @@ impl Datatype {
     }
 
     /// Bytes of `count` elements in "external32" (`MPI_Pack_external_size`).
-    pub fn external_size(&self, count: usize) -> Result<usize, Error> {
-        let overflow = Error::Overflow { what: "size" };
+    pub fn external_size(&self, count: usize) -> Result<usize, DatatypeError> {
+        let overflow = DatatypeError::Overflow { what: "size" };
         let mut size = 0usize;
         self.basics(1, &mut |basic, times| {
             let each: usize =
@@ -170,14 +174,14 @@ impl Datatype {
     pub fn each_basic(
         &self,
         count: usize,
-        mut f: impl FnMut(Basic, usize) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut f: impl FnMut(Basic, usize) -> Result<(), DatatypeError>,
+    ) -> Result<(), DatatypeError> {
         self.basics(count, &mut f)
     }
 
     /// Returns the number of bytes of packed data in the first `bytes` of one element in "external32". Counts only complete
     /// numbers.
-    pub fn packed_of_external(&self, bytes: usize) -> Result<usize, Error> {
+    pub fn packed_of_external(&self, bytes: usize) -> Result<usize, DatatypeError> {
         let (mut here, mut left) = (0, bytes);
         self.basics(1, &mut |basic, times| {
             let atoms = atoms(basic);
@@ -198,7 +202,12 @@ impl Datatype {
 
     /// Converts packed data of `count` elements to "external32". Both have the length of the
     /// elements in their representation. An error: a number does not fit.
-    pub fn export(&self, count: usize, packed: &[u8], external: &mut [u8]) -> Result<(), Error> {
+    pub fn export(
+        &self,
+        count: usize,
+        packed: &[u8],
+        external: &mut [u8],
+    ) -> Result<(), DatatypeError> {
         let (mut here, mut there) = (0, 0);
         self.basics(count, &mut |basic, times| {
             let atoms = atoms(basic);
@@ -216,7 +225,12 @@ impl Datatype {
     }
 
     /// The other way.
-    pub fn import(&self, count: usize, external: &[u8], packed: &mut [u8]) -> Result<(), Error> {
+    pub fn import(
+        &self,
+        count: usize,
+        external: &[u8],
+        packed: &mut [u8],
+    ) -> Result<(), DatatypeError> {
         let (mut here, mut there) = (0, 0);
         self.basics(count, &mut |basic, times| {
             let atoms = atoms(basic);

@@ -14,32 +14,32 @@ use std::rc::Rc;
 
 /// A node of the program. Offsets are in bytes from the base address of an element of the type.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
+pub(crate) struct ProgramNode {
     pub offset: i64,
     /// Packed bytes.
     pub size: usize,
-    pub kind: Kind,
+    pub kind: ProgramNodeKind,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum ProgramNodeKind {
     /// `size` bytes at `offset`.
     Run,
     /// `count` runs of `block` bytes, `stride` bytes apart.
     Strided { count: usize, stride: i64, block: usize },
     /// `body`, `count` times, `stride` bytes apart. Never of a `Run`.
-    Loop { count: usize, stride: i64, body: Rc<Node> },
+    Loop { count: usize, stride: i64, body: Rc<ProgramNode> },
     /// Runs of one length at irregular places.
     Scattered { block: usize, offsets: Rc<[i64]> },
     /// Runs of various lengths.
-    Blocks(Rc<[Block]>),
+    Blocks(Rc<[ProgramBlock]>),
     /// Anything else, one after another; with the packed position at which each part starts.
-    Sequence(Rc<[(usize, Node)]>),
+    Sequence(Rc<[(usize, ProgramNode)]>),
 }
 
-/// One run of [`Kind::Blocks`]; `start` is its packed position.
+/// One run of [`ProgramNodeKind::Blocks`]; `start` is its packed position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct ProgramBlock {
     pub offset: i64,
     pub start: usize,
     pub len: usize,
@@ -49,66 +49,71 @@ pub(crate) struct Block {
 /// that neighbours can merge.
 const FLATTEN_MAX: usize = 8;
 
-impl Node {
-    pub fn run(offset: i64, size: usize) -> Node {
-        Node { offset, size, kind: Kind::Run }
+impl ProgramNode {
+    pub fn run(offset: i64, size: usize) -> ProgramNode {
+        ProgramNode { offset, size, kind: ProgramNodeKind::Run }
     }
 
-    pub fn shifted(mut self, by: i64) -> Node {
+    pub fn shifted(mut self, by: i64) -> ProgramNode {
         // A node without data may be said to lie anywhere; its offset is never used.
         self.offset = if self.size == 0 { 0 } else { self.offset + by };
         self
     }
 
     /// `self`, `count` times, `stride` bytes apart.
-    pub fn repeated(self, count: usize, stride: i64) -> Node {
+    pub fn repeated(self, count: usize, stride: i64) -> ProgramNode {
         if count == 0 || self.size == 0 {
-            return Node::run(0, 0);
+            return ProgramNode::run(0, 0);
         }
         if count == 1 {
             return self;
         }
         let size = self.size * count;
-        let Node { offset, .. } = self;
+        let ProgramNode { offset, .. } = self;
         match self.kind {
-            Kind::Run if stride == self.size as i64 => Node::run(offset, size),
-            Kind::Run => {
-                let kind = Kind::Strided { count, stride, block: self.size };
-                Node { offset, size, kind }
+            ProgramNodeKind::Run if stride == self.size as i64 => ProgramNode::run(offset, size),
+            ProgramNodeKind::Run => {
+                let kind = ProgramNodeKind::Strided { count, stride, block: self.size };
+                ProgramNode { offset, size, kind }
             }
-            Kind::Strided { count: inner, stride: step, block } if goes_on(inner, step, stride) => {
-                let kind = Kind::Strided { count: inner * count, stride: step, block };
-                Node { offset, size, kind }
+            ProgramNodeKind::Strided { count: inner, stride: step, block }
+                if goes_on(inner, step, stride) =>
+            {
+                let kind = ProgramNodeKind::Strided { count: inner * count, stride: step, block };
+                ProgramNode { offset, size, kind }
             }
-            Kind::Loop { count: inner, stride: step, body } if goes_on(inner, step, stride) => {
-                let kind = Kind::Loop { count: inner * count, stride: step, body };
-                Node { offset, size, kind }
+            ProgramNodeKind::Loop { count: inner, stride: step, body }
+                if goes_on(inner, step, stride) =>
+            {
+                let kind = ProgramNodeKind::Loop { count: inner * count, stride: step, body };
+                ProgramNode { offset, size, kind }
             }
             kind => {
-                let body = Rc::new(Node { offset: 0, size: self.size, kind });
-                Node { offset, size, kind: Kind::Loop { count, stride, body } }
+                let body = Rc::new(ProgramNode { offset: 0, size: self.size, kind });
+                ProgramNode { offset, size, kind: ProgramNodeKind::Loop { count, stride, body } }
             }
         }
     }
 
     /// The same bytes in the same order, seen without a walk. False negatives are harmless.
-    fn same_shape(&self, other: &Node) -> bool {
+    fn same_shape(&self, other: &ProgramNode) -> bool {
         self.size == other.size
             && match (&self.kind, &other.kind) {
-                (Kind::Run, Kind::Run) => true,
+                (ProgramNodeKind::Run, ProgramNodeKind::Run) => true,
                 (
-                    Kind::Strided { count, stride, block },
-                    Kind::Strided { count: c, stride: s, block: b },
+                    ProgramNodeKind::Strided { count, stride, block },
+                    ProgramNodeKind::Strided { count: c, stride: s, block: b },
                 ) => (count, stride, block) == (c, s, b),
                 (
-                    Kind::Loop { count, stride, body },
-                    Kind::Loop { count: c, stride: s, body: b },
+                    ProgramNodeKind::Loop { count, stride, body },
+                    ProgramNodeKind::Loop { count: c, stride: s, body: b },
                 ) => (count, stride) == (c, s) && (Rc::ptr_eq(body, b) || body.same_shape(b)),
-                (Kind::Scattered { offsets, .. }, Kind::Scattered { offsets: o, .. }) => {
-                    Rc::ptr_eq(offsets, o)
-                }
-                (Kind::Blocks(a), Kind::Blocks(b)) => Rc::ptr_eq(a, b),
-                (Kind::Sequence(a), Kind::Sequence(b)) => Rc::ptr_eq(a, b),
+                (
+                    ProgramNodeKind::Scattered { offsets, .. },
+                    ProgramNodeKind::Scattered { offsets: o, .. },
+                ) => Rc::ptr_eq(offsets, o),
+                (ProgramNodeKind::Blocks(a), ProgramNodeKind::Blocks(b)) => Rc::ptr_eq(a, b),
+                (ProgramNodeKind::Sequence(a), ProgramNodeKind::Sequence(b)) => Rc::ptr_eq(a, b),
                 _ => false,
             }
     }
@@ -122,7 +127,7 @@ pub(crate) fn goes_on(count: usize, stride: i64, outer: i64) -> bool {
 /// Collects nodes one after another and merges what it can.
 #[derive(Default)]
 pub(crate) struct Sequence {
-    parts: Vec<Node>,
+    parts: Vec<ProgramNode>,
 }
 
 impl Sequence {
@@ -130,17 +135,17 @@ impl Sequence {
         Sequence { parts: Vec::with_capacity(parts) }
     }
 
-    pub fn push(&mut self, node: Node) {
+    pub fn push(&mut self, node: ProgramNode) {
         match &node.kind {
             _ if node.size == 0 => {}
-            Kind::Run => self.push_run(node.offset, node.size),
-            Kind::Blocks(blocks) if blocks.len() <= FLATTEN_MAX => {
+            ProgramNodeKind::Run => self.push_run(node.offset, node.size),
+            ProgramNodeKind::Blocks(blocks) if blocks.len() <= FLATTEN_MAX => {
                 blocks.iter().for_each(|b| self.push_run(node.offset + b.offset, b.len));
             }
-            Kind::Scattered { block, offsets } if offsets.len() <= FLATTEN_MAX => {
+            ProgramNodeKind::Scattered { block, offsets } if offsets.len() <= FLATTEN_MAX => {
                 offsets.iter().for_each(|o| self.push_run(node.offset + o, *block));
             }
-            Kind::Sequence(parts) if parts.len() <= FLATTEN_MAX => {
+            ProgramNodeKind::Sequence(parts) if parts.len() <= FLATTEN_MAX => {
                 for (_, part) in parts.iter() {
                     self.push(part.clone().shifted(node.offset));
                 }
@@ -154,16 +159,18 @@ impl Sequence {
             return;
         }
         match self.parts.last_mut() {
-            Some(Node { offset: o, size, kind: Kind::Run }) if *o + *size as i64 == offset => {
+            Some(ProgramNode { offset: o, size, kind: ProgramNodeKind::Run })
+                if *o + *size as i64 == offset =>
+            {
                 *size += len;
             }
-            _ => self.parts.push(Node::run(offset, len)),
+            _ => self.parts.push(ProgramNode::run(offset, len)),
         }
     }
 
-    pub fn finish(mut self) -> Node {
+    pub fn finish(mut self) -> ProgramNode {
         match self.parts.len() {
-            0 => return Node::run(0, 0),
+            0 => return ProgramNode::run(0, 0),
             1 => return self.parts.remove(0),
             _ => {}
         }
@@ -177,10 +184,10 @@ impl Sequence {
             return self.parts.swap_remove(0).repeated(count, step);
         }
         let size = self.parts.iter().map(|p| p.size).sum();
-        let runs = self.parts.iter().all(|p| matches!(p.kind, Kind::Run));
+        let runs = self.parts.iter().all(|p| matches!(p.kind, ProgramNodeKind::Run));
         let kind = if runs && alike {
             let offsets = self.parts.iter().map(|p| p.offset - origin).collect();
-            Kind::Scattered { block: first.size, offsets }
+            ProgramNodeKind::Scattered { block: first.size, offsets }
         } else {
             let mut start = 0;
             let starts = self.parts.iter().map(|p| {
@@ -188,19 +195,19 @@ impl Sequence {
                 start - p.size
             });
             if runs {
-                let block = |(p, start): (&Node, usize)| Block {
+                let block = |(p, start): (&ProgramNode, usize)| ProgramBlock {
                     offset: p.offset - origin,
                     start,
                     len: p.size,
                 };
                 let starts: Vec<usize> = starts.collect();
-                Kind::Blocks(self.parts.iter().zip(starts).map(block).collect())
+                ProgramNodeKind::Blocks(self.parts.iter().zip(starts).map(block).collect())
             } else {
                 let starts: Vec<usize> = starts.collect();
                 let parts = self.parts.into_iter().map(|p| p.shifted(-origin));
-                Kind::Sequence(starts.into_iter().zip(parts).collect())
+                ProgramNodeKind::Sequence(starts.into_iter().zip(parts).collect())
             }
         };
-        Node { offset: origin, size, kind }
+        ProgramNode { offset: origin, size, kind }
     }
 }

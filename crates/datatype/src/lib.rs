@@ -2,7 +2,7 @@
 //!
 //! A [`Datatype`] is an immutable type map. At commit it is compiled to a short program of
 //! contiguous runs and strided loops (`layout.rs`), which packs, unpacks and lists memory, whole or
-//! from any byte of the packed stream on. An [`Op`] is a predefined reduction operator, computed
+//! from any byte of the packed stream on. An [`PredefinedOp`] is a predefined reduction operator, computed
 //! on predefined types.
 //!
 //! Packed data are the data bytes in type map order, without gaps, in the machine's own
@@ -40,10 +40,10 @@ pub use arrays::{
     ORDER_FORTRAN,
 };
 pub use atomic::compare_and_swap;
-pub use basic::{Basic, Class, Repr};
+pub use basic::{Basic, OperandClass, Repr};
 pub use contents::{Combiner, Contents, Width};
 pub use datatype::{DEPTH_MAX, Datatype, Type};
-pub use error::Error;
-pub use op::Op;
+pub use error::DatatypeError;
+pub use op::PredefinedOp;
 pub use predefined::Predefined;
-pub use reduce::Form;
+pub use reduce::ElementSpacing;

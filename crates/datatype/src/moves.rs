@@ -5,7 +5,7 @@ use crate::level::AVX2;
 use std::ptr;
 
 /// How one block is moved.
-pub(crate) trait Move: Copy {
+pub(crate) trait BlockMove: Copy {
     /// Bytes of a block.
     fn len(self) -> usize;
 
@@ -34,7 +34,7 @@ pub(crate) trait Move: Copy {
 #[derive(Clone, Copy)]
 pub(crate) struct Exactly<const W: usize>;
 
-impl<const W: usize> Move for Exactly<W> {
+impl<const W: usize> BlockMove for Exactly<W> {
     #[inline(always)]
     fn len(self) -> usize {
         W
@@ -69,7 +69,7 @@ impl<const W: usize> Move for Exactly<W> {
 }
 
 /// # Safety
-/// As for [`Move::four`], with blocks of 8 bytes.
+/// As for [`BlockMove::four`], with blocks of 8 bytes.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn gather_8(memory: [*mut u8; 4], packed: *mut u8) {
@@ -85,7 +85,7 @@ unsafe fn gather_8(memory: [*mut u8; 4], packed: *mut u8) {
 }
 
 /// # Safety
-/// As for [`Move::four`], with blocks of 16 bytes; the processor must have AVX2.
+/// As for [`BlockMove::four`], with blocks of 16 bytes; the processor must have AVX2.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -108,7 +108,7 @@ unsafe fn gather_16(memory: [*mut u8; 4], packed: *mut u8) {
 #[derive(Clone, Copy)]
 pub(crate) struct Overlapping<const W: usize>(pub usize);
 
-impl<const W: usize> Move for Overlapping<W> {
+impl<const W: usize> BlockMove for Overlapping<W> {
     #[inline(always)]
     fn len(self) -> usize {
         self.0
@@ -127,9 +127,9 @@ impl<const W: usize> Move for Overlapping<W> {
 
 /// `A` bytes and then `B`.
 #[derive(Clone, Copy)]
-pub(crate) struct Both<const A: usize, const B: usize>;
+pub(crate) struct TwoParts<const A: usize, const B: usize>;
 
-impl<const A: usize, const B: usize> Move for Both<A, B> {
+impl<const A: usize, const B: usize> BlockMove for TwoParts<A, B> {
     #[inline(always)]
     fn len(self) -> usize {
         A + B
@@ -149,7 +149,7 @@ impl<const A: usize, const B: usize> Move for Both<A, B> {
 #[derive(Clone, Copy)]
 pub(crate) struct Long<const W: usize>(pub usize);
 
-impl<const W: usize> Move for Long<W> {
+impl<const W: usize> BlockMove for Long<W> {
     #[inline(always)]
     fn len(self) -> usize {
         self.0
@@ -172,7 +172,7 @@ impl<const W: usize> Move for Long<W> {
 #[derive(Clone, Copy)]
 pub(crate) struct Any(pub usize);
 
-impl Move for Any {
+impl BlockMove for Any {
     #[inline(always)]
     fn len(self) -> usize {
         self.0

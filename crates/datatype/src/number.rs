@@ -18,7 +18,7 @@ pub(crate) trait Number: Copy {
 }
 
 /// A word with bits, or with a truth value.
-pub(crate) trait Word: Copy {
+pub(crate) trait BitWord: Copy {
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
     fn xor(self, other: Self) -> Self;
@@ -45,7 +45,7 @@ macro_rules! integers {
             fn is_nan(self) -> bool { false }
         }
 
-        impl Word for $t {
+        impl BitWord for $t {
             #[inline(always)]
             fn and(self, other: Self) -> Self { self & other }
             #[inline(always)]

@@ -1,11 +1,11 @@
 //! The predefined reduction operators and what they are defined on.
 
-use crate::{Basic, Class, Error, Repr};
+use crate::{Basic, DatatypeError, OperandClass, Repr};
 
 /// A predefined operator. Values are the ABI's handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Op {
+pub enum PredefinedOp {
     /// The sum of numbers; of integers modulo their size.
     Sum = 0x21,
     /// The smaller number.
@@ -36,29 +36,29 @@ pub enum Op {
     NoOp = 0x3d,
 }
 
-impl Op {
+impl PredefinedOp {
     /// Each once, in the order of their handles.
-    pub const ALL: [Op; 14] = [
-        Op::Sum,
-        Op::Min,
-        Op::Max,
-        Op::Prod,
-        Op::BitAnd,
-        Op::BitOr,
-        Op::BitXor,
-        Op::LogicalAnd,
-        Op::LogicalOr,
-        Op::LogicalXor,
-        Op::MinLoc,
-        Op::MaxLoc,
-        Op::Replace,
-        Op::NoOp,
+    pub const ALL: [PredefinedOp; 14] = [
+        PredefinedOp::Sum,
+        PredefinedOp::Min,
+        PredefinedOp::Max,
+        PredefinedOp::Prod,
+        PredefinedOp::BitAnd,
+        PredefinedOp::BitOr,
+        PredefinedOp::BitXor,
+        PredefinedOp::LogicalAnd,
+        PredefinedOp::LogicalOr,
+        PredefinedOp::LogicalXor,
+        PredefinedOp::MinLoc,
+        PredefinedOp::MaxLoc,
+        PredefinedOp::Replace,
+        PredefinedOp::NoOp,
     ];
 
     /// The operator of an ABI handle value; none for `MPI_OP_NULL` and for any other value.
     #[inline]
-    pub fn of_handle(handle: u32) -> Option<Op> {
-        Op::ALL.into_iter().find(|op| op.handle() == handle)
+    pub fn of_handle(handle: u32) -> Option<PredefinedOp> {
+        PredefinedOp::ALL.into_iter().find(|op| op.handle() == handle)
     }
 
     /// The ABI's value of the operator's handle.
@@ -69,27 +69,27 @@ impl Op {
     /// As MPI spells its constant.
     pub const fn name(self) -> &'static str {
         match self {
-            Op::Sum => "MPI_SUM",
-            Op::Min => "MPI_MIN",
-            Op::Max => "MPI_MAX",
-            Op::Prod => "MPI_PROD",
-            Op::BitAnd => "MPI_BAND",
-            Op::BitOr => "MPI_BOR",
-            Op::BitXor => "MPI_BXOR",
-            Op::LogicalAnd => "MPI_LAND",
-            Op::LogicalOr => "MPI_LOR",
-            Op::LogicalXor => "MPI_LXOR",
-            Op::MinLoc => "MPI_MINLOC",
-            Op::MaxLoc => "MPI_MAXLOC",
-            Op::Replace => "MPI_REPLACE",
-            Op::NoOp => "MPI_NO_OP",
+            PredefinedOp::Sum => "MPI_SUM",
+            PredefinedOp::Min => "MPI_MIN",
+            PredefinedOp::Max => "MPI_MAX",
+            PredefinedOp::Prod => "MPI_PROD",
+            PredefinedOp::BitAnd => "MPI_BAND",
+            PredefinedOp::BitOr => "MPI_BOR",
+            PredefinedOp::BitXor => "MPI_BXOR",
+            PredefinedOp::LogicalAnd => "MPI_LAND",
+            PredefinedOp::LogicalOr => "MPI_LOR",
+            PredefinedOp::LogicalXor => "MPI_LXOR",
+            PredefinedOp::MinLoc => "MPI_MINLOC",
+            PredefinedOp::MaxLoc => "MPI_MAXLOC",
+            PredefinedOp::Replace => "MPI_REPLACE",
+            PredefinedOp::NoOp => "MPI_NO_OP",
         }
     }
 
     /// `MPI_Op_commutative`. The two that keep one side alone (one-sided communication only) do
     /// not commute.
     pub const fn commutative(self) -> bool {
-        !matches!(self, Op::Replace | Op::NoOp)
+        !matches!(self, PredefinedOp::Replace | PredefinedOp::NoOp)
     }
 
     /// Whether MPI defines the operator on the type and this build computes it.
@@ -99,36 +99,36 @@ impl Op {
     }
 
     /// The table of MPI 5.0, 6.9.2, with `MPI_CHAR` taken for an integer and the multi-language
-    /// types allowed in logical operators, as the other libraries do. [`Error::Undefined`] or
-    /// [`Error::Unsupported`].
+    /// types allowed in logical operators, as the other libraries do. [`DatatypeError::Undefined`] or
+    /// [`DatatypeError::Unsupported`].
     #[inline]
-    pub fn check(self, basic: Basic) -> Result<(), Error> {
-        use Class::*;
+    pub fn check(self, basic: Basic) -> Result<(), DatatypeError> {
+        use OperandClass::*;
         let class = basic.class();
         let defined = match self {
-            Op::Min | Op::Max => {
+            PredefinedOp::Min | PredefinedOp::Max => {
                 matches!(class, CInteger | FortranInteger | Floating | MultiLanguage)
             }
-            Op::Sum | Op::Prod => {
+            PredefinedOp::Sum | PredefinedOp::Prod => {
                 matches!(class, CInteger | FortranInteger | Floating | Complex | MultiLanguage)
             }
-            Op::BitAnd | Op::BitOr | Op::BitXor => {
+            PredefinedOp::BitAnd | PredefinedOp::BitOr | PredefinedOp::BitXor => {
                 matches!(class, CInteger | FortranInteger | Byte | MultiLanguage)
             }
-            Op::LogicalAnd | Op::LogicalOr | Op::LogicalXor => {
+            PredefinedOp::LogicalAnd | PredefinedOp::LogicalOr | PredefinedOp::LogicalXor => {
                 matches!(class, CInteger | Logical | MultiLanguage)
             }
-            Op::MinLoc | Op::MaxLoc => class == Pair,
-            Op::Replace | Op::NoOp => return Ok(()),
+            PredefinedOp::MinLoc | PredefinedOp::MaxLoc => class == Pair,
+            PredefinedOp::Replace | PredefinedOp::NoOp => return Ok(()),
         };
         let computed = |basic: Basic| match basic.repr() {
             Repr::F80 | Repr::ComplexF80 => cfg!(all(target_arch = "x86_64", not(miri))),
             _ => true,
         };
         if !defined {
-            return Err(Error::Undefined { op: self, basic });
+            return Err(DatatypeError::Undefined { op: self, basic });
         }
         let value = basic.pair().map_or(basic, |(value, _)| value);
-        if computed(value) { Ok(()) } else { Err(Error::Unsupported { op: self, basic }) }
+        if computed(value) { Ok(()) } else { Err(DatatypeError::Unsupported { op: self, basic }) }
     }
 }

@@ -1,26 +1,26 @@
 //! Packing and unpacking: the compiled program carried out on memory.
 
-use crate::copies::{self, Grid, TILE};
-use crate::layout::Block;
-use crate::walk::{Rows, Sink, Structs, all, elements};
-use crate::{Datatype, Error};
+use crate::copies::{self, BlockGrid, TILE};
+use crate::layout::ProgramBlock;
+use crate::walk::{Rows, RunSink, Structs, all, elements};
+use crate::{Datatype, DatatypeError};
 use std::ptr;
 use weft_fabric::Sge;
 
 impl Datatype {
     /// Packed bytes of `count` elements.
-    pub fn packed_size(&self, count: usize) -> Result<usize, Error> {
+    pub fn packed_size(&self, count: usize) -> Result<usize, DatatypeError> {
         let bytes = self.size().checked_mul(count).filter(|&b| i64::try_from(b).is_ok());
-        bytes.ok_or(Error::Overflow { what: "packed size" })
+        bytes.ok_or(DatatypeError::Overflow { what: "packed size" })
     }
 
     /// The bytes that `count` elements may touch, as an offset from the base address and a length;
     /// `(0, 0)` if they have no data.
-    pub fn span(&self, count: usize) -> Result<(i64, usize), Error> {
+    pub fn span(&self, count: usize) -> Result<(i64, usize), DatatypeError> {
         if self.size() == 0 || count == 0 {
             return Ok((0, 0));
         }
-        let overflow = Error::Overflow { what: "span" };
+        let overflow = DatatypeError::Overflow { what: "span" };
         let Ok(last) = i64::try_from(count - 1) else { return Err(overflow) };
         let Some(far) = last.checked_mul(self.extent()) else { return Err(overflow) };
         let low = self.true_lb().checked_add(far.min(0));
@@ -39,7 +39,7 @@ impl Datatype {
         }
         let node = self.program();
         let joined = count == 1 || self.extent() == node.size as i64;
-        let run = joined && matches!(node.kind, crate::layout::Kind::Run);
+        let run = joined && matches!(node.kind, crate::layout::ProgramNodeKind::Run);
         run.then(|| node.size.checked_mul(count)).flatten().map(|len| (node.offset, len))
     }
 
@@ -50,7 +50,7 @@ impl Datatype {
     /// If the elements have fewer packed bytes.
     pub fn runs(&self, count: usize, skip: usize, take: usize, f: impl FnMut(i64, usize)) {
         struct Each<F>(F);
-        impl<F: FnMut(i64, usize)> Sink for Each<F> {
+        impl<F: FnMut(i64, usize)> RunSink for Each<F> {
             fn run(&mut self, offset: i64, len: usize) {
                 (self.0)(offset, len)
             }
@@ -162,7 +162,7 @@ impl<const PACK: bool> Copy<PACK> {
     }
 }
 
-impl<const PACK: bool> Sink for Copy<PACK> {
+impl<const PACK: bool> RunSink for Copy<PACK> {
     fn run(&mut self, offset: i64, len: usize) {
         let (memory, packed) = (at(self.base, offset), self.step(len));
         let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
@@ -174,7 +174,7 @@ impl<const PACK: bool> Sink for Copy<PACK> {
     #[inline]
     fn rows(&mut self, rows: Rows) {
         let packed = self.step(rows.rows * rows.columns * rows.block);
-        let grid = Grid {
+        let grid = BlockGrid {
             memory: at(self.base, rows.offset),
             step: rows.stride as isize,
             columns: rows.columns,
@@ -200,7 +200,7 @@ impl<const PACK: bool> Sink for Copy<PACK> {
             let count = tile.min(count - first);
             let place = base.wrapping_add((first as i64).wrapping_mul(stride));
             let packed = self.step(count * size);
-            let place = |block: &Block| {
+            let place = |block: &ProgramBlock| {
                 let memory = at(self.base, place.wrapping_add(block.offset));
                 ((memory, stride as isize), (packed.wrapping_add(block.start), size as isize))
             };

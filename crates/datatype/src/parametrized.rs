@@ -1,7 +1,7 @@
 //! Fortran types by precision and range (MPI 5.0, section 19.1.9).
 
-use crate::shape::Recipe;
-use crate::{Combiner, Contents, Datatype, Error, Type};
+use crate::shape::TypeConstructor;
+use crate::{Combiner, Contents, Datatype, DatatypeError, Type};
 
 impl Datatype {
     /// `MPI_Type_create_f90_real` and its like: the data of the predefined type `basic`, and the
@@ -10,9 +10,9 @@ impl Datatype {
         combiner: Combiner,
         arguments: &[i64],
         basic: &Type,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, DatatypeError> {
         let contents = Contents { integers: arguments.to_vec(), ..Contents::default() };
-        let recipe = Recipe::Same(basic.clone());
+        let recipe = TypeConstructor::Same(basic.clone());
         let made = Datatype::make(combiner, contents, recipe, *basic.shape())?;
         made.commit();
         Ok(made)

@@ -2,49 +2,49 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::level::{AVX2, AVX512, level};
-use crate::number::{Complex, Number, Word};
+use crate::number::{BitWord, Complex, Number};
 use crate::soft::{F16, F128};
-use crate::{Basic, Error, Op, Repr};
+use crate::{Basic, DatatypeError, PredefinedOp, Repr};
 use weft_fabric::Sge;
 
 /// How elements follow each other. The two differ only for pair types with gaps, such as
 /// `MPI_DOUBLE_INT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ElementSpacing {
     /// As arrays of the program: an extent apart.
     Memory,
     /// As [`crate::Datatype::pack`] leaves them.
     Packed,
 }
 
-impl Op {
+impl PredefinedOp {
     /// Computes `inout[i] = input[i] op inout[i]` for `count` elements of `basic`, at any
-    /// alignment. Gaps of pair types are not touched. [`Op::Replace`] copies `input`,
-    /// [`Op::NoOp`] does nothing. Logical results are 0 or 1. `MPI_MINLOC` and `MPI_MAXLOC` keep
+    /// alignment. Gaps of pair types are not touched. [`PredefinedOp::Replace`] copies `input`,
+    /// [`PredefinedOp::NoOp`] does nothing. Logical results are 0 or 1. `MPI_MINLOC` and `MPI_MAXLOC` keep
     /// the lower index of equal values; a NaN wins over every number.
     ///
-    /// Errors: [`Error::Undefined`] and [`Error::Unsupported`], before anything is changed.
+    /// Errors: [`DatatypeError::Undefined`] and [`DatatypeError::Unsupported`], before anything is changed.
     ///
     /// # Panics
     /// If an element is too short for `count` elements.
     pub fn apply(
         self,
         basic: Basic,
-        form: Form,
+        form: ElementSpacing,
         count: usize,
         input: Sge,
         inout: Sge,
-    ) -> Result<(), Error> {
+    ) -> Result<(), DatatypeError> {
         self.check(basic)?;
         if count == 0 {
             return Ok(());
         }
         let (stride, last, index) = match form {
-            Form::Memory => {
+            ElementSpacing::Memory => {
                 let index = basic.index_offset().map_or(0, |x| x.0);
                 (basic.extent(), basic.true_extent(), index)
             }
-            Form::Packed => {
+            ElementSpacing::Packed => {
                 let index = basic.pair().map_or(0, |(value, _)| value.size());
                 (basic.size(), basic.size(), index)
             }
@@ -97,7 +97,7 @@ impl Arrays {
     /// As there, and the processor must have AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    unsafe fn reduce_avx2(self, op: Op, basic: Basic) {
+    unsafe fn reduce_avx2(self, op: PredefinedOp, basic: Basic) {
         // SAFETY: `reduce` has the same contract, except for the processor.
         unsafe { self.reduce(op, basic) }
     }
@@ -108,7 +108,7 @@ impl Arrays {
     /// As there, and the processor must have these parts of AVX-512.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    unsafe fn reduce_avx512(self, op: Op, basic: Basic) {
+    unsafe fn reduce_avx512(self, op: PredefinedOp, basic: Basic) {
         // SAFETY: `reduce` has the same contract, except for the processor.
         unsafe { self.reduce(op, basic) }
     }
@@ -116,22 +116,22 @@ impl Arrays {
     /// # Safety
     /// The arrays must be valid for what `self` says, as elements of `basic`.
     #[inline(always)]
-    unsafe fn reduce(self, op: Op, basic: Basic) {
+    unsafe fn reduce(self, op: PredefinedOp, basic: Basic) {
         // SAFETY: the caller's promise; `T` is always the machine's form of `basic`.
         unsafe {
             match (op, basic.repr()) {
-                (Op::NoOp, _) => {}
-                (Op::Replace, Repr::Pair(..)) => {
+                (PredefinedOp::NoOp, _) => {}
+                (PredefinedOp::Replace, Repr::Pair(..)) => {
                     let (value, index) = basic.pair().expect("matched");
                     self.replace(0, value.size());
                     self.replace(self.index, index.size());
                 }
-                (Op::Replace, _) => {
+                (PredefinedOp::Replace, _) => {
                     std::ptr::copy(self.input, self.inout, self.count * basic.size());
                 }
-                (Op::MinLoc | Op::MaxLoc, _) => {
+                (PredefinedOp::MinLoc | PredefinedOp::MaxLoc, _) => {
                     let (value, index) = basic.pair().expect("checked");
-                    let wins = op == Op::MinLoc;
+                    let wins = op == PredefinedOp::MinLoc;
                     match (value.repr(), index.repr()) {
                         (Repr::I16, _) => self.locations::<i16, i32>(wins),
                         (Repr::I32, _) => self.locations::<i32, i32>(wins),
@@ -205,11 +205,13 @@ impl Arrays {
     /// # Safety
     /// The arrays must hold integers of type `T`.
     #[inline(always)]
-    unsafe fn integer<T: Number + Word>(self, op: Op) {
+    unsafe fn integer<T: Number + BitWord>(self, op: PredefinedOp) {
         // SAFETY: `number` and `word` need arrays of integers of type `T`, which the caller promises.
         unsafe {
             match op {
-                Op::Sum | Op::Min | Op::Max | Op::Prod => self.number::<T>(op),
+                PredefinedOp::Sum | PredefinedOp::Min | PredefinedOp::Max | PredefinedOp::Prod => {
+                    self.number::<T>(op)
+                }
                 _ => self.word::<T>(op),
             }
         }
@@ -218,14 +220,14 @@ impl Arrays {
     /// # Safety
     /// The arrays must hold numbers of type `T`.
     #[inline(always)]
-    unsafe fn number<T: Number>(self, op: Op) {
+    unsafe fn number<T: Number>(self, op: PredefinedOp) {
         // SAFETY: `dense` needs arrays of numbers of type `T`, which the caller promises.
         unsafe {
             match op {
-                Op::Sum => self.dense(T::add),
-                Op::Min => self.dense(T::min),
-                Op::Max => self.dense(T::max),
-                Op::Prod => self.dense(T::mul),
+                PredefinedOp::Sum => self.dense(T::add),
+                PredefinedOp::Min => self.dense(T::min),
+                PredefinedOp::Max => self.dense(T::max),
+                PredefinedOp::Prod => self.dense(T::mul),
                 _ => unreachable!("refused by check"),
             }
         }
@@ -234,16 +236,20 @@ impl Arrays {
     /// # Safety
     /// The arrays must hold words of type `T`.
     #[inline(always)]
-    unsafe fn word<T: Word>(self, op: Op) {
+    unsafe fn word<T: BitWord>(self, op: PredefinedOp) {
         // SAFETY: `dense` needs arrays of words of type `T`, which the caller promises.
         unsafe {
             match op {
-                Op::BitAnd => self.dense(T::and),
-                Op::BitOr => self.dense(T::or),
-                Op::BitXor => self.dense(T::xor),
-                Op::LogicalAnd => self.dense(|a: T, b| T::of_truth(a.truth() & b.truth())),
-                Op::LogicalOr => self.dense(|a: T, b| T::of_truth(a.truth() | b.truth())),
-                Op::LogicalXor => self.dense(|a: T, b| T::of_truth(a.truth() ^ b.truth())),
+                PredefinedOp::BitAnd => self.dense(T::and),
+                PredefinedOp::BitOr => self.dense(T::or),
+                PredefinedOp::BitXor => self.dense(T::xor),
+                PredefinedOp::LogicalAnd => {
+                    self.dense(|a: T, b| T::of_truth(a.truth() & b.truth()))
+                }
+                PredefinedOp::LogicalOr => self.dense(|a: T, b| T::of_truth(a.truth() | b.truth())),
+                PredefinedOp::LogicalXor => {
+                    self.dense(|a: T, b| T::of_truth(a.truth() ^ b.truth()))
+                }
                 _ => unreachable!("refused by check"),
             }
         }
@@ -252,12 +258,12 @@ impl Arrays {
     /// # Safety
     /// The arrays must hold pairs of `T`.
     #[inline(always)]
-    unsafe fn complex<T: Number>(self, op: Op, negate: impl Fn(T) -> T) {
+    unsafe fn complex<T: Number>(self, op: PredefinedOp, negate: impl Fn(T) -> T) {
         // SAFETY: the caller's promise; a sum is that of twice as many parts.
         unsafe {
             match op {
-                Op::Sum => Arrays { count: 2 * self.count, ..self }.dense(T::add),
-                Op::Prod => self.dense(|a: Complex<T>, b| a.mul(b, &negate)),
+                PredefinedOp::Sum => Arrays { count: 2 * self.count, ..self }.dense(T::add),
+                PredefinedOp::Prod => self.dense(|a: Complex<T>, b| a.mul(b, &negate)),
                 _ => unreachable!("refused by check"),
             }
         }
@@ -389,14 +395,14 @@ fn takes<V: Number, I: Number>(a: (V, I), b: (V, I), wins: impl Fn(V, V) -> bool
 impl Arrays {
     /// # Safety
     /// The arrays must hold numbers of type `T`, 16 bytes apart.
-    unsafe fn spaced<T: Number>(self, op: Op) {
+    unsafe fn spaced<T: Number>(self, op: PredefinedOp) {
         // SAFETY: `each` needs numbers of type `T` that are 16 bytes apart, which the caller promises.
         unsafe {
             match op {
-                Op::Sum => self.each(0, 16, T::add),
-                Op::Min => self.each(0, 16, T::min),
-                Op::Max => self.each(0, 16, T::max),
-                Op::Prod => self.each(0, 16, T::mul),
+                PredefinedOp::Sum => self.each(0, 16, T::add),
+                PredefinedOp::Min => self.each(0, 16, T::min),
+                PredefinedOp::Max => self.each(0, 16, T::max),
+                PredefinedOp::Prod => self.each(0, 16, T::mul),
                 _ => unreachable!("refused by check"),
             }
         }
@@ -404,13 +410,15 @@ impl Arrays {
 
     /// # Safety
     /// The arrays must hold pairs of x87 numbers, each in 16 bytes.
-    unsafe fn spaced_complex(self, op: Op) {
+    unsafe fn spaced_complex(self, op: PredefinedOp) {
         use crate::x87::{F80, Spaced};
         // SAFETY: the caller's promise; `Spaced` has the layout of a C `long double`.
         unsafe {
             match op {
-                Op::Sum => Arrays { count: 2 * self.count, ..self }.spaced::<F80>(Op::Sum),
-                Op::Prod => {
+                PredefinedOp::Sum => {
+                    Arrays { count: 2 * self.count, ..self }.spaced::<F80>(PredefinedOp::Sum)
+                }
+                PredefinedOp::Prod => {
                     for i in 0..self.count {
                         let a = self.input.add(32 * i).cast::<[Spaced; 2]>().read_unaligned();
                         let place = self.inout.add(32 * i).cast::<[Spaced; 2]>();

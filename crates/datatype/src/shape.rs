@@ -1,13 +1,13 @@
 //! The numbers of a type map, summed up while a constructor goes through its blocks.
 
-use crate::{Basic, Datatype, Error, Type};
+use crate::{Basic, Datatype, DatatypeError, Type};
 
 /// Lowest and highest byte (exclusive) of something, relative to the base address.
 pub(crate) type Bounds = (i64, i64);
 
 /// What is known of a type map without listing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct TypeShape {
     pub size: i64,
     /// Basic elements; a pair type counts as two.
     pub elements: i64,
@@ -23,32 +23,32 @@ pub(crate) struct Shape {
     pub uniform: Option<Basic>,
 }
 
-impl Shape {
+impl TypeShape {
     /// Returns lower and upper bound: the markers if there are any (MPI 5.0, 5.1.7), otherwise the bounds of all members.
     ///
     /// Only structs are padded, as a C compiler pads them ([`padded`](Shape::padded)). The standard adds an epsilon
     /// "if a type requires alignment", and does not say which types do (5.1.7). Data at any address can be read here, so
     /// blocks that a program places by strides or displacements need no padding. Their extent is then the one that the program
     /// asked for, nested types never overlap by rounding, and MPICH and its relatives give the same numbers.
-    pub fn bounds(&self) -> Result<Bounds, Error> {
+    pub fn bounds(&self) -> Result<Bounds, DatatypeError> {
         let (lb, ub) = self.marks.or(self.span).unwrap_or((0, 0));
-        ub.checked_sub(lb).ok_or(Error::Overflow { what: "extent" })?;
+        ub.checked_sub(lb).ok_or(DatatypeError::Overflow { what: "extent" })?;
         Ok((lb, ub))
     }
 
     /// Rounds the extent up to the strictest alignment, as C does for a struct.
-    pub fn padded(self) -> Result<Shape, Error> {
+    pub fn padded(self) -> Result<TypeShape, DatatypeError> {
         let Some((lb, end)) = self.span else { return Ok(self) };
         let align = self.align as i64;
         let extent = end.checked_sub(lb).and_then(|x| x.checked_add(align - 1));
         let ub = extent.and_then(|x| lb.checked_add(x - x % align));
-        let ub = ub.ok_or(Error::Overflow { what: "extent" })?;
-        Ok(Shape { span: Some((lb, ub)), ..self })
+        let ub = ub.ok_or(DatatypeError::Overflow { what: "extent" })?;
+        Ok(TypeShape { span: Some((lb, ub)), ..self })
     }
 }
 
 /// Adds up blocks of types. Computes in 128 bits; the sum is checked at the end.
-pub(crate) struct Sum {
+pub(crate) struct BlockSum {
     size: i128,
     elements: i128,
     data: Option<(i128, i128)>,
@@ -64,9 +64,9 @@ enum Uniform {
     Mixed,
 }
 
-impl Sum {
-    pub fn new() -> Sum {
-        Sum {
+impl BlockSum {
+    pub fn new() -> BlockSum {
+        BlockSum {
             size: 0,
             elements: 0,
             data: None,
@@ -106,13 +106,14 @@ impl Sum {
         }
     }
 
-    pub fn shape(self) -> Result<Shape, Error> {
-        let narrow = |what, value: i128| i64::try_from(value).or(Err(Error::Overflow { what }));
+    pub fn shape(self) -> Result<TypeShape, DatatypeError> {
+        let narrow =
+            |what, value: i128| i64::try_from(value).or(Err(DatatypeError::Overflow { what }));
         let pair = |bounds: Option<(i128, i128)>| match bounds {
             None => Ok(None),
             Some((low, high)) => Ok(Some((narrow("extent", low)?, narrow("extent", high)?))),
         };
-        Ok(Shape {
+        Ok(TypeShape {
             size: narrow("size", self.size)?,
             elements: narrow("number of elements", self.elements)?,
             data: pair(self.data)?,
@@ -134,7 +135,7 @@ fn widen(into: &mut Option<(i128, i128)>, bounds: Option<Bounds>, place: i128) {
 }
 
 /// The kinds of type maps that constructors make; what the program is compiled from.
-pub(crate) enum Recipe {
+pub(crate) enum TypeConstructor {
     Named(Basic),
     /// `count` blocks of `length` elements of `child`, `stride` bytes apart.
     Grid {

@@ -1,9 +1,9 @@
 //! Walking a program, whole or from a position of the packed stream on.
 
-use crate::layout::{Block, Kind, Node, goes_on};
+use crate::layout::{ProgramBlock, ProgramNode, ProgramNodeKind, goes_on};
 
 /// What is done with the runs of a type, in the order of its type map.
-pub(crate) trait Sink {
+pub(crate) trait RunSink {
     fn run(&mut self, offset: i64, len: usize);
 
     fn rows(&mut self, rows: Rows) {
@@ -57,34 +57,42 @@ pub(crate) struct Structs<'a> {
     pub stride: i64,
     pub count: usize,
     pub size: usize,
-    pub blocks: &'a [Block],
+    pub blocks: &'a [ProgramBlock],
 }
 
 /// All of `node`, for an element whose address is `at` bytes from the base.
-pub(crate) fn whole(node: &Node, at: i64, sink: &mut impl Sink) {
+pub(crate) fn whole(node: &ProgramNode, at: i64, sink: &mut impl RunSink) {
     let base = at.wrapping_add(node.offset);
     match &node.kind {
-        Kind::Run => sink.run(base, node.size),
-        Kind::Strided { count, stride, block } => {
+        ProgramNodeKind::Run => sink.run(base, node.size),
+        ProgramNodeKind::Strided { count, stride, block } => {
             sink.rows(Rows::one(base, *stride, *count, *block))
         }
-        Kind::Loop { count, stride, body } => repeated(body, base, *stride, *count, sink),
-        Kind::Scattered { block, offsets } => sink.scattered(base, offsets, *block),
-        Kind::Blocks(blocks) => blocks.iter().for_each(|b| sink.run(base + b.offset, b.len)),
-        Kind::Sequence(parts) => parts.iter().for_each(|(_, part)| whole(part, base, sink)),
+        ProgramNodeKind::Loop { count, stride, body } => {
+            repeated(body, base, *stride, *count, sink)
+        }
+        ProgramNodeKind::Scattered { block, offsets } => sink.scattered(base, offsets, *block),
+        ProgramNodeKind::Blocks(blocks) => {
+            blocks.iter().for_each(|b| sink.run(base + b.offset, b.len))
+        }
+        ProgramNodeKind::Sequence(parts) => {
+            parts.iter().for_each(|(_, part)| whole(part, base, sink))
+        }
     }
 }
 
 /// `count` elements of `node`, `extent` bytes apart.
-pub(crate) fn all(node: &Node, extent: i64, count: usize, sink: &mut impl Sink) {
-    let &Node { offset, size, ref kind } = node;
+pub(crate) fn all(node: &ProgramNode, extent: i64, count: usize, sink: &mut impl RunSink) {
+    let &ProgramNode { offset, size, ref kind } = node;
     match *kind {
         _ if size == 0 || count == 0 => {}
         _ if count == 1 => whole(node, 0, sink),
-        Kind::Run if extent == size as i64 => sink.run(offset, size * count),
-        Kind::Run => sink.rows(Rows::one(offset, extent, count, size)),
+        ProgramNodeKind::Run if extent == size as i64 => sink.run(offset, size * count),
+        ProgramNodeKind::Run => sink.rows(Rows::one(offset, extent, count, size)),
         // The elements are one long vector: the column of a matrix, sent several times.
-        Kind::Strided { count: inner, stride, block } if goes_on(inner, stride, extent) => {
+        ProgramNodeKind::Strided { count: inner, stride, block }
+            if goes_on(inner, stride, extent) =>
+        {
             sink.rows(Rows::one(offset, stride, inner * count, block));
         }
         _ => repeated(node, 0, extent, count, sink),
@@ -92,13 +100,13 @@ pub(crate) fn all(node: &Node, extent: i64, count: usize, sink: &mut impl Sink) 
 }
 
 /// `count` times `node`, the first `at` bytes from the base, the others `stride` bytes apart.
-fn repeated(node: &Node, at: i64, stride: i64, count: usize, sink: &mut impl Sink) {
+fn repeated(node: &ProgramNode, at: i64, stride: i64, count: usize, sink: &mut impl RunSink) {
     let offset = at.wrapping_add(node.offset);
     match &node.kind {
-        Kind::Blocks(blocks) => {
+        ProgramNodeKind::Blocks(blocks) => {
             return sink.structs(Structs { base: offset, stride, count, size: node.size, blocks });
         }
-        &Kind::Strided { count: columns, stride: step, block } => {
+        &ProgramNodeKind::Strided { count: columns, stride: step, block } => {
             let rows = Rows { offset, rows: count, row: stride, columns, stride: step, block };
             return sink.rows(rows);
         }
@@ -112,7 +120,7 @@ fn repeated(node: &Node, at: i64, stride: i64, count: usize, sink: &mut impl Sin
 }
 
 /// `take` packed bytes of `node` from packed position `skip` on; they lie inside.
-pub(crate) fn part(node: &Node, at: i64, skip: usize, take: usize, sink: &mut impl Sink) {
+pub(crate) fn part(node: &ProgramNode, at: i64, skip: usize, take: usize, sink: &mut impl RunSink) {
     debug_assert!(skip + take <= node.size);
     if take == 0 {
         return;
@@ -122,12 +130,14 @@ pub(crate) fn part(node: &Node, at: i64, skip: usize, take: usize, sink: &mut im
     }
     let base = at.wrapping_add(node.offset);
     match &node.kind {
-        Kind::Run => sink.run(base + skip as i64, take),
-        Kind::Strided { stride, block, .. } => strided(base, *stride, *block, skip, take, sink),
-        Kind::Loop { stride, body, .. } => {
+        ProgramNodeKind::Run => sink.run(base + skip as i64, take),
+        ProgramNodeKind::Strided { stride, block, .. } => {
+            strided(base, *stride, *block, skip, take, sink)
+        }
+        ProgramNodeKind::Loop { stride, body, .. } => {
             partly_repeated(body, base, *stride, skip, take, sink);
         }
-        Kind::Scattered { block, offsets } => {
+        ProgramNodeKind::Scattered { block, offsets } => {
             let (head, middle, tail) = split(*block, skip, take);
             if let Some((i, skip, take)) = head {
                 sink.run(base + offsets[i] + skip as i64, take);
@@ -137,7 +147,7 @@ pub(crate) fn part(node: &Node, at: i64, skip: usize, take: usize, sink: &mut im
                 sink.run(base + offsets[i], take);
             }
         }
-        Kind::Blocks(blocks) => {
+        ProgramNodeKind::Blocks(blocks) => {
             let (mut skip, mut left) = (skip, take);
             let mut i = blocks.partition_point(|b| b.start <= skip) - 1;
             skip -= blocks[i].start;
@@ -147,7 +157,7 @@ pub(crate) fn part(node: &Node, at: i64, skip: usize, take: usize, sink: &mut im
                 (left, skip, i) = (left - len, 0, i + 1);
             }
         }
-        Kind::Sequence(parts) => {
+        ProgramNodeKind::Sequence(parts) => {
             let (mut skip, mut left) = (skip, take);
             let mut i = parts.partition_point(|(start, _)| *start <= skip) - 1;
             skip -= parts[i].0;
@@ -162,15 +172,23 @@ pub(crate) fn part(node: &Node, at: i64, skip: usize, take: usize, sink: &mut im
 
 /// `take` packed bytes from `skip` on of elements of `node`, `extent` bytes apart. How many there
 /// are does not matter: the caller keeps inside.
-pub(crate) fn elements(node: &Node, extent: i64, skip: usize, take: usize, sink: &mut impl Sink) {
+pub(crate) fn elements(
+    node: &ProgramNode,
+    extent: i64,
+    skip: usize,
+    take: usize,
+    sink: &mut impl RunSink,
+) {
     if take == 0 {
         return;
     }
     match &node.kind {
-        Kind::Run if extent == node.size as i64 => sink.run(node.offset + skip as i64, take),
-        Kind::Run => strided(node.offset, extent, node.size, skip, take, sink),
+        ProgramNodeKind::Run if extent == node.size as i64 => {
+            sink.run(node.offset + skip as i64, take)
+        }
+        ProgramNodeKind::Run => strided(node.offset, extent, node.size, skip, take, sink),
         // The elements are one long vector: the column of a matrix, sent several times.
-        Kind::Strided { count, stride, block } if goes_on(*count, *stride, extent) => {
+        ProgramNodeKind::Strided { count, stride, block } if goes_on(*count, *stride, extent) => {
             strided(node.offset, *stride, *block, skip, take, sink);
         }
         _ => {
@@ -180,7 +198,14 @@ pub(crate) fn elements(node: &Node, extent: i64, skip: usize, take: usize, sink:
 }
 
 /// Part of a regular loop of runs.
-fn strided(base: i64, stride: i64, block: usize, skip: usize, take: usize, sink: &mut impl Sink) {
+fn strided(
+    base: i64,
+    stride: i64,
+    block: usize,
+    skip: usize,
+    take: usize,
+    sink: &mut impl RunSink,
+) {
     let place = |i: usize| base.wrapping_add((i as i64).wrapping_mul(stride));
     let (head, middle, tail) = split(block, skip, take);
     if let Some((i, skip, take)) = head {
@@ -216,12 +241,12 @@ fn split(block: usize, skip: usize, take: usize) -> (Head, std::ops::Range<usize
 
 /// Part of a regular loop of nodes.
 fn partly_repeated(
-    node: &Node,
+    node: &ProgramNode,
     base: i64,
     stride: i64,
     skip: usize,
     take: usize,
-    sink: &mut impl Sink,
+    sink: &mut impl RunSink,
 ) {
     let place = |i: usize| base.wrapping_add((i as i64).wrapping_mul(stride));
     let (head, middle, tail) = split(node.size, skip, take);

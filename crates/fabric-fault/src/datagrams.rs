@@ -1,16 +1,16 @@
 //! Datagrams that are lost, repeated and overtaken, for each receiver by itself.
 
-use crate::faulty::Faulty;
+use crate::faulty::FaultyFabric;
 use std::cell::RefCell;
 use weft_fabric::{Datagram, Fabric, FabricExt, GroupId, Sge};
 
 #[derive(Default)]
-pub(crate) struct Datagrams {
+pub(crate) struct FaultyDatagrams {
     /// When due, what, and the content.
     late: RefCell<Vec<(u64, Datagram, Vec<u8>)>>,
 }
 
-impl Datagrams {
+impl FaultyDatagrams {
     pub fn held(&self) -> usize {
         self.late.borrow().len()
     }
@@ -30,7 +30,7 @@ impl Datagrams {
     }
 }
 
-impl<F: Fabric> Faulty<F> {
+impl<F: Fabric> FaultyFabric<F> {
     pub(crate) fn receive_multicast_badly(&self, into: Sge) -> Option<Datagram> {
         let now = self.tick();
         let plan = &self.plan;

@@ -1,8 +1,8 @@
 //! The wrapper: its state, and the trait in terms of the three kinds of trouble.
 
-use crate::datagrams::Datagrams;
-use crate::messages::Messages;
-use crate::plan::Plan;
+use crate::datagrams::FaultyDatagrams;
+use crate::messages::FaultyMessages;
+use crate::plan::FaultPlan;
 use crate::writes::{Late, Writes};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -11,19 +11,20 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Token};
 use weft_fabric::{
-    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, FabricExt, Facets,
-    Fault, Flag, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
+    ArrivedMessage, Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric,
+    FabricExt, Facets, Fault, Flag, GroupId, Head, PeerWords, PostOutcome, Region, RemoteAddr,
+    RemoteFlag, Sge, Work,
 };
 
 /// A fabric with faults.
-pub struct Faulty<F> {
+pub struct FaultyFabric<F> {
     pub(crate) inner: F,
-    pub(crate) plan: Plan,
+    pub(crate) plan: FaultPlan,
     pub(crate) rng: RefCell<fastrand::Rng>,
     /// Advances with every poll: the time in which delays are counted.
     pub(crate) clock: Cell<u64>,
-    pub(crate) messages: Messages,
-    pub(crate) datagrams: Datagrams,
+    pub(crate) messages: FaultyMessages,
+    pub(crate) datagrams: FaultyDatagrams,
     pub(crate) writes: Writes,
     pub(crate) fault: RefCell<Option<Fault>>,
     /// What is being held up. While there is any, nobody may sleep: nothing else would wake them.
@@ -36,15 +37,15 @@ const ENOMEM: i32 = 12;
 /// Longest delay, in polls.
 const DELAY_MAX: u64 = 20;
 
-impl<F: Fabric> Faulty<F> {
+impl<F: Fabric> FaultyFabric<F> {
     /// Wraps `inner`, which misbehaves by `plan` from now on; each rank draws its own faults from
     /// the plan's seed.
-    pub fn new(inner: F, plan: Plan) -> Faulty<F> {
+    pub fn new(inner: F, plan: FaultPlan) -> FaultyFabric<F> {
         let rank = inner.rank() as u64;
         let seed = plan.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(rank);
-        Faulty {
-            messages: Messages::new(inner.size()),
-            datagrams: Datagrams::default(),
+        FaultyFabric {
+            messages: FaultyMessages::new(inner.size()),
+            datagrams: FaultyDatagrams::default(),
             writes: Writes::default(),
             rng: RefCell::new(fastrand::Rng::with_seed(seed)),
             clock: Cell::new(0),
@@ -132,7 +133,7 @@ impl Sleep for Light {
     }
 }
 
-impl<F: Fabric> Fabric for Faulty<F> {
+impl<F: Fabric> Fabric for FaultyFabric<F> {
     /// What the fabric inside has, but for calls of signal handlers, which would see messages too early.
     fn facets(&self) -> Facets<'_> {
         let inner = self.inner.facets();
@@ -245,15 +246,15 @@ impl<F: Fabric> Fabric for Faulty<F> {
         })
     }
 
-    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
         self.inner.send(peer, head, payload, done)
     }
 
-    fn receive(&self, from: Option<usize>) -> Option<Message> {
+    fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         self.receive_late(from)
     }
 
-    fn release(&self, message: Message) {
+    fn release(&self, message: ArrivedMessage) {
         self.messages.release(&message);
     }
 
@@ -278,7 +279,7 @@ impl<F: Fabric> Fabric for Faulty<F> {
     }
 }
 
-impl<F: Fabric> weft_fabric::MappedMemory for Faulty<F> {
+impl<F: Fabric> weft_fabric::MappedMemory for FaultyFabric<F> {
     fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
         self.take_memory()?;
         self.inner.allocate_on_node(len)
@@ -302,12 +303,12 @@ impl<F: Fabric> weft_fabric::MappedMemory for Faulty<F> {
         self.inner.shown(peer, at, len)
     }
 
-    fn words(&self, _peer: usize, _at: RemoteAddr, _count: usize) -> Option<Words> {
+    fn words(&self, _peer: usize, _at: RemoteAddr, _count: usize) -> Option<PeerWords> {
         None
     }
 }
 
-impl<F: Fabric> weft_fabric::Registration for Faulty<F> {
+impl<F: Fabric> weft_fabric::Registration for FaultyFabric<F> {
     fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
         self.register()?;
         self.inner.prepare(memory, lands)
@@ -319,7 +320,7 @@ impl<F: Fabric> weft_fabric::Registration for Faulty<F> {
 }
 
 /// Writes are late on every rail, so that none can be promised to come after those before it.
-impl<F: Fabric> weft_fabric::Rails for Faulty<F> {
+impl<F: Fabric> weft_fabric::Rails for FaultyFabric<F> {
     fn write_over(
         &self,
         _rail: usize,
@@ -361,7 +362,7 @@ impl<F: Fabric> weft_fabric::Rails for Faulty<F> {
     }
 }
 
-impl<F: Fabric> weft_fabric::Immediates for Faulty<F> {
+impl<F: Fabric> weft_fabric::Immediates for FaultyFabric<F> {
     fn write_imm(
         &self,
         peer: usize,
@@ -378,8 +379,14 @@ impl<F: Fabric> weft_fabric::Immediates for Faulty<F> {
     }
 }
 
-impl<F: Fabric> weft_fabric::Helper for Faulty<F> {
-    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+impl<F: Fabric> weft_fabric::Helper for FaultyFabric<F> {
+    fn send_solicited(
+        &self,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> PostOutcome {
         self.inner.send_solicited(peer, head, payload, done)
     }
 
@@ -398,7 +405,7 @@ impl<F: Fabric> weft_fabric::Helper for Faulty<F> {
     }
 }
 
-impl<F: Fabric> weft_fabric::Multicast for Faulty<F> {
+impl<F: Fabric> weft_fabric::Multicast for FaultyFabric<F> {
     fn join(&self, group: GroupId) {
         self.inner.join(group);
     }
@@ -417,7 +424,7 @@ impl<F: Fabric> weft_fabric::Multicast for Faulty<F> {
     }
 }
 
-impl<F: Fabric> weft_fabric::Nodes for Faulty<F> {
+impl<F: Fabric> weft_fabric::Nodes for FaultyFabric<F> {
     fn node(&self, peer: usize) -> usize {
         self.inner.node(peer)
     }
@@ -427,7 +434,7 @@ impl<F: Fabric> weft_fabric::Nodes for Faulty<F> {
     }
 }
 
-impl<F: Fabric> weft_fabric::Simulated for Faulty<F> {
+impl<F: Fabric> weft_fabric::Simulated for FaultyFabric<F> {
     fn poll_any(
         &self,
         waits: &[(Counter, u64)],

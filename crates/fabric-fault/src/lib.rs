@@ -11,5 +11,5 @@ mod messages;
 mod plan;
 mod writes;
 
-pub use faulty::Faulty;
-pub use plan::{Plan, PlanError};
+pub use faulty::FaultyFabric;
+pub use plan::{FaultPlan, PlanError};

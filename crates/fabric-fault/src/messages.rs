@@ -1,10 +1,10 @@
 //! Late messages. Each is copied on arrival and handed out when it is due and those before it from
 //! the same peer have been.
 
-use crate::faulty::Faulty;
+use crate::faulty::FaultyFabric;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use weft_fabric::{Fabric, Head, Message, Sge};
+use weft_fabric::{ArrivedMessage, Fabric, Head, Sge};
 
 struct Held {
     due: u64,
@@ -12,7 +12,7 @@ struct Held {
     payload: Box<[u8]>,
 }
 
-pub(crate) struct Messages {
+pub(crate) struct FaultyMessages {
     /// By peer.
     queues: Vec<RefCell<VecDeque<Held>>>,
     turn: Cell<usize>,
@@ -20,17 +20,17 @@ pub(crate) struct Messages {
     lent: RefCell<Vec<Box<[u8]>>>,
 }
 
-impl Messages {
-    pub fn new(size: usize) -> Messages {
+impl FaultyMessages {
+    pub fn new(size: usize) -> FaultyMessages {
         let queues = (0..size).map(|_| RefCell::default()).collect();
-        Messages { queues, turn: Cell::new(0), lent: RefCell::default() }
+        FaultyMessages { queues, turn: Cell::new(0), lent: RefCell::default() }
     }
 
     pub fn held(&self) -> usize {
         self.queues.iter().map(|queue| queue.borrow().len()).sum()
     }
 
-    fn take(&self, peer: usize, now: u64) -> Option<Message> {
+    fn take(&self, peer: usize, now: u64) -> Option<ArrivedMessage> {
         let mut queue = self.queues[peer].borrow_mut();
         if queue.front()?.due > now {
             return None;
@@ -39,10 +39,10 @@ impl Messages {
         // SAFETY: the boxed bytes stay where they are, in `lent`, until release.
         let sge = unsafe { Sge::new(payload.as_mut_ptr(), payload.len()) };
         self.lent.borrow_mut().push(payload);
-        Some(Message { peer, head, payload: sge, token: 0 })
+        Some(ArrivedMessage { peer, head, payload: sge, token: 0 })
     }
 
-    pub fn release(&self, message: &Message) {
+    pub fn release(&self, message: &ArrivedMessage) {
         let at = message.payload.ptr().cast_const();
         let mut lent = self.lent.borrow_mut();
         let found = lent.iter().position(|payload| payload.as_ptr() == at);
@@ -50,8 +50,8 @@ impl Messages {
     }
 }
 
-impl<F: Fabric> Faulty<F> {
-    pub(crate) fn receive_late(&self, from: Option<usize>) -> Option<Message> {
+impl<F: Fabric> FaultyFabric<F> {
+    pub(crate) fn receive_late(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         let now = self.tick();
         // A few at a time, so that a flood does not pile up here.
         for _ in 0..4 {

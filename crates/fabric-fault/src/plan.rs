@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// Written as `seed=7,multicast_loss=0.3,reorder=1`; what is not named keeps its default (nothing
 /// goes wrong).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct FaultPlan {
     /// Every rank draws from its own sequence, of this seed and its rank.
     pub seed: u64,
     /// A datagram is lost on its way to one receiver.
@@ -35,9 +35,9 @@ pub struct Plan {
     pub claim_order: bool,
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan {
+impl Default for FaultPlan {
+    fn default() -> FaultPlan {
+        FaultPlan {
             seed: 1,
             multicast_loss: 0.0,
             multicast_duplicate: 0.0,
@@ -74,11 +74,11 @@ const NAMES: &str = "seed, multicast_loss, multicast_duplicate, multicast_delay,
                      completion_delay, registration_failure, memory_failure, mtu, reorder or claim_order, as \
                      name=value";
 
-impl FromStr for Plan {
+impl FromStr for FaultPlan {
     type Err = PlanError;
 
-    fn from_str(text: &str) -> Result<Plan, PlanError> {
-        let mut plan = Plan::default();
+    fn from_str(text: &str) -> Result<FaultPlan, PlanError> {
+        let mut plan = FaultPlan::default();
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
             let wrong = |expected| PlanError { entry: entry.to_owned(), expected };
             let (name, value) = entry.split_once('=').ok_or_else(|| wrong(NAMES))?;
@@ -117,17 +117,22 @@ mod tests {
 
     #[test]
     fn a_plan_is_read_from_text() {
-        let plan: Plan = "seed=7, multicast_loss=0.3,reorder=1,mtu=256".parse().unwrap();
-        let expected =
-            Plan { seed: 7, multicast_loss: 0.3, reorder: true, mtu: 256, ..Plan::default() };
+        let plan: FaultPlan = "seed=7, multicast_loss=0.3,reorder=1,mtu=256".parse().unwrap();
+        let expected = FaultPlan {
+            seed: 7,
+            multicast_loss: 0.3,
+            reorder: true,
+            mtu: 256,
+            ..FaultPlan::default()
+        };
         assert_eq!(plan, expected);
-        assert_eq!("".parse(), Ok(Plan::default()));
+        assert_eq!("".parse(), Ok(FaultPlan::default()));
     }
 
     #[test]
     fn what_cannot_be_is_named() {
         for bad in ["multicast_loss=1.5", "loss=1", "seed", "claim_order=maybe", "mtu=-1"] {
-            let error = bad.parse::<Plan>().unwrap_err();
+            let error = bad.parse::<FaultPlan>().unwrap_err();
             assert_eq!(error.entry, bad);
             assert!(error.to_string().contains(bad));
         }

@@ -4,7 +4,7 @@
 //! source too early is found out; one without is copied at the post. The fabric inside may complete
 //! its operations whenever it likes: what follows them waits for that.
 
-use crate::faulty::Faulty;
+use crate::faulty::FaultyFabric;
 use std::cell::{OnceCell, RefCell};
 use weft_fabric::{Completion, Counter, Fabric, FabricExt, Fault, RemoteAddr, RemoteFlag, Sge};
 
@@ -65,7 +65,7 @@ impl Writes {
 /// Most pieces of one packet, so that large writes stay affordable.
 const PIECES: usize = 8;
 
-impl<F: Fabric> Faulty<F> {
+impl<F: Fabric> FaultyFabric<F> {
     pub(crate) fn write_late(
         &self,
         peer: usize,

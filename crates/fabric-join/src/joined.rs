@@ -1,15 +1,15 @@
 //! The joined fabric: each operation goes to the fabric of its peer.
 
 use crate::address;
-use crate::sleeper::Both;
+use crate::sleeper::JoinedSleep;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    Capabilities, Cause, Completion, Copies, Counter, Counters, Datagram, Fabric, FabricExt,
-    Facets, Fault, Flag, GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge,
-    Words,
+    ArrivedMessage, Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric,
+    FabricExt, Facets, Fault, FaultCause, Flag, GroupId, Head, Peek, PeerWords, PostOutcome,
+    Region, RemoteAddr, RemoteFlag, Sge,
 };
 
 /// Which fabric reaches a rank.
@@ -32,7 +32,7 @@ pub struct Joined<N: Fabric, R: Fabric> {
     ranks: RefCell<Vec<u32>>,
     /// [`Fabric::receive`] from anybody looks into the far fabric first.
     far_first: Cell<bool>,
-    sleeper: Arc<Both>,
+    sleeper: Arc<JoinedSleep>,
 }
 
 /// Asks one of two fabrics.
@@ -72,7 +72,7 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
         for (at, &rank) in ranks.iter().enumerate() {
             places[rank as usize] = Route::Near(at as u32);
         }
-        let sleeper = Arc::new(Both::new(near.sleeper(), far.sleeper()));
+        let sleeper = Arc::new(JoinedSleep::new(near.sleeper(), far.sleeper()));
         let nodes = nodes.iter().map(|&node| node as u32).collect();
         let (places, ranks) = (RefCell::new(places), RefCell::new(ranks));
         Joined { near, far, counters, nodes, places, ranks, far_first: Cell::new(false), sleeper }
@@ -144,17 +144,17 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
         !address::is_far(word) || self.far.capabilities(self.far.rank()).coherent_atomics
     }
 
-    fn renumbered(&self, message: Message) -> Message {
-        Message { peer: self.rank_of(message.peer), ..message }
+    fn renumbered(&self, message: ArrivedMessage) -> ArrivedMessage {
+        ArrivedMessage { peer: self.rank_of(message.peer), ..message }
     }
 
     /// The name of a rank in what a near operation reports.
     fn named(&self, fault: Fault) -> Fault {
         let name = |near: usize| self.rank_of(near);
         match *fault.cause() {
-            Cause::PeerLost { rank } => Fault::lost(name(rank)),
-            Cause::Corrupt { rank, what } => Fault::corrupt(name(rank), what),
-            Cause::Unsupported { rank, what } => Fault::unsupported(name(rank), what),
+            FaultCause::PeerLost { rank } => Fault::lost(name(rank)),
+            FaultCause::Corrupt { rank, what } => Fault::corrupt(name(rank), what),
+            FaultCause::Unsupported { rank, what } => Fault::unsupported(name(rank), what),
             _ => fault,
         }
     }
@@ -312,13 +312,13 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         }
     }
 
-    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
         ask!(self, peer,
             near(n, p) n.send(p, head, payload, done),
             far(f) f.send(peer, head, payload, done))
     }
 
-    fn receive(&self, from: Option<usize>) -> Option<Message> {
+    fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         if let Some(peer) = from {
             return ask!(self, peer,
                 near(n, p) n.receive(Some(p)).map(|m| self.renumbered(m)),
@@ -331,9 +331,9 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         if far_first { far().or_else(near) } else { near().or_else(far) }
     }
 
-    fn release(&self, message: Message) {
+    fn release(&self, message: ArrivedMessage) {
         match self.route(message.peer) {
-            Route::Near(at) => self.near.release(Message { peer: at as usize, ..message }),
+            Route::Near(at) => self.near.release(ArrivedMessage { peer: at as usize, ..message }),
             Route::Far => self.far.release(message),
         }
     }

@@ -6,18 +6,18 @@ use weft_fabric::wait::{Sleep, Token};
 
 /// The sleep of a joined fabric: that of the far one, which has been told to watch what the near one
 /// is rung by. Both are armed, so that near peers ring and the network raises events.
-pub struct Both {
+pub struct JoinedSleep {
     near: Arc<dyn Sleep>,
     far: Arc<dyn Sleep>,
 }
 
-impl Both {
-    pub fn new(near: Arc<dyn Sleep>, far: Arc<dyn Sleep>) -> Both {
-        Both { near, far }
+impl JoinedSleep {
+    pub fn new(near: Arc<dyn Sleep>, far: Arc<dyn Sleep>) -> JoinedSleep {
+        JoinedSleep { near, far }
     }
 }
 
-impl Sleep for Both {
+impl Sleep for JoinedSleep {
     fn arm(&self) -> Token {
         self.near.arm();
         self.far.arm()

@@ -3,7 +3,7 @@
 
 use weft_bootstrap::{ThreadBootstrap, threads};
 use weft_fabric_join::Joined;
-use weft_fabric_ofi::{Ofi, Options};
+use weft_fabric_ofi::{Ofi, OfiOptions};
 use weft_fabric_shm::Shm;
 use weft_fabric_testing::conformance::Maker;
 use weft_fabric_testing::placed::{self, Placed};
@@ -11,7 +11,7 @@ use weft_fabric_testing::{libfabric, tests, watch};
 
 fn connect(mut world: Placed) -> Joined<Shm, Ofi> {
     let (near, counters) = placed::near(&mut world);
-    let far = Ofi::connect_counting(&mut world, Options::default(), counters.clone());
+    let far = Ofi::connect_counting(&mut world, OfiOptions::default(), counters.clone());
     let far = far.unwrap_or_else(|error| panic!("{error}"));
     watch!(near, far);
     Joined::new(near, far, world.nodes, counters)

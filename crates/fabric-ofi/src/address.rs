@@ -28,7 +28,7 @@ pub struct Named {
 
 /// A checked address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target {
+pub struct OfiTarget {
     pub key: u64,
     /// Virtual address at the owner.
     pub at: u64,
@@ -36,10 +36,10 @@ pub struct Target {
     pub offset: u64,
 }
 
-impl Target {
+impl OfiTarget {
     /// The place `bytes` further on.
-    pub fn further(self, bytes: usize) -> Target {
-        Target { at: self.at + bytes as u64, offset: self.offset + bytes as u64, ..self }
+    pub fn further(self, bytes: usize) -> OfiTarget {
+        OfiTarget { at: self.at + bytes as u64, offset: self.offset + bytes as u64, ..self }
     }
 }
 
@@ -74,18 +74,18 @@ pub fn can_name(end: usize) -> bool {
 }
 
 /// Checks that `len` bytes at `at` of process `rank` can exist.
-pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<Target, Fault> {
+pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<OfiTarget, Fault> {
     let named = Named::of(at).ok_or_else(|| Fault::corrupt(rank, "memory key"))?;
     let end = named.start + named.len;
     let inside = at.addr.checked_add(len as u64).is_some_and(|last| last <= end);
     if !inside || at.addr < named.start {
         return Err(Fault::corrupt(rank, "remote address"));
     }
-    Ok(Target { key: named.key, at: at.addr, offset: at.addr - named.start })
+    Ok(OfiTarget { key: named.key, at: at.addr, offset: at.addr - named.start })
 }
 
 /// Checks the address of an aligned word that a fabric allocated.
-pub fn decode_word(rank: usize, at: RemoteAddr) -> Result<Target, Fault> {
+pub fn decode_word(rank: usize, at: RemoteAddr) -> Result<OfiTarget, Fault> {
     let target = decode(rank, at, 8)?;
     if !target.at.is_multiple_of(8) {
         return Err(Fault::corrupt(rank, "address of a word"));
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn what_is_encoded_is_decoded() {
         let at = NAMED.encode(NAMED.start + 64);
-        let target = Target { key: !5, at: NAMED.start + 64, offset: 64 };
+        let target = OfiTarget { key: !5, at: NAMED.start + 64, offset: 64 };
         assert_eq!(decode(1, at, 4032), Ok(target));
         assert!(decode_word(1, at).is_ok() && decode_word(1, at.offset(4)).is_err());
         let Key([first, ..]) = at.key;

@@ -2,10 +2,10 @@
 //!
 //! Each tells the others what it has, best first. All go through the same lists, so all come to the same.
 
-use crate::ConnectError;
-use crate::choose::{Offer, Offers};
+use crate::OfiConnectError;
+use crate::choose::{NetworkOffer, Offers};
 use crate::facts::BUILT_IN;
-use crate::options::Options;
+use crate::options::OfiOptions;
 use weft_bootstrap::nodes::identity;
 use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint};
 
@@ -58,7 +58,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(offer: &Offer) -> Line {
+    fn of(offer: &NetworkOffer) -> Line {
         let (leads_out, is_loopback) = (offer.leads_out(), offer.is_loopback());
         Line {
             provider: offer.provider.clone(),
@@ -264,7 +264,7 @@ fn who_has_what(all: &[Told]) -> Vec<String> {
 fn exchange(
     bootstrap: &mut dyn Bootstrap,
     offers: &[Line],
-    options: &Options,
+    options: &OfiOptions,
 ) -> Result<Vec<Told>, BootstrapError> {
     let mut lines = vec![host(), identity(), options.fingerprint.encode()];
     lines.push(Most { rails: options.rails, paths: options.paths }.encode());
@@ -290,8 +290,8 @@ fn exchange(
 pub fn agree(
     bootstrap: &mut dyn Bootstrap,
     offers: Option<&Offers>,
-    options: &Options,
-) -> Result<Option<Agreed>, ConnectError> {
+    options: &OfiOptions,
+) -> Result<Option<Agreed>, OfiConnectError> {
     let own: Vec<Line> = offers.map_or_else(Vec::new, |o| o.list.iter().map(Line::of).collect());
     let all = exchange(bootstrap, &own, options)?;
     let mut same_arithmetic = true;
@@ -299,7 +299,7 @@ pub fn agree(
         let difference = options.fingerprint.compare(&told.print);
         if !difference.formats.is_empty() {
             let what = difference.to_string();
-            return Err(ConnectError::Differs { rank, host: told.host.clone(), what });
+            return Err(OfiConnectError::Differs { rank, host: told.host.clone(), what });
         }
         same_arithmetic &= !difference.arithmetic;
     }
@@ -329,7 +329,7 @@ pub fn agree(
         }
         None => {
             let apart = apart.contains(&true);
-            Err(ConnectError::NothingInCommon { hosts: who_has_what(&all), apart })
+            Err(OfiConnectError::NothingInCommon { hosts: who_has_what(&all), apart })
         }
     }
 }
@@ -422,7 +422,7 @@ mod tests {
         let apart = [told_of("boot a net:[1]", &[usb, lo]), told_of("boot b net:[2]", &[usb, lo])];
         assert!(apart[0].is_ambiguous(&line(usb), &apart) && apart[0].is_apart_from(&apart[1]));
         assert!(!all[0].is_apart_from(&all[1]) && !shared[0].is_apart_from(&shared[1]));
-        let said = ConnectError::NothingInCommon { hosts: who_has_what(&apart), apart: true };
+        let said = OfiConnectError::NothingInCommon { hosts: who_has_what(&apart), apart: true };
         let said = said.to_string();
         for words in ["another host has its address 10.55.0.1", "--net=host", "lo (127.0.0.0/8"] {
             assert!(said.contains(words), "{said}");

@@ -13,9 +13,9 @@
 
 use crate::connection_state::ConnectionState;
 use crate::sockets::Sockets;
-use crate::state::{Core, State};
-use crate::wire::Kind;
-use crate::work::Work;
+use crate::state::{OfiCore, OfiState};
+use crate::wire::OfiMessageKind;
+use crate::work::OfiWork;
 use std::time::{Duration, Instant};
 
 /// What is known of a peer's life.
@@ -60,10 +60,10 @@ enum Step {
     Lose(&'static str),
 }
 
-impl State {
+impl OfiState {
     /// Looks at all peers if it is time. Whoever waits comes here when nothing has moved for a while.
     #[cold]
-    pub fn look_at_peers(&mut self, core: &Core) {
+    pub fn look_at_peers(&mut self, core: &OfiCore) {
         let now = Instant::now();
         if core.keepalive.is_zero() || now < self.next_look || self.fault.is_some() {
             return;
@@ -109,7 +109,11 @@ impl State {
         }
         for (rank, step) in steps {
             match step {
-                Step::Ask => self.submit(core, rank, Work::Tell { kind: Kind::Ask, words: [0; 3] }),
+                Step::Ask => self.submit(
+                    core,
+                    rank,
+                    OfiWork::Tell { kind: OfiMessageKind::Ask, words: [0; 3] },
+                ),
                 Step::Lose(what) => self.lose(core, rank, "a sign of life", what),
             }
         }

@@ -1,31 +1,31 @@
 //! What arrives: messages stand in line for the layer above, all else is done at once.
 
-use crate::facts::Facts;
-use crate::requests::Request;
-use crate::state::{Core, State};
-use crate::wire::{ADDRESS, HEADER, Header, Kind, decode_address};
-use crate::work::Work;
+use crate::facts::ProviderFacts;
+use crate::requests::OfiRequest;
+use crate::state::{OfiCore, OfiState};
+use crate::wire::{ADDRESS, HEADER, OfiHeader, OfiMessageKind, decode_address};
+use crate::work::OfiWork;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weft_bootstrap::is_same_secret;
-use weft_fabric::{Fault, Head, Message, Sge};
+use weft_fabric::{ArrivedMessage, Fault, Head, Sge};
 
-impl State {
+impl OfiState {
     /// Something has arrived in a buffer: it must prove to be of this job before anything is done with it.
-    pub fn arrival(&mut self, core: &Core, buffer: u32, len: usize) {
+    pub fn arrival(&mut self, core: &OfiCore, buffer: u32, len: usize) {
         let memory = self.receiving.memory(buffer);
         let mut bytes = [0; HEADER];
         let whole = (HEADER..=memory.len()).contains(&len);
         if whole {
             memory.read(&mut bytes);
         }
-        let own = |header: &Header| {
+        let own = |header: &OfiHeader| {
             let rank = header.rank as usize;
             let known = self.peers.get(rank).and_then(Option::as_ref);
             let expected = known.map_or_else(|| core.proof_of(rank), |peer| peer.expects);
             let said = header.proof.to_le_bytes();
             expected.is_some_and(|proof| is_same_secret(&proof.to_le_bytes(), &said))
         };
-        let Some(header) = Header::decode(&bytes).filter(|header| whole && own(header)) else {
+        let Some(header) = OfiHeader::decode(&bytes).filter(|header| whole && own(header)) else {
             self.strangers += 1;
             self.receiving.give_back(buffer);
             return;
@@ -36,7 +36,7 @@ impl State {
         peer.signs.heard = true;
         // No more than were ever given out.
         peer.credits = (peer.credits + usize::from(header.credits)).min(room);
-        if header.kind == Kind::Message {
+        if header.kind == OfiMessageKind::Message {
             match self.whole_message(core, rank, (buffer, len - HEADER)) {
                 Ok(message) => self.enlist(core, rank, message),
                 Err(fault) => {
@@ -55,7 +55,7 @@ impl State {
 
     /// A message stands in line.
     #[inline]
-    fn enlist(&mut self, core: &Core, rank: usize, message: (u32, usize)) {
+    fn enlist(&mut self, core: &OfiCore, rank: usize, message: (u32, usize)) {
         let peer = self.peer(core, rank);
         peer.inbox.push_back(message);
         if !std::mem::replace(&mut peer.listed, true) {
@@ -65,19 +65,25 @@ impl State {
 
     /// What a peer has sent cannot be.
     #[cold]
-    fn fail_for(&mut self, core: &Core, rank: usize, fault: Fault) {
+    fn fail_for(&mut self, core: &OfiCore, rank: usize, fault: Fault) {
         let why = format!("it is on {}", core.place(rank).host);
         self.fail(fault, why);
     }
 
     /// Does what a peer asks for.
-    fn act(&mut self, core: &Core, rank: usize, header: &Header, body: Sge) -> Result<(), Fault> {
+    fn act(
+        &mut self,
+        core: &OfiCore,
+        rank: usize,
+        header: &OfiHeader,
+        body: Sge,
+    ) -> Result<(), Fault> {
         let short = || Fault::corrupt(rank, "message");
         let [first, second, third] = header.words;
         match header.kind {
-            Kind::Message | Kind::Credits => {}
-            Kind::Part => self.keep_part(core, rank, header, body)?,
-            Kind::Place => {
+            OfiMessageKind::Message | OfiMessageKind::Credits => {}
+            OfiMessageKind::Part => self.keep_part(core, rank, header, body)?,
+            OfiMessageKind::Place => {
                 if body.len() < 2 * ADDRESS {
                     return Err(short());
                 }
@@ -95,14 +101,14 @@ impl State {
                 }
                 self.answer(core, rank, first, 0);
             }
-            Kind::FetchAdd | Kind::CompareSwap => {
+            OfiMessageKind::FetchAdd | OfiMessageKind::CompareSwap => {
                 let at = decode_address(body).ok_or_else(short)?;
                 let word = word(self.memory.find_word(rank, at)?);
                 let before = atomically(word, header.kind, [second, third]);
                 self.answer(core, rank, first, before);
             }
-            Kind::Reply => match self.requests.answered(rank, first) {
-                Some(Request::Reply(result, done)) => {
+            OfiMessageKind::Reply => match self.requests.answered(rank, first) {
+                Some(OfiRequest::Reply(result, done)) => {
                     if let Some(result) = result {
                         result.fill(&second.to_ne_bytes());
                     }
@@ -110,21 +116,29 @@ impl State {
                 }
                 _ => return Err(Fault::corrupt(rank, "reply")),
             },
-            Kind::Ask => self.submit(core, rank, Work::Tell { kind: Kind::Credits, words: [0; 3] }),
-            Kind::Leave => self.peer(core, rank).left = true,
-            Kind::Shut => self.hear_shut(core, rank, header.words)?,
+            OfiMessageKind::Ask => self.submit(
+                core,
+                rank,
+                OfiWork::Tell { kind: OfiMessageKind::Credits, words: [0; 3] },
+            ),
+            OfiMessageKind::Leave => self.peer(core, rank).left = true,
+            OfiMessageKind::Shut => self.hear_shut(core, rank, header.words)?,
         }
         Ok(())
     }
 
     /// Answers who waits, if anybody does.
-    fn answer(&mut self, core: &Core, rank: usize, ticket: u64, value: u64) {
+    fn answer(&mut self, core: &OfiCore, rank: usize, ticket: u64, value: u64) {
         if ticket != 0 {
-            self.submit(core, rank, Work::Tell { kind: Kind::Reply, words: [ticket, value, 0] });
+            self.submit(
+                core,
+                rank,
+                OfiWork::Tell { kind: OfiMessageKind::Reply, words: [ticket, value, 0] },
+            );
         }
     }
 
-    pub fn receive(&mut self, core: &Core, from: Option<usize>) -> Option<Message> {
+    pub fn receive(&mut self, core: &OfiCore, from: Option<usize>) -> Option<ArrivedMessage> {
         match from {
             Some(peer) if peer == core.rank => self.receive_own(core),
             Some(peer) => self.take_message(peer),
@@ -149,30 +163,35 @@ impl State {
         }
     }
 
-    fn take_message(&mut self, rank: usize) -> Option<Message> {
+    fn take_message(&mut self, rank: usize) -> Option<ArrivedMessage> {
         let (buffer, len) = self.peers[rank].as_mut()?.inbox.pop_front()?;
         let mut bytes = [0; HEADER];
         self.arrived_in(buffer).read(&mut bytes);
         let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[16 + 8 * i + k]));
         let head = Head([word(0), word(1), word(2)]);
-        Some(Message { peer: rank, head, payload: self.payload(buffer, len), token: buffer.into() })
+        Some(ArrivedMessage {
+            peer: rank,
+            head,
+            payload: self.payload(buffer, len),
+            token: buffer.into(),
+        })
     }
 
     /// A message of our own: it lies in a buffer as all others.
-    fn receive_own(&mut self, core: &Core) -> Option<Message> {
+    fn receive_own(&mut self, core: &OfiCore) -> Option<ArrivedMessage> {
         let (_, copy) = self.loopback.front()?;
         let len = copy.len();
         let buffer = self.take_for(core, len).ok()?;
         let (head, copy) = self.loopback.pop_front()?;
         let payload = self.payload(buffer, copy.len());
         payload.fill(&copy);
-        Some(Message { peer: core.rank, head, payload, token: buffer.into() })
+        Some(ArrivedMessage { peer: core.rank, head, payload, token: buffer.into() })
     }
 
-    pub fn release(&mut self, core: &Core, message: &Message) {
+    pub fn release(&mut self, core: &OfiCore, message: &ArrivedMessage) {
         self.give_back(message.token as u32);
         if message.peer != core.rank {
-            let credits = Facts::credits(message.payload.len(), core.credits);
+            let credits = ProviderFacts::credits(message.payload.len(), core.credits);
             self.peer(core, message.peer).owed += credits as u16;
             self.settle(core, message.peer);
         }
@@ -186,8 +205,8 @@ pub fn word<'m>(memory: Sge) -> &'m AtomicU64 {
 }
 
 /// Adds the first operand, or swaps in the second where the first is found; what was there before.
-pub fn atomically(word: &AtomicU64, kind: Kind, [first, second]: [u64; 2]) -> u64 {
-    if kind == Kind::FetchAdd {
+pub fn atomically(word: &AtomicU64, kind: OfiMessageKind, [first, second]: [u64; 2]) -> u64 {
+    if kind == OfiMessageKind::FetchAdd {
         return word.fetch_add(first, Ordering::AcqRel);
     }
     let swapped = word.compare_exchange(first, second, Ordering::AcqRel, Ordering::Acquire);

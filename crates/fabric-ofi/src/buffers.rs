@@ -1,32 +1,32 @@
 //! Buffers of one size, for what is sent and for what arrives, registered where the provider wants that.
 
 use crate::ffi::{FI_MR_LOCAL, FI_RECV, FI_TRANSMIT};
-use crate::object::{Objects, Registration};
+use crate::object::{MemoryRegistration, Objects};
 use crate::random::random;
 use std::ffi::c_void;
 use std::ptr;
-use weft_fabric::block::Block;
+use weft_fabric::block::OwnedBlock;
 use weft_fabric::{Fault, Sge};
 
 /// Buffers that are made at a time.
 const CHUNK: usize = 16;
 
 struct Chunk {
-    memory: Block<u8>,
-    registration: Option<Registration>,
+    memory: OwnedBlock<u8>,
+    registration: Option<MemoryRegistration>,
 }
 
-pub struct Buffers {
+pub struct MessageBuffers {
     /// Bytes of each.
     size: usize,
     chunks: Vec<Chunk>,
     free: Vec<u32>,
 }
 
-impl Buffers {
+impl MessageBuffers {
     /// None yet, of `size` bytes each.
-    pub fn new(size: usize) -> Buffers {
-        Buffers { size, chunks: Vec::new(), free: Vec::new() }
+    pub fn new(size: usize) -> MessageBuffers {
+        MessageBuffers { size, chunks: Vec::new(), free: Vec::new() }
     }
 
     /// A free buffer; more are made when none is left.
@@ -47,7 +47,7 @@ impl Buffers {
     }
 
     fn grow(&mut self, objects: &Objects) -> Result<(), Fault> {
-        let memory = Block::new(vec![0u8; CHUNK * self.size]);
+        let memory = OwnedBlock::new(vec![0u8; CHUNK * self.size]);
         let registration = match objects.facts.has(FI_MR_LOCAL) {
             // SAFETY: the chunk lives until its registration is closed: see `drop`.
             true => Some(unsafe {
@@ -75,7 +75,7 @@ impl Buffers {
     /// What the provider knows its memory by.
     pub fn descriptor(&self, buffer: u32) -> *mut c_void {
         let chunk = &self.chunks[buffer as usize / CHUNK];
-        chunk.registration.as_ref().map_or(ptr::null_mut(), Registration::descriptor)
+        chunk.registration.as_ref().map_or(ptr::null_mut(), MemoryRegistration::descriptor)
     }
 }
 

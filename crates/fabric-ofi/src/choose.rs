@@ -1,10 +1,10 @@
 //! Which provider and which interface: what the library offers here, in the order in which it is tried.
 
-use crate::ConnectError;
+use crate::OfiConnectError;
 use crate::facts::BUILT_IN;
 use crate::ffi::*;
-use crate::library::Library;
-use crate::options::Options;
+use crate::library::OfiLibrary;
+use crate::options::OfiOptions;
 use crate::tcp::{Interface, interfaces};
 use std::ffi::{CStr, CString, c_char};
 use std::net::IpAddr;
@@ -32,7 +32,7 @@ pub const MR_MODES: i32 =
 
 /// A list that the library has made.
 pub struct Infos {
-    library: Library,
+    library: OfiLibrary,
     first: *mut fi_info,
 }
 
@@ -44,18 +44,18 @@ impl Drop for Infos {
 }
 
 /// One way to the network.
-pub struct Offer {
+pub struct NetworkOffer {
     /// As libfabric names it.
     pub provider: String,
     /// The interface, or the adapter.
     pub domain: String,
     /// What those who reach each other without a router have in common: of IP, the network.
     pub network: String,
-    pub how: How,
+    pub how: ProviderSource,
 }
 
 /// Who provides it.
-pub enum How {
+pub enum ProviderSource {
     /// The library, by this element of its list.
     Library(*mut fi_info),
     /// This crate, on this interface.
@@ -65,9 +65,9 @@ pub enum How {
 /// What this machine offers.
 pub struct Offers {
     /// `None`: it is not there, or nobody needs it.
-    pub library: Option<Library>,
-    pub list: Vec<Offer>,
-    /// Keeps what [`How::Library`] points to.
+    pub library: Option<OfiLibrary>,
+    pub list: Vec<NetworkOffer>,
+    /// Keeps what [`ProviderSource::Library`] points to.
     _infos: Option<Infos>,
 }
 
@@ -89,17 +89,17 @@ fn place(provider: &str) -> Option<usize> {
     PROVIDERS.iter().position(|known| is(provider, known))
 }
 
-impl Offer {
+impl NetworkOffer {
     /// # Safety
     /// `info` is of a list that the library gave and that lives.
-    unsafe fn of(info: *mut fi_info) -> Offer {
+    unsafe fn of(info: *mut fi_info) -> NetworkOffer {
         // SAFETY: the library fills the attributes of all that it offers.
         let (fabric, domain) = unsafe { (&*(*info).fabric_attr, &*(*info).domain_attr) };
-        Offer {
+        NetworkOffer {
             provider: text(fabric.prov_name),
             domain: text(domain.name),
             network: text(fabric.name),
-            how: How::Library(info),
+            how: ProviderSource::Library(info),
         }
     }
 
@@ -112,7 +112,7 @@ impl Offer {
 
     /// Whether keys of memory are chosen here, so that one key may serve several rails.
     pub fn keys_are_free(&self) -> bool {
-        let How::Library(info) = self.how else { return true };
+        let ProviderSource::Library(info) = self.how else { return true };
         // SAFETY: of a list that lives; the library fills the attributes of all that it offers.
         let modes = unsafe { (*(*info).domain_attr).mr_mode };
         modes & FI_MR_PROV_KEY == 0
@@ -125,7 +125,7 @@ impl Offer {
 
     /// Returns the address of the interface, if it has one.
     pub fn address(&self) -> Option<IpAddr> {
-        if let How::BuiltIn(interface) = &self.how {
+        if let ProviderSource::BuiltIn(interface) = &self.how {
             return Some(interface.address);
         }
         let is_it = |one: &Interface| one.name == self.domain && one.network == self.network;
@@ -138,7 +138,7 @@ impl Offer {
 }
 
 /// What is asked for; with `order`, sends after writes in their order, too.
-fn ask(library: Library, provider: Option<&str>, order: u64) -> Result<Infos, isize> {
+fn ask(library: OfiLibrary, provider: Option<&str>, order: u64) -> Result<Infos, isize> {
     // SAFETY: of null it makes an empty one, with all attributes, or null.
     let hints = unsafe { (library.dupinfo)(ptr::null()) };
     if hints.is_null() {
@@ -172,7 +172,7 @@ fn ask(library: Library, provider: Option<&str>, order: u64) -> Result<Infos, is
 const ADAPTERS: [&str; 2] = ["/sys/class/infiniband", "/sys/class/cxi"];
 
 /// Whether the library is asked: by name, or because there is an adapter for it. It takes 0.2 s to say what it has.
-fn asks_library(options: &Options) -> bool {
+fn asks_library(options: &OfiOptions) -> bool {
     let has_any =
         |folder: &&str| std::fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
     match options.provider.as_deref() {
@@ -182,18 +182,21 @@ fn asks_library(options: &Options) -> bool {
 }
 
 /// What the built-in TCP offers: each interface with an address.
-fn built_in() -> Vec<Offer> {
-    let offer = |interface: Interface| Offer {
+fn built_in() -> Vec<NetworkOffer> {
+    let offer = |interface: Interface| NetworkOffer {
         provider: BUILT_IN.to_owned(),
         domain: interface.name.clone(),
         network: interface.network.clone(),
-        how: How::BuiltIn(interface),
+        how: ProviderSource::BuiltIn(interface),
     };
     interfaces().into_iter().map(offer).collect()
 }
 
 /// What the library offers of what is wanted.
-fn of_library(library: Library, options: &Options) -> Result<(Infos, Vec<Offer>), ConnectError> {
+fn of_library(
+    library: OfiLibrary,
+    options: &OfiOptions,
+) -> Result<(Infos, Vec<NetworkOffer>), OfiConnectError> {
     let wanted = || match &options.provider {
         Some(name) => format!("provider {name} with reliable datagrams and remote memory access"),
         None => "reliable datagrams with remote memory access".to_owned(),
@@ -201,12 +204,12 @@ fn of_library(library: Library, options: &Options) -> Result<(Infos, Vec<Offer>)
     let provider = options.provider.as_deref();
     let infos = ask(library, provider, FI_ORDER_SAS | FI_ORDER_SAW)
         .or_else(|_| ask(library, provider, FI_ORDER_SAS))
-        .map_err(|_| ConnectError::NoOffer { wanted: wanted(), found: everything(library) })?;
-    let mut list: Vec<Offer> = Vec::new();
+        .map_err(|_| OfiConnectError::NoOffer { wanted: wanted(), found: everything(library) })?;
+    let mut list: Vec<NetworkOffer> = Vec::new();
     let mut at = infos.first;
     while !at.is_null() {
         // SAFETY: an element of the list, which `infos` keeps.
-        let offer = unsafe { Offer::of(at) };
+        let offer = unsafe { NetworkOffer::of(at) };
         // SAFETY: `at` is an element of the list that `infos` keeps alive.
         at = unsafe { (*at).next };
         let known = list.iter().any(|one| one.name() == offer.name());
@@ -219,20 +222,20 @@ fn of_library(library: Library, options: &Options) -> Result<(Infos, Vec<Offer>)
         }
     }
     match list.is_empty() {
-        true => Err(ConnectError::NoOffer { wanted: wanted(), found: everything(library) }),
+        true => Err(OfiConnectError::NoOffer { wanted: wanted(), found: everything(library) }),
         false => Ok((infos, list)),
     }
 }
 
 /// All that is offered of what is wanted, in the order of preference.
-pub fn offers(options: &Options) -> Result<Offers, ConnectError> {
+pub fn offers(options: &OfiOptions) -> Result<Offers, OfiConnectError> {
     let mut list = match options.provider.as_deref() {
         None | Some(BUILT_IN) => built_in(),
         Some(_) => Vec::new(),
     };
     let (mut library, mut infos) = (None, None);
     if asks_library(options) {
-        let asked = Library::load(options.library.as_deref())
+        let asked = OfiLibrary::load(options.library.as_deref())
             .and_then(|found| Ok((found, of_library(found, options)?)));
         match asked {
             Ok((found, (kept, offered))) => {
@@ -246,14 +249,14 @@ pub fn offers(options: &Options) -> Result<Offers, ConnectError> {
     }
     let domains = &options.interfaces;
     if !domains.is_empty() {
-        let found: Vec<String> = list.iter().map(Offer::name).collect();
+        let found: Vec<String> = list.iter().map(NetworkOffer::name).collect();
         list.retain(|offer| domains.contains(&offer.domain));
         if list.is_empty() {
             let wanted = format!("interface {}", domains.join(" or "));
-            return Err(ConnectError::NoOffer { wanted, found });
+            return Err(OfiConnectError::NoOffer { wanted, found });
         }
     }
-    let rank = |offer: &Offer| {
+    let rank = |offer: &NetworkOffer| {
         let named = domains.iter().position(|domain| *domain == offer.domain);
         let number = nix::net::if_::if_nametoindex(&*offer.domain).unwrap_or(u32::MAX);
         let newer = offer.network.contains(':');
@@ -262,15 +265,15 @@ pub fn offers(options: &Options) -> Result<Offers, ConnectError> {
     list.sort_by_key(rank);
     if list.is_empty() {
         let wanted = "interface with an address of IP".to_owned();
-        return Err(ConnectError::NoOffer { wanted, found: Vec::new() });
+        return Err(OfiConnectError::NoOffer { wanted, found: Vec::new() });
     }
     Ok(Offers { library, list, _infos: infos })
 }
 
 /// What there is on this machine, best first, in lines for the user. Errors: no library, or nothing that fits.
-pub fn survey(options: &Options) -> Result<Vec<String>, ConnectError> {
+pub fn survey(options: &OfiOptions) -> Result<Vec<String>, OfiConnectError> {
     let Offers { library, list, .. } = offers(options)?;
-    let line = |offer: &Offer| {
+    let line = |offer: &NetworkOffer| {
         let within = if offer.leads_out() { "" } else { "; leads to no other host" };
         format!("{}{within}", offer.name())
     };
@@ -279,7 +282,7 @@ pub fn survey(options: &Options) -> Result<Vec<String>, ConnectError> {
 }
 
 /// The names of all that the library has, whether it fits or not.
-fn everything(library: Library) -> Vec<String> {
+fn everything(library: OfiLibrary) -> Vec<String> {
     let mut first = ptr::null_mut();
     // SAFETY: no hints; the result is ours to free.
     let error =
@@ -306,9 +309,9 @@ fn everything(library: Library) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn offer(provider: &str, domain: &str, network: &str) -> Offer {
+    fn offer(provider: &str, domain: &str, network: &str) -> NetworkOffer {
         let [provider, domain, network] = [provider, domain, network].map(str::to_owned);
-        Offer { provider, domain, network, how: How::Library(ptr::null_mut()) }
+        NetworkOffer { provider, domain, network, how: ProviderSource::Library(ptr::null_mut()) }
     }
 
     #[test]

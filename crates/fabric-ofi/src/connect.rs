@@ -3,19 +3,19 @@
 //! Each says what it has and all agree ([`crate::agree`]); each opens an endpoint and publishes its address, or why it could not;
 //! after the fence all read all. The library makes connections when something is first sent.
 
-use crate::ConnectError;
+use crate::OfiConnectError;
 use crate::agree::{self, Agreed, host};
 use crate::choose::{self, Offers};
-use crate::connection_state::Times;
+use crate::connection_state::KeepaliveTimes;
 use crate::helper::HelperPlace;
-use crate::memory::Memory;
+use crate::memory::ProcessMemory;
 use crate::object::Objects;
-use crate::options::Options;
-use crate::rails::{PROBE, Probes, RAILS_MAX, Rail};
+use crate::options::OfiOptions;
+use crate::rails::{ExtraRail, PROBE, Probes, RAILS_MAX};
 use crate::random::random;
-use crate::sleep::Sleeper;
+use crate::sleep::OfiSleeper;
 use crate::sockets;
-use crate::state::{Core, Member, State, Where};
+use crate::state::{OfiCore, OfiProcess, OfiState, Where};
 use crate::wire::{address_of, encode_address};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ const KEY: &str = "ofi";
 const SHARE: usize = 8;
 
 /// Looks at the options before anything else does.
-fn check(options: &Options) -> Result<(), ConnectError> {
+fn check(options: &OfiOptions) -> Result<(), OfiConnectError> {
     let bounds = [
         ("credits", options.credits, 4..=16384),
         ("rails", options.rails, 1..=RAILS_MAX),
@@ -43,7 +43,7 @@ fn check(options: &Options) -> Result<(), ConnectError> {
         None => Ok(()),
         Some((name, value, allowed)) => {
             let allowed = format!("{} to {}", allowed.start(), allowed.end());
-            Err(ConnectError::Option { name, value: value.to_string(), allowed })
+            Err(OfiConnectError::Option { name, value: value.to_string(), allowed })
         }
     }
 }
@@ -57,7 +57,7 @@ struct Published {
     names: Vec<Vec<u8>>,
 }
 
-fn encode(share: u64, opened: &Opened) -> Result<Vec<u8>, ConnectError> {
+fn encode(share: u64, opened: &Opened) -> Result<Vec<u8>, OfiConnectError> {
     let host = host();
     let host = &host.as_bytes()[..host.len().min(255)];
     let probe = opened.probe.map(|probe| encode_address(probe.remote));
@@ -69,11 +69,11 @@ fn encode(share: u64, opened: &Opened) -> Result<Vec<u8>, ConnectError> {
     Ok(value)
 }
 
-fn decode(rank: usize, value: &[u8]) -> Result<Published, ConnectError> {
+fn decode(rank: usize, value: &[u8]) -> Result<Published, OfiConnectError> {
     if let Some(reason) = value.strip_prefix(b"-") {
         let text = String::from_utf8_lossy(reason).into_owned();
         let (host, error) = text.split_once('\n').unwrap_or((&text, "no reason given"));
-        return Err(ConnectError::Peer { rank, host: host.to_owned(), error: error.to_owned() });
+        return Err(OfiConnectError::Peer { rank, host: host.to_owned(), error: error.to_owned() });
     }
     let bad = || BootstrapError(format!("process {rank} published no address of libfabric"));
     let rest = value.strip_prefix(b"+").ok_or_else(bad)?;
@@ -93,7 +93,7 @@ fn decode(rank: usize, value: &[u8]) -> Result<Published, ConnectError> {
 struct Opened {
     /// By rail.
     objects: Vec<Arc<Objects>>,
-    memory: Memory,
+    memory: ProcessMemory,
     /// Memory for probes, if there are several rails.
     probe: Option<Region>,
 }
@@ -102,9 +102,9 @@ struct Opened {
 fn open(
     offers: Offers,
     agreed: Option<&Agreed>,
-    times: Times,
+    times: KeepaliveTimes,
     size: usize,
-) -> Result<Opened, ConnectError> {
+) -> Result<Opened, OfiConnectError> {
     let nothing = || BootstrapError("another process has no libfabric to use".to_owned());
     let agreed = agreed.ok_or_else(nothing)?;
     let open = |(rail, &offer)| {
@@ -114,13 +114,17 @@ fn open(
         Objects::open(&offers, &places, times, size).map(Arc::new)
     };
     let objects: Vec<_> = agreed.offers.iter().enumerate().map(open).collect::<Result<_, _>>()?;
-    let mut memory = Memory::new(objects.clone());
+    let mut memory = ProcessMemory::new(objects.clone());
     let probe = (objects.len() > 1).then(|| memory.allocate(PROBE)).transpose()?;
     Ok(Opened { objects, memory, probe })
 }
 
 /// A further rail, by what all have published.
-fn rail(number: usize, objects: Arc<Objects>, all: &[Published]) -> Result<Rail, ConnectError> {
+fn rail(
+    number: usize,
+    objects: Arc<Objects>,
+    all: &[Published],
+) -> Result<ExtraRail, OfiConnectError> {
     let missing = || BootstrapError(format!("a process published no address of rail {number}"));
     let names: Vec<&[u8]> = all
         .iter()
@@ -130,15 +134,15 @@ fn rail(number: usize, objects: Arc<Objects>, all: &[Published]) -> Result<Rail,
     let addresses: Vec<String> = names.iter().map(|name| objects.show(name)).collect();
     let provider = &objects.facts.provider;
     let ips = addresses.iter().map(|address| sockets::address(provider, address)).collect();
-    Ok(Rail { objects, numbers, addresses, ips })
+    Ok(ExtraRail { objects, numbers, addresses, ips })
 }
 
 /// Agrees with the others, opens an endpoint and learns the addresses of all.
 pub fn connect(
     bootstrap: &mut dyn Bootstrap,
-    options: &Options,
+    options: &OfiOptions,
     counters: Rc<Counters>,
-) -> Result<(Core, State), ConnectError> {
+) -> Result<(OfiCore, OfiState), OfiConnectError> {
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
     let offers = check(options).and_then(|()| choose::offers(options));
     let agreed = agree::agree(bootstrap, offers.as_ref().ok(), options);
@@ -147,7 +151,7 @@ pub fn connect(
         Err(error) => (None, Some(error)),
     };
     let share = random();
-    let times = Times { keepalive: options.keepalive, patience: options.patience };
+    let times = KeepaliveTimes { keepalive: options.keepalive, patience: options.patience };
     let own = match failed {
         Some(error) => Err(error),
         None => offers.and_then(|offers| open(offers, agreed.as_ref(), times, size)),
@@ -156,7 +160,7 @@ pub fn connect(
     let value = value.and_then(|opened| encode(share, opened).map_err(|e| e.to_string()));
     let value = match (value, &own) {
         (Ok(value), _) => value,
-        (Err(_), Err(ConnectError::Bootstrap(_))) => Vec::new(),
+        (Err(_), Err(OfiConnectError::Bootstrap(_))) => Vec::new(),
         (Err(error), _) => format!("-{}\n{error}", host()).into_bytes(),
     };
     bootstrap.put(KEY, &value)?;
@@ -167,8 +171,8 @@ pub fn connect(
     // Who has nothing himself is not the one to hear of first.
     let own = match (own, agreed) {
         (Ok(opened), Some(agreed)) => (opened, agreed),
-        (Err(ConnectError::Bootstrap(_)), _) => {
-            let of_a_peer = |error: &ConnectError| matches!(error, ConnectError::Peer { .. });
+        (Err(OfiConnectError::Bootstrap(_)), _) => {
+            let of_a_peer = |error: &OfiConnectError| matches!(error, OfiConnectError::Peer { .. });
             let told = all.into_iter().filter_map(Result::err).find(of_a_peer);
             let nobody = || BootstrapError("no process has libfabric".to_owned()).into();
             return Err(told.unwrap_or_else(nobody));
@@ -184,23 +188,23 @@ pub fn connect(
 /// Makes all known that the processes have published.
 fn meet(
     rank: usize,
-    options: &Options,
+    options: &OfiOptions,
     counters: Rc<Counters>,
     (opened, agreed): (Opened, Agreed),
     all: &[Published],
-) -> Result<(Core, State), ConnectError> {
+) -> Result<(OfiCore, OfiState), OfiConnectError> {
     let Opened { objects, memory, probe } = opened;
     let mut others = objects
         .iter()
         .enumerate()
         .map(|(number, objects)| rail(number, objects.clone(), all))
         .collect::<Result<Vec<_>, _>>()?;
-    let Rail { objects: first, numbers, addresses, ips } = others.remove(0);
+    let ExtraRail { objects: first, numbers, addresses, ips } = others.remove(0);
     let hosts = all.iter().map(|told| told.place.clone());
     let places = hosts.zip(addresses).zip(&agreed.apart);
     let places = places.map(|((host, address), &is_apart)| Where { host, address, is_apart });
     let members = places.zip(numbers.into_iter().zip(ips));
-    let member = |(place, (number, ip))| Member { number, place, ip };
+    let member = |(place, (number, ip))| OfiProcess { number, place, ip };
     let roster = Roster::new(members.map(member).collect());
     // An address that cannot be is found when it is first used.
     let word = |told: &Published| told.probe[..].try_into().map(address_of).unwrap_or_default();
@@ -215,9 +219,9 @@ fn meet(
     let refused = |error: std::io::Error| {
         Fault::system("making a descriptor to sleep on", error.raw_os_error().unwrap_or(0))
     };
-    let sleeper = Arc::new(Sleeper::new(objects).map_err(refused)?);
+    let sleeper = Arc::new(OfiSleeper::new(objects).map_err(refused)?);
     let helper = Arc::new(HelperPlace::new(sleeper.clone()).map_err(refused)?);
-    let core = Core {
+    let core = OfiCore {
         objects: first,
         sleeper,
         helper,
@@ -236,7 +240,7 @@ fn meet(
         why: agreed.why,
         say: options.say,
     };
-    let mut state = State::new(&core, memory);
+    let mut state = OfiState::new(&core, memory);
     state.repost(&core)?;
     Ok((core, state))
 }

@@ -23,13 +23,13 @@ const PROBES: u32 = 5;
 
 /// Times after which a silent peer is probed, and after which a host that acknowledges nothing counts as lost.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
+pub struct KeepaliveTimes {
     pub keepalive: Duration,
     pub patience: Duration,
 }
 
 /// Sets the times after which the kernel gives up a connection. If the kernel refuses, the connection keeps the system's times.
-pub fn limit(fd: &impl AsFd, times: Times) {
+pub fn limit(fd: &impl AsFd, times: KeepaliveTimes) {
     let seconds =
         |time: Duration| u32::try_from(time.as_secs().max(1)).unwrap_or(u32::MAX).min(32_000);
     let patience = seconds(times.patience);

@@ -6,7 +6,7 @@ use weft_fabric::Fault;
 
 /// Why the processes could not be connected through libfabric.
 #[derive(Debug)]
-pub enum ConnectError {
+pub enum OfiConnectError {
     /// The launcher's services failed.
     Bootstrap(BootstrapError),
     /// The library is not there, or too old.
@@ -18,7 +18,7 @@ pub enum ConnectError {
     },
     /// An option is out of its bounds.
     Option {
-        /// The field of [`crate::Options`].
+        /// The field of [`crate::OfiOptions`].
         name: &'static str,
         /// What it was.
         value: String,
@@ -70,37 +70,37 @@ pub enum ConnectError {
     Fault(Fault),
 }
 
-impl From<BootstrapError> for ConnectError {
-    fn from(error: BootstrapError) -> ConnectError {
-        ConnectError::Bootstrap(error)
+impl From<BootstrapError> for OfiConnectError {
+    fn from(error: BootstrapError) -> OfiConnectError {
+        OfiConnectError::Bootstrap(error)
     }
 }
 
-impl From<Fault> for ConnectError {
-    fn from(fault: Fault) -> ConnectError {
-        ConnectError::Fault(fault)
+impl From<Fault> for OfiConnectError {
+    fn from(fault: Fault) -> OfiConnectError {
+        OfiConnectError::Fault(fault)
     }
 }
 
-impl fmt::Display for ConnectError {
+impl fmt::Display for OfiConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ConnectError::Bootstrap(error) => error.fmt(f),
-            ConnectError::NoLibrary { name, error } => write!(
+            OfiConnectError::Bootstrap(error) => error.fmt(f),
+            OfiConnectError::NoLibrary { name, error } => write!(
                 f,
                 "libfabric cannot be loaded ({name}: {error}): install it (Debian, Ubuntu: `apt-get install libfabric1`; Fedora, \
                  RHEL: `dnf install libfabric`), or name its file by WEFT_OFI_LIBRARY"
             ),
-            ConnectError::Option { name, value, allowed } => {
+            OfiConnectError::Option { name, value, allowed } => {
                 write!(f, "{name} is {value}; it may be {allowed}")
             }
-            ConnectError::NoOffer { wanted, found } if found.is_empty() => {
+            OfiConnectError::NoOffer { wanted, found } if found.is_empty() => {
                 write!(f, "libfabric offers nothing for {wanted}; `fi_info` shows what it has")
             }
-            ConnectError::NoOffer { wanted, found } => {
+            OfiConnectError::NoOffer { wanted, found } => {
                 write!(f, "libfabric has no {wanted} here; it has {}", found.join(", "))
             }
-            ConnectError::NothingInCommon { hosts, apart } => {
+            OfiConnectError::NothingInCommon { hosts, apart } => {
                 write!(f, "no network leads from each host to all others: {}", hosts.join("; "))?;
                 match apart {
                     true => f.write_str(
@@ -110,16 +110,16 @@ impl fmt::Display for ConnectError {
                     false => Ok(()),
                 }
             }
-            ConnectError::Peer { rank, host, error } => {
+            OfiConnectError::Peer { rank, host, error } => {
                 write!(f, "process {rank} on {host} cannot use libfabric: {error}")
             }
-            ConnectError::Differs { rank, host, what } => {
+            OfiConnectError::Differs { rank, host, what } => {
                 write!(f, "process {rank} on {host} is of another kind: {what}")
             }
-            ConnectError::Call { call, whom, error } => write!(f, "{call} for {whom}: {error}"),
-            ConnectError::Fault(fault) => fault.fmt(f),
+            OfiConnectError::Call { call, whom, error } => write!(f, "{call} for {whom}: {error}"),
+            OfiConnectError::Fault(fault) => fault.fmt(f),
         }
     }
 }
 
-impl std::error::Error for ConnectError {}
+impl std::error::Error for OfiConnectError {}

@@ -7,7 +7,7 @@ use std::ffi::c_int;
 
 /// Facts of a provider that decide how it is used.
 #[derive(Debug, Clone)]
-pub struct Facts {
+pub struct ProviderFacts {
     pub provider: String,
     pub domain: String,
     pub network: String,
@@ -70,10 +70,10 @@ pub fn round_trip(provider: &str) -> u32 {
     if by_the_kernel.iter().any(|name| provider.starts_with(name)) { 20_000 } else { 0 }
 }
 
-impl Facts {
+impl ProviderFacts {
     /// Those of the built-in TCP on an interface.
-    pub fn built_in(interface: &Interface) -> Facts {
-        Facts {
+    pub fn built_in(interface: &Interface) -> ProviderFacts {
+        ProviderFacts {
             provider: BUILT_IN.to_owned(),
             domain: interface.name.clone(),
             network: interface.network.clone(),
@@ -124,10 +124,16 @@ mod tests {
 
     #[test]
     fn a_long_message_counts_for_several() {
-        assert_eq!([0, LONG - 1, LONG, LONGEST].map(|len| Facts::credits(len, 64)), [1, 1, 2, 5]);
+        assert_eq!(
+            [0, LONG - 1, LONG, LONGEST].map(|len| ProviderFacts::credits(len, 64)),
+            [1, 1, 2, 5]
+        );
         // With half of them kept back until a word of it goes, there must be enough.
         for room in 4..200 {
-            assert!(Facts::credits(LONGEST, room) <= room - ((room / 2).max(1) - 1), "{room}");
+            assert!(
+                ProviderFacts::credits(LONGEST, room) <= room - ((room / 2).max(1) - 1),
+                "{room}"
+            );
         }
     }
 }

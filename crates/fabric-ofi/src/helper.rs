@@ -5,11 +5,11 @@
 //! for one event, which takes effect for a thread that is asleep already; so what is there, or comes, after `arm` ends the sleep.
 //! Where the provider has no descriptor, sleeps are naps as long as somebody has armed.
 //!
-//! The provider is asked before each sleep that is announced, as the [`Sleeper`] asks it: that also takes back what it has signalled.
+//! The provider is asked before each sleep that is announced, as the [`OfiSleeper`] asks it: that also takes back what it has signalled.
 //!
 //! It cannot be told what a message is for, so all that arrives wakes it, not only what was solicited.
 
-use crate::sleep::{NAP_MOST, Sleeper, any_ready, drain};
+use crate::sleep::{NAP_MOST, OfiSleeper, any_ready, drain};
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -20,9 +20,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use weft_fabric::wait::{Sleep, Token};
 
-/// The helper's place beside the [`Sleeper`] of the program's threads.
+/// The helper's place beside the [`OfiSleeper`] of the program's threads.
 pub struct HelperPlace {
-    sleeper: Arc<Sleeper>,
+    sleeper: Arc<OfiSleeper>,
     /// The provider's descriptors, for one event each after each `arm`.
     armed: Epoll,
     own: EventFd,
@@ -33,7 +33,7 @@ pub struct HelperPlace {
 }
 
 impl HelperPlace {
-    pub fn new(sleeper: Arc<Sleeper>) -> io::Result<HelperPlace> {
+    pub fn new(sleeper: Arc<OfiSleeper>) -> io::Result<HelperPlace> {
         let armed = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         for fd in sleeper.provider() {
             armed.add(fd, EpollEvent::new(EpollFlags::EPOLLONESHOT, 0))?;
@@ -43,7 +43,7 @@ impl HelperPlace {
         Ok(HelperPlace { sleeper, armed, own, other, announced, rings })
     }
 
-    /// As [`Sleeper::watch`].
+    /// As [`OfiSleeper::watch`].
     pub fn watch(&self, other: OwnedFd) {
         let _ = self.other.set(other);
     }

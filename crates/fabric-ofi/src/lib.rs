@@ -55,7 +55,7 @@ mod wire;
 mod work;
 
 pub use choose::{PROVIDERS, survey};
-pub use error::ConnectError;
+pub use error::OfiConnectError;
 pub use ofi::{Ofi, Usage};
-pub use options::Options;
+pub use options::OfiOptions;
 pub use rails::RAILS_MAX;

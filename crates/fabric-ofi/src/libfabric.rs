@@ -6,12 +6,12 @@
 //!                     └─ registrations
 //! ```
 
-use crate::ConnectError;
-use crate::choose::{MR_MODES, Offer};
+use crate::OfiConnectError;
+use crate::choose::{MR_MODES, NetworkOffer};
 use crate::descriptor::{take_signal, to_sleep_on};
-use crate::facts::{Facts, buffer, round_trip};
+use crate::facts::{ProviderFacts, buffer, round_trip};
 use crate::ffi::*;
-use crate::library::Library;
+use crate::library::OfiLibrary;
 use std::ffi::{CStr, c_int, c_void};
 use std::os::fd::RawFd;
 use std::ptr;
@@ -23,8 +23,8 @@ const NAME_MAX: usize = 256;
 
 /// Everything that is open. The library is used as `FI_THREAD_SAFE`, so all threads of the process may call it.
 pub struct Libfabric {
-    pub library: Library,
-    pub facts: Facts,
+    pub library: OfiLibrary,
+    pub facts: ProviderFacts,
     fabric: *mut fid_fabric,
     domain: *mut fid_domain,
     av: *mut fid_av,
@@ -43,16 +43,16 @@ unsafe impl Sync for Libfabric {}
 
 /// What came of a call that makes an object.
 fn made(
-    library: &Library,
-    facts: &Facts,
+    library: &OfiLibrary,
+    facts: &ProviderFacts,
     call: &'static str,
     error: c_int,
-) -> Result<(), ConnectError> {
+) -> Result<(), OfiConnectError> {
     if error == 0 {
         return Ok(());
     }
     let whom = format!("{} {}", facts.provider, facts.domain);
-    Err(ConnectError::Call { call, whom, error: library.explain(error as isize) })
+    Err(OfiConnectError::Call { call, whom, error: library.explain(error as isize) })
 }
 
 impl Libfabric {
@@ -61,15 +61,15 @@ impl Libfabric {
     /// # Safety
     /// `info` is of a list that `library` gave and that lives.
     pub unsafe fn open(
-        library: Library,
-        offer: &Offer,
+        library: OfiLibrary,
+        offer: &NetworkOffer,
         info: *mut fi_info,
         peers: usize,
-    ) -> Result<Libfabric, ConnectError> {
+    ) -> Result<Libfabric, OfiConnectError> {
         // SAFETY: the library fills the attributes of all that it offers.
         let facts = unsafe {
             let (tx, ep, domain) = (&*(*info).tx_attr, &*(*info).ep_attr, &*(*info).domain_attr);
-            Facts {
+            ProviderFacts {
                 provider: offer.provider.clone(),
                 domain: offer.domain.clone(),
                 network: offer.network.clone(),
@@ -100,7 +100,7 @@ impl Libfabric {
 
     /// # Safety
     /// `info` is of a list that the library gave and that lives.
-    unsafe fn make(&mut self, info: *mut fi_info, peers: usize) -> Result<(), ConnectError> {
+    unsafe fn make(&mut self, info: *mut fi_info, peers: usize) -> Result<(), OfiConnectError> {
         let (library, none) = (self.library, ptr::null_mut());
         // SAFETY: each call is of the object that the one before it made, with attributes that live through it.
         unsafe {
@@ -142,7 +142,7 @@ impl Libfabric {
     ///
     /// # Safety
     /// The domain is open, and `ops` are its functions.
-    unsafe fn open_cq(&mut self, ops: &fi_ops_domain) -> Result<(), ConnectError> {
+    unsafe fn open_cq(&mut self, ops: &fi_ops_domain) -> Result<(), OfiConnectError> {
         let mut error = 0;
         for wait_obj in [FI_WAIT_FD, FI_WAIT_NONE] {
             let mut attributes = fi_cq_attr {
@@ -188,7 +188,7 @@ impl Libfabric {
     }
 
     /// The address of this process's endpoint.
-    pub fn name(&self) -> Result<Vec<u8>, ConnectError> {
+    pub fn name(&self) -> Result<Vec<u8>, OfiConnectError> {
         let mut name = vec![0u8; NAME_MAX];
         let mut len = name.len();
         // SAFETY: the endpoint is open; at most `len` bytes are written.
@@ -202,7 +202,7 @@ impl Libfabric {
     }
 
     /// Makes the address of a process known, and returns its number here.
-    pub fn insert(&self, name: &[u8]) -> Result<u64, ConnectError> {
+    pub fn insert(&self, name: &[u8]) -> Result<u64, OfiConnectError> {
         let mut number = u64::MAX;
         // A provider reads as much as its addresses have.
         let mut whole = [0u8; NAME_MAX];

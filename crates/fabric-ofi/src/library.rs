@@ -1,6 +1,6 @@
 //! libfabric, loaded when it is asked for: the machine's own, since that has the vendor's providers.
 
-use crate::ConnectError;
+use crate::OfiConnectError;
 use crate::ffi::fi_info;
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -14,7 +14,7 @@ const MONITOR: &str = "FI_MR_CACHE_MONITOR";
 
 /// The functions that are symbols; all others are reached through the objects that they make.
 #[derive(Clone, Copy)]
-pub struct Library {
+pub struct OfiLibrary {
     pub getinfo: unsafe extern "C" fn(
         u32,
         *const c_char,
@@ -32,11 +32,11 @@ pub struct Library {
     version: unsafe extern "C" fn() -> u32,
 }
 
-impl Library {
+impl OfiLibrary {
     /// Loads `file`, or the machine's libfabric. It stays loaded: its providers have threads and exit handlers of their own.
-    pub fn load(file: Option<&str>) -> Result<Library, ConnectError> {
+    pub fn load(file: Option<&str>) -> Result<OfiLibrary, OfiConnectError> {
         let name = file.unwrap_or(NAME);
-        let missing = |error: libloading::Error| ConnectError::NoLibrary {
+        let missing = |error: libloading::Error| OfiConnectError::NoLibrary {
             name: name.to_owned(),
             error: error.to_string(),
         };
@@ -49,7 +49,7 @@ impl Library {
         let handle = unsafe { Handle::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.map_err(missing)?;
         // SAFETY: the types are those of the headers.
         let library = unsafe {
-            Library {
+            OfiLibrary {
                 getinfo: *handle.get(b"fi_getinfo\0").map_err(missing)?,
                 freeinfo: *handle.get(b"fi_freeinfo\0").map_err(missing)?,
                 dupinfo: *handle.get(b"fi_dupinfo\0").map_err(missing)?,

@@ -1,12 +1,12 @@
 //! How losses of processes of other jobs are heard, and how links with them end.
 
-use crate::state::{Core, State};
+use crate::state::{OfiCore, OfiState};
 use std::sync::atomic::Ordering;
 
-impl State {
+impl OfiState {
     /// Learns from the sessions of links that a process of another job has ended without a word, or that all have left.
     #[cold]
-    pub fn hear_of_links(&mut self, core: &Core) {
+    pub fn hear_of_links(&mut self, core: &OfiCore) {
         core.alarm.store(false, Ordering::Release);
         for peer in self.links.take_lost() {
             self.lose(core, peer, "its job", "it has ended without a word");
@@ -17,7 +17,7 @@ impl State {
     }
 
     /// Forgets a process of another job, or a number that was reserved for one.
-    pub fn forget(&mut self, core: &Core, peer: usize) {
+    pub fn forget(&mut self, core: &OfiCore, peer: usize) {
         if core.roster.borrow().foreign(peer).is_some() {
             // What ends with its connection is missed by nobody.
             self.peer(core, peer).unmissed = true;

@@ -4,7 +4,7 @@ use crate::address::{self, Named};
 use crate::ffi::*;
 use crate::object::Objects;
 use crate::random::random;
-use crate::registrations::{Id, Registrations, Totals};
+use crate::registrations::{RegistrationCounts, RegistrationId, Registrations};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -18,7 +18,7 @@ const ALIGNMENT: usize = 64;
 const ACCESS: u64 = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_TRANSMIT | FI_RECV;
 
 /// The memory of one process.
-pub struct Memory {
+pub struct ProcessMemory {
     registrations: Registrations,
     /// Allocations that were given back, by their length. They stay mapped, since counters lie in them.
     free: HashMap<usize, Vec<Sge>>,
@@ -36,7 +36,7 @@ fn rounded(len: usize) -> usize {
 }
 
 /// The name of memory that lies in a registration.
-fn region(id: Id, memory: Sge) -> Region {
+fn region(id: RegistrationId, memory: Sge) -> Region {
     let remote = RemoteAddr { addr: memory.ptr().addr() as u64, key: Key(id) };
     Region { local: memory, remote }
 }
@@ -45,35 +45,35 @@ fn no_memory() -> Fault {
     Fault::system("allocating memory that other processes reach", libc::ENOMEM)
 }
 
-impl Memory {
+impl ProcessMemory {
     /// `objects`: those of each rail.
-    pub fn new(objects: Vec<Arc<Objects>>) -> Memory {
+    pub fn new(objects: Vec<Arc<Objects>>) -> ProcessMemory {
         let (free, exposed, allocated) = Default::default();
-        Memory { registrations: Registrations::new(objects), free, exposed, allocated }
+        ProcessMemory { registrations: Registrations::new(objects), free, exposed, allocated }
     }
 
     /// What operations on a rail name memory by that was allocated or exposed here.
-    pub fn descriptor(&self, rail: usize, id: Id) -> *mut c_void {
+    pub fn descriptor(&self, rail: usize, id: RegistrationId) -> *mut c_void {
         self.registrations.descriptor(rail, id)
     }
 
-    /// A registration of the program's memory that a transfer may use from now on, until [`Memory::transferred`].
-    pub fn use_for_transfer(&mut self, memory: Sge) -> Option<Id> {
+    /// A registration of the program's memory that a transfer may use from now on, until [`ProcessMemory::transferred`].
+    pub fn use_for_transfer(&mut self, memory: Sge) -> Option<RegistrationId> {
         self.registrations.use_for_transfer(memory)
     }
 
     /// A transfer from or to the memory of a registration is over.
-    pub fn transferred(&mut self, id: Id) {
+    pub fn transferred(&mut self, id: RegistrationId) {
         self.registrations.transferred(id);
     }
 
     /// One was refused that would have used this registration.
-    pub fn refused(&mut self, id: Id) {
+    pub fn refused(&mut self, id: RegistrationId) {
         self.registrations.refused(id);
     }
 
     /// How many registrations were made so far, and how often one was found.
-    pub fn made_and_found(&self) -> Totals {
+    pub fn made_and_found(&self) -> RegistrationCounts {
         self.registrations.totals
     }
 
@@ -191,7 +191,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for ProcessMemory {
     fn drop(&mut self) {
         self.registrations.clear();
         for &(at, layout) in &self.allocated {

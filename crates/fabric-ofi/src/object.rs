@@ -1,9 +1,9 @@
 //! What a process has open on one interface: an endpoint of libfabric, or one of the built-in TCP.
 
-use crate::ConnectError;
-use crate::choose::{How, Offers};
-use crate::connection_state::{ConnectionState, Times};
-use crate::facts::Facts;
+use crate::OfiConnectError;
+use crate::choose::{Offers, ProviderSource};
+use crate::connection_state::{ConnectionState, KeepaliveTimes};
+use crate::facts::ProviderFacts;
 use crate::ffi::*;
 use crate::libfabric::{Libfabric, Registered};
 use crate::tcp::{self, Detour, Tcp};
@@ -16,7 +16,7 @@ use weft_fabric::{Fault, Sge};
 
 /// An open endpoint, and all that belongs to it. All threads of the process may call it.
 pub struct Objects {
-    pub facts: Facts,
+    pub facts: ProviderFacts,
     kind: Kind,
 }
 
@@ -26,7 +26,7 @@ enum Kind {
 }
 
 /// How an endpoint takes messages.
-pub enum Messages<'o> {
+pub enum MessageSupport<'o> {
     /// As one piece, in a buffer.
     Pieces(&'o Libfabric),
     /// In parts, which are copied at once.
@@ -35,7 +35,7 @@ pub enum Messages<'o> {
 
 /// What a look has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum PollOutcome {
     /// So many operations are over.
     Over(usize),
     /// None is, but bytes have moved.
@@ -79,30 +79,33 @@ impl Objects {
     pub fn open(
         offers: &Offers,
         places: &[usize],
-        times: Times,
+        times: KeepaliveTimes,
         peers: usize,
-    ) -> Result<Objects, ConnectError> {
+    ) -> Result<Objects, OfiConnectError> {
         let offer = &offers.list[places[0]];
         match (&offer.how, offers.library) {
-            (How::BuiltIn(interface), _) => {
-                let facts = Facts::built_in(interface);
+            (ProviderSource::BuiltIn(interface), _) => {
+                let facts = ProviderFacts::built_in(interface);
                 let all = places.iter().filter_map(|&place| match &offers.list[place].how {
-                    How::BuiltIn(interface) => Some(interface.clone()),
-                    How::Library(_) => None,
+                    ProviderSource::BuiltIn(interface) => Some(interface.clone()),
+                    ProviderSource::Library(_) => None,
                 });
-                let tcp = Tcp::open(all.collect(), times).map_err(|error| ConnectError::Call {
-                    call: "listening",
-                    whom: offer.name(),
-                    error: weft_bootstrap::limits::explain(&error).to_string(),
-                })?;
+                let tcp =
+                    Tcp::open(all.collect(), times).map_err(|error| OfiConnectError::Call {
+                        call: "listening",
+                        whom: offer.name(),
+                        error: weft_bootstrap::limits::explain(&error).to_string(),
+                    })?;
                 Ok(Objects { facts, kind: Kind::Tcp(Arc::new(tcp)) })
             }
-            (&How::Library(info), Some(library)) => {
+            (&ProviderSource::Library(info), Some(library)) => {
                 // SAFETY: `info` is of the library's list, which `offers` keeps.
                 let open = unsafe { Libfabric::open(library, offer, info, peers)? };
                 Ok(Objects { facts: open.facts.clone(), kind: Kind::Libfabric(Box::new(open)) })
             }
-            (How::Library(_), None) => unreachable!("offered by a library that is not there"),
+            (ProviderSource::Library(_), None) => {
+                unreachable!("offered by a library that is not there")
+            }
         }
     }
 
@@ -151,7 +154,7 @@ impl Objects {
     }
 
     /// The address of this process's endpoint.
-    pub fn name(&self) -> Result<Vec<u8>, ConnectError> {
+    pub fn name(&self) -> Result<Vec<u8>, OfiConnectError> {
         match &self.kind {
             Kind::Libfabric(open) => open.name(),
             Kind::Tcp(tcp) => Ok(tcp::encode_names(tcp.names())),
@@ -160,12 +163,12 @@ impl Objects {
 
     /// Makes the address of a process known, and returns its number here. `secret`: what the two alone know, of those that are
     /// not of the job.
-    pub fn insert(&self, name: &[u8], secret: Option<u64>) -> Result<u64, ConnectError> {
+    pub fn insert(&self, name: &[u8], secret: Option<u64>) -> Result<u64, OfiConnectError> {
         match &self.kind {
             Kind::Libfabric(open) => open.insert(name),
             Kind::Tcp(tcp) => match tcp::decode_names(name) {
                 Some(names) => Ok(tcp.insert(&names, secret)),
-                None => Err(ConnectError::Call {
+                None => Err(OfiConnectError::Call {
                     call: "connecting",
                     whom: self.facts.provider.clone(),
                     error: "a process has published no address".to_owned(),
@@ -201,17 +204,17 @@ impl Objects {
         len: usize,
         access: u64,
         key: u64,
-    ) -> Result<Registration, Fault> {
+    ) -> Result<MemoryRegistration, Fault> {
         match &self.kind {
             Kind::Libfabric(open) => {
                 // SAFETY: `Libfabric::register` has the same contract: the memory stays mapped.
                 let made = unsafe { open.register(at, len, access, key) };
-                made.map(Registration::Libfabric)
+                made.map(MemoryRegistration::Libfabric)
             }
             Kind::Tcp(tcp) => {
                 // SAFETY: `Tcp::register` has the same contract: the memory stays mapped.
                 match unsafe { tcp.register(Sge::new(at, len), key) } {
-                    true => Ok(Registration::Tcp(tcp.clone(), key)),
+                    true => Ok(MemoryRegistration::Tcp(tcp.clone(), key)),
                     false => Err(Fault::system("registering memory", libc::EEXIST)),
                 }
             }
@@ -264,10 +267,10 @@ impl Objects {
 
     /// How messages are posted.
     #[inline]
-    pub fn messages(&self) -> Messages<'_> {
+    pub fn messages(&self) -> MessageSupport<'_> {
         match &self.kind {
-            Kind::Libfabric(open) => Messages::Pieces(open),
-            Kind::Tcp(tcp) => Messages::Parts(tcp),
+            Kind::Libfabric(open) => MessageSupport::Pieces(open),
+            Kind::Tcp(tcp) => MessageSupport::Parts(tcp),
         }
     }
 
@@ -312,20 +315,20 @@ impl Objects {
 
     /// Takes operations that are over.
     #[inline]
-    pub fn take(&self, entries: &mut [fi_cq_msg_entry]) -> Found {
+    pub fn take(&self, entries: &mut [fi_cq_msg_entry]) -> PollOutcome {
         match &self.kind {
             Kind::Libfabric(open) => match open.take(entries) {
-                count @ 1.. => Found::Over(count as usize),
-                0 => Found::Nothing,
-                count if count == -FI_EAGAIN => Found::Nothing,
-                count if count == -FI_EAVAIL => Found::Failed,
-                count => Found::Broken(count),
+                count @ 1.. => PollOutcome::Over(count as usize),
+                0 => PollOutcome::Nothing,
+                count if count == -FI_EAGAIN => PollOutcome::Nothing,
+                count if count == -FI_EAVAIL => PollOutcome::Failed,
+                count => PollOutcome::Broken(count),
             },
             Kind::Tcp(tcp) => match tcp.take(entries) {
-                tcp::Found::Over(count) => Found::Over(count),
-                _ if tcp.has_failed() => Found::Failed,
-                tcp::Found::Moved => Found::Moved,
-                tcp::Found::Nothing => Found::Nothing,
+                tcp::TcpPollOutcome::Over(count) => PollOutcome::Over(count),
+                _ if tcp.has_failed() => PollOutcome::Failed,
+                tcp::TcpPollOutcome::Moved => PollOutcome::Moved,
+                tcp::TcpPollOutcome::Nothing => PollOutcome::Nothing,
             },
         }
     }
@@ -372,33 +375,33 @@ impl Objects {
 }
 
 /// Registered memory.
-pub enum Registration {
+pub enum MemoryRegistration {
     Libfabric(Registered),
     /// Its key there.
     Tcp(Arc<Tcp>, u64),
 }
 
-impl Registration {
+impl MemoryRegistration {
     /// What local operations name it by.
     pub fn descriptor(&self) -> *mut c_void {
         match self {
-            Registration::Libfabric(made) => made.descriptor(),
-            Registration::Tcp(..) => ptr::null_mut(),
+            MemoryRegistration::Libfabric(made) => made.descriptor(),
+            MemoryRegistration::Tcp(..) => ptr::null_mut(),
         }
     }
 
     /// What peers name it by.
     pub fn key(&self) -> u64 {
         match self {
-            Registration::Libfabric(made) => made.key(),
-            Registration::Tcp(_, key) => *key,
+            MemoryRegistration::Libfabric(made) => made.key(),
+            MemoryRegistration::Tcp(_, key) => *key,
         }
     }
 }
 
-impl Drop for Registration {
+impl Drop for MemoryRegistration {
     fn drop(&mut self) {
-        if let Registration::Tcp(tcp, key) = self {
+        if let MemoryRegistration::Tcp(tcp, key) = self {
             tcp.withdraw(*key);
         }
     }

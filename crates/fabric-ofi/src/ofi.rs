@@ -1,16 +1,16 @@
 //! The fabric.
 
-use crate::ConnectError;
+use crate::OfiConnectError;
 use crate::address;
 use crate::arrive::word;
 use crate::connect;
-use crate::options::Options;
+use crate::options::OfiOptions;
 use crate::rails::RAILS_MAX;
-use crate::registrations::Totals;
-use crate::requests::{Tail, Transfer};
-use crate::state::{Core, State};
-use crate::wire::Kind;
-use crate::work::{INLINE_MAX, PLACE_MAX, Work, check};
+use crate::registrations::RegistrationCounts;
+use crate::requests::{RemoteTransfer, TransferTail};
+use crate::state::{OfiCore, OfiState};
+use crate::wire::OfiMessageKind;
+use crate::work::{INLINE_MAX, OfiWork, PLACE_MAX, check};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
@@ -21,13 +21,13 @@ use std::time::{Duration, Instant};
 use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    Capabilities, Completion, Copies, CopyModel, Counters, Fabric, Facets, Fault, Flag, Head,
-    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+    ArrivedMessage, Capabilities, Completion, Copies, CopyModel, Counters, Fabric, Facets, Fault,
+    Flag, Head, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge,
 };
 
 mod ending;
 mod facets;
-mod foreign;
+mod other_jobs;
 
 /// What one process's end has taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,24 +56,27 @@ pub struct Usage {
 
 /// One process's end of a network of libfabric.
 pub struct Ofi {
-    core: Core,
+    core: OfiCore,
     copies: Copies,
-    state: RefCell<State>,
+    state: RefCell<OfiState>,
     leave: Duration,
 }
 
 impl Ofi {
     /// Connects the processes of a job, which all call this, with options of their own.
-    pub fn connect(bootstrap: &mut dyn Bootstrap, options: Options) -> Result<Ofi, ConnectError> {
+    pub fn connect(
+        bootstrap: &mut dyn Bootstrap,
+        options: OfiOptions,
+    ) -> Result<Ofi, OfiConnectError> {
         Ofi::connect_counting(bootstrap, options, Rc::new(Counters::new()))
     }
 
     /// As [`Ofi::connect`], with counters that another fabric of this process counts in, too.
     pub fn connect_counting(
         bootstrap: &mut dyn Bootstrap,
-        options: Options,
+        options: OfiOptions,
         counters: Rc<Counters>,
-    ) -> Result<Ofi, ConnectError> {
+    ) -> Result<Ofi, OfiConnectError> {
         let (core, state) = connect::connect(bootstrap, &options, counters)?;
         let copies = Copies::new(Arc::new(CopyModel::GENERIC));
         Ok(Ofi { core, copies, state: RefCell::new(state), leave: options.leave })
@@ -154,7 +157,7 @@ impl Ofi {
     pub fn usage(&self) -> Usage {
         let state = self.state.borrow();
         let (registrations, registered) = state.memory.totals();
-        let Totals { made, found } = state.memory.made_and_found();
+        let RegistrationCounts { made, found } = state.memory.made_and_found();
         Usage {
             peers: state.peers.iter().flatten().count(),
             buffers: state.sending.bytes() + state.receiving.bytes() + state.whole.bytes(),
@@ -169,7 +172,7 @@ impl Ofi {
         }
     }
 
-    fn posting<R>(&self, post: impl FnOnce(&mut State, &Core) -> R) -> R {
+    fn posting<R>(&self, post: impl FnOnce(&mut OfiState, &OfiCore) -> R) -> R {
         post(&mut self.state.borrow_mut(), &self.core)
     }
 
@@ -178,11 +181,13 @@ impl Ofi {
         &self,
         src: Sge,
         dst: Option<RemoteAddr>,
-        tail: Option<Tail>,
+        tail: Option<TransferTail>,
     ) -> Result<(), Fault> {
         let (core, state) = (&self.core, &*self.state.borrow());
         let flag = match tail {
-            Some(Tail::Flag(at, value)) => Some((state.memory.find_word(core.rank, at)?, value)),
+            Some(TransferTail::Flag(at, value)) => {
+                Some((state.memory.find_word(core.rank, at)?, value))
+            }
             _ => None,
         };
         if let Some(dst) = dst {
@@ -191,7 +196,7 @@ impl Ofi {
         if let Some((memory, value)) = flag {
             word(memory).store(value, Ordering::Release);
         }
-        if let Some(Tail::Immediate(number)) = tail {
+        if let Some(TransferTail::Immediate(number)) = tail {
             let counter = core.counters.immediate(number);
             core.counters.add(counter, 1);
         }
@@ -204,7 +209,7 @@ impl Ofi {
         peer: usize,
         src: Sge,
         dst: RemoteAddr,
-        tail: Option<Tail>,
+        tail: Option<TransferTail>,
         done: Completion,
     ) -> Result<(), Fault> {
         if let Some(tail) = tail {
@@ -212,7 +217,7 @@ impl Ofi {
         }
         let target = match (src.is_empty(), tail) {
             // A flag alone names no other place; an immediate does, and it must be right.
-            (true, Some(Tail::Flag(..)) | None) => None,
+            (true, Some(TransferTail::Flag(..)) | None) => None,
             _ => Some(address::decode(peer, dst, src.len())?),
         };
         if peer == self.core.rank {
@@ -226,7 +231,7 @@ impl Ofi {
                     state.ask(
                         core,
                         peer,
-                        Work::Place { src: Box::default(), dst: None, tail, done },
+                        OfiWork::Place { src: Box::default(), dst: None, tail, done },
                     )
                 }),
                 None => {
@@ -240,19 +245,24 @@ impl Ofi {
         {
             let mut copy = vec![0; src.len()].into_boxed_slice();
             src.read(&mut copy);
-            let work = Work::Place { src: copy, dst: Some(dst), tail, done };
+            let work = OfiWork::Place { src: copy, dst: Some(dst), tail, done };
             return self.posting(|state, core| state.ask(core, peer, work));
         }
-        self.transfer(peer, Transfer::write(src, target, tail, done), None)
+        self.transfer(peer, RemoteTransfer::write(src, target, tail, done), None)
     }
 
     /// Posts a transfer in parts that the provider takes, over a rail if one is meant.
-    fn transfer(&self, peer: usize, whole: Transfer, rail: Option<usize>) -> Result<(), Fault> {
+    fn transfer(
+        &self,
+        peer: usize,
+        whole: RemoteTransfer,
+        rail: Option<usize>,
+    ) -> Result<(), Fault> {
         let most = self.core.objects.facts.transfer_max;
         self.posting(|state, core| {
             for part in whole.parts(most) {
                 match rail {
-                    None => state.ask(core, peer, Work::Transfer(part))?,
+                    None => state.ask(core, peer, OfiWork::Transfer(part))?,
                     Some(rail) => state.ask_over(core, rail, peer, part)?,
                 }
             }
@@ -263,7 +273,7 @@ impl Ofi {
     fn atomic(
         &self,
         peer: usize,
-        kind: Kind,
+        kind: OfiMessageKind,
         at: RemoteAddr,
         operands: [u64; 2],
         result: Sge,
@@ -271,7 +281,7 @@ impl Ofi {
     ) -> Result<(), Fault> {
         address::decode_word(peer, at)?;
         if peer != self.core.rank {
-            let work = Work::Atomic { kind, at, operands, result, done };
+            let work = OfiWork::Atomic { kind, at, operands, result, done };
             return self.posting(|state, core| state.ask(core, peer, work));
         }
         let word = word(self.state.borrow().memory.find_word(peer, at)?);
@@ -373,7 +383,7 @@ impl Fabric for Ofi {
         value: u64,
         done: Completion,
     ) -> Result<(), Fault> {
-        self.write_with(peer, src, dst, Some(Tail::Flag(flag.at, value)), done)
+        self.write_with(peer, src, dst, Some(TransferTail::Flag(flag.at, value)), done)
     }
 
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
@@ -387,7 +397,7 @@ impl Fabric for Ofi {
             self.core.complete(done);
             return Ok(());
         }
-        self.transfer(peer, Transfer::read(dst, target, done), None)
+        self.transfer(peer, RemoteTransfer::read(dst, target, done), None)
     }
 
     fn fetch_add(
@@ -398,7 +408,7 @@ impl Fabric for Ofi {
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
-        self.atomic(peer, Kind::FetchAdd, target, [operand, 0], result, done)
+        self.atomic(peer, OfiMessageKind::FetchAdd, target, [operand, 0], result, done)
     }
 
     fn compare_swap(
@@ -410,10 +420,10 @@ impl Fabric for Ofi {
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
-        self.atomic(peer, Kind::CompareSwap, target, [compare, swap], result, done)
+        self.atomic(peer, OfiMessageKind::CompareSwap, target, [compare, swap], result, done)
     }
 
-    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
         let posted = self.posting(|state, core| state.send(core, peer, head, payload, done));
         if peer == self.core.rank {
             self.core.sleeper.ring();
@@ -421,11 +431,11 @@ impl Fabric for Ofi {
         posted
     }
 
-    fn receive(&self, from: Option<usize>) -> Option<Message> {
+    fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         self.posting(|state, core| state.receive(core, from))
     }
 
-    fn release(&self, message: Message) {
+    fn release(&self, message: ArrivedMessage) {
         self.posting(|state, core| state.release(core, &message));
     }
 

@@ -5,7 +5,7 @@ use weft_bootstrap::Fingerprint;
 
 /// Choices; the defaults suit most machines.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct OfiOptions {
     /// Provider, as libfabric names it: `"tcp"`, `"efa"`, `"cxi"`, `"verbs;ofi_rxm"`, `"udp;ofi_rxd"`. `None`: the first that is
     /// there in [`crate::PROVIDERS`].
     pub provider: Option<String>,
@@ -36,9 +36,9 @@ pub struct Options {
     pub fingerprint: Fingerprint,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for OfiOptions {
+    fn default() -> OfiOptions {
+        OfiOptions {
             provider: None,
             interfaces: Vec::new(),
             outward: false,

@@ -7,9 +7,9 @@
 //! ```
 //! A copy more at the receiver, and no question: where a question and its answer take longer than the copies.
 
-use crate::facts::Facts;
-use crate::state::{Core, State};
-use crate::wire::{HEADER, Header, Kind};
+use crate::facts::ProviderFacts;
+use crate::state::{OfiCore, OfiState};
+use crate::wire::{HEADER, OfiHeader, OfiMessageKind};
 use weft_fabric::{Fault, Head, Sge};
 
 /// Buffers of whole messages have numbers of their own.
@@ -23,21 +23,21 @@ pub struct Assembly {
     total: usize,
 }
 
-impl State {
+impl OfiState {
     /// Posts a message within the peer's credits, or as many parts of it as there is room for; false: the same must be posted
     /// again, before all others.
     #[inline]
-    pub fn post_message(&mut self, core: &Core, peer: usize, head: Head, payload: Sge) -> bool {
+    pub fn post_message(&mut self, core: &OfiCore, peer: usize, head: Head, payload: Sge) -> bool {
         if payload.len() > core.objects.facts.part_max() && !self.post_parts(core, peer, payload) {
             return false;
         }
         let at = self.peer(core, peer).posted;
         let rest = payload.part(at, payload.len() - at);
-        let cost = Facts::credits(rest.len(), core.credits);
+        let cost = ProviderFacts::credits(rest.len(), core.credits);
         if self.peer(core, peer).credits < cost {
             return false;
         }
-        let posted = self.post(core, peer, Kind::Message, head.0, &[rest]);
+        let posted = self.post(core, peer, OfiMessageKind::Message, head.0, &[rest]);
         let it = self.peer(core, peer);
         if posted {
             it.credits -= cost;
@@ -47,7 +47,7 @@ impl State {
     }
 
     /// Posts all but the last part of a long message; false: there is no room for all.
-    fn post_parts(&mut self, core: &Core, peer: usize, payload: Sge) -> bool {
+    fn post_parts(&mut self, core: &OfiCore, peer: usize, payload: Sge) -> bool {
         let most = core.objects.facts.part_max();
         loop {
             let it = self.peer(core, peer);
@@ -56,7 +56,8 @@ impl State {
                 return true;
             }
             let words = [payload.len() as u64, at as u64, 0];
-            if credits == 0 || !self.post(core, peer, Kind::Part, words, &[payload.part(at, most)])
+            if credits == 0
+                || !self.post(core, peer, OfiMessageKind::Part, words, &[payload.part(at, most)])
             {
                 return false;
             }
@@ -69,9 +70,9 @@ impl State {
     /// Keeps a part of a message until the rest of it comes.
     pub fn keep_part(
         &mut self,
-        core: &Core,
+        core: &OfiCore,
         rank: usize,
-        header: &Header,
+        header: &OfiHeader,
         body: Sge,
     ) -> Result<(), Fault> {
         let [total, at, _] = header.words;
@@ -102,7 +103,7 @@ impl State {
     /// The buffer and the length of a message whose last part, or all of it, lies in `buffer`.
     pub fn whole_message(
         &mut self,
-        core: &Core,
+        core: &OfiCore,
         rank: usize,
         (buffer, len): (u32, usize),
     ) -> Result<(u32, usize), Fault> {
@@ -129,7 +130,7 @@ impl State {
     }
 
     /// A buffer for a message of this process to itself.
-    pub fn take_for(&mut self, core: &Core, len: usize) -> Result<u32, Fault> {
+    pub fn take_for(&mut self, core: &OfiCore, len: usize) -> Result<u32, Fault> {
         match len > core.objects.facts.part_max() {
             true => Ok(self.whole.take(&core.objects)? | WHOLE),
             false => self.receiving.take(&core.objects),

@@ -23,11 +23,11 @@ use crate::address;
 use crate::alive::GONE;
 use crate::connection_state::ConnectionState;
 use crate::object::Objects;
-use crate::requests::{Request, Transfer};
+use crate::requests::{OfiRequest, RemoteTransfer};
 use crate::sockets::Sockets;
-use crate::state::{Core, State};
-use crate::wire::Kind;
-use crate::work::Work;
+use crate::state::{OfiCore, OfiState};
+use crate::wire::OfiMessageKind;
+use crate::work::OfiWork;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ const REST: u32 = 8;
 pub const PROBE: usize = 16;
 
 /// A rail beside the first.
-pub struct Rail {
+pub struct ExtraRail {
     pub objects: Arc<Objects>,
     /// By rank: the provider's number of its address, the address for people, and as TCP has it.
     pub numbers: Vec<u64>,
@@ -84,9 +84,9 @@ pub struct Over {
     /// Transfers that the provider has.
     pub under_way: usize,
     /// Transfers that found no room.
-    pub kept: VecDeque<Transfer>,
+    pub kept: VecDeque<RemoteTransfer>,
     /// Transfers that failed.
-    repeat: Vec<Transfer>,
+    repeat: Vec<RemoteTransfer>,
     /// This end's connections are gone, and the peer knows it.
     told: bool,
     /// The peer's are.
@@ -113,9 +113,9 @@ impl Over {
     }
 }
 
-impl State {
+impl OfiState {
     /// The rail that takes a transfer for `rail`.
-    fn way(&mut self, core: &Core, rail: usize, peer: usize) -> usize {
+    fn way(&mut self, core: &OfiCore, rail: usize, peer: usize) -> usize {
         if rail == 0 {
             return 0;
         }
@@ -143,10 +143,10 @@ impl State {
     /// Posts or keeps what the program asks for over a rail.
     pub fn ask_over(
         &mut self,
-        core: &Core,
+        core: &OfiCore,
         rail: usize,
         peer: usize,
-        mut transfer: Transfer,
+        mut transfer: RemoteTransfer,
     ) -> Result<(), Fault> {
         if let Some(fault) = self.refuses(core, peer) {
             return Err(fault);
@@ -158,7 +158,7 @@ impl State {
         }
         let way = self.way(core, rail, peer);
         if way == 0 {
-            self.submit(core, peer, Work::Transfer(transfer));
+            self.submit(core, peer, OfiWork::Transfer(transfer));
             return Ok(());
         }
         let waits = !self.peer(core, peer).over[way - 1].kept.is_empty();
@@ -176,7 +176,7 @@ impl State {
     }
 
     /// A transfer has ended well.
-    pub fn is_over(&mut self, core: &Core, peer: usize, rail: u8, transfer: &Transfer) {
+    pub fn is_over(&mut self, core: &OfiCore, peer: usize, rail: u8, transfer: &RemoteTransfer) {
         self.carried[usize::from(rail)] += transfer.local.len() as u64;
         if rail == 0 && transfer.counts.is_none() {
             return;
@@ -191,7 +191,7 @@ impl State {
     }
 
     /// Moves on what is kept for the further rails to `rank`; true if anything moved.
-    pub fn drain_rails(&mut self, core: &Core, rank: usize) -> bool {
+    pub fn drain_rails(&mut self, core: &OfiCore, rank: usize) -> bool {
         let mut moved = false;
         for rail in 1..=self.peer(core, rank).over.len() {
             while let Some(transfer) = self.peer(core, rank).over[rail - 1].kept.pop_front() {
@@ -207,11 +207,11 @@ impl State {
 
     /// Takes what is over on the further rails, `must` or at every so many looks; true if anything moved.
     #[inline]
-    pub fn poll_others(&mut self, core: &Core, must: bool) -> bool {
+    pub fn poll_others(&mut self, core: &OfiCore, must: bool) -> bool {
         !core.others.is_empty() && self.look_over(core, must)
     }
 
-    fn look_over(&mut self, core: &Core, must: bool) -> bool {
+    fn look_over(&mut self, core: &OfiCore, must: bool) -> bool {
         let changes = !self.closing.is_empty() || !self.asking.is_empty();
         // Peers that reach memory here need this process's looks, too.
         let busy = changes || self.memory.exposed > 0 || self.requests.open() > 0;
@@ -245,7 +245,7 @@ impl State {
 
     /// Posts the probes of rails that are still to connect: the provider takes none before.
     #[cold]
-    fn ask_again(&mut self, core: &Core) {
+    fn ask_again(&mut self, core: &OfiCore) {
         for i in (0..self.asking.len()).rev() {
             let (peer, rail) = (self.asking[i].0 as usize, usize::from(self.asking[i].1));
             let phase = self.peer(core, peer).over[rail - 1].phase;
@@ -272,14 +272,14 @@ impl State {
     }
 
     /// Posts a probe; false: not yet.
-    fn probe(&mut self, core: &Core, peer: usize, rail: usize) -> Result<bool, String> {
+    fn probe(&mut self, core: &OfiCore, peer: usize, rail: usize) -> Result<bool, String> {
         let probes = core.probes.as_ref().ok_or("there are no probes")?;
         let target = address::decode(peer, probes.words[peer], 8).map_err(|e| e.to_string())?;
         let Key(own) = probes.own.remote.key;
         let (objects, number) = self.on(core, rail, peer);
         let at = if objects.names_by_address() { target.at } else { target.offset };
         let (local, descriptor) = (probes.own.local.part(8, 8), self.memory.descriptor(rail, own));
-        let request = self.requests.add(peer, Request::Probe(rail as u8));
+        let request = self.requests.add(peer, OfiRequest::Probe(rail as u8));
         let context = self.requests.context(request);
         let remote = (at, target.key);
         // SAFETY: the memory is allocated and stays; the descriptor is of its registration.
@@ -297,7 +297,7 @@ impl State {
 
     /// A probe has come back.
     #[cold]
-    pub fn rail_opens(&mut self, core: &Core, peer: usize, rail: usize) {
+    pub fn rail_opens(&mut self, core: &OfiCore, peer: usize, rail: usize) {
         let over = &mut self.peer(core, peer).over[rail - 1];
         if over.phase == Phase::Asked {
             over.phase = Phase::Open;
@@ -310,10 +310,10 @@ impl State {
     #[cold]
     pub fn rail_lost(
         &mut self,
-        core: &Core,
+        core: &OfiCore,
         peer: usize,
         rail: u8,
-        transfer: Transfer,
+        transfer: RemoteTransfer,
         reason: &str,
     ) {
         let rail = usize::from(rail);
@@ -327,7 +327,7 @@ impl State {
 
     /// A further rail does not work towards a peer: it is shut, and not used any more.
     #[cold]
-    pub fn rail_failed(&mut self, core: &Core, peer: usize, rail: usize, why: &str) {
+    pub fn rail_failed(&mut self, core: &OfiCore, peer: usize, rail: usize, why: &str) {
         let it = self.peer(core, peer);
         let over = &mut it.over[rail - 1];
         if it.lost || it.left || over.phase == Phase::Shut {
@@ -345,13 +345,13 @@ impl State {
         ));
         // The provider has seen nothing of these.
         for transfer in kept {
-            self.submit(core, peer, Work::Transfer(transfer));
+            self.submit(core, peer, OfiWork::Transfer(transfer));
         }
     }
 
     /// A peer's end of a rail is shut. `words`: the rail, and whether it is certain that nothing comes by it any more.
     #[cold]
-    pub fn hear_shut(&mut self, core: &Core, peer: usize, words: [u64; 3]) -> Result<(), Fault> {
+    pub fn hear_shut(&mut self, core: &OfiCore, peer: usize, words: [u64; 3]) -> Result<(), Fault> {
         let [rail, certain, _] = words;
         let rail = usize::try_from(rail).unwrap_or(usize::MAX);
         if rail == 0 || rail > self.peer(core, peer).over.len() {
@@ -369,7 +369,7 @@ impl State {
 
     /// Moves on rails that are being shut; true if anything moved.
     #[cold]
-    pub fn tend(&mut self, core: &Core) -> bool {
+    pub fn tend(&mut self, core: &OfiCore) -> bool {
         let (mut moved, now) = (false, Instant::now());
         let mut sockets = None;
         for i in (0..self.closing.len()).rev() {
@@ -400,7 +400,7 @@ impl State {
                 self.closing.swap_remove(i);
                 self.repeated += repeat.len() as u64;
                 for transfer in repeat {
-                    self.submit(core, peer, Work::Transfer(transfer));
+                    self.submit(core, peer, OfiWork::Transfer(transfer));
                 }
                 moved = true;
             }
@@ -420,14 +420,14 @@ impl State {
         self.closing.iter().any(untold)
     }
 
-    fn tell_shut(&mut self, core: &Core, peer: usize, rail: usize, certain: bool) {
+    fn tell_shut(&mut self, core: &OfiCore, peer: usize, rail: usize, certain: bool) {
         self.peer(core, peer).over[rail - 1].told = true;
         let words = [rail as u64, certain.into(), 0];
-        self.submit(core, peer, Work::Tell { kind: Kind::Shut, words });
+        self.submit(core, peer, OfiWork::Tell { kind: OfiMessageKind::Shut, words });
     }
 
     /// The connections of a rail cannot be seen.
-    fn shut_blindly(&mut self, core: &Core, peer: usize, rail: usize) {
+    fn shut_blindly(&mut self, core: &OfiCore, peer: usize, rail: usize) {
         let over = &self.peer(core, peer).over[rail - 1];
         if over.under_way > 0 || !over.repeat.is_empty() {
             self.lose(core, peer, "a transfer", BLIND);

@@ -5,7 +5,7 @@
 //! back, and other memory may lie there.
 
 use crate::address::Named;
-use crate::object::{Objects, Registration};
+use crate::object::{MemoryRegistration, Objects};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
 use std::ptr;
@@ -17,10 +17,10 @@ const NEAREST: usize = 8;
 
 /// What a registration is called here: the key of its names ([`weft_fabric::Key`]). The provider's alone is not enough: one with a
 /// cache of its own gives registrations in one page the same.
-pub type Id = [u64; 3];
+pub type RegistrationId = [u64; 3];
 
 /// Memory that is registered.
-pub struct Entry {
+pub struct RegisteredEntry {
     pub memory: Sge,
     pub program: bool,
     /// Goes back to the free ones when it is withdrawn.
@@ -28,14 +28,14 @@ pub struct Entry {
     /// Regions in it, and transfers under way from or to it.
     pub regions: usize,
     transfers: usize,
-    first: Registration,
+    first: MemoryRegistration,
     /// Of the further rails.
-    others: Vec<Registration>,
+    others: Vec<MemoryRegistration>,
 }
 
 /// How many registrations were made so far, and uses that found one to share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct RegistrationCounts {
     pub made: u64,
     pub found: u64,
 }
@@ -43,12 +43,12 @@ pub struct Totals {
 pub struct Registrations {
     /// By rail. Memory has the same key on all.
     objects: Vec<Arc<Objects>>,
-    entries: HashMap<Id, Entry>,
+    entries: HashMap<RegistrationId, RegisteredEntry>,
     /// The program's, by their start.
-    by_start: BTreeMap<(usize, Id), ()>,
+    by_start: BTreeMap<(usize, RegistrationId), ()>,
     /// The provider's keys, each with how many registrations have it.
     keys: HashMap<u64, usize>,
-    pub totals: Totals,
+    pub totals: RegistrationCounts,
 }
 
 impl Registrations {
@@ -57,7 +57,7 @@ impl Registrations {
         Registrations { objects, entries, by_start, keys, totals }
     }
 
-    pub fn get(&self, id: Id) -> Option<&Entry> {
+    pub fn get(&self, id: RegistrationId) -> Option<&RegisteredEntry> {
         self.entries.get(&id)
     }
 
@@ -66,7 +66,7 @@ impl Registrations {
         self.keys.contains_key(&key)
     }
 
-    pub fn all(&self) -> impl ExactSizeIterator<Item = &Entry> {
+    pub fn all(&self) -> impl ExactSizeIterator<Item = &RegisteredEntry> {
         self.entries.values()
     }
 
@@ -90,7 +90,7 @@ impl Registrations {
         (program, allocated): (bool, bool),
         access: u64,
         wanted: u64,
-    ) -> Result<Id, Fault> {
+    ) -> Result<RegistrationId, Fault> {
         // SAFETY: `register` needs memory that stays mapped until its last user is gone. The caller promises this.
         let register = |objects: &Arc<Objects>| unsafe {
             objects.register(memory.ptr(), memory.len(), access, wanted)
@@ -111,15 +111,16 @@ impl Registrations {
         }
         *self.keys.entry(key).or_default() += 1;
         let (regions, transfers) = (1, 0);
-        let entry = Entry { memory, program, allocated, regions, transfers, first, others };
+        let entry =
+            RegisteredEntry { memory, program, allocated, regions, transfers, first, others };
         self.entries.insert(id, entry);
         Ok(id)
     }
 
     /// A registration of the program's that holds all of `memory` and may be shared.
-    fn find(&self, memory: Sge) -> Option<Id> {
+    fn find(&self, memory: Sge) -> Option<RegistrationId> {
         let (start, end) = (memory.ptr().addr(), memory.ptr().addr() + memory.len());
-        let holds = |id: &Id| {
+        let holds = |id: &RegistrationId| {
             let it = &self.entries[id];
             it.regions > 0 && end <= it.memory.ptr().addr() + it.memory.len()
         };
@@ -128,7 +129,7 @@ impl Registrations {
     }
 
     /// One more region in a registration that is there already.
-    pub fn share(&mut self, memory: Sge) -> Option<Id> {
+    pub fn share(&mut self, memory: Sge) -> Option<RegistrationId> {
         let id = self.find(memory)?;
         self.entries.get_mut(&id)?.regions += 1;
         self.totals.found += 1;
@@ -136,7 +137,7 @@ impl Registrations {
     }
 
     /// One more transfer from or to registered memory.
-    pub fn use_for_transfer(&mut self, memory: Sge) -> Option<Id> {
+    pub fn use_for_transfer(&mut self, memory: Sge) -> Option<RegistrationId> {
         let id = self.find(memory)?;
         self.entries.get_mut(&id)?.transfers += 1;
         self.totals.found += 1;
@@ -144,26 +145,26 @@ impl Registrations {
     }
 
     /// A transfer that the provider has refused for now: it looks for its registration again when it is repeated.
-    pub fn refused(&mut self, id: Id) {
+    pub fn refused(&mut self, id: RegistrationId) {
         self.totals.found -= 1;
         self.transferred(id);
     }
 
     /// A region less. What it was is returned if that was the last use.
-    pub fn withdraw(&mut self, id: Id) -> Option<Entry> {
+    pub fn withdraw(&mut self, id: RegistrationId) -> Option<RegisteredEntry> {
         self.entries.get_mut(&id)?.regions -= 1;
         self.end_unused(id)
     }
 
     /// A transfer less.
-    pub fn transferred(&mut self, id: Id) {
+    pub fn transferred(&mut self, id: RegistrationId) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.transfers -= 1;
             self.end_unused(id);
         }
     }
 
-    fn end_unused(&mut self, id: Id) -> Option<Entry> {
+    fn end_unused(&mut self, id: RegistrationId) -> Option<RegisteredEntry> {
         let it = self.entries.get(&id)?;
         if it.regions > 0 || it.transfers > 0 {
             return None;
@@ -180,11 +181,11 @@ impl Registrations {
     }
 
     /// What operations on a rail name the memory of a registration by.
-    pub fn descriptor(&self, rail: usize, id: Id) -> *mut c_void {
+    pub fn descriptor(&self, rail: usize, id: RegistrationId) -> *mut c_void {
         let registration = self.entries.get(&id).and_then(|entry| match rail {
             0 => Some(&entry.first),
             _ => entry.others.get(rail - 1),
         });
-        registration.map_or(ptr::null_mut(), Registration::descriptor)
+        registration.map_or(ptr::null_mut(), MemoryRegistration::descriptor)
     }
 }

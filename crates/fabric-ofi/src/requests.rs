@@ -1,11 +1,11 @@
 //! What has been posted and is not over: by the pointer that the provider hands back, or by the number that a peer does.
 
-use crate::address::Target;
-use crate::object::Registration;
-use crate::registrations::Id;
+use crate::address::OfiTarget;
+use crate::object::MemoryRegistration;
+use crate::registrations::RegistrationId;
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use weft_fabric::block::Block;
+use weft_fabric::block::OwnedBlock;
 use weft_fabric::{Completion, RemoteAddr, Sge};
 
 /// Requests that are made at a time.
@@ -13,7 +13,7 @@ const CHUNK: usize = 64;
 
 /// What comes behind a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tail {
+pub enum TransferTail {
     /// A flag there takes this value.
     Flag(RemoteAddr, u64),
     /// An immediate is counted there.
@@ -22,35 +22,40 @@ pub enum Tail {
 
 /// A write or a read of this process's `local` memory.
 #[derive(Debug, Clone, Copy)]
-pub struct Transfer {
+pub struct RemoteTransfer {
     pub write: bool,
     pub local: Sge,
-    pub remote: Target,
+    pub remote: OfiTarget,
     /// What comes behind a write.
-    pub tail: Option<Tail>,
+    pub tail: Option<TransferTail>,
     pub done: Completion,
     /// The rail of which it counts as a write, by whatever way it goes.
     pub counts: Option<u8>,
 }
 
-impl Transfer {
-    pub fn write(src: Sge, dst: Target, tail: Option<Tail>, done: Completion) -> Transfer {
-        Transfer { write: true, local: src, remote: dst, tail, done, counts: None }
+impl RemoteTransfer {
+    pub fn write(
+        src: Sge,
+        dst: OfiTarget,
+        tail: Option<TransferTail>,
+        done: Completion,
+    ) -> RemoteTransfer {
+        RemoteTransfer { write: true, local: src, remote: dst, tail, done, counts: None }
     }
 
-    pub fn read(dst: Sge, src: Target, done: Completion) -> Transfer {
-        Transfer { write: false, local: dst, remote: src, tail: None, done, counts: None }
+    pub fn read(dst: Sge, src: OfiTarget, done: Completion) -> RemoteTransfer {
+        RemoteTransfer { write: false, local: dst, remote: src, tail: None, done, counts: None }
     }
 
     /// Its parts of at most `most` bytes; the last one has what comes behind all.
-    pub fn parts(self, most: usize) -> impl Iterator<Item = Transfer> {
+    pub fn parts(self, most: usize) -> impl Iterator<Item = RemoteTransfer> {
         let whole = self.local.len();
         (0..whole).step_by(most).map(move |offset| {
             let len = most.min(whole - offset);
             let (local, remote) = (self.local.part(offset, len), self.remote.further(offset));
             let last = offset + len == whole;
             let (tail, done) = if last { (self.tail, self.done) } else { (None, None) };
-            Transfer { local, remote, tail, done, ..self }
+            RemoteTransfer { local, remote, tail, done, ..self }
         })
     }
 }
@@ -59,19 +64,19 @@ impl Transfer {
 pub enum Held {
     Nothing,
     /// One that others use, too.
-    Shared(Id),
+    Shared(RegistrationId),
     /// Of this transfer alone.
-    Own(Registration),
+    Own(MemoryRegistration),
 }
 
-pub enum Request {
+pub enum OfiRequest {
     Free,
     /// A buffer for what arrives.
     Receive(u32),
     /// A message of ours in a buffer.
     Send(u32),
     /// A transfer on a rail. Behind a write, where the provider keeps no order, comes its tail.
-    Transfer(u8, Transfer, Held),
+    Transfer(u8, RemoteTransfer, Held),
     /// A read that shows that a rail leads to the peer. Not counted: it may never be answered.
     Probe(u8),
     /// An answer of the peer is awaited: where its value goes (8 bytes), if anywhere.
@@ -86,24 +91,24 @@ struct Slot {
     /// How often the slot was used, so that an old number finds nothing.
     turn: u32,
     peer: u32,
-    request: Request,
+    request: OfiRequest,
 }
 
 #[derive(Default)]
-pub struct Requests {
-    chunks: Vec<Block<Slot>>,
+pub struct RequestTable {
+    chunks: Vec<OwnedBlock<Slot>>,
     free: Vec<u32>,
     /// Those under way that are neither free, nor receives, nor probes.
     open: usize,
 }
 
-impl Request {
+impl OfiRequest {
     fn is_counted(&self) -> bool {
-        !matches!(self, Request::Free | Request::Receive(_) | Request::Probe(_))
+        !matches!(self, OfiRequest::Free | OfiRequest::Receive(_) | OfiRequest::Probe(_))
     }
 }
 
-impl Requests {
+impl RequestTable {
     fn slot(&self, number: u32) -> NonNull<Slot> {
         let chunk = &self.chunks[number as usize / CHUNK];
         // SAFETY: inside the chunk.
@@ -111,12 +116,17 @@ impl Requests {
     }
 
     /// Notes a request towards `peer`, and returns its number.
-    pub fn add(&mut self, peer: usize, request: Request) -> u32 {
+    pub fn add(&mut self, peer: usize, request: OfiRequest) -> u32 {
         if self.free.is_empty() {
             let first = (self.chunks.len() * CHUNK) as u32;
-            let slot =
-                |number| Slot { context: [0; 8], number, turn: 0, peer: 0, request: Request::Free };
-            self.chunks.push(Block::new((first..first + CHUNK as u32).map(slot)));
+            let slot = |number| Slot {
+                context: [0; 8],
+                number,
+                turn: 0,
+                peer: 0,
+                request: OfiRequest::Free,
+            };
+            self.chunks.push(OwnedBlock::new((first..first + CHUNK as u32).map(slot)));
             self.free.extend((first..first + CHUNK as u32).rev());
         }
         let number = self.free.pop().expect("has just grown");
@@ -148,7 +158,7 @@ impl Requests {
     }
 
     /// The request that `peer` answers with `ticket`, if there is such a one.
-    pub fn answered(&mut self, peer: usize, ticket: u64) -> Option<Request> {
+    pub fn answered(&mut self, peer: usize, ticket: u64) -> Option<OfiRequest> {
         let number = ticket as u32;
         if number as usize >= self.chunks.len() * CHUNK {
             return None;
@@ -156,14 +166,14 @@ impl Requests {
         // SAFETY: slots stay, only this thread reads and writes them, and `number` was checked above.
         let slot = unsafe { self.slot(number).as_ref() };
         let meant = slot.turn == (ticket >> 32) as u32 && slot.peer as usize == peer;
-        (meant && matches!(slot.request, Request::Reply(..))).then(|| self.take(number).1)
+        (meant && matches!(slot.request, OfiRequest::Reply(..))).then(|| self.take(number).1)
     }
 
     /// Ends a request: its peer, and what it was.
-    pub fn take(&mut self, number: u32) -> (usize, Request) {
+    pub fn take(&mut self, number: u32) -> (usize, OfiRequest) {
         // SAFETY: slots stay, and only this thread reads and writes them.
         let slot = unsafe { self.slot(number).as_mut() };
-        let request = std::mem::replace(&mut slot.request, Request::Free);
+        let request = std::mem::replace(&mut slot.request, OfiRequest::Free);
         self.open -= usize::from(request.is_counted());
         self.free.push(number);
         (slot.peer as usize, request)
@@ -181,8 +191,8 @@ mod tests {
 
     #[test]
     fn an_answer_finds_its_request_once() {
-        let mut requests = Requests::default();
-        let number = requests.add(3, Request::Reply(None, None));
+        let mut requests = RequestTable::default();
+        let number = requests.add(3, OfiRequest::Reply(None, None));
         let ticket = requests.ticket(number);
         assert_eq!(requests.number(requests.context(number)), Some(number));
         assert!(requests.answered(2, ticket).is_none(), "of another peer");
@@ -191,7 +201,7 @@ mod tests {
         assert!(requests.answered(3, ticket).is_some());
         assert!(requests.answered(3, ticket).is_none(), "twice");
         assert_eq!(requests.open(), 0);
-        let again = requests.add(3, Request::Send(0));
+        let again = requests.add(3, OfiRequest::Send(0));
         assert_eq!(again, number);
         assert!(requests.answered(3, requests.ticket(again)).is_none(), "of another kind");
     }

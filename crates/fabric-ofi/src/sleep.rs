@@ -29,7 +29,7 @@ const USELESS_MOST: u32 = 8;
 /// Longer sleeps have no end of their own.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 
-pub struct Sleeper {
+pub struct OfiSleeper {
     /// Of all rails.
     objects: Vec<Arc<Objects>>,
     doorbell: Doorbell,
@@ -49,10 +49,10 @@ pub struct Sleeper {
     useless: AtomicU32,
 }
 
-impl Sleeper {
-    pub fn new(objects: Vec<Arc<Objects>>) -> io::Result<Sleeper> {
+impl OfiSleeper {
+    pub fn new(objects: Vec<Arc<Objects>>) -> io::Result<OfiSleeper> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        Ok(Sleeper {
+        Ok(OfiSleeper {
             objects,
             doorbell: Doorbell::new(),
             own: EventFd::from_value_and_flags(0, flags)?,
@@ -169,7 +169,7 @@ pub fn drain(bell: &PollFd<'_>) {
     while nix::unistd::read(bell.as_fd(), &mut bytes).is_ok_and(|count| count > 0) {}
 }
 
-impl Sleep for Sleeper {
+impl Sleep for OfiSleeper {
     fn arm(&self) -> Token {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         // The look that follows is the last before the sleep.

@@ -3,7 +3,7 @@
 
 use crate::connection_state::{ConnectionState, limit};
 use crate::facts::BUILT_IN;
-use crate::state::Core;
+use crate::state::OfiCore;
 use nix::errno::Errno;
 use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, getsockname, shutdown};
 use std::net::{IpAddr, SocketAddr};
@@ -78,7 +78,7 @@ fn unanswered(table: &str) -> Vec<SocketAddr> {
 
 impl Sockets {
     /// Finds them, and tells each when to give up.
-    pub fn own(core: &Core) -> Sockets {
+    pub fn own(core: &OfiCore) -> Sockets {
         let (ends, unread, being_made) = (Vec::new(), Vec::new(), Vec::new());
         let mut all = Sockets { tcp: false, ends, unread, being_made };
         if core.ip(0, core.rank).is_none() {
@@ -110,7 +110,7 @@ impl Sockets {
     }
 
     /// The connections with a peer on a rail, and those that other ranks of its host have made: they cannot be told apart.
-    fn with(&self, core: &Core, rail: usize, rank: usize) -> impl Iterator<Item = RawFd> {
+    fn with(&self, core: &OfiCore, rail: usize, rank: usize) -> impl Iterator<Item = RawFd> {
         let (own, peer) = (core.ip(rail, core.rank), core.ip(rail, rank));
         let of_host = move |there: &SocketAddr| peer.is_some_and(|peer| there.ip() == peer.ip());
         let ours = move |here: &SocketAddr, there: &SocketAddr| {
@@ -122,7 +122,7 @@ impl Sockets {
 
     /// Ends all connections with a peer on a rail, and says how many there were: those that are read to their end are gone at a
     /// later look. Broken ones that are not read to their end count for all who could have been there. `None`: they cannot be seen.
-    pub fn shut(&self, core: &Core, rail: usize, rank: usize) -> Option<usize> {
+    pub fn shut(&self, core: &OfiCore, rail: usize, rank: usize) -> Option<usize> {
         core.ip(rail, rank).filter(|_| self.tcp)?;
         let ended = |fd| {
             // It may have been broken already.
@@ -135,7 +135,7 @@ impl Sockets {
 
     /// Returns the state of the connection to a peer on a rail. If the provider does not show it, looks among the kernel's
     /// connections between the two hosts: a connection of another rank of this host counts, too.
-    pub fn to(&self, core: &Core, rail: usize, rank: usize) -> ConnectionState {
+    pub fn to(&self, core: &OfiCore, rail: usize, rank: usize) -> ConnectionState {
         if let Some(way) = core.way(rail, rank) {
             return way;
         }

@@ -1,18 +1,18 @@
 //! What one process knows of its peers, and what it does when nobody looks: completions, arrivals, what was kept.
 
 use crate::alive::Signs;
-use crate::buffers::Buffers;
-use crate::connection_state::{ConnectionState, Times};
+use crate::buffers::MessageBuffers;
+use crate::connection_state::{ConnectionState, KeepaliveTimes};
 use crate::ffi::*;
 use crate::helper::HelperPlace;
-use crate::memory::Memory;
-use crate::object::{Found, Objects};
+use crate::memory::ProcessMemory;
+use crate::object::{Objects, PollOutcome};
 use crate::parts::Assembly;
-use crate::rails::{Over, Probes, RAILS_MAX, Rail};
-use crate::requests::{Request, Requests};
-use crate::sleep::Sleeper;
-use crate::wire::{FOREIGN, Kind, proof};
-use crate::work::Work;
+use crate::rails::{ExtraRail, Over, Probes, RAILS_MAX};
+use crate::requests::{OfiRequest, RequestTable};
+use crate::sleep::OfiSleeper;
+use crate::wire::{FOREIGN, OfiMessageKind, proof};
+use crate::work::OfiWork;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use weft_fabric::linking::{Links, Roster};
+use weft_fabric::linking::{JobConnections, Roster};
 use weft_fabric::{Completion, Counters, Fault, Head, Sge, repeated};
 
 /// Buffers that wait for what arrives, of all peers together.
@@ -47,7 +47,7 @@ pub struct Where {
 }
 
 /// One process.
-pub struct Member {
+pub struct OfiProcess {
     /// The provider's number of its address.
     pub number: u64,
     pub place: Where,
@@ -56,9 +56,9 @@ pub struct Member {
 }
 
 /// What does not change.
-pub struct Core {
+pub struct OfiCore {
     pub objects: Arc<Objects>,
-    pub sleeper: Arc<Sleeper>,
+    pub sleeper: Arc<OfiSleeper>,
     pub helper: Arc<HelperPlace>,
     pub counters: Rc<Counters>,
     pub rank: usize,
@@ -67,11 +67,11 @@ pub struct Core {
     /// Processes of the job.
     pub size: usize,
     /// All that can be reached, on the first rail.
-    pub roster: RefCell<Roster<Member>>,
+    pub roster: RefCell<Roster<OfiProcess>>,
     /// A link with another job has something to say: that a process is lost, or that all have left.
     pub alarm: Arc<AtomicBool>,
     /// The rails beside the first, between the processes of the job.
-    pub others: Vec<Rail>,
+    pub others: Vec<ExtraRail>,
     /// There if there are further rails.
     pub probes: Option<Probes>,
     /// How long a peer may be silent before who waits asks for a sign of life; zero: it never does.
@@ -87,7 +87,7 @@ pub struct Core {
     pub say: fn(&str),
 }
 
-impl Core {
+impl OfiCore {
     /// How many rails there are.
     pub fn rails(&self) -> usize {
         1 + self.others.len()
@@ -109,8 +109,8 @@ impl Core {
         }
     }
 
-    pub fn times(&self) -> Times {
-        Times { keepalive: self.keepalive, patience: self.patience }
+    pub fn times(&self) -> KeepaliveTimes {
+        KeepaliveTimes { keepalive: self.keepalive, patience: self.patience }
     }
 
     /// Returns the state of the connection to a peer on a rail, or `None` if the endpoint does not know it.
@@ -153,7 +153,7 @@ impl Core {
 }
 
 /// What is kept of a peer with which something was exchanged.
-pub struct Peer {
+pub struct OfiPeer {
     /// The provider's number of its address on the first rail.
     pub number: u64,
     /// The first words of messages to the peer: a proof, and the peer's number for this process.
@@ -174,8 +174,8 @@ pub struct Peer {
     /// It stands among those that have messages.
     pub listed: bool,
     /// Messages that found no room, and all else.
-    pub kept_messages: VecDeque<Work>,
-    pub kept_work: VecDeque<Work>,
+    pub kept_messages: VecDeque<OfiWork>,
+    pub kept_work: VecDeque<OfiWork>,
     /// It stands among those for whom something is kept.
     pub waiting: bool,
     /// The further rails to it.
@@ -192,19 +192,19 @@ pub struct Peer {
 }
 
 /// What changes.
-pub struct State {
-    pub peers: Vec<Option<Box<Peer>>>,
-    pub memory: Memory,
-    pub requests: Requests,
-    pub sending: Buffers,
-    pub receiving: Buffers,
+pub struct OfiState {
+    pub peers: Vec<Option<Box<OfiPeer>>>,
+    pub memory: ProcessMemory,
+    pub requests: RequestTable,
+    pub sending: MessageBuffers,
+    pub receiving: MessageBuffers,
     /// For messages that come in parts.
-    pub whole: Buffers,
+    pub whole: MessageBuffers,
     /// Buffers that the provider has for what arrives.
     pub posted: usize,
     /// Peers with messages, in the order of their turns.
     pub arrived: VecDeque<u32>,
-    pub links: Links,
+    pub links: JobConnections,
     /// Peers for whom something is kept.
     pub waiting: Vec<u32>,
     /// Peers and rails that are being tried, and those that are being shut.
@@ -238,18 +238,18 @@ pub struct State {
     vain: Cell<u32>,
 }
 
-impl State {
-    pub fn new(core: &Core, memory: Memory) -> State {
-        State {
+impl OfiState {
+    pub fn new(core: &OfiCore, memory: ProcessMemory) -> OfiState {
+        OfiState {
             peers: (0..core.size).map(|_| None).collect(),
             memory,
-            requests: Requests::default(),
-            sending: Buffers::new(core.objects.facts.buffer),
-            receiving: Buffers::new(core.objects.facts.buffer),
-            whole: Buffers::new(crate::wire::HEADER + core.objects.facts.send_max()),
+            requests: RequestTable::default(),
+            sending: MessageBuffers::new(core.objects.facts.buffer),
+            receiving: MessageBuffers::new(core.objects.facts.buffer),
+            whole: MessageBuffers::new(crate::wire::HEADER + core.objects.facts.send_max()),
             posted: 0,
             arrived: VecDeque::new(),
-            links: Links::default(),
+            links: JobConnections::default(),
             waiting: Vec::new(),
             asking: Vec::new(),
             closing: Vec::new(),
@@ -272,7 +272,7 @@ impl State {
 
     /// The peer, from now on known.
     #[inline]
-    pub fn peer(&mut self, core: &Core, rank: usize) -> &mut Peer {
+    pub fn peer(&mut self, core: &OfiCore, rank: usize) -> &mut OfiPeer {
         self.peers[rank].get_or_insert_with(|| {
             let roster = core.roster.borrow();
             let number = roster.member(rank).number;
@@ -284,7 +284,7 @@ impl State {
             };
             let expects = core.proof_of(rank);
             let rails = if foreign.is_some() { 0 } else { core.others.len() };
-            Box::new(Peer {
+            Box::new(OfiPeer {
                 number,
                 says,
                 me,
@@ -318,10 +318,10 @@ impl State {
     }
 
     /// Gives the provider buffers for what arrives.
-    pub fn repost(&mut self, core: &Core) -> Result<(), Fault> {
+    pub fn repost(&mut self, core: &OfiCore) -> Result<(), Fault> {
         while self.posted < POSTED {
             let buffer = self.receiving.take(&core.objects)?;
-            let number = self.requests.add(core.rank, Request::Receive(buffer));
+            let number = self.requests.add(core.rank, OfiRequest::Receive(buffer));
             let memory = self.receiving.memory(buffer);
             let context = self.requests.context(number);
             let descriptor = self.receiving.descriptor(buffer);
@@ -344,7 +344,7 @@ impl State {
 
     /// A look that costs next to nothing when nothing has come for a while.
     #[inline]
-    pub fn look(&mut self, core: &Core) -> bool {
+    pub fn look(&mut self, core: &OfiCore) -> bool {
         let rest = self.rest.get();
         let must = core.sleeper.take_must_look();
         if core.alarm.load(Ordering::Acquire) {
@@ -368,7 +368,7 @@ impl State {
     }
 
     /// Takes what is over and what has arrived.
-    pub fn poll(&mut self, core: &Core) -> bool {
+    pub fn poll(&mut self, core: &OfiCore) -> bool {
         let moved = self.poll_queue(core, &core.objects);
         if moved && let Err(fault) = self.repost(core) {
             let why = fault.to_string();
@@ -382,13 +382,13 @@ impl State {
     }
 
     /// Takes what is over on one rail.
-    pub fn poll_queue(&mut self, core: &Core, objects: &Objects) -> bool {
+    pub fn poll_queue(&mut self, core: &OfiCore, objects: &Objects) -> bool {
         let mut moved = false;
         loop {
             let nothing = fi_cq_msg_entry { op_context: std::ptr::null_mut(), flags: 0, len: 0 };
             let mut entries = [nothing; BATCH];
             match objects.take(&mut entries) {
-                Found::Over(count) => {
+                PollOutcome::Over(count) => {
                     for entry in &entries[..count] {
                         if let Some(number) = self.requests.number(entry.op_context) {
                             self.over(core, number, entry.len);
@@ -399,14 +399,14 @@ impl State {
                         continue;
                     }
                 }
-                Found::Moved => moved = true,
-                Found::Nothing => {}
-                Found::Failed => {
+                PollOutcome::Moved => moved = true,
+                PollOutcome::Nothing => {}
+                PollOutcome::Failed => {
                     self.poll_error(core, objects);
                     moved = true;
                     continue;
                 }
-                Found::Broken(error) => {
+                PollOutcome::Broken(error) => {
                     let why = objects.why(error);
                     self.fail(Fault::system("fi_cq_read", -error as i32), why);
                 }
@@ -418,69 +418,69 @@ impl State {
 
     /// Takes the error that stands at the head of the queue.
     #[cold]
-    fn poll_error(&mut self, core: &Core, objects: &Objects) {
+    fn poll_error(&mut self, core: &OfiCore, objects: &Objects) {
         let Some((context, reason)) = objects.take_failed() else { return };
         let Some(number) = self.requests.number(context) else { return };
         let (peer, request) = self.requests.take(number);
         let what = match request {
-            Request::Receive(buffer) => {
+            OfiRequest::Receive(buffer) => {
                 // Nobody's fault that we know of: longer than our messages, or cancelled.
                 self.posted -= 1;
                 self.receiving.give_back(buffer);
                 return;
             }
-            Request::Send(buffer) => {
+            OfiRequest::Send(buffer) => {
                 self.sending.give_back(buffer);
                 "a message"
             }
-            Request::Transfer(rail, transfer, held) => {
+            OfiRequest::Transfer(rail, transfer, held) => {
                 self.let_go(held);
                 if rail > 0 {
                     return self.rail_lost(core, peer, rail, transfer, &reason);
                 }
                 if transfer.write { "a write" } else { "a read" }
             }
-            Request::Probe(rail) => {
+            OfiRequest::Probe(rail) => {
                 return self.rail_failed(core, peer, rail.into(), &reason);
             }
-            Request::Reply(..) | Request::Free => return,
+            OfiRequest::Reply(..) | OfiRequest::Free => return,
         };
         self.lose(core, peer, what, &reason);
     }
 
     /// A request has ended well; `len`: bytes that arrived.
-    fn over(&mut self, core: &Core, number: u32, len: usize) {
+    fn over(&mut self, core: &OfiCore, number: u32, len: usize) {
         let (peer, request) = self.requests.take(number);
-        if let (Request::Transfer(0, ..), Some(peer)) = (&request, &mut self.peers[peer]) {
+        if let (OfiRequest::Transfer(0, ..), Some(peer)) = (&request, &mut self.peers[peer]) {
             peer.signs.heard = true;
         }
         match request {
-            Request::Receive(buffer) => {
+            OfiRequest::Receive(buffer) => {
                 self.posted -= 1;
                 self.arrival(core, buffer, len);
             }
-            Request::Send(buffer) => self.sending.give_back(buffer),
-            Request::Transfer(rail, transfer, held) => {
+            OfiRequest::Send(buffer) => self.sending.give_back(buffer),
+            OfiRequest::Transfer(rail, transfer, held) => {
                 self.let_go(held);
                 self.is_over(core, peer, rail, &transfer);
                 match transfer.tail {
                     None => core.complete(transfer.done),
                     Some(tail) => {
                         let (src, done) = (Box::default(), transfer.done);
-                        self.submit(core, peer, Work::Place { src, dst: None, tail, done });
+                        self.submit(core, peer, OfiWork::Place { src, dst: None, tail, done });
                     }
                 }
             }
-            Request::Probe(rail) => self.rail_opens(core, peer, rail.into()),
-            Request::Reply(..) | Request::Free => {}
+            OfiRequest::Probe(rail) => self.rail_opens(core, peer, rail.into()),
+            OfiRequest::Reply(..) | OfiRequest::Free => {}
         }
     }
 
     /// Tells a peer how many messages it may send if it has been waiting for half of them.
-    pub fn settle(&mut self, core: &Core, rank: usize) {
+    pub fn settle(&mut self, core: &OfiCore, rank: usize) {
         let half = (core.credits / 2).max(1);
         if usize::from(self.peer(core, rank).owed) >= half {
-            self.submit(core, rank, Work::Tell { kind: Kind::Credits, words: [0; 3] });
+            self.submit(core, rank, OfiWork::Tell { kind: OfiMessageKind::Credits, words: [0; 3] });
         }
     }
 

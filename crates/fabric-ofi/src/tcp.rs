@@ -23,15 +23,15 @@ mod reader;
 mod routes;
 mod tries;
 
-pub use connection::Context;
+pub use connection::OperationContext;
 pub use frame::{decode_names, encode_names};
 pub use interfaces::{Interface, interfaces};
 pub use tries::Detour;
 
-use crate::connection_state::{ConnectionState, Times};
+use crate::connection_state::{ConnectionState, KeepaliveTimes};
 use crate::ffi::fi_cq_msg_entry;
-use connection::{Link, Peer, Shared};
-use door::Door;
+use connection::{ConnectionShared, TcpConnectionState, TcpPeer};
+use door::ListeningSockets;
 use inner::{DOOR, Inner, TIMER};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
@@ -46,7 +46,7 @@ use weft_fabric::Sge;
 
 /// What a look has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum TcpPollOutcome {
     /// So many operations are over.
     Over(usize),
     /// None is, but bytes have moved.
@@ -66,10 +66,10 @@ pub struct Tcp {
 
 impl Tcp {
     /// Opens an endpoint at the addresses of `own`. Fails if the first address cannot be used.
-    pub fn open(mut own: Vec<Interface>, times: Times) -> io::Result<Tcp> {
+    pub fn open(mut own: Vec<Interface>, times: KeepaliveTimes) -> io::Result<Tcp> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         own.truncate(frame::NAMES_MOST);
-        let door = Door::open(&mut own)?;
+        let door = ListeningSockets::open(&mut own)?;
         for listener in &door.listeners {
             epoll.add(listener, EpollEvent::new(EpollFlags::EPOLLIN, DOOR))?;
         }
@@ -79,7 +79,7 @@ impl Tcp {
         let names: Vec<SocketAddr> =
             door.listeners.iter().map(TcpListener::local_addr).collect::<io::Result<_>>()?;
         let wait = epoll.0.as_fd().as_raw_fd();
-        let shared = Shared::new();
+        let shared = ConnectionShared::new();
         let unsent = shared.unsent.clone();
         let inner = Inner {
             name: names[0],
@@ -127,7 +127,7 @@ impl Tcp {
     pub fn insert(&self, names: &[SocketAddr], secret: Option<u64>) -> u64 {
         let mut inner = self.inner();
         let name = names[0];
-        let peer = Peer::new(name, Tries::new(routes::routes(&inner.own, names)), secret);
+        let peer = TcpPeer::new(name, Tries::new(routes::routes(&inner.own, names)), secret);
         let number = match inner.free.pop() {
             Some(number) => {
                 inner.peers[number as usize] = peer;
@@ -186,20 +186,24 @@ impl Tcp {
     ///
     /// # Safety
     /// It is not touched until the operation is over.
-    pub unsafe fn post(&self, buffer: Sge, context: Context) {
+    pub unsafe fn post(&self, buffer: Sge, context: OperationContext) {
         self.inner().shared.posted.push((buffer, context));
     }
 
     /// Posts to a peer; what libfabric would return.
-    fn to(&self, to: u64, post: impl FnOnce(&mut Peer, &mut Shared) -> Result<(), i32>) -> isize {
+    fn to(
+        &self,
+        to: u64,
+        post: impl FnOnce(&mut TcpPeer, &mut ConnectionShared) -> Result<(), i32>,
+    ) -> isize {
         let mut inner = self.inner();
         let Inner { peers, shared, .. } = &mut *inner;
         let at = to as usize;
-        if let Link::Ended(error) = peers[at].link {
+        if let TcpConnectionState::Ended(error) = peers[at].link {
             return -(error as isize);
         }
         let posted = post(&mut peers[at], shared);
-        if matches!(peers[at].link, Link::None) {
+        if matches!(peers[at].link, TcpConnectionState::None) {
             inner.connect_first(at);
         } else if peers[at].has_waiting() {
             inner.watch(at);
@@ -230,13 +234,13 @@ impl Tcp {
         local: Sge,
         remote: (u64, u64),
         write: bool,
-        context: Context,
+        context: OperationContext,
     ) -> isize {
         self.to(to, |peer, shared| peer.transfer(shared, local, remote, write, context))
     }
 
     /// Takes operations that are over, after a look if none is known.
-    pub fn take(&self, entries: &mut [fi_cq_msg_entry]) -> Found {
+    pub fn take(&self, entries: &mut [fi_cq_msg_entry]) -> TcpPollOutcome {
         let mut inner = self.inner();
         let mut moved = false;
         if inner.shared.done.is_empty() {
@@ -250,9 +254,9 @@ impl Tcp {
         }
         match count {
             // Who has gone is told of behind all else.
-            0 if moved || !inner.gone.is_empty() => Found::Moved,
-            0 => Found::Nothing,
-            count => Found::Over(count),
+            0 if moved || !inner.gone.is_empty() => TcpPollOutcome::Moved,
+            0 => TcpPollOutcome::Nothing,
+            count => TcpPollOutcome::Over(count),
         }
     }
 
@@ -262,14 +266,14 @@ impl Tcp {
     }
 
     /// Takes an operation that has failed, with errno.
-    pub fn take_failed(&self) -> Option<(Context, i32)> {
+    pub fn take_failed(&self) -> Option<(OperationContext, i32)> {
         self.inner().shared.failed.pop_front()
     }
 
     /// Takes a peer whose connection is over, with errno, when all is taken that came before.
     pub fn take_gone(&self) -> Option<(u64, i32)> {
         let mut inner = self.inner();
-        let Shared { done, failed, .. } = &inner.shared;
+        let ConnectionShared { done, failed, .. } = &inner.shared;
         if !done.is_empty() || !failed.is_empty() {
             return None;
         }
@@ -279,11 +283,14 @@ impl Tcp {
     /// Returns the state of the connection to a peer.
     pub fn way(&self, number: u64) -> ConnectionState {
         match self.inner().peers[number as usize].link {
-            Link::None | Link::Connecting(_) | Link::Paused | Link::Awaited => {
-                ConnectionState::BeingMade
-            }
-            Link::Connected(..) | Link::Asked(..) | Link::Open(_) => ConnectionState::There,
-            Link::Ended(_) => ConnectionState::Gone,
+            TcpConnectionState::None
+            | TcpConnectionState::Connecting(_)
+            | TcpConnectionState::Paused
+            | TcpConnectionState::Awaited => ConnectionState::BeingMade,
+            TcpConnectionState::Connected(..)
+            | TcpConnectionState::Asked(..)
+            | TcpConnectionState::Open(_) => ConnectionState::There,
+            TcpConnectionState::Ended(_) => ConnectionState::Gone,
         }
     }
 
@@ -315,7 +322,7 @@ impl Tcp {
     /// Whether what comes from now on shows at the descriptor, and nothing has come.
     pub fn may_sleep(&self) -> bool {
         let inner = self.inner();
-        let Shared { done, failed, .. } = &inner.shared;
+        let ConnectionShared { done, failed, .. } = &inner.shared;
         done.is_empty() && failed.is_empty() && inner.gone.is_empty() && !inner.can_resume()
     }
 
@@ -328,8 +335,8 @@ impl Tcp {
     /// Whether the kernels of all peers have all that was sent.
     pub fn has_arrived(&self) -> bool {
         let inner = self.inner();
-        let arrived = |peer: &Peer| {
-            let Link::Open(fd) = &peer.link else { return true };
+        let arrived = |peer: &TcpPeer| {
+            let TcpConnectionState::Open(fd) = &peer.link else { return true };
             let mut bytes: libc::c_int = 0;
             // SAFETY: the request writes one `int`.
             let told = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
@@ -344,7 +351,7 @@ impl Tcp {
         for at in 0..inner.peers.len() {
             inner.end(at, libc::ESHUTDOWN);
         }
-        let Shared { posted, done, failed, .. } = &mut inner.shared;
+        let ConnectionShared { posted, done, failed, .. } = &mut inner.shared;
         posted.clear();
         done.clear();
         failed.clear();

@@ -2,17 +2,17 @@
 
 use crate::object::advice;
 use crate::rails::Over;
-use crate::state::{Core, State, Where};
+use crate::state::{OfiCore, OfiState, Where};
 use weft_fabric::Fault;
 
 /// Explanation for a lost peer on the same machine with a network of its own.
 const APART: &str = ". It is on this machine, in a network namespace of its own, as containers are that do not share the host's \
                      network (podman, docker: --net=host)";
 
-impl State {
+impl OfiState {
     /// Notes that `peer` is not reached any more, for a reason that the library gave.
     #[cold]
-    pub fn lose(&mut self, core: &Core, rank: usize, what: &str, reason: &str) {
+    pub fn lose(&mut self, core: &OfiCore, rank: usize, what: &str, reason: &str) {
         let peer = self.peer(core, rank);
         let known = std::mem::replace(&mut peer.lost, true);
         let left = peer.left || peer.unmissed;
@@ -39,7 +39,7 @@ impl State {
     /// Handles peers that were reached by another way than the agreed one. Prints only the first: the other peers most likely
     /// have the same reason.
     #[cold]
-    pub fn hear_of_detours(&mut self, core: &Core) {
+    pub fn hear_of_detours(&mut self, core: &OfiCore) {
         while let Some(detour) = core.objects.take_detour() {
             let roster = core.roster.borrow();
             let whose = roster.iter().find(|(_, member)| member.number == detour.number);
@@ -65,7 +65,7 @@ impl State {
 
     /// Handles peers that have ended their connection of the first rail, after all bytes that came on it.
     #[cold]
-    pub fn hear_of_ends(&mut self, core: &Core) {
+    pub fn hear_of_ends(&mut self, core: &OfiCore) {
         while let Some((number, reason)) = core.objects.take_gone() {
             let roster = core.roster.borrow();
             let whose = roster.iter().find(|(_, member)| member.number == number);

@@ -34,7 +34,7 @@ pub const HEADER: usize = 40;
 pub const ADDRESS: usize = 8 * RemoteAddr::WORDS;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum OfiMessageKind {
     Message,
     Credits,
     Place,
@@ -47,18 +47,18 @@ pub enum Kind {
     Part,
 }
 
-impl Kind {
-    const ALL: [Kind; 10] = [
-        Kind::Message,
-        Kind::Credits,
-        Kind::Place,
-        Kind::FetchAdd,
-        Kind::CompareSwap,
-        Kind::Reply,
-        Kind::Ask,
-        Kind::Leave,
-        Kind::Shut,
-        Kind::Part,
+impl OfiMessageKind {
+    const ALL: [OfiMessageKind; 10] = [
+        OfiMessageKind::Message,
+        OfiMessageKind::Credits,
+        OfiMessageKind::Place,
+        OfiMessageKind::FetchAdd,
+        OfiMessageKind::CompareSwap,
+        OfiMessageKind::Reply,
+        OfiMessageKind::Ask,
+        OfiMessageKind::Leave,
+        OfiMessageKind::Shut,
+        OfiMessageKind::Part,
     ];
 
     fn code(self) -> u8 {
@@ -79,15 +79,15 @@ pub fn proof(secret: u64, from: u32, to: u32) -> u64 {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct OfiHeader {
     pub proof: u64,
     pub rank: u32,
-    pub kind: Kind,
+    pub kind: OfiMessageKind,
     pub credits: u16,
     pub words: [u64; 3],
 }
 
-impl Header {
+impl OfiHeader {
     pub fn encode(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(&self.proof.to_le_bytes());
@@ -101,13 +101,19 @@ impl Header {
     }
 
     /// Decodes a header. Returns `None` if it is malformed. The caller checks proof and rank.
-    pub fn decode(bytes: &[u8; HEADER]) -> Option<Header> {
+    pub fn decode(bytes: &[u8; HEADER]) -> Option<OfiHeader> {
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
         let second = word(8);
         let rank = second as u32;
-        let kind = *Kind::ALL.get(usize::from((second >> 32) as u8).checked_sub(1)?)?;
+        let kind = *OfiMessageKind::ALL.get(usize::from((second >> 32) as u8).checked_sub(1)?)?;
         let credits = (second >> 48) as u16;
-        Some(Header { proof: word(0), rank, kind, credits, words: [word(16), word(24), word(32)] })
+        Some(OfiHeader {
+            proof: word(0),
+            rank,
+            kind,
+            credits,
+            words: [word(16), word(24), word(32)],
+        })
     }
 }
 
@@ -151,20 +157,27 @@ mod tests {
 
     #[test]
     fn headers_come_back() {
-        for kind in Kind::ALL {
-            let header = Header { proof: 77, rank: 3, kind, credits: 500, words: [1, u64::MAX, 3] };
-            assert_eq!(Header::decode(&header.encode()), Some(header));
+        for kind in OfiMessageKind::ALL {
+            let header =
+                OfiHeader { proof: 77, rank: 3, kind, credits: 500, words: [1, u64::MAX, 3] };
+            assert_eq!(OfiHeader::decode(&header.encode()), Some(header));
         }
     }
 
     #[test]
     fn what_is_no_header_is_refused() {
-        let header = Header { proof: 77, rank: 3, kind: Kind::Leave, credits: 0, words: [0; 3] };
+        let header = OfiHeader {
+            proof: 77,
+            rank: 3,
+            kind: OfiMessageKind::Leave,
+            credits: 0,
+            words: [0; 3],
+        };
         let bytes = header.encode();
-        for kind in [0, 1 + Kind::ALL.len() as u8, 255] {
+        for kind in [0, 1 + OfiMessageKind::ALL.len() as u8, 255] {
             let mut bytes = bytes;
             bytes[12] = kind;
-            assert_eq!(Header::decode(&bytes), None, "no such kind");
+            assert_eq!(OfiHeader::decode(&bytes), None, "no such kind");
         }
     }
 }

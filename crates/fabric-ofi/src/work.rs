@@ -2,13 +2,13 @@
 
 use crate::address;
 use crate::ffi::*;
-use crate::object::{Messages, Objects};
+use crate::object::{MessageSupport, Objects};
 use crate::random::random;
-use crate::requests::{Held, Request, Tail, Transfer};
-use crate::state::{Core, Peer, State};
-use crate::wire::{ADDRESS, HEADER, Header, Kind, encode_address};
+use crate::requests::{Held, OfiRequest, RemoteTransfer, TransferTail};
+use crate::state::{OfiCore, OfiPeer, OfiState};
+use crate::wire::{ADDRESS, HEADER, OfiHeader, OfiMessageKind, encode_address};
 use std::ptr;
-use weft_fabric::{Completion, Fault, Head, Posted, RemoteAddr, Sge};
+use weft_fabric::{Completion, Fault, Head, PostOutcome, RemoteAddr, Sge};
 
 /// Longest payload of a message that is copied when it has to be kept, in bytes.
 pub const INLINE_MAX: usize = 256;
@@ -20,68 +20,68 @@ pub const PLACE_MAX: usize = (8 << 10) - HEADER - 2 * ADDRESS;
 const OPEN_MOST: usize = 256;
 
 /// The payload of a kept message.
-pub enum Payload {
+pub enum KeptPayload {
     Copied(Box<[u8]>),
     /// The caller's, until the counter advances.
     Lent(Sge, Completion),
 }
 
 /// One thing to post.
-pub enum Work {
+pub enum OfiWork {
     Message {
         head: Head,
-        payload: Payload,
+        payload: KeptPayload,
     },
     /// A short write and its tail; without an address, the tail alone.
     Place {
         src: Box<[u8]>,
         dst: Option<RemoteAddr>,
-        tail: Tail,
+        tail: TransferTail,
         done: Completion,
     },
-    Transfer(Transfer),
+    Transfer(RemoteTransfer),
     Atomic {
-        kind: Kind,
+        kind: OfiMessageKind,
         at: RemoteAddr,
         operands: [u64; 2],
         result: Sge,
         done: Completion,
     },
     Tell {
-        kind: Kind,
+        kind: OfiMessageKind,
         words: [u64; 3],
     },
 }
 
-impl Work {
+impl OfiWork {
     /// Whether a peer lacks something while this stays here. Credits and questions for a sign of life are of no use to one that
     /// sends nothing more, and cannot be posted to one that has ended.
     fn must_leave(&self) -> bool {
-        !matches!(self, Work::Tell { kind: Kind::Credits | Kind::Ask, .. })
+        !matches!(self, OfiWork::Tell { kind: OfiMessageKind::Credits | OfiMessageKind::Ask, .. })
     }
 }
 
-impl State {
+impl OfiState {
     /// Whether something is kept that a peer waits for.
     pub fn must_leave(&self) -> bool {
         let waiting = self.waiting.iter().flat_map(|&rank| &self.peers[rank as usize]);
         let mut staying = waiting.filter(|peer| !peer.left);
         staying.any(|peer| {
-            !peer.kept_messages.is_empty() || peer.kept_work.iter().any(Work::must_leave)
+            !peer.kept_messages.is_empty() || peer.kept_work.iter().any(OfiWork::must_leave)
         })
     }
 
     /// Posts a message of the provider: true if it is on its way, or if the peer is lost.
     pub fn post(
         &mut self,
-        core: &Core,
+        core: &OfiCore,
         peer: usize,
-        kind: Kind,
+        kind: OfiMessageKind,
         words: [u64; 3],
         body: &[Sge],
     ) -> bool {
-        let &mut Peer { owed, says: proof, me, number, .. } = self.peer(core, peer);
-        let header = Header { proof, rank: me, kind, credits: owed, words };
+        let &mut OfiPeer { owed, says: proof, me, number, .. } = self.peer(core, peer);
+        let header = OfiHeader { proof, rank: me, kind, credits: owed, words };
         let posted = self.post_bytes(core, (peer, number), kind, &header.encode(), body);
         match posted {
             0 => {
@@ -101,9 +101,9 @@ impl State {
     /// Posts a header and what comes behind it to a peer, which the provider calls `to`: 0, or an error below 0.
     fn post_bytes(
         &mut self,
-        core: &Core,
+        core: &OfiCore,
         (peer, to): (usize, u64),
-        kind: Kind,
+        kind: OfiMessageKind,
         header: &[u8; HEADER],
         body: &[Sge],
     ) -> isize {
@@ -111,9 +111,11 @@ impl State {
         let mut parts = [named(header), Sge::EMPTY, Sge::EMPTY, Sge::EMPTY];
         parts[1..1 + body.len()].copy_from_slice(body);
         let library = match objects.messages() {
-            Messages::Pieces(library) => library,
+            MessageSupport::Pieces(library) => library,
             // SAFETY: the header is here, and whoever made the rest promised that it may be read now.
-            Messages::Parts(tcp) => return unsafe { tcp.inject(to, &parts[..1 + body.len()]) },
+            MessageSupport::Parts(tcp) => {
+                return unsafe { tcp.inject(to, &parts[..1 + body.len()]) };
+            }
         };
         let Ok(buffer) = self.sending.take(objects) else { return -FI_EAGAIN };
         let memory = self.sending.memory(buffer);
@@ -126,12 +128,12 @@ impl State {
         let message = memory.part(0, len);
         // The last message has an end that can be waited for, and with it all before it: a provider may keep what is injected
         // while a connection is being made, and what it keeps ends with the process.
-        let injected = len <= objects.facts.inject_max && kind != Kind::Leave;
+        let injected = len <= objects.facts.inject_max && kind != OfiMessageKind::Leave;
         let posted = if injected {
             // SAFETY: the buffer is ours until the call returns.
             unsafe { library.inject(to, message) }
         } else {
-            let number = self.requests.add(peer, Request::Send(buffer));
+            let number = self.requests.add(peer, OfiRequest::Send(buffer));
             let context = self.requests.context(number);
             let descriptor = self.sending.descriptor(buffer);
             // SAFETY: the buffer is the provider's until the request ends.
@@ -149,12 +151,12 @@ impl State {
 
     pub fn send(
         &mut self,
-        core: &Core,
+        core: &OfiCore,
         to: usize,
         head: Head,
         payload: Sge,
         done: Completion,
-    ) -> Posted {
+    ) -> PostOutcome {
         let len = payload.len();
         let most = core.objects.facts.send_max();
         assert!(len <= most, "a payload of {len} bytes exceeds the {most} of send_max");
@@ -162,15 +164,15 @@ impl State {
             let mut copy = vec![0; len].into_boxed_slice();
             payload.read(&mut copy);
             self.loopback.push_back((head, copy));
-            return Posted::Done;
+            return PostOutcome::Done;
         }
         if self.refuses(core, to).is_some() {
-            return Posted::Done;
+            return PostOutcome::Done;
         }
         if self.peer(core, to).kept_messages.is_empty()
             && self.post_message(core, to, head, payload)
         {
-            return Posted::Done;
+            return PostOutcome::Done;
         }
         // Who only sends may not come to `progress`: what is kept must not grow for that.
         self.poll(core);
@@ -178,22 +180,22 @@ impl State {
         if self.peer(core, to).kept_messages.is_empty()
             && self.post_message(core, to, head, payload)
         {
-            return Posted::Done;
+            return PostOutcome::Done;
         }
         let (payload, posted) = if len <= INLINE_MAX {
             let mut copy = vec![0; len].into_boxed_slice();
             payload.read(&mut copy);
-            (Payload::Copied(copy), Posted::Done)
+            (KeptPayload::Copied(copy), PostOutcome::Done)
         } else {
-            (Payload::Lent(payload, done), Posted::Later)
+            (KeptPayload::Lent(payload, done), PostOutcome::Later)
         };
-        self.peer(core, to).kept_messages.push_back(Work::Message { head, payload });
+        self.peer(core, to).kept_messages.push_back(OfiWork::Message { head, payload });
         self.wait_for(core, to);
         posted
     }
 
     /// Why nothing can be posted to a peer, if nothing can.
-    pub fn refuses(&mut self, core: &Core, rank: usize) -> Option<Fault> {
+    pub fn refuses(&mut self, core: &OfiCore, rank: usize) -> Option<Fault> {
         let peer = self.peer(core, rank);
         if peer.left && !peer.lost {
             let why = format!("it was on {}, and has left already", core.place(rank).host);
@@ -204,7 +206,7 @@ impl State {
     }
 
     /// Posts, or keeps.
-    pub fn submit(&mut self, core: &Core, peer: usize, work: Work) {
+    pub fn submit(&mut self, core: &OfiCore, peer: usize, work: OfiWork) {
         if self.peer(core, peer).lost {
             return;
         }
@@ -217,8 +219,8 @@ impl State {
         }
     }
 
-    /// As [`State::submit`], for what the program asks for: refused when the peer is gone.
-    pub fn ask(&mut self, core: &Core, peer: usize, work: Work) -> Result<(), Fault> {
+    /// As [`OfiState::submit`], for what the program asks for: refused when the peer is gone.
+    pub fn ask(&mut self, core: &OfiCore, peer: usize, work: OfiWork) -> Result<(), Fault> {
         match self.refuses(core, peer) {
             Some(fault) => Err(fault),
             None => {
@@ -228,18 +230,18 @@ impl State {
         }
     }
 
-    pub fn wait_for(&mut self, core: &Core, rank: usize) {
+    pub fn wait_for(&mut self, core: &OfiCore, rank: usize) {
         if !std::mem::replace(&mut self.peer(core, rank).waiting, true) {
             self.waiting.push(rank as u32);
         }
     }
 
     /// Posts one thing; false: there is no room.
-    fn add(&mut self, core: &Core, peer: usize, work: &Work) -> bool {
+    fn add(&mut self, core: &OfiCore, peer: usize, work: &OfiWork) -> bool {
         match *work {
-            Work::Message { head, ref payload } => match *payload {
-                Payload::Copied(ref bytes) => self.post_message(core, peer, head, named(bytes)),
-                Payload::Lent(payload, done) => {
+            OfiWork::Message { head, ref payload } => match *payload {
+                KeptPayload::Copied(ref bytes) => self.post_message(core, peer, head, named(bytes)),
+                KeptPayload::Lent(payload, done) => {
                     let posted = self.post_message(core, peer, head, payload);
                     if posted {
                         core.complete(done);
@@ -247,12 +249,12 @@ impl State {
                     posted
                 }
             },
-            Work::Place { ref src, dst, tail, done } => {
+            OfiWork::Place { ref src, dst, tail, done } => {
                 self.place(core, peer, src, dst, tail, done)
             }
-            Work::Transfer(transfer) => self.transfer(core, peer, 0, transfer),
-            Work::Atomic { kind, at, operands: [first, second], result, done } => {
-                let number = self.requests.add(peer, Request::Reply(Some(result), done));
+            OfiWork::Transfer(transfer) => self.transfer(core, peer, 0, transfer),
+            OfiWork::Atomic { kind, at, operands: [first, second], result, done } => {
+                let number = self.requests.add(peer, OfiRequest::Reply(Some(result), done));
                 let words = [self.requests.ticket(number), first, second];
                 let posted = self.post(core, peer, kind, words, &[named(&encode_address(at))]);
                 if !posted {
@@ -260,28 +262,28 @@ impl State {
                 }
                 posted
             }
-            Work::Tell { kind, words } => self.post(core, peer, kind, words, &[]),
+            OfiWork::Tell { kind, words } => self.post(core, peer, kind, words, &[]),
         }
     }
 
     fn place(
         &mut self,
-        core: &Core,
+        core: &OfiCore,
         peer: usize,
         src: &[u8],
         dst: Option<RemoteAddr>,
-        tail: Tail,
+        tail: TransferTail,
         done: Completion,
     ) -> bool {
-        let number = done.is_some().then(|| self.requests.add(peer, Request::Reply(None, done)));
+        let number = done.is_some().then(|| self.requests.add(peer, OfiRequest::Reply(None, done)));
         let ticket = number.map_or(0, |number| self.requests.ticket(number));
         let (words, flag) = match tail {
-            Tail::Flag(at, value) => ([ticket, 0, value], at),
-            Tail::Immediate(number) => ([ticket, 1, number.into()], RemoteAddr::default()),
+            TransferTail::Flag(at, value) => ([ticket, 0, value], at),
+            TransferTail::Immediate(number) => ([ticket, 1, number.into()], RemoteAddr::default()),
         };
         let (dst, flag) = (encode_address(dst.unwrap_or_default()), encode_address(flag));
         let body = [named(&dst), named(&flag), named(src)];
-        let posted = self.post(core, peer, Kind::Place, words, &body);
+        let posted = self.post(core, peer, OfiMessageKind::Place, words, &body);
         if !posted && let Some(number) = number {
             self.requests.take(number);
         }
@@ -311,7 +313,7 @@ impl State {
 
     /// The objects of a rail, and the number there of a peer's address.
     #[inline]
-    pub fn on<'c>(&mut self, core: &'c Core, rail: usize, peer: usize) -> (&'c Objects, u64) {
+    pub fn on<'c>(&mut self, core: &'c OfiCore, rail: usize, peer: usize) -> (&'c Objects, u64) {
         match rail {
             0 => (&core.objects, self.peer(core, peer).number),
             _ => (&core.others[rail - 1].objects, core.others[rail - 1].numbers[peer]),
@@ -319,12 +321,18 @@ impl State {
     }
 
     /// Posts a write with what comes behind it, or a read, on a rail; false: there is no room.
-    pub fn transfer(&mut self, core: &Core, peer: usize, rail: usize, whole: Transfer) -> bool {
+    pub fn transfer(
+        &mut self,
+        core: &OfiCore,
+        peer: usize,
+        rail: usize,
+        whole: RemoteTransfer,
+    ) -> bool {
         if self.requests.open() >= OPEN_MOST {
             return false;
         }
         let (objects, to) = self.on(core, rail, peer);
-        let Transfer { write, local, remote, done, .. } = whole;
+        let RemoteTransfer { write, local, remote, done, .. } = whole;
         let held = match self.register(objects, local) {
             Ok(held) => held,
             Err(fault) => {
@@ -343,10 +351,10 @@ impl State {
         // Where messages follow writes, the tail goes at once, and its answer ends the operation.
         let now = whole.tail.filter(|_| facts.sends_follow_writes);
         let rest = match now {
-            Some(_) => Transfer { tail: None, done: None, ..whole },
+            Some(_) => RemoteTransfer { tail: None, done: None, ..whole },
             None => whole,
         };
-        let number = self.requests.add(peer, Request::Transfer(rail as u8, rest, held));
+        let number = self.requests.add(peer, OfiRequest::Transfer(rail as u8, rest, held));
         let context = self.requests.context(number);
         // SAFETY: whoever made the `Sge` promised that the memory outlives the operation, and the descriptor is of it.
         let posted = unsafe {
@@ -354,7 +362,7 @@ impl State {
             objects.transfer(to, (local, descriptor), remote, write, context)
         };
         if posted != 0
-            && let (_, Request::Transfer(.., Held::Shared(id))) = self.requests.take(number)
+            && let (_, OfiRequest::Transfer(.., Held::Shared(id))) = self.requests.take(number)
         {
             self.memory.refused(id);
         }
@@ -365,7 +373,7 @@ impl State {
                 }
                 if let Some(tail) = now {
                     // In its order behind the write, whatever else is kept.
-                    let work = Work::Place { src: Box::default(), dst: None, tail, done };
+                    let work = OfiWork::Place { src: Box::default(), dst: None, tail, done };
                     if !self.add(core, peer, &work) {
                         self.peer(core, peer).kept_work.push_front(work);
                         self.wait_for(core, peer);
@@ -379,7 +387,7 @@ impl State {
                 if rail > 0 {
                     // Nothing of it is under way.
                     self.rail_failed(core, peer, rail, &reason);
-                    self.submit(core, peer, Work::Transfer(whole));
+                    self.submit(core, peer, OfiWork::Transfer(whole));
                 } else {
                     self.lose(core, peer, "a transfer", &reason);
                 }
@@ -389,7 +397,7 @@ impl State {
     }
 
     /// Moves on what is kept for `rank`; true if anything moved.
-    pub fn drain(&mut self, core: &Core, rank: usize) -> bool {
+    pub fn drain(&mut self, core: &OfiCore, rank: usize) -> bool {
         let mut moved = false;
         while let Some(work) = self.peer(core, rank).kept_messages.pop_front() {
             if !self.add(core, rank, &work) {
@@ -410,7 +418,7 @@ impl State {
     }
 
     /// Moves on what is kept for anybody.
-    pub fn drain_all(&mut self, core: &Core) -> bool {
+    pub fn drain_all(&mut self, core: &OfiCore) -> bool {
         let mut moved = false;
         for i in (0..self.waiting.len()).rev() {
             let rank = self.waiting[i] as usize;
@@ -437,10 +445,10 @@ fn named(bytes: &[u8]) -> Sge {
 }
 
 /// Checks the address of what a tail sets.
-pub fn check(rank: usize, tail: Tail) -> Result<(), Fault> {
+pub fn check(rank: usize, tail: TransferTail) -> Result<(), Fault> {
     match tail {
-        Tail::Flag(at, _) => address::decode_word(rank, at).map(|_| ()),
-        Tail::Immediate(_) => Ok(()),
+        TransferTail::Flag(at, _) => address::decode_word(rank, at).map(|_| ()),
+        TransferTail::Immediate(_) => Ok(()),
     }
 }
 
@@ -450,10 +458,14 @@ mod tests {
 
     #[test]
     fn what_nobody_lacks_does_not_hold_up_the_end() {
-        let tell = |kind| Work::Tell { kind, words: [0; 3] };
-        assert!(!tell(Kind::Ask).must_leave() && !tell(Kind::Credits).must_leave());
-        assert!(tell(Kind::Reply).must_leave() && tell(Kind::Leave).must_leave());
-        let tail = Tail::Immediate(1);
-        assert!(Work::Place { src: Box::default(), dst: None, tail, done: None }.must_leave());
+        let tell = |kind| OfiWork::Tell { kind, words: [0; 3] };
+        assert!(
+            !tell(OfiMessageKind::Ask).must_leave() && !tell(OfiMessageKind::Credits).must_leave()
+        );
+        assert!(
+            tell(OfiMessageKind::Reply).must_leave() && tell(OfiMessageKind::Leave).must_leave()
+        );
+        let tail = TransferTail::Immediate(1);
+        assert!(OfiWork::Place { src: Box::default(), dst: None, tail, done: None }.must_leave());
     }
 }

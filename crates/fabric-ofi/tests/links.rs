@@ -2,12 +2,12 @@
 
 use weft_bootstrap::ThreadBootstrap;
 use weft_fabric::Fabric;
-use weft_fabric_ofi::{Ofi, Options};
+use weft_fabric_ofi::{Ofi, OfiOptions};
 use weft_fabric_testing::links::{SIZES, end_without_a_word, meet_and_part};
 
 fn make(_job: usize, world: &mut ThreadBootstrap) -> Ofi {
     let provider = Some("weft-tcp".to_owned());
-    Ofi::connect(world, Options { provider, ..Options::default() }).unwrap()
+    Ofi::connect(world, OfiOptions { provider, ..OfiOptions::default() }).unwrap()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use weft_bootstrap::threads;
-use weft_fabric::{Counter, Fabric, Head, Posted, Sge};
+use weft_fabric::{Counter, Fabric, Head, PostOutcome, Sge};
 use weft_fabric_shm::Shm;
 
 // Short samples and many of them: on a busy machine most of them are not interrupted.
@@ -96,7 +96,7 @@ fn take(shm: &Shm, into: Sge) {
 
 fn give(shm: &Shm, counter: Counter, payload: Sge) {
     let before = shm.counters().value(counter);
-    if shm.send(1 - shm.rank(), Head([1, 2, 3]), payload, Some(counter)) == Posted::Later {
+    if shm.send(1 - shm.rank(), Head([1, 2, 3]), payload, Some(counter)) == PostOutcome::Later {
         let mut spins = 0;
         while shm.counters().value(counter) == before {
             shm.progress();

@@ -1,7 +1,7 @@
 //! Which parts of a rank's own arena are in use, and which of its pages are paid for. Pure bookkeeping
 //! of offsets.
 
-use crate::pages::{PAGE, Pages};
+use crate::pages::{PAGE, PageRanges};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -11,17 +11,17 @@ pub const ALIGN: u64 = 64;
 /// First fit, with free neighbours joined. Low offsets are used again first, since their pages have
 /// been paid for.
 #[derive(Debug)]
-pub struct Arena {
+pub struct ShmArena {
     len: u64,
     /// Free spans: length by offset.
     free: BTreeMap<u64, u64>,
     /// Pages that may have been touched: they were handed out, and not given back to the system since.
-    paid: Pages,
+    paid: PageRanges,
 }
 
 /// Space that was handed out, in bytes from the start of the arena.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Span {
+pub struct ArenaSpan {
     pub offset: u64,
     pub len: u64,
     /// Bytes of pages that were not paid for.
@@ -30,9 +30,9 @@ pub struct Span {
     pub used: Vec<Range<u64>>,
 }
 
-impl Arena {
-    pub fn new(len: u64) -> Arena {
-        Arena { len, free: BTreeMap::from([(0, len)]), paid: Pages::default() }
+impl ShmArena {
+    pub fn new(len: u64) -> ShmArena {
+        ShmArena { len, free: BTreeMap::from([(0, len)]), paid: PageRanges::default() }
     }
 
     pub fn len(&self) -> u64 {
@@ -40,8 +40,8 @@ impl Arena {
     }
 
     /// Space for `len` bytes, rounded up to [`ALIGN`]; at least that much even if `len` is 0. To be
-    /// followed by [`Arena::pay`] or [`Arena::free`].
-    pub fn allocate(&mut self, len: u64) -> Option<Span> {
+    /// followed by [`ShmArena::pay`] or [`ShmArena::free`].
+    pub fn allocate(&mut self, len: u64) -> Option<ArenaSpan> {
         let len = len.max(1).checked_next_multiple_of(ALIGN)?;
         let (&offset, &room) = self.free.iter().find(|&(_, &room)| room >= len)?;
         self.free.remove(&offset);
@@ -49,14 +49,14 @@ impl Arena {
             self.free.insert(offset + len, room - len);
         }
         let used = self.paid.within(offset..offset + len);
-        let pages = Pages::around(offset..offset + len);
+        let pages = PageRanges::around(offset..offset + len);
         let new = pages.end - pages.start - self.paid.count(pages);
-        Some(Span { offset, len, new, used })
+        Some(ArenaSpan { offset, len, new, used })
     }
 
     /// Notes that the pages of what was just handed out are paid for.
-    pub fn pay(&mut self, span: &Span) {
-        self.paid.insert(Pages::around(span.offset..span.offset + span.len));
+    pub fn pay(&mut self, span: &ArenaSpan) {
+        self.paid.insert(PageRanges::around(span.offset..span.offset + span.len));
     }
 
     /// Takes whole pages of free space back from those that are paid for, if `give` has given the range
@@ -76,7 +76,7 @@ impl Arena {
         self.len - self.free.values().sum::<u64>()
     }
 
-    /// Takes back what [`Arena::allocate`] gave for `len` bytes at `offset`; returns the length.
+    /// Takes back what [`ShmArena::allocate`] gave for `len` bytes at `offset`; returns the length.
     pub fn free(&mut self, offset: u64, len: u64) -> u64 {
         let len = len.max(1).next_multiple_of(ALIGN);
         let (mut start, mut end) = (offset, offset + len);
@@ -103,21 +103,21 @@ impl Arena {
 mod tests {
     use super::*;
 
-    fn paid(arena: &mut Arena, len: u64) -> Span {
+    fn paid(arena: &mut ShmArena, len: u64) -> ArenaSpan {
         let span = arena.allocate(len).unwrap();
         arena.pay(&span);
         span
     }
 
     /// The one part that needs clearing.
-    fn only(span: &Span) -> Option<Range<u64>> {
+    fn only(span: &ArenaSpan) -> Option<Range<u64>> {
         span.used.first().filter(|_| span.used.len() == 1).cloned()
     }
 
     #[test]
     fn space_is_used_again_and_joined() {
-        let mut arena = Arena::new(1024);
-        let spans: Vec<Span> = (0..16).map(|_| arena.allocate(1).unwrap()).collect();
+        let mut arena = ShmArena::new(1024);
+        let spans: Vec<ArenaSpan> = (0..16).map(|_| arena.allocate(1).unwrap()).collect();
         assert!(spans.iter().all(|s| s.used.is_empty() && s.len == 64 && s.new == PAGE));
         assert_eq!(arena.allocate(0), None);
         assert_eq!(arena.used(), 1024);
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn only_pages_that_were_used_need_clearing() {
-        let mut arena = Arena::new(1 << 20);
+        let mut arena = ShmArena::new(1 << 20);
         let first = paid(&mut arena, 100);
         assert_eq!((first.new, &first.used[..]), (PAGE, &[][..]));
         arena.free(first.offset, 100);
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn pages_that_went_back_are_fresh_again() {
-        let mut arena = Arena::new(1 << 20);
+        let mut arena = ShmArena::new(1 << 20);
         paid(&mut arena, 64);
         let large = paid(&mut arena, 10 * PAGE);
         arena.free(large.offset, 10 * PAGE);
@@ -162,13 +162,13 @@ mod tests {
 
     #[test]
     fn absurd_lengths_are_refused() {
-        assert_eq!(Arena::new(4096).allocate(u64::MAX), None);
+        assert_eq!(ShmArena::new(4096).allocate(u64::MAX), None);
     }
 
     #[test]
     #[should_panic(expected = "given back twice")]
     fn giving_back_twice_is_found() {
-        let mut arena = Arena::new(4096);
+        let mut arena = ShmArena::new(4096);
         let span = arena.allocate(64).unwrap();
         arena.free(span.offset, 64);
         arena.free(span.offset, 64);

@@ -6,20 +6,20 @@ use std::time::Duration;
 use weft_fabric::wait::{Doorbell, Sleep, Token};
 
 /// One of the doorbells of a rank, which keeps the segment mapped.
-pub(crate) struct Bell {
+pub(crate) struct RankBell {
     pub segment: Arc<Segment>,
     pub rank: usize,
     pub helper: bool,
 }
 
-impl Bell {
+impl RankBell {
     fn get(&self) -> &Doorbell {
         let control = self.segment.control(self.rank);
         if self.helper { &control.helper } else { &control.doorbell }
     }
 }
 
-impl Sleep for Bell {
+impl Sleep for RankBell {
     fn arm(&self) -> Token {
         self.get().arm()
     }

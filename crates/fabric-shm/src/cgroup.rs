@@ -46,20 +46,20 @@ fn visit(root: &Path, controller: &str, mounts: &[&str], mut visit: impl FnMut(&
 
 /// A group that may limit this process's memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryGroup {
     dir: PathBuf,
     unified: bool,
 }
 
 /// All of them.
-pub fn memories() -> Vec<Memory> {
+pub fn memories() -> Vec<MemoryGroup> {
     memories_in(Path::new("/"))
 }
 
-fn memories_in(root: &Path) -> Vec<Memory> {
+fn memories_in(root: &Path) -> Vec<MemoryGroup> {
     let mut all = Vec::new();
     visit(root, "memory", &["memory"], |dir, unified| {
-        let group = Memory { dir: dir.to_owned(), unified };
+        let group = MemoryGroup { dir: dir.to_owned(), unified };
         if dir.join(group.file("max", "limit_in_bytes")).exists() && !all.contains(&group) {
             all.push(group);
         }
@@ -67,7 +67,7 @@ fn memories_in(root: &Path) -> Vec<Memory> {
     all
 }
 
-impl Memory {
+impl MemoryGroup {
     fn file(&self, version_2: &str, version_1: &str) -> String {
         format!("memory.{}", if self.unified { version_2 } else { version_1 })
     }

@@ -5,7 +5,7 @@ use weft_fabric::{Fault, Sge};
 
 /// Which way the bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum CopyDirection {
     /// From the peer to here.
     Read,
     /// From here to the peer.
@@ -15,7 +15,13 @@ pub enum Way {
 /// Moves `local.len()` bytes between `local` and address `remote` of process `pid`, which is rank
 /// `peer`. Errors: `PeerLost` if the process is gone, `Unsupported` if the system does not permit it,
 /// `System` otherwise (EFAULT: no such memory).
-pub fn transfer(way: Way, pid: i32, peer: usize, local: Sge, remote: u64) -> Result<(), Fault> {
+pub fn transfer(
+    way: CopyDirection,
+    pid: i32,
+    peer: usize,
+    local: Sge,
+    remote: u64,
+) -> Result<(), Fault> {
     let mut moved = 0;
     // The kernel moves less than asked for beyond 2 GiB, and where pages are missing.
     while moved < local.len() {
@@ -28,8 +34,8 @@ pub fn transfer(way: Way, pid: i32, peer: usize, local: Sge, remote: u64) -> Res
         // `there` is looked up by the kernel in the other process.
         let call = || unsafe {
             match way {
-                Way::Read => libc::process_vm_readv(pid, &here, 1, &there, 1, 0),
-                Way::Write => libc::process_vm_writev(pid, &here, 1, &there, 1, 0),
+                CopyDirection::Read => libc::process_vm_readv(pid, &here, 1, &there, 1, 0),
+                CopyDirection::Write => libc::process_vm_writev(pid, &here, 1, &there, 1, 0),
             }
         };
         match repeat_c(call) {
@@ -41,10 +47,10 @@ pub fn transfer(way: Way, pid: i32, peer: usize, local: Sge, remote: u64) -> Res
     Ok(())
 }
 
-fn fault(way: Way, peer: usize, errno: i32) -> Fault {
+fn fault(way: CopyDirection, peer: usize, errno: i32) -> Fault {
     let what = match way {
-        Way::Read => "process_vm_readv",
-        Way::Write => "process_vm_writev",
+        CopyDirection::Read => "process_vm_readv",
+        CopyDirection::Write => "process_vm_writev",
     };
     match errno {
         libc::ESRCH => Fault::lost(peer),

@@ -11,7 +11,7 @@ use crate::segment::Segment;
 use crate::sync::Ordering;
 use std::cell::{Cell, OnceCell};
 use std::os::fd::AsRawFd;
-use weft_fabric::{Cause, Fault};
+use weft_fabric::{Fault, FaultCause};
 
 /// What is asked for at once, if it is to be had, so that small memory costs no look at the limits.
 const CHUNK: u64 = 256 << 10;
@@ -30,7 +30,7 @@ pub struct CommitAccount {
 #[derive(Debug)]
 struct Limits {
     fills: bool,
-    groups: Vec<cgroup::Memory>,
+    groups: Vec<cgroup::MemoryGroup>,
 }
 
 /// How many bytes something leaves, and what it is.
@@ -117,7 +117,8 @@ impl CommitAccount {
         }
         let bound =
             "what was reserved of this process's addresses (ulimit -v, the machine's memory)";
-        Cause::NoRoom { asked: len, left: space, memory: false, bound: bound.to_owned() }.into()
+        FaultCause::NoRoom { asked: len, left: space, memory: false, bound: bound.to_owned() }
+            .into()
     }
 }
 
@@ -143,7 +144,7 @@ fn file_system(segment: &Segment) -> Option<u64> {
 impl Left {
     #[cold]
     fn refuse(self, asked: u64) -> Fault {
-        Cause::NoRoom { asked, left: self.bytes, memory: true, bound: self.bound }.into()
+        FaultCause::NoRoom { asked, left: self.bytes, memory: true, bound: self.bound }.into()
     }
 }
 

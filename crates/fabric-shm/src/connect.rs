@@ -12,10 +12,10 @@
 //! ```
 //! A failure of the lowest rank is put instead of the name, so that all can say it.
 
-use crate::control::{CPUS_MAX, Control};
-use crate::layout::{ARENA_MIN, RANKS_MAX, Shape};
-use crate::options::Options;
-use crate::segment::{self, Refused, Segment, random};
+use crate::control::{CPUS_MAX, RankControl};
+use crate::layout::{ARENA_MIN, RANKS_MAX, SegmentShape};
+use crate::options::ShmOptions;
+use crate::segment::{self, Segment, SegmentRefusal, random};
 use crate::socket;
 use crate::sync::Ordering;
 use std::fmt;
@@ -26,7 +26,7 @@ use weft_intranode::ModelLoader;
 
 /// Why the ranks of a machine could not be connected.
 #[derive(Debug)]
-pub enum ConnectError {
+pub enum ShmConnectError {
     /// The launcher's services failed.
     Bootstrap(BootstrapError),
     /// The job has processes on other machines.
@@ -61,9 +61,9 @@ pub enum ConnectError {
     Mismatch,
 }
 
-impl fmt::Display for ConnectError {
+impl fmt::Display for ShmConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use ConnectError::*;
+        use ShmConnectError::*;
         match self {
             Bootstrap(error) => write!(f, "connecting through shared memory: {error}"),
             OtherMachine { rank } => write!(
@@ -103,11 +103,11 @@ impl fmt::Display for ConnectError {
     }
 }
 
-impl std::error::Error for ConnectError {}
+impl std::error::Error for ShmConnectError {}
 
-impl From<Refused> for ConnectError {
-    fn from(refused: Refused) -> ConnectError {
-        ConnectError::System { what: refused.what, error: refused.error }
+impl From<SegmentRefusal> for ShmConnectError {
+    fn from(refused: SegmentRefusal) -> ShmConnectError {
+        ShmConnectError::System { what: refused.what, error: refused.error }
     }
 }
 
@@ -122,21 +122,21 @@ const KEY: &str = "shm";
 /// others take to connect, or little.
 pub fn segment(
     bootstrap: &mut dyn Bootstrap,
-    options: &Options,
-) -> Result<(Segment, Option<ModelLoader>), ConnectError> {
+    options: &ShmOptions,
+) -> Result<(Segment, Option<ModelLoader>), ShmConnectError> {
     let (rank, ranks) = (bootstrap.rank(), bootstrap.size());
     let nodes = bootstrap.nodes();
     if let Some(other) = nodes.iter().position(|&node| node != nodes[rank]) {
-        return Err(ConnectError::OtherMachine { rank: other });
+        return Err(ShmConnectError::OtherMachine { rank: other });
     }
     if ranks > RANKS_MAX {
-        return Err(ConnectError::TooManyRanks { ranks, limit: RANKS_MAX });
+        return Err(ShmConnectError::TooManyRanks { ranks, limit: RANKS_MAX });
     }
     if rank != 0 {
         return Ok((visit(bootstrap, ranks, options)?, None));
     }
     let loader = ModelLoader::start(&options.copies, ranks > 1)
-        .map_err(|why| ConnectError::Lowest(format!("the model of copies: {why}")));
+        .map_err(|why| ShmConnectError::Lowest(format!("the model of copies: {why}")));
     if ranks == 1 {
         let loader = loader?;
         return Ok((found(1, options)?, Some(loader)));
@@ -172,69 +172,73 @@ pub fn same_arithmetic(segment: &Segment) -> bool {
 fn host(
     bootstrap: &mut dyn Bootstrap,
     ranks: usize,
-    options: &Options,
-    refused: Option<ConnectError>,
-) -> Result<Segment, ConnectError> {
+    options: &ShmOptions,
+    refused: Option<ShmConnectError>,
+) -> Result<Segment, ShmConnectError> {
     let name = format!("weft-{}-{:016x}{:016x}", bootstrap.job(), random(), random());
     let founded = refused.map_or_else(|| found(ranks, options), Err);
     let made = founded.and_then(|segment| {
         let listener = socket::listen(&name);
         let what = "listening on an abstract socket";
-        Ok((segment, listener.map_err(|error| ConnectError::System { what, error })?))
+        Ok((segment, listener.map_err(|error| ShmConnectError::System { what, error })?))
     });
     let text = match &made {
         Ok(_) => format!("+{name}"),
         Err(error) => format!("-{error}"),
     };
-    bootstrap.put(KEY, text.as_bytes()).map_err(ConnectError::Bootstrap)?;
-    bootstrap.fence().map_err(ConnectError::Bootstrap)?;
+    bootstrap.put(KEY, text.as_bytes()).map_err(ShmConnectError::Bootstrap)?;
+    bootstrap.fence().map_err(ShmConnectError::Bootstrap)?;
     let (segment, listener) = made?;
     let shape = segment.shape();
     let message = [ranks as u64, shape.lines as u64, shape.bytes as u64, shape.arena];
     socket::serve(&listener, ranks - 1, segment.files(), message, options.patience)
-        .map_err(|error| ConnectError::System { what: "handing out the segment", error })?;
+        .map_err(|error| ShmConnectError::System { what: "handing out the segment", error })?;
     Ok(segment)
 }
 
 fn visit(
     bootstrap: &mut dyn Bootstrap,
     ranks: usize,
-    options: &Options,
-) -> Result<Segment, ConnectError> {
-    bootstrap.fence().map_err(ConnectError::Bootstrap)?;
-    let value = bootstrap.get(0, KEY).map_err(ConnectError::Bootstrap)?;
+    options: &ShmOptions,
+) -> Result<Segment, ShmConnectError> {
+    bootstrap.fence().map_err(ShmConnectError::Bootstrap)?;
+    let value = bootstrap.get(0, KEY).map_err(ShmConnectError::Bootstrap)?;
     let text = String::from_utf8_lossy(&value);
     let name = match text.split_at_checked(1) {
         Some(("+", name)) => name,
-        Some((_, reason)) => return Err(ConnectError::Lowest(reason.to_owned())),
-        None => return Err(ConnectError::Mismatch),
+        Some((_, reason)) => return Err(ShmConnectError::Lowest(reason.to_owned())),
+        None => return Err(ShmConnectError::Mismatch),
     };
     let (files, message) = socket::fetch(name, options.patience)
-        .map_err(|error| ConnectError::System { what: "receiving the segment", error })?;
+        .map_err(|error| ShmConnectError::System { what: "receiving the segment", error })?;
     let [_, lines, bytes, arena] = message;
-    let shape = Shape { ranks, lines: lines as usize, bytes: bytes as usize, arena };
+    let shape = SegmentShape { ranks, lines: lines as usize, bytes: bytes as usize, arena };
     if message[0] != ranks as u64 || !shape.is_sound() {
-        return Err(ConnectError::Mismatch);
+        return Err(ShmConnectError::Mismatch);
     }
     let segment = Segment::map(files, shape)?;
-    if segment.is_founded() { Ok(segment) } else { Err(ConnectError::Mismatch) }
+    if segment.is_founded() { Ok(segment) } else { Err(ShmConnectError::Mismatch) }
 }
 
 /// A new segment for `ranks` ranks, as large as memory and limits make sensible.
-fn found(ranks: usize, options: &Options) -> Result<Segment, ConnectError> {
+fn found(ranks: usize, options: &ShmOptions) -> Result<Segment, ShmConnectError> {
     found_with(ranks, options, memory())
 }
 
 /// The same with arenas of at most `arena` bytes.
-pub fn found_with(ranks: usize, options: &Options, arena: u64) -> Result<Segment, ConnectError> {
+pub fn found_with(
+    ranks: usize,
+    options: &ShmOptions,
+    arena: u64,
+) -> Result<Segment, ShmConnectError> {
     // Half of the address space stays with the program.
     let limit = options
         .segment_limit
         .min(limit(libc::RLIMIT_AS).saturating_sub(1) / 2)
         .min(limit(libc::RLIMIT_FSIZE));
-    let shape = Shape::fit(ranks, options.box_budget, arena, limit);
+    let shape = SegmentShape::fit(ranks, options.box_budget, arena, limit);
     if !shape.is_sound() {
-        return Err(ConnectError::NoRoom { limit, ranks });
+        return Err(ShmConnectError::NoRoom { limit, ranks });
     }
     let segment = Segment::map(segment::create(&shape)?, shape)?;
     segment.found();
@@ -259,7 +263,7 @@ fn memory() -> u64 {
 }
 
 /// Writes what others need to know of this process.
-pub fn introduce(control: &Control, probe: &u64, base: *const u8) {
+pub fn introduce(control: &RankControl, probe: &u64, base: *const u8) {
     // Yama permits attaching to descendants only, unless the target agrees. Where there is no Yama,
     // this fails and is not needed.
     // SAFETY: no pointers.

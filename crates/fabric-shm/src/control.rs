@@ -15,7 +15,7 @@ pub const CPUS_MAX: usize = 1024;
 /// Start of the segment: written by the lowest rank before anybody else maps it.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub struct Header {
+pub struct SegmentHeader {
     pub magic: AtomicU64,
     pub total: AtomicU64,
     /// A random number: part of names that only the job's ranks know.
@@ -37,7 +37,7 @@ pub struct Alone<T>(pub T);
 /// One rank's block.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub struct Control {
+pub struct RankControl {
     /// Where the rank sleeps.
     pub doorbell: Doorbell,
     /// Where its helper thread sleeps.
@@ -45,7 +45,7 @@ pub struct Control {
     /// Not 0 while the rank keeps back what had no room: its helper is to hear of room.
     pub keeps: Alone<AtomicU64>,
     /// Written by the rank before the closing fence of the connection.
-    pub facts: Alone<Facts>,
+    pub facts: Alone<MemoryFacts>,
     /// Senders that have ever sent: each sets its own bit once.
     pub active: Alone<[AtomicU64; RANKS_MAX / 64]>,
     /// Advances with every immediate written to the rank.
@@ -57,7 +57,7 @@ pub struct Control {
 /// How to reach a rank's own memory, and a word there that proves it.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Facts {
+pub struct MemoryFacts {
     pub pid: AtomicU64,
     /// Virtual address of the word in the rank's own memory.
     pub probe_at: AtomicU64,

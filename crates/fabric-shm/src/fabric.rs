@@ -2,7 +2,7 @@
 
 mod facets;
 
-use crate::bell::Bell;
+use crate::bell::RankBell;
 use crate::multicast::MULTICAST_MAX;
 use crate::ring::INLINE;
 use crate::shm::Shm;
@@ -11,8 +11,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Facets, Fault, Flag,
-    GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words,
+    ArrivedMessage, Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Facets,
+    Fault, Flag, GroupId, Head, Peek, PeerWords, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge,
 };
 
 impl Fabric for Shm {
@@ -150,12 +150,12 @@ impl Fabric for Shm {
     }
 
     #[inline(always)]
-    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
         self.send_message(peer, head, payload, done)
     }
 
     #[inline(always)]
-    fn receive(&self, from: Option<usize>) -> Option<Message> {
+    fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         match from {
             Some(peer) => self.receive_from(peer),
             None => self.receive_any(),
@@ -163,7 +163,7 @@ impl Fabric for Shm {
     }
 
     #[inline(always)]
-    fn release(&self, message: Message) {
+    fn release(&self, message: ArrivedMessage) {
         self.release_message(&message);
     }
 
@@ -177,7 +177,7 @@ impl Fabric for Shm {
     }
 
     fn sleeper(&self) -> Arc<dyn Sleep> {
-        Arc::new(Bell { segment: self.segment.clone(), rank: self.rank, helper: false })
+        Arc::new(RankBell { segment: self.segment.clone(), rank: self.rank, helper: false })
     }
     fn keeps_back(&self) -> bool {
         !self.idle()

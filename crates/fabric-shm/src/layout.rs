@@ -1,5 +1,5 @@
 //! Where everything lies in the two files of a job. Pure arithmetic: all ranks compute the same from
-//! the four numbers of a [`Shape`].
+//! the four numbers of a [`SegmentShape`].
 //!
 //! ```text
 //!   the segment:  header │ control[rank] │ slots[rank] │ boxes, in tiles of receivers and senders
@@ -8,9 +8,9 @@
 //! Everything is touched lazily (the files are sparse), so that a rank costs what it uses. The segment
 //! is mapped as a whole; of the arenas a process maps what it needs ([`crate::reach`]).
 
-use crate::control::{Control, Header};
-use crate::multicast::{SLOTS, Slot};
-use crate::ring::{Chunk, Line, Taken};
+use crate::control::{RankControl, SegmentHeader};
+use crate::multicast::{MulticastSlot, SLOTS};
+use crate::ring::{Chunk, RingLine, Taken};
 use std::mem::size_of;
 
 /// Most ranks on one machine.
@@ -45,7 +45,7 @@ const TOTAL_MAX: u64 = 1 << 50;
 
 /// The numbers that a segment is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct SegmentShape {
     pub ranks: usize,
     /// Lines of one box, a power of two.
     pub lines: usize,
@@ -55,16 +55,16 @@ pub struct Shape {
     pub arena: u64,
 }
 
-impl Shape {
+impl SegmentShape {
     /// The shape for `ranks` ranks whose boxes, all in use, take at most `budget` bytes or [`BOXES_EACH`] for each,
     /// whichever is more. The arenas get what is left of `limit` bytes, but no more than `memory` each: nobody can use more.
     ///
     /// Two ranks have more: what goes to and fro between two caches then leaves the first one of both, from where it comes
     /// more quickly (measured, half a round trip of 4 KiB, us: with 64 KiB a box 1.26, with 256 KiB 1.13). With many ranks the
     /// boxes of all would not stay in the second (8 ranks, gather of 4 KiB: 5.9, 6.5).
-    pub fn fit(ranks: usize, budget: u64, memory: u64, limit: u64) -> Shape {
+    pub fn fit(ranks: usize, budget: u64, memory: u64, limit: u64) -> SegmentShape {
         let bytes = if ranks > 2 { 64 << 10 } else { 256 << 10 };
-        let mut shape = Shape { ranks, lines: 128, bytes, arena: 0 };
+        let mut shape = SegmentShape { ranks, lines: 128, bytes, arena: 0 };
         let budget = budget.max(if budget == 0 { 0 } else { BOXES_EACH * ranks as u64 });
         while (shape.boxes() * shape.stride()) as u64 > budget {
             if shape.bytes > 8 << 10 {
@@ -88,7 +88,7 @@ impl Shape {
         shape
     }
 
-    /// True if the numbers are such as [`Shape::fit`] makes.
+    /// True if the numbers are such as [`SegmentShape::fit`] makes.
     pub fn is_sound(&self) -> bool {
         (1..=RANKS_MAX).contains(&self.ranks)
             && self.lines.is_power_of_two()
@@ -125,11 +125,11 @@ impl Shape {
     }
 
     pub fn control(&self, rank: usize) -> usize {
-        size_of::<Header>().next_multiple_of(PAGE) + rank * size_of::<Control>()
+        size_of::<SegmentHeader>().next_multiple_of(PAGE) + rank * size_of::<RankControl>()
     }
 
     pub fn slots(&self, rank: usize) -> usize {
-        self.control(self.ranks).next_multiple_of(PAGE) + rank * SLOTS * size_of::<Slot>()
+        self.control(self.ranks).next_multiple_of(PAGE) + rank * SLOTS * size_of::<MulticastSlot>()
     }
 
     /// Tiles in a row, and ranks along the side of one.
@@ -185,7 +185,7 @@ impl RingShape {
     }
 
     pub fn bytes_at(&self) -> usize {
-        let lines = self.lines * size_of::<Line>();
+        let lines = self.lines * size_of::<RingLine>();
         self.lines_at() + lines + if lines < PAGE { 0 } else { SKEW }
     }
 
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn every_number_of_ranks_has_arenas_as_large_as_memory() {
         for ranks in 1..=RANKS_MAX {
-            let shape = Shape::fit(ranks, BUDGET, 1 << 38, u64::MAX);
+            let shape = SegmentShape::fit(ranks, BUDGET, 1 << 38, u64::MAX);
             assert!(shape.is_sound(), "{shape:?}");
             assert_eq!(shape.arena, 1 << 38);
         }
@@ -213,32 +213,32 @@ mod tests {
     #[test]
     fn boxes_keep_to_the_budget() {
         for ranks in 1..=RANKS_MAX {
-            let shape = Shape::fit(ranks, BUDGET, 1 << 32, u64::MAX);
+            let shape = SegmentShape::fit(ranks, BUDGET, 1 << 32, u64::MAX);
             let boxes = (shape.boxes() * shape.stride()) as u64;
             assert!(boxes <= BUDGET.max(BOXES_EACH * ranks as u64), "{shape:?}");
         }
-        assert_eq!(Shape::fit(16, BUDGET, 1 << 32, u64::MAX).bytes, 64 << 10);
+        assert_eq!(SegmentShape::fit(16, BUDGET, 1 << 32, u64::MAX).bytes, 64 << 10);
         // A machine with so many processors has more memory, too.
-        assert!(Shape::fit(384, BUDGET, 1 << 32, u64::MAX).bytes >= 4 << 10);
+        assert!(SegmentShape::fit(384, BUDGET, 1 << 32, u64::MAX).bytes >= 4 << 10);
     }
 
     #[test]
     fn no_payload_is_at_the_place_of_its_line() {
         for ranks in [2, 16, 500] {
-            let shape = Shape::fit(ranks, BUDGET, 1 << 30, u64::MAX);
+            let shape = SegmentShape::fit(ranks, BUDGET, 1 << 30, u64::MAX);
             for ring in [shape.messages(), shape.immediates()] {
                 for len in [128, 256] {
                     // Message by message around the ring.
                     let place = |base: usize, step: usize| (base + step) % PAGE;
                     let alike = |i: usize| {
-                        let line = place(ring.lines_at(), i % ring.lines * size_of::<Line>());
+                        let line = place(ring.lines_at(), i % ring.lines * size_of::<RingLine>());
                         let payload = place(ring.bytes_at(), i * len % ring.bytes);
                         line.abs_diff(payload) < 128
                     };
                     let most = if len == 128 { 0 } else { ring.lines / 8 };
                     let count = (0..ring.lines).filter(|&i| alike(i)).count();
                     assert!(
-                        ring.lines * size_of::<Line>() < PAGE || count <= most,
+                        ring.lines * size_of::<RingLine>() < PAGE || count <= most,
                         "{count} of {ring:?}"
                     );
                 }
@@ -249,8 +249,8 @@ mod tests {
     #[test]
     fn parts_do_not_overlap_and_are_aligned() {
         for ranks in [1, 2, 3, 31, 32, 33, 65, 100] {
-            let shape = Shape::fit(ranks, BUDGET, 1 << 30, u64::MAX);
-            assert!(shape.control(0) >= size_of::<Header>());
+            let shape = SegmentShape::fit(ranks, BUDGET, 1 << 30, u64::MAX);
+            assert!(shape.control(0) >= size_of::<SegmentHeader>());
             assert!(shape.slots(0) >= shape.control(ranks));
             let mut all: Vec<usize> =
                 (0..ranks * ranks).map(|pair| shape.pair(pair / ranks, pair % ranks)).collect();
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_rank_that_talks_to_all_touches_few_page_tables() {
         let ranks = RANKS_MAX;
-        let shape = Shape::fit(ranks, BUDGET, 1 << 30, u64::MAX);
+        let shape = SegmentShape::fit(ranks, BUDGET, 1 << 30, u64::MAX);
         let tables = |of: &dyn Fn(usize) -> usize| {
             let all = (0..ranks).flat_map(|peer| [of(peer), of(peer) + shape.box_size() - 1]);
             all.map(|at| at >> 21).collect::<std::collections::BTreeSet<_>>().len()
@@ -281,8 +281,8 @@ mod tests {
 
     #[test]
     fn a_limit_on_the_address_space_shrinks_the_arenas() {
-        let shape = Shape::fit(4, BUDGET, 1 << 40, 1 << 30);
+        let shape = SegmentShape::fit(4, BUDGET, 1 << 40, 1 << 30);
         assert!(shape.segment() + shape.arenas() <= 1 << 30 && shape.is_sound());
-        assert!(!Shape::fit(4, BUDGET, 1 << 40, 1 << 20).is_sound());
+        assert!(!SegmentShape::fit(4, BUDGET, 1 << 40, 1 << 20).is_sound());
     }
 }

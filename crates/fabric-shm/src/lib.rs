@@ -46,8 +46,6 @@ mod control;
 #[cfg(not(loom))]
 mod fabric;
 #[cfg(not(loom))]
-mod foreign;
-#[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
 mod memory;
@@ -55,6 +53,8 @@ mod memory;
 mod messages;
 #[cfg(not(loom))]
 mod options;
+#[cfg(not(loom))]
+mod other_jobs;
 #[cfg(not(loom))]
 mod pages;
 #[cfg(not(loom))]
@@ -78,10 +78,10 @@ mod watch;
 mod model;
 
 #[cfg(not(loom))]
-pub use connect::{ConnectError, FENCES};
+pub use connect::{FENCES, ShmConnectError};
 #[cfg(not(loom))]
-pub use foreign::{ADMIT_ROUNDS, Link};
+pub use options::ShmOptions;
 #[cfg(not(loom))]
-pub use options::Options;
+pub use other_jobs::{ADMIT_ROUNDS, ShmJobConnection};
 #[cfg(not(loom))]
 pub use shm::Shm;

@@ -1,8 +1,8 @@
 //! One-sided operations and the memory that they act on.
 
-use crate::arena::{ALIGN, Span};
-use crate::cma::{self, Way};
-use crate::pages::{PAGE, Pages};
+use crate::arena::{ALIGN, ArenaSpan};
+use crate::cma::{self, CopyDirection};
+use crate::pages::{PAGE, PageRanges};
 use crate::shm::Shm;
 use crate::sync::{AtomicU64, Ordering};
 use crate::view::{ALLOCATED, OWN, WITHIN};
@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use weft_bootstrap::calls::once;
-use weft_fabric::{Cause, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Fault, FaultCause, Flag, Region, RemoteAddr, RemoteFlag, Sge};
 use weft_intranode::Lines;
 
 /// Freed memory of at least so many bytes goes back to the system at once; less is kept, since to
@@ -93,13 +93,13 @@ impl Shm {
     }
 
     /// Makes sure that a span can be touched.
-    fn back(&self, span: &Span) -> Result<(), Fault> {
+    fn back(&self, span: &ArenaSpan) -> Result<(), Fault> {
         let end = span.offset + span.len;
         self.open_own(end)?;
         self.commits.commit(&self.segment, span.new)?;
         if span.new > 0
             && self.commits.fills()
-            && self.fallocate(0, Pages::around(span.offset..end)).is_err()
+            && self.fallocate(0, PageRanges::around(span.offset..end)).is_err()
         {
             self.commits.uncommit(&self.segment, span.new);
             return Err(self.commits.no_room(&self.segment, span.new, 0));
@@ -112,7 +112,7 @@ impl Shm {
         let (asked, left) = (len as u64, self.commits.spare(&self.segment) / SPARE);
         if left < asked {
             let bound = "what may be used of the node's memory without need".to_owned();
-            return Err(Cause::NoRoom { asked, left, memory: true, bound }.into());
+            return Err(FaultCause::NoRoom { asked, left, memory: true, bound }.into());
         }
         self.allocate_region(len)
     }
@@ -222,7 +222,7 @@ impl Shm {
                 unsafe { std::ptr::copy(src.ptr(), at, src.len()) };
                 Ok(())
             }
-            Location::There(at) => self.attach(Way::Write, peer, src, at),
+            Location::There(at) => self.attach(CopyDirection::Write, peer, src, at),
         }
     }
 
@@ -236,17 +236,23 @@ impl Shm {
                 unsafe { std::ptr::copy(at, dst.ptr(), dst.len()) };
                 Ok(())
             }
-            Location::There(at) => self.attach(Way::Read, peer, dst, at),
+            Location::There(at) => self.attach(CopyDirection::Read, peer, dst, at),
         }
     }
 
-    fn attach(&self, way: Way, peer: usize, local: Sge, remote: u64) -> Result<(), Fault> {
+    fn attach(
+        &self,
+        way: CopyDirection,
+        peer: usize,
+        local: Sge,
+        remote: u64,
+    ) -> Result<(), Fault> {
         if !self.reaches(peer) {
             let what = "reach the program's memory";
             return Err(Fault::unsupported(peer, what));
         }
         let result = cma::transfer(way, self.pid(peer), peer, local, remote);
-        if result.as_ref().is_err_and(|f| matches!(f.cause(), Cause::Unsupported { .. })) {
+        if result.as_ref().is_err_and(|f| matches!(f.cause(), FaultCause::Unsupported { .. })) {
             self.peers[peer].direct.set(Some(false));
         }
         result
@@ -275,7 +281,7 @@ impl Shm {
         // SAFETY: `found` lives through the call.
         let local = unsafe { Sge::new((&raw mut found).cast(), 8) };
         let at = facts.probe_at.load(Ordering::Relaxed);
-        cma::transfer(Way::Read, self.pid(peer), peer, local, at).is_ok()
+        cma::transfer(CopyDirection::Read, self.pid(peer), peer, local, at).is_ok()
             && found == facts.probe.load(Ordering::Relaxed)
     }
 }

@@ -1,12 +1,14 @@
 //! Messages, immediates and datagrams: everything that travels through rings.
 
 use crate::multicast::MULTICAST_MAX;
-use crate::peer::{Kept, Payload};
-use crate::poll_bell::Sleeper;
-use crate::ring::{Arrival, Corrupt, INLINE};
+use crate::peer::{QueuedPayload, QueuedSend};
+use crate::poll_bell::SleepingPart;
+use crate::ring::{Corrupt, INLINE, RingMessage};
 use crate::shm::Shm;
 use crate::sync::{Ordering, fence};
-use weft_fabric::{Completion, Datagram, Fault, GroupId, Head, Message, Peek, Posted, Sge};
+use weft_fabric::{
+    ArrivedMessage, Completion, Datagram, Fault, GroupId, Head, Peek, PostOutcome, Sge,
+};
 use weft_intranode::staged;
 
 /// Payloads of several cache lines, in bytes: those are given back so that they are quick to write.
@@ -20,20 +22,20 @@ impl Shm {
     #[inline(always)]
     pub(crate) fn wake(&self, peer: usize) {
         if self.peers[peer].doorbell().wake() {
-            self.rung(peer, Sleeper::Main);
+            self.rung(peer, SleepingPart::Main);
         }
     }
 
     /// The same for the helper of `peer`.
     fn wake_helper(&self, peer: usize) {
         if self.peers[peer].control().helper.wake() {
-            self.rung(peer, Sleeper::Helper);
+            self.rung(peer, SleepingPart::Helper);
         }
     }
 
     /// The rest of a ring.
     #[cold]
-    fn rung(&self, peer: usize, who: Sleeper) {
+    fn rung(&self, peer: usize, who: SleepingPart) {
         let to = &self.peers[peer];
         if to.polls
             && let Some(bell) = self.ringer()
@@ -49,7 +51,7 @@ impl Shm {
         // room after announcing it.
         let control = self.peers[peer].control();
         if control.keeps.0.load(Ordering::Relaxed) != 0 && control.helper.wake_fenced() {
-            self.rung(peer, Sleeper::Helper);
+            self.rung(peer, SleepingPart::Helper);
         }
     }
 
@@ -60,12 +62,12 @@ impl Shm {
         head: Head,
         payload: Sge,
         done: Completion,
-    ) -> Posted {
+    ) -> PostOutcome {
         let to = &self.peers[peer];
         // The small send first: `push` refuses what is not small or has no room.
         if payload.len() <= to.send_max() && to.output.push(&self.copies, head, payload) {
             self.wake(peer);
-            return Posted::Done;
+            return PostOutcome::Done;
         }
         self.send_slowly(peer, head, payload, done)
     }
@@ -77,7 +79,7 @@ impl Shm {
         head: Head,
         payload: Sge,
         done: Completion,
-    ) -> Posted {
+    ) -> PostOutcome {
         let posted = self.send_message(peer, head, payload, done);
         // One that is kept wakes everybody when it leaves.
         self.wake_helper(peer);
@@ -85,7 +87,7 @@ impl Shm {
     }
 
     #[cold]
-    fn send_slowly(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send_slowly(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
         let to = &self.peers[peer];
         let (len, max) = (payload.len(), to.send_max());
         assert!(len <= max, "a payload of {len} bytes exceeds the {max} of send_max");
@@ -99,7 +101,7 @@ impl Shm {
         if backlog.is_empty() {
             if to.output.push(&self.copies, head, payload) {
                 self.wake(peer);
-                return Posted::Done;
+                return PostOutcome::Done;
             }
             self.note_backlog(peer);
             // Room that was made before the receiver could see that something is kept.
@@ -107,7 +109,7 @@ impl Shm {
             to.output.refresh();
             if to.output.push(&self.copies, head, payload) {
                 self.wake(peer);
-                return Posted::Done;
+                return PostOutcome::Done;
             }
         }
         // From here to the end of the backlog nothing may overtake it.
@@ -115,11 +117,11 @@ impl Shm {
         let (payload, posted) = if len <= INLINE {
             let mut copy = [0; INLINE];
             payload.read(&mut copy[..len]);
-            (Payload::Copied(copy, len), Posted::Done)
+            (QueuedPayload::Copied(copy, len), PostOutcome::Done)
         } else {
-            (Payload::Held(payload, done), Posted::Later)
+            (QueuedPayload::Held(payload, done), PostOutcome::Later)
         };
-        backlog.push_back(Kept { head, payload });
+        backlog.push_back(QueuedSend { head, payload });
         posted
     }
 
@@ -167,9 +169,11 @@ impl Shm {
         to.output.refresh();
         while let Some(kept) = backlog.front_mut() {
             let (payload, done) = match &mut kept.payload {
-                Payload::Held(payload, done) => (*payload, *done),
+                QueuedPayload::Held(payload, done) => (*payload, *done),
                 // SAFETY: `kept` stays where it is during the push, which copies it.
-                Payload::Copied(copy, len) => (unsafe { Sge::new(copy.as_mut_ptr(), *len) }, None),
+                QueuedPayload::Copied(copy, len) => {
+                    (unsafe { Sge::new(copy.as_mut_ptr(), *len) }, None)
+                }
             };
             if !to.output.push(&self.copies, kept.head, payload) {
                 to.output.block();
@@ -189,7 +193,7 @@ impl Shm {
         if moved {
             self.wake(peer);
             if to.control().helper.wake_fenced() {
-                self.rung(peer, Sleeper::Helper);
+                self.rung(peer, SleepingPart::Helper);
             }
         }
         (moved, !(backlog.is_empty() && kept.is_empty()))
@@ -221,12 +225,12 @@ impl Shm {
     }
 
     #[inline(always)]
-    pub(crate) fn receive_from(&self, peer: usize) -> Option<Message> {
+    pub(crate) fn receive_from(&self, peer: usize) -> Option<ArrivedMessage> {
         match self.peers[peer].input.peek() {
             Ok(arrival) => {
-                let Arrival { head, payload } = arrival?;
+                let RingMessage { head, payload } = arrival?;
                 staged::sense_sent(&self.copies, payload);
-                Some(Message { peer, head, payload, token: 0 })
+                Some(ArrivedMessage { peer, head, payload, token: 0 })
             }
             Err(Corrupt) => {
                 self.fail(Fault::corrupt(peer, "message length"));
@@ -238,7 +242,7 @@ impl Shm {
     /// Looks first at the box that had the last message, so that a batch costs no search; but for every [`BATCH`]th, so that
     /// nobody who sends much keeps others from being heard.
     #[inline(always)]
-    pub(crate) fn receive_any(&self) -> Option<Message> {
+    pub(crate) fn receive_any(&self) -> Option<ArrivedMessage> {
         let left = self.turn.left.get();
         if left > 0 {
             self.turn.left.set(left - 1);
@@ -252,7 +256,7 @@ impl Shm {
     }
 
     #[inline(never)]
-    fn receive_next(&self) -> Option<Message> {
+    fn receive_next(&self) -> Option<ArrivedMessage> {
         let active = &self.own().active.0;
         let end = self.peers.end();
         let words = end.div_ceil(64);
@@ -285,7 +289,7 @@ impl Shm {
     }
 
     /// Shows what has arrived, by peer; a box shows one message at a time. True if one that was left hides others.
-    pub(crate) fn peek_at_messages(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+    pub(crate) fn peek_at_messages(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool {
         let mut hidden = false;
         let active = &self.own().active.0;
         for (word, bits) in active.iter().enumerate().take(self.peers.end().div_ceil(64)) {
@@ -332,7 +336,7 @@ impl Shm {
     }
 
     #[inline(always)]
-    pub(crate) fn release_message(&self, message: &Message) {
+    pub(crate) fn release_message(&self, message: &ArrivedMessage) {
         let from = &self.peers[message.peer];
         // Its sender writes here again.
         if message.payload.len() >= LINES {
@@ -358,7 +362,7 @@ impl Shm {
             loop {
                 match peer.immediates_in.peek() {
                     Ok(None) => break,
-                    Ok(Some(Arrival { head, payload })) => {
+                    Ok(Some(RingMessage { head, payload })) => {
                         let counter = self.counters.immediate(head.0[0] as u32);
                         self.counters.add(counter, 1);
                         moved = true;
@@ -384,7 +388,7 @@ impl Shm {
         fence(Ordering::SeqCst);
         for (peer, to) in self.peers.own().iter().enumerate() {
             if peer != self.rank && to.doorbell().wake_fenced() {
-                self.rung(peer, Sleeper::Main);
+                self.rung(peer, SleepingPart::Main);
             }
         }
         Ok(())

@@ -20,7 +20,7 @@ pub const MULTICAST_MAX: usize = WORDS * 8;
 
 #[derive(Debug)]
 #[repr(C)]
-pub struct Slot {
+pub struct MulticastSlot {
     stamp: AtomicU64,
     /// Group and length.
     title: AtomicU64,
@@ -28,10 +28,10 @@ pub struct Slot {
 }
 
 #[cfg(test)]
-impl Slot {
-    pub fn new() -> Slot {
+impl MulticastSlot {
+    pub fn new() -> MulticastSlot {
         let zero = || AtomicU64::new(0);
-        Slot { stamp: zero(), title: zero(), words: std::array::from_fn(|_| zero()) }
+        MulticastSlot { stamp: zero(), title: zero(), words: std::array::from_fn(|_| zero()) }
     }
 }
 
@@ -43,7 +43,7 @@ pub struct Speaker {
 
 impl Speaker {
     /// Writes a datagram of at most [`MULTICAST_MAX`] bytes.
-    pub fn speak(&self, slots: &[Slot], group: GroupId, src: Sge) {
+    pub fn speak(&self, slots: &[MulticastSlot], group: GroupId, src: Sge) {
         let position = self.next.get();
         self.next.set(position + 1);
         let slot = &slots[position as usize % SLOTS];
@@ -62,16 +62,16 @@ impl Speaker {
 
 /// A reader of one owner's slots.
 #[derive(Debug, Default)]
-pub struct Listener {
+pub struct SlotReader {
     next: Cell<u64>,
 }
 
-impl Listener {
+impl SlotReader {
     /// The next datagram of a group that `wanted` names, copied to the start of `into`; others,
     /// lost ones, and those longer than `into` are passed over.
     pub fn listen(
         &self,
-        slots: &[Slot],
+        slots: &[MulticastSlot],
         wanted: impl Fn(GroupId) -> bool,
         into: Sge,
     ) -> Option<(GroupId, usize)> {
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn datagrams_of_wanted_groups_come_in_order() {
-        let slots: Vec<Slot> = (0..SLOTS).map(|_| Slot::new()).collect();
-        let (speaker, listener) = (Speaker::default(), Listener::default());
+        let slots: Vec<MulticastSlot> = (0..SLOTS).map(|_| MulticastSlot::new()).collect();
+        let (speaker, listener) = (Speaker::default(), SlotReader::default());
         for (group, text) in [(1, "one"), (2, "two, no"), (1, ""), (1, "exactly 16 bytes")] {
             speaker.speak(&slots, GroupId(group), sge(&mut text.as_bytes().to_vec()));
         }
@@ -137,8 +137,8 @@ mod tests {
 
     #[test]
     fn a_slow_reader_loses_the_oldest_and_goes_on() {
-        let slots: Vec<Slot> = (0..SLOTS).map(|_| Slot::new()).collect();
-        let (speaker, listener) = (Speaker::default(), Listener::default());
+        let slots: Vec<MulticastSlot> = (0..SLOTS).map(|_| MulticastSlot::new()).collect();
+        let (speaker, listener) = (Speaker::default(), SlotReader::default());
         for i in 0..1000u64 {
             speaker.speak(&slots, GroupId(0), sge(&mut i.to_ne_bytes()));
         }

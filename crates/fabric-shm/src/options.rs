@@ -5,7 +5,7 @@ use weft_intranode::Wanted;
 
 /// What may be chosen about a [`crate::Shm`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct ShmOptions {
     /// Try cross-memory attach for the program's own memory. If not, or if the system does not
     /// permit it, [`weft_fabric::Capabilities::direct`] is false.
     pub cma: bool,
@@ -23,9 +23,9 @@ pub struct Options {
     pub copies: Wanted,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for ShmOptions {
+    fn default() -> ShmOptions {
+        ShmOptions {
             cma: true,
             box_budget: 256 << 20,
             segment_limit: u64::MAX,

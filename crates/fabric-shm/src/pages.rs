@@ -8,9 +8,9 @@ pub const PAGE: u64 = 4096;
 
 /// Disjoint ranges of whole pages, joined where they touch: ends by starts, in bytes.
 #[derive(Debug, Default)]
-pub struct Pages(BTreeMap<u64, u64>);
+pub struct PageRanges(BTreeMap<u64, u64>);
 
-impl Pages {
+impl PageRanges {
     /// The whole pages in which a range lies.
     pub fn around(range: Range<u64>) -> Range<u64> {
         range.start & !(PAGE - 1)..range.end.next_multiple_of(PAGE)
@@ -61,7 +61,7 @@ mod tests {
     /// Against a set of page numbers, with the same operations in a fixed disorder.
     #[test]
     fn ranges_are_what_a_set_of_pages_is() {
-        let (mut pages, mut model) = (Pages::default(), std::collections::BTreeSet::new());
+        let (mut pages, mut model) = (PageRanges::default(), std::collections::BTreeSet::new());
         let mut state = 1u64;
         for step in 0..2000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

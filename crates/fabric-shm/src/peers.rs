@@ -1,7 +1,7 @@
 //! The peers of a process by number: the ranks of its job, and behind them processes of other jobs, which come and go.
 
 use crate::layout::RANKS_MAX;
-use crate::peer::Peer;
+use crate::peer::ShmPeer;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::collections::HashSet;
 use std::ops::Index;
@@ -10,11 +10,11 @@ use std::rc::Rc;
 /// All peers. Those of the own job are a look away; others are found in a cold branch.
 ///
 /// Contract: a reference to a peer is held within one method of [`crate::Shm`] only, and none of these calls
-/// [`Peers::remove`] or what calls it.
-pub(crate) struct Peers {
-    own: Box<[Peer]>,
+/// [`ShmPeers::remove`] or what calls it.
+pub(crate) struct ShmPeers {
+    own: Box<[ShmPeer]>,
     /// From the number behind the own ones on. Boxed: they stay where they are when others come.
-    foreign: UnsafeCell<Vec<Option<Box<Peer>>>>,
+    foreign: UnsafeCell<Vec<Option<Box<ShmPeer>>>>,
     /// One more than the largest number in use.
     end: Cell<usize>,
     /// Numbers for peers that are about to be added.
@@ -41,16 +41,16 @@ impl Drop for Reserved {
     }
 }
 
-impl Peers {
+impl ShmPeers {
     /// The ranks of the job alone.
-    pub fn new(own: Box<[Peer]>) -> Peers {
+    pub fn new(own: Box<[ShmPeer]>) -> ShmPeers {
         let end = Cell::new(own.len());
-        Peers { own, foreign: UnsafeCell::default(), end, reserved: Rc::default() }
+        ShmPeers { own, foreign: UnsafeCell::default(), end, reserved: Rc::default() }
     }
 
     /// The ranks of the own job.
     #[inline(always)]
-    pub fn own(&self) -> &[Peer] {
+    pub fn own(&self) -> &[ShmPeer] {
         &self.own
     }
 
@@ -68,7 +68,7 @@ impl Peers {
 
     /// Who has this number.
     #[inline(always)]
-    pub fn get(&self, peer: usize) -> Option<&Peer> {
+    pub fn get(&self, peer: usize) -> Option<&ShmPeer> {
         match self.own.get(peer) {
             Some(found) => Some(found),
             None => self.foreign(peer),
@@ -77,7 +77,7 @@ impl Peers {
 
     #[cold]
     #[inline(never)]
-    fn foreign(&self, peer: usize) -> Option<&Peer> {
+    fn foreign(&self, peer: usize) -> Option<&ShmPeer> {
         // SAFETY: only `add` and `remove` change the list, and no reference to it outlives a method; the peers in it stay
         // where they are until `remove`, whose callers promise that nobody refers to them.
         let foreign = unsafe { &*self.foreign.get() };
@@ -85,7 +85,7 @@ impl Peers {
     }
 
     /// Everybody, with their numbers.
-    pub fn all(&self) -> impl Iterator<Item = (usize, &Peer)> {
+    pub fn all(&self) -> impl Iterator<Item = (usize, &ShmPeer)> {
         (0..self.end()).filter(|&peer| self.has(peer)).map(|peer| (peer, &self[peer]))
     }
 
@@ -102,7 +102,7 @@ impl Peers {
     }
 
     /// Gives a process of another job the number `peer`, which is free and not one of the own ranks.
-    pub fn add(&self, peer: usize, entry: Peer) {
+    pub fn add(&self, peer: usize, entry: ShmPeer) {
         assert!(!self.has(peer), "two peers of one number");
         // SAFETY: as in `foreign`; growing the list moves boxes, not peers.
         let foreign = unsafe { &mut *self.foreign.get() };
@@ -129,11 +129,11 @@ impl Peers {
     }
 }
 
-impl Index<usize> for Peers {
-    type Output = Peer;
+impl Index<usize> for ShmPeers {
+    type Output = ShmPeer;
 
     #[inline(always)]
-    fn index(&self, peer: usize) -> &Peer {
+    fn index(&self, peer: usize) -> &ShmPeer {
         self.get(peer).unwrap_or_else(|| nobody(peer))
     }
 }

@@ -21,17 +21,17 @@ use weft_bootstrap::calls::Occupied;
 
 /// Who of a rank sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sleeper {
+pub enum SleepingPart {
     Main,
     Helper,
 }
 
 /// A socket of `rank`, whose name only the job's ranks are told.
-fn address(segment: &Segment, rank: usize, who: Sleeper) -> io::Result<SocketAddr> {
+fn address(segment: &Segment, rank: usize, who: SleepingPart) -> io::Result<SocketAddr> {
     let secret = segment.header().secret.load(Ordering::Relaxed);
     let who = match who {
-        Sleeper::Main => "bell",
-        Sleeper::Helper => "helper",
+        SleepingPart::Main => "bell",
+        SleepingPart::Helper => "helper",
     };
     // Signal handlers ring: no allocation.
     let mut name = ArrayString::<64>::new();
@@ -39,7 +39,7 @@ fn address(segment: &Segment, rank: usize, who: Sleeper) -> io::Result<SocketAdd
     SocketAddr::from_abstract_name(name.as_str())
 }
 
-fn bound(segment: &Segment, rank: usize, who: Sleeper) -> io::Result<UnixDatagram> {
+fn bound(segment: &Segment, rank: usize, who: SleepingPart) -> io::Result<UnixDatagram> {
     let socket = UnixDatagram::bind_addr(&address(segment, rank, who)?)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
@@ -64,20 +64,20 @@ impl PollBell {
 
     /// For a rank that sleeps on it, too.
     pub fn bind(segment: &Segment, rank: usize) -> io::Result<PollBell> {
-        let socket = bound(segment, rank, Sleeper::Main)?;
-        let helper = Some(bound(segment, rank, Sleeper::Helper)?);
+        let socket = bound(segment, rank, SleepingPart::Main)?;
+        let helper = Some(bound(segment, rank, SleepingPart::Helper)?);
         segment.control(rank).facts.0.polls.store(1, Ordering::Release);
         Ok(PollBell { socket, helper })
     }
 
     /// What becomes readable; reading empties it.
-    pub fn descriptor(&self, who: Sleeper) -> Option<BorrowedFd<'_>> {
+    pub fn descriptor(&self, who: SleepingPart) -> Option<BorrowedFd<'_>> {
         let helper = self.helper.as_ref()?;
-        Some(if who == Sleeper::Helper { helper.as_fd() } else { self.socket.as_fd() })
+        Some(if who == SleepingPart::Helper { helper.as_fd() } else { self.socket.as_fd() })
     }
 
     /// Rings for who sleeps of `rank`. A full queue is readable already, and a rank that is gone hears nothing.
-    pub fn ring(&self, segment: &Segment, rank: usize, who: Sleeper) {
+    pub fn ring(&self, segment: &Segment, rank: usize, who: SleepingPart) {
         if let Ok(address) = address(segment, rank, who) {
             let _ = self.socket.send_to_addr(&[1], &address);
         }

@@ -8,7 +8,7 @@
 //! only grows, and its memory keeps the addresses that peers are told. A peer gets to know of an address after that
 //! store, by whatever way; where it has not mapped and opened so much of the owner's arena itself, it reads how far the
 //! owner is (acquire), opens that much and no more, and refuses what lies beyond. What was opened stays where it is, and
-//! open, until the segment goes. A [`View`](crate::view::View) belongs to one `Shm`, whose user is one thread at a time; a signal handler
+//! open, until the segment goes. A [`MappedArena`](crate::view::View) belongs to one `Shm`, whose user is one thread at a time; a signal handler
 //! never opens anything ([`Shm::is_open`]). Who finds all open makes no system call.
 
 use crate::layout::STEP;

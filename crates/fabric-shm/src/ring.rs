@@ -40,13 +40,13 @@ const SEND_MAX: usize = 16 << 10;
 
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub struct Line {
+pub struct RingLine {
     stamp: AtomicU64,
     head: UnsafeCell<Head>,
     inline: UnsafeCell<[u8; INLINE]>,
 }
 
-impl Line {
+impl RingLine {
     /// The second cache line, if a payload of `len` bytes reaches into it.
     #[inline(always)]
     fn second(&self, len: usize) -> Sge {
@@ -91,7 +91,7 @@ pub struct Chunk(UnsafeCell<[u8; 64]>);
 #[derive(Debug)]
 pub struct Heap {
     taken: Taken,
-    lines: Vec<Line>,
+    lines: Vec<RingLine>,
     chunks: Vec<Chunk>,
 }
 
@@ -103,7 +103,7 @@ unsafe impl Sync for Heap {}
 impl Heap {
     pub fn new(lines: usize, bytes: usize) -> Heap {
         let zero = || AtomicU64::new(0);
-        let line = || Line {
+        let line = || RingLine {
             stamp: zero(),
             head: UnsafeCell::new(Head::default()),
             inline: UnsafeCell::new([0; INLINE]),
@@ -116,27 +116,27 @@ impl Heap {
     }
 
     /// # Safety
-    /// As for `Ring::new`; the heap must outlive the ring.
-    pub unsafe fn ring(&self) -> Ring {
+    /// As for `MessageRing::new`; the heap must outlive the ring.
+    pub unsafe fn ring(&self) -> MessageRing {
         let lines = (self.lines.as_ptr(), self.lines.len());
         let bytes = (self.chunks.as_ptr(), self.chunks.len() * 64);
         // SAFETY: promised by the caller.
-        unsafe { Ring::new(&self.taken, lines, bytes) }
+        unsafe { MessageRing::new(&self.taken, lines, bytes) }
     }
 }
 
 /// Where the parts of a box lie. Plain pointers, because the memory is shared with a process that
 /// need not be honest: no reference to its content is ever made, except to its atomics.
 #[derive(Debug, Clone, Copy)]
-pub struct Ring {
+pub struct MessageRing {
     taken: *const Taken,
-    lines: *const Line,
+    lines: *const RingLine,
     chunks: *const Chunk,
     line_count: u64,
     byte_count: u64,
 }
 
-impl Ring {
+impl MessageRing {
     /// Names a box of `lines` lines and `bytes` bytes (powers of two, `bytes` at least 256).
     ///
     /// # Safety
@@ -145,12 +145,12 @@ impl Ring {
     /// consumer may exist on them at a time.
     pub unsafe fn new(
         taken: *const Taken,
-        lines: (*const Line, usize),
+        lines: (*const RingLine, usize),
         bytes: (*const Chunk, usize),
-    ) -> Ring {
+    ) -> MessageRing {
         assert!(lines.1.is_power_of_two() && bytes.1.is_power_of_two() && bytes.1 >= 256);
         let (line_count, byte_count) = (lines.1 as u64, bytes.1 as u64);
-        Ring { taken, lines: lines.0, chunks: bytes.0, line_count, byte_count }
+        MessageRing { taken, lines: lines.0, chunks: bytes.0, line_count, byte_count }
     }
 
     /// Largest payload of one message, in bytes: a quarter of the bytes, and not more than [`SEND_MAX`].
@@ -159,7 +159,7 @@ impl Ring {
     }
 
     #[inline(always)]
-    fn line(&self, position: u64) -> &Line {
+    fn line(&self, position: u64) -> &RingLine {
         // SAFETY: the index is below `line_count`, and `new` was promised that many lines. Lines
         // consist of atomics and cells, so that a reference claims nothing of what others write.
         unsafe { &*self.lines.add((position & (self.line_count - 1)) as usize) }
@@ -217,9 +217,9 @@ impl Ring {
 }
 
 #[cfg(test)]
-impl Arrival {
+impl RingMessage {
     /// The payload, read in a way that the checker sees.
-    pub fn bytes(&self, ring: &Ring) -> Vec<u8> {
+    pub fn bytes(&self, ring: &MessageRing) -> Vec<u8> {
         let mut all = vec![0; self.payload.len()];
         for (i, part) in all.chunks_mut(64).enumerate() {
             let at = self.payload.part(64 * i, part.len()).ptr();
@@ -241,7 +241,7 @@ impl Arrival {
 /// The sender's end. Its first push needs [`Producer::refresh`] before.
 #[derive(Debug)]
 pub struct Producer {
-    ring: Ring,
+    ring: MessageRing,
     next: Cell<u64>,
     /// Lines below this position are free: `taken + capacity` as last read, or zero while pushing
     /// is blocked.
@@ -251,7 +251,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    pub fn new(ring: Ring) -> Producer {
+    pub fn new(ring: MessageRing) -> Producer {
         let zero = || Cell::new(0);
         Producer { ring, next: zero(), limit: zero(), bytes: zero(), bytes_limit: zero() }
     }
@@ -261,7 +261,7 @@ impl Producer {
     }
 
     /// Publishes a message, or says that there is no room as far as is known. The payload must not
-    /// be longer than [`Ring::send_max`].
+    /// be longer than [`MessageRing::send_max`].
     #[inline(always)]
     pub fn push(&self, copies: &Copies, head: Head, payload: Sge) -> bool {
         let next = self.next.get();
@@ -311,7 +311,7 @@ impl Producer {
 
 /// A message at the receiver's end, in place until [`Consumer::pop`].
 #[derive(Debug, Clone, Copy)]
-pub struct Arrival {
+pub struct RingMessage {
     pub head: Head,
     pub payload: Sge,
 }
@@ -323,7 +323,7 @@ pub struct Corrupt;
 /// The receiver's end.
 #[derive(Debug)]
 pub struct Consumer {
-    ring: Ring,
+    ring: MessageRing,
     next: Cell<u64>,
     bytes: Cell<u64>,
     /// What `taken` says.
@@ -332,14 +332,14 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    pub fn new(ring: Ring) -> Consumer {
+    pub fn new(ring: MessageRing) -> Consumer {
         let zero = || Cell::new(0);
         Consumer { ring, next: zero(), bytes: zero(), told_lines: zero(), told_bytes: zero() }
     }
 
     /// The oldest message that was not popped.
     #[inline(always)]
-    pub fn peek(&self) -> Result<Option<Arrival>, Corrupt> {
+    pub fn peek(&self) -> Result<Option<RingMessage>, Corrupt> {
         let next = self.next.get();
         let line = self.ring.line(next);
         let stamp = line.stamp.load(Ordering::Acquire);
@@ -357,10 +357,10 @@ impl Consumer {
         };
         // SAFETY: published, so the line is ours to read until popped (contract).
         let head = line.head.with(|from| unsafe { from.read() });
-        // SAFETY: the payload lies in the ring, whose memory `Ring::new` was promised, and the
+        // SAFETY: the payload lies in the ring, whose memory `MessageRing::new` was promised, and the
         // producer leaves it alone until it is popped.
         let payload = unsafe { Sge::new(ptr.cast_mut(), len) };
-        Ok(Some(Arrival { head, payload }))
+        Ok(Some(RingMessage { head, payload }))
     }
 
     /// Whether a message has come after the oldest one that was not popped.

@@ -12,7 +12,7 @@ fn sge(bytes: &mut [u8]) -> Sge {
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-fn ends(heap: &Heap) -> (Producer, Consumer, Ring) {
+fn ends(heap: &Heap) -> (Producer, Consumer, MessageRing) {
     // SAFETY: one pair of ends for each heap, dropped before it.
     let ring = unsafe { heap.ring() };
     let producer = Producer::new(ring);

@@ -2,10 +2,10 @@
 //! all as a whole; of the second, the arenas, each maps what it reaches ([`crate::reach`]). They have no name anywhere, so
 //! that nothing is left behind when ranks are killed.
 
-use crate::control::{Control, Header, MAGIC};
-use crate::layout::{RingShape, Shape};
-use crate::multicast::{SLOTS, Slot};
-use crate::ring::Ring;
+use crate::control::{MAGIC, RankControl, SegmentHeader};
+use crate::layout::{RingShape, SegmentShape};
+use crate::multicast::{MulticastSlot, SLOTS};
+use crate::ring::MessageRing;
 use crate::sync::Ordering;
 use std::fs::File;
 use std::io;
@@ -18,13 +18,13 @@ use weft_fabric::Region;
 
 /// What the system refused.
 #[derive(Debug)]
-pub struct Refused {
+pub struct SegmentRefusal {
     pub what: &'static str,
     pub error: io::Error,
 }
 
-fn refused(what: &'static str) -> impl FnOnce(io::Error) -> Refused {
-    move |error| Refused { what, error }
+fn refused(what: &'static str) -> impl FnOnce(io::Error) -> SegmentRefusal {
+    move |error| SegmentRefusal { what, error }
 }
 
 /// The two files of a job.
@@ -38,7 +38,7 @@ pub struct Files {
 #[derive(Debug)]
 pub struct Segment {
     base: NonNull<u8>,
-    shape: Shape,
+    shape: SegmentShape,
     /// Of the shape, which computes it.
     total: u64,
     files: Files,
@@ -135,12 +135,12 @@ unsafe impl Send for Segment {}
 unsafe impl Sync for Segment {}
 
 /// Fresh files of the sizes of `shape`.
-pub fn create(shape: &Shape) -> Result<Files, Refused> {
+pub fn create(shape: &SegmentShape) -> Result<Files, SegmentRefusal> {
     Ok(Files { segment: sealed(shape.segment())?, arenas: sealed(shape.arenas())? })
 }
 
 /// A fresh file of `len` bytes, whose size nobody can change any more.
-fn sealed(len: u64) -> Result<File, Refused> {
+fn sealed(len: u64) -> Result<File, SegmentRefusal> {
     let file = File::from(memory::file(c"weft").map_err(refused("making memory"))?);
     file.set_len(len).map_err(refused("ftruncate of the shared segment"))?;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
@@ -160,13 +160,13 @@ pub fn random() -> u64 {
 
 impl Segment {
     /// Maps the segment of `files`, which [`create`] made for `shape` (perhaps in another process).
-    pub fn map(files: Files, shape: Shape) -> Result<Segment, Refused> {
+    pub fn map(files: Files, shape: SegmentShape) -> Result<Segment, SegmentRefusal> {
         let total = shape.segment();
         for (file, least) in [(&files.segment, total), (&files.arenas, shape.arenas())] {
             let len = file.metadata().map_err(refused("fstat of the shared segment"))?.len();
             if len < least {
                 let error = io::Error::other(format!("it has {len} bytes instead of {least}"));
-                return Err(Refused { what: "checking the shared segment", error });
+                return Err(SegmentRefusal { what: "checking the shared segment", error });
             }
         }
         let mapping =
@@ -208,7 +208,7 @@ impl Segment {
             && self.header().total.load(Ordering::Relaxed) == self.size()
     }
 
-    pub fn shape(&self) -> &Shape {
+    pub fn shape(&self) -> &SegmentShape {
         &self.shape
     }
 
@@ -232,23 +232,23 @@ impl Segment {
         unsafe { self.base.add(offset as usize) }
     }
 
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &SegmentHeader {
         // SAFETY: inside the mapping, aligned; only atomics.
         unsafe { self.base.cast().as_ref() }
     }
 
     /// The control block of `rank`.
     #[inline]
-    pub fn control(&self, rank: usize) -> &Control {
+    pub fn control(&self, rank: usize) -> &RankControl {
         assert!(rank < self.shape.ranks);
         // SAFETY: inside the mapping, aligned (tested in `layout`); only atomics.
         unsafe { self.at(self.shape.control(rank) as u64).cast().as_ref() }
     }
 
     /// The multicast slots of `rank`.
-    pub fn slots(&self, rank: usize) -> &[Slot] {
+    pub fn slots(&self, rank: usize) -> &[MulticastSlot] {
         assert!(rank < self.shape.ranks);
-        let first = self.at(self.shape.slots(rank) as u64).cast::<Slot>();
+        let first = self.at(self.shape.slots(rank) as u64).cast::<MulticastSlot>();
         // SAFETY: inside the mapping, aligned (tested in `layout`); only atomics.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), SLOTS) }
     }
@@ -256,14 +256,14 @@ impl Segment {
     /// A ring of the box from `sender` to `receiver`.
     ///
     /// # Safety
-    /// `Ring::new`: one user for each end, which does not outlive the segment.
-    pub unsafe fn ring(&self, receiver: usize, sender: usize, ring: RingShape) -> Ring {
+    /// `MessageRing::new`: one user for each end, which does not outlive the segment.
+    pub unsafe fn ring(&self, receiver: usize, sender: usize, ring: RingShape) -> MessageRing {
         assert!(receiver < self.shape.ranks && sender < self.shape.ranks);
         let start = self.shape.pair(receiver, sender);
         let at = |offset: usize| self.at((start + offset) as u64);
         // SAFETY: the parts lie inside the mapping (tested in `layout`); the rest is promised.
         unsafe {
-            Ring::new(
+            MessageRing::new(
                 at(ring.offset).cast().as_ptr(),
                 (at(ring.lines_at()).cast().as_ptr(), ring.lines),
                 (at(ring.bytes_at()).cast().as_ptr(), ring.bytes),
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "needs memory files")]
     fn every_view_of_an_arena_has_the_same_alignment() {
-        let shape = Shape::fit(3, 1 << 20, 8 << 20, u64::MAX);
+        let shape = SegmentShape::fit(3, 1 << 20, 8 << 20, u64::MAX);
         let segment = Segment::map(create(&shape).unwrap(), shape).unwrap();
         for round in 0..4u8 {
             for (rank, len) in (0..3).zip([1 << 20, 3 << 20, 8 << 20]) {

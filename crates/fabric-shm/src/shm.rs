@@ -1,25 +1,25 @@
 //! The fabric itself: its state, and how it is made.
 
-use crate::arena::Arena;
+use crate::arena::ShmArena;
 use crate::cgroup;
 use crate::commit::CommitAccount;
-use crate::connect::{self, ConnectError};
-use crate::control::Control;
+use crate::connect::{self, ShmConnectError};
+use crate::control::RankControl;
 use crate::multicast::Speaker;
-use crate::options::Options;
-use crate::peer::{Peer, Situation, Turn};
-use crate::peers::Peers;
-use crate::poll_bell::{PollBell, Sleeper};
+use crate::options::ShmOptions;
+use crate::peer::{PollTurn, ShmPeer, Situation};
+use crate::peers::ShmPeers;
+use crate::poll_bell::{PollBell, SleepingPart};
 use crate::segment::{self, Segment};
 use crate::sync::Ordering;
-use crate::view::View;
-use crate::watch::Watch;
+use crate::view::MappedArena;
+use crate::watch::WatchThread;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_bootstrap::Bootstrap;
-use weft_fabric::wait::{Order, WaitPolicy, place};
+use weft_fabric::wait::{SharedProcessors, WaitPolicy, place};
 use weft_fabric::{Completion, Copies, Counters, Fault, GroupId};
 #[cfg(doc)]
 use weft_fabric::{Fabric, FabricExt};
@@ -30,9 +30,9 @@ pub struct Shm {
     pub(crate) counters: Rc<Counters>,
     pub(crate) copies: Copies,
     pub(crate) same_arithmetic: bool,
-    pub(crate) peers: Peers,
+    pub(crate) peers: ShmPeers,
     /// Where [`Fabric::receive`] from anybody looks first.
-    pub(crate) turn: Turn,
+    pub(crate) turn: PollTurn,
     /// Peers for which messages are kept back.
     pub(crate) backlogged: RefCell<Vec<usize>>,
     pub(crate) backlogs: Cell<usize>,
@@ -40,21 +40,21 @@ pub struct Shm {
     pub(crate) speaker: Speaker,
     pub(crate) groups: RefCell<Vec<GroupId>>,
     pub(crate) multicasts_seen: Cell<u64>,
-    pub(crate) arena: RefCell<Arena>,
+    pub(crate) arena: RefCell<ShmArena>,
     pub(crate) commits: CommitAccount,
-    pub(crate) options: Options,
+    pub(crate) options: ShmOptions,
     pub(crate) fault: RefCell<Option<Fault>>,
     pub(crate) faulty: Cell<bool>,
     /// Where ranks that sleep in poll(2) are rung for; made when first needed.
     bell: OnceCell<Option<PollBell>>,
     /// Who looks whether processes of other jobs still live; there once there are any.
-    pub(crate) watch: OnceCell<Watch>,
+    pub(crate) watch: OnceCell<WatchThread>,
     /// What peers read to prove that they reach this process.
     _probe: Box<u64>,
     pub(crate) segment: Arc<Segment>,
 }
 
-// SAFETY: what is not `Send` by itself are the pointers in `Counters`, `Peer`, its rings and its view, and
+// SAFETY: what is not `Send` by itself are the pointers in `Counters`, `ShmPeer`, its rings and its view, and
 // the shared ownership of the former. They point to the heap, and into the segment, which `segment`
 // keeps mapped; neither belongs to a thread. Another owner of the counters is a fabric of the same
 // process, which moves to another thread together with this one. `Shm` is not `Sync`.
@@ -62,46 +62,47 @@ unsafe impl Send for Shm {}
 
 impl Shm {
     /// Joins the ranks of a job, which all call this. A world of one needs nobody.
-    pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Shm, ConnectError> {
-        Shm::connect_with(bootstrap, Options::default())
+    pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Shm, ShmConnectError> {
+        Shm::connect_with(bootstrap, ShmOptions::default())
     }
 
     /// The same with other than the usual options.
     pub fn connect_with(
         bootstrap: &mut dyn Bootstrap,
-        options: Options,
-    ) -> Result<Shm, ConnectError> {
+        options: ShmOptions,
+    ) -> Result<Shm, ShmConnectError> {
         Shm::connect_counting(bootstrap, options, Rc::default())
     }
 
     /// The same with a table of counters that another fabric of this process uses too.
     pub fn connect_counting(
         bootstrap: &mut dyn Bootstrap,
-        options: Options,
+        options: ShmOptions,
         counters: Rc<Counters>,
-    ) -> Result<Shm, ConnectError> {
+    ) -> Result<Shm, ShmConnectError> {
         let rank = bootstrap.rank();
         let (segment, loader) = connect::segment(bootstrap, &options)?;
         let segment = Arc::new(segment);
         let probe = Box::new(segment::random());
-        let own = View::of_own(&segment, rank).map_err(|error| ConnectError::System {
+        let own = MappedArena::of_own(&segment, rank).map_err(|error| ShmConnectError::System {
             what: "reserving addresses for shared memory",
             error,
         })?;
         connect::introduce(segment.control(rank), &probe, own.base().as_ptr());
-        let arena = RefCell::new(Arena::new(own.reserved()));
+        let arena = RefCell::new(ShmArena::new(own.reserved()));
         let bell = OnceCell::new();
         if options.polls {
-            let bound = PollBell::bind(&segment, rank).map_err(|error| ConnectError::System {
-                what: "binding the socket that wakes this process",
-                error,
-            })?;
+            let bound =
+                PollBell::bind(&segment, rank).map_err(|error| ShmConnectError::System {
+                    what: "binding the socket that wakes this process",
+                    error,
+                })?;
             let _ = bell.set(Some(bound));
         }
         if let Some(loader) = loader {
             connect::tell_costs(&segment, loader);
         }
-        bootstrap.fence().map_err(ConnectError::Bootstrap)?;
+        bootstrap.fence().map_err(ShmConnectError::Bootstrap)?;
         let copies = Copies::new(Arc::new(connect::costs(&segment)));
         let same_arithmetic = connect::same_arithmetic(&segment);
         let size = segment.shape().ranks;
@@ -116,17 +117,17 @@ impl Shm {
         };
         // SAFETY: every rank connects once, so each end of each box has one user; the peers keep
         // `segment`.
-        let mut peers: Box<[Peer]> =
-            (0..size).map(|peer| unsafe { Peer::new(situation(peer)) }).collect();
+        let mut peers: Box<[ShmPeer]> =
+            (0..size).map(|peer| unsafe { ShmPeer::new(situation(peer)) }).collect();
         peers[rank].view = own;
-        let peers = Peers::new(peers);
+        let peers = ShmPeers::new(peers);
         Ok(Shm {
             rank,
             counters,
             copies,
             same_arithmetic,
             peers,
-            turn: Turn::default(),
+            turn: PollTurn::default(),
             backlogged: RefCell::default(),
             backlogs: Cell::new(0),
             immediates_seen: Cell::new(0),
@@ -158,7 +159,7 @@ impl Shm {
 
     /// The processor for this rank to keep to, if there are more ranks than processors: all may use the same ones, and
     /// no quota pays for less.
-    pub fn own_processor(&self, order: Order) -> Option<usize> {
+    pub fn own_processor(&self, order: SharedProcessors) -> Option<usize> {
         let ranks = self.peers.own().len();
         let mask = |rank: usize| {
             let words = &self.segment.control(rank).affinity.0;
@@ -191,15 +192,15 @@ impl Shm {
         (processors as usize).min(cgroup::quota().unwrap_or(usize::MAX)).max(1)
     }
 
-    /// What becomes readable when a sleeper here is rung for, with [`Options::polls`]; it does not
+    /// What becomes readable when a sleeper here is rung for, with [`ShmOptions::polls`]; it does not
     /// block, and whoever sleeps on it empties it. The doorbell of [`Fabric::sleeper`] must be armed.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.bell.get()?.as_ref()?.descriptor(Sleeper::Main)
+        self.bell.get()?.as_ref()?.descriptor(SleepingPart::Main)
     }
 
     /// The same for the doorbell of [`FabricExt::helper`].
     pub fn helper_descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.bell.get()?.as_ref()?.descriptor(Sleeper::Helper)
+        self.bell.get()?.as_ref()?.descriptor(SleepingPart::Helper)
     }
 
     /// From where to ring for ranks that sleep in poll(2). None if the system gives no socket: they
@@ -208,7 +209,7 @@ impl Shm {
         self.bell.get_or_init(|| PollBell::sender().ok()).as_ref()
     }
 
-    pub(crate) fn own(&self) -> &Control {
+    pub(crate) fn own(&self) -> &RankControl {
         self.segment.control(self.rank)
     }
 

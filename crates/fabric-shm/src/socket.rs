@@ -11,7 +11,7 @@ use std::time::Duration;
 use weft_bootstrap::calls::{self, Patience, repeat, repeat_c};
 
 /// Four numbers that go with the descriptors.
-pub type Words = [u64; 4];
+pub type DescriptorWords = [u64; 4];
 
 pub fn listen(name: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
@@ -22,7 +22,7 @@ pub fn serve(
     listener: &UnixListener,
     clients: usize,
     files: &Files,
-    words: Words,
+    words: DescriptorWords,
     patience: Duration,
 ) -> io::Result<()> {
     let mut patience = Patience::new(patience);
@@ -45,7 +45,7 @@ pub fn serve(
 }
 
 /// Connects to `name`, which must belong to this user, and takes what [`serve`] gives.
-pub fn fetch(name: &str, patience: Duration) -> io::Result<(Files, Words)> {
+pub fn fetch(name: &str, patience: Duration) -> io::Result<(Files, DescriptorWords)> {
     let stream = calls::connect(&SocketAddr::from_abstract_name(name)?)?;
     // SAFETY: no pointers.
     if user(&stream)? != unsafe { libc::geteuid() } {
@@ -97,10 +97,11 @@ struct Control {
 /// A message header that names `words` and `control`.
 fn message(
     io: &mut libc::iovec,
-    words: &mut Words,
+    words: &mut DescriptorWords,
     control: &mut MaybeUninit<Control>,
 ) -> libc::msghdr {
-    *io = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of::<Words>() };
+    *io =
+        libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of::<DescriptorWords>() };
     // SAFETY: all-zero is a valid msghdr (some systems have padding fields).
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = io;
@@ -115,7 +116,7 @@ fn control_len() -> usize {
     unsafe { libc::CMSG_LEN(size_of::<[RawFd; 2]>() as u32) as usize }
 }
 
-fn send(stream: &UnixStream, files: &Files, mut words: Words) -> io::Result<()> {
+fn send(stream: &UnixStream, files: &Files, mut words: DescriptorWords) -> io::Result<()> {
     let mut io = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
     let header = libc::cmsghdr {
         cmsg_len: control_len() as _,
@@ -128,10 +129,14 @@ fn send(stream: &UnixStream, files: &Files, mut words: Words) -> io::Result<()> 
     // SAFETY: `message` names live memory of the stated lengths.
     let n =
         repeat_c(|| unsafe { libc::sendmsg(stream.as_raw_fd(), &message, libc::MSG_NOSIGNAL) })?;
-    if n == size_of::<Words>() as isize { Ok(()) } else { Err(ErrorKind::WriteZero.into()) }
+    if n == size_of::<DescriptorWords>() as isize {
+        Ok(())
+    } else {
+        Err(ErrorKind::WriteZero.into())
+    }
 }
 
-fn receive(stream: &UnixStream) -> io::Result<(Files, Words)> {
+fn receive(stream: &UnixStream) -> io::Result<(Files, DescriptorWords)> {
     let mut words = [0; 4];
     let mut io = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
     let mut control = MaybeUninit::<Control>::zeroed();
@@ -162,7 +167,7 @@ fn receive(stream: &UnixStream) -> io::Result<(Files, Words)> {
             false => Error::new(ErrorKind::InvalidData, "no descriptor came with the message"),
         });
     };
-    if n as usize != size_of::<Words>() {
+    if n as usize != size_of::<DescriptorWords>() {
         return Err(Error::new(ErrorKind::UnexpectedEof, "the lowest rank is gone"));
     }
     Ok((Files { segment, arenas }, words))

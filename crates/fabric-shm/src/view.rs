@@ -15,27 +15,31 @@ pub(crate) const WITHIN: Key = Key([3, 0, 0]);
 
 /// The arena of a rank, as it is mapped here: from `base` on `reserved` bytes, `open` of them to touch.
 #[derive(Debug)]
-pub struct View {
+pub struct MappedArena {
     pub(crate) base: Cell<NonNull<u8>>,
     pub(crate) open: Cell<u64>,
     pub(crate) reserved: Cell<u64>,
 }
 
-impl Default for View {
+impl Default for MappedArena {
     /// Nothing is mapped.
-    fn default() -> View {
-        View { base: Cell::new(NonNull::dangling()), open: Cell::new(0), reserved: Cell::new(0) }
+    fn default() -> MappedArena {
+        MappedArena {
+            base: Cell::new(NonNull::dangling()),
+            open: Cell::new(0),
+            reserved: Cell::new(0),
+        }
     }
 }
 
-impl View {
+impl MappedArena {
     /// Addresses for the arena of `rank`, which is the caller's: for all of it, or for what is to be had.
-    pub fn of_own(segment: &Segment, rank: usize) -> io::Result<View> {
+    pub fn of_own(segment: &Segment, rank: usize) -> io::Result<MappedArena> {
         let mut len = segment.shape().arena;
         loop {
             match segment.reserve(rank, len) {
                 Ok(base) => {
-                    let view = View::default();
+                    let view = MappedArena::default();
                     view.base.set(base);
                     view.reserved.set(len);
                     return Ok(view);

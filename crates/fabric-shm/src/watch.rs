@@ -3,8 +3,8 @@
 //! Contract. The thread touches what it was given under the lock, and of the segments only atomics. It tells of a loss by
 //! `lost`, then by this rank's count of immediates, which [`crate::Shm`] looks at in each round, then by the doorbell.
 
-use crate::bell::Bell;
-use crate::connect::ConnectError;
+use crate::bell::RankBell;
+use crate::connect::ShmConnectError;
 use crate::segment::Segment;
 use crate::sync::Ordering;
 use std::fs::File;
@@ -73,27 +73,27 @@ impl Shared {
 }
 
 /// The thread, which ends with this.
-pub(crate) struct Watch {
+pub(crate) struct WatchThread {
     shared: Arc<Shared>,
     wake: UnixStream,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watch {
+impl WatchThread {
     /// For rank `rank` of the job of `segment`.
     ///
     /// # Errors
     /// The system has no descriptor or no thread left: without the thread, the end of a peer would not be seen.
-    pub fn start(segment: Arc<Segment>, rank: usize) -> Result<Watch, ConnectError> {
-        let failed = |what: &'static str| move |error| ConnectError::System { what, error };
+    pub fn start(segment: Arc<Segment>, rank: usize) -> Result<WatchThread, ShmConnectError> {
+        let failed = |what: &'static str| move |error| ShmConnectError::System { what, error };
         let shared = Arc::new(Shared { watched: Mutex::default(), lost: AtomicUsize::new(0) });
         let (wake, woken) =
             UnixStream::pair().map_err(failed("sockets for watching processes of another job"))?;
         let seen = shared.clone();
-        let bell = Bell { segment, rank, helper: false };
+        let bell = RankBell { segment, rank, helper: false };
         let thread = start_thread("weft-watch", move || run(&seen, woken, &bell))
             .map_err(failed("starting a thread that watches processes of another job"))?;
-        Ok(Watch { shared, wake, thread: Some(thread) })
+        Ok(WatchThread { shared, wake, thread: Some(thread) })
     }
 
     pub fn add(&self, watched: Watched) {
@@ -112,7 +112,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for WatchThread {
     fn drop(&mut self) {
         let _ = self.wake.shutdown(std::net::Shutdown::Both);
         if let Some(thread) = self.thread.take() {
@@ -125,7 +125,7 @@ fn pollfd(fd: RawFd) -> libc::pollfd {
     libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
 
-fn run(shared: &Shared, woken: UnixStream, bell: &Bell) {
+fn run(shared: &Shared, woken: UnixStream, bell: &RankBell) {
     let mut woken = File::from(OwnedFd::from(woken));
     loop {
         let (mut polled, blind) = {
@@ -166,12 +166,12 @@ mod tests {
     use super::*;
     use crate::connect::found_with;
     use crate::layout::ARENA_MIN;
-    use crate::options::Options;
+    use crate::options::ShmOptions;
     use std::process::{Child, Command};
     use std::time::Instant;
 
     fn found() -> Arc<Segment> {
-        Arc::new(found_with(3, &Options::default(), ARENA_MIN).unwrap())
+        Arc::new(found_with(3, &ShmOptions::default(), ARENA_MIN).unwrap())
     }
 
     /// A process that lives until it is told to end, as rank `rank`.
@@ -191,7 +191,7 @@ mod tests {
         for blind in [false, true] {
             let segment = found();
             let (one, two) = (alive(&segment, 1), alive(&segment, 2));
-            let watch = Watch::start(segment.clone(), 0).unwrap();
+            let watch = WatchThread::start(segment.clone(), 0).unwrap();
             let watched = |rank: usize| {
                 let made = Watched::new(10 + rank, (segment.clone(), rank), (&segment, rank));
                 Watched { descriptor: made.descriptor.filter(|_| !blind), ..made }
@@ -229,14 +229,15 @@ mod tests {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 1024 };
         // SAFETY: reads a structure that lives.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &none) }, 0);
-        let error = Watch::start(segment, 0).err().expect("no descriptor is left").to_string();
+        let error =
+            WatchThread::start(segment, 0).err().expect("no descriptor is left").to_string();
         assert!(error.contains("ulimit -n") && error.contains("another job"), "{error}");
     }
 
     #[test]
     fn a_number_that_is_given_again_is_the_new_ones() {
         let segment = found();
-        let watch = Watch::start(segment.clone(), 0).unwrap();
+        let watch = WatchThread::start(segment.clone(), 0).unwrap();
         for _ in 0..50 {
             // The descriptor of the one that ends is the next one's before the thread has looked.
             let (old, new) = (alive(&segment, 1), alive(&segment, 2));

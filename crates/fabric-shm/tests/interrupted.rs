@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use weft_bootstrap::threads;
-use weft_fabric_shm::{Options, Shm};
+use weft_fabric_shm::{Shm, ShmOptions};
 
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
@@ -30,7 +30,7 @@ fn ranks_connect_though_signals_interrupt_them() {
                     // SAFETY: no arguments.
                     say.send(unsafe { libc::pthread_self() }).unwrap();
                     let options =
-                        Options { patience: Duration::from_secs(60), ..Options::default() };
+                        ShmOptions { patience: Duration::from_secs(60), ..ShmOptions::default() };
                     Shm::connect_with(&mut world, options).map(drop).map_err(|e| e.to_string())
                 })
             })

@@ -4,16 +4,16 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
-use weft_collective::{Link, Members, Reception, Reduce, Via, allreduce, barrier};
+use weft_collective::{CommView, ElementReduction, Members, Reception, Via, allreduce, barrier};
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric_sim::{Machine, Options, run};
-use weft_p2p::{Context, Limits};
+use weft_fabric_sim::{Machine, SimOptions, run};
+use weft_p2p::{MatchingContext, ProtocolLimits};
 use weft_process::Engine;
 
 struct Nothing;
 
-impl Reduce for Nothing {
+impl ElementReduction for Nothing {
     fn combine(&self, _left: Sge, _right: Sge) {}
 
     fn commutes(&self) -> bool {
@@ -37,8 +37,8 @@ fn main() {
     let members = Members::world(ranks);
     let before = peak();
     let start = Instant::now();
-    let outcome = run(&machine, Options::new(ranks), |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+    let outcome = run(&machine, SimOptions::new(ranks), |sim| {
+        let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
         let members = members.clone();
         let rank = engine.rank();
         let endpoint = engine.endpoint().clone();
@@ -46,11 +46,11 @@ fn main() {
         let link = move || {
             tag.set(tag.get() + 1);
             let (endpoint, members) = (endpoint.clone(), members.clone());
-            Link {
+            CommView {
                 endpoint,
                 members,
                 rank,
-                context: Context(3),
+                context: MatchingContext(3),
                 tag: tag.get(),
                 via: Via::Messages,
                 reception: Reception::Marks,

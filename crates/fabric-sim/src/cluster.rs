@@ -3,11 +3,11 @@
 
 use crate::host;
 use crate::machine::Machine;
-use crate::options::{Death, Options};
+use crate::options::{Death, SimOptions};
 use crate::run::Stopped;
 use crate::sim::Sim;
 use crate::units::Picoseconds;
-use crate::world::{Counts, State};
+use crate::world::{RunCounts, WorldState};
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
@@ -22,13 +22,13 @@ use std::task::{Context, Poll, Waker};
 /// ```
 /// A rank that polls, instead of waiting to be due, calls [`Cluster::follow`] before each look.
 pub struct Cluster {
-    pub(crate) state: Rc<RefCell<State>>,
+    pub(crate) state: Rc<RefCell<WorldState>>,
     limit: Picoseconds,
 }
 
 impl Cluster {
     /// Errors: [`Stopped::Ranks`], [`Stopped::Death`].
-    pub fn new(machine: &Rc<Machine>, options: Options) -> Result<Cluster, Stopped> {
+    pub fn new(machine: &Rc<Machine>, options: SimOptions) -> Result<Cluster, Stopped> {
         let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
         if options.ranks == 0 || options.ranks > most {
             return Err(Stopped::Ranks { asked: options.ranks, most });
@@ -44,7 +44,7 @@ impl Cluster {
             }
         }
         let limit = options.limit;
-        let state = Rc::new(RefCell::new(State::new(machine.clone(), options)));
+        let state = Rc::new(RefCell::new(WorldState::new(machine.clone(), options)));
         Ok(Cluster { state, limit })
     }
 
@@ -77,7 +77,7 @@ impl Cluster {
     }
 
     /// Handles the next event, which may let global time pass. False: there is none before
-    /// [`Options::limit`].
+    /// [`SimOptions::limit`].
     #[inline]
     pub fn advance(&self) -> bool {
         self.state.borrow_mut().step(self.limit)
@@ -135,7 +135,7 @@ impl Cluster {
     }
 
     /// What has happened so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RunCounts {
         self.state.borrow().counts
     }
 }

@@ -1,26 +1,26 @@
 //! What dies, and who hears of it.
 //!
-//! A rank that dies does nothing more, and after [`crate::Options::detection`] the waits of all others end. A
+//! A rank that dies does nothing more, and after [`crate::SimOptions::detection`] the waits of all others end. A
 //! port that dies takes what is under way through it along: each operation is sent again through
 //! another rail, once that has been noticed; messages of a pair stay in order meanwhile, because the
 //! receiver takes them by their numbers. Where two nodes have no rail in common any more, their
 //! ranks are lost to each other.
 
-use crate::in_flight::Action;
-use crate::in_flight::Flight;
+use crate::in_flight::FlightAction;
+use crate::in_flight::SimFlight;
 use crate::options::Death;
 use crate::units::Picoseconds;
-use crate::world::State;
+use crate::world::WorldState;
 use weft_fabric::Fault;
 
-impl State {
+impl WorldState {
     // ---- messages in their turn ---------------------------------------------------------------
 
     /// A message has been sent for the first time.
     #[inline]
     pub fn number(&mut self, flight: Option<u32>) {
         let (Some(turns), Some(flight)) = (&mut self.turns, flight) else { return };
-        let Flight { from, to, .. } = self.flights[flight];
+        let SimFlight { from, to, .. } = self.flights[flight];
         let pair = turns.pairs.entry((from, to)).or_default();
         turns.numbers.insert(flight, pair.sent);
         pair.sent += 1;
@@ -33,7 +33,7 @@ impl State {
             self.deliver(flight);
             return;
         }
-        let Flight { from, to, .. } = self.flights[flight];
+        let SimFlight { from, to, .. } = self.flights[flight];
         let turns = self.turns.as_deref_mut().expect("asked above");
         let number = turns.numbers.remove(&flight).expect("numbered when it was sent");
         let pair = turns.pairs.entry((from, to)).or_default();
@@ -48,7 +48,7 @@ impl State {
 
     /// The rail under a flight has died: it goes again on another, once that is noticed.
     pub fn repeat(&mut self, flight: u32) {
-        let Flight { from, to, bytes, .. } = self.flights[flight];
+        let SimFlight { from, to, bytes, .. } = self.flights[flight];
         let number = self.turns.as_mut().and_then(|turns| turns.numbers.remove(&flight));
         let action = self.flights.take(flight);
         let at = self.now + self.options.detection.0;
@@ -70,7 +70,7 @@ impl State {
                     self.flights.end(number);
                 }
                 let at = self.now + self.options.detection.0;
-                self.post(at, rank, rank, Action::Obituary(rank));
+                self.post(at, rank, rank, FlightAction::Obituary(rank));
             }
             Death::Rail { node, rail } => {
                 self.network.kill(node, rail);
@@ -92,8 +92,8 @@ impl State {
     #[cold]
     pub fn part(&mut self, from: usize, to: usize, at: Picoseconds) {
         let at = at + self.options.detection.0;
-        self.post(at, to, from, Action::Parted { peer: to });
-        self.post(at, from, to, Action::Parted { peer: from });
+        self.post(at, to, from, FlightAction::Parted { peer: to });
+        self.post(at, from, to, FlightAction::Parted { peer: from });
     }
 
     /// A node has no rail any more: those on it lose those elsewhere, and the other way round.
@@ -105,7 +105,7 @@ impl State {
         let at = self.now + self.options.detection.0;
         for rank in ranks {
             let peer = if self.node(rank) == node { outside } else { inside };
-            self.post(at, peer, rank, Action::Parted { peer });
+            self.post(at, peer, rank, FlightAction::Parted { peer });
         }
     }
 

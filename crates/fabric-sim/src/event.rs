@@ -1,14 +1,14 @@
 //! What happens when a flight is due: messages enter inboxes, writes are placed, counters advance.
 
-use crate::in_flight::{Action, Flight, NO_RAIL, NONE, Payload, Then};
-use crate::threads::Arrival;
+use crate::in_flight::{FlightAction, FlightPayload, NO_RAIL, NONE, SimFlight, Then};
+use crate::threads::RankArrival;
 use crate::trace::{Arrow, Travel};
 use crate::units::Picoseconds;
-use crate::world::State;
+use crate::world::WorldState;
 use std::rc::Rc;
 use weft_fabric::{Counter, Fault, GroupId, RemoteAddr, Sge, Staging};
 
-impl State {
+impl WorldState {
     fn arrow(&mut self, from: usize, to: usize, what: Travel, bytes: usize, sent: Picoseconds) {
         if let Some(trace) = &mut self.trace {
             let (from, to, arrived) = (from as u32, to as u32, self.now);
@@ -18,26 +18,26 @@ impl State {
 
     /// What is due happens.
     pub fn apply(&mut self, number: u32) {
-        let Flight { from, to, bytes, sent, rail, .. } = self.flights[number];
+        let SimFlight { from, to, bytes, sent, rail, .. } = self.flights[number];
         let (from, to) = (from as usize, to as usize);
-        let obituary = matches!(self.flights[number].action, Action::Obituary(_));
+        let obituary = matches!(self.flights[number].action, FlightAction::Obituary(_));
         if !obituary && (self.ranks[to].dead || self.outlived(from, sent)) {
             self.flights.end(number);
             return;
         }
-        if matches!(self.flights[number].action, Action::Message { .. }) {
+        if matches!(self.flights[number].action, FlightAction::Message { .. }) {
             self.counts.messages += 1;
             self.arrow(from, to, Travel::Message, bytes, sent);
             self.deliver_in_turn(number);
             return;
         }
-        if let Action::Write { then: Then::Flag(..), .. } = self.flights[number].action
+        if let FlightAction::Write { then: Then::Flag(..), .. } = self.flights[number].action
             && self.behind.keeps(number)
         {
             return;
         }
         match self.flights.take(number) {
-            Action::Write { src, dst, then, done } => {
+            FlightAction::Write { src, dst, then, done } => {
                 let next_flag = self.behind.over(number);
                 next_flag.into_iter().for_each(|flag| self.queue.push(self.now, flag));
                 self.place(from, to, src, dst);
@@ -45,16 +45,16 @@ impl State {
                 self.arrow(from, to, Travel::Write, bytes, sent);
                 self.finish_write(from, to, then, done);
             }
-            Action::Packets { src, dst } => self.place(from, to, src, dst),
-            Action::ReadRequest { dst, src, done } => {
+            FlightAction::Packets { src, dst } => self.place(from, to, src, dst),
+            FlightAction::ReadRequest { dst, src, done } => {
                 let latency = self.prices.read.latency;
-                let back = Action::ReadReply { dst, src, done };
+                let back = FlightAction::ReadReply { dst, src, done };
                 // The answer takes the way of the question.
                 let rail = (rail != NO_RAIL).then_some(rail as usize);
                 let (len, latency) = (dst.len(), latency - latency / 2);
                 self.launch_over(rail, self.now, to, from, len, latency, back);
             }
-            Action::ReadReply { dst, src, done } => {
+            FlightAction::ReadReply { dst, src, done } => {
                 // Here `from` owns the memory.
                 match self.memory.find(from, src, dst.len()) {
                     Ok(memory) => dst.copy_from(memory),
@@ -64,51 +64,53 @@ impl State {
                 self.arrow(from, to, Travel::Read, bytes, sent);
                 self.complete(to, done);
             }
-            Action::AtomicRequest { target, operation, result, done } => {
+            FlightAction::AtomicRequest { target, operation, result, done } => {
                 let mut before = [0; 8];
                 match self.memory.word(to, target) {
                     Ok(word) => {
                         word.read(&mut before);
                         let after = operation.apply(u64::from_ne_bytes(before));
                         word.fill(&after.to_ne_bytes());
-                        self.wake(to, Arrival::Silent);
+                        self.wake(to, RankArrival::Silent);
                     }
                     Err(fault) => self.fail(from, fault),
                 }
                 let before = u64::from_ne_bytes(before);
                 let latency = self.prices.atomic.latency;
-                let back = Action::AtomicReply { before, result, done };
+                let back = FlightAction::AtomicReply { before, result, done };
                 self.launch(self.now, to, from, 8, latency - latency / 2, back);
             }
-            Action::AtomicReply { before, result, done } => {
+            FlightAction::AtomicReply { before, result, done } => {
                 result.fill(&before.to_ne_bytes());
                 self.counts.atomics += 1;
                 self.arrow(from, to, Travel::Atomic, bytes, sent);
                 self.complete(to, done);
             }
-            Action::Datagram { group, payload, member } => {
+            FlightAction::Datagram { group, payload, member } => {
                 self.spread(from, group, payload, member, sent)
             }
-            Action::Complete { counter } => self.advance(to, counter, Arrival::Completion),
-            Action::Death(death) => self.kill(death),
-            Action::Obituary(rank) => self.announce(rank),
-            Action::Parted { peer } => self.fail(to, Fault::lost(peer)),
-            Action::Free | Action::Message { .. } => unreachable!("handled before"),
+            FlightAction::Complete { counter } => {
+                self.advance(to, counter, RankArrival::Completion)
+            }
+            FlightAction::Death(death) => self.kill(death),
+            FlightAction::Obituary(rank) => self.announce(rank),
+            FlightAction::Parted { peer } => self.fail(to, Fault::lost(peer)),
+            FlightAction::Free | FlightAction::Message { .. } => unreachable!("handled before"),
         }
     }
 
     /// A message enters its inbox.
     pub fn deliver(&mut self, number: u32) {
-        let Flight { from, to, .. } = self.flights[number];
-        if let Action::Message { payload, done, .. } = &mut self.flights[number].action
-            && let Payload::Kept(source) = *payload
+        let SimFlight { from, to, .. } = self.flights[number];
+        if let FlightAction::Message { payload, done, .. } = &mut self.flights[number].action
+            && let FlightPayload::Kept(source) = *payload
         {
             let copy = self.pool.take_for(source);
             copy.sge().copy_from(source);
-            *payload = Payload::Copied(copy);
+            *payload = FlightPayload::Copied(copy);
             if let Some(counter) = done.take() {
                 let at = self.now + self.prices.write.latency;
-                self.post(at, to as usize, from as usize, Action::Complete { counter });
+                self.post(at, to as usize, from as usize, FlightAction::Complete { counter });
             }
         }
         self.flights[number].next = NONE;
@@ -118,7 +120,7 @@ impl State {
             last => self.flights[last].next = number,
         }
         self.ranks[to as usize].last = number;
-        self.wake(to as usize, Arrival::Message(number));
+        self.wake(to as usize, RankArrival::Message(number));
     }
 
     /// Takes the first message from `from`, or from anybody, out of the inbox of `rank`.
@@ -148,7 +150,7 @@ impl State {
     pub fn fail(&mut self, rank: usize, fault: Fault) {
         self.rest[rank].fault.get_or_insert(fault);
         self.ranks[rank].failed = true;
-        self.wake(rank, Arrival::Rousing);
+        self.wake(rank, RankArrival::Rousing);
     }
 
     fn place(&mut self, from: usize, to: usize, src: Sge, dst: RemoteAddr) {
@@ -156,7 +158,7 @@ impl State {
             Ok(memory) => memory.copy_from(src),
             Err(fault) => self.fail(from, fault),
         }
-        self.wake(to, Arrival::Silent);
+        self.wake(to, RankArrival::Silent);
     }
 
     fn finish_write(&mut self, from: usize, to: usize, then: Then, done: weft_fabric::Completion) {
@@ -165,7 +167,8 @@ impl State {
             Then::Flag(flag, value) => match self.memory.word(to, flag.at) {
                 Ok(word) => {
                     word.fill(&value.to_ne_bytes());
-                    let rousing = if flag.waking { Arrival::Rousing } else { Arrival::Silent };
+                    let rousing =
+                        if flag.waking { RankArrival::Rousing } else { RankArrival::Silent };
                     self.wake(to, rousing);
                 }
                 Err(fault) => self.fail(from, fault),
@@ -173,7 +176,7 @@ impl State {
             Then::Immediate(immediate) => {
                 self.counts.immediates += 1;
                 let counter = self.rest[to].counters.immediate(immediate);
-                self.advance(to, counter, Arrival::Rousing);
+                self.advance(to, counter, RankArrival::Rousing);
             }
         }
         if let Some(counter) = done {
@@ -182,18 +185,18 @@ impl State {
                 true => self.prices.local.latency,
                 false => self.prices.write.latency,
             };
-            self.post(self.now + latency, to, from, Action::Complete { counter });
+            self.post(self.now + latency, to, from, FlightAction::Complete { counter });
         }
     }
 
     fn complete(&mut self, rank: usize, done: weft_fabric::Completion) {
         match done {
-            Some(counter) => self.advance(rank, counter, Arrival::Completion),
-            None => self.wake(rank, Arrival::Silent),
+            Some(counter) => self.advance(rank, counter, RankArrival::Completion),
+            None => self.wake(rank, RankArrival::Silent),
         }
     }
 
-    fn advance(&mut self, rank: usize, counter: Counter, arrival: Arrival) {
+    fn advance(&mut self, rank: usize, counter: Counter, arrival: RankArrival) {
         self.rest[rank].counters.add(counter, 1);
         self.wake(rank, arrival);
     }
@@ -233,7 +236,7 @@ impl State {
             }
             self.counts.datagrams += 1;
             self.arrow(from, to, Travel::Datagram, payload.len(), sent);
-            self.wake(to, Arrival::Rousing);
+            self.wake(to, RankArrival::Rousing);
         }
     }
 }

@@ -15,7 +15,7 @@
 use crate::cluster::Cluster;
 use crate::host;
 use crate::machine::Machine;
-use crate::options::{Chaos, Options};
+use crate::options::{Chaos, SimOptions};
 use crate::run::Stopped;
 use crate::sim::Sim;
 use crate::units::{MICROSECOND, Picoseconds, Time};
@@ -27,7 +27,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Virtual time of one run, where [`Options::limit`] sets none: 100 ms.
+/// Virtual time of one run, where [`SimOptions::limit`] sets none: 100 ms.
 const LIMIT: Picoseconds = 100_000 * MICROSECOND;
 
 /// Delays are not made smaller than this: 1 ns.
@@ -47,7 +47,7 @@ pub struct Explored {
 
 /// Why a schedule is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
+pub enum WrongReason {
     /// The rank returned this error.
     Failed(String),
     /// The rank panicked, with this text.
@@ -67,47 +67,47 @@ pub enum Reason {
 
 /// A wrong schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct WrongSchedule {
     /// The rank that failed or differs; where nobody can go on, the first that waits.
     pub rank: usize,
     /// What was wrong with it.
-    pub reason: Reason,
+    pub reason: WrongReason,
     /// Virtual time in picoseconds: the rank's own clock where it failed, else that of the cluster.
     pub at: Picoseconds,
 }
 
 /// The first seed whose schedule is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct WrongSeed {
     /// What to set `WEFT_SIM_SEED` to, to see it again.
     pub seed: u64,
     /// The error that its schedule has shown.
-    pub failure: Failure,
+    pub failure: WrongSchedule,
     /// Longest delay of the run ([`Chaos::most`]).
     pub most: Time,
     /// The smallest such bound, found by halving down to about 1 ns, under which the seed still fails.
     pub least: Time,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for WrongSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { rank, reason, at } = self;
+        let WrongSchedule { rank, reason, at } = self;
         let us = *at as f64 / MICROSECOND as f64;
         write!(f, "rank {rank}: ")?;
         match reason {
-            Reason::Failed(error) => write!(f, "{error}, at {us:.3} us"),
-            Reason::Panicked(text) => write!(f, "panicked: {text}, at {us:.3} us"),
-            Reason::Stopped(stopped) => write!(f, "{stopped}"),
-            Reason::Disagrees { value, first, other } => {
+            WrongReason::Failed(error) => write!(f, "{error}, at {us:.3} us"),
+            WrongReason::Panicked(text) => write!(f, "panicked: {text}, at {us:.3} us"),
+            WrongReason::Stopped(stopped) => write!(f, "{stopped}"),
+            WrongReason::Disagrees { value, first, other } => {
                 write!(f, "returned {value}, while rank {first} returned {other}")
             }
         }
     }
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for WrongSeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Found { seed, failure, most, least } = self;
+        let WrongSeed { seed, failure, most, least } = self;
         write!(f, "seed {seed}: {failure}")?;
         if least < most {
             let (least, most) = (least.us(), most.us());
@@ -117,7 +117,7 @@ impl fmt::Display for Found {
     }
 }
 
-impl std::error::Error for Found {}
+impl std::error::Error for WrongSeed {}
 
 /// Runs `program` as every rank for each of `seeds`, and stops at the first wrong schedule.
 ///
@@ -132,10 +132,10 @@ impl std::error::Error for Found {}
 /// If `WEFT_SIM_SEED` is no number, if the machine cannot hold the ranks, or if what dies is not there.
 pub fn explore<T, P>(
     machine: &Rc<Machine>,
-    options: Options,
+    options: SimOptions,
     seeds: Range<u64>,
     program: impl Fn(Sim) -> P,
-) -> Result<Explored, Found>
+) -> Result<Explored, WrongSeed>
 where
     T: PartialEq + fmt::Debug,
     P: Future<Output = Result<T, String>> + 'static,
@@ -152,7 +152,7 @@ where
     let limit = options.limit.min(LIMIT);
     let run = |seed: u64, most: Time| {
         let chaos = Some(Chaos { most, ..chaos });
-        once(machine, Options { seed, chaos, limit, ..options.clone() }, &program)
+        once(machine, SimOptions { seed, chaos, limit, ..options.clone() }, &program)
     };
     let mut explored = Explored { seeds: 0, events: 0 };
     for seed in seeds {
@@ -167,7 +167,7 @@ where
                 });
                 let least = smaller.skip(1).filter(|&most| run(seed, most).is_err()).last();
                 let least = least.unwrap_or(chaos.most);
-                return Err(Found { seed, failure, most: chaos.most, least });
+                return Err(WrongSeed { seed, failure, most: chaos.most, least });
             }
         }
     }
@@ -177,9 +177,9 @@ where
 /// One schedule: how many events it had.
 fn once<T, P>(
     machine: &Rc<Machine>,
-    options: Options,
+    options: SimOptions,
     program: impl Fn(Sim) -> P,
-) -> Result<u64, Failure>
+) -> Result<u64, WrongSchedule>
 where
     T: PartialEq + fmt::Debug,
     P: Future<Output = Result<T, String>>,
@@ -198,7 +198,7 @@ where
             let poll = AssertUnwindSafe(|| cluster.poll(due, running.as_mut()));
             let polled = catch_unwind(poll);
             let at = cluster.clock(rank);
-            let failed = |reason| Err(Failure { rank, reason, at });
+            let failed = |reason| Err(WrongSchedule { rank, reason, at });
             match polled {
                 Ok(Poll::Pending) => {}
                 Ok(Poll::Ready(Ok(value))) => {
@@ -207,8 +207,8 @@ where
                     results[rank] = (!died).then_some(value);
                     programs[rank] = None;
                 }
-                Ok(Poll::Ready(Err(error))) => return failed(Reason::Failed(error)),
-                Err(payload) => return failed(Reason::Panicked(text_of(&*payload))),
+                Ok(Poll::Ready(Err(error))) => return failed(WrongReason::Failed(error)),
+                Err(payload) => return failed(WrongReason::Panicked(text_of(&*payload))),
             }
             continue;
         }
@@ -220,8 +220,8 @@ where
             match cluster.stopped(waiting) {
                 None => break,
                 Some((rank, stopped)) => {
-                    let (at, reason) = (cluster.now(), Reason::Stopped(stopped));
-                    return Err(Failure { rank, reason, at });
+                    let (at, reason) = (cluster.now(), WrongReason::Stopped(stopped));
+                    return Err(WrongSchedule { rank, reason, at });
                 }
             }
         }
@@ -233,14 +233,17 @@ where
 }
 
 /// All ranks that have not died returned the same.
-fn agree<T: PartialEq + fmt::Debug>(results: &[Option<T>], at: Picoseconds) -> Result<(), Failure> {
+fn agree<T: PartialEq + fmt::Debug>(
+    results: &[Option<T>],
+    at: Picoseconds,
+) -> Result<(), WrongSchedule> {
     let mut all = results.iter().enumerate().filter_map(|(rank, r)| Some((rank, r.as_ref()?)));
     let Some((first, other)) = all.next() else { return Ok(()) };
     match all.find(|(_, value)| *value != other) {
         None => Ok(()),
         Some((rank, value)) => {
             let (value, other) = (format!("{value:?}"), format!("{other:?}"));
-            Err(Failure { rank, reason: Reason::Disagrees { value, first, other }, at })
+            Err(WrongSchedule { rank, reason: WrongReason::Disagrees { value, first, other }, at })
         }
     }
 }

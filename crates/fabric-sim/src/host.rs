@@ -15,7 +15,7 @@
 //!
 //! - A thread that waits for the fabric spins: it keeps its core, and sees what arrives after
 //!   `host.poll`. A thread that has said [`Waiting::Sleep`] gives the core back, and is told by an
-//!   interrupt; so is one that sleeps for an [`Event`], after `host.interrupt`. An interrupt itself
+//!   interrupt; so is one that sleeps for an [`InterruptEvent`], after `host.interrupt`. An interrupt itself
 //!   takes no processor time; the switches that it leads to do (`scheduler.switch`). What no event
 //!   announces (plain writes, flags that are not waking) does not wake a sleeper.
 //! - [`Sim::compute`] takes so much time of a core, whenever it gets one. A computing thread does
@@ -42,7 +42,7 @@ pub use notify::Notify;
 pub(crate) use turn::{Threads, end_threads, turn};
 
 use crate::sim::Sim;
-use crate::threads::{Event, HostCounts, NEVER, Waiting};
+use crate::threads::{HostCounts, InterruptEvent, NEVER, Waiting};
 use crate::units::Picoseconds;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -61,10 +61,10 @@ impl Sim {
     }
 
     /// Starts a thread of this rank, as of local time. It ends with the rank's program at the
-    /// latest. A higher `priority` goes first; the main thread has 0. Under [`Policy::Dynamic`] it
+    /// latest. A higher `priority` goes first; the main thread has 0. Under [`SchedulerPolicy::Dynamic`] it
     /// is minus the nice value, from -19 to 20.
     ///
-    /// [`Policy::Dynamic`]: crate::machine::Policy::Dynamic
+    /// [`SchedulerPolicy::Dynamic`]: crate::machine::SchedulerPolicy::Dynamic
     pub fn spawn(&self, priority: i32, future: impl Future<Output = ()> + 'static) -> Thread {
         let state = &mut *self.state();
         let clock = state.clock(self.rank());
@@ -96,7 +96,7 @@ impl Sim {
 
     /// Asks for an interrupt at the next `event` from now on, once. What had arrived before raises
     /// none: look for it between this and [`Sim::sleep_armed`].
-    pub async fn arm(&self, event: Event) {
+    pub async fn arm(&self, event: InterruptEvent) {
         self.state().host(self.rank());
         self.catch_up().await;
         let state = &mut *self.state();
@@ -124,7 +124,7 @@ impl Sim {
     }
 
     /// Sleeps until the next `event`.
-    pub async fn sleep_for_event(&self, event: Event) {
+    pub async fn sleep_for_event(&self, event: InterruptEvent) {
         self.arm(event).await;
         self.sleep_armed().await;
     }

@@ -14,14 +14,14 @@ pub enum Then {
 }
 
 /// What happens when a flight is due.
-pub enum Action {
+pub enum FlightAction {
     Free,
     /// A message enters the inbox of `to`.
     Message {
         head: Head,
         /// For the helper of `to`, too.
         solicited: bool,
-        payload: Payload,
+        payload: FlightPayload,
         done: Completion,
     },
     /// All of a write's data that is not placed yet, then the rest.
@@ -49,7 +49,7 @@ pub enum Action {
     },
     AtomicRequest {
         target: RemoteAddr,
-        operation: Atomic,
+        operation: FlightAtomic,
         result: Sge,
         done: Completion,
     },
@@ -79,7 +79,7 @@ pub enum Action {
 }
 
 /// The content of a message.
-pub enum Payload {
+pub enum FlightPayload {
     /// Sizes only, or nothing.
     None(Sge),
     /// Taken at the post.
@@ -88,37 +88,37 @@ pub enum Payload {
     Kept(Sge),
 }
 
-impl Payload {
+impl FlightPayload {
     /// Takes `source` now.
-    pub fn copy(source: Sge, pool: &StagingPool) -> Payload {
+    pub fn copy(source: Sge, pool: &StagingPool) -> FlightPayload {
         if source.is_phantom() {
-            return Payload::None(source);
+            return FlightPayload::None(source);
         }
         let copy = pool.take(source.len());
         copy.sge().copy_from(source);
-        Payload::Copied(copy)
+        FlightPayload::Copied(copy)
     }
 
     pub fn sge(&self) -> Sge {
         match self {
-            Payload::None(sge) | Payload::Kept(sge) => *sge,
-            Payload::Copied(copy) => copy.sge(),
+            FlightPayload::None(sge) | FlightPayload::Kept(sge) => *sge,
+            FlightPayload::Copied(copy) => copy.sge(),
         }
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Atomic {
+pub enum FlightAtomic {
     Add(u64),
     Swap { compare: u64, swap: u64 },
 }
 
-impl Atomic {
+impl FlightAtomic {
     pub fn apply(self, value: u64) -> u64 {
         match self {
-            Atomic::Add(operand) => value.wrapping_add(operand),
-            Atomic::Swap { compare, swap } if value == compare => swap,
-            Atomic::Swap { .. } => value,
+            FlightAtomic::Add(operand) => value.wrapping_add(operand),
+            FlightAtomic::Swap { compare, swap } if value == compare => swap,
+            FlightAtomic::Swap { .. } => value,
         }
     }
 }
@@ -129,8 +129,8 @@ pub const NONE: u32 = u32::MAX;
 /// The rail of a flight that takes none.
 pub const NO_RAIL: u8 = u8::MAX;
 
-pub struct Flight {
-    pub action: Action,
+pub struct SimFlight {
+    pub action: FlightAction,
     pub from: u32,
     pub to: u32,
     pub rail: u8,
@@ -147,11 +147,11 @@ pub struct Flight {
     pub next: u32,
 }
 
-impl Flight {
+impl SimFlight {
     /// One that takes no rail: within a node, a timer, a datagram.
-    pub fn aside(action: Action, from: usize, sent: Picoseconds) -> Flight {
+    pub fn aside(action: FlightAction, from: usize, sent: Picoseconds) -> SimFlight {
         let from = from as u32;
-        Flight {
+        SimFlight {
             action,
             from,
             to: from,
@@ -168,13 +168,13 @@ impl Flight {
 
 /// Flights by number.
 #[derive(Default)]
-pub struct Flights {
-    all: Vec<Flight>,
+pub struct SimFlights {
+    all: Vec<SimFlight>,
     free: Vec<u32>,
 }
 
-impl Flights {
-    pub fn add(&mut self, flight: Flight) -> u32 {
+impl SimFlights {
+    pub fn add(&mut self, flight: SimFlight) -> u32 {
         match self.free.pop() {
             Some(index) => {
                 self.all[index as usize] = flight;
@@ -191,26 +191,26 @@ impl Flights {
     #[inline]
     pub fn end(&mut self, index: u32) {
         self.free.push(index);
-        self.all[index as usize].action = Action::Free;
+        self.all[index as usize].action = FlightAction::Free;
     }
 
     /// Ends a flight; what it did is handed out.
-    pub fn take(&mut self, index: u32) -> Action {
+    pub fn take(&mut self, index: u32) -> FlightAction {
         self.free.push(index);
-        std::mem::replace(&mut self.all[index as usize].action, Action::Free)
+        std::mem::replace(&mut self.all[index as usize].action, FlightAction::Free)
     }
 }
 
-impl std::ops::Index<u32> for Flights {
-    type Output = Flight;
+impl std::ops::Index<u32> for SimFlights {
+    type Output = SimFlight;
 
-    fn index(&self, index: u32) -> &Flight {
+    fn index(&self, index: u32) -> &SimFlight {
         &self.all[index as usize]
     }
 }
 
-impl std::ops::IndexMut<u32> for Flights {
-    fn index_mut(&mut self, index: u32) -> &mut Flight {
+impl std::ops::IndexMut<u32> for SimFlights {
+    fn index_mut(&mut self, index: u32) -> &mut SimFlight {
         &mut self.all[index as usize]
     }
 }

@@ -17,7 +17,7 @@ mod document;
 mod evidence;
 mod load;
 
-pub use evidence::{Evidence, Role};
+pub use evidence::{Evidence, EvidenceRole};
 pub use load::{MachineError, NAMES};
 
 /// A cluster.
@@ -42,20 +42,20 @@ pub struct Machine {
     #[serde(default = "yes")]
     pub contention: bool,
     /// Processor, memory and operating system of every node.
-    pub host: Host,
+    pub host: NodeHost,
     /// Paths out of a node, each an adapter port. At least one.
-    pub rail: Vec<Rail>,
+    pub rail: Vec<NetworkPort>,
     /// What rails share, by name; empty where no bus is narrower than its rails.
     #[serde(default)]
     pub bus: Vec<Bus>,
     /// Between ranks of one node (and of a rank with itself).
     pub local: Local,
     /// Datagrams to groups; nothing: the machine has none, and they are refused as unsupported.
-    pub multicast: Option<Multicast>,
+    pub multicast: Option<DatagramMulticast>,
     /// What copies between ranks of one node cost, for algorithms that choose by it; nothing: as on a processor that nobody
     /// has measured.
     #[serde(default)]
-    pub copies: weft_intranode::Table,
+    pub copies: weft_intranode::CostTable,
     /// How threads of a rank share its processor.
     #[serde(default)]
     pub scheduler: Scheduler,
@@ -75,7 +75,7 @@ fn one() -> Count {
 /// Processor and memory of a node.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Host {
+pub struct NodeHost {
     /// A copy by the processor.
     pub copy: Rate,
     /// A reduction, in bytes of one operand.
@@ -116,7 +116,7 @@ fn flops() -> Rate {
 /// One port of one adapter, with its switch.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rail {
+pub struct NetworkPort {
     /// Name of the [`Bus`] that it hangs on, if that is narrower than the rail.
     pub bus: Option<String>,
     /// Of one direction; traffic out of the port does not slow traffic into it, unless a bus does.
@@ -149,7 +149,7 @@ pub struct Rail {
     /// A message without payload, as far as the receiver's adapter.
     pub send: Cost,
     /// What the receiver's processor has to do for a message.
-    pub receive: Receive,
+    pub receive: ReceiveCosts,
     /// A second write posted together with a first (data, then flag): what it adds.
     pub second: Cost,
     /// A write with an immediate, beyond a write: it takes a descriptor of the receiver.
@@ -184,7 +184,7 @@ pub struct Cost {
 /// The processor's part in receiving a message.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Receive {
+pub struct ReceiveCosts {
     /// When it is taken from the adapter: completion, a new descriptor.
     #[serde(default)]
     pub descriptor: Time,
@@ -196,7 +196,7 @@ pub struct Receive {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bus {
-    /// What [`Rail::bus`] calls it.
+    /// What [`NetworkPort::bus`] calls it.
     pub name: String,
     /// Limit of traffic out of the node; at least one of the three limits is given.
     pub out: Option<Rate>,
@@ -225,7 +225,7 @@ pub struct Local {
 /// Unreliable datagrams to a group.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Multicast {
+pub struct DatagramMulticast {
     /// How long the sender's processor is busy, however many receive.
     pub overhead: Time,
     /// From the end of the post to the arrival at a group with one receiver.
@@ -255,12 +255,12 @@ fn queue() -> Count {
 #[serde(deny_unknown_fields, default)]
 pub struct Scheduler {
     /// Which of the threads that want to run, runs.
-    pub policy: Policy,
+    pub policy: SchedulerPolicy,
     /// A thread that has run so long gives way to one of its priority.
     pub slice: Time,
     /// From one thread to another.
     pub switch: Time,
-    /// [`Policy::Dynamic`] prefers a thread that has slept this much in all to one that has not.
+    /// [`SchedulerPolicy::Dynamic`] prefers a thread that has slept this much in all to one that has not.
     pub history: Time,
     /// Cores that each rank has for its threads.
     pub cores: Count,
@@ -269,14 +269,14 @@ pub struct Scheduler {
 impl Default for Scheduler {
     fn default() -> Scheduler {
         let [slice, switch, history] = [100_000.0, 2.0, 1_000_000.0].map(Time::from_us);
-        Scheduler { policy: Policy::Dynamic, slice, switch, history, cores: Count(1) }
+        Scheduler { policy: SchedulerPolicy::Dynamic, slice, switch, history, cores: Count(1) }
     }
 }
 
 /// Policies of Linux 2.6, as the Rendezvous document compares them in its section 5.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Policy {
+pub enum SchedulerPolicy {
     /// SCHED_OTHER: who sleeps much is preferred, after a while.
     Dynamic,
     /// SCHED_FIFO: the highest priority runs until it sleeps.

@@ -1,7 +1,7 @@
 //! Memory that other ranks can reach: a table of regions, each checked at every use.
 
 use std::collections::BTreeMap;
-use weft_fabric::block::Block;
+use weft_fabric::block::OwnedBlock;
 use weft_fabric::{Fault, Key, Region, RemoteAddr, Sge};
 
 /// Largest region, in bytes: beyond it the machine has no memory.
@@ -26,16 +26,16 @@ struct Entry {
 /// All regions of a world. Allocated memory stays until the end, because counters point into it; it
 /// is used again.
 #[derive(Default)]
-pub struct Memory {
+pub struct WorldMemory {
     entries: Vec<Entry>,
     free: Vec<u32>,
     /// Idle blocks by their number of lines.
-    idle: BTreeMap<usize, Vec<Block<Line>>>,
+    idle: BTreeMap<usize, Vec<OwnedBlock<Line>>>,
     /// Blocks in use, by region.
-    used: BTreeMap<u32, Block<Line>>,
+    used: BTreeMap<u32, OwnedBlock<Line>>,
 }
 
-impl Memory {
+impl WorldMemory {
     /// Zeroed memory of `rank`.
     pub fn allocate(&mut self, rank: usize, len: usize) -> Result<Region, Fault> {
         if len > LARGEST {
@@ -45,10 +45,10 @@ impl Memory {
         let lines = len.div_ceil(64).max(1);
         let block = match self.idle.get_mut(&lines).and_then(Vec::pop) {
             Some(block) => block,
-            None => Block::new(vec![Line { _words: [0; 8] }; lines]),
+            None => OwnedBlock::new(vec![Line { _words: [0; 8] }; lines]),
         };
         let start = block.first().as_ptr();
-        // SAFETY: the block holds `lines` lines, and `Memory` keeps it until the world ends.
+        // SAFETY: the block holds `lines` lines, and `WorldMemory` keeps it until the world ends.
         let memory = unsafe {
             std::ptr::write_bytes(start, 0, lines);
             Sge::new(start.cast(), len)

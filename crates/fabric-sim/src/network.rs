@@ -74,7 +74,7 @@ struct BusPath {
 }
 
 /// The network's state.
-pub struct Network {
+pub struct NetworkState {
     contention: bool,
     deaths: bool,
     rails: usize,
@@ -88,15 +88,15 @@ fn slower(a: Rate, b: Rate) -> Rate {
     if a.time(1 << 20) >= b.time(1 << 20) { a } else { b }
 }
 
-impl Network {
-    pub fn new(machine: &Machine, nodes: usize) -> Network {
+impl NetworkState {
+    pub fn new(machine: &Machine, nodes: usize) -> NetworkState {
         let limit = |rate: Option<Rate>| rate.unwrap_or(Rate::INFINITE);
         let buses: Vec<BusPath> = machine
             .bus
             .iter()
             .map(|b| BusPath { out: limit(b.out), into: limit(b.into), both: limit(b.both) })
             .collect();
-        let path = |rail: &crate::machine::Rail| {
+        let path = |rail: &crate::machine::NetworkPort| {
             let bus = machine.bus.iter().position(|b| Some(&b.name) == rail.bus.as_ref());
             let slowest = bus.map_or(rail.bandwidth, |b| {
                 let BusPath { out, into, both } = buses[b];
@@ -110,7 +110,7 @@ impl Network {
         let rails = paths.len();
         let ports = vec![Port::default(); nodes * rails];
         let states = vec![BusState::default(); nodes * buses.len()];
-        Network {
+        NetworkState {
             contention: machine.contention,
             deaths: false,
             rails,

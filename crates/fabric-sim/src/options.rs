@@ -9,7 +9,7 @@ pub struct Chaos {
     pub delay: Chance,
     /// Longest delay of one operation; delays are spread evenly up to it.
     pub most: Time,
-    /// The fabric keeps a payload that is not inline for a while ([`weft_fabric::Posted::Later`]).
+    /// The fabric keeps a payload that is not inline for a while ([`weft_fabric::PostOutcome::Later`]).
     pub later: Chance,
     /// A receiver misses a datagram, instead of the machine's own rate.
     pub loss: Option<Chance>,
@@ -33,7 +33,7 @@ impl Chaos {
 /// Something that dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Death {
-    /// This rank; the others of its node live on, and all learn of it after [`Options::detection`].
+    /// This rank; the others of its node live on, and all learn of it after [`SimOptions::detection`].
     Rank(usize),
     /// One port of one node.
     Rail {
@@ -46,7 +46,7 @@ pub enum Death {
 
 /// One run.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SimOptions {
     /// How many, from 1 to what the machine has room for; nodes are filled in order.
     pub ranks: usize,
     /// The same seed gives the same run, bit for bit.
@@ -65,11 +65,11 @@ pub struct Options {
     pub limit: Picoseconds,
 }
 
-impl Options {
+impl SimOptions {
     /// A run without trouble: seed 1, no jitter, chaos, deaths, trace or limit; deaths that are
     /// added are known after 1 ms.
-    pub fn new(ranks: usize) -> Options {
-        Options {
+    pub fn new(ranks: usize) -> SimOptions {
+        SimOptions {
             ranks,
             seed: 1,
             jitter: Time(0),
@@ -82,17 +82,17 @@ impl Options {
     }
 
     /// Chooses the numbers by which chance decides; with equal options an equal seed repeats a run.
-    pub fn seed(self, seed: u64) -> Options {
-        Options { seed, ..self }
+    pub fn seed(self, seed: u64) -> SimOptions {
+        SimOptions { seed, ..self }
     }
 
     /// Lets chance disturb the run, by `seed`.
-    pub fn chaos(self, chaos: Chaos) -> Options {
-        Options { chaos: Some(chaos), ..self }
+    pub fn chaos(self, chaos: Chaos) -> SimOptions {
+        SimOptions { chaos: Some(chaos), ..self }
     }
 
-    /// Asks for [`Outcome::trace`](crate::Outcome::trace), which grows with the run.
-    pub fn trace(self) -> Options {
-        Options { trace: true, ..self }
+    /// Asks for [`RunOutcome::trace`](crate::RunOutcome::trace), which grows with the run.
+    pub fn trace(self) -> SimOptions {
+        SimOptions { trace: true, ..self }
     }
 }

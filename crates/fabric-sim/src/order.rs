@@ -2,9 +2,9 @@
 //! one that the adapter fetches, takes longer than a short one behind it.
 
 use crate::units::Picoseconds;
-use crate::world::State;
+use crate::world::WorldState;
 
-impl State {
+impl WorldState {
     /// When a message that is posted at `at` reaches its node, if it would by itself at `tail`: not
     /// before those that were sent to the same rank earlier.
     #[inline]

@@ -1,6 +1,6 @@
 //! The order of what is written over one path: a flag that is to come after it waits at its target until it has.
 
-use crate::in_flight::{Action, Then};
+use crate::in_flight::{FlightAction, Then};
 use crate::units::Picoseconds;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -36,8 +36,8 @@ impl OrderedFlags {
 
     /// When what is written over `path` reaches its node, if it would by itself at `tail`: a flag after what was
     /// written before.
-    pub fn tail(&mut self, path: Path, action: &Action, tail: Picoseconds) -> Picoseconds {
-        let Action::Write { then, .. } = action else { return tail };
+    pub fn tail(&mut self, path: Path, action: &FlightAction, tail: Picoseconds) -> Picoseconds {
+        let FlightAction::Write { then, .. } = action else { return tail };
         let lane = self.lanes.entry(path).or_default();
         let tail = match then {
             Then::Flag(..) => tail.max(lane.latest + 1),

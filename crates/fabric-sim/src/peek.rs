@@ -1,13 +1,13 @@
 //! What a simulated signal handler may do beside posting: look at the messages that have arrived, and take some.
 
-use crate::in_flight::{Action, NONE};
+use crate::in_flight::{FlightAction, NONE};
 use crate::sim::Sim;
 use crate::trace::Activity;
-use weft_fabric::{Fabric, Message, Peek};
+use weft_fabric::{ArrivedMessage, Fabric, Peek};
 
 impl Sim {
     /// [`FabricExt::peek`]. What is taken costs as much as what is received.
-    pub(crate) fn peek_at_messages(&self, look: &mut dyn FnMut(&Message) -> Peek) {
+    pub(crate) fn peek_at_messages(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) {
         let mut behind = Vec::new();
         let (mut before, mut number) = (NONE, self.state().ranks[self.rank()].first);
         while number != NONE {
@@ -26,13 +26,13 @@ impl Sim {
     }
 
     /// A message in the inbox, and the next one.
-    fn shown(&self, number: u32) -> (Message, u32) {
+    fn shown(&self, number: u32) -> (ArrivedMessage, u32) {
         let flight = &self.state().flights[number];
-        let Action::Message { head, payload, .. } = &flight.action else {
+        let FlightAction::Message { head, payload, .. } = &flight.action else {
             unreachable!("an inbox holds messages")
         };
         let (peer, token) = (flight.from as usize, u64::from(number));
-        (Message { peer, head: *head, payload: payload.sge(), token }, flight.next)
+        (ArrivedMessage { peer, head: *head, payload: payload.sge(), token }, flight.next)
     }
 
     /// Ends message `number`, which comes after `before`.

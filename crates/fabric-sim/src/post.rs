@@ -1,13 +1,13 @@
 //! Writes, reads, atomics and messages as they are posted: what they cost the rank, and what travels.
 
-use crate::in_flight::{Action, Atomic, Payload, Then};
+use crate::in_flight::{FlightAction, FlightAtomic, FlightPayload, Then};
 use crate::prices::Price;
 use crate::sim::{SEND_MAX, Sim};
 use crate::trace::Activity;
-use crate::world::State;
-use weft_fabric::{Completion, Fabric, Fault, Head, Posted, RemoteAddr, Sge};
+use crate::world::WorldState;
+use weft_fabric::{Completion, Fabric, Fault, Head, PostOutcome, RemoteAddr, Sge};
 
-impl State {
+impl WorldState {
     /// What an operation costs from `me` to `peer`.
     pub(crate) fn price(&self, me: usize, peer: usize, of: Price) -> Price {
         if self.is_local(me, peer) { self.prices.local } else { of }
@@ -53,7 +53,7 @@ impl Sim {
             Then::Flag(..) => len + 8,
             _ => len,
         };
-        let action = Action::Write { src, dst, then, done };
+        let action = FlightAction::Write { src, dst, then, done };
         // Where bytes come in no order, halves of a packet stand for them.
         let scattered = !prices.in_order && state.options.chaos.is_some();
         let unit = if scattered && len <= prices.mtu { len.div_ceil(2) } else { prices.mtu };
@@ -81,7 +81,7 @@ impl Sim {
         let price = state.price(self.rank(), peer, state.prices.read);
         state.spend(self.rank(), price.overhead, Activity::Post);
         let at = state.ranks[self.rank()].clock;
-        let request = Action::ReadRequest { dst, src, done };
+        let request = FlightAction::ReadRequest { dst, src, done };
         state.launch_over(rail, at, self.rank(), peer, 0, price.latency / 2, request);
         Ok(())
     }
@@ -90,7 +90,7 @@ impl Sim {
         &self,
         peer: usize,
         target: RemoteAddr,
-        operation: Atomic,
+        operation: FlightAtomic,
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
@@ -99,7 +99,7 @@ impl Sim {
         let price = state.price(self.rank(), peer, state.prices.atomic);
         state.spend(self.rank(), price.overhead, Activity::Post);
         let at = state.ranks[self.rank()].clock;
-        let request = Action::AtomicRequest { target, operation, result, done };
+        let request = FlightAction::AtomicRequest { target, operation, result, done };
         state.launch(at, self.rank(), peer, 8, price.latency / 2, request);
         Ok(())
     }
@@ -112,7 +112,7 @@ impl Sim {
         solicited: bool,
         payload: Sge,
         done: Completion,
-    ) -> Posted {
+    ) -> PostOutcome {
         let state = &mut *self.state();
         let (me, len) = (self.rank(), payload.len());
         state.ranks[me].home = std::ptr::from_ref(self).addr();
@@ -126,17 +126,17 @@ impl Sim {
         let kept = len > inline
             && state.options.chaos.is_some_and(|chaos| state.rng.f64() < chaos.later.0);
         let (payload, posted) = if kept {
-            (Payload::Kept(payload), Posted::Later)
+            (FlightPayload::Kept(payload), PostOutcome::Later)
         } else if len == 0 {
-            (Payload::None(Sge::EMPTY), Posted::Done)
+            (FlightPayload::None(Sge::EMPTY), PostOutcome::Done)
         } else {
             let time = state.prices.call + state.prices.copy.time(len);
             state.spend(me, time, Activity::Copy);
-            (Payload::copy(payload, &state.pool), Posted::Done)
+            (FlightPayload::copy(payload, &state.pool), PostOutcome::Done)
         };
         let at = state.ranks[me].clock;
         let done = if kept { done } else { None };
-        let message = Action::Message { head, solicited, payload, done };
+        let message = FlightAction::Message { head, solicited, payload, done };
         let flight = state.launch(at, me, peer, len, price.latency, message);
         state.number(flight);
         posted

@@ -16,7 +16,7 @@ const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 /// time (64) | order of posting (36) | number (28)
 type Key = u128;
 
-pub struct Queue {
+pub struct EventQueue {
     lanes: [VecDeque<Key>; LANES],
     /// First and last key of each lane, looked at instead of the lanes; of an empty one
     /// [`Key::MAX`] and 0.
@@ -30,9 +30,9 @@ pub struct Queue {
     posted: u64,
 }
 
-impl Default for Queue {
-    fn default() -> Queue {
-        Queue {
+impl Default for EventQueue {
+    fn default() -> EventQueue {
+        EventQueue {
             lanes: Default::default(),
             first: [Key::MAX; LANES],
             last: [0; LANES],
@@ -44,7 +44,7 @@ impl Default for Queue {
     }
 }
 
-impl Queue {
+impl EventQueue {
     /// Posts the event `number`, due at `time`.
     #[inline]
     pub fn push(&mut self, time: Picoseconds, number: u32) {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn events_come_by_time_then_by_order_of_posting() {
-        let mut queue = Queue::default();
+        let mut queue = EventQueue::default();
         let mut rng = fastrand::Rng::with_seed(5);
         let mut expected = Vec::new();
         for number in 0..5000 {
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_is_not_due_stays() {
-        let mut queue = Queue::default();
+        let mut queue = EventQueue::default();
         queue.push(7, 1);
         assert_eq!(queue.pop_until(6), None);
         assert_eq!(queue.pop_until(7), Some((7, 1)));

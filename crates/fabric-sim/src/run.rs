@@ -3,12 +3,12 @@
 use crate::cluster::Cluster;
 use crate::host;
 use crate::machine::Machine;
-use crate::options::{Death, Options};
+use crate::options::{Death, SimOptions};
 use crate::sim::Sim;
 use crate::threads::HostCounts;
 use crate::trace::Trace;
 use crate::units::Picoseconds;
-use crate::world::Counts;
+use crate::world::RunCounts;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -36,20 +36,20 @@ fn fetch(address: usize, len: usize) {
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome<T> {
+pub struct RunOutcome<T> {
     /// By rank; `None` for one that died.
     pub results: Vec<Option<T>>,
     /// When each rank was through, in local time; 0 for one that died.
     pub ends: Vec<Picoseconds>,
     /// How many operations and events there were.
-    pub counts: Counts,
+    pub counts: RunCounts,
     /// By rank: what its threads have cost, where it has more than one that waits.
     pub hosts: Vec<HostCounts>,
-    /// What each rank did when, if [`Options::trace`] was set.
+    /// What each rank did when, if [`SimOptions::trace`] was set.
     pub trace: Option<Trace>,
 }
 
-impl<T> Outcome<T> {
+impl<T> RunOutcome<T> {
     /// When the last rank was through.
     pub fn end(&self) -> Picoseconds {
         self.ends.iter().copied().max().unwrap_or(0)
@@ -66,7 +66,7 @@ pub enum Stopped {
         /// Living ranks that are not through, in ascending order.
         waiting: Vec<usize>,
     },
-    /// Virtual time has reached [`Options::limit`].
+    /// Virtual time has reached [`SimOptions::limit`].
     Limit {
         /// Global time in picoseconds.
         at: Picoseconds,
@@ -75,14 +75,14 @@ pub enum Stopped {
     },
     /// The machine cannot hold so many ranks, or none were asked for.
     Ranks {
-        /// What [`Options::ranks`] said.
+        /// What [`SimOptions::ranks`] said.
         asked: usize,
         /// Nodes of the machine, times its ranks on a node.
         most: usize,
     },
     /// There is no such rank, node or rail to die.
     Death {
-        /// Which of [`Options::deaths`] names something that is not there.
+        /// Which of [`SimOptions::deaths`] names something that is not there.
         death: Death,
         /// How many ranks the run has.
         ranks: usize,
@@ -129,9 +129,9 @@ impl std::error::Error for Stopped {}
 /// The same machine, options and program give the same outcome, bit for bit.
 pub fn run<T, P>(
     machine: &Rc<Machine>,
-    options: Options,
+    options: SimOptions,
     mut program: impl FnMut(Sim) -> P,
-) -> Result<Outcome<T>, Stopped>
+) -> Result<RunOutcome<T>, Stopped>
 where
     P: Future<Output = T> + 'static,
 {
@@ -198,5 +198,5 @@ where
     drop(programs);
     let mut state = state.borrow_mut();
     let hosts = (0..size).map(|rank| state.host_counts(rank)).collect();
-    Ok(Outcome { results, ends, counts: state.counts, hosts, trace: state.trace.take() })
+    Ok(RunOutcome { results, ends, counts: state.counts, hosts, trace: state.trace.take() })
 }

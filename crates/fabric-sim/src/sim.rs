@@ -1,9 +1,9 @@
 //! One rank's handle of the simulated cluster: the fabric.
 
-use crate::in_flight::{Action, Atomic, Then};
+use crate::in_flight::{FlightAction, FlightAtomic, Then};
 use crate::trace::Activity;
 use crate::units::Picoseconds;
-use crate::world::State;
+use crate::world::WorldState;
 use std::cell::{Ref, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
@@ -11,15 +11,15 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Doorbell, Sleep};
 use weft_fabric::{
-    Capabilities, Cause, Completion, Copies, Counter, Counters, Datagram, Fabric, FabricExt,
-    Facets, Fault, Flag, GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge,
-    Work,
+    ArrivedMessage, Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric,
+    FabricExt, Facets, Fault, FaultCause, Flag, GroupId, Head, Peek, PostOutcome, Region,
+    RemoteAddr, RemoteFlag, Sge, Work,
 };
 
 /// A rank of a simulated cluster. Cheap to clone.
 #[derive(Clone)]
 pub struct Sim {
-    state: Rc<RefCell<State>>,
+    state: Rc<RefCell<WorldState>>,
     counters: Rc<Counters>,
     /// The same for all ranks: nobody's time depends on what was seen.
     copies: Rc<Copies>,
@@ -37,27 +37,27 @@ static BELL: LazyLock<Arc<Doorbell>> = LazyLock::new(|| Arc::new(Doorbell::new()
 pub(crate) const SEND_MAX: usize = 64 << 10;
 
 impl Sim {
-    pub(crate) fn new(state: &Rc<RefCell<State>>, rank: usize) -> Sim {
+    pub(crate) fn new(state: &Rc<RefCell<WorldState>>, rank: usize) -> Sim {
         let counters = state.borrow().rest[rank].counters.clone();
         let size = state.borrow().ranks.len();
         let copies = state.borrow().copies.clone();
         Sim { state: state.clone(), counters, copies, rank, size }
     }
 
-    pub(crate) fn state(&self) -> RefMut<'_, State> {
+    pub(crate) fn state(&self) -> RefMut<'_, WorldState> {
         self.state.borrow_mut()
     }
 
-    pub(crate) fn shared(&self) -> &RefCell<State> {
+    pub(crate) fn shared(&self) -> &RefCell<WorldState> {
         &self.state
     }
 
-    fn look(&self) -> Ref<'_, State> {
+    fn look(&self) -> Ref<'_, WorldState> {
         self.state.borrow()
     }
 
     /// Charges this rank for the registration of `len` bytes.
-    fn register(&self, state: &mut State, len: usize) {
+    fn register(&self, state: &mut WorldState, len: usize) {
         let pages = len.div_ceil(4096) as u64;
         let time = state.prices.registration + pages * state.prices.registration_page;
         state.spend(self.rank, time, Activity::Post);
@@ -192,7 +192,7 @@ impl Fabric for Sim {
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
-        self.post_atomic(peer, target, Atomic::Add(operand), result, done)
+        self.post_atomic(peer, target, FlightAtomic::Add(operand), result, done)
     }
 
     fn compare_swap(
@@ -204,27 +204,27 @@ impl Fabric for Sim {
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
-        self.post_atomic(peer, target, Atomic::Swap { compare, swap }, result, done)
+        self.post_atomic(peer, target, FlightAtomic::Swap { compare, swap }, result, done)
     }
 
-    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
         self.send_marked(peer, head, false, payload, done)
     }
 
-    fn receive(&self, from: Option<usize>) -> Option<Message> {
+    fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         let state = &mut *self.state();
         let number = state.take_message(self.rank, from)?;
         let peer = state.flights[number].from as usize;
         if state.prices.descriptor > 0 && !state.is_local(self.rank, peer) {
             state.spend(self.rank, state.prices.descriptor, Activity::Receive);
         }
-        let Action::Message { head, payload, .. } = &state.flights[number].action else {
+        let FlightAction::Message { head, payload, .. } = &state.flights[number].action else {
             unreachable!("an inbox holds messages")
         };
-        Some(Message { peer, head: *head, payload: payload.sge(), token: u64::from(number) })
+        Some(ArrivedMessage { peer, head: *head, payload: payload.sge(), token: u64::from(number) })
     }
 
-    fn release(&self, message: Message) {
+    fn release(&self, message: ArrivedMessage) {
         self.state().flights.end(message.token as u32);
     }
 
@@ -304,7 +304,7 @@ impl weft_fabric::Immediates for Sim {
 }
 
 impl weft_fabric::SignalSafe for Sim {
-    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+    fn peek(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool {
         self.peek_at_messages(look);
         false
     }
@@ -318,12 +318,18 @@ impl weft_fabric::SignalSafe for Sim {
     }
 
     fn try_send(&self, peer: usize, head: Head) -> bool {
-        self.send(peer, head, Sge::EMPTY, None) == Posted::Done
+        self.send(peer, head, Sge::EMPTY, None) == PostOutcome::Done
     }
 }
 
 impl weft_fabric::Helper for Sim {
-    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send_solicited(
+        &self,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> PostOutcome {
         self.send_marked(peer, head, true, payload, done)
     }
 
@@ -418,7 +424,7 @@ impl weft_fabric::Simulated for Sim {
         if let Some(at) = deadline {
             let at = at.saturating_duration_since(*ORIGIN).as_nanos() as Picoseconds * 1000;
             if state.ranks[self.rank].clock >= at {
-                return Poll::Ready(Err(Cause::TimedOut.into()));
+                return Poll::Ready(Err(FaultCause::TimedOut.into()));
             }
             state.schedule(self.rank, at);
         }

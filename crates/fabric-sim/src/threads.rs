@@ -1,20 +1,20 @@
 //! The threads of one rank and the cores that they share: who runs when.
 //!
-//! What happens to threads are [`Step`]s, each with its time; the earliest is done first. Slices
+//! What happens to threads are [`ThreadStep`]s, each with its time; the earliest is done first. Slices
 //! that end while nobody has anything to do but spin are no events: they are made up for when
 //! something happens, so that a cluster in which everybody spins is at rest, and a deadlock is seen.
 
 mod policy;
 mod thread;
 
-use crate::trace::{Activity, Span, Trace};
+use crate::trace::{Activity, BusySpan, Trace};
 use crate::units::Picoseconds;
 pub(crate) use policy::Rules;
 use std::cmp::Reverse;
 use std::future::Future;
 use std::pin::Pin;
-pub(crate) use thread::Arrival;
-pub use thread::{Event, Waiting};
+pub(crate) use thread::RankArrival;
+pub use thread::{InterruptEvent, Waiting};
 use weft_fabric::Head;
 
 /// What the hosts' threads have cost one rank.
@@ -45,7 +45,7 @@ pub enum ThreadState {
 
 /// What happens next. In this order, where times are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum ThreadStep {
     /// A thread becomes ready.
     Wake(usize),
     /// A thread's handler runs.
@@ -58,7 +58,7 @@ pub enum Step {
     Take { core: usize, thread: usize },
 }
 
-pub struct Thread {
+pub struct SimThread {
     /// The main thread's is elsewhere.
     pub task: Option<Task>,
     pub place: ThreadState,
@@ -85,7 +85,7 @@ pub struct Thread {
     /// It asked in this poll to sleep until then.
     pub rest: Option<Picoseconds>,
     pub waiting: Waiting,
-    pub armed: Option<Event>,
+    pub armed: Option<InterruptEvent>,
     /// When the interrupt that it was armed for reaches it.
     pub fired: Option<Picoseconds>,
     pub handler: Option<Handler>,
@@ -105,19 +105,19 @@ struct Core {
 
 /// Times of the machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Costs {
+pub struct ThreadCosts {
     pub poll: Picoseconds,
     pub interrupt: Picoseconds,
     pub signal: Picoseconds,
 }
 
 /// The threads of one rank.
-pub struct Host {
+pub struct RankThreads {
     rank: u32,
-    pub threads: Vec<Thread>,
+    pub threads: Vec<SimThread>,
     cores: Vec<Core>,
     rules: Rules,
-    pub costs: Costs,
+    pub costs: ThreadCosts,
     /// The thread whose code runs.
     pub current: usize,
     /// When its code began to run, and whether it was for a peek.
@@ -130,10 +130,16 @@ pub struct Host {
     pub solicits: Option<Solicits>,
 }
 
-impl Host {
+impl RankThreads {
     /// A rank whose main thread runs at `clock`.
-    pub fn new(rank: usize, cores: usize, rules: Rules, costs: Costs, clock: Picoseconds) -> Host {
-        let mut host = Host {
+    pub fn new(
+        rank: usize,
+        cores: usize,
+        rules: Rules,
+        costs: ThreadCosts,
+        clock: Picoseconds,
+    ) -> RankThreads {
+        let mut host = RankThreads {
             rank: rank as u32,
             threads: Vec::new(),
             cores: vec![Core::default(); cores],
@@ -154,7 +160,7 @@ impl Host {
 
     fn add(&mut self, priority: i32, average: Picoseconds, task: Option<Task>) -> usize {
         let priority = self.rules.priority(priority);
-        self.threads.push(Thread {
+        self.threads.push(SimThread {
             task,
             place: ThreadState::Asleep,
             since: 0,
@@ -204,32 +210,32 @@ impl Host {
     /// The main thread leaves the library, and arms for a helper that it has kept out.
     pub fn main_leaves(&mut self) {
         if let Some(helper) = self.stands_back.take() {
-            self.threads[helper].armed = Some(Event::Helper);
+            self.threads[helper].armed = Some(InterruptEvent::Helper);
         }
     }
 
     /// The thread whose code runs.
-    pub fn me(&mut self) -> &mut Thread {
+    pub fn me(&mut self) -> &mut SimThread {
         &mut self.threads[self.current]
     }
 
     // ---- what comes next ----------------------------------------------------------------------
 
     /// The next step, and when.
-    pub fn next(&self) -> Option<(Picoseconds, Step)> {
+    pub fn next(&self) -> Option<(Picoseconds, ThreadStep)> {
         self.first(true)
     }
 
     /// When something happens next that anybody could notice.
     pub fn next_event(&self) -> Picoseconds {
         let contested = self.threads.iter().any(|t| t.place == ThreadState::Ready);
-        let slices = contested && self.threads.iter().any(Thread::is_busy);
+        let slices = contested && self.threads.iter().any(SimThread::is_busy);
         self.first(slices).map_or(NEVER, |(at, _)| at)
     }
 
-    fn first(&self, slices: bool) -> Option<(Picoseconds, Step)> {
+    fn first(&self, slices: bool) -> Option<(Picoseconds, ThreadStep)> {
         let mut first = self.placement();
-        let mut offer = |at: Picoseconds, step: Step| {
+        let mut offer = |at: Picoseconds, step: ThreadStep| {
             if at < NEVER && first.is_none_or(|best| (at, step) < best) {
                 first = Some((at, step));
             }
@@ -237,7 +243,7 @@ impl Host {
         for (i, thread) in self.threads.iter().enumerate() {
             let core = match thread.place {
                 ThreadState::Asleep => {
-                    offer(thread.wake_at, Step::Wake(i));
+                    offer(thread.wake_at, ThreadStep::Wake(i));
                     continue;
                 }
                 ThreadState::Core(core) => core,
@@ -245,23 +251,23 @@ impl Host {
             };
             let free = self.cores[core].free_at;
             if let Some(due) = thread.deliverable() {
-                offer(due.max(free), Step::Handle(i));
+                offer(due.max(free), ThreadStep::Handle(i));
             }
             match thread.left {
-                Some(left) => offer(thread.busy_from + left, Step::Poll(i)),
-                None => offer(thread.look_at.max(free), Step::Poll(i)),
+                Some(left) => offer(thread.busy_from + left, ThreadStep::Poll(i)),
+                None => offer(thread.look_at.max(free), ThreadStep::Poll(i)),
             }
             if let Some(left) = thread.slice_left
                 && slices
             {
-                offer((thread.since + left).max(free), Step::Expire(core));
+                offer((thread.since + left).max(free), ThreadStep::Expire(core));
             }
         }
         first
     }
 
     /// Who takes which core next, and when.
-    fn placement(&self) -> Option<(Picoseconds, Step)> {
+    fn placement(&self) -> Option<(Picoseconds, ThreadStep)> {
         let ready = |i: &usize| self.threads[*i].place == ThreadState::Ready;
         let rank = |i: &usize| {
             let thread = &self.threads[*i];
@@ -282,7 +288,7 @@ impl Host {
             cores.min_by_key(|core| (level(core), from(*core), *core))
         };
         let core = idle.or_else(lower)?;
-        Some((from(core), Step::Take { core, thread }))
+        Some((from(core), ThreadStep::Take { core, thread }))
     }
 
     // ---- steps --------------------------------------------------------------------------------
@@ -361,7 +367,7 @@ impl Host {
         };
         thread.busy_from = at;
         if let Some(trace) = trace {
-            trace.span(Span { rank: self.rank, activity, start, end: at });
+            trace.span(BusySpan { rank: self.rank, activity, start, end: at });
         }
     }
 
@@ -398,7 +404,7 @@ impl Host {
             me.rest = None;
         } else if me.rest.is_some() || by_default {
             if by_default {
-                (me.armed, me.fired) = (Some(Event::Any), None);
+                (me.armed, me.fired) = (Some(InterruptEvent::Any), None);
             }
             let until = me.rest.take().unwrap_or(NEVER).min(deadline);
             self.take_off(thread, clock);
@@ -473,9 +479,9 @@ impl Host {
     // ---- from outside -------------------------------------------------------------------------
 
     /// Something has arrived at `now`: spinning threads see it; `raises` says for which kinds of
-    /// [`Event`] it interrupts those who have armed one.
-    pub fn arrived(&mut self, now: Picoseconds, raises: impl Fn(Event) -> bool) {
-        let Costs { poll, interrupt, .. } = self.costs;
+    /// [`InterruptEvent`] it interrupts those who have armed one.
+    pub fn arrived(&mut self, now: Picoseconds, raises: impl Fn(InterruptEvent) -> bool) {
+        let ThreadCosts { poll, interrupt, .. } = self.costs;
         for thread in self.threads.iter_mut().filter(|thread| thread.place != ThreadState::Over) {
             if thread.spins() {
                 thread.look_at = thread.look_at.min(now + poll);

@@ -21,7 +21,7 @@ pub enum Activity {
 
 /// One rank, busy from `start` to `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct BusySpan {
     /// Who is busy.
     pub rank: u32,
     /// With what, without a break.
@@ -68,14 +68,14 @@ pub struct Arrow {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
     /// What ranks were busy with; a span of no length is left out.
-    pub spans: Vec<Span>,
+    pub spans: Vec<BusySpan>,
     /// What arrived, in the order of arrival; what was lost is not among it.
     pub arrows: Vec<Arrow>,
 }
 
 impl Trace {
     /// Adds a span; one that continues the last of its rank and kind becomes part of it.
-    pub fn span(&mut self, span: Span) {
+    pub fn span(&mut self, span: BusySpan) {
         if span.start == span.end {
             return;
         }

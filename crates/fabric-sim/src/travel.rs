@@ -1,17 +1,17 @@
 //! How flights begin and end: posts, launches over ports and buses, and the next event.
 
-use crate::in_flight::{Action, Flight};
+use crate::in_flight::{FlightAction, SimFlight};
 use crate::units::Picoseconds;
-use crate::world::{POLLS, State};
+use crate::world::{POLLS, WorldState};
 use weft_fabric::{GroupId, Staging};
 
 /// A write is placed in at most so many parts.
 const MOST_PARTS: usize = 16;
 
-impl State {
+impl WorldState {
     /// Posts what happens at `at` without any network.
-    pub fn post(&mut self, at: Picoseconds, from: usize, to: usize, action: Action) {
-        let flight = Flight { to: to as u32, ..Flight::aside(action, from, self.now) };
+    pub fn post(&mut self, at: Picoseconds, from: usize, to: usize, action: FlightAction) {
+        let flight = SimFlight { to: to as u32, ..SimFlight::aside(action, from, self.now) };
         let index = self.flights.add(flight);
         self.queue.push(at, index);
     }
@@ -24,7 +24,7 @@ impl State {
         to: usize,
         bytes: usize,
         latency: Picoseconds,
-        action: Action,
+        action: FlightAction,
     ) -> Option<u32> {
         self.launch_over(None, at, from, to, bytes, latency, action)
     }
@@ -39,10 +39,10 @@ impl State {
         to: usize,
         bytes: usize,
         latency: Picoseconds,
-        action: Action,
+        action: FlightAction,
     ) -> Option<u32> {
         let path = rail.map(|rail| (from as u32, to as u32, rail as u8));
-        let mut flight = Flight { to: to as u32, bytes, ..Flight::aside(action, from, at) };
+        let mut flight = SimFlight { to: to as u32, bytes, ..SimFlight::aside(action, from, at) };
         let (a, b) = (self.node(from), self.node(to));
         let mut tail = if a == b {
             at + self.prices.local.latency + self.prices.local_bandwidth.time(bytes)
@@ -65,7 +65,7 @@ impl State {
         if self.options.jitter.0 > 0 || self.options.chaos.is_some() {
             tail = self.unsteady(tail);
         }
-        if matches!(flight.action, Action::Message { .. }) {
+        if matches!(flight.action, FlightAction::Message { .. }) {
             tail = self.in_order(from, to, at, tail);
         }
         if let Some(path) = path {
@@ -88,9 +88,11 @@ impl State {
         bytes: usize,
         latency: Picoseconds,
         mtu: usize,
-        action: Action,
+        action: FlightAction,
     ) -> Option<u32> {
-        let Action::Write { src, dst, then, done } = action else { unreachable!("writes only") };
+        let FlightAction::Write { src, dst, then, done } = action else {
+            unreachable!("writes only")
+        };
         let per_part = mtu * src.len().div_ceil(mtu).div_ceil(MOST_PARTS);
         let mut parts: Vec<usize> = (0..src.len()).step_by(per_part).collect();
         self.rng.shuffle(&mut parts);
@@ -105,10 +107,12 @@ impl State {
             .collect();
         times.sort_unstable();
         for (offset, time) in parts.into_iter().zip(times) {
-            let action = Action::Packets { src: part(offset), dst: dst.offset(offset as u64) };
+            let action =
+                FlightAction::Packets { src: part(offset), dst: dst.offset(offset as u64) };
             self.post(time.max(self.now), from, to, action);
         }
-        let rest = Action::Write { src: part(last), dst: dst.offset(last as u64), then, done };
+        let rest =
+            FlightAction::Write { src: part(last), dst: dst.offset(last as u64), then, done };
         self.launch_over(rail, at, from, to, bytes, latency, rest)
     }
 
@@ -123,8 +127,8 @@ impl State {
     ) {
         let (bytes, node) = (payload.len(), self.node(from));
         let Some(rail) = self.network.rail(node, node) else { return };
-        let action = Action::Datagram { group, payload, member: None };
-        let mut flight = Flight { bytes, latency, ..Flight::aside(action, from, at) };
+        let action = FlightAction::Datagram { group, payload, member: None };
+        let mut flight = SimFlight { bytes, latency, ..SimFlight::aside(action, from, at) };
         if self.network.shares(rail) {
             // In line with all others, which it would keep from leaving otherwise.
             (flight.rail, flight.leaving) = (rail as u8, true);
@@ -144,15 +148,15 @@ impl State {
             return;
         }
         // Each member sees it at a time of its own.
-        let Flight { from, bytes, sent, .. } = self.flights[number];
-        let Action::Datagram { group, payload, .. } = self.flights.take(number) else {
+        let SimFlight { from, bytes, sent, .. } = self.flights[number];
+        let FlightAction::Datagram { group, payload, .. } = self.flights.take(number) else {
             unreachable!("datagrams only")
         };
         for member in self.members.get(&group).cloned().unwrap_or_default() {
             let copy = self.pool.take_for(payload.sge());
             copy.sge().copy_from(payload.sge());
-            let action = Action::Datagram { group, payload: copy, member: Some(member) };
-            let flight = Flight { bytes, ..Flight::aside(action, from as usize, sent) };
+            let action = FlightAction::Datagram { group, payload: copy, member: Some(member) };
+            let flight = SimFlight { bytes, ..SimFlight::aside(action, from as usize, sent) };
             let tail = self.unsteady(tail);
             let index = self.flights.add(flight);
             self.queue.push(tail, index);
@@ -210,7 +214,7 @@ impl State {
 
     /// A flight leaves, if it is the first at its port and port and bus are free; else it waits.
     fn leave(&mut self, number: u32) {
-        let Flight { from, to, rail, bytes, latency, .. } = self.flights[number];
+        let SimFlight { from, to, rail, bytes, latency, .. } = self.flights[number];
         let (node, rail) = (self.node(from as usize), rail as usize);
         let line = self.waiting.entry((node as u32, rail as u32)).or_default();
         if line.front().is_some_and(|&first| first != number) {
@@ -232,14 +236,14 @@ impl State {
             self.queue.push(self.network.free(node, rail).max(self.now), next);
         }
         self.flights[number].leaving = false;
-        if matches!(self.flights[number].action, Action::Datagram { .. }) {
+        if matches!(self.flights[number].action, FlightAction::Datagram { .. }) {
             self.fan_out(number, tail);
             return;
         }
         if self.options.jitter.0 > 0 || self.options.chaos.is_some() {
             tail = self.unsteady(tail);
         }
-        if matches!(self.flights[number].action, Action::Message { .. }) {
+        if matches!(self.flights[number].action, FlightAction::Message { .. }) {
             // Here nothing of the sender's overhead lies between two messages.
             let at = self.now.saturating_sub(self.prices.send.overhead);
             tail = self.in_order(from as usize, to as usize, at, tail);

@@ -1,29 +1,29 @@
 //! The order of the messages of each pair of ranks.
 
-use crate::options::{Death, Options};
+use crate::options::{Death, SimOptions};
 use crate::units::Picoseconds;
 use std::collections::{BTreeMap, HashMap};
 
 /// The order of messages, where some may have to be sent again.
 #[derive(Default)]
-pub(crate) struct Turns {
-    pub pairs: HashMap<(u32, u32), Pair>,
+pub(crate) struct MessageOrder {
+    pub pairs: HashMap<(u32, u32), RankPair>,
     /// Of messages under way, by flight.
     pub numbers: HashMap<u32, u64>,
 }
 
 /// Messages from one rank to another.
 #[derive(Default)]
-pub(crate) struct Pair {
+pub(crate) struct RankPair {
     pub sent: u64,
     pub taken: u64,
     /// Flights that came before their turn, by number.
     pub early: BTreeMap<u64, u32>,
 }
 
-impl Turns {
+impl MessageOrder {
     /// Needed if a rail may die.
-    pub fn of(options: &Options) -> Option<Box<Turns>> {
+    pub fn of(options: &SimOptions) -> Option<Box<MessageOrder>> {
         let rail = |death: &(Picoseconds, Death)| matches!(death.1, Death::Rail { .. });
         options.deaths.iter().any(rail).then(Box::default)
     }

@@ -6,17 +6,17 @@
 //! a wait is exact; a look that does not wait must first let global time catch up
 //! ([`weft_fabric::FabricExt::poll_clock`]).
 
-use crate::in_flight::{Action, Flights, NONE};
+use crate::in_flight::{FlightAction, NONE, SimFlights};
 use crate::machine::Machine;
-use crate::memory::Memory;
-use crate::network::Network;
-use crate::options::Options;
+use crate::memory::WorldMemory;
+use crate::network::NetworkState;
+use crate::options::SimOptions;
 use crate::ordered_flag::OrderedFlags;
 use crate::prices::Prices;
-use crate::queue::{NUMBER_BITS, Queue};
-use crate::threads::{Arrival, Host, HostCounts};
-use crate::trace::{Activity, Span, Trace};
-use crate::turns::Turns;
+use crate::queue::{EventQueue, NUMBER_BITS};
+use crate::threads::{HostCounts, RankArrival, RankThreads};
+use crate::trace::{Activity, BusySpan, Trace};
+use crate::turns::MessageOrder;
 use crate::units::Picoseconds;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -31,7 +31,7 @@ const NEVER: Picoseconds = Picoseconds::MAX;
 
 /// What happened in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct RunCounts {
     /// Messages that reached an inbox.
     pub messages: u64,
     /// Writes whose bytes were placed.
@@ -62,7 +62,7 @@ pub(crate) struct RankState {
     /// When the last of its messages that another could overtake reaches its node.
     pub latest: Picoseconds,
     pub node: u32,
-    /// Messages that have arrived, linked by [`Flight::next`].
+    /// Messages that have arrived, linked by [`SimFlight::next`].
     pub first: u32,
     pub last: u32,
     pub dead: bool,
@@ -80,44 +80,44 @@ pub(crate) struct RankRest {
     pub datagrams: VecDeque<(u32, GroupId, Rc<Staging>)>,
     pub fault: Option<Fault>,
     /// Its threads, once it has any but one that waits and charges.
-    pub host: Option<Box<Host>>,
+    pub host: Option<Box<RankThreads>>,
     /// Messages under way that could be overtaken: when each reaches its node, ascending, and to
     /// whom.
     pub sent: VecDeque<(Picoseconds, u32)>,
 }
 
 /// Everything that changes.
-pub(crate) struct State {
+pub(crate) struct WorldState {
     pub now: Picoseconds,
     pub ranks: Vec<RankState>,
     pub rest: Vec<RankRest>,
-    pub flights: Flights,
-    pub queue: Queue,
+    pub flights: SimFlights,
+    pub queue: EventQueue,
     /// Ranks to be polled now.
     pub ready: VecDeque<u32>,
-    pub network: Network,
+    pub network: NetworkState,
     /// Flights that wait at a port, by node and rail.
     pub waiting: BTreeMap<(u32, u32), VecDeque<u32>>,
-    pub memory: Memory,
+    pub memory: WorldMemory,
     pub members: BTreeMap<GroupId, Vec<u32>>,
     pub rng: fastrand::Rng,
     /// Where a rail may die.
-    pub turns: Option<Box<Turns>>,
+    pub turns: Option<Box<MessageOrder>>,
     /// Of what is written over paths.
     pub behind: OrderedFlags,
     pub trace: Option<Trace>,
-    pub counts: Counts,
+    pub counts: RunCounts,
     /// Of ranks whose threads are over.
     pub host_counts: BTreeMap<usize, HostCounts>,
     pub machine: Rc<Machine>,
     pub copies: Rc<Copies>,
     pub prices: Prices,
-    pub options: Options,
+    pub options: SimOptions,
     pub pool: StagingPool,
 }
 
-impl State {
-    pub fn new(machine: Rc<Machine>, options: Options) -> State {
+impl WorldState {
+    pub fn new(machine: Rc<Machine>, options: SimOptions) -> WorldState {
         let ranks_per_node = machine.ranks_per_node.0;
         let nodes = options.ranks.div_ceil(ranks_per_node);
         let rank = |rank| RankState {
@@ -141,22 +141,22 @@ impl State {
             host: None,
             sent: VecDeque::new(),
         };
-        let mut state = State {
+        let mut state = WorldState {
             now: 0,
             ranks: (0..options.ranks).map(rank).collect(),
             rest: (0..options.ranks).map(rest).collect(),
-            flights: Flights::default(),
-            queue: Queue::default(),
+            flights: SimFlights::default(),
+            queue: EventQueue::default(),
             ready: (0..options.ranks as u32).collect(),
-            network: Network::new(&machine, nodes),
+            network: NetworkState::new(&machine, nodes),
             waiting: BTreeMap::new(),
-            memory: Memory::default(),
+            memory: WorldMemory::default(),
             members: BTreeMap::new(),
             rng: fastrand::Rng::with_seed(options.seed),
-            turns: Turns::of(&options),
+            turns: MessageOrder::of(&options),
             behind: OrderedFlags::default(),
             trace: options.trace.then(Trace::default),
-            counts: Counts::default(),
+            counts: RunCounts::default(),
             host_counts: BTreeMap::new(),
             prices: Prices::of(&machine),
             copies: Rc::new(Copies::new(Arc::new(machine.copies.model()))),
@@ -165,7 +165,7 @@ impl State {
             options,
         };
         for (at, death) in state.options.deaths.clone() {
-            state.post(at, 0, 0, Action::Death(death));
+            state.post(at, 0, 0, FlightAction::Death(death));
         }
         state
     }
@@ -188,7 +188,7 @@ impl State {
         *clock += time;
         if let Some(trace) = &mut self.trace {
             let end = start + time;
-            trace.span(Span { rank: rank as u32, activity, start, end });
+            trace.span(BusySpan { rank: rank as u32, activity, start, end });
         }
     }
 
@@ -209,7 +209,7 @@ impl State {
 
     /// Something that `rank` may be waiting for has happened.
     #[inline]
-    pub fn wake(&mut self, rank: usize, arrival: Arrival) {
+    pub fn wake(&mut self, rank: usize, arrival: RankArrival) {
         if self.ranks[rank].hosted {
             self.notify(rank, arrival);
             return;
@@ -241,7 +241,7 @@ impl State {
             state.clock = state.clock.max(now);
             if let Some(trace) = &mut self.trace {
                 let activity = Activity::Wait;
-                trace.span(Span { rank: rank as u32, activity, start: idle_from, end: now });
+                trace.span(BusySpan { rank: rank as u32, activity, start: idle_from, end: now });
             }
             return Some((rank, false));
         }

@@ -1,18 +1,18 @@
 //! As many ranks as a large machine has, in the memory of a small one.
 
 use std::rc::Rc;
-use weft_collective::{Operation, Selection};
+use weft_collective::{CollectiveKind, Selection};
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric_sim::{Machine, Options, run};
-use weft_p2p::Limits;
+use weft_fabric_sim::{Machine, SimOptions, run};
+use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine, Group};
 
 const RANKS: usize = 65_536;
 
 struct Nothing;
 
-impl weft_collective::Reduce for Nothing {
+impl weft_collective::ElementReduction for Nothing {
     fn combine(&self, _left: Sge, _right: Sge) {}
 
     fn commutes(&self) -> bool {
@@ -34,11 +34,11 @@ fn ranks_by_the_ten_thousands_fit_a_gibibyte() {
     let group = Group::new((0..RANKS as u32).collect::<Vec<_>>());
     let int = weft_datatype::Predefined::new().of(weft_datatype::Basic::INT).clone();
     let mut selection = Selection::default();
-    selection.ask_for(Operation::Barrier, "MPI-DS").unwrap();
-    selection.ask_for(Operation::Allreduce, "MPI-PE").unwrap();
+    selection.ask_for(CollectiveKind::Barrier, "MPI-DS").unwrap();
+    selection.ask_for(CollectiveKind::Allreduce, "MPI-PE").unwrap();
     let selection = Rc::new(selection);
-    let outcome = run(&machine, Options::new(RANKS), |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+    let outcome = run(&machine, SimOptions::new(RANKS), |sim| {
+        let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
         let comm = Comm::world_of(&engine, group.clone());
         comm.select(selection.clone());
         let data = Buffer::phantom(1000, int.clone());

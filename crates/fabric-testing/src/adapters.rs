@@ -3,7 +3,7 @@
 use crate::not_run;
 use weft_bootstrap::{Bootstrap, ThreadBootstrap};
 use weft_fabric::RemoteAddr;
-use weft_fabric_verbs::{Options, Port, ports};
+use weft_fabric_verbs::{DevicePort, VerbsOptions, ports};
 
 /// The variable of a machine that has adapters.
 pub const VERBS: &str = "WEFT_TEST_VERBS";
@@ -11,7 +11,7 @@ pub const VERBS: &str = "WEFT_TEST_VERBS";
 /// Where the ranks of a test run: the adapters of each "node". Two ends of one cable, if there are
 /// interfaces `vaN` and `vbN` (the project's virtual machine), so that packets really travel.
 pub fn nodes() -> Option<Vec<Vec<String>>> {
-    let found = match ports(&Options::default()) {
+    let found = match ports(&VerbsOptions::default()) {
         Ok(found) => found,
         Err(error) => {
             let why = format!("{error} (`cargo xtask vm -- COMMAND` has adapters)");
@@ -19,9 +19,10 @@ pub fn nodes() -> Option<Vec<Vec<String>>> {
             return None;
         }
     };
-    let active: Vec<&Port> = found.iter().filter(|port| port.is_active()).collect();
+    let active: Vec<&DevicePort> = found.iter().filter(|port| port.is_active()).collect();
     let end = |prefix: &str| {
-        let is_end = |port: &&&Port| port.interface.as_ref().is_some_and(|i| i.starts_with(prefix));
+        let is_end =
+            |port: &&&DevicePort| port.interface.as_ref().is_some_and(|i| i.starts_with(prefix));
         active.iter().filter(is_end).map(|port| port.name()).collect::<Vec<_>>()
     };
     let (a, b) = (end("va"), end("vb"));
@@ -32,8 +33,9 @@ pub fn nodes() -> Option<Vec<Vec<String>>> {
 }
 
 /// Options for a rank. On a network that loses packets a test is mostly timeouts: shorter ones, then.
-pub fn options(nodes: &[Vec<String>], rank: usize) -> Options {
-    let mut options = Options { devices: nodes[rank % nodes.len()].clone(), ..Options::default() };
+pub fn options(nodes: &[Vec<String>], rank: usize) -> VerbsOptions {
+    let mut options =
+        VerbsOptions { devices: nodes[rank % nodes.len()].clone(), ..VerbsOptions::default() };
     if std::env::var_os("WEFT_TEST_LOSSY").is_some() {
         options.timeout = 13;
     }

@@ -25,7 +25,7 @@ pub use messages::{
     what_has_no_room_is_kept_and_delivered,
 };
 pub use multicast::{datagrams_reach_members_only, datagrams_survive_a_flood_whole};
-pub use rank::{Rank, run};
+pub use rank::{ConformanceRank, run};
 pub use waiting::{
     a_deadline_ends_a_wait, a_sleep_without_limit_lasts, helpers_are_woken_by_what_is_theirs,
     sleepers_are_woken_by_everything,

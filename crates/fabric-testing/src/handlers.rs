@@ -6,7 +6,10 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use weft_fabric::{Fabric, Sge};
-use weft_p2p::{Context, Endpoint, Limits, Mode, Rendezvous, RequestId, Source, Target, Want};
+use weft_p2p::{
+    Endpoint, MatchingContext, MessageTarget, ProtocolLimits, ReceiveSource, Rendezvous, RequestId,
+    SendMode, Want,
+};
 use weft_process::Engine;
 
 thread_local! {
@@ -44,14 +47,20 @@ const LARGE: usize = 100_000;
 const SMALL: usize = 300;
 const MESSAGES: usize = 40;
 const ROUNDS: usize = 5;
-const CONTEXT: Context = Context(77);
+const CONTEXT: MatchingContext = MatchingContext(77);
 /// Tags of what is not a message of a round.
 const GO: i32 = 1000;
 const STRAY: i32 = 2000;
 
 /// Sizes by which large messages go by `rendezvous`, and none is copied into a staging buffer.
-pub fn limits(rendezvous: Rendezvous) -> Limits {
-    Limits { eager: 1000, staging: 0, rendezvous, prepares: true, ..Limits::default() }
+pub fn limits(rendezvous: Rendezvous) -> ProtocolLimits {
+    ProtocolLimits {
+        eager: 1000,
+        staging: 0,
+        rendezvous,
+        prepares: true,
+        ..ProtocolLimits::default()
+    }
 }
 
 fn len(i: usize) -> usize {
@@ -68,27 +77,27 @@ fn sge(bytes: &mut [u8]) -> Sge {
 }
 
 /// One of two ranks.
-pub struct Pair<'e, F: Fabric> {
+pub struct PairRank<'e, F: Fabric> {
     /// Its engine.
     pub engine: &'e Engine<F>,
     /// Lets the other end move meanwhile.
     pub give_way: &'e dyn Fn(),
 }
 
-impl<F: Fabric> Pair<'_, F> {
+impl<F: Fabric> PairRank<'_, F> {
     fn endpoint(&self) -> &Endpoint<F> {
         self.engine.endpoint()
     }
 
     fn send(&self, tag: i32, data: &mut [u8]) -> Option<RequestId> {
         let me = self.endpoint().fabric().rank();
-        let target = Target { context: CONTEXT, peer: 1 - me, rank: me as u32, tag };
-        self.endpoint().isend(target, sge(data), Mode::Standard)
+        let target = MessageTarget { context: CONTEXT, peer: 1 - me, rank: me as u32, tag };
+        self.endpoint().isend(target, sge(data), SendMode::Standard)
     }
 
     fn receive(&self, tag: i32, into: &mut [u8]) -> RequestId {
         let other = 1 - self.endpoint().fabric().rank();
-        let source = Source::Rank { rank: other as u32, peer: other };
+        let source = ReceiveSource::Rank { rank: other as u32, peer: other };
         self.endpoint().irecv(&Want { context: CONTEXT, source, tag: Some(tag) }, sge(into))
     }
 

@@ -4,7 +4,7 @@ use crate::not_run;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use weft_bootstrap::threads;
-use weft_fabric_ofi::{Ofi, Options};
+use weft_fabric_ofi::{Ofi, OfiOptions};
 
 /// The variable of a machine that has libfabric.
 const OFI: &str = "WEFT_TEST_OFI";
@@ -15,7 +15,7 @@ pub fn missing(provider: Option<&str>) -> bool {
     let mut known = MISSING.lock().unwrap_or_else(PoisonError::into_inner);
     let provider = provider.map(str::to_owned);
     *known.get_or_insert_default().entry(provider).or_insert_with_key(|provider| {
-        let options = Options { provider: provider.clone(), ..Options::default() };
+        let options = OfiOptions { provider: provider.clone(), ..OfiOptions::default() };
         let error = Ofi::connect(&mut threads(1)[0], options).err();
         if let Some(error) = &error {
             let of = provider.as_ref().map_or(String::new(), |name| format!("'s {name}"));

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use weft_bootstrap::ports::{Caller, Invitation, Member, Port};
 use weft_bootstrap::{ThreadBootstrap, threads};
-use weft_fabric::linking::{Exchange, Known, Link, Linkable, Whom};
-use weft_fabric::{Cause, Fabric, FabricExt, Head, Region, RemoteAddr, Sge};
+use weft_fabric::linking::{Connectable, Exchange, JobConnection, JobMembers, PeerIdentity};
+use weft_fabric::{Fabric, FabricExt, FaultCause, Head, Region, RemoteAddr, Sge};
 use weft_fabric_ofi::Ofi;
 use weft_fabric_verbs::Verbs;
 
@@ -24,7 +24,7 @@ const LEN: usize = (64 << 10) + 16;
 const FLOOD: u64 = 40;
 
 /// A network as these tests look at it.
-pub trait Linked: Fabric + Linkable {
+pub trait Linked: Fabric + Connectable {
     /// What has gone wrong, in words.
     fn trouble(&self) -> Option<String>;
     /// Processes of the job and of linked ones.
@@ -100,7 +100,7 @@ impl<F: Linked> Process<'_, F> {
     }
 
     /// The link of a round.
-    fn link(&self, round: usize) -> Link {
+    fn link(&self, round: usize) -> JobConnection {
         if self.place == 0 {
             let made = session();
             lock(self.sessions).push(made);
@@ -110,19 +110,20 @@ impl<F: Linked> Process<'_, F> {
             let job = usize::from(place >= SIZES[0]);
             let rank = place - job * SIZES[0];
             let known = (job == self.job).then_some(rank);
-            Whom { job: job as u64, rank, node: 0, known }
+            PeerIdentity { job: job as u64, rank, node: 0, known }
         };
-        let members: Vec<Whom> = (0..ALL).map(whom).collect();
+        let members: Vec<PeerIdentity> = (0..ALL).map(whom).collect();
         let member = Member::join(&invitation, self.place, PATIENCE).unwrap();
         let mut exchange = |bytes: Vec<u8>| member.exchange(&bytes).map_err(|e| e.to_string());
         let stays = || member.try_clone()?.stay(self.fabric.alarm());
-        let mut stay = |_: Known<'_>, _: Exchange<'_>| stays().map_err(|error| error.to_string());
+        let mut stay =
+            |_: JobMembers<'_>, _: Exchange<'_>| stays().map_err(|error| error.to_string());
         let secret = invitation.secret();
         self.fabric.admit((&members, self.place), secret, &mut exchange, &mut stay).unwrap()
     }
 
     /// Messages to each member of the other job, and as many of each; then words to and from their memory.
-    fn talk(&self, link: &Link, round: u64) {
+    fn talk(&self, link: &JobConnection, round: u64) {
         let (fabric, peers) = (&self.fabric, link.new_peers());
         assert_eq!(peers.len(), SIZES[1 - self.job]);
         let region = fabric.allocate(LEN).unwrap();
@@ -190,7 +191,7 @@ impl<F: Linked> Process<'_, F> {
         fabric.withdraw(into);
     }
 
-    fn part(&self, link: Link) {
+    fn part(&self, link: JobConnection) {
         let fabric = &self.fabric;
         self.until("the last message", || fabric.idle().then_some(()));
         fabric.say_left(&link);
@@ -255,7 +256,7 @@ pub fn end_without_a_word<F: Linked>(
         if process.place == 0 {
             let fault = process.until("the loss", || process.fabric.fault());
             let lost = link.peers()[2];
-            assert!(matches!(*fault.cause(), Cause::PeerLost { rank } if rank == lost));
+            assert!(matches!(*fault.cause(), FaultCause::PeerLost { rank } if rank == lost));
             *said.lock().unwrap() = process.fabric.trouble().unwrap();
         }
         // The last one drops its end.

@@ -2,7 +2,7 @@
 
 use crate::conformance::{Maker, run};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use weft_collective::notified_write::{self, NotifyBuffer, Target, Way};
+use weft_collective::notified_write::{self, NotifyBuffer, NotifyMethod, NotifyTarget};
 use weft_fabric::{Capabilities, Fabric, RemoteAddr};
 
 /// What a write with immediate carries here.
@@ -12,7 +12,7 @@ const IMMEDIATE: u32 = 41;
 /// `choose` finds on either; how many of them were not whole when their mark had arrived.
 pub fn torn<F: Fabric>(
     makers: Vec<Maker<F>>,
-    choose: impl Fn(&Capabilities) -> Way + Sync,
+    choose: impl Fn(&Capabilities) -> NotifyMethod + Sync,
     len: usize,
     payloads: u64,
 ) -> usize {
@@ -23,7 +23,7 @@ pub fn torn<F: Fabric>(
         let region = rank.fabric.allocate(2 * size).unwrap();
         let at: Vec<RemoteAddr> = rank.gather_addresses(region.remote);
         let here = match way {
-            Way::Immediate => {
+            NotifyMethod::Immediate => {
                 NotifyBuffer::with_immediate(&rank.fabric, &region, 0, len, IMMEDIATE)
             }
             _ => NotifyBuffer::new(&rank.fabric, &region, 0, len, way),
@@ -33,7 +33,7 @@ pub fn torn<F: Fabric>(
             if rank.rank() == 0 {
                 let copy = region.local.part(size, size);
                 notified_write::payload(copy, len).fill(&content);
-                let target = Target::new(1, at[1], len).immediate(IMMEDIATE);
+                let target = NotifyTarget::new(1, at[1], len).immediate(IMMEDIATE);
                 rank.complete(|done| target.write(&rank.fabric, way, copy, len, number, done));
             } else {
                 rank.reach(here.arrived(), number);

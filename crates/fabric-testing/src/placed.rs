@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use weft_bootstrap::{Bootstrap, BootstrapError, OnNode, ThreadBootstrap};
 use weft_fabric::Counters;
-use weft_fabric_shm::{FENCES, Options, Shm};
+use weft_fabric_shm::{FENCES, Shm, ShmOptions};
 
 /// A thread of the test that believes to be on a node.
 pub struct Placed {
@@ -55,7 +55,7 @@ impl Bootstrap for Placed {
 pub fn near(world: &mut Placed) -> (Shm, Rc<Counters>) {
     let counters = Rc::new(Counters::new());
     let mut node = OnNode::new(world);
-    let options = Options { polls: true, ..Options::default() };
+    let options = ShmOptions { polls: true, ..ShmOptions::default() };
     let near = Shm::connect_counting(&mut node, options, counters.clone()).unwrap();
     node.fence_up_to(FENCES).unwrap();
     (near, counters)

@@ -22,11 +22,11 @@ use std::collections::{HashMap, VecDeque};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use weft_fabric::block::Block;
+use weft_fabric::block::OwnedBlock;
 use weft_fabric::wait::{Doorbell, Sleep};
 use weft_fabric::{
-    Capabilities, Completion, Copies, CopyModel, Counters, Fabric, Facets, Fault, Flag, Head,
-    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+    ArrivedMessage, Capabilities, Completion, Copies, CopyModel, Counters, Fabric, Facets, Fault,
+    Flag, Head, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge,
 };
 
 /// Largest payload of one message, in bytes.
@@ -46,7 +46,7 @@ struct Skeleton {
     free: RefCell<Vec<Sge>>,
     /// Messages on their way to ourselves, and the last that was handed out.
     loopback: RefCell<VecDeque<(Head, Box<[u8]>)>>,
-    lent: RefCell<HashMap<u64, Block<u8>>>,
+    lent: RefCell<HashMap<u64, OwnedBlock<u8>>>,
 }
 
 impl Skeleton {
@@ -256,28 +256,28 @@ impl Fabric for Skeleton {
         Ok(())
     }
 
-    fn send(&self, _peer: usize, head: Head, payload: Sge, _done: Completion) -> Posted {
+    fn send(&self, _peer: usize, head: Head, payload: Sge, _done: Completion) -> PostOutcome {
         // (###) 5: into a registered buffer of the peer's, in order, within its credits; `Later`
         // if there is none and the payload is longer than `inline_max`. Wake the peer.
         let mut copy = vec![0; payload.len()].into_boxed_slice();
         payload.read(&mut copy);
         self.loopback.borrow_mut().push_back((head, copy));
         self.doorbell.wake();
-        Posted::Done
+        PostOutcome::Done
     }
 
-    fn receive(&self, _from: Option<usize>) -> Option<Message> {
+    fn receive(&self, _from: Option<usize>) -> Option<ArrivedMessage> {
         let (head, copy) = self.loopback.borrow_mut().pop_front()?;
-        let copy = Block::new(copy);
+        let copy = OwnedBlock::new(copy);
         // SAFETY: the bytes stay where they are, in `lent`, until release.
         let payload = unsafe { Sge::new(copy.first().as_ptr(), copy.len()) };
         self.keys.set(self.keys.get() + 1);
         let token = self.keys.get();
         self.lent.borrow_mut().insert(token, copy);
-        Some(Message { peer: 0, head, payload, token })
+        Some(ArrivedMessage { peer: 0, head, payload, token })
     }
 
-    fn release(&self, message: Message) {
+    fn release(&self, message: ArrivedMessage) {
         // (###) 5, continued: the buffer goes back to the queue, and its credit to the sender.
         self.lent.borrow_mut().remove(&message.token);
     }

@@ -14,10 +14,11 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Token};
 use weft_fabric::{
-    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, FabricExt, Facets,
-    Fault, Flag, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    ArrivedMessage, Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric,
+    FabricExt, Facets, Fault, Flag, GroupId, Head, PostOutcome, Region, RemoteAddr, RemoteFlag,
+    Sge, Work,
 };
-use weft_fabric_sim::{Cluster, Machine, Options, Sim};
+use weft_fabric_sim::{Cluster, Machine, Sim, SimOptions};
 
 /// Most events between two rounds of those who poll. Every other time there are none: somebody must
 /// have time to fall asleep.
@@ -30,7 +31,7 @@ const ROUNDS: u32 = 10_000;
 const LONG: Duration = Duration::from_secs(1);
 
 /// One world.
-pub struct World {
+pub struct TurnWorld {
     cluster: Cluster,
     baton: Mutex<Baton>,
     /// By rank: the baton has come.
@@ -39,12 +40,12 @@ pub struct World {
 
 // SAFETY: `cluster`, and each `Sim` made from it (they share it by `Rc`), is touched only by the
 // thread that holds the baton: every rank's thread gets its `Sim` after its first turn has come, and
-// from then on runs only while it is the owner; `Turns::drop` gives its `Sim` up before the baton.
-// The baton changes hands under a mutex, which orders all accesses. The last `Arc<World>` is dropped
+// from then on runs only while it is the owner; `TurnRank::drop` gives its `Sim` up before the baton.
+// The baton changes hands under a mutex, which orders all accesses. The last `Arc<TurnWorld>` is dropped
 // when all threads have given theirs up, ordered by its count.
-unsafe impl Send for World {}
+unsafe impl Send for TurnWorld {}
 // SAFETY: only the thread that holds the baton touches the value, and the mutex of the baton orders all accesses.
-unsafe impl Sync for World {}
+unsafe impl Sync for TurnWorld {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -70,9 +71,9 @@ struct Baton {
     failed: Option<&'static str>,
 }
 
-impl World {
+impl TurnWorld {
     /// A cluster of this machine, whose first rank has the baton.
-    pub fn new(machine: &Rc<Machine>, options: Options) -> Arc<World> {
+    pub fn new(machine: &Rc<Machine>, options: SimOptions) -> Arc<TurnWorld> {
         let n = options.ranks;
         let baton = Baton {
             owner: 0,
@@ -85,7 +86,7 @@ impl World {
             failed: None,
         };
         let cluster = Cluster::new(machine, options).expect("ranks that the machine can hold");
-        Arc::new(World {
+        Arc::new(TurnWorld {
             cluster,
             baton: Mutex::new(baton),
             turn: (0..n).map(|_| Condvar::new()).collect(),
@@ -93,10 +94,10 @@ impl World {
     }
 
     /// The fabric of one rank, in the thread that will use it.
-    pub fn connect(self: &Arc<World>, rank: usize) -> Turns {
+    pub fn connect(self: &Arc<TurnWorld>, rank: usize) -> TurnRank {
         self.await_turn(self.lock(), rank);
         let sim = ManuallyDrop::new(self.cluster.rank(rank));
-        Turns { world: self.clone(), sim, rank, seen: Cell::new(0) }
+        TurnRank { world: self.clone(), sim, rank, seen: Cell::new(0) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Baton> {
@@ -187,15 +188,15 @@ impl World {
 
 /// A rank of a simulated cluster for blocking code. Deadlines are of real time, as its ranks are
 /// real threads.
-pub struct Turns {
-    world: Arc<World>,
+pub struct TurnRank {
+    world: Arc<TurnWorld>,
     sim: ManuallyDrop<Sim>,
     rank: usize,
     /// Rings at the last look.
     seen: Cell<u32>,
 }
 
-impl Drop for Turns {
+impl Drop for TurnRank {
     fn drop(&mut self) {
         // SAFETY: not used again. The baton is still held.
         unsafe { ManuallyDrop::drop(&mut self.sim) };
@@ -208,7 +209,7 @@ impl Drop for Turns {
 }
 
 struct Bed {
-    world: Arc<World>,
+    world: Arc<TurnWorld>,
     rank: usize,
 }
 
@@ -241,7 +242,7 @@ impl Sleep for Bed {
     }
 }
 
-impl Fabric for Turns {
+impl Fabric for TurnRank {
     fn facets(&self) -> Facets<'_> {
         Facets {
             mapped_memory: None,
@@ -351,15 +352,15 @@ impl Fabric for Turns {
         self.sim.compare_swap(peer, target, compare, swap, result, done)
     }
 
-    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
         self.sim.send(peer, head, payload, done)
     }
 
-    fn receive(&self, from: Option<usize>) -> Option<Message> {
+    fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         self.sim.receive(from)
     }
 
-    fn release(&self, message: Message) {
+    fn release(&self, message: ArrivedMessage) {
         self.sim.release(message);
     }
 
@@ -371,7 +372,7 @@ impl Fabric for Turns {
     }
 }
 
-impl weft_fabric::Immediates for Turns {
+impl weft_fabric::Immediates for TurnRank {
     fn write_imm(
         &self,
         peer: usize,
@@ -388,7 +389,7 @@ impl weft_fabric::Immediates for Turns {
     }
 }
 
-impl weft_fabric::Multicast for Turns {
+impl weft_fabric::Multicast for TurnRank {
     fn join(&self, group: GroupId) {
         FabricExt::join(&*self.sim, group);
     }
@@ -406,7 +407,7 @@ impl weft_fabric::Multicast for Turns {
     }
 }
 
-impl weft_fabric::Simulated for Turns {
+impl weft_fabric::Simulated for TurnRank {
     fn poll_any(
         &self,
         waits: &[(Counter, u64)],

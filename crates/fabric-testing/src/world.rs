@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use weft_bootstrap::threads;
 use weft_fabric::{Fabric, Staging};
-use weft_fabric_fault::{Faulty, Plan};
-use weft_fabric_shm::{Options, Shm};
+use weft_fabric_fault::{FaultPlan, FaultyFabric};
+use weft_fabric_shm::{Shm, ShmOptions};
 use weft_fabric_sim::Chaos;
 use weft_p2p::{
-    Context, Endpoint, Limits, Matched, Mode, Pattern, RequestId, Source, Status, Tag, Target, Want,
+    Endpoint, Matched, MatchingContext, MessageTarget, ProtocolLimits, ReceiveSource, RequestId,
+    SendMode, Status, Tag, TransferPattern, Want,
 };
 use weft_process::{Engine, Single};
 
@@ -33,64 +34,64 @@ pub enum On {
 
 /// A fabric under test and the sizes of the protocols.
 #[derive(Debug, Clone, Copy)]
-pub struct Setup {
+pub struct FabricSetup {
     /// The fabric.
     pub on: On,
     /// The sizes at which protocols change.
-    pub limits: Limits,
+    pub limits: ProtocolLimits,
     /// The plan of the fault fabric around it; empty: the bare fabric.
     pub faults: &'static str,
 }
 
 /// What most have in common.
-const LIMITS: Limits = Limits { staging: 4 << 20, ..Limits::USUAL };
+const LIMITS: ProtocolLimits = ProtocolLimits { staging: 4 << 20, ..ProtocolLimits::USUAL };
 
 /// What a protocol is tried on.
-pub const SETUPS: [Setup; 9] = [
-    Setup { on: On::Shm { cma: true }, limits: LIMITS, faults: "" },
-    Setup {
+pub const SETUPS: [FabricSetup; 9] = [
+    FabricSetup { on: On::Shm { cma: true }, limits: LIMITS, faults: "" },
+    FabricSetup {
         on: On::Shm { cma: false },
-        limits: Limits { eager: 1000, credit: 1 << 20, staging: 0, ..LIMITS },
+        limits: ProtocolLimits { eager: 1000, credit: 1 << 20, staging: 0, ..LIMITS },
         faults: "",
     },
-    Setup {
+    FabricSetup {
         on: On::Shm { cma: true },
-        limits: Limits { eager: 3000, credit: 4 << 10, staging: 64 << 10, ..LIMITS },
+        limits: ProtocolLimits { eager: 3000, credit: 4 << 10, staging: 64 << 10, ..LIMITS },
         faults: "",
     },
-    Setup {
+    FabricSetup {
         on: On::Shm { cma: true },
-        limits: Limits { eager: 16 << 10, credit: 4 << 10, staging: 0, ..LIMITS },
+        limits: ProtocolLimits { eager: 16 << 10, credit: 4 << 10, staging: 0, ..LIMITS },
         faults: "seed=3,message_delay=0.3,completion_delay=0.3",
     },
-    Setup {
+    FabricSetup {
         on: On::Shm { cma: false },
-        limits: Limits { eager: 512, credit: 4 << 10, staging: 300_000, ..LIMITS },
+        limits: ProtocolLimits { eager: 512, credit: 4 << 10, staging: 300_000, ..LIMITS },
         faults: "seed=9,message_delay=0.2,completion_delay=0.5,reorder=1,mtu=256",
     },
-    Setup { on: On::Sim { ranks_per_node: 2, chaos: false }, limits: LIMITS, faults: "" },
-    Setup {
+    FabricSetup { on: On::Sim { ranks_per_node: 2, chaos: false }, limits: LIMITS, faults: "" },
+    FabricSetup {
         on: On::Sim { ranks_per_node: 3, chaos: true },
-        limits: Limits { eager: 3000, credit: 4 << 10, staging: 4 << 20, ..LIMITS },
+        limits: ProtocolLimits { eager: 3000, credit: 4 << 10, staging: 4 << 20, ..LIMITS },
         faults: "",
     },
-    Setup {
+    FabricSetup {
         on: On::Sim { ranks_per_node: 1, chaos: true },
-        limits: Limits { eager: 512, credit: 4 << 10, staging: 4 << 20, ..LIMITS },
+        limits: ProtocolLimits { eager: 512, credit: 4 << 10, staging: 4 << 20, ..LIMITS },
         faults: "seed=5,message_delay=0.2,completion_delay=0.2",
     },
     // Offers that cannot be read, or not be read into, come in pieces.
-    Setup {
+    FabricSetup {
         on: On::Shm { cma: true },
-        limits: Limits { eager: 1000, credit: 1 << 20, staging: 4 << 20, ..LIMITS },
+        limits: ProtocolLimits { eager: 1000, credit: 1 << 20, staging: 4 << 20, ..LIMITS },
         faults: "seed=2,registration_failure=0.5",
     },
 ];
 
 /// What a test does on each rank, whatever the fabric.
-pub trait Body: Sync {
+pub trait RankBody: Sync {
     /// The part of one rank.
-    fn run<F: Fabric>(&self, rank: &Rank<F>);
+    fn run<F: Fabric>(&self, rank: &TestRank<F>);
 
     /// Longest sleep without a look around.
     fn nap(&self) -> Duration {
@@ -99,20 +100,20 @@ pub trait Body: Sync {
 }
 
 /// One rank: its endpoint, and the means to wait.
-pub struct Rank<'w, F: Fabric> {
+pub struct TestRank<'w, F: Fabric> {
     engine: Rc<Engine<F>>,
-    meeting: &'w Meeting,
+    meeting: &'w TestMeeting,
 }
 
 /// Where ranks meet outside of the fabric under test.
 #[derive(Default)]
-pub struct Meeting {
+pub struct TestMeeting {
     arrived: AtomicUsize,
     failed: AtomicBool,
 }
 
 /// Tells the others that a rank failed, so that they do not wait for it.
-struct Alarm<'w>(&'w Meeting);
+struct Alarm<'w>(&'w TestMeeting);
 
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
@@ -126,10 +127,10 @@ impl Drop for Alarm<'_> {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs `body` on `n` ranks, each a thread.
-pub fn world(n: usize, setup: Setup, body: &impl Body) {
+pub fn world(n: usize, setup: FabricSetup, body: &impl RankBody) {
     match setup.on {
         On::Shm { cma } => {
-            let options = Options { cma, ..Options::default() };
+            let options = ShmOptions { cma, ..ShmOptions::default() };
             let connect = |mut world| {
                 let options = options.clone();
                 move || Shm::connect_with(&mut world, options).expect("connected")
@@ -137,9 +138,9 @@ pub fn world(n: usize, setup: Setup, body: &impl Body) {
             run(threads(n).into_iter().map(connect), setup, body);
         }
         On::Sim { ranks_per_node, chaos } => {
-            let mut options = weft_fabric_sim::Options::new(n).seed(n as u64);
+            let mut options = weft_fabric_sim::SimOptions::new(n).seed(n as u64);
             options.chaos = chaos.then(Chaos::rough);
-            let world = turns::World::new(&machine::machine(ranks_per_node), options);
+            let world = turns::TurnWorld::new(&machine::machine(ranks_per_node), options);
             let connect = |rank| {
                 let world = world.clone();
                 move || world.connect(rank)
@@ -151,10 +152,10 @@ pub fn world(n: usize, setup: Setup, body: &impl Body) {
 
 fn run<F: Fabric, C: FnOnce() -> F + Send>(
     ranks: impl Iterator<Item = C>,
-    setup: Setup,
-    body: &impl Body,
+    setup: FabricSetup,
+    body: &impl RankBody,
 ) {
-    let meeting = Meeting::default();
+    let meeting = TestMeeting::default();
     std::thread::scope(|scope| {
         for connect in ranks {
             let meeting = &meeting;
@@ -162,25 +163,25 @@ fn run<F: Fabric, C: FnOnce() -> F + Send>(
                 if setup.faults.is_empty() {
                     start(connect(), setup, meeting, body);
                 } else {
-                    let plan: Plan = setup.faults.parse().expect("a plan");
-                    start(Faulty::new(connect(), plan), setup, meeting, body);
+                    let plan: FaultPlan = setup.faults.parse().expect("a plan");
+                    start(FaultyFabric::new(connect(), plan), setup, meeting, body);
                 }
             });
         }
     });
 }
 
-fn start<F: Fabric>(fabric: F, setup: Setup, meeting: &Meeting, body: &impl Body) {
+fn start<F: Fabric>(fabric: F, setup: FabricSetup, meeting: &TestMeeting, body: &impl RankBody) {
     let _alarm = Alarm(meeting);
     // More threads than processors: give way at once.
     let mut policy = weft_fabric::wait::WaitPolicy::new(false);
     policy.nap = body.nap();
-    let rank = Rank { engine: Engine::new(fabric, policy, setup.limits), meeting };
+    let rank = TestRank { engine: Engine::new(fabric, policy, setup.limits), meeting };
     body.run(&rank);
     rank.meet();
 }
 
-impl<F: Fabric> Rank<'_, F> {
+impl<F: Fabric> TestRank<'_, F> {
     /// The messages of this rank.
     pub fn endpoint(&self) -> &Rc<Endpoint<F>> {
         self.engine.endpoint()
@@ -253,12 +254,12 @@ impl<F: Fabric> Rank<'_, F> {
 
     /// Begins a standard send in `context`; `None`: it is over.
     pub fn isend(&self, context: u64, to: usize, tag: Tag, data: &Staging) -> Option<RequestId> {
-        self.start_send(context, to, tag, data, Mode::Standard)
+        self.start_send(context, to, tag, data, SendMode::Standard)
     }
 
     /// Begins a synchronous send.
     pub fn issend(&self, context: u64, to: usize, tag: Tag, data: &Staging) -> RequestId {
-        self.start_send(context, to, tag, data, Mode::Synchronous).expect("never over at once")
+        self.start_send(context, to, tag, data, SendMode::Synchronous).expect("never over at once")
     }
 
     /// Begins a send of any mode or kind, which may be cancelled; `None`: it is over.
@@ -268,9 +269,14 @@ impl<F: Fabric> Rank<'_, F> {
         to: usize,
         tag: Tag,
         data: &Staging,
-        pattern: impl Into<Pattern>,
+        pattern: impl Into<TransferPattern>,
     ) -> Option<RequestId> {
-        let target = Target { context: Context(context), peer: to, rank: self.me() as u32, tag };
+        let target = MessageTarget {
+            context: MatchingContext(context),
+            peer: to,
+            rank: self.me() as u32,
+            tag,
+        };
         self.endpoint().isend_cancellable(target, data.sge(), pattern)
     }
 
@@ -287,8 +293,9 @@ impl<F: Fabric> Rank<'_, F> {
 
 /// Messages in `context`; `None`: from anybody, with any tag.
 pub fn want(context: u64, from: Option<usize>, tag: Option<Tag>) -> Want {
-    let source = from.map_or(Source::Any, |r| Source::Rank { rank: r as u32, peer: r });
-    Want { context: Context(context), source, tag }
+    let source =
+        from.map_or(ReceiveSource::Any, |r| ReceiveSource::Rank { rank: r as u32, peer: r });
+    Want { context: MatchingContext(context), source, tag }
 }
 
 /// The content of a buffer.

@@ -1,11 +1,11 @@
-//! Prints the adapters of this machine and what they are called in [`Options::devices`].
+//! Prints the adapters of this machine and what they are called in [`VerbsOptions::devices`].
 //!
 //!     cargo run -p weft-fabric-verbs --example devices
 
-use weft_fabric_verbs::{Options, ports};
+use weft_fabric_verbs::{VerbsOptions, ports};
 
 fn main() -> std::process::ExitCode {
-    match ports(&Options::default()) {
+    match ports(&VerbsOptions::default()) {
         Ok(ports) => {
             ports.iter().for_each(|port| println!("{port}"));
             std::process::ExitCode::SUCCESS

@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Fabric, Head, Posted, Sge};
-use weft_fabric_verbs::{Options, Verbs};
+use weft_fabric::{Fabric, Head, PostOutcome, Sge};
+use weft_fabric_verbs::{Verbs, VerbsOptions};
 
 const ROUNDS: u32 = 1000;
 
@@ -23,7 +23,8 @@ fn take(verbs: &Verbs) {
 }
 
 fn play(world: &mut ThreadBootstrap, adapter: Option<String>) {
-    let options = Options { devices: adapter.into_iter().collect(), ..Options::default() };
+    let options =
+        VerbsOptions { devices: adapter.into_iter().collect(), ..VerbsOptions::default() };
     let verbs = Verbs::connect_with(world, options).unwrap_or_else(|error| panic!("{error}"));
     let rank = verbs.rank();
     let mut bytes = vec![1u8; 8192];
@@ -32,7 +33,7 @@ fn play(world: &mut ThreadBootstrap, adapter: Option<String>) {
         let payload = unsafe { Sge::new(bytes.as_mut_ptr(), len) };
         let send = || {
             let posted = verbs.send(1 - rank, Head::default(), payload, None);
-            while posted == Posted::Later && !verbs.idle() {
+            while posted == PostOutcome::Later && !verbs.idle() {
                 verbs.progress();
             }
         };

@@ -110,19 +110,19 @@ pub fn registration_of(keys: Keys) -> [u64; 2] {
 
 /// A checked address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target {
+pub struct VerbsTarget {
     pub keys: Keys,
     pub at: u64,
     pub wake: bool,
 }
 
-impl Target {
+impl VerbsTarget {
     /// Address of nothing, for operations without data.
-    pub const NOWHERE: Target = Target { keys: [0; RAILS_MAX], at: 0, wake: false };
+    pub const NOWHERE: VerbsTarget = VerbsTarget { keys: [0; RAILS_MAX], at: 0, wake: false };
 }
 
 /// Checks that `len` bytes at `at` of process `rank` can exist.
-pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<Target, Fault> {
+pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<VerbsTarget, Fault> {
     let Key([bounds, first, second]) = at.key;
     let keys = [first as u32, (first >> 32) as u32, second as u32, (second >> 32) as u32];
     if keys.iter().any(|&key| key >= NO_KEY) || bounds >> 57 & 7 != check(first, second) {
@@ -134,11 +134,11 @@ pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<Target, Fault> 
     if !inside || at.addr < start {
         return Err(Fault::corrupt(rank, "remote address"));
     }
-    Ok(Target { keys, at: at.addr, wake: bounds & WAKE != 0 })
+    Ok(VerbsTarget { keys, at: at.addr, wake: bounds & WAKE != 0 })
 }
 
 /// Checks the address of an aligned word that a fabric allocated.
-pub fn decode_word(rank: usize, at: RemoteAddr) -> Result<Target, Fault> {
+pub fn decode_word(rank: usize, at: RemoteAddr) -> Result<VerbsTarget, Fault> {
     let target = decode(rank, at, 8)?;
     if !target.at.is_multiple_of(8) {
         return Err(Fault::corrupt(rank, "address of a word"));
@@ -171,7 +171,10 @@ mod tests {
         let (start, len) = (0x7f12_3456_7000, 70_000);
         for keys in [[1, 0, 0, 0], [0x1234_5678, 0x9abc_def0, 5, 6], [7; 4]] {
             let at = waking(encode(keys, start, len, start + 4000, false));
-            assert_eq!(decode(3, at, 60_000), Ok(Target { keys, at: start + 4000, wake: true }));
+            assert_eq!(
+                decode(3, at, 60_000),
+                Ok(VerbsTarget { keys, at: start + 4000, wake: true })
+            );
             assert_eq!(decode(3, at.offset(66_000), 0).unwrap().at, start + 70_000);
             assert!(decode_word(3, at).is_ok() && decode_word(3, at.offset(4)).is_err());
             let Key([bounds, ..]) = at.key;
@@ -179,7 +182,7 @@ mod tests {
         }
         let exposed = encode([1, 2, 0, 0], start, 8, start, true);
         let fault = decode_word(3, exposed).unwrap_err();
-        assert!(matches!(fault.cause(), weft_fabric::Cause::Unsupported { rank: 3, .. }));
+        assert!(matches!(fault.cause(), weft_fabric::FaultCause::Unsupported { rank: 3, .. }));
     }
 
     #[test]

@@ -7,27 +7,27 @@
 //! There is no other way for them: where that rail carries nothing, they fail; if it dies, so does what is under way,
 //! since nobody knows whether it was applied.
 
-use crate::connection::Phase;
+use crate::connection::ConnectionPhase;
 use crate::ffi::IBV_ATOMIC_NONE;
-use crate::pending::{Atomic, Work};
-use crate::state::{Core, State};
+use crate::pending::{PendingAtomic, PostedWork};
+use crate::state::{VerbsCore, VerbsState};
 use crate::{address, pending};
 use weft_fabric::{Completion, Fault, RemoteAddr, Sge};
 
-impl Core {
+impl VerbsCore {
     /// The connection for atomics on memory of `peer`.
     fn atomics_to(&self, peer: usize) -> usize {
         self.link_over(peer, self.home(peer) % self.rails)
     }
 }
 
-impl State {
+impl VerbsState {
     pub fn atomic(
         &mut self,
-        core: &Core,
+        core: &VerbsCore,
         peer: usize,
         target: RemoteAddr,
-        what: Atomic,
+        what: PendingAtomic,
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
@@ -38,7 +38,7 @@ impl State {
             return Err(Fault::unsupported(peer, "do atomics"));
         }
         let result: pending::LocalMemory = self.place(result.part(0, 8), true)?;
-        let work = Work::Atomic { target, what, result, done };
+        let work = PostedWork::Atomic { target, what, result, done };
         match link == peer {
             true => self.submit(core, peer, work),
             false => self.submit_secondary(core, link, work),
@@ -46,7 +46,12 @@ impl State {
     }
 
     /// Posts over secondary connection `link` and no other, or keeps until that is open.
-    fn submit_secondary(&mut self, core: &Core, link: usize, work: Work) -> Result<(), Fault> {
+    fn submit_secondary(
+        &mut self,
+        core: &VerbsCore,
+        link: usize,
+        work: PostedWork,
+    ) -> Result<(), Fault> {
         let peer = core.peer_of(link);
         if !self.reach(core, peer) {
             return Err(Fault::lost(peer));
@@ -55,17 +60,20 @@ impl State {
             return Err(Fault::unsupported(peer, "do atomics over the rail for them"));
         }
         let it = self.link(link);
-        if matches!(it.phase, Phase::Lost | Phase::Gone) {
+        if matches!(it.phase, ConnectionPhase::Lost | ConnectionPhase::Gone) {
             return Err(Fault::lost(peer));
         }
         self.awaited += usize::from(work.is_awaited());
         let it = self.link(link);
-        if it.phase == Phase::Open && it.kept_work.is_empty() && self.add_work(link, &work) {
+        if it.phase == ConnectionPhase::Open
+            && it.kept_work.is_empty()
+            && self.add_work(link, &work)
+        {
             self.ring(link);
             return Ok(());
         }
         self.poll(core);
-        let State { peers, slab, .. } = self;
+        let VerbsState { peers, slab, .. } = self;
         let it = peers[link].as_deref_mut().expect("looked at above");
         slab.push(&mut it.kept_work, work);
         self.wait_for(link);

@@ -2,7 +2,7 @@
 
 use crate::ffi::*;
 use crate::object::QueuePair;
-use crate::wire::Tag;
+use crate::wire::ImmediateTag;
 use std::ptr;
 use weft_fabric::{Head, Sge};
 
@@ -52,7 +52,7 @@ impl Batch {
     }
 
     /// One more request, with no data.
-    pub fn add(&mut self, wr_id: u64, opcode: i32, send_flags: u32) -> Request<'_> {
+    pub fn add(&mut self, wr_id: u64, opcode: i32, send_flags: u32) -> BatchRequest<'_> {
         let i = self.len;
         self.len += 1;
         let request = &mut self.requests[i];
@@ -61,11 +61,11 @@ impl Batch {
         request.send_flags = send_flags;
         request.num_sge = 0;
         request.sg_list = self.elements[i].as_mut_ptr();
-        Request { request, elements: &mut self.elements[i], words: &mut self.words[i] }
+        BatchRequest { request, elements: &mut self.elements[i], words: &mut self.words[i] }
     }
 
     /// One more request that carries nothing but its tag.
-    pub fn control(&mut self, wr_id: u64, signaled: bool, tag: Tag) {
+    pub fn control(&mut self, wr_id: u64, signaled: bool, tag: ImmediateTag) {
         let flags = if signaled { IBV_SEND_SIGNALED } else { 0 };
         self.add(wr_id, IBV_WR_SEND_WITH_IMM, flags).immediate(tag.encode()).inline(Sge::EMPTY);
     }
@@ -91,13 +91,13 @@ impl Batch {
 }
 
 /// A request in a [`Batch`].
-pub struct Request<'b> {
+pub struct BatchRequest<'b> {
     request: &'b mut ibv_send_wr,
     elements: &'b mut [ibv_sge; 2],
     words: &'b mut [u64; 3],
 }
 
-impl Request<'_> {
+impl BatchRequest<'_> {
     fn element(&mut self, sge: ibv_sge) {
         self.elements[self.request.num_sge as usize] = sge;
         self.request.num_sge += 1;

@@ -3,22 +3,22 @@
 //! Each opens its rails and publishes their addresses, or why it could not; after the fence all read
 //! all. Connections are made later, by connect requests, between those that need one.
 
-use crate::ConnectError;
+use crate::VerbsConnectError;
 use crate::connect_request::random;
 use crate::connections::Connections;
-use crate::device::{self, Context, Link, Port};
+use crate::device::{self, DeviceContext, DevicePort, LinkLayer};
 use crate::ip;
 use crate::memlock::Memlock;
 use crate::memory::Memories;
-use crate::multicast::{self, Multicast};
+use crate::multicast::{self, VerbsMulticast};
 use crate::networks;
 use crate::object;
-use crate::options::Options;
-use crate::pool::Pool;
-use crate::rail::{Bounds, Rail};
-use crate::state::{Core, Member, State};
-use crate::survey::{self, Chosen};
-use crate::wire::{Address, CREDITS_MAX};
+use crate::options::VerbsOptions;
+use crate::pool::RegisteredPool;
+use crate::rail::{QueueDepths, VerbsRail};
+use crate::state::{VerbsCore, VerbsProcess, VerbsState};
+use crate::survey::{self, ChosenPorts};
+use crate::wire::{CREDITS_MAX, VerbsAddress};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs;
@@ -33,10 +33,10 @@ use weft_fabric::linking::Roster;
 const KEY: &str = "verbs";
 
 /// Looks at the options before anything else does.
-fn check(options: &Options) -> Result<(), ConnectError> {
+fn check(options: &VerbsOptions) -> Result<(), VerbsConnectError> {
     let outside = |name, value: usize, least: usize, most: usize| {
         let allowed = format!("{least} to {most}");
-        let error = ConnectError::Option { name, value: value.to_string(), allowed };
+        let error = VerbsConnectError::Option { name, value: value.to_string(), allowed };
         if (least..=most).contains(&value) { Ok(()) } else { Err(error) }
     };
     outside("rails", options.rails, 1, crate::RAILS_MAX)?;
@@ -58,18 +58,18 @@ pub fn host() -> String {
 
 /// What this process brings along, before it knows the others.
 struct Own {
-    state: State,
-    address: Address,
-    bounds: Bounds,
+    state: VerbsState,
+    address: VerbsAddress,
+    bounds: QueueDepths,
     networks: Vec<String>,
 }
 
 fn own(
     size: usize,
     nonce: u64,
-    options: &Options,
-    mut chosen: Chosen,
-) -> Result<Own, ConnectError> {
+    options: &VerbsOptions,
+    mut chosen: ChosenPorts,
+) -> Result<Own, VerbsConnectError> {
     let memlock = Memlock::get();
     let bounds = chosen.fit(options, size, &memlock)?;
     memlock.raise();
@@ -77,26 +77,26 @@ fn own(
     let domains = adapters.iter().map(|(context, _)| object::domain(context).map(Arc::new));
     let domains = domains.collect::<Result<Vec<_>, _>>()?;
     let mut memories = Memories::new(domains.clone(), options.keep);
-    let pool = Pool::new(&mut memories)?;
+    let pool = RegisteredPool::new(&mut memories)?;
     let mut rails = Vec::new();
     for (number, ((context, port), domain)) in adapters.iter().zip(domains).enumerate() {
-        let adapter: (&Arc<Context>, &Port) = (context, port);
-        rails.push(Rail::new(adapter, number, bounds, options, &mut memories, domain)?);
+        let adapter: (&Arc<DeviceContext>, &DevicePort) = (context, port);
+        rails.push(VerbsRail::new(adapter, number, bounds, options, &mut memories, domain)?);
     }
     let first = &rails[0];
     let ends = (&*first.domain, &*first.base);
     // Without it, everything but multicast works.
-    let multicast = Multicast::new(ends, &first.port, &mut memories, options.manager);
+    let multicast = VerbsMulticast::new(ends, &first.port, &mut memories, options.manager);
     let multicast =
         multicast.inspect_err(|error| notes.push(format!("no multicast: {error}"))).ok();
-    let address = Address {
+    let address = VerbsAddress {
         nonce,
         host: host(),
         multicast: multicast.is_some(),
         has_ip: ip::ip(&rails).is_some(),
-        rails: rails.iter().map(Rail::address).collect(),
+        rails: rails.iter().map(VerbsRail::address).collect(),
     };
-    let state = State {
+    let state = VerbsState {
         peers: Connections::new(0, 1),
         multicast,
         rails,
@@ -128,9 +128,9 @@ fn own(
 /// Opens the rails, exchanges addresses, and checks that they fit.
 pub fn connect(
     bootstrap: &mut dyn Bootstrap,
-    options: Options,
+    options: VerbsOptions,
     counters: Rc<Counters>,
-) -> Result<(Core, State), ConnectError> {
+) -> Result<(VerbsCore, VerbsState), VerbsConnectError> {
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
     let chosen = check(&options).and_then(|()| survey::choose(&options));
     let (chosen, same_arithmetic) = networks::agree(bootstrap, chosen, &options.fingerprint)?;
@@ -147,16 +147,16 @@ pub fn connect(
         let value = bootstrap.get(peer, KEY)?;
         match value.split_first() {
             Some((b'+', bytes)) => {
-                let address = Address::decode(bytes);
-                addresses.push(address.ok_or(ConnectError::Mismatch { rank: peer })?);
+                let address = VerbsAddress::decode(bytes);
+                addresses.push(address.ok_or(VerbsConnectError::Mismatch { rank: peer })?);
             }
             Some((b'-', reason)) => {
                 let text = String::from_utf8_lossy(reason);
                 let (host, reason) = text.split_once('\n').unwrap_or(("its host", &text));
                 let (host, reason) = (host.to_owned(), reason.to_owned());
-                return Err(ConnectError::Peer { rank: peer, host, reason });
+                return Err(VerbsConnectError::Peer { rank: peer, host, reason });
             }
-            _ => return Err(ConnectError::Mismatch { rank: peer }),
+            _ => return Err(VerbsConnectError::Mismatch { rank: peer }),
         }
     }
     let rails = addresses.iter().map(|address| address.rails.len()).min().unwrap_or(1);
@@ -178,14 +178,14 @@ pub fn connect(
     }
     if let Some(rail) = options.rail.filter(|&rail| rail >= rails) {
         let allowed = format!("less than {rails}");
-        return Err(ConnectError::Option { name: "rail", value: rail.to_string(), allowed });
+        return Err(VerbsConnectError::Option { name: "rail", value: rail.to_string(), allowed });
     }
     state.peers = Connections::new(size, rails);
     let nonce = addresses[0].nonce;
     let ip = ip::ip(&state.rails).filter(|_| addresses.iter().all(|it| it.has_ip));
     let members = addresses.into_iter().enumerate();
-    let members = members.map(|(rank, address)| Member::new(address, rank)).collect();
-    let core = Core {
+    let members = members.map(|(rank, address)| VerbsProcess::new(address, rank)).collect();
+    let core = VerbsCore {
         rank,
         counters,
         bounds,
@@ -204,18 +204,18 @@ pub fn connect(
 
 /// Rails of the same number must be of one network, as far as that can be seen.
 pub fn compare(
-    own: &Address,
+    own: &VerbsAddress,
     rank: usize,
-    theirs: &Address,
+    theirs: &VerbsAddress,
     rails: usize,
-) -> Result<(), ConnectError> {
+) -> Result<(), VerbsConnectError> {
     let ipv4 = |gid: [u8; 16]| std::net::Ipv6Addr::from(gid).to_ipv4_mapped().is_some();
     for (rail, (here, there)) in own.rails.iter().zip(&theirs.rails).take(rails).enumerate() {
         let why = if here.link != there.link {
             "an InfiniBand port cannot reach a RoCE port"
-        } else if here.link == Link::InfiniBand && here.gid[..8] != there.gid[..8] {
+        } else if here.link == LinkLayer::InfiniBand && here.gid[..8] != there.gid[..8] {
             "they are in different subnets"
-        } else if here.link == Link::Ethernet && ipv4(here.gid) != ipv4(there.gid) {
+        } else if here.link == LinkLayer::Ethernet && ipv4(here.gid) != ipv4(there.gid) {
             "one has an IPv4 address and the other an IPv6 address (see the option `gid_index`)"
         } else {
             continue;
@@ -225,13 +225,13 @@ pub fn compare(
             format!("{} {gid}", rail.link)
         };
         let (here, there) = (text(here), text(there));
-        return Err(ConnectError::Incompatible { rail, here, rank, there, why });
+        return Err(VerbsConnectError::Incompatible { rail, here, rank, there, why });
     }
     Ok(())
 }
 
 /// What a user should know: rails (`names` are ours) that not all have, and differing MTUs.
-fn notes(addresses: &[Address], rank: usize, rails: usize, names: &[String]) -> Vec<String> {
+fn notes(addresses: &[VerbsAddress], rank: usize, rails: usize, names: &[String]) -> Vec<String> {
     let mut notes = Vec::new();
     let own = &addresses[rank].rails;
     if own.len() > rails {
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use crate::wire::RailAddress;
 
-    fn address(host: &str, link: Link, mtu: u16, gids: &[[u8; 16]]) -> Address {
+    fn address(host: &str, link: LinkLayer, mtu: u16, gids: &[[u8; 16]]) -> VerbsAddress {
         let rail = |&gid: &[u8; 16]| RailAddress {
             link,
             in_order: false,
@@ -273,16 +273,16 @@ mod tests {
             number: 7,
         };
         let rails = gids.iter().map(rail).collect();
-        Address { nonce: 1, host: host.to_owned(), multicast: true, has_ip: true, rails }
+        VerbsAddress { nonce: 1, host: host.to_owned(), multicast: true, has_ip: true, rails }
     }
 
     #[test]
     fn networks_that_do_not_fit_are_named() {
         let (mut one, mut two) = ([1; 16], [1; 16]);
         two[0] = 9;
-        let a = address("a", Link::InfiniBand, 4096, &[one]);
-        let b = address("b", Link::InfiniBand, 4096, &[two]);
-        let c = address("c", Link::Ethernet, 4096, &[one]);
+        let a = address("a", LinkLayer::InfiniBand, 4096, &[one]);
+        let b = address("b", LinkLayer::InfiniBand, 4096, &[two]);
+        let c = address("c", LinkLayer::Ethernet, 4096, &[one]);
         assert!(compare(&a, 0, &a, 1).is_ok());
         let text = compare(&a, 3, &b, 1).unwrap_err().to_string();
         assert!(text.contains("process 3") && text.contains("different subnets"), "{text}");
@@ -290,7 +290,7 @@ mod tests {
         assert!(text.contains("RoCE"), "{text}");
         one = [0; 16];
         one[10..].copy_from_slice(&[255, 255, 10, 0, 0, 1]);
-        let d = address("d", Link::Ethernet, 4096, &[one]);
+        let d = address("d", LinkLayer::Ethernet, 4096, &[one]);
         let text = compare(&c, 5, &d, 1).unwrap_err().to_string();
         assert!(text.contains("10.0.0.1") && text.contains("gid_index"), "{text}");
     }
@@ -298,8 +298,8 @@ mod tests {
     #[test]
     fn fewer_rails_and_other_mtus_are_noted() {
         let gid = [1; 16];
-        let a = address("a", Link::Ethernet, 4096, &[gid, gid]);
-        let b = address("b", Link::Ethernet, 1024, &[gid]);
+        let a = address("a", LinkLayer::Ethernet, 4096, &[gid, gid]);
+        let b = address("b", LinkLayer::Ethernet, 1024, &[gid]);
         let names = ["x:1".to_owned(), "y:1".to_owned()];
         let notes = notes(&[a.clone(), b], 0, 1, &names);
         assert_eq!(notes.len(), 2);
@@ -312,9 +312,9 @@ mod tests {
 
     #[test]
     fn impossible_options_are_named() {
-        let options = Options { retries: 7, ..Options::default() };
+        let options = VerbsOptions { retries: 7, ..VerbsOptions::default() };
         let text = check(&options).unwrap_err().to_string();
         assert_eq!(text, "the option `retries` is 7, but must be 0 to 6");
-        assert!(check(&Options::default()).is_ok());
+        assert!(check(&VerbsOptions::default()).is_ok());
     }
 }

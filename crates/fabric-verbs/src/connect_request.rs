@@ -9,13 +9,13 @@
 //! its own, with growing pauses. Both may begin at once: there is one end on each side, and a connect request
 //! says all of it. What arrives on the connection itself also says that the peer has heard.
 
-use crate::connection::{Connection, Phase};
+use crate::connection::{Connection, ConnectionPhase};
 use crate::datagrams::GRH;
 use crate::ffi::*;
 use crate::object::{self, BATCH};
 use crate::path::Traffic;
 use crate::rail::MULTICAST_TAG;
-use crate::state::{Core, State};
+use crate::state::{VerbsCore, VerbsState};
 use crate::wire::ConnectRequest;
 use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ pub fn random() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }
 
-impl Core {
+impl VerbsCore {
     /// Whether a request that came to `rail` from queue pair `source` is that of a peer, and meant for this process; else it is
     /// another job's, or nobody's. Jobs that are linked have their own word in place of the job's.
     fn concerns(&self, rail: usize, source: u32, request: &ConnectRequest) -> bool {
@@ -46,10 +46,10 @@ impl Core {
     }
 }
 
-impl State {
+impl VerbsState {
     /// Begins to make connection `link`. False: that failed, and is a fault if it is a first one.
     #[cold]
-    pub fn begin(&mut self, core: &Core, link: usize) -> bool {
+    pub fn begin(&mut self, core: &VerbsCore, link: usize) -> bool {
         match self.make_end(core, link) {
             Ok(()) => true,
             Err((_, why)) if core.is_secondary(link) => {
@@ -63,9 +63,9 @@ impl State {
         }
     }
 
-    fn make_end(&mut self, core: &Core, link: usize) -> Result<(), (Fault, String)> {
+    fn make_end(&mut self, core: &VerbsCore, link: usize) -> Result<(), (Fault, String)> {
         let (at, peer, secondary) = (link, core.peer_of(link), core.is_secondary(link));
-        let system = |error: crate::ConnectError| {
+        let system = |error: crate::VerbsConnectError| {
             let errno = error.errno();
             let fault = Fault::system("connecting with a process", errno);
             (fault, format!("process {peer}: {error}"))
@@ -92,7 +92,7 @@ impl State {
         if peer == core.rank {
             let own = link.pair.number();
             rail.connect(&link.pair, psn, &to, own, psn, rail.reads).map_err(system)?;
-            link.phase = Phase::Open;
+            link.phase = ConnectionPhase::Open;
             link.messages = core.bounds.messages as u32;
             link.events = core.bounds.events as u32;
         } else {
@@ -109,12 +109,12 @@ impl State {
     }
 
     /// Sends our connect request (again). A lost one is repeated.
-    fn greet(&mut self, core: &Core, link: usize, now: Instant) {
+    fn greet(&mut self, core: &VerbsCore, link: usize, now: Instant) {
         let (at, peer) = (link, core.peer_of(link));
         let foreign = core.roster.borrow().foreign(peer);
         let (nonce, me) =
             foreign.map_or((core.nonce, core.rank as u32), |foreign| (foreign.secret, foreign.me));
-        let State { peers, rails, memories, .. } = self;
+        let VerbsState { peers, rails, memories, .. } = self;
         let link = peers[at].as_deref_mut().expect("an end");
         let rail = &mut rails[link.rail];
         let request = ConnectRequest {
@@ -128,7 +128,7 @@ impl State {
             rail: link.rail as u8,
             reads: rail.reads,
             heard: link.theirs.is_some(),
-            settled: link.phase != Phase::Connecting,
+            settled: link.phase != ConnectionPhase::Connecting,
         };
         let mut bytes = request.encode();
         // SAFETY: copied before `send` returns.
@@ -143,7 +143,7 @@ impl State {
     }
 
     /// Takes the datagrams that have come to `rail`.
-    pub fn poll_datagrams(&mut self, core: &Core, rail: usize) -> bool {
+    pub fn poll_datagrams(&mut self, core: &VerbsCore, rail: usize) -> bool {
         let mut done = [ibv_wc::default(); BATCH];
         let n = self.rails[rail].base.datagrams.poll(&mut done);
         for wc in &done[..n] {
@@ -168,7 +168,7 @@ impl State {
 
     fn take_connect_request(
         &mut self,
-        core: &Core,
+        core: &VerbsCore,
         rail: usize,
         source: u32,
         request: ConnectRequest,
@@ -183,9 +183,9 @@ impl State {
         if !known || self.peers[at].is_none() && !self.begin(core, at) {
             return;
         }
-        let State { peers, rails, .. } = &mut *self;
+        let VerbsState { peers, rails, .. } = &mut *self;
         let link = peers[at].as_deref_mut().expect("begun above");
-        if matches!(link.phase, Phase::Gone | Phase::Lost) {
+        if matches!(link.phase, ConnectionPhase::Gone | ConnectionPhase::Lost) {
             return;
         }
         if link.theirs.is_none() {
@@ -204,7 +204,7 @@ impl State {
             link.messages += u32::from(request.messages);
             link.events += u32::from(request.events);
         }
-        if request.heard && link.phase == Phase::Connecting {
+        if request.heard && link.phase == ConnectionPhase::Connecting {
             self.settle(core, at);
         }
         if !request.settled {
@@ -213,18 +213,18 @@ impl State {
     }
 
     /// The peer can receive: what was kept for it may go.
-    pub fn settle(&mut self, core: &Core, peer: usize) {
+    pub fn settle(&mut self, core: &VerbsCore, peer: usize) {
         let link = self.link(peer);
         // Without its connect request nothing could have come.
         if link.theirs.is_some() {
-            link.phase = Phase::Open;
+            link.phase = ConnectionPhase::Open;
             self.connecting.retain(|&other| other != peer as u32);
             self.drain(core, peer);
         }
     }
 
     /// Repeats connect requests whose time has come, and gives up on those who never answer.
-    pub fn greet_again(&mut self, core: &Core, now: Instant) {
+    pub fn greet_again(&mut self, core: &VerbsCore, now: Instant) {
         for i in (0..self.connecting.len()).rev() {
             let peer = self.connecting[i] as usize;
             let link = self.link(peer);

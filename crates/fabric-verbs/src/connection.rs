@@ -3,7 +3,7 @@
 use crate::ffi::{IBV_QP_STATE, IBV_QPS_ERR, ibv_qp_attr};
 use crate::memory::NONE;
 use crate::object::{Handle, QueuePair};
-use crate::pending::List;
+use crate::pending::WorkList;
 use crate::rail::DEPTH;
 use crate::secondary::Secondary;
 use crate::wire::ConnectRequest;
@@ -35,7 +35,7 @@ impl Record {
 
 /// How far a connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum ConnectionPhase {
     /// Connect requests are exchanged; nothing may be posted.
     Connecting,
     Open,
@@ -75,7 +75,7 @@ pub struct Connection {
     pub rail: usize,
     /// Bytes that go into a request itself.
     pub inline: usize,
-    pub phase: Phase,
+    pub phase: ConnectionPhase,
     pub asking: Asking,
     /// The first packet number of this end.
     pub psn: u32,
@@ -100,8 +100,8 @@ pub struct Connection {
     pub inbox: (u32, u32),
     /// Is among those who have arrived messages.
     pub listed: bool,
-    pub kept_messages: List,
-    pub kept_work: List,
+    pub kept_messages: WorkList,
+    pub kept_work: WorkList,
     /// Is among those for whom something is kept.
     pub waiting: bool,
     /// Something has completed since the last look of the keepalive.
@@ -118,7 +118,7 @@ impl Connection {
             path: None,
             rail,
             inline,
-            phase: Phase::Connecting,
+            phase: ConnectionPhase::Connecting,
             asking: Asking { since: now, waited: Duration::ZERO, looked: now, next: now, pause },
             psn,
             theirs: None,
@@ -131,8 +131,8 @@ impl Connection {
             unsignaled: 0,
             inbox: (NONE, NONE),
             listed: false,
-            kept_messages: List::EMPTY,
-            kept_work: List::EMPTY,
+            kept_messages: WorkList::EMPTY,
+            kept_work: WorkList::EMPTY,
             waiting: false,
             lively: true,
             secondary: None,

@@ -1,10 +1,10 @@
 //! A queue pair for datagrams (UD): for connect requests, and for multicast.
 
-use crate::ConnectError;
-use crate::device::Port;
+use crate::VerbsConnectError;
+use crate::device::DevicePort;
 use crate::ffi::*;
 use crate::memory::Memories;
-use crate::object::{self, Ends, Handle, QueuePair};
+use crate::object::{self, Handle, QueuePair, QueuePairParts};
 use crate::rail::GREETER_TAG;
 use std::collections::VecDeque;
 use std::ptr;
@@ -19,9 +19,9 @@ pub const GRH: usize = 40;
 /// Queue pair number that addresses a multicast group.
 pub const MULTICAST: u32 = 0x00ff_ffff;
 
-/// Sizes of a [`Datagrams`].
+/// Sizes of a [`DatagramQueuePair`].
 #[derive(Debug, Clone, Copy)]
-pub struct Sizes {
+pub struct DatagramSizes {
     pub received: usize,
     pub sent: usize,
     /// Largest datagram in bytes.
@@ -29,10 +29,10 @@ pub struct Sizes {
 }
 
 /// A queue pair with its buffers. Completions carry `wr_id = tag + slot`.
-pub struct Datagrams {
+pub struct DatagramQueuePair {
     pub pair: QueuePair,
     tag: u64,
-    sizes: Sizes,
+    sizes: DatagramSizes,
     memory: Sge,
     rail: usize,
     registration: u32,
@@ -40,15 +40,15 @@ pub struct Datagrams {
     free: VecDeque<u32>,
 }
 
-impl Datagrams {
+impl DatagramQueuePair {
     pub fn new(
-        ends: &Ends,
-        port: &Port,
+        ends: &QueuePairParts,
+        port: &DevicePort,
         rail: usize,
         memories: &mut Memories,
-        sizes: Sizes,
+        sizes: DatagramSizes,
         tag: u64,
-    ) -> Result<Datagrams, ConnectError> {
+    ) -> Result<DatagramQueuePair, VerbsConnectError> {
         let mut cap = ibv_qp_cap {
             max_send_wr: sizes.sent as u32,
             max_recv_wr: sizes.received as u32,
@@ -60,7 +60,7 @@ impl Datagrams {
         let state = |pair: &QueuePair, attributes: &mut ibv_qp_attr, mask| {
             let what = "bringing up a queue pair for datagrams";
             let device = port.device.clone();
-            let wrap = |error| ConnectError::System { what, device, error };
+            let wrap = |error| VerbsConnectError::System { what, device, error };
             pair.modify(attributes, IBV_QP_STATE | mask).map_err(wrap)
         };
         let mut attributes = ibv_qp_attr {
@@ -78,12 +78,12 @@ impl Datagrams {
         let len = slot * (sizes.received + sizes.sent);
         let (registration, start) = memories.buffers(len, Some(rail)).map_err(|fault| {
             let what = "registering buffers for datagrams";
-            ConnectError::from_fault(&fault, what, &port.device)
+            VerbsConnectError::from_fault(&fault, what, &port.device)
         })?;
         // SAFETY: fresh memory of that length, which lives as long as `memories`.
         let memory = unsafe { Sge::new(start, len) };
         let free = (sizes.received as u32..(sizes.received + sizes.sent) as u32).collect();
-        let made = Datagrams { pair, tag, sizes, memory, rail, registration, free };
+        let made = DatagramQueuePair { pair, tag, sizes, memory, rail, registration, free };
         (0..sizes.received as u32).for_each(|slot| made.listen(slot, memories));
         Ok(made)
     }
@@ -116,7 +116,7 @@ impl Datagrams {
         unsafe { (self.pair.context.table.post_recv)(self.pair.raw(), &mut wr, &mut bad) };
     }
 
-    /// Whether [`Datagrams::send`] has room.
+    /// Whether [`DatagramQueuePair::send`] has room.
     pub fn has_room(&self) -> bool {
         !self.free.is_empty()
     }

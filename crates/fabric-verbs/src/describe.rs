@@ -1,10 +1,10 @@
 //! What `weft info` shows of verbs.
 
 use crate::rail::{BUFFER, DEPTH, SEND_MAX};
-use crate::state::{Core, State};
+use crate::state::{VerbsCore, VerbsState};
 
 /// Rails, bounds and use, in lines for the user.
-pub fn describe(core: &Core, state: &State) -> Vec<String> {
+pub fn describe(core: &VerbsCore, state: &VerbsState) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, rail) in state.rails.iter().enumerate() {
         lines.push(format!("rail {number}: {}", rail.port));

@@ -2,10 +2,10 @@
 
 use crate::error::Denied;
 use crate::ffi::*;
-use crate::library::{Library, Table};
+use crate::library::{Library, VerbsFunctions};
 use crate::numa;
 use crate::object::{done, made};
-use crate::{ConnectError, Options};
+use crate::{VerbsConnectError, VerbsOptions};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -16,10 +16,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// An open adapter.
-pub struct Context {
+pub struct DeviceContext {
     raw: NonNull<ibv_context>,
     pub library: Arc<Library>,
-    pub table: Table,
+    pub table: VerbsFunctions,
     pub name: String,
     pub attributes: ibv_device_attr,
     /// Its directory in sysfs.
@@ -27,11 +27,11 @@ pub struct Context {
 }
 
 // SAFETY: libibverbs lets any thread use a context, and several at once.
-unsafe impl Send for Context {}
+unsafe impl Send for DeviceContext {}
 // SAFETY: libibverbs lets several threads use a context at the same time.
-unsafe impl Sync for Context {}
+unsafe impl Sync for DeviceContext {}
 
-impl Context {
+impl DeviceContext {
     pub fn raw(&self) -> *mut ibv_context {
         self.raw.as_ptr()
     }
@@ -49,7 +49,7 @@ impl Context {
     }
 }
 
-impl Drop for Context {
+impl Drop for DeviceContext {
     fn drop(&mut self) {
         // SAFETY: opened by `open`, closed once; everything made from it holds an `Arc` of it.
         unsafe { (self.library.ibv_close_device)(self.raw()) };
@@ -58,16 +58,16 @@ impl Drop for Context {
 
 /// The kind of network behind a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
+pub enum LinkLayer {
     /// A network with switches of its own, where a subnet manager hands out the addresses.
     InfiniBand,
     /// RoCE.
     Ethernet,
 }
 
-impl fmt::Display for Link {
+impl fmt::Display for LinkLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if *self == Link::InfiniBand { "InfiniBand" } else { "RoCE" })
+        f.write_str(if *self == LinkLayer::InfiniBand { "InfiniBand" } else { "RoCE" })
     }
 }
 
@@ -102,13 +102,13 @@ const IN_ORDER: [&str; 1] = ["mlx5_core"];
 
 /// One port of one adapter, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
+pub struct DevicePort {
     /// The adapter as the kernel calls it: `mlx5_0`.
     pub device: String,
     /// From 1.
     pub number: u8,
     /// The kind of network, by which it is addressed.
-    pub link: Link,
+    pub link: LinkLayer,
     /// `active`, `down`, `initializing` or `armed`.
     pub state: &'static str,
     /// In bytes.
@@ -134,7 +134,7 @@ pub struct Port {
     pub driver: Option<String>,
 }
 
-impl Port {
+impl DevicePort {
     /// Whether its link carries data now.
     pub fn is_active(&self) -> bool {
         self.state == STATES[IBV_PORT_ACTIVE as usize]
@@ -157,16 +157,16 @@ impl Port {
         }
         let interface = self.interface.as_deref().unwrap_or("its network interface");
         let remedy = match (self.link, self.is_active(), self.state) {
-            (Link::Ethernet, true, _) => format!("give {interface} an IP address"),
-            (Link::Ethernet, false, _) => format!(
+            (LinkLayer::Ethernet, true, _) => format!("give {interface} an IP address"),
+            (LinkLayer::Ethernet, false, _) => format!(
                 "bring {interface} up (`ip link set {interface} up`) and look at the cable and the \
                  other end"
             ),
-            (Link::InfiniBand, true, _) | (_, _, "initializing" | "armed") => {
+            (LinkLayer::InfiniBand, true, _) | (_, _, "initializing" | "armed") => {
                 "no subnet manager has set it up: run one (opensm on a node, or the switch's own)"
                     .to_owned()
             }
-            (Link::InfiniBand, ..) => "look at the cable and the switch (`ibstat`)".to_owned(),
+            (LinkLayer::InfiniBand, ..) => "look at the cable and the switch (`ibstat`)".to_owned(),
         };
         let what = if self.is_active() { "has no address" } else { self.state };
         let is = if self.is_active() { "" } else { "is " };
@@ -181,11 +181,11 @@ impl Port {
 
     /// An active port without any address.
     #[cfg(test)]
-    pub fn made_up() -> Port {
-        Port {
+    pub fn made_up() -> DevicePort {
+        DevicePort {
             device: "x".to_owned(),
             number: 1,
-            link: Link::InfiniBand,
+            link: LinkLayer::InfiniBand,
             state: STATES[IBV_PORT_ACTIVE as usize],
             mtu: 4096,
             lid: 1,
@@ -201,7 +201,7 @@ impl Port {
     }
 }
 
-impl fmt::Display for Port {
+impl fmt::Display for DevicePort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}, {}, MTU {}", self.name(), self.link, self.state, self.rate, self.mtu)?;
         if let Some(interface) = &self.interface {
@@ -210,7 +210,7 @@ impl fmt::Display for Port {
         if let Some(gid) = &self.gid {
             write!(f, ", address {gid} (index {})", gid.index)?;
         }
-        if self.link == Link::InfiniBand {
+        if self.link == LinkLayer::InfiniBand {
             write!(f, ", LID {}", crate::path::lid(self))?;
             let paths = crate::path::paths(self);
             if paths > 1 {
@@ -240,14 +240,14 @@ pub fn mtu_code(bytes: usize) -> i32 {
 /// What was found.
 pub struct Look {
     /// All ports of all adapters that could be opened, by name.
-    pub ports: Vec<(Arc<Context>, Port)>,
+    pub ports: Vec<(Arc<DeviceContext>, DevicePort)>,
     /// The other adapters, and why.
-    pub refused: Vec<(String, ConnectError)>,
+    pub refused: Vec<(String, VerbsConnectError)>,
 }
 
 /// All ports of all adapters that may be opened, by name. Errors: no library, no adapter, or none
 /// that may be opened.
-pub fn ports(options: &Options) -> Result<Vec<Port>, ConnectError> {
+pub fn ports(options: &VerbsOptions) -> Result<Vec<DevicePort>, VerbsConnectError> {
     let Look { ports, mut refused } = look(options)?;
     if ports.is_empty() && !refused.is_empty() {
         return Err(refused.swap_remove(0).1);
@@ -256,7 +256,7 @@ pub fn ports(options: &Options) -> Result<Vec<Port>, ConnectError> {
 }
 
 /// Looks at all adapters. Errors: no library, or no adapter.
-pub fn look(options: &Options) -> Result<Look, ConnectError> {
+pub fn look(options: &VerbsOptions) -> Result<Look, VerbsConnectError> {
     let library = &Arc::new(Library::load()?);
     // Only old kernels need it to survive a fork; on others it does nothing.
     // SAFETY: no arguments; before the first registration of this fabric.
@@ -278,7 +278,7 @@ pub fn look(options: &Options) -> Result<Look, ConnectError> {
             let context = Arc::new(context);
             let numbers = 1..=context.attributes.phys_port_cnt;
             let each = numbers.map(|n| Ok((context.clone(), port(&context, n, options)?)));
-            each.collect::<Result<Vec<_>, ConnectError>>()
+            each.collect::<Result<Vec<_>, VerbsConnectError>>()
         });
         match all {
             Ok(all) => look.ports.extend(all),
@@ -291,7 +291,7 @@ pub fn look(options: &Options) -> Result<Look, ConnectError> {
 }
 
 /// What is missing where the library finds nothing.
-fn no_device() -> ConnectError {
+fn no_device() -> VerbsConnectError {
     let names = |folder: &str| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -300,7 +300,7 @@ fn no_device() -> ConnectError {
         names
     };
     let files = names("/dev/infiniband").iter().any(|name| name.starts_with("uverbs"));
-    ConnectError::NoDevice { kernel: names("/sys/class/infiniband"), files }
+    VerbsConnectError::NoDevice { kernel: names("/sys/class/infiniband"), files }
 }
 
 /// A C string inside a structure.
@@ -313,13 +313,13 @@ fn text(field: &[std::ffi::c_char]) -> String {
 fn open(
     library: &Arc<Library>,
     device: *mut ibv_device,
-    options: &Options,
-) -> (String, Result<Context, ConnectError>) {
+    options: &VerbsOptions,
+) -> (String, Result<DeviceContext, VerbsConnectError>) {
     // SAFETY: an entry of the device list.
     let facts = unsafe { &*device };
     let name = text(&facts.name);
     if facts.transport_type != IBV_TRANSPORT_IB {
-        let error = ConnectError::OtherKind { device: name.clone() };
+        let error = VerbsConnectError::OtherKind { device: name.clone() };
         return (name, Err(error));
     }
     // SAFETY: an entry of the device list.
@@ -334,8 +334,8 @@ fn open(
     let asked =
         done(|| unsafe { (library.ibv_query_device)(raw.as_ptr(), attributes.as_mut_ptr()) });
     // SAFETY: an open context.
-    let table = Table::of(library, &unsafe { raw.as_ref() }.ops);
-    let context = Context {
+    let table = VerbsFunctions::of(library, &unsafe { raw.as_ref() }.ops);
+    let context = DeviceContext {
         raw,
         library: library.clone(),
         table: options.interpose.map_or(table, |between| between(table)),
@@ -346,14 +346,14 @@ fn open(
     };
     if let Err(error) = asked {
         let what = "asking for the adapter's limits";
-        return (name.clone(), Err(ConnectError::System { what, device: name, error }));
+        return (name.clone(), Err(VerbsConnectError::System { what, device: name, error }));
     }
     (name, Ok(context))
 }
 
 /// Why the library could not open an adapter. It has its own ways to say that the file was not
 /// opened, so the file itself is asked.
-fn unopened(device: String, path: String, error: io::Error) -> ConnectError {
+fn unopened(device: String, path: String, error: io::Error) -> VerbsConnectError {
     let file = fs::OpenOptions::new().read(true).write(true).open(&path);
     let kind = file.as_ref().err().unwrap_or(&error).kind();
     match kind {
@@ -361,31 +361,35 @@ fn unopened(device: String, path: String, error: io::Error) -> ConnectError {
             let facts = fs::metadata(&path).map(|m| (m.mode() & 0o7777, m.uid(), m.gid()));
             let (mode, user, group) = facts.unwrap_or_default();
             let denied = vec![Denied { device, path, mode, user, group }];
-            ConnectError::NoPermission { denied }
+            VerbsConnectError::NoPermission { denied }
         }
-        io::ErrorKind::NotFound => ConnectError::NoFile { device, path },
-        _ => ConnectError::System { what: "opening the adapter", device, error },
+        io::ErrorKind::NotFound => VerbsConnectError::NoFile { device, path },
+        _ => VerbsConnectError::System { what: "opening the adapter", device, error },
     }
 }
 
-fn port(context: &Context, number: u8, options: &Options) -> Result<Port, ConnectError> {
+fn port(
+    context: &DeviceContext,
+    number: u8,
+    options: &VerbsOptions,
+) -> Result<DevicePort, VerbsConnectError> {
     let mut attributes = ibv_port_attr::default();
     // SAFETY: an open context; fills in `attributes`.
     done(|| unsafe { (context.table.query_port)(context.raw(), number, &raw mut attributes) })
-        .map_err(|error| ConnectError::System {
+        .map_err(|error| VerbsConnectError::System {
             what: "asking for a port",
             device: context.name.clone(),
             error,
         })?;
     let link = match attributes.link_layer {
-        IBV_LINK_LAYER_ETHERNET => Link::Ethernet,
-        _ => Link::InfiniBand,
+        IBV_LINK_LAYER_ETHERNET => LinkLayer::Ethernet,
+        _ => LinkLayer::InfiniBand,
     };
     let sysfs = context.directory.join("ports").join(number.to_string());
     let read = |path: PathBuf| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let state = STATES[(attributes.state as usize).min(STATES.len() - 1)];
     let mtu = mtu_bytes(attributes.active_mtu).min(options.mtu.unwrap_or(usize::MAX).max(256));
-    let mut port = Port {
+    let mut port = DevicePort {
         device: context.name.clone(),
         number,
         link,
@@ -412,12 +416,12 @@ fn port(context: &Context, number: u8, options: &Options) -> Result<Port, Connec
 
 /// The address to use: the wanted one, or the best by its kind.
 fn gid(
-    context: &Context,
-    port: &Port,
+    context: &DeviceContext,
+    port: &DevicePort,
     length: i32,
     sysfs: &Path,
-    options: &Options,
-) -> Result<Option<Gid>, ConnectError> {
+    options: &VerbsOptions,
+) -> Result<Option<Gid>, VerbsConnectError> {
     let query = |index: u8| {
         let mut bytes = ibv_gid::default();
         // SAFETY: an open context; fills in `bytes`.
@@ -428,10 +432,10 @@ fn gid(
     };
     if let Some(index) = options.gid_index {
         let missing =
-            ConnectError::NoGid { port: port.name(), index, length: length.max(0) as usize };
+            VerbsConnectError::NoGid { port: port.name(), index, length: length.max(0) as usize };
         return query(index).map(Some).ok_or(missing);
     }
-    if port.link == Link::InfiniBand {
+    if port.link == LinkLayer::InfiniBand {
         return Ok(query(0));
     }
     let rank = |gid: &Gid| {

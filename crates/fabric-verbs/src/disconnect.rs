@@ -1,6 +1,6 @@
 //! The end: every peer is told, and what was posted is acknowledged.
 
-use crate::connection::Phase;
+use crate::connection::ConnectionPhase;
 use crate::verbs::Verbs;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ impl Verbs {
             let mut waits = !quiet;
             for peer in state.peers.numbers() {
                 let Some(link) = &state.peers[peer] else { continue };
-                if link.phase != Phase::Open {
+                if link.phase != ConnectionPhase::Open {
                     continue;
                 }
                 if self.core.is_secondary(peer) {

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::io;
 use weft_bootstrap::BootstrapError;
-use weft_fabric::{Cause, Fault};
+use weft_fabric::{Fault, FaultCause};
 
 /// Why the processes could not be connected through verbs.
 #[derive(Debug)]
-pub enum ConnectError {
+pub enum VerbsConnectError {
     /// The launcher's services failed.
     Bootstrap(BootstrapError),
     /// libibverbs is not there, or too old.
@@ -56,7 +56,7 @@ pub enum ConnectError {
     },
     /// The port has no address at the wanted index.
     NoGid {
-        /// The port by [`Port::name`](crate::Port::name).
+        /// The port by [`DevicePort::name`](crate::DevicePort::name).
         port: String,
         /// What the option `gid_index` asked for.
         index: u8,
@@ -65,7 +65,7 @@ pub enum ConnectError {
     },
     /// The port has no network interface with an IPv4 address, by which groups are joined.
     NoInterface {
-        /// The port by [`Port::name`](crate::Port::name).
+        /// The port by [`DevicePort::name`](crate::DevicePort::name).
         port: String,
     },
     /// The limit on locked memory is too small.
@@ -124,7 +124,7 @@ pub enum ConnectError {
     },
     /// The value of an option is not possible.
     Option {
-        /// As [`Options`](crate::Options) calls it.
+        /// As [`VerbsOptions`](crate::VerbsOptions) calls it.
         name: &'static str,
         /// What it was set to.
         value: String,
@@ -177,26 +177,26 @@ impl Denied {
     }
 }
 
-impl ConnectError {
+impl VerbsConnectError {
     /// The system's number of the error, or 0.
     pub(crate) fn errno(&self) -> i32 {
         match self {
-            ConnectError::System { error, .. } => error.raw_os_error().unwrap_or(0),
+            VerbsConnectError::System { error, .. } => error.raw_os_error().unwrap_or(0),
             _ => 0,
         }
     }
 
     /// A fault while `what` was done on `device`.
-    pub(crate) fn from_fault(fault: &Fault, what: &'static str, device: &str) -> ConnectError {
-        let errno = if let Cause::System { errno, .. } = fault.cause() { *errno } else { 0 };
+    pub(crate) fn from_fault(fault: &Fault, what: &'static str, device: &str) -> VerbsConnectError {
+        let errno = if let FaultCause::System { errno, .. } = fault.cause() { *errno } else { 0 };
         let error = io::Error::from_raw_os_error(errno);
-        ConnectError::System { what, device: device.to_owned(), error }
+        VerbsConnectError::System { what, device: device.to_owned(), error }
     }
 
     /// The last error of the system, for `what` on `device`.
-    pub(crate) fn last(what: &'static str, device: &str) -> ConnectError {
+    pub(crate) fn last(what: &'static str, device: &str) -> VerbsConnectError {
         let error = io::Error::last_os_error();
-        ConnectError::System { what, device: device.to_owned(), error }
+        VerbsConnectError::System { what, device: device.to_owned(), error }
     }
 }
 
@@ -246,9 +246,9 @@ fn system(f: &mut fmt::Formatter<'_>, what: &str, device: &str, error: &io::Erro
     }
 }
 
-impl fmt::Display for ConnectError {
+impl fmt::Display for VerbsConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use ConnectError::*;
+        use VerbsConnectError::*;
         match self {
             Bootstrap(error) => write!(f, "connecting through verbs: {error}"),
             NoLibrary { name, error } => no_library(f, name, error),
@@ -316,10 +316,10 @@ impl fmt::Display for ConnectError {
     }
 }
 
-impl std::error::Error for ConnectError {}
+impl std::error::Error for VerbsConnectError {}
 
-impl From<BootstrapError> for ConnectError {
-    fn from(error: BootstrapError) -> ConnectError {
-        ConnectError::Bootstrap(error)
+impl From<BootstrapError> for VerbsConnectError {
+    fn from(error: BootstrapError) -> VerbsConnectError {
+        VerbsConnectError::Bootstrap(error)
     }
 }

@@ -12,12 +12,12 @@
 //! - So a sleep of the program's threads that the network ends may wake the helper for nothing, once: it
 //!   finds them inside and stands back until they leave.
 //! - What the helper asks for depends on what the main thread does later. An operation with a
-//!   completion arms for its end before it is posted ([`Helping::expect`]); what is kept first, or
-//!   greeted first, rings ([`Helping::set_busy`]). Both only while the helper has armed; when it arms
+//!   completion arms for its end before it is posted ([`HelperShare::expect`]); what is kept first, or
+//!   greeted first, rings ([`HelperShare::set_busy`]). Both only while the helper has armed; when it arms
 //!   afterwards, it sees the flags, which are set before.
 
 use crate::rail::Base;
-use crate::sleep::{Bell, Sleeper};
+use crate::sleep::{VerbsSleeper, WakeDescriptor};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -28,13 +28,13 @@ use weft_fabric::wait::{Sleep, Token};
 /// Longest sleep while something is kept back or a connect request waits for its answer.
 const WHILE_BUSY: Duration = Duration::from_millis(10);
 
-/// The helper's share of a [`Sleeper`].
-pub struct Helping {
+/// The helper's share of a [`VerbsSleeper`].
+pub struct HelperShare {
     /// Rings so far: what a token is.
     rings: AtomicU32,
     /// Somebody has asked for the place. Who posts is the one who asked, or comes after.
     exists: AtomicBool,
-    own: Bell,
+    own: WakeDescriptor,
     other: OnceLock<OwnedFd>,
     /// Armed, by whoever arms for the helper.
     announced: AtomicU32,
@@ -46,12 +46,12 @@ pub struct Helping {
     ignores_ends: AtomicBool,
 }
 
-impl Helping {
-    pub fn new() -> io::Result<Helping> {
-        Ok(Helping {
+impl HelperShare {
+    pub fn new() -> io::Result<HelperShare> {
+        Ok(HelperShare {
             rings: AtomicU32::new(0),
             exists: AtomicBool::new(false),
-            own: Bell::new()?,
+            own: WakeDescriptor::new()?,
             other: OnceLock::new(),
             announced: AtomicU32::new(0),
             awaited: AtomicBool::new(false),
@@ -60,7 +60,7 @@ impl Helping {
         })
     }
 
-    /// As [`Sleeper::watch`].
+    /// As [`VerbsSleeper::watch`].
     pub fn watch(&self, other: OwnedFd) {
         let _ = self.other.set(other);
     }
@@ -129,7 +129,7 @@ impl Helping {
 }
 
 /// Where the helper sleeps. One thread at a time; any thread may arm for it, and ring.
-pub struct SleepPlace(pub Arc<Sleeper>);
+pub struct SleepPlace(pub Arc<VerbsSleeper>);
 
 impl Sleep for SleepPlace {
     fn arm(&self) -> Token {

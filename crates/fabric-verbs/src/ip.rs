@@ -3,11 +3,11 @@
 use crate::device::Gid;
 use crate::interfaces;
 use crate::manager::interface_of;
-use crate::rail::Rail;
+use crate::rail::VerbsRail;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// An address by which other hosts reach this process, of the first port that has one.
-pub fn ip(rails: &[Rail]) -> Option<IpAddr> {
+pub fn ip(rails: &[VerbsRail]) -> Option<IpAddr> {
     rails.iter().find_map(|rail| {
         let of_interface = || {
             let found = interfaces::addresses(&interface_of(&rail.port)?);

@@ -3,8 +3,8 @@
 
 use crate::ffi::*;
 use crate::manager::{
-    Datagrams, Event, EventChannel, RDMA_CM_EVENT_MULTICAST_ERROR, RDMA_CM_EVENT_MULTICAST_JOIN,
-    RDMA_PS_UDP,
+    EventChannel, RDMA_CM_EVENT_MULTICAST_ERROR, RDMA_CM_EVENT_MULTICAST_JOIN, RDMA_PS_UDP,
+    RdmaCmEvent, RdmaUdParam,
 };
 use std::mem::{offset_of, size_of};
 use std::process::Command;
@@ -123,14 +123,14 @@ fn manager_facts() -> Vec<Fact> {
         facts.push((name, offset as u64, format!("offsetof(struct {of}, {field})")));
     };
     field("fd", offset_of!(EventChannel, fd), "rdma_event_channel", "fd");
-    field("id", offset_of!(Event, id), "rdma_cm_event", "id");
-    field("listen_id", offset_of!(Event, listen_id), "rdma_cm_event", "listen_id");
-    field("event", offset_of!(Event, event), "rdma_cm_event", "event");
-    field("status", offset_of!(Event, status), "rdma_cm_event", "status");
-    field("ud", offset_of!(Event, ud), "rdma_cm_event", "param.ud");
-    field("ah_attr", offset_of!(Datagrams, ah_attr), "rdma_ud_param", "ah_attr");
-    field("qp_num", offset_of!(Datagrams, qp_num), "rdma_ud_param", "qp_num");
-    field("qkey", offset_of!(Datagrams, qkey), "rdma_ud_param", "qkey");
+    field("id", offset_of!(RdmaCmEvent, id), "rdma_cm_event", "id");
+    field("listen_id", offset_of!(RdmaCmEvent, listen_id), "rdma_cm_event", "listen_id");
+    field("event", offset_of!(RdmaCmEvent, event), "rdma_cm_event", "event");
+    field("status", offset_of!(RdmaCmEvent, status), "rdma_cm_event", "status");
+    field("ud", offset_of!(RdmaCmEvent, ud), "rdma_cm_event", "param.ud");
+    field("ah_attr", offset_of!(RdmaUdParam, ah_attr), "rdma_ud_param", "ah_attr");
+    field("qp_num", offset_of!(RdmaUdParam, qp_num), "rdma_ud_param", "qp_num");
+    field("qkey", offset_of!(RdmaUdParam, qkey), "rdma_ud_param", "qkey");
     constants! { facts;
         RDMA_PS_UDP, RDMA_CM_EVENT_MULTICAST_JOIN, RDMA_CM_EVENT_MULTICAST_ERROR,
     }

@@ -10,7 +10,7 @@
 //!   that the receiver hears of it. Two writes of one connection are placed in their order.
 //! - What has no room in the send queue, or no credits, is kept and moved on by `progress`.
 //! - Memory is registered when it is allocated or exposed; short pieces of other memory go through
-//!   buffers, long ones are registered for the operation ([`Options::keep`] keeps registrations).
+//!   buffers, long ones are registered for the operation ([`VerbsOptions::keep`] keeps registrations).
 
 #![warn(missing_docs)]
 
@@ -27,7 +27,6 @@ mod device;
 mod disconnect;
 mod error;
 pub mod ffi;
-mod foreign;
 mod helper;
 mod interfaces;
 mod ip;
@@ -45,6 +44,7 @@ mod numa;
 mod object;
 mod onesided;
 mod options;
+mod other_jobs;
 mod path;
 mod peek;
 mod pending;
@@ -61,11 +61,11 @@ mod verbs;
 mod watch;
 mod wire;
 
-pub use device::{Gid, Link, Port, ports};
-pub use error::ConnectError;
-pub use library::Table;
-pub use memory::Totals;
-pub use options::{Keep, Options};
+pub use device::{DevicePort, Gid, LinkLayer, ports};
+pub use error::VerbsConnectError;
+pub use library::VerbsFunctions;
+pub use memory::RegistrationTotals;
+pub use options::{Keep, VerbsOptions};
 pub use survey::Survey;
 pub use verbs::Verbs;
 

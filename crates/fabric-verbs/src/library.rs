@@ -19,10 +19,10 @@ macro_rules! functions {
 
         impl $library {
             /// Loads the library.
-            pub fn load() -> Result<$library, crate::ConnectError> {
+            pub fn load() -> Result<$library, crate::VerbsConnectError> {
                                 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
                 let missing = |error: libloading::Error| {
-                    crate::ConnectError::NoLibrary { name: $file, error: error.to_string() }
+                    crate::VerbsConnectError::NoLibrary { name: $file, error: error.to_string() }
                 };
                 // SAFETY: its initialisers depend on nothing of ours.
                 let handle = unsafe { Handle::open(Some($file), RTLD_NOW | RTLD_LOCAL) };
@@ -79,9 +79,9 @@ functions! {
 }
 
 /// Functions of one device that every operation uses, and functions that make connections. A test can replace them by
-/// its own ([`crate::Options::interpose`]).
+/// its own ([`crate::VerbsOptions::interpose`]).
 #[derive(Clone, Copy)]
-pub struct Table {
+pub struct VerbsFunctions {
     /// Puts work requests into the send queue of a queue pair: 0, or the number of an error (`ENOMEM`: it is full).
     pub post_send: PostSend,
     /// Hands buffers to one queue pair for what arrives there.
@@ -100,10 +100,10 @@ pub struct Table {
     pub create_ah: CreateAh,
 }
 
-impl Table {
+impl VerbsFunctions {
     /// Collects the functions of the device's provider and of the library.
-    pub(crate) fn of(library: &Library, ops: &ibv_context_ops) -> Table {
-        Table {
+    pub(crate) fn of(library: &Library, ops: &ibv_context_ops) -> VerbsFunctions {
+        VerbsFunctions {
             post_send: ops.post_send,
             post_recv: ops.post_recv,
             post_srq_recv: ops.post_srq_recv,

@@ -1,16 +1,16 @@
 //! How losses of processes of other jobs are heard, and how connections with them end.
 
-use crate::connection::Phase;
+use crate::connection::ConnectionPhase;
 use crate::memory::NONE;
-use crate::pending::Work;
-use crate::rail::Use;
-use crate::state::{Core, State};
+use crate::pending::PostedWork;
+use crate::rail::BufferUse;
+use crate::state::{VerbsCore, VerbsState};
 use std::sync::atomic::Ordering;
 
-impl State {
+impl VerbsState {
     /// Learns from the sessions of links that a process of another job has ended without a word, or that all have left.
     #[cold]
-    pub fn hear_of_links(&mut self, core: &Core) {
+    pub fn hear_of_links(&mut self, core: &VerbsCore) {
         core.alarm.store(false, Ordering::Release);
         for peer in self.links.take_lost() {
             self.cut_off(core, peer);
@@ -22,17 +22,17 @@ impl State {
     }
 
     /// Ends what all have left.
-    pub fn end_links(&mut self, core: &Core) {
+    pub fn end_links(&mut self, core: &VerbsCore) {
         for peer in self.links.take_over() {
             self.forget(core, peer);
         }
     }
 
     /// Nothing comes from `peer` or goes to it any more; what is under way ends with an error, which is no news.
-    fn cut_off(&mut self, core: &Core, peer: usize) {
+    fn cut_off(&mut self, core: &VerbsCore, peer: usize) {
         for link in core.links_with(peer) {
             let Some(it) = self.peers[link].as_deref_mut() else { continue };
-            it.phase = Phase::Lost;
+            it.phase = ConnectionPhase::Lost;
             it.shut();
             self.connecting.retain(|&other| other != link as u32);
         }
@@ -41,7 +41,7 @@ impl State {
     /// Forgets a process of another job, or a number that was reserved for one. Its queue pairs go, and what they have brought is
     /// there for the next.
     #[cold]
-    pub fn forget(&mut self, core: &Core, peer: usize) {
+    pub fn forget(&mut self, core: &VerbsCore, peer: usize) {
         if core.roster.borrow().foreign(peer).is_some() {
             // What ends with its connection is missed by nobody.
             if let Some(member) = core.roster.borrow().get(peer) {
@@ -62,7 +62,7 @@ impl State {
     }
 
     /// Destroys connection `link`, and gives back what it had; what was to be done by it is returned.
-    fn close(&mut self, core: &Core, link: usize) -> Option<Vec<Work>> {
+    fn close(&mut self, core: &VerbsCore, link: usize) -> Option<Vec<PostedWork>> {
         let mut it = self.peers[link].take()?;
         let rail = it.rail;
         let number = link as u32;
@@ -74,7 +74,7 @@ impl State {
         let mut buffer = it.inbox.0;
         while buffer != NONE {
             let next = self.rails[rail].buffers[buffer as usize].next;
-            self.rails[rail].give_back(buffer, link, Use::Control);
+            self.rails[rail].give_back(buffer, link, BufferUse::Control);
             buffer = next;
             // There is a bound on those that are idle.
             self.repost(core, rail);
@@ -103,7 +103,7 @@ impl State {
     }
 
     /// Nobody will do these.
-    fn give_up_works(&mut self, core: &Core, works: Vec<Vec<Work>>) {
+    fn give_up_works(&mut self, core: &VerbsCore, works: Vec<Vec<PostedWork>>) {
         for work in works.into_iter().flatten() {
             self.memories.release(work.registration());
             self.awaited -= usize::from(work.is_awaited());

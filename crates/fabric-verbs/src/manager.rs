@@ -2,8 +2,8 @@
 //! InfiniBand the subnet manager forms a group and says by what local identifier switches know it. A
 //! group's address is an IP address, so the port's network interface (IPoIB) must have one of its own.
 
-use crate::ConnectError;
-use crate::device::Port;
+use crate::VerbsConnectError;
+use crate::device::DevicePort;
 use crate::ffi::*;
 use crate::library::functions;
 use crate::object::done;
@@ -23,13 +23,13 @@ functions! {
     Manager from "librdmacm.so.1";
     rdma_create_event_channel: fn() -> *mut EventChannel;
     rdma_destroy_event_channel: fn(*mut EventChannel);
-    rdma_create_id: fn(*mut EventChannel, *mut *mut Id, *mut c_void, c_int) -> c_int;
-    rdma_destroy_id: fn(*mut Id) -> c_int;
-    rdma_bind_addr: fn(*mut Id, *mut libc::sockaddr) -> c_int;
-    rdma_join_multicast: fn(*mut Id, *mut libc::sockaddr, *mut c_void) -> c_int;
-    rdma_leave_multicast: fn(*mut Id, *mut libc::sockaddr) -> c_int;
-    rdma_get_cm_event: fn(*mut EventChannel, *mut *mut Event) -> c_int;
-    rdma_ack_cm_event: fn(*mut Event) -> c_int;
+    rdma_create_id: fn(*mut EventChannel, *mut *mut RdmaCmId, *mut c_void, c_int) -> c_int;
+    rdma_destroy_id: fn(*mut RdmaCmId) -> c_int;
+    rdma_bind_addr: fn(*mut RdmaCmId, *mut libc::sockaddr) -> c_int;
+    rdma_join_multicast: fn(*mut RdmaCmId, *mut libc::sockaddr, *mut c_void) -> c_int;
+    rdma_leave_multicast: fn(*mut RdmaCmId, *mut libc::sockaddr) -> c_int;
+    rdma_get_cm_event: fn(*mut EventChannel, *mut *mut RdmaCmEvent) -> c_int;
+    rdma_ack_cm_event: fn(*mut RdmaCmEvent) -> c_int;
 }
 
 /// `struct rdma_event_channel`.
@@ -40,23 +40,23 @@ pub struct EventChannel {
 
 /// `struct rdma_cm_id`, of which nothing is looked at.
 #[repr(C)]
-pub struct Id {
+pub struct RdmaCmId {
     _opaque: [u8; 0],
 }
 
 /// `struct rdma_cm_event` with the part that belongs to datagrams.
 #[repr(C)]
-pub struct Event {
-    pub id: *mut Id,
-    pub listen_id: *mut Id,
+pub struct RdmaCmEvent {
+    pub id: *mut RdmaCmId,
+    pub listen_id: *mut RdmaCmId,
     pub event: c_int,
     pub status: c_int,
-    pub ud: Datagrams,
+    pub ud: RdmaUdParam,
 }
 
 /// `struct rdma_ud_param`.
 #[repr(C)]
-pub struct Datagrams {
+pub struct RdmaUdParam {
     pub private_data: *const c_void,
     pub private_data_len: u8,
     pub ah_attr: ibv_ah_attr,
@@ -87,7 +87,7 @@ unsafe impl Sync for Joiner {}
 
 /// A group that was joined; dropping it leaves the group.
 pub struct Membership {
-    id: NonNull<Id>,
+    id: NonNull<RdmaCmId>,
     group: libc::sockaddr_in,
     joiner: Arc<Joiner>,
     /// Where datagrams for the group go.
@@ -107,12 +107,13 @@ fn socket_address(address: Ipv4Addr) -> libc::sockaddr_in {
 
 impl Joiner {
     /// `own`: the address of the port's network interface.
-    pub fn new(own: Ipv4Addr) -> Result<Arc<Joiner>, ConnectError> {
+    pub fn new(own: Ipv4Addr) -> Result<Arc<Joiner>, VerbsConnectError> {
         let manager = Manager::load()?;
         let _occupied = Occupied::standard();
         // SAFETY: no arguments.
         let channel = unsafe { (manager.rdma_create_event_channel)() };
-        let refused = || ConnectError::last("opening the connection manager (rdma_cm)", "rdma_ucm");
+        let refused =
+            || VerbsConnectError::last("opening the connection manager (rdma_cm)", "rdma_ucm");
         let channel = NonNull::new(channel).ok_or_else(refused)?;
         // SAFETY: a new channel.
         let fd = unsafe { channel.as_ref() }.fd;
@@ -152,7 +153,7 @@ impl Joiner {
     }
 
     /// Waits until the join of `id` has been answered.
-    fn answer(&self, id: NonNull<Id>) -> io::Result<ibv_ah_attr> {
+    fn answer(&self, id: NonNull<RdmaCmId>) -> io::Result<ibv_ah_attr> {
         let mut patience = Patience::new(PATIENCE);
         loop {
             let mut event = ptr::null_mut();
@@ -209,7 +210,7 @@ impl Drop for Joiner {
 }
 
 /// The network interface of a port: on InfiniBand the one that the same adapter has for it.
-pub fn interface_of(port: &Port) -> Option<String> {
+pub fn interface_of(port: &DevicePort) -> Option<String> {
     if let Some(interface) = &port.interface {
         return Some(interface.clone());
     }

@@ -1,12 +1,12 @@
 //! The limit on locked memory: what adapters touch must stay in place.
 
-use crate::ConnectError;
-use crate::pool::Pool;
+use crate::VerbsConnectError;
+use crate::pool::RegisteredPool;
 use crate::rail::BUFFER;
 use std::fs;
 
 /// Bytes that each rail locks for itself: the pool, and buffers for datagrams and small allocations.
-const RAIL: u64 = Pool::BYTES as u64 + (2 << 20);
+const RAIL: u64 = RegisteredPool::BYTES as u64 + (2 << 20);
 
 /// RLIMIT_MEMLOCK of this process, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,10 +41,10 @@ impl Memlock {
     }
 
     /// What `rails` rails and the buffers of one peer need, if that is more than may be locked.
-    pub fn check(&self, rails: usize, buffers: usize) -> Result<(), ConnectError> {
+    pub fn check(&self, rails: usize, buffers: usize) -> Result<(), VerbsConnectError> {
         let needed = rails as u64 * RAIL + (buffers * BUFFER) as u64;
         match self.most() {
-            limit if limit < needed => Err(ConnectError::Memlock { limit, needed }),
+            limit if limit < needed => Err(VerbsConnectError::Memlock { limit, needed }),
             _ => Ok(()),
         }
     }

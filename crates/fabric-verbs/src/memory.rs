@@ -1,14 +1,14 @@
 //! Memory that the adapters may touch: registrations, what is allocated from them, and the cache.
 //!
 //! A registration covers all rails. It is shared by everybody who names a part of it while it is in
-//! use; afterwards it is dropped, or kept for the next use if [`crate::Options::keep`] allows.
+//! use; afterwards it is dropped, or kept for the next use if [`crate::VerbsOptions::keep`] allows.
 
 use crate::RAILS_MAX;
 use crate::address;
 use crate::ffi::*;
 use crate::object::{self, Domain, Memory};
 use crate::options::Keep;
-pub use crate::uses::{Totals, Uses};
+pub use crate::uses::{RegistrationTotals, Uses};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub struct Memories {
     clock: u64,
     keep: Option<Keep>,
     idle: Keep,
-    totals: Totals,
+    totals: RegistrationTotals,
     /// Free pieces of chunks, by class; all of them were used before.
     free: [Vec<usize>; CLASSES],
     /// Unused end of the last chunk.
@@ -90,7 +90,7 @@ impl Memories {
             clock: 0,
             keep,
             idle: Keep { bytes: 0, entries: 0 },
-            totals: Totals::default(),
+            totals: RegistrationTotals::default(),
             free: Default::default(),
             fresh: (0, 0),
             spare: HashMap::new(),
@@ -99,7 +99,7 @@ impl Memories {
         }
     }
 
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> RegistrationTotals {
         self.totals
     }
 

@@ -1,55 +1,55 @@
 //! Two-sided messages: at once if the peer has room, kept if not.
 
-use crate::connection::{Connection, Phase, Record};
+use crate::connection::{Connection, ConnectionPhase, Record};
 use crate::ffi::*;
 use crate::memory::NONE;
-use crate::pending::Work;
-use crate::rail::{HEAD, INLINE_MAX, SEND_MAX, Use};
-use crate::state::{Core, State, request_id};
-use crate::wire::{Tag, WireKind};
-use weft_fabric::{Completion, Head, Message, Posted, Sge};
+use crate::pending::PostedWork;
+use crate::rail::{BufferUse, HEAD, INLINE_MAX, SEND_MAX};
+use crate::state::{VerbsCore, VerbsState, request_id};
+use crate::wire::{ImmediateTag, WireKind};
+use weft_fabric::{ArrivedMessage, Completion, Head, PostOutcome, Sge};
 
 impl Connection {
     /// What the peer may be told that it has room for; it is owed nothing then.
-    pub fn take_credits(&mut self, kind: WireKind) -> Tag {
+    pub fn take_credits(&mut self, kind: WireKind) -> ImmediateTag {
         let messages = std::mem::take(&mut self.owed_messages);
         let events = std::mem::take(&mut self.owed_events);
-        Tag { kind, messages, events }
+        ImmediateTag { kind, messages, events }
     }
 }
 
 /// A kept message. Its payload is in the slab, or the caller's.
-fn kept_message(work: &Work) -> (Head, bool, Sge, Completion) {
+fn kept_message(work: &PostedWork) -> (Head, bool, Sge, Completion) {
     match *work {
-        Work::Short { head, solicited, len, ref bytes } => {
+        PostedWork::Short { head, solicited, len, ref bytes } => {
             // SAFETY: the entry stays as it is until the message is posted, which copies it.
             (head, solicited, unsafe { Sge::new(bytes.as_ptr().cast_mut(), len) }, None)
         }
-        Work::Long { head, solicited, payload, done } => (head, solicited, payload, done),
+        PostedWork::Long { head, solicited, payload, done } => (head, solicited, payload, done),
         _ => unreachable!("only messages are kept among messages"),
     }
 }
 
-impl State {
+impl VerbsState {
     /// Sends; `solicited`: the peer's helper is to hear of it.
     #[inline]
     pub fn send(
         &mut self,
-        core: &Core,
+        core: &VerbsCore,
         peer: usize,
         head: Head,
         solicited: bool,
         payload: Sge,
         done: Completion,
-    ) -> Posted {
+    ) -> PostOutcome {
         if let Some(link) = &self.peers[peer]
-            && link.phase == Phase::Open
+            && link.phase == ConnectionPhase::Open
             && link.kept_messages.is_empty()
             && payload.len() <= SEND_MAX
             && self.add_message(peer, head, solicited, payload)
         {
             self.ring(peer);
-            return Posted::Done;
+            return PostOutcome::Done;
         }
         self.send_slowly(core, peer, head, solicited, payload, done)
     }
@@ -57,37 +57,37 @@ impl State {
     #[cold]
     fn send_slowly(
         &mut self,
-        core: &Core,
+        core: &VerbsCore,
         peer: usize,
         head: Head,
         solicited: bool,
         payload: Sge,
         done: Completion,
-    ) -> Posted {
+    ) -> PostOutcome {
         let len = payload.len();
         assert!(len <= SEND_MAX, "a payload of {len} bytes exceeds the {SEND_MAX} of send_max");
         if !self.reach(core, peer) {
-            return Posted::Done;
+            return PostOutcome::Done;
         }
         // A caller that only sends may not come to `progress`: what is kept must not grow for that.
         self.poll(core);
         self.drain(core, peer);
         let link = self.link(peer);
-        if link.phase == Phase::Open
+        if link.phase == ConnectionPhase::Open
             && link.kept_messages.is_empty()
             && self.add_message(peer, head, solicited, payload)
         {
             self.ring(peer);
-            return Posted::Done;
+            return PostOutcome::Done;
         }
         let (work, posted) = if len <= INLINE_MAX {
             let mut bytes = [0; INLINE_MAX];
             payload.read(&mut bytes[..len]);
-            (Work::Short { head, solicited, len, bytes }, Posted::Done)
+            (PostedWork::Short { head, solicited, len, bytes }, PostOutcome::Done)
         } else {
-            (Work::Long { head, solicited, payload, done }, Posted::Later)
+            (PostedWork::Long { head, solicited, payload, done }, PostOutcome::Later)
         };
-        let State { peers, slab, .. } = self;
+        let VerbsState { peers, slab, .. } = self;
         let link = peers[peer].as_deref_mut().expect("reached");
         slab.push(&mut link.kept_messages, work);
         self.wait_for(peer);
@@ -104,13 +104,13 @@ impl State {
 
     /// Sees to it that there is a connection, or that there will be one. False: the peer is gone,
     /// and that is a fault.
-    pub fn reach(&mut self, core: &Core, peer: usize) -> bool {
+    pub fn reach(&mut self, core: &VerbsCore, peer: usize) -> bool {
         match &self.peers[peer] {
-            Some(link) if link.phase == Phase::Gone => {
+            Some(link) if link.phase == ConnectionPhase::Gone => {
                 self.lose(core, peer, "it has left already".to_owned());
                 false
             }
-            Some(link) => link.phase != Phase::Lost,
+            Some(link) => link.phase != ConnectionPhase::Lost,
             None => self.begin(core, peer),
         }
     }
@@ -118,7 +118,7 @@ impl State {
     /// Collects a message, if there is room for it.
     #[inline]
     pub fn add_message(&mut self, peer: usize, head: Head, solicited: bool, payload: Sge) -> bool {
-        let State { peers, batch, pool, memories, .. } = self;
+        let VerbsState { peers, batch, pool, memories, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
         if link.messages == 0 || !link.has_room(1) || !batch.has_room(1) {
             return false;
@@ -155,12 +155,12 @@ impl State {
     }
 
     /// Moves on what is kept for `peer`, with few rings of the doorbell; true if anything moved.
-    pub fn drain(&mut self, core: &Core, peer: usize) -> bool {
+    pub fn drain(&mut self, core: &VerbsCore, peer: usize) -> bool {
         let mut moved = false;
         loop {
-            let State { peers, slab, .. } = &*self;
+            let VerbsState { peers, slab, .. } = &*self;
             let Some(link) = &peers[peer] else { return moved };
-            if link.phase != Phase::Open || link.is_empty() {
+            if link.phase != ConnectionPhase::Open || link.is_empty() {
                 break;
             }
             let message = slab.front(&link.kept_messages).map(kept_message);
@@ -173,7 +173,7 @@ impl State {
                 added
             });
             let done = work.is_some_and(|work| self.add_work(peer, &work));
-            let State { peers, slab, batch, .. } = &mut *self;
+            let VerbsState { peers, slab, batch, .. } = &mut *self;
             let link = peers[peer].as_deref_mut().expect("looked at above");
             // What is taken out of the slab stays there, and readable, until something is put in.
             if sent {
@@ -197,7 +197,7 @@ impl State {
 
     /// Moves on what is kept for anybody.
     #[cold]
-    pub fn drain_all(&mut self, core: &Core) -> bool {
+    pub fn drain_all(&mut self, core: &VerbsCore) -> bool {
         let mut moved = false;
         for i in (0..self.waiting.len()).rev() {
             let peer = self.waiting[i] as usize;
@@ -214,7 +214,7 @@ impl State {
     /// A message has arrived from `peer`; false if it cannot be one.
     pub fn deliver(&mut self, rail: usize, peer: usize, wc: &ibv_wc) -> bool {
         let buffer = wc.wr_id as u32;
-        let State { peers, rails, arrived, .. } = self;
+        let VerbsState { peers, rails, arrived, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
         let buffers = &mut rails[rail].buffers;
         let it = &mut buffers[buffer as usize];
@@ -236,7 +236,7 @@ impl State {
     }
 
     #[inline]
-    pub fn receive(&mut self, from: Option<usize>) -> Option<Message> {
+    pub fn receive(&mut self, from: Option<usize>) -> Option<ArrivedMessage> {
         if let Some(peer) = from {
             return self.take_message(peer);
         }
@@ -255,7 +255,7 @@ impl State {
         }
     }
 
-    fn take_message(&mut self, peer: usize) -> Option<Message> {
+    fn take_message(&mut self, peer: usize) -> Option<ArrivedMessage> {
         let link = self.peers[peer].as_deref_mut()?;
         let buffer = link.inbox.0;
         if buffer == NONE {
@@ -268,12 +268,12 @@ impl State {
 
     /// The message of `peer` in a receive buffer.
     #[inline]
-    pub fn message_in(&self, peer: usize, rail: usize, buffer: u32) -> Message {
+    pub fn message_in(&self, peer: usize, rail: usize, buffer: u32) -> ArrivedMessage {
         let it = &self.rails[rail].buffers[buffer as usize];
         let mut bytes = [0; HEAD];
         it.memory.read(&mut bytes);
         let word = |i: usize| u64::from_ne_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
-        Message {
+        ArrivedMessage {
             peer,
             head: Head([word(0), word(1), word(2)]),
             payload: it.memory.part(HEAD, it.len as usize - HEAD),
@@ -282,9 +282,9 @@ impl State {
     }
 
     #[inline]
-    pub fn release(&mut self, core: &Core, message: &Message) {
+    pub fn release(&mut self, core: &VerbsCore, message: &ArrivedMessage) {
         let rail = (message.token >> 32) as usize;
-        if self.rails[rail].give_back(message.token as u32, message.peer, Use::Message) {
+        if self.rails[rail].give_back(message.token as u32, message.peer, BufferUse::Message) {
             self.repost(core, rail);
         }
     }

@@ -6,17 +6,17 @@
 //! job's number, the source and the group: several jobs may share an address, and a sender hears
 //! itself.
 
-use crate::ConnectError;
-use crate::datagrams::{Datagrams, GRH, MULTICAST, Sizes};
-use crate::device::{Link, Port};
+use crate::VerbsConnectError;
+use crate::datagrams::{DatagramQueuePair, DatagramSizes, GRH, MULTICAST};
+use crate::device::{DevicePort, LinkLayer};
 use crate::ffi::*;
 use crate::interfaces;
 use crate::manager::{self, Joiner, Membership};
 use crate::memory::Memories;
-use crate::object::{self, Ends, Handle, done};
-use crate::rail::{Base, MULTICAST_TAG, Rail};
-use crate::state::{Core, State};
-use crate::wire::Address;
+use crate::object::{self, Handle, QueuePairParts, done};
+use crate::rail::{Base, MULTICAST_TAG, VerbsRail};
+use crate::state::{VerbsCore, VerbsState};
+use crate::wire::VerbsAddress;
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 use std::fs;
@@ -61,8 +61,8 @@ struct Route {
     members: Vec<GroupId>,
 }
 
-pub struct Multicast {
-    datagrams: Datagrams,
+pub struct VerbsMulticast {
+    datagrams: DatagramQueuePair,
     joining: Joining,
     routes: HashMap<IpAddr, Route>,
     /// Slots and lengths of what has arrived.
@@ -73,7 +73,7 @@ pub struct Multicast {
 }
 
 /// The largest payload that all processes can multicast; an error says why there is none.
-pub fn largest(rank: usize, addresses: &[Address]) -> Result<usize, String> {
+pub fn largest(rank: usize, addresses: &[VerbsAddress]) -> Result<usize, String> {
     let own = &addresses[rank].rails[0];
     if let Some(other) = addresses.iter().position(|address| !address.multicast) {
         let host = &addresses[other].host;
@@ -87,7 +87,7 @@ pub fn largest(rank: usize, addresses: &[Address]) -> Result<usize, String> {
         }
     }
     let mtu = addresses.iter().map(|address| address.rails[0].mtu as usize).min().unwrap_or(256);
-    let most = if own.link == Link::InfiniBand { GROUP_MTU } else { usize::MAX };
+    let most = if own.link == LinkLayer::InfiniBand { GROUP_MTU } else { usize::MAX };
     Ok(mtu.min(most) - HEADER)
 }
 
@@ -111,26 +111,31 @@ fn gid_of(address: IpAddr) -> ibv_gid {
     }
 }
 
-impl Multicast {
+impl VerbsMulticast {
     pub fn new(
         (domain, base): (&object::Domain, &Base),
-        port: &Port,
+        port: &DevicePort,
         memories: &mut Memories,
         by_manager: bool,
-    ) -> Result<Multicast, ConnectError> {
-        let joining = if by_manager || port.link == Link::InfiniBand {
+    ) -> Result<VerbsMulticast, VerbsConnectError> {
+        let joining = if by_manager || port.link == LinkLayer::InfiniBand {
             let interface = manager::interface_of(port);
             let addresses = interface.as_deref().map(interfaces::addresses).unwrap_or_default();
             let address = addresses.first().map(|&(address, _)| address);
-            let none = || ConnectError::NoInterface { port: port.name() };
+            let none = || VerbsConnectError::NoInterface { port: port.name() };
             Joining::Manager(Joiner::new(address.ok_or_else(none)?)?)
         } else {
             Joining::Interface
         };
-        let ends = Ends { domain, send: &base.departures, receive: &base.datagrams, shared: None };
-        let sizes = Sizes { received: RECEIVED, sent: SENT, payload: port.mtu };
-        let datagrams = Datagrams::new(&ends, port, 0, memories, sizes, MULTICAST_TAG)?;
-        Ok(Multicast {
+        let ends = QueuePairParts {
+            domain,
+            send: &base.departures,
+            receive: &base.datagrams,
+            shared: None,
+        };
+        let sizes = DatagramSizes { received: RECEIVED, sent: SENT, payload: port.mtu };
+        let datagrams = DatagramQueuePair::new(&ends, port, 0, memories, sizes, MULTICAST_TAG)?;
+        Ok(VerbsMulticast {
             datagrams,
             joining,
             routes: HashMap::new(),
@@ -145,13 +150,13 @@ impl Multicast {
     }
 
     /// The address of a group.
-    fn address(&self, rail: &Rail, nonce: u64, group: GroupId) -> IpAddr {
+    fn address(&self, rail: &VerbsRail, nonce: u64, group: GroupId) -> IpAddr {
         let ipv4 = rail.port.gid.is_some_and(|gid| gid.ipv4().is_some());
         address_of(nonce, group, ipv4 || matches!(self.joining, Joining::Manager(_)))
     }
 
     /// The way to a group. Through the manager there is none without a membership.
-    fn route(&mut self, rail: &Rail, address: IpAddr) -> io::Result<&mut Route> {
+    fn route(&mut self, rail: &VerbsRail, address: IpAddr) -> io::Result<&mut Route> {
         let vacant = match self.routes.entry(address) {
             Entry::Occupied(route) => return Ok(route.into_mut()),
             Entry::Vacant(vacant) => vacant,
@@ -170,7 +175,7 @@ impl Multicast {
     }
 
     /// Attaches the queue pair, and lets the interface join.
-    fn join(&mut self, rail: &Rail, nonce: u64, group: GroupId) -> io::Result<()> {
+    fn join(&mut self, rail: &VerbsRail, nonce: u64, group: GroupId) -> io::Result<()> {
         let address = self.address(rail, nonce, group);
         self.route(rail, address)?;
         let route = self.routes.get_mut(&address).expect("made above");
@@ -186,7 +191,7 @@ impl Multicast {
         Ok(())
     }
 
-    fn leave(&mut self, rail: &Rail, group: GroupId) {
+    fn leave(&mut self, rail: &VerbsRail, group: GroupId) {
         let pair = &self.datagrams.pair;
         for route in self.routes.values_mut().filter(|route| route.members.contains(&group)) {
             route.members.retain(|&member| member != group);
@@ -202,7 +207,7 @@ impl Multicast {
 }
 
 /// Lets the network interface join an IP group, as long as the socket is open.
-fn interface_joins(rail: &Rail, address: IpAddr) -> io::Result<UdpSocket> {
+fn interface_joins(rail: &VerbsRail, address: IpAddr) -> io::Result<UdpSocket> {
     let _occupied = Occupied::standard();
     match (address, rail.port.gid.and_then(|gid| gid.ipv4())) {
         (IpAddr::V4(address), own) => {
@@ -236,8 +241,8 @@ fn parse(nonce: u64, bytes: &[u8; HEADER]) -> Option<(usize, GroupId)> {
     ours.then(|| (word(8) as usize, GroupId(word(12))))
 }
 
-impl State {
-    pub fn join(&mut self, core: &Core, group: GroupId) {
+impl VerbsState {
+    pub fn join(&mut self, core: &VerbsCore, group: GroupId) {
         let Some(multicast) = &mut self.multicast else { return };
         if multicast.is_member(group) {
             return;
@@ -257,7 +262,7 @@ impl State {
         }
     }
 
-    pub fn multicast(&mut self, core: &Core, group: GroupId, src: Sge) -> Result<(), Fault> {
+    pub fn multicast(&mut self, core: &VerbsCore, group: GroupId, src: Sge) -> Result<(), Fault> {
         let Some(max) = self.multicast.as_ref().map(|multicast| multicast.max) else {
             return Err(Fault::unsupported(core.rank, "multicast"));
         };
@@ -266,7 +271,7 @@ impl State {
         if self.multicast.as_ref().is_some_and(|multicast| !multicast.datagrams.has_room()) {
             self.poll_departures(core, 0);
         }
-        let State { multicast: Some(multicast), rails, memories, .. } = self else {
+        let VerbsState { multicast: Some(multicast), rails, memories, .. } = self else {
             unreachable!("looked at above");
         };
         let rail = &rails[0];
@@ -293,8 +298,8 @@ impl State {
     }
 
     /// A datagram has come: it waits to be read.
-    pub fn datagram(&mut self, core: &Core, wc: &ibv_wc) {
-        let State { multicast: Some(multicast), memories, .. } = self else { return };
+    pub fn datagram(&mut self, core: &VerbsCore, wc: &ibv_wc) {
+        let VerbsState { multicast: Some(multicast), memories, .. } = self else { return };
         let slot = multicast.datagrams.slot_of(wc.wr_id);
         let mut bytes = [0; HEADER];
         let content = multicast.datagrams.received(slot, wc.byte_len);
@@ -320,8 +325,8 @@ impl State {
         }
     }
 
-    pub fn receive_multicast(&mut self, core: &Core, into: Sge) -> Option<Datagram> {
-        let State { multicast: Some(multicast), memories, .. } = self else { return None };
+    pub fn receive_multicast(&mut self, core: &VerbsCore, into: Sge) -> Option<Datagram> {
+        let VerbsState { multicast: Some(multicast), memories, .. } = self else { return None };
         while let Some((slot, len)) = multicast.waiting.pop_front() {
             let content = multicast.datagrams.received(slot, len).expect("checked on arrival");
             let mut bytes = [0; HEADER];

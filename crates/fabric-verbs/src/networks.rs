@@ -2,10 +2,10 @@
 //! that may not be opened) would shift the numbers of the rest, so the processes agree on the networks
 //! that all of them have. And they find out whether their bytes mean the same ([`Fingerprint`]).
 
-use crate::ConnectError;
+use crate::VerbsConnectError;
 use crate::connect::host;
 use crate::subnets::of;
-use crate::survey::Chosen;
+use crate::survey::ChosenPorts;
 use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint};
 
 /// Key under which each process publishes its host, its fingerprint and the networks of its rails, a line each.
@@ -46,14 +46,14 @@ fn alike(
     rank: usize,
     hosts: &[String],
     all: &[Fingerprint],
-) -> Result<Result<(), usize>, ConnectError> {
+) -> Result<Result<(), usize>, VerbsConnectError> {
     let mut other = Ok(());
     for (peer, theirs) in all.iter().enumerate() {
         let difference = all[rank].compare(theirs);
         if !difference.formats.is_empty() {
             let (host, here) = (hosts[peer].clone(), hosts[rank].clone());
             let what = difference.to_string();
-            return Err(ConnectError::Differs { rank: peer, host, own: rank, here, what });
+            return Err(VerbsConnectError::Differs { rank: peer, host, own: rank, here, what });
         }
         if difference.arithmetic && other.is_ok() {
             other = Err(peer);
@@ -66,9 +66,9 @@ fn alike(
 /// arithmetic. All call this, also those that have none; the others learn why when they connect.
 pub fn agree(
     bootstrap: &mut dyn Bootstrap,
-    chosen: Result<Chosen, ConnectError>,
+    chosen: Result<ChosenPorts, VerbsConnectError>,
     fingerprint: &Fingerprint,
-) -> Result<(Result<Chosen, ConnectError>, bool), BootstrapError> {
+) -> Result<(Result<ChosenPorts, VerbsConnectError>, bool), BootstrapError> {
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
     let mut lines = vec![host(), fingerprint.encode()];
     lines.extend(chosen.iter().flat_map(|chosen| &chosen.rails).map(|(_, port)| of(port)));
@@ -184,7 +184,7 @@ mod tests {
             (2, 1, "(big-endian there, little-endian here); run the job on machines of one kind"),
         ] {
             let error = alike(rank, &hosts, &big).unwrap_err();
-            assert!(matches!(&error, ConnectError::Differs { rank, .. } if *rank == peer));
+            assert!(matches!(&error, VerbsConnectError::Differs { rank, .. } if *rank == peer));
             assert!(error.to_string().contains(words), "{error}");
         }
         let version = [own.clone(), own.clone(), other("Weft=1", "Weft=2")];
@@ -209,7 +209,7 @@ mod tests {
             2 => Fingerprint::decode(&Fingerprint::own(&[]).encode().replace("64 bits", "32 bits")),
             _ => Fingerprint::own(&[]),
         };
-        let chosen = || Ok(Chosen::default());
+        let chosen = || Ok(ChosenPorts::default());
         let all = weft_bootstrap::threads(3).into_iter().map(|mut world| {
             std::thread::spawn(move || {
                 let own = print(world.rank());

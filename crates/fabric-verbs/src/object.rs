@@ -1,7 +1,7 @@
 //! Things made by libibverbs, given back when they are dropped, and the calls on them.
 
-use crate::ConnectError;
-use crate::device::Context;
+use crate::VerbsConnectError;
+use crate::device::DeviceContext;
 use crate::ffi::*;
 use std::ffi::c_int;
 use std::io;
@@ -14,7 +14,7 @@ use weft_bootstrap::calls::repeat;
 pub struct Owned<T> {
     raw: NonNull<T>,
     destroy: unsafe extern "C" fn(*mut T) -> c_int,
-    pub context: Arc<Context>,
+    pub context: Arc<DeviceContext>,
 }
 
 // SAFETY: libibverbs lets any thread use its objects, and several at once.
@@ -26,12 +26,12 @@ impl<T> Owned<T> {
     fn new(
         raw: *mut T,
         destroy: unsafe extern "C" fn(*mut T) -> c_int,
-        context: &Arc<Context>,
+        context: &Arc<DeviceContext>,
         what: &'static str,
-    ) -> Result<Owned<T>, ConnectError> {
+    ) -> Result<Owned<T>, VerbsConnectError> {
         match NonNull::new(raw) {
             Some(raw) => Ok(Owned { raw, destroy, context: context.clone() }),
-            None => Err(ConnectError::last(what, &context.name)),
+            None => Err(VerbsConnectError::last(what, &context.name)),
         }
     }
 
@@ -76,14 +76,14 @@ pub type QueuePair = Owned<ibv_qp>;
 pub type Memory = Owned<ibv_mr>;
 pub type Handle = Owned<ibv_ah>;
 
-pub fn domain(context: &Arc<Context>) -> Result<Domain, ConnectError> {
+pub fn domain(context: &Arc<DeviceContext>) -> Result<Domain, VerbsConnectError> {
     // SAFETY: an open context.
     let raw = made(|| unsafe { (context.library.ibv_alloc_pd)(context.raw()) });
     Owned::new(raw, context.library.ibv_dealloc_pd, context, "making a protection domain")
 }
 
 /// A completion channel whose descriptor does not block.
-pub fn channel(context: &Arc<Context>) -> Result<Channel, ConnectError> {
+pub fn channel(context: &Arc<DeviceContext>) -> Result<Channel, VerbsConnectError> {
     // SAFETY: an open context.
     let raw = made(|| unsafe { (context.library.ibv_create_comp_channel)(context.raw()) });
     let destroy = context.library.ibv_destroy_comp_channel;
@@ -95,7 +95,7 @@ pub fn channel(context: &Arc<Context>) -> Result<Channel, ConnectError> {
             flags < 0 || libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) < 0
         };
         if failed {
-            return Err(ConnectError::last("setting up a completion channel", &context.name));
+            return Err(VerbsConnectError::last("setting up a completion channel", &context.name));
         }
     }
     Ok(channel)
@@ -125,10 +125,10 @@ impl Channel {
 }
 
 pub fn completion_queue(
-    context: &Arc<Context>,
+    context: &Arc<DeviceContext>,
     channel: &Channel,
     entries: usize,
-) -> Result<CompletionQueue, ConnectError> {
+) -> Result<CompletionQueue, VerbsConnectError> {
     let entries = entries.min(context.attributes.max_cqe.max(1) as usize) as c_int;
     // SAFETY: an open context and a channel of it.
     let raw = made(|| unsafe {
@@ -158,7 +158,7 @@ impl CompletionQueue {
     }
 }
 
-pub fn shared_queue(domain: &Domain, requests: usize) -> Result<SharedQueue, ConnectError> {
+pub fn shared_queue(domain: &Domain, requests: usize) -> Result<SharedQueue, VerbsConnectError> {
     let attr = ibv_srq_attr { max_wr: requests as u32, max_sge: 1, srq_limit: 0 };
     let mut init = ibv_srq_init_attr { srq_context: ptr::null_mut(), attr };
     let context = &domain.context;
@@ -168,7 +168,7 @@ pub fn shared_queue(domain: &Domain, requests: usize) -> Result<SharedQueue, Con
 }
 
 /// What a queue pair is made of.
-pub struct Ends<'e> {
+pub struct QueuePairParts<'e> {
     pub domain: &'e Domain,
     pub send: &'e CompletionQueue,
     pub receive: &'e CompletionQueue,
@@ -177,10 +177,10 @@ pub struct Ends<'e> {
 
 /// Makes a queue pair; `cap` says what came of the wishes. The inline size is only a wish.
 pub fn queue_pair(
-    ends: &Ends,
+    ends: &QueuePairParts,
     kind: c_int,
     cap: &mut ibv_qp_cap,
-) -> Result<QueuePair, ConnectError> {
+) -> Result<QueuePair, VerbsConnectError> {
     let context = &ends.domain.context;
     let wanted = cap.max_inline_data;
     let mut raw = ptr::null_mut();
@@ -253,7 +253,7 @@ impl Memory {
 }
 
 /// A path to an address, for datagrams.
-pub fn handle(domain: &Domain, attributes: &mut ibv_ah_attr) -> Result<Handle, ConnectError> {
+pub fn handle(domain: &Domain, attributes: &mut ibv_ah_attr) -> Result<Handle, VerbsConnectError> {
     let context = &domain.context;
     // SAFETY: a live domain, and valid attributes.
     let raw = made(|| unsafe { (context.table.create_ah)(domain.raw(), attributes) });

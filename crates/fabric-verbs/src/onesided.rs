@@ -1,20 +1,20 @@
 //! Writes, reads and atomics.
 
-use crate::address::{self, Target};
+use crate::address::{self, VerbsTarget};
 use crate::batch::Batch;
-use crate::connection::{Connection, Phase, Record};
+use crate::connection::{Connection, ConnectionPhase, Record};
 use crate::ffi::*;
 use crate::memory::{NONE, Uses};
-use crate::pending::{Atomic, LocalMemory, Tail, Work};
+use crate::pending::{LocalMemory, PendingAtomic, PostedWork, WriteTail};
 use crate::rail::{BUFFER, INLINE_MAX};
-use crate::state::{Core, State, request_id};
-use crate::wire::{Tag, WAKE, WireKind};
+use crate::state::{VerbsCore, VerbsState, request_id};
+use crate::wire::{ImmediateTag, WAKE, WireKind};
 use weft_fabric::{Completion, Fault, RemoteAddr, RemoteFlag, Sge};
 
 /// Largest part of an operation; adapters take at least so much at once.
 pub const PART: usize = 1 << 30;
 
-impl State {
+impl VerbsState {
     /// What the network calls a piece of local memory. Short ones are copied; others are registered
     /// for this operation, unless they lie in something registered.
     pub fn place(&mut self, memory: Sge, landing: bool) -> Result<LocalMemory, Fault> {
@@ -27,21 +27,21 @@ impl State {
             Some(id) => id,
             None if len <= BUFFER => NONE,
             // SAFETY: whoever made the `Sge` promised that the memory outlives the operation; what
-            // is kept longer is governed by `Options::keep`.
+            // is kept longer is governed by `VerbsOptions::keep`.
             None => unsafe { self.memories.acquire(memory, uses) }?,
         };
         Ok(LocalMemory { memory, registration })
     }
 
     /// Posts, or keeps.
-    pub fn submit(&mut self, core: &Core, to: usize, work: Work) -> Result<(), Fault> {
+    pub fn submit(&mut self, core: &VerbsCore, to: usize, work: PostedWork) -> Result<(), Fault> {
         self.awaited += usize::from(work.is_awaited());
-        let open = |link: &Connection| link.phase == Phase::Open;
+        let open = |link: &Connection| link.phase == ConnectionPhase::Open;
         // A secondary one may have been shut while the parts before were posted.
         let secondary = core.is_secondary(to) && self.peers[to].as_deref().is_some_and(open);
         let peer = if secondary { to } else { core.peer_of(to) };
         if let Some(link) = &self.peers[peer]
-            && link.phase == Phase::Open
+            && link.phase == ConnectionPhase::Open
             && link.kept_work.is_empty()
             && self.add_work(peer, &work)
         {
@@ -53,7 +53,7 @@ impl State {
         }
         self.poll(core);
         self.drain(core, peer);
-        let State { peers, slab, .. } = self;
+        let VerbsState { peers, slab, .. } = self;
         let link = peers[peer].as_deref_mut().expect("reached");
         slab.push(&mut link.kept_work, work);
         self.wait_for(peer);
@@ -63,31 +63,31 @@ impl State {
 
     pub fn write(
         &mut self,
-        core: &Core,
+        core: &VerbsCore,
         peer: usize,
         src: Sge,
         dst: RemoteAddr,
-        tail: Tail,
+        tail: WriteTail,
         done: Completion,
     ) -> Result<(), Fault> {
         if src.is_empty() {
-            if matches!(tail, Tail::Nothing) {
+            if matches!(tail, WriteTail::Nothing) {
                 core.complete(done);
                 return Ok(());
             }
             let from = LocalMemory { memory: src, registration: NONE };
-            let target = Target::NOWHERE;
-            return self.submit(core, peer, Work::Write { from, target, tail, done });
+            let target = VerbsTarget::NOWHERE;
+            return self.submit(core, peer, PostedWork::Write { from, target, tail, done });
         }
         let target = address::decode(core.peer_of(peer), dst, src.len())?;
         let from = self.place(src, false)?;
         for (offset, len) in parts(src.len()) {
             let memory = src.part(offset, len);
-            let target = Target { at: target.at + offset as u64, ..target };
+            let target = VerbsTarget { at: target.at + offset as u64, ..target };
             let last = offset + len == src.len();
-            let (tail, done) = if last { (tail, done) } else { (Tail::Nothing, None) };
+            let (tail, done) = if last { (tail, done) } else { (WriteTail::Nothing, None) };
             let from = self.share_part(from, memory, last);
-            self.submit(core, peer, Work::Write { from, target, tail, done })?;
+            self.submit(core, peer, PostedWork::Write { from, target, tail, done })?;
         }
         Ok(())
     }
@@ -102,7 +102,7 @@ impl State {
 
     pub fn read(
         &mut self,
-        core: &Core,
+        core: &VerbsCore,
         peer: usize,
         dst: Sge,
         src: RemoteAddr,
@@ -116,30 +116,32 @@ impl State {
         let into = self.place(dst, true)?;
         for (offset, len) in parts(dst.len()) {
             let memory = dst.part(offset, len);
-            let target = Target { at: target.at + offset as u64, ..target };
+            let target = VerbsTarget { at: target.at + offset as u64, ..target };
             let last = offset + len == dst.len();
             let into = self.share_part(into, memory, last);
             let done = if last { done } else { None };
-            self.submit(core, peer, Work::Read { into, target, done })?;
+            self.submit(core, peer, PostedWork::Read { into, target, done })?;
         }
         Ok(())
     }
 
     /// Collects an operation, if there is room for it.
-    pub fn add_work(&mut self, peer: usize, work: &Work) -> bool {
+    pub fn add_work(&mut self, peer: usize, work: &PostedWork) -> bool {
         let added = match *work {
-            Work::Write { from, target, tail, done } => {
+            PostedWork::Write { from, target, tail, done } => {
                 self.add_write(peer, from, target, tail, done)
             }
-            Work::Read { into, target, done } => self.add_read(peer, into, target, done),
-            Work::Atomic { target, what, result, done } => {
+            PostedWork::Read { into, target, done } => self.add_read(peer, into, target, done),
+            PostedWork::Atomic { target, what, result, done } => {
                 self.add_atomic(peer, target, what, result, done)
             }
-            Work::Short { .. } | Work::Long { .. } => unreachable!("messages are kept elsewhere"),
+            PostedWork::Short { .. } | PostedWork::Long { .. } => {
+                unreachable!("messages are kept elsewhere")
+            }
         };
         if added && let Some(secondary) = &mut self.link(peer).secondary {
             secondary.posted.push_back(Some(*work));
-            if let Work::Atomic { target, .. } = work
+            if let PostedWork::Atomic { target, .. } = work
                 && target.wake
             {
                 secondary.posted.push_back(None);
@@ -152,25 +154,25 @@ impl State {
         &mut self,
         peer: usize,
         from: LocalMemory,
-        target: Target,
-        tail: Tail,
+        target: VerbsTarget,
+        tail: WriteTail,
         done: Completion,
     ) -> bool {
-        let State { peers, batch, pool, memories, .. } = self;
+        let VerbsState { peers, batch, pool, memories, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
         let LocalMemory { memory, registration } = from;
         let data = !memory.is_empty();
         // A write can carry any immediate but our own.
         let carried = match tail {
-            Tail::Immediate(immediate) if immediate != WAKE => Some(immediate),
+            WriteTail::Immediate(immediate) if immediate != WAKE => Some(immediate),
             _ => None,
         };
-        let separate = !matches!(tail, Tail::Nothing) && carried.is_none();
+        let separate = !matches!(tail, WriteTail::Nothing) && carried.is_none();
         let requests = usize::from(data || carried.is_some()) + usize::from(separate);
         let event = match tail {
-            Tail::Nothing => false,
-            Tail::Flag { at, .. } => at.wake,
-            Tail::Immediate(_) => true,
+            WriteTail::Nothing => false,
+            WriteTail::Flag { at, .. } => at.wake,
+            WriteTail::Immediate(_) => true,
         };
         let room = link.has_room(requests) && batch.has_room(requests);
         if !room || event && link.events == 0 {
@@ -222,10 +224,10 @@ impl State {
         &mut self,
         peer: usize,
         into: LocalMemory,
-        target: Target,
+        target: VerbsTarget,
         done: Completion,
     ) -> bool {
-        let State { peers, batch, pool, memories, .. } = self;
+        let VerbsState { peers, batch, pool, memories, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
         if !link.has_room(1) || !batch.has_room(1) {
             return false;
@@ -254,12 +256,12 @@ impl State {
     fn add_atomic(
         &mut self,
         peer: usize,
-        target: Target,
-        what: Atomic,
+        target: VerbsTarget,
+        what: PendingAtomic,
         result: LocalMemory,
         done: Completion,
     ) -> bool {
-        let State { peers, batch, pool, memories, .. } = self;
+        let VerbsState { peers, batch, pool, memories, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
         let requests = 1 + usize::from(target.wake);
         let room = link.has_room(requests) && batch.has_room(requests);
@@ -279,8 +281,8 @@ impl State {
             memories.sge(registration, link.rail, memory)
         };
         let (opcode, operand, swap) = match what {
-            Atomic::Add { operand } => (IBV_WR_ATOMIC_FETCH_AND_ADD, operand, 0),
-            Atomic::Swap { compare, swap } => (IBV_WR_ATOMIC_CMP_AND_SWP, compare, swap),
+            PendingAtomic::Add { operand } => (IBV_WR_ATOMIC_FETCH_AND_ADD, operand, 0),
+            PendingAtomic::Swap { compare, swap } => (IBV_WR_ATOMIC_CMP_AND_SWP, compare, swap),
         };
         let (number, _) = link.note(record, true);
         batch
@@ -301,9 +303,9 @@ impl State {
 
     /// A request without effect whose completion says that all before it have completed.
     pub fn add_probe(&mut self, peer: usize) -> bool {
-        let State { peers, batch, .. } = self;
+        let VerbsState { peers, batch, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
-        if link.phase != Phase::Open || !link.has_room(1) || !batch.has_room(1) {
+        if link.phase != ConnectionPhase::Open || !link.has_room(1) || !batch.has_room(1) {
             return false;
         }
         let (number, _) = link.note(Record::NOTHING, true);
@@ -317,9 +319,9 @@ impl State {
 }
 
 /// A flag to write, checked.
-pub fn flag(peer: usize, flag: RemoteFlag, value: u64) -> Result<Tail, Fault> {
+pub fn flag(peer: usize, flag: RemoteFlag, value: u64) -> Result<WriteTail, Fault> {
     let at = address::decode_word(peer, flag.at)?;
-    Ok(Tail::Flag { at: Target { wake: flag.waking, ..at }, value })
+    Ok(WriteTail::Flag { at: VerbsTarget { wake: flag.waking, ..at }, value })
 }
 
 /// Offsets and lengths of the parts of an operation.
@@ -328,18 +330,18 @@ fn parts(len: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// What follows the data of a write by a request of its own: a flag, or the immediate that is our own.
-fn add_tail(batch: &mut Batch, id: u64, rail: usize, signaled: bool, tail: Tail) {
+fn add_tail(batch: &mut Batch, id: u64, rail: usize, signaled: bool, tail: WriteTail) {
     let signal = if signaled { IBV_SEND_SIGNALED } else { 0 };
     match tail {
-        Tail::Flag { at, value } if at.wake => {
+        WriteTail::Flag { at, value } if at.wake => {
             let request = batch.add(id, IBV_WR_RDMA_WRITE_WITH_IMM, signal);
             request.immediate(WAKE).to(at.at, at.keys[rail]).word(value);
         }
-        Tail::Flag { at, value } => {
+        WriteTail::Flag { at, value } => {
             batch.add(id, IBV_WR_RDMA_WRITE, signal).to(at.at, at.keys[rail]).word(value);
         }
         _ => {
-            let tag = Tag { kind: WireKind::Reserved, messages: 0, events: 0 };
+            let tag = ImmediateTag { kind: WireKind::Reserved, messages: 0, events: 0 };
             batch.control(id, signaled, tag);
         }
     }

@@ -1,10 +1,10 @@
 //! What may be chosen about a [`crate::Verbs`].
 
-use crate::Table;
+use crate::VerbsFunctions;
 use std::time::Duration;
 use weft_bootstrap::Fingerprint;
 
-/// Registrations that outlive their use, see [`Options::keep`].
+/// Registrations that outlive their use, see [`VerbsOptions::keep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
     /// Most bytes in registrations that nobody uses.
@@ -15,7 +15,7 @@ pub struct Keep {
 
 /// Choices; the defaults suit most machines.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct VerbsOptions {
     /// Adapters to use, as `"mlx5_0"` or, for one port, `"mlx5_0:1"`; the order is that of the
     /// rails. Empty: all that have an active port, by name.
     pub devices: Vec<String>,
@@ -75,12 +75,12 @@ pub struct Options {
     /// What this process's bytes mean; all must mean the same.
     pub fingerprint: Fingerprint,
     /// For tests: what to put between the fabric and the device.
-    pub interpose: Option<fn(Table) -> Table>,
+    pub interpose: Option<fn(VerbsFunctions) -> VerbsFunctions>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for VerbsOptions {
+    fn default() -> VerbsOptions {
+        VerbsOptions {
             devices: Vec::new(),
             networks: Vec::new(),
             paths: 1,

@@ -7,9 +7,9 @@
 //! Switches route by the destination's LID alone, so that each of a port's LIDs may have a way of its own through
 //! the network (InfiniBand's LMC: 2^LMC LIDs a port, given by the subnet manager).
 
-use crate::device::{Link, Port};
+use crate::device::{DevicePort, LinkLayer};
 use crate::ffi::*;
-use crate::options::Options;
+use crate::options::VerbsOptions;
 use crate::wire::RailAddress;
 
 /// What takes the way.
@@ -21,35 +21,35 @@ pub enum Traffic {
 }
 
 /// The LID of a rail: that of the port, and its path.
-pub fn lid(port: &Port) -> u16 {
+pub fn lid(port: &DevicePort) -> u16 {
     port.lid + u16::from(port.path)
 }
 
 /// Paths that a port has.
-pub fn paths(port: &Port) -> usize {
-    if port.link == Link::InfiniBand { 1 << port.lmc.min(7) } else { 1 }
+pub fn paths(port: &DevicePort) -> usize {
+    if port.link == LinkLayer::InfiniBand { 1 << port.lmc.min(7) } else { 1 }
 }
 
 /// The ports as rails: with up to `most` paths each, all first paths before all second ones, so that few rails are
 /// of different ports.
-pub fn spread<T: Clone>(ports: Vec<(T, Port)>, most: usize) -> Vec<(T, Port)> {
+pub fn spread<T: Clone>(ports: Vec<(T, DevicePort)>, most: usize) -> Vec<(T, DevicePort)> {
     let longest = ports.iter().map(|(_, port)| paths(port)).max().unwrap_or(1);
     let nth = |path: usize| {
         let have = ports.iter().filter(move |(_, port)| path < paths(port));
-        have.map(move |(of, port)| (of.clone(), Port { path: path as u8, ..port.clone() }))
+        have.map(move |(of, port)| (of.clone(), DevicePort { path: path as u8, ..port.clone() }))
     };
     (0..longest.min(most.max(1))).flat_map(nth).collect()
 }
 
-fn service_level(options: &Options, traffic: Traffic) -> u8 {
+fn service_level(options: &VerbsOptions, traffic: Traffic) -> u8 {
     let apart = options.datagram_service_level.filter(|_| traffic == Traffic::Datagrams);
     apart.unwrap_or(options.service_level)
 }
 
 /// From a rail at `port` to an address: GID, LID, and whether the GID is used.
 pub fn to(
-    port: &Port,
-    options: &Options,
+    port: &DevicePort,
+    options: &VerbsOptions,
     (gid, lid, global): (ibv_gid, u16, bool),
     traffic: Traffic,
 ) -> ibv_ah_attr {
@@ -73,17 +73,17 @@ pub fn to(
 
 /// From a rail at `port` to a peer's rail, whose address has the LID of its path.
 pub fn to_rail(
-    port: &Port,
-    options: &Options,
+    port: &DevicePort,
+    options: &VerbsOptions,
     rail: &RailAddress,
     traffic: Traffic,
 ) -> ibv_ah_attr {
-    to(port, options, (rail.gid, rail.lid, rail.link == Link::Ethernet), traffic)
+    to(port, options, (rail.gid, rail.lid, rail.link == LinkLayer::Ethernet), traffic)
 }
 
 /// To a group as the connection manager joined it: with the service level that the subnet manager chose for it,
 /// unless one is asked for.
-pub fn of_group(options: &Options, joined: ibv_ah_attr) -> ibv_ah_attr {
+pub fn of_group(options: &VerbsOptions, joined: ibv_ah_attr) -> ibv_ah_attr {
     ibv_ah_attr { sl: options.datagram_service_level.unwrap_or(joined.sl), ..joined }
 }
 
@@ -92,12 +92,12 @@ mod tests {
     use super::*;
     use crate::device::Gid;
 
-    fn port(device: &str, link: Link, lid: u16, lmc: u8) -> Port {
+    fn port(device: &str, link: LinkLayer, lid: u16, lmc: u8) -> DevicePort {
         let gid = Some(Gid { index: 3, bytes: [7; 16] });
-        Port { device: device.to_owned(), link, lid, lmc, gid, ..Port::made_up() }
+        DevicePort { device: device.to_owned(), link, lid, lmc, gid, ..DevicePort::made_up() }
     }
 
-    fn address(port: &Port) -> RailAddress {
+    fn address(port: &DevicePort) -> RailAddress {
         let gid = port.gid.expect("made up").bytes;
         let link = port.link;
         RailAddress {
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    fn names(rails: &[((), Port)]) -> Vec<(&str, u8, u16)> {
+    fn names(rails: &[((), DevicePort)]) -> Vec<(&str, u8, u16)> {
         rails.iter().map(|(_, port)| (&*port.device, port.path, lid(port))).collect()
     }
 
@@ -119,9 +119,9 @@ mod tests {
     fn paths_of_ports_become_rails_by_turns() {
         let ports = || {
             vec![
-                ((), port("a", Link::InfiniBand, 8, 2)),
-                ((), port("b", Link::InfiniBand, 16, 0)),
-                ((), port("c", Link::InfiniBand, 32, 1)),
+                ((), port("a", LinkLayer::InfiniBand, 8, 2)),
+                ((), port("b", LinkLayer::InfiniBand, 16, 0)),
+                ((), port("c", LinkLayer::InfiniBand, 32, 1)),
             ]
         };
         assert_eq!(names(&spread(ports(), 1)), [("a", 0, 8), ("b", 0, 16), ("c", 0, 32)]);
@@ -130,23 +130,23 @@ mod tests {
         let more = [&all[..], &[("a", 2, 10), ("a", 3, 11)]].concat();
         assert_eq!(names(&spread(ports(), 128)), more);
         // An LMC means nothing on RoCE.
-        let roce = vec![((), port("d", Link::Ethernet, 0, 3))];
+        let roce = vec![((), port("d", LinkLayer::Ethernet, 0, 3))];
         assert_eq!(names(&spread(roce, 4)), [("d", 0, 0)]);
-        assert!(spread(Vec::<((), Port)>::new(), 4).is_empty());
+        assert!(spread(Vec::<((), DevicePort)>::new(), 4).is_empty());
     }
 
     #[test]
     fn both_ends_of_a_path_have_its_bits() {
-        let options = Options { traffic_class: 5, ..Options::default() };
-        let here = spread(vec![((), port("a", Link::InfiniBand, 8, 1))], 2);
-        let there = spread(vec![((), port("a", Link::InfiniBand, 64, 3))], 2);
+        let options = VerbsOptions { traffic_class: 5, ..VerbsOptions::default() };
+        let here = spread(vec![((), port("a", LinkLayer::InfiniBand, 8, 1))], 2);
+        let there = spread(vec![((), port("a", LinkLayer::InfiniBand, 64, 3))], 2);
         for ((_, own), (_, peer)) in here.iter().zip(&there) {
             let way = to_rail(own, &options, &address(peer), Traffic::Connections);
             assert_eq!((way.dlid, way.src_path_bits), (64 + u16::from(own.path), own.path));
             assert_eq!((way.is_global, way.port_num, way.sl), (0, 1, 0));
             assert_eq!((way.grh.sgid_index, way.grh.traffic_class), (3, 5));
         }
-        let roce = port("r", Link::Ethernet, 0, 0);
+        let roce = port("r", LinkLayer::Ethernet, 0, 0);
         let way = to_rail(&roce, &options, &address(&roce), Traffic::Connections);
         assert_eq!((way.is_global, way.dlid, way.src_path_bits), (1, 0, 0));
         assert_eq!(way.grh.dgid, [7; 16]);
@@ -154,20 +154,20 @@ mod tests {
 
     #[test]
     fn datagrams_have_a_service_level_of_their_own() {
-        let port = port("a", Link::InfiniBand, 8, 0);
+        let port = port("a", LinkLayer::InfiniBand, 8, 0);
         let peer = address(&port);
-        let level = |options: &Options| {
+        let level = |options: &VerbsOptions| {
             let ways = [Traffic::Connections, Traffic::Datagrams];
             let [connections, requests] = ways.map(|t| to_rail(&port, options, &peer, t).sl);
             let group = to(&port, options, ([1; 16], 0, true), Traffic::Datagrams).sl;
             let joined = of_group(options, ibv_ah_attr { sl: 6, ..ibv_ah_attr::default() }).sl;
             [connections, requests, group, joined]
         };
-        assert_eq!(level(&Options::default()), [0, 0, 0, 6]);
-        let all = Options { service_level: 3, ..Options::default() };
+        assert_eq!(level(&VerbsOptions::default()), [0, 0, 0, 6]);
+        let all = VerbsOptions { service_level: 3, ..VerbsOptions::default() };
         assert_eq!(level(&all), [3, 3, 3, 6]);
-        assert_eq!(level(&Options { datagram_service_level: Some(1), ..all }), [3, 1, 1, 1]);
-        let none = Options { datagram_service_level: Some(0), ..Options::default() };
+        assert_eq!(level(&VerbsOptions { datagram_service_level: Some(1), ..all }), [3, 1, 1, 1]);
+        let none = VerbsOptions { datagram_service_level: Some(0), ..VerbsOptions::default() };
         assert_eq!(level(&none), [0, 0, 0, 0]);
     }
 }

@@ -8,19 +8,19 @@
 //! Nothing here allocates, registers or gives registered memory back: all room was taken beforehand, and where it is
 //! used up, things stay where they are.
 
-use crate::address::{self, Target};
-use crate::connection::Phase;
+use crate::address::{self, VerbsTarget};
+use crate::connection::ConnectionPhase;
 use crate::ffi::*;
 use crate::memory::{NONE, Uses};
 use crate::object::BATCH;
 use crate::onesided::PART;
-use crate::pending::{LocalMemory, Tail, Work};
-use crate::rail::{IDLE_MOST, Use};
-use crate::state::{Core, State};
-use crate::wire::{Tag, WireKind};
+use crate::pending::{LocalMemory, PostedWork, WriteTail};
+use crate::rail::{BufferUse, IDLE_MOST};
+use crate::state::{VerbsCore, VerbsState};
+use crate::wire::{ImmediateTag, WireKind};
 use arrayvec::ArrayVec;
 use std::cell::RefCell;
-use weft_fabric::{Completion, Fault, Head, Message, Peek, RemoteAddr, Sge};
+use weft_fabric::{ArrivedMessage, Completion, Fault, Head, Peek, RemoteAddr, Sge};
 
 /// Completions that can be put aside between two polls.
 const ASIDE: usize = 4 * BATCH;
@@ -42,7 +42,11 @@ pub struct Peeked {
 
 /// Shows what has arrived. What `look` posts uses the state, too. True if there may be more, for which there was no
 /// room.
-pub fn peek(state: &RefCell<State>, core: &Core, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+pub fn peek(
+    state: &RefCell<VerbsState>,
+    core: &VerbsCore,
+    look: &mut dyn FnMut(&ArrivedMessage) -> Peek,
+) -> bool {
     let mut all = true;
     for rail in 0..core.rails {
         all &= state.borrow_mut().collect(core, rail);
@@ -65,9 +69,9 @@ pub fn peek(state: &RefCell<State>, core: &Core, look: &mut dyn FnMut(&Message) 
     !all || state.borrow().peeked.taken.is_full()
 }
 
-impl State {
+impl VerbsState {
     /// Sorts what has arrived; false for want of room.
-    fn collect(&mut self, core: &Core, rail: usize) -> bool {
+    fn collect(&mut self, core: &VerbsCore, rail: usize) -> bool {
         while self.peeked.aside.remaining_capacity() >= BATCH {
             let mut done = [ibv_wc::default(); BATCH];
             let n = self.rails[rail].base.arrivals.poll(&mut done);
@@ -85,10 +89,10 @@ impl State {
     }
 
     /// Delivers a message over an open connection; false if it is something else.
-    fn is_plain(&mut self, core: &Core, rail: usize, wc: &ibv_wc) -> bool {
+    fn is_plain(&mut self, core: &VerbsCore, rail: usize, wc: &ibv_wc) -> bool {
         let Some(&number) = self.routes[rail].get(&wc.qp_num) else { return false };
         let number = number as usize;
-        let tag = Tag::decode(u32::from_be(wc.imm_data));
+        let tag = ImmediateTag::decode(u32::from_be(wc.imm_data));
         let plain = wc.status == IBV_WC_SUCCESS
             && wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM
             && wc.wc_flags & IBV_WC_WITH_IMM != 0
@@ -96,7 +100,7 @@ impl State {
             && !core.is_secondary(number);
         let room = self.arrived.len() < self.arrived.capacity();
         let link = self.link(number);
-        if !plain || link.phase != Phase::Open || !(link.listed || room) {
+        if !plain || link.phase != ConnectionPhase::Open || !(link.listed || room) {
             return false;
         }
         if !self.deliver(rail, number, wc) {
@@ -109,16 +113,16 @@ impl State {
     }
 
     /// A message in an inbox, its rail, and the next one.
-    fn shown(&mut self, peer: usize, buffer: u32) -> (Message, usize, u32) {
+    fn shown(&mut self, peer: usize, buffer: u32) -> (ArrivedMessage, usize, u32) {
         let rail = self.link(peer).rail;
         let next = self.rails[rail].buffers[buffer as usize].next;
         (self.message_in(peer, rail, buffer), rail, next)
     }
 
     /// Takes a message out of an inbox, from between two others.
-    fn take(&mut self, core: &Core, peer: usize, rail: usize, place: (u32, u32, u32)) {
+    fn take(&mut self, core: &VerbsCore, peer: usize, rail: usize, place: (u32, u32, u32)) {
         let (before, buffer, next) = place;
-        let State { peers, rails, peeked, debts, .. } = self;
+        let VerbsState { peers, rails, peeked, debts, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
         match before {
             NONE => link.inbox.0 = next,
@@ -130,7 +134,7 @@ impl State {
         if debts.len() + IDLE_MOST > debts.capacity() {
             peeked.taken.push((rail as u8, buffer, peer as u32));
             peeked.any = true;
-        } else if rails[rail].give_back(buffer, peer, Use::Message) {
+        } else if rails[rail].give_back(buffer, peer, BufferUse::Message) {
             // The peer goes on only with credits.
             self.repost(core, rail);
         }
@@ -139,41 +143,42 @@ impl State {
     /// As a read into memory that is registered, over the first connection; false if it cannot be posted now.
     pub fn try_read(
         &mut self,
-        core: &Core,
+        core: &VerbsCore,
         peer: usize,
         dst: Sge,
         src: RemoteAddr,
         done: Completion,
     ) -> bool {
-        let work = |into, target| Work::Read { into, target, done };
+        let work = |into, target| PostedWork::Read { into, target, done };
         self.try_post(core, (peer, src), (dst, Uses::Writes), done, work)
     }
 
     /// As a write from memory that is registered; the same.
     pub fn try_write(
         &mut self,
-        core: &Core,
+        core: &VerbsCore,
         peer: usize,
         src: Sge,
         dst: RemoteAddr,
         done: Completion,
     ) -> bool {
-        let work = |from, target| Work::Write { from, target, tail: Tail::Nothing, done };
+        let work =
+            |from, target| PostedWork::Write { from, target, tail: WriteTail::Nothing, done };
         self.try_post(core, (peer, dst), (src, Uses::Reads), done, work)
     }
 
     fn try_post(
         &mut self,
-        core: &Core,
+        core: &VerbsCore,
         (peer, there): (usize, RemoteAddr),
         (memory, uses): (Sge, Uses),
         done: Completion,
-        work: impl FnOnce(LocalMemory, Target) -> Work,
+        work: impl FnOnce(LocalMemory, VerbsTarget) -> PostedWork,
     ) -> bool {
         let Ok(target) = address::decode(peer, there, memory.len()) else { return false };
         let open = self.peers[peer]
             .as_deref()
-            .is_some_and(|link| link.phase == Phase::Open && link.kept_work.is_empty());
+            .is_some_and(|link| link.phase == ConnectionPhase::Open && link.kept_work.is_empty());
         if !open || memory.len() > PART || core.is_secondary(peer) {
             return false;
         }
@@ -190,9 +195,9 @@ impl State {
 
     /// A head alone, if it can leave now.
     pub fn try_send(&mut self, peer: usize, head: Head) -> bool {
-        let open = self.peers[peer]
-            .as_deref()
-            .is_some_and(|link| link.phase == Phase::Open && link.kept_messages.is_empty());
+        let open = self.peers[peer].as_deref().is_some_and(|link| {
+            link.phase == ConnectionPhase::Open && link.kept_messages.is_empty()
+        });
         let sent = open && self.add_message(peer, head, false, Sge::EMPTY);
         if sent {
             self.try_ring(peer);
@@ -200,9 +205,9 @@ impl State {
         sent
     }
 
-    /// As [`State::ring`]; the words for a failure are found later.
+    /// As [`VerbsState::ring`]; the words for a failure are found later.
     fn try_ring(&mut self, peer: usize) {
-        let State { peers, batch, peeked, .. } = self;
+        let VerbsState { peers, batch, peeked, .. } = self;
         let pair = &peers[peer].as_deref().expect("a connection").pair;
         let errno = batch.post(pair);
         if errno != 0 {
@@ -213,12 +218,12 @@ impl State {
 
     /// Does what handlers have left; true if there was something.
     #[inline]
-    pub fn follow_up(&mut self, core: &Core) -> bool {
+    pub fn follow_up(&mut self, core: &VerbsCore) -> bool {
         self.peeked.any && self.follow(core)
     }
 
     #[cold]
-    fn follow(&mut self, core: &Core) -> bool {
+    fn follow(&mut self, core: &VerbsCore) -> bool {
         let Peeked { aside, taken, failed, .. } = std::mem::take(&mut *self.peeked);
         if let Some((peer, errno)) = failed {
             let fault = Fault::system("posting to the adapter", errno);
@@ -230,7 +235,7 @@ impl State {
         }
         for (rail, buffer, peer) in taken {
             let rail = rail as usize;
-            due[rail] |= self.rails[rail].give_back(buffer, peer as usize, Use::Message);
+            due[rail] |= self.rails[rail].give_back(buffer, peer as usize, BufferUse::Message);
         }
         for rail in (0..self.rails.len()).filter(|&rail| due[rail]) {
             self.repost(core, rail);

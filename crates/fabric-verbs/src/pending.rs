@@ -1,7 +1,7 @@
 //! What found no room: lists in one slab that is allocated beforehand and grows only when a program
 //! sends far more than its peers take.
 
-use crate::address::Target;
+use crate::address::VerbsTarget;
 use crate::memory::NONE;
 use crate::rail::INLINE_MAX;
 use weft_fabric::{Completion, Head, Sge};
@@ -19,22 +19,22 @@ pub struct LocalMemory {
 
 /// What follows the data of a write.
 #[derive(Debug, Clone, Copy)]
-pub enum Tail {
+pub enum WriteTail {
     Nothing,
-    Flag { at: Target, value: u64 },
+    Flag { at: VerbsTarget, value: u64 },
     Immediate(u32),
 }
 
 /// An atomic operation.
 #[derive(Debug, Clone, Copy)]
-pub enum Atomic {
+pub enum PendingAtomic {
     Add { operand: u64 },
     Swap { compare: u64, swap: u64 },
 }
 
 /// What is to be posted.
 #[derive(Debug, Clone, Copy)]
-pub enum Work {
+pub enum PostedWork {
     /// A payload that was copied.
     Short {
         head: Head,
@@ -51,65 +51,65 @@ pub enum Work {
     },
     Write {
         from: LocalMemory,
-        target: Target,
-        tail: Tail,
+        target: VerbsTarget,
+        tail: WriteTail,
         done: Completion,
     },
     Read {
         into: LocalMemory,
-        target: Target,
+        target: VerbsTarget,
         done: Completion,
     },
     Atomic {
-        target: Target,
-        what: Atomic,
+        target: VerbsTarget,
+        what: PendingAtomic,
         result: LocalMemory,
         done: Completion,
     },
 }
 
-impl Work {
+impl PostedWork {
     /// A flag without data.
-    pub fn flag(tail: Tail) -> Work {
+    pub fn flag(tail: WriteTail) -> PostedWork {
         let from = LocalMemory { memory: Sge::EMPTY, registration: NONE };
-        Work::Write { from, target: Target::NOWHERE, tail, done: None }
+        PostedWork::Write { from, target: VerbsTarget::NOWHERE, tail, done: None }
     }
 
     /// The registration that it uses, or [`NONE`].
     pub fn registration(&self) -> u32 {
         match self {
-            Work::Write { from: memory, .. }
-            | Work::Read { into: memory, .. }
-            | Work::Atomic { result: memory, .. } => memory.registration,
-            Work::Short { .. } | Work::Long { .. } => NONE,
+            PostedWork::Write { from: memory, .. }
+            | PostedWork::Read { into: memory, .. }
+            | PostedWork::Atomic { result: memory, .. } => memory.registration,
+            PostedWork::Short { .. } | PostedWork::Long { .. } => NONE,
         }
     }
 
     /// What counts when it is over.
     pub fn done(&self) -> Completion {
         match *self {
-            Work::Long { done, .. }
-            | Work::Write { done, .. }
-            | Work::Read { done, .. }
-            | Work::Atomic { done, .. } => done,
-            Work::Short { .. } => None,
+            PostedWork::Long { done, .. }
+            | PostedWork::Write { done, .. }
+            | PostedWork::Read { done, .. }
+            | PostedWork::Atomic { done, .. } => done,
+            PostedWork::Short { .. } => None,
         }
     }
 
     /// Whether somebody asks for the end of this one-sided operation.
     pub fn is_awaited(&self) -> bool {
         match self {
-            Work::Write { done, .. } | Work::Read { done, .. } | Work::Atomic { done, .. } => {
-                done.is_some()
-            }
-            Work::Short { .. } | Work::Long { .. } => false,
+            PostedWork::Write { done, .. }
+            | PostedWork::Read { done, .. }
+            | PostedWork::Atomic { done, .. } => done.is_some(),
+            PostedWork::Short { .. } | PostedWork::Long { .. } => false,
         }
     }
 }
 
 struct Entry {
     next: u32,
-    work: Work,
+    work: PostedWork,
 }
 
 /// The entries of all lists.
@@ -121,13 +121,13 @@ pub struct WorkSlab {
 
 /// First come, first served. Its entries are in a [`WorkSlab`].
 #[derive(Debug, Clone, Copy)]
-pub struct List {
+pub struct WorkList {
     first: u32,
     last: u32,
 }
 
-impl List {
-    pub const EMPTY: List = List { first: NONE, last: NONE };
+impl WorkList {
+    pub const EMPTY: WorkList = WorkList { first: NONE, last: NONE };
 
     pub fn is_empty(&self) -> bool {
         self.first == NONE
@@ -144,7 +144,7 @@ impl WorkSlab {
         self.used
     }
 
-    pub fn push(&mut self, list: &mut List, work: Work) {
+    pub fn push(&mut self, list: &mut WorkList, work: PostedWork) {
         let entry = Entry { next: NONE, work };
         let at = if self.free == NONE {
             self.entries.push(entry);
@@ -163,11 +163,11 @@ impl WorkSlab {
     }
 
     /// The first entry of a list. It stays where it is until the slab changes.
-    pub fn front(&self, list: &List) -> Option<&Work> {
+    pub fn front(&self, list: &WorkList) -> Option<&PostedWork> {
         (list.first != NONE).then(|| &self.entries[list.first as usize].work)
     }
 
-    pub fn pop(&mut self, list: &mut List) {
+    pub fn pop(&mut self, list: &mut WorkList) {
         let at = list.first;
         let next = std::mem::replace(&mut self.entries[at as usize].next, self.free);
         self.free = at;
@@ -183,13 +183,18 @@ impl WorkSlab {
 mod tests {
     use super::*;
 
-    fn work(number: u64) -> Work {
-        Work::Long { head: Head([number; 3]), solicited: false, payload: Sge::EMPTY, done: None }
+    fn work(number: u64) -> PostedWork {
+        PostedWork::Long {
+            head: Head([number; 3]),
+            solicited: false,
+            payload: Sge::EMPTY,
+            done: None,
+        }
     }
 
-    fn front(slab: &WorkSlab, list: &List) -> Option<u64> {
+    fn front(slab: &WorkSlab, list: &WorkList) -> Option<u64> {
         slab.front(list).map(|work| match work {
-            Work::Long { head, .. } => head.0[0],
+            PostedWork::Long { head, .. } => head.0[0],
             other => panic!("{other:?}"),
         })
     }
@@ -197,7 +202,7 @@ mod tests {
     #[test]
     fn lists_keep_their_order_and_share_entries() {
         let mut slab = WorkSlab::new();
-        let (mut a, mut b) = (List::EMPTY, List::EMPTY);
+        let (mut a, mut b) = (WorkList::EMPTY, WorkList::EMPTY);
         for round in 0..3 {
             for i in 0..40 {
                 slab.push(&mut a, work(i));

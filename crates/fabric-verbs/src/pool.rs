@@ -1,6 +1,6 @@
 //! Buffers for what is sent, or read, without registration of its own.
 
-use crate::ConnectError;
+use crate::VerbsConnectError;
 use crate::ffi::ibv_sge;
 use crate::memory::Memories;
 use crate::rail::BUFFER;
@@ -9,23 +9,24 @@ use weft_fabric::Sge;
 /// Buffers of a process.
 const BUFFERS: usize = 128;
 
-pub struct Pool {
+pub struct RegisteredPool {
     registration: u32,
     memory: Sge,
     free: Vec<u32>,
 }
 
-impl Pool {
+impl RegisteredPool {
     /// Memory of a pool.
     pub const BYTES: usize = BUFFERS * BUFFER;
 
-    pub fn new(memories: &mut Memories) -> Result<Pool, ConnectError> {
-        let (registration, start) = memories.buffers(Pool::BYTES, None).map_err(|fault| {
-            ConnectError::from_fault(&fault, "registering buffers", "all rails")
-        })?;
+    pub fn new(memories: &mut Memories) -> Result<RegisteredPool, VerbsConnectError> {
+        let (registration, start) =
+            memories.buffers(RegisteredPool::BYTES, None).map_err(|fault| {
+                VerbsConnectError::from_fault(&fault, "registering buffers", "all rails")
+            })?;
         // SAFETY: fresh memory of that length, which lives as long as `memories`.
-        let memory = unsafe { Sge::new(start, Pool::BYTES) };
-        Ok(Pool { registration, memory, free: (0..BUFFERS as u32).collect() })
+        let memory = unsafe { Sge::new(start, RegisteredPool::BYTES) };
+        Ok(RegisteredPool { registration, memory, free: (0..BUFFERS as u32).collect() })
     }
 
     #[inline]

@@ -1,15 +1,17 @@
 //! One port of one adapter in use: its queues, and the buffers that messages come into.
 
-use crate::datagrams::{Datagrams, Sizes};
-use crate::device::{Context, Port};
+use crate::datagrams::{DatagramQueuePair, DatagramSizes};
+use crate::device::{DeviceContext, DevicePort};
 use crate::ffi::*;
 use crate::memory::{Memories, NONE};
 use crate::multicast;
-use crate::object::{self, BATCH, Channel, CompletionQueue, Domain, Ends, QueuePair, SharedQueue};
-use crate::options::Options;
+use crate::object::{
+    self, BATCH, Channel, CompletionQueue, Domain, QueuePair, QueuePairParts, SharedQueue,
+};
+use crate::options::VerbsOptions;
 use crate::path::{self, Traffic};
 use crate::wire::{CONNECT_REQUEST, RailAddress};
-use crate::{ConnectError, RAILS_MAX};
+use crate::{RAILS_MAX, VerbsConnectError};
 use std::ptr;
 use std::sync::Arc;
 use weft_fabric::{Fault, Sge};
@@ -47,7 +49,7 @@ pub struct Base {
 
 /// How many of everything; the same on all rails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct QueueDepths {
     pub connections: usize,
     /// Connections beyond these, for processes of other jobs.
     pub linked: usize,
@@ -56,15 +58,15 @@ pub struct Bounds {
     pub events: usize,
 }
 
-impl Bounds {
+impl QueueDepths {
     /// As many as the adapters allow, for a job of `size` processes, where `buffers` receive buffers
     /// may be locked in memory.
     pub fn new(
-        options: &Options,
+        options: &VerbsOptions,
         size: usize,
-        adapters: &[(Arc<Context>, Port)],
+        adapters: &[(Arc<DeviceContext>, DevicePort)],
         buffers: usize,
-    ) -> Bounds {
+    ) -> QueueDepths {
         let least = |of: fn(&ibv_device_attr) -> i32| {
             adapters.iter().map(|(c, _)| of(&c.attributes).max(1) as usize).min().unwrap_or(1)
         };
@@ -80,7 +82,7 @@ impl Bounds {
         let connections = wanted.min(room).max(1);
         // What the job itself does not need.
         let linked = options.linked.min(most.min(room).saturating_sub(connections));
-        Bounds { connections, linked, messages, events }
+        QueueDepths { connections, linked, messages, events }
     }
 
     /// The job's connections, and those for processes of other jobs.
@@ -106,7 +108,7 @@ impl Bounds {
 
 /// What a receive buffer was used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum BufferUse {
     Message,
     Event,
     /// Credits: nobody is owed any for them.
@@ -114,7 +116,7 @@ pub enum Use {
 }
 
 /// A receive buffer.
-pub struct Buffer {
+pub struct ReceiveBuffer {
     pub memory: Sge,
     sge: ibv_sge,
     /// The next message of the same peer.
@@ -122,17 +124,17 @@ pub struct Buffer {
     /// Bytes received.
     pub len: u32,
     peer: u32,
-    of: Use,
+    of: BufferUse,
 }
 
-pub struct Rail {
-    pub greeter: Datagrams,
+pub struct VerbsRail {
+    pub greeter: DatagramQueuePair,
     pub shared: SharedQueue,
     pub domain: Arc<Domain>,
     pub base: Arc<Base>,
-    pub context: Arc<Context>,
-    pub port: Port,
-    pub buffers: Vec<Buffer>,
+    pub context: Arc<DeviceContext>,
+    pub port: DevicePort,
+    pub buffers: Vec<ReceiveBuffer>,
     /// Buffers that are to be posted again, together.
     idle: Vec<u32>,
     /// Buffers of connections that are no more, for the next ones.
@@ -141,7 +143,7 @@ pub struct Rail {
     together: usize,
     /// Reads and atomics that may be under way towards this process.
     pub reads: u8,
-    options: Options,
+    options: VerbsOptions,
 }
 
 /// Buffers that are collected to be posted again together.
@@ -151,17 +153,18 @@ const TOGETHER: usize = 8;
 pub const IDLE_MOST: usize = TOGETHER + BATCH;
 
 /// Connect requests that can wait to be read.
-const CONNECT_REQUESTS: Sizes = Sizes { received: 256, sent: 64, payload: CONNECT_REQUEST };
+const CONNECT_REQUESTS: DatagramSizes =
+    DatagramSizes { received: 256, sent: 64, payload: CONNECT_REQUEST };
 
-impl Rail {
+impl VerbsRail {
     pub fn new(
-        (context, port): (&Arc<Context>, &Port),
+        (context, port): (&Arc<DeviceContext>, &DevicePort),
         number: usize,
-        bounds: Bounds,
-        options: &Options,
+        bounds: QueueDepths,
+        options: &VerbsOptions,
         memories: &mut Memories,
         domain: Arc<Domain>,
-    ) -> Result<Rail, ConnectError> {
+    ) -> Result<VerbsRail, VerbsConnectError> {
         let channel = object::channel(context)?;
         let queue = |entries| object::completion_queue(context, &channel, entries);
         let connections = bounds.all_connections();
@@ -173,17 +176,18 @@ impl Rail {
             channel,
         });
         let shared = object::shared_queue(&domain, all)?;
-        let ends = Ends {
+        let ends = QueuePairParts {
             domain: &domain,
             send: &base.departures,
             receive: &base.datagrams,
             shared: None,
         };
-        let greeter = Datagrams::new(&ends, port, number, memories, CONNECT_REQUESTS, GREETER_TAG)?;
+        let greeter =
+            DatagramQueuePair::new(&ends, port, number, memories, CONNECT_REQUESTS, GREETER_TAG)?;
         let attributes = &context.attributes;
         let reads = attributes.max_qp_rd_atom.min(attributes.max_qp_init_rd_atom).clamp(1, 16);
         let together = (bounds.messages.min(bounds.events) / 4).clamp(1, TOGETHER);
-        Ok(Rail {
+        Ok(VerbsRail {
             greeter,
             shared,
             domain,
@@ -233,8 +237,8 @@ impl Rail {
     }
 
     /// A queue pair for a connection, ready to be told of its peer; and its inline size.
-    pub fn pair(&self) -> Result<(QueuePair, usize), ConnectError> {
-        let ends = Ends {
+    pub fn pair(&self) -> Result<(QueuePair, usize), VerbsConnectError> {
+        let ends = QueuePairParts {
             domain: &self.domain,
             send: &self.base.departures,
             receive: &self.base.arrivals,
@@ -250,7 +254,7 @@ impl Rail {
         let pair = object::queue_pair(&ends, IBV_QPT_RC, &mut cap)?;
         if (cap.max_inline_data as usize) < HEAD {
             let device = self.context.name.clone();
-            return Err(ConnectError::Lacks { device, what: "inline sends of 24 bytes" });
+            return Err(VerbsConnectError::Lacks { device, what: "inline sends of 24 bytes" });
         }
         let access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
         let mut attributes = ibv_qp_attr {
@@ -269,10 +273,10 @@ impl Rail {
         pair: &QueuePair,
         attributes: &mut ibv_qp_attr,
         mask: i32,
-    ) -> Result<(), ConnectError> {
+    ) -> Result<(), VerbsConnectError> {
         let device = self.context.name.clone();
         let what = "connecting a queue pair";
-        let wrap = |error| ConnectError::System { what, device, error };
+        let wrap = |error| VerbsConnectError::System { what, device, error };
         pair.modify(attributes, mask).map_err(wrap)
     }
 
@@ -286,7 +290,7 @@ impl Rail {
         number: u32,
         their_psn: u32,
         their_reads: u8,
-    ) -> Result<(), ConnectError> {
+    ) -> Result<(), VerbsConnectError> {
         let mtu = self.port.mtu.min(to.mtu as usize);
         let mut attributes = ibv_qp_attr {
             qp_state: IBV_QPS_RTR,
@@ -346,8 +350,8 @@ impl Rail {
         for i in 0..count {
             let memory = all.part(i * BUFFER, HEAD + SEND_MAX);
             let sge = memories.sge(registration, number, memory);
-            let (peer, of) = (0, Use::Control);
-            self.buffers.push(Buffer { memory, sge, next: NONE, len: 0, peer, of });
+            let (peer, of) = (0, BufferUse::Control);
+            self.buffers.push(ReceiveBuffer { memory, sge, next: NONE, len: 0, peer, of });
         }
         let new: Vec<u32> = (first..self.buffers.len() as u32).collect();
         new.chunks(IDLE_MOST).try_for_each(|buffers| self.post(buffers))
@@ -358,7 +362,7 @@ impl Rail {
         for &buffer in &self.idle {
             let it = &mut self.buffers[buffer as usize];
             if it.peer as usize == link {
-                it.of = Use::Control;
+                it.of = BufferUse::Control;
             }
         }
         self.spare += count;
@@ -366,16 +370,16 @@ impl Rail {
 
     /// Takes a buffer back; true if it is time to post again.
     #[inline]
-    pub fn give_back(&mut self, buffer: u32, peer: usize, of: Use) -> bool {
+    pub fn give_back(&mut self, buffer: u32, peer: usize, of: BufferUse) -> bool {
         let it = &mut self.buffers[buffer as usize];
         (it.peer, it.of) = (peer as u32, of);
         self.idle.push(buffer);
         // What is kept back for control messages is little.
-        self.idle.len() >= self.together || of == Use::Control
+        self.idle.len() >= self.together || of == BufferUse::Control
     }
 
     /// Posts all idle buffers by one call; `owe` hears for each whom it is owed to.
-    pub fn repost(&mut self, mut owe: impl FnMut(usize, Use)) -> Result<(), Fault> {
+    pub fn repost(&mut self, mut owe: impl FnMut(usize, BufferUse)) -> Result<(), Fault> {
         let idle = std::mem::take(&mut self.idle);
         let posted = self.post(&idle);
         for &buffer in &idle {

@@ -16,13 +16,13 @@
 //! ```
 //! Without B's word a packet that was held up could be placed after the repetition, over what came later.
 
-use crate::connection::{Connection, Phase, Record};
+use crate::connection::{Connection, ConnectionPhase, Record};
 use crate::connections::SECONDARY;
 use crate::ffi::*;
 use crate::memory::NONE;
-use crate::pending::{Tail, Work};
-use crate::state::{Core, State, request_id};
-use crate::wire::{Tag, WireKind};
+use crate::pending::{PostedWork, WriteTail};
+use crate::state::{VerbsCore, VerbsState, request_id};
+use crate::wire::{ImmediateTag, WireKind};
 use std::collections::VecDeque;
 use std::time::Duration;
 use weft_fabric::{Completion, Fault, RemoteAddr, Sge};
@@ -34,9 +34,9 @@ pub const TRIAL: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub struct Secondary {
     /// Of each request in the window, what to repeat; nothing for a probe.
-    pub posted: VecDeque<Option<Work>>,
+    pub posted: VecDeque<Option<PostedWork>>,
     /// What was flushed, in order.
-    repeat: Vec<Work>,
+    repeat: Vec<PostedWork>,
     /// The first connection has taken something in its place: up to this request, or it keeps it still.
     passed: Option<Passed>,
     /// The peer knows that this end is shut.
@@ -52,7 +52,7 @@ enum Passed {
     Posted(u32),
 }
 
-impl Core {
+impl VerbsCore {
     /// Events that a peer may have under way to this process by connection `link`.
     pub fn events_by(&self, link: usize) -> usize {
         match self.is_secondary(link) {
@@ -113,33 +113,33 @@ impl Core {
 
 impl Secondary {
     /// What was to be repeated, and will not be.
-    pub fn abandon(&mut self) -> Vec<Work> {
+    pub fn abandon(&mut self) -> Vec<PostedWork> {
         std::mem::take(&mut self.repeat)
     }
 }
 
 impl Connection {
     /// Takes the record of request `number`, which has failed, if it is the oldest; and what to repeat.
-    fn failed(&mut self, number: u32) -> Option<(Record, Option<Work>)> {
+    fn failed(&mut self, number: u32) -> Option<(Record, Option<PostedWork>)> {
         let work = self.secondary.as_ref()?.posted.front().copied()?;
         let record = self.oldest(number)?;
         Some((record, work))
     }
 }
 
-impl State {
+impl VerbsState {
     /// The connection that takes an operation over `rail`: a secondary one if it is open, else the first.
-    fn way(&mut self, core: &Core, rail: usize, peer: usize) -> usize {
+    fn way(&mut self, core: &VerbsCore, rail: usize, peer: usize) -> usize {
         let link = core.link_over(peer, rail);
         if link == peer {
             return peer;
         }
         match &self.peers[link] {
-            Some(it) if it.phase == Phase::Open => link,
+            Some(it) if it.phase == ConnectionPhase::Open => link,
             Some(_) => peer,
             None => {
                 let first = self.peers[peer].as_ref();
-                if first.is_some_and(|first| first.phase == Phase::Open) {
+                if first.is_some_and(|first| first.phase == ConnectionPhase::Open) {
                     self.begin(core, link);
                 }
                 peer
@@ -149,7 +149,7 @@ impl State {
 
     pub fn write_over(
         &mut self,
-        core: &Core,
+        core: &VerbsCore,
         rail: usize,
         peer: usize,
         src: Sge,
@@ -157,7 +157,7 @@ impl State {
         done: Completion,
     ) -> Result<(), Fault> {
         let link = self.way(core, rail, peer);
-        self.write(core, link, src, dst, Tail::Nothing, done)?;
+        self.write(core, link, src, dst, WriteTail::Nothing, done)?;
         let asked = core.link_over(peer, rail);
         if link != asked {
             let first = self.link(peer);
@@ -175,10 +175,10 @@ impl State {
     /// A flag after what was written over `rail` before; false if something of that may still come later.
     pub fn flag_after(
         &mut self,
-        core: &Core,
+        core: &VerbsCore,
         rail: usize,
         peer: usize,
-        tail: Tail,
+        tail: WriteTail,
     ) -> Result<bool, Fault> {
         let link = core.link_over(peer, rail);
         if link == peer || self.peers[link].is_none() {
@@ -191,13 +191,13 @@ impl State {
         }
         let repeats = self.out.contains(&(link as u32));
         match self.link(link).phase {
-            Phase::Connecting => {}
-            Phase::Lost if !repeats => {}
-            Phase::Open => {
-                let work = Work::flag(tail);
+            ConnectionPhase::Connecting => {}
+            ConnectionPhase::Lost if !repeats => {}
+            ConnectionPhase::Open => {
+                let work = PostedWork::flag(tail);
                 let it = self.link(link);
                 if !it.kept_work.is_empty() || !self.add_work(link, &work) {
-                    let State { peers, slab, .. } = self;
+                    let VerbsState { peers, slab, .. } = self;
                     let it = peers[link].as_deref_mut().expect("looked at above");
                     slab.push(&mut it.kept_work, work);
                     self.wait_for(link);
@@ -205,7 +205,7 @@ impl State {
                 self.ring(link);
                 return Ok(true);
             }
-            Phase::Lost | Phase::Gone => return Ok(false),
+            ConnectionPhase::Lost | ConnectionPhase::Gone => return Ok(false),
         }
         self.write(core, peer, Sge::EMPTY, RemoteAddr::default(), tail, None).map(|()| true)
     }
@@ -214,7 +214,9 @@ impl State {
     fn has_passed(&mut self, link: usize, peer: usize) -> bool {
         let passed = |it: &Connection| it.secondary.as_ref().and_then(|secondary| secondary.passed);
         let it = self.link(link);
-        let (open, Some(passed)) = (it.phase == Phase::Open, passed(it)) else { return false };
+        let (open, Some(passed)) = (it.phase == ConnectionPhase::Open, passed(it)) else {
+            return false;
+        };
         let first = self.link(peer);
         let left = match passed {
             Passed::Kept if !first.kept_work.is_empty() => Some(Passed::Kept),
@@ -229,7 +231,7 @@ impl State {
 
     pub fn read_over(
         &mut self,
-        core: &Core,
+        core: &VerbsCore,
         rail: usize,
         peer: usize,
         dst: Sge,
@@ -241,23 +243,23 @@ impl State {
     }
 
     /// Whether `rail` carries something to `peer`, or may do so when it is asked to.
-    pub fn rail_works(&self, core: &Core, rail: usize, peer: usize) -> bool {
+    pub fn rail_works(&self, core: &VerbsCore, rail: usize, peer: usize) -> bool {
         if rail >= core.rails {
             return false;
         }
         let link = core.link_over(peer, rail);
         match &self.peers[link] {
             None => !self.unmade.contains(&link),
-            Some(it) if it.phase == Phase::Connecting && link != peer => {
+            Some(it) if it.phase == ConnectionPhase::Connecting && link != peer => {
                 it.asking.since.elapsed() < TRIAL
             }
-            Some(it) => matches!(it.phase, Phase::Connecting | Phase::Open),
+            Some(it) => matches!(it.phase, ConnectionPhase::Connecting | ConnectionPhase::Open),
         }
     }
 
     /// Secondary connection `link` cannot be made.
     #[cold]
-    pub fn give_up(&mut self, core: &Core, link: usize, why: &str) {
+    pub fn give_up(&mut self, core: &VerbsCore, link: usize, why: &str) {
         self.unmade.push(link);
         let rail = self.rails[core.rail_of(link)].port.name();
         self.notes.push(format!(
@@ -268,7 +270,7 @@ impl State {
 
     /// Request `number` of secondary connection `link` has failed.
     #[cold]
-    pub fn rail_failed(&mut self, core: &Core, link: usize, number: u32, status: i32) {
+    pub fn rail_failed(&mut self, core: &VerbsCore, link: usize, number: u32, status: i32) {
         // They complete in order: those before are over.
         self.departed(core, link, number.wrapping_sub(1));
         let Some(it) = self.peers[link].as_deref_mut() else { return };
@@ -286,7 +288,7 @@ impl State {
         let peer = core.peer_of(link);
         let why = crate::trouble::explain(core, &self.rails, core.rail_of(link), peer, status);
         let awaited = failed.and_then(|(_, work)| work).is_some_and(|work| work.is_awaited());
-        if awaited && self.link(link).phase == Phase::Gone {
+        if awaited && self.link(link).phase == ConnectionPhase::Gone {
             self.lose(core, peer, why.clone());
         }
         if status == IBV_WC_REM_ACCESS_ERR {
@@ -299,13 +301,13 @@ impl State {
 
     /// Shuts this end of secondary connection `link`: nothing comes or goes by it any more.
     #[cold]
-    pub fn shut(&mut self, core: &Core, link: usize, why: &str) {
-        let State { peers, connecting, notes, out, .. } = self;
+    pub fn shut(&mut self, core: &VerbsCore, link: usize, why: &str) {
+        let VerbsState { peers, connecting, notes, out, .. } = self;
         let it = peers[link].as_deref_mut().expect("a connection");
-        if matches!(it.phase, Phase::Lost | Phase::Gone) {
+        if matches!(it.phase, ConnectionPhase::Lost | ConnectionPhase::Gone) {
             return;
         }
-        it.phase = Phase::Lost;
+        it.phase = ConnectionPhase::Lost;
         connecting.retain(|&other| other != link as u32);
         it.shut();
         out.push(link as u32);
@@ -314,7 +316,7 @@ impl State {
 
     /// `peer` says that its end over a rail is shut; the rail's number is in receive buffer `buffer` of `rail`.
     #[cold]
-    pub fn hear_shut(&mut self, core: &Core, rail: usize, peer: usize, buffer: u32) {
+    pub fn hear_shut(&mut self, core: &VerbsCore, rail: usize, peer: usize, buffer: u32) {
         let mut word = [0; 8];
         self.rails[rail].buffers[buffer as usize].memory.part(0, 8).read(&mut word);
         let number = u64::from_ne_bytes(word) as usize;
@@ -334,15 +336,15 @@ impl State {
 
     /// Moves on what was taken out; true if anything moved.
     #[cold]
-    pub fn tend(&mut self, core: &Core) -> bool {
+    pub fn tend(&mut self, core: &VerbsCore) -> bool {
         let mut moved = false;
         for i in (0..self.out.len()).rev() {
             let link = self.out[i] as usize;
             let peer = core.peer_of(link);
             match self.link(peer).phase {
-                Phase::Connecting => continue,
-                Phase::Open => moved |= self.tell(core, link),
-                Phase::Gone | Phase::Lost => {
+                ConnectionPhase::Connecting => continue,
+                ConnectionPhase::Open => moved |= self.tell(core, link),
+                ConnectionPhase::Gone | ConnectionPhase::Lost => {
                     self.out.swap_remove(i);
                     let it = self.link(link);
                     let repeats = it.secondary.as_ref().is_some_and(|f| !f.repeat.is_empty());
@@ -366,18 +368,18 @@ impl State {
     }
 
     /// Tells the peer that this end of `link` is shut, unless it knows, if there is room.
-    fn tell(&mut self, core: &Core, link: usize) -> bool {
+    fn tell(&mut self, core: &VerbsCore, link: usize) -> bool {
         let secondary = self.link(link).secondary.as_ref();
         if secondary.is_none_or(|secondary| secondary.told) {
             return false;
         }
         let peer = core.peer_of(link);
-        let State { peers, batch, .. } = self;
+        let VerbsState { peers, batch, .. } = self;
         let first = peers[peer].as_deref_mut().expect("a secondary one has a first");
         if !first.has_room(1) {
             return false;
         }
-        let tag: Tag = first.take_credits(WireKind::Credits);
+        let tag: ImmediateTag = first.take_credits(WireKind::Credits);
         let (number, signaled) = first.note(Record::NOTHING, false);
         // The peer may compute: its helper is to hear.
         let flags = IBV_SEND_SOLICITED | if signaled { IBV_SEND_SIGNALED } else { 0 };
@@ -393,12 +395,12 @@ impl State {
     }
 
     /// Hands over to the first connection what `link` has not done.
-    fn repeat(&mut self, core: &Core, link: usize) {
+    fn repeat(&mut self, core: &VerbsCore, link: usize) {
         let peer = core.peer_of(link);
         let it = self.link(link);
         let mut works =
             it.secondary.as_mut().map(|f| std::mem::take(&mut f.repeat)).unwrap_or_default();
-        let State { peers, slab, .. } = self;
+        let VerbsState { peers, slab, .. } = self;
         let it = peers[link].as_deref_mut().expect("looked at above");
         while let Some(&work) = slab.front(&it.kept_work) {
             slab.pop(&mut it.kept_work);
@@ -408,7 +410,7 @@ impl State {
         let mut unsure = false;
         for &work in &works {
             match work {
-                Work::Atomic { .. } => unsure = true,
+                PostedWork::Atomic { .. } => unsure = true,
                 _ => slab.push(&mut first.kept_work, work),
             }
         }
@@ -423,7 +425,7 @@ impl State {
     }
 
     /// Whether a connection is being made that somebody waits for, or that may open soon.
-    pub fn is_connecting(&self, core: &Core) -> bool {
+    pub fn is_connecting(&self, core: &VerbsCore) -> bool {
         self.connecting.iter().any(|&link| {
             let it = self.peers[link as usize].as_deref();
             let young = |it: &Connection| it.asking.since.elapsed() < TRIAL;
@@ -433,21 +435,21 @@ impl State {
 
     /// Secondary connections in use.
     pub fn secondary_open(&self) -> usize {
-        self.peers.secondary().filter(|it| it.phase == Phase::Open).count()
+        self.peers.secondary().filter(|it| it.phase == ConnectionPhase::Open).count()
     }
 
     /// No secondary connection has anything under way.
     pub fn is_secondary_idle(&self) -> bool {
-        let quiet = |it: &Connection| it.phase != Phase::Open || it.outstanding() == 0;
+        let quiet = |it: &Connection| it.phase != ConnectionPhase::Open || it.outstanding() == 0;
         self.out.is_empty() && self.peers.secondary().all(quiet)
     }
 
     /// The first connection with `peer` is over: so are the others.
-    pub fn leave_secondary(&mut self, core: &Core, peer: usize) {
+    pub fn leave_secondary(&mut self, core: &VerbsCore, peer: usize) {
         for link in core.links_with(peer).skip(1) {
             let Some(it) = self.peers[link].as_deref_mut() else { continue };
-            if it.phase != Phase::Lost {
-                it.phase = Phase::Gone;
+            if it.phase != ConnectionPhase::Lost {
+                it.phase = ConnectionPhase::Gone;
             }
             self.connecting.retain(|&other| other != link as u32);
         }

@@ -11,7 +11,7 @@
 //! A silent flag is a plain write, which raises no event: while there are such flags, sleeps are naps
 //! of 50 us to 1 ms.
 
-use crate::helper::Helping;
+use crate::helper::HelperShare;
 use crate::rail::Base;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -25,17 +25,17 @@ const NAP: Duration = Duration::from_micros(50);
 const NAP_MOST: Duration = Duration::from_millis(1);
 
 /// A descriptor of this process by which its threads ring.
-pub struct Bell(OwnedFd);
+pub struct WakeDescriptor(OwnedFd);
 
-impl Bell {
-    pub fn new() -> io::Result<Bell> {
+impl WakeDescriptor {
+    pub fn new() -> io::Result<WakeDescriptor> {
         // SAFETY: no pointers.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: a new descriptor that nobody else has.
-        Ok(Bell(unsafe { OwnedFd::from_raw_fd(fd) }))
+        Ok(WakeDescriptor(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
     pub fn fd(&self) -> RawFd {
@@ -58,10 +58,10 @@ pub struct Polled {
     pub event: bool,
 }
 
-pub struct Sleeper {
+pub struct VerbsSleeper {
     bell: Doorbell,
-    own: Bell,
-    pub helping: Helping,
+    own: WakeDescriptor,
+    pub helping: HelperShare,
     /// What another fabric of this process is rung by.
     other: OnceLock<OwnedFd>,
     leader: Mutex<()>,
@@ -79,12 +79,12 @@ pub struct Sleeper {
     asynchronous: AtomicBool,
 }
 
-impl Sleeper {
-    pub fn new(bases: Vec<Arc<Base>>) -> io::Result<Sleeper> {
-        Ok(Sleeper {
+impl VerbsSleeper {
+    pub fn new(bases: Vec<Arc<Base>>) -> io::Result<VerbsSleeper> {
+        Ok(VerbsSleeper {
             bell: Doorbell::new(),
-            own: Bell::new()?,
-            helping: Helping::new()?,
+            own: WakeDescriptor::new()?,
+            helping: HelperShare::new()?,
             other: OnceLock::new(),
             leader: Mutex::new(()),
             sleepers: AtomicU32::new(0),
@@ -187,7 +187,7 @@ impl Sleeper {
     }
 }
 
-impl Sleep for Sleeper {
+impl Sleep for VerbsSleeper {
     fn arm(&self) -> Token {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let token = self.bell.arm();

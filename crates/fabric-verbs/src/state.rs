@@ -1,18 +1,18 @@
 //! All that changes while a [`crate::Verbs`] is used, and what its parts have in common.
 
 use crate::batch::Batch;
-use crate::connection::{Connection, Phase, Record};
+use crate::connection::{Connection, ConnectionPhase, Record};
 use crate::connections::Connections;
 use crate::ffi::*;
 use crate::memory::{Memories, NONE};
-use crate::multicast::Multicast;
+use crate::multicast::VerbsMulticast;
 use crate::object::BATCH;
 use crate::peek::Peeked;
 use crate::pending::WorkSlab;
-use crate::pool::Pool;
-use crate::rail::{Bounds, GREETER_TAG, MULTICAST_TAG, Rail, Use};
-use crate::wire::{Address, RailAddress, Tag, WAKE, WireKind};
-use crate::{Options, RAILS_MAX};
+use crate::pool::RegisteredPool;
+use crate::rail::{BufferUse, GREETER_TAG, MULTICAST_TAG, QueueDepths, VerbsRail};
+use crate::wire::{ImmediateTag, RailAddress, VerbsAddress, WAKE, WireKind};
+use crate::{RAILS_MAX, VerbsOptions};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -21,35 +21,35 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-use weft_fabric::linking::{Links, Roster};
+use weft_fabric::linking::{JobConnections, Roster};
 use weft_fabric::{Completion, Counters, Fault, repeated};
 
 /// One process.
-pub struct Member {
-    pub address: Address,
+pub struct VerbsProcess {
+    pub address: VerbsAddress,
     /// Its rank in its own job.
     pub home: usize,
     /// Of another job, and this process needs it no more: its end is no loss.
     pub unmissed: Cell<bool>,
 }
 
-impl Member {
-    pub fn new(address: Address, home: usize) -> Member {
-        Member { address, home, unmissed: Cell::new(false) }
+impl VerbsProcess {
+    pub fn new(address: VerbsAddress, home: usize) -> VerbsProcess {
+        VerbsProcess { address, home, unmissed: Cell::new(false) }
     }
 }
 
 /// What does not change.
-pub struct Core {
+pub struct VerbsCore {
     pub rank: usize,
     pub counters: Rc<Counters>,
-    pub bounds: Bounds,
-    pub options: Options,
+    pub bounds: QueueDepths,
+    pub options: VerbsOptions,
     pub nonce: u64,
     /// Processes of the job.
     pub size: usize,
     /// All that can be reached: the processes of the job, and those of linked ones.
-    pub roster: RefCell<Roster<Member>>,
+    pub roster: RefCell<Roster<VerbsProcess>>,
     /// A link with another job has something to say: that a process is lost, or that all have left.
     pub alarm: Arc<AtomicBool>,
     /// Rails that all processes have.
@@ -62,7 +62,7 @@ pub struct Core {
     pub same_arithmetic: bool,
 }
 
-impl Core {
+impl VerbsCore {
     /// The rail for traffic with `peer`; both ends choose the same.
     pub fn rail_to(&self, peer: usize) -> usize {
         // That of a process with itself is its rail for atomics.
@@ -99,9 +99,9 @@ impl Core {
 
 /// Numbers of queue pairs are well spread already.
 #[derive(Default)]
-pub struct Spread(u64);
+pub struct QueuePairHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for QueuePairHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -116,19 +116,19 @@ impl Hasher for Spread {
 }
 
 /// From the number of a queue pair to that of the connection.
-pub type Routes = HashMap<u32, u32, BuildHasherDefault<Spread>>;
+pub type Routes = HashMap<u32, u32, BuildHasherDefault<QueuePairHasher>>;
 
 // The order of the fields is that of their end: queue pairs before what they are made of.
-pub struct State {
-    /// By number of the connection, see [`Core::link_over`].
+pub struct VerbsState {
+    /// By number of the connection, see [`VerbsCore::link_over`].
     pub peers: Connections,
-    pub multicast: Option<Multicast>,
-    pub rails: Vec<Rail>,
-    pub pool: Pool,
+    pub multicast: Option<VerbsMulticast>,
+    pub rails: Vec<VerbsRail>,
+    pub pool: RegisteredPool,
     pub memories: Memories,
     pub routes: [Routes; RAILS_MAX],
     pub connections: usize,
-    pub links: Links,
+    pub links: JobConnections,
     /// Peers whose messages have arrived, in the order of service.
     pub arrived: VecDeque<u32>,
     /// Connections for which something is kept.
@@ -163,7 +163,7 @@ pub fn request_id(peer: usize, number: u32) -> u64 {
     (peer as u64) << 32 | u64::from(number)
 }
 
-impl State {
+impl VerbsState {
     /// Ends all waits. The first fault stands.
     #[cold]
     pub fn fail(&mut self, fault: Fault, why: String) {
@@ -176,7 +176,7 @@ impl State {
 
     /// `peer` is gone: a fault, unless nobody needs it any more.
     #[cold]
-    pub fn lose(&mut self, core: &Core, peer: usize, why: String) {
+    pub fn lose(&mut self, core: &VerbsCore, peer: usize, why: String) {
         if core.misses(peer) {
             self.fail(Fault::lost(peer), why);
         }
@@ -190,7 +190,7 @@ impl State {
     /// Posts what was collected for `peer`, by one call.
     #[inline]
     pub fn ring(&mut self, peer: usize) {
-        let State { peers, batch, .. } = self;
+        let VerbsState { peers, batch, .. } = self;
         let pair = &peers[peer].as_deref().expect("a connection").pair;
         let errno = batch.post(pair);
         if errno != 0 {
@@ -201,7 +201,7 @@ impl State {
 
     /// Whatever has completed. True if anything moved.
     #[inline]
-    pub fn poll(&mut self, core: &Core) -> bool {
+    pub fn poll(&mut self, core: &VerbsCore) -> bool {
         let mut moved = self.follow_up(core);
         for rail in 0..self.rails.len() {
             moved |= self.poll_arrivals(core, rail);
@@ -211,7 +211,7 @@ impl State {
         moved
     }
 
-    pub fn poll_departures(&mut self, core: &Core, rail: usize) -> bool {
+    pub fn poll_departures(&mut self, core: &VerbsCore, rail: usize) -> bool {
         let mut done = [ibv_wc::default(); BATCH];
         let n = self.rails[rail].base.departures.poll(&mut done);
         for wc in &done[..n] {
@@ -234,8 +234,8 @@ impl State {
     }
 
     /// All requests to `peer` up to `number` have completed.
-    pub fn departed(&mut self, core: &Core, peer: usize, number: u32) {
-        let State { peers, pool, memories, awaited, .. } = self;
+    pub fn departed(&mut self, core: &VerbsCore, peer: usize, number: u32) {
+        let VerbsState { peers, pool, memories, awaited, .. } = self;
         let Some(Some(link)) = peers.get_mut(peer) else { return };
         link.lively = true;
         while let Some(record) = link.completed(number) {
@@ -252,7 +252,7 @@ impl State {
         }
     }
 
-    fn poll_arrivals(&mut self, core: &Core, rail: usize) -> bool {
+    fn poll_arrivals(&mut self, core: &VerbsCore, rail: usize) -> bool {
         let mut done = [ibv_wc::default(); BATCH];
         let n = self.rails[rail].base.arrivals.poll(&mut done);
         let mut due = false;
@@ -266,7 +266,7 @@ impl State {
     }
 
     /// One arrival; true if receive buffers are to be posted again.
-    pub fn arrival(&mut self, core: &Core, rail: usize, wc: &ibv_wc) -> bool {
+    pub fn arrival(&mut self, core: &VerbsCore, rail: usize, wc: &ibv_wc) -> bool {
         let buffer = wc.wr_id as u32;
         let peer = self.routes[rail].get(&wc.qp_num).map(|&peer| peer as usize);
         let Some(peer) = peer.filter(|_| wc.status == IBV_WC_SUCCESS) else {
@@ -274,9 +274,9 @@ impl State {
                 // The receive buffers are those of first connections.
                 self.broken(core, core.peer_of(peer), wc.status);
             }
-            return self.rails[rail].give_back(buffer, core.rank, Use::Control);
+            return self.rails[rail].give_back(buffer, core.rank, BufferUse::Control);
         };
-        if self.link(peer).phase == Phase::Connecting {
+        if self.link(peer).phase == ConnectionPhase::Connecting {
             // Whoever sends has heard of us.
             self.settle(core, peer);
         }
@@ -285,9 +285,9 @@ impl State {
             if immediate != WAKE {
                 core.counters.add(core.counters.immediate(immediate), 1);
             }
-            return self.rails[rail].give_back(buffer, peer, Use::Event);
+            return self.rails[rail].give_back(buffer, peer, BufferUse::Event);
         }
-        let tag = Tag::decode(immediate);
+        let tag = ImmediateTag::decode(immediate);
         let link = self.link(peer);
         link.messages += tag.messages;
         link.events += tag.events;
@@ -296,7 +296,7 @@ impl State {
         {
             let what = "message length";
             self.fail(Fault::corrupt(peer, what), format!("{} bytes", wc.byte_len));
-            return self.rails[rail].give_back(buffer, peer, Use::Control);
+            return self.rails[rail].give_back(buffer, peer, BufferUse::Control);
         }
         match tag.kind {
             WireKind::Message => false,
@@ -304,28 +304,28 @@ impl State {
                 if wc.byte_len == 8 {
                     self.hear_shut(core, rail, peer, buffer);
                 }
-                self.rails[rail].give_back(buffer, peer, Use::Control)
+                self.rails[rail].give_back(buffer, peer, BufferUse::Control)
             }
             WireKind::Reserved => {
                 core.counters.add(core.counters.immediate(WAKE), 1);
-                self.rails[rail].give_back(buffer, peer, Use::Event)
+                self.rails[rail].give_back(buffer, peer, BufferUse::Event)
             }
             WireKind::Disconnect => {
                 self.left(core, peer);
-                self.rails[rail].give_back(buffer, peer, Use::Control)
+                self.rails[rail].give_back(buffer, peer, BufferUse::Control)
             }
         }
     }
 
     /// Posts idle receive buffers, and tells peers of the room that they have again.
-    pub fn repost(&mut self, core: &Core, rail: usize) {
-        let State { peers, rails, debts, .. } = self;
+    pub fn repost(&mut self, core: &VerbsCore, rail: usize) {
+        let VerbsState { peers, rails, debts, .. } = self;
         let posted = rails[rail].repost(|peer, of| {
             let Some(Some(link)) = peers.get_mut(peer) else { return };
             let (owed, given) = match of {
-                Use::Message => (&mut link.owed_messages, core.bounds.messages),
-                Use::Event => (&mut link.owed_events, core.events_by(peer)),
-                Use::Control => return,
+                BufferUse::Message => (&mut link.owed_messages, core.bounds.messages),
+                BufferUse::Event => (&mut link.owed_events, core.events_by(peer)),
+                BufferUse::Control => return,
             };
             *owed += 1;
             if *owed as usize == given.div_ceil(2) {
@@ -340,7 +340,7 @@ impl State {
 
     /// Collects the disconnect to `peer`, if there is room for it.
     pub fn add_disconnect(&mut self, peer: usize) -> bool {
-        let State { peers, batch, .. } = self;
+        let VerbsState { peers, batch, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
         if !link.has_room(1) {
             return false;
@@ -353,21 +353,21 @@ impl State {
 
     /// Something is kept back, or a connection is being made: more than solicited messages matters.
     #[inline]
-    pub fn is_busy(&self, core: &Core) -> bool {
+    pub fn is_busy(&self, core: &VerbsCore) -> bool {
         let kept = self.slab.used() > 0 || !self.out.is_empty();
         kept || !self.connecting.is_empty() && self.is_connecting(core)
     }
 
     /// Sends credits to those who are owed many, unless a message has carried them.
-    pub fn pay(&mut self, core: &Core) -> bool {
+    pub fn pay(&mut self, core: &VerbsCore) -> bool {
         let mut paid = false;
         for i in (0..self.debts.len()).rev() {
             let peer = self.debts[i] as usize;
-            let State { peers, batch, .. } = &mut *self;
+            let VerbsState { peers, batch, .. } = &mut *self;
             let link = peers[peer].as_deref_mut().expect("a debtor is connected");
             let due = link.owed_messages as usize >= core.bounds.messages.div_ceil(2)
                 || link.owed_events as usize >= core.events_by(peer).div_ceil(2);
-            if due && link.phase == Phase::Open {
+            if due && link.phase == ConnectionPhase::Open {
                 if !link.has_room(1) {
                     continue;
                 }
@@ -386,10 +386,10 @@ impl State {
     }
 
     /// `peer` has taken its leave: what is still meant for it is lost.
-    fn left(&mut self, core: &Core, peer: usize) {
+    fn left(&mut self, core: &VerbsCore, peer: usize) {
         self.leave_secondary(core, peer);
         let link = self.link(peer);
-        link.phase = Phase::Gone;
+        link.phase = ConnectionPhase::Gone;
         if !link.is_empty() {
             let why = "it has left before it took what was sent to it".to_owned();
             self.lose(core, peer, why);
@@ -398,11 +398,12 @@ impl State {
 
     /// A request to `peer` has failed.
     #[cold]
-    fn broken(&mut self, core: &Core, peer: usize, status: i32) {
+    fn broken(&mut self, core: &VerbsCore, peer: usize, status: i32) {
         let Some(Some(link)) = self.peers.get_mut(peer) else { return };
-        let before = std::mem::replace(&mut link.phase, Phase::Lost);
+        let before = std::mem::replace(&mut link.phase, ConnectionPhase::Lost);
         // Credits and probes may come too late for a peer that has left.
-        if before == Phase::Lost || before == Phase::Gone && !link.is_awaited() {
+        if before == ConnectionPhase::Lost || before == ConnectionPhase::Gone && !link.is_awaited()
+        {
             return;
         }
         let rail = link.rail;

@@ -1,19 +1,19 @@
 //! The networks that ports are in, by name, and the ports of named networks.
 
-use crate::device::{Context, Link, Port};
+use crate::device::{DeviceContext, DevicePort, LinkLayer};
 use crate::interfaces;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 /// What ports that can reach each other without a router have in common.
-pub fn of(port: &Port) -> String {
+pub fn of(port: &DevicePort) -> String {
     let Some(gid) = port.gid else { return port.link.to_string() };
     let prefix = |bits: u32| {
         let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
         Ipv6Addr::from(u128::from_be_bytes(gid.bytes) & mask)
     };
     match (port.link, gid.ipv4()) {
-        (Link::Ethernet, Some(address)) => {
+        (LinkLayer::Ethernet, Some(address)) => {
             let mask = port.interface.as_deref().and_then(|name| netmask(name, address));
             let mask = mask.unwrap_or(Ipv4Addr::BROADCAST);
             format!("RoCE {}/{}", address & mask, mask.to_bits().leading_ones())
@@ -29,7 +29,7 @@ fn netmask(interface: &str, address: Ipv4Addr) -> Option<Ipv4Addr> {
 }
 
 /// A port with its adapter.
-type Adapter = (Arc<Context>, Port);
+type Adapter = (Arc<DeviceContext>, DevicePort);
 
 /// The ports that are in `networks`, in that order, and the others; all are, if none is.
 pub fn only(ports: Vec<Adapter>, networks: &[String]) -> (Vec<Adapter>, Vec<Adapter>) {
@@ -77,9 +77,9 @@ mod tests {
         let mut bytes = [0; 16];
         bytes[0..2].copy_from_slice(&[0xfe, 0x80]);
         bytes[15] = 7;
-        let mut port = Port { gid: Some(Gid { index: 0, bytes }), ..Port::made_up() };
+        let mut port = DevicePort { gid: Some(Gid { index: 0, bytes }), ..DevicePort::made_up() };
         assert_eq!(of(&port), "InfiniBand fe80::/64");
-        port.link = Link::Ethernet;
+        port.link = LinkLayer::Ethernet;
         assert_eq!(of(&port), "RoCE fe80::/64");
         bytes = Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets();
         port.gid = Some(Gid { index: 1, bytes });

@@ -1,19 +1,19 @@
 //! Which ports become rails, and why the others do not.
 
-use crate::device::{self, Context, Look, Port};
+use crate::device::{self, DeviceContext, DevicePort, Look};
 use crate::memlock::Memlock;
 use crate::path;
-use crate::rail::{BUFFER, Bounds};
-use crate::{ConnectError, Options, subnets};
+use crate::rail::{BUFFER, QueueDepths};
+use crate::{VerbsConnectError, VerbsOptions, subnets};
 use std::sync::Arc;
 
 /// What this machine has for [`crate::Verbs`], before anybody connects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survey {
     /// Ports that become rails, in their order.
-    pub rails: Vec<Port>,
+    pub rails: Vec<DevicePort>,
     /// Ports that do not, and why.
-    pub unused: Vec<(Port, String)>,
+    pub unused: Vec<(DevicePort, String)>,
     /// Why adapters cannot be used at all, each with its name and what to do.
     pub unusable: Vec<String>,
     /// Bounds of a process and costs of a peer, in words.
@@ -25,7 +25,7 @@ const SIZES: [usize; 2] = [2, 4096];
 
 impl Survey {
     /// Looks at the adapters of this machine. Errors: there is no rail, and why.
-    pub fn look(options: &Options) -> Result<Survey, ConnectError> {
+    pub fn look(options: &VerbsOptions) -> Result<Survey, VerbsConnectError> {
         let memlock = Memlock::get();
         let mut chosen = choose(options)?;
         chosen.fit(options, SIZES[0], &memlock)?;
@@ -33,7 +33,7 @@ impl Survey {
         let mut bounds: Vec<String> = SIZES
             .into_iter()
             .map(|size| {
-                let it = Bounds::new(options, size, &chosen.rails, room);
+                let it = QueueDepths::new(options, size, &chosen.rails, room);
                 format!(
                     "{size} ranks: up to {} connections (queue pairs) a process, made when first \
                      needed; a peer costs {} KiB of locked memory and may have {} messages unreceived",
@@ -44,7 +44,7 @@ impl Survey {
             })
             .collect();
         bounds.push(format!("locked memory: {}", memlock.describe()));
-        let Chosen { rails, unused, unusable, .. } = chosen;
+        let ChosenPorts { rails, unused, unusable, .. } = chosen;
         let rails = rails.into_iter().map(|(_, port)| port).collect();
         Ok(Survey { rails, unused, unusable, bounds })
     }
@@ -52,9 +52,9 @@ impl Survey {
 
 /// The ports that become rails, with their adapters, and what does not.
 #[derive(Default)]
-pub struct Chosen {
-    pub rails: Vec<(Arc<Context>, Port)>,
-    unused: Vec<(Port, String)>,
+pub struct ChosenPorts {
+    pub rails: Vec<(Arc<DeviceContext>, DevicePort)>,
+    unused: Vec<(DevicePort, String)>,
     unusable: Vec<String>,
     /// What a user should know: what could be a rail, were it in order.
     pub notes: Vec<String>,
@@ -62,20 +62,20 @@ pub struct Chosen {
     pub networks: Vec<String>,
 }
 
-impl Chosen {
+impl ChosenPorts {
     /// Gives up rails until what they and a job of `size` processes need may be locked in memory.
     /// Errors: not even one rail.
     pub fn fit(
         &mut self,
-        options: &Options,
+        options: &VerbsOptions,
         size: usize,
         memlock: &Memlock,
-    ) -> Result<Bounds, ConnectError> {
+    ) -> Result<QueueDepths, VerbsConnectError> {
         loop {
             let rails = self.rails.len();
-            let bounds = Bounds::new(options, size, &self.rails, memlock.buffers(rails));
+            let bounds = QueueDepths::new(options, size, &self.rails, memlock.buffers(rails));
             let enough = memlock.check(rails, bounds.buffers());
-            let wanted = Bounds::new(options, size, &self.rails, usize::MAX).connections;
+            let wanted = QueueDepths::new(options, size, &self.rails, usize::MAX).connections;
             if enough.is_ok() && (rails == 1 || bounds.connections == wanted) {
                 if bounds.connections < wanted {
                     self.notes.push(format!(
@@ -100,14 +100,14 @@ impl Chosen {
 
 /// Chooses rails among what there is: those that are named, in that order, or all that are in order,
 /// by name. One that is broken does not keep the others from being used.
-pub fn choose(options: &Options) -> Result<Chosen, ConnectError> {
+pub fn choose(options: &VerbsOptions) -> Result<ChosenPorts, VerbsConnectError> {
     select(device::look(options)?, options)
 }
 
-fn select(look: Look, options: &Options) -> Result<Chosen, ConnectError> {
+fn select(look: Look, options: &VerbsOptions) -> Result<ChosenPorts, VerbsConnectError> {
     let Look { ports, refused } = look;
     let mut refused = together(refused);
-    let is = |port: &Port, name: &String| port.device == *name || port.name() == *name;
+    let is = |port: &DevicePort, name: &String| port.device == *name || port.name() == *name;
     for name in &options.devices {
         if ports.iter().any(|(_, port)| is(port, name)) {
             continue;
@@ -118,9 +118,9 @@ fn select(look: Look, options: &Options) -> Result<Chosen, ConnectError> {
             return Err(refused.swap_remove(at).1);
         }
         let found = ports.iter().map(|(_, port)| port.name()).collect();
-        return Err(ConnectError::NoSuchDevice { wanted: name.clone(), found });
+        return Err(VerbsConnectError::NoSuchDevice { wanted: name.clone(), found });
     }
-    let place = |port: &Port| options.devices.iter().position(|name| is(port, name));
+    let place = |port: &DevicePort| options.devices.iter().position(|name| is(port, name));
     let (mut wanted, mut others): (Vec<_>, Vec<_>) = ports
         .into_iter()
         .partition(|(_, port)| options.devices.is_empty() || place(port).is_some());
@@ -146,21 +146,21 @@ fn select(look: Look, options: &Options) -> Result<Chosen, ConnectError> {
     if !rails.is_empty() {
         unused.extend(others.drain(..).map(|(_, port)| (port, "others were named".to_owned())));
         notes.extend(unusable.iter().map(|why| format!("an adapter is not used: {why}")));
-        return Ok(Chosen { rails, unused, unusable, notes, networks: Vec::new() });
+        return Ok(ChosenPorts { rails, unused, unusable, notes, networks: Vec::new() });
     }
     if unused.is_empty() && refused.len() == 1 {
         return Err(refused.swap_remove(0).1);
     }
     let reasons = unused.into_iter().map(|(_, why)| why).chain(unusable).collect();
-    Err(ConnectError::NoActivePort { reasons })
+    Err(VerbsConnectError::NoActivePort { reasons })
 }
 
 /// Adapters that may not be opened are one trouble, with one remedy.
-fn together(refused: Vec<(String, ConnectError)>) -> Vec<(Vec<String>, ConnectError)> {
+fn together(refused: Vec<(String, VerbsConnectError)>) -> Vec<(Vec<String>, VerbsConnectError)> {
     let mut result = Vec::new();
     let (mut names, mut all) = (Vec::new(), Vec::new());
     for (name, error) in refused {
-        if let ConnectError::NoPermission { denied } = error {
+        if let VerbsConnectError::NoPermission { denied } = error {
             names.push(name);
             all.extend(denied);
         } else {
@@ -168,7 +168,7 @@ fn together(refused: Vec<(String, ConnectError)>) -> Vec<(Vec<String>, ConnectEr
         }
     }
     if !all.is_empty() {
-        result.insert(0, (names, ConnectError::NoPermission { denied: all }));
+        result.insert(0, (names, VerbsConnectError::NoPermission { denied: all }));
     }
     result
 }

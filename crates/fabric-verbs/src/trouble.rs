@@ -1,18 +1,24 @@
 //! What a failed completion means, in words.
 
 use crate::ffi::*;
-use crate::rail::Rail;
-use crate::state::Core;
+use crate::rail::VerbsRail;
+use crate::state::VerbsCore;
 use std::ffi::CStr;
 
 /// How long the adapter tries before it gives up on a peer, at least, in milliseconds.
-fn tried(core: &Core) -> u64 {
+fn tried(core: &VerbsCore) -> u64 {
     let once_ns = 4096u64 << core.options.timeout.min(31);
     once_ns * (u64::from(core.options.retries.min(6)) + 1) / 1_000_000
 }
 
 /// Says where the peer is, what the adapter reports, how long it tried, and what may be the cause.
-pub fn explain(core: &Core, rails: &[Rail], number: usize, peer: usize, status: i32) -> String {
+pub fn explain(
+    core: &VerbsCore,
+    rails: &[VerbsRail],
+    number: usize,
+    peer: usize,
+    status: i32,
+) -> String {
     let rail = &rails[number];
     // SAFETY: the library returns a constant string for every number.
     let name = unsafe { CStr::from_ptr((rail.context.library.ibv_wc_status_str)(status)) };

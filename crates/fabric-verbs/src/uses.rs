@@ -30,7 +30,7 @@ impl Uses {
 
 /// What the registrations amount to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct RegistrationTotals {
     /// In bytes; memory that is registered twice counts twice.
     pub registered: usize,
     /// Registrations that exist now, in use or kept for later.

@@ -1,17 +1,17 @@
-//! The fabric itself: the trait in terms of [`State`].
+//! The fabric itself: the trait in terms of [`VerbsState`].
 
 use crate::address;
 use crate::connect;
-use crate::connection::Phase;
+use crate::connection::ConnectionPhase;
 use crate::helper::SleepPlace;
-use crate::memory::{Totals, Uses};
+use crate::memory::{RegistrationTotals, Uses};
 use crate::onesided;
 use crate::peek;
-use crate::pending::{Atomic, Tail};
+use crate::pending::{PendingAtomic, WriteTail};
 use crate::rail::{INLINE_MAX, SEND_MAX};
-use crate::sleep::Sleeper;
-use crate::state::{Core, State};
-use crate::{ConnectError, Options};
+use crate::sleep::VerbsSleeper;
+use crate::state::{VerbsCore, VerbsState};
+use crate::{VerbsConnectError, VerbsOptions};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
@@ -22,8 +22,9 @@ use std::time::{Duration, Instant};
 use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    Capabilities, Completion, Copies, CopyModel, Counter, Counters, Datagram, Fabric, Facets,
-    Fault, Flag, GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+    ArrivedMessage, Capabilities, Completion, Copies, CopyModel, Counter, Counters, Datagram,
+    Fabric, Facets, Fault, Flag, GroupId, Head, Peek, PostOutcome, Region, RemoteAddr, RemoteFlag,
+    Sge,
 };
 
 /// Longest sleep while a connect request waits for its answer.
@@ -34,9 +35,9 @@ const TURNS_PER_LOOK: u32 = 16;
 
 /// The processes of a job, connected through InfiniBand or RoCE.
 pub struct Verbs {
-    pub(crate) state: RefCell<State>,
-    pub(crate) core: Core,
-    pub(crate) sleeper: Arc<Sleeper>,
+    pub(crate) state: RefCell<VerbsState>,
+    pub(crate) core: VerbsCore,
+    pub(crate) sleeper: Arc<VerbsSleeper>,
     copies: Copies,
 }
 
@@ -48,29 +49,29 @@ unsafe impl Send for Verbs {}
 
 impl Verbs {
     /// Joins the processes of a job, which all call this.
-    pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Verbs, ConnectError> {
-        Verbs::connect_with(bootstrap, Options::default())
+    pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Verbs, VerbsConnectError> {
+        Verbs::connect_with(bootstrap, VerbsOptions::default())
     }
 
     /// The same with other than the usual options.
     pub fn connect_with(
         bootstrap: &mut dyn Bootstrap,
-        options: Options,
-    ) -> Result<Verbs, ConnectError> {
+        options: VerbsOptions,
+    ) -> Result<Verbs, VerbsConnectError> {
         Verbs::connect_counting(bootstrap, options, Rc::default())
     }
 
     /// The same with a table of counters that another fabric of this process uses too.
     pub fn connect_counting(
         bootstrap: &mut dyn Bootstrap,
-        options: Options,
+        options: VerbsOptions,
         counters: Rc<Counters>,
-    ) -> Result<Verbs, ConnectError> {
+    ) -> Result<Verbs, VerbsConnectError> {
         let (core, state) = connect::connect(bootstrap, options, counters)?;
         let bases = state.rails.iter().map(|rail| rail.base.clone()).collect();
-        let sleeper = Sleeper::new(bases).map_err(|error| {
+        let sleeper = VerbsSleeper::new(bases).map_err(|error| {
             let device = "this process".to_owned();
-            ConnectError::System { what: "making a descriptor to sleep on", device, error }
+            VerbsConnectError::System { what: "making a descriptor to sleep on", device, error }
         })?;
         if !core.options.keepalive.is_zero() {
             sleeper.set_limit(core.options.keepalive / 2);
@@ -87,7 +88,7 @@ impl Verbs {
     }
 
     /// The program gives `memory` back to the system: what is registered of it must not be used
-    /// again. Needed with [`Options::keep`] only.
+    /// again. Needed with [`VerbsOptions::keep`] only.
     pub fn forget(&self, memory: Sge) {
         self.state.borrow_mut().memories.forget(memory);
     }
@@ -104,7 +105,7 @@ impl Verbs {
     }
 
     /// What is registered with the adapters now, and how often registrations were found again.
-    pub fn registrations(&self) -> Totals {
+    pub fn registrations(&self) -> RegistrationTotals {
         self.state.borrow().memories.totals()
     }
 
@@ -129,7 +130,7 @@ impl Verbs {
     }
 
     #[inline]
-    fn posting<R>(&self, post: impl FnOnce(&mut State, &Core) -> R) -> R {
+    fn posting<R>(&self, post: impl FnOnce(&mut VerbsState, &VerbsCore) -> R) -> R {
         let state = &mut *self.state.borrow_mut();
         let result = post(state, &self.core);
         if state.is_busy(&self.core) {
@@ -139,7 +140,11 @@ impl Verbs {
     }
 
     /// Posts a one-sided operation.
-    fn posting_for<R>(&self, done: Completion, post: impl FnOnce(&mut State, &Core) -> R) -> R {
+    fn posting_for<R>(
+        &self,
+        done: Completion,
+        post: impl FnOnce(&mut VerbsState, &VerbsCore) -> R,
+    ) -> R {
         if done.is_some() {
             self.sleeper.helping.expect(&self.sleeper.bases);
         }
@@ -148,7 +153,7 @@ impl Verbs {
 
     /// What is done by the clock: connect requests are repeated, silent peers asked.
     #[cold]
-    fn look_at_the_clock(&self, state: &mut State) {
+    fn look_at_the_clock(&self, state: &mut VerbsState) {
         let now = Instant::now();
         state.greet_again(&self.core, now);
         if self.core.alarm.load(Ordering::Acquire) {
@@ -247,7 +252,7 @@ impl Fabric for Verbs {
 
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
         // SAFETY: whoever made the `Sge` promised that the memory lives until it is withdrawn; what
-        // is kept longer is governed by `Options::keep`.
+        // is kept longer is governed by `VerbsOptions::keep`.
         unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Reads) }
     }
 
@@ -282,7 +287,9 @@ impl Fabric for Verbs {
     }
 
     fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.posting_for(done, |state, core| state.write(core, peer, src, dst, Tail::Nothing, done))
+        self.posting_for(done, |state, core| {
+            state.write(core, peer, src, dst, WriteTail::Nothing, done)
+        })
     }
 
     fn write_flag(
@@ -310,7 +317,7 @@ impl Fabric for Verbs {
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
-        let what = Atomic::Add { operand };
+        let what = PendingAtomic::Add { operand };
         self.posting_for(done, |state, core| state.atomic(core, peer, target, what, result, done))
     }
 
@@ -323,22 +330,22 @@ impl Fabric for Verbs {
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
-        let what = Atomic::Swap { compare, swap };
+        let what = PendingAtomic::Swap { compare, swap };
         self.posting_for(done, |state, core| state.atomic(core, peer, target, what, result, done))
     }
 
     #[inline]
-    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
         self.posting(|state, core| state.send(core, peer, head, false, payload, done))
     }
 
     #[inline]
-    fn receive(&self, from: Option<usize>) -> Option<Message> {
+    fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         self.state.borrow_mut().receive(from)
     }
 
     #[inline]
-    fn release(&self, message: Message) {
+    fn release(&self, message: ArrivedMessage) {
         self.posting(|state, core| state.release(core, &message));
     }
 
@@ -377,7 +384,7 @@ impl Fabric for Verbs {
         let mut idle = true;
         for peer in state.peers.numbers() {
             let Some(link) = &state.peers[peer] else { continue };
-            if link.phase != Phase::Open || link.outstanding() == 0 {
+            if link.phase != ConnectionPhase::Open || link.outstanding() == 0 {
                 continue;
             }
             idle = false;

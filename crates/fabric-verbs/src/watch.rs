@@ -1,13 +1,13 @@
 //! What is looked at now and then: peers of whom nothing is heard, and what adapters say besides completions.
 
-use crate::device::Context;
+use crate::device::DeviceContext;
 use crate::ffi::*;
-use crate::state::State;
+use crate::state::VerbsState;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use weft_fabric::Fault;
 
-impl State {
+impl VerbsState {
     /// Posts a probe to every peer of whom nothing was heard since the last time, so that a lost one
     /// is found out even if only its messages are waited for.
     pub fn ask_silent_peers(&mut self) {
@@ -24,7 +24,7 @@ impl State {
 
     /// Takes what the adapter of `rail` has to say besides completions.
     pub fn hear(&mut self, rail: usize) {
-        let context: Arc<Context> = self.rails[rail].context.clone();
+        let context: Arc<DeviceContext> = self.rails[rail].context.clone();
         loop {
             let mut event = MaybeUninit::<ibv_async_event>::zeroed();
             // SAFETY: fills in `event`; the descriptor does not block.

@@ -2,7 +2,7 @@
 //! through the launcher, the connect request that makes a connection, and the immediate of a message.
 
 use crate::RAILS_MAX;
-use crate::device::Link;
+use crate::device::LinkLayer;
 use crate::ffi::ibv_gid;
 
 /// "WEFTVRB" and the version of all that is sent.
@@ -11,7 +11,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x05");
 /// One rail of a process, as others reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RailAddress {
-    pub link: Link,
+    pub link: LinkLayer,
     /// What is written there becomes visible in ascending order within the MTU.
     pub in_order: bool,
     /// The adapter does atomic operations.
@@ -26,7 +26,7 @@ pub struct RailAddress {
 
 /// What a process publishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct VerbsAddress {
     /// Rank 0's choice tells the job from all others on the network.
     pub nonce: u64,
     pub host: String,
@@ -47,7 +47,7 @@ impl Reader<'_> {
     }
 }
 
-impl Address {
+impl VerbsAddress {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_le_bytes().to_vec();
         bytes.extend(self.nonce.to_le_bytes());
@@ -55,7 +55,7 @@ impl Address {
         bytes.push(self.rails.len() as u8);
         for rail in &self.rails {
             bytes.push(
-                u8::from(rail.link == Link::Ethernet)
+                u8::from(rail.link == LinkLayer::Ethernet)
                     | u8::from(rail.in_order) << 1
                     | u8::from(rail.atomics) << 2,
             );
@@ -68,7 +68,7 @@ impl Address {
         bytes
     }
 
-    pub fn decode(bytes: &[u8]) -> Option<Address> {
+    pub fn decode(bytes: &[u8]) -> Option<VerbsAddress> {
         let mut from = Reader(bytes);
         let magic = u64::from_le_bytes(from.take()?);
         let nonce = u64::from_le_bytes(from.take()?);
@@ -76,7 +76,7 @@ impl Address {
         if magic != MAGIC || rails == 0 || rails as usize > RAILS_MAX {
             return None;
         }
-        let mut address = Address {
+        let mut address = VerbsAddress {
             nonce,
             host: String::new(),
             multicast: bits & 1 != 0,
@@ -86,7 +86,7 @@ impl Address {
         for _ in 0..rails {
             let [bits] = from.take()?;
             address.rails.push(RailAddress {
-                link: if bits & 1 == 1 { Link::Ethernet } else { Link::InfiniBand },
+                link: if bits & 1 == 1 { LinkLayer::Ethernet } else { LinkLayer::InfiniBand },
                 in_order: bits & 2 != 0,
                 atomics: bits & 4 != 0,
                 mtu: u16::from_le_bytes(from.take()?),
@@ -171,7 +171,7 @@ impl ConnectRequest {
 
 /// The immediate of whatever is sent (not written): what it is, and credits that come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tag {
+pub struct ImmediateTag {
     pub kind: WireKind,
     pub messages: u32,
     pub events: u32,
@@ -189,25 +189,25 @@ pub enum WireKind {
     Disconnect = 3,
 }
 
-/// Most credits of one kind: what fits into a [`Tag`].
+/// Most credits of one kind: what fits into a [`ImmediateTag`].
 pub const CREDITS_MAX: usize = (1 << 15) - 1;
 
 /// The immediate of a write that only wakes its receiver.
 pub const WAKE: u32 = 0x5745_4654;
 
-impl Tag {
+impl ImmediateTag {
     pub fn encode(self) -> u32 {
         (self.kind as u32) << 30 | self.messages << 15 | self.events
     }
 
-    pub fn decode(word: u32) -> Tag {
+    pub fn decode(word: u32) -> ImmediateTag {
         let kind = match word >> 30 {
             0 => WireKind::Message,
             1 => WireKind::Credits,
             2 => WireKind::Reserved,
             _ => WireKind::Disconnect,
         };
-        Tag { kind, messages: word >> 15 & 0x7fff, events: word & 0x7fff }
+        ImmediateTag { kind, messages: word >> 15 & 0x7fff, events: word & 0x7fff }
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn addresses_survive_the_wire() {
         let rail = |n: u8| RailAddress {
-            link: if n == 0 { Link::InfiniBand } else { Link::Ethernet },
+            link: if n == 0 { LinkLayer::InfiniBand } else { LinkLayer::Ethernet },
             in_order: n == 0,
             atomics: n == 1,
             mtu: 4096,
@@ -226,7 +226,7 @@ mod tests {
             gid: [n; 16],
             number: 1 << 23,
         };
-        let address = Address {
+        let address = VerbsAddress {
             nonce: 77,
             host: "nöde".to_owned(),
             multicast: true,
@@ -234,9 +234,9 @@ mod tests {
             rails: vec![rail(0), rail(1)],
         };
         let bytes = address.encode();
-        assert_eq!(Address::decode(&bytes), Some(address));
-        assert_eq!(Address::decode(&bytes[..40]), None);
-        assert_eq!(Address::decode(b"something else altogether"), None);
+        assert_eq!(VerbsAddress::decode(&bytes), Some(address));
+        assert_eq!(VerbsAddress::decode(&bytes[..40]), None);
+        assert_eq!(VerbsAddress::decode(b"something else altogether"), None);
     }
 
     #[test]
@@ -258,8 +258,8 @@ mod tests {
         assert_eq!(ConnectRequest::decode(&[0; CONNECT_REQUEST]), None);
         for kind in [WireKind::Message, WireKind::Credits, WireKind::Reserved, WireKind::Disconnect]
         {
-            let tag = Tag { kind, messages: 0x7fff, events: 3 };
-            assert_eq!(Tag::decode(tag.encode()), tag);
+            let tag = ImmediateTag { kind, messages: 0x7fff, events: 3 };
+            assert_eq!(ImmediateTag::decode(tag.encode()), tag);
         }
     }
 }

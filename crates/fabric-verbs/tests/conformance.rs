@@ -7,10 +7,10 @@ use weft_fabric::Fabric;
 use weft_fabric_testing::adapters;
 use weft_fabric_testing::conformance::Maker;
 use weft_fabric_testing::tests;
-use weft_fabric_verbs::{Options, Verbs};
+use weft_fabric_verbs::{Verbs, VerbsOptions};
 
 /// What to change about the options of a rank.
-type Change = fn(&mut Options);
+type Change = fn(&mut VerbsOptions);
 
 fn makers(n: usize, change: Change) -> Option<Vec<Maker<Verbs>>> {
     let nodes = adapters::nodes()?;

@@ -4,7 +4,7 @@ use weft_bootstrap::threads;
 use weft_fabric::Fabric;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_testing::adapters;
-use weft_fabric_testing::handlers::{self, Guarded, Pair};
+use weft_fabric_testing::handlers::{self, Guarded, PairRank};
 use weft_fabric_verbs::Verbs;
 use weft_p2p::Rendezvous;
 use weft_process::Engine;
@@ -27,7 +27,7 @@ fn transfers_start_behind_the_back_of_a_program() {
                     let policy = WaitPolicy::new(false);
                     let engine = Engine::new(verbs, policy, handlers::limits(rendezvous));
                     let give_way = || std::thread::yield_now();
-                    Pair { engine: &engine, give_way: &give_way }.run(rendezvous);
+                    PairRank { engine: &engine, give_way: &give_way }.run(rendezvous);
                     while !engine.endpoint().fabric().idle() {
                         engine.progress();
                     }

@@ -8,7 +8,9 @@ use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Sge};
 use weft_fabric_testing::adapters;
 use weft_fabric_verbs::Verbs;
-use weft_p2p::{Context, Limits, Mode, RequestId, Source, Target, Want};
+use weft_p2p::{
+    MatchingContext, MessageTarget, ProtocolLimits, ReceiveSource, RequestId, SendMode, Want,
+};
 use weft_process::{Engine, Single};
 
 /// Bytes of a message that goes by rendezvous.
@@ -22,14 +24,15 @@ fn sge(bytes: &mut [u8]) -> Sge {
 /// Rank 0 sends `LEN` bytes, rank 1 receives them; both wait until that is over.
 fn transfer(engine: &Engine<Verbs>, tag: i32) {
     let endpoint = engine.endpoint();
-    let context = Context(9);
+    let context = MatchingContext(9);
     let content: Vec<u8> = (0..LEN).map(|i| ((i as u64 * (tag as u64 + 7)) >> 3) as u8).collect();
     let mut memory = if endpoint.fabric().rank() == 0 { content.clone() } else { vec![0; LEN] };
     let request: Option<RequestId> = if endpoint.fabric().rank() == 0 {
-        let target = Target { context, peer: 1, rank: 0, tag };
-        endpoint.isend(target, sge(&mut memory), Mode::Synchronous)
+        let target = MessageTarget { context, peer: 1, rank: 0, tag };
+        endpoint.isend(target, sge(&mut memory), SendMode::Synchronous)
     } else {
-        let want = Want { context, source: Source::Rank { rank: 0, peer: 0 }, tag: Some(tag) };
+        let want =
+            Want { context, source: ReceiveSource::Rank { rank: 0, peer: 0 }, tag: Some(tag) };
         Some(endpoint.irecv(&want, sge(&mut memory)))
     };
     let since = Instant::now();
@@ -56,7 +59,7 @@ fn rank(mut world: ThreadBootstrap, meeting: &Barrier, nodes: &[Vec<String>]) {
     let verbs = verbs.unwrap_or_else(|error| panic!("{error}"));
     let mut policy = WaitPolicy::new(false);
     policy.nap = Duration::from_millis(2);
-    let engine = Engine::new(verbs, policy, Limits::default());
+    let engine = Engine::new(verbs, policy, ProtocolLimits::default());
     let made = || engine.endpoint().fabric().registrations().made;
     // This makes the connection, too.
     transfer(&engine, 1);

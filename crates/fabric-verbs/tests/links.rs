@@ -7,10 +7,10 @@ use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap};
-use weft_fabric::linking::Linkable;
+use weft_fabric::linking::Connectable;
 use weft_fabric_testing::links::{SIZES, end_without_a_word, meet_and_part};
 use weft_fabric_testing::{adapters, not_run};
-use weft_fabric_verbs::{Options, Totals, Verbs};
+use weft_fabric_verbs::{RegistrationTotals, Verbs, VerbsOptions};
 
 /// Meetings of the same processes: soft-RoCE takes half a second for one. `WEFT_TEST_ROUNDS` is another number.
 const ROUNDS: usize = 8;
@@ -50,7 +50,7 @@ fn jobs_meet_and_part_again_and_again_and_nothing_is_left() {
     let first = OnceLock::new();
     meet_and_part(&maker(&nodes), rounds, |verbs, place, round| {
         assert!(verbs.connections() < SIZES[1], "{} connections", verbs.connections());
-        let Totals { registered, entries, .. } = verbs.registrations();
+        let RegistrationTotals { registered, entries, .. } = verbs.registrations();
         let all = if round == 0 { &before } else { &after };
         all.lock().unwrap().insert(place, (registered, entries, verbs.secondary_connections()));
         // The others meet again when this one does, and may still be about to forget it.
@@ -85,7 +85,7 @@ fn jobs_on_other_networks_are_told_apart() {
     let _alone = ALONE.lock().unwrap();
     let make = |rail: Option<usize>| {
         let mut world = weft_bootstrap::threads(1).remove(0);
-        let options = Options { rail, ..adapters::options(&nodes, 0) };
+        let options = VerbsOptions { rail, ..adapters::options(&nodes, 0) };
         Verbs::connect_with(&mut world, options).unwrap_or_else(|error| panic!("{error}"))
     };
     let (all, first) = (make(None), make(Some(0)));
@@ -93,5 +93,5 @@ fn jobs_on_other_networks_are_told_apart() {
     assert_ne!(all.dialect(), first.dialect());
     assert_eq!(all.networks(), first.networks());
     let ip = all.ip().expect("the interfaces of the machine have addresses");
-    assert!(!ip.is_loopback() && Linkable::ip(&first) == Some(ip));
+    assert!(!ip.is_loopback() && Connectable::ip(&first) == Some(ip));
 }

@@ -8,14 +8,14 @@ use side::*;
 use std::ffi::c_int;
 use std::sync::{Mutex, OnceLock};
 use weft_fabric_verbs::ffi::*;
-use weft_fabric_verbs::{Options, Table};
+use weft_fabric_verbs::{VerbsFunctions, VerbsOptions};
 
 /// Service levels of connections and of datagrams.
 const LEVELS: [u8; 2] = [3, 5];
 /// Logarithm of the number of paths of a port: two paths.
 const LMC: u8 = 1;
 
-static ORIGINAL: OnceLock<Table> = OnceLock::new();
+static ORIGINAL: OnceLock<VerbsFunctions> = OnceLock::new();
 
 /// A path that was requested from the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,14 +77,14 @@ unsafe extern "C" fn create_ah(domain: *mut ibv_pd, attributes: *mut ibv_ah_attr
     unsafe { (ORIGINAL.get().unwrap().create_ah)(domain, attributes) }
 }
 
-fn change(options: &mut Options) {
+fn change(options: &mut VerbsOptions) {
     options.devices.truncate(1);
     (options.paths, options.rails) = (2, 2);
     options.service_level = LEVELS[0];
     options.datagram_service_level = Some(LEVELS[1]);
     options.interpose = Some(|table| {
         ORIGINAL.get_or_init(|| table);
-        Table { query_port, modify_qp, create_ah, ..table }
+        VerbsFunctions { query_port, modify_qp, create_ah, ..table }
     });
 }
 

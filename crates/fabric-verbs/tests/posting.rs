@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Fabric, FabricExt, Head, Posted, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Fabric, FabricExt, Head, PostOutcome, RemoteAddr, RemoteFlag, Sge};
 use weft_fabric_testing::adapters;
 use weft_fabric_verbs::ffi::*;
-use weft_fabric_verbs::{Table, Verbs};
+use weft_fabric_verbs::{Verbs, VerbsFunctions};
 
 /// What this thread did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-static ORIGINAL: OnceLock<Table> = OnceLock::new();
+static ORIGINAL: OnceLock<VerbsFunctions> = OnceLock::new();
 
 unsafe extern "C" fn post_send(
     pair: *mut ibv_qp,
@@ -105,9 +105,9 @@ unsafe extern "C" fn post_srq_recv(
     unsafe { (ORIGINAL.get().unwrap().post_srq_recv)(queue, list, bad) }
 }
 
-fn interpose(table: Table) -> Table {
+fn interpose(table: VerbsFunctions) -> VerbsFunctions {
     ORIGINAL.get_or_init(|| table);
-    Table { post_send, post_srq_recv, ..table }
+    VerbsFunctions { post_send, post_srq_recv, ..table }
 }
 
 /// Runs `first` on rank 0 and `second` on rank 1, connected with each other.
@@ -154,7 +154,7 @@ impl Side {
 
     fn send(&self, number: u64) {
         let posted = self.verbs.send(self.peer(), Head([number, 0, 0]), Sge::EMPTY, None);
-        assert_eq!(posted, Posted::Done);
+        assert_eq!(posted, PostOutcome::Done);
     }
 
     /// Waits for message `number`.
@@ -192,7 +192,7 @@ fn a_message_is_one_post_and_no_allocation() {
                 let payload = side.region.local.part(0, len);
                 let ((), counts) = counted(|| {
                     let posted = side.verbs.send(1, Head([1, 0, 0]), payload, None);
-                    assert_eq!(posted, Posted::Done);
+                    assert_eq!(posted, PostOutcome::Done);
                 });
                 let Counts { posts, requests, allocations, .. } = counts;
                 assert_eq!((posts, requests, allocations), (1, 1, 0), "{len} bytes");

@@ -6,14 +6,14 @@
 use std::process::Command;
 use weft_bootstrap::threads;
 use weft_fabric_testing::adapters;
-use weft_fabric_verbs::{Options, Survey, Verbs};
+use weft_fabric_verbs::{Survey, Verbs, VerbsOptions};
 
 /// Name of the variable by which a test starts this program again.
 const AGAIN: &str = "WEFT_TEST_VERBS_AGAIN";
 
 /// What a lone process hears.
 fn lone() {
-    match Survey::look(&Options::default()) {
+    match Survey::look(&VerbsOptions::default()) {
         Ok(survey) => println!("survey: {survey:?}"),
         Err(error) => println!("survey: {error}"),
     }
@@ -143,7 +143,7 @@ fn a_survey_shows_rails_and_bounds() {
         eprintln!("NOT RUN: only where WEFT_TEST_VERBS is set");
         return;
     }
-    let survey = Survey::look(&Options { rails: 2, ..Options::default() }).unwrap();
+    let survey = Survey::look(&VerbsOptions { rails: 2, ..VerbsOptions::default() }).unwrap();
     let rails: Vec<String> = survey.rails.iter().map(|port| port.to_string()).collect();
     let start = ["rxe_va0:1 RoCE active, ", "rxe_va1:1 RoCE active, "];
     assert!(
@@ -179,7 +179,7 @@ fn a_port_that_is_down_is_named_and_the_others_are_used() {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let connect = |devices: &[&str]| {
         let devices = devices.iter().map(|name| (*name).to_owned()).collect();
-        let options = Options { devices, ..Options::default() };
+        let options = VerbsOptions { devices, ..VerbsOptions::default() };
         let mut world = threads(1).pop().unwrap();
         let result = Verbs::connect_with(&mut world, options);
         result.map(|verbs| verbs.describe().join("\n")).map_err(|error| error.to_string())

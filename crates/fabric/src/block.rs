@@ -4,13 +4,13 @@ use std::ptr::NonNull;
 
 /// An allocation whose owner may be moved: a `Box` claims to be the only way to its memory each
 /// time it is moved, and others point into this one.
-pub struct Block<T>(NonNull<[T]>);
+pub struct OwnedBlock<T>(NonNull<[T]>);
 
-impl<T> Block<T> {
+impl<T> OwnedBlock<T> {
     /// Allocates once, for as many elements as `content` yields; they never move after that.
-    pub fn new(content: impl IntoIterator<Item = T>) -> Block<T> {
+    pub fn new(content: impl IntoIterator<Item = T>) -> OwnedBlock<T> {
         let boxed: Box<[T]> = content.into_iter().collect();
-        Block(NonNull::from(Box::leak(boxed)))
+        OwnedBlock(NonNull::from(Box::leak(boxed)))
     }
 
     /// The first element.
@@ -29,7 +29,7 @@ impl<T> Block<T> {
     }
 }
 
-impl<T> Drop for Block<T> {
+impl<T> Drop for OwnedBlock<T> {
     fn drop(&mut self) {
         // SAFETY: made by `Box::leak` in `new`, and given back only here.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });

@@ -25,7 +25,7 @@ mod score;
 mod ways;
 
 pub use fields::{Field, Unit};
-pub use model::{ByDistance, CopyModel, Distance, LINE, PAGE};
+pub use model::{ByDistance, CacheDistance, CopyModel, LINE, PAGE};
 pub use ways::Ways;
 
 use score::{SLOW, SLOW_LOOK, Score};
@@ -87,7 +87,10 @@ impl Copies {
     pub fn new(model: Arc<CopyModel>) -> Copies {
         let ways = |distance| Ways::of(&model, distance);
         Copies {
-            ways: ByDistance { shared: ways(Distance::Shared), apart: ways(Distance::Apart) },
+            ways: ByDistance {
+                shared: ways(CacheDistance::Shared),
+                apart: ways(CacheDistance::Apart),
+            },
             model,
             past: Cell::new(PastCaches::Never),
             caches: Cell::new(Caches::AsFound),
@@ -131,8 +134,8 @@ impl Copies {
 
     /// How far the caches of other ranks are, as far as is known.
     #[inline]
-    pub fn distance(&self) -> Distance {
-        if self.is_far() { Distance::Apart } else { Distance::Shared }
+    pub fn distance(&self) -> CacheDistance {
+        if self.is_far() { CacheDistance::Apart } else { CacheDistance::Shared }
     }
 
     /// Whether caches are far from each other, as far as is known.
@@ -155,7 +158,7 @@ impl Copies {
     pub fn is_found_far(&self) -> bool {
         let tested = self.caches.get() == Caches::Changing;
         let told = self.caches.get() != Caches::AsFound;
-        let far = (tested || self.model.fetches(Distance::Apart))
+        let far = (tested || self.model.fetches(CacheDistance::Apart))
             && (told || self.is_as_found())
             && self.is_far();
         if far {
@@ -170,10 +173,10 @@ impl Copies {
     }
 
     /// [`Copies::distance`] where nothing would be learnt if all went as between far caches: now and then near.
-    pub fn distance_to_try(&self) -> Distance {
+    pub fn distance_to_try(&self) -> CacheDistance {
         match self.fetched.is_past_if(self.is_far()) {
-            true => Distance::Apart,
-            false => Distance::Shared,
+            true => CacheDistance::Apart,
+            false => CacheDistance::Shared,
         }
     }
 
@@ -336,11 +339,11 @@ mod tests {
             }
         };
         slow(&copies);
-        assert_eq!(copies.distance(), Distance::Shared);
+        assert_eq!(copies.distance(), CacheDistance::Shared);
         assert!(!copies.times_shared(1 << 20) && !copies.is_past_far(1 << 20));
         copies.assume(Caches::AsFound, false);
         slow(&copies);
-        assert_eq!(copies.distance(), Distance::Apart);
+        assert_eq!(copies.distance(), CacheDistance::Apart);
         assert!(!copies.is_found_far() && !copies.is_past_far(1 << 20), "nobody asks for it");
         copies.past_caches(PastCaches::AsFound);
         assert!(copies.is_found_far() && copies.is_past_far(1 << 20));

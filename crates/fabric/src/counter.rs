@@ -1,6 +1,6 @@
 //! Counters: the only thing that is ever waited for.
 
-use crate::block::Block;
+use crate::block::OwnedBlock;
 use crate::{Fabric, FabricExt, Fault};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ const MOST: usize = 256;
 #[derive(Default)]
 pub struct Counters {
     words: RefCell<Vec<Word>>,
-    owned: RefCell<Vec<Block<AtomicU64>>>,
+    owned: RefCell<Vec<OwnedBlock<AtomicU64>>>,
     free: RefCell<Vec<u32>>,
     /// Numbers of adopted words that were given back.
     vacant: RefCell<Vec<u32>>,
@@ -76,7 +76,7 @@ impl Counters {
         }
         let first = self.words.borrow().len() as u32;
         let len = (first as usize).clamp(FIRST, MOST);
-        let chunk = Block::new((0..len).map(|_| AtomicU64::new(0)));
+        let chunk = OwnedBlock::new((0..len).map(|_| AtomicU64::new(0)));
         // SAFETY: inside the chunk.
         let word = |i| Word::new(unsafe { chunk.first().add(i) }, false);
         self.words.borrow_mut().extend((0..len).map(word));
@@ -221,7 +221,7 @@ pub fn until<F: Fabric + ?Sized>(fabric: &F, counter: Counter, value: u64) -> Un
 }
 
 impl<F: Fabric + ?Sized> Until<'_, F> {
-    /// Ends the wait with [`crate::Cause::TimedOut`] at `deadline`.
+    /// Ends the wait with [`crate::FaultCause::TimedOut`] at `deadline`.
     pub fn before(mut self, deadline: Instant) -> Self {
         self.deadline = Some(deadline);
         self

@@ -1,8 +1,8 @@
 //! The optional parts as everybody calls them: each does what the part does, or what holds without it.
 
 use crate::{
-    Cause, Completion, Counter, Datagram, Fabric, Fault, GroupId, Head, Message, Peek, Posted,
-    Region, RemoteAddr, RemoteFlag, Sge, Words, Work, wait::Sleep,
+    ArrivedMessage, Completion, Counter, Datagram, Fabric, Fault, FaultCause, GroupId, Head, Peek,
+    PeerWords, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge, Work, wait::Sleep,
 };
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -23,7 +23,7 @@ fn poll_counters<F: Fabric + ?Sized>(
         return Poll::Ready(Err(fault));
     }
     match deadline {
-        Some(at) if Instant::now() >= at => Poll::Ready(Err(Cause::TimedOut.into())),
+        Some(at) if Instant::now() >= at => Poll::Ready(Err(FaultCause::TimedOut.into())),
         _ => Poll::Pending,
     }
 }
@@ -134,7 +134,7 @@ pub trait FabricExt: Fabric {
     /// `count` aligned 64-bit words of `peer` for atomics by this processor, which wake nobody;
     /// `None` if only the fabric reaches them.
     #[inline]
-    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<PeerWords> {
         self.facets().mapped_memory?.words(peer, at, count)
     }
 
@@ -149,7 +149,7 @@ pub trait FabricExt: Fabric {
     }
 
     /// Lets peers reach memory that another fabric of this process allocated, flags and atomics
-    /// included. [`Cause::Unsupported`] without registration.
+    /// included. [`FaultCause::Unsupported`] without registration.
     fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
         match self.facets().registration {
             Some(registration) => registration.adopt(memory),
@@ -217,7 +217,7 @@ pub trait FabricExt: Fabric {
     }
 
     /// Writes `src` to `dst`, then advances the peer's counter for `immediate` by one.
-    /// [`Cause::Unsupported`] where the network has no immediates.
+    /// [`FaultCause::Unsupported`] where the network has no immediates.
     #[inline]
     fn write_imm(
         &self,
@@ -251,7 +251,7 @@ pub trait FabricExt: Fabric {
     /// Shows `look` what has arrived, for a signal handler. True if more has arrived than could be
     /// shown; false, and nothing is shown, where handlers can do nothing.
     #[inline]
-    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+    fn peek(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool {
         self.facets().signal_safe.is_some_and(|safe| safe.peek(look))
     }
 
@@ -279,7 +279,13 @@ pub trait FabricExt: Fabric {
     /// Sends a message that also wakes the peer's helper thread; a usual [`Fabric::send`] where
     /// helpers have no place of their own.
     #[inline]
-    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send_solicited(
+        &self,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> PostOutcome {
         match self.facets().helper {
             Some(helper) => helper.send_solicited(peer, head, payload, done),
             None => self.send(peer, head, payload, done),
@@ -321,7 +327,7 @@ pub trait FabricExt: Fabric {
     }
 
     /// Sends one unreliable datagram to the other members, copying `src` before it returns.
-    /// [`Cause::Unsupported`] where there is no multicast.
+    /// [`FaultCause::Unsupported`] where there is no multicast.
     fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
         match self.facets().multicast {
             Some(multicast) => multicast.multicast(group, src),

@@ -1,8 +1,8 @@
 //! The trait itself.
 
 use crate::{
-    Capabilities, Copies, Counter, Counters, Facets, Fault, Flag, Head, Message, Posted, Region,
-    RemoteAddr, RemoteFlag, Sge, wait::Sleep,
+    ArrivedMessage, Capabilities, Copies, Counter, Counters, Facets, Fault, Flag, Head,
+    PostOutcome, Region, RemoteAddr, RemoteFlag, Sge, wait::Sleep,
 };
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub trait Fabric: 'static {
 
     /// Allocates `len` zeroed bytes that peers can read, write and do atomics on. Aligned to
     /// [`Region::ALIGN`]. The memory need not be there before it is touched, but it is promised: within the limits that
-    /// are known, a touch finds it. Errors: [`crate::Cause::NoRoom`] or [`crate::Cause::System`] when
+    /// are known, a touch finds it. Errors: [`crate::FaultCause::NoRoom`] or [`crate::FaultCause::System`] when
     /// the memory is not to be had.
     fn allocate(&self, len: usize) -> Result<Region, Fault>;
 
@@ -110,16 +110,16 @@ pub trait Fabric: 'static {
     // ---- two-sided ----------------------------------------------------------------------------
 
     /// Sends a head and at most [`Capabilities::send_max`] bytes. Reliable, ordered by peer, and
-    /// wakes the peer. On [`Posted::Later`] the fabric keeps `payload` until `done` advances. A
+    /// wakes the peer. On [`PostOutcome::Later`] the fabric keeps `payload` until `done` advances. A
     /// payload of at most [`Capabilities::inline_max`] bytes is copied at once and is never `Later`.
-    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome;
 
     /// The next message that has arrived: from `from` alone, or from anybody. Never blocks. Moves nothing on: whoever takes
     /// one message after another calls [`Fabric::progress`] between, or those of other networks stand still.
-    fn receive(&self, from: Option<usize>) -> Option<Message>;
+    fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage>;
 
     /// Gives the buffer of a received message back.
-    fn release(&self, message: Message);
+    fn release(&self, message: ArrivedMessage);
 
     // ---- progress and waiting -----------------------------------------------------------------
 

@@ -9,8 +9,8 @@
 //! it says something to each of them. What holds where a part is missing stands once, in [`crate::FabricExt`].
 
 use crate::{
-    Completion, Counter, Datagram, Fault, GroupId, Head, Message, Peek, Posted, Region, RemoteAddr,
-    RemoteFlag, Sge, Words, wait::Sleep,
+    ArrivedMessage, Completion, Counter, Datagram, Fault, GroupId, Head, Peek, PeerWords,
+    PostOutcome, Region, RemoteAddr, RemoteFlag, Sge, wait::Sleep,
 };
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -79,7 +79,7 @@ pub trait MappedMemory {
 
     /// `count` aligned words of `peer` on which processors do the fabric's atomics, if this process sees them: then
     /// it may do its own at once. They wake nobody. In one order with those of others if both are `SeqCst`.
-    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words>;
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<PeerWords>;
 }
 
 /// Memory that must be registered before an adapter touches it. Without it: parts cost no more than the whole, and there is
@@ -159,7 +159,7 @@ pub trait SignalSafe {
     /// Shows `look` the messages that have arrived: those of one peer in their order. What it has
     /// [taken](Peek::Taken) is gone; the rest stays for [`crate::Fabric::receive`]. True if there is more that it could
     /// not be shown, because what was [left](Peek::Left) hides it or for want of room.
-    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool;
+    fn peek(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool;
 
     /// As [`crate::Fabric::read`] into memory that was [prepared](Registration::prepare); false if it cannot be posted
     /// at once: then nothing was done.
@@ -176,7 +176,13 @@ pub trait SignalSafe {
 pub trait Helper {
     /// As [`crate::Fabric::send`], for a message that the peer's library should act on even while its program computes:
     /// it wakes the peer's helper, too.
-    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
+    fn send_solicited(
+        &self,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> PostOutcome;
 
     /// Where the helper thread of this process sleeps, if it has one; may be used without the lock on
     /// the fabric. Solicited messages ring there, the end of reads and writes that were posted with a

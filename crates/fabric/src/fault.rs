@@ -9,14 +9,14 @@ use weft_bootstrap::limits::{explain, words};
 /// One pointer, so that results come up through the futures of all layers in registers: an error of several words
 /// would bring every success through memory, which costs a small collective operation a quarter of its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault(Box<Cause>);
+pub struct Fault(Box<FaultCause>);
 
 /// What has happened.
 ///
 /// Layers above map it to an MPI error class: `PeerLost` to `MPI_ERR_PROC_ABORTED`, the others to
 /// `MPI_ERR_INTERN` or `MPI_ERR_OTHER`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
+pub enum FaultCause {
     /// The process `rank` (of this fabric) is gone; nothing sent to it will arrive.
     PeerLost {
         /// In `0..size` of the fabric.
@@ -74,38 +74,38 @@ pub enum Cause {
 }
 
 impl Fault {
-    /// [`Cause::PeerLost`].
+    /// [`FaultCause::PeerLost`].
     #[cold]
     pub fn lost(rank: usize) -> Fault {
-        Cause::PeerLost { rank }.into()
+        FaultCause::PeerLost { rank }.into()
     }
 
-    /// [`Cause::Corrupt`].
+    /// [`FaultCause::Corrupt`].
     #[cold]
     pub fn corrupt(rank: usize, what: &'static str) -> Fault {
-        Cause::Corrupt { rank, what }.into()
+        FaultCause::Corrupt { rank, what }.into()
     }
 
-    /// [`Cause::Unsupported`].
+    /// [`FaultCause::Unsupported`].
     #[cold]
     pub fn unsupported(rank: usize, what: &'static str) -> Fault {
-        Cause::Unsupported { rank, what }.into()
+        FaultCause::Unsupported { rank, what }.into()
     }
 
-    /// [`Cause::System`].
+    /// [`FaultCause::System`].
     #[cold]
     pub fn system(what: &'static str, errno: i32) -> Fault {
-        Cause::System { what, errno }.into()
+        FaultCause::System { what, errno }.into()
     }
 
-    /// [`Cause::Truncated`].
+    /// [`FaultCause::Truncated`].
     #[cold]
     pub fn truncated(rank: usize, expected: u64, got: u64) -> Fault {
-        Cause::Truncated { rank, expected, got }.into()
+        FaultCause::Truncated { rank, expected, got }.into()
     }
 
     /// Whether it has this cause.
-    pub fn is(&self, cause: Cause) -> bool {
+    pub fn is(&self, cause: FaultCause) -> bool {
         *self.0 == cause
     }
 
@@ -116,7 +116,7 @@ impl Fault {
         match *self.cause() {
             _ if why.contains(&message) => why.to_owned(),
             // The reason has the system's words already.
-            Cause::System { what, errno } if errno == 0 || why.contains(&words_of(errno)) => {
+            FaultCause::System { what, errno } if errno == 0 || why.contains(&words_of(errno)) => {
                 format!("{what}: {why}")
             }
             _ => format!("{message}: {why}"),
@@ -124,7 +124,7 @@ impl Fault {
     }
 
     /// What to decide by, rather than by the message that [`fmt::Display`] gives.
-    pub fn cause(&self) -> &Cause {
+    pub fn cause(&self) -> &FaultCause {
         &self.0
     }
 }
@@ -152,9 +152,9 @@ pub fn repeated(message: &str) -> Option<String> {
     twice(2, &names).or_else(|| twice(4, &|_| true))
 }
 
-impl From<Cause> for Fault {
+impl From<FaultCause> for Fault {
     #[cold]
-    fn from(cause: Cause) -> Fault {
+    fn from(cause: FaultCause) -> Fault {
         Fault(Box::new(cause))
     }
 }
@@ -162,20 +162,20 @@ impl From<Cause> for Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.cause() {
-            Cause::PeerLost { rank } => write!(f, "process {rank} is gone"),
-            Cause::Cancelled => write!(f, "the operation was cancelled"),
-            Cause::Revoked => write!(f, "the communicator was revoked"),
-            Cause::Corrupt { rank, what } => {
+            FaultCause::PeerLost { rank } => write!(f, "process {rank} is gone"),
+            FaultCause::Cancelled => write!(f, "the operation was cancelled"),
+            FaultCause::Revoked => write!(f, "the communicator was revoked"),
+            FaultCause::Corrupt { rank, what } => {
                 let article = if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
                 write!(f, "process {rank} sent {article} {what} that cannot be")
             }
-            Cause::Unsupported { rank, what } => {
+            FaultCause::Unsupported { rank, what } => {
                 write!(f, "this fabric cannot {what} towards process {rank}")
             }
-            Cause::System { what, errno } => {
+            FaultCause::System { what, errno } => {
                 write!(f, "{what}: {}", explain(&std::io::Error::from_raw_os_error(*errno)))
             }
-            Cause::NoRoom { asked, left, memory, bound } => {
+            FaultCause::NoRoom { asked, left, memory, bound } => {
                 let kind = if *memory { "memory" } else { "address space for memory" };
                 let (asked, left) = (Bytes(*asked), Bytes(*left));
                 write!(
@@ -184,8 +184,8 @@ impl fmt::Display for Fault {
                 )?;
                 f.write_str("; ask for less, or start fewer processes on a node")
             }
-            Cause::TimedOut => write!(f, "the time limit passed"),
-            Cause::Truncated { rank, expected, got } => {
+            FaultCause::TimedOut => write!(f, "the time limit passed"),
+            FaultCause::Truncated { rank, expected, got } => {
                 let what = format_args!("a message of {got} bytes came from rank {rank}");
                 write!(
                     f,
@@ -252,16 +252,16 @@ mod tests {
     fn no_message_repeats_itself() {
         let bound = "the machine's memory".to_owned();
         for cause in [
-            Cause::PeerLost { rank: 1 },
-            Cause::Cancelled,
-            Cause::Revoked,
-            Cause::Corrupt { rank: 1, what: "offset" },
-            Cause::Unsupported { rank: 1, what: "write" },
-            Cause::System { what: "mapping memory", errno: libc::ENOMEM },
-            Cause::System { what: "opening a file", errno: libc::EMFILE },
-            Cause::NoRoom { asked: 1, left: 2, memory: true, bound },
-            Cause::TimedOut,
-            Cause::Truncated { rank: 1, expected: 2, got: 3 },
+            FaultCause::PeerLost { rank: 1 },
+            FaultCause::Cancelled,
+            FaultCause::Revoked,
+            FaultCause::Corrupt { rank: 1, what: "offset" },
+            FaultCause::Unsupported { rank: 1, what: "write" },
+            FaultCause::System { what: "mapping memory", errno: libc::ENOMEM },
+            FaultCause::System { what: "opening a file", errno: libc::EMFILE },
+            FaultCause::NoRoom { asked: 1, left: 2, memory: true, bound },
+            FaultCause::TimedOut,
+            FaultCause::Truncated { rank: 1, expected: 2, got: 3 },
         ] {
             let fault = Fault::from(cause);
             let text = fault.to_string();
@@ -275,7 +275,7 @@ mod tests {
     fn no_room_names_what_was_asked_and_what_is_left() {
         let bound = "the machine's memory".to_owned();
         let fault =
-            Fault::from(Cause::NoRoom { asked: 16 << 40, left: 3 << 29, memory: true, bound });
+            Fault::from(FaultCause::NoRoom { asked: 16 << 40, left: 3 << 29, memory: true, bound });
         let text = fault.to_string();
         for part in
             ["17592186044416 bytes (16.0 TiB)", "1610612736 bytes (1.5 GiB)", "machine's memory"]

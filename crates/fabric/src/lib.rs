@@ -32,7 +32,7 @@ pub mod wait;
 mod watched;
 
 pub use capabilities::Capabilities;
-pub use copies::{ByDistance, Copies, CopyModel, Distance, Field, Unit};
+pub use copies::{ByDistance, CacheDistance, Copies, CopyModel, Field, Unit};
 pub use counter::{Counter, Counters, Until, until, until_any};
 pub use ext::FabricExt;
 pub use fabric::{Completion, Fabric};
@@ -40,7 +40,7 @@ pub use facets::{
     Facets, Helper, Immediates, MappedMemory, Multicast, Nodes, Rails, Registration, SignalSafe,
     Simulated, Work,
 };
-pub use fault::{Cause, Fault, repeated};
-pub use memory::{Flag, Key, Region, RemoteAddr, RemoteFlag, SMALL, Sge, Words, copy_small};
-pub use message::{Datagram, GroupId, Head, Message, Peek, Posted};
+pub use fault::{Fault, FaultCause, repeated};
+pub use memory::{Flag, Key, PeerWords, Region, RemoteAddr, RemoteFlag, SMALL, Sge, copy_small};
+pub use message::{ArrivedMessage, Datagram, GroupId, Head, Peek, PostOutcome};
 pub use staging::{Staging, StagingPool};

@@ -5,13 +5,13 @@ mod linkable;
 mod links;
 mod roster;
 
-pub use linkable::{Introduced, Known, Linkable, Stay};
-pub use links::{Link, Links};
+pub use linkable::{Connectable, Introduced, JobMembers, SessionBody};
+pub use links::{JobConnection, JobConnections};
 pub use roster::{Foreign, Roster};
 
 /// One of the processes that are to know each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Whom {
+pub struct PeerIdentity {
     /// Its job: the same number at all, and of no other job.
     pub job: u64,
     /// Its rank among the processes of its job that a fabric of shared memory connects.
@@ -76,18 +76,18 @@ pub fn numbers_of(said: &[u8], count: usize) -> Result<Vec<usize>, String> {
 }
 
 /// Whom this process knows, for the others.
-pub fn view(members: &[Whom]) -> Vec<u8> {
+pub fn view(members: &[PeerIdentity]) -> Vec<u8> {
     numbers(members.iter().map(|whom| usize::from(whom.known.is_some())))
 }
 
 /// By place, the numbers of those that this process knows and that know it: the others become new peers. `views`: what each has
 /// said by [`view`].
 pub fn known_to_both<'v>(
-    members: &[Whom],
+    members: &[PeerIdentity],
     place: usize,
     views: impl Iterator<Item = &'v [u8]>,
 ) -> Result<Vec<Option<usize>>, String> {
-    let both = |(whom, view): (&Whom, &[u8])| {
+    let both = |(whom, view): (&PeerIdentity, &[u8])| {
         let theirs = numbers_of(view, members.len())?;
         Ok(whom.known.filter(|_| theirs[place] != 0))
     };
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn who_knows_one_side_only_is_new() {
-        let whom = |known| Whom { job: 1, rank: 0, node: 0, known };
+        let whom = |known| PeerIdentity { job: 1, rank: 0, node: 0, known };
         let members = [whom(Some(4)), whom(None), whom(Some(6))];
         let views = [view(&members), view(&[whom(None); 3]), view(&members)];
         let both = |place| known_to_both(&members, place, views.iter().map(|view| &view[..]));

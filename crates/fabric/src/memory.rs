@@ -208,13 +208,13 @@ impl RemoteAddr {
 
 /// Words of a peer that this process sees ([`crate::FabricExt::words`]), and which stay mapped while it has this.
 #[derive(Clone)]
-pub struct Words {
+pub struct PeerWords {
     first: NonNull<AtomicU64>,
     count: usize,
     _mapping: Arc<dyn Any + Send + Sync>,
 }
 
-impl Words {
+impl PeerWords {
     /// `count` words from `first` on.
     ///
     /// # Safety
@@ -223,12 +223,12 @@ impl Words {
         first: NonNull<AtomicU64>,
         count: usize,
         mapping: Arc<dyn Any + Send + Sync>,
-    ) -> Words {
-        Words { first, count, _mapping: mapping }
+    ) -> PeerWords {
+        PeerWords { first, count, _mapping: mapping }
     }
 }
 
-impl Deref for Words {
+impl Deref for PeerWords {
     type Target = [AtomicU64];
 
     #[inline]

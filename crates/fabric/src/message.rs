@@ -9,7 +9,7 @@ pub struct Head(pub [u64; 3]);
 
 /// What became of a posted send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Posted {
+pub enum PostOutcome {
     /// The payload has been taken; its memory may be used again. The counter is not touched.
     Done,
     /// The payload is still needed; the completion counter advances when it has been taken.
@@ -19,7 +19,7 @@ pub enum Posted {
 /// A message that has arrived and still lies in the fabric's buffer: it must be given back with
 /// [`crate::Fabric::release`] before the next [`crate::Fabric::receive`].
 #[derive(Debug)]
-pub struct Message {
+pub struct ArrivedMessage {
     /// Sender's rank in this fabric.
     pub peer: usize,
     /// What the sender passed to [`crate::Fabric::send`], unread by the fabric.

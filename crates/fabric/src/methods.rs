@@ -85,9 +85,9 @@ macro_rules! methods {
                 head: $crate::Head,
                 payload: $crate::Sge,
                 done: $crate::Completion
-            ) -> $crate::Posted;
-            fn receive(&self, from: Option<usize>) -> Option<$crate::Message>;
-            fn release(&self, message: $crate::Message);
+            ) -> $crate::PostOutcome;
+            fn receive(&self, from: Option<usize>) -> Option<$crate::ArrivedMessage>;
+            fn release(&self, message: $crate::ArrivedMessage);
         }
     };
     (MappedMemory, $each:ident) => {
@@ -112,7 +112,7 @@ macro_rules! methods {
                 peer: usize,
                 at: $crate::RemoteAddr,
                 count: usize
-            ) -> Option<$crate::Words>;
+            ) -> Option<$crate::PeerWords>;
         }
     };
     (Registration, $each:ident) => {
@@ -169,7 +169,7 @@ macro_rules! methods {
     };
     (SignalSafe, $each:ident) => {
         $each! {
-            fn peek(&self, look: &mut dyn FnMut(&$crate::Message) -> $crate::Peek) -> bool;
+            fn peek(&self, look: &mut dyn FnMut(&$crate::ArrivedMessage) -> $crate::Peek) -> bool;
             fn try_read(
                 &self,
                 peer: usize,
@@ -195,7 +195,7 @@ macro_rules! methods {
                 head: $crate::Head,
                 payload: $crate::Sge,
                 done: $crate::Completion
-            ) -> $crate::Posted;
+            ) -> $crate::PostOutcome;
             fn helper(&self) -> ::std::sync::Arc<dyn $crate::wait::Sleep>;
             fn notify_helper_at_ends(&self, notify: bool);
             fn moves_by_progress(&self) -> bool;

@@ -1,7 +1,7 @@
 //! Staging buffers: local memory for a while, used again.
 
 use crate::Sge;
-use crate::block::Block;
+use crate::block::OwnedBlock;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// someone else's.
 pub struct Staging {
     /// `None` if it is empty or a phantom.
-    memory: Option<Block<u64>>,
+    memory: Option<OwnedBlock<u64>>,
     len: usize,
     pool: StagingPool,
 }
@@ -51,7 +51,7 @@ impl Drop for Staging {
 }
 
 /// Idle buffers of one size.
-type FreeList = RefCell<Vec<Block<u64>>>;
+type FreeList = RefCell<Vec<OwnedBlock<u64>>>;
 
 /// Larger buffers, in words, go back to the system at once: 128 MiB. Kept, they would hold the memory of
 /// the largest reduction of a program for ever; to touch such a buffer anew costs a copy's time.
@@ -84,8 +84,8 @@ impl StagingPool {
     }
 
     #[cold]
-    fn fresh(words: usize) -> Block<u64> {
-        Block::new(vec![0; words])
+    fn fresh(words: usize) -> OwnedBlock<u64> {
+        OwnedBlock::new(vec![0; words])
     }
 
     /// A buffer as long as `data`, and a phantom if `data` is one.

@@ -7,9 +7,9 @@ mod handover;
 mod helper;
 mod policy;
 
-pub use affinity::{Affinity, Order, place};
+pub use affinity::{Affinity, SharedProcessors, place};
 pub use biased_lock::BiasedLock;
 pub use doorbell::{Doorbell, Sleep, Token};
-pub use handover::{Handover, Help, Inside};
-pub use helper::{Helper, HelperCounts, Turn};
-pub use policy::{Step, WaitPolicy, Waiter};
+pub use handover::{Handover, Help, MainThreadInside};
+pub use helper::{HelperCounts, HelperHandle, HelperTurn};
+pub use policy::{WaitPolicy, WaitStep, Waiter};

@@ -5,7 +5,7 @@ use super::lab::Lab;
 use super::orders::{grouped, order};
 use super::published::Value;
 use super::workload::{Fence, Workload};
-use weft_rma::Design;
+use weft_rma::FenceDesign;
 
 const MACHINE: &str = "fence";
 const NODES: usize = 64;
@@ -16,18 +16,18 @@ const HALO_EVERYWHERE: &str =
 const JOINED: &str = "Fence-2S with its last put joined with the synchronization against an end of its own; 64 nodes, one put each and 8 neighbours";
 
 /// The document's four, and ours.
-const DESIGNS: [(&str, Design); 5] = [
-    ("Fence-2S", Design::TwoSided),
-    ("Fence-1S", Design::Pairwise),
-    ("Fence-1S-Barrier", Design::Barrier),
-    ("Fence-RI", Design::Immediate),
-    ("ACK (ours)", Design::Acknowledged),
+const DESIGNS: [(&str, FenceDesign); 5] = [
+    ("Fence-2S", FenceDesign::TwoSided),
+    ("Fence-1S", FenceDesign::Pairwise),
+    ("Fence-1S-Barrier", FenceDesign::Barrier),
+    ("Fence-RI", FenceDesign::Immediate),
+    ("ACK (ours)", FenceDesign::Acknowledged),
 ];
 
 const RANKS: Axis = Axis { label: "Processes", unit: "", doubling: true };
 const TIME: Axis = Axis { label: "Latency", unit: "us", doubling: false };
 
-const fn on(fence: Fence, design: Design) -> Workload {
+const fn on(fence: Fence, design: FenceDesign) -> Workload {
     Workload::Fence(fence, design)
 }
 
@@ -100,14 +100,14 @@ fn immediate_against_barrier(lab: &Lab, fence: Fence) -> Result<Value, String> {
 }
 
 /// The largest overlap of a design over all sizes.
-fn overlap(lab: &Lab, design: Design) -> Result<f64, String> {
+fn overlap(lab: &Lab, design: FenceDesign) -> Result<f64, String> {
     let at = |power| lab.measure(MACHINE, on(Fence::Overlap, design), 1usize << power);
     (4..=20).step_by(2).map(at).try_fold(0.0, |most: f64, found| Ok(most.max(found?)))
 }
 
 fn one_sided_overlap(lab: &Lab) -> Result<Value, String> {
-    let base = overlap(lab, Design::TwoSided)?;
-    for design in [Design::Pairwise, Design::Barrier, Design::Immediate] {
+    let base = overlap(lab, FenceDesign::TwoSided)?;
+    for design in [FenceDesign::Pairwise, FenceDesign::Barrier, FenceDesign::Immediate] {
         if overlap(lab, design)? <= base {
             return Ok(Value::Word("less".to_owned()));
         }
@@ -120,7 +120,7 @@ fn joined(lab: &Lab) -> Result<Value, String> {
     let mut pairs = Vec::new();
     for fence in [Fence::Put, Fence::Puts] {
         let time = |design| lab.measure(MACHINE, on(fence, design), NODES);
-        pairs.push((time(Design::TwoSided)?, time(Design::TwoSidedApart)?));
+        pairs.push((time(FenceDesign::TwoSided)?, time(FenceDesign::TwoSidedApart)?));
     }
     Ok(order("joined", &pairs))
 }
@@ -139,7 +139,9 @@ fn checks() -> Vec<Check> {
             let all = SIZES.into_iter().map(best).collect::<Result<Vec<_>, String>>()?;
             Ok(Value::Word(grouped(&all)))
         }),
-        ("overlap of Fence-2S; any size", |lab| Ok(Value::Number(overlap(lab, Design::TwoSided)?))),
+        ("overlap of Fence-2S; any size", |lab| {
+            Ok(Value::Number(overlap(lab, FenceDesign::TwoSided)?))
+        }),
         ("slowest design; 64 nodes, one put each", |lab| slowest(lab, Fence::Put)),
         ("Fence-RI against Fence-1S-Barrier; 8 neighbours, 64 nodes", |lab| {
             immediate_against_barrier(lab, Fence::Puts)
@@ -215,8 +217,8 @@ pub fn document() -> Document {
             name: "halo exchange, Fence-RI against Fence-2S",
             machine: MACHINE,
             of: Quotient::Ratio([
-                (on(Fence::Halo, Design::TwoSided), NODES),
-                (on(Fence::Halo, Design::Immediate), NODES),
+                (on(Fence::Halo, FenceDesign::TwoSided), NODES),
+                (on(Fence::Halo, FenceDesign::Immediate), NODES),
             ]),
         }],
     }

@@ -4,7 +4,7 @@
 use super::lab::Lab;
 use super::published::Value;
 use super::workload::Workload;
-use weft_collective::Operation;
+use weft_collective::CollectiveKind;
 use weft_fabric_sim::Machine;
 
 /// A document: its machines, what is drawn of it, what of its text is compared.
@@ -50,7 +50,7 @@ pub struct Map {
     /// Where it stands in the document.
     pub place: &'static str,
     pub machine: &'static str,
-    pub operation: Operation,
+    pub operation: CollectiveKind,
     /// Those that compete, over so many processes.
     pub names: Vec<Contender>,
     pub processes: Vec<usize>,
@@ -62,7 +62,7 @@ pub struct Map {
 }
 
 /// A name on a map, and what it stands for on so many processes.
-pub type Contender = (&'static str, fn(Operation, usize) -> Workload);
+pub type Contender = (&'static str, fn(CollectiveKind, usize) -> Workload);
 
 /// An axis. Times are microseconds, sizes bytes.
 #[derive(Debug, Clone, Copy)]

@@ -105,7 +105,7 @@ fn counts(chapters: &[Chapter]) -> Markup {
     };
     let of = |chapter: &Chapter, role| chapter.findings.iter().filter(|f| f.role == role).count();
     let all = |role| chapters.iter().map(|chapter| of(chapter, role)).sum::<usize>();
-    let held_out = Role::Of(machine::Role::HeldOut);
+    let held_out = Role::Of(machine::EvidenceRole::HeldOut);
     let findings = || chapters.iter().flat_map(|chapter| &chapter.findings);
     let agree = findings().filter(|f| f.role == held_out && !f.disagrees()).count();
     let roles = Role::ALL;

@@ -7,7 +7,7 @@ use crate::measure::{
 use crate::workload::{Effort, Fence, Memory, Overlap, Workload};
 use std::rc::Rc;
 use weft_fabric_sim::Machine;
-use weft_p2p::Limits;
+use weft_p2p::ProtocolLimits;
 
 /// Rounds of a collective operation over streams: they repeat themselves at once.
 const FEW: usize = 3;
@@ -36,11 +36,11 @@ impl Workload {
             }
             Workload::Equations(name) => conjugate::solve(machine, x, name),
             Workload::Collective(operation, name, ranks) => {
-                let usual = Limits::default();
+                let usual = ProtocolLimits::default();
                 streams::collective(machine, (ranks, usual), operation, name, x, few.min(FEW))
             }
             Workload::CollectiveAtOnce(operation, name, ranks) => {
-                let limits = Limits { eager: 64 << 10, ..Limits::default() };
+                let limits = ProtocolLimits { eager: 64 << 10, ..ProtocolLimits::default() };
                 streams::collective(machine, (ranks, limits), operation, name, x, few.min(FEW))
             }
             Workload::Fastest(..) => {

@@ -14,7 +14,7 @@ use weft_fabric_sim::machine;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// What its machine file says of it.
-    Of(machine::Role),
+    Of(machine::EvidenceRole),
     /// It repeats a parameter that the machine file assumes.
     Assumed,
     /// Its subject is not built yet.
@@ -24,11 +24,11 @@ pub enum Role {
 impl Role {
     /// In the order of a table.
     pub const ALL: [Role; 7] = [
-        Role::Of(machine::Role::Fitted),
-        Role::Of(machine::Role::Entailed),
-        Role::Of(machine::Role::ByConstruction),
-        Role::Of(machine::Role::Informed),
-        Role::Of(machine::Role::HeldOut),
+        Role::Of(machine::EvidenceRole::Fitted),
+        Role::Of(machine::EvidenceRole::Entailed),
+        Role::Of(machine::EvidenceRole::ByConstruction),
+        Role::Of(machine::EvidenceRole::Informed),
+        Role::Of(machine::EvidenceRole::HeldOut),
         Role::Assumed,
         Role::Missing,
     ];
@@ -201,11 +201,11 @@ fn evidence(
 fn told(row: &Row, role: Role, moves: &[&Move]) -> Result<(), String> {
     let name = format!("{}; {}", row.quantity(), row.configuration());
     match (role, moves.first()) {
-        (Role::Of(machine::Role::Informed), None) => Err(format!(
+        (Role::Of(machine::EvidenceRole::Informed), None) => Err(format!(
             "\"{name}\" of {} is informed, and figures/informed.csv does not say what moved it",
             row.paper()
         )),
-        (Role::Of(machine::Role::HeldOut), Some(moved)) => Err(format!(
+        (Role::Of(machine::EvidenceRole::HeldOut), Some(moved)) => Err(format!(
             "figures/informed.csv:{}: \"{name}\" was moved in sight; its machine file must not call it held_out",
             moved.line
         )),

@@ -1,8 +1,8 @@
 //! What is measured: a workload on a machine at one `x`.
 
-use weft_collective::Operation;
-use weft_fabric_sim::machine::Policy;
-use weft_rma::{Design, Ending, Order};
+use weft_collective::CollectiveKind;
+use weft_fabric_sim::machine::SchedulerPolicy;
+use weft_rma::{Ending, FenceDesign, IssueOrder};
 
 /// Something to run. The value is microseconds where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,11 +15,11 @@ pub enum Workload {
     Equations(&'static str),
     /// A collective operation by the algorithm's name on so many ranks, from a common start to the last
     /// rank's end; x: bytes as the operation's measure counts them.
-    Collective(Operation, &'static str, usize),
+    Collective(CollectiveKind, &'static str, usize),
     /// The same with messages of up to 64 KiB sent at once, through memory that is registered for good.
-    CollectiveAtOnce(Operation, &'static str, usize),
+    CollectiveAtOnce(CollectiveKind, &'static str, usize),
     /// The least time of several: x as they have it.
-    Fastest(Contenders, Operation, usize),
+    Fastest(Contenders, CollectiveKind, usize),
     /// 32 MiB from rank to rank over a stream; x: bytes of a segment.
     Segments,
     /// 32 MiB by a stream's rendezvous; x: bytes of a block that is registered at once.
@@ -33,11 +33,11 @@ pub enum Workload {
     /// Epochs of one-sided operations; x: bytes; us for latencies, else MB/s.
     OneSided(OneSided),
     /// A fence of this design, and what comes before it; x: ranks, of the overlap bytes; us, or %.
-    Fence(Fence, Design),
+    Fence(Fence, FenceDesign),
     /// A window of MPI messages; x: bytes; MB/s.
     Bandwidth(Memory, Progress),
     /// The same with memory registered once, under this policy for all threads.
-    BandwidthUnder(Policy, Progress),
+    BandwidthUnder(SchedulerPolicy, Progress),
     /// Computation beside an MPI message, in percent of the message's time; x: bytes.
     Availability(Overlap),
     /// The same of so many bytes; x: iterations of the test.
@@ -55,7 +55,7 @@ pub enum Workload {
     /// Whether an MPI message is a rendezvous: 1 or 0; x: bytes.
     IsRendezvous,
     /// Number of steps of the rank with the most steps, in a barrier or an allreduce of one integer; x: ranks.
-    Steps(Operation, &'static str),
+    Steps(CollectiveKind, &'static str),
     /// Number of descriptors that all ranks post to send in a broadcast of one integer; x: ranks.
     SendDescriptors(&'static str),
     /// Number of messages that come to rank 0 because of its multicast in a barrier by the named algorithm; x: ranks.
@@ -132,7 +132,7 @@ pub struct OneSided {
     pub test: Test,
     /// All of the machine's rails, or its first one alone.
     pub all_rails: bool,
-    pub order: Order,
+    pub order: IssueOrder,
     /// How targets hear that an epoch is over.
     pub ending: Ending,
     pub pieces: Pieces,
@@ -211,7 +211,7 @@ pub struct Overlap {
     pub memory: Memory,
     pub progress: Progress,
     /// Of all threads.
-    pub policy: Policy,
+    pub policy: SchedulerPolicy,
     /// Iterations of the test, where its effort does not say: schedulers have a memory.
     pub rounds: Option<usize>,
 }

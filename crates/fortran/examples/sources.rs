@@ -1,7 +1,7 @@
 //! Writes the sources into a directory, with the programs that call every procedure.
 
-use weft_fortran::record::{Variant, library, program, recorded};
-use weft_fortran::{Form, calls};
+use weft_fortran::record::{RecordVariant, library, program, recorded};
+use weft_fortran::{BindingForm, calls};
 
 fn main() {
     let to = std::path::PathBuf::from(std::env::args_os().nth(1).expect("a directory"));
@@ -10,13 +10,13 @@ fn main() {
         std::fs::write(to.join(name), text).expect("the source can be written");
     }
     std::fs::write(to.join("record.c"), library()).expect("the library can be written");
-    for form in [Form::Include, Form::Mpi, Form::MpiF08] {
+    for form in [BindingForm::Include, BindingForm::Mpi, BindingForm::MpiF08] {
         let name = format!("calls_{form:?}.f90").to_lowercase();
         std::fs::write(to.join(name), calls(form).0).expect("the program can be written");
         let all = recorded(form);
         let name = format!("record_{form:?}.f90").to_lowercase();
         std::fs::write(to.join(name), program(form, &all)).expect("the program can be written");
-        for variant in Variant::ALL {
+        for variant in RecordVariant::ALL {
             let mut text = String::new();
             for (number, call) in all.iter().enumerate() {
                 text += &format!("# {number} {}\n", call.title());

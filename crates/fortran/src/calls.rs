@@ -1,15 +1,15 @@
 //! Programs that call every procedure by its interface, for tests: they are compiled and linked, so an entry that is missing or
 //! that has other arguments is noticed. They call nothing when they run.
 
-use crate::data::{Parameter, Procedure, procedures};
+use crate::data::{Procedure, ProcedureParameter, procedures};
 use crate::entries::has;
 use crate::interfaces::{call, declared, distinct};
-use crate::kinds::Way;
+use crate::kinds::CallVariant;
 use std::fmt::Write;
 
 /// How a program sees MPI.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum BindingForm {
     /// `include 'mpif.h'`.
     Include,
     /// `use mpi`.
@@ -22,11 +22,11 @@ pub enum Form {
 pub const NOT_INCLUDED: [&str; 3] = ["MPI_Sizeof", "MPI_Status_f082f", "MPI_Status_f2f08"];
 
 /// A variable that can be the argument for `p`.
-pub fn variable(p: &Parameter, way: Way) -> String {
+pub fn variable(p: &ProcedureParameter, way: CallVariant) -> String {
     let declared = declared(p, way);
     let kind = match p.kind.as_str() {
         // Without an interface no argument is asynchronous.
-        "BUFFER" | "C_BUFFER2" if way == Way::Old => "integer",
+        "BUFFER" | "C_BUFFER2" if way == CallVariant::Old => "integer",
         "BUFFER" => "integer, asynchronous",
         "STRING_2DARRAY" => return format!("character(len=20) :: {}(4, 4)", p.name),
         "STRING" | "STRING_ARRAY" => "character(len=20)",
@@ -43,7 +43,7 @@ pub fn variable(p: &Parameter, way: Way) -> String {
 }
 
 /// A subroutine that calls `name`.
-fn caller(procedure: &Procedure, name: &str, way: Way, number: usize) -> String {
+fn caller(procedure: &Procedure, name: &str, way: CallVariant, number: usize) -> String {
     let shown: Vec<_> = procedure.of(way.large()).filter(|p| !p.c_alone).collect();
     let functions: Vec<_> = shown.iter().filter(|p| !p.callback.is_empty()).collect();
     let functions: Vec<_> = functions.iter().map(|p| p.name.as_str()).collect();
@@ -71,21 +71,25 @@ fn caller(procedure: &Procedure, name: &str, way: Way, number: usize) -> String 
 }
 
 /// The program, and how many entries it calls. Its module is read once for all.
-pub fn calls(form: Form) -> (String, usize) {
+pub fn calls(form: BindingForm) -> (String, usize) {
     let uses = match form {
-        Form::Include => "",
-        Form::Mpi => "  use mpi\n",
-        Form::MpiF08 => "  use mpi_f08\n",
+        BindingForm::Include => "",
+        BindingForm::Mpi => "  use mpi\n",
+        BindingForm::MpiF08 => "  use mpi_f08\n",
     };
-    let include = if form == Form::Include { "  include 'mpif.h'\n" } else { "" };
+    let include = if form == BindingForm::Include { "  include 'mpif.h'\n" } else { "" };
     let head = "  use, intrinsic :: iso_c_binding, only: c_ptr\n  implicit none\n";
     let (mut out, mut number) = (format!("module callers\n{uses}{head}{include}contains\n"), 0);
-    let ways: &[Way] = if form == Form::MpiF08 { &[Way::New, Way::Large] } else { &[Way::Old] };
+    let ways: &[CallVariant] = if form == BindingForm::MpiF08 {
+        &[CallVariant::New, CallVariant::Large]
+    } else {
+        &[CallVariant::Old]
+    };
     for procedure in procedures() {
         for &way in ways.iter().filter(|&&way| has(&procedure, way)) {
-            let by_name = way == Way::Large && procedure.find("POLYFUNCTION").is_some();
-            if (form == Form::Include && NOT_INCLUDED.contains(&procedure.name.as_str()))
-                || (way == Way::Large && !by_name && !distinct(&procedure))
+            let by_name = way == CallVariant::Large && procedure.find("POLYFUNCTION").is_some();
+            if (form == BindingForm::Include && NOT_INCLUDED.contains(&procedure.name.as_str()))
+                || (way == CallVariant::Large && !by_name && !distinct(&procedure))
             {
                 continue;
             }

@@ -24,14 +24,14 @@ pub struct Procedure {
     /// Whether it is a predefined callback: the interface that it has.
     pub predefined: Option<String>,
     /// All of Fortran's parameters but `ierror`, and those that C alone has.
-    pub parameters: Vec<Parameter>,
+    pub parameters: Vec<ProcedureParameter>,
     /// What C's function returns, and that of the large count; none where C has no such function.
     pub returns: [Option<String>; 2],
 }
 
 /// A parameter of a procedure.
 #[derive(Clone, Debug)]
-pub struct Parameter {
+pub struct ProcedureParameter {
     /// Fortran's name.
     pub name: String,
     /// The standard's word for what it is.
@@ -54,7 +54,7 @@ pub struct Parameter {
     pub asynchronous: bool,
 }
 
-impl Parameter {
+impl ProcedureParameter {
     /// Whether the caller sets it.
     pub fn is_in(&self) -> bool {
         self.direction != "out"
@@ -74,7 +74,7 @@ impl Parameter {
 
 impl Procedure {
     /// The parameters of the function, or of the one of large counts.
-    pub fn of(&self, large: bool) -> impl Iterator<Item = &Parameter> {
+    pub fn of(&self, large: bool) -> impl Iterator<Item = &ProcedureParameter> {
         self.parameters.iter().filter(move |p| large || !p.large_only)
     }
 
@@ -96,7 +96,7 @@ impl Procedure {
     }
 
     /// The parameter of this kind, if it has one.
-    pub fn find(&self, kind: &str) -> Option<&Parameter> {
+    pub fn find(&self, kind: &str) -> Option<&ProcedureParameter> {
         self.parameters.iter().find(|p| p.kind == kind)
     }
 }
@@ -119,9 +119,9 @@ fn c_types(parameters: &str) -> Vec<String> {
     parameters.split(',').filter(|p| !["", "void", "..."].contains(&p.trim())).map(one).collect()
 }
 
-fn parameter(row: &HashMap<String, String>) -> Parameter {
+fn parameter(row: &HashMap<String, String>) -> ProcedureParameter {
     let suppressed = &row["suppressed_in"];
-    Parameter {
+    ProcedureParameter {
         name: row["parameter"].clone(),
         kind: row["kind"].clone(),
         direction: row["direction"].clone(),
@@ -158,7 +158,7 @@ pub fn procedures() -> Vec<Procedure> {
         .iter()
         .map(|f| (f["name"].to_lowercase(), (f["returns"].clone(), c_types(&f["parameters"]))))
         .collect();
-    let mut parameters: HashMap<String, Vec<Parameter>> = HashMap::new();
+    let mut parameters: HashMap<String, Vec<ProcedureParameter>> = HashMap::new();
     let mut with_error = HashSet::new();
     for row in rows(PARAMETERS) {
         let ierror = row["kind"].starts_with("ERROR_CODE") && row["parameter"].starts_with("ierr");
@@ -195,7 +195,7 @@ pub fn procedures() -> Vec<Procedure> {
 }
 
 /// A named constant: its name, C's type, and its value or the name of the one that it equals.
-pub struct Constant {
+pub struct NamedConstant {
     /// As in C.
     pub name: String,
     /// C's type; empty for plain numbers.
@@ -205,8 +205,8 @@ pub struct Constant {
 }
 
 /// All constants of the ABI.
-pub fn constants() -> Vec<Constant> {
-    let one = |row: &HashMap<String, String>| Constant {
+pub fn constants() -> Vec<NamedConstant> {
+    let one = |row: &HashMap<String, String>| NamedConstant {
         name: row["name"].clone(),
         c_type: row["c_type"].clone(),
         value: row["value"].clone(),

@@ -1,8 +1,8 @@
 //! The C sources: an entry point for each procedure and way.
 
-use crate::data::{Parameter, Procedure};
-use crate::kinds::{self, Row, Way, outlives};
-use crate::sections::{self, Role};
+use crate::data::{Procedure, ProcedureParameter};
+use crate::kinds::{self, ArgumentRow, CallVariant, outlives};
+use crate::sections::{self, SectionRole};
 use std::fmt::Write;
 
 /// Procedures that are written by hand in the runtime.
@@ -10,25 +10,25 @@ pub const BY_HAND: [&str; 4] =
     ["MPI_Sizeof", "MPI_F_sync_reg", "MPI_Status_f082f", "MPI_Status_f2f08"];
 
 /// What the linker calls a procedure, without `p` in front and `_` behind.
-pub fn linker_name(procedure: &Procedure, way: Way) -> String {
+pub fn linker_name(procedure: &Procedure, way: CallVariant) -> String {
     let name = procedure.name.to_lowercase();
-    let large = if way == Way::Large { "_c" } else { "" };
+    let large = if way == CallVariant::Large { "_c" } else { "" };
     let buffer = procedure.find("BUFFER").is_some();
     match way {
-        Way::Old => name,
+        CallVariant::Old => name,
         _ if buffer => format!("{name}{large}_f08ts"),
         _ => format!("{name}{large}_f08"),
     }
 }
 
 /// Whether a way has this procedure.
-pub fn has(procedure: &Procedure, way: Way) -> bool {
+pub fn has(procedure: &Procedure, way: CallVariant) -> bool {
     let plain = !procedure.callback && procedure.predefined.is_none();
     plain
         && match way {
-            Way::Old => procedure.f90,
-            Way::New => procedure.f08,
-            Way::Large => procedure.f08 && procedure.returns[1].is_some(),
+            CallVariant::Old => procedure.f90,
+            CallVariant::New => procedure.f08,
+            CallVariant::Large => procedure.f08 && procedure.returns[1].is_some(),
         }
 }
 
@@ -69,14 +69,14 @@ fn beginning(procedure: &Procedure) -> &'static str {
 
 /// What C's function is given for `p`, and the arguments that views stand for.
 struct Arguments<'a> {
-    rows: Vec<(&'a Parameter, Row)>,
+    rows: Vec<(&'a ProcedureParameter, ArgumentRow)>,
     views: Vec<(String, String)>,
 }
 
-fn arguments(procedure: &Procedure, way: Way) -> Arguments<'_> {
+fn arguments(procedure: &Procedure, way: CallVariant) -> Arguments<'_> {
     let (mut rows, mut views) = (Vec::new(), Vec::new());
     for p in procedure.of(way.large()) {
-        if p.kind != "BUFFER" || way == Way::Old {
+        if p.kind != "BUFFER" || way == CallVariant::Old {
             rows.push((p, kinds::of(procedure, p, way)));
             continue;
         }
@@ -84,10 +84,10 @@ fn arguments(procedure: &Procedure, way: Way) -> Arguments<'_> {
         views.extend(replaced);
         let request = if outlives(procedure) { "request" } else { "NULL" };
         let declare = format!("CFI_cdesc_t *{}", p.name);
-        let address = sections::role(procedure, p) == Role::Address;
+        let address = sections::role(procedure, p) == SectionRole::Address;
         let after = format!("WEFT_VIEW_END({}, {request})", p.name);
         let after = if address { String::new() } else { after };
-        rows.push((p, Row { declare, before, give: String::new(), after, hidden: false }));
+        rows.push((p, ArgumentRow { declare, before, give: String::new(), after, hidden: false }));
     }
     Arguments { rows, views }
 }
@@ -103,14 +103,14 @@ impl Arguments<'_> {
 
     /// Requests come first: what is kept for them needs their numbers.
     fn after(&self) -> String {
-        let requests = |(p, _): &&(&Parameter, Row)| p.kind == "REQUEST";
+        let requests = |(p, _): &&(&ProcedureParameter, ArgumentRow)| p.kind == "REQUEST";
         let (first, rest): (Vec<_>, Vec<_>) = self.rows.iter().partition(requests);
         let lines = first.into_iter().chain(rest).map(|(_, row)| &row.after);
         lines.filter(|line| !line.is_empty()).map(|line| format!("    {line}\n")).collect()
     }
 
     fn given(&self) -> String {
-        let one = |(p, row): &(&Parameter, Row)| {
+        let one = |(p, row): &(&ProcedureParameter, ArgumentRow)| {
             let view = self.views.iter().find(|(name, _)| *name == p.name);
             view.map_or(&row.give, |(_, text)| text).clone()
         };
@@ -130,9 +130,9 @@ impl Arguments<'_> {
 }
 
 /// Writes one entry point.
-fn entry(out: &mut String, procedure: &Procedure, way: Way) {
+fn entry(out: &mut String, procedure: &Procedure, way: CallVariant) {
     let name = linker_name(procedure, way);
-    let large = if way == Way::Large { "_c" } else { "" };
+    let large = if way == CallVariant::Large { "_c" } else { "" };
     let c_name = format!("{}{large}", procedure.name);
     let returns = procedure.returns[usize::from(way.large())].as_deref().unwrap_or("int");
     let error = procedure.has_error();
@@ -162,7 +162,7 @@ pub fn profiled(name: &str) -> String {
 }
 
 /// The C file of a way.
-pub fn file(procedures: &[Procedure], way: Way) -> String {
+pub fn file(procedures: &[Procedure], way: CallVariant) -> String {
     let mut out = String::from("#include \"weft_fortran.h\"\n\n");
     for procedure in procedures.iter().filter(|p| has(p, way)) {
         if BY_HAND.contains(&procedure.name.as_str()) {
@@ -174,14 +174,16 @@ pub fn file(procedures: &[Procedure], way: Way) -> String {
 }
 
 /// Returns the linker's name of the entry point for a way of calling (MPI 5.0, table 19.1).
-pub fn entry_of(procedure: &Procedure, way: Way) -> String {
+pub fn entry_of(procedure: &Procedure, way: CallVariant) -> String {
     linker_name(procedure, way)
 }
 
 /// Declarations that let the library lack a function: it is told when it is called.
 pub fn weak(procedures: &[Procedure]) -> String {
     let mut out = String::from("/* Functions that the library may lack. */\n");
-    for procedure in procedures.iter().filter(|p| has(p, Way::Old) || has(p, Way::New)) {
+    for procedure in
+        procedures.iter().filter(|p| has(p, CallVariant::Old) || has(p, CallVariant::New))
+    {
         for (returns, suffix) in procedure.returns.iter().zip(["", "_c"]) {
             if returns.is_some() && procedure.has_error() {
                 for prefix in ["", "P"] {

@@ -1,9 +1,9 @@
 //! The modules `mpi` and `mpi_f08`: an interface for each procedure, made of the same data as its entry point.
 
 use crate::constants;
-use crate::data::{Parameter, Procedure};
+use crate::data::{Procedure, ProcedureParameter};
 use crate::entries::{self, has, linker_name};
-use crate::kinds::{Way, handle, handle_type};
+use crate::kinds::{CallVariant, handle, handle_type};
 use std::fmt::Write;
 
 /// Fortran's integer for C's.
@@ -23,8 +23,8 @@ pub struct Declared {
 }
 
 /// How an interface declares `p`.
-pub fn declared(p: &Parameter, way: Way) -> Declared {
-    let old = way == Way::Old;
+pub fn declared(p: &ProcedureParameter, way: CallVariant) -> Declared {
+    let old = way == CallVariant::Old;
     let status = if old { "integer" } else { "type(MPI_Status)" };
     let vector = if p.is_array() { "(*)" } else { "" };
     let of = |kind: &str, bounds| Declared { kind: kind.to_owned(), bounds };
@@ -62,7 +62,7 @@ pub fn declared(p: &Parameter, way: Way) -> Declared {
 }
 
 /// The integer of a number: callbacks have no C type of their own here, their kind says it.
-fn number(p: &Parameter, way: Way) -> &'static str {
+fn number(p: &ProcedureParameter, way: CallVariant) -> &'static str {
     match (p.types[usize::from(way.large())].as_str(), p.kind.as_str()) {
         ("", "OFFSET") => "integer(MPI_OFFSET_KIND)",
         ("", "DISPOFFSET_SMALL") => "integer(MPI_ADDRESS_KIND)",
@@ -72,7 +72,7 @@ fn number(p: &Parameter, way: Way) -> &'static str {
 }
 
 /// The intent of an argument of `mpi_f08`. Callbacks and buffers that are written say none.
-fn intent(p: &Parameter) -> &'static str {
+fn intent(p: &ProcedureParameter) -> &'static str {
     let silent = ["FUNCTION", "POLYFUNCTION", "C_BUFFER3", "C_BUFFER4"];
     let buffer = p.kind == "BUFFER";
     match p.direction.as_str() {
@@ -107,7 +107,7 @@ struct Style<'a> {
     name: &'a str,
     /// What the linker calls it, where it is C's.
     binding: Option<String>,
-    way: Way,
+    way: CallVariant,
     /// Whether it is a callback, whose arguments say no intent.
     callback: bool,
 }
@@ -135,12 +135,12 @@ fn interface(out: &mut String, procedure: &Procedure, style: &Style) {
             writeln!(out, "    !GCC$ ATTRIBUTES NO_ARG_CHECK :: {}", p.name).unwrap();
             writeln!(out, "    !DIR$ IGNORE_TKR {}", p.name).unwrap();
         }
-        let silent = style.callback || way == Way::Old || kind.contains(", value");
+        let silent = style.callback || way == CallVariant::Old || kind.contains(", value");
         let intent = if silent { "" } else { intent(p) };
         writeln!(out, "    {kind}{intent} :: {}{bounds}", p.name).unwrap();
     }
     if error {
-        let optional = !style.callback && way != Way::Old;
+        let optional = !style.callback && way != CallVariant::Old;
         let attributes = if optional { ", optional, intent(out)" } else { "" };
         writeln!(out, "    integer{attributes} :: ierror").unwrap();
     }
@@ -149,9 +149,9 @@ fn interface(out: &mut String, procedure: &Procedure, style: &Style) {
 }
 
 /// Kinds of eight bytes are one to Fortran.
-fn told_apart(p: &Parameter) -> bool {
+fn told_apart(p: &ProcedureParameter) -> bool {
     let plain = |way| declared(p, way).kind == "integer";
-    plain(Way::New) != plain(Way::Large)
+    plain(CallVariant::New) != plain(CallVariant::Large)
 }
 
 /// Whether Fortran can tell the large count's interface from the other one.
@@ -161,14 +161,14 @@ pub fn distinct(procedure: &Procedure) -> bool {
 }
 
 fn of_f08(out: &mut String, procedure: &Procedure, prefix: &str) {
-    let mut groups: Vec<(String, Vec<Way>)> = Vec::new();
+    let mut groups: Vec<(String, Vec<CallVariant>)> = Vec::new();
     let name = format!("{prefix}{}", procedure.name);
-    groups.push((name.clone(), vec![Way::New]));
-    if has(procedure, Way::Large) {
+    groups.push((name.clone(), vec![CallVariant::New]));
+    if has(procedure, CallVariant::Large) {
         if distinct(procedure) {
-            groups[0].1.push(Way::Large);
+            groups[0].1.push(CallVariant::Large);
         } else if procedure.find("POLYFUNCTION").is_some() {
-            groups.push((format!("{name}_c"), vec![Way::Large]));
+            groups.push((format!("{name}_c"), vec![CallVariant::Large]));
         }
     }
     let lower = prefix.to_lowercase();
@@ -185,18 +185,18 @@ fn of_f08(out: &mut String, procedure: &Procedure, prefix: &str) {
 }
 
 /// The name of a specific procedure, as the standard has it.
-fn specific(procedure: &Procedure, way: Way) -> String {
+fn specific(procedure: &Procedure, way: CallVariant) -> String {
     let linker = linker_name(procedure, way);
     format!("{}{}", procedure.name, &linker[procedure.name.len()..])
 }
 
 fn of_f90(out: &mut String, procedure: &Procedure, prefix: &str) {
     let name = format!("{prefix}{}", procedure.name);
-    let plain = Style { name: &name, binding: None, way: Way::Old, callback: false };
+    let plain = Style { name: &name, binding: None, way: CallVariant::Old, callback: false };
     if procedure.name == "MPI_Sizeof" {
         // The size stands in the descriptor alone.
         let binding = Some(format!("{}mpi_sizeof_", prefix.to_lowercase()));
-        return interface(out, procedure, &Style { binding, way: Way::New, ..plain });
+        return interface(out, procedure, &Style { binding, way: CallVariant::New, ..plain });
     }
     if procedure.find("C_BUFFER").is_none() {
         return interface(out, procedure, &plain);
@@ -213,8 +213,8 @@ fn of_f90(out: &mut String, procedure: &Procedure, prefix: &str) {
 }
 
 /// The module of a way.
-pub fn module(procedures: &[Procedure], way: Way) -> String {
-    let old = way == Way::Old;
+pub fn module(procedures: &[Procedure], way: CallVariant) -> String {
+    let old = way == CallVariant::Old;
     let name = if old { "mpi" } else { "mpi_f08" };
     let mut out = format!("module {name}\n  use, intrinsic :: iso_c_binding, only: c_ptr\n");
     if old {
@@ -253,13 +253,13 @@ pub fn module(procedures: &[Procedure], way: Way) -> String {
 }
 
 /// Predefined callbacks, which both modules call by the same names.
-fn predefined(out: &mut String, procedure: &Procedure, way: Way) {
-    let has = if way == Way::Old { procedure.f90 } else { procedure.f08 };
+fn predefined(out: &mut String, procedure: &Procedure, way: CallVariant) {
+    let has = if way == CallVariant::Old { procedure.f90 } else { procedure.f08 };
     if has {
         let style = |name, way| Style { name, binding: None, way, callback: true };
         interface(out, procedure, &style(&procedure.name, way));
-        if procedure.name == "MPI_CONVERSION_FN_NULL" && way == Way::New {
-            interface(out, procedure, &style("MPI_CONVERSION_FN_NULL_C", Way::Large));
+        if procedure.name == "MPI_CONVERSION_FN_NULL" && way == CallVariant::New {
+            interface(out, procedure, &style("MPI_CONVERSION_FN_NULL_C", CallVariant::Large));
         }
     }
 }
@@ -272,10 +272,10 @@ pub fn callbacks_module(procedures: &[Procedure]) -> String {
     );
     for procedure in procedures.iter().filter(|p| p.callback && p.f08) {
         let style = |name, way| Style { name, binding: None, way, callback: true };
-        interface(&mut out, procedure, &style(&procedure.name, Way::New));
+        interface(&mut out, procedure, &style(&procedure.name, CallVariant::New));
         if procedure.parameters.iter().any(|p| p.kind == "POLYXFER_NUM_ELEM") {
             let name = format!("{}_c", procedure.name);
-            interface(&mut out, procedure, &style(&name, Way::Large));
+            interface(&mut out, procedure, &style(&name, CallVariant::Large));
         }
     }
     out.push_str("  end interface\nend module mpi_f08_callbacks\n");

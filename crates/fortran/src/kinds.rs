@@ -3,11 +3,11 @@
 //! A row says how C declares Fortran's argument, what is done before C's function is called, what is handed to it, and what is
 //! done after it. In the texts `$` is the argument's name, `#` the number of its elements, and `@` the handle's type.
 
-use crate::data::{Parameter, Procedure};
+use crate::data::{Procedure, ProcedureParameter};
 
 /// The ways in which Fortran calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum CallVariant {
     /// `mpif.h` and the module `mpi`.
     Old,
     /// The module `mpi_f08`.
@@ -16,16 +16,16 @@ pub enum Way {
     Large,
 }
 
-impl Way {
+impl CallVariant {
     /// Which of the two C functions it calls.
     pub fn large(self) -> bool {
-        self == Way::Large
+        self == CallVariant::Large
     }
 }
 
 /// How one argument gets from Fortran to C and back.
 #[derive(Default, Debug)]
-pub struct Row {
+pub struct ArgumentRow {
     /// C's declaration of the argument.
     pub declare: String,
     /// Statements before the call.
@@ -38,9 +38,9 @@ pub struct Row {
     pub hidden: bool,
 }
 
-fn row(declare: &str, before: &str, give: &str, after: &str) -> Row {
+fn row(declare: &str, before: &str, give: &str, after: &str) -> ArgumentRow {
     let [declare, before, give, after] = [declare, before, give, after].map(str::to_owned);
-    Row { declare, before, give, after, hidden: false }
+    ArgumentRow { declare, before, give, after, hidden: false }
 }
 
 /// The handle type of a kind, without `MPI_`.
@@ -67,7 +67,7 @@ pub fn handle_type(name: &str) -> String {
 }
 
 /// How many elements an array argument has, as a C expression; arrays of `*` elements are asked for.
-fn elements(procedure: &Procedure, p: &Parameter) -> String {
+fn elements(procedure: &Procedure, p: &ProcedureParameter) -> String {
     match (p.length.as_str(), p.kind.as_str()) {
         ("*", "DATATYPE") => {
             let side = if p.name.starts_with("send") { "sendbuf" } else { "recvbuf" };
@@ -88,7 +88,7 @@ fn peers(neighbors: bool, side: &str) -> &'static str {
     }
 }
 
-fn handles(procedure: &Procedure, p: &Parameter, name: &str) -> Row {
+fn handles(procedure: &Procedure, p: &ProcedureParameter, name: &str) -> ArgumentRow {
     let array = p.is_array();
     let mut row = match (array, p.is_in() && p.types[0].contains('*'), p.is_out()) {
         (false, false, false) => row("const int *$", "", "weft_@_in(*$)", ""),
@@ -137,7 +137,7 @@ pub fn is_persistent(procedure: &Procedure) -> bool {
 }
 
 /// How large a string can be that C writes, with the NUL, as a C expression.
-fn capacity(procedure: &Procedure, p: &Parameter) -> String {
+fn capacity(procedure: &Procedure, p: &ProcedureParameter) -> String {
     let by_name = |name: &str| procedure.parameters.iter().any(|p| p.name == name);
     match (p.length.as_str(), p.name.as_str()) {
         ("", "datarep") => "MPI_MAX_DATAREP_STRING".to_owned(),
@@ -150,8 +150,8 @@ fn capacity(procedure: &Procedure, p: &Parameter) -> String {
     }
 }
 
-fn strings(procedure: &Procedure, p: &Parameter, way: Way) -> Row {
-    let inner = way == Way::Old || !procedure.is_bound_to_c();
+fn strings(procedure: &Procedure, p: &ProcedureParameter, way: CallVariant) -> ArgumentRow {
+    let inner = way == CallVariant::Old || !procedure.is_bound_to_c();
     let count = elements(procedure, p);
     // Blanks in front mean something, but in info objects and in what is spawned.
     let trimmed =
@@ -206,7 +206,7 @@ fn strings(procedure: &Procedure, p: &Parameter, way: Way) -> Row {
     row
 }
 
-fn logicals(procedure: &Procedure, p: &Parameter) -> Row {
+fn logicals(procedure: &Procedure, p: &ProcedureParameter) -> ArgumentRow {
     let mut row = match (p.is_array(), p.is_out()) {
         (false, false) => row("const weft_logical *$", "", "weft_is_true(*$)", ""),
         (false, true) => row(
@@ -233,7 +233,7 @@ fn logicals(procedure: &Procedure, p: &Parameter) -> Row {
 }
 
 /// Places in arrays count from 1 in Fortran.
-fn places(procedure: &Procedure, p: &Parameter) -> Option<Row> {
+fn places(procedure: &Procedure, p: &ProcedureParameter) -> Option<ArgumentRow> {
     let one = p.direction == "out" && procedure.find("REQUEST").is_some();
     match (one, p.is_array()) {
         (true, false) => Some(row(
@@ -248,7 +248,7 @@ fn places(procedure: &Procedure, p: &Parameter) -> Option<Row> {
 }
 
 /// Callbacks, their state, and attributes.
-fn callbacks(procedure: &Procedure, p: &Parameter, large: bool) -> Row {
+fn callbacks(procedure: &Procedure, p: &ProcedureParameter, large: bool) -> ArgumentRow {
     let declare = "weft_function *$";
     let stateful = procedure.parameters.iter().any(|p| p.kind.starts_with("EXTRA_STATE"));
     match p.kind.as_str() {
@@ -283,7 +283,7 @@ fn callbacks(procedure: &Procedure, p: &Parameter, large: bool) -> Row {
     }
 }
 
-fn attributes(p: &Parameter, keyval: &str) -> Row {
+fn attributes(p: &ProcedureParameter, keyval: &str) -> ArgumentRow {
     let integer = if p.kind == "ATTRIBUTE_VAL" { "MPI_Aint" } else { "int" };
     if p.is_out() {
         let text = format!(
@@ -302,7 +302,7 @@ fn attributes(p: &Parameter, keyval: &str) -> Row {
 }
 
 /// Numbers, which both languages have alike.
-fn numbers(p: &Parameter, c_type: &str) -> Row {
+fn numbers(p: &ProcedureParameter, c_type: &str) -> ArgumentRow {
     let base = c_type.trim_end_matches("[]").trim_end_matches('*').trim().to_owned();
     let pointer = c_type.contains('*') || c_type.contains('[');
     let with_nul = ["STRING_LENGTH", "INFO_VALUE_LENGTH"].contains(&p.kind.as_str());
@@ -322,7 +322,7 @@ fn numbers(p: &Parameter, c_type: &str) -> Row {
 }
 
 /// The row of a parameter. Buffers of `mpi_f08` are not in this table: `sections` has them.
-pub fn of(procedure: &Procedure, p: &Parameter, way: Way) -> Row {
+pub fn of(procedure: &Procedure, p: &ProcedureParameter, way: CallVariant) -> ArgumentRow {
     let kind = p.kind.as_str();
     let c_type = p.types[usize::from(way.large())].clone();
     let keyval = procedure.parameters.iter().find(|p| p.kind == "KEYVAL");
@@ -330,7 +330,7 @@ pub fn of(procedure: &Procedure, p: &Parameter, way: Way) -> Row {
         _ if p.c_alone => row("", "", if c_type == "int" { "0" } else { "NULL" }, ""),
         "BUFFER" => row("void *$", "void *const $_at = weft_buffer($);", "$_at", ""),
         "C_BUFFER" => row("void **$", "", "$", ""),
-        "C_BUFFER2" if way == Way::Old => {
+        "C_BUFFER2" if way == CallVariant::Old => {
             // Fortran has no way to take it: the standard says that it is lost.
             row("void *$", "void *$_c = NULL; (void)$;", "&$_c", "")
         }

@@ -13,9 +13,9 @@ mod kinds;
 pub mod record;
 mod sections;
 
-pub use calls::{Form, calls};
+pub use calls::{BindingForm, calls};
 use entries::file;
-use kinds::Way;
+use kinds::CallVariant;
 
 /// A source: its file name and its text.
 pub type Source = (&'static str, String);
@@ -33,17 +33,17 @@ pub fn sources() -> Vec<Source> {
         ("values.c", fixed(include_str!("../runtime/values.c"))),
         ("attributes.c", fixed(include_str!("../runtime/attributes.c"))),
         ("logicals.f90", fixed(include_str!("../runtime/logicals.f90"))),
-        ("mpi.c", file(&procedures, Way::Old)),
-        ("mpi_f08.c", file(&procedures, Way::New)),
-        ("mpi_f08_large.c", file(&procedures, Way::Large)),
+        ("mpi.c", file(&procedures, CallVariant::Old)),
+        ("mpi_f08.c", file(&procedures, CallVariant::New)),
+        ("mpi_f08_large.c", file(&procedures, CallVariant::Large)),
         ("pmpi.c", entries::profiled("mpi.c")),
         ("pmpi_f08.c", entries::profiled("mpi_f08.c")),
         ("pmpi_f08_large.c", entries::profiled("mpi_f08_large.c")),
         ("mpif.h", constants::mpif(&procedures)),
         ("mpi_f08_types.f90", constants::types_module()),
         ("mpi_f08_callbacks.f90", interfaces::callbacks_module(&procedures)),
-        ("mpi_f08.f90", interfaces::module(&procedures, Way::New)),
-        ("mpi.f90", interfaces::module(&procedures, Way::Old)),
+        ("mpi_f08.f90", interfaces::module(&procedures, CallVariant::New)),
+        ("mpi.f90", interfaces::module(&procedures, CallVariant::Old)),
     ]
 }
 

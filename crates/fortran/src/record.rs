@@ -10,11 +10,11 @@ mod mutants;
 mod oracle;
 mod program;
 
-use crate::calls::{Form, NOT_INCLUDED};
+use crate::calls::{BindingForm, NOT_INCLUDED};
 use crate::data::{Procedure, procedures};
 use crate::entries::has;
 use crate::interfaces::distinct;
-use crate::kinds::Way;
+use crate::kinds::CallVariant;
 
 pub use library::library;
 pub use mutants::{Mutation, mutated};
@@ -22,7 +22,7 @@ pub use program::program;
 
 /// How a call is made; the program and the library hear of it by `WEFT_VARIANT`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Variant {
+pub enum RecordVariant {
     /// Every argument given, the call succeeds.
     Plain,
     /// Special addresses and predefined handles where they may stand, other truths; in `mpi_f08` no `ierror`.
@@ -33,23 +33,27 @@ pub enum Variant {
     Asking,
 }
 
-impl Variant {
+impl RecordVariant {
     /// All of them.
-    pub const ALL: [Variant; 4] =
-        [Variant::Plain, Variant::Special, Variant::Failing, Variant::Asking];
+    pub const ALL: [RecordVariant; 4] = [
+        RecordVariant::Plain,
+        RecordVariant::Special,
+        RecordVariant::Failing,
+        RecordVariant::Asking,
+    ];
 }
 
 /// A procedure as it is called in one way.
-pub struct Call {
+pub struct RecordedCall {
     procedure: Procedure,
-    way: Way,
+    way: CallVariant,
     /// Fortran's name.
     name: String,
     /// What C's function is called; none where the bindings do it alone.
     function: Option<String>,
 }
 
-impl Call {
+impl RecordedCall {
     /// Fortran's name and way, for messages.
     pub fn title(&self) -> String {
         format!("{} ({:?})", self.name, self.way)
@@ -61,27 +65,31 @@ impl Call {
     }
 
     /// What must be said between this call and the next one, a line each.
-    pub fn expected(&self, form: Form, variant: Variant) -> Vec<String> {
+    pub fn expected(&self, form: BindingForm, variant: RecordVariant) -> Vec<String> {
         oracle::expected(self, form, variant)
     }
 }
 
 /// All calls that a program can make in this form. Large counts that Fortran cannot tell from small ones have no name to be called by.
-pub fn recorded(form: Form) -> Vec<Call> {
-    let ways: &[Way] = if form == Form::MpiF08 { &[Way::New, Way::Large] } else { &[Way::Old] };
+pub fn recorded(form: BindingForm) -> Vec<RecordedCall> {
+    let ways: &[CallVariant] = if form == BindingForm::MpiF08 {
+        &[CallVariant::New, CallVariant::Large]
+    } else {
+        &[CallVariant::Old]
+    };
     let mut calls = Vec::new();
     for procedure in procedures() {
         for &way in ways.iter().filter(|&&way| has(&procedure, way)) {
-            let by_name = way == Way::Large && procedure.find("POLYFUNCTION").is_some();
+            let by_name = way == CallVariant::Large && procedure.find("POLYFUNCTION").is_some();
             let not_included = NOT_INCLUDED.contains(&procedure.name.as_str());
-            if (form == Form::Include && not_included)
-                || (way == Way::Large && !by_name && !distinct(&procedure))
+            if (form == BindingForm::Include && not_included)
+                || (way == CallVariant::Large && !by_name && !distinct(&procedure))
             {
                 continue;
             }
-            let large = if way == Way::Large { "_c" } else { "" };
+            let large = if way == CallVariant::Large { "_c" } else { "" };
             let function = procedure.returns[usize::from(way.large())].as_ref();
-            calls.push(Call {
+            calls.push(RecordedCall {
                 name: format!("{}{}", procedure.name, if by_name { "_c" } else { "" }),
                 function: function.map(|_| format!("{}{large}", procedure.name)),
                 way,

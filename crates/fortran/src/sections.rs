@@ -1,11 +1,11 @@
 //! What a buffer of `mpi_f08` is to its call, which decides how a section of an array is passed.
 
-use crate::data::{Parameter, Procedure};
+use crate::data::{Procedure, ProcedureParameter};
 use crate::kinds::{is_persistent, outlives};
 
 /// How a buffer that has gaps reaches C.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum SectionRole {
     /// It is memory, not elements: gaps are an error.
     Memory,
     /// One element, or what an earlier call described: its address counts.
@@ -54,7 +54,7 @@ const MEMORY: [&str; 9] = [
 ];
 
 /// The role of the buffer `p`.
-pub fn role(procedure: &Procedure, p: &Parameter) -> Role {
+pub fn role(procedure: &Procedure, p: &ProcedureParameter) -> SectionRole {
     let all = &procedure.parameters;
     let place = all.iter().position(|q| q.name == p.name).unwrap_or_default();
     let mut rest = all[place + 1..].iter().skip_while(|q| q.kind == "BUFFER").peekable();
@@ -62,14 +62,14 @@ pub fn role(procedure: &Procedure, p: &Parameter) -> Role {
     let counted = next.contains("NUM_ELEM") || next == "PARTITION";
     if !counted || ["MPI_Fetch_and_op", "MPI_Compare_and_swap"].contains(&procedure.name.as_str()) {
         let memory = MEMORY.contains(&procedure.name.as_str());
-        return if memory { Role::Memory } else { Role::Address };
+        return if memory { SectionRole::Memory } else { SectionRole::Address };
     }
     let count = rest.clone().find(|q| q.kind.contains("NUM_ELEM"));
     let datatype = rest.find(|q| q.kind == "DATATYPE");
-    let (Some(count), Some(datatype)) = (count, datatype) else { return Role::Packed };
+    let (Some(count), Some(datatype)) = (count, datatype) else { return SectionRole::Packed };
     let reduces = procedure.find("OPERATION").is_some() && procedure.find("WINDOW").is_none();
     if reduces || datatype.is_array() {
-        return Role::Packed;
+        return SectionRole::Packed;
     }
     let whole = match stem(&procedure.name).as_str() {
         "bcast" => true,
@@ -79,14 +79,14 @@ pub fn role(procedure: &Procedure, p: &Parameter) -> Role {
         _ => next != "PARTITION",
     };
     if whole && !count.is_array() {
-        Role::Whole(count.name.clone(), datatype.name.clone())
+        SectionRole::Whole(count.name.clone(), datatype.name.clone())
     } else {
-        Role::Blocks(datatype.name.clone())
+        SectionRole::Blocks(datatype.name.clone())
     }
 }
 
 /// C's statement that looks at the section, and what stands for the buffer, its count and its datatype.
-pub fn view(procedure: &Procedure, p: &Parameter) -> (String, Vec<(String, String)>) {
+pub fn view(procedure: &Procedure, p: &ProcedureParameter) -> (String, Vec<(String, String)>) {
     let name = &p.name;
     let mut use_of = match (p.is_in(), p.is_out()) {
         (true, false) => "WEFT_READ",
@@ -104,17 +104,17 @@ pub fn view(procedure: &Procedure, p: &Parameter) -> (String, Vec<(String, Strin
     }
     let mut replaced = vec![(name.clone(), format!("{name}_at"))];
     let (count, datatype, gaps) = match role(procedure, p) {
-        Role::Memory => (None, None, "weft_no_gaps()".to_owned()),
+        SectionRole::Memory => (None, None, "weft_no_gaps()".to_owned()),
         // Its gaps do not matter.
-        Role::Address => {
+        SectionRole::Address => {
             return (format!("void *const {name}_at = weft_buffer({name}->base_addr);"), replaced);
         }
-        Role::Packed => (None, None, format!("weft_packed_gaps({name}, {use_of})")),
-        Role::Whole(count, datatype) => {
+        SectionRole::Packed => (None, None, format!("weft_packed_gaps({name}, {use_of})")),
+        SectionRole::Whole(count, datatype) => {
             let gaps = format!("weft_whole_gaps({name}, {name}_count, {name}_type, {use_of})");
             (Some(count), Some(datatype), gaps)
         }
-        Role::Blocks(datatype) => {
+        SectionRole::Blocks(datatype) => {
             (None, Some(datatype), format!("weft_blocks_gaps({name}, {name}_type, {use_of})"))
         }
     };
@@ -127,7 +127,7 @@ pub fn view(procedure: &Procedure, p: &Parameter) -> (String, Vec<(String, Strin
 }
 
 /// C's expression that tells the error handler of the call's object that a section cannot be taken.
-fn refusal(procedure: &Procedure, p: &Parameter) -> String {
+fn refusal(procedure: &Procedure, p: &ProcedureParameter) -> String {
     let owners = [
         ("COMMUNICATOR", "WEFT_COMM"),
         ("WINDOW", "WEFT_WIN"),

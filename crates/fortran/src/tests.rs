@@ -2,8 +2,8 @@
 
 use crate::data::procedures;
 use crate::entries::{BY_HAND, entry_of, has};
-use crate::kinds::Way;
-use crate::sections::{Role, role};
+use crate::kinds::CallVariant;
+use crate::sections::{SectionRole, role};
 use crate::sources;
 use std::collections::HashSet;
 
@@ -15,7 +15,10 @@ fn source(name: &str) -> String {
 #[test]
 fn every_way_has_its_procedures() {
     let count = |way| procedures().iter().filter(|p| has(p, way)).count();
-    assert_eq!((count(Way::Old), count(Way::New), count(Way::Large)), (434, 429, 161));
+    assert_eq!(
+        (count(CallVariant::Old), count(CallVariant::New), count(CallVariant::Large)),
+        (434, 429, 161)
+    );
 }
 
 /// Each entry stands in one C file, once.
@@ -30,7 +33,7 @@ fn every_procedure_has_one_entry() {
     let set: HashSet<_> = entries.iter().copied().collect();
     assert_eq!(set.len(), entries.len(), "an entry stands twice");
     for procedure in procedures() {
-        for way in [Way::Old, Way::New, Way::Large] {
+        for way in [CallVariant::Old, CallVariant::New, CallVariant::Large] {
             if has(&procedure, way) && !BY_HAND.contains(&procedure.name.as_str()) {
                 let entry = entry_of(&procedure, way);
                 assert!(set.contains(entry.as_str()), "{entry} is missing");
@@ -80,23 +83,23 @@ fn buffers_have_roles() {
         let p = procedure.parameters.iter().find(|p| p.name == buffer).expect("its buffer");
         role(procedure, p)
     };
-    let whole = |count: &str, datatype: &str| Role::Whole(count.into(), datatype.into());
+    let whole = |count: &str, datatype: &str| SectionRole::Whole(count.into(), datatype.into());
     assert_eq!(role_of("MPI_Isend", "buf"), whole("count", "datatype"));
     assert_eq!(role_of("MPI_Bcast_init", "buffer"), whole("count", "datatype"));
     assert_eq!(role_of("MPI_Sendrecv", "recvbuf"), whole("recvcount", "recvtype"));
     assert_eq!(role_of("MPI_Igather", "sendbuf"), whole("sendcount", "sendtype"));
-    assert_eq!(role_of("MPI_Igather", "recvbuf"), Role::Blocks("recvtype".into()));
+    assert_eq!(role_of("MPI_Igather", "recvbuf"), SectionRole::Blocks("recvtype".into()));
     assert_eq!(role_of("MPI_Neighbor_allgather", "sendbuf"), whole("sendcount", "sendtype"));
-    assert_eq!(role_of("MPI_Alltoallv", "sendbuf"), Role::Blocks("sendtype".into()));
-    assert_eq!(role_of("MPI_Psend_init", "buf"), Role::Blocks("datatype".into()));
-    assert_eq!(role_of("MPI_Alltoallw", "recvbuf"), Role::Packed);
-    assert_eq!(role_of("MPI_Iallreduce", "recvbuf"), Role::Packed);
+    assert_eq!(role_of("MPI_Alltoallv", "sendbuf"), SectionRole::Blocks("sendtype".into()));
+    assert_eq!(role_of("MPI_Psend_init", "buf"), SectionRole::Blocks("datatype".into()));
+    assert_eq!(role_of("MPI_Alltoallw", "recvbuf"), SectionRole::Packed);
+    assert_eq!(role_of("MPI_Iallreduce", "recvbuf"), SectionRole::Packed);
     assert_eq!(role_of("MPI_Accumulate", "origin_addr"), whole("origin_count", "origin_datatype"));
-    assert_eq!(role_of("MPI_Fetch_and_op", "result_addr"), Role::Address);
+    assert_eq!(role_of("MPI_Fetch_and_op", "result_addr"), SectionRole::Address);
     assert_eq!(role_of("MPI_Pack", "inbuf"), whole("incount", "datatype"));
-    assert_eq!(role_of("MPI_Pack", "outbuf"), Role::Memory);
-    assert_eq!(role_of("MPI_Win_create", "base"), Role::Memory);
-    assert_eq!(role_of("MPI_File_read_all_end", "buf"), Role::Address);
+    assert_eq!(role_of("MPI_Pack", "outbuf"), SectionRole::Memory);
+    assert_eq!(role_of("MPI_Win_create", "base"), SectionRole::Memory);
+    assert_eq!(role_of("MPI_File_read_all_end", "buf"), SectionRole::Address);
 }
 
 /// Checks that procedures bound to C have no logical and no callback: Fortran forbids both there, even if a compiler accepts
@@ -117,12 +120,12 @@ fn entries_have_the_names_of_the_table() {
     let named = |name: &str, way| {
         entry_of(all.iter().find(|p| p.name == name).expect("a procedure of this name"), way)
     };
-    assert_eq!(named("MPI_Isend", Way::New), "mpi_isend_f08ts");
-    assert_eq!(named("MPI_Isend", Way::Old), "mpi_isend");
-    assert_eq!(named("MPI_Comm_rank", Way::New), "mpi_comm_rank_f08");
-    assert_eq!(named("MPI_Type_size", Way::Large), "mpi_type_size_c_f08");
-    for procedure in all.iter().filter(|p| has(p, Way::New)) {
-        let entry = entry_of(procedure, Way::New);
+    assert_eq!(named("MPI_Isend", CallVariant::New), "mpi_isend_f08ts");
+    assert_eq!(named("MPI_Isend", CallVariant::Old), "mpi_isend");
+    assert_eq!(named("MPI_Comm_rank", CallVariant::New), "mpi_comm_rank_f08");
+    assert_eq!(named("MPI_Type_size", CallVariant::Large), "mpi_type_size_c_f08");
+    for procedure in all.iter().filter(|p| has(p, CallVariant::New)) {
+        let entry = entry_of(procedure, CallVariant::New);
         assert!(entry.ends_with("_f08") || entry.ends_with("_f08ts"), "{entry}");
     }
 }

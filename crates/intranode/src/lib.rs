@@ -34,6 +34,6 @@ mod topology;
 pub use interleaved::copy_interleaved;
 pub use lines::Lines;
 #[cfg(not(loom))]
-pub use model_loader::{Found, ModelLoader, Origin, Wanted};
+pub use model_loader::{LoadedModel, ModelLoader, ModelOrigin, Wanted};
 #[cfg(not(loom))]
-pub use table::Table;
+pub use table::CostTable;

@@ -14,7 +14,7 @@
 mod alone;
 mod pair;
 
-use crate::topology::{self, Places, SYSTEM};
+use crate::topology::{self, MeasurementPlaces, SYSTEM};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ const LEAST_SAMPLES: usize = 3;
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct MeasuredModel {
     /// What was had; the rest as [`CopyModel::GENERIC`] has it.
     pub model: CopyModel,
     /// Fields that could not be measured here: no such pair of processors, or a call that is not permitted.
@@ -116,13 +116,13 @@ fn bind(processor: usize) -> bool {
 }
 
 /// Where there is to measure.
-pub fn places() -> Places {
+pub fn places() -> MeasurementPlaces {
     topology::places(Path::new(SYSTEM), &topology::listed(&topology::allowed()))
 }
 
 /// Measures on this thread, which it binds to processors: one that ends afterwards. `None`: times mean nothing here, because a
 /// tool watches this process. `insists`: with two threads, too, where others want the processors, so that it may take longer.
-pub fn on_this_thread(places: &Places, insists: bool) -> Option<Measured> {
+pub fn on_this_thread(places: &MeasurementPlaces, insists: bool) -> Option<MeasuredModel> {
     if watched() {
         return None;
     }
@@ -165,10 +165,14 @@ fn cached(all: &[(String, Outcome)]) -> f64 {
 }
 
 /// A model of what was had.
-fn gathered<N: AsRef<str>>(all: &[(N, Outcome)], took: Duration) -> Measured {
+fn gathered<N: AsRef<str>>(all: &[(N, Outcome)], took: Duration) -> MeasuredModel {
     let mut model = CopyModel::GENERIC;
-    let mut measured =
-        Measured { model: model.clone(), absent: BTreeSet::new(), late: BTreeSet::new(), took };
+    let mut measured = MeasuredModel {
+        model: model.clone(),
+        absent: BTreeSet::new(),
+        late: BTreeSet::new(),
+        took,
+    };
     for (name, outcome) in all {
         let (name, outcome) = (name.as_ref(), *outcome);
         let field = CopyModel::field(name).expect("a field of the model");
@@ -190,7 +194,7 @@ fn gathered<N: AsRef<str>>(all: &[(N, Outcome)], took: Duration) -> Measured {
     measured
 }
 
-impl Measured {
+impl MeasuredModel {
     fn had(&self, name: &str) -> bool {
         !self.absent.contains(name) && !self.late.contains(name)
     }
@@ -211,7 +215,7 @@ impl Measured {
     }
 
     /// Takes what a later measurement of the same machine had and this one had not, and why the rest is missing.
-    pub fn fill(&mut self, later: &Measured) {
+    pub fn fill(&mut self, later: &MeasuredModel) {
         self.complete(later);
         // Where it was there and only the time was missing, it is worth another try; and the other way round.
         for name in &later.absent {
@@ -227,7 +231,7 @@ impl Measured {
     }
 
     /// Takes what was not had from another measurement of the same machine.
-    pub fn complete(&mut self, other: &Measured) {
+    pub fn complete(&mut self, other: &MeasuredModel) {
         let missing: Vec<String> = self.absent.union(&self.late).cloned().collect();
         for name in missing.iter().filter(|name| other.had(name)) {
             let field = CopyModel::field(name).expect("a field of the model");
@@ -239,7 +243,7 @@ impl Measured {
     }
 
     /// Whether measuring at `places` may find what this one lacks.
-    pub fn lacks(&self, places: &Places) -> bool {
+    pub fn lacks(&self, places: &MeasurementPlaces) -> bool {
         let pair = |pair: &Option<_>, name| pair.is_some() && self.absent.contains(name);
         !self.late.is_empty()
             || pair(&places.shared, "line.shared")
@@ -270,7 +274,7 @@ mod tests {
     use super::*;
 
     /// On a thread of its own, as it is meant.
-    fn measured(places: &Places) -> Measured {
+    fn measured(places: &MeasurementPlaces) -> MeasuredModel {
         std::thread::scope(|scope| {
             scope.spawn(|| on_this_thread(places, false)).join().unwrap().unwrap()
         })
@@ -289,14 +293,17 @@ mod tests {
 
     #[test]
     fn one_processor_leaves_pairs_generic_and_says_so() {
-        let places = Places { shared: None, apart: None, ..places() };
+        let places = MeasurementPlaces { shared: None, apart: None, ..places() };
         let measured = measured(&places);
         for name in ["line.shared", "rewrite.apart", "fetch.shared"] {
             assert!(measured.absent.contains(name), "{name}");
             let field = CopyModel::field(name).unwrap();
             assert_eq!(field.of(&measured.model), field.of(&CopyModel::GENERIC), "{name}");
         }
-        assert!(measured.lacks(&Places { shared: Some((0, 1)), ..Places::default() }));
+        assert!(
+            measured
+                .lacks(&MeasurementPlaces { shared: Some((0, 1)), ..MeasurementPlaces::default() })
+        );
     }
 
     #[test]
@@ -333,10 +340,10 @@ mod tests {
         assert!(first.absent.contains("line.apart") && first.late.is_empty());
         let other = [("line.shared", Outcome::Late), ("line.apart", Outcome::Had(500.0))];
         let mut second = gathered(&other, Duration::ZERO);
-        assert!(second.lacks(&Places::default()));
+        assert!(second.lacks(&MeasurementPlaces::default()));
         second.complete(&first);
         assert_eq!((second.model.line.shared, second.model.line.apart), (300.0, 500.0));
-        assert!(!second.lacks(&Places::default()));
+        assert!(!second.lacks(&MeasurementPlaces::default()));
         // What is not there is not tried again, nor is what was had replaced.
         let mut third = gathered(
             &[("line.shared", Outcome::Late), ("cached", Outcome::Had(0.02))],

@@ -7,8 +7,8 @@
 //! ```
 //! It is found on a thread of its own, while the ranks of a job connect.
 
-use crate::measure::{self, Measured};
-use crate::store::{self, Kept, Machine};
+use crate::measure::{self, MeasuredModel};
+use crate::store::{self, CachedModel, MachineKey};
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ impl Wanted {
 
 /// Whence a model is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Origin {
+pub enum ModelOrigin {
     /// Nobody has measured it; why, in words.
     Generic(&'static str),
     /// Measured just now; the file in which it is kept, if it could be.
@@ -61,26 +61,26 @@ pub enum Origin {
 
 /// A model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct LoadedModel {
     /// The costs to decide by, complete: what is not known stands there as [`CopyModel::GENERIC`]
     /// has it.
     pub model: CopyModel,
     /// For reports: whether the costs are this machine's, and since when.
-    pub origin: Origin,
+    pub origin: ModelOrigin,
     /// Fields that are generic all the same.
     pub generic: BTreeSet<String>,
 }
 
-impl Found {
-    fn generic(why: &'static str) -> Found {
+impl LoadedModel {
+    fn generic(why: &'static str) -> LoadedModel {
         let names = CopyModel::FIELDS.map(|field| field.name.to_owned());
         let generic = BTreeSet::from(names);
-        Found { model: CopyModel::GENERIC, origin: Origin::Generic(why), generic }
+        LoadedModel { model: CopyModel::GENERIC, origin: ModelOrigin::Generic(why), generic }
     }
 
-    fn of(measured: Measured, origin: Origin) -> Found {
+    fn of(measured: MeasuredModel, origin: ModelOrigin) -> LoadedModel {
         let generic = measured.absent.union(&measured.late).cloned().collect();
-        Found { model: measured.model, origin, generic }
+        LoadedModel { model: measured.model, origin, generic }
     }
 }
 
@@ -93,8 +93,8 @@ const NOBODY: &str = "nothing kept, and nobody to move bytes to";
 /// A model that is being found.
 #[derive(Debug)]
 pub struct ModelLoader {
-    thread: Option<JoinHandle<Found>>,
-    found: Found,
+    thread: Option<JoinHandle<LoadedModel>>,
+    found: LoadedModel,
 }
 
 impl ModelLoader {
@@ -103,22 +103,22 @@ impl ModelLoader {
     pub fn start(wanted: &Wanted, peers: bool) -> Result<ModelLoader, String> {
         let now = |found| Ok(ModelLoader { thread: None, found });
         let force = match wanted {
-            Wanted::Generic => return now(Found::generic(ASKED)),
+            Wanted::Generic => return now(LoadedModel::generic(ASKED)),
             Wanted::File(path) => {
                 let (model, when) = store::given(path)?;
-                let origin = Origin::Given(path.clone(), when);
-                return now(Found { model, origin, generic: BTreeSet::new() });
+                let origin = ModelOrigin::Given(path.clone(), when);
+                return now(LoadedModel { model, origin, generic: BTreeSet::new() });
             }
             Wanted::Auto => false,
             Wanted::Measure => true,
         };
         let place = store::path();
         let work = move || found(place.as_deref(), force, peers);
-        Ok(ModelLoader { thread: in_background(work), found: Found::generic(NO_THREAD) })
+        Ok(ModelLoader { thread: in_background(work), found: LoadedModel::generic(NO_THREAD) })
     }
 
     /// What was found.
-    pub fn wait(mut self) -> Found {
+    pub fn wait(mut self) -> LoadedModel {
         let found = self.thread.take().and_then(|thread| thread.join().ok());
         found.unwrap_or_else(|| self.found.clone())
     }
@@ -133,7 +133,9 @@ impl Drop for ModelLoader {
 }
 
 /// A thread that takes no signals: those are the program's.
-fn in_background(work: impl FnOnce() -> Found + Send + 'static) -> Option<JoinHandle<Found>> {
+fn in_background(
+    work: impl FnOnce() -> LoadedModel + Send + 'static,
+) -> Option<JoinHandle<LoadedModel>> {
     let mut before = SigSet::empty();
     let all = Some(&SigSet::all());
     let blocked = pthread_sigmask(SigmaskHow::SIG_SETMASK, all, Some(&mut before)).is_ok();
@@ -146,8 +148,8 @@ fn in_background(work: impl FnOnce() -> Found + Send + 'static) -> Option<JoinHa
 }
 
 /// Finds it on this thread, which measuring binds to processors.
-fn found(place: Option<&Path>, force: bool, peers: bool) -> Found {
-    let machine = Machine::here();
+fn found(place: Option<&Path>, force: bool, peers: bool) -> LoadedModel {
+    let machine = MachineKey::here();
     let kept = place.and_then(|place| Some((place, store::read(place, &machine)?)));
     let mut places = None;
     if let (Some((place, kept)), false) = (&kept, force) {
@@ -156,20 +158,20 @@ fn found(place: Option<&Path>, force: bool, peers: bool) -> Found {
             || whole || !kept.measured.lacks(places.get_or_insert_with(measure::places));
         // What is missing was missing before, too: it is worth no job's time while others want the processors.
         if !peers || suffices() || !measure::is_quiet() {
-            let origin = Origin::Kept(place.to_path_buf(), kept.when);
-            return Found::of(kept.measured.clone(), origin);
+            let origin = ModelOrigin::Kept(place.to_path_buf(), kept.when);
+            return LoadedModel::of(kept.measured.clone(), origin);
         }
     }
     if !peers && !force {
-        return Found::generic(NOBODY);
+        return LoadedModel::generic(NOBODY);
     }
     let places = places.unwrap_or_else(measure::places);
     let Some(mut measured) = measure::on_this_thread(&places, force) else {
         return match kept {
             Some((place, kept)) => {
-                Found::of(kept.measured, Origin::Kept(place.to_path_buf(), kept.when))
+                LoadedModel::of(kept.measured, ModelOrigin::Kept(place.to_path_buf(), kept.when))
             }
-            None => Found::generic(WATCHED),
+            None => LoadedModel::generic(WATCHED),
         };
     };
     let mut when = SystemTime::now();
@@ -182,9 +184,9 @@ fn found(place: Option<&Path>, force: bool, peers: bool) -> Found {
         Some((_, kept)) => measured.complete(&kept.measured),
         None => {}
     }
-    let kept = Kept { measured, when };
+    let kept = CachedModel { measured, when };
     let written = place.filter(|place| store::write(place, &kept, &machine).is_ok());
-    Found::of(kept.measured, Origin::Measured(written.map(Path::to_owned)))
+    LoadedModel::of(kept.measured, ModelOrigin::Measured(written.map(Path::to_owned)))
 }
 
 // Files, processors and signals of the system, which Miri has not.
@@ -216,15 +218,15 @@ mod tests {
             let place = place.clone();
             in_background(move || found(Some(&place), force, peers)).unwrap().join().unwrap()
         };
-        assert_eq!(find(false, false).origin, Origin::Generic(NOBODY));
+        assert_eq!(find(false, false).origin, ModelOrigin::Generic(NOBODY));
         assert!(!place.exists());
         let first = find(false, true);
-        assert_eq!(first.origin, Origin::Measured(Some(place.clone())));
+        assert_eq!(first.origin, ModelOrigin::Measured(Some(place.clone())));
         assert!(first.generic.len() < CopyModel::FIELDS.len());
         let second = find(false, false);
-        assert!(matches!(&second.origin, Origin::Kept(at, _) if *at == place), "{second:?}");
-        assert_eq!(second.model, crate::Table::of(&first.model).model());
-        assert_eq!(find(true, true).origin, Origin::Measured(Some(place.clone())));
+        assert!(matches!(&second.origin, ModelOrigin::Kept(at, _) if *at == place), "{second:?}");
+        assert_eq!(second.model, crate::CostTable::of(&first.model).model());
+        assert_eq!(find(true, true).origin, ModelOrigin::Measured(Some(place.clone())));
         // What is kept and lacks something is used, whether it is filled in now or not.
         let text = fs::read_to_string(&place).unwrap();
         let less = text.lines().map(|line| match line.split_once(" = ") {
@@ -233,12 +235,12 @@ mod tests {
         });
         fs::write(&place, less.collect::<Vec<_>>().join("\n") + "\n").unwrap();
         let filled = find(false, true);
-        assert_eq!(filled.model.cached, crate::Table::of(&filled.model).model().cached);
-        assert_ne!(filled.origin, Origin::Generic(NOBODY));
+        assert_eq!(filled.model.cached, crate::CostTable::of(&filled.model).model().cached);
+        assert_ne!(filled.origin, ModelOrigin::Generic(NOBODY));
         // Another machine's file is replaced.
         let text = fs::read_to_string(&place).unwrap();
         fs::write(&place, text.replace("kernel = \"", "kernel = \"x")).unwrap();
-        assert_eq!(find(false, true).origin, Origin::Measured(Some(place.clone())));
+        assert_eq!(find(false, true).origin, ModelOrigin::Measured(Some(place.clone())));
         assert!(!fs::read_to_string(&place).unwrap().contains("kernel = \"x"));
     }
 
@@ -246,7 +248,7 @@ mod tests {
     fn where_nothing_can_be_kept_it_is_measured() {
         for place in [None, Some(Path::new("/proc/self/none/copies-x.toml"))] {
             let found = in_background(move || found(place, false, true)).unwrap().join().unwrap();
-            assert_eq!(found.origin, Origin::Measured(None));
+            assert_eq!(found.origin, ModelOrigin::Measured(None));
         }
     }
 
@@ -256,7 +258,7 @@ mod tests {
         let inside = in_background(|| {
             let blocked = SigSet::thread_get_mask().unwrap();
             assert!(blocked.contains(nix::sys::signal::SIGALRM));
-            Found::generic(ASKED)
+            LoadedModel::generic(ASKED)
         });
         inside.unwrap().join().unwrap();
         assert_eq!(SigSet::thread_get_mask().unwrap(), before);
@@ -268,7 +270,7 @@ mod tests {
         let path = directory.path().join("mine.toml");
         fs::write(&path, "[copies]\nswitch = 3\n").unwrap();
         let found = ModelLoader::start(&Wanted::File(path.clone()), true).unwrap().wait();
-        assert_eq!((found.model.switch, found.origin), (3000.0, Origin::Given(path, None)));
+        assert_eq!((found.model.switch, found.origin), (3000.0, ModelOrigin::Given(path, None)));
         assert!(ModelLoader::start(&Wanted::File("/none.toml".into()), true).is_err());
         let generic = ModelLoader::start(&Wanted::Generic, true).unwrap().wait();
         assert_eq!(generic.model, CopyModel::GENERIC);

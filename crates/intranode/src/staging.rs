@@ -114,7 +114,7 @@ impl Places {
 }
 
 /// A process's pool.
-pub struct Pool {
+pub struct ProcessStaging {
     size: usize,
     made: Option<Rings>,
     /// There is no memory for one.
@@ -155,10 +155,10 @@ impl Rings {
     }
 }
 
-impl Pool {
+impl ProcessStaging {
     /// One of `size` bytes, made when it is needed; none if that is 0.
-    pub fn new(size: usize, ranks_each: u32) -> Pool {
-        Pool { size, made: None, none: size == 0, ranks_each }
+    pub fn new(size: usize, ranks_each: u32) -> ProcessStaging {
+        ProcessStaging { size, made: None, none: size == 0, ranks_each }
     }
 
     /// A free place for `payload`, where peers of the node see what is copied in, whose caches may be `apart`: what an offer says as its request,

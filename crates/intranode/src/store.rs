@@ -8,8 +8,8 @@
 //! A file of another machine or format, or one that is damaged, is as good as none. It is replaced as a whole, so that jobs that
 //! begin at once find the one or the other.
 
-use crate::measure::Measured;
-use crate::table::Table;
+use crate::measure::MeasuredModel;
+use crate::table::CostTable;
 use nix::sys::utsname::uname;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ const MOST_BYTES: u64 = 64 << 10;
 /// By what a machine is known: the costs are another's if one of these differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Machine {
+pub struct MachineKey {
     /// Processors that are online, as Linux lists them.
     online: String,
     /// Sizes of the caches of one.
@@ -41,9 +41,9 @@ pub struct Machine {
     processor: String,
 }
 
-impl Machine {
+impl MachineKey {
     /// This one.
-    pub fn here() -> Machine {
+    pub fn here() -> MachineKey {
         let read = |path: String| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
         let system = crate::topology::SYSTEM;
         let caches: Vec<String> = (0..8)
@@ -55,7 +55,7 @@ impl Machine {
         let _ = fs::File::open("/proc/cpuinfo").map(|file| file.take(8192).read_to_end(&mut text));
         let (processor, features) = of_processor(&String::from_utf8_lossy(&text));
         let kernel = uname().map(|name| name.release().to_string_lossy().into_owned());
-        Machine {
+        MachineKey {
             online: read(format!("{system}/online")),
             caches: caches.join(" "),
             kernel: kernel.unwrap_or_default(),
@@ -94,9 +94,9 @@ fn of_processor(text: &str) -> (String, String) {
 
 /// A measured model, and when it was.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+pub struct CachedModel {
     /// The numbers, rounded to four digits if they come from a file.
-    pub measured: Measured,
+    pub measured: MeasuredModel,
     /// When the measurement ended; to the second if it comes from a file.
     pub when: SystemTime,
 }
@@ -112,8 +112,8 @@ struct File {
     took: u64,
     absent: BTreeSet<String>,
     late: BTreeSet<String>,
-    copies: Table,
-    machine: Machine,
+    copies: CostTable,
+    machine: MachineKey,
 }
 
 const HEAD: &str = "\
@@ -130,7 +130,7 @@ pub fn path() -> Option<PathBuf> {
 }
 
 /// Reads what is kept at `path`; `None`: nothing, or nothing of `machine`.
-pub fn read(path: &Path, machine: &Machine) -> Option<Kept> {
+pub fn read(path: &Path, machine: &MachineKey) -> Option<CachedModel> {
     let file: File = toml::from_str(&text(path).ok()?).ok()?;
     let names = || file.absent.iter().chain(&file.late);
     if file.format != FORMAT
@@ -139,17 +139,20 @@ pub fn read(path: &Path, machine: &Machine) -> Option<Kept> {
     {
         return None;
     }
-    let measured = Measured {
+    let measured = MeasuredModel {
         model: file.copies.model(),
         absent: file.absent,
         late: file.late,
         took: Duration::from_micros(file.took),
     };
-    Some(Kept { measured, when: UNIX_EPOCH.checked_add(Duration::from_secs(file.measured))? })
+    Some(CachedModel {
+        measured,
+        when: UNIX_EPOCH.checked_add(Duration::from_secs(file.measured))?,
+    })
 }
 
 /// Keeps it at `path`, in the place of what is there.
-pub fn write(path: &Path, kept: &Kept, machine: &Machine) -> io::Result<()> {
+pub fn write(path: &Path, kept: &CachedModel, machine: &MachineKey) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::NotFound)?;
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let file = File {
@@ -158,7 +161,7 @@ pub fn write(path: &Path, kept: &Kept, machine: &Machine) -> io::Result<()> {
         took: kept.measured.took.as_micros() as u64,
         absent: kept.measured.absent.clone(),
         late: kept.measured.late.clone(),
-        copies: Table::of(&kept.measured.model),
+        copies: CostTable::of(&kept.measured.model),
         machine: machine.clone(),
     };
     let text = toml::to_string(&file).map_err(io::Error::other)?;
@@ -174,7 +177,7 @@ pub fn write(path: &Path, kept: &Kept, machine: &Machine) -> io::Result<()> {
 pub fn given(path: &Path) -> Result<(CopyModel, Option<SystemTime>), String> {
     #[derive(Deserialize)]
     struct Given {
-        copies: Table,
+        copies: CostTable,
         measured: Option<u64>,
     }
     let named = |why: String| format!("{}: {}", path.display(), why.trim_end());
@@ -198,24 +201,24 @@ fn text(path: &Path) -> io::Result<String> {
 mod tests {
     use super::*;
 
-    fn kept() -> Kept {
+    fn kept() -> CachedModel {
         let mut model = CopyModel::GENERIC;
         model.line.shared = 71.0;
         model.private = 512 << 10;
-        let measured = Measured {
-            model: Table::of(&model).model(),
+        let measured = MeasuredModel {
+            model: CostTable::of(&model).model(),
             absent: BTreeSet::from(["line.apart".to_owned()]),
             late: BTreeSet::from(["memory".to_owned()]),
             took: Duration::from_micros(2345),
         };
-        Kept { measured, when: UNIX_EPOCH + Duration::from_secs(1_700_000_000) }
+        CachedModel { measured, when: UNIX_EPOCH + Duration::from_secs(1_700_000_000) }
     }
 
     #[test]
     fn what_is_kept_is_found_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a/b/copies-x.toml");
-        let machine = Machine::here();
+        let machine = MachineKey::here();
         assert_eq!(read(&path, &machine), None);
         write(&path, &kept(), &machine).unwrap();
         assert_eq!(read(&path, &machine), Some(kept()));
@@ -230,9 +233,9 @@ mod tests {
     fn another_machines_is_not_used() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("copies-x.toml");
-        let machine = Machine::here();
+        let machine = MachineKey::here();
         write(&path, &kept(), &machine).unwrap();
-        let changes: [fn(&mut Machine); 5] = [
+        let changes: [fn(&mut MachineKey); 5] = [
             |other| other.online.push_str(",9"),
             |other| other.caches.push('1'),
             |other| other.kernel.push('x'),
@@ -253,7 +256,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("copies-x.toml");
         // A name that is not empty wherever the tests run.
-        let machine = Machine { processor: "a processor".to_owned(), ..Machine::here() };
+        let machine = MachineKey { processor: "a processor".to_owned(), ..MachineKey::here() };
         write(&path, &kept(), &machine).unwrap();
         let whole = fs::read(&path).unwrap();
         for len in 0..whole.len() - 1 {
@@ -266,7 +269,7 @@ mod tests {
     fn a_damaged_file_is_none_and_named_by_the_user_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("copies-x.toml");
-        let machine = Machine::here();
+        let machine = MachineKey::here();
         write(&path, &kept(), &machine).unwrap();
         let whole = fs::read_to_string(&path).unwrap();
         for (from, to) in [
@@ -299,8 +302,8 @@ mod tests {
     #[test]
     fn a_directory_that_cannot_be_written_is_an_error_to_the_writer_alone() {
         let path = Path::new("/proc/self/none/weft/copies-x.toml");
-        assert!(write(path, &kept(), &Machine::here()).is_err());
-        assert_eq!(read(path, &Machine::here()), None);
+        assert!(write(path, &kept(), &MachineKey::here()).is_err());
+        assert_eq!(read(path, &MachineKey::here()), None);
     }
 
     #[test]

@@ -49,7 +49,7 @@ struct Pair<T> {
 /// The table; the names are those of [`CopyModel::FIELDS`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Table {
+pub struct CostTable {
     line: Pair<Number<TIME>>,
     rewrite: Pair<Number<TIME>>,
     rewrite_asked: Pair<Number<TIME>>,
@@ -70,16 +70,18 @@ pub struct Table {
     last: Number<SIZE>,
 }
 
-impl Default for Table {
-    fn default() -> Table {
-        Table::of(&CopyModel::GENERIC)
+impl Default for CostTable {
+    fn default() -> CostTable {
+        CostTable::of(&CopyModel::GENERIC)
     }
 }
 
-impl Table {
+impl CostTable {
     /// Runs `step` for each number, with its name.
     fn each(&mut self, mut step: impl FnMut(&str, &mut f64)) {
-        let Table { line, rewrite, rewrite_asked, rewrite_returned, fetch, fetch_pages, .. } = self;
+        let CostTable {
+            line, rewrite, rewrite_asked, rewrite_returned, fetch, fetch_pages, ..
+        } = self;
         step("line.shared", &mut line.shared.0);
         step("line.apart", &mut line.apart.0);
         step("rewrite.shared", &mut rewrite.shared.0);
@@ -108,10 +110,10 @@ impl Table {
     }
 
     /// The table of a model, four digits of each number.
-    pub fn of(model: &CopyModel) -> Table {
+    pub fn of(model: &CopyModel) -> CostTable {
         let (time, rate, size) = (Number(0.0), Number(0.0), Number(0.0));
         let pair = Pair { shared: time, apart: time };
-        let mut table = Table {
+        let mut table = CostTable {
             line: pair,
             rewrite: pair,
             rewrite_asked: pair,
@@ -165,7 +167,7 @@ mod tests {
     #[test]
     fn every_number_of_a_model_is_in_the_table() {
         let mut names = Vec::new();
-        Table::default().each(|name, _| names.push(name.to_owned()));
+        CostTable::default().each(|name, _| names.push(name.to_owned()));
         assert_eq!(names, CopyModel::FIELDS.map(|field| field.name));
     }
 
@@ -176,9 +178,9 @@ mod tests {
             let value = field.of(&model);
             field.set(&mut model, value * (1.0 + at as f64));
         }
-        let table = Table::of(&model);
+        let table = CostTable::of(&model);
         let text = toml::to_string(&table).unwrap();
-        let read: Table = toml::from_str(&text).unwrap();
+        let read: CostTable = toml::from_str(&text).unwrap();
         assert_eq!(read, table);
         assert_eq!(read.model(), table.model());
         for field in CopyModel::FIELDS {
@@ -189,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_generic_and_what_is_unknown_an_error() {
-        let table: Table = toml::from_str("line = { shared = 1, apart = 2.5 }").unwrap();
+        let table: CostTable = toml::from_str("line = { shared = 1, apart = 2.5 }").unwrap();
         let model = table.model();
         assert_eq!((model.line.shared, model.line.apart), (1000.0, 2500.0));
         assert_eq!(model.cma_call, CopyModel::GENERIC.cma_call);
@@ -202,7 +204,7 @@ mod tests {
             ("switch = nan", "a time in microseconds"),
             ("last = \"big\"", "invalid type"),
         ] {
-            let error = toml::from_str::<Table>(text).unwrap_err().to_string();
+            let error = toml::from_str::<CostTable>(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
     }

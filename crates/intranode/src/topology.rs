@@ -13,17 +13,17 @@ pub const SYSTEM: &str = "/sys/devices/system/cpu";
 const LOOKED_AT: usize = 32;
 
 /// Two processors.
-pub type Pair = (usize, usize);
+pub type ProcessorPair = (usize, usize);
 
 /// What there is to measure on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct MeasurementPlaces {
     /// The first processor of all.
     pub first: Option<usize>,
     /// Two that share their last cache, not of one core if that can be.
-    pub shared: Option<Pair>,
+    pub shared: Option<ProcessorPair>,
     /// Two that share none.
-    pub apart: Option<Pair>,
+    pub apart: Option<ProcessorPair>,
     /// The largest cache of the first that it has for itself, in bytes.
     pub private: Option<usize>,
     /// Its last, in bytes.
@@ -55,8 +55,8 @@ pub fn online(system: &Path) -> Option<usize> {
 }
 
 /// Chooses among the processors `allowed`, in ascending order.
-pub fn places(system: &Path, allowed: &[usize]) -> Places {
-    let Some(&first) = allowed.first() else { return Places::default() };
+pub fn places(system: &Path, allowed: &[usize]) -> MeasurementPlaces {
+    let Some(&first) = allowed.first() else { return MeasurementPlaces::default() };
     let core = |processor| {
         let topology = system.join(format!("cpu{processor}/topology"));
         let lists = ["core_cpus_list", "thread_siblings_list"];
@@ -69,11 +69,11 @@ pub fn places(system: &Path, allowed: &[usize]) -> Places {
     let own = caches.iter().filter(|cache| cache.shared.is_subset(&siblings));
     // Where no cache is shared, the last is one's own, too.
     let own = own.max_by_key(|cache| cache.level);
-    let mut places = Places {
+    let mut places = MeasurementPlaces {
         first: Some(first),
         private: own.map(|cache| cache.size),
         last: last.map(|cache| cache.size),
-        ..Places::default()
+        ..MeasurementPlaces::default()
     };
     let mut siblings = None;
     for &one in allowed.iter().take(LOOKED_AT) {
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!((odd.shared, odd.apart), (Some((4, 6)), Some((0, 4))));
         let one = on(&[5]);
         assert_eq!((one.first, one.shared, one.apart), (Some(5), None, None));
-        assert_eq!(on(&[]), Places::default());
+        assert_eq!(on(&[]), MeasurementPlaces::default());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt};
 use weft_process::{Comm, Error};
-use weft_rma::{Fifo, LockKind, Memory, Options, Window};
+use weft_rma::{Fifo, LockKind, Window, WindowOffer, WindowOptions};
 
 /// Atomic mode of a file.
 pub struct AtomicMode<F: Fabric> {
@@ -93,8 +93,8 @@ impl<F: Fabric> AtomicModeLock<F> {
         if comm.size() == 1 || !comm.group().ranks().iter().all(near) {
             return Ok(None);
         }
-        let nothing = Memory::Allocate { len: 0, align: 8 };
-        let window = Window::create(comm, nothing, 1, Options::default()).await?;
+        let nothing = WindowOffer::Allocate { len: 0, align: 8 };
+        let window = Window::create(comm, nothing, 1, WindowOptions::default()).await?;
         let turn = Fifo::new(comm);
         Ok(Some(AtomicModeLock { window, turn }))
     }

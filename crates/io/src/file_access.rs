@@ -13,7 +13,7 @@ use crate::thread_pool::RunOn;
 use crate::view::FileView;
 use std::rc::Rc;
 use weft_fabric::{Fabric, Sge, Staging, StagingPool};
-use weft_process::{Buffer, Error, Piece, WaitHooks};
+use weft_process::{Buffer, BufferPiece, Error, WaitHooks};
 
 /// The program's side of an access.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ pub struct FileAccess {
 pub struct ContiguousData {
     /// The bytes.
     pub sge: Sge,
-    piece: Option<Piece>,
+    piece: Option<BufferPiece>,
     _staging: Option<Staging>,
 }
 

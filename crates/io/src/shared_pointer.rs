@@ -3,10 +3,10 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_datatype::{Basic, Op, Type};
+use weft_datatype::{Basic, PredefinedOp, Type};
 use weft_fabric::{Fabric, Staging};
 use weft_process::{Buffer, Comm, Error};
-use weft_rma::{Change, Memory, Options, TargetLocation, Window};
+use weft_rma::{Change, TargetLocation, Window, WindowOffer, WindowOptions};
 
 /// A shared pointer, in elementary types of the view.
 pub enum SharedPointer<F: Fabric> {
@@ -34,8 +34,8 @@ impl<F: Fabric> SharedPointer<F> {
             return Ok((SharedPointer::Local(Cell::new(0)), comm.dup().await?));
         }
         let len = if comm.rank() == 0 { 8 } else { 0 };
-        let memory = Memory::Allocate { len, align: 8 };
-        let window = Window::create(comm, memory, 1, Options::default()).await?;
+        let memory = WindowOffer::Allocate { len, align: 8 };
+        let window = Window::create(comm, memory, 1, WindowOptions::default()).await?;
         window.lock_all(0).await?;
         let own = window.comm().clone();
         let pointer = SharedPointer::Window { window, word: weft_rma::named(AINT) };
@@ -47,7 +47,7 @@ impl<F: Fabric> SharedPointer<F> {
     pub async fn add(&self, by: i64) -> Result<i64, Error> {
         match self {
             SharedPointer::Local(value) => Ok(value.replace(value.get().wrapping_add(by))),
-            SharedPointer::Window { .. } => self.fetch_and_op(Op::Sum, by).await,
+            SharedPointer::Window { .. } => self.fetch_and_op(PredefinedOp::Sum, by).await,
         }
     }
 
@@ -55,7 +55,7 @@ impl<F: Fabric> SharedPointer<F> {
     pub async fn swap(&self, to: i64) -> Result<i64, Error> {
         match self {
             SharedPointer::Local(value) => Ok(value.replace(to)),
-            SharedPointer::Window { .. } => self.fetch_and_op(Op::Replace, to).await,
+            SharedPointer::Window { .. } => self.fetch_and_op(PredefinedOp::Replace, to).await,
         }
     }
 
@@ -64,7 +64,7 @@ impl<F: Fabric> SharedPointer<F> {
         self.add(0).await
     }
 
-    async fn fetch_and_op(&self, op: Op, operand: i64) -> Result<i64, Error> {
+    async fn fetch_and_op(&self, op: PredefinedOp, operand: i64) -> Result<i64, Error> {
         let SharedPointer::Window { window, word } = self else { return Ok(0) };
         let pool = window.comm().engine().endpoint().staging();
         let [operand, former] = [pool.take(8), pool.take(8)].map(|staging| {

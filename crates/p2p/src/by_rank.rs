@@ -7,13 +7,13 @@ const NOBODY: u32 = u32::MAX;
 
 /// One `T` for each rank that was asked for. An entry stays until it is removed; a rank has one at most.
 #[derive(Default)]
-pub struct ByRank<T> {
+pub struct RankTable<T> {
     /// Rank and entry, [`NOBODY`] where there is none.
     places: Box<[(u32, T)]>,
     len: usize,
 }
 
-impl<T: Default> ByRank<T> {
+impl<T: Default> RankTable<T> {
     /// The entry of `peer`; `make` makes it if there is none.
     #[inline(always)]
     pub fn get_or_insert(&mut self, peer: usize, make: impl FnOnce() -> T) -> &mut T {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn every_peer_keeps_its_entry() {
-        let mut peers = ByRank::default();
+        let mut peers = RankTable::default();
         // A prime, so that steps of 64 meet everybody.
         let size = 4999;
         for round in 0..3 {

@@ -4,11 +4,11 @@ use crate::request::Status;
 
 /// What happened so far, the messages of collective operations among it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Counts {
+pub struct MessageCounts {
     /// Of what small messages count.
-    pub often: Often,
+    pub often: SmallMessageCounts,
     /// Of what large ones count.
-    pub seldom: Seldom,
+    pub seldom: LargeMessageCounts,
 }
 
 /// Counts that small messages advance.
@@ -16,7 +16,7 @@ pub struct Counts {
 // four instructions more.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
-pub struct Often {
+pub struct SmallMessageCounts {
     /// Messages sent at once.
     pub eager: u64,
     /// Messages received, once their requests have ended.
@@ -31,7 +31,7 @@ pub struct Often {
 
 /// Counts that only large messages advance, and those without credit.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Seldom {
+pub struct LargeMessageCounts {
     /// Messages offered (rendezvous).
     pub rendezvous: u64,
     /// Payload that went by rendezvous, in bytes.
@@ -54,7 +54,7 @@ pub struct Seldom {
     pub interrupted: u64,
 }
 
-impl Often {
+impl SmallMessageCounts {
     #[inline]
     pub(crate) fn count_received(&mut self, status: &Status) {
         self.received += u64::from(!status.cancelled);

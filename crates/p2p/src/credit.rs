@@ -50,7 +50,7 @@ impl Credit {
 
     /// `units` of the peer were released here. What it is to be told, if that is more than `beyond` by now.
     #[inline(always)]
-    pub fn owe(&mut self, units: u64, beyond: u64) -> Option<u64> {
+    pub fn add_returned(&mut self, units: u64, beyond: u64) -> Option<u64> {
         self.owed += units;
         if self.owed - self.told <= beyond {
             return None;
@@ -120,7 +120,7 @@ mod tests {
         for round in 1..=100u64 {
             let (units, most) = (100_000_000, 400_000_000);
             assert!(sender.try_charge(units, most));
-            assert_eq!(receiver.owe(units, most), None);
+            assert_eq!(receiver.add_returned(units, most), None);
             if round % 3 == 0 {
                 assert_eq!(receiver.ride(units * 4), 0, "not worth it");
                 assert!(sender.release_to_low(receiver.ride(units)));
@@ -136,11 +136,11 @@ mod tests {
     fn a_peer_is_told_once_it_is_worth_a_word() {
         let mut credit = Credit::default();
         assert_eq!(
-            [credit.owe(20, 25), credit.owe(5, 25), credit.owe(1, 25)],
+            [credit.add_returned(20, 25), credit.add_returned(5, 25), credit.add_returned(1, 25)],
             [None, None, Some(26)]
         );
         assert!(credit.may_owe(25, 25) && !credit.may_owe(26, 25));
-        assert_eq!([credit.owe(25, 25), credit.owe(1, 25)], [None, Some(52)]);
+        assert_eq!([credit.add_returned(25, 25), credit.add_returned(1, 25)], [None, Some(52)]);
         assert_eq!(credit.owed(), 52);
     }
 }

@@ -10,25 +10,25 @@ mod send;
 mod state;
 mod streams;
 
-pub use completion::{Ends, Wait};
+pub use completion::{CompletionBatch, Wait};
 pub use receive::Direct;
 pub use streams::Streams;
 
-use crate::counts::Counts;
-use crate::envelope::{Context, Envelope, MessageKind};
-use crate::limits::{Limits, Rendezvous};
+use crate::counts::MessageCounts;
+use crate::envelope::{Envelope, MatchingContext, MessageKind};
+use crate::limits::{ProtocolLimits, Rendezvous};
 use crate::message::Outcome;
 use crate::protocol::{co_copy, eager, pieces, written};
-use crate::request::Pending;
+use crate::request::PendingOperation;
 use crate::stream;
 use crate::transport::Transport;
 use parked::Parked;
-use state::State;
+use state::EndpointState;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::task::{Context as Cx, Poll};
 use weft_channel::multicast::Multicasts;
-use weft_channel::rails::Rails;
-use weft_fabric::{Counter, Fabric, FabricExt, Fault, Message, StagingPool};
+use weft_channel::rails::RailSet;
+use weft_fabric::{ArrivedMessage, Counter, Fabric, FabricExt, Fault, StagingPool};
 
 /// Messages of one sweep.
 const SWEEP: usize = 64;
@@ -40,24 +40,24 @@ const SWEEP: usize = 64;
 #[repr(C)]
 pub struct Endpoint<F: Fabric> {
     transport: Transport<F>,
-    state: RefCell<State>,
+    state: RefCell<EndpointState>,
     parked: RefCell<Parked<F>>,
     /// Made with the first group, or the first word of one.
     multicasts: OnceCell<Box<Multicasts>>,
     waiting: Cell<Option<(Counter, u64)>>,
     next_immediate: Cell<u32>,
     /// A signal handler has left something that a helper can do.
-    behind: Cell<bool>,
+    helper_pending: Cell<bool>,
     /// A look for one message has dealt with another, of which nobody has been told.
-    stirred: Cell<bool>,
+    unreported_progress: Cell<bool>,
 }
 
 impl<F: Fabric> Endpoint<F> {
     /// Takes over `fabric`, all of whose messages it receives from now on; some of its counters are
     /// allocated here.
-    pub fn new(fabric: F, limits: Limits) -> Endpoint<F> {
+    pub fn new(fabric: F, limits: ProtocolLimits) -> Endpoint<F> {
         let transport = Transport::new(fabric, limits);
-        let state = RefCell::new(State::new(transport.counters(), &limits));
+        let state = RefCell::new(EndpointState::new(transport.counters(), &limits));
         Endpoint {
             transport,
             state,
@@ -65,8 +65,8 @@ impl<F: Fabric> Endpoint<F> {
             multicasts: OnceCell::new(),
             waiting: Cell::new(None),
             next_immediate: Cell::new(1),
-            behind: Cell::new(false),
-            stirred: Cell::new(false),
+            helper_pending: Cell::new(false),
+            unreported_progress: Cell::new(false),
         }
     }
 
@@ -97,7 +97,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// The numbers in force, a copy: later changes do not show in it.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> ProtocolLimits {
         self.transport.limits.get()
     }
 
@@ -106,7 +106,7 @@ impl<F: Fabric> Endpoint<F> {
     pub fn change(&self, eager: usize, eager_fixed: bool, rendezvous: Rendezvous) {
         let transport = &self.transport;
         let limits = transport.limits.get();
-        transport.limits.set(Limits { eager, eager_fixed, rendezvous, ..limits });
+        transport.limits.set(ProtocolLimits { eager, eager_fixed, rendezvous, ..limits });
         self.state.borrow_mut().operations.peers.look_at_all_again(transport);
     }
 
@@ -116,7 +116,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// What spreads operations over several rails.
-    pub fn rails(&self) -> &Rails {
+    pub fn rails(&self) -> &RailSet {
         &self.transport.rails
     }
 
@@ -146,7 +146,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Posted receives and unexpected envelopes of the contexts that `ours` names.
-    pub fn load_of(&self, ours: impl Fn(Context) -> bool) -> (usize, usize) {
+    pub fn load_of(&self, ours: impl Fn(MatchingContext) -> bool) -> (usize, usize) {
         self.state.borrow().matching.load_of(ours)
     }
 
@@ -170,33 +170,33 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// What was sent and received since the endpoint was made.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> MessageCounts {
         let operations = &self.state.borrow().operations;
-        Counts { often: operations.often, seldom: operations.seldom }
+        MessageCounts { often: operations.often, seldom: operations.seldom }
     }
 
     /// Moves everything on: fabric, arrived messages, reads that are over. True if anything moved.
     pub fn progress(&self) -> bool {
-        self.progress_most().0
+        self.progress_with_more().0
     }
 
     /// [`Endpoint::progress`] in the middle of an operation. The next one says that something moved, so that other threads
     /// hear of what is theirs.
     pub fn progress_between(&self) {
-        self.stirred.set(self.progress());
+        self.unreported_progress.set(self.progress());
     }
 
     /// [`Endpoint::progress`], and whether more messages may be there: there is a bound on those of one call, and what comes
     /// after the last posted receive was met waits in the fabric, where the next one takes it from without a
     /// copy in between.
     #[inline]
-    pub fn progress_most(&self) -> (bool, bool) {
+    pub fn progress_with_more(&self) -> (bool, bool) {
         let (transport, fabric) = (&self.transport, &self.transport.fabric);
-        let mut moved = fabric.progress() | self.stirred.take();
+        let mut moved = fabric.progress() | self.unreported_progress.take();
         let (some, more) = self.take_arrived();
         moved |= some;
         let mut state = self.state.borrow_mut();
-        let State { operations, in_flight, streams, .. } = &mut *state;
+        let EndpointState { operations, in_flight, streams, .. } = &mut *state;
         if streams.is_busy() {
             moved |= streams.progress(fabric, operations);
         }
@@ -223,10 +223,10 @@ impl<F: Fabric> Endpoint<F> {
         let mut left = SWEEP;
         let more = loop {
             if message.peer != owed_to {
-                state.operations.peers.owe(transport, owed_to, std::mem::take(&mut owed));
+                state.operations.peers.return_credit(transport, owed_to, std::mem::take(&mut owed));
                 owed_to = message.peer;
             }
-            let State { operations, matching, .. } = &mut *state;
+            let EndpointState { operations, matching, .. } = &mut *state;
             match eager::meet(transport, &mut operations.requests, matching, &message) {
                 Some(len) => {
                     owed += len;
@@ -243,17 +243,17 @@ impl<F: Fabric> Endpoint<F> {
                 None => break false,
             }
         };
-        state.operations.peers.owe(transport, owed_to, owed);
+        state.operations.peers.return_credit(transport, owed_to, owed);
         (true, more)
     }
 
     /// Acts on an arrived message and gives its buffer back.
-    fn handle(&self, message: Message) {
+    fn handle(&self, message: ArrivedMessage) {
         self.handle_in(&mut self.state.borrow_mut(), message);
     }
 
     #[inline(never)]
-    fn handle_in(&self, state: &mut State, message: Message) {
+    fn handle_in(&self, state: &mut EndpointState, message: ArrivedMessage) {
         let fabric = &self.transport.fabric;
         let outcome = match Envelope::decode(message.head) {
             Some(e) => self.dispatch(state, &message, e),
@@ -273,8 +273,13 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Hands a message to the part that it is for.
     #[inline(always)]
-    fn dispatch(&self, state: &mut State, message: &Message, e: Envelope) -> Outcome {
-        let State { operations, in_flight, matching, .. } = state;
+    fn dispatch(
+        &self,
+        state: &mut EndpointState,
+        message: &ArrivedMessage,
+        e: Envelope,
+    ) -> Outcome {
+        let EndpointState { operations, in_flight, matching, .. } = state;
         let (transport, peer, payload) = (&self.transport, message.peer, message.payload);
         let from = (peer, e);
         match e.kind {
@@ -312,7 +317,7 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
-    /// [`crate::Limits::ranks_each`].
+    /// [`crate::ProtocolLimits::ranks_each`].
     pub fn ranks_each(&self) -> u32 {
         self.transport.limits.get().ranks_each
     }
@@ -354,7 +359,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Operations under way, at most `limit`.
-    pub fn pending(&self, limit: usize) -> Vec<Pending> {
+    pub fn pending(&self, limit: usize) -> Vec<PendingOperation> {
         self.state.borrow().operations.requests.pending(self.transport.counters(), limit)
     }
 }

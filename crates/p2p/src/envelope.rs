@@ -13,14 +13,14 @@ use weft_fabric::{Head, Sge};
 /// A matching space: one for the messages and one for the collectives of every communicator.
 /// Unique in the job for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Context(pub u64);
+pub struct MatchingContext(pub u64);
 
 /// Message tag; negative tags never travel.
 pub type Tag = i32;
 
 /// From whom a receive takes a message: one process, or any member of the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum ReceiveSource {
     /// `rank` in the communicator, which is `peer` in the fabric.
     Rank {
         /// The sender's rank in the communicator, which its envelope carries.
@@ -103,7 +103,7 @@ pub struct Envelope {
     pub word: bool,
     pub tag: Tag,
     /// Context, or the number that a reply carries.
-    pub context: Context,
+    pub context: MatchingContext,
     /// Sender's rank in the communicator.
     pub rank: u32,
     /// The request at the sender (of a message) or at the receiver (of a reply).
@@ -123,7 +123,7 @@ impl Envelope {
             kind: MessageKind::from_byte(word0 as u8)?,
             word: word0 >> 8 & 1 == 1,
             tag: (word0 >> 32) as i32,
-            context: Context(word1),
+            context: MatchingContext(word1),
             rank: word2 as u32,
             request: (word2 >> 32) as u32,
         })
@@ -131,13 +131,14 @@ impl Envelope {
 
     /// A reply about `request` (of the process that gets it), with a number.
     pub fn reply(kind: MessageKind, request: u32, number: u64) -> Head {
-        Envelope { kind, word: false, tag: 0, context: Context(number), rank: 0, request }.encode()
+        Envelope { kind, word: false, tag: 0, context: MatchingContext(number), rank: 0, request }
+            .encode()
     }
 }
 
 /// What a message says of a rendezvous, to who looks at heads alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Announced {
+pub enum RendezvousNotice {
     /// A payload is offered.
     Start,
     /// It has been read.
@@ -146,35 +147,35 @@ pub enum Announced {
 
 /// What a message with this head says of a rendezvous, and the rank in the communicator that offers
 /// it; `None` of any other message.
-pub fn announced(head: &Head) -> Option<(Announced, Option<u32>)> {
+pub fn announced(head: &Head) -> Option<(RendezvousNotice, Option<u32>)> {
     let e = Envelope::decode(*head)?;
     match e.kind {
-        MessageKind::Rts => Some((Announced::Start, Some(e.rank))),
-        MessageKind::Ats => Some((Announced::Finish, None)),
+        MessageKind::Rts => Some((RendezvousNotice::Start, Some(e.rank))),
+        MessageKind::Ats => Some((RendezvousNotice::Finish, None)),
         _ => None,
     }
 }
 
 /// A payload of a few words, of which zeros at the end are not sent: addresses end with some where
 /// the fabric's keys are short.
-pub struct Words {
-    bytes: [u8; 8 * Words::MOST],
+pub struct ShortWords {
+    bytes: [u8; 8 * ShortWords::MOST],
     len: usize,
 }
 
-impl Words {
+impl ShortWords {
     const MOST: usize = 8;
     /// So many words are always there.
     const LEAST: usize = 4;
 
-    pub fn new(words: &[u64]) -> Words {
+    pub fn new(words: &[u64]) -> ShortWords {
         let zeros = words.iter().rev().take_while(|&&word| word == 0).count();
-        let len = (words.len() - zeros).max(Words::LEAST);
-        let mut bytes = [0; 8 * Words::MOST];
+        let len = (words.len() - zeros).max(ShortWords::LEAST);
+        let mut bytes = [0; 8 * ShortWords::MOST];
         for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
             at.copy_from_slice(&word.to_ne_bytes());
         }
-        Words { bytes, len: 8 * len }
+        ShortWords { bytes, len: 8 * len }
     }
 
     /// The payload, as long as `self` stays where it is.
@@ -185,9 +186,9 @@ impl Words {
 
     /// The words of a payload; `None` if there are too few.
     pub fn read<const N: usize>(payload: Sge) -> Option<[u64; N]> {
-        let mut bytes = [0; 8 * Words::MOST];
+        let mut bytes = [0; 8 * ShortWords::MOST];
         let len = payload.len().min(8 * N);
-        if len < 8 * Words::LEAST {
+        if len < 8 * ShortWords::LEAST {
             return None;
         }
         payload.part(0, len).read(&mut bytes[..len]);
@@ -212,7 +213,7 @@ mod tests {
                 kind,
                 word: kind == MessageKind::Rts,
                 tag: i32::MAX,
-                context: Context(u64::MAX - 3),
+                context: MatchingContext(u64::MAX - 3),
                 rank: 77,
                 request: u32::MAX,
             };
@@ -225,11 +226,12 @@ mod tests {
     #[test]
     fn heads_say_what_becomes_of_a_rendezvous() {
         let head = |kind| {
-            Envelope { kind, word: true, tag: 1, context: Context(2), rank: 3, request: 4 }.encode()
+            Envelope { kind, word: true, tag: 1, context: MatchingContext(2), rank: 3, request: 4 }
+                .encode()
         };
-        assert_eq!(announced(&head(MessageKind::Rts)), Some((Announced::Start, Some(3))));
+        assert_eq!(announced(&head(MessageKind::Rts)), Some((RendezvousNotice::Start, Some(3))));
         let finish = Envelope::reply(MessageKind::Ats, 7, 0);
-        assert_eq!(announced(&finish), Some((Announced::Finish, None)));
+        assert_eq!(announced(&finish), Some((RendezvousNotice::Finish, None)));
         for kind in [MessageKind::Eager, MessageKind::EagerSync, MessageKind::Credit] {
             assert_eq!(announced(&head(kind)), None);
         }
@@ -239,11 +241,11 @@ mod tests {
     #[test]
     fn words_are_read_as_they_were_written() {
         for words in [[1, 2, 3, 4, 5], [1, 2, 3, 4, 0], [1, 2, 0, 0, 0], [0; 5]] {
-            let mut sent = Words::new(&words);
+            let mut sent = ShortWords::new(&words);
             let payload = sent.payload();
             assert_eq!(payload.len(), if words[4] == 0 { 32 } else { 40 });
-            assert_eq!(Words::read(payload), Some(words));
-            assert_eq!(Words::read::<5>(payload.part(0, 24)), None);
+            assert_eq!(ShortWords::read(payload), Some(words));
+            assert_eq!(ShortWords::read::<5>(payload.part(0, 24)), None);
         }
     }
 
@@ -253,7 +255,7 @@ mod tests {
             kind: MessageKind::Eager,
             word: false,
             tag: 5,
-            context: Context(1),
+            context: MatchingContext(1),
             rank: 2,
             request: 0,
         };

@@ -50,10 +50,10 @@ mod slab;
 pub mod stream;
 mod transport;
 
-pub use counts::{Counts, Often, Seldom};
-pub use endpoint::{Direct, Endpoint, Ends, Streams, Wait};
-pub use envelope::{Announced, Context, Source, Tag, announced};
-pub use limits::{Limits, Rendezvous, far_credit};
+pub use counts::{LargeMessageCounts, MessageCounts, SmallMessageCounts};
+pub use endpoint::{CompletionBatch, Direct, Endpoint, Streams, Wait};
+pub use envelope::{MatchingContext, ReceiveSource, RendezvousNotice, Tag, announced};
+pub use limits::{ProtocolLimits, Rendezvous, far_credit};
 pub use matching::Matched;
-pub use message::{Mode, Pattern, Target, Want};
-pub use request::{Pending, RequestId, Status};
+pub use message::{MessageTarget, SendMode, TransferPattern, Want};
+pub use request::{PendingOperation, RequestId, Status};

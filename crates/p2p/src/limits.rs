@@ -1,11 +1,11 @@
 //! What governs the protocols.
 
-use crate::message::Protocol;
+use crate::message::MessageProtocol;
 use weft_intranode::staging;
 
 /// Sizes that govern the protocols. In bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ProtocolLimits {
     /// Largest payload that is sent at once; above it, rendezvous. A fabric whose round trip is long is sent more
     /// ([`weft_fabric::Capabilities::round_trip`]).
     pub eager: usize,
@@ -23,7 +23,7 @@ pub struct Limits {
     /// How large payloads move.
     pub rendezvous: Rendezvous,
     /// The protocol for all payloads that it is eligible for; nothing: the cheapest.
-    pub protocol: Option<Protocol>,
+    pub protocol: Option<MessageProtocol>,
     /// Memory of large nonblocking operations is registered when they begin, so that a signal handler
     /// may start the transfer: [`crate::Endpoint::interrupted`].
     pub prepares: bool,
@@ -43,9 +43,9 @@ pub enum Rendezvous {
     Write,
 }
 
-impl Limits {
+impl ProtocolLimits {
     /// What holds where nobody chooses: 16 KiB at once, receivers read what is larger.
-    pub const USUAL: Limits = Limits {
+    pub const USUAL: ProtocolLimits = ProtocolLimits {
         eager: 16 << 10,
         eager_fixed: false,
         credit: 1 << 20,
@@ -64,7 +64,7 @@ impl Limits {
 /// messages of 64 KiB, for which a network's own credits are enough, and payload whose release the sender does not know yet.
 const WINDOW: u64 = 8 << 20;
 
-/// Maximum number of bytes that all senders together may have unreceived at one receiver, unless the sum of [`Limits::credit`] is
+/// Maximum number of bytes that all senders together may have unreceived at one receiver, unless the sum of [`ProtocolLimits::credit`] is
 /// more.
 const TOGETHER: u64 = 256 << 20;
 
@@ -73,12 +73,12 @@ const TOGETHER: u64 = 256 << 20;
 /// for each other process if that is more.
 pub fn far_credit(processes: usize) -> u64 {
     let others = processes.saturating_sub(1).max(1) as u64;
-    (TOGETHER / others).clamp(Limits::USUAL.credit, WINDOW)
+    (TOGETHER / others).clamp(ProtocolLimits::USUAL.credit, WINDOW)
 }
 
-impl Default for Limits {
+impl Default for ProtocolLimits {
     fn default() -> Self {
-        Limits::USUAL
+        ProtocolLimits::USUAL
     }
 }
 
@@ -94,7 +94,10 @@ mod tests {
         );
         for processes in 1..2000 {
             let all = far_credit(processes) * (processes as u64 - 1);
-            assert!(all <= TOGETHER.max(Limits::USUAL.credit * processes as u64), "{processes}");
+            assert!(
+                all <= TOGETHER.max(ProtocolLimits::USUAL.credit * processes as u64),
+                "{processes}"
+            );
         }
     }
 }

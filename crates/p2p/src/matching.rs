@@ -14,12 +14,12 @@ mod cancel;
 mod chains;
 mod posted;
 
-use crate::envelope::{Context, Envelope, MessageKind, Source, Tag};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource, Tag};
 use crate::message::Want;
 use crate::transport::Transport;
-use arrived::Messages;
+use arrived::UnexpectedMessages;
 use cancel::CancelWords;
-use posted::Receives;
+use posted::PostedReceives;
 use weft_fabric::{Fabric, Fault, RemoteAddr, Staging};
 
 /// An arrived message: matched, or found by a probe.
@@ -34,7 +34,7 @@ pub struct Matched {
     /// Length of the message in bytes.
     pub len: u64,
     pub(crate) request: u32,
-    pub(crate) body: Option<Body>,
+    pub(crate) body: Option<EnvelopeBody>,
 }
 
 impl Matched {
@@ -62,34 +62,34 @@ pub struct Seen {
 }
 
 /// What came with an envelope.
-pub enum Body {
+pub enum EnvelopeBody {
     /// The payload.
     Here(Staging),
     /// Where the payload lies at the sender.
     There(RemoteAddr),
 }
 
-impl Body {
+impl EnvelopeBody {
     /// Bytes of payload kept here.
     fn len(&self) -> u64 {
         match self {
-            Body::Here(payload) => payload.len() as u64,
-            Body::There(_) => 0,
+            EnvelopeBody::Here(payload) => payload.len() as u64,
+            EnvelopeBody::There(_) => 0,
         }
     }
 }
 
 /// An envelope on its way into the queue of unexpected ones.
-pub struct Arrival {
+pub struct EnvelopeArrival {
     pub kind: MessageKind,
     pub word: bool,
-    pub context: Context,
+    pub context: MatchingContext,
     pub rank: u32,
     pub tag: Tag,
     pub peer: usize,
     pub request: u32,
     pub len: u64,
-    pub body: Body,
+    pub body: EnvelopeBody,
 }
 
 /// Both queues, and the words that say which messages are void; what a message that is awaited needs comes first.
@@ -98,8 +98,8 @@ pub struct Arrival {
 /// in the other, and what neither finds is added.
 #[repr(C)]
 pub struct Matching {
-    posted: Receives,
-    arrived: Messages,
+    posted: PostedReceives,
+    arrived: UnexpectedMessages,
     /// Of sends that may be cancelled.
     pub words: CancelWords,
 }
@@ -107,8 +107,8 @@ pub struct Matching {
 impl Matching {
     pub fn new() -> Matching {
         Matching {
-            posted: Receives::new(),
-            arrived: Messages::new(),
+            posted: PostedReceives::new(),
+            arrived: UnexpectedMessages::new(),
             words: CancelWords::default(),
         }
     }
@@ -143,7 +143,7 @@ impl Matching {
     }
 
     /// Posted receives and unexpected envelopes of the contexts that `ours` names. Walks both queues.
-    pub fn load_of(&self, ours: impl Fn(Context) -> bool) -> (usize, usize) {
+    pub fn load_of(&self, ours: impl Fn(MatchingContext) -> bool) -> (usize, usize) {
         (self.posted.count(&ours), self.arrived.count(&ours))
     }
 
@@ -159,7 +159,7 @@ impl Matching {
     #[inline(always)]
     pub fn post(
         &mut self,
-        context: Context,
+        context: MatchingContext,
         rank: Option<u32>,
         tag: Option<Tag>,
         request: u32,
@@ -169,12 +169,12 @@ impl Matching {
 
     /// Takes the receive that an arrived envelope matches; its request.
     #[inline(always)]
-    pub fn match_posted(&mut self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
+    pub fn match_posted(&mut self, context: MatchingContext, rank: u32, tag: Tag) -> Option<u32> {
         self.posted.take(context, rank, tag)
     }
 
     /// The request of that receive, which stays posted.
-    pub fn find_posted(&self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
+    pub fn find_posted(&self, context: MatchingContext, rank: u32, tag: Tag) -> Option<u32> {
         self.posted.fitting(context, rank, tag).map(|found| self.posted.request(found))
     }
 
@@ -186,18 +186,28 @@ impl Matching {
     // ---- unexpected messages ----
 
     /// Keeps an envelope (and its payload) for a later receive.
-    pub fn keep(&mut self, arrival: Arrival) {
+    pub fn keep(&mut self, arrival: EnvelopeArrival) {
         self.arrived.keep(arrival)
     }
 
     /// The first message that a receive would take.
-    pub fn peek(&mut self, context: Context, source: Source, tag: Option<Tag>) -> Option<Seen> {
+    pub fn peek(
+        &mut self,
+        context: MatchingContext,
+        source: ReceiveSource,
+        tag: Option<Tag>,
+    ) -> Option<Seen> {
         self.arrived.peek(context, source, tag)
     }
 
     /// Takes the first message that a receive matches.
     #[inline]
-    pub fn take(&mut self, context: Context, source: Source, tag: Option<Tag>) -> Option<Matched> {
+    pub fn take(
+        &mut self,
+        context: MatchingContext,
+        source: ReceiveSource,
+        tag: Option<Tag>,
+    ) -> Option<Matched> {
         self.arrived.take(context, source, tag)
     }
 

@@ -1,29 +1,29 @@
 //! What callers say of a message, and how it may go.
 
-use crate::envelope::{Context, Envelope, MessageKind, Source, Tag};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource, Tag};
 
 /// How a send may complete (MPI 5.0, section 3.4). Ready and buffered sends are standard ones here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum SendMode {
     /// Completes as soon as its buffer may be used again, received or not.
     Standard,
     /// Completes only once it is matched.
     Synchronous,
 }
 
-impl From<Mode> for Pattern {
+impl From<SendMode> for TransferPattern {
     #[inline]
-    fn from(mode: Mode) -> Pattern {
+    fn from(mode: SendMode) -> TransferPattern {
         match mode {
-            Mode::Standard => Pattern::Plain,
-            Mode::Synchronous => Pattern::Synchronous,
+            SendMode::Standard => TransferPattern::Plain,
+            SendMode::Synchronous => TransferPattern::Synchronous,
         }
     }
 }
 
 /// What else the two ends of a message do, as far as the caller knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Pattern {
+pub enum TransferPattern {
     /// Nothing else is known: a standard send to one receiver.
     #[default]
     Plain,
@@ -38,31 +38,31 @@ pub enum Pattern {
     Forwarded,
 }
 
-impl Pattern {
+impl TransferPattern {
     /// Each once, for tables and tests that go through them.
-    pub const ALL: [Pattern; 5] = [
-        Pattern::Plain,
-        Pattern::Synchronous,
-        Pattern::OneToMany,
-        Pattern::ManyToOne,
-        Pattern::Forwarded,
+    pub const ALL: [TransferPattern; 5] = [
+        TransferPattern::Plain,
+        TransferPattern::Synchronous,
+        TransferPattern::OneToMany,
+        TransferPattern::ManyToOne,
+        TransferPattern::Forwarded,
     ];
 
     /// For settings and reports, in lower case.
     pub fn name(self) -> &'static str {
         match self {
-            Pattern::Plain => "plain",
-            Pattern::Synchronous => "synchronous",
-            Pattern::OneToMany => "one-to-many",
-            Pattern::ManyToOne => "many-to-one",
-            Pattern::Forwarded => "forwarded",
+            TransferPattern::Plain => "plain",
+            TransferPattern::Synchronous => "synchronous",
+            TransferPattern::OneToMany => "one-to-many",
+            TransferPattern::ManyToOne => "many-to-one",
+            TransferPattern::Forwarded => "forwarded",
         }
     }
 }
 
 /// The ways of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
+pub enum MessageProtocol {
     /// The payload goes with its envelope, and the sender need not wait for the receiver.
     Eager,
     /// Sender and receiver copy in turn, part by part, through memory that both see.
@@ -77,35 +77,35 @@ pub enum Protocol {
     Pieces,
 }
 
-impl Protocol {
+impl MessageProtocol {
     /// In the order in which the first of equal costs is taken.
-    pub const ALL: [Protocol; 6] = [
-        Protocol::Eager,
-        Protocol::Staged,
-        Protocol::Read,
-        Protocol::CoCopy,
-        Protocol::Written,
-        Protocol::Pieces,
+    pub const ALL: [MessageProtocol; 6] = [
+        MessageProtocol::Eager,
+        MessageProtocol::Staged,
+        MessageProtocol::Read,
+        MessageProtocol::CoCopy,
+        MessageProtocol::Written,
+        MessageProtocol::Pieces,
     ];
 
     /// For settings and reports, in lower case.
     pub fn name(self) -> &'static str {
         match self {
-            Protocol::Eager => "eager",
-            Protocol::Staged => "staged",
-            Protocol::Read => "read",
-            Protocol::CoCopy => "co-copy",
-            Protocol::Written => "written",
-            Protocol::Pieces => "pieces",
+            MessageProtocol::Eager => "eager",
+            MessageProtocol::Staged => "staged",
+            MessageProtocol::Read => "read",
+            MessageProtocol::CoCopy => "co-copy",
+            MessageProtocol::Written => "written",
+            MessageProtocol::Pieces => "pieces",
         }
     }
 }
 
 /// Where a message goes and what it carries besides its payload.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Target {
+pub struct MessageTarget {
     /// The matching space at the receiver.
-    pub context: Context,
+    pub context: MatchingContext,
     /// Receiver in the fabric.
     pub peer: usize,
     /// Sender's rank in the communicator.
@@ -114,9 +114,9 @@ pub struct Target {
     pub tag: Tag,
 }
 
-impl Target {
+impl MessageTarget {
     pub(crate) fn envelope(&self, kind: MessageKind, request: u32) -> Envelope {
-        let Target { context, rank, tag, .. } = *self;
+        let MessageTarget { context, rank, tag, .. } = *self;
         Envelope { kind, word: false, tag, context, rank, request }
     }
 }
@@ -125,9 +125,9 @@ impl Target {
 #[derive(Debug, Clone, Copy)]
 pub struct Want {
     /// The matching space: messages of others are never taken.
-    pub context: Context,
+    pub context: MatchingContext,
     /// One sender, or any.
-    pub source: Source,
+    pub source: ReceiveSource,
     /// `None`: any.
     pub tag: Option<Tag>,
 }

@@ -9,7 +9,7 @@
 //!   written   the sender writes it                 one copy, by the sender, once the receiver has said where
 //!   pieces    in messages                          where the sender's memory cannot be read
 //! ```
-//! Choosing is arithmetic on a [`Case`]: no state, no clock, no fabric. An endpoint makes tables of it (`table.rs`) for each kind
+//! Choosing is arithmetic on a [`MessageCase`]: no state, no clock, no fabric. An endpoint makes tables of it (`table.rs`) for each kind
 //! of peer that it has, so that a message costs a comparison with its size.
 //!
 //! Source of the form: a cost for each protocol and a choice by size, as in UCX (Shamis et al. 2015).
@@ -28,10 +28,10 @@ mod table;
 pub(crate) mod transfers;
 pub(crate) mod written;
 
-pub use crate::message::{Pattern, Protocol};
-use weft_fabric::{Capabilities, CopyModel, Distance};
+pub use crate::message::{MessageProtocol, TransferPattern};
+use weft_fabric::{CacheDistance, Capabilities, CopyModel};
 
-/// The others that [`Pattern::OneToMany`] and [`Pattern::ManyToOne`] speak of, with this one: the fewest that are several.
+/// The others that [`TransferPattern::OneToMany`] and [`TransferPattern::ManyToOne`] speak of, with this one: the fewest that are several.
 const SEVERAL: f64 = 2.0;
 
 /// Where the other end of a message is.
@@ -47,7 +47,7 @@ pub enum Locality {
 
 /// What is known of the way to a peer. Sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Path {
+pub struct PeerPath {
     /// Decides which protocols are possible at all.
     pub place: Locality,
     /// All of its memory can be read and written from here.
@@ -61,27 +61,27 @@ pub struct Path {
     /// Ranks that take turns on a processor; 1: each has its own.
     pub ranks_each: u32,
     /// How far its processor's caches are taken to be from this one's.
-    pub distance: Distance,
+    pub distance: CacheDistance,
     /// Who offers a payload wants to write it.
     pub writes: bool,
     /// Taken for all that it is eligible for, whatever it costs.
-    pub asked: Option<Protocol>,
+    pub asked: Option<MessageProtocol>,
 }
 
-impl Path {
+impl PeerPath {
     /// From rank `me` to `peer`, which a fabric reaches so.
     pub fn new(
         (me, peer): (usize, usize),
         to: &Capabilities,
-        limits: &crate::Limits,
+        limits: &crate::ProtocolLimits,
         model: &CopyModel,
-    ) -> Path {
+    ) -> PeerPath {
         let place = match to.synchronous && to.coherent_atomics {
             true if me == peer => Locality::Here,
             true => Locality::SameNode,
             false => Locality::Elsewhere,
         };
-        let path = Path::at(place, to.direct, to.send_max, limits);
+        let path = PeerPath::at(place, to.direct, to.send_max, limits);
         path.with_round_trip(to.round_trip, limits, model)
     }
 
@@ -89,25 +89,30 @@ impl Path {
     pub fn with_round_trip(
         self,
         round_trip: u32,
-        limits: &crate::Limits,
+        limits: &crate::ProtocolLimits,
         model: &CopyModel,
-    ) -> Path {
+    ) -> PeerPath {
         let raised = self.place == Locality::Elsewhere && !limits.eager_fixed;
         let worth = if raised { eager::worth(model, round_trip) } else { 0 };
-        Path { eager: self.eager.max(worth), ..self }
+        PeerPath { eager: self.eager.max(worth), ..self }
     }
 
     /// To a peer that is there, and whose memory may be reached.
-    pub fn at(place: Locality, direct: bool, send_max: usize, limits: &crate::Limits) -> Path {
+    pub fn at(
+        place: Locality,
+        direct: bool,
+        send_max: usize,
+        limits: &crate::ProtocolLimits,
+    ) -> PeerPath {
         let near = place != Locality::Elsewhere;
-        Path {
+        PeerPath {
             place,
             direct,
             send_max,
             eager: limits.eager,
             staging: if near { weft_intranode::staging::largest(limits.staging) } else { 0 },
             ranks_each: limits.ranks_each.max(1),
-            distance: Distance::Shared,
+            distance: CacheDistance::Shared,
             writes: limits.rendezvous == crate::Rendezvous::Write,
             asked: limits.protocol,
         }
@@ -116,18 +121,18 @@ impl Path {
 
 /// A message, as far as its protocol depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Case {
+pub struct MessageCase {
     /// Length of the payload.
     pub bytes: usize,
     /// What the sender or receiver does beside this message.
-    pub pattern: Pattern,
+    pub pattern: TransferPattern,
     /// The way from the sender to the receiver.
-    pub path: Path,
+    pub path: PeerPath,
 }
 
 /// What a protocol makes the two ends do, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Work {
+pub struct ProtocolWork {
     /// Of the sender's processor: copies, calls, messages.
     pub sender: f64,
     /// Of the receiver's processor: copies, calls, messages.
@@ -140,12 +145,12 @@ pub struct Work {
     pub turns: u32,
 }
 
-impl Work {
+impl ProtocolWork {
     /// Nanoseconds until the payload of `case` is where it belongs; of several, until the last is.
-    pub fn time(&self, model: &CopyModel, case: &Case) -> f64 {
+    pub fn time(&self, model: &CopyModel, case: &MessageCase) -> f64 {
         let (sender, receiver) = match case.pattern {
-            Pattern::OneToMany => (SEVERAL * self.sender, self.receiver),
-            Pattern::ManyToOne => (self.sender, SEVERAL * self.receiver),
+            TransferPattern::OneToMany => (SEVERAL * self.sender, self.receiver),
+            TransferPattern::ManyToOne => (self.sender, SEVERAL * self.receiver),
             _ => (self.sender, self.receiver),
         };
         if case.path.ranks_each > 1 {
@@ -156,7 +161,7 @@ impl Work {
     }
 }
 
-impl Case {
+impl MessageCase {
     /// The time of a line from one end to the other, which is what a message costs beside its payload.
     fn line(&self, model: &CopyModel) -> f64 {
         model.line.at(self.path.distance)
@@ -192,7 +197,7 @@ impl Case {
     /// What it costs beside a copy that its receiver writes lines that the sender has.
     fn stolen(&self, model: &CopyModel) -> f64 {
         match self.pattern {
-            Pattern::Forwarded => self.rewrite(model, self.bytes) - model.copy(self.bytes),
+            TransferPattern::Forwarded => self.rewrite(model, self.bytes) - model.copy(self.bytes),
             _ => 0.0,
         }
         .max(0.0)
@@ -216,51 +221,55 @@ impl Case {
     }
 }
 
-impl Protocol {
+impl MessageProtocol {
     /// In words.
     pub fn about(self) -> &'static str {
         match self {
-            Protocol::Eager => eager::ABOUT,
-            Protocol::Staged => staged::ABOUT,
-            Protocol::Read => read::ABOUT,
-            Protocol::CoCopy => co_copy::ABOUT,
-            Protocol::Written => written::ABOUT,
-            Protocol::Pieces => pieces::ABOUT,
+            MessageProtocol::Eager => eager::ABOUT,
+            MessageProtocol::Staged => staged::ABOUT,
+            MessageProtocol::Read => read::ABOUT,
+            MessageProtocol::CoCopy => co_copy::ABOUT,
+            MessageProtocol::Written => written::ABOUT,
+            MessageProtocol::Pieces => pieces::ABOUT,
         }
     }
 
     /// Why not, in words.
-    pub fn eligible(self, case: &Case) -> Result<(), &'static str> {
+    pub fn eligible(self, case: &MessageCase) -> Result<(), &'static str> {
         match self {
-            Protocol::Eager => eager::eligible(case),
-            Protocol::Staged => staged::eligible(case),
-            Protocol::Read => read::eligible(case),
-            Protocol::CoCopy => co_copy::eligible(case),
-            Protocol::Written => written::eligible(case),
-            Protocol::Pieces => pieces::eligible(case),
+            MessageProtocol::Eager => eager::eligible(case),
+            MessageProtocol::Staged => staged::eligible(case),
+            MessageProtocol::Read => read::eligible(case),
+            MessageProtocol::CoCopy => co_copy::eligible(case),
+            MessageProtocol::Written => written::eligible(case),
+            MessageProtocol::Pieces => pieces::eligible(case),
         }
     }
 
     /// Of a case for which it is eligible.
-    pub fn work(self, model: &CopyModel, case: &Case) -> Work {
+    pub fn work(self, model: &CopyModel, case: &MessageCase) -> ProtocolWork {
         match self {
-            Protocol::Eager => eager::work(model, case),
-            Protocol::Staged => staged::work(model, case),
-            Protocol::Read => read::work(model, case),
-            Protocol::CoCopy => co_copy::work(model, case),
-            Protocol::Written => written::work(model, case),
-            Protocol::Pieces => pieces::work(model, case),
+            MessageProtocol::Eager => eager::work(model, case),
+            MessageProtocol::Staged => staged::work(model, case),
+            MessageProtocol::Read => read::work(model, case),
+            MessageProtocol::CoCopy => co_copy::work(model, case),
+            MessageProtocol::Written => written::work(model, case),
+            MessageProtocol::Pieces => pieces::work(model, case),
         }
     }
 
     /// Nanoseconds, or why not.
-    pub fn cost(self, model: &CopyModel, case: &Case) -> Result<f64, &'static str> {
+    pub fn cost(self, model: &CopyModel, case: &MessageCase) -> Result<f64, &'static str> {
         self.eligible(case).map(|()| self.work(model, case).time(model, case))
     }
 }
 
 /// The cheapest protocol for `case` among `these`; `None`: none is eligible.
-fn cheapest(model: &CopyModel, case: &Case, these: &[Protocol]) -> Option<Protocol> {
+fn cheapest(
+    model: &CopyModel,
+    case: &MessageCase,
+    these: &[MessageProtocol],
+) -> Option<MessageProtocol> {
     let asked = case.path.asked.filter(|p| these.contains(p) && p.eligible(case).is_ok());
     if asked.is_some() {
         return asked;
@@ -271,18 +280,23 @@ fn cheapest(model: &CopyModel, case: &Case, these: &[Protocol]) -> Option<Protoc
 }
 
 /// The sender's choice.
-pub fn choose(model: &CopyModel, case: &Case) -> Protocol {
-    cheapest(model, case, &Protocol::ALL).expect("every payload can be sent in pieces")
+pub fn choose(model: &CopyModel, case: &MessageCase) -> MessageProtocol {
+    cheapest(model, case, &MessageProtocol::ALL).expect("every payload can be sent in pieces")
 }
 
 /// The sender's choices by size: up to and with so many bytes each, ascending; the last for all that is larger.
-pub fn limits(model: &CopyModel, path: Path, pattern: Pattern) -> Vec<(usize, Protocol)> {
+pub fn limits(
+    model: &CopyModel,
+    path: PeerPath,
+    pattern: TransferPattern,
+) -> Vec<(usize, MessageProtocol)> {
     table::Ranges::of(model, path, pattern, choose).steps().to_vec()
 }
 
 /// The receiver's choice of what it can read.
-pub fn choose_to_fetch(model: &CopyModel, case: &Case) -> Protocol {
-    cheapest(model, case, &[Protocol::Read, Protocol::CoCopy]).unwrap_or(Protocol::Read)
+pub fn choose_to_fetch(model: &CopyModel, case: &MessageCase) -> MessageProtocol {
+    cheapest(model, case, &[MessageProtocol::Read, MessageProtocol::CoCopy])
+        .unwrap_or(MessageProtocol::Read)
 }
 
 // Numbers alone, and many of them: nothing for Miri.

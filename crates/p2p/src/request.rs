@@ -1,14 +1,14 @@
 //! Operations under way, by number: how they begin, and how they end.
 //!
 //! Invariants:
-//! - A slot that is not [`Stage::Free`] has a counter, which stays with the slot for good and never falls; the operation is over
+//! - A slot that is not [`RequestStage::Free`] has a counter, which stays with the slot for good and never falls; the operation is over
 //!   once it has reached the slot's target, and only what ends the operation advances it.
 //! - One slot is the spare: taken, free of any operation, and with a counter, so that a send can hand that to the fabric
 //!   before it is known whether there will be anything to wait for.
-//! - As many slots act ([`Slot::acts`]) as [`Requests::acting`] says.
+//! - As many slots act ([`Slot::acts`]) as [`ProcessRequests::acting`] says.
 
-use crate::envelope::{Context, Tag};
-use crate::message::{Pattern, Target};
+use crate::envelope::{MatchingContext, Tag};
+use crate::message::{MessageTarget, TransferPattern};
 use crate::slab::Slab;
 use std::collections::VecDeque;
 use weft_fabric::{Counter, Counters, Fabric, Region, Sge};
@@ -36,11 +36,11 @@ pub struct Status {
 
 /// An operation under way, for the report of a hang.
 #[derive(Debug, Clone, Copy)]
-pub struct Pending {
+pub struct PendingOperation {
     /// It receives; else it sends.
     pub receive: bool,
     /// The matching space, which tells whose operation it is.
-    pub context: Context,
+    pub context: MatchingContext,
     /// In the fabric; `None`: any.
     pub peer: Option<usize>,
     /// `None`: any.
@@ -51,7 +51,7 @@ pub struct Pending {
 
 /// What stage an operation is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Stage {
+pub enum RequestStage {
     #[default]
     Free,
     /// Send: the fabric still needs the payload.
@@ -84,7 +84,7 @@ pub enum Stage {
 
 /// A payload of which the sender is asked to copy pieces, too (`protocol/co_copy.rs`).
 #[derive(Debug, Clone, Copy)]
-pub struct Shared {
+pub struct CoCopiedPayload {
     /// The claim word, and the number of this sharing that it shows.
     pub word: u32,
     pub number: u32,
@@ -95,12 +95,12 @@ pub struct Shared {
 
 /// An operation. The counter stays with the slot for good: it is never set back.
 #[derive(Debug)]
-pub struct Slot {
-    pub stage: Stage,
+pub struct RequestSlot {
+    pub stage: RequestStage,
     pub counter: Option<Counter>,
     /// The operation is over when `counter >= target` and the stage is `Complete` or `Queued`.
     pub target: u64,
-    pub context: Context,
+    pub context: MatchingContext,
     /// In the fabric; `None`: any source.
     pub peer: Option<u32>,
     pub rank: i32,
@@ -111,7 +111,7 @@ pub struct Slot {
     /// The peer's request; of a posted receive, its place among those.
     pub remote: u32,
     pub region: Option<Region>,
-    pub shared: Option<Shared>,
+    pub shared: Option<CoCopiedPayload>,
     pub status: Status,
     /// The program asked to cancel it.
     pub cancelling: bool,
@@ -120,18 +120,18 @@ pub struct Slot {
     /// It receives.
     pub receives: bool,
     /// Of a receive: what its caller knows of the message.
-    pub pattern: Pattern,
+    pub pattern: TransferPattern,
     /// This process must act when the peer answers.
     pub acts: bool,
 }
 
-impl Default for Slot {
-    fn default() -> Slot {
-        Slot {
-            stage: Stage::Free,
+impl Default for RequestSlot {
+    fn default() -> RequestSlot {
+        RequestSlot {
+            stage: RequestStage::Free,
             counter: None,
             target: 0,
-            context: Context(0),
+            context: MatchingContext(0),
             peer: None,
             rank: -1,
             tag: 0,
@@ -144,13 +144,13 @@ impl Default for Slot {
             cancelling: false,
             word: false,
             receives: false,
-            pattern: Pattern::Plain,
+            pattern: TransferPattern::Plain,
             acts: false,
         }
     }
 }
 
-impl Slot {
+impl RequestSlot {
     /// A fresh operation, over at `target`. Only what nobody sets is set back: most of it is left as it must be.
     #[inline(always)]
     pub fn renew(&mut self, target: u64) {
@@ -163,7 +163,7 @@ impl Slot {
         self.cancelling = false;
         self.word = false;
         self.receives = false;
-        self.pattern = Pattern::Plain;
+        self.pattern = TransferPattern::Plain;
         self.acts = false;
         if self.region.is_some() || self.shared.is_some() {
             (self.region, self.shared) = (None, None);
@@ -175,7 +175,7 @@ impl Slot {
     }
 
     /// A send of `buffer`.
-    pub fn describe(&mut self, to: Target, buffer: Sge, stage: Stage) {
+    pub fn describe(&mut self, to: MessageTarget, buffer: Sge, stage: RequestStage) {
         self.stage = stage;
         self.context = to.context;
         self.peer = Some(to.peer as u32);
@@ -198,12 +198,13 @@ impl Slot {
 
     /// Whether nothing is left to do, not even to tell the other end.
     pub fn is_over(&self, counters: &Counters) -> bool {
-        !matches!(self.stage, Stage::Reading | Stage::Writing) && self.has_counted(counters)
+        !matches!(self.stage, RequestStage::Reading | RequestStage::Writing)
+            && self.has_counted(counters)
     }
 
     /// Everything is done: nobody needs its memory any more.
     pub fn complete<F: Fabric>(&mut self, fabric: &F) {
-        self.stage = Stage::Complete;
+        self.stage = RequestStage::Complete;
         self.withdraw(fabric);
         self.advance(fabric.counters());
     }
@@ -216,17 +217,17 @@ impl Slot {
         }
     }
 
-    fn pending(&self) -> Pending {
+    fn pending(&self) -> PendingOperation {
         let receives = matches!(
             self.stage,
-            Stage::Posted
-                | Stage::Reading
-                | Stage::Filling
-                | Stage::Landing
-                | Stage::Sharing
-                | Stage::StreamIn
+            RequestStage::Posted
+                | RequestStage::Reading
+                | RequestStage::Filling
+                | RequestStage::Landing
+                | RequestStage::Sharing
+                | RequestStage::StreamIn
         );
-        Pending {
+        PendingOperation {
             receive: receives,
             context: self.context,
             peer: self.peer.map(|p| p as usize),
@@ -241,7 +242,7 @@ const LOOKS: usize = 16;
 
 /// All operations of a process.
 #[repr(C)]
-pub struct Requests {
+pub struct ProcessRequests {
     /// A prepared request for a send that the fabric may have to keep.
     spare: u32,
     spare_counter: Counter,
@@ -249,23 +250,23 @@ pub struct Requests {
     acting: usize,
     /// Requests that nobody will ask for again.
     forgotten: VecDeque<u32>,
-    slots: Slab<Slot>,
+    slots: Slab<RequestSlot>,
 }
 
-impl Requests {
+impl ProcessRequests {
     /// The spare's counter is allocated.
-    pub fn new(counters: &Counters) -> Requests {
-        let mut slots: Slab<Slot> = Slab::new();
+    pub fn new(counters: &Counters) -> ProcessRequests {
+        let mut slots: Slab<RequestSlot> = Slab::new();
         let spare = slots.take();
         let spare_counter = counters.allocate();
         slots[spare].counter = Some(spare_counter);
-        Requests { spare, spare_counter, acting: 0, forgotten: VecDeque::new(), slots }
+        ProcessRequests { spare, spare_counter, acting: 0, forgotten: VecDeque::new(), slots }
     }
 
     /// A fresh request, with its counter and the value that will mean "over", and its slot. Its user sets context, tag, buffer
     /// and stage.
     #[inline(always)]
-    pub fn open(&mut self, counters: &Counters) -> (u32, &mut Slot) {
+    pub fn open(&mut self, counters: &Counters) -> (u32, &mut RequestSlot) {
         let index = self.slots.take();
         let slot = &mut self.slots[index];
         let counter = match slot.counter {
@@ -284,11 +285,11 @@ impl Requests {
 
     /// The fabric keeps the payload of a send: the spare request is its, and another one is made.
     #[cold]
-    pub fn use_spare(&mut self, counters: &Counters, to: Target, buffer: Sge) -> RequestId {
+    pub fn use_spare(&mut self, counters: &Counters, to: MessageTarget, buffer: Sge) -> RequestId {
         let spare = self.spare;
         let slot = &mut self.slots[spare];
         slot.target = counters.value(self.spare_counter) + 1;
-        slot.describe(to, buffer, Stage::Queued);
+        slot.describe(to, buffer, RequestStage::Queued);
         let (next, slot) = self.open(counters);
         self.spare_counter = slot.counter();
         self.spare = next;
@@ -296,14 +297,19 @@ impl Requests {
     }
 
     /// The request that a reply names, if it is in `stage` and of this peer.
-    pub fn waiting(&mut self, peer: usize, request: u32, stage: Stage) -> Option<&mut Slot> {
+    pub fn waiting(
+        &mut self,
+        peer: usize,
+        request: u32,
+        stage: RequestStage,
+    ) -> Option<&mut RequestSlot> {
         let known = self.slots.get(request).is_some();
         let slot = known.then(|| &mut self.slots[request])?;
         (slot.stage == stage && slot.peer == Some(peer as u32)).then_some(slot)
     }
 
     /// The slot of a number that may be none.
-    pub fn get_mut(&mut self, request: u32) -> Option<&mut Slot> {
+    pub fn get_mut(&mut self, request: u32) -> Option<&mut RequestSlot> {
         self.slots.get(request)?;
         Some(&mut self.slots[request])
     }
@@ -355,33 +361,33 @@ impl Requests {
     }
 
     /// Operations under way, at most `limit`.
-    pub fn pending(&self, counters: &Counters, limit: usize) -> Vec<Pending> {
-        let live = |slot: &&Slot| {
-            !matches!(slot.stage, Stage::Free | Stage::Complete)
+    pub fn pending(&self, counters: &Counters, limit: usize) -> Vec<PendingOperation> {
+        let live = |slot: &&RequestSlot| {
+            !matches!(slot.stage, RequestStage::Free | RequestStage::Complete)
                 && slot.counter.is_some()
                 && !slot.is_over(counters)
         };
-        self.slots.iter().filter(live).take(limit).map(Slot::pending).collect()
+        self.slots.iter().filter(live).take(limit).map(RequestSlot::pending).collect()
     }
 }
 
 #[cold]
-fn first_counter(slot: &mut Slot, counters: &Counters) -> Counter {
+fn first_counter(slot: &mut RequestSlot, counters: &Counters) -> Counter {
     *slot.counter.insert(counters.allocate())
 }
 
-impl std::ops::Index<u32> for Requests {
-    type Output = Slot;
+impl std::ops::Index<u32> for ProcessRequests {
+    type Output = RequestSlot;
 
     #[inline(always)]
-    fn index(&self, request: u32) -> &Slot {
+    fn index(&self, request: u32) -> &RequestSlot {
         &self.slots[request]
     }
 }
 
-impl std::ops::IndexMut<u32> for Requests {
+impl std::ops::IndexMut<u32> for ProcessRequests {
     #[inline(always)]
-    fn index_mut(&mut self, request: u32) -> &mut Slot {
+    fn index_mut(&mut self, request: u32) -> &mut RequestSlot {
         &mut self.slots[request]
     }
 }
@@ -390,27 +396,28 @@ impl std::ops::IndexMut<u32> for Requests {
 mod tests {
     use super::*;
 
-    const TO: Target = Target { context: Context(5), peer: 3, rank: 0, tag: 7 };
+    const TO: MessageTarget =
+        MessageTarget { context: MatchingContext(5), peer: 3, rank: 0, tag: 7 };
 
-    fn offered(requests: &mut Requests, counters: &Counters) -> u32 {
+    fn offered(requests: &mut ProcessRequests, counters: &Counters) -> u32 {
         let (index, slot) = requests.open(counters);
-        slot.describe(TO, Sge::EMPTY, Stage::Offered);
+        slot.describe(TO, Sge::EMPTY, RequestStage::Offered);
         index
     }
 
     #[test]
     fn an_operation_is_over_when_its_counter_is_there_and_not_before() {
         let counters = Counters::new();
-        let mut requests = Requests::new(&counters);
+        let mut requests = ProcessRequests::new(&counters);
         for _ in 0..3 {
             let index = offered(&mut requests, &counters);
             assert!(!requests[index].is_over(&counters));
             assert_eq!(requests.pending(&counters, 9).len(), 1);
             requests[index].advance(&counters);
             assert!(requests[index].is_over(&counters));
-            requests[index].stage = Stage::Reading;
+            requests[index].stage = RequestStage::Reading;
             assert!(!requests[index].is_over(&counters), "the other end is not told");
-            requests[index].stage = Stage::Free;
+            requests[index].stage = RequestStage::Free;
             requests.give(index);
         }
     }
@@ -418,18 +425,18 @@ mod tests {
     #[test]
     fn a_reply_finds_its_request_only_from_its_peer_and_at_its_stage() {
         let counters = Counters::new();
-        let mut requests = Requests::new(&counters);
+        let mut requests = ProcessRequests::new(&counters);
         let index = offered(&mut requests, &counters);
-        assert!(requests.waiting(3, index, Stage::Offered).is_some());
-        assert!(requests.waiting(2, index, Stage::Offered).is_none());
-        assert!(requests.waiting(3, index, Stage::Sharing).is_none());
-        assert!(requests.waiting(3, 1 << 30, Stage::Offered).is_none());
+        assert!(requests.waiting(3, index, RequestStage::Offered).is_some());
+        assert!(requests.waiting(2, index, RequestStage::Offered).is_none());
+        assert!(requests.waiting(3, index, RequestStage::Sharing).is_none());
+        assert!(requests.waiting(3, 1 << 30, RequestStage::Offered).is_none());
     }
 
     #[test]
     fn the_spare_becomes_a_send_and_there_is_another() {
         let counters = Counters::new();
-        let mut requests = Requests::new(&counters);
+        let mut requests = ProcessRequests::new(&counters);
         let first = requests.spare_counter();
         let RequestId(send) = requests.use_spare(&counters, TO, Sge::EMPTY);
         assert!(requests[send].counter() == first && requests.spare_counter() != first);
@@ -441,7 +448,7 @@ mod tests {
     #[test]
     fn those_that_act_are_counted_once() {
         let counters = Counters::new();
-        let mut requests = Requests::new(&counters);
+        let mut requests = ProcessRequests::new(&counters);
         let index = offered(&mut requests, &counters);
         requests.set_acts(index, true);
         requests.set_acts(index, true);
@@ -453,7 +460,7 @@ mod tests {
     #[test]
     fn forgotten_requests_end_whatever_their_order() {
         let counters = Counters::new();
-        let mut requests = Requests::new(&counters);
+        let mut requests = ProcessRequests::new(&counters);
         let all: Vec<u32> = (0..40).map(|_| offered(&mut requests, &counters)).collect();
         all.iter().for_each(|&index| requests.forget(index));
         requests[all[30]].advance(&counters);

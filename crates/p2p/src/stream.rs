@@ -37,12 +37,12 @@
 //! Requests with their ends, status and waits, matching, slots, credit and entries by rank are the types of all messages.
 //! The queues are apart: nothing here is received from anybody or with any tag, and what collectives wait for must
 //! neither keep an awaited message from going straight to its buffer nor call a helper. A message that nobody has asked
-//! for yet is kept: its envelope, and at most [`Sizes::credit`] small payloads and [`Sizes::allowance`] segments of a peer.
+//! for yet is kept: its envelope, and at most [`StreamSizes::credit`] small payloads and [`StreamSizes::allowance`] segments of a peer.
 //! Heads, pools and the moving of pieces are of their own (ARCHITECTURE.md says why).
 //!
 //! # Memory
 //!
-//! For a process, whatever the number of communicators: [`Sizes::memory`] bytes registered, and up to
+//! For a process, whatever the number of communicators: [`StreamSizes::memory`] bytes registered, and up to
 //! `credit * small` bytes kept for each peer that sends early. Nothing before the first use.
 
 mod core;
@@ -53,17 +53,17 @@ mod receive;
 mod send;
 mod wire;
 
-use self::core::{Core, Ended};
-use crate::message::{Outcome, Target};
+use self::core::{Ended, StreamCore};
+use crate::message::{MessageTarget, Outcome};
 use crate::protocol::operations::Operations;
-use crate::request::{RequestId, Requests, Stage, Status};
-use weft_fabric::{Fabric, Message, Sge};
+use crate::request::{ProcessRequests, RequestId, RequestStage, Status};
+use weft_fabric::{ArrivedMessage, Fabric, Sge};
 
 pub(crate) use wire::is_ours;
 
 /// What governs the protocols. All processes must have the same. Bytes, unless it says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct StreamSizes {
     /// Largest payload of a small message.
     pub small: usize,
     /// Small messages with payload that one peer may have unreceived at another.
@@ -88,9 +88,9 @@ pub struct Sizes {
     pub flags: usize,
 }
 
-impl Default for Sizes {
+impl Default for StreamSizes {
     fn default() -> Self {
-        Sizes {
+        StreamSizes {
             small: 4 << 10,
             credit: 64,
             segment: 64 << 10,
@@ -106,15 +106,15 @@ impl Default for Sizes {
     }
 }
 
-impl Sizes {
+impl StreamSizes {
     /// The most memory that a process registers for streams, in bytes.
     pub fn memory(&self) -> usize {
         (self.slots + self.tokens) * self.segment + 64 * (self.slots + self.flags)
     }
 
-    fn checked(self) -> Sizes {
+    fn checked(self) -> StreamSizes {
         let slots = self.slots.next_multiple_of(pool::CHUNK).clamp(pool::CHUNK, 64 * pool::CHUNK);
-        Sizes {
+        StreamSizes {
             slots,
             segment: self.segment.max(64).next_multiple_of(64),
             block: self.block.max(64),
@@ -130,7 +130,7 @@ impl Sizes {
 
 /// What happened so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct StreamCounts {
     /// Messages sent that are small: whole, with their head.
     pub small: u64,
     /// Messages sent in segments.
@@ -187,18 +187,18 @@ impl Mode {
 
 /// The streams of one process. Costs nothing before its first message.
 ///
-/// Invariants: a request at [`Stage::StreamOut`] or [`Stage::StreamIn`] is of one record of the core, which ends it; a record lasts
+/// Invariants: a request at [`RequestStage::StreamOut`] or [`RequestStage::StreamIn`] is of one record of the core, which ends it; a record lasts
 /// until its operation is over, and until no receive passes on by it.
 #[derive(Default)]
 pub(crate) struct Stream {
-    core: Option<Box<Core>>,
-    sizes: Option<Sizes>,
+    core: Option<Box<StreamCore>>,
+    sizes: Option<StreamSizes>,
     busy: bool,
 }
 
 impl Stream {
     /// Chooses sizes, before the first message. False: it is too late.
-    pub fn set_sizes(&mut self, sizes: Sizes) -> bool {
+    pub fn set_sizes(&mut self, sizes: StreamSizes) -> bool {
         let early = self.core.is_none();
         if early {
             self.sizes = Some(sizes);
@@ -207,13 +207,13 @@ impl Stream {
     }
 
     /// The sizes in force.
-    pub fn sizes(&self) -> Sizes {
+    pub fn sizes(&self) -> StreamSizes {
         self.sizes.unwrap_or_default().checked()
     }
 
     /// What happened so far; zeros before the first message.
-    pub fn counts(&self) -> Counts {
-        self.core.as_ref().map_or_else(Counts::default, |core| core.counts)
+    pub fn counts(&self) -> StreamCounts {
+        self.core.as_ref().map_or_else(StreamCounts::default, |core| core.counts)
     }
 
     /// Forgets a process of another job, with which nothing is under way.
@@ -223,9 +223,9 @@ impl Stream {
         }
     }
 
-    /// Registered memory in use, in bytes: at most [`Sizes::memory`].
+    /// Registered memory in use, in bytes: at most [`StreamSizes::memory`].
     pub fn registered(&self) -> usize {
-        let bytes = |c: &Core| c.places.bytes() + c.tokens.bytes() + c.flags.bytes();
+        let bytes = |c: &StreamCore| c.places.bytes() + c.tokens.bytes() + c.flags.bytes();
         self.core.as_deref().map_or(0, bytes)
     }
 
@@ -234,18 +234,18 @@ impl Stream {
         &mut self,
         fabric: &F,
         operations: &mut Operations,
-        act: impl FnOnce(&mut Core, &mut Requests) -> T,
+        act: impl FnOnce(&mut StreamCore, &mut ProcessRequests) -> T,
     ) -> T {
         let sizes = self.sizes;
         let core = self
             .core
-            .get_or_insert_with(|| Box::new(Core::new(sizes.unwrap_or_default().checked())));
+            .get_or_insert_with(|| Box::new(StreamCore::new(sizes.unwrap_or_default().checked())));
         let value = act(core, &mut operations.requests);
         for Ended { request, bytes, lost } in core.ended.drain(..) {
             let slot = &mut operations.requests[request];
             let (source, tag) = (slot.rank, slot.tag);
             slot.status = Status { source, tag, bytes, lost, ..Status::default() };
-            slot.stage = Stage::Complete;
+            slot.stage = RequestStage::Complete;
             slot.advance(fabric.counters());
         }
         if let Some(fault) = core.fault.take() {
@@ -272,7 +272,7 @@ impl Stream {
         &mut self,
         fabric: &F,
         operations: &mut Operations,
-        message: &Message,
+        message: &ArrivedMessage,
     ) -> Outcome {
         self.with(fabric, operations, |core, _| core.handle(fabric, message))
     }
@@ -282,11 +282,12 @@ impl Stream {
         &mut self,
         fabric: &F,
         operations: &mut Operations,
-        to: Target,
+        to: MessageTarget,
         data: Sge,
     ) -> Option<RequestId> {
-        let sent =
-            |core: &mut Core, requests: &mut Requests| core.isend(fabric, requests, to, data);
+        let sent = |core: &mut StreamCore, requests: &mut ProcessRequests| {
+            core.isend(fabric, requests, to, data)
+        };
         self.with(fabric, operations, sent).map(RequestId)
     }
 
@@ -296,8 +297,8 @@ impl Stream {
         &mut self,
         fabric: &F,
         operations: &mut Operations,
-        (from, data): (Target, Sge),
-        to: impl Iterator<Item = Target>,
+        (from, data): (MessageTarget, Sge),
+        to: impl Iterator<Item = MessageTarget>,
         mut add: impl FnMut(RequestId),
     ) -> RequestId {
         self.with(fabric, operations, |core, requests| {

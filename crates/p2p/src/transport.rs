@@ -1,8 +1,8 @@
 //! What all parts of an endpoint work on: the fabric, the numbers in force, rails and temporary buffers.
 
-use crate::limits::Limits;
+use crate::limits::ProtocolLimits;
 use std::cell::Cell;
-use weft_channel::rails::{Rails, Thresholds};
+use weft_channel::rails::{RailSet, Thresholds};
 use weft_fabric::{
     Counter, Counters, Fabric, FabricExt, Fault, Head, Region, RemoteAddr, Sge, StagingPool,
 };
@@ -11,18 +11,18 @@ use weft_fabric::{
 #[repr(C)]
 pub struct Transport<F: Fabric> {
     pub fabric: F,
-    pub limits: Cell<Limits>,
+    pub limits: Cell<ProtocolLimits>,
     /// Advances for every message that found no receive.
     pub arrivals: Counter,
     pub staging: StagingPool,
-    pub rails: Rails,
+    pub rails: RailSet,
 }
 
 impl<F: Fabric> Transport<F> {
     /// Takes over `fabric`, of whose counters one is allocated.
-    pub fn new(fabric: F, limits: Limits) -> Transport<F> {
+    pub fn new(fabric: F, limits: ProtocolLimits) -> Transport<F> {
         let arrivals = fabric.counters().allocate();
-        let (staging, rails) = (StagingPool::default(), Rails::default());
+        let (staging, rails) = (StagingPool::default(), RailSet::default());
         if let Some(len) = fabric.fragment_min() {
             rails.set_thresholds(Thresholds { write: len, read: len, ..rails.thresholds() });
         }

@@ -3,8 +3,8 @@
 
 use std::sync::atomic::AtomicUsize;
 use weft_fabric::Fabric;
-use weft_fabric_testing::handlers::{self, Guarded, Pair};
-use weft_fabric_testing::world::{Body, Rank, SETUPS, Setup, world};
+use weft_fabric_testing::handlers::{self, Guarded, PairRank};
+use weft_fabric_testing::world::{FabricSetup, RankBody, SETUPS, TestRank, world};
 use weft_p2p::Rendezvous;
 
 #[global_allocator]
@@ -12,16 +12,20 @@ static GUARD: Guarded = Guarded;
 
 struct Behind(Rendezvous);
 
-impl Body for Behind {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Behind {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let give_way = || std::thread::yield_now();
-        Pair { engine: rank.engine(), give_way: &give_way }.run(self.0);
+        PairRank { engine: rank.engine(), give_way: &give_way }.run(self.0);
     }
 }
 
-fn on(setup: Setup) {
+fn on(setup: FabricSetup) {
     for rendezvous in [Rendezvous::Read, Rendezvous::Write] {
-        world(2, Setup { limits: handlers::limits(rendezvous), ..setup }, &Behind(rendezvous));
+        world(
+            2,
+            FabricSetup { limits: handlers::limits(rendezvous), ..setup },
+            &Behind(rendezvous),
+        );
     }
 }
 
@@ -31,17 +35,18 @@ struct Alone {
     sent: AtomicUsize,
 }
 
-impl Body for Alone {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Alone {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let give_way = || std::thread::yield_now();
-        Pair { engine: rank.engine(), give_way: &give_way }.ends_alone(&self.posted, &self.sent);
+        PairRank { engine: rank.engine(), give_way: &give_way }
+            .ends_alone(&self.posted, &self.sent);
     }
 }
 
 #[test]
 fn sends_end_while_their_receiver_computes() {
     let limits = handlers::limits(Rendezvous::Read);
-    world(2, Setup { limits, ..SETUPS[0] }, &Alone::default());
+    world(2, FabricSetup { limits, ..SETUPS[0] }, &Alone::default());
 }
 
 #[test]

@@ -1,23 +1,23 @@
 //! What is known of a pattern without running it.
 
-use crate::laps::Measured;
-use weft_collective::{Choice, Operation};
+use crate::laps::LapReduction;
+use weft_collective::{AlgorithmChoice, CollectiveKind};
 
 /// One way to do a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Algorithm {
+pub struct PatternAlgorithm {
     /// As its source calls it.
     pub name: &'static str,
     /// What it does, in a few words for lists and titles.
     pub about: &'static str,
     /// What a collective operation is asked for; `None`: what it would take by itself.
-    pub choice: Option<Choice>,
+    pub choice: Option<AlgorithmChoice>,
 }
 
-impl Algorithm {
+impl PatternAlgorithm {
     /// Of a pattern that is no collective operation.
-    pub const fn new(name: &'static str, about: &'static str) -> Algorithm {
-        Algorithm { name, about, choice: None }
+    pub const fn new(name: &'static str, about: &'static str) -> PatternAlgorithm {
+        PatternAlgorithm { name, about, choice: None }
     }
 
     /// Name and parameter, if it is not the usual one.
@@ -27,19 +27,19 @@ impl Algorithm {
 }
 
 /// What a collective operation takes by itself.
-const AUTO: Algorithm = Algorithm::new("auto", "what the library would choose");
+const AUTO: PatternAlgorithm = PatternAlgorithm::new("auto", "what the library would choose");
 
 /// A pattern's description.
 #[derive(Debug, Clone, Copy)]
-pub struct About {
-    /// What a [`Plan`](crate::Plan) asks for it by, in lower case with hyphens.
+pub struct PatternText {
+    /// What a [`PatternPlan`](crate::PatternPlan) asks for it by, in lower case with hyphens.
     pub name: &'static str,
     /// One line.
     pub what: &'static str,
     /// Its algorithms, if it is no collective operation: at least one.
-    pub own: &'static [Algorithm],
+    pub own: &'static [PatternAlgorithm],
     /// The collective operation that it is; its algorithms are those of the catalogue.
-    pub operation: Option<Operation>,
+    pub operation: Option<CollectiveKind>,
     /// Fewest ranks.
     pub least_ranks: usize,
     /// Payload in bytes: fewest, and what it must be a multiple of. `None`: it has none.
@@ -49,16 +49,16 @@ pub struct About {
     /// It runs on the bare fabric, without messages and communicators.
     pub bare: bool,
     /// Which figure, in which unit, its repetitions make.
-    pub measured: Measured,
+    pub measured: LapReduction,
     /// Messages, or writes, that a repetition on so many ranks takes, about: how much work it is to
     /// simulate, and how much memory its payload needs.
     pub messages: fn(ranks: usize) -> usize,
 }
 
-impl About {
+impl PatternText {
     /// What most have in common: two ranks or more, any payload, one algorithm, messages.
-    pub const fn new(name: &'static str, what: &'static str) -> About {
-        About {
+    pub const fn new(name: &'static str, what: &'static str) -> PatternText {
+        PatternText {
             name,
             what,
             own: &[],
@@ -67,21 +67,21 @@ impl About {
             payload: Some((0, 1)),
             fans_in: false,
             bare: false,
-            measured: Measured::Mean,
+            measured: LapReduction::Mean,
             messages: |ranks| ranks,
         }
     }
 
     /// A collective operation.
-    pub(crate) const fn collective(operation: Operation, what: &'static str) -> About {
+    pub(crate) const fn collective(operation: CollectiveKind, what: &'static str) -> PatternText {
         let name = operation.name();
-        About { operation: Some(operation), ..About::new(name, what) }
+        PatternText { operation: Some(operation), ..PatternText::new(name, what) }
     }
 
     /// The algorithms there are, the usual one first.
-    pub fn algorithms(&self) -> Vec<Algorithm> {
+    pub fn algorithms(&self) -> Vec<PatternAlgorithm> {
         let Some(operation) = self.operation else { return self.own.to_vec() };
-        let listed = operation.algorithms().map(|a| Algorithm {
+        let listed = operation.algorithms().map(|a| PatternAlgorithm {
             name: a.name,
             about: a.about,
             choice: Some(a.usual()),
@@ -91,16 +91,16 @@ impl About {
 
     /// The algorithm of this name, with its parameter, in any case of letters. The error lists those
     /// there are.
-    pub fn algorithm(&self, text: &str) -> Result<Algorithm, String> {
+    pub fn algorithm(&self, text: &str) -> Result<PatternAlgorithm, String> {
         let all = self.algorithms();
-        let same = |a: &Algorithm| a.name.eq_ignore_ascii_case(text);
+        let same = |a: &PatternAlgorithm| a.name.eq_ignore_ascii_case(text);
         if let Some(&algorithm) = all.iter().find(|a| same(a)) {
             return Ok(algorithm);
         }
         if let (Some(operation), true) = (self.operation, text.contains(':')) {
-            let choice = Choice::parse(operation, text)?;
+            let choice = AlgorithmChoice::parse(operation, text)?;
             let (name, about) = (choice.algorithm.name, choice.algorithm.about);
-            return Ok(Algorithm { name, about, choice: Some(choice) });
+            return Ok(PatternAlgorithm { name, about, choice: Some(choice) });
         }
         let known: Vec<_> = all.iter().map(|a| a.name).collect();
         Err(format!("no algorithm {text:?} for {}; known: {}", self.name, known.join(", ")))

@@ -1,21 +1,21 @@
 //! Allgathers of one block from each rank, one after the other, by
 //! [`weft_collective::allgather`].
 
-use crate::about::About;
+use crate::about::PatternText;
 use crate::data::{holds, key};
-use crate::error::Error;
+use crate::error::PatternError;
 use crate::laps::Laps;
-use crate::rank::Rank;
-use weft_collective::Operation;
+use crate::rank::PatternRank;
+use weft_collective::CollectiveKind;
 use weft_fabric::Fabric;
 
-pub static ABOUT: About = About {
+pub static ABOUT: PatternText = PatternText {
     messages: |ranks| ranks * ranks,
-    ..About::collective(Operation::Allgather, "a block from each rank to all ranks")
+    ..PatternText::collective(CollectiveKind::Allgather, "a block from each rank to all ranks")
 };
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
-    rank.select(Operation::Allgather)?;
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
+    rank.select(CollectiveKind::Allgather)?;
     let (me, size, bytes) = (rank.me(), rank.size(), rank.plan().bytes);
     let (mine, all) = (rank.data(bytes), rank.data(size * bytes));
     let mut watch = rank.watch();

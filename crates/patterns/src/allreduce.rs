@@ -1,26 +1,26 @@
 //! Sums of MPI_INT one after the other, by the algorithms of [`weft_collective::allreduce`], where
 //! their pictures and costs are: what Kini 2003 measures in its section 5.5.
 
-use crate::about::{About, rounds};
-use crate::data::{Sum, fill_numbers, holds_sums};
-use crate::error::Error;
+use crate::about::{PatternText, rounds};
+use crate::data::{IntSum, fill_numbers, holds_sums};
+use crate::error::PatternError;
 use crate::laps::Laps;
-use crate::rank::Rank;
+use crate::rank::PatternRank;
 use std::rc::Rc;
-use weft_collective::Operation;
+use weft_collective::CollectiveKind;
 use weft_fabric::Fabric;
 
-pub static ABOUT: About = About {
+pub static ABOUT: PatternText = PatternText {
     payload: Some((0, 4)),
     messages: |ranks| ranks * rounds(ranks).max(1),
-    ..About::collective(
-        Operation::Allreduce,
+    ..PatternText::collective(
+        CollectiveKind::Allreduce,
         "sums of 32-bit integers over all ranks, for all ranks",
     )
 };
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
-    rank.select(Operation::Allreduce)?;
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
+    rank.select(CollectiveKind::Allreduce)?;
     let (bytes, size) = (rank.plan().bytes, rank.size());
     let (mine, sum) = (rank.data(bytes), rank.data(bytes));
     let mut watch = rank.watch();
@@ -31,7 +31,7 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
         let (from, to) = (rank.integers(mine.all()), rank.integers(sum.all()));
         rank.together_if_isolated().await?;
         watch.start();
-        rank.comm.allreduce(Some(from), to, Rc::new(Sum)).await?;
+        rank.comm.allreduce(Some(from), to, Rc::new(IntSum)).await?;
         watch.end();
         rank.compare(lap, "sum", || holds_sums(sum.all(), size, lap))?;
     }

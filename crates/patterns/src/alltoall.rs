@@ -1,22 +1,22 @@
 //! A block from each rank to each rank, one operation after the other, by
 //! [`weft_collective::alltoall`].
 
-use crate::about::About;
+use crate::about::PatternText;
 use crate::data::{holds, key};
-use crate::error::Error;
+use crate::error::PatternError;
 use crate::laps::Laps;
-use crate::rank::Rank;
-use weft_collective::Operation;
+use crate::rank::PatternRank;
+use weft_collective::CollectiveKind;
 use weft_fabric::Fabric;
 use weft_process::Lengths;
 
-pub static ABOUT: About = About {
+pub static ABOUT: PatternText = PatternText {
     messages: |ranks| ranks * ranks,
-    ..About::collective(Operation::Alltoall, "a block from each rank to each rank")
+    ..PatternText::collective(CollectiveKind::Alltoall, "a block from each rank to each rank")
 };
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
-    rank.select(Operation::Alltoall)?;
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
+    rank.select(CollectiveKind::Alltoall)?;
     let (me, size, bytes) = (rank.me(), rank.size(), rank.plan().bytes);
     let (out, into) = (rank.data(size * bytes), rank.data(size * bytes));
     let mut watch = rank.watch();

@@ -5,26 +5,26 @@
 //! ```
 //! Cost: 65 messages.
 
-use crate::about::{About, Algorithm};
+use crate::about::{PatternAlgorithm, PatternText};
 use crate::data::{holds, key};
-use crate::error::Error;
-use crate::laps::{Laps, Measured};
-use crate::rank::Rank;
+use crate::error::PatternError;
+use crate::laps::{LapReduction, Laps};
+use crate::rank::PatternRank;
 use weft_fabric::{Fabric, Sge};
 
 /// Messages under way at once.
 const WINDOW: usize = 64;
 
-pub static ABOUT: About = About {
-    own: &[Algorithm::new("one-way", "64 sends from the first rank to the last")],
+pub static ABOUT: PatternText = PatternText {
+    own: &[PatternAlgorithm::new("one-way", "64 sends from the first rank to the last")],
     least_ranks: 2,
     payload: Some((1, 1)),
-    measured: Measured::Rate { payloads: WINDOW },
+    measured: LapReduction::Rate { payloads: WINDOW },
     messages: |_| WINDOW + 1,
-    ..About::new("bandwidth", "a window of 64 messages from the first rank to the last")
+    ..PatternText::new("bandwidth", "a window of 64 messages from the first rank to the last")
 };
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
     let (me, last, bytes) = (rank.me(), rank.size() - 1, rank.plan().bytes);
     let mut watch = rank.watch();
     if me != 0 && me != last {

@@ -1,11 +1,12 @@
 //! What patterns on the bare fabric need: heads from a given peer, completions, addresses.
 
-use crate::error::Error;
+use crate::error::PatternError;
 use std::cell::Cell;
 use std::task::Poll;
 use std::time::Instant;
 use weft_fabric::{
-    Cause, Completion, Counter, Fabric, FabricExt, Fault, Head, Message, RemoteAddr, Sge, until,
+    ArrivedMessage, Completion, Counter, Fabric, FabricExt, Fault, FaultCause, Head, RemoteAddr,
+    Sge, until,
 };
 
 /// Waits until `look` sees something, or the deadline passes (`None`).
@@ -20,7 +21,7 @@ pub async fn until_seen<F: Fabric, T>(
         }
         match fabric.poll_any(&[], deadline, cx) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(fault)) if fault.is(Cause::TimedOut) => Poll::Ready(Ok(None)),
+            Poll::Ready(Err(fault)) if fault.is(FaultCause::TimedOut) => Poll::Ready(Ok(None)),
             Poll::Ready(Err(fault)) => Poll::Ready(Err(fault)),
             Poll::Ready(Ok(_)) => unreachable!("no counter is waited for"),
         }
@@ -29,7 +30,7 @@ pub async fn until_seen<F: Fabric, T>(
 }
 
 /// The next message of `from`.
-pub async fn message<F: Fabric>(fabric: &F, from: usize) -> Result<Message, Fault> {
+pub async fn message<F: Fabric>(fabric: &F, from: usize) -> Result<ArrivedMessage, Fault> {
     let message = until_seen(fabric, None, || fabric.receive(Some(from))).await?;
     Ok(message.expect("there is no deadline"))
 }
@@ -48,16 +49,16 @@ pub async fn head<F: Fabric>(fabric: &F, from: usize) -> Result<[u64; 3], Fault>
 }
 
 /// Operations under way whose memory must not go before they are over.
-pub struct Posted<'f, F: Fabric> {
+pub struct OperationsUnderWay<'f, F: Fabric> {
     fabric: &'f F,
     over: Counter,
     target: Cell<u64>,
 }
 
-impl<'f, F: Fabric> Posted<'f, F> {
-    pub fn new(fabric: &'f F) -> Posted<'f, F> {
+impl<'f, F: Fabric> OperationsUnderWay<'f, F> {
+    pub fn new(fabric: &'f F) -> OperationsUnderWay<'f, F> {
         let over = fabric.counters().allocate();
-        Posted { fabric, over, target: Cell::new(fabric.counters().value(over)) }
+        OperationsUnderWay { fabric, over, target: Cell::new(fabric.counters().value(over)) }
     }
 
     /// The completion to post one more with.
@@ -69,8 +70,8 @@ impl<'f, F: Fabric> Posted<'f, F> {
     /// Sends a payload and waits until its memory may be used again.
     pub async fn send(&self, to: usize, payload: Sge) -> Result<(), Fault> {
         match self.fabric.send(to, Head::default(), payload, Some(self.over)) {
-            weft_fabric::Posted::Done => Ok(()),
-            weft_fabric::Posted::Later => {
+            weft_fabric::PostOutcome::Done => Ok(()),
+            weft_fabric::PostOutcome::Later => {
                 self.one();
                 self.wait().await
             }
@@ -83,7 +84,7 @@ impl<'f, F: Fabric> Posted<'f, F> {
     }
 }
 
-impl<F: Fabric> Drop for Posted<'_, F> {
+impl<F: Fabric> Drop for OperationsUnderWay<'_, F> {
     fn drop(&mut self) {
         self.fabric.counters().free(self.over);
     }
@@ -110,6 +111,6 @@ pub async fn address<F: Fabric>(fabric: &F, from: usize) -> Result<RemoteAddr, F
 }
 
 /// Refuses what this fabric cannot do.
-pub fn require(possible: bool, why: impl FnOnce() -> String) -> Result<(), Error> {
-    if possible { Ok(()) } else { Err(Error::Refused(why())) }
+pub fn require(possible: bool, why: impl FnOnce() -> String) -> Result<(), PatternError> {
+    if possible { Ok(()) } else { Err(PatternError::Refused(why())) }
 }

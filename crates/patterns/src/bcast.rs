@@ -3,22 +3,22 @@
 //! The lap begins when the root does and ends when the last rank has the data: a root that runs
 //! ahead does not make a broadcast look cheap.
 
-use crate::about::{About, rounds};
+use crate::about::{PatternText, rounds};
 use crate::data::{holds, key};
-use crate::error::Error;
-use crate::laps::{Laps, Measured};
-use crate::rank::Rank;
-use weft_collective::Operation;
+use crate::error::PatternError;
+use crate::laps::{LapReduction, Laps};
+use crate::rank::PatternRank;
+use weft_collective::CollectiveKind;
 use weft_fabric::Fabric;
 
-pub static ABOUT: About = About {
-    measured: Measured::Span,
+pub static ABOUT: PatternText = PatternText {
+    measured: LapReduction::Span,
     messages: |ranks| ranks * (1 + rounds(ranks)),
-    ..About::collective(Operation::Bcast, "a broadcast from rank 0")
+    ..PatternText::collective(CollectiveKind::Bcast, "a broadcast from rank 0")
 };
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
-    rank.select(Operation::Bcast)?;
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
+    rank.select(CollectiveKind::Bcast)?;
     let root = rank.me() == 0;
     let data = rank.data(rank.plan().bytes);
     let mut watch = rank.watch();

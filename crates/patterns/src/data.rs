@@ -1,23 +1,23 @@
 //! Payload: real bytes that can be told apart, or sizes only.
 
-use weft_collective::Reduce;
-use weft_datatype::{Basic, Form, Op};
+use weft_collective::ElementReduction;
+use weft_datatype::{Basic, ElementSpacing, PredefinedOp};
 use weft_fabric::{Sge, Staging};
 
 /// A rank's payload buffer.
-pub struct Data {
+pub struct PayloadBuffer {
     /// `None`: sizes only.
     _memory: Option<Staging>,
     sge: Sge,
 }
 
-impl Data {
-    pub fn real(memory: Staging) -> Data {
-        Data { sge: memory.sge(), _memory: Some(memory) }
+impl PayloadBuffer {
+    pub fn real(memory: Staging) -> PayloadBuffer {
+        PayloadBuffer { sge: memory.sge(), _memory: Some(memory) }
     }
 
-    pub fn phantom(len: usize) -> Data {
-        Data { _memory: None, sge: Sge::phantom(len) }
+    pub fn phantom(len: usize) -> PayloadBuffer {
+        PayloadBuffer { _memory: None, sge: Sge::phantom(len) }
     }
 
     pub fn all(&self) -> Sge {
@@ -88,13 +88,14 @@ pub fn holds_sums(from: Sge, ranks: usize, lap: usize) -> bool {
 }
 
 /// MPI_SUM of MPI_INT.
-pub struct Sum;
+pub struct IntSum;
 
-impl Reduce for Sum {
+impl ElementReduction for IntSum {
     fn combine(&self, left: Sge, right: Sge) {
         if !left.is_phantom() && !right.is_phantom() {
-            let (op, int, count) = (Op::Sum, Basic::INT, right.len() / 4);
-            op.apply(int, Form::Packed, count, left, right).expect("MPI defines sums of integers");
+            let (op, int, count) = (PredefinedOp::Sum, Basic::INT, right.len() / 4);
+            op.apply(int, ElementSpacing::Packed, count, left, right)
+                .expect("MPI defines sums of integers");
         }
     }
 
@@ -131,7 +132,7 @@ mod tests {
         }
         for memory in &all[1..] {
             assert!(!holds_sums(all[0].sge(), 5, 7));
-            Sum.combine(memory.sge(), all[0].sge());
+            IntSum.combine(memory.sge(), all[0].sge());
         }
         assert!(holds_sums(all[0].sge(), 5, 7));
     }

@@ -5,7 +5,7 @@ use weft_fabric::Fault;
 
 /// What ended a pattern, in words that a tool can print as they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Error {
+pub enum PatternError {
     /// The parameters do not fit the pattern, the number of ranks or the fabric: names the value
     /// and what is allowed.
     Refused(String),
@@ -22,27 +22,27 @@ pub enum Error {
     },
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for PatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Refused(why) | Error::Failed(why) => f.write_str(why),
-            Error::Wrong { rank, lap, what } => {
+            PatternError::Refused(why) | PatternError::Failed(why) => f.write_str(why),
+            PatternError::Wrong { rank, lap, what } => {
                 write!(f, "rank {rank} has a wrong {what} in repetition {lap}")
             }
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for PatternError {}
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Error {
-        Error::Failed(fault.to_string())
+impl From<Fault> for PatternError {
+    fn from(fault: Fault) -> PatternError {
+        PatternError::Failed(fault.to_string())
     }
 }
 
-impl From<weft_process::Error> for Error {
-    fn from(error: weft_process::Error) -> Error {
-        Error::Failed(error.text().to_owned())
+impl From<weft_process::Error> for PatternError {
+    fn from(error: weft_process::Error) -> PatternError {
+        PatternError::Failed(error.text().to_owned())
     }
 }

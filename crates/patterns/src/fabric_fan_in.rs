@@ -9,28 +9,28 @@
 //! Cost: as many writes as the fan-in, all through the port of rank 0. The lap begins when all
 //! writers do and ends when rank 0 has seen all flags. Ranks above do nothing.
 
-use crate::about::{About, Algorithm, rounds};
-use crate::bare::{Posted, address, send_address};
+use crate::about::{PatternAlgorithm, PatternText, rounds};
+use crate::bare::{OperationsUnderWay, address, send_address};
 use crate::data::{holds, key};
-use crate::error::Error;
-use crate::laps::{Laps, Measured};
-use crate::rank::Rank;
+use crate::error::PatternError;
+use crate::laps::{LapReduction, Laps};
+use crate::rank::PatternRank;
 use weft_fabric::{Fabric, RemoteFlag, until};
 
-pub static ABOUT: About = About {
-    own: &[Algorithm::new("FLAG", "data, then a flag; of 0 bytes: the flag alone")],
+pub static ABOUT: PatternText = PatternText {
+    own: &[PatternAlgorithm::new("FLAG", "data, then a flag; of 0 bytes: the flag alone")],
     least_ranks: 2,
     fans_in: true,
     bare: true,
-    measured: Measured::Span,
+    measured: LapReduction::Span,
     messages: |ranks| ranks * (1 + rounds(ranks)),
-    ..About::new("fabric-fan-in", "bare fabric: so many ranks write to rank 0 at once")
+    ..PatternText::new("fabric-fan-in", "bare fabric: so many ranks write to rank 0 at once")
 };
 
 /// A writer's flag has a line, its data begin at the next.
 const LINE: usize = 64;
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
     let (fabric, me, fan_in) = (rank.fabric(), rank.me(), rank.plan().fan_in);
     let bytes = rank.plan().bytes;
     let mut watch = rank.watch();
@@ -40,7 +40,7 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
     let place = LINE + bytes.next_multiple_of(LINE);
     if me > 0 {
         let there = address(fabric, 0).await?;
-        let (out, posted) = (rank.real(bytes), Posted::new(fabric));
+        let (out, posted) = (rank.real(bytes), OperationsUnderWay::new(fabric));
         while let Some(lap) = watch.lap() {
             rank.fill(lap, out.all(), key(me, 0, lap));
             rank.together_bare(fan_in + 1).await?;

@@ -7,23 +7,26 @@
 //! when the last member has the data. Datagrams may be lost: if an answer is missing after
 //! [`PATIENCE`], the root repeats its datagram, and members ignore what they have.
 
-use crate::about::{About, Algorithm};
+use crate::about::{PatternAlgorithm, PatternText};
 use crate::bare::{head, require, send_head, until_seen};
 use crate::data::{holds, key};
-use crate::error::Error;
-use crate::laps::{Laps, Measured};
-use crate::rank::Rank;
+use crate::error::PatternError;
+use crate::laps::{LapReduction, Laps};
+use crate::rank::PatternRank;
 use std::time::Duration;
 use weft_fabric::{Fabric, FabricExt, GroupId, Head};
 
-pub static ABOUT: About = About {
-    own: &[Algorithm::new("datagram", "unreliable, repeated if an answer is missing")],
+pub static ABOUT: PatternText = PatternText {
+    own: &[PatternAlgorithm::new("datagram", "unreliable, repeated if an answer is missing")],
     least_ranks: 2,
     payload: Some((1, 1)),
     bare: true,
-    measured: Measured::Span,
+    measured: LapReduction::Span,
     messages: |ranks| 2 * ranks,
-    ..About::new("fabric-multicast", "bare fabric: a multicast datagram from rank 0 to all others")
+    ..PatternText::new(
+        "fabric-multicast",
+        "bare fabric: a multicast datagram from rank 0 to all others",
+    )
 };
 
 const GROUP: GroupId = GroupId(1);
@@ -31,7 +34,7 @@ const GROUP: GroupId = GroupId(1);
 /// How long the root waits for answers before it repeats.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
     let (fabric, me, size) = (rank.fabric(), rank.me(), rank.size());
     let bytes = rank.plan().bytes;
     let most = fabric.capabilities((me + 1) % size).multicast_max;
@@ -80,10 +83,10 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
 
 /// Waits for the datagram of `lap`.
 async fn receive<F: Fabric>(
-    rank: &Rank<F>,
+    rank: &PatternRank<F>,
     lap: usize,
-    data: &crate::data::Data,
-) -> Result<(), Error> {
+    data: &crate::data::PayloadBuffer,
+) -> Result<(), PatternError> {
     let fabric = rank.fabric();
     let look = || {
         while let Some(datagram) = fabric.receive_multicast(data.all()) {

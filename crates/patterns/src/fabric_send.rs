@@ -8,24 +8,27 @@
 //! Cost: 2 sends, each of which takes a descriptor at the receiver. The payload is looked at where
 //! it arrived.
 
-use crate::about::{About, Algorithm};
-use crate::bare::{Posted, message, require};
+use crate::about::{PatternAlgorithm, PatternText};
+use crate::bare::{OperationsUnderWay, message, require};
 use crate::data::{holds, key};
-use crate::error::Error;
-use crate::laps::{Laps, Measured};
-use crate::rank::Rank;
+use crate::error::PatternError;
+use crate::laps::{LapReduction, Laps};
+use crate::rank::PatternRank;
 use weft_fabric::Fabric;
 
-pub static ABOUT: About = About {
-    own: &[Algorithm::new("send", "two-sided, taken where it arrived")],
+pub static ABOUT: PatternText = PatternText {
+    own: &[PatternAlgorithm::new("send", "two-sided, taken where it arrived")],
     least_ranks: 2,
     bare: true,
-    measured: Measured::Half,
+    measured: LapReduction::Half,
     messages: |_| 2,
-    ..About::new("fabric-send", "bare fabric: a send from the first rank to the last and back")
+    ..PatternText::new(
+        "fabric-send",
+        "bare fabric: a send from the first rank to the last and back",
+    )
 };
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
     let (fabric, me, last) = (rank.fabric(), rank.me(), rank.size() - 1);
     let bytes = rank.plan().bytes;
     let mut watch = rank.watch();
@@ -35,7 +38,7 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
     let peer = last - me;
     let most = fabric.capabilities(peer).send_max;
     require(bytes <= most, || format!("{bytes} bytes: one send carries at most {most} here"))?;
-    let (out, posted) = (rank.real(bytes), Posted::new(fabric));
+    let (out, posted) = (rank.real(bytes), OperationsUnderWay::new(fabric));
     let take = async |lap: usize| {
         let message = message(fabric, peer).await?;
         let right = message.payload.len() == bytes && holds(message.payload, key(peer, 0, lap));

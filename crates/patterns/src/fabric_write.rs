@@ -8,26 +8,26 @@
 //! FLAG and BOTTOM-FILL are the two ways of [`weft_collective::notified_write`]; IMMEDIATE is data with an
 //! immediate, which takes a descriptor.
 
-use crate::about::{About, Algorithm};
-use crate::bare::{Posted, address, send_address};
+use crate::about::{PatternAlgorithm, PatternText};
+use crate::bare::{OperationsUnderWay, address, send_address};
 use crate::data::{fill, holds, key};
-use crate::error::Error;
-use crate::laps::{Laps, Measured};
-use crate::rank::Rank;
-use weft_collective::notified_write::{self, MARK, NotifyBuffer, Target, Way};
+use crate::error::PatternError;
+use crate::laps::{LapReduction, Laps};
+use crate::rank::PatternRank;
+use weft_collective::notified_write::{self, MARK, NotifyBuffer, NotifyMethod, NotifyTarget};
 use weft_fabric::{Fabric, FabricExt, until};
 
-pub static ABOUT: About = About {
+pub static ABOUT: PatternText = PatternText {
     own: &[
-        Algorithm::new("FLAG", "data, then a flag; of 0 bytes: the flag alone"),
-        Algorithm::new("IMMEDIATE", "data with an immediate"),
-        Algorithm::new("BOTTOM-FILL", "at least 8 bytes, of which the last are polled"),
+        PatternAlgorithm::new("FLAG", "data, then a flag; of 0 bytes: the flag alone"),
+        PatternAlgorithm::new("IMMEDIATE", "data with an immediate"),
+        PatternAlgorithm::new("BOTTOM-FILL", "at least 8 bytes, of which the last are polled"),
     ],
     least_ranks: 2,
     bare: true,
-    measured: Measured::Half,
+    measured: LapReduction::Half,
     messages: |_| 2,
-    ..About::new(
+    ..PatternText::new(
         "fabric-write",
         "bare fabric: an RDMA write from the first rank to the last and back",
     )
@@ -36,7 +36,7 @@ pub static ABOUT: About = About {
 /// The immediate of these writes.
 const IMMEDIATE: u32 = 1;
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
     let (fabric, me, last) = (rank.fabric(), rank.me(), rank.size() - 1);
     let mut watch = rank.watch();
     if me != 0 && me != last {
@@ -45,26 +45,26 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
     let peer = last - me;
     // `None`: by an immediate.
     let way = match rank.plan().algorithm.name {
-        "FLAG" => Some(Way::Flag),
+        "FLAG" => Some(NotifyMethod::Flag),
         "IMMEDIATE" => None,
-        _ => Some(Way::BottomFill),
+        _ => Some(NotifyMethod::BottomFill),
     };
-    let bottom = way == Some(Way::BottomFill);
+    let bottom = way == Some(NotifyMethod::BottomFill);
     // The last word of a bottom fill is its mark; the rest is payload.
     let bytes = if bottom { rank.plan().bytes.saturating_sub(MARK) } else { rank.plan().bytes };
     if bottom {
         notified_write::bottom_fill(&fabric.capabilities(peer), bytes)
-            .map_err(|obstacle| Error::Refused(obstacle.to_string()))?;
+            .map_err(|obstacle| PatternError::Refused(obstacle.to_string()))?;
     }
     let region = fabric.allocate(notified_write::size(bytes))?;
-    let here = NotifyBuffer::new(fabric, &region, 0, bytes, way.unwrap_or(Way::Flag));
+    let here = NotifyBuffer::new(fabric, &region, 0, bytes, way.unwrap_or(NotifyMethod::Flag));
     let arrived = way.map_or_else(|| fabric.immediate(IMMEDIATE), |_| here.arrived());
     send_address(fabric, peer, region.remote);
     let at = address(fabric, peer).await?;
-    let there = Target::new(peer, at, bytes);
+    let there = NotifyTarget::new(peer, at, bytes);
     let out = rank.real(notified_write::size(bytes));
     let payload = notified_write::payload(out.all(), bytes);
-    let posted = Posted::new(fabric);
+    let posted = OperationsUnderWay::new(fabric);
     let write = |lap: usize| {
         let done = posted.one();
         match way {

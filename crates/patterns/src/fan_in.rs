@@ -8,23 +8,23 @@
 //! Cost: as many messages as the fan-in, all through the port of rank 0. The lap begins when
 //! all senders do and ends when rank 0 has all messages.
 
-use crate::about::{About, Algorithm, rounds};
+use crate::about::{PatternAlgorithm, PatternText, rounds};
 use crate::data::{holds, key};
-use crate::error::Error;
-use crate::laps::{Laps, Measured};
-use crate::rank::Rank;
+use crate::error::PatternError;
+use crate::laps::{LapReduction, Laps};
+use crate::rank::PatternRank;
 use weft_fabric::Fabric;
 
-pub static ABOUT: About = About {
-    own: &[Algorithm::new("messages", "one message from each sender")],
+pub static ABOUT: PatternText = PatternText {
+    own: &[PatternAlgorithm::new("messages", "one message from each sender")],
     least_ranks: 2,
     fans_in: true,
-    measured: Measured::Span,
+    measured: LapReduction::Span,
     messages: |ranks| ranks * (1 + rounds(ranks)),
-    ..About::new("fan-in", "so many ranks send to rank 0 at once")
+    ..PatternText::new("fan-in", "so many ranks send to rank 0 at once")
 };
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
     let (me, bytes, fan_in) = (rank.me(), rank.plan().bytes, rank.plan().fan_in);
     let data = rank.data(if me == 0 { fan_in * bytes } else { bytes });
     let mut watch = rank.watch();

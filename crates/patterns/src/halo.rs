@@ -9,25 +9,25 @@
 //! Cost: two messages a dimension and rank, all at once. The grid is MPI_Dims_create's; a side of
 //! one rank makes it its own neighbour.
 
-use crate::about::{About, Algorithm};
+use crate::about::{PatternAlgorithm, PatternText};
 use crate::data::{holds, key};
-use crate::error::Error;
+use crate::error::PatternError;
 use crate::laps::Laps;
-use crate::rank::Rank;
+use crate::rank::PatternRank;
 use weft_fabric::Fabric;
 use weft_process::{Cartesian, balanced_dims};
 
-pub static ABOUT: About = About {
+pub static ABOUT: PatternText = PatternText {
     own: &[
-        Algorithm::new("1D", "a ring, 2 neighbours"),
-        Algorithm::new("2D", "a torus, 4 neighbours"),
-        Algorithm::new("3D", "a torus of 3 dimensions, 6 neighbours"),
+        PatternAlgorithm::new("1D", "a ring, 2 neighbours"),
+        PatternAlgorithm::new("2D", "a torus, 4 neighbours"),
+        PatternAlgorithm::new("3D", "a torus of 3 dimensions, 6 neighbours"),
     ],
     messages: |ranks| 4 * ranks,
-    ..About::new("halo", "an exchange with all neighbours on a periodic grid")
+    ..PatternText::new("halo", "an exchange with all neighbours on a periodic grid")
 };
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
     let (me, bytes) = (rank.me(), rank.plan().bytes);
     let dimensions = match rank.plan().algorithm.name {
         "1D" => 1,

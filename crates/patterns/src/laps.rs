@@ -14,7 +14,7 @@ pub struct Laps {
 
 /// How the laps of all ranks make one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measured {
+pub enum LapReduction {
     /// Microseconds of a lap by its rank's own clock, mean over ranks: what benchmarks of
     /// operations that everybody takes part in report.
     Mean,
@@ -30,11 +30,11 @@ pub enum Measured {
     },
 }
 
-impl Measured {
+impl LapReduction {
     /// The unit of the figure.
     pub fn unit(self) -> &'static str {
         match self {
-            Measured::Rate { .. } => "MB/s",
+            LapReduction::Rate { .. } => "MB/s",
             _ => "us",
         }
     }
@@ -42,10 +42,10 @@ impl Measured {
     /// What the figure is, for a title.
     pub fn describe(self) -> &'static str {
         match self {
-            Measured::Mean => "time of one, mean over the ranks",
-            Measured::Half => "half the time there and back",
-            Measured::Span => "from the start, at once on all ranks, to the last end",
-            Measured::Rate { .. } => "payload over time",
+            LapReduction::Mean => "time of one, mean over the ranks",
+            LapReduction::Half => "half the time there and back",
+            LapReduction::Span => "from the start, at once on all ranks, to the last end",
+            LapReduction::Rate { .. } => "payload over time",
         }
     }
 
@@ -64,10 +64,12 @@ impl Measured {
             (n > 0).then(|| sum / f64::from(n))
         };
         match self {
-            Measured::Mean => mean(),
-            Measured::Half => Some(mean()? / 2.0),
-            Measured::Span => Some(us(ends().max()?.saturating_duration_since(starts().max()?))),
-            Measured::Rate { payloads } => Some((bytes * payloads) as f64 / mean()?),
+            LapReduction::Mean => mean(),
+            LapReduction::Half => Some(mean()? / 2.0),
+            LapReduction::Span => {
+                Some(us(ends().max()?.saturating_duration_since(starts().max()?)))
+            }
+            LapReduction::Rate { payloads } => Some((bytes * payloads) as f64 / mean()?),
         }
     }
 }
@@ -88,11 +90,11 @@ mod tests {
         let second = Laps { starts: at(&[1, 10]), ends: at(&[9, 14]) };
         let silent = Laps::default();
         let laps = [first, second, silent];
-        assert_eq!(Measured::Mean.figures(&laps, 0), [6.0, 6.0]);
-        assert_eq!(Measured::Half.figures(&laps[..1], 0), [2.0, 4.0]);
-        assert_eq!(Measured::Span.figures(&laps, 0), [8.0, 8.0]);
-        let rate = Measured::Rate { payloads: 3 };
+        assert_eq!(LapReduction::Mean.figures(&laps, 0), [6.0, 6.0]);
+        assert_eq!(LapReduction::Half.figures(&laps[..1], 0), [2.0, 4.0]);
+        assert_eq!(LapReduction::Span.figures(&laps, 0), [8.0, 8.0]);
+        let rate = LapReduction::Rate { payloads: 3 };
         assert_eq!(rate.figures(&laps[..1], 8), [6.0, 3.0]);
-        assert!(Measured::Span.figures(&[Laps::default()], 0).is_empty());
+        assert!(LapReduction::Span.figures(&[Laps::default()], 0).is_empty());
     }
 }

@@ -44,9 +44,9 @@ mod reduce;
 mod ring_shift;
 mod scatter;
 
-pub use about::{About, Algorithm};
-pub use error::Error;
-pub use laps::{Laps, Measured};
-pub use plan::{Payload, Plan};
-pub use rank::{Rank, World};
+pub use about::{PatternAlgorithm, PatternText};
+pub use error::PatternError;
+pub use laps::{LapReduction, Laps};
+pub use plan::{PatternPlan, PayloadPresence};
+pub use rank::{PatternRank, PatternWorld};
 pub use registry::{ALL, find};

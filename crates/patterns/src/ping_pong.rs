@@ -7,22 +7,22 @@
 //! Cost: 2 messages. The ranks between do nothing, so that the number of ranks chooses the path:
 //! within a node, or to another.
 
-use crate::about::{About, Algorithm};
+use crate::about::{PatternAlgorithm, PatternText};
 use crate::data::{holds, key};
-use crate::error::Error;
-use crate::laps::{Laps, Measured};
-use crate::rank::Rank;
+use crate::error::PatternError;
+use crate::laps::{LapReduction, Laps};
+use crate::rank::PatternRank;
 use weft_fabric::Fabric;
 
-pub static ABOUT: About = About {
-    own: &[Algorithm::new("send-receive", "blocking sends and receives")],
+pub static ABOUT: PatternText = PatternText {
+    own: &[PatternAlgorithm::new("send-receive", "blocking sends and receives")],
     least_ranks: 2,
-    measured: Measured::Half,
+    measured: LapReduction::Half,
     messages: |_| 2,
-    ..About::new("ping-pong", "a message from the first rank to the last and back")
+    ..PatternText::new("ping-pong", "a message from the first rank to the last and back")
 };
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
     let (me, last, bytes) = (rank.me(), rank.size() - 1, rank.plan().bytes);
     let mut watch = rank.watch();
     if me != 0 && me != last {

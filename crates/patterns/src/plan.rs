@@ -1,13 +1,13 @@
 //! One run of a pattern, with its parameters checked.
 
-use crate::about::{About, Algorithm};
-use crate::error::Error;
-use crate::laps::Measured;
+use crate::about::{PatternAlgorithm, PatternText};
+use crate::error::PatternError;
+use crate::laps::LapReduction;
 use crate::registry::find;
 
 /// Whether payload exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Payload {
+pub enum PayloadPresence {
     /// It is written before and compared after, where that does not disturb what is measured.
     Real,
     /// Sizes only, for large studies in virtual time. Patterns on the bare fabric have real payload
@@ -17,13 +17,13 @@ pub enum Payload {
 
 /// What to run.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct PatternPlan {
     /// The pattern, from the registry.
-    pub about: &'static About,
+    pub about: &'static PatternText,
     /// Ranks that take part: all that the fabric has.
     pub ranks: usize,
     /// The way to do it: one of those that the pattern has.
-    pub algorithm: Algorithm,
+    pub algorithm: PatternAlgorithm,
     /// Payload of one message, or of one rank's block, in bytes.
     pub bytes: usize,
     /// How many send to one.
@@ -35,15 +35,15 @@ pub struct Plan {
     /// All ranks begin each repetition at one instant, where else one follows the other.
     pub isolated: bool,
     /// Whether data are really written and compared.
-    pub payload: Payload,
+    pub payload: PayloadPresence,
 }
 
-impl Plan {
+impl PatternPlan {
     /// A pattern with its first algorithm, its least payload, the largest fan-in, real payload, two
-    /// repetitions to warm up and ten to measure. Errors: [`Error::Refused`] for an unknown name.
-    pub fn new(pattern: &str, ranks: usize) -> Result<Plan, Error> {
+    /// repetitions to warm up and ten to measure. Errors: [`PatternError::Refused`] for an unknown name.
+    pub fn new(pattern: &str, ranks: usize) -> Result<PatternPlan, PatternError> {
         let about = find(pattern)?;
-        Ok(Plan {
+        Ok(PatternPlan {
             about,
             ranks,
             algorithm: about.algorithms()[0],
@@ -52,20 +52,20 @@ impl Plan {
             warm_up: 2,
             repeat: 10,
             isolated: false,
-            payload: Payload::Real,
+            payload: PayloadPresence::Real,
         })
     }
 
-    /// Chooses an algorithm by name. Errors: [`Error::Refused`] lists those there are.
-    pub fn algorithm(mut self, name: &str) -> Result<Plan, Error> {
-        self.algorithm = self.about.algorithm(name).map_err(Error::Refused)?;
+    /// Chooses an algorithm by name. Errors: [`PatternError::Refused`] lists those there are.
+    pub fn algorithm(mut self, name: &str) -> Result<PatternPlan, PatternError> {
+        self.algorithm = self.about.algorithm(name).map_err(PatternError::Refused)?;
         Ok(self)
     }
 
-    /// Whether the parameters fit together. Errors: [`Error::Refused`].
-    pub fn check(&self) -> Result<(), Error> {
+    /// Whether the parameters fit together. Errors: [`PatternError::Refused`].
+    pub fn check(&self) -> Result<(), PatternError> {
         let name = self.about.name;
-        let refuse = |why: String| Err(Error::Refused(why));
+        let refuse = |why: String| Err(PatternError::Refused(why));
         if self.ranks < self.about.least_ranks.max(1) {
             let (ranks, least) = (self.ranks, self.about.least_ranks.max(1));
             let s = if ranks == 1 { "" } else { "s" };
@@ -96,9 +96,9 @@ impl Plan {
     /// first start always do, those between two ranks need not.
     pub fn is_isolated(&self) -> bool {
         match self.about.measured {
-            Measured::Mean => self.isolated,
-            Measured::Span => true,
-            Measured::Half | Measured::Rate { .. } => false,
+            LapReduction::Mean => self.isolated,
+            LapReduction::Span => true,
+            LapReduction::Half | LapReduction::Rate { .. } => false,
         }
     }
 
@@ -124,32 +124,32 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn refusal(plan: Result<Plan, Error>) -> String {
+    fn refusal(plan: Result<PatternPlan, PatternError>) -> String {
         match plan.and_then(|plan| plan.check()) {
-            Err(Error::Refused(why)) => why,
+            Err(PatternError::Refused(why)) => why,
             other => panic!("not refused: {other:?}"),
         }
     }
 
     #[test]
     fn what_does_not_fit_is_refused_with_what_does() {
-        let known = refusal(Plan::new("barier", 2));
+        let known = refusal(PatternPlan::new("barier", 2));
         assert!(known.contains("\"barier\"") && known.contains("barrier, allreduce"), "{known}");
-        let barrier = || Plan::new("barrier", 4);
+        let barrier = || PatternPlan::new("barrier", 4);
         let known = refusal(barrier().and_then(|p| p.algorithm("MPI-XX")));
         assert!(known.starts_with("no algorithm \"MPI-XX\" for barrier; known: auto, "), "{known}");
         assert!(known.contains("MPI-PE, "), "{known}");
         assert!(barrier().and_then(|p| p.algorithm("mpi-ds")).is_ok());
-        assert_eq!(refusal(Plan::new("barrier", 0)), "0 ranks: barrier needs at least 1");
-        assert_eq!(refusal(Plan::new("ping-pong", 1)), "1 rank: ping-pong needs at least 2");
-        let odd = Plan::new("allreduce", 4).map(|p| Plan { bytes: 7, ..p });
+        assert_eq!(refusal(PatternPlan::new("barrier", 0)), "0 ranks: barrier needs at least 1");
+        assert_eq!(refusal(PatternPlan::new("ping-pong", 1)), "1 rank: ping-pong needs at least 2");
+        let odd = PatternPlan::new("allreduce", 4).map(|p| PatternPlan { bytes: 7, ..p });
         assert_eq!(refusal(odd), "7 bytes: allreduce needs a multiple of 4");
         for fan_in in [0, 4] {
-            let wide = Plan::new("fan-in", 4).map(|p| Plan { fan_in, ..p });
+            let wide = PatternPlan::new("fan-in", 4).map(|p| PatternPlan { fan_in, ..p });
             let text = format!("a fan-in of {fan_in}: with 4 ranks it is 1 to 3, as one receives");
             assert_eq!(refusal(wide), text);
         }
-        let none = barrier().map(|p| Plan { repeat: 0, ..p });
+        let none = barrier().map(|p| PatternPlan { repeat: 0, ..p });
         assert_eq!(refusal(none), "0 repetitions: at least 1 is measured");
     }
 }

@@ -1,92 +1,109 @@
 //! One rank of a pattern: its communicator, its buffers, its watch.
 
-use crate::data::{self, Data};
-use crate::error::Error;
+use crate::data::{self, PayloadBuffer};
+use crate::error::PatternError;
 use crate::laps::Laps;
-use crate::plan::{Payload, Plan};
+use crate::plan::{PatternPlan, PayloadPresence};
 use crate::registry::play;
-use crate::together::Meeting;
+use crate::together::PatternMeeting;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use weft_collective::{Operation, Selection, SelectionKey};
+use weft_collective::{CollectiveKind, Selection, SelectionKey};
 use weft_datatype::{Basic, Predefined, Type};
-use weft_fabric::wait::{Step, WaitPolicy, Waiter};
+use weft_fabric::wait::{WaitPolicy, WaitStep, Waiter};
 use weft_fabric::{Fabric, FabricExt, Sge};
-use weft_p2p::{Limits, Mode};
+use weft_p2p::{ProtocolLimits, SendMode};
 use weft_process::{Active, Buffer, Comm, Destination, Engine, Group, Origin, Single};
 
 /// What all ranks of one run share in one thread. Cheap to clone.
 #[derive(Clone)]
-pub struct World(Rc<Shared>);
+pub struct PatternWorld(Rc<Shared>);
 
 struct Shared {
-    plan: Plan,
+    plan: PatternPlan,
     everybody: Group,
     byte: Type,
     int: Type,
     on_lap: Option<Box<dyn Fn()>>,
 }
 
-impl World {
-    /// Errors: [`Error::Refused`] if the parameters do not fit together.
-    pub fn new(plan: Plan) -> Result<World, Error> {
-        World::with(plan, None)
+impl PatternWorld {
+    /// Errors: [`PatternError::Refused`] if the parameters do not fit together.
+    pub fn new(plan: PatternPlan) -> Result<PatternWorld, PatternError> {
+        PatternWorld::with(plan, None)
     }
 
     /// With something that rank 0 calls as it begins each repetition, measured or not: how far a
     /// long run has come.
-    pub fn watched(plan: Plan, on_lap: impl Fn() + 'static) -> Result<World, Error> {
-        World::with(plan, Some(Box::new(on_lap)))
+    pub fn watched(
+        plan: PatternPlan,
+        on_lap: impl Fn() + 'static,
+    ) -> Result<PatternWorld, PatternError> {
+        PatternWorld::with(plan, Some(Box::new(on_lap)))
     }
 
-    fn with(plan: Plan, on_lap: Option<Box<dyn Fn()>>) -> Result<World, Error> {
+    fn with(
+        plan: PatternPlan,
+        on_lap: Option<Box<dyn Fn()>>,
+    ) -> Result<PatternWorld, PatternError> {
         plan.check()?;
         let everybody = Group::new((0..plan.ranks as u32).collect::<Vec<_>>());
         let types = Predefined::new();
         let (byte, int) = (types.of(Basic::BYTE).clone(), types.of(Basic::INT).clone());
-        Ok(World(Rc::new(Shared { plan, everybody, byte, int, on_lap })))
+        Ok(PatternWorld(Rc::new(Shared { plan, everybody, byte, int, on_lap })))
     }
 
     /// What is run, checked when the world was made.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &PatternPlan {
         &self.0.plan
     }
 }
 
 /// One rank.
-pub struct Rank<F: Fabric> {
-    world: World,
+pub struct PatternRank<F: Fabric> {
+    world: PatternWorld,
     pub(crate) engine: Rc<Engine<F>>,
     pub(crate) comm: Rc<Comm<F>>,
     /// What is beside the measured operations has numbers and algorithms of its own.
     pub(crate) aside: Rc<Comm<F>>,
-    pub(crate) meeting: Meeting,
+    pub(crate) meeting: PatternMeeting,
 }
 
 /// Longest sleep of a pattern on the bare fabric: not everything that it waits for rings.
 const NAP: Duration = Duration::from_millis(1);
 
-impl<F: Fabric> Rank<F> {
+impl<F: Fabric> PatternRank<F> {
     /// # Panics
     /// If the fabric has another number of ranks than the plan.
-    pub fn new(fabric: F, policy: WaitPolicy, limits: Limits, world: &World) -> Rank<F> {
+    pub fn new(
+        fabric: F,
+        policy: WaitPolicy,
+        limits: ProtocolLimits,
+        world: &PatternWorld,
+    ) -> PatternRank<F> {
         assert_eq!(fabric.size(), world.plan().ranks, "ranks of the fabric and of the plan");
         let engine = Engine::new(fabric, policy, limits);
         let comm = Comm::world_of(&engine, world.0.everybody.clone());
         let aside = comm.nonblocking_context().clone();
-        Rank { world: world.clone(), engine, comm, aside, meeting: Meeting::default() }
+        PatternRank {
+            world: world.clone(),
+            engine,
+            comm,
+            aside,
+            meeting: PatternMeeting::default(),
+        }
     }
 
     /// The plan of its world, by which all its ranks play.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &PatternPlan {
         self.world.plan()
     }
 
     /// The pattern as a program that a simulator polls.
-    pub fn program(self) -> Pin<Box<dyn Future<Output = Result<Laps, Error>>>> {
+    pub fn program(self) -> Pin<Box<dyn Future<Output = Result<Laps, PatternError>>>> {
         let engine = self.engine.clone();
         let bare = self.plan().about.bare;
         let program = async move {
@@ -99,7 +116,7 @@ impl<F: Fabric> Rank<F> {
 
     /// Runs the pattern on a real fabric to its end, and waits there until this process has nothing
     /// more to say. Ranks must not leave the fabric before all are through.
-    pub fn block_on(&self) -> Result<Laps, Error> {
+    pub fn block_on(&self) -> Result<Laps, PatternError> {
         let fabric = self.engine.endpoint().fabric();
         let laps = if self.plan().about.bare {
             drive(fabric, self.engine.policy(), play(self))
@@ -139,15 +156,15 @@ impl<F: Fabric> Rank<F> {
         self.engine.endpoint().fabric()
     }
 
-    /// Makes the communicator use the plan's algorithm. Errors: [`Error::Refused`] with the reason if
+    /// Makes the communicator use the plan's algorithm. Errors: [`PatternError::Refused`] with the reason if
     /// it cannot serve this operation.
-    pub(crate) fn select(&self, operation: Operation) -> Result<(), Error> {
+    pub(crate) fn select(&self, operation: CollectiveKind) -> Result<(), PatternError> {
         let Some(choice) = self.plan().algorithm.choice else { return Ok(()) };
         let (ranks, bytes, site) = (self.size(), self.plan().bytes, self.comm.site());
-        let element = if operation == Operation::Allreduce { 4 } else { 1 };
+        let element = if operation == CollectiveKind::Allreduce { 4 } else { 1 };
         let case = SelectionKey { ranks, bytes, element, commutes: true, equal: true, site };
         let name = choice.algorithm.name;
-        let why = |why: String| Error::Refused(format!("{name}: {why}"));
+        let why = |why: String| PatternError::Refused(format!("{name}: {why}"));
         choice.algorithm.eligible(&case).map_err(why)?;
         let mut selection = Selection::clone(&self.comm.selection());
         selection.ask(operation, Some(choice));
@@ -156,16 +173,16 @@ impl<F: Fabric> Rank<F> {
     }
 
     /// A buffer, real or not as the plan says.
-    pub(crate) fn data(&self, len: usize) -> Data {
+    pub(crate) fn data(&self, len: usize) -> PayloadBuffer {
         match self.plan().payload {
-            Payload::Real => self.real(len),
-            Payload::Phantom => Data::phantom(len),
+            PayloadPresence::Real => self.real(len),
+            PayloadPresence::Phantom => PayloadBuffer::phantom(len),
         }
     }
 
     /// A buffer that is real whatever the plan says.
-    pub(crate) fn real(&self, len: usize) -> Data {
-        Data::real(self.engine.endpoint().staging().take(len))
+    pub(crate) fn real(&self, len: usize) -> PayloadBuffer {
+        PayloadBuffer::real(self.engine.endpoint().staging().take(len))
     }
 
     /// Bytes as a communicator takes them.
@@ -174,7 +191,7 @@ impl<F: Fabric> Rank<F> {
     }
 
     /// `count` blocks of a buffer.
-    pub(crate) fn blocks(&self, data: &Data, count: usize) -> Vec<Buffer> {
+    pub(crate) fn blocks(&self, data: &PayloadBuffer, count: usize) -> Vec<Buffer> {
         let bytes = self.plan().bytes;
         (0..count).map(|i| self.bytes(data.block(i, bytes))).collect()
     }
@@ -185,22 +202,22 @@ impl<F: Fabric> Rank<F> {
     }
 
     pub(crate) fn isend(&self, data: Sge, to: usize, tag: i32) -> Active {
-        self.comm.isend(&self.bytes(data), Destination::Rank(to), tag, Mode::Standard)
+        self.comm.isend(&self.bytes(data), Destination::Rank(to), tag, SendMode::Standard)
     }
 
     pub(crate) fn irecv(&self, data: Sge, from: usize, tag: i32) -> Active {
         self.comm.irecv(&self.bytes(data), Origin::Rank(from), Some(tag))
     }
 
-    pub(crate) async fn send(&self, data: Sge, to: usize, tag: i32) -> Result<(), Error> {
+    pub(crate) async fn send(&self, data: Sge, to: usize, tag: i32) -> Result<(), PatternError> {
         self.finish(self.isend(data, to, tag)).await
     }
 
-    pub(crate) async fn recv(&self, data: Sge, from: usize, tag: i32) -> Result<(), Error> {
+    pub(crate) async fn recv(&self, data: Sge, from: usize, tag: i32) -> Result<(), PatternError> {
         self.finish(self.irecv(data, from, tag)).await
     }
 
-    pub(crate) async fn finish(&self, operation: Active) -> Result<(), Error> {
+    pub(crate) async fn finish(&self, operation: Active) -> Result<(), PatternError> {
         self.comm.finished(operation).await?;
         Ok(())
     }
@@ -208,7 +225,7 @@ impl<F: Fabric> Rank<F> {
     pub(crate) async fn finish_all(
         &self,
         operations: impl IntoIterator<Item = Active>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PatternError> {
         for operation in operations {
             self.finish(operation).await?;
         }
@@ -228,27 +245,27 @@ impl<F: Fabric> Rank<F> {
         lap: usize,
         what: &'static str,
         right: impl FnOnce() -> bool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PatternError> {
         if !self.plan().compares(lap) || right() {
             Ok(())
         } else {
-            Err(Error::Wrong { rank: self.me(), lap, what })
+            Err(PatternError::Wrong { rank: self.me(), lap, what })
         }
     }
 
-    pub(crate) fn watch(&self) -> Watch<'_, F> {
-        Watch { rank: self, next: 0, laps: Laps::default() }
+    pub(crate) fn watch(&self) -> LapTimer<'_, F> {
+        LapTimer { rank: self, next: 0, laps: Laps::default() }
     }
 }
 
 /// Counts repetitions and times those that count.
-pub(crate) struct Watch<'r, F: Fabric> {
-    rank: &'r Rank<F>,
+pub(crate) struct LapTimer<'r, F: Fabric> {
+    rank: &'r PatternRank<F>,
     next: usize,
     laps: Laps,
 }
 
-impl<F: Fabric> Watch<'_, F> {
+impl<F: Fabric> LapTimer<'_, F> {
     /// The number of the next repetition.
     pub fn lap(&mut self) -> Option<usize> {
         let lap = self.next;
@@ -278,7 +295,7 @@ impl<F: Fabric> Watch<'_, F> {
         }
     }
 
-    pub fn laps(self) -> Result<Laps, Error> {
+    pub fn laps(self) -> Result<Laps, PatternError> {
         Ok(self.laps)
     }
 }
@@ -300,7 +317,7 @@ fn drive<F: Fabric, T>(fabric: &F, policy: &WaitPolicy, future: impl Future<Outp
         if let Some(value) = look() {
             return value;
         }
-        if let Step::Sleep(limit) = waiter.step() {
+        if let WaitStep::Sleep(limit) = waiter.step() {
             let token = sleeper.arm();
             let over = look();
             if over.is_none() {

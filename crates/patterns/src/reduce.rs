@@ -2,24 +2,24 @@
 //!
 //! The lap begins when all ranks do and ends when the root has the sum.
 
-use crate::about::{About, rounds};
-use crate::data::{Sum, fill_numbers, holds_sums};
-use crate::error::Error;
-use crate::laps::{Laps, Measured};
-use crate::rank::Rank;
+use crate::about::{PatternText, rounds};
+use crate::data::{IntSum, fill_numbers, holds_sums};
+use crate::error::PatternError;
+use crate::laps::{LapReduction, Laps};
+use crate::rank::PatternRank;
 use std::rc::Rc;
-use weft_collective::Operation;
+use weft_collective::CollectiveKind;
 use weft_fabric::Fabric;
 
-pub static ABOUT: About = About {
+pub static ABOUT: PatternText = PatternText {
     payload: Some((0, 4)),
-    measured: Measured::Span,
+    measured: LapReduction::Span,
     messages: |ranks| ranks * (1 + rounds(ranks)),
-    ..About::collective(Operation::Reduce, "a sum of 32-bit integers at rank 0")
+    ..PatternText::collective(CollectiveKind::Reduce, "a sum of 32-bit integers at rank 0")
 };
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
-    rank.select(Operation::Reduce)?;
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
+    rank.select(CollectiveKind::Reduce)?;
     let (root, bytes, size) = (rank.me() == 0, rank.plan().bytes, rank.size());
     let (mine, sum) = (rank.data(bytes), rank.data(bytes));
     let mut watch = rank.watch();
@@ -31,7 +31,7 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
         let to = root.then(|| rank.integers(sum.all()));
         rank.together().await?;
         watch.start();
-        rank.comm.reduce(Some(from), to, 0.into(), Rc::new(Sum)).await?;
+        rank.comm.reduce(Some(from), to, 0.into(), Rc::new(IntSum)).await?;
         if root {
             watch.end();
             rank.compare(lap, "sum", || holds_sums(sum.all(), size, lap))?;

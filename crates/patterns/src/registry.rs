@@ -1,19 +1,19 @@
 //! All patterns by name.
 
-use crate::about::About;
-use crate::error::Error;
+use crate::about::PatternText;
+use crate::error::PatternError;
 use crate::laps::Laps;
-use crate::rank::Rank;
+use crate::rank::PatternRank;
 use crate::*;
 use weft_fabric::Fabric;
 
 macro_rules! registry {
     ($($module:ident),* $(,)?) => {
         /// All patterns: those of messages first, then those of the bare fabric.
-        pub const ALL: &[&About] = &[$(&$module::ABOUT),*];
+        pub const ALL: &[&PatternText] = &[$(&$module::ABOUT),*];
 
         /// Runs the pattern of the rank's plan.
-        pub(crate) async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+        pub(crate) async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
             let name = rank.plan().about.name;
             // Boxed: else every rank would hold room for the largest of them.
             $(if name == $module::ABOUT.name {
@@ -44,13 +44,13 @@ registry!(
     fabric_multicast,
 );
 
-fn unknown(name: &str) -> Error {
+fn unknown(name: &str) -> PatternError {
     let known: Vec<_> = ALL.iter().map(|about| about.name).collect();
-    Error::Refused(format!("no pattern {name:?}; known: {}", known.join(", ")))
+    PatternError::Refused(format!("no pattern {name:?}; known: {}", known.join(", ")))
 }
 
-/// The pattern of this name. Errors: [`Error::Refused`] lists those there are.
-pub fn find(name: &str) -> Result<&'static About, Error> {
+/// The pattern of this name. Errors: [`PatternError::Refused`] lists those there are.
+pub fn find(name: &str) -> Result<&'static PatternText, PatternError> {
     ALL.iter().copied().find(|about| about.name == name).ok_or_else(|| unknown(name))
 }
 

@@ -5,19 +5,19 @@
 //! ```
 //! Cost: one message a rank, no waiting for anybody but the left neighbour.
 
-use crate::about::{About, Algorithm};
+use crate::about::{PatternAlgorithm, PatternText};
 use crate::data::{holds, key};
-use crate::error::Error;
+use crate::error::PatternError;
 use crate::laps::Laps;
-use crate::rank::Rank;
+use crate::rank::PatternRank;
 use weft_fabric::Fabric;
 
-pub static ABOUT: About = About {
-    own: &[Algorithm::new("sendrecv", "a send and a receive at once")],
-    ..About::new("ring-shift", "everybody sends to the right and receives from the left")
+pub static ABOUT: PatternText = PatternText {
+    own: &[PatternAlgorithm::new("sendrecv", "a send and a receive at once")],
+    ..PatternText::new("ring-shift", "everybody sends to the right and receives from the left")
 };
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
     let (me, size, bytes) = (rank.me(), rank.size(), rank.plan().bytes);
     let (right, left) = ((me + 1) % size, (me + size - 1) % size);
     let (out, into) = (rank.data(bytes), rank.data(bytes));

@@ -3,23 +3,23 @@
 //!
 //! The lap begins when the root does and ends when the last rank has its block.
 
-use crate::about::{About, rounds};
+use crate::about::{PatternText, rounds};
 use crate::data::{holds, key};
-use crate::error::Error;
-use crate::laps::{Laps, Measured};
-use crate::rank::Rank;
-use weft_collective::Operation;
+use crate::error::PatternError;
+use crate::laps::{LapReduction, Laps};
+use crate::rank::PatternRank;
+use weft_collective::CollectiveKind;
 use weft_fabric::Fabric;
 use weft_process::Lengths;
 
-pub static ABOUT: About = About {
-    measured: Measured::Span,
+pub static ABOUT: PatternText = PatternText {
+    measured: LapReduction::Span,
     messages: |ranks| ranks * (1 + rounds(ranks)),
-    ..About::collective(Operation::Scatter, "a block from rank 0 to each rank")
+    ..PatternText::collective(CollectiveKind::Scatter, "a block from rank 0 to each rank")
 };
 
-pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
-    rank.select(Operation::Scatter)?;
+pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
+    rank.select(CollectiveKind::Scatter)?;
     let (me, size, bytes) = (rank.me(), rank.size(), rank.plan().bytes);
     let root = me == 0;
     let mine = rank.data(bytes);

@@ -6,19 +6,19 @@
 //! A barrier alone does not do: its ranks leave at different times if they came at different times.
 //! The way is learnt from the meeting before, so that the first counts for nothing and is held
 //! twice. On a machine whose clock differs from rank to rank the instants mean nothing; see
-//! [`crate::Measured::Span`].
+//! [`crate::LapReduction::Span`].
 
 use crate::bare;
-use crate::error::Error;
-use crate::rank::Rank;
+use crate::error::PatternError;
+use crate::rank::PatternRank;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::LazyLock;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use weft_collective::Reduce;
+use weft_collective::ElementReduction;
 use weft_datatype::{Basic, Predefined};
-use weft_fabric::{Cause, Fabric, FabricExt, Fault, Sge};
+use weft_fabric::{Fabric, FabricExt, Fault, FaultCause, Sge};
 use weft_process::Buffer;
 
 /// What instants are counted from in messages between the ranks of this process.
@@ -26,7 +26,7 @@ static BASE: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// What one rank knows of earlier meetings.
 #[derive(Default)]
-pub struct Meeting {
+pub struct PatternMeeting {
     /// Nanoseconds from the last arrival to when this rank knew of it, at most; none before the
     /// first meeting.
     way: Cell<Option<i64>>,
@@ -49,13 +49,13 @@ fn larger(a: Pair, b: Pair) -> Pair {
     [a[0].max(b[0]), a[1].max(b[1])]
 }
 
-impl Meeting {
+impl PatternMeeting {
     /// Waits until all ranks are here, by `largest`, and until an instant that is the same for all.
     async fn hold<F: Fabric>(
         &self,
         fabric: &F,
-        largest: impl AsyncFn(Pair) -> Result<Pair, Error>,
-    ) -> Result<(), Error> {
+        largest: impl AsyncFn(Pair) -> Result<Pair, PatternError>,
+    ) -> Result<(), PatternError> {
         let rounds = if self.way.get().is_none() { 2 } else { 1 };
         for _ in 0..rounds {
             let known = self.way.get().unwrap_or(0);
@@ -71,7 +71,7 @@ impl Meeting {
 /// Waits until an instant, and does not sleep over it.
 async fn until<F: Fabric>(fabric: &F, at: Instant) -> Result<(), Fault> {
     std::future::poll_fn(|cx| match fabric.poll_any(&[], Some(at), cx) {
-        Poll::Ready(Err(fault)) if !fault.is(Cause::TimedOut) => Poll::Ready(Err(fault)),
+        Poll::Ready(Err(fault)) if !fault.is(FaultCause::TimedOut) => Poll::Ready(Err(fault)),
         Poll::Ready(_) => Poll::Ready(Ok(())),
         Poll::Pending => {
             // Whoever drives this is about to sleep, for longer perhaps.
@@ -82,24 +82,24 @@ async fn until<F: Fabric>(fabric: &F, at: Instant) -> Result<(), Fault> {
     .await
 }
 
-impl<F: Fabric> Rank<F> {
+impl<F: Fabric> PatternRank<F> {
     /// Lets all ranks of the communicator begin at once.
-    pub(crate) async fn together(&self) -> Result<(), Error> {
+    pub(crate) async fn together(&self) -> Result<(), PatternError> {
         self.meeting.hold(self.fabric(), async |mine| self.largest(mine).await).await
     }
 
     /// The same, if the plan asks for it.
-    pub(crate) async fn together_if_isolated(&self) -> Result<(), Error> {
+    pub(crate) async fn together_if_isolated(&self) -> Result<(), PatternError> {
         if self.plan().is_isolated() { self.together().await } else { Ok(()) }
     }
 
     /// The same for the ranks below `size`, on the bare fabric.
-    pub(crate) async fn together_bare(&self, size: usize) -> Result<(), Error> {
+    pub(crate) async fn together_bare(&self, size: usize) -> Result<(), PatternError> {
         let largest = async |mine| Ok(bare_largest(self.fabric(), size, mine).await?);
         self.meeting.hold(self.fabric(), largest).await
     }
 
-    async fn largest(&self, mine: Pair) -> Result<Pair, Error> {
+    async fn largest(&self, mine: Pair) -> Result<Pair, PatternError> {
         let memory = self.real(16);
         write_pair(memory.all(), mine);
         // Numbers, not bytes: algorithms may cut between them.
@@ -149,7 +149,7 @@ fn read(from: Sge, at: usize) -> i64 {
 /// The larger numbers of two lists.
 struct Larger;
 
-impl Reduce for Larger {
+impl ElementReduction for Larger {
     fn combine(&self, left: Sge, right: Sge) {
         for at in (0..right.len()).step_by(8) {
             let number = read(left, at).max(read(right, at));

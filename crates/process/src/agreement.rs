@@ -15,11 +15,11 @@ use crate::{Engine, Error, Group};
 use std::rc::Rc;
 use weft_collective::rank;
 use weft_fabric::{Fabric, Fault, Staging};
-use weft_p2p::{Context, Mode, RequestId, Source, Target, Want};
+use weft_p2p::{MatchingContext, MessageTarget, ReceiveSource, RequestId, SendMode, Want};
 
 /// The matching space of these messages, which belongs to no communicator.
-const CONTEXT: Context = Context(crate::comm::NONE << 1 | 1);
-const ANY: Want = Want { context: CONTEXT, source: Source::Any, tag: None };
+const CONTEXT: MatchingContext = MatchingContext(crate::comm::NONE << 1 | 1);
+const ANY: Want = Want { context: CONTEXT, source: ReceiveSource::Any, tag: None };
 
 /// One process's part in one agreement.
 pub(crate) struct Agreement<F: Fabric> {
@@ -29,7 +29,7 @@ pub(crate) struct Agreement<F: Fabric> {
 
 /// Sends that are under way.
 #[must_use]
-pub(crate) struct Told(Option<(RequestId, Staging)>);
+pub(crate) struct AgreementSends(Option<(RequestId, Staging)>);
 
 /// [`Name::new`], where some of `groups` may be of other jobs: those are called by what all call them.
 pub(crate) fn name_of<F: Fabric>(
@@ -59,19 +59,21 @@ impl<F: Fabric> Agreement<F> {
     }
 
     /// Sends `data` to process `peer` of the world.
-    pub fn tell(&self, peer: u32, data: &[u8]) -> Told {
+    pub fn tell(&self, peer: u32, data: &[u8]) -> AgreementSends {
         let (endpoint, name) = (self.engine.endpoint(), &self.name.0);
         let bytes = [&(name.len() as u32).to_le_bytes()[..], name, data].concat();
         let memory = endpoint.staging().take(bytes.len());
         memory.sge().fill(&bytes);
         let rank = self.engine.rank() as u32;
-        let target = Target { context: CONTEXT, peer: peer as usize, rank, tag: 0 };
-        Told(endpoint.isend(target, memory.sge(), Mode::Standard).map(|id| (id, memory)))
+        let target = MessageTarget { context: CONTEXT, peer: peer as usize, rank, tag: 0 };
+        AgreementSends(
+            endpoint.isend(target, memory.sge(), SendMode::Standard).map(|id| (id, memory)),
+        )
     }
 
     /// Waits until what was told has left.
-    pub async fn left(&self, told: Told) -> Result<(), Error> {
-        if let Told(Some((id, _memory))) = told {
+    pub async fn left(&self, told: AgreementSends) -> Result<(), Error> {
+        if let AgreementSends(Some((id, _memory))) = told {
             self.engine.endpoint().wait(id).await?;
         }
         Ok(())
@@ -126,7 +128,8 @@ impl<F: Fabric> Agreement<F> {
             Some(parent) => self.hear(parent).await?,
             None => data,
         };
-        let told: Vec<Told> = tree.children().rev().map(|to| self.tell(to, &data)).collect();
+        let told: Vec<AgreementSends> =
+            tree.children().rev().map(|to| self.tell(to, &data)).collect();
         for told in told {
             self.left(told).await?;
         }

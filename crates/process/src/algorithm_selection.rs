@@ -2,14 +2,17 @@
 
 use crate::Comm;
 use crate::chosen::CallKey;
-use weft_collective::algorithm::Need;
+use weft_collective::algorithm::Requirement;
 use weft_collective::selection_key::Near;
-use weft_collective::{Choice, Chosen, Operation, Reason, SelectionKey, Topology, apart};
+use weft_collective::{
+    AlgorithmChoice, CollectiveKind, RankPlacement, SelectedAlgorithm, SelectionKey,
+    SelectionReason, apart,
+};
 use weft_fabric::Fabric;
 
 impl<F: Fabric> Comm<F> {
     /// Where its ranks are; what they tell each other later is not in it.
-    pub fn site(&self) -> Topology {
+    pub fn site(&self) -> RankPlacement {
         *self.choices.site.get_or_init(|| {
             let mut site = self.group().members().topology(self.engine.endpoint().fabric());
             site.same_node &= !self.state.is_lean();
@@ -27,12 +30,12 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// What serves a call, and why.
-    pub fn chosen(&self, operation: Operation, case: &SelectionKey) -> Chosen {
+    pub fn chosen(&self, operation: CollectiveKind, case: &SelectionKey) -> SelectedAlgorithm {
         let model = self.engine.endpoint().fabric().copies().model();
         self.choices.selection.borrow().choose(operation, case, model)
     }
 
-    pub(crate) fn choose(&self, operation: Operation, asked: CallKey) -> Choice {
+    pub(crate) fn choose(&self, operation: CollectiveKind, asked: CallKey) -> AlgorithmChoice {
         let recent = &self.choices.recent[operation as usize];
         let near = self.near();
         let last = recent.get().and_then(|last| last.get());
@@ -40,17 +43,18 @@ impl<F: Fabric> Comm<F> {
             return choice;
         }
         let CallKey { bytes, element, commutes, equal } = asked;
-        let site = Topology { near, ..self.site() };
+        let site = RankPlacement { near, ..self.site() };
         let case = SelectionKey { ranks: self.size(), bytes, element, commutes, equal, site };
-        let Chosen { mut choice, reason, .. } = self.chosen(operation, &case);
+        let SelectedAlgorithm { mut choice, reason, .. } = self.chosen(operation, &case);
         // Ranks wait for each other in it, and one that computes would hold the others up: what runs in
         // the background sends messages, which are kept for it.
-        let meets = choice.algorithm.meets() && reason != Reason::Asked || reason == Reason::Led;
+        let meets = choice.algorithm.meets() && reason != SelectionReason::Asked
+            || reason == SelectionReason::Led;
         if meets && !self.is_foreground() {
             choice = apart(operation, &case);
         }
         recent.get_or_init(Box::default).set(Some((asked, near, choice)));
-        if choice.algorithm.needs.contains(&Need::Multicast) {
+        if choice.algorithm.needs.contains(&Requirement::Multicast) {
             // A root that computes repairs what is lost.
             self.engine.want_helper();
         }

@@ -125,38 +125,38 @@ impl Buffer {
     }
 
     /// The data as one piece of memory, to send: in place, or packed.
-    pub fn readable(&self, pool: &StagingPool) -> Piece {
+    pub fn readable(&self, pool: &StagingPool) -> BufferPiece {
         match self.run() {
-            Some(sge) => Piece { sge, staging: None },
+            Some(sge) => BufferPiece { sge, staging: None },
             None => {
                 let staging = pool.take(self.len());
                 self.pack_to(staging.sge());
-                Piece { sge: staging.sge(), staging: Some(staging) }
+                BufferPiece { sge: staging.sge(), staging: Some(staging) }
             }
         }
     }
 
-    /// One piece of memory to receive into; [`Piece::unpack`] moves it to its place.
-    pub fn writable(&self, pool: &StagingPool) -> Piece {
+    /// One piece of memory to receive into; [`BufferPiece::unpack`] moves it to its place.
+    pub fn writable(&self, pool: &StagingPool) -> BufferPiece {
         match self.run() {
-            Some(sge) => Piece { sge, staging: None },
+            Some(sge) => BufferPiece { sge, staging: None },
             None => {
                 let staging = pool.take(self.len());
-                Piece { sge: staging.sge(), staging: Some(staging) }
+                BufferPiece { sge: staging.sge(), staging: Some(staging) }
             }
         }
     }
 }
 
 /// A buffer's data in one piece: its own memory, or a staging buffer beside it.
-pub struct Piece {
+pub struct BufferPiece {
     /// The data without gaps, valid as long as the buffer's memory and `staging` are.
     pub sge: Sge,
     /// Holds the packed data, which `sge` names; `None` if `sge` is the program's own memory.
     pub staging: Option<Staging>,
 }
 
-impl Piece {
+impl BufferPiece {
     /// Moves the first `bytes` received to their place in `buffer`.
     pub fn unpack(&self, buffer: &Buffer, bytes: usize) {
         if self.staging.is_some() {

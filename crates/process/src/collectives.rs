@@ -6,20 +6,22 @@
 //! intercommunicator ranks are those of the other group, and nothing is in place.
 
 use crate::chosen::CallKey;
-use crate::rank_buffers::{Pieces, RankBuffers};
+use crate::rank_buffers::{RankBuffers, RankPieces};
 use crate::{Buffer, Comm, Error, WaitHooks, inter};
 use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_collective::inter::{Root, Sides, leaders};
-use weft_collective::{Choice, CollectiveState, Link, Operation, Reduce, run};
+use weft_collective::{
+    AlgorithmChoice, CollectiveKind, CollectiveState, CommView, ElementReduction, run,
+};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// A collective operation, not yet started.
-pub trait Running: Future<Output = Result<(), Error>> + 'static {}
-impl<T: Future<Output = Result<(), Error>> + 'static> Running for T {}
+pub trait CollectiveOperation: Future<Output = Result<(), Error>> + 'static {}
+impl<T: Future<Output = Result<(), Error>> + 'static> CollectiveOperation for T {}
 
 /// Copies the data of one buffer to another of the same length, through a packed form if needed.
-fn copy_local<F: Fabric>(link: &Link<F>, from: &Buffer, to: &Buffer) {
+fn copy_local<F: Fabric>(link: &CommView<F>, from: &Buffer, to: &Buffer) {
     let source = from.readable(link.endpoint.staging());
     let len = source.sge.len().min(to.len());
     match to.run() {
@@ -48,10 +50,10 @@ pub enum Lengths {
 impl<F: Fabric> Comm<F> {
     fn choose_reduction(
         &self,
-        operation: Operation,
+        operation: CollectiveKind,
         buffer: Option<&Buffer>,
-        op: &dyn Reduce,
-    ) -> Choice {
+        op: &dyn ElementReduction,
+    ) -> AlgorithmChoice {
         let (bytes, element) = buffer.map_or((0, 1), |b| (b.len(), b.ty().size()));
         let asked = CallKey { bytes, element, commutes: op.commutes(), equal: true };
         self.choose(operation, asked)
@@ -63,9 +65,9 @@ impl<F: Fabric> Comm<F> {
     pub fn run_in_place(
         &self,
         outside: &dyn WaitHooks,
-        operation: Operation,
+        operation: CollectiveKind,
         asked: CallKey,
-        run: impl AsyncFnOnce(&Link<F>, &CollectiveState<F>, Choice) -> Result<(), Fault>,
+        run: impl AsyncFnOnce(&CommView<F>, &CollectiveState<F>, AlgorithmChoice) -> Result<(), Fault>,
     ) -> Result<(), Error> {
         let link = self.link();
         let choice = self.choose(operation, asked);
@@ -76,10 +78,10 @@ impl<F: Fabric> Comm<F> {
 
     /// Ends on no rank before all have started it (MPI 5.0, section 6.3); between two groups,
     /// before all of the other one have.
-    pub fn barrier(&self) -> impl Running + use<F> {
+    pub fn barrier(&self) -> impl CollectiveOperation + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
-        let choice = self.choose(Operation::Barrier, CallKey::of(0));
+        let choice = self.choose(CollectiveKind::Barrier, CallKey::of(0));
         async move {
             if let Some(bridge) = bridge {
                 let sides = Sides { local: link, bridge };
@@ -92,10 +94,10 @@ impl<F: Fabric> Comm<F> {
 
     /// Sends `buffer` of the root to all others', which must have room for as many bytes (MPI 5.0,
     /// section 6.4).
-    pub fn bcast(&self, buffer: Buffer, root: Root) -> impl Running + use<F> {
+    pub fn bcast(&self, buffer: Buffer, root: Root) -> impl CollectiveOperation + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
-        let choice = self.choose(Operation::Bcast, CallKey::of(buffer.len()));
+        let choice = self.choose(CollectiveKind::Bcast, CallKey::of(buffer.len()));
         async move {
             if let Some(bridge) = bridge {
                 let sides = Sides { local: link, bridge };
@@ -120,12 +122,12 @@ impl<F: Fabric> Comm<F> {
         send: Option<Buffer>,
         receive: Option<Buffer>,
         root: Root,
-        op: Rc<dyn Reduce>,
-    ) -> impl Running + use<F> {
+        op: Rc<dyn ElementReduction>,
+    ) -> impl CollectiveOperation + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
         let choice =
-            self.choose_reduction(Operation::Reduce, send.as_ref().or(receive.as_ref()), &*op);
+            self.choose_reduction(CollectiveKind::Reduce, send.as_ref().or(receive.as_ref()), &*op);
         async move {
             if let Some(bridge) = bridge {
                 let sides = Sides { local: link, bridge };
@@ -154,11 +156,11 @@ impl<F: Fabric> Comm<F> {
         &self,
         send: Option<Buffer>,
         receive: Buffer,
-        op: Rc<dyn Reduce>,
-    ) -> impl Running + use<F> {
+        op: Rc<dyn ElementReduction>,
+    ) -> impl CollectiveOperation + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
-        let choice = self.choose_reduction(Operation::Allreduce, Some(&receive), &*op);
+        let choice = self.choose_reduction(CollectiveKind::Allreduce, Some(&receive), &*op);
         async move {
             if let Some(bridge) = bridge {
                 let sides = Sides { local: link, bridge };
@@ -183,12 +185,12 @@ impl<F: Fabric> Comm<F> {
         &self,
         send: Option<Buffer>,
         receive: Buffer,
-        op: Rc<dyn Reduce>,
+        op: Rc<dyn ElementReduction>,
         exclusive: bool,
-    ) -> impl Running + use<F> {
+    ) -> impl CollectiveOperation + use<F> {
         let link = self.link();
         let state = self.state.clone();
-        let operation = if exclusive { Operation::Exscan } else { Operation::Scan };
+        let operation = if exclusive { CollectiveKind::Exscan } else { CollectiveKind::Scan };
         let choice = self.choose_reduction(operation, Some(&receive), &*op);
         async move {
             let link = link.carried(choice);
@@ -216,16 +218,16 @@ impl<F: Fabric> Comm<F> {
         blocks: RankBuffers,
         root: Root,
         lengths: Lengths,
-    ) -> impl Running + use<F> {
+    ) -> impl CollectiveOperation + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
         let own = blocks.get(self.rank());
         let choice = match lengths {
             Lengths::Equal => {
                 let mine = send.as_ref().or(own.as_ref());
-                self.choose(Operation::Gather, CallKey::of(mine.map_or(0, Buffer::len)))
+                self.choose(CollectiveKind::Gather, CallKey::of(mine.map_or(0, Buffer::len)))
             }
-            Lengths::Varying => self.choose(Operation::Gatherv, CallKey::of(0)),
+            Lengths::Varying => self.choose(CollectiveKind::Gatherv, CallKey::of(0)),
         };
         async move {
             if let Some(bridge) = bridge {
@@ -257,16 +259,16 @@ impl<F: Fabric> Comm<F> {
         receive: Option<Buffer>,
         root: Root,
         lengths: Lengths,
-    ) -> impl Running + use<F> {
+    ) -> impl CollectiveOperation + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
         let own = blocks.get(self.rank());
         let choice = match lengths {
             Lengths::Equal => {
                 let mine = receive.as_ref().or(own.as_ref());
-                self.choose(Operation::Scatter, CallKey::of(mine.map_or(0, Buffer::len)))
+                self.choose(CollectiveKind::Scatter, CallKey::of(mine.map_or(0, Buffer::len)))
             }
-            Lengths::Varying => self.choose(Operation::Scatterv, CallKey::of(0)),
+            Lengths::Varying => self.choose(CollectiveKind::Scatterv, CallKey::of(0)),
         };
         async move {
             if let Some(bridge) = bridge {
@@ -293,12 +295,16 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// `blocks`: by rank, the receive buffers; this rank's own holds its data if `send` is `None`.
-    pub fn allgather(&self, send: Option<Buffer>, blocks: RankBuffers) -> impl Running + use<F> {
+    pub fn allgather(
+        &self,
+        send: Option<Buffer>,
+        blocks: RankBuffers,
+    ) -> impl CollectiveOperation + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
         let (all, equal) = blocks.bytes();
         let asked = CallKey { equal, ..CallKey::of(all / blocks.count()) };
-        let choice = self.choose(Operation::Allgather, asked);
+        let choice = self.choose(CollectiveKind::Allgather, asked);
         async move {
             if let Some(bridge) = bridge {
                 let send = send.expect("in place is for one group");
@@ -333,15 +339,15 @@ impl<F: Fabric> Comm<F> {
         send: Option<RankBuffers>,
         receive: RankBuffers,
         lengths: Lengths,
-    ) -> impl Running + use<F> {
+    ) -> impl CollectiveOperation + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
         let choice = match lengths {
             Lengths::Equal => {
                 let each = receive.bytes().0 / receive.count();
-                self.choose(Operation::Alltoall, CallKey::of(each))
+                self.choose(CollectiveKind::Alltoall, CallKey::of(each))
             }
-            Lengths::Varying => self.choose(Operation::Alltoallv, CallKey::of(0)),
+            Lengths::Varying => self.choose(CollectiveKind::Alltoallv, CallKey::of(0)),
         };
         async move {
             if let Some(bridge) = bridge {
@@ -352,7 +358,7 @@ impl<F: Fabric> Comm<F> {
             let pool = link.endpoint.staging();
             let mut out = match send {
                 Some(send) => send.readable(pool),
-                None => Pieces::aside(receive.clone(), pool),
+                None => RankPieces::aside(receive.clone(), pool),
             };
             let mut into = receive.writable(pool);
             // The own block may be given in other types on both sides.
@@ -371,14 +377,14 @@ impl<F: Fabric> Comm<F> {
         send: Buffer,
         counts: C,
         receive: Buffer,
-        op: Rc<dyn Reduce>,
-    ) -> impl Running + use<F, C> {
+        op: Rc<dyn ElementReduction>,
+    ) -> impl CollectiveOperation + use<F, C> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
         let equal = counts.as_ref().windows(2).all(|two| two[0] == two[1]);
         let element = send.ty().size();
         let asked = CallKey { bytes: send.len(), element, commutes: op.commutes(), equal };
-        let choice = self.choose(Operation::ReduceScatter, asked);
+        let choice = self.choose(CollectiveKind::ReduceScatter, asked);
         async move {
             if let Some(bridge) = bridge {
                 let sides = Sides { local: link, bridge };

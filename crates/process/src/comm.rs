@@ -2,15 +2,15 @@
 
 use crate::chosen::Choices;
 use crate::engine::Lease;
-use crate::topology::Topology;
+use crate::topology::CommTopology;
 use crate::{Attributes, Buffer, Compare, Engine, Error, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsString;
 use std::rc::Rc;
 use weft_collective::hierarchy::LEVELS;
-use weft_collective::{CollectiveState, Link, Members, Reception, Selection, Via};
+use weft_collective::{CollectiveState, CommView, Members, Reception, Selection, Via};
 use weft_fabric::{Fabric, FabricExt, Work};
-use weft_p2p::Context;
+use weft_p2p::MatchingContext;
 
 /// Largest tag (attribute MPI_TAG_UB).
 pub const TAG_UB: i32 = i32::MAX;
@@ -45,7 +45,7 @@ pub struct Comm<F: Fabric> {
     /// callbacks.
     pub attributes: RefCell<Attributes>,
     /// How its ranks are arranged (MPI 5.0, chapter 8); `None`: without a virtual topology.
-    pub topology: RefCell<Option<Topology>>,
+    pub topology: RefCell<Option<CommTopology>>,
     /// What the program says about how it uses it.
     pub hints: RefCell<Info>,
     /// What the layer above keeps for its buffered sends.
@@ -55,15 +55,15 @@ pub struct Comm<F: Fabric> {
     /// Collective operations that the program started on it; the layer above counts.
     pub started: Cell<u64>,
     /// Its part of what [`Engine::set_roomy`] bounds.
-    roomy: OnceCell<Roomy>,
+    shm_comm_count: OnceCell<ShmCommCount>,
     /// Keeps the processes of other jobs that are in it.
     _lease: Option<Lease>,
 }
 
 /// One of the communicators that may have memory that their ranks share, counted until it is gone.
-struct Roomy(Rc<Cell<usize>>);
+struct ShmCommCount(Rc<Cell<usize>>);
 
-impl Drop for Roomy {
+impl Drop for ShmCommCount {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
@@ -131,7 +131,7 @@ impl<F: Fabric> Comm<F> {
             buffer: OnceCell::new(),
             errhandler: Cell::new(0),
             started: Cell::new(0),
-            roomy: OnceCell::new(),
+            shm_comm_count: OnceCell::new(),
         })
     }
 
@@ -145,9 +145,9 @@ impl<F: Fabric> Comm<F> {
         let comm = Comm::new(engine, id, group, remote, "");
         comm.state.set_lean(lean);
         if !lean {
-            let roomy = engine.roomy();
+            let roomy = engine.shm_comms();
             roomy.set(roomy.get() + 1);
-            let _ = comm.roomy.set(Roomy(roomy.clone()));
+            let _ = comm.shm_comm_count.set(ShmCommCount(roomy.clone()));
         }
         comm
     }
@@ -209,21 +209,21 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// The matching space of its messages.
-    pub fn context(&self) -> Context {
-        Context(self.id << 1)
+    pub fn context(&self) -> MatchingContext {
+        MatchingContext(self.id << 1)
     }
 
-    pub(crate) fn collective_context(&self) -> Context {
-        Context(self.id << 1 | 1)
+    pub(crate) fn collective_context(&self) -> MatchingContext {
+        MatchingContext(self.id << 1 | 1)
     }
 
     /// Whether `context` belongs to this communicator.
-    pub fn owns(&self, context: Context) -> bool {
+    pub fn owns(&self, context: MatchingContext) -> bool {
         (context.0 & !(PARTITIONED | LEVELS)) >> 1 == self.id
     }
 
     /// The view of the next collective operation: all ranks start them in one order.
-    pub fn link(&self) -> Link<F> {
+    pub fn link(&self) -> CommView<F> {
         let sequence = self.sequence.get();
         self.sequence.set(sequence.wrapping_add(1));
         self.engine.endpoint().fabric().charge(Work::Entry);
@@ -233,17 +233,17 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// The same, with the view of the other group where there is one.
-    pub(crate) fn links(&self) -> (Link<F>, Option<Link<F>>) {
+    pub(crate) fn links(&self) -> (CommView<F>, Option<CommView<F>>) {
         let local = self.link();
         let bridge =
             self.remote.as_ref().map(|g| self.link_with(g.members(), local.tag | tags::BRIDGE));
         (local, bridge)
     }
 
-    pub(crate) fn link_with(&self, members: &Rc<Members>, tag: i32) -> Link<F> {
+    pub(crate) fn link_with(&self, members: &Rc<Members>, tag: i32) -> CommView<F> {
         let endpoint = self.engine.endpoint().clone();
         let context = self.collective_context();
-        Link {
+        CommView {
             endpoint,
             members: members.clone(),
             rank: self.rank,
@@ -368,7 +368,7 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// Bytes of `buffer` in one piece.
-    pub(crate) fn piece(&self, buffer: &Buffer) -> crate::buffer::Piece {
+    pub(crate) fn piece(&self, buffer: &Buffer) -> crate::buffer::BufferPiece {
         buffer.readable(self.pool())
     }
 }

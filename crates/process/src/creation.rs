@@ -7,11 +7,11 @@
 use crate::agreement::{Agreement, name_of};
 use crate::mailbox::{Making, Name};
 use crate::resources::Resources;
-use crate::topology::{Edge, Topology};
+use crate::topology::{CommTopology, Edge};
 use crate::{Comm, Engine, Error, Group, class};
 use std::rc::Rc;
 use weft_collective::inter::leaders;
-use weft_collective::{Link, Reduce, allgather, allreduce, bcast};
+use weft_collective::{CommView, ElementReduction, allgather, allreduce, bcast};
 use weft_fabric::{Fabric, Sge};
 
 /// What one process says of itself when communicators are made.
@@ -131,7 +131,7 @@ impl<F: Fabric> Comm<F> {
     pub fn arranged(
         &self,
         size: usize,
-        topology: Topology,
+        topology: CommTopology,
     ) -> impl Future<Output = Result<Option<Rc<Comm<F>>>, Error>> + use<F> {
         let places: Vec<usize> = (0..size).collect();
         let created = self.create(&self.group().include(&places));
@@ -249,7 +249,7 @@ fn meet<F: Fabric>(
 /// The larger of two numbers, each for itself.
 struct Largest;
 
-impl Reduce for Largest {
+impl ElementReduction for Largest {
     fn combine(&self, left: Sge, right: Sge) {
         let [a, b] = [words::<2>(&left), words::<2>(&right)];
         fill(right, std::array::from_fn::<_, 2, _>(|i| a[i].max(b[i])));
@@ -262,7 +262,7 @@ impl Reduce for Largest {
 
 /// A new context number, and whether the communicator is to be lean, the same on every rank.
 pub(crate) async fn agree_on<F: Fabric>(
-    (link, bridge): &(Link<F>, Option<Link<F>>),
+    (link, bridge): &(CommView<F>, Option<CommView<F>>),
     engine: &Engine<F>,
 ) -> Result<(u64, bool), Error> {
     let (means, refusal) = engine.resources();
@@ -302,7 +302,7 @@ struct Gathered {
 
 /// Three words of every rank, on every rank, of both groups.
 async fn gather_words<F: Fabric>(
-    (link, bridge): &(Link<F>, Option<Link<F>>),
+    (link, bridge): &(CommView<F>, Option<CommView<F>>),
     mine: Words,
 ) -> Result<Gathered, Error> {
     const LEN: usize = size_of::<Words>();

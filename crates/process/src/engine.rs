@@ -10,10 +10,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use weft_collective::arena::{Arena, Bounds};
-use weft_fabric::wait::{Sleep, Step, Token, WaitPolicy, Waiter};
+use weft_collective::arena::{ArenaLimits, NotifyArena};
+use weft_fabric::wait::{Sleep, Token, WaitPolicy, WaitStep, Waiter};
 use weft_fabric::{Counter, Fabric, FabricExt};
-use weft_p2p::{Endpoint, Limits};
+use weft_p2p::{Endpoint, ProtocolLimits};
 
 /// How a waiting thread lets others in: the layer above releases its lock around `f`.
 pub trait WaitHooks {
@@ -51,11 +51,11 @@ type Room = Box<dyn Fn() -> Result<(), Error>>;
 pub struct Engine<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     /// Tasks that each round looks at: few.
-    tasks: RefCell<Vec<Entry>>,
+    tasks: RefCell<Vec<TaskEntry>>,
     /// The others, which are looked at when their counter tells.
     waiting_tasks: WaitingTasks,
     counts: Cell<TaskCounts>,
-    arena: Rc<Arena<F>>,
+    arena: Rc<NotifyArena<F>>,
     policy: WaitPolicy,
     sleeper: Arc<dyn Sleep>,
     next_context: Cell<u64>,
@@ -63,11 +63,11 @@ pub struct Engine<F: Fabric> {
     connected: Connected,
     room: RefCell<Option<Room>>,
     /// Communicators that may have memory that their ranks share, and how many there may be.
-    roomy: Rc<Cell<usize>>,
-    roomy_most: Cell<usize>,
+    shm_comms: Rc<Cell<usize>>,
+    shm_comm_limit: Cell<usize>,
     /// Threads of this process that sleep in a wait, or look for the last time before.
     waiting: Cell<u32>,
-    helping: Helping,
+    helping: HelperThreads,
 }
 
 /// Longest sleep before the wait counts as stuck.
@@ -81,22 +81,22 @@ const DIRECT_TURNS: u32 = 512;
 
 impl<F: Fabric> Engine<F> {
     /// An engine that owns `fabric`; `limits` are those of its messages, and collective operations
-    /// write within the usual [`Bounds`].
-    pub fn new(fabric: F, policy: WaitPolicy, limits: Limits) -> Rc<Engine<F>> {
-        Engine::with_bounds(fabric, policy, limits, Bounds::default())
+    /// write within the usual limits.
+    pub fn new(fabric: F, policy: WaitPolicy, limits: ProtocolLimits) -> Rc<Engine<F>> {
+        Engine::with_bounds(fabric, policy, limits, ArenaLimits::default())
     }
 
     /// With other bounds on the writes of collective operations. All processes have the same.
     pub fn with_bounds(
         fabric: F,
         policy: WaitPolicy,
-        limits: Limits,
-        bounds: Bounds,
+        limits: ProtocolLimits,
+        bounds: ArenaLimits,
     ) -> Rc<Engine<F>> {
         let sleeper = fabric.sleeper();
         let endpoint = Rc::new(Endpoint::new(fabric, limits));
         Rc::new(Engine {
-            arena: Rc::new(Arena::new(endpoint.clone(), bounds)),
+            arena: Rc::new(NotifyArena::new(endpoint.clone(), bounds)),
             endpoint,
             tasks: RefCell::default(),
             waiting_tasks: WaitingTasks::default(),
@@ -107,10 +107,10 @@ impl<F: Fabric> Engine<F> {
             mailbox: Mailbox::default(),
             connected: Connected::default(),
             room: RefCell::default(),
-            roomy: Rc::default(),
-            roomy_most: Cell::new(usize::MAX),
+            shm_comms: Rc::default(),
+            shm_comm_limit: Cell::new(usize::MAX),
             waiting: Cell::new(0),
-            helping: Helping::default(),
+            helping: HelperThreads::default(),
         })
     }
 
@@ -120,7 +120,7 @@ impl<F: Fabric> Engine<F> {
     }
 
     /// Memory that peers write to in collective operations.
-    pub fn arena(&self) -> &Rc<Arena<F>> {
+    pub fn arena(&self) -> &Rc<NotifyArena<F>> {
         &self.arena
     }
 
@@ -141,12 +141,12 @@ impl<F: Fabric> Engine<F> {
 
     /// Bounds the communicators of this process whose collective operations may have memory that their ranks share, some
     /// 0.7 MiB each; those that are made beyond send messages. Not bounded, if not called.
-    pub fn set_roomy(&self, most: usize) {
-        self.roomy_most.set(most);
+    pub fn set_shm_comm_limit(&self, most: usize) {
+        self.shm_comm_limit.set(most);
     }
 
-    pub(crate) fn roomy(&self) -> &Rc<Cell<usize>> {
-        &self.roomy
+    pub(crate) fn shm_comms(&self) -> &Rc<Cell<usize>> {
+        &self.shm_comms
     }
 
     /// What this process has for another communicator, and why it has nothing, if so.
@@ -156,7 +156,8 @@ impl<F: Fabric> Engine<F> {
             return (Resources::none(self.rank()), Some(refusal));
         }
         // A full table is retried: freed communicators keep their memory until all ranks have left them.
-        let shared = || if self.roomy.get() < self.roomy_most.get() { Ok(()) } else { Err(()) };
+        let shared =
+            || if self.shm_comms.get() < self.shm_comm_limit.get() { Ok(()) } else { Err(()) };
         let means = self.retry_when_full(shared).map_or(Resources::LEAN, |()| Resources::ALL);
         (means, None)
     }
@@ -205,11 +206,11 @@ impl<F: Fabric> Engine<F> {
     /// Moves everything on that can move without waiting, and wakes who may sleep for it. True if
     /// anything moved.
     pub fn progress(&self) -> bool {
-        self.progress_beside(0, Reach::Some)
+        self.progress_beside(0, PollReach::Some)
     }
 
     /// The same; `mine` of those that are about to sleep are the caller.
-    fn progress_beside(&self, mine: u32, reach: Reach) -> bool {
+    fn progress_beside(&self, mine: u32, reach: PollReach) -> bool {
         let moved = self.endpoint.progress();
         let moved =
             if self.has_tasks() { self.run_tasks(Executor::Program, reach) | moved } else { moved };
@@ -242,9 +243,10 @@ impl<F: Fabric> Engine<F> {
             // While it is polled, nothing arrives: one look before is enough.
             std::future::poll_fn(move |cx| {
                 loop {
-                    let (moved, more) = engine.endpoint.progress_most();
+                    let (moved, more) = engine.endpoint.progress_with_more();
                     let moved = moved
-                        | (engine.has_tasks() && engine.run_tasks(Executor::Program, Reach::All));
+                        | (engine.has_tasks()
+                            && engine.run_tasks(Executor::Program, PollReach::All));
                     let counters = engine.endpoint.fabric().counters();
                     let reached = |(c, target)| counters.value(c) >= target;
                     let mut due = wait.is_none_or(reached) || engine.endpoint.fault().is_some();
@@ -301,11 +303,11 @@ impl<F: Fabric> Engine<F> {
     fn wait_loop<T>(&self, outside: &dyn WaitHooks, mut look: impl FnMut() -> Option<T>) -> T {
         let mut waiter = Waiter::new(&self.policy);
         let mut stuck = false;
-        let mut reach = Reach::Some;
+        let mut reach = PollReach::Some;
         loop {
             let moved = self.progress_beside(0, reach);
             // Who has nothing else to do has the time to look at all.
-            reach = if moved { Reach::Some } else { Reach::All };
+            reach = if moved { PollReach::Some } else { PollReach::All };
             if moved {
                 waiter.progressed();
                 stuck = false;
@@ -314,11 +316,11 @@ impl<F: Fabric> Engine<F> {
                 return value;
             }
             self.endpoint.rails().wait_begins(|| self.endpoint.fabric().now());
-            let mut step = Step::Again;
+            let mut step = WaitStep::Again;
             outside.unlocked(&mut || step = waiter.step());
-            if let Step::Sleep(limit) = step {
+            if let WaitStep::Sleep(limit) = step {
                 let armed = Armed::new(self);
-                if self.progress_beside(1, Reach::All) {
+                if self.progress_beside(1, PollReach::All) {
                     waiter.progressed();
                     continue;
                 }
@@ -381,10 +383,10 @@ mod waiting_tasks;
 use connected::Connected;
 pub(crate) use connected::Lease;
 pub use connected::{ForeignPeer, Identity, LinkId};
-use helping::Helping;
+use helping::HelperThreads;
 pub use persistent_task::PersistentTask;
-use tasks::{Entry, Reach};
-pub use tasks::{Executor, Task, TaskCounts};
+pub use tasks::{Executor, NonblockingTask, TaskCounts};
+use tasks::{PollReach, TaskEntry};
 use waiting_tasks::WaitingTasks;
 
 #[cfg(test)]

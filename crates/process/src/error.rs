@@ -1,7 +1,7 @@
 //! Errors in a user's words, with their MPI error class.
 
 use std::fmt;
-use weft_fabric::{Cause, Fault};
+use weft_fabric::{Fault, FaultCause};
 use weft_p2p::Status;
 
 /// Why a call failed. One pointer wide.
@@ -68,19 +68,19 @@ impl fmt::Debug for Error {
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Error {
         let class = match fault.cause() {
-            Cause::PeerLost { .. } => class::PROC_ABORTED,
-            Cause::Truncated { .. } => class::TRUNCATE,
-            Cause::System { .. } | Cause::NoRoom { .. } => class::NO_MEM,
-            Cause::Corrupt { .. } | Cause::Unsupported { .. } => class::INTERN,
-            Cause::Cancelled | Cause::Revoked | Cause::TimedOut => class::OTHER,
+            FaultCause::PeerLost { .. } => class::PROC_ABORTED,
+            FaultCause::Truncated { .. } => class::TRUNCATE,
+            FaultCause::System { .. } | FaultCause::NoRoom { .. } => class::NO_MEM,
+            FaultCause::Corrupt { .. } | FaultCause::Unsupported { .. } => class::INTERN,
+            FaultCause::Cancelled | FaultCause::Revoked | FaultCause::TimedOut => class::OTHER,
         };
         Error::new(class, fault)
     }
 }
 
-impl From<weft_datatype::Error> for Error {
-    fn from(error: weft_datatype::Error) -> Error {
-        use weft_datatype::Error as E;
+impl From<weft_datatype::DatatypeError> for Error {
+    fn from(error: weft_datatype::DatatypeError) -> Error {
+        use weft_datatype::DatatypeError as E;
         let class = match error {
             E::Argument { argument: "count", .. } => class::COUNT,
             E::Undefined { .. } | E::Unsupported { .. } => class::OP,

@@ -5,7 +5,7 @@
 use crate::rank_buffers::RankBuffers;
 use crate::{Buffer, Error};
 use weft_collective::inter::{Root, Sides, direct, leaders};
-use weft_collective::{Link, Reduce};
+use weft_collective::{CommView, ElementReduction};
 use weft_fabric::{Fabric, Sge};
 
 pub(crate) async fn bcast<F: Fabric>(
@@ -15,8 +15,8 @@ pub(crate) async fn bcast<F: Fabric>(
 ) -> Result<(), Error> {
     let pool = sides.local.endpoint.staging();
     match root {
-        Root::Beside => Ok(()),
-        Root::Me => {
+        Root::NotInvolved => Ok(()),
+        Root::ThisProcess => {
             let piece = buffer.readable(pool);
             Ok(leaders::broadcast(&sides, root, piece.sge).await?)
         }
@@ -34,7 +34,7 @@ pub(crate) async fn reduce<F: Fabric>(
     send: Option<Buffer>,
     receive: Option<Buffer>,
     root: Root,
-    op: &dyn Reduce,
+    op: &dyn ElementReduction,
 ) -> Result<(), Error> {
     let pool = sides.local.endpoint.staging();
     let input = send.as_ref().map(|b| b.readable(pool));
@@ -52,7 +52,7 @@ pub(crate) async fn allreduce<F: Fabric>(
     sides: Sides<F>,
     send: Buffer,
     receive: Buffer,
-    op: &dyn Reduce,
+    op: &dyn ElementReduction,
 ) -> Result<(), Error> {
     let pool = sides.local.endpoint.staging();
     let (input, output) = (send.readable(pool), receive.writable(pool));
@@ -67,7 +67,7 @@ pub(crate) async fn reduce_scatter<F: Fabric>(
     send: Buffer,
     counts: &[usize],
     receive: Buffer,
-    op: &dyn Reduce,
+    op: &dyn ElementReduction,
 ) -> Result<(), Error> {
     let pool = sides.local.endpoint.staging();
     let (input, output) = (send.readable(pool), receive.writable(pool));
@@ -78,7 +78,7 @@ pub(crate) async fn reduce_scatter<F: Fabric>(
 }
 
 pub(crate) async fn gather<F: Fabric>(
-    bridge: Link<F>,
+    bridge: CommView<F>,
     send: Option<Buffer>,
     blocks: RankBuffers,
     root: Root,
@@ -92,7 +92,7 @@ pub(crate) async fn gather<F: Fabric>(
 }
 
 pub(crate) async fn scatter<F: Fabric>(
-    bridge: Link<F>,
+    bridge: CommView<F>,
     blocks: RankBuffers,
     receive: Option<Buffer>,
     root: Root,
@@ -109,7 +109,7 @@ pub(crate) async fn scatter<F: Fabric>(
 
 /// `send`: to all alike.
 pub(crate) async fn allgather<F: Fabric>(
-    bridge: Link<F>,
+    bridge: CommView<F>,
     send: Buffer,
     blocks: RankBuffers,
 ) -> Result<(), Error> {
@@ -122,7 +122,7 @@ pub(crate) async fn allgather<F: Fabric>(
 }
 
 pub(crate) async fn alltoall<F: Fabric>(
-    bridge: Link<F>,
+    bridge: CommView<F>,
     send: RankBuffers,
     receive: RankBuffers,
 ) -> Result<(), Error> {

@@ -50,14 +50,14 @@ mod resources;
 mod topology;
 
 pub use attributes::Attributes;
-pub use buffer::{Buffer, Piece};
+pub use buffer::{Buffer, BufferPiece};
 pub use chosen::CallKey;
-pub use collectives::{Lengths, Running};
+pub use collectives::{CollectiveOperation, Lengths};
 pub use comm::{Comm, TAG_UB};
 pub use dims::balanced_dims;
 pub use engine::{
-    Engine, Executor, ForeignPeer, Identity, LinkId, PersistentTask, Single, Task, TaskCounts,
-    WaitHooks,
+    Engine, Executor, ForeignPeer, Identity, LinkId, NonblockingTask, PersistentTask, Single,
+    TaskCounts, WaitHooks,
 };
 pub use error::{Error, class};
 pub use group::{Compare, Group};
@@ -67,7 +67,7 @@ pub use messages::{Destination, Origin};
 pub use neighbors::Neighbors;
 pub use partitioned::{PartitionedReceive, PartitionedSend};
 pub use rank_buffers::RankBuffers;
-pub use request::{Active, External, Outcome};
-pub use topology::{Cartesian, Edge, Graph, Neighborhood, Topology};
+pub use request::{Active, External, OperationOutcome};
+pub use topology::{Cartesian, CommTopology, Edge, Graph, Neighborhood};
 pub use weft_collective::inter::Root;
 pub use weft_p2p::{Matched, RequestId, Status};

@@ -1,10 +1,13 @@
 //! Messages of a communicator: ranks and datatypes around [`weft_p2p`] (MPI 5.0, chapter 3).
 
 use crate::request::truncated;
-use crate::{Active, Buffer, Comm, Error, Outcome, WaitHooks};
+use crate::{Active, Buffer, Comm, Error, OperationOutcome, WaitHooks};
 use std::task::Poll;
 use weft_fabric::{Fabric, FabricExt, Sge};
-use weft_p2p::{Context, Direct, Matched, Mode, RequestId, Source, Status, Target, Want};
+use weft_p2p::{
+    Direct, Matched, MatchingContext, MessageTarget, ReceiveSource, RequestId, SendMode, Status,
+    Want,
+};
 
 /// Where a message goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,9 +35,9 @@ pub(crate) const NOBODY: Status =
 
 impl<F: Fabric> Comm<F> {
     #[inline(always)]
-    fn target(&self, to: usize, tag: i32) -> Target {
+    fn target(&self, to: usize, tag: i32) -> MessageTarget {
         let peer = self.peers().ranks()[to] as usize;
-        Target { context: self.context(), peer, rank: self.rank() as u32, tag }
+        MessageTarget { context: self.context(), peer, rank: self.rank() as u32, tag }
     }
 
     /// `None` for a receive from nobody.
@@ -42,34 +45,39 @@ impl<F: Fabric> Comm<F> {
     fn want(&self, from: Origin, tag: Option<i32>) -> Option<Want> {
         let source = match from {
             Origin::Rank(rank) => {
-                Source::Rank { rank: rank as u32, peer: self.peers().ranks()[rank] as usize }
+                ReceiveSource::Rank { rank: rank as u32, peer: self.peers().ranks()[rank] as usize }
             }
-            Origin::Any => Source::Any,
+            Origin::Any => ReceiveSource::Any,
             Origin::Nobody => return None,
         };
         Some(Want { context: self.context(), source, tag })
     }
 
     /// The same way in another matching space.
-    pub(crate) fn target_in(&self, context: Context, to: usize, tag: i32) -> Target {
-        Target { context, ..self.target(to, tag) }
+    pub(crate) fn target_in(&self, context: MatchingContext, to: usize, tag: i32) -> MessageTarget {
+        MessageTarget { context, ..self.target(to, tag) }
     }
 
     /// The same for a receive.
-    pub(crate) fn want_in(&self, context: Context, from: usize, tag: i32) -> Want {
+    pub(crate) fn want_in(&self, context: MatchingContext, from: usize, tag: i32) -> Want {
         let want = self.want(Origin::Rank(from), Some(tag));
         Want { context, ..want.expect("a rank is somebody") }
     }
 
     /// Starts a send.
-    pub fn isend(&self, buffer: &Buffer, to: Destination, tag: i32, mode: Mode) -> Active {
+    pub fn isend(&self, buffer: &Buffer, to: Destination, tag: i32, mode: SendMode) -> Active {
         let Destination::Rank(to) = to else { return Active::Done(NOBODY) };
         let send =
             |data| self.engine.endpoint().isend_cancellable(self.target(to, tag), data, mode);
         self.isend_by(buffer, send)
     }
 
-    pub(crate) fn isend_to(&self, target: Target, buffer: &Buffer, mode: Mode) -> Active {
+    pub(crate) fn isend_to(
+        &self,
+        target: MessageTarget,
+        buffer: &Buffer,
+        mode: SendMode,
+    ) -> Active {
         self.isend_by(buffer, |data| self.engine.endpoint().isend(target, data, mode))
     }
 
@@ -89,7 +97,7 @@ impl<F: Fabric> Comm<F> {
 
     /// Starts a send of contiguous bytes; `None`: it is over.
     #[inline(always)]
-    pub fn isend_run(&self, data: Sge, to: usize, tag: i32, mode: Mode) -> Option<RequestId> {
+    pub fn isend_run(&self, data: Sge, to: usize, tag: i32, mode: SendMode) -> Option<RequestId> {
         self.engine.endpoint().isend_cancellable(self.target(to, tag), data, mode)
     }
 
@@ -108,7 +116,7 @@ impl<F: Fabric> Comm<F> {
         data: Sge,
         to: Destination,
         tag: i32,
-        mode: Mode,
+        mode: SendMode,
     ) -> Result<(), Error> {
         let Destination::Rank(to) = to else { return Ok(()) };
         match self.engine.endpoint().isend(self.target(to, tag), data, mode) {
@@ -124,7 +132,7 @@ impl<F: Fabric> Comm<F> {
         buffer: &Buffer,
         to: Destination,
         tag: i32,
-        mode: Mode,
+        mode: SendMode,
     ) -> Result<(), Error> {
         let active = self.isend(buffer, to, tag, mode);
         self.finish(outside, active).map(|_| ())
@@ -226,7 +234,7 @@ impl<F: Fabric> Comm<F> {
 
     /// Whether an operation is over by now (MPI_Test), for programs that are futures: in a simulation
     /// global time first catches up with the rank's own.
-    pub async fn test(&self, active: &mut Active) -> Option<Outcome> {
+    pub async fn test(&self, active: &mut Active) -> Option<OperationOutcome> {
         let endpoint = self.engine.endpoint();
         std::future::poll_fn(|cx| endpoint.fabric().poll_clock(cx)).await;
         self.engine.progress();

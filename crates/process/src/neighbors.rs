@@ -1,10 +1,10 @@
 //! Neighborhood collectives: exchanges along the edges of a topology (MPI 5.0, sections 8.6 to 8.8).
 
-use crate::buffer::Piece;
-use crate::collectives::Running;
-use crate::topology::Topology;
+use crate::buffer::BufferPiece;
+use crate::collectives::CollectiveOperation;
+use crate::topology::CommTopology;
 use crate::{Buffer, Comm, Error, class};
-use weft_collective::{Link, neighbor};
+use weft_collective::{CommView, neighbor};
 use weft_fabric::{Fabric, Sge};
 
 /// Whom a rank receives from and sends to: one neighbour a block of the receive and of the send
@@ -21,15 +21,15 @@ pub struct Neighbors {
 
 impl Neighbors {
     /// The neighbours of `rank`. An error for a graph in which an edge has no counterpart.
-    pub fn of(topology: &Topology, rank: usize) -> Result<Neighbors, Error> {
+    pub fn of(topology: &CommTopology, rank: usize) -> Result<Neighbors, Error> {
         let some = |ranks: Vec<usize>| ranks.into_iter().map(Some).collect::<Vec<_>>();
         Ok(match topology {
-            Topology::Cartesian(grid) => {
+            CommTopology::Cartesian(grid) => {
                 let both = |dimension| grid.shift(rank, dimension, 1);
                 let around: Vec<_> = (0..grid.dims.len()).flat_map(both).collect();
                 Neighbors { sources: around.clone(), destinations: around, grid: true }
             }
-            Topology::Graph(graph) => {
+            CommTopology::Graph(graph) => {
                 if let Some((from, to)) = graph.lopsided {
                     let text = format!(
                         "the graph has more edges from rank {from} to rank {to} than back; \
@@ -41,7 +41,7 @@ impl Neighbors {
                 let around = some(graph.neighbors(rank).to_vec());
                 Neighbors { sources: around.clone(), destinations: around, grid: false }
             }
-            Topology::Distributed(part) => Neighbors {
+            CommTopology::Distributed(part) => Neighbors {
                 sources: some(part.sources.iter().map(|&(from, _)| from).collect()),
                 destinations: some(part.destinations.iter().map(|&(to, _)| to).collect()),
                 grid: false,
@@ -67,12 +67,13 @@ impl Neighbors {
 
 /// Sends, while each buffer of `receives` gets what its rank sent.
 async fn exchange<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     sends: &[(usize, Sge)],
     receives: &[(usize, Buffer)],
 ) -> Result<(), Error> {
     let pool = link.endpoint.staging();
-    let pieces: Vec<Piece> = receives.iter().map(|(_, buffer)| buffer.writable(pool)).collect();
+    let pieces: Vec<BufferPiece> =
+        receives.iter().map(|(_, buffer)| buffer.writable(pool)).collect();
     let into: Vec<_> =
         receives.iter().zip(&pieces).map(|(&(from, _), piece)| (from, piece.sge)).collect();
     let bytes = neighbor::direct(link, sends, &into).await?;
@@ -89,7 +90,7 @@ impl<F: Fabric> Comm<F> {
         neighbors: &Neighbors,
         send: Buffer,
         receive: Vec<Buffer>,
-    ) -> impl Running + use<F> {
+    ) -> impl CollectiveOperation + use<F> {
         let link = self.link();
         let destinations: Vec<usize> = neighbors.departures().map(|(_, to)| to).collect();
         let receives = arriving(neighbors, &receive);
@@ -106,14 +107,15 @@ impl<F: Fabric> Comm<F> {
         neighbors: &Neighbors,
         send: Vec<Buffer>,
         receive: Vec<Buffer>,
-    ) -> impl Running + use<F> {
+    ) -> impl CollectiveOperation + use<F> {
         let link = self.link();
         let departures: Vec<_> =
             neighbors.departures().map(|(block, to)| (to, send[block].clone())).collect();
         let receives = arriving(neighbors, &receive);
         async move {
             let pool = link.endpoint.staging();
-            let pieces: Vec<Piece> = departures.iter().map(|(_, b)| b.readable(pool)).collect();
+            let pieces: Vec<BufferPiece> =
+                departures.iter().map(|(_, b)| b.readable(pool)).collect();
             let sends: Vec<_> =
                 departures.iter().zip(&pieces).map(|(&(to, _), piece)| (to, piece.sge)).collect();
             exchange(&link, &sends, &receives).await
@@ -132,8 +134,8 @@ mod tests {
     use crate::topology::{Cartesian, Graph, Neighborhood};
     use std::collections::HashMap;
 
-    fn grid(dims: &[usize], periods: &[bool]) -> Topology {
-        Topology::Cartesian(Cartesian { dims: dims.to_vec(), periods: periods.to_vec() })
+    fn grid(dims: &[usize], periods: &[bool]) -> CommTopology {
+        CommTopology::Cartesian(Cartesian { dims: dims.to_vec(), periods: periods.to_vec() })
     }
 
     #[test]
@@ -147,7 +149,7 @@ mod tests {
     }
 
     /// Which block of a sender each block of a receiver gets, by the k-th of each pair.
-    fn delivered(topology: &Topology, size: usize) -> HashMap<(usize, usize), (usize, usize)> {
+    fn delivered(topology: &CommTopology, size: usize) -> HashMap<(usize, usize), (usize, usize)> {
         let all: Vec<_> = (0..size).map(|r| Neighbors::of(topology, r).unwrap()).collect();
         let mut got = HashMap::new();
         for (to, here) in all.iter().enumerate() {
@@ -169,7 +171,7 @@ mod tests {
         for dims in [[1, 1, 1], [2, 1, 3], [1, 2, 2], [4, 3, 1], [2, 2, 2]] {
             for periods in [[true, true, true], [false, true, true], [true, false, true]] {
                 let topology = grid(&dims, &periods);
-                let Topology::Cartesian(shape) = &topology else { unreachable!() };
+                let CommTopology::Cartesian(shape) = &topology else { unreachable!() };
                 let got = delivered(&topology, shape.size());
                 for rank in 0..shape.size() {
                     for dimension in 0..3 {
@@ -188,10 +190,10 @@ mod tests {
     #[test]
     fn edges_of_a_graph_are_matched_in_their_order() {
         // Two edges between 0 and 1, which rank 1 names around an edge to itself.
-        let graph = Topology::Graph(Graph::new(vec![2, 5], vec![1, 1, 0, 1, 0]));
+        let graph = CommTopology::Graph(Graph::new(vec![2, 5], vec![1, 1, 0, 1, 0]));
         let got = delivered(&graph, 2);
         assert_eq!((got[&(1, 0)], got[&(1, 1)], got[&(1, 2)]), ((0, 0), (1, 1), (0, 1)));
-        let lopsided = Topology::Graph(Graph::new(vec![1, 1], vec![1]));
+        let lopsided = CommTopology::Graph(Graph::new(vec![1, 1], vec![1]));
         let error = Neighbors::of(&lopsided, 1).unwrap_err();
         assert_eq!(error.class(), class::TOPOLOGY);
         assert!(error.text().contains("from rank 0 to rank 1"), "{error:?}");
@@ -201,7 +203,7 @@ mod tests {
     fn a_distributed_graph_has_other_sources_than_destinations() {
         let sources = vec![(2, 1), (0, 1)];
         let part = Neighborhood { sources, destinations: vec![(1, 1)], weighted: false };
-        let neighbors = Neighbors::of(&Topology::Distributed(part), 1).unwrap();
+        let neighbors = Neighbors::of(&CommTopology::Distributed(part), 1).unwrap();
         assert_eq!(neighbors.sources, [Some(2), Some(0)]);
         assert_eq!(neighbors.destinations, [Some(1)]);
     }

@@ -35,7 +35,7 @@ pub use send::PartitionedSend;
 use crate::comm::PARTITIONED;
 use crate::{Comm, Error, class};
 use weft_fabric::Fabric;
-use weft_p2p::Context;
+use weft_p2p::MatchingContext;
 
 /// What the sender says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ struct Handshake {
     /// Of all partitions together.
     bytes: usize,
     /// Of the messages.
-    context: Context,
+    context: MatchingContext,
 }
 
 impl Handshake {
@@ -70,15 +70,15 @@ impl Handshake {
         sound.then_some(Handshake {
             partitions: partitions as usize,
             bytes: bytes as usize,
-            context: Context(context),
+            context: MatchingContext(context),
         })
     }
 }
 
 impl<F: Fabric> Comm<F> {
     /// Where handshakes meet.
-    fn handshakes(&self) -> Context {
-        Context(self.context().0 | PARTITIONED)
+    fn handshakes(&self) -> MatchingContext {
+        MatchingContext(self.context().0 | PARTITIONED)
     }
 }
 
@@ -103,12 +103,12 @@ mod tests {
 
     #[test]
     fn a_handshake_is_read_as_it_was_written_and_nonsense_refused() {
-        let context = Context(PARTITIONED | 77);
+        let context = MatchingContext(PARTITIONED | 77);
         let handshake = Handshake { partitions: 3, bytes: 12, context };
         assert_eq!(Handshake::decode(&handshake.encode()), Some(handshake));
         let empty = Handshake { bytes: 0, ..handshake };
         assert_eq!(Handshake::decode(&empty.encode()), Some(empty));
-        let foreign = Handshake { context: Context(77), ..handshake };
+        let foreign = Handshake { context: MatchingContext(77), ..handshake };
         for wrong in [
             Handshake { partitions: 0, ..handshake },
             Handshake { partitions: 1 << 40, bytes: 0, ..handshake },

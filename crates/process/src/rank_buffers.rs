@@ -1,7 +1,7 @@
 //! The program's buffers by rank, one block each.
 
 use crate::Buffer;
-use crate::buffer::Piece;
+use crate::buffer::BufferPiece;
 use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_fabric::{Sge, StagingPool};
@@ -79,26 +79,26 @@ impl RankBuffers {
     }
 
     /// The blocks' data to send, each in one piece: in place, or packed.
-    pub(crate) fn readable(self, pool: &StagingPool) -> Pieces {
+    pub(crate) fn readable(self, pool: &StagingPool) -> RankPieces {
         self.pieces(|buffer| buffer.readable(pool))
     }
 
-    /// One piece of memory to receive each block into; [`Pieces::unpack`] moves them to their places.
-    pub(crate) fn writable(self, pool: &StagingPool) -> Pieces {
+    /// One piece of memory to receive each block into; [`RankPieces::unpack`] moves them to their places.
+    pub(crate) fn writable(self, pool: &StagingPool) -> RankPieces {
         self.pieces(|buffer| buffer.writable(pool))
     }
 
-    fn pieces(self, piece: impl FnMut(&Buffer) -> Piece) -> Pieces {
+    fn pieces(self, piece: impl FnMut(&Buffer) -> BufferPiece) -> RankPieces {
         if let Some(sges) = self.runs() {
-            return Pieces { sges, pieces: Vec::new(), buffers: RankBuffers::Nothing };
+            return RankPieces { sges, pieces: Vec::new(), buffers: RankBuffers::Nothing };
         }
         let buffers = match self {
             RankBuffers::Each(buffers) => buffers,
             other => other.iter().collect(),
         };
-        let pieces: Vec<Piece> = buffers.iter().map(piece).collect();
+        let pieces: Vec<BufferPiece> = buffers.iter().map(piece).collect();
         let sges = pieces.iter().map(|piece| piece.sge).collect();
-        Pieces { sges, pieces, buffers: RankBuffers::Each(buffers) }
+        RankPieces { sges, pieces, buffers: RankBuffers::Each(buffers) }
     }
 }
 
@@ -106,24 +106,24 @@ impl RankBuffers {
 pub(crate) type Sges = SmallVec<[Sge; 8]>;
 
 /// One rank's blocks, each in one piece.
-pub(crate) struct Pieces {
+pub(crate) struct RankPieces {
     /// By rank.
     pub sges: Sges,
     /// Empty if all blocks lie where they belong.
-    pieces: Vec<Piece>,
+    pieces: Vec<BufferPiece>,
     buffers: RankBuffers,
 }
 
-impl Pieces {
+impl RankPieces {
     /// Copies of the blocks, set aside: what is sent in place is overwritten.
-    pub fn aside(blocks: RankBuffers, pool: &StagingPool) -> Pieces {
+    pub fn aside(blocks: RankBuffers, pool: &StagingPool) -> RankPieces {
         let copy = |buffer: Buffer| {
             let copy = pool.take(buffer.len());
             buffer.pack_to(copy.sge());
-            Piece { sge: copy.sge(), staging: Some(copy) }
+            BufferPiece { sge: copy.sge(), staging: Some(copy) }
         };
-        let pieces: Vec<Piece> = blocks.iter().map(copy).collect();
-        Pieces { sges: pieces.iter().map(|piece| piece.sge).collect(), pieces, buffers: blocks }
+        let pieces: Vec<BufferPiece> = blocks.iter().map(copy).collect();
+        RankPieces { sges: pieces.iter().map(|piece| piece.sge).collect(), pieces, buffers: blocks }
     }
 
     /// Whether block `rank` is received beside its place.

@@ -1,7 +1,7 @@
 //! What a request looks at: an operation under way.
 
-use crate::buffer::Piece;
-use crate::{Buffer, Engine, Error, Task, class};
+use crate::buffer::BufferPiece;
+use crate::{Buffer, Engine, Error, NonblockingTask, class};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weft_fabric::Fabric;
@@ -9,35 +9,35 @@ use weft_p2p::{Endpoint, RequestId, Status};
 
 /// How an operation ended: its status, and its error if it failed.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct OperationOutcome {
     /// What the program's MPI_Status is filled from.
     pub status: Status,
     /// `None`: it succeeded.
     pub error: Option<Error>,
 }
 
-impl Outcome {
+impl OperationOutcome {
     /// A success of which the status says nothing, as of a send.
-    pub fn done() -> Outcome {
-        Outcome::of(Status::default())
+    pub fn done() -> OperationOutcome {
+        OperationOutcome::of(Status::default())
     }
 
     /// Without an error.
-    pub fn of(status: Status) -> Outcome {
-        Outcome { status, error: None }
+    pub fn of(status: Status) -> OperationOutcome {
+        OperationOutcome { status, error: None }
     }
 }
 
 /// An operation that is not ours: the layer above knows how it goes on.
 pub trait External {
     /// Ends it if it is over, once.
-    fn poll(&self) -> Option<Outcome>;
+    fn poll(&self) -> Option<OperationOutcome>;
 
     /// Whether it is over, without ending it.
     fn is_over(&self) -> bool;
 
     /// The status if it is over, without ending it; the error is that of looking.
-    fn peek(&self) -> Option<Outcome>;
+    fn peek(&self) -> Option<OperationOutcome>;
 
     /// Asks to take it back.
     fn cancel(&self) -> Result<(), Error>;
@@ -55,33 +55,33 @@ pub enum Active {
         /// The endpoint's number for it, which is used up when it is ended.
         id: RequestId,
         /// Keeps packed data until the send is over. Boxed, as is what a receive keeps: few have any, and requests are small.
-        _piece: Option<Box<Piece>>,
+        _piece: Option<Box<BufferPiece>>,
     },
     /// A message to come: its buffer is the library's until it is over.
     Receive {
         /// The endpoint's number for it, until it has been ended.
         id: RequestId,
         /// Where received data go that did not go straight to their place.
-        unpack: Option<Box<(Piece, Buffer)>>,
+        unpack: Option<Box<(BufferPiece, Buffer)>>,
     },
     /// An operation that the engine moves on, as a nonblocking collective one.
-    Task(Task),
+    Task(NonblockingTask),
     /// An operation that the layer above, or a partitioned one's own state, moves on.
     External(Rc<dyn External>),
 }
 
 impl Active {
     /// Looks once; the outcome if it is over. A fault of the fabric ends everything.
-    pub fn poll<F: Fabric>(&mut self, endpoint: &Endpoint<F>) -> Option<Outcome> {
+    pub fn poll<F: Fabric>(&mut self, endpoint: &Endpoint<F>) -> Option<OperationOutcome> {
         let outcome = match self {
             Active::External(operation) => return operation.poll(),
-            Active::Done(status) => Outcome { status: *status, error: None },
+            Active::Done(status) => OperationOutcome { status: *status, error: None },
             Active::Task(task) => {
                 if !task.is_over() {
                     return None;
                 }
                 let error = task.result().and_then(Result::err);
-                Outcome { status: Status::default(), error }
+                OperationOutcome { status: Status::default(), error }
             }
             Active::Send { id, .. } => match endpoint.finish(*id) {
                 Some(status) => finished(Status { source: 0, tag: 0, ..status }),
@@ -115,7 +115,7 @@ impl Active {
     }
 
     /// Waits for it as a task does, which says what it waits for.
-    pub async fn over<F: Fabric>(&mut self, endpoint: &Endpoint<F>) -> Outcome {
+    pub async fn over<F: Fabric>(&mut self, endpoint: &Endpoint<F>) -> OperationOutcome {
         loop {
             if let Some(outcome) = self.poll(endpoint) {
                 return outcome;
@@ -138,7 +138,7 @@ impl Active {
 
     /// The status if it is over, without ending it (MPI_Request_get_status): an error of the operation is
     /// left for who ends it.
-    pub fn peek<F: Fabric>(&self, endpoint: &Endpoint<F>) -> Option<Outcome> {
+    pub fn peek<F: Fabric>(&self, endpoint: &Endpoint<F>) -> Option<OperationOutcome> {
         let status = match self {
             Active::Done(status) => Some(*status),
             Active::Task(task) => task.is_over().then(Status::default),
@@ -148,7 +148,7 @@ impl Active {
                 .map(|s| Status { cancelled: s.cancelled, ..Status::default() }),
             Active::Receive { id, .. } => endpoint.peek_status(*id),
         };
-        status.map(Outcome::of)
+        status.map(OperationOutcome::of)
     }
 
     /// Asks to take it back (MPI_Cancel).
@@ -182,9 +182,9 @@ impl<F: Fabric> Engine<F> {
     }
 }
 
-fn finished(status: Status) -> Outcome {
+fn finished(status: Status) -> OperationOutcome {
     let error = (status.lost > 0).then(|| truncated(&status));
-    Outcome { status, error }
+    OperationOutcome { status, error }
 }
 
 /// A message that was longer than its receive.
@@ -198,7 +198,7 @@ pub(crate) fn truncated(status: &Status) -> Error {
     Error::new(class::TRUNCATE, text).with_status(*status)
 }
 
-fn failed<F: Fabric>(endpoint: &Endpoint<F>) -> Option<Outcome> {
+fn failed<F: Fabric>(endpoint: &Endpoint<F>) -> Option<OperationOutcome> {
     let fault = endpoint.fault()?;
-    Some(Outcome { status: Status::default(), error: Some(fault.into()) })
+    Some(OperationOutcome { status: Status::default(), error: Some(fault.into()) })
 }

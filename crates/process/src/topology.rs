@@ -2,7 +2,7 @@
 
 /// What a communicator's ranks are arranged as.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Topology {
+pub enum CommTopology {
     /// A grid (MPI 5.0, section 8.5.1).
     Cartesian(Cartesian),
     /// A graph that each rank has given whole (MPI 5.0, section 8.5.3).

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
-use weft_collective::Operation;
+use weft_collective::CollectiveKind;
 use weft_collective::algorithm::{Carrier, Method};
 use weft_fabric::Fabric;
 use weft_process::{Active, Comm, Executor, PersistentTask};
@@ -74,10 +74,10 @@ impl Program for Again {
 
 /// Lists of blocks that lie apart, as the oracle has them: its own copy, and what is made of it. Blocks that lie in one
 /// piece of memory need none.
-fn lists(operation: Operation) -> u64 {
+fn lists(operation: CollectiveKind) -> u64 {
     match operation {
-        Operation::Allgather => 3,
-        Operation::Alltoall => 6,
+        CollectiveKind::Allgather => 3,
+        CollectiveKind::Alltoall => 6,
         _ => 0,
     }
 }

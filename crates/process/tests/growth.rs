@@ -8,15 +8,15 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_collective::algorithm::{Algorithm, Carrier, Need};
+use weft_collective::algorithm::{Algorithm, Carrier, Requirement};
 use weft_collective::catalog::ALGORITHMS;
-use weft_collective::{Operation, Reason, Reduce, Selection, SelectionKey};
+use weft_collective::{CollectiveKind, ElementReduction, Selection, SelectionKey, SelectionReason};
 use weft_datatype::{Basic, Predefined};
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::units::Count;
-use weft_fabric_sim::{Machine, Options, Sim, run};
-use weft_p2p::Limits;
+use weft_fabric_sim::{Machine, Sim, SimOptions, run};
+use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine, Error, Group, Root};
 
 thread_local! {
@@ -63,7 +63,7 @@ const GROWTH: isize = (MANY - FEW) as isize;
 
 struct Nothing;
 
-impl Reduce for Nothing {
+impl ElementReduction for Nothing {
     fn combine(&self, _left: Sge, _right: Sge) {}
 
     fn commutes(&self) -> bool {
@@ -86,21 +86,21 @@ fn machine(ranks: usize) -> Rc<Machine> {
     Rc::new(machine)
 }
 
-async fn call(comm: &Rc<Comm<Sim>>, operation: Operation) -> Result<(), Error> {
+async fn call(comm: &Rc<Comm<Sim>>, operation: CollectiveKind) -> Result<(), Error> {
     let data = || Buffer::phantom(8, Predefined::new().of(Basic::INT).clone());
     let op = || Rc::new(Nothing);
     // Neither the leader of a node nor on the first one.
     let root = 2 * RANKS_PER_NODE + 3;
     match operation {
-        Operation::Barrier => comm.barrier().await,
-        Operation::Bcast => comm.bcast(data(), Root::Rank(root)).await,
-        Operation::Allreduce => comm.allreduce(None, data(), op()).await,
-        Operation::Reduce => {
+        CollectiveKind::Barrier => comm.barrier().await,
+        CollectiveKind::Bcast => comm.bcast(data(), Root::Rank(root)).await,
+        CollectiveKind::Allreduce => comm.allreduce(None, data(), op()).await,
+        CollectiveKind::Reduce => {
             let result = (comm.rank() == root).then(data);
             comm.reduce(Some(data()), result, Root::Rank(root), op()).await
         }
-        Operation::Scan => comm.scan(None, data(), op(), false).await,
-        Operation::Exscan => comm.scan(None, data(), op(), true).await,
+        CollectiveKind::Scan => comm.scan(None, data(), op(), false).await,
+        CollectiveKind::Exscan => comm.scan(None, data(), op(), true).await,
         operation => panic!("{operation:?} has a block for each rank"),
     }
 }
@@ -110,18 +110,18 @@ fn bytes(ranks: usize, algorithm: &'static Algorithm) -> Option<Bytes> {
     let machine = machine(ranks);
     let group = Group::new((0..ranks as u32).collect::<Vec<_>>());
     let mut selection = Selection::default();
-    selection.ask_for(Operation::Barrier, "MPI-DS").expect("an algorithm");
+    selection.ask_for(CollectiveKind::Barrier, "MPI-DS").expect("an algorithm");
     selection.ask(algorithm.operation, Some(algorithm.usual()));
     let (selection, before) = (Rc::new(selection), LIVE.get());
     MOST.set(before);
-    let outcome = run(&machine, Options::new(ranks), |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+    let outcome = run(&machine, SimOptions::new(ranks), |sim| {
+        let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
         let comm = Comm::world_of(&engine, group.clone());
         comm.select(selection.clone());
         engine.run(async move {
             let (site, commutes, equal) = (comm.site(), true, true);
             let case = SelectionKey { ranks, bytes: 32, element: 4, commutes, equal, site };
-            if comm.chosen(algorithm.operation, &case).reason != Reason::Asked {
+            if comm.chosen(algorithm.operation, &case).reason != SelectionReason::Asked {
                 return None;
             }
             call(&comm, algorithm.operation).await.expect("no error");
@@ -139,7 +139,7 @@ fn bytes(ranks: usize, algorithm: &'static Algorithm) -> Option<Bytes> {
 
 /// Finds algorithms with whose names `named` agrees, of operations without blocks by rank.
 fn algorithms(named: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static Algorithm> {
-    use Operation::*;
+    use CollectiveKind::*;
     let whole = [Barrier, Bcast, Allreduce, Reduce, Scan, Exscan];
     ALGORITHMS.iter().filter(move |a| whole.contains(&a.operation) && named(a.name))
 }
@@ -170,7 +170,8 @@ fn levels_take_no_more_of_a_rank_among_more_ranks() {
 fn no_design_keeps_a_list_of_all_ranks() {
     let mut seen = 0;
     for algorithm in algorithms(|name| name != "TWO-LEVEL") {
-        let long = algorithm.cost.contains("N - 1") || algorithm.needs.contains(&Need::Multicast);
+        let long =
+            algorithm.cost.contains("N - 1") || algorithm.needs.contains(&Requirement::Multicast);
         if algorithm.carrier == Carrier::Messages || long {
             continue;
         }

@@ -14,7 +14,7 @@
 //!   immediates.rs             those that the target's adapter counts
 //! ```
 //! Contract: an operation enters its epoch, finds its place and is issued; it is over when its call returns, or once
-//! [`Access::drain`] says so. Nothing here opens or ends an epoch.
+//! [`WindowAccess::drain`] says so. Nothing here opens or ends an epoch.
 
 mod accumulate;
 pub mod accumulate_protocol;
@@ -28,12 +28,12 @@ mod several_regions;
 mod target_assisted;
 
 pub use self::accumulate::Change;
-pub use self::immediates::Immediates;
-pub use self::in_flight::{InFlight, Issued};
+pub use self::immediates::EpochImmediates;
+pub use self::in_flight::{Issued, WindowFlights};
 
 use self::deferred::Deferred;
-use crate::control::Control;
-use crate::core::Core;
+use crate::control::WindowControl;
+use crate::core::WindowCore;
 use crate::locks::Locks;
 use crate::memory::WindowMemory;
 use std::rc::Rc;
@@ -41,36 +41,36 @@ use weft_fabric::Fabric;
 use weft_process::Error;
 
 /// What one process does on the memory of a window.
-pub struct Access<F: Fabric> {
-    core: Rc<Core<F>>,
-    control: Rc<Control<F>>,
+pub struct WindowAccess<F: Fabric> {
+    core: Rc<WindowCore<F>>,
+    control: Rc<WindowControl<F>>,
     memory: Rc<WindowMemory<F>>,
     locks: Rc<Locks<F>>,
-    in_flight: InFlight<F>,
+    in_flight: WindowFlights<F>,
     deferred: Deferred,
-    immediates: Immediates,
+    immediates: EpochImmediates,
 }
 
-impl<F: Fabric> Access<F> {
+impl<F: Fabric> WindowAccess<F> {
     /// Nothing is under way.
     pub fn new(
-        core: Rc<Core<F>>,
-        control: Rc<Control<F>>,
+        core: Rc<WindowCore<F>>,
+        control: Rc<WindowControl<F>>,
         memory: Rc<WindowMemory<F>>,
         locks: Rc<Locks<F>>,
-    ) -> Access<F> {
-        let (in_flight, ranks) = (InFlight::new(core.clone()), core.size());
-        let (deferred, immediates) = (Deferred::new(ranks), Immediates::new(ranks));
-        Access { core, control, memory, locks, in_flight, deferred, immediates }
+    ) -> WindowAccess<F> {
+        let (in_flight, ranks) = (WindowFlights::new(core.clone()), core.size());
+        let (deferred, immediates) = (Deferred::new(ranks), EpochImmediates::new(ranks));
+        WindowAccess { core, control, memory, locks, in_flight, deferred, immediates }
     }
 
     /// What was issued.
-    pub fn in_flight(&self) -> &InFlight<F> {
+    pub fn in_flight(&self) -> &WindowFlights<F> {
         &self.in_flight
     }
 
     /// Puts that the targets' adapters count.
-    pub fn immediates(&self) -> &Immediates {
+    pub fn immediates(&self) -> &EpochImmediates {
         &self.immediates
     }
 

@@ -23,11 +23,11 @@ pub mod request;
 
 pub use self::own_words::OwnWords;
 
-use self::layout::{BELL, Table, word};
-use crate::core::Core;
+use self::layout::{BELL, ControlTable, word};
+use crate::core::WindowCore;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, FabricExt, Fault, RemoteAddr, RemoteFlag, Sge, Words};
+use weft_fabric::{Counter, Fabric, FabricExt, Fault, PeerWords, RemoteAddr, RemoteFlag, Sge};
 
 /// One rank's control words.
 struct Remote {
@@ -35,27 +35,27 @@ struct Remote {
     /// Rails that have words of their own among them; at least 1.
     rails: usize,
     /// Themselves, if this process sees them.
-    seen: OnceCell<Option<Words>>,
+    seen: OnceCell<Option<PeerWords>>,
 }
 
 /// The control words of all ranks of a window, and the requests among them.
-pub struct Control<F: Fabric> {
-    core: Rc<Core<F>>,
+pub struct WindowControl<F: Fabric> {
+    core: Rc<WindowCore<F>>,
     own: OwnWords<F>,
     ranks: Box<[Remote]>,
     /// Answers that were asked for: their tags ([`messages`]).
     answers: Cell<i32>,
 }
 
-impl<F: Fabric> Control<F> {
+impl<F: Fabric> WindowControl<F> {
     /// `ranks`: where each rank's control words are, and how many rails have words there.
     pub fn new(
-        core: Rc<Core<F>>,
+        core: Rc<WindowCore<F>>,
         own: OwnWords<F>,
         ranks: impl Iterator<Item = (RemoteAddr, usize)>,
-    ) -> Control<F> {
+    ) -> WindowControl<F> {
         let remote = |(at, rails)| Remote { at, rails, seen: OnceCell::new() };
-        Control { core, own, ranks: ranks.map(remote).collect(), answers: Cell::new(0) }
+        WindowControl { core, own, ranks: ranks.map(remote).collect(), answers: Cell::new(0) }
     }
 
     /// This rank's.
@@ -82,7 +82,7 @@ impl<F: Fabric> Control<F> {
 
     /// The control words of a rank, if this process sees them.
     #[inline(always)]
-    pub fn seen(&self, rank: usize) -> Option<&Words> {
+    pub fn seen(&self, rank: usize) -> Option<&PeerWords> {
         match self.ranks[rank].seen.get() {
             Some(known) => known.as_ref(),
             None => self.look(rank),
@@ -90,7 +90,7 @@ impl<F: Fabric> Control<F> {
     }
 
     #[cold]
-    fn look(&self, rank: usize) -> Option<&Words> {
+    fn look(&self, rank: usize) -> Option<&PeerWords> {
         let Remote { at, seen, .. } = &self.ranks[rank];
         let words = layout::words(self.ranks.len());
         let look = || self.core.fabric().words(self.core.peer(rank), *at, words);
@@ -126,7 +126,7 @@ impl<F: Fabric> Control<F> {
     }
 
     /// The counter of this rank's own flag that `index` tells it by.
-    pub fn flag(&self, table: Table, index: usize) -> Counter {
+    pub fn flag(&self, table: ControlTable, index: usize) -> Counter {
         self.own.flag(table, index)
     }
 
@@ -142,13 +142,19 @@ impl<F: Fabric> Control<F> {
     }
 
     /// Word `index` of one of a rank's tables, as this process writes it.
-    pub fn remote_flag(&self, rank: usize, table: Table, index: usize) -> RemoteFlag {
+    pub fn remote_flag(&self, rank: usize, table: ControlTable, index: usize) -> RemoteFlag {
         let at = word(self.ranks[rank].at, table.word(self.ranks.len(), index));
         RemoteFlag { at, waking: true }
     }
 
     /// Writes this rank's word of one of a rank's tables, which may sleep for it.
-    pub fn tell(&self, rank: usize, table: Table, index: usize, value: u64) -> Result<(), Fault> {
+    pub fn tell(
+        &self,
+        rank: usize,
+        table: ControlTable,
+        index: usize,
+        value: u64,
+    ) -> Result<(), Fault> {
         let flag = self.remote_flag(rank, table, index);
         let (fabric, peer) = (self.core.fabric(), self.core.peer(rank));
         fabric.write_flag(peer, Sge::EMPTY, flag.at, flag, value, None)
@@ -172,10 +178,10 @@ impl<F: Fabric> Control<F> {
 mod tests {
     use super::layout::TABLE;
     use super::messages::{Answers, Taker};
-    use super::request::{Request, RmaRequest, words};
+    use super::request::{ControlRequest, RmaRequest, words};
     use super::*;
     use crate::core::target_location::TargetLocation;
-    use crate::options::Options;
+    use crate::options::WindowOptions;
     use crate::testing::{AINT, ALL, Numbers, Program, end, numbers, parts, run_at, ty};
     use weft_process::{Comm, class};
 
@@ -185,7 +191,7 @@ mod tests {
 
     impl Program for Words {
         async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
-            let (core, control) = parts(&comm, Options::default()).await;
+            let (core, control) = parts(&comm, WindowOptions::default()).await;
             let (me, size) = (core.rank(), core.size());
             let word = TABLE + 1;
             for rank in 0..size {
@@ -198,9 +204,12 @@ mod tests {
             assert_eq!(control.swap(right, word, sum, 7).await.unwrap(), sum);
             assert_eq!(control.swap(right, word, sum, 8).await.unwrap(), 7);
             for count in 1..=3 {
-                control.tell(right, Table::Posted(count), me, count).unwrap();
+                control.tell(right, ControlTable::Posted(count), me, count).unwrap();
                 let left = (me + size - 1) % size;
-                control.until(control.flag(Table::Posted(count), left), count).await.unwrap();
+                control
+                    .until(control.flag(ControlTable::Posted(count), left), count)
+                    .await
+                    .unwrap();
                 core.comm().barrier().await.unwrap();
             }
             end(&core).await;
@@ -218,9 +227,9 @@ mod tests {
 
     impl Program for Service {
         async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
-            let (core, control) = parts(&comm, Options::default()).await;
+            let (core, control) = parts(&comm, WindowOptions::default()).await;
             if core.rank() == 0 {
-                let perform = async |request: &Request, more: Sge, answer: Sge| {
+                let perform = async |request: &ControlRequest, more: Sge, answer: Sge| {
                     let [at, len] = words(more);
                     assert_eq!((request.runs, len), (1, 16));
                     answer.part(8, 16).fill(&[at as u8; 16]);

@@ -16,7 +16,7 @@ pub mod target_location;
 
 use self::open_epochs::OpenEpochs;
 use self::target_location::TargetLocation;
-use crate::options::Options;
+use crate::options::WindowOptions;
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fmt;
@@ -27,7 +27,7 @@ use weft_process::{Comm, Error, class};
 
 /// By which call a window was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flavor {
+pub enum WindowFlavor {
     /// MPI_Win_create: each rank exposes memory that the program owns.
     Create,
     /// MPI_Win_allocate: the window owns its memory until it is freed.
@@ -39,10 +39,10 @@ pub enum Flavor {
 }
 
 /// What the parts of one window share.
-pub struct Core<F: Fabric> {
+pub struct WindowCore<F: Fabric> {
     comm: Rc<Comm<F>>,
-    pub flavor: Flavor,
-    pub options: Options,
+    pub flavor: WindowFlavor,
+    pub options: WindowOptions,
     /// All ranks see memory of the fabric, and share processors.
     pub one_node: bool,
     /// Some rank's process carries out itself what others do to its memory, whatever the fabric calls it.
@@ -52,9 +52,9 @@ pub struct Core<F: Fabric> {
     pub open: OpenEpochs,
 }
 
-impl<F: Fabric> Core<F> {
+impl<F: Fabric> WindowCore<F> {
     /// `comm` is the window's own.
-    pub fn new(comm: Rc<Comm<F>>, flavor: Flavor, options: Options) -> Core<F> {
+    pub fn new(comm: Rc<Comm<F>>, flavor: WindowFlavor, options: WindowOptions) -> WindowCore<F> {
         let fabric = comm.engine().endpoint().fabric();
         let one_node = comm.group().ranks().iter().all(|&peer| {
             let able = fabric.capabilities(peer as usize);
@@ -63,7 +63,7 @@ impl<F: Fabric> Core<F> {
         let own = |&peer: &u32| fabric.capabilities(peer as usize).by_progress;
         let by_progress = comm.group().ranks().iter().any(own);
         let open = OpenEpochs::new(comm.size());
-        Core { comm, flavor, options, one_node, by_progress, name: RefCell::default(), open }
+        WindowCore { comm, flavor, options, one_node, by_progress, name: RefCell::default(), open }
     }
 
     pub fn comm(&self) -> &Rc<Comm<F>> {

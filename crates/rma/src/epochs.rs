@@ -15,40 +15,40 @@ mod flags;
 pub mod ordered_flag;
 pub mod post_start_complete_wait;
 
-use self::fence::Fence;
-use self::flags::Flags;
-use crate::access::Access;
-use crate::control::Control;
-use crate::core::Core;
+use self::fence::WindowFences;
+use self::flags::PairFlags;
+use crate::access::WindowAccess;
+use crate::control::WindowControl;
+use crate::core::WindowCore;
 use crate::memory::WindowMemory;
 use std::rc::Rc;
 use weft_fabric::Fabric;
 
 /// The active target epochs of one window.
 pub struct Epochs<F: Fabric> {
-    core: Rc<Core<F>>,
+    core: Rc<WindowCore<F>>,
     memory: Rc<WindowMemory<F>>,
-    access: Rc<Access<F>>,
-    flags: Rc<Flags<F>>,
-    fence: Fence<F>,
+    access: Rc<WindowAccess<F>>,
+    flags: Rc<PairFlags<F>>,
+    fence: WindowFences<F>,
 }
 
 impl<F: Fabric> Epochs<F> {
     /// None is open.
     pub fn new(
-        core: Rc<Core<F>>,
-        control: Rc<Control<F>>,
+        core: Rc<WindowCore<F>>,
+        control: Rc<WindowControl<F>>,
         memory: Rc<WindowMemory<F>>,
-        access: Rc<Access<F>>,
+        access: Rc<WindowAccess<F>>,
     ) -> Epochs<F> {
-        let flags = Rc::new(Flags::new(core.clone(), control.clone()));
+        let flags = Rc::new(PairFlags::new(core.clone(), control.clone()));
         let first = memory.exposed(core.rank()).immediate;
-        let fence = Fence::new(core.clone(), control, access.clone(), flags.clone(), first);
+        let fence = WindowFences::new(core.clone(), control, access.clone(), flags.clone(), first);
         Epochs { core, memory, access, flags, fence }
     }
 
     /// Fences.
-    pub fn fence(&self) -> &Fence<F> {
+    pub fn fence(&self) -> &WindowFences<F> {
         &self.fence
     }
 }

@@ -19,10 +19,10 @@ mod ticket_lock;
 pub use self::fifo::Fifo;
 pub use self::passive_target::LockKind;
 
-use self::ticket_lock::{MappedTicketLock, TicketLock, Turn};
-use crate::control::Control;
-use crate::control::layout::Lock;
-use crate::core::Core;
+use self::ticket_lock::{MappedTicketLock, TicketLock, TicketTurn};
+use crate::control::WindowControl;
+use crate::control::layout::TicketLockKind;
+use crate::core::WindowCore;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_fabric::Fabric;
@@ -34,15 +34,15 @@ struct ByRank {
     /// The ticket of its lock, while that is held.
     ticket: Cell<u64>,
     /// That lock was tried for and taken or given back, and somebody has to be told.
-    tell: Cell<Option<Turn>>,
+    tell: Cell<Option<TicketTurn>>,
     /// This process is among those that announce updates of single elements of it.
     announces: Cell<bool>,
 }
 
 /// The locks of one window.
 pub struct Locks<F: Fabric> {
-    core: Rc<Core<F>>,
-    control: Rc<Control<F>>,
+    core: Rc<WindowCore<F>>,
+    control: Rc<WindowControl<F>>,
     ranks: Box<[ByRank]>,
     /// Ranks whose locks were taken for MPI_Win_lock_all.
     joined: RefCell<Vec<usize>>,
@@ -53,14 +53,14 @@ pub struct Locks<F: Fabric> {
 
 impl<F: Fabric> Locks<F> {
     /// Nothing is locked.
-    pub fn new(core: Rc<Core<F>>, control: Rc<Control<F>>) -> Locks<F> {
+    pub fn new(core: Rc<WindowCore<F>>, control: Rc<WindowControl<F>>) -> Locks<F> {
         let (guards, joins) = (Fifo::new(core.comm()), Fifo::new(core.comm()));
         let ranks = (0..core.size()).map(|_| ByRank::default()).collect();
         Locks { core, control, ranks, joined: RefCell::default(), guards, joins }
     }
 
     /// One of the locks of a rank.
-    fn lock_of(&self, which: Lock, rank: usize) -> TicketLock<'_, F> {
+    fn lock_of(&self, which: TicketLockKind, rank: usize) -> TicketLock<'_, F> {
         TicketLock { control: &self.control, which, target: rank }
     }
 
@@ -68,7 +68,7 @@ impl<F: Fabric> Locks<F> {
     #[inline]
     fn mapped_lock(&self, rank: usize) -> Option<MappedTicketLock<'_>> {
         let words = self.control.seen(rank)?;
-        Some(MappedTicketLock { words, which: Lock::Window, size: self.control.size() })
+        Some(MappedTicketLock { words, which: TicketLockKind::Window, size: self.control.size() })
     }
 
     /// Runs `f` while the guard of a rank is held, after what this process runs under guards already.
@@ -78,7 +78,7 @@ impl<F: Fabric> Locks<F> {
         f: impl Future<Output = Result<R, Error>>,
     ) -> Result<R, Error> {
         let guarded = async {
-            let guard = self.lock_of(Lock::Guard, rank);
+            let guard = self.lock_of(TicketLockKind::Guard, rank);
             let ticket = guard.acquire(false).await?;
             let result = f.await;
             guard.release(false, ticket).await?;
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::control::layout::TABLE;
     use crate::core::open_epochs::AccessEpoch;
-    use crate::options::Options;
+    use crate::options::WindowOptions;
     use crate::testing::{ALL, Program, end, parts, run_at};
     use weft_process::{Comm, class};
 
@@ -112,14 +112,14 @@ mod tests {
 
     const ROUNDS: u64 = 5;
 
-    async fn count<F: Fabric>(control: &Control<F>) {
+    async fn count<F: Fabric>(control: &WindowControl<F>) {
         let was = control.add(0, TABLE, 0).await.unwrap();
         assert_eq!(control.swap(0, TABLE, was, was + 1).await.unwrap(), was, "somebody else");
     }
 
     impl Program for Counting {
         async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
-            let (core, control) = parts(&comm, Options::default()).await;
+            let (core, control) = parts(&comm, WindowOptions::default()).await;
             let locks = Locks::new(core.clone(), control.clone());
             for _ in 0..ROUNDS {
                 if !locks.try_lock(LockKind::Exclusive, 0, 0) {
@@ -159,7 +159,7 @@ mod tests {
 
     impl Program for Sharing {
         async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
-            let (core, control) = parts(&comm, Options::default()).await;
+            let (core, control) = parts(&comm, WindowOptions::default()).await;
             let locks = Locks::new(core.clone(), control.clone());
             assert_eq!(locks.enter(0).await.unwrap_err().class(), class::RMA_SYNC);
             locks.lock_all(0).unwrap();

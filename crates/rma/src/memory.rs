@@ -20,45 +20,45 @@ pub mod regions;
 pub mod target_address;
 
 use self::allocation::OwnMemory;
-use self::attached::Attached;
-use self::exposed::Exposed;
-use self::target_address::{AtomicityDomain, Reach};
-use crate::control::Control;
-use crate::core::{Core, Flavor};
+use self::attached::AttachedMemory;
+use self::exposed::ExposedWindow;
+use self::target_address::{AtomicityDomain, TargetReach};
+use crate::control::WindowControl;
+use crate::core::{WindowCore, WindowFlavor};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Region, Sge};
 
 /// One rank's part of the window.
 struct ByRank {
-    exposed: Exposed,
+    exposed: ExposedWindow,
     /// Who updates its words.
     domain: AtomicityDomain,
-    reach: OnceCell<Reach>,
+    reach: OnceCell<TargetReach>,
     /// The part, if that is seen and operations need not wait for a fence that issues them; nothing until `reach` is known.
     mapped: Cell<Sge>,
 }
 
 /// The memory of one window.
 pub struct WindowMemory<F: Fabric> {
-    core: Rc<Core<F>>,
-    control: Rc<Control<F>>,
+    core: Rc<WindowCore<F>>,
+    control: Rc<WindowControl<F>>,
     /// This rank's part, and what the fabric lent for it.
     own: Sge,
     region: Option<Region>,
     ranks: Box<[ByRank]>,
-    attached: Attached,
+    attached: AttachedMemory,
 }
 
 impl<F: Fabric> WindowMemory<F> {
     /// Of this rank, and of all as they exposed it.
     pub fn new(
-        core: Rc<Core<F>>,
-        control: Rc<Control<F>>,
+        core: Rc<WindowCore<F>>,
+        control: Rc<WindowControl<F>>,
         own: OwnMemory,
-        all: impl Iterator<Item = Exposed>,
+        all: impl Iterator<Item = ExposedWindow>,
     ) -> WindowMemory<F> {
-        let rank = |exposed: Exposed| ByRank {
+        let rank = |exposed: ExposedWindow| ByRank {
             exposed,
             domain: match exposed.adapters {
                 true => AtomicityDomain::Adapters,
@@ -68,7 +68,7 @@ impl<F: Fabric> WindowMemory<F> {
             mapped: Cell::new(Sge::EMPTY),
         };
         let OwnMemory { memory: own, region, .. } = own;
-        let (ranks, attached) = (all.map(rank).collect(), Attached::default());
+        let (ranks, attached) = (all.map(rank).collect(), AttachedMemory::default());
         WindowMemory { core, control, own, region, ranks, attached }
     }
 
@@ -79,7 +79,7 @@ impl<F: Fabric> WindowMemory<F> {
 
     /// What a rank exposed.
     #[inline]
-    pub fn exposed(&self, rank: usize) -> &Exposed {
+    pub fn exposed(&self, rank: usize) -> &ExposedWindow {
         &self.ranks[rank].exposed
     }
 
@@ -91,11 +91,11 @@ impl<F: Fabric> WindowMemory<F> {
 
     /// How this process reaches the window's part of a rank; found out once.
     #[inline]
-    pub fn reach(&self, rank: usize) -> Reach {
+    pub fn reach(&self, rank: usize) -> TargetReach {
         let part = &self.ranks[rank];
         *part.reach.get_or_init(|| {
             let reach = self.look(rank);
-            if let Reach::Mapped(memory) = reach
+            if let TargetReach::Mapped(memory) = reach
                 && !self.core.options.fence.defers()
             {
                 part.mapped.set(memory);
@@ -105,20 +105,20 @@ impl<F: Fabric> WindowMemory<F> {
     }
 
     /// How this process reaches a rank's part, if that was asked for before.
-    pub fn known_reach(&self, rank: usize) -> Option<Reach> {
+    pub fn known_reach(&self, rank: usize) -> Option<TargetReach> {
         self.ranks[rank].reach.get().copied()
     }
 
-    fn look(&self, rank: usize) -> Reach {
+    fn look(&self, rank: usize) -> TargetReach {
         if rank == self.core.rank() {
-            return Reach::Mapped(self.own);
+            return TargetReach::Mapped(self.own);
         }
-        let Exposed { memory: at, len, holder, within, .. } = *self.exposed(rank);
+        let ExposedWindow { memory: at, len, holder, within, .. } = *self.exposed(rank);
         let (peer, len) = (self.core.peer(holder as usize), len as usize);
-        if self.core.flavor == Flavor::Shared
+        if self.core.flavor == WindowFlavor::Shared
             && let Some(memory) = self.core.fabric().shown(peer, at, len)
         {
-            return Reach::Mapped(memory);
+            return TargetReach::Mapped(memory);
         }
         self.reach_of(peer, at, len, within)
     }
@@ -135,7 +135,7 @@ impl<F: Fabric> WindowMemory<F> {
 
     /// Whether a rank's own process alone reaches its memory.
     pub fn needs_service(&self, rank: usize) -> bool {
-        let reachable = self.exposed(rank).within && self.core.flavor != Flavor::Dynamic;
+        let reachable = self.exposed(rank).within && self.core.flavor != WindowFlavor::Dynamic;
         rank != self.core.rank()
             && !reachable
             && !self.core.fabric().capabilities(self.core.peer(rank)).direct
@@ -154,22 +154,22 @@ impl<F: Fabric> WindowMemory<F> {
 mod tests {
     use super::*;
     use crate::core::target_location::TargetLocation;
-    use crate::options::{Design, Options};
+    use crate::options::{FenceDesign, WindowOptions};
     use crate::testing::{AINT, ALL, Numbers, Program, end, parts, run_at, ty};
     use weft_process::{Comm, class};
 
     /// Memory of four numbers of each rank, found by this one.
     #[derive(Clone, Copy)]
-    struct Finding(Design);
+    struct Finding(FenceDesign);
 
     impl Program for Finding {
         async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
-            let options = Options { fence: self.0, ..Options::default() };
+            let options = WindowOptions { fence: self.0, ..WindowOptions::default() };
             let (core, control) = parts(&comm, options).await;
             let numbers = Numbers::new(&comm, &[1, 2, 3, 4]);
-            let brings = allocation::Memory::Own(numbers.sge());
+            let brings = allocation::WindowOffer::Own(numbers.sge());
             let own = OwnMemory::new(core.comm(), &brings).await.unwrap();
-            let exposed = Exposed {
+            let exposed = ExposedWindow {
                 memory: own.at,
                 control: control.own().at(),
                 len: 32,
@@ -188,13 +188,13 @@ mod tests {
             assert_eq!(memory.mapped(me, 0, 8), None, "nobody has looked yet");
             let place = memory.locate(&at(1, 3)).await.unwrap();
             assert_eq!((place.offset, place.own), (8, 8));
-            assert!(matches!(place.reach, Reach::Mapped(seen) if seen == numbers.sge()));
+            assert!(matches!(place.reach, TargetReach::Mapped(seen) if seen == numbers.sge()));
             for (disp, count, class) in [(2, 3, class::RMA_RANGE), (-1, 1, class::DISP)] {
                 let outside = memory.locate(&at(disp, count)).await.unwrap_err();
                 assert_eq!(outside.class(), class);
             }
             match self.0 {
-                Design::TwoSided => assert_eq!(memory.mapped(me, 0, 8), None),
+                FenceDesign::TwoSided => assert_eq!(memory.mapped(me, 0, 8), None),
                 _ => {
                     assert_eq!(memory.mapped(me, 1, 24), Some(numbers.sge().part(8, 24)));
                     assert_eq!((memory.mapped(me, 1, 25), memory.mapped(me, -1, 8)), (None, None));
@@ -209,8 +209,8 @@ mod tests {
     #[test]
     fn locations_are_found_and_checked() {
         for place in ALL {
-            run_at(place, 2, Finding(Design::Acknowledged));
-            run_at(place, 2, Finding(Design::TwoSided));
+            run_at(place, 2, Finding(FenceDesign::Acknowledged));
+            run_at(place, 2, Finding(FenceDesign::TwoSided));
         }
     }
 }

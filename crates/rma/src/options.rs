@@ -4,11 +4,11 @@ use std::str::FromStr;
 
 /// How a window works; the same at all its ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct WindowOptions {
     /// How [`crate::Window::fence`] learns that operations are over.
-    pub fence: Design,
+    pub fence: FenceDesign,
     /// When puts and gets are issued to the fabric.
-    pub order: Order,
+    pub order: IssueOrder,
     /// How a target learns that an access epoch (MPI_Win_start to MPI_Win_complete) is over.
     pub ending: Ending,
     /// Whether adapters or the target's guard make accumulates exclude each other.
@@ -17,7 +17,7 @@ pub struct Options {
 
 /// How fences are built (`epochs/fence.rs`). The same at all ranks of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum Design {
+pub enum FenceDesign {
     /// Fence-2S.
     TwoSided,
     /// Fence-2S whose last operation is not joined with its synchronization: the end of an epoch is a message of its own.
@@ -33,39 +33,39 @@ pub enum Design {
     Acknowledged,
 }
 
-impl Design {
+impl FenceDesign {
     /// Each once, for settings and tests that go through them.
-    pub const ALL: [Design; 6] = [
-        Design::TwoSided,
-        Design::TwoSidedApart,
-        Design::Pairwise,
-        Design::Barrier,
-        Design::Immediate,
-        Design::Acknowledged,
+    pub const ALL: [FenceDesign; 6] = [
+        FenceDesign::TwoSided,
+        FenceDesign::TwoSidedApart,
+        FenceDesign::Pairwise,
+        FenceDesign::Barrier,
+        FenceDesign::Immediate,
+        FenceDesign::Acknowledged,
     ];
 
     /// Checks that operations wait for the fence that ends their epoch.
     #[inline]
     pub fn defers(self) -> bool {
-        matches!(self, Design::TwoSided | Design::TwoSidedApart)
+        matches!(self, FenceDesign::TwoSided | FenceDesign::TwoSidedApart)
     }
 
     /// The word by which a setting chooses it; its case does not matter there.
     pub fn name(self) -> &'static str {
         match self {
-            Design::TwoSided => "2S",
-            Design::TwoSidedApart => "2S-APART",
-            Design::Pairwise => "1S",
-            Design::Barrier => "1S-BARRIER",
-            Design::Immediate => "RI",
-            Design::Acknowledged => "ACK",
+            FenceDesign::TwoSided => "2S",
+            FenceDesign::TwoSidedApart => "2S-APART",
+            FenceDesign::Pairwise => "1S",
+            FenceDesign::Barrier => "1S-BARRIER",
+            FenceDesign::Immediate => "RI",
+            FenceDesign::Acknowledged => "ACK",
         }
     }
 }
 
 /// When puts and gets are issued (`access/deferred.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum Order {
+pub enum IssueOrder {
     /// As they are called.
     #[default]
     Called,
@@ -73,15 +73,15 @@ pub enum Order {
     Turns,
 }
 
-impl Order {
+impl IssueOrder {
     /// Each once, for settings and tests that go through them.
-    pub const ALL: [Order; 2] = [Order::Called, Order::Turns];
+    pub const ALL: [IssueOrder; 2] = [IssueOrder::Called, IssueOrder::Turns];
 
     /// The word by which a setting chooses it; its case does not matter there.
     pub fn name(self) -> &'static str {
         match self {
-            Order::Called => "called",
-            Order::Turns => "turns",
+            IssueOrder::Called => "called",
+            IssueOrder::Turns => "turns",
         }
     }
 }
@@ -162,7 +162,7 @@ macro_rules! by_name {
         })*
     };
 }
-by_name!(Design Order Ending Atomics);
+by_name!(FenceDesign IssueOrder Ending Atomics);
 
 #[cfg(test)]
 mod tests {
@@ -170,10 +170,10 @@ mod tests {
 
     #[test]
     fn options_have_names() {
-        for design in Design::ALL {
+        for design in FenceDesign::ALL {
             assert_eq!(design.name().parse(), Ok(design));
         }
-        for order in Order::ALL {
+        for order in IssueOrder::ALL {
             assert_eq!(order.name().parse(), Ok(order));
         }
         for ending in Ending::ALL {
@@ -182,9 +182,12 @@ mod tests {
         for atomics in Atomics::ALL {
             assert_eq!(atomics.name().parse(), Ok(atomics));
         }
-        assert_eq!(("ri".parse(), "Called".parse()), (Ok(Design::Immediate), Ok(Order::Called)));
+        assert_eq!(
+            ("ri".parse(), "Called".parse()),
+            (Ok(FenceDesign::Immediate), Ok(IssueOrder::Called))
+        );
         assert_eq!("Guarded".parse(), Ok(Atomics::Guarded));
-        assert!("3S".parse::<Design>().is_err() && "never".parse::<Order>().is_err());
+        assert!("3S".parse::<FenceDesign>().is_err() && "never".parse::<IssueOrder>().is_err());
         assert!("some".parse::<Ending>().is_err() && "lock".parse::<Atomics>().is_err());
     }
 

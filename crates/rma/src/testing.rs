@@ -5,10 +5,10 @@ mod common;
 
 pub use common::*;
 
-use crate::control::{Control, OwnWords};
+use crate::control::{OwnWords, WindowControl};
 use crate::core::exchange::gather;
-use crate::core::{Core, Flavor};
-use crate::options::Options;
+use crate::core::{WindowCore, WindowFlavor};
+use crate::options::WindowOptions;
 use std::rc::Rc;
 use weft_fabric::{Fabric, RemoteAddr};
 use weft_process::Comm;
@@ -16,19 +16,19 @@ use weft_process::Comm;
 /// What every part stands on, on each rank of `comm`.
 pub async fn parts<F: Fabric>(
     comm: &Rc<Comm<F>>,
-    options: Options,
-) -> (Rc<Core<F>>, Rc<Control<F>>) {
+    options: WindowOptions,
+) -> (Rc<WindowCore<F>>, Rc<WindowControl<F>>) {
     let own_comm = comm.dup().await.expect("a communicator");
-    let core = Rc::new(Core::new(own_comm, Flavor::Create, options));
+    let core = Rc::new(WindowCore::new(own_comm, WindowFlavor::Create, options));
     let words = OwnWords::new(core.endpoint(), core.size(), 1, core.one_node).expect("memory");
     let all = gather(core.comm(), words.at().words()).await.expect("all of them");
     let all = all.into_iter().map(|words| (RemoteAddr::from_words(words), 1));
-    let control = Rc::new(Control::new(core.clone(), words, all));
+    let control = Rc::new(WindowControl::new(core.clone(), words, all));
     (core, control)
 }
 
 /// The parts go back to the fabric, once all ranks are done with them.
-pub async fn end<F: Fabric>(core: &Core<F>) {
+pub async fn end<F: Fabric>(core: &WindowCore<F>) {
     core.comm().barrier().await.expect("all are done");
     core.comm().close().await.expect("the end");
 }

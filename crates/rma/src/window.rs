@@ -3,33 +3,33 @@
 mod creation;
 
 use crate::access::accumulate_protocol::is_solid;
-use crate::access::{Access, Change, Issued};
-use crate::control::Control;
+use crate::access::{Change, Issued, WindowAccess};
+use crate::control::WindowControl;
 use crate::control::packed_change::PackedChange;
 use crate::core::open_epochs::Entering;
 use crate::core::target_location::TargetLocation;
-use crate::core::{Core, Flavor};
+use crate::core::{WindowCore, WindowFlavor};
 use crate::epochs::Epochs;
 use crate::locks::{LockKind, Locks};
 use crate::memory::WindowMemory;
-use crate::memory::target_address::Reach;
+use crate::memory::target_address::TargetReach;
 use std::cell::{Ref, RefCell};
 use std::ffi::OsString;
 use std::rc::Rc;
-use weft_datatype::{Basic, Op};
+use weft_datatype::{Basic, PredefinedOp};
 use weft_fabric::{Fabric, Sge};
-use weft_process::{Buffer, Comm, Error, Task};
+use weft_process::{Buffer, Comm, Error, NonblockingTask};
 
 /// A window of this process. It has a communicator of its own, so that nothing meets the program's messages.
 pub struct Window<F: Fabric> {
-    core: Rc<Core<F>>,
-    control: Rc<Control<F>>,
+    core: Rc<WindowCore<F>>,
+    control: Rc<WindowControl<F>>,
     memory: Rc<WindowMemory<F>>,
     locks: Rc<Locks<F>>,
-    access: Rc<Access<F>>,
+    access: Rc<WindowAccess<F>>,
     epochs: Epochs<F>,
     /// What serves others that cannot reach this rank's memory, if anybody's cannot be reached.
-    service: RefCell<Option<Task>>,
+    service: RefCell<Option<NonblockingTask>>,
 }
 
 /// What it is.
@@ -40,7 +40,7 @@ impl<F: Fabric> Window<F> {
     }
 
     /// Decides what [`Window::memory`] may be and whether memory can be attached.
-    pub fn flavor(&self) -> Flavor {
+    pub fn flavor(&self) -> WindowFlavor {
         self.core.flavor
     }
 
@@ -81,9 +81,9 @@ impl<F: Fabric> Window<F> {
     }
 
     /// A rank's part as this process sees it (MPI_Win_shared_query).
-    pub fn seen_part(&self, rank: usize) -> Option<Sge> {
+    pub fn shared_segment(&self, rank: usize) -> Option<Sge> {
         match self.memory.reach(rank) {
-            Reach::Mapped(memory) => Some(memory),
+            TargetReach::Mapped(memory) => Some(memory),
             _ => None,
         }
     }
@@ -172,7 +172,7 @@ impl<F: Fabric> Window<F> {
     #[inline]
     pub fn try_accumulate(
         &self,
-        (op, basic): (Op, Basic),
+        (op, basic): (PredefinedOp, Basic),
         origin: Sge,
         former: Option<Sge>,
         (rank, disp, len): (usize, i64, usize),

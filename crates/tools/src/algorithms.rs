@@ -1,7 +1,7 @@
 //! The catalogue of collective algorithms as text.
 
-use weft_collective::Operation;
-use weft_collective::algorithm::{Carrier, Need, Only, Parameter};
+use weft_collective::CollectiveKind;
+use weft_collective::algorithm::{AlgorithmParameter, Carrier, Only, Requirement};
 
 /// `weft info --algorithms`: for each operation its algorithms, with needs, parameter, cost and source.
 pub fn list() -> String {
@@ -9,7 +9,7 @@ pub fn list() -> String {
         "NAME or NAME:PARAMETER, for the setting of the operation, for `weft explain --algorithm`, and for\n\
          an info hint of a communicator (weft_allreduce = RGM:7). * serves where no map says anything.\n",
     );
-    for operation in Operation::ALL {
+    for operation in CollectiveKind::ALL {
         let setting = format!("WEFT_{}", operation.name().to_ascii_uppercase());
         text += &format!("\n{operation} ({setting}; bytes: {})\n", operation.measure());
         for a in operation.algorithms() {
@@ -40,30 +40,30 @@ fn carrier(carrier: Carrier) -> &'static str {
     }
 }
 
-fn parameter(parameter: Parameter) -> String {
-    let Parameter { what, default, least, most, only } = parameter;
+fn parameter(parameter: AlgorithmParameter) -> String {
+    let AlgorithmParameter { what, default, least, most, only } = parameter;
     let powers = if only == Only::All { "" } else { ", one less than a power of two" };
     format!("parameter: {what}, {least} to {most}{powers}, usually {default}")
 }
 
-fn need(need: Need) -> String {
+fn need(need: Requirement) -> String {
     match need {
-        Need::Commutes => "an operator that commutes".to_owned(),
-        Need::Together(most) => format!("ranks that share memory, at most {most}"),
-        Need::Two => "2 ranks".to_owned(),
-        Need::Many => "more than 2 ranks".to_owned(),
-        Need::Direct => "ranks that may read each other's own memory".to_owned(),
-        Need::AtMost(most) => format!("at most {most} bytes"),
-        Need::BlocksAtMost(most) => format!("blocks of at most {most} bytes together"),
-        Need::ElementAtMost(most) => format!("elements of at most {most} bytes"),
-        Need::ElementEach => "an element for each rank".to_owned(),
-        Need::EqualBlocks => "blocks of one length".to_owned(),
-        Need::PowerOfTwo => "a power of two of ranks".to_owned(),
-        Need::Even => "an even number of ranks".to_owned(),
-        Need::Multicast => "multicast".to_owned(),
-        Need::SameArithmetic => "ranks of the same arithmetic".to_owned(),
-        Need::SameArithmeticOfTwo => "of 2 ranks: the same arithmetic".to_owned(),
-        Need::Atomics => "adapters with atomics".to_owned(),
-        Need::Nodes => "several nodes, one of them with several ranks".to_owned(),
+        Requirement::Commutes => "an operator that commutes".to_owned(),
+        Requirement::Together(most) => format!("ranks that share memory, at most {most}"),
+        Requirement::Two => "2 ranks".to_owned(),
+        Requirement::Many => "more than 2 ranks".to_owned(),
+        Requirement::Direct => "ranks that may read each other's own memory".to_owned(),
+        Requirement::AtMost(most) => format!("at most {most} bytes"),
+        Requirement::BlocksAtMost(most) => format!("blocks of at most {most} bytes together"),
+        Requirement::ElementAtMost(most) => format!("elements of at most {most} bytes"),
+        Requirement::ElementEach => "an element for each rank".to_owned(),
+        Requirement::EqualBlocks => "blocks of one length".to_owned(),
+        Requirement::PowerOfTwo => "a power of two of ranks".to_owned(),
+        Requirement::Even => "an even number of ranks".to_owned(),
+        Requirement::Multicast => "multicast".to_owned(),
+        Requirement::SameArithmetic => "ranks of the same arithmetic".to_owned(),
+        Requirement::SameArithmeticOfTwo => "of 2 ranks: the same arithmetic".to_owned(),
+        Requirement::Atomics => "adapters with atomics".to_owned(),
+        Requirement::Nodes => "several nodes, one of them with several ranks".to_owned(),
     }
 }

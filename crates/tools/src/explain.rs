@@ -4,22 +4,25 @@ mod file;
 mod message;
 mod predict;
 
-use crate::sim::Failure;
+use crate::sim::SimFailure;
 use crate::tune::{grid, workload};
 use clap::{Parser, ValueEnum};
 use predict::{Prediction, predict};
 use std::rc::Rc;
-use weft_collective::{Choice, Map, Operation, Reason, Selection, SelectionKey, Topology, maps};
+use weft_collective::{
+    AlgorithmChoice, CollectiveKind, RankPlacement, Selection, SelectionKey, SelectionMap,
+    SelectionReason, maps,
+};
 use weft_fabric::CopyModel;
 use weft_fabric_sim::Machine;
 use weft_intranode::{ModelLoader, Wanted};
 
-/// What `weft explain` was asked for.
+/// ExplainSubject `weft explain` was asked for.
 #[derive(Parser, Debug)]
-pub struct Args {
+pub struct ExplainArgs {
     /// Collective operation, as in allreduce; or send, put, get, accumulate; or file_write_all, file_read_all.
-    #[arg(value_parser = What::named)]
-    pub operation: What,
+    #[arg(value_parser = ExplainSubject::named)]
+    pub operation: ExplainSubject,
     /// Number of ranks. Of a message: 2, if it is not given.
     #[arg(short = 'n', long = "ranks", value_name = "N")]
     pub ranks: Option<usize>,
@@ -38,51 +41,51 @@ pub struct Args {
     /// As if this algorithm had been asked for, as in RGM:7. Default: what the setting says.
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
-    /// What the reduction's operator does.
-    #[arg(long, value_enum, default_value_t = Op::Commutative)]
-    pub op: Op,
-    // No doc comment, here and at `Op`: it would be printed as help.
+    /// ExplainSubject the reduction's operator does.
+    #[arg(long, value_enum, default_value_t = OperatorFacts::Commutative)]
+    pub op: OperatorFacts,
+    // No doc comment, here and at `OperatorFacts`: it would be printed as help.
     #[allow(missing_docs)]
     #[command(flatten)]
-    pub message: message::Args,
+    pub message: message::MessageArgs,
     #[allow(missing_docs)]
     #[command(flatten)]
-    pub file: file::Args,
+    pub file: file::FileArgs,
 }
 
-/// What is explained.
+/// ExplainSubject is explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum ExplainSubject {
     /// Which algorithm runs.
-    Collective(Operation),
+    Collective(CollectiveKind),
     /// How a message or a one-sided operation goes.
-    Message(message::Call),
+    Message(message::MessageCall),
     /// How a collective access of a file goes.
-    File(file::Call),
+    File(file::FileCall),
 }
 
-impl What {
-    fn named(name: &str) -> Result<What, String> {
-        let message = message::Call::named(name).map(What::Message);
-        let message = message.or_else(|| file::Call::named(name).map(What::File));
-        message.map_or_else(|| Operation::named(name).map(What::Collective), Ok)
+impl ExplainSubject {
+    fn named(name: &str) -> Result<ExplainSubject, String> {
+        let message = message::MessageCall::named(name).map(ExplainSubject::Message);
+        let message = message.or_else(|| file::FileCall::named(name).map(ExplainSubject::File));
+        message.map_or_else(|| CollectiveKind::named(name).map(ExplainSubject::Collective), Ok)
     }
 }
 
-/// What is known of an operator.
+/// ExplainSubject is known of an operator.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Op {
+pub enum OperatorFacts {
     Commutative,
     Noncommutative,
 }
 
 /// A map by the name of one that is shipped, or from a file.
-pub fn map(name: &str) -> Result<Map, String> {
+pub fn map(name: &str) -> Result<SelectionMap, String> {
     maps::load(name).map_err(|e| e.to_string())
 }
 
-/// What `WEFT_MAP` says, for `weft info`: the map, and the machine that it was measured on.
+/// ExplainSubject `WEFT_MAP` says, for `weft info`: the map, and the machine that it was measured on.
 pub fn setting() -> String {
     let name = std::env::var("WEFT_MAP").unwrap_or_else(|_| "auto".to_owned());
     match name.trim().to_ascii_lowercase().as_str() {
@@ -98,17 +101,17 @@ pub fn setting() -> String {
 }
 
 /// The answer.
-pub fn run(args: &Args) -> Result<String, Failure> {
+pub fn run(args: &ExplainArgs) -> Result<String, SimFailure> {
     match args.operation {
-        What::Collective(operation) => collective(args, operation),
-        What::Message(kind) => message::run(kind, args),
-        What::File(call) => file::run(call, args),
+        ExplainSubject::Collective(operation) => collective(args, operation),
+        ExplainSubject::Message(kind) => message::run(kind, args),
+        ExplainSubject::File(call) => file::run(call, args),
     }
 }
 
-fn collective(args: &Args, operation: Operation) -> Result<String, Failure> {
-    let request = Failure::Request;
-    let Args { ranks, bytes, .. } = *args;
+fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, SimFailure> {
+    let request = SimFailure::Request;
+    let ExplainArgs { ranks, bytes, .. } = *args;
     let Some(ranks) = ranks else {
         return Err(request(format!("{operation}: -n says of how many ranks")));
     };
@@ -137,7 +140,7 @@ fn collective(args: &Args, operation: Operation) -> Result<String, Failure> {
         let why = |why| request(format!("{by} {text}: {why}"));
         selection.ask_for(operation, text).map_err(why)?;
     }
-    let commutes = args.op == Op::Commutative;
+    let commutes = args.op == OperatorFacts::Commutative;
     let case = SelectionKey { commutes, ..grid::case(operation, ranks, bytes, site) };
     let model = model(machine.as_ref()).map_err(request)?;
     let chosen = selection.choose(operation, &case, &model);
@@ -173,7 +176,12 @@ fn model(machine: Option<&Machine>) -> Result<CopyModel, String> {
 }
 
 /// By the map's times, else by the model of copies, if that knows.
-fn predicted(map: &Map, case: &SelectionKey, model: &CopyModel, choice: Choice) -> Prediction {
+fn predicted(
+    map: &SelectionMap,
+    case: &SelectionKey,
+    model: &CopyModel,
+    choice: AlgorithmChoice,
+) -> Prediction {
     match predict(map, choice.algorithm.operation, (case.ranks, case.bytes), choice) {
         Prediction::Unknown => match choice.algorithm.predicted(case, model) {
             Some(ns) => Prediction::Modelled(ns / 1e3),
@@ -184,36 +192,36 @@ fn predicted(map: &Map, case: &SelectionKey, model: &CopyModel, choice: Choice) 
 }
 
 /// With the parameter even where it is the usual one.
-fn named(choice: Choice) -> String {
+fn named(choice: AlgorithmChoice) -> String {
     match choice.algorithm.parameter {
         Some(p) => format!("{} ({} {})", choice.algorithm.name, p.what, choice.parameter),
         None => choice.algorithm.name.to_owned(),
     }
 }
 
-fn site(machine: Option<&Machine>, ranks: usize) -> Result<Topology, Failure> {
+fn site(machine: Option<&Machine>, ranks: usize) -> Result<RankPlacement, SimFailure> {
     let Some(machine) = machine else { return Ok(crate::tune::real::site(ranks)) };
     let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
     if ranks > most {
         let name = &machine.name;
-        return Err(Failure::Request(format!("-n {ranks}: {name} has room for 1 to {most}")));
+        return Err(SimFailure::Request(format!("-n {ranks}: {name} has room for 1 to {most}")));
     }
-    workload::site(&Rc::new(machine.clone()), ranks).map_err(Failure::Run)
+    workload::site(&Rc::new(machine.clone()), ranks).map_err(SimFailure::Run)
 }
 
 /// Ranks on hosts that the kernel's network code connects.
-fn between(ranks: usize, hosts: usize) -> Result<Topology, String> {
+fn between(ranks: usize, hosts: usize) -> Result<RankPlacement, String> {
     if !ranks.is_multiple_of(hosts) {
         return Err(format!("-n {ranks}: not one number of ranks on each of {hosts} hosts"));
     }
     let here = crate::tune::real::site(ranks);
     let (near, ranks_per_node) = (Default::default(), ranks / hosts);
-    let kernel = Topology { same_node: false, by_kernel: true, multicast: 0, near, ..here };
-    Ok(Topology { nodes: hosts, ranks_per_node, ..kernel })
+    let kernel = RankPlacement { same_node: false, by_kernel: true, multicast: 0, near, ..here };
+    Ok(RankPlacement { nodes: hosts, ranks_per_node, ..kernel })
 }
 
 /// The named one; else the machine's own; else what the library takes by itself.
-fn find_map(args: &Args, machine: Option<&Machine>) -> Result<Map, String> {
+fn find_map(args: &ExplainArgs, machine: Option<&Machine>) -> Result<SelectionMap, String> {
     match (&args.map, machine) {
         (Some(name), _) => map(name),
         (None, Some(machine)) => {
@@ -231,7 +239,7 @@ fn named_map() -> Option<String> {
 }
 
 /// Where the ranks are, and where the map comes from.
-fn place(machine: Option<&Machine>, map: &Map, site: Topology) -> String {
+fn place(machine: Option<&Machine>, map: &SelectionMap, site: RankPlacement) -> String {
     let usual = if site.by_kernel { "Ethernet" } else { "shm" };
     let here = machine.map_or(usual, |m| &m.name);
     let ranks = if site.same_node { "share memory" } else { "are on nodes of their own" };
@@ -246,15 +254,15 @@ fn place(machine: Option<&Machine>, map: &Map, site: Topology) -> String {
 }
 
 fn because(
-    reason: Reason,
-    map: &Map,
+    reason: SelectionReason,
+    map: &SelectionMap,
     case: &SelectionKey,
-    operation: Operation,
+    operation: CollectiveKind,
     by: &str,
 ) -> String {
     match reason {
-        Reason::Asked => format!("it was asked for: {by}"),
-        Reason::Map => {
+        SelectionReason::Asked => format!("it was asked for: {by}"),
+        SelectionReason::Map => {
             let line = map.find(operation, case.ranks, case.bytes).expect("the map says so");
             let first = line.choices[0].choice;
             let mut text =
@@ -264,14 +272,14 @@ fn because(
             }
             text
         }
-        Reason::Led => {
+        SelectionReason::Led => {
             let text = "the usual map is of one rank to a node, and the kernel carries messages: leaders speak for their nodes";
             text.to_owned()
         }
-        Reason::Cheapest => {
+        SelectionReason::Cheapest => {
             "the map has no line for it: the cheapest by the model of copies".to_owned()
         }
-        Reason::Usual => match map.find(operation, case.ranks, case.bytes) {
+        SelectionReason::Usual => match map.find(operation, case.ranks, case.bytes) {
             Some(_) => "nothing that the map names can serve this call: the usual one".to_owned(),
             None => format!("the map has no line for {} ranks: the usual one", case.ranks),
         },
@@ -280,7 +288,12 @@ fn because(
 
 /// All other algorithms: first those with a time, the best first, then those without, then those that
 /// are not eligible.
-fn others(map: &Map, case: &SelectionKey, model: &CopyModel, chosen: Choice) -> String {
+fn others(
+    map: &SelectionMap,
+    case: &SelectionKey,
+    model: &CopyModel,
+    chosen: AlgorithmChoice,
+) -> String {
     let (ranks, bytes, operation) = (case.ranks, case.bytes, chosen.algorithm.operation);
     let mut able: Vec<(String, Prediction)> = Vec::new();
     let mut unable = String::new();

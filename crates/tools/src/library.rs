@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// What the library says without `MPI_Init`.
 #[derive(Debug)]
-pub struct About {
+pub struct LibraryFacts {
     /// The text of `MPI_Get_library_version`.
     pub version: String,
     /// Major and minor number of `MPI_Abi_get_version`.
@@ -23,7 +23,7 @@ pub struct About {
 const MAX_LIBRARY_VERSION_STRING: usize = 8192;
 
 /// Loads the library and asks it.
-pub fn ask(path: &Path) -> Result<About, String> {
+pub fn ask(path: &Path) -> Result<LibraryFacts, String> {
     let failed = |what: &str, why: libloading::Error| format!("{}: {what}: {why}", path.display());
     // SAFETY: the file is the libmpi_abi.so.1 of the tree that this program belongs to; loading
     // it starts nothing.
@@ -53,7 +53,7 @@ pub fn ask(path: &Path) -> Result<About, String> {
                 return Err(format!("{}: error {code} when asked its version", path.display()));
             }
         }
-        Ok(About {
+        Ok(LibraryFacts {
             version: CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned(),
             abi,
             coverage: CStr::from_ptr(coverage()).to_string_lossy().into_owned(),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// The machine as this process sees it. Absent values could not be read.
 #[derive(Debug)]
-pub struct Machine {
+pub struct MachineInfo {
     /// The model of the processors, as they name it.
     pub processor: Option<String>,
     /// The release of the kernel.
@@ -22,16 +22,16 @@ pub struct Machine {
     pub memory: Option<u64>,
 }
 
-impl Machine {
+impl MachineInfo {
     /// What can be found out now.
-    pub fn look() -> Machine {
+    pub fn look() -> MachineInfo {
         let status = read("/proc/self/status");
         let affinity = field(&status, "Cpus_allowed_list");
         let online = read("/sys/devices/system/cpu/online");
         let online = count(online.trim()).max(1);
         let memory = field(&read("/proc/meminfo"), "MemTotal");
         let memory = memory.and_then(|m| m.trim_end_matches(" kB").parse::<u64>().ok());
-        Machine {
+        MachineInfo {
             processor: field(&read("/proc/cpuinfo"), "model name"),
             kernel: Some(read("/proc/sys/kernel/osrelease").trim().to_owned())
                 .filter(|k| !k.is_empty()),
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_seen() {
-        let machine = Machine::look();
+        let machine = MachineInfo::look();
         assert!(machine.affinity.is_some_and(|list| count(&list) == machine.allowed));
         assert!(machine.allowed >= 1 && machine.online >= 1);
         assert!(machine.memory.is_some_and(|bytes| bytes > 1 << 20));

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 /// A setting with its value in the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct SettingState {
     /// The environment variable.
     pub name: String,
     /// Value if the setting is not given.
@@ -48,7 +48,7 @@ const SECONDS: &[&str] = &["WEFT_TIMEOUT", "WEFT_ALIVE_INTERVAL", "WEFT_ALIVE_TI
 const INTERNAL: &[&str] = &["WEFT_LAUNCH", "WEFT_HOSTS", "WEFT_MPIEXEC", "WEFT_UNIVERSE"];
 
 /// Returns all settings: those of the library (the text of `weft_settings`), then those of the commands.
-pub fn all(of_library: &str) -> Result<Vec<Setting>, String> {
+pub fn all(of_library: &str) -> Result<Vec<SettingState>, String> {
     let mut settings = parse(of_library)?;
     settings.extend(OF_COMMANDS.iter().map(|[name, default, doc]| {
         let given = env::var_os(name).map(|value| value.to_string_lossy().into_owned());
@@ -57,7 +57,7 @@ pub fn all(of_library: &str) -> Result<Vec<Setting>, String> {
             _ => None,
         };
         let text = |s: &str| s.to_owned();
-        Setting { name: text(name), default: text(default), doc: text(doc), given, wrong }
+        SettingState { name: text(name), default: text(default), doc: text(doc), given, wrong }
     }));
     Ok(settings)
 }
@@ -68,20 +68,20 @@ fn wrong_seconds(name: &str, value: &str) -> Option<String> {
 }
 
 /// Reads lines of name, default, doc, `=value` or nothing, and an error or nothing.
-fn parse(text: &str) -> Result<Vec<Setting>, String> {
+fn parse(text: &str) -> Result<Vec<SettingState>, String> {
     let setting = |line: &str| {
         let fields: Vec<_> = line.split('\t').map(str::to_owned).collect();
         let Ok([name, default, doc, given, wrong]) = <[String; 5]>::try_from(fields) else {
             return Err(format!("settings of the library: unknown line `{line}`"));
         };
         let given = given.strip_prefix('=').map(str::to_owned);
-        Ok(Setting { name, default, doc, given, wrong: Some(wrong).filter(|w| !w.is_empty()) })
+        Ok(SettingState { name, default, doc, given, wrong: Some(wrong).filter(|w| !w.is_empty()) })
     };
     text.lines().map(setting).collect()
 }
 
 /// Returns names in the environment with the prefix of settings that no setting has. Most of them are misspelt.
-pub fn strangers(settings: &[Setting], names: impl Iterator<Item = String>) -> Vec<String> {
+pub fn strangers(settings: &[SettingState], names: impl Iterator<Item = String>) -> Vec<String> {
     let known = |name: &str| INTERNAL.contains(&name) || settings.iter().any(|s| s.name == name);
     let mut strangers: Vec<_> = names.filter(|n| n.starts_with("WEFT_") && !known(n)).collect();
     strangers.sort();
@@ -89,12 +89,12 @@ pub fn strangers(settings: &[Setting], names: impl Iterator<Item = String>) -> V
 }
 
 /// Returns the table of `weft info`: name, value, source and doc. An error is below the line of its setting.
-pub fn table(settings: &[Setting], strangers: &[String]) -> String {
-    let value = |s: &Setting| match s.given.as_ref().unwrap_or(&s.default).as_str() {
+pub fn table(settings: &[SettingState], strangers: &[String]) -> String {
+    let value = |s: &SettingState| match s.given.as_ref().unwrap_or(&s.default).as_str() {
         "" => "none".to_owned(),
         value => value.to_owned(),
     };
-    let wide = |of: &dyn Fn(&Setting) -> usize| settings.iter().map(of).max().unwrap_or(0);
+    let wide = |of: &dyn Fn(&SettingState) -> usize| settings.iter().map(of).max().unwrap_or(0);
     let (names, values) = (wide(&|s| s.name.len()), wide(&|s| value(s).chars().count()));
     let mut out = String::new();
     for s in settings {
@@ -114,8 +114,8 @@ pub fn table(settings: &[Setting], strangers: &[String]) -> String {
 }
 
 /// Returns the rows of the table in the book.
-pub fn markdown(settings: &[Setting]) -> String {
-    let row = |s: &Setting| {
+pub fn markdown(settings: &[SettingState]) -> String {
+    let row = |s: &SettingState| {
         let default = if s.default.is_empty() { "none" } else { &s.default };
         format!("| `{}` | {default} | {} |\n", s.name, s.doc)
     };

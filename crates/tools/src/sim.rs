@@ -15,20 +15,20 @@ mod study;
 mod table;
 mod timeline;
 
-pub use numbers::Numbers;
+pub use numbers::NumberList;
 
 use clap::Parser;
 use measure::Conditions;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use study::Study;
+use study::StudyTable;
 use weft_fabric_sim::{Machine, machine, units};
 use weft_patterns::ALL;
 
 /// What `weft sim` was asked for.
 #[derive(Parser, Debug)]
-pub struct Args {
+pub struct SimArgs {
     /// Pattern to run; `--list` shows them.
     #[arg(required_unless_present = "list")]
     pub pattern: Option<String>,
@@ -40,16 +40,16 @@ pub struct Args {
     pub machine: Option<String>,
     /// Numbers of ranks: 2,4,8 or 2..16 or 2..1024x2. Default: what the machine has, up to 64.
     #[arg(long, value_name = "NUMBERS", allow_negative_numbers = true)]
-    pub ranks: Option<Numbers>,
+    pub ranks: Option<NumberList>,
     /// Payload of one message, or of one rank's block: 8,1024 or 8..65536x2. Default: 8.
     #[arg(long, value_name = "NUMBERS", allow_negative_numbers = true)]
-    pub bytes: Option<Numbers>,
+    pub bytes: Option<NumberList>,
     /// Algorithms of the pattern. Default: those that suit any machine.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub algorithm: Vec<String>,
     /// How many send to one, for patterns that have a hot spot. Default: all others.
     #[arg(long, value_name = "NUMBERS", allow_negative_numbers = true)]
-    pub fan_in: Option<Numbers>,
+    pub fan_in: Option<NumberList>,
     /// Repetitions that are measured.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub repeat: usize,
@@ -93,39 +93,39 @@ fn change(text: &str) -> Result<(String, String), String> {
 
 /// Why there is no table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum SimFailure {
     /// The request cannot be: names the value and what is allowed.
     Request(String),
     /// The run, or the writing of a file, failed.
     Run(String),
 }
 
-impl Failure {
+impl SimFailure {
     /// What the process ends with: 2 for a wrong request, as clap does.
     pub fn code(&self) -> u8 {
         match self {
-            Failure::Request(_) => 2,
-            Failure::Run(_) => 1,
+            SimFailure::Request(_) => 2,
+            SimFailure::Run(_) => 1,
         }
     }
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for SimFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (Failure::Request(why) | Failure::Run(why)) = self;
+        let (SimFailure::Request(why) | SimFailure::Run(why)) = self;
         f.write_str(why)
     }
 }
 
 /// Runs what was asked for and returns the text to print.
-pub fn run(args: &Args) -> Result<String, Failure> {
+pub fn run(args: &SimArgs) -> Result<String, SimFailure> {
     if args.list {
         return Ok(list());
     }
     let name = args.machine.as_deref().unwrap_or_default();
     let machine = Machine::load_with(name, &args.set);
-    let machine = Rc::new(machine.map_err(|e| Failure::Request(e.to_string()))?);
-    let study = Study::new(args, &machine)?;
+    let machine = Rc::new(machine.map_err(|e| SimFailure::Request(e.to_string()))?);
+    let study = StudyTable::new(args, &machine)?;
     let drawn = args.timeline.as_ref().map(|_| timeline::check(&study)).transpose()?;
     // Before the work: a place that cannot be written is known at once.
     let csv = args.csv.as_deref().map(create).transpose()?;
@@ -146,11 +146,11 @@ pub fn run(args: &Args) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::Run(format!("cannot write {}: {error}", path.display()))
+fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> SimFailure {
+    SimFailure::Run(format!("cannot write {}: {error}", path.display()))
 }
 
-fn create(path: &Path) -> Result<File, Failure> {
+fn create(path: &Path) -> Result<File, SimFailure> {
     File::create(path).map_err(|e| unwritten(path, &e))
 }
 

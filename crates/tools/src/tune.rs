@@ -16,29 +16,29 @@ mod sweep;
 mod table;
 pub mod workload;
 
-use crate::sim::{Failure, Numbers};
+use crate::sim::{NumberList, SimFailure};
 use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use sweep::{Grid, sweep};
-use weft_collective::{Map, Operation};
+use sweep::{MeasurementGrid, sweep};
+use weft_collective::{CollectiveKind, SelectionMap};
 use weft_fabric_sim::Machine;
 
 /// What `weft tune` was asked for.
 #[derive(Parser, Debug)]
-pub struct Args {
+pub struct TuneArgs {
     /// A simulated machine by name, or the path of a machine file. Without it: this machine.
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
     /// Operations, as in barrier,allreduce. Default: all.
-    #[arg(value_name = "OPERATION", value_delimiter = ',', value_parser = Operation::named)]
-    pub operations: Vec<Operation>,
+    #[arg(value_name = "OPERATION", value_delimiter = ',', value_parser = CollectiveKind::named)]
+    pub operations: Vec<CollectiveKind>,
     /// Numbers of ranks: 2,4,8 or 2..16. Default: simulated, some up to 64; here, 2, 4 and 8.
     #[arg(long, value_name = "NUMBERS")]
-    pub ranks: Option<Numbers>,
+    pub ranks: Option<NumberList>,
     /// Bytes, as `weft info --algorithms` explains them: 8,1024 or 8..65536x2. Default: 8..2097152x4.
     #[arg(long, value_name = "NUMBERS")]
-    pub bytes: Option<Numbers>,
+    pub bytes: Option<NumberList>,
     /// Where the map goes.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -54,13 +54,16 @@ pub struct Args {
 }
 
 /// Does it; the text to print.
-pub fn run(args: &Args) -> Result<String, Failure> {
+pub fn run(args: &TuneArgs) -> Result<String, SimFailure> {
     if let Some(name) = &args.map {
-        let map = crate::explain::map(name).map_err(Failure::Request)?;
+        let map = crate::explain::map(name).map_err(SimFailure::Request)?;
         return shown(args, &map, &[]);
     }
-    let operations =
-        if args.operations.is_empty() { Operation::ALL.to_vec() } else { args.operations.clone() };
+    let operations = if args.operations.is_empty() {
+        CollectiveKind::ALL.to_vec()
+    } else {
+        args.operations.clone()
+    };
     // Before the work: a place that cannot be written is known at once.
     if let Some(path) = &args.out {
         std::fs::OpenOptions::new()
@@ -72,23 +75,23 @@ pub fn run(args: &Args) -> Result<String, Failure> {
     let bytes = args.bytes.as_ref().map_or(grid::BYTES.to_vec(), |b| b.0.clone());
     let swept = match &args.machine {
         Some(name) => {
-            let machine = Machine::load(name).map_err(|e| Failure::Request(e.to_string()))?;
+            let machine = Machine::load(name).map_err(|e| SimFailure::Request(e.to_string()))?;
             let ranks = simulated_ranks(args, &machine)?;
             let name = machine.name.clone();
             let mut measure =
-                simulated::Simulated { machine: Rc::new(machine), found: Rc::default() };
-            sweep(&name, &Grid { operations, ranks, bytes }, &mut measure)
+                simulated::SimulatedTuning { machine: Rc::new(machine), found: Rc::default() };
+            sweep(&name, &MeasurementGrid { operations, ranks, bytes }, &mut measure)
         }
         None => {
             let ranks = args.ranks.as_ref().map_or(vec![2, 4, 8], |r| r.0.clone());
             if let Some(wrong) = ranks.iter().find(|&&n| n < 2) {
-                return Err(Failure::Request(format!("--ranks {wrong}: at least 2")));
+                return Err(SimFailure::Request(format!("--ranks {wrong}: at least 2")));
             }
-            let mut measure = real::Here::new(args.time).map_err(Failure::Run)?;
-            sweep("shm", &Grid { operations, ranks, bytes }, &mut measure)
+            let mut measure = real::Here::new(args.time).map_err(SimFailure::Run)?;
+            sweep("shm", &MeasurementGrid { operations, ranks, bytes }, &mut measure)
         }
     };
-    let swept = swept.map_err(Failure::Run)?;
+    let swept = swept.map_err(SimFailure::Run)?;
     if let Some(path) = &args.out {
         std::fs::write(path, written(args, &swept.map)).map_err(|e| unwritten(path, &e))?;
     }
@@ -96,23 +99,23 @@ pub fn run(args: &Args) -> Result<String, Failure> {
 }
 
 /// The map's text, with how it was made.
-fn written(args: &Args, map: &Map) -> String {
+fn written(args: &TuneArgs, map: &SelectionMap) -> String {
     let machine = args.machine.as_ref().map_or(String::new(), |name| format!(" --machine {name}"));
     let how = if args.machine.is_some() { "simulated" } else { "measured" };
     format!("# {how} by `weft tune{machine}`; see maps/README.md\n{map}")
 }
 
 /// The table, the pictures, and what could not be measured.
-fn shown(args: &Args, map: &Map, failures: &[String]) -> Result<String, Failure> {
-    let asked = |o: &Operation| args.operations.is_empty() || args.operations.contains(o);
+fn shown(args: &TuneArgs, map: &SelectionMap, failures: &[String]) -> Result<String, SimFailure> {
+    let asked = |o: &CollectiveKind| args.operations.is_empty() || args.operations.contains(o);
     let mut text = table::print(map, asked);
     if let Some(path) = &args.out {
         text += &format!("\nmap: {}\n", path.display());
     }
     if let Some(dir) = &args.draw {
         std::fs::create_dir_all(dir).map_err(|e| unwritten(dir, &e))?;
-        for operation in Operation::ALL.into_iter().filter(asked) {
-            let Some(svg) = draw::svg(map, operation).map_err(Failure::Run)? else { continue };
+        for operation in CollectiveKind::ALL.into_iter().filter(asked) {
+            let Some(svg) = draw::svg(map, operation).map_err(SimFailure::Run)? else { continue };
             let path = dir.join(format!("{operation}.svg"));
             std::fs::write(&path, svg).map_err(|e| unwritten(&path, &e))?;
             text += &format!("picture: {}\n", path.display());
@@ -124,11 +127,11 @@ fn shown(args: &Args, map: &Map, failures: &[String]) -> Result<String, Failure>
     Ok(text)
 }
 
-fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::Run(format!("cannot write {}: {error}", path.display()))
+fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> SimFailure {
+    SimFailure::Run(format!("cannot write {}: {error}", path.display()))
 }
 
-fn simulated_ranks(args: &Args, machine: &Machine) -> Result<Vec<usize>, Failure> {
+fn simulated_ranks(args: &TuneArgs, machine: &Machine) -> Result<Vec<usize>, SimFailure> {
     let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
     let Some(given) = &args.ranks else {
         let mut ranks: Vec<usize> = grid::RANKS.iter().copied().filter(|&n| n <= most).collect();
@@ -138,9 +141,10 @@ fn simulated_ranks(args: &Args, machine: &Machine) -> Result<Vec<usize>, Failure
         return Ok(ranks);
     };
     match given.0.iter().find(|&&n| n < 2 || n > most) {
-        Some(n) => {
-            Err(Failure::Request(format!("--ranks {n}: {} has room for 2 to {most}", machine.name)))
-        }
+        Some(n) => Err(SimFailure::Request(format!(
+            "--ranks {n}: {} has room for 2 to {most}",
+            machine.name
+        ))),
         None => Ok(given.0.clone()),
     }
 }

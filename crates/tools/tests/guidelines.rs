@@ -12,8 +12,8 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use weft_collective::Operation::*;
-use weft_collective::{Operation, Selection, maps};
+use weft_collective::CollectiveKind::*;
+use weft_collective::{CollectiveKind, Selection, maps};
 use weft_fabric_sim::Machine;
 use weft_tools::tune::workload::measure;
 
@@ -30,7 +30,7 @@ const MOST: usize = 64 << 20;
 struct Times {
     machine: Rc<Machine>,
     selection: Rc<Selection>,
-    known: BTreeMap<(Operation, usize, usize), f64>,
+    known: BTreeMap<(CollectiveKind, usize, usize), f64>,
 }
 
 impl Times {
@@ -40,7 +40,7 @@ impl Times {
         Times { machine, selection, known: BTreeMap::new() }
     }
 
-    fn of(&mut self, operation: Operation, ranks: usize, bytes: usize) -> f64 {
+    fn of(&mut self, operation: CollectiveKind, ranks: usize, bytes: usize) -> f64 {
         let key = (operation, ranks, bytes);
         if let Some(&us) = self.known.get(&key) {
             return us;
@@ -86,7 +86,7 @@ fn rounds(p: usize) -> f64 {
 }
 
 /// Bytes that some port must carry, in units of the operation's bytes.
-fn carried(operation: Operation, p: usize) -> f64 {
+fn carried(operation: CollectiveKind, p: usize) -> f64 {
     let p = p as f64;
     match operation {
         Barrier => 1.0,

@@ -150,7 +150,7 @@ fn weft_info_shows_each_setting_with_its_source() {
 }
 
 /// Returns the settings as the library and the commands declare them.
-fn declared() -> Vec<weft_tools::settings::Setting> {
+fn declared() -> Vec<weft_tools::settings::SettingState> {
     library();
     let tree = weft_tools::tree::Tree {
         include: Path::new(WEFT).with_file_name("include"),

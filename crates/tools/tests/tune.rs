@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use weft_collective::{Map, Operation};
+use weft_collective::{CollectiveKind, SelectionMap};
 
 fn weft(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
@@ -52,7 +52,7 @@ fn a_simulated_machine_is_tuned_written_and_drawn() {
         pictures,
     ]);
     assert!(text.starts_with("machine kini2\n\nbarrier"), "{text}");
-    let map = Map::parse(&fs::read_to_string(file).unwrap()).unwrap();
+    let map = SelectionMap::parse(&fs::read_to_string(file).unwrap()).unwrap();
     assert_eq!(map.machine, "kini2");
     // The barrier has one size; the sums have a size between those with different winners.
     let sizes = |operation, ranks| {
@@ -60,15 +60,15 @@ fn a_simulated_machine_is_tuned_written_and_drawn() {
         row.map(|line| line.bytes).collect::<Vec<_>>()
     };
     for ranks in [2, 16] {
-        assert_eq!(sizes(Operation::Barrier, ranks), [0]);
-        assert_eq!(sizes(Operation::Allreduce, ranks), [8, 16, 65536]);
+        assert_eq!(sizes(CollectiveKind::Barrier, ranks), [0]);
+        assert_eq!(sizes(CollectiveKind::Allreduce, ranks), [8, 16, 65536]);
     }
     for line in map.lines() {
         let times: Vec<f64> = line.choices.iter().map(|c| c.us.unwrap()).collect();
         assert!(times[0] > 0.0 && times.iter().all(|&us| us >= times[0] * 0.99), "{line:?}");
     }
     // What Kini found: on 16 nodes RGM's sums of few bytes take less than RPE's.
-    let small = map.find(Operation::Allreduce, 16, 8).unwrap();
+    let small = map.find(CollectiveKind::Allreduce, 16, 8).unwrap();
     let us = |name: &str| {
         small.choices.iter().find(|c| c.choice.algorithm.name == name).and_then(|c| c.us)
     };

@@ -2,7 +2,7 @@
 //! [`super::client`] sends it over TCP. It behaves as `sshd` does: a client that goes away closes the
 //! command's streams, and no more.
 
-use super::frame::{self, Frame, Run, Setup};
+use super::frame::{self, AgentSetup, RunCommand, VmFrame};
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -35,7 +35,7 @@ pub fn serve() -> Result<(), String> {
     let failed = |e| format!("{}: {e}", path.display());
     let port = OpenOptions::new().read(true).write(true).open(&path).map_err(failed)?;
     let again = port.try_clone().map_err(failed)?;
-    let setup = Arc::new(Mutex::new(Setup::default()));
+    let setup = Arc::new(Mutex::new(AgentSetup::default()));
     let listener =
         TcpListener::bind(("0.0.0.0", PORT)).map_err(|e| format!("TCP port {PORT}: {e}"))?;
     let for_clients = setup.clone();
@@ -74,19 +74,19 @@ fn host_port() -> Result<PathBuf, String> {
 fn converse<W: Write + Send + 'static>(
     mut reader: impl Read,
     writer: W,
-    setup: &Shared<Setup>,
+    setup: &Shared<AgentSetup>,
     host: bool,
 ) {
     let writer = Arc::new(Mutex::new(writer));
-    let send = |frame: &Frame| with(&writer, |w| frame::write(w, frame)).is_ok();
+    let send = |frame: &VmFrame| with(&writer, |w| frame::write(w, frame)).is_ok();
     let mut input = None;
-    if !send(&Frame::Ready) {
+    if !send(&VmFrame::Ready) {
         return;
     }
     while let Ok(Some(frame)) = frame::read(&mut reader) {
         match frame {
-            Frame::Setup(new) if host => with(setup, |s| *s = new),
-            Frame::Run(run) => {
+            VmFrame::Setup(new) if host => with(setup, |s| *s = new),
+            VmFrame::Run(run) => {
                 let start = command(&run, &with(setup, |s| s.clone())).spawn();
                 match start {
                     Ok(mut child) => {
@@ -97,24 +97,24 @@ fn converse<W: Write + Send + 'static>(
                     Err(e) => {
                         let text =
                             format!("weft-vm: cannot start '{}': {e}\n", run.words.join(" "));
-                        send(&Frame::Errors(text.into_bytes()));
-                        send(&Frame::Ended(127));
+                        send(&VmFrame::Errors(text.into_bytes()));
+                        send(&VmFrame::Ended(127));
                     }
                 }
             }
-            Frame::Input(bytes) => {
+            VmFrame::Input(bytes) => {
                 // A command that reads no more is no error.
                 if input.as_mut().is_some_and(|i| i.write_all(&bytes).is_err()) {
                     input = None;
                 }
             }
-            Frame::InputEnd => input = None,
+            VmFrame::InputEnd => input = None,
             _ => break,
         }
     }
 }
 
-fn command(run: &Run, setup: &Setup) -> Command {
+fn command(run: &RunCommand, setup: &AgentSetup) -> Command {
     let prefix: &[String] = if run.limited { &setup.prefix } else { &[] };
     let mut words = prefix.iter().chain(&run.words);
     // No words: an empty name, which fails to start with a message.
@@ -133,15 +133,15 @@ fn command(run: &Run, setup: &Setup) -> Command {
 /// Sends what a command says, and its end.
 fn follow<W: Write + Send + 'static>(mut child: Child, writer: &Shared<W>) {
     let (done, finished) = channel();
-    let out = child.stdout.take().map(|s| pump(s, Frame::Output, writer.clone(), done.clone()));
-    let err = child.stderr.take().map(|s| pump(s, Frame::Errors, writer.clone(), done));
+    let out = child.stdout.take().map(|s| pump(s, VmFrame::Output, writer.clone(), done.clone()));
+    let err = child.stderr.take().map(|s| pump(s, VmFrame::Errors, writer.clone(), done));
     let (ended, end) = channel();
     thread::spawn(move || ended.send(child.wait()));
     let status = loop {
         match end.recv_timeout(BEAT) {
             Ok(status) => break status,
             Err(RecvTimeoutError::Timeout) => {
-                let _ = with(writer, |w| frame::write(w, &Frame::Alive));
+                let _ = with(writer, |w| frame::write(w, &VmFrame::Alive));
             }
             Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -152,7 +152,7 @@ fn follow<W: Write + Send + 'static>(mut child: Child, writer: &Shared<W>) {
         }
     }
     let code = status.map_or(125, code);
-    let _ = with(writer, |w| frame::write(w, &Frame::Ended(code)));
+    let _ = with(writer, |w| frame::write(w, &VmFrame::Ended(code)));
 }
 
 fn code(status: ExitStatus) -> i32 {
@@ -162,7 +162,7 @@ fn code(status: ExitStatus) -> i32 {
 /// Sends a stream piece by piece, until it ends or nobody listens any more.
 fn pump<W: Write + Send + 'static>(
     mut from: impl Read + Send + 'static,
-    kind: fn(Vec<u8>) -> Frame,
+    kind: fn(Vec<u8>) -> VmFrame,
     writer: Shared<W>,
     done: std::sync::mpsc::Sender<()>,
 ) {
@@ -184,9 +184,9 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     /// Runs a command through an agent; its output, its errors, its code.
-    fn run(run: Run, input: &[u8]) -> (String, String, i32) {
+    fn run(run: RunCommand, input: &[u8]) -> (String, String, i32) {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
-        let setup = Setup {
+        let setup = AgentSetup {
             environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
             prefix: vec!["env".to_owned(), "LIMITED=1".to_owned()],
         };
@@ -194,16 +194,16 @@ mod tests {
             let reader = theirs.try_clone().unwrap();
             converse(reader, theirs, &Arc::new(Mutex::new(setup)), false);
         });
-        assert_eq!(frame::read(&mut ours).unwrap(), Some(Frame::Ready));
-        frame::write(&mut ours, &Frame::Run(run)).unwrap();
-        frame::write(&mut ours, &Frame::Input(input.to_vec())).unwrap();
-        frame::write(&mut ours, &Frame::InputEnd).unwrap();
+        assert_eq!(frame::read(&mut ours).unwrap(), Some(VmFrame::Ready));
+        frame::write(&mut ours, &VmFrame::Run(run)).unwrap();
+        frame::write(&mut ours, &VmFrame::Input(input.to_vec())).unwrap();
+        frame::write(&mut ours, &VmFrame::InputEnd).unwrap();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let code = loop {
             match frame::read(&mut ours).unwrap().unwrap() {
-                Frame::Output(bytes) => out.extend(bytes),
-                Frame::Errors(bytes) => err.extend(bytes),
-                Frame::Ended(code) => break code,
+                VmFrame::Output(bytes) => out.extend(bytes),
+                VmFrame::Errors(bytes) => err.extend(bytes),
+                VmFrame::Ended(code) => break code,
                 _ => {}
             }
         };
@@ -212,9 +212,9 @@ mod tests {
         (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap(), code)
     }
 
-    fn shell(text: &str, limited: bool) -> Run {
+    fn shell(text: &str, limited: bool) -> RunCommand {
         let words = ["sh", "-c", text].map(str::to_owned).to_vec();
-        Run { words, environment: None, folder: None, limited }
+        RunCommand { words, environment: None, folder: None, limited }
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
     fn a_command_that_does_not_exist_is_127() {
         let words = vec!["/nowhere/no".to_owned()];
         let (_, err, code) =
-            run(Run { words, environment: None, folder: None, limited: false }, b"");
+            run(RunCommand { words, environment: None, folder: None, limited: false }, b"");
         assert_eq!(code, 127);
         assert!(err.contains("/nowhere/no"), "{err}");
     }

@@ -3,7 +3,7 @@
 //! and 255 means that the connection failed.
 
 use super::agent::PORT;
-use super::frame::{self, Frame, Run};
+use super::frame::{self, RunCommand, VmFrame};
 use std::io::{ErrorKind, Read, Write, stderr, stdin, stdout};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::thread;
@@ -71,31 +71,31 @@ fn converse(host: &str, command: String) -> Result<u8, String> {
     let _ = stream.set_nodelay(true);
     stream.set_read_timeout(Some(SILENCE)).map_err(|e| e.to_string())?;
     let words = vec!["/bin/sh".to_owned(), "-c".to_owned(), command];
-    let run = Run { words, environment: None, folder: None, limited: true };
+    let run = RunCommand { words, environment: None, folder: None, limited: true };
     let mut writer = stream.try_clone().map_err(|e| e.to_string())?;
-    frame::write(&mut writer, &Frame::Run(run)).map_err(|e| e.to_string())?;
+    frame::write(&mut writer, &VmFrame::Run(run)).map_err(|e| e.to_string())?;
     thread::spawn(move || {
         let mut piece = vec![0; 1 << 16];
         while let Ok(length @ 1..) = stdin().lock().read(&mut piece) {
-            if frame::write(&mut writer, &Frame::Input(piece[..length].to_vec())).is_err() {
+            if frame::write(&mut writer, &VmFrame::Input(piece[..length].to_vec())).is_err() {
                 return;
             }
         }
-        let _ = frame::write(&mut writer, &Frame::InputEnd);
+        let _ = frame::write(&mut writer, &VmFrame::InputEnd);
     });
     loop {
         match frame::read(&mut stream) {
-            Ok(Some(Frame::Output(bytes))) => {
+            Ok(Some(VmFrame::Output(bytes))) => {
                 let mut out = stdout().lock();
                 // Nobody reads our output any more: end as a program does that gets SIGPIPE.
                 if out.write_all(&bytes).and_then(|()| out.flush()).is_err() {
                     return Ok(141);
                 }
             }
-            Ok(Some(Frame::Errors(bytes))) => {
+            Ok(Some(VmFrame::Errors(bytes))) => {
                 let _ = stderr().write_all(&bytes);
             }
-            Ok(Some(Frame::Ended(code))) => return Ok(code.clamp(0, 255) as u8),
+            Ok(Some(VmFrame::Ended(code))) => return Ok(code.clamp(0, 255) as u8),
             Ok(Some(_)) => {}
             Ok(None) => return Err("the connection was closed".to_owned()),
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {

@@ -8,7 +8,7 @@ use std::io::{Error, ErrorKind, Read, Result, Write};
 
 /// How an agent runs what it is sent; the host says so once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Setup {
+pub struct AgentSetup {
     /// The environment of commands that come over TCP.
     pub environment: Vec<(String, String)>,
     /// Put before the words of every limited command, as `setpriv --reuid=nobody`.
@@ -17,7 +17,7 @@ pub struct Setup {
 
 /// A command to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct RunCommand {
     /// Program and arguments.
     pub words: Vec<String>,
     /// Added to the agent's environment; none: what the set-up says.
@@ -29,11 +29,11 @@ pub struct Run {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Frame {
+pub enum VmFrame {
     /// The agent is there.
     Ready,
-    Setup(Setup),
-    Run(Run),
+    Setup(AgentSetup),
+    Run(RunCommand),
     /// Standard input of the command.
     Input(Vec<u8>),
     InputEnd,
@@ -59,17 +59,17 @@ fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
 }
 
 /// Writes a frame in one piece.
-pub fn write(to: &mut impl Write, frame: &Frame) -> Result<()> {
+pub fn write(to: &mut impl Write, frame: &VmFrame) -> Result<()> {
     let (kind, body) = match frame {
-        Frame::Ready => (0, Vec::new()),
-        Frame::Setup(setup) => (1, json(setup)?),
-        Frame::Run(run) => (2, json(run)?),
-        Frame::Input(bytes) => (3, bytes.clone()),
-        Frame::InputEnd => (4, Vec::new()),
-        Frame::Output(bytes) => (5, bytes.clone()),
-        Frame::Errors(bytes) => (6, bytes.clone()),
-        Frame::Alive => (7, Vec::new()),
-        Frame::Ended(code) => (8, code.to_le_bytes().to_vec()),
+        VmFrame::Ready => (0, Vec::new()),
+        VmFrame::Setup(setup) => (1, json(setup)?),
+        VmFrame::Run(run) => (2, json(run)?),
+        VmFrame::Input(bytes) => (3, bytes.clone()),
+        VmFrame::InputEnd => (4, Vec::new()),
+        VmFrame::Output(bytes) => (5, bytes.clone()),
+        VmFrame::Errors(bytes) => (6, bytes.clone()),
+        VmFrame::Alive => (7, Vec::new()),
+        VmFrame::Ended(code) => (8, code.to_le_bytes().to_vec()),
     };
     if body.len() > LONGEST {
         let text = format!("a frame of kind {kind} has {} bytes, at most {LONGEST}", body.len());
@@ -83,7 +83,7 @@ pub fn write(to: &mut impl Write, frame: &Frame) -> Result<()> {
 }
 
 /// Reads a frame; none at the end of the stream.
-pub fn read(from: &mut impl Read) -> Result<Option<Frame>> {
+pub fn read(from: &mut impl Read) -> Result<Option<VmFrame>> {
     let mut head = [0; 5];
     loop {
         match from.read(&mut head[..1]) {
@@ -103,17 +103,17 @@ pub fn read(from: &mut impl Read) -> Result<Option<Frame>> {
     let mut body = vec![0; length];
     from.read_exact(&mut body)?;
     Ok(Some(match kind {
-        0 => Frame::Ready,
-        1 => Frame::Setup(parsed(&body)?),
-        2 => Frame::Run(parsed(&body)?),
-        3 => Frame::Input(body),
-        4 => Frame::InputEnd,
-        5 => Frame::Output(body),
-        6 => Frame::Errors(body),
-        7 => Frame::Alive,
+        0 => VmFrame::Ready,
+        1 => VmFrame::Setup(parsed(&body)?),
+        2 => VmFrame::Run(parsed(&body)?),
+        3 => VmFrame::Input(body),
+        4 => VmFrame::InputEnd,
+        5 => VmFrame::Output(body),
+        6 => VmFrame::Errors(body),
+        7 => VmFrame::Alive,
         8 => {
             let code = body.try_into().map_err(|_| bad("an exit code has 4 bytes".to_owned()))?;
-            Frame::Ended(i32::from_le_bytes(code))
+            VmFrame::Ended(i32::from_le_bytes(code))
         }
         _ => return Err(bad(format!("a frame of kind {kind}; kinds are 0 to 8"))),
     }))
@@ -126,22 +126,22 @@ mod tests {
     #[test]
     fn every_frame_comes_back() {
         let pair = ("A".to_owned(), "b c".to_owned());
-        let run = Run {
+        let run = RunCommand {
             words: vec!["sh".to_owned(), "-c".to_owned(), "echo \"ä\"".to_owned()],
             environment: Some(vec![pair.clone()]),
             folder: None,
             limited: true,
         };
         let all = [
-            Frame::Ready,
-            Frame::Setup(Setup { environment: vec![pair], prefix: vec!["env".to_owned()] }),
-            Frame::Run(run),
-            Frame::Input(vec![0, 255]),
-            Frame::InputEnd,
-            Frame::Output(b"x\n".to_vec()),
-            Frame::Errors(Vec::new()),
-            Frame::Alive,
-            Frame::Ended(-3),
+            VmFrame::Ready,
+            VmFrame::Setup(AgentSetup { environment: vec![pair], prefix: vec!["env".to_owned()] }),
+            VmFrame::Run(run),
+            VmFrame::Input(vec![0, 255]),
+            VmFrame::InputEnd,
+            VmFrame::Output(b"x\n".to_vec()),
+            VmFrame::Errors(Vec::new()),
+            VmFrame::Alive,
+            VmFrame::Ended(-3),
         ];
         let mut bytes = Vec::new();
         for frame in &all {
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(kind(&[8, 1, 0, 0, 0, 7]), ErrorKind::InvalidData);
         assert_eq!(kind(&[2, 1, 0, 0, 0, b'{']), ErrorKind::InvalidData);
         assert_eq!(kind(&[5, 2, 0, 0, 0, 1]), ErrorKind::UnexpectedEof);
-        let long = Frame::Input(vec![0; LONGEST + 1]);
+        let long = VmFrame::Input(vec![0; LONGEST + 1]);
         assert!(write(&mut Vec::new(), &long).is_err());
     }
 }

@@ -25,14 +25,14 @@ const PACKAGES: &[&str] = &[
 /// Why something is not to be had: the machine cannot run a virtual machine (which is no failure of
 /// what was to be tested), or something went wrong.
 #[derive(Debug, PartialEq)]
-pub enum Trouble {
+pub enum VmUnavailable {
     NotRun(String),
     Failed(String),
 }
 
-impl From<String> for Trouble {
-    fn from(text: String) -> Trouble {
-        Trouble::Failed(text)
+impl From<String> for VmUnavailable {
+    fn from(text: String) -> VmUnavailable {
+        VmUnavailable::Failed(text)
     }
 }
 
@@ -55,13 +55,13 @@ pub fn is_root() -> bool {
 }
 
 /// Fails unless packages can be had; installs what is missing, as root.
-pub fn prepare(log: &Log) -> Result<(), Trouble> {
+pub fn prepare(log: &Log) -> Result<(), VmUnavailable> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return Err(Trouble::NotRun("the virtual machine needs Linux on x86-64".to_owned()));
+        return Err(VmUnavailable::NotRun("the virtual machine needs Linux on x86-64".to_owned()));
     }
     for tool in ["dpkg-query", "apt-get", "apt-cache"] {
         if find(tool).is_none() {
-            return Err(Trouble::NotRun(format!(
+            return Err(VmUnavailable::NotRun(format!(
                 "no {tool} on this machine: the virtual machine is built from Debian's packages"
             )));
         }
@@ -72,7 +72,7 @@ pub fn prepare(log: &Log) -> Result<(), Trouble> {
     }
     let names = missing.join(" ");
     if !is_root() {
-        return Err(Trouble::NotRun(format!(
+        return Err(VmUnavailable::NotRun(format!(
             "missing Debian packages; as root: apt-get install --no-install-recommends {names}"
         )));
     }

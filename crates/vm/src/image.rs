@@ -1,7 +1,7 @@
 //! The kernel and the initramfs, built once from Debian's kernel package, which is not installed.
 
 use super::commands::quiet;
-use super::host::{self, Trouble, apt_get};
+use super::host::{self, VmUnavailable, apt_get};
 use super::log::Log;
 use std::collections::HashSet;
 use std::fs;
@@ -45,7 +45,7 @@ const INIT: &str = include_str!("../guest/init");
 /// Free space that building takes: the package, what it unpacks to, and the image.
 const ROOM: u64 = 800 << 20;
 
-pub struct Image {
+pub struct VmImage {
     /// An ELF file, or what the package has where it is packed in a way that we do not know.
     pub kernel: PathBuf,
     pub initrd: PathBuf,
@@ -59,7 +59,7 @@ fn recipe() -> String {
 }
 
 /// The image in `folder`, built if there is none by today's recipe.
-pub fn get(folder: &Path, rebuild: bool, log: &Log) -> Result<Image, Trouble> {
+pub fn get(folder: &Path, rebuild: bool, log: &Log) -> Result<VmImage, VmUnavailable> {
     let recipe = recipe();
     let mine = |path: &PathBuf| path.to_string_lossy().ends_with(&format!("-{recipe}"));
     let mut images: Vec<PathBuf> = fs::read_dir(folder)
@@ -95,11 +95,11 @@ pub fn get(folder: &Path, rebuild: bool, log: &Log) -> Result<Image, Trouble> {
         }
     };
     log.note(&format!("image {}", place.display()));
-    Ok(Image { kernel: place.join("kernel"), initrd: place.join("initrd.cpio") })
+    Ok(VmImage { kernel: place.join("kernel"), initrd: place.join("initrd.cpio") })
 }
 
 /// Makes `work/image`; the kernel's version.
-fn build(work: &Path, log: &Log) -> Result<String, Trouble> {
+fn build(work: &Path, log: &Log) -> Result<String, VmUnavailable> {
     let image = work.join("image");
     make(&image)?;
     let package = newest()?;
@@ -130,7 +130,7 @@ fn make(folder: &Path) -> Result<(), String> {
 }
 
 /// The name of the newest kernel's package.
-fn newest() -> Result<String, Trouble> {
+fn newest() -> Result<String, VmUnavailable> {
     let ask = || -> Result<Option<String>, String> {
         Ok(dependency(&quiet(Command::new("apt-cache").args(["depends", PACKAGE]))?))
     };
@@ -139,14 +139,14 @@ fn newest() -> Result<String, Trouble> {
         return Ok(name);
     }
     if !host::is_root() {
-        return Err(Trouble::NotRun(format!(
+        return Err(VmUnavailable::NotRun(format!(
             "apt does not know {PACKAGE}; on Debian, as root: apt-get update"
         )));
     }
     host::update()?;
     match ask() {
         Ok(Some(name)) => Ok(name),
-        _ => Err(Trouble::NotRun(format!(
+        _ => Err(VmUnavailable::NotRun(format!(
             "this system's package lists have no {PACKAGE}: the virtual machine needs Debian's kernel"
         ))),
     }

@@ -16,9 +16,9 @@ mod qemu;
 pub mod rails;
 mod run;
 
-use host::Trouble;
+use host::VmUnavailable;
 use log::Log;
-pub use options::Args;
+pub use options::VmArgs;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,22 +31,22 @@ pub const TIMED_OUT: u8 = 124;
 pub const FAILED: u8 = 125;
 
 /// Runs COMMAND; its exit code, or one of those above, with a line that says why.
-pub fn main(args: &Args) -> ExitCode {
+pub fn main(args: &VmArgs) -> ExitCode {
     let folder = root().join("target/vm");
     match in_folder(args, &folder) {
         Ok(code) => ExitCode::from(code),
-        Err(Trouble::NotRun(reason)) => {
+        Err(VmUnavailable::NotRun(reason)) => {
             eprintln!("NOT RUN: {reason}");
             ExitCode::from(NOT_RUN)
         }
-        Err(Trouble::Failed(error)) => {
+        Err(VmUnavailable::Failed(error)) => {
             eprintln!("vm: {error}");
             ExitCode::from(FAILED)
         }
     }
 }
 
-fn in_folder(args: &Args, folder: &Path) -> Result<u8, Trouble> {
+fn in_folder(args: &VmArgs, folder: &Path) -> Result<u8, VmUnavailable> {
     fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
     // Held until we end: two runs would share the output folder, the log and the processors.
     let lock = folder.join("lock");

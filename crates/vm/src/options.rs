@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 124 COMMAND took too long; 125 the virtual machine failed. With --two: that of machine 0, or if that is 0, \
 of machine 1.\nEverything is logged in target/vm: last.log, console-N.log, qemu-N.log."
 )]
-pub struct Args {
+pub struct VmArgs {
     /// Two virtual machines, vm0 and vm1, connected by two rails; COMMAND runs in both.
     #[arg(long)]
     pub two: bool,
@@ -77,7 +77,7 @@ fn octal(text: &str) -> Result<String, String> {
     good.then(|| text.to_owned()).ok_or("an octal number from 0 to 777".to_owned())
 }
 
-impl Args {
+impl VmArgs {
     /// How many virtual machines there are.
     pub fn machines(&self) -> usize {
         if self.two { 2 } else { 1 }
@@ -183,14 +183,14 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        args: Args,
+        args: VmArgs,
     }
 
-    fn args(text: &str) -> Args {
+    fn args(text: &str) -> VmArgs {
         try_args(text).unwrap_or_else(|e| panic!("{text}: {e}"))
     }
 
-    fn try_args(text: &str) -> Result<Args, String> {
+    fn try_args(text: &str) -> Result<VmArgs, String> {
         let line = Line::try_parse_from(std::iter::once("vm").chain(text.split(' ')));
         line.map(|l| l.args).map_err(|e| e.to_string())
     }

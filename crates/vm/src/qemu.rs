@@ -1,7 +1,7 @@
 //! QEMU: its command line, and a process that does not outlive us.
 
 use super::host;
-use super::image::Image;
+use super::image::VmImage;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// What a virtual machine is like.
-pub struct Shape<'a> {
-    pub image: &'a Image,
+pub struct MachineShape<'a> {
+    pub image: &'a VmImage,
     pub cpus: usize,
     /// MiB.
     pub memory: usize,
@@ -25,16 +25,20 @@ pub struct Shape<'a> {
     pub logs: &'a Path,
 }
 
-pub struct Machine {
+pub struct VirtualMachine {
     child: Child,
     /// To the agent.
     pub agent: UnixStream,
     logs: [PathBuf; 2],
 }
 
-impl Machine {
+impl VirtualMachine {
     /// Starts machine `number`; `wires` are its network devices' ends of the cables to another one.
-    pub fn start(shape: &Shape, number: usize, wires: &[UnixStream]) -> Result<Machine, String> {
+    pub fn start(
+        shape: &MachineShape,
+        number: usize,
+        wires: &[UnixStream],
+    ) -> Result<VirtualMachine, String> {
         let failed = |e: std::io::Error| format!("cannot start QEMU: {e}");
         let (agent, theirs) = UnixStream::pair().map_err(failed)?;
         let logs = ["console", "qemu"].map(|n| shape.logs.join(format!("{n}-{number}.log")));
@@ -53,7 +57,7 @@ impl Machine {
             .stdout(errors.try_clone().map_err(failed)?)
             .stderr(errors);
         let child = command.spawn().map_err(failed)?;
-        Ok(Machine { child, agent, logs })
+        Ok(VirtualMachine { child, agent, logs })
     }
 
     /// Whether it has ended by itself.
@@ -90,7 +94,7 @@ fn last_words(text: &str) -> Vec<&str> {
     named.chain(last).copied().collect()
 }
 
-impl Drop for Machine {
+impl Drop for VirtualMachine {
     fn drop(&mut self) {
         self.kill();
     }
@@ -102,7 +106,7 @@ fn inherit(fd: BorrowedFd) -> Result<(), String> {
 }
 
 fn arguments(
-    shape: &Shape,
+    shape: &MachineShape,
     number: usize,
     kvm: bool,
     console: &Path,
@@ -162,8 +166,8 @@ mod tests {
 
     #[test]
     fn command_lines_name_every_share_and_wire() {
-        let image = Image { kernel: "/k".into(), initrd: "/i".into() };
-        let shape = Shape {
+        let image = VmImage { kernel: "/k".into(), initrd: "/i".into() };
+        let shape = MachineShape {
             image: &image,
             cpus: 2,
             memory: 512,

@@ -11,14 +11,14 @@ const ADAPTERS: &str = "/sys/class/infiniband";
 const QUEUE: &str = "10000";
 
 /// Adapters that end a cable, by the network devices that they are on.
-pub struct Rails {
+pub struct CableAdapters {
     /// Of one end of the cables and of the other, as `rxe_va0`.
     pub ends: [Vec<String>; 2],
 }
 
-impl Rails {
+impl CableAdapters {
     /// Those of one machine, whose cables go from `vaN` to `vbN` (see `crates/vm/guest/rails.sh`).
-    pub fn find() -> Result<Rails, String> {
+    pub fn find() -> Result<CableAdapters, String> {
         let names = adapters()?;
         let end = |prefix: &str| {
             names.iter().filter(|n| n.starts_with(prefix)).cloned().collect::<Vec<_>>()
@@ -27,7 +27,7 @@ impl Rails {
         if ends[0].is_empty() || ends[0].len() != ends[1].len() {
             return Err(format!("{ADAPTERS} has {names:?}, expected pairs rxe_vaN and rxe_vbN"));
         }
-        Ok(Rails { ends })
+        Ok(CableAdapters { ends })
     }
 
     /// Makes each network device lose this part of the packets on the way out, as `2%`; or none.

@@ -1,11 +1,11 @@
 //! One run: start the machines, make their rails, run COMMAND, wait.
 
-use super::frame::{self, Frame, Run, Setup};
-use super::host::Trouble;
-use super::image::Image;
+use super::frame::{self, AgentSetup, RunCommand, VmFrame};
+use super::host::VmUnavailable;
+use super::image::VmImage;
 use super::log::Log;
-use super::options::{self, Args};
-use super::qemu::{Machine, Shape};
+use super::options::{self, VmArgs};
+use super::qemu::{MachineShape, VirtualMachine};
 use super::{FAILED, TIMED_OUT};
 use std::fs;
 use std::io::Write;
@@ -32,11 +32,11 @@ const GLANCE: Duration = Duration::from_millis(50);
 const WIRES: usize = 3;
 
 /// What a machine's agent says; none when it is gone.
-type Event = (usize, Option<Frame>);
+type Event = (usize, Option<VmFrame>);
 
 /// A machine, and how far its command is.
 struct Guest {
-    machine: Machine,
+    machine: VirtualMachine,
     state: State,
     out: Lines,
     errors: Lines,
@@ -54,7 +54,7 @@ enum State {
 }
 
 /// Runs COMMAND in new machines; its exit code.
-pub fn run(args: &Args, image: &Image, folder: &Path, log: &Log) -> Result<u8, Trouble> {
+pub fn run(args: &VmArgs, image: &VmImage, folder: &Path, log: &Log) -> Result<u8, VmUnavailable> {
     let out = out_folder(folder)?;
     let agent = std::env::current_exe().map_err(|e| format!("our own program: {e}"))?;
     let here = std::env::current_dir().map_err(|e| format!("the working directory: {e}"))?;
@@ -72,7 +72,7 @@ pub fn run(args: &Args, image: &Image, folder: &Path, log: &Log) -> Result<u8, T
         options::word("out", std::slice::from_ref(&out))?,
         options::word("keep", &kept)?,
     ];
-    let shape = Shape {
+    let shape = MachineShape {
         image,
         cpus: args.cpus,
         memory: args.memory,
@@ -86,10 +86,16 @@ pub fn run(args: &Args, image: &Image, folder: &Path, log: &Log) -> Result<u8, T
         let mut session = boot(args.machines(), &shape, &out, log)?;
         for number in 0..args.machines() {
             let environment = options::remote(number, &agent, &out);
-            session.send(number, &Frame::Setup(Setup { environment, prefix: prefix.clone() }))?;
+            session.send(
+                number,
+                &VmFrame::Setup(AgentSetup { environment, prefix: prefix.clone() }),
+            )?;
             let script = crate::root().join("crates/vm/guest/rails.sh").display().to_string();
             let words = [vec!["sh".to_owned(), script], args.rails(number)].concat();
-            session.run(number, Run { words, environment: None, folder: None, limited: false })?;
+            session.run(
+                number,
+                RunCommand { words, environment: None, folder: None, limited: false },
+            )?;
         }
         session.wait(STEP, |s| matches!(s, State::Ended(_)), "make the rails")?;
         for (number, guest) in session.guests.iter().enumerate() {
@@ -107,7 +113,7 @@ pub fn run(args: &Args, image: &Image, folder: &Path, log: &Log) -> Result<u8, T
     let began = Instant::now();
     let chosen = |number: usize| args.only.is_none_or(|only| usize::from(only) == number);
     for number in (0..args.machines()).filter(|&n| chosen(n)) {
-        let run = Run {
+        let run = RunCommand {
             words: args.command.clone(),
             environment: Some(options::environment(number, &agent, &out)),
             folder: Some(here.display().to_string()),
@@ -133,7 +139,7 @@ pub fn run(args: &Args, image: &Image, folder: &Path, log: &Log) -> Result<u8, T
 /// Machines that wait for a command.
 fn boot<'a>(
     machines: usize,
-    shape: &Shape,
+    shape: &MachineShape,
     out: &Path,
     log: &'a Log,
 ) -> Result<Session<'a>, String> {
@@ -182,7 +188,7 @@ impl Session<'_> {
     fn start(
         &mut self,
         machines: usize,
-        shape: &Shape,
+        shape: &MachineShape,
         sender: Sender<Event>,
     ) -> Result<(), String> {
         let mut ends: Vec<Vec<UnixStream>> = (0..machines).map(|_| Vec::new()).collect();
@@ -194,7 +200,7 @@ impl Session<'_> {
             }
         }
         for (number, wires) in ends.iter().enumerate() {
-            let machine = Machine::start(shape, number, wires)?;
+            let machine = VirtualMachine::start(shape, number, wires)?;
             let mut agent = machine.agent.try_clone().map_err(|e| format!("the agent: {e}"))?;
             let sender = sender.clone();
             thread::spawn(move || {
@@ -217,16 +223,16 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn send(&mut self, number: usize, frame: &Frame) -> Result<(), String> {
+    fn send(&mut self, number: usize, frame: &VmFrame) -> Result<(), String> {
         let agent = &mut self.guests[number].machine.agent;
         frame::write(agent, frame).map_err(|e| format!("machine {number}: its agent is gone: {e}"))
     }
 
-    fn run(&mut self, number: usize, run: Run) -> Result<(), String> {
+    fn run(&mut self, number: usize, run: RunCommand) -> Result<(), String> {
         self.guests[number].state = State::Running;
-        self.send(number, &Frame::Run(run))?;
+        self.send(number, &VmFrame::Run(run))?;
         // COMMAND's standard input is empty, for both machines alike.
-        self.send(number, &Frame::InputEnd)
+        self.send(number, &VmFrame::InputEnd)
     }
 
     /// Waits for a step that COMMAND has no part in; more than `limit` is an error.
@@ -262,13 +268,13 @@ impl Session<'_> {
         }
     }
 
-    fn heard(&mut self, number: usize, frame: Option<Frame>) -> Result<(), String> {
+    fn heard(&mut self, number: usize, frame: Option<VmFrame>) -> Result<(), String> {
         let guest = &mut self.guests[number];
         match frame {
-            Some(Frame::Ready) => guest.state = State::Idle,
-            Some(Frame::Output(bytes)) => guest.out.add(&bytes, self.log),
-            Some(Frame::Errors(bytes)) => guest.errors.add(&bytes, self.log),
-            Some(Frame::Ended(code)) => {
+            Some(VmFrame::Ready) => guest.state = State::Idle,
+            Some(VmFrame::Output(bytes)) => guest.out.add(&bytes, self.log),
+            Some(VmFrame::Errors(bytes)) => guest.errors.add(&bytes, self.log),
+            Some(VmFrame::Ended(code)) => {
                 guest.state = State::Ended(code);
                 self.log.note(&format!("machine {number}: exit code {code}"));
             }

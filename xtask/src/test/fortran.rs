@@ -13,7 +13,7 @@ use crate::root;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use weft_fortran::{Form, calls};
+use weft_fortran::{BindingForm, calls};
 
 /// Programs of tests/fortran, and the compiler's options for each.
 const PROGRAMS: [(&str, &[&str]); 3] = [
@@ -105,7 +105,7 @@ impl Tools {
 fn with_compiler(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     built_once(tools, tally)?;
     told_without_compiler(tools, tally)?;
-    for form in [Form::Include, Form::Mpi, Form::MpiF08] {
+    for form in [BindingForm::Include, BindingForm::Mpi, BindingForm::MpiF08] {
         every_procedure(tools, form, tally)?;
     }
     record::run(tools, tally)?;
@@ -189,7 +189,7 @@ fn told_without_compiler(tools: &Tools, tally: &mut Tally) -> Result<(), String>
 }
 
 /// Every procedure of a way has an entry and takes what its interface says: the program is linked.
-fn every_procedure(tools: &Tools, form: Form, tally: &mut Tally) -> Result<(), String> {
+fn every_procedure(tools: &Tools, form: BindingForm, tally: &mut Tally) -> Result<(), String> {
     let (text, count) = calls(form);
     let name = format!("calls_{form:?}").to_lowercase();
     let source = tools.work.join(&name).with_extension("f90");

@@ -13,11 +13,11 @@ use crate::chapters::sessions::session;
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::{CommObject, Engine};
-use crate::objects::{Belongs, RequestKind, RequestObject};
+use crate::objects::{Belongs, RequestObject, RequestOrigin};
 use crate::requests::{persist, start};
-use crate::state::{Kept, engine, running, state};
+use crate::state::{ChapterState, engine, running, state};
 use crate::types::{Comm, Request, Session};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use crate::widen::Out;
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -25,13 +25,13 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::rc::Rc;
 use weft_fabric::{Sge, Staging};
-use weft_p2p::Mode;
-use weft_process::{Active, Buffer, External, Outcome};
+use weft_p2p::SendMode;
+use weft_process::{Active, Buffer, External, OperationOutcome};
 
 /// Where a buffer may be attached: a process, a communicator, a session. Its memory is the program's
 /// and is only counted; copies lie elsewhere.
 #[derive(Default)]
-pub struct Attached {
+pub struct BufferOwner {
     buffer: Cell<Option<Memory>>,
     /// Bytes of messages that have not left.
     used: Cell<u64>,
@@ -44,11 +44,11 @@ struct Memory {
     size: u64,
 }
 
-static COPIES: Kept<RefCell<Copies>> =
-    Kept::new(RefCell::new(Copies { list: VecDeque::new(), number: 0, next_settled: 0 }));
+static COPIES: ChapterState<RefCell<Copies>> =
+    ChapterState::new(RefCell::new(Copies { list: VecDeque::new(), number: 0, next_settled: 0 }));
 
 /// Of the process.
-static BUFFER: Kept<OnceCell<Rc<dyn Any>>> = Kept::new(OnceCell::new());
+static BUFFER: ChapterState<OnceCell<Rc<dyn Any>>> = ChapterState::new(OnceCell::new());
 
 /// The copies of messages that have not left, of all buffers: they outlive the communicator.
 struct Copies {
@@ -62,12 +62,12 @@ struct Copies {
 struct Copy {
     active: Active,
     charged: u64,
-    to: Rc<Attached>,
+    to: Rc<BufferOwner>,
     number: u64,
     _memory: Staging,
 }
 
-impl Attached {
+impl BufferOwner {
     /// `detach` names the function that would make room for another.
     pub fn attach(&self, address: *mut c_void, size: i64, detach: &str) -> Result<(), Error> {
         if self.buffer.get().is_some() {
@@ -105,7 +105,7 @@ impl Attached {
     /// `address` is NULL or the address of a pointer; `size` may be written, if it is not NULL.
     pub unsafe fn detach(
         self: &Rc<Self>,
-        call: &Call,
+        call: &WaitingCall,
         attach: &str,
         address: *mut c_void,
         size: Out,
@@ -128,7 +128,7 @@ impl Attached {
     }
 
     /// Waits until all messages that are in the buffer now have left.
-    pub fn flush(self: &Rc<Self>, call: &Call, attach: &str) -> Result<(), Error> {
+    pub fn flush(self: &Rc<Self>, call: &WaitingCall, attach: &str) -> Result<(), Error> {
         self.there(attach)?;
         let flush = self.flushing();
         engine()?.drive(call, || flush.look()).error.map_or(Ok(()), |error| Err(error.into()))
@@ -150,7 +150,7 @@ impl Attached {
             active: Some(Active::External(Rc::new(self.flushing()))),
             recipe: None,
             belongs,
-            kind: RequestKind::Send,
+            kind: RequestOrigin::Send,
         };
         let handle = state().requests.borrow_mut().insert(object);
         // SAFETY: `request` points to room for the result, as MPI requires of the program.
@@ -164,19 +164,19 @@ impl Attached {
 
 /// The end of the messages of one buffer that were there when it was asked for.
 struct Flush {
-    of: Rc<Attached>,
+    of: Rc<BufferOwner>,
     /// Their numbers are less.
     before: u64,
 }
 
 impl Flush {
-    fn look(&self) -> Option<Outcome> {
+    fn look(&self) -> Option<OperationOutcome> {
         settle();
         let fault = state().engine.get().and_then(|engine| engine.endpoint().fault());
         if fault.is_none() && self.pending() {
             return None;
         }
-        Some(Outcome { error: fault.map(Into::into), ..Outcome::done() })
+        Some(OperationOutcome { error: fault.map(Into::into), ..OperationOutcome::done() })
     }
 
     fn pending(&self) -> bool {
@@ -186,7 +186,7 @@ impl Flush {
 }
 
 impl External for Flush {
-    fn poll(&self) -> Option<Outcome> {
+    fn poll(&self) -> Option<OperationOutcome> {
         self.look()
     }
 
@@ -194,8 +194,8 @@ impl External for Flush {
         self.look().is_some()
     }
 
-    fn peek(&self) -> Option<Outcome> {
-        self.look().map(|outcome| Outcome::of(outcome.status))
+    fn peek(&self) -> Option<OperationOutcome> {
+        self.look().map(|outcome| OperationOutcome::of(outcome.status))
     }
 
     fn cancel(&self) -> Result<(), weft_process::Error> {
@@ -209,7 +209,7 @@ impl External for Flush {
 }
 
 /// Waits until all buffered messages have left.
-pub fn drain(call: &Call) -> Result<(), Error> {
+pub fn drain(call: &WaitingCall) -> Result<(), Error> {
     let state = state();
     let Some(engine) = state.engine.get() else { return Ok(()) };
     let fault = engine.drive(call, || {
@@ -253,7 +253,7 @@ fn settle_while(first: bool) {
 ///
 /// # Errors
 /// Fails with the number of bytes in use if the rest of `size` is less than `needed`.
-fn make_room(engine: &Engine, attached: &Attached, size: u64, needed: u64) -> Result<(), u64> {
+fn make_room(engine: &Engine, attached: &BufferOwner, size: u64, needed: u64) -> Result<(), u64> {
     let fits = || {
         let used = attached.used.get();
         if needed <= size - used.min(size) { Ok(()) } else { Err(used) }
@@ -277,24 +277,24 @@ fn make_room(engine: &Engine, attached: &Attached, size: u64, needed: u64) -> Re
 }
 
 /// The buffer of the process, if that may communicate.
-fn of_process() -> Result<Rc<Attached>, Error> {
+fn of_process() -> Result<Rc<BufferOwner>, Error> {
     running().map(|_| own(&BUFFER))
 }
 
 /// A communicator's or a session's own place for a buffer.
-fn own(place: &OnceCell<Rc<dyn Any>>) -> Rc<Attached> {
-    let own = place.get_or_init(|| Rc::<Attached>::default()).clone();
+fn own(place: &OnceCell<Rc<dyn Any>>) -> Rc<BufferOwner> {
+    let own = place.get_or_init(|| Rc::<BufferOwner>::default()).clone();
     own.downcast().expect("nothing else is hung there")
 }
 
 /// The buffer for messages of a communicator: its own, or else its session's, or else the process's.
-fn buffer_for(comm: &CommObject) -> (Rc<Attached>, Memory) {
+fn buffer_for(comm: &CommObject) -> (Rc<BufferOwner>, Memory) {
     let of_comm = || comm.buffer.get().map(|_| own(&comm.buffer));
     let of_session = || match comm.group().session() {
         0 => None,
         session => state().sessions.borrow().get(session).map(|session| own(&session.buffer)),
     };
-    let there = |place: Option<Rc<Attached>>| place.filter(|place| place.buffer.get().is_some());
+    let there = |place: Option<Rc<BufferOwner>>| place.filter(|place| place.buffer.get().is_some());
     let found = there(of_comm()).or_else(|| there(of_session()));
     let found = found.unwrap_or_else(|| own(&BUFFER));
     let memory = found.buffer.get().unwrap_or(Memory { address: 0, size: 0 });
@@ -329,7 +329,7 @@ pub fn send_copy(
     let ty = packed.expect("MPI_BYTE is predefined").ty.clone();
     // SAFETY: the copy owns the memory until the send is over.
     let copy = unsafe { Buffer::new(bytes.ptr(), bytes.len(), ty) };
-    let active = comm.isend(&copy, to, tag, Mode::Standard);
+    let active = comm.isend(&copy, to, tag, SendMode::Standard);
     if !matches!(active, Active::Done(_)) {
         attached.used.set(attached.used.get() + charged);
         let copies = &mut *COPIES.borrow_mut();
@@ -347,14 +347,14 @@ pub(crate) unsafe fn buffer_attach(address: *mut c_void, size: i64) -> Result<()
 
 /// MPI_Buffer_detach, MPI_Buffer_detach_c.
 pub(crate) unsafe fn buffer_detach(address: *mut c_void, size: Out) -> Result<(), Error> {
-    let call = Call::new("MPI_Buffer_detach");
+    let call = WaitingCall::new("MPI_Buffer_detach");
     // SAFETY: the caller's pointers (MPI 5.0, section 3.6.1).
     unsafe { of_process()?.detach(&call, "MPI_Buffer_attach", address, size) }
 }
 
 /// MPI_Buffer_flush.
 pub(crate) unsafe fn buffer_flush() -> Result<(), Error> {
-    of_process()?.flush(&Call::new("MPI_Buffer_flush"), "MPI_Buffer_attach")
+    of_process()?.flush(&WaitingCall::new("MPI_Buffer_flush"), "MPI_Buffer_attach")
 }
 
 /// MPI_Buffer_iflush.
@@ -378,14 +378,14 @@ pub(crate) unsafe fn comm_detach_buffer(
     address: *mut c_void,
     size: Out,
 ) -> Result<(), Error> {
-    let call = Call::new("MPI_Comm_detach_buffer");
+    let call = WaitingCall::new("MPI_Comm_detach_buffer");
     // SAFETY: the caller's pointers.
     unsafe { own(&comm(handle)?.buffer).detach(&call, "MPI_Comm_attach_buffer", address, size) }
 }
 
 /// MPI_Comm_flush_buffer.
 pub(crate) unsafe fn comm_flush_buffer(handle: Comm) -> Result<(), Error> {
-    let call = Call::new("MPI_Comm_flush_buffer");
+    let call = WaitingCall::new("MPI_Comm_flush_buffer");
     own(&comm(handle)?.buffer).flush(&call, "MPI_Comm_attach_buffer")
 }
 
@@ -413,7 +413,7 @@ pub(crate) unsafe fn session_detach_buffer(
     address: *mut c_void,
     size: Out,
 ) -> Result<(), Error> {
-    let call = Call::new("MPI_Session_detach_buffer");
+    let call = WaitingCall::new("MPI_Session_detach_buffer");
     // SAFETY: the caller's pointers.
     unsafe {
         own(&session(handle)?.buffer).detach(&call, "MPI_Session_attach_buffer", address, size)
@@ -422,7 +422,7 @@ pub(crate) unsafe fn session_detach_buffer(
 
 /// MPI_Session_flush_buffer.
 pub(crate) unsafe fn session_flush_buffer(handle: Session) -> Result<(), Error> {
-    let call = Call::new("MPI_Session_flush_buffer");
+    let call = WaitingCall::new("MPI_Session_flush_buffer");
     own(&session(handle)?.buffer).flush(&call, "MPI_Session_attach_buffer")
 }
 
@@ -455,7 +455,7 @@ impl Bsend {
         send_copy(&comm, &data, to, tag)?;
         let active = Active::Done(weft_process::Status::default());
         // SAFETY: by contract.
-        unsafe { start(request, &comm, active, RequestKind::Send) }
+        unsafe { start(request, &comm, active, RequestOrigin::Send) }
     }
 
     /// # Safety
@@ -469,6 +469,6 @@ impl Bsend {
             Ok(Active::Done(weft_process::Status::default()))
         };
         // SAFETY: by contract.
-        unsafe { persist(request, &comm, recipe, RequestKind::Send) }
+        unsafe { persist(request, &comm, recipe, RequestOrigin::Send) }
     }
 }

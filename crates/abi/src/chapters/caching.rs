@@ -7,11 +7,11 @@ pub mod keys;
 pub mod predefined;
 
 use crate::arguments::{comm, datatype, not_null, store};
-use crate::callback::Callback;
+use crate::callback::CallbackPointer;
 use crate::constants::*;
 use crate::error::{Error, callback_result};
 use crate::lock;
-use crate::objects::{Key, KeyKind};
+use crate::objects::{AttributeKey, KeyKind};
 use crate::state::running;
 use crate::types::*;
 use keys::{create_key, free_key};
@@ -27,51 +27,51 @@ const DUP_FUNCTION: usize = MPI_COMM_DUP_FN;
 
 /// MPI_Comm_create_keyval.
 pub(crate) unsafe fn comm_create_keyval(
-    copy: Callback<CommCopyAttrFunction>,
-    delete: Callback<CommDeleteAttrFunction>,
+    copy: CallbackPointer<CommCopyAttrFunction>,
+    delete: CallbackPointer<CommDeleteAttrFunction>,
     keyval: *mut c_int,
     extra: *mut c_void,
 ) -> Result<(), Error> {
-    let key = Key { kind: KeyKind::Comm, copy, delete, extra };
+    let key = AttributeKey { kind: KeyKind::Comm, copy, delete, extra };
     // SAFETY: `create_key` needs a valid pointer, which the program passes as MPI requires.
     unsafe { create_key(key, keyval, "comm_keyval") }
 }
 
 /// MPI_Type_create_keyval.
 pub(crate) unsafe fn type_create_keyval(
-    copy: Callback<TypeCopyAttrFunction>,
-    delete: Callback<TypeDeleteAttrFunction>,
+    copy: CallbackPointer<TypeCopyAttrFunction>,
+    delete: CallbackPointer<TypeDeleteAttrFunction>,
     keyval: *mut c_int,
     extra: *mut c_void,
 ) -> Result<(), Error> {
     let (copy, delete) = (copy.cast(), delete.cast());
-    let key = Key { kind: KeyKind::Type, copy, delete, extra };
+    let key = AttributeKey { kind: KeyKind::Type, copy, delete, extra };
     // SAFETY: `create_key` needs a valid pointer, which the program passes as MPI requires.
     unsafe { create_key(key, keyval, "type_keyval") }
 }
 
 /// MPI_Win_create_keyval.
 pub(crate) unsafe fn win_create_keyval(
-    copy: Callback<WinCopyAttrFunction>,
-    delete: Callback<WinDeleteAttrFunction>,
+    copy: CallbackPointer<WinCopyAttrFunction>,
+    delete: CallbackPointer<WinDeleteAttrFunction>,
     keyval: *mut c_int,
     extra: *mut c_void,
 ) -> Result<(), Error> {
     let (copy, delete) = (copy.cast(), delete.cast());
-    let key = Key { kind: KeyKind::Win, copy, delete, extra };
+    let key = AttributeKey { kind: KeyKind::Win, copy, delete, extra };
     // SAFETY: `create_key` needs a valid pointer, which the program passes as MPI requires.
     unsafe { create_key(key, keyval, "win_keyval") }
 }
 
 /// MPI_Keyval_create.
 pub(crate) unsafe fn keyval_create(
-    copy: Callback<CopyFunction>,
-    delete: Callback<DeleteFunction>,
+    copy: CallbackPointer<CopyFunction>,
+    delete: CallbackPointer<DeleteFunction>,
     keyval: *mut c_int,
     extra: *mut c_void,
 ) -> Result<(), Error> {
     let (copy, delete) = (copy.cast(), delete.cast());
-    let key = Key { kind: KeyKind::Comm, copy, delete, extra };
+    let key = AttributeKey { kind: KeyKind::Comm, copy, delete, extra };
     // SAFETY: `create_key` needs a valid pointer, which the program passes as MPI requires.
     unsafe { create_key(key, keyval, "keyval") }
 }
@@ -168,7 +168,12 @@ pub fn copy_attributes(
 }
 
 /// The copy that the program's function makes, if it makes one.
-fn call_copy(handle: Comm, number: i32, value: usize, key: Key) -> Result<Option<usize>, Error> {
+fn call_copy(
+    handle: Comm,
+    number: i32,
+    value: usize,
+    key: AttributeKey,
+) -> Result<Option<usize>, Error> {
     let mut out: *mut c_void = std::ptr::null_mut();
     let mut flag: c_int = 0;
     let (to, wanted) = ((&raw mut out).cast::<c_void>(), &raw mut flag);

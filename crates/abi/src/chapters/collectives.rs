@@ -3,27 +3,27 @@
 
 use crate::arguments::{comm, count, fixed_comm, optional_info, room_for_request, root};
 use crate::calls::{Barrier, Bcast};
-use crate::chapters::tools::started;
+use crate::chapters::tools::collective_counts;
 use crate::constants::*;
 use crate::elements::{Arguments, Elements};
 use crate::error::Error;
 use crate::node::CommObject;
-use crate::objects::RequestKind;
+use crate::objects::RequestOrigin;
 use crate::requests::{persist, start};
 // `settings::later` looks for them here.
 use crate::types::{Info, Request};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use crate::widen::Counts;
-use at_once::{a_rank, at_once};
+use fast_path::{a_rank, at_once};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::rc::Rc;
-use weft_collective::{Operation, run};
-use weft_process::{Active, Buffer, CallKey, Executor, PersistentTask, Root, Running};
+use weft_collective::{CollectiveKind, run};
+use weft_process::{Active, Buffer, CallKey, CollectiveOperation, Executor, PersistentTask, Root};
 
 /// Makes an operation on a communicator, or on a view of it, as often as it is started.
 pub(crate) trait Make: 'static {
-    type Operation: Running;
+    type Operation: CollectiveOperation;
 
     fn make(&self, on: Rc<CommObject>) -> Self::Operation;
 }
@@ -31,7 +31,7 @@ pub(crate) trait Make: 'static {
 impl<M, R> Make for M
 where
     M: Fn(Rc<CommObject>) -> R + 'static,
-    R: Running,
+    R: CollectiveOperation,
 {
     type Operation = R;
 
@@ -51,47 +51,47 @@ pub(crate) struct Ready<M> {
 /// Counts an operation as started, for the tool interface.
 #[inline(always)]
 fn tally<A: Arguments>(comm: &CommObject) {
-    started::count(const { started::kind(A::NAME) }, comm)
+    collective_counts::count(const { collective_counts::kind(A::NAME) }, comm)
 }
 
-/// What came of an operation that was run at once; `None`: nothing was done, and [`Collective::prepare`] tells what is wrong, if
+/// What came of an operation that was run at once; `None`: nothing was done, and [`Collective::slow_path`] tells what is wrong, if
 /// anything is.
-type AtOnce = Option<Result<(), Error>>;
+type FastPath = Option<Result<(), Error>>;
 
 /// A collective operation, in the three forms that it has. Blocking ones run on the caller's stack; a persistent one is boxed
 /// once, not at each start.
 pub(crate) trait Collective: Arguments {
     /// Checks the arguments.
-    fn prepare(self) -> Prepared<impl Make>;
+    fn slow_path(self) -> Prepared<impl Make>;
 
     /// Runs it, where it needs no buffers that outlive the call: see [`at_once`].
     #[inline(always)]
-    fn at_once(self) -> AtOnce {
+    fn fast_path(self) -> FastPath {
         None
     }
 
     #[inline(always)]
     fn blocking(self) -> Result<(), Error> {
-        if let Some(outcome) = self.at_once() {
+        if let Some(outcome) = self.fast_path() {
             return outcome;
         }
-        let Ready { comm, make, .. } = self.prepare()?;
+        let Ready { comm, make, .. } = self.slow_path()?;
         tally::<Self>(&comm);
         let engine = comm.engine().clone();
         // Pinned where it is made: it need not be moved.
         let operation = std::pin::pin!(make.make(comm));
-        Ok(engine.block_on(&Call::new(Self::NAME), operation)?)
+        Ok(engine.block_on(&WaitingCall::new(Self::NAME), operation)?)
     }
 
     /// # Safety
     /// `request` is NULL or may be written.
     unsafe fn nonblocking(self, request: *mut Request) -> Result<(), Error> {
         room_for_request(request)?;
-        let Ready { comm, by, make } = self.prepare()?;
+        let Ready { comm, by, make } = self.slow_path()?;
         tally::<Self>(&comm);
         let task = comm.engine().spawn_by(by, make.make(comm.nonblocking_context().clone()));
         // SAFETY: by contract.
-        unsafe { start(request, &comm, Active::Task(task), RequestKind::Collective) }
+        unsafe { start(request, &comm, Active::Task(task), RequestOrigin::Collective) }
     }
 
     /// # Safety
@@ -99,7 +99,7 @@ pub(crate) trait Collective: Arguments {
     unsafe fn persistent(self, info: Info, request: *mut Request) -> Result<(), Error> {
         room_for_request(request)?;
         optional_info(info)?;
-        let Ready { comm, by, make } = self.prepare()?;
+        let Ready { comm, by, make } = self.slow_path()?;
         // Matched here, not by the order of the starts (MPI 5.0, section 6.13).
         let context = comm.persistent_context();
         let operation = PersistentTask::new(by, move || make.make(context.clone()));
@@ -109,7 +109,7 @@ pub(crate) trait Collective: Arguments {
             Ok(Active::Task(on.engine().start(&operation)))
         };
         // SAFETY: by contract.
-        unsafe { persist(request, &comm, recipe, RequestKind::Collective) }
+        unsafe { persist(request, &comm, recipe, RequestOrigin::Collective) }
     }
 }
 
@@ -122,11 +122,11 @@ macro_rules! both {
         $(#[$names])*
         impl $forms for $name {
             #[inline(always)]
-            fn at_once(self) -> AtOnce {
-                $at_once::<Self, _>(Operation::$name, $(self.$field),*)
+            fn fast_path(self) -> FastPath {
+                $at_once::<Self, _>(CollectiveKind::$name, $(self.$field),*)
             }
 
-            fn prepare(self) -> Prepared<impl Make> {
+            fn slow_path(self) -> Prepared<impl Make> {
                 $prepare($(self.$field),*)
             }
         }
@@ -145,8 +145,8 @@ fn ready_by<M: Make>(by: Executor, comm: Rc<CommObject>, make: M) -> Prepared<M>
     Ok(Ready { comm, by, make })
 }
 
-mod at_once;
 mod blocks;
+mod fast_path;
 mod neighbors;
 mod rank_buffers;
 mod reductions;
@@ -154,14 +154,17 @@ mod reductions;
 /// MPI_Barrier, MPI_Ibarrier, MPI_Barrier_init.
 impl Collective for Barrier {
     #[inline(always)]
-    fn at_once(self) -> AtOnce {
+    fn fast_path(self) -> FastPath {
         let comm = fixed_comm(self.comm)?;
-        at_once::<Self>(comm, Operation::Barrier, CallKey::of(0), async |link, state, choice| {
-            run::barrier(link, state, choice).await
-        })
+        at_once::<Self>(
+            comm,
+            CollectiveKind::Barrier,
+            CallKey::of(0),
+            async |link, state, choice| run::barrier(link, state, choice).await,
+        )
     }
 
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         ready(comm(self.comm)?, |c: Rc<CommObject>| c.barrier())
     }
 }
@@ -169,21 +172,21 @@ impl Collective for Barrier {
 /// MPI_Bcast, MPI_Bcast_c, MPI_Ibcast, MPI_Ibcast_c, MPI_Bcast_init, MPI_Bcast_init_c.
 impl Collective for Bcast {
     #[inline(always)]
-    fn at_once(self) -> AtOnce {
+    fn fast_path(self) -> FastPath {
         let comm = fixed_comm(self.comm)?;
         let root = a_rank(comm, self.root)?;
         let data = self.buffer.plain()?;
         let asked = CallKey::of(data.len());
-        at_once::<Self>(comm, Operation::Bcast, asked, async |link, state, choice| {
+        at_once::<Self>(comm, CollectiveKind::Bcast, asked, async |link, state, choice| {
             run::bcast(link, state, choice, root, data).await
         })
     }
 
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         let comm = comm(self.comm)?;
         let root = root(&comm, self.root)?;
         // Beside the root the buffer means nothing.
-        let given = if root == Root::Beside { Elements::none() } else { self.buffer };
+        let given = if root == Root::NotInvolved { Elements::none() } else { self.buffer };
         let data = given.buffer()?;
         ready(comm, move |c: Rc<CommObject>| c.bcast(data.clone(), root))
     }

@@ -9,10 +9,10 @@ use crate::constants::*;
 use crate::error::Error;
 use crate::links;
 use crate::node::CommObject;
-use crate::objects::{Belongs, RequestKind, RequestObject};
+use crate::objects::{Belongs, RequestObject, RequestOrigin};
 use crate::state::state;
 use crate::types::{Comm, Group, Info, Request};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::ffi::{OsStr, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
@@ -101,7 +101,7 @@ unsafe fn dup(
 ) -> Result<(), Error> {
     not_null(newcomm, "newcomm")?;
     let old = comm(handle)?;
-    let new = old.engine().block_on(&Call::new(call), old.dup())?;
+    let new = old.engine().block_on(&WaitingCall::new(call), old.dup())?;
     info.iter().for_each(|info| hints::keep(&new, info));
     let made = inherited(&old, Some(new.clone()));
     if let Err(error) = caching::copy_attributes(handle, made.0, &old.attributes, &new.attributes) {
@@ -165,7 +165,7 @@ unsafe fn idup(
         active: Some(Active::Task(task)),
         recipe: None,
         belongs: Belongs::Comm(old),
-        kind: RequestKind::Collective,
+        kind: RequestOrigin::Collective,
     };
     let handle = state().requests.borrow_mut().insert(object);
     // SAFETY: `request` points to room for the result, as MPI requires of the program.
@@ -189,7 +189,7 @@ pub(crate) unsafe fn comm_split(
             return Err(Error::new(MPI_ERR_ARG, text));
         }
     };
-    let new = old.engine().block_on(&Call::new("MPI_Comm_split"), old.split(colour, key))?;
+    let new = old.engine().block_on(&WaitingCall::new("MPI_Comm_split"), old.split(colour, key))?;
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, inherited(&old, new), "newcomm") }
 }
@@ -203,7 +203,7 @@ pub(crate) unsafe fn comm_create(
     not_null(newcomm, "newcomm")?;
     let old = comm(handle)?;
     let subgroup = group(subgroup, "group")?;
-    let new = old.engine().block_on(&Call::new("MPI_Comm_create"), old.create(&subgroup))?;
+    let new = old.engine().block_on(&WaitingCall::new("MPI_Comm_create"), old.create(&subgroup))?;
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, inherited(&old, new), "newcomm") }
 }
@@ -224,7 +224,7 @@ pub(crate) unsafe fn comm_create_group(
         false => None,
         true => {
             let made = old.create_group(&subgroup, tag);
-            Some(old.engine().block_on(&Call::new("MPI_Comm_create_group"), made)?)
+            Some(old.engine().block_on(&WaitingCall::new("MPI_Comm_create_group"), made)?)
         }
     };
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
@@ -248,7 +248,7 @@ pub(crate) unsafe fn comm_disconnect(handle: *mut Comm) -> Result<(), Error> {
         not_null(handle, "comm")?;
         let object = comm(*handle)?;
         // Waits for all pending communication on it: everybody has come, all sends are matched.
-        let call = Call::new("MPI_Comm_disconnect");
+        let call = WaitingCall::new("MPI_Comm_disconnect");
         let engine = object.engine().clone();
         engine.block_on(&call, object.barrier())?;
         free(handle, "disconnected")?;
@@ -256,7 +256,7 @@ pub(crate) unsafe fn comm_disconnect(handle: *mut Comm) -> Result<(), Error> {
         // What is kept back for the others of the barrier leaves before they are forgotten.
         drop(object);
         engine.drive(&call, || engine.endpoint().fabric().idle().then_some(()));
-        links::sweep(&engine);
+        links::drop_idle_connections(&engine);
     }
     Ok(())
 }
@@ -270,11 +270,11 @@ fn close(object: &CommObject) {
 }
 
 /// Closes all communicators that there still are, and waits for those that are freed.
-pub fn close_all(call: &Call) -> Result<(), Error> {
+pub fn close_all(call: &WaitingCall) -> Result<(), Error> {
     let state = state();
     let comms = state.comms.borrow();
     let live = comms.handles().into_iter().filter_map(|handle| comms.get(handle));
-    let own = [state.world.get(), state.myself.get()].into_iter().flatten();
+    let own = [state.world.get(), state.comm_self.get()].into_iter().flatten();
     live.chain(own).for_each(|object| close(object));
     drop(comms);
     let closing = std::mem::take(&mut *state.closing.borrow_mut());

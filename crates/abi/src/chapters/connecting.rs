@@ -4,11 +4,14 @@ use crate::arguments::{not_null, optional_info, store, store_text, text};
 use crate::chapters::communicators::inherited;
 use crate::constants::*;
 use crate::error::Error;
-use crate::links::{self, End, Found, Way, beside, connected, group_and_root, patience};
-use crate::node::{CommObject, Engine, Node};
-use crate::state::{Kept, running, state};
+use crate::links::{
+    self, ConnectionEnd, FoundInvitation, JobTransport, connected, group_and_root, patience,
+    run_on_thread,
+};
+use crate::node::{CommObject, Engine, NodeFabric};
+use crate::state::{ChapterState, running, state};
 use crate::types::{Comm, Info};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::cell::RefCell;
@@ -30,13 +33,13 @@ use weft_process::{Group, Parties};
 type Ports = Option<HashMap<String, Rc<Port>>>;
 
 /// The ports that this process has opened.
-static PORTS: Kept<RefCell<Ports>> = Kept::new(RefCell::new(None));
+static PORTS: ChapterState<RefCell<Ports>> = ChapterState::new(RefCell::new(None));
 
 /// A port of this process, which wakes it when somebody calls.
 pub fn open(engine: &Engine) -> Result<Port, Error> {
     let _occupied = Occupied::standard();
     let sleeper = engine.endpoint().fabric().sleeper();
-    let at = Way::of(engine)?.port_address();
+    let at = JobTransport::of(engine)?.port_address();
     Port::open(at, move || sleeper.ring()).map_err(|error| {
         Error::new(MPI_ERR_PORT, format_args!("opening a port: {}", explain(&error)))
     })
@@ -79,12 +82,12 @@ fn no_port_here(name: &str) -> Error {
 
 /// Waits until a job calls `port`, and admits the job to `group`. `gone` ends the wait with a reason.
 pub fn accept_on(
-    call: &Call,
+    call: &WaitingCall,
     engine: &Engine,
     group: &Group,
     port: &Port,
     gone: impl Fn(Option<&Calling>) -> Option<Error>,
-) -> Result<Found, Error> {
+) -> Result<FoundInvitation, Error> {
     let place = group.rank_of(engine.rank() as u32).expect("only members call");
     loop {
         let calling = engine.drive(call, || match port.next() {
@@ -94,13 +97,18 @@ pub fn accept_on(
         let word = engine.new_shared_context();
         // Who has called and is gone is nobody's loss: the next one.
         if let Ok(invitation) = port.admit(calling, (place, group.size()), word, patience()?) {
-            return Ok(Found { invitation, caller: None });
+            return Ok(FoundInvitation { invitation, caller: None });
         }
     }
 }
 
 /// Accepts a caller that is known to be on its way. Waits at most as long as connections may take.
-fn accept_soon(call: &Call, engine: &Engine, group: &Group, port: &Port) -> Result<Found, Error> {
+fn accept_soon(
+    call: &WaitingCall,
+    engine: &Engine,
+    group: &Group,
+    port: &Port,
+) -> Result<FoundInvitation, Error> {
     let (since, limit) = (Instant::now(), patience()?);
     let late = || Error::new(MPI_ERR_PORT, "the other end did not come");
     accept_on(call, engine, group, port, |calling| {
@@ -110,7 +118,7 @@ fn accept_soon(call: &Call, engine: &Engine, group: &Group, port: &Port) -> Resu
 
 /// Returns the intercommunicator of two groups that have met. Connects first the processes that are connected only through other
 /// processes (MPI 5.0, section 11.10.4): the leaders still reach each other, so that one of them opens a port for the other.
-pub fn joined(call: &Call, parties: Parties<Node>) -> Result<Rc<CommObject>, Error> {
+pub fn joined(call: &WaitingCall, parties: Parties<NodeFabric>) -> Result<Rc<CommObject>, Error> {
     if !parties.are_apart() {
         return Ok(parties.join()?);
     }
@@ -125,8 +133,8 @@ pub fn joined(call: &Call, parties: Parties<Node>) -> Result<Rc<CommObject>, Err
     let told = engine.block_on(call, parties.tell_all(said.into_bytes()))?;
     let told = String::from_utf8_lossy(&told);
     let (end, told) = match told.strip_prefix('A') {
-        Some(rest) => (End::Accepting, rest),
-        None => (End::Calling, told.get(1..).unwrap_or_default()),
+        Some(rest) => (ConnectionEnd::Accepting, rest),
+        None => (ConnectionEnd::Calling, told.get(1..).unwrap_or_default()),
     };
     let made = links::linked(call, engine, group, end, &links::invited(told)?);
     drop(found);
@@ -135,7 +143,11 @@ pub fn joined(call: &Call, parties: Parties<Node>) -> Result<Rc<CommObject>, Err
 
 /// Connects the two leaders. The first leader opens a port, whose name goes to the other leader, which calls it. Returns the
 /// invitation for the leader's group.
-fn between_leaders(call: &Call, parties: &Parties<Node>, first: bool) -> Result<Found, Error> {
+fn between_leaders(
+    call: &WaitingCall,
+    parties: &Parties<NodeFabric>,
+    first: bool,
+) -> Result<FoundInvitation, Error> {
     let (engine, group) = (parties.engine(), parties.group());
     let port = if first { Some(open(engine)) } else { None };
     let said = match &port {
@@ -167,7 +179,7 @@ pub(crate) unsafe fn comm_accept(
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
     let (comm, root) = group_and_root(handle, root, (newcomm, "newcomm"))?;
-    let call = Call::new("MPI_Comm_accept");
+    let call = WaitingCall::new("MPI_Comm_accept");
     let accept = || {
         optional_info(info)?;
         // SAFETY: the caller's string, which counts at the root.
@@ -179,21 +191,21 @@ pub(crate) unsafe fn comm_accept(
         })
     };
     let found = (comm.rank() == root).then(accept);
-    let made = connected(&call, &comm, root, End::Accepting, found)?;
+    let made = connected(&call, &comm, root, ConnectionEnd::Accepting, found)?;
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, inherited(&comm, Some(made)), "newcomm") }
 }
 
 /// Calls the port `name` for all of `group`, and waits until the call is accepted.
 pub fn call_port(
-    call: &Call,
+    call: &WaitingCall,
     engine: &Engine,
     group: &Group,
     name: String,
-) -> Result<Found, Error> {
+) -> Result<FoundInvitation, Error> {
     let (size, patience) = (group.size(), patience()?);
     if is_port(&name)
-        && let Err(why) = Way::of(engine)?.reaches(&name)
+        && let Err(why) = JobTransport::of(engine)?.reaches(&name)
     {
         return Err(Error::new(MPI_ERR_PORT, format_args!("argument port_name: {why}")));
     }
@@ -204,9 +216,9 @@ pub fn call_port(
         };
         let mut caller = call?;
         let invitation = caller.invitation(patience)?;
-        Ok(Found { invitation, caller: Some(caller) })
+        Ok(FoundInvitation { invitation, caller: Some(caller) })
     };
-    beside(engine, call, ask)?.map_err(|error: io::Error| {
+    run_on_thread(engine, call, ask)?.map_err(|error: io::Error| {
         let text = match error.kind() {
             io::ErrorKind::ConnectionRefused => {
                 "argument port_name: nobody has this port open any more".to_owned()
@@ -229,14 +241,14 @@ pub(crate) unsafe fn comm_connect(
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
     let (comm, root) = group_and_root(handle, root, (newcomm, "newcomm"))?;
-    let call = Call::new("MPI_Comm_connect");
+    let call = WaitingCall::new("MPI_Comm_connect");
     let connect = || {
         optional_info(info)?;
         // SAFETY: the caller's string, which counts at the root.
         call_port(&call, comm.engine(), comm.group(), unsafe { text(port_name, "port_name") }?)
     };
     let found = (comm.rank() == root).then(connect);
-    let made = connected(&call, &comm, root, End::Calling, found)?;
+    let made = connected(&call, &comm, root, ConnectionEnd::Calling, found)?;
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, inherited(&comm, Some(made)), "newcomm") }
 }
@@ -299,8 +311,8 @@ fn agree(fd: c_int, mine: &str) -> io::Result<Option<String>> {
 pub(crate) unsafe fn comm_join(fd: c_int, intercomm: *mut Comm) -> Result<(), Error> {
     not_null(intercomm, "intercomm")?;
     let engine = engine()?;
-    let call = Call::new("MPI_Comm_join");
-    let comm = state().myself.get().ok_or_else(|| {
+    let call = WaitingCall::new("MPI_Comm_join");
+    let comm = state().comm_self.get().ok_or_else(|| {
         Error::new(MPI_ERR_OTHER, "there is no MPI_COMM_SELF, since MPI_Init was not called")
     })?;
     if fd < 0 {
@@ -311,14 +323,14 @@ pub(crate) unsafe fn comm_join(fd: c_int, intercomm: *mut Comm) -> Result<(), Er
         Error::new(MPI_ERR_ARG, format_args!("argument fd: {}", explain(&error)))
     };
     let name = port.name().to_owned();
-    let made = match beside(engine, &call, move || agree(fd, &name))?.map_err(wrong)? {
+    let made = match run_on_thread(engine, &call, move || agree(fd, &name))?.map_err(wrong)? {
         Some(name) => {
             let found = call_port(&call, engine, comm.group(), name);
-            connected(&call, comm, 0, End::Calling, Some(found))?
+            connected(&call, comm, 0, ConnectionEnd::Calling, Some(found))?
         }
         None => {
             let found = accept_soon(&call, engine, comm.group(), &port);
-            connected(&call, comm, 0, End::Accepting, Some(found))?
+            connected(&call, comm, 0, ConnectionEnd::Accepting, Some(found))?
         }
     };
     // SAFETY: `intercomm` points to room for the result, as MPI requires of the program.

@@ -1,7 +1,7 @@
 //! Error handlers (MPI 5.0, section 9.3). Codes and their texts: `error_codes.rs`.
 
 use crate::arguments::{bad_handle, comm, not_null, store};
-use crate::callback::Callback;
+use crate::callback::CallbackPointer;
 use crate::chapters::sessions::session;
 use crate::constants::*;
 use crate::error::{Error, Owner};
@@ -38,7 +38,7 @@ unsafe fn create(
 
 /// MPI_Comm_create_errhandler.
 pub(crate) unsafe fn comm_create_errhandler(
-    function: Callback<CommErrhandlerFunction>,
+    function: CallbackPointer<CommErrhandlerFunction>,
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
     let address = function.address();
@@ -48,7 +48,7 @@ pub(crate) unsafe fn comm_create_errhandler(
 
 /// MPI_Win_create_errhandler.
 pub(crate) unsafe fn win_create_errhandler(
-    function: Callback<WinErrhandlerFunction>,
+    function: CallbackPointer<WinErrhandlerFunction>,
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
     let address = function.address();
@@ -58,7 +58,7 @@ pub(crate) unsafe fn win_create_errhandler(
 
 /// MPI_File_create_errhandler.
 pub(crate) unsafe fn file_create_errhandler(
-    function: Callback<FileErrhandlerFunction>,
+    function: CallbackPointer<FileErrhandlerFunction>,
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
     let address = function.address();
@@ -68,7 +68,7 @@ pub(crate) unsafe fn file_create_errhandler(
 
 /// MPI_Session_create_errhandler.
 pub(crate) unsafe fn session_create_errhandler(
-    function: Callback<SessionErrhandlerFunction>,
+    function: CallbackPointer<SessionErrhandlerFunction>,
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
     let address = function.address();
@@ -213,7 +213,7 @@ fn sweep() {
         idle.retain(|&h| h != message.comm.errhandler.get());
     }
     let comms = state.comms.borrow();
-    let fixed = [state.world.get(), state.myself.get()].into_iter().flatten();
+    let fixed = [state.world.get(), state.comm_self.get()].into_iter().flatten();
     for comm in fixed.chain(comms.handles().iter().filter_map(|&h| comms.get(h))) {
         idle.retain(|&h| h != comm.errhandler.get());
     }

@@ -11,12 +11,12 @@ use crate::arguments::{
 };
 use crate::constants::*;
 use crate::error::Error;
-use crate::node::Node;
+use crate::node::NodeFabric;
 use crate::objects::FileObject;
 use crate::settings;
 use crate::state::{running, state};
 use crate::types::{Comm, Datatype, File, Info};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
@@ -36,7 +36,7 @@ fn run<T>(
     operation: impl Future<Output = Result<T, weft_process::Error>>,
 ) -> Result<T, Error> {
     let engine = object.file.comm().engine();
-    Ok(engine.block_on(&Call::new(call), operation)?)
+    Ok(engine.block_on(&WaitingCall::new(call), operation)?)
 }
 
 /// Returns the file of a handle for a collective call. Errors: OTHER while a split collective access is active, as it excludes other
@@ -57,7 +57,7 @@ fn size(value: i64) -> Result<u64, Error> {
 }
 
 /// Returns the process's pool for accesses in the background.
-fn pool(engine: &Rc<Engine<Node>>) -> Result<Rc<IoPool<Node>>, Error> {
+fn pool(engine: &Rc<Engine<NodeFabric>>) -> Result<Rc<IoPool<NodeFabric>>, Error> {
     let mut threads = state().file_threads.borrow_mut();
     if let Some(pool) = &*threads {
         return Ok(pool.clone());
@@ -88,7 +88,7 @@ pub(crate) unsafe fn file_open(
     let pool = pool(comm.engine())?;
     let arguments = OpenArguments { name, amode, info: &hints };
     let opening = weft_io::File::open(&comm, arguments, &pool, &weft_io::disk);
-    let file = comm.engine().block_on(&Call::new("MPI_File_open"), opening)?;
+    let file = comm.engine().block_on(&WaitingCall::new("MPI_File_open"), opening)?;
     let errhandler = Cell::new(state().file_errhandler.get());
     let object = FileObject { file, errhandler, split: RefCell::default() };
     let handle = state().files.borrow_mut().insert(Rc::new(object));

@@ -5,14 +5,14 @@ use crate::arguments::{datatype, not_null, store};
 use crate::constants::*;
 use crate::error::Error;
 use crate::objects::TypeObject;
-use crate::state::{Kept, state};
+use crate::state::{ChapterState, state};
 use crate::types::{Datatype, Info};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::rc::Rc;
 use weft_datatype::{Combiner, Datatype as Map, Type};
 
-static MADE: Kept<RefCell<Vec<Made>>> = Kept::new(RefCell::new(Vec::new()));
+static MADE: ChapterState<RefCell<Vec<Made>>> = ChapterState::new(RefCell::new(Vec::new()));
 
 /// A type that was made: the same arguments give the same one, which is never freed.
 struct Made {

@@ -7,13 +7,14 @@
 use crate::arguments::{info, not_null, store};
 use crate::constants::*;
 use crate::error::Error;
-use crate::state::{Kept, state};
+use crate::state::{ChapterState, state};
 use crate::types::Info;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use weft_datatype::Basic;
 
-static TOLD: Kept<RefCell<Told>> = Kept::new(RefCell::new(Told { info: None, booleans: None }));
+static TOLD: ChapterState<RefCell<Told>> =
+    ChapterState::new(RefCell::new(Told { info: None, booleans: None }));
 
 /// What a Fortran layer said, once.
 struct Told {

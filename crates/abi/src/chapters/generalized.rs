@@ -1,30 +1,30 @@
 //! Generalized requests: operations of the program under MPI's wait and test (MPI 5.0, section 13.2).
 
 use crate::arguments::room_for_request;
-use crate::callback::Callback;
+use crate::callback::CallbackPointer;
 use crate::chapters::requests::bad_request;
 use crate::constants::*;
 use crate::error::{Error, in_words};
 use crate::lock;
-use crate::objects::{Belongs, RequestKind, RequestObject};
-use crate::state::{Kept, engine, state};
-use crate::status::Status;
+use crate::objects::{Belongs, RequestObject, RequestOrigin};
+use crate::state::{ChapterState, engine, state};
+use crate::status::MpiStatus;
 use crate::types::{GrequestCancelFunction, GrequestFreeFunction, GrequestQueryFunction, Request};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
-use weft_process::{Active, External, Outcome};
+use weft_process::{Active, External, OperationOutcome};
 
 /// Requests that are not over, by handle.
-static ACTIVE: Kept<RefCell<BTreeMap<usize, Rc<Generalized>>>> =
-    Kept::new(RefCell::new(BTreeMap::new()));
+static ACTIVE: ChapterState<RefCell<BTreeMap<usize, Rc<Generalized>>>> =
+    ChapterState::new(RefCell::new(BTreeMap::new()));
 
 /// The program's operation.
 pub struct Generalized {
-    query: Callback<GrequestQueryFunction>,
-    free: Callback<GrequestFreeFunction>,
-    cancel: Callback<GrequestCancelFunction>,
+    query: CallbackPointer<GrequestQueryFunction>,
+    free: CallbackPointer<GrequestFreeFunction>,
+    cancel: CallbackPointer<GrequestCancelFunction>,
     extra: *mut c_void,
     handle: Cell<usize>,
     complete: Cell<bool>,
@@ -35,7 +35,7 @@ pub struct Generalized {
 impl Generalized {
     /// What the program says about how it ended.
     fn ask(&self) -> (weft_process::Status, c_int) {
-        let mut status = Status::EMPTY;
+        let mut status = MpiStatus::EMPTY;
         let to = &raw mut status;
         // SAFETY: the program started the request with this function and its argument.
         let code = lock::unlocked(|| unsafe { self.query.function()(self.extra, to) });
@@ -71,7 +71,7 @@ impl Generalized {
 }
 
 impl External for Generalized {
-    fn poll(&self) -> Option<Outcome> {
+    fn poll(&self) -> Option<OperationOutcome> {
         if !self.complete.get() {
             return None;
         }
@@ -80,16 +80,16 @@ impl External for Generalized {
         // The last one counts (MPI 5.0, section 13.2), but none is lost.
         let error = Generalized::error(freed, "free");
         let error = error.or_else(|| Generalized::error(asked, "query"));
-        Some(Outcome { status, error })
+        Some(OperationOutcome { status, error })
     }
 
     fn is_over(&self) -> bool {
         self.complete.get()
     }
 
-    fn peek(&self) -> Option<Outcome> {
+    fn peek(&self) -> Option<OperationOutcome> {
         let (status, asked) = self.complete.get().then(|| self.ask())?;
-        Some(Outcome { status, error: Generalized::error(asked, "query") })
+        Some(OperationOutcome { status, error: Generalized::error(asked, "query") })
     }
 
     fn cancel(&self) -> Result<(), weft_process::Error> {
@@ -107,9 +107,9 @@ impl External for Generalized {
 
 /// MPI_Grequest_start.
 pub(crate) unsafe fn grequest_start(
-    query: Callback<GrequestQueryFunction>,
-    free: Callback<GrequestFreeFunction>,
-    cancel: Callback<GrequestCancelFunction>,
+    query: CallbackPointer<GrequestQueryFunction>,
+    free: CallbackPointer<GrequestFreeFunction>,
+    cancel: CallbackPointer<GrequestCancelFunction>,
     extra: *mut c_void,
     request: *mut Request,
 ) -> Result<(), Error> {
@@ -136,7 +136,7 @@ pub(crate) unsafe fn grequest_start(
         active: Some(Active::External(made.clone())),
         recipe: None,
         belongs: Belongs::Nobody,
-        kind: RequestKind::Generalized,
+        kind: RequestOrigin::Generalized,
     };
     let handle = state().requests.borrow_mut().insert(object);
     made.handle.set(handle);

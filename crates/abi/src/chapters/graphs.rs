@@ -6,10 +6,10 @@ use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::types::{Comm, Info};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::cell::Ref;
 use std::ffi::c_int;
-use weft_process::{Edge, Graph, Neighborhood, Topology};
+use weft_process::{CommTopology, Edge, Graph, Neighborhood};
 
 fn none(comm: &CommObject, what: &str, remedy: &str) -> Error {
     let text = format!("{} has no {what} topology: {remedy}", comm_label(comm));
@@ -18,7 +18,7 @@ fn none(comm: &CommObject, what: &str, remedy: &str) -> Error {
 
 fn graph(comm: &CommObject) -> Result<Ref<'_, Graph>, Error> {
     let graph = Ref::filter_map(comm.topology.borrow(), |topology| match topology {
-        Some(Topology::Graph(graph)) => Some(graph),
+        Some(CommTopology::Graph(graph)) => Some(graph),
         _ => None,
     });
     graph.map_err(|_| none(comm, "graph", "MPI_Graph_create"))
@@ -26,7 +26,7 @@ fn graph(comm: &CommObject) -> Result<Ref<'_, Graph>, Error> {
 
 fn neighborhood(comm: &CommObject) -> Result<Ref<'_, Neighborhood>, Error> {
     let part = Ref::filter_map(comm.topology.borrow(), |topology| match topology {
-        Some(Topology::Distributed(part)) => Some(part),
+        Some(CommTopology::Distributed(part)) => Some(part),
         _ => None,
     });
     part.map_err(|_| none(comm, "distributed graph", "MPI_Dist_graph_create"))
@@ -81,7 +81,7 @@ pub(crate) unsafe fn graph_create(
     let old = intracomm(handle)?;
     // SAFETY: `described` needs arrays as long as MPI requires of the program.
     let graph = unsafe { described(nnodes, index, edges, old.size()) }?;
-    let new = arrange(&old, graph.index.len(), Topology::Graph(graph), "MPI_Graph_create")?;
+    let new = arrange(&old, graph.index.len(), CommTopology::Graph(graph), "MPI_Graph_create")?;
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, new, "comm_graph") }
 }
@@ -234,7 +234,7 @@ pub(crate) unsafe fn dist_graph_create_adjacent(
         let weighted = sourceweights.addr() != MPI_UNWEIGHTED;
         Neighborhood { sources: from.collect(), destinations: to.collect(), weighted }
     };
-    let part = Topology::Distributed(part);
+    let part = CommTopology::Distributed(part);
     let new = arrange(&old, old.size(), part, "MPI_Dist_graph_create_adjacent")?;
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, new, "comm_dist_graph") }
@@ -271,9 +271,9 @@ pub(crate) unsafe fn dist_graph_create(
         edges.map(|((from, to), weight)| [from as i32, to as i32, weight]).collect::<Vec<Edge>>()
     };
     let call = "MPI_Dist_graph_create";
-    let all = old.engine().block_on(&Call::new(call), old.all_edges(edges))?;
+    let all = old.engine().block_on(&WaitingCall::new(call), old.all_edges(edges))?;
     let part = Neighborhood::at(old.rank(), &all, given.addr() != MPI_UNWEIGHTED);
-    let new = arrange(&old, old.size(), Topology::Distributed(part), call)?;
+    let new = arrange(&old, old.size(), CommTopology::Distributed(part), call)?;
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, new, "comm_dist_graph") }
 }

@@ -13,7 +13,7 @@ use crate::node::CommObject;
 use crate::state::state;
 use crate::types::{Comm, Info};
 use std::rc::Rc;
-use weft_collective::{Operation, Selection};
+use weft_collective::{CollectiveKind, Selection};
 
 /// Those that are true or false, and false if nobody says otherwise.
 const ASSERTIONS: [&str; 5] = [
@@ -38,7 +38,7 @@ pub fn keep(comm: &CommObject, hints: &weft_process::Info) {
     if let Some(value) = hints.bytes(KINDS) {
         kept.set(KINDS, value);
     }
-    for operation in Operation::ALL {
+    for operation in CollectiveKind::ALL {
         let key = key(operation);
         let known = |value: &&str| Selection::default().ask_for(operation, value).is_ok();
         if let Some(value) = hints.get(&key).filter(known) {
@@ -50,14 +50,14 @@ pub fn keep(comm: &CommObject, hints: &weft_process::Info) {
 }
 
 /// The hint that asks for an algorithm.
-fn key(operation: Operation) -> String {
+fn key(operation: CollectiveKind) -> String {
     format!("weft_{operation}")
 }
 
 /// Makes the communicator use the algorithms that its hints ask for.
 pub fn select(comm: &CommObject) {
     let kept = comm.hints.borrow();
-    let asked = Operation::ALL.map(|o| (o, kept.get(&key(o))));
+    let asked = CollectiveKind::ALL.map(|o| (o, kept.get(&key(o))));
     if asked.iter().all(|(_, value)| value.is_none()) {
         return;
     }
@@ -89,7 +89,7 @@ pub(crate) unsafe fn comm_get_info(handle: Comm, to: *mut Info) -> Result<(), Er
     if let Some(value) = kept.bytes(KINDS) {
         used.set(KINDS, value);
     }
-    for key in Operation::ALL.map(key) {
+    for key in CollectiveKind::ALL.map(key) {
         if let Some(value) = kept.get(&key) {
             used.set(&key, value);
         }

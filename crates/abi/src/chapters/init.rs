@@ -5,12 +5,12 @@ use crate::chapters::spawning;
 use crate::constants::*;
 use crate::error::Error;
 use crate::memory_left::memory_left;
-use crate::node::{CommObject, Engine, Node};
-use crate::progress::{Design, Progress};
+use crate::node::{CommObject, Engine, NodeFabric};
+use crate::progress::{ProgressDesign, ProgressSettings};
 use crate::settings::runtime_change;
-use crate::state::{Phase, State, mind_forks, running, state};
+use crate::state::{ProcessPhase, ProcessState, mind_forks, running, state};
 use crate::types::Comm;
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use crate::{helper, links, lock, settings};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
@@ -19,8 +19,8 @@ use weft_bootstrap::calls::Occupied;
 use weft_bootstrap::limits;
 use weft_channel::multicast::Repair;
 use weft_fabric::Fabric;
-use weft_fabric::wait::{Affinity, Order};
-use weft_p2p::Limits;
+use weft_fabric::wait::{Affinity, SharedProcessors};
+use weft_p2p::ProtocolLimits;
 
 /// MPI_Init.
 pub(crate) unsafe fn init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Result<(), Error> {
@@ -46,8 +46,8 @@ pub(crate) unsafe fn init_thread(
 fn start(level: c_int) -> Result<c_int, Error> {
     let state = state();
     match state.world_phase.get() {
-        Phase::Before if state.phase.get() != Phase::Forked => {}
-        Phase::Running => return Err(Error::new(MPI_ERR_OTHER, "called twice")),
+        ProcessPhase::Before if state.phase.get() != ProcessPhase::Forked => {}
+        ProcessPhase::Running => return Err(Error::new(MPI_ERR_OTHER, "called twice")),
         _ => return Err(Error::new(MPI_ERR_OTHER, "called after MPI_Finalize, or after a fork")),
     }
     let parent = spawning::parent_port();
@@ -61,7 +61,7 @@ fn start(level: c_int) -> Result<c_int, Error> {
         comm
     };
     state.world.get_or_init(|| set(CommObject::world(engine)));
-    state.myself.get_or_init(|| set(CommObject::myself(engine)));
+    state.comm_self.get_or_init(|| set(CommObject::myself(engine)));
     state.main_thread.set(Some(std::thread::current().id()));
     state.thread_level.set(level);
     if let Some(port) = parent
@@ -70,21 +70,21 @@ fn start(level: c_int) -> Result<c_int, Error> {
     {
         spawning::join_parents(world, port)?;
     }
-    state.world_phase.set(Phase::Running);
+    state.world_phase.set(ProcessPhase::Running);
     Ok(level)
 }
 
 /// For MPI_Session_init; the level that there is.
 pub fn begin_session(level: c_int) -> Result<c_int, Error> {
     let state = state();
-    if state.phase.get() == Phase::Finalized {
+    if state.phase.get() == ProcessPhase::Finalized {
         return Err(Error::new(
             MPI_ERR_OTHER,
             "the process has left the job with MPI_Finalize: keep a session open, or finalize last",
         ));
     }
     let level = begin(state, level)?;
-    if state.world_phase.get() == Phase::Before {
+    if state.world_phase.get() == ProcessPhase::Before {
         state.thread_level.set(level.max(state.thread_level.get()));
         // Without MPI_Finalize it is the end of the process that leaves the job.
         // SAFETY: the handler is a function of the library, which is never unloaded while it runs.
@@ -104,8 +104,8 @@ pub fn end_session() -> Result<(), Error> {
         return Ok(());
     }
     match state.world_phase.get() {
-        Phase::Before => state.phase.set(Phase::Resting),
-        Phase::Finalized => leave(state, &Call::new("MPI_Session_finalize"), false)?,
+        ProcessPhase::Before => state.phase.set(ProcessPhase::Resting),
+        ProcessPhase::Finalized => leave(state, &WaitingCall::new("MPI_Session_finalize"), false)?,
         _ => {}
     }
     Ok(())
@@ -114,26 +114,26 @@ pub fn end_session() -> Result<(), Error> {
 extern "C" fn leave_at_exit() {
     let _entered = lock::enter();
     let state = state();
-    if state.phase.get() == Phase::Resting
-        && let Err(error) = leave(state, &Call::new("the end of the process"), true)
+    if state.phase.get() == ProcessPhase::Resting
+        && let Err(error) = leave(state, &WaitingCall::new("the end of the process"), true)
     {
         eprintln!("weft: leaving the job: {}", error.text());
     }
 }
 
 /// Starts the engine, if it does not run yet, for calls of this level. The level that there is.
-fn begin(state: &State, level: c_int) -> Result<c_int, Error> {
+fn begin(state: &ProcessState, level: c_int) -> Result<c_int, Error> {
     match state.phase.get() {
-        Phase::Before => {}
-        Phase::Running | Phase::Resting => {
-            state.phase.set(Phase::Running);
+        ProcessPhase::Before => {}
+        ProcessPhase::Running | ProcessPhase::Resting => {
+            state.phase.set(ProcessPhase::Running);
             let shared = lock::shared() || (level != MPI_THREAD_SINGLE && lock::share());
             return Ok(if shared { level } else { level.min(MPI_THREAD_SERIALIZED) });
         }
-        Phase::Finalized | Phase::Forked => return running().map(|_| level),
+        ProcessPhase::Finalized | ProcessPhase::Forked => return running().map(|_| level),
     }
     connect(state).map_err(|text| Error::new(MPI_ERR_OTHER, text))?;
-    state.phase.set(Phase::Running);
+    state.phase.set(ProcessPhase::Running);
     mind_forks();
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Running);
@@ -147,12 +147,12 @@ fn begin(state: &State, level: c_int) -> Result<c_int, Error> {
 }
 
 /// As `WEFT_PROGRESS` says; it was understood when the job was joined.
-fn start_helper(state: &State) -> Result<(), Error> {
+fn start_helper(state: &ProcessState) -> Result<(), Error> {
     let wrong = |text| Error::new(MPI_ERR_OTHER, text);
-    let progress = Progress::read().map_err(wrong)?;
+    let progress = ProgressSettings::read().map_err(wrong)?;
     match progress.design {
-        Design::None => {}
-        Design::Auto => {
+        ProgressDesign::None => {}
+        ProgressDesign::Auto => {
             let start = move || {
                 if let Err(e) = helper::start(progress) {
                     eprintln!(
@@ -162,7 +162,7 @@ fn start_helper(state: &State) -> Result<(), Error> {
                 }
             };
             if let Some(engine) = state.engine.get() {
-                if Progress::overlaps(engine.endpoint().fabric()) {
+                if ProgressSettings::overlaps(engine.endpoint().fabric()) {
                     engine.overlap_by_helper();
                 }
                 engine.helped_by(start);
@@ -179,16 +179,16 @@ fn start_helper(state: &State) -> Result<(), Error> {
 }
 
 /// Joins the job and builds the engine.
-fn connect(state: &State) -> Result<(), String> {
+fn connect(state: &ProcessState) -> Result<(), String> {
     // What the program has closed of its standard input, output and error is nothing of ours.
     let _occupied = Occupied::standard();
-    let mut limits = Progress::read()?.limits(Limits {
+    let mut limits = ProgressSettings::read()?.limits(ProtocolLimits {
         eager: settings::number("WEFT_EAGER")? as usize,
         eager_fixed: settings::is_given("WEFT_EAGER"),
         credit: settings::number("WEFT_CREDIT")?,
         staging: settings::number("WEFT_STAGING")? as usize,
         protocol: settings::protocol()?,
-        ..Limits::default()
+        ..ProtocolLimits::default()
     })?;
     let mut selection = crate::selection::selection()?;
     settings::say_refused();
@@ -196,8 +196,8 @@ fn connect(state: &State) -> Result<(), String> {
     *state.bootstrap.borrow_mut() = None;
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
     let (rank, nodes) = (bootstrap.rank(), bootstrap.nodes());
-    let compared = settings::alike::compare(&mut *bootstrap);
-    let node = match compared.and_then(|()| Node::connect(&mut *bootstrap)) {
+    let compared = settings::agreement::compare(&mut *bootstrap);
+    let node = match compared.and_then(|()| NodeFabric::connect(&mut *bootstrap)) {
         Ok(node) => node,
         Err(why) => {
             // If the job ends for it, the launcher says so: once, though all ranks have the same trouble.
@@ -221,7 +221,8 @@ fn connect(state: &State) -> Result<(), String> {
     crate::selection::usual_maps(&mut selection, same_node)?;
     let mut policy = node.policy();
     runtime_change::spin(&policy)?;
-    let order = [None, Some(Order::Blocks), Some(Order::Turns)][settings::choice("WEFT_PLACES")?];
+    let order = [None, Some(SharedProcessors::Blocks), Some(SharedProcessors::Turns)]
+        [settings::choice("WEFT_PLACES")?];
     policy.home =
         order.zip(node.shm()).and_then(|(order, shm)| shm.own_processor(order)).map(Affinity::new);
     limits.ranks_each = policy.ranks_each();
@@ -234,7 +235,7 @@ fn connect(state: &State) -> Result<(), String> {
     runtime_change::streams(&engine)?;
     runtime_change::caches(&engine)?;
     bound(state, &engine)?;
-    engine.endpoint().set_multicast_limits(weft_channel::multicast::Limits {
+    engine.endpoint().set_multicast_limits(weft_channel::multicast::MulticastLimits {
         repair: [Repair::Unicast, Repair::Multicast][settings::choice("WEFT_MULTICAST_REPAIR")?],
         ..Default::default()
     });
@@ -248,7 +249,7 @@ fn connect(state: &State) -> Result<(), String> {
 }
 
 /// Bounds what there may be of each kind, and what a new communicator may have.
-fn bound(state: &State, engine: &Engine) -> Result<(), String> {
+fn bound(state: &ProcessState, engine: &Engine) -> Result<(), String> {
     let most = settings::number("WEFT_OBJECTS")? as usize;
     state.sessions.borrow_mut().set_most(most);
     state.comms.borrow_mut().set_most(most);
@@ -268,7 +269,8 @@ fn bound(state: &State, engine: &Engine) -> Result<(), String> {
         rooms.map_err(|full| weft_process::Error::new(MPI_ERR_NO_MEM, full.0))
     });
     let given = settings::maybe("WEFT_SHARED_COMMS")?;
-    engine.set_roomy(given.unwrap_or_else(|| (memory_left() / 8 / ROOMY).max(16)) as usize);
+    engine
+        .set_shm_comm_limit(given.unwrap_or_else(|| (memory_left() / 8 / ROOMY).max(16)) as usize);
     Ok(())
 }
 
@@ -282,12 +284,12 @@ pub fn nodes() -> Vec<usize> {
 
 /// MPI_Finalize.
 pub(crate) unsafe fn finalize() -> Result<(), Error> {
-    if state().phase.get() == Phase::Forked {
+    if state().phase.get() == ProcessPhase::Forked {
         // An exit handler that ends MPI does no harm in a child.
         return Ok(());
     }
     let state = running()?;
-    if state.world_phase.get() != Phase::Running {
+    if state.world_phase.get() != ProcessPhase::Running {
         return Err(Error::new(MPI_ERR_OTHER, "called without MPI_Init, or twice"));
     }
     if let Some(report) = &*state.report.borrow() {
@@ -297,9 +299,9 @@ pub(crate) unsafe fn finalize() -> Result<(), Error> {
     // Attributes of MPI_COMM_SELF are deleted first (MPI 5.0, section 11.2.4).
     crate::chapters::communicators::delete_all_attributes(MPI_COMM_SELF)?;
     crate::chapters::communicators::delete_all_attributes(MPI_COMM_WORLD)?;
-    let call = Call::new("MPI_Finalize");
+    let call = WaitingCall::new("MPI_Finalize");
     crate::chapters::buffered::drain(&call)?;
-    state.world_phase.set(Phase::Finalized);
+    state.world_phase.set(ProcessPhase::Finalized);
     if state.sessions.borrow().handles().is_empty() {
         return leave(state, &call, true);
     }
@@ -311,7 +313,7 @@ pub(crate) unsafe fn finalize() -> Result<(), Error> {
 }
 
 /// Leaves the job; `together`: when all processes do.
-fn leave(state: &State, call: &Call, together: bool) -> Result<(), Error> {
+fn leave(state: &ProcessState, call: &WaitingCall, together: bool) -> Result<(), Error> {
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Finalizing);
     }
@@ -332,7 +334,7 @@ fn leave(state: &State, call: &Call, together: bool) -> Result<(), Error> {
     }
     drop(state.file_threads.borrow_mut().take());
     helper::stop();
-    state.phase.set(Phase::Finalized);
+    state.phase.set(ProcessPhase::Finalized);
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Finalized);
     }
@@ -345,7 +347,7 @@ fn leave(state: &State, call: &Call, together: bool) -> Result<(), Error> {
 /// MPI_Initialized.
 pub(crate) unsafe fn initialized(flag: *mut c_int) -> Result<(), Error> {
     // A forked child counts as its parent does.
-    let yes = state().world_phase.get() != Phase::Before;
+    let yes = state().world_phase.get() != ProcessPhase::Before;
     // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { store(flag, c_int::from(yes), "flag") }
 }
@@ -354,7 +356,8 @@ pub(crate) unsafe fn initialized(flag: *mut c_int) -> Result<(), Error> {
 pub(crate) unsafe fn finalized(flag: *mut c_int) -> Result<(), Error> {
     // A forked child is told that it is too late, so that exit handlers leave MPI alone.
     let state = state();
-    let yes = state.world_phase.get() == Phase::Finalized || state.phase.get() == Phase::Forked;
+    let yes = state.world_phase.get() == ProcessPhase::Finalized
+        || state.phase.get() == ProcessPhase::Forked;
     // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { store(flag, c_int::from(yes), "flag") }
 }

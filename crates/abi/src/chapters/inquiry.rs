@@ -7,16 +7,16 @@ use crate::chapters::probes::idle_test;
 use crate::constants::*;
 use crate::error::{Error, Owner};
 use crate::state::{engine, state};
-use crate::status::Status;
+use crate::status::MpiStatus;
 use crate::types::Request;
 use std::ffi::c_int;
-use weft_process::Outcome;
+use weft_process::OperationOutcome;
 
 /// MPI_Request_get_status.
 pub(crate) unsafe fn request_get_status(
     request: Request,
     flag: *mut c_int,
-    status: *mut Status,
+    status: *mut MpiStatus,
 ) -> Result<(), Error> {
     let engine = engine()?;
     not_null(flag, "flag")?;
@@ -31,14 +31,14 @@ pub(crate) unsafe fn request_get_status(
         let peeked = peek(request);
         flag.write(c_int::from(peeked.is_some()));
         idle_test(peeked.is_none());
-        let Some(Outcome { status: found, error }) = peeked else { return Ok(()) };
+        let Some(OperationOutcome { status: found, error }) = peeked else { return Ok(()) };
         store_status(status, &found);
         error.map_or(Ok(()), |error| Err(error.into()))
     }
 }
 
 /// The status of an active request that is over, without ending it.
-fn peek(handle: Request) -> Option<Outcome> {
+fn peek(handle: Request) -> Option<OperationOutcome> {
     let state = state();
     let endpoint = state.engine.get()?.endpoint();
     if let Some(operation) = external(handle) {
@@ -55,7 +55,7 @@ unsafe fn store_peeked(
     arrays: &Arrays,
     at: usize,
     i: usize,
-    peeked: Option<Outcome>,
+    peeked: Option<OperationOutcome>,
 ) -> Option<Error> {
     // SAFETY: by contract.
     unsafe {
@@ -72,7 +72,7 @@ pub(crate) unsafe fn request_get_status_all(
     count: c_int,
     requests: *const Request,
     flag: *mut c_int,
-    statuses: *mut Status,
+    statuses: *mut MpiStatus,
 ) -> Result<(), Error> {
     let call = "MPI_Request_get_status_all";
     let arrays = Arrays::new(count, requests.cast_mut(), statuses, call)?;
@@ -98,7 +98,7 @@ pub(crate) unsafe fn request_get_status_any(
     requests: *const Request,
     index: *mut c_int,
     flag: *mut c_int,
-    status: *mut Status,
+    status: *mut MpiStatus,
 ) -> Result<(), Error> {
     let call = "MPI_Request_get_status_any";
     let arrays = Arrays::new(count, requests.cast_mut(), std::ptr::null_mut(), call)?;
@@ -112,7 +112,7 @@ pub(crate) unsafe fn request_get_status_any(
         flag.write(c_int::from(none || found.is_some()));
         index.write(found.as_ref().map_or(MPI_UNDEFINED, |(i, _)| *i as c_int));
         match found {
-            Some((i, Outcome { status: peeked, error })) => {
+            Some((i, OperationOutcome { status: peeked, error })) => {
                 store_status(status, &peeked);
                 let owner = Owner::Request(arrays.request(i));
                 return error.map_or(Ok(()), |error| Err(Error::from(error).on(owner)));
@@ -130,7 +130,7 @@ pub(crate) unsafe fn request_get_status_some(
     requests: *const Request,
     outcount: *mut c_int,
     indices: *mut c_int,
-    statuses: *mut Status,
+    statuses: *mut MpiStatus,
 ) -> Result<(), Error> {
     let call = "MPI_Request_get_status_some";
     let arrays = Arrays::new(incount, requests.cast_mut(), statuses, call)?;

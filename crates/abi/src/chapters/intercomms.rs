@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::node::CommObject;
 use crate::state::state;
 use crate::types::{Comm, Group};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::ffi::c_int;
 use std::rc::Rc;
 
@@ -65,7 +65,7 @@ pub(crate) unsafe fn intercomm_create(
         Some(peer) => Some((&**peer, rank(peer, remote_leader, "remote_leader", MPI_ERR_RANK)?)),
         None => None,
     };
-    let call = Call::new("MPI_Intercomm_create");
+    let call = WaitingCall::new("MPI_Intercomm_create");
     let parties = local.engine().block_on(&call, local.intercomm(leader, peer, tag))?;
     let new = joined(&call, parties)?;
     // SAFETY: `newintercomm` points to room for the result, as MPI requires of the program.
@@ -81,7 +81,8 @@ pub(crate) unsafe fn intercomm_merge(
     not_null(newintracomm, "newintracomm")?;
     let old = comm(handle)?;
     remote(&old)?;
-    let new = old.engine().block_on(&Call::new("MPI_Intercomm_merge"), old.merge(high != 0))?;
+    let new =
+        old.engine().block_on(&WaitingCall::new("MPI_Intercomm_merge"), old.merge(high != 0))?;
     // SAFETY: `newintracomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newintracomm, inherited(&old, Some(new)), "newintracomm") }
 }

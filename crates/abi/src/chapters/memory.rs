@@ -3,16 +3,16 @@
 use crate::arguments::{not_null, optional_info, store};
 use crate::constants::*;
 use crate::error::Error;
-use crate::state::{Kept, Phase, state};
+use crate::state::{ChapterState, ProcessPhase, state};
 use crate::types::Info;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
-use weft_fabric::{Cause, Fabric, Region};
+use weft_fabric::{Fabric, FaultCause, Region};
 
 /// What was allocated, by address; `None`: from malloc.
-static ALLOCATED: Kept<RefCell<BTreeMap<usize, Option<Region>>>> =
-    Kept::new(RefCell::new(BTreeMap::new()));
+static ALLOCATED: ChapterState<RefCell<BTreeMap<usize, Option<Region>>>> =
+    ChapterState::new(RefCell::new(BTreeMap::new()));
 
 /// Key of the hint that asks for an alignment.
 pub const ALIGNMENT: &str = "mpi_minimum_memory_alignment";
@@ -55,12 +55,13 @@ pub(crate) unsafe fn alloc_mem(size: isize, info: Info, baseptr: *mut c_void) ->
 /// very large alignment, for which the fabric would waste as much memory.
 fn shared(len: usize, align: usize) -> Result<Option<Region>, Error> {
     let state = state();
-    let engine = state.engine.get().filter(|_| len > 0 && state.phase.get() == Phase::Running);
+    let engine =
+        state.engine.get().filter(|_| len > 0 && state.phase.get() == ProcessPhase::Running);
     let room = Region::room(len, align).filter(|_| align <= Region::ALIGN_SEEN);
     let (Some(engine), Some(room)) = (engine, room) else { return Ok(None) };
     match engine.allocate(room) {
         Ok(region) => Ok(Some(region)),
-        Err(fault) if matches!(fault.cause(), Cause::NoRoom { memory: true, .. }) => {
+        Err(fault) if matches!(fault.cause(), FaultCause::NoRoom { memory: true, .. }) => {
             Err(fault.into())
         }
         Err(_) => Ok(None),

@@ -1,7 +1,7 @@
 //! Point-to-point messages (MPI 5.0, chapter 3): blocking, nonblocking, persistent.
 
-mod at_once;
 pub(crate) mod exchange;
+mod fast_path;
 
 use crate::arguments::{
     any_tag, comm, destination, fixed_comm, lent_comm, origin, received, room_for_request, tag,
@@ -10,14 +10,14 @@ use crate::calls::{Recv, Rsend, Send, Ssend};
 use crate::elements::{Arguments, Elements};
 use crate::error::Error;
 use crate::node::CommObject;
-use crate::objects::{RequestKind, SENT};
+use crate::objects::{RequestOrigin, SENT};
 use crate::requests::{persist, start};
-use crate::status::Status;
+use crate::status::MpiStatus;
 use crate::types::{Comm, Request};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::ffi::c_int;
 use std::rc::Rc;
-use weft_p2p::Mode;
+use weft_p2p::SendMode;
 use weft_process::{Active, Buffer, Destination, Origin};
 
 /// What all sends are given.
@@ -46,7 +46,7 @@ impl Sent {
 
 /// A send of one mode, in its three forms.
 pub(crate) trait Sends: Arguments {
-    const MODE: Mode;
+    const MODE: SendMode;
 
     fn given(self) -> Sent;
 
@@ -58,10 +58,10 @@ pub(crate) trait Sends: Arguments {
         if let (Some(comm), Some(data)) = (fixed_comm(given.comm), plain) {
             let to = destination(comm, given.dest, "dest")?;
             let tag = tag(given.tag, "tag")?;
-            return Ok(comm.send_run(&Call::new(Self::NAME), data, to, tag, Self::MODE)?);
+            return Ok(comm.send_run(&WaitingCall::new(Self::NAME), data, to, tag, Self::MODE)?);
         }
         let (comm, data, to, tag) = given.checked()?;
-        Ok(comm.send(&Call::new(Self::NAME), &data, to, tag, Self::MODE)?)
+        Ok(comm.send(&WaitingCall::new(Self::NAME), &data, to, tag, Self::MODE)?)
     }
 
     /// # Safety
@@ -86,7 +86,7 @@ pub(crate) trait Sends: Arguments {
                     }
                     Some(id) => {
                         let active = Active::Send { id, _piece: None };
-                        start(request, &found, active, RequestKind::Send)
+                        start(request, &found, active, RequestOrigin::Send)
                     }
                 }
             };
@@ -94,7 +94,7 @@ pub(crate) trait Sends: Arguments {
         let (comm, data, to, tag) = given.checked()?;
         let active = comm.isend(&data, to, tag, Self::MODE);
         // SAFETY: by contract.
-        unsafe { start(request, &comm, active, RequestKind::Send) }
+        unsafe { start(request, &comm, active, RequestOrigin::Send) }
     }
 
     /// # Safety
@@ -105,7 +105,7 @@ pub(crate) trait Sends: Arguments {
         let again = comm.clone();
         let recipe = move || Ok(again.isend(&data, to, tag, Self::MODE));
         // SAFETY: by contract.
-        unsafe { persist(request, &comm, recipe, RequestKind::Send) }
+        unsafe { persist(request, &comm, recipe, RequestOrigin::Send) }
     }
 }
 
@@ -113,7 +113,7 @@ macro_rules! sends {
     ($(#[$names:meta])* $forms:ident for $name:ident in $mode:ident) => {
         $(#[$names])*
         impl $forms for $name {
-            const MODE: Mode = Mode::$mode;
+            const MODE: SendMode = SendMode::$mode;
 
             #[inline(always)]
             fn given(self) -> Sent {
@@ -147,19 +147,19 @@ impl Recv {
     /// # Safety
     /// `status` is `MPI_STATUS_IGNORE` or may be written.
     #[inline(always)]
-    pub(crate) unsafe fn blocking(self, status: *mut Status) -> Result<(), Error> {
+    pub(crate) unsafe fn blocking(self, status: *mut MpiStatus) -> Result<(), Error> {
         // The short way: a predefined communicator and type.
         let plain = self.buf.plain();
         if let (Some(comm), Some(into)) = (fixed_comm(self.comm), plain) {
             let from = origin(comm, self.source, "source")?;
             let tag = any_tag(self.tag, "tag")?;
-            let ended = comm.recv_run(&Call::new(Self::NAME), into, from, tag);
+            let ended = comm.recv_run(&WaitingCall::new(Self::NAME), into, from, tag);
             // SAFETY: by contract.
             return unsafe { received(status, ended) };
         }
         let comm = comm(self.comm)?;
         let (from, tag) = self.from(&comm)?;
-        let ended = comm.recv(&Call::new(Self::NAME), &self.buf.buffer()?, from, tag);
+        let ended = comm.recv(&WaitingCall::new(Self::NAME), &self.buf.buffer()?, from, tag);
         // SAFETY: by contract.
         unsafe { received(status, ended) }
     }
@@ -178,7 +178,7 @@ impl Recv {
             None => comm.irecv(&self.buf.buffer()?, from, tag),
         };
         // SAFETY: by contract.
-        unsafe { start(request, &comm, active, RequestKind::Receive) }
+        unsafe { start(request, &comm, active, RequestOrigin::Receive) }
     }
 
     /// # Safety
@@ -190,6 +190,6 @@ impl Recv {
         let (into, again) = (self.buf.buffer()?, comm.clone());
         let recipe = move || Ok(again.irecv(&into, from, tag));
         // SAFETY: by contract.
-        unsafe { persist(request, &comm, recipe, RequestKind::Receive) }
+        unsafe { persist(request, &comm, recipe, RequestOrigin::Receive) }
     }
 }

@@ -1,26 +1,26 @@
 //! Reduction operators (MPI 5.0, section 6.9).
 
 use crate::arguments::{committed, not_null, op, predefined_datatype, store};
-use crate::callback::Callback;
+use crate::callback::CallbackPointer;
 use crate::calls::ReduceLocal;
 use crate::constants::*;
 use crate::error::Error;
 use crate::lock;
 use crate::objects::{OpObject, TypeObject, UserReduction};
-use crate::state::{Kept, state};
+use crate::state::{ChapterState, state};
 use crate::table::PREDEFINED_END;
 use crate::types::{Datatype, Op, UserFunction, UserFunctionC};
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::rc::Rc;
-use weft_collective::Reduce;
-use weft_datatype::{Basic, Form};
+use weft_collective::ElementReduction;
+use weft_datatype::{Basic, ElementSpacing};
 use weft_fabric::{Sge, StagingPool};
 use weft_process::Executor;
 
 /// MPI_Op_create.
 pub(crate) unsafe fn op_create(
-    user_fn: Callback<UserFunction>,
+    user_fn: CallbackPointer<UserFunction>,
     commute: c_int,
     op: *mut Op,
 ) -> Result<(), Error> {
@@ -30,7 +30,7 @@ pub(crate) unsafe fn op_create(
 
 /// MPI_Op_create_c.
 pub(crate) unsafe fn op_create_c(
-    user_fn: Callback<UserFunctionC>,
+    user_fn: CallbackPointer<UserFunctionC>,
     commute: c_int,
     op: *mut Op,
 ) -> Result<(), Error> {
@@ -83,14 +83,14 @@ pub(crate) unsafe fn op_commutative(handle: Op, commute: *mut c_int) -> Result<(
 
 /// A predefined operator on packed elements of one predefined type.
 struct Predefined {
-    op: weft_datatype::Op,
+    op: weft_datatype::PredefinedOp,
     basic: Basic,
 }
 
-impl Reduce for Predefined {
+impl ElementReduction for Predefined {
     fn combine(&self, left: Sge, right: Sge) {
         let count = right.len() / self.basic.size();
-        let done = self.op.apply(self.basic, Form::Packed, count, left, right);
+        let done = self.op.apply(self.basic, ElementSpacing::Packed, count, left, right);
         debug_assert!(done.is_ok(), "checked when the operation was started");
     }
 
@@ -142,7 +142,7 @@ impl User {
     }
 }
 
-impl Reduce for User {
+impl ElementReduction for User {
     fn combine(&self, left: Sge, right: Sge) {
         let OpObject::User { function, .. } = *self.op else { return };
         let ty = &self.ty.ty;
@@ -172,15 +172,16 @@ impl Reduce for User {
 }
 
 /// A reduction of elements of one type, and who may run it: the helper none of the program's.
-pub type Reduction = (Rc<dyn Reduce>, Executor);
+pub type Reduction = (Rc<dyn ElementReduction>, Executor);
 
-static KNOWN: Kept<Known> = Kept::new(Known([const { RefCell::new(None) }; Known::PLACES]));
+static KNOWN: ChapterState<Known> =
+    ChapterState::new(Known([const { RefCell::new(None) }; Known::PLACES]));
 
 /// Reductions of predefined types by predefined operators that were asked for before: programs repeat
 /// themselves, and a small reduction takes less time than an allocation.
 struct Known([RefCell<Option<CallKey>>; Known::PLACES]);
 
-type CallKey = (Op, Datatype, Rc<dyn Reduce>);
+type CallKey = (Op, Datatype, Rc<dyn ElementReduction>);
 
 impl Known {
     /// A power of two; reductions that share a place are made anew in turn.
@@ -219,7 +220,7 @@ fn new_reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Reduction, Error> {
             Ok((Rc::new(User { op: object, ty: ty.clone(), pool }), Executor::Program))
         }
         OpObject::Predefined(op) => {
-            if let weft_datatype::Op::Replace | weft_datatype::Op::NoOp = op {
+            if let weft_datatype::PredefinedOp::Replace | weft_datatype::PredefinedOp::NoOp = op {
                 let text = format!(
                     "{} is for accumulates in windows alone (MPI 5.0, section 12.3.4)",
                     op.name()
@@ -244,14 +245,20 @@ fn new_reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Reduction, Error> {
 impl ReduceLocal {
     pub(crate) fn blocking(self) -> Result<(), Error> {
         let ReduceLocal { inbuf, inoutbuf, op } = self;
-        let predefined = weft_datatype::Op::of_handle(op.0 as u32);
+        let predefined = weft_datatype::PredefinedOp::of_handle(op.0 as u32);
         if let Some(op) = predefined.filter(|_| op.0 < PREDEFINED_END)
             && op.commutative()
             && let Some(basic) = predefined_datatype(inbuf.ty).and_then(|ty| ty.ty.equivalent())
             // Nothing to pack, nothing to keep: 16 doubles take less time than an allocation.
             && let (Some(input), Some(inout)) = (inbuf.plain(), inoutbuf.plain())
         {
-            return Ok(op.apply(basic, Form::Packed, inbuf.count as usize, input, inout)?);
+            return Ok(op.apply(
+                basic,
+                ElementSpacing::Packed,
+                inbuf.count as usize,
+                input,
+                inout,
+            )?);
         }
         let (reduce, _) = reduction(op, inbuf.ty)?;
         let pool = StagingPool::default();

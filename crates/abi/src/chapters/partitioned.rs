@@ -6,8 +6,8 @@ use crate::arguments::{
 };
 use crate::constants::*;
 use crate::error::{Error, Owner};
-use crate::node::Node;
-use crate::objects::{Persistent, Recipe, RequestKind};
+use crate::node::NodeFabric;
+use crate::objects::{Persistent, PersistentRecipe, RequestOrigin};
 use crate::requests::inactive;
 use crate::state::{engine, state};
 use crate::types::{Comm, Datatype, Info, Request};
@@ -18,8 +18,8 @@ use weft_process::{Active, Buffer, Destination, PartitionedReceive, PartitionedS
 
 /// A partitioned request.
 pub enum Partitioned {
-    Send(Rc<PartitionedSend<Node>>),
-    Receive(Rc<PartitionedReceive<Node>>),
+    Send(Rc<PartitionedSend<NodeFabric>>),
+    Receive(Rc<PartitionedReceive<NodeFabric>>),
 }
 
 impl Persistent for Partitioned {
@@ -88,7 +88,7 @@ pub(crate) unsafe fn psend_init(
     unsafe {
         let (all, number) = partitions(buf, partitions_, count, datatype)?;
         let made = Partitioned::Send(PartitionedSend::new(&comm, all, number, to, tag));
-        inactive(request, &comm, Rc::new(made), RequestKind::Send)
+        inactive(request, &comm, Rc::new(made), RequestOrigin::Send)
     }
 }
 
@@ -116,26 +116,26 @@ pub(crate) unsafe fn precv_init(
     unsafe {
         let (all, number) = partitions(buf, partitions_, count, datatype)?;
         let made = PartitionedReceive::new(&comm, all, number, from, tag);
-        inactive(request, &comm, Rc::new(Partitioned::Receive(made)), RequestKind::Receive)
+        inactive(request, &comm, Rc::new(Partitioned::Receive(made)), RequestOrigin::Receive)
     }
 }
 
 /// The operation behind a request, and whose error handler its errors call.
-fn find(handle: Request) -> Result<(Option<Recipe>, Owner), Error> {
+fn find(handle: Request) -> Result<(Option<PersistentRecipe>, Owner), Error> {
     let requests = state().requests.borrow();
     let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
     let owner = object.belongs.owner();
     Ok((object.recipe.clone(), owner))
 }
 
-fn partitioned(recipe: &Option<Recipe>) -> Option<&Partitioned> {
+fn partitioned(recipe: &Option<PersistentRecipe>) -> Option<&Partitioned> {
     recipe.as_ref()?.as_any()?.downcast_ref()
 }
 
 /// Runs `f` on the sender's request behind a handle.
 fn with_send(
     handle: Request,
-    f: impl FnOnce(&PartitionedSend<Node>) -> Result<(), weft_process::Error>,
+    f: impl FnOnce(&PartitionedSend<NodeFabric>) -> Result<(), weft_process::Error>,
 ) -> Result<(), Error> {
     engine()?;
     let (recipe, owner) = find(handle)?;

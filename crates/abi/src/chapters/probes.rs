@@ -8,12 +8,12 @@ use crate::constants::*;
 use crate::elements::Arguments;
 use crate::error::{Error, Owner};
 use crate::node::CommObject;
-use crate::objects::{MessageObject, RequestKind};
+use crate::objects::{MessageObject, RequestOrigin};
 use crate::requests::start;
-use crate::state::{Kept, state};
-use crate::status::Status;
+use crate::state::{ChapterState, state};
+use crate::status::MpiStatus;
 use crate::types::{Comm, Message, Request};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -24,11 +24,11 @@ pub(crate) unsafe fn probe(
     source: c_int,
     tag: c_int,
     handle: Comm,
-    status: *mut Status,
+    status: *mut MpiStatus,
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
-    let found = comm.probe(&Call::new("MPI_Probe"), from, any_tag(tag, "tag")?)?;
+    let found = comm.probe(&WaitingCall::new("MPI_Probe"), from, any_tag(tag, "tag")?)?;
     // SAFETY: the caller's status.
     unsafe { store_status(status, &found) };
     Ok(())
@@ -40,7 +40,7 @@ pub(crate) unsafe fn iprobe(
     tag: c_int,
     handle: Comm,
     flag: *mut c_int,
-    status: *mut Status,
+    status: *mut MpiStatus,
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
@@ -60,7 +60,7 @@ pub(crate) unsafe fn iprobe(
 const PATIENCE: u32 = 1024;
 
 /// Tests in a row that found nothing.
-static IDLE_TESTS: Kept<Cell<u32>> = Kept::new(Cell::new(0));
+static IDLE_TESTS: ChapterState<Cell<u32>> = ChapterState::new(Cell::new(0));
 
 /// A test that found nothing lets another process run, if the ranks do not fit the processors: a
 /// program that tests in a loop must not hold up what it waits for. Where they fit, now and then: a
@@ -87,7 +87,7 @@ unsafe fn keep(
     comm: &Rc<CommObject>,
     found: (Option<weft_process::Matched>, weft_process::Status),
     message: *mut Message,
-    status: *mut Status,
+    status: *mut MpiStatus,
 ) -> Result<(), Error> {
     let handle = match found.0 {
         None => MPI_MESSAGE_NO_PROC,
@@ -110,7 +110,7 @@ pub(crate) unsafe fn mprobe(
     tag: c_int,
     handle: Comm,
     message: *mut Message,
-    status: *mut Status,
+    status: *mut MpiStatus,
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
@@ -118,10 +118,11 @@ pub(crate) unsafe fn mprobe(
     not_null(message, "message")?;
     state().messages.borrow_mut().room()?;
     let engine = comm.engine();
-    let found = engine.drive(&Call::new("MPI_Mprobe"), || match engine.endpoint().fault() {
-        Some(fault) => Some(Err(fault)),
-        None => comm.improbe(from, tag).map(Ok),
-    })?;
+    let found =
+        engine.drive(&WaitingCall::new("MPI_Mprobe"), || match engine.endpoint().fault() {
+            Some(fault) => Some(Err(fault)),
+            None => comm.improbe(from, tag).map(Ok),
+        })?;
     // SAFETY: `keep` needs valid pointers, which the program passes as MPI requires.
     unsafe { keep(&comm, found, message, status) }
 }
@@ -133,7 +134,7 @@ pub(crate) unsafe fn improbe(
     handle: Comm,
     flag: *mut c_int,
     message: *mut Message,
-    status: *mut Status,
+    status: *mut MpiStatus,
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
@@ -185,7 +186,7 @@ const NO_PROC: weft_process::Status = weft_process::Status {
 impl Mrecv {
     /// # Safety
     /// `message` and `status` are the caller's.
-    pub(crate) unsafe fn blocking(self, status: *mut Status) -> Result<(), Error> {
+    pub(crate) unsafe fn blocking(self, status: *mut MpiStatus) -> Result<(), Error> {
         let into = self.buf.buffer()?;
         // SAFETY: by contract.
         unsafe {
@@ -193,7 +194,7 @@ impl Mrecv {
                 None => Ok(NO_PROC),
                 Some(MessageObject { matched, comm }) => {
                     let active = comm.imrecv(matched, &into);
-                    let ended = comm.finish(&Call::new(Self::NAME), active);
+                    let ended = comm.finish(&WaitingCall::new(Self::NAME), active);
                     return received(status, ended).map_err(|error| error.on(Owner::Object(comm)));
                 }
             };
@@ -215,6 +216,6 @@ impl Mrecv {
             }
         };
         // SAFETY: by contract.
-        unsafe { start(request, &comm, active, RequestKind::Receive) }
+        unsafe { start(request, &comm, active, RequestOrigin::Receive) }
     }
 }

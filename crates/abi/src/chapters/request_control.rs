@@ -4,9 +4,9 @@ use super::requests::{Arrays, bad_request, place};
 use crate::arguments::not_null;
 use crate::constants::*;
 use crate::error::{Error, Owner};
-use crate::objects::{RequestKind, RequestObject, SENT};
+use crate::objects::{RequestObject, RequestOrigin, SENT};
 use crate::state::{engine, running, state};
-use crate::status::Status;
+use crate::status::MpiStatus;
 use crate::types::Request;
 use std::ffi::c_int;
 use weft_process::Active;
@@ -70,7 +70,7 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
     let requests = state().requests.borrow();
     let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
     match (&object.active, object.kind) {
-        (_, RequestKind::Collective) => {
+        (_, RequestOrigin::Collective) => {
             let text = "a collective operation cannot be cancelled (MPI 5.0, section 6.12)";
             Err(Error::new(MPI_ERR_REQUEST, text))
         }
@@ -121,7 +121,10 @@ pub(crate) unsafe fn startall(count: c_int, requests: *mut Request) -> Result<()
 }
 
 /// MPI_Test_cancelled.
-pub(crate) unsafe fn test_cancelled(status: *const Status, flag: *mut c_int) -> Result<(), Error> {
+pub(crate) unsafe fn test_cancelled(
+    status: *const MpiStatus,
+    flag: *mut c_int,
+) -> Result<(), Error> {
     // SAFETY: the caller's pointers.
     unsafe {
         not_null(status, "status")?;

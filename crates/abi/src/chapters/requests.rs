@@ -6,11 +6,11 @@ use crate::constants::*;
 use crate::error::{Error, Owner};
 use crate::objects::{Belongs, SENT};
 use crate::state::{engine, running, state};
-use crate::status::Status;
+use crate::status::MpiStatus;
 use crate::types::Request;
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::ffi::c_int;
-use weft_process::{Active, Outcome};
+use weft_process::{Active, OperationOutcome};
 
 mod plain;
 mod scan;
@@ -32,7 +32,7 @@ pub fn is_active(handle: Request) -> Result<bool, Error> {
 
 /// How a request ended.
 struct Ended {
-    outcome: Outcome,
+    outcome: OperationOutcome,
     /// Whose error handler to call.
     belongs: Belongs,
 }
@@ -42,7 +42,7 @@ struct Ended {
 fn poll(handle: &mut Request) -> Option<Ended> {
     if *handle == SENT {
         *handle = MPI_REQUEST_NULL;
-        let outcome = Outcome::of(weft_process::Status::default());
+        let outcome = OperationOutcome::of(weft_process::Status::default());
         return Some(Ended { outcome, belongs: Belongs::Nobody });
     }
     let state = state();
@@ -87,7 +87,7 @@ impl Ended {
     ///
     /// # Safety
     /// `to` is NULL or may be written.
-    unsafe fn store(&self, to: *mut Status) {
+    unsafe fn store(&self, to: *mut MpiStatus) {
         // SAFETY: `to` points to room for the result, as MPI requires of the program.
         unsafe { store_status(to, &self.outcome.status) }
     }
@@ -99,15 +99,15 @@ impl Ended {
 
 /// # Safety
 /// `to` is NULL or may be written.
-pub unsafe fn store_empty(to: *mut Status) {
+pub unsafe fn store_empty(to: *mut MpiStatus) {
     if !to.is_null() {
         // SAFETY: `to` points to room for the result, as MPI requires of the program.
-        unsafe { to.write(Status::EMPTY) }
+        unsafe { to.write(MpiStatus::EMPTY) }
     }
 }
 
 /// MPI_Wait.
-pub(crate) unsafe fn wait(request: *mut Request, status: *mut Status) -> Result<(), Error> {
+pub(crate) unsafe fn wait(request: *mut Request, status: *mut MpiStatus) -> Result<(), Error> {
     let engine = engine()?;
     not_null(request, "request")?;
     // SAFETY: the caller's pointers.
@@ -117,7 +117,7 @@ pub(crate) unsafe fn wait(request: *mut Request, status: *mut Status) -> Result<
             store_empty(status);
             return Ok(());
         }
-        let ended = engine.drive(&Call::new("MPI_Wait"), || poll(&mut handle));
+        let ended = engine.drive(&WaitingCall::new("MPI_Wait"), || poll(&mut handle));
         give_back(request, handle);
         ended.store(status);
         ended.error().map_or(Ok(()), Err)
@@ -128,7 +128,7 @@ pub(crate) unsafe fn wait(request: *mut Request, status: *mut Status) -> Result<
 pub(crate) unsafe fn test(
     request: *mut Request,
     flag: *mut c_int,
-    status: *mut Status,
+    status: *mut MpiStatus,
 ) -> Result<(), Error> {
     let engine = engine()?;
     not_null(request, "request")?;
@@ -155,7 +155,7 @@ pub(crate) unsafe fn test(
 /// The caller's arrays of requests and statuses.
 pub struct Arrays {
     requests: *mut Request,
-    statuses: *mut Status,
+    statuses: *mut MpiStatus,
     /// How many requests, and statuses where the caller wants some.
     pub len: usize,
     /// The function that they were given to.
@@ -167,7 +167,7 @@ impl Arrays {
     pub fn new(
         count: c_int,
         requests: *mut Request,
-        statuses: *mut Status,
+        statuses: *mut MpiStatus,
         call: &'static str,
     ) -> Result<Arrays, Error> {
         let arrays = Arrays::unchecked(count, requests, statuses, call)?;
@@ -179,7 +179,7 @@ impl Arrays {
     fn unchecked(
         count: c_int,
         requests: *mut Request,
-        statuses: *mut Status,
+        statuses: *mut MpiStatus,
         call: &'static str,
     ) -> Result<Arrays, Error> {
         running()?;
@@ -223,7 +223,7 @@ impl Arrays {
     }
 
     /// Place `i` of the statuses; NULL if they are ignored.
-    pub fn status(&self, i: usize) -> *mut Status {
+    pub fn status(&self, i: usize) -> *mut MpiStatus {
         if self.statuses.is_null() { self.statuses } else { self.statuses.wrapping_add(i) }
     }
 
@@ -241,7 +241,7 @@ impl Arrays {
         &self,
         at: usize,
         i: usize,
-        outcome: &Outcome,
+        outcome: &OperationOutcome,
         owner: impl FnOnce() -> Owner,
     ) -> Option<Error> {
         let error = outcome.error.clone();
@@ -272,7 +272,7 @@ impl Arrays {
         &self,
         found: Option<(usize, Ended)>,
         index: *mut c_int,
-        status: *mut Status,
+        status: *mut MpiStatus,
     ) -> Result<(), Error> {
         // SAFETY: by contract.
         unsafe {
@@ -323,7 +323,7 @@ pub fn place(i: usize) -> String {
 pub(crate) unsafe fn waitall(
     count: c_int,
     requests: *mut Request,
-    statuses: *mut Status,
+    statuses: *mut MpiStatus,
 ) -> Result<(), Error> {
     // SAFETY: `wait_for_all` needs arrays as long as MPI requires of the program.
     unsafe { wait_for_all(Arrays::unchecked(count, requests, statuses, "MPI_Waitall")?) }
@@ -332,7 +332,7 @@ pub(crate) unsafe fn waitall(
 /// # Safety
 /// The caller's arrays.
 unsafe fn wait_for_all(arrays: Arrays) -> Result<(), Error> {
-    let call = Call::new(arrays.call);
+    let call = WaitingCall::new(arrays.call);
     let (mut failed, mut checked) = (None, false);
     let mut i = 0;
     loop {
@@ -362,7 +362,7 @@ pub(crate) unsafe fn testall(
     count: c_int,
     requests: *mut Request,
     flag: *mut c_int,
-    statuses: *mut Status,
+    statuses: *mut MpiStatus,
 ) -> Result<(), Error> {
     let arrays = Arrays::unchecked(count, requests, statuses, "MPI_Testall")?;
     not_null(flag, "flag")?;
@@ -383,7 +383,7 @@ pub(crate) unsafe fn waitany(
     count: c_int,
     requests: *mut Request,
     index: *mut c_int,
-    status: *mut Status,
+    status: *mut MpiStatus,
 ) -> Result<(), Error> {
     let arrays = Arrays::unchecked(count, requests, std::ptr::null_mut(), "MPI_Waitany")?;
     not_null(index, "indx")?;
@@ -393,7 +393,7 @@ pub(crate) unsafe fn waitany(
         None => {
             arrays.check()?;
             arrays.gather(engine);
-            engine.drive(&Call::new("MPI_Waitany"), || arrays.any())
+            engine.drive(&WaitingCall::new("MPI_Waitany"), || arrays.any())
         }
     };
     // SAFETY: the caller's pointers.
@@ -406,7 +406,7 @@ pub(crate) unsafe fn testany(
     requests: *mut Request,
     index: *mut c_int,
     flag: *mut c_int,
-    status: *mut Status,
+    status: *mut MpiStatus,
 ) -> Result<(), Error> {
     let arrays = Arrays::unchecked(count, requests, std::ptr::null_mut(), "MPI_Testany")?;
     not_null(index, "indx")?;
@@ -441,7 +441,7 @@ pub(crate) unsafe fn waitsome(
     requests: *mut Request,
     outcount: *mut c_int,
     indices: *mut c_int,
-    statuses: *mut Status,
+    statuses: *mut MpiStatus,
 ) -> Result<(), Error> {
     let arrays = Arrays::new(incount, requests, statuses, "MPI_Waitsome")?;
     not_null(outcount, "outcount")?;
@@ -452,7 +452,7 @@ pub(crate) unsafe fn waitsome(
     }
     not_null(indices, "array_of_indices")?;
     let engine = engine()?;
-    let found = engine.drive(&Call::new("MPI_Waitsome"), || {
+    let found = engine.drive(&WaitingCall::new("MPI_Waitsome"), || {
         arrays.gather(engine);
         let found = arrays.sweep();
         (!found.is_empty()).then_some(found)
@@ -467,7 +467,7 @@ pub(crate) unsafe fn testsome(
     requests: *mut Request,
     outcount: *mut c_int,
     indices: *mut c_int,
-    statuses: *mut Status,
+    statuses: *mut MpiStatus,
 ) -> Result<(), Error> {
     let arrays = Arrays::new(incount, requests, statuses, "MPI_Testsome")?;
     not_null(outcount, "outcount")?;

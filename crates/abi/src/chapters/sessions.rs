@@ -13,7 +13,7 @@ use crate::node::CommObject;
 use crate::objects::{HandlerKind, SessionObject};
 use crate::state::{engine, state};
 use crate::types::{Comm, Errhandler, Group, Info, Session};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::cell::Cell;
 use std::ffi::{OsString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -268,7 +268,7 @@ pub(crate) unsafe fn comm_create_from_group(
         }
         let members = joined(group_, "group")?;
         let made = CommObject::from_group(engine()?, &members, name.as_bytes());
-        let new = engine()?.block_on(&Call::new("MPI_Comm_create_from_group"), made)?;
+        let new = engine()?.block_on(&WaitingCall::new("MPI_Comm_create_from_group"), made)?;
         // SAFETY: `to` points to room for the result, as MPI requires of the program.
         unsafe { store(to, founded(new, hints, errhandler), "newcomm") }
     })
@@ -310,7 +310,7 @@ pub(crate) unsafe fn intercomm_create_from_groups(
         let remote = remote.as_ref().map(|(group, at)| (group, *at));
         let made =
             CommObject::intercomm_from_groups(engine()?, &local, leader, remote, name.as_bytes());
-        let call = Call::new("MPI_Intercomm_create_from_groups");
+        let call = WaitingCall::new("MPI_Intercomm_create_from_groups");
         let new = connecting::joined(&call, engine()?.block_on(&call, made)?)?;
         // SAFETY: `to` points to room for the result, as MPI requires of the program.
         unsafe { store(to, founded(new, hints, errhandler), "newintercomm") }

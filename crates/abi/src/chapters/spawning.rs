@@ -15,13 +15,13 @@ use crate::chapters::communicators::inherited;
 use crate::chapters::connecting;
 use crate::constants::*;
 use crate::error::Error;
-use crate::links::{End, Found, Way, connected, group_and_root};
+use crate::links::{ConnectionEnd, FoundInvitation, JobTransport, connected, group_and_root};
 use crate::network;
 use crate::node::{CommObject, Engine};
 use crate::settings;
-use crate::state::{Kept, running};
+use crate::state::{ChapterState, running};
 use crate::types::{Comm, Info};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use children::{Children, JobEnd};
 use launcher::launcher;
 use std::cell::Cell;
@@ -48,10 +48,10 @@ const PARENT: &str = slot_table::PARENT;
 const PARENT_NETWORK: &str = "WEFT_PARENT_NETWORK";
 
 /// The handle of the intercommunicator with the parents.
-static PARENTS: Kept<Cell<Comm>> = Kept::new(Cell::new(MPI_COMM_NULL));
+static PARENTS: ChapterState<Cell<Comm>> = ChapterState::new(Cell::new(MPI_COMM_NULL));
 
 /// Number of processes that this process has spawned.
-static SPAWNED: Kept<Cell<usize>> = Kept::new(Cell::new(0));
+static SPAWNED: ChapterState<Cell<usize>> = ChapterState::new(Cell::new(0));
 
 /// Processes that one job has at most.
 const MOST: usize = 1 << 16;
@@ -190,7 +190,7 @@ fn start(
     engine: &Engine,
     programs: &[Program],
 ) -> Result<(weft_bootstrap::ports::Port, Children), Error> {
-    let others = match Way::of(engine)?.port_address() {
+    let others = match JobTransport::of(engine)?.port_address() {
         Some(_) => slot_table::hosts(),
         None => Vec::new(),
     };
@@ -242,11 +242,11 @@ fn report_socket(command: &mut Command) -> Result<UnixStream, Error> {
 
 /// Waits until all spawned processes have called the port.
 fn await_call(
-    call: &Call,
+    call: &WaitingCall,
     object: &CommObject,
     programs: &[Program],
     (port, children): &(weft_bootstrap::ports::Port, Children),
-) -> Result<Found, Error> {
+) -> Result<FoundInvitation, Error> {
     let all: usize = programs.iter().map(Program::started).sum();
     let gone = |calling: Option<&Calling>| match calling {
         Some(calling) if calling.size != all => {
@@ -287,7 +287,7 @@ fn asked_for(programs: &[Program]) -> usize {
 /// # Safety
 /// `codes` is NULL or has room for a code of each process that may be started; `made` may be written.
 unsafe fn spawn(
-    call: &Call,
+    call: &WaitingCall,
     (root, handle): (c_int, Comm),
     programs: impl FnOnce() -> Result<Vec<Program>, Error>,
     made: *mut Comm,
@@ -309,7 +309,7 @@ unsafe fn spawn(
         let started = children.insert(start(engine, &programs)?);
         await_call(call, &object, &programs, started)
     });
-    let new = connected(call, &object, root, End::Accepting, found).map_err(|error| {
+    let new = connected(call, &object, root, ConnectionEnd::Accepting, found).map_err(|error| {
         if error.class() != MPI_ERR_PORT {
             return error;
         }
@@ -370,7 +370,7 @@ pub(crate) unsafe fn comm_spawn(
         let info = optional_info(info)?.unwrap_or_default();
         Ok(vec![Program { command, arguments, processes: processes(maxprocs, "maxprocs")?, info }])
     };
-    let call = Call::new("MPI_Comm_spawn");
+    let call = WaitingCall::new("MPI_Comm_spawn");
     // SAFETY: `spawn` needs valid pointers, which the program passes as MPI requires.
     unsafe { spawn(&call, (root, handle), programs, intercomm, array_of_errcodes) }
 }
@@ -409,7 +409,7 @@ pub(crate) unsafe fn comm_spawn_multiple(
         };
         (0..count).map(program).collect()
     };
-    let call = Call::new("MPI_Comm_spawn_multiple");
+    let call = WaitingCall::new("MPI_Comm_spawn_multiple");
     // SAFETY: `spawn` needs valid pointers, which the program passes as MPI requires.
     unsafe { spawn(&call, (root, handle), programs, intercomm, array_of_errcodes) }
 }
@@ -435,11 +435,11 @@ const LAST: Duration = Duration::from_millis(500);
 
 /// Connects the world to the job that has spawned it.
 pub fn join_parents(world: &Rc<CommObject>, port: String) -> Result<(), Error> {
-    let call = Call::new("MPI_Init");
-    Way::of(world.engine())?;
+    let call = WaitingCall::new("MPI_Init");
+    JobTransport::of(world.engine())?;
     let found = (world.rank() == 0)
         .then(|| connecting::call_port(&call, world.engine(), world.group(), port));
-    let made = connected(&call, world, 0, End::Calling, found).inspect_err(|_| {
+    let made = connected(&call, world, 0, ConnectionEnd::Calling, found).inspect_err(|_| {
         // Perhaps another child has died. The launcher reports the first process that fails, which should be the child that died.
         std::thread::sleep(LAST);
     })?;

@@ -10,11 +10,11 @@ use crate::chapters::init::nodes;
 use crate::chapters::sessions::members;
 use crate::constants::*;
 use crate::error::Error;
-use crate::hardware::{self, KINDS, Part};
+use crate::hardware::{self, HardwarePart, KINDS};
 use crate::node::CommObject;
 use crate::state::state;
 use crate::types::{Comm, Info};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::ffi::c_int;
 
 const TYPE: &str = "mpi_hw_resource_type";
@@ -76,8 +76,8 @@ fn here(comm: &CommObject) -> Row {
     std::array::from_fn(|column| match column {
         SHARED => Some((node, 0)),
         _ => match parts[column - 1] {
-            Part::One(first) => Some((node, first as i32)),
-            Part::Several | Part::None => None,
+            HardwarePart::One(first) => Some((node, first as i32)),
+            HardwarePart::Several | HardwarePart::None => None,
         },
     })
 }
@@ -132,7 +132,7 @@ pub(crate) unsafe fn comm_split_type(
             return Err(Error::new(MPI_ERR_ARG, text));
         }
     };
-    let call = Call::new("MPI_Comm_split_type");
+    let call = WaitingCall::new("MPI_Comm_split_type");
     let (mut colour, mut kind) = (None, None);
     if old.remote().is_some() {
         // The colours of both groups must mean the same: nodes and sets do.
@@ -188,9 +188,9 @@ pub(crate) unsafe fn get_hw_resource_info(to: *mut Info) -> Result<(), Error> {
     let mut info = weft_process::Info::default();
     for (kind, part) in KINDS.iter().zip(hardware::here()) {
         match part {
-            Part::None => {}
-            Part::Several => info.set(kind, "false"),
-            Part::One(_) => info.set(kind, "true"),
+            HardwarePart::None => {}
+            HardwarePart::Several => info.set(kind, "false"),
+            HardwarePart::One(_) => info.set(kind, "true"),
         }
     }
     state().infos.borrow_mut().room()?;

@@ -1,7 +1,7 @@
 //! The public fields of a status, by functions (MPI 5.0, section 3.2.5).
 
 use crate::error::Error;
-use crate::status::Status;
+use crate::status::MpiStatus;
 use std::ffi::c_int;
 
 /// Refuses NULL, which is MPI_STATUS_IGNORE too.
@@ -14,7 +14,7 @@ fn given<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
 
 /// MPI_Status_get_source.
 pub(crate) unsafe fn status_get_source(
-    status: *const Status,
+    status: *const MpiStatus,
     source: *mut c_int,
 ) -> Result<(), Error> {
     given(status, "status")?;
@@ -25,7 +25,10 @@ pub(crate) unsafe fn status_get_source(
 }
 
 /// MPI_Status_get_tag.
-pub(crate) unsafe fn status_get_tag(status: *const Status, tag: *mut c_int) -> Result<(), Error> {
+pub(crate) unsafe fn status_get_tag(
+    status: *const MpiStatus,
+    tag: *mut c_int,
+) -> Result<(), Error> {
     given(status, "status")?;
     given(tag, "tag")?;
     // SAFETY: as above.
@@ -35,7 +38,7 @@ pub(crate) unsafe fn status_get_tag(status: *const Status, tag: *mut c_int) -> R
 
 /// MPI_Status_get_error.
 pub(crate) unsafe fn status_get_error(
-    status: *const Status,
+    status: *const MpiStatus,
     error: *mut c_int,
 ) -> Result<(), Error> {
     given(status, "status")?;
@@ -46,7 +49,7 @@ pub(crate) unsafe fn status_get_error(
 }
 
 /// MPI_Status_set_source.
-pub(crate) unsafe fn status_set_source(status: *mut Status, source: c_int) -> Result<(), Error> {
+pub(crate) unsafe fn status_set_source(status: *mut MpiStatus, source: c_int) -> Result<(), Error> {
     given(status, "status")?;
     // SAFETY: not NULL; by MPI's rules a status.
     unsafe { (*status).source = source };
@@ -54,7 +57,7 @@ pub(crate) unsafe fn status_set_source(status: *mut Status, source: c_int) -> Re
 }
 
 /// MPI_Status_set_tag.
-pub(crate) unsafe fn status_set_tag(status: *mut Status, tag: c_int) -> Result<(), Error> {
+pub(crate) unsafe fn status_set_tag(status: *mut MpiStatus, tag: c_int) -> Result<(), Error> {
     given(status, "status")?;
     // SAFETY: as above.
     unsafe { (*status).tag = tag };
@@ -62,7 +65,7 @@ pub(crate) unsafe fn status_set_tag(status: *mut Status, tag: c_int) -> Result<(
 }
 
 /// MPI_Status_set_error.
-pub(crate) unsafe fn status_set_error(status: *mut Status, error: c_int) -> Result<(), Error> {
+pub(crate) unsafe fn status_set_error(status: *mut MpiStatus, error: c_int) -> Result<(), Error> {
     given(status, "status")?;
     // SAFETY: as above.
     unsafe { (*status).error = error };

@@ -10,32 +10,32 @@
 //! Errors are returned as the constants that programs compare them with, and call no handler.
 
 pub(crate) mod categories;
-pub(crate) mod control;
+pub(crate) mod collective_counts;
+pub(crate) mod cvars;
 pub(crate) mod enumerations;
 pub(crate) mod events;
-pub(crate) mod gauges;
 pub(crate) mod listing;
-pub(crate) mod meter;
 pub(crate) mod performance;
-pub(crate) mod started;
-pub(crate) mod texts;
+pub(crate) mod pvar_handle;
+pub(crate) mod pvars;
+pub(crate) mod strings;
 
 use crate::constants::*;
 use crate::error::Error;
 use crate::lock;
-use crate::state::{Kept, Phase, state};
-use crate::table::Table;
-use control::Control;
+use crate::state::{ChapterState, ProcessPhase, state};
+use crate::table::HandleTable;
+use cvars::CvarHandle;
 use performance::Reading;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 
-static TOOLS: Kept<Tools> = Kept::new(Tools {
+static TOOLS: ChapterState<Tools> = ChapterState::new(Tools {
     users: Cell::new(0),
     in_threads: Cell::new(false),
-    controls: RefCell::new(Table::new(13)),
-    sessions: RefCell::new(Table::new(14)),
-    readings: RefCell::new(Table::new(15)),
+    controls: RefCell::new(HandleTable::new(13)),
+    sessions: RefCell::new(HandleTable::new(14)),
+    readings: RefCell::new(HandleTable::new(15)),
 });
 
 /// What tools hold of this process.
@@ -44,9 +44,9 @@ struct Tools {
     users: Cell<u32>,
     /// Some thread of a tool may call at any time: MPI keeps its lock.
     in_threads: Cell<bool>,
-    controls: RefCell<Table<Control>>,
-    sessions: RefCell<Table<()>>,
-    readings: RefCell<Table<Reading>>,
+    controls: RefCell<HandleTable<CvarHandle>>,
+    sessions: RefCell<HandleTable<()>>,
+    readings: RefCell<HandleTable<Reading>>,
 }
 
 /// Whether some thread of a tool may call at any time.
@@ -113,7 +113,7 @@ fn provide(required: c_int) -> c_int {
     if let Some(level) = levels.into_iter().find(|&level| level >= required) {
         return level;
     }
-    if state().phase.get() == Phase::Finalized {
+    if state().phase.get() == ProcessPhase::Finalized {
         lock::share();
     }
     TOOLS.in_threads.set(lock::shared());
@@ -146,7 +146,7 @@ pub(crate) unsafe fn t_finalize() -> Result<(), Error> {
 }
 
 /// Ends all handles, so that later use of one is found out.
-fn clear<T>(table: &mut Table<T>) {
+fn clear<T>(table: &mut HandleTable<T>) {
     for handle in table.handles() {
         table.remove(handle);
     }

@@ -6,14 +6,14 @@ use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::types::Comm;
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::ffi::c_int;
-use weft_process::{Cartesian, Topology, balanced_dims};
+use weft_process::{Cartesian, CommTopology, balanced_dims};
 
 /// The grid of a communicator.
 fn grid(comm: &CommObject) -> Result<Cartesian, Error> {
     match &*comm.topology.borrow() {
-        Some(Topology::Cartesian(grid)) => Ok(grid.clone()),
+        Some(CommTopology::Cartesian(grid)) => Ok(grid.clone()),
         _ => {
             let text = format!("{} has no cartesian topology: MPI_Cart_create", comm_label(comm));
             Err(Error::new(MPI_ERR_TOPOLOGY, text))
@@ -88,10 +88,10 @@ unsafe fn described(
 pub(super) fn arrange(
     old: &CommObject,
     size: usize,
-    topology: Topology,
+    topology: CommTopology,
     call: &'static str,
 ) -> Result<Comm, Error> {
-    let new = old.engine().block_on(&Call::new(call), old.arranged(size, topology))?;
+    let new = old.engine().block_on(&WaitingCall::new(call), old.arranged(size, topology))?;
     if let Some(new) = &new {
         inherit(old, new);
     }
@@ -111,7 +111,7 @@ pub(crate) unsafe fn cart_create(
     let old = intracomm(handle)?;
     // SAFETY: `described` needs arrays as long as MPI requires of the program.
     let grid = unsafe { described(ndims, dims, periods, old.size()) }?;
-    let new = arrange(&old, grid.size(), Topology::Cartesian(grid), "MPI_Cart_create")?;
+    let new = arrange(&old, grid.size(), CommTopology::Cartesian(grid), "MPI_Cart_create")?;
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, new, "comm_cart") }
 }
@@ -242,9 +242,9 @@ pub(crate) unsafe fn cart_sub(
     let keeps: Vec<bool> = remain.iter().map(|&r| r != 0).collect();
     let (part, colour, key) = grid.sub(old.rank(), &keeps);
     let split = old.split(Some(colour as c_int), key as c_int);
-    let new = old.engine().block_on(&Call::new("MPI_Cart_sub"), split)?;
+    let new = old.engine().block_on(&WaitingCall::new("MPI_Cart_sub"), split)?;
     if let Some(new) = &new {
-        *new.topology.borrow_mut() = Some(Topology::Cartesian(part));
+        *new.topology.borrow_mut() = Some(CommTopology::Cartesian(part));
         inherit(&old, new);
     }
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
@@ -283,9 +283,9 @@ pub(crate) unsafe fn dims_create(
 /// MPI_Topo_test.
 pub(crate) unsafe fn topo_test(handle: Comm, status: *mut c_int) -> Result<(), Error> {
     let kind = match &*comm(handle)?.topology.borrow() {
-        Some(Topology::Cartesian(_)) => MPI_CART,
-        Some(Topology::Graph(_)) => MPI_GRAPH,
-        Some(Topology::Distributed(_)) => MPI_DIST_GRAPH,
+        Some(CommTopology::Cartesian(_)) => MPI_CART,
+        Some(CommTopology::Graph(_)) => MPI_GRAPH,
+        Some(CommTopology::Distributed(_)) => MPI_DIST_GRAPH,
         None => MPI_UNDEFINED,
     };
     // SAFETY: `status` points to room for the result, as MPI requires of the program.

@@ -9,7 +9,7 @@ use crate::constants::*;
 use crate::error::Error;
 use crate::objects::TypeObject;
 use crate::state::state;
-use crate::status::Status;
+use crate::status::MpiStatus;
 use crate::types::{Comm, Datatype};
 use crate::widen::Out;
 use std::ffi::{c_char, c_int};
@@ -160,7 +160,7 @@ pub(crate) unsafe fn type_get_true_extent_x(
 /// # Safety
 /// The pointers are NULL or a status, and may be written.
 unsafe fn counted(
-    status: *const Status,
+    status: *const MpiStatus,
     handle: Datatype,
     to: Out,
     how: impl FnOnce(&Map, usize) -> Option<usize>,
@@ -176,7 +176,7 @@ unsafe fn counted(
 
 /// MPI_Get_count, MPI_Get_count_c.
 pub(crate) unsafe fn get_count(
-    status: *const Status,
+    status: *const MpiStatus,
     handle: Datatype,
     count: Out,
 ) -> Result<(), Error> {
@@ -186,7 +186,7 @@ pub(crate) unsafe fn get_count(
 
 /// MPI_Get_elements, MPI_Get_elements_c.
 pub(crate) unsafe fn get_elements(
-    status: *const Status,
+    status: *const MpiStatus,
     handle: Datatype,
     count: Out,
 ) -> Result<(), Error> {
@@ -196,7 +196,7 @@ pub(crate) unsafe fn get_elements(
 
 /// MPI_Get_elements_x.
 pub(crate) unsafe fn get_elements_x(
-    status: *const Status,
+    status: *const MpiStatus,
     handle: Datatype,
     count: *mut i64,
 ) -> Result<(), Error> {
@@ -206,7 +206,7 @@ pub(crate) unsafe fn get_elements_x(
 
 /// MPI_Status_set_elements, MPI_Status_set_elements_c.
 pub(crate) unsafe fn status_set_elements(
-    status: *mut Status,
+    status: *mut MpiStatus,
     handle: Datatype,
     elements: i64,
 ) -> Result<(), Error> {
@@ -220,7 +220,7 @@ pub(crate) unsafe fn status_set_elements(
 
 /// MPI_Status_set_elements_x.
 pub(crate) unsafe fn status_set_elements_x(
-    status: *mut Status,
+    status: *mut MpiStatus,
     handle: Datatype,
     elements: i64,
 ) -> Result<(), Error> {
@@ -247,7 +247,10 @@ fn bytes_of(object: &TypeObject, elements: usize) -> Result<usize, Error> {
 }
 
 /// MPI_Status_set_cancelled.
-pub(crate) unsafe fn status_set_cancelled(status: *mut Status, flag: c_int) -> Result<(), Error> {
+pub(crate) unsafe fn status_set_cancelled(
+    status: *mut MpiStatus,
+    flag: c_int,
+) -> Result<(), Error> {
     not_null(status, "status")?;
     // SAFETY: not NULL.
     unsafe { (*status).set_cancelled(flag != 0) };

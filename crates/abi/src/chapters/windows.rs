@@ -1,10 +1,10 @@
 //! Windows (MPI 5.0, chapter 12): how they are made and freed. `about.rs` says what they are,
 //! `synchronization.rs` opens and ends epochs, `access.rs` moves data.
 
-pub(crate) mod about;
 pub(crate) mod access;
-pub(crate) mod at_once;
 pub(crate) mod attributes;
+pub(crate) mod fast_path;
+pub(crate) mod properties;
 pub(crate) mod synchronization;
 
 use crate::arguments::{bad_handle, intracomm, not_null, optional_info, store};
@@ -16,11 +16,13 @@ use crate::objects::{WinObject, WindowOf, address};
 use crate::settings;
 use crate::state::{running, state};
 use crate::types::{Comm, Info, Win};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_fabric::{Region, Sge};
-use weft_rma::{Atomics, Design, Ending, Flavor, Memory, Options, Order};
+use weft_rma::{
+    Atomics, Ending, FenceDesign, IssueOrder, WindowFlavor, WindowOffer, WindowOptions,
+};
 
 /// The window behind a handle.
 #[inline]
@@ -55,7 +57,7 @@ fn run<T>(
     step: impl Future<Output = Result<T, weft_process::Error>>,
 ) -> Result<T, Error> {
     let engine = object.window.comm().engine();
-    Ok(engine.block_on(&Call::new(call), step)?)
+    Ok(engine.block_on(&WaitingCall::new(call), step)?)
 }
 
 /// What all makers of windows check.
@@ -78,23 +80,23 @@ fn making(
 
 /// How fences are built, when operations are issued, by what epochs end, and how integers are accumulated: by the
 /// hints, else by the settings.
-fn options(hints: &weft_process::Info) -> Result<Options, Error> {
-    let settings = || -> Result<Options, String> {
-        let fence = Design::ALL[settings::choice("WEFT_FENCE")?];
-        let order = [Order::Called, Order::Turns][settings::choice("WEFT_RMA_ORDER")?];
+fn options(hints: &weft_process::Info) -> Result<WindowOptions, Error> {
+    let settings = || -> Result<WindowOptions, String> {
+        let fence = FenceDesign::ALL[settings::choice("WEFT_FENCE")?];
+        let order = [IssueOrder::Called, IssueOrder::Turns][settings::choice("WEFT_RMA_ORDER")?];
         let ending = Ending::ALL[settings::choice("WEFT_RMA_ENDING")?];
         let atomics = Atomics::ALL[settings::choice("WEFT_RMA_ATOMICS")?];
-        Ok(Options { fence, order, ending, atomics })
+        Ok(WindowOptions { fence, order, ending, atomics })
     };
     let usual = settings().map_err(|text| Error::new(MPI_ERR_OTHER, text))?;
     let known = |key: &str| hints.get(key);
-    Ok(Options {
+    Ok(WindowOptions {
         fence: known("weft_fence").and_then(|name| name.parse().ok()).unwrap_or(usual.fence),
         order: known("weft_rma_order").and_then(|name| name.parse().ok()).unwrap_or(usual.order),
         ending: known("weft_rma_ending").and_then(|name| name.parse().ok()).unwrap_or(usual.ending),
         atomics: known("weft_rma_atomics")
             .and_then(|name| name.parse().ok())
-            .or_else(|| granularity(known(about::GRANULARITY)?))
+            .or_else(|| granularity(known(properties::GRANULARITY)?))
             .unwrap_or(usual.atomics),
     })
 }
@@ -113,16 +115,16 @@ fn granularity(bytes: &str) -> Option<Atomics> {
 fn make(
     call: &'static str,
     comm: &Rc<CommObject>,
-    brings: Memory,
+    brings: WindowOffer,
     unit: usize,
     hints: &weft_process::Info,
 ) -> Result<(Win, Rc<WinObject>), Error> {
     let options = options(hints)?;
     let made = WindowOf::create(comm, brings, unit, options);
-    let window = comm.engine().block_on(&Call::new(call), made)?;
+    let window = comm.engine().block_on(&WaitingCall::new(call), made)?;
     let object = Rc::new(WinObject::new(window, unit));
-    about::keep(&object, hints);
-    about::tell(&object, &options);
+    properties::keep(&object, hints);
+    properties::tell(&object, &options);
     let handle = Win(state().wins.borrow_mut().insert(object.clone()));
     Ok((handle, object))
 }
@@ -146,7 +148,7 @@ pub(crate) unsafe fn win_create(
     // SAFETY: the program gives this memory to the window until MPI_Win_free.
     let memory = unsafe { Sge::new(base.cast(), size) };
     let memory = if size == 0 { Sge::EMPTY } else { memory };
-    let (handle, object) = make("MPI_Win_create", &comm, Memory::Own(memory), unit, &hints)?;
+    let (handle, object) = make("MPI_Win_create", &comm, WindowOffer::Own(memory), unit, &hints)?;
     object.base.set(base);
     // SAFETY: `win` points to room for the result, as MPI requires of the program.
     unsafe { store(win, handle, "win") }
@@ -159,7 +161,7 @@ pub(crate) unsafe fn win_create(
 unsafe fn allocate(
     call: &'static str,
     (size, unit, info, comm): (isize, i64, Info, Comm),
-    brings: impl FnOnce(usize, &weft_process::Info) -> Memory,
+    brings: impl FnOnce(usize, &weft_process::Info) -> WindowOffer,
     baseptr: *mut c_void,
     win: *mut Win,
 ) -> Result<(), Error> {
@@ -185,7 +187,7 @@ pub(crate) unsafe fn win_allocate(
 ) -> Result<(), Error> {
     let of = (size, disp_unit, info, comm);
     let align = |hints: &_| memory::alignment(hints, Region::ALIGN_SEEN);
-    let brings = |len, hints: &_| Memory::Allocate { len, align: align(hints) };
+    let brings = |len, hints: &_| WindowOffer::Allocate { len, align: align(hints) };
     // SAFETY: `allocate` needs valid pointers, which the program passes as MPI requires.
     unsafe { allocate("MPI_Win_allocate", of, brings, baseptr, win) }
 }
@@ -203,7 +205,7 @@ pub(crate) unsafe fn win_allocate_shared(
     let brings = |len, hints: &weft_process::Info| {
         let contiguous = hints.get("alloc_shared_noncontig") != Some("true");
         let align = memory::alignment(hints, Region::ALIGN_SEEN);
-        Memory::Share { len, align, contiguous }
+        WindowOffer::Share { len, align, contiguous }
     };
     // SAFETY: `allocate` needs valid pointers, which the program passes as MPI requires.
     unsafe { allocate("MPI_Win_allocate_shared", of, brings, baseptr, win) }
@@ -217,7 +219,7 @@ pub(crate) unsafe fn win_create_dynamic(
 ) -> Result<(), Error> {
     not_null(win, "win")?;
     let (comm, _, unit, hints) = making(0, 1, info, comm)?;
-    let (handle, _) = make("MPI_Win_create_dynamic", &comm, Memory::Nothing, unit, &hints)?;
+    let (handle, _) = make("MPI_Win_create_dynamic", &comm, WindowOffer::Nothing, unit, &hints)?;
     // SAFETY: `win` points to room for the result, as MPI requires of the program.
     unsafe { store(win, handle, "win") }
 }
@@ -271,7 +273,7 @@ pub(crate) unsafe fn win_shared_query(
         return Err(Error::null("disp_unit"));
     }
     let window = &object.window;
-    if window.flavor() == Flavor::Dynamic {
+    if window.flavor() == WindowFlavor::Dynamic {
         let text = format!("{}: a dynamic window has no part to ask for", window.label());
         return Err(Error::new(MPI_ERR_RMA_FLAVOR, text));
     }
@@ -281,14 +283,14 @@ pub(crate) unsafe fn win_shared_query(
         None => (0, 1, std::ptr::null_mut()),
         Some(rank) => {
             let (len, unit) = window.part(rank);
-            match window.seen_part(rank) {
+            match window.shared_segment(rank) {
                 // Of nothing that a program brought nobody but itself has an address.
-                Some(_) if len == 0 && window.flavor() == Flavor::Create => {
+                Some(_) if len == 0 && window.flavor() == WindowFlavor::Create => {
                     (0, unit, std::ptr::null_mut())
                 }
                 Some(memory) => (len, unit, address(memory)),
                 // Since MPI 4.1: not an error, it is not shared.
-                None if window.flavor() != Flavor::Shared => (0, unit, std::ptr::null_mut()),
+                None if window.flavor() != WindowFlavor::Shared => (0, unit, std::ptr::null_mut()),
                 None => {
                     let text = format!("{}: the memory of rank {rank} is not seen", window.label());
                     return Err(Error::new(MPI_ERR_RMA_SHARED, text));

@@ -1,9 +1,9 @@
 //! What each process says of itself when two jobs meet.
 
-use super::Way;
+use super::JobTransport;
 use crate::network;
 use crate::node::{Engine, nodes_are_faked};
-use crate::settings::alike::jobs::JobSettings;
+use crate::settings::agreement::jobs::JobSettings;
 use weft_bootstrap::Fingerprint;
 use weft_bootstrap::ports::machine;
 use weft_fabric::{Fabric, FabricExt};
@@ -31,7 +31,7 @@ pub struct Introduction {
 
 impl Introduction {
     /// Of this process.
-    pub fn own(engine: &Engine, way: Way<'_>, settings: &JobSettings) -> Introduction {
+    pub fn own(engine: &Engine, way: JobTransport<'_>, settings: &JobSettings) -> Introduction {
         let fabric = engine.endpoint().fabric();
         let identity = engine.identity(engine.rank() as u32);
         let node = fabric.node(engine.rank()) as u32;

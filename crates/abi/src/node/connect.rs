@@ -7,8 +7,8 @@
 //!            └─ else ─────────────────────► shared memory and libfabric
 //! ```
 
-use super::{Node, NodeKind};
-use crate::network::{self, Network};
+use super::{NodeFabric, NodeKind};
+use crate::network::{self, HostNetwork};
 use crate::settings;
 use std::fmt::Display;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -16,10 +16,10 @@ use std::rc::Rc;
 use weft_bootstrap::limits::explain;
 use weft_bootstrap::{Bootstrap, OnNode};
 use weft_fabric::Counters;
-use weft_fabric_fault::Faulty;
+use weft_fabric_fault::FaultyFabric;
 use weft_fabric_join::Joined;
 use weft_fabric_ofi::Ofi;
-use weft_fabric_shm::{FENCES, Options, Shm};
+use weft_fabric_shm::{FENCES, Shm, ShmOptions};
 use weft_fabric_verbs::Verbs;
 
 /// Key under which the first rank of each node publishes what is wrong with verbs there; empty: nothing.
@@ -30,18 +30,18 @@ const KEY: &str = "network";
 enum Asked {
     Auto,
     Shm,
-    Alone(Network),
-    Between(Network),
+    Alone(HostNetwork),
+    Between(HostNetwork),
 }
 
 impl Asked {
     const ALL: [Asked; 6] = [
         Asked::Auto,
         Asked::Shm,
-        Asked::Alone(Network::Verbs),
-        Asked::Alone(Network::Ofi),
-        Asked::Between(Network::Verbs),
-        Asked::Between(Network::Ofi),
+        Asked::Alone(HostNetwork::Verbs),
+        Asked::Alone(HostNetwork::Ofi),
+        Asked::Between(HostNetwork::Verbs),
+        Asked::Between(HostNetwork::Ofi),
     ];
 
     /// What counts, and why if it was not asked for: children are connected as their parents are.
@@ -49,7 +49,7 @@ impl Asked {
         let asked = Asked::ALL[settings::choice("WEFT_FABRIC")?];
         Ok(match network::parents().filter(|_| asked == Asked::Auto) {
             Some(parents) => {
-                let name = if parents.network == Network::Verbs { "verbs" } else { "TCP" };
+                let name = if parents.network == HostNetwork::Verbs { "verbs" } else { "TCP" };
                 let why = format!("{name}, as of the job that has started this one");
                 (Asked::Between(parents.network), Some(why))
             }
@@ -67,29 +67,29 @@ fn words(error: impl Display) -> String {
     error.to_string()
 }
 
-impl Node {
+impl NodeFabric {
     /// Joins the ranks of the job, which all call this. An error is in words.
-    pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Node, String> {
-        let options = Options {
+    pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<NodeFabric, String> {
+        let options = ShmOptions {
             cma: settings::number("WEFT_CMA")? != 0,
             copies: settings::copies()?,
-            ..Options::default()
+            ..ShmOptions::default()
         };
         let plan = settings::faults()?;
         let nodes = bootstrap.nodes();
         let one = nodes.iter().all(|&node| node == nodes[0]);
         let (asked, why) = Asked::settled()?;
         let node = match asked {
-            Asked::Alone(Network::Verbs) => {
+            Asked::Alone(HostNetwork::Verbs) => {
                 let options = network::verbs(&*bootstrap)?;
                 let verbs = Verbs::connect_with(bootstrap, options).map_err(words)?;
-                Node::other(NodeKind::Verbs(verbs), None)
+                NodeFabric::other(NodeKind::Verbs(verbs), None)
             }
-            Asked::Alone(Network::Ofi) => {
+            Asked::Alone(HostNetwork::Ofi) => {
                 let outward = network::reaches_out();
-                let options = weft_fabric_ofi::Options { outward, ..network::ofi(&*bootstrap)? };
+                let options = weft_fabric_ofi::OfiOptions { outward, ..network::ofi(&*bootstrap)? };
                 let ofi = Ofi::connect(bootstrap, options).map_err(words)?;
-                Node::other(NodeKind::Ofi(ofi), None)
+                NodeFabric::other(NodeKind::Ofi(ofi), None)
             }
             Asked::Auto if !one => {
                 let (network, why) = choose(bootstrap, &nodes)?;
@@ -97,27 +97,27 @@ impl Node {
             }
             Asked::Between(network) if !one => join(bootstrap, options, network, why)?,
             // One host, and other jobs elsewhere.
-            Asked::Between(Network::Ofi) => join(bootstrap, options, Network::Ofi, why)?,
-            Asked::Between(Network::Verbs)
+            Asked::Between(HostNetwork::Ofi) => join(bootstrap, options, HostNetwork::Ofi, why)?,
+            Asked::Between(HostNetwork::Verbs)
                 if why.is_some() || trouble_with_verbs(&*bootstrap)?.is_none() =>
             {
-                join(bootstrap, options, Network::Verbs, why)?
+                join(bootstrap, options, HostNetwork::Verbs, why)?
             }
             Asked::Auto if network::reaches_out() => {
                 let (network, name) = match trouble_with_verbs(&*bootstrap)? {
-                    None => (Network::Verbs, "verbs"),
-                    Some(_) => (Network::Ofi, "TCP"),
+                    None => (HostNetwork::Verbs, "verbs"),
+                    Some(_) => (HostNetwork::Ofi, "TCP"),
                 };
                 let why = format!("{name}, since other jobs may be on other hosts");
                 join(bootstrap, options, network, Some(why))?
             }
             Asked::Auto | Asked::Shm | Asked::Between(_) => {
-                Node::Shm(Shm::connect_with(bootstrap, options).map_err(words)?)
+                NodeFabric::Shm(Shm::connect_with(bootstrap, options).map_err(words)?)
             }
         };
         Ok(match plan {
             None => node,
-            Some(plan) => Node::other(NodeKind::Faulty(Faulty::new(node, plan)), None),
+            Some(plan) => NodeFabric::other(NodeKind::Faulty(FaultyFabric::new(node, plan)), None),
         })
     }
 }
@@ -133,7 +133,7 @@ fn trouble_with_verbs(bootstrap: &dyn Bootstrap) -> Result<Option<String>, Strin
 }
 
 /// The network that all nodes have, and why.
-fn choose(bootstrap: &mut dyn Bootstrap, nodes: &[usize]) -> Result<(Network, String), String> {
+fn choose(bootstrap: &mut dyn Bootstrap, nodes: &[usize]) -> Result<(HostNetwork, String), String> {
     let first = |rank: usize| nodes[..rank].iter().all(|&node| node != nodes[rank]);
     let leaders: Vec<usize> = (0..nodes.len()).filter(|&rank| first(rank)).collect();
     if leaders.contains(&bootstrap.rank()) {
@@ -148,10 +148,10 @@ fn choose(bootstrap: &mut dyn Bootstrap, nodes: &[usize]) -> Result<(Network, St
         let trouble = bootstrap.get(leader, KEY).map_err(words)?;
         if !trouble.is_empty() {
             let trouble = String::from_utf8_lossy(&trouble).into_owned();
-            return Ok((Network::Ofi, format!("not verbs, because of {trouble}")));
+            return Ok((HostNetwork::Ofi, format!("not verbs, because of {trouble}")));
         }
     }
-    Ok((Network::Verbs, "verbs, since each node has an active port".to_owned()))
+    Ok((HostNetwork::Verbs, "verbs, since each node has an active port".to_owned()))
 }
 
 /// A copy of what shared memory is rung by, for the network's sleeps.
@@ -163,16 +163,16 @@ fn doorbell(bell: Option<BorrowedFd<'_>>) -> Result<OwnedFd, String> {
 /// Shared memory within nodes, `network` between them.
 fn join(
     bootstrap: &mut dyn Bootstrap,
-    options: Options,
-    network: Network,
+    options: ShmOptions,
+    network: HostNetwork,
     why: Option<String>,
-) -> Result<Node, String> {
+) -> Result<NodeFabric, String> {
     let nodes = bootstrap.nodes();
     let counters = Rc::new(Counters::new());
     // Whoever fails first still takes part in the fences of the others.
     let near = {
         let mut node = OnNode::new(bootstrap);
-        let options = Options { polls: true, ..options };
+        let options = ShmOptions { polls: true, ..options };
         let near = Shm::connect_counting(&mut node, options, counters.clone());
         node.fence_up_to(FENCES).map_err(words)?;
         near
@@ -188,18 +188,18 @@ fn join(
         }};
     }
     let kind = match network {
-        Network::Verbs => joined!(Verbs, network::verbs(&*bootstrap)?, JoinedVerbs, words),
-        Network::Ofi => {
+        HostNetwork::Verbs => joined!(Verbs, network::verbs(&*bootstrap)?, JoinedVerbs, words),
+        HostNetwork::Ofi => {
             let reason = |error| match &why {
                 Some(why) => format!("{error} ({why})"),
                 None => words(error),
             };
             let outward = nodes.iter().all(|&node| node == nodes[0]);
-            let options = weft_fabric_ofi::Options { outward, ..network::ofi(&*bootstrap)? };
+            let options = weft_fabric_ofi::OfiOptions { outward, ..network::ofi(&*bootstrap)? };
             joined!(Ofi, options, JoinedOfi, reason)
         }
     };
-    Ok(Node::other(kind, why))
+    Ok(NodeFabric::other(kind, why))
 }
 
 #[cfg(test)]
@@ -214,10 +214,10 @@ mod tests {
         let name = |asked| match asked {
             Asked::Auto => "auto",
             Asked::Shm => "shm",
-            Asked::Alone(Network::Verbs) => "verbs",
-            Asked::Alone(Network::Ofi) => "ofi",
-            Asked::Between(Network::Verbs) => "shm+verbs",
-            Asked::Between(Network::Ofi) => "shm+ofi",
+            Asked::Alone(HostNetwork::Verbs) => "verbs",
+            Asked::Alone(HostNetwork::Ofi) => "ofi",
+            Asked::Between(HostNetwork::Verbs) => "shm+verbs",
+            Asked::Between(HostNetwork::Ofi) => "shm+ofi",
         };
         assert_eq!(words, Asked::ALL.map(name));
     }
@@ -232,7 +232,7 @@ mod tests {
         let all: Vec<_> = threads.map(|member| std::thread::spawn(move || find(member))).collect();
         let found: Vec<_> = all.into_iter().map(|thread| thread.join().unwrap()).collect();
         assert!(found.iter().all(|one| *one == found[0]), "{found:?}");
-        assert!(found[0].1.starts_with(if found[0].0 == Network::Ofi {
+        assert!(found[0].1.starts_with(if found[0].0 == HostNetwork::Ofi {
             "not verbs"
         } else {
             "verbs"

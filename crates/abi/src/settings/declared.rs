@@ -1,20 +1,24 @@
 //! Declarations of all settings, except those of networks ([`super::networks`]).
 
-use super::kinds::Agreement::{All, Each, Job};
 use super::kinds::Audience::{Developer, Tuner, User};
-use super::kinds::Part::{Collective, Fabric, Files, Launch, P2p, Rma, Shm, Waiting};
-use super::kinds::{About, Setting, SettingKind};
+use super::kinds::SettingAgreement::{All, Each, Job};
+use super::kinds::SettingPart::{Collective, Fabric, Files, Launch, P2p, Rma, Shm, Waiting};
+use super::kinds::{SettingKind, SettingSpec, SettingText};
 use super::networks::NETWORKS;
 use crate::table::MOST;
-use weft_collective::Operation;
+use weft_collective::CollectiveKind;
 
-const fn algorithm_of(operation: Operation, name: &'static str, doc: &'static str) -> Setting {
-    let about = About(Collective, User, All);
-    Setting { name, about, kind: SettingKind::Algorithm(operation), default: "auto", doc }
+const fn algorithm_of(
+    operation: CollectiveKind,
+    name: &'static str,
+    doc: &'static str,
+) -> SettingSpec {
+    let about = SettingText(Collective, User, All);
+    SettingSpec { name, about, kind: SettingKind::Algorithm(operation), default: "auto", doc }
 }
 
 /// All settings of the library.
-pub const SETTINGS: &[Setting] = &{
+pub const SETTINGS: &[SettingSpec] = &{
     let mut all = [OTHERS[0]; OTHERS.len() + NETWORKS.len()];
     let mut at = 0;
     while at < all.len() {
@@ -28,306 +32,306 @@ pub const SETTINGS: &[Setting] = &{
     all
 };
 
-const OTHERS: &[Setting] = &[
-    Setting {
+const OTHERS: &[SettingSpec] = &[
+    SettingSpec {
         name: "WEFT_EAGER",
-        about: About(P2p, User, Each),
+        about: SettingText(P2p, User, Each),
         kind: SettingKind::Number { least: 0, most: u32::MAX as u64 },
         default: "16384",
         doc: "Largest payload in bytes that is sent at once, before the receive is known to be posted.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_CONNECT_TIMEOUT",
-        about: About(P2p, User, Each),
+        about: SettingText(P2p, User, Each),
         kind: SettingKind::Number { least: 1, most: 1_000_000 },
         default: "60",
         doc: "Seconds that MPI_Comm_connect waits for MPI_Comm_accept.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_CREDIT",
-        about: About(P2p, User, All),
+        about: SettingText(P2p, User, All),
         kind: SettingKind::Number { least: 0, most: u32::MAX as u64 },
         default: "1048576",
         doc: "Maximum eager bytes from one sender that one receiver has not yet received.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_STAGING",
-        about: About(P2p, User, Each),
+        about: SettingText(P2p, User, Each),
         kind: SettingKind::Number { least: 0, most: 1 << 30 },
         default: "5242880",
         doc: "Bytes of shared memory of a process for staged payloads within a host; 0 disables staging.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_OBJECTS",
-        about: About(P2p, User, Each),
+        about: SettingText(P2p, User, Each),
         kind: SettingKind::Number { least: 16, most: MOST as u64 },
         default: "16000000",
         doc: "Maximum number of objects of each kind (communicators, requests, ...) in a process.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_SHARED_COMMS",
-        about: About(Collective, Tuner, Each),
+        about: SettingText(Collective, Tuner, Each),
         kind: SettingKind::Maybe { least: 0, most: i32::MAX as u64 },
         default: "",
         doc: "Maximum number of communicators of a process with shared memory for collectives.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_PAST_CACHES",
-        about: About(Shm, Tuner, Each),
+        about: SettingText(Shm, Tuner, Each),
         kind: SettingKind::Maybe { least: 0, most: i32::MAX as u64 },
         default: "",
         doc: "Bytes from which copies within a host use stores that bypass the caches.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_CACHES",
-        about: About(Shm, Tuner, Each),
+        about: SettingText(Shm, Tuner, Each),
         kind: SettingKind::Choice(&["auto", "near", "far", "changing"]),
         default: "auto",
         doc: "Assumed distance of the caches of ranks of one host: auto, near, far or changing.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_RENDEZVOUS",
-        about: About(P2p, User, Each),
+        about: SettingText(P2p, User, Each),
         kind: SettingKind::Choice(&["read", "write"]),
         default: "read",
         doc: "Direction of rendezvous: the receiver reads (read) or the sender writes (write).",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_PROTOCOL",
-        about: About(P2p, Tuner, Each),
+        about: SettingText(P2p, Tuner, Each),
         kind: SettingKind::Choice(&[
             "auto", "eager", "staged", "read", "co-copy", "written", "pieces",
         ]),
         default: "auto",
         doc: "Protocol of all messages, where it is possible; auto takes the cheapest.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_STREAM_SEGMENT",
-        about: About(Collective, Tuner, All),
+        about: SettingText(Collective, Tuner, All),
         kind: SettingKind::Number { least: 64, most: 16 << 20 },
         default: "65536",
         doc: "Bytes of one eager segment of a stream.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_STREAM_WINDOW",
-        about: About(Collective, Tuner, All),
+        about: SettingText(Collective, Tuner, All),
         kind: SettingKind::Number { least: 1, most: 512 },
         default: "8",
         doc: "Maximum number of segments of one stream message in flight.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_STREAM_RENDEZVOUS",
-        about: About(Collective, Tuner, All),
+        about: SettingText(Collective, Tuner, All),
         kind: SettingKind::Number { least: 0, most: 1 << 40 },
         default: "262144",
         doc: "Largest payload in bytes that a stream sends in segments.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_STREAM_BLOCK",
-        about: About(Collective, Tuner, All),
+        about: SettingText(Collective, Tuner, All),
         kind: SettingKind::Number { least: 4 << 10, most: 1 << 30 },
         default: "131072",
         doc: "Bytes of the program's memory that a stream registers at a time.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_FENCE",
-        about: About(Rma, User, All),
+        about: SettingText(Rma, User, All),
         kind: SettingKind::Choice(&["2S", "2S-APART", "1S", "1S-BARRIER", "RI", "ACK"]),
         default: "ACK",
         doc: "Design of MPI_Win_fence: 2S, 2S-APART, 1S, 1S-BARRIER, RI or ACK.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_RMA_ORDER",
-        about: About(Rma, User, All),
+        about: SettingText(Rma, User, All),
         kind: SettingKind::Choice(&["called", "turns"]),
         default: "called",
         doc: "Order in which puts and gets are issued on a network: called or turns.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_RMA_ENDING",
-        about: About(Rma, User, All),
+        about: SettingText(Rma, User, All),
         kind: SettingKind::Choice(&["used", "every", "acknowledged"]),
         default: "used",
         doc: "Notification of a target by MPI_Win_complete on a network: used, every or acknowledged.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_RMA_ATOMICS",
-        about: About(Rma, User, All),
+        about: SettingText(Rma, User, All),
         kind: SettingKind::Choice(&["auto", "guarded", "adapter"]),
         default: "auto",
         doc: "Method to accumulate 8-byte integers between nodes: auto, guarded or adapter.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_IO_URING",
-        about: About(Files, User, Each),
+        about: SettingText(Files, User, Each),
         kind: SettingKind::Switch,
         default: "1",
         doc: "Use of io_uring for file access in the background: 1 where available, 0 never.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_CMA",
-        about: About(Shm, User, All),
+        about: SettingText(Shm, User, All),
         kind: SettingKind::Switch,
         default: "1",
         doc: "Direct reads of another process's memory within a host: 1 allows, 0 forbids them.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_COPY_MODEL",
-        about: About(Shm, User, Each),
+        about: SettingText(Shm, User, Each),
         kind: SettingKind::Copies,
         default: "auto",
         doc: "Source of the costs of copies: auto, measure, generic or a file.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_MAP",
-        about: About(Collective, User, All),
+        about: SettingText(Collective, User, All),
         kind: SettingKind::Words,
         default: "auto",
         doc: "Map that chooses collective algorithms: auto, none, a name or a file.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_MULTICAST_REPAIR",
-        about: About(Collective, Tuner, Each),
+        about: SettingText(Collective, Tuner, Each),
         kind: SettingKind::Choice(&["unicast", "multicast"]),
         default: "unicast",
         doc: "Repair of a lost multicast by its root: unicast or multicast.",
     },
     algorithm_of(
-        Operation::Barrier,
+        CollectiveKind::Barrier,
         "WEFT_BARRIER",
         "Algorithm of MPI_Barrier: auto, or a name that weft info --algorithms lists.",
     ),
     algorithm_of(
-        Operation::Bcast,
+        CollectiveKind::Bcast,
         "WEFT_BCAST",
         "Algorithm of MPI_Bcast: auto, or a name that weft info --algorithms lists.",
     ),
     algorithm_of(
-        Operation::Gather,
+        CollectiveKind::Gather,
         "WEFT_GATHER",
         "Algorithm of MPI_Gather: auto, or a name that weft info --algorithms lists.",
     ),
     algorithm_of(
-        Operation::Gatherv,
+        CollectiveKind::Gatherv,
         "WEFT_GATHERV",
         "Algorithm of MPI_Gatherv: auto, or a name that weft info --algorithms lists.",
     ),
     algorithm_of(
-        Operation::Scatter,
+        CollectiveKind::Scatter,
         "WEFT_SCATTER",
         "Algorithm of MPI_Scatter: auto, or a name that weft info --algorithms lists.",
     ),
     algorithm_of(
-        Operation::Scatterv,
+        CollectiveKind::Scatterv,
         "WEFT_SCATTERV",
         "Algorithm of MPI_Scatterv: auto, or a name that weft info --algorithms lists.",
     ),
     algorithm_of(
-        Operation::Allgather,
+        CollectiveKind::Allgather,
         "WEFT_ALLGATHER",
         "Algorithm of MPI_Allgather: auto, or a name that weft info --algorithms lists.",
     ),
     algorithm_of(
-        Operation::Alltoall,
+        CollectiveKind::Alltoall,
         "WEFT_ALLTOALL",
         "Algorithm of MPI_Alltoall: auto, or a name that weft info --algorithms lists.",
     ),
     algorithm_of(
-        Operation::Alltoallv,
+        CollectiveKind::Alltoallv,
         "WEFT_ALLTOALLV",
         "Algorithm of MPI_Alltoallv: auto, or a name that weft info --algorithms lists.",
     ),
     algorithm_of(
-        Operation::Reduce,
+        CollectiveKind::Reduce,
         "WEFT_REDUCE",
         "Algorithm of MPI_Reduce: auto, or a name that weft info --algorithms lists.",
     ),
     algorithm_of(
-        Operation::Allreduce,
+        CollectiveKind::Allreduce,
         "WEFT_ALLREDUCE",
         "Algorithm of MPI_Allreduce: auto, or a name that weft info --algorithms lists.",
     ),
     algorithm_of(
-        Operation::ReduceScatter,
+        CollectiveKind::ReduceScatter,
         "WEFT_REDUCE_SCATTER",
         "Algorithm of MPI_Reduce_scatter: auto, or a name that weft info --algorithms lists.",
     ),
     algorithm_of(
-        Operation::Scan,
+        CollectiveKind::Scan,
         "WEFT_SCAN",
         "Algorithm of MPI_Scan: auto, or a name that weft info --algorithms lists.",
     ),
     algorithm_of(
-        Operation::Exscan,
+        CollectiveKind::Exscan,
         "WEFT_EXSCAN",
         "Algorithm of MPI_Exscan: auto, or a name that weft info --algorithms lists.",
     ),
-    Setting {
+    SettingSpec {
         name: "WEFT_SPIN_US",
-        about: About(Waiting, Tuner, Each),
+        about: SettingText(Waiting, Tuner, Each),
         kind: SettingKind::Number { least: 0, most: 1_000_000_000 },
         default: "500",
         doc: "Microseconds that a waiting rank spins before it yields the processor.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_PLACES",
-        about: About(Waiting, Tuner, Each),
+        about: SettingText(Waiting, Tuner, Each),
         kind: SettingKind::Choice(&["none", "blocks", "turns"]),
         default: "blocks",
         doc: "Placement of ranks that share processors: blocks, turns or none.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_PROGRESS",
-        about: About(Waiting, User, Each),
+        about: SettingText(Waiting, User, Each),
         kind: SettingKind::Choice(&["auto", "none", "locked", "signal", "handover"]),
         default: "auto",
         doc: "Progress while the program computes: auto, none, locked, signal or handover.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_PROGRESS_SIGNAL",
-        about: About(Waiting, User, Each),
+        about: SettingText(Waiting, User, Each),
         kind: SettingKind::Number { least: 1, most: 64 },
         default: "23",
         doc: "Number of the signal that WEFT_PROGRESS=signal uses.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_PROGRESS_ENDS",
-        about: About(Waiting, Tuner, Each),
+        about: SettingText(Waiting, Tuner, Each),
         kind: SettingKind::Choice(&["auto", "0", "1"]),
         default: "auto",
         doc: "Wake-up of the receiver's helper thread at the end of a transfer: auto, 0 or 1.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_PROGRESS_POLICY",
-        about: About(Waiting, Tuner, Each),
+        about: SettingText(Waiting, Tuner, Each),
         kind: SettingKind::Choice(&["default", "fifo", "rr"]),
         default: "default",
         doc: "Scheduling policy of the helper thread: default, fifo or rr.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_VERBOSE",
-        about: About(Launch, User, Each),
+        about: SettingText(Launch, User, Each),
         kind: SettingKind::Switch,
         default: "0",
         doc: "Report of the ranks' connections at MPI_Init, by one rank of each node: 0 or 1.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_FAULT",
-        about: About(Fabric, Developer, Each),
+        about: SettingText(Fabric, Developer, Each),
         kind: SettingKind::Faults,
         default: "",
         doc: "Faults that are injected into the network, for tests.",
     },
-    Setting {
+    SettingSpec {
         name: weft_bootstrap::nodes::SETTING,
-        about: About(Launch, Developer, Job("each job has ranks, and so nodes, of its own")),
+        about: SettingText(Launch, Developer, Job("each job has ranks, and so nodes, of its own")),
         kind: SettingKind::Nodes,
         default: "",
         doc: "Division of the ranks of one host into several simulated nodes, for tests.",
     },
-    Setting {
+    SettingSpec {
         name: weft_bootstrap::PMIX_SETTING,
-        about: About(Launch, User, Each),
+        about: SettingText(Launch, User, Each),
         kind: SettingKind::File,
         default: "",
         doc: "File name of libpmix, for launchers that use PMIx.",

@@ -1,6 +1,6 @@
 //! Types of a setting's declaration.
 
-use weft_collective::Operation;
+use weft_collective::CollectiveKind;
 
 /// Kind of a setting's values.
 #[derive(Clone, Copy)]
@@ -18,8 +18,8 @@ pub enum SettingKind {
     /// Any text, or nothing. The user of the setting parses it.
     Words,
     /// An algorithm for a collective operation, with its parameter, or `auto`.
-    Algorithm(Operation),
-    /// A [`weft_fabric_fault::Plan`] of faults, or nothing.
+    Algorithm(CollectiveKind),
+    /// A [`weft_fabric_fault::FaultPlan`] of faults, or nothing.
     Faults,
     /// Division of ranks into nodes, or nothing. `weft_bootstrap` reads it.
     Nodes,
@@ -29,7 +29,7 @@ pub enum SettingKind {
 
 /// Part of the library that a variable belongs to, which is its category in the tool interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum SettingPart {
     P2p,
     Collective,
     Rma,
@@ -52,33 +52,33 @@ pub enum Audience {
 
 /// Agreement on a value between the processes of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Agreement {
+pub enum SettingAgreement {
     Each,
     /// All processes have the same value, also those of jobs that connect: MPI_Init and each connection compare the values
-    /// ([`super::alike`]).
+    /// ([`super::agreement`]).
     All,
     /// All processes of one job have the same value. Jobs that connect may have different values, for this reason.
     Job(&'static str),
 }
 
-impl Agreement {
+impl SettingAgreement {
     /// Reports whether all processes of one job must have the same value.
     pub fn is_of_job(self) -> bool {
-        !matches!(self, Agreement::Each)
+        !matches!(self, SettingAgreement::Each)
     }
 }
 
 /// Attributes of a setting for the tool interface.
 #[derive(Clone, Copy)]
-pub struct About(pub Part, pub Audience, pub Agreement);
+pub struct SettingText(pub SettingPart, pub Audience, pub SettingAgreement);
 
 /// A setting.
 #[derive(Clone, Copy)]
-pub struct Setting {
+pub struct SettingSpec {
     /// The environment variable.
     pub name: &'static str,
     /// Part, audience, and agreement between processes.
-    pub about: About,
+    pub about: SettingText,
     /// Kind of its values.
     pub kind: SettingKind,
     /// Value if the setting is not given, as text.

@@ -1,169 +1,169 @@
 //! Declarations of the settings of networks.
 
-use super::kinds::Agreement::{All, Each, Job};
 use super::kinds::Audience::{Tuner, User};
-use super::kinds::Part::{Fabric, Ofi, Rma, Verbs};
-use super::kinds::{About, Setting, SettingKind};
+use super::kinds::SettingAgreement::{All, Each, Job};
+use super::kinds::SettingPart::{Fabric, Ofi, Rma, Verbs};
+use super::kinds::{SettingKind, SettingSpec, SettingText};
 
 /// Settings of the fabric, of verbs, and of libfabric.
-pub const NETWORKS: &[Setting] = &[
-    Setting {
+pub const NETWORKS: &[SettingSpec] = &[
+    SettingSpec {
         name: "WEFT_FABRIC",
-        about: About(Fabric, User, Job("jobs compare the networks themselves")),
+        about: SettingText(Fabric, User, Job("jobs compare the networks themselves")),
         kind: SettingKind::Choice(&["auto", "shm", "verbs", "ofi", "shm+verbs", "shm+ofi"]),
         default: "auto",
         doc: "Fabric that connects the ranks: auto, shm, verbs, ofi, shm+verbs or shm+ofi.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_DEVICES",
-        about: About(Verbs, User, Each),
+        about: SettingText(Verbs, User, Each),
         kind: SettingKind::Words,
         default: "",
         doc: "Verbs: adapters to use, in the order of rails, as in mlx5_0,mlx5_1:1.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_RAILS",
-        about: About(Verbs, User, All),
+        about: SettingText(Verbs, User, All),
         kind: SettingKind::Number { least: 1, most: weft_fabric_verbs::RAILS_MAX as u64 },
         default: "4",
         doc: "Maximum number of rails (adapters, ports, interfaces or paths) to use.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_PATHS",
-        about: About(Verbs, Tuner, All),
+        about: SettingText(Verbs, Tuner, All),
         kind: SettingKind::Number { least: 1, most: 128 },
         default: "1",
         doc: "Maximum number of paths of one port or interface that become rails.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_RAIL_WRITE",
-        about: About(Rma, Tuner, All),
+        about: SettingText(Rma, Tuner, All),
         kind: SettingKind::Number { least: 0, most: u32::MAX as u64 },
         default: "8192",
         doc: "Bytes from which a put or another write is spread over all rails to a peer.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_RAIL_READ",
-        about: About(Rma, Tuner, All),
+        about: SettingText(Rma, Tuner, All),
         kind: SettingKind::Number { least: 0, most: u32::MAX as u64 },
         default: "8192",
         doc: "Bytes from which a get or another read is spread over all rails to a peer.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_RAIL_RENDEZVOUS",
-        about: About(Rma, Tuner, All),
+        about: SettingText(Rma, Tuner, All),
         kind: SettingKind::Number { least: 0, most: u32::MAX as u64 },
         default: "16384",
         doc: "Bytes from which a message's payload is read over all rails to its sender.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_RAIL",
-        about: About(Verbs, Tuner, All),
+        about: SettingText(Verbs, Tuner, All),
         kind: SettingKind::Maybe { least: 0, most: weft_fabric_verbs::RAILS_MAX as u64 - 1 },
         default: "",
         doc: "Verbs: number of the only rail to use for all traffic.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_GID_INDEX",
-        about: About(Verbs, Tuner, Each),
+        about: SettingText(Verbs, Tuner, Each),
         kind: SettingKind::Maybe { least: 0, most: 255 },
         default: "",
         doc: "RoCE: entry of the port's table of addresses (GID) to use.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_SERVICE_LEVEL",
-        about: About(Verbs, Tuner, Each),
+        about: SettingText(Verbs, Tuner, Each),
         kind: SettingKind::Number { least: 0, most: 15 },
         default: "0",
         doc: "InfiniBand: service level of all traffic.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_DATAGRAM_SERVICE_LEVEL",
-        about: About(Verbs, Tuner, Each),
+        about: SettingText(Verbs, Tuner, Each),
         kind: SettingKind::Maybe { least: 0, most: 15 },
         default: "",
         doc: "InfiniBand: service level of datagrams (multicast and connection requests).",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_TRAFFIC_CLASS",
-        about: About(Verbs, Tuner, Each),
+        about: SettingText(Verbs, Tuner, Each),
         kind: SettingKind::Number { least: 0, most: 255 },
         default: "0",
         doc: "RoCE: traffic class (DSCP and ECN bits) of all traffic.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_MTU",
-        about: About(Verbs, Tuner, Each),
+        about: SettingText(Verbs, Tuner, Each),
         kind: SettingKind::Maybe { least: 256, most: 4096 },
         default: "",
         doc: "Verbs: maximum packet size in bytes, if smaller than that of the ports.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_CONNECTIONS",
-        about: About(Verbs, Tuner, All),
+        about: SettingText(Verbs, Tuner, All),
         kind: SettingKind::Number { least: 1, most: 1 << 24 },
         default: "4096",
         doc: "Verbs: maximum number of connections (queue pairs) of one process.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_IN_ORDER",
-        about: About(Verbs, Tuner, All),
+        about: SettingText(Verbs, Tuner, All),
         kind: SettingKind::Choice(&["auto", "0", "1"]),
         default: "auto",
         doc: "Verbs: placement of a write's bytes in ascending order: auto, 0 (no) or 1 (yes).",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_ACK_TIMEOUT",
-        about: About(Verbs, Tuner, Each),
+        about: SettingText(Verbs, Tuner, Each),
         kind: SettingKind::Number { least: 1, most: 31 },
         default: "16",
         doc: "Verbs: time for one transmission, as exponent: 4.096 us times 2 to the value.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_PATIENCE",
-        about: About(Verbs, Tuner, Each),
+        about: SettingText(Verbs, Tuner, Each),
         kind: SettingKind::Number { least: 1, most: 1_000_000 },
         default: "300",
         doc: "Verbs: seconds until an unanswered connection request counts as a lost peer.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_KEEPALIVE",
-        about: About(Verbs, Tuner, Each),
+        about: SettingText(Verbs, Tuner, Each),
         kind: SettingKind::Number { least: 0, most: 1_000_000 },
         default: "2",
         doc: "Seconds after which a waiting process probes silent peers; 0 never probes.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_OFI_PROVIDER",
-        about: About(Ofi, User, Job("jobs compare the providers that were chosen")),
+        about: SettingText(Ofi, User, Job("jobs compare the providers that were chosen")),
         kind: SettingKind::Words,
         default: "",
         doc: "Provider of the ofi fabric: weft-tcp (built in), or a provider of libfabric.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_OFI_INTERFACES",
-        about: About(Ofi, User, Each),
+        about: SettingText(Ofi, User, Each),
         kind: SettingKind::Words,
         default: "",
         doc: "Interfaces of the ofi fabric (domains of libfabric), best first, as in eth0,eth1.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_OFI_LIBRARY",
-        about: About(Ofi, User, Each),
+        about: SettingText(Ofi, User, Each),
         kind: SettingKind::Words,
         default: "",
         doc: "File name of libfabric.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_OFI_TIMEOUT",
-        about: About(Ofi, User, All),
+        about: SettingText(Ofi, User, All),
         kind: SettingKind::Number { least: 1, most: 32_000 },
         default: "30",
         doc: "TCP: seconds without acknowledgement after which a peer is lost.",
     },
-    Setting {
+    SettingSpec {
         name: "WEFT_OFI_CREDITS",
-        about: About(Ofi, Tuner, All),
+        about: SettingText(Ofi, Tuner, All),
         kind: SettingKind::Number { least: 4, most: 16384 },
         default: "64",
         doc: "TCP and libfabric: maximum messages of one peer in flight or not yet looked at.",

@@ -1,7 +1,7 @@
 //! Settings that may change while MPI runs, and the actions that a change needs. All other settings are read once, when the engine is
 //! built.
 
-use super::{Setting, algorithm};
+use super::{SettingSpec, algorithm};
 use crate::node::Engine;
 use crate::selection;
 use crate::settings;
@@ -9,24 +9,24 @@ use crate::state::state;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_channel::rails::Thresholds;
-use weft_collective::Operation;
+use weft_collective::CollectiveKind;
 use weft_fabric::Fabric;
 use weft_fabric::copies::{Caches, PastCaches};
 use weft_fabric::wait::WaitPolicy;
 use weft_p2p::Rendezvous;
-use weft_p2p::stream::Sizes;
+use weft_p2p::stream::StreamSizes;
 
 /// Reason why a value was not taken.
-pub enum Refused {
+pub enum ChangeRefusal {
     /// The value is invalid, for this reason.
     Wrong(String),
     /// The value comes too late, for this reason.
     Late(&'static str),
 }
 
-impl From<String> for Refused {
-    fn from(text: String) -> Refused {
-        Refused::Wrong(text)
+impl From<String> for ChangeRefusal {
+    fn from(text: String) -> ChangeRefusal {
+        ChangeRefusal::Wrong(text)
     }
 }
 
@@ -35,11 +35,11 @@ pub struct RuntimeChange {
     /// First use of the new value, in words, such as `the next send`.
     pub from: &'static str,
     /// Passes the present value to the engine.
-    pub take: fn(&Rc<Engine>) -> Result<(), Refused>,
+    pub take: fn(&Rc<Engine>) -> Result<(), ChangeRefusal>,
 }
 
 /// Returns the effect of writing a setting while MPI runs; `None` if the setting must not change.
-pub fn runtime_change(setting: &Setting) -> Option<RuntimeChange> {
+pub fn runtime_change(setting: &SettingSpec) -> Option<RuntimeChange> {
     let (from, take): (_, fn(&Rc<Engine>) -> _) = match setting.name {
         "WEFT_EAGER" | "WEFT_RENDEZVOUS" => ("the next send", |engine| Ok(messages(engine)?)),
         "WEFT_SPIN_US" => ("the next wait", |engine| Ok(spin(engine.policy())?)),
@@ -57,10 +57,12 @@ pub fn runtime_change(setting: &Setting) -> Option<RuntimeChange> {
         | "WEFT_STREAM_BLOCK" => {
             ("the first use of a stream, and not after that", |engine| match streams(engine)? {
                 true => Ok(()),
-                false => Err(Refused::Late("streams are in use")),
+                false => Err(ChangeRefusal::Late("streams are in use")),
             })
         }
-        name if name == selection::MAP || Operation::ALL.iter().any(|&o| algorithm(o) == name) => {
+        name if name == selection::MAP
+            || CollectiveKind::ALL.iter().any(|&o| algorithm(o) == name) =>
+        {
             ("the next collective operation, on all communicators", |engine| Ok(choose(engine)?))
         }
         _ => return None,
@@ -94,12 +96,12 @@ pub fn rails(engine: &Engine) -> Result<(), String> {
 
 /// Sets the sizes of streams. Returns false if streams are in use.
 pub fn streams(engine: &Engine) -> Result<bool, String> {
-    Ok(engine.endpoint().streams().set_sizes(Sizes {
+    Ok(engine.endpoint().streams().set_sizes(StreamSizes {
         segment: settings::number("WEFT_STREAM_SEGMENT")? as usize,
         window: settings::number("WEFT_STREAM_WINDOW")? as usize,
         rendezvous: settings::number("WEFT_STREAM_RENDEZVOUS")? as usize,
         block: settings::number("WEFT_STREAM_BLOCK")? as usize,
-        ..Sizes::default()
+        ..StreamSizes::default()
     }))
 }
 
@@ -126,7 +128,7 @@ fn choose(engine: &Rc<Engine>) -> Result<(), String> {
     let comms = state.comms.borrow();
     let handles = comms.handles();
     let made = handles.iter().filter_map(|&handle| comms.get(handle));
-    for comm in [state.world.get(), state.myself.get()].into_iter().flatten().chain(made) {
+    for comm in [state.world.get(), state.comm_self.get()].into_iter().flatten().chain(made) {
         comm.select(selection.clone());
         crate::chapters::hints::select(comm);
     }

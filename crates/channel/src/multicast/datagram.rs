@@ -105,7 +105,7 @@ pub enum DatagramKind {
 
 /// A message's head, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word {
+pub struct HeadWord {
     pub kind: DatagramKind,
     pub segment: u32,
     /// The sender's place in the group.
@@ -114,20 +114,20 @@ pub struct Word {
     pub number: u64,
 }
 
-impl Word {
+impl HeadWord {
     pub fn encode(self) -> Head {
         let first = self.kind as u64 | u64::from(self.segment) << 8 | u64::from(self.place) << 32;
         Head([first, self.context, self.number])
     }
 
     /// `None` if the kind is of somebody else.
-    pub fn decode(head: Head) -> Option<Word> {
+    pub fn decode(head: Head) -> Option<HeadWord> {
         let [first, context, number] = head.0;
         let kind =
             [DatagramKind::Nak, DatagramKind::Repair, DatagramKind::Ack, DatagramKind::Close];
         let kind = kind.into_iter().find(|&kind| kind as u8 == first as u8)?;
         let segment = (first >> 8) as u32 & MOST_24;
-        Some(Word { kind, segment, place: (first >> 32) as u32, context, number })
+        Some(HeadWord { kind, segment, place: (first >> 32) as u32, context, number })
     }
 }
 
@@ -175,10 +175,10 @@ mod tests {
             [DatagramKind::Nak, DatagramKind::Repair, DatagramKind::Ack, DatagramKind::Close]
         {
             let word =
-                Word { kind, segment: MOST_24, place: u32::MAX, context: 9, number: 1 << 50 };
-            assert_eq!(Word::decode(word.encode()), Some(word));
+                HeadWord { kind, segment: MOST_24, place: u32::MAX, context: 9, number: 1 << 50 };
+            assert_eq!(HeadWord::decode(word.encode()), Some(word));
             assert!(KINDS.contains(&(kind as u8)));
         }
-        assert_eq!(Word::decode(Head([1, 0, 0])), None);
+        assert_eq!(HeadWord::decode(Head([1, 0, 0])), None);
     }
 }

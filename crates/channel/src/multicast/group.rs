@@ -1,16 +1,16 @@
 //! One group as its member sees it.
 
-use super::datagram::{DatagramKind, Title, Word};
-use super::kept::{Entry, Kept, Recast};
-use super::receives::{Outcome, Receives};
-use super::table::{Repair, Shared};
+use super::datagram::{DatagramKind, HeadWord, Title};
+use super::receives::{DatagramOutcome, DatagramReceives};
+use super::retransmit_buffer::{Recast, RetransmitBuffer, RetransmitEntry};
+use super::table::{MulticastShared, Repair};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
-use weft_fabric::{Counter, Fabric, FabricExt, Fault, GroupId, Posted, Sge, Work};
+use weft_fabric::{Counter, Fabric, FabricExt, Fault, GroupId, PostOutcome, Sge, Work};
 
 /// What all members agreed on, and what this one knows.
-pub struct Group {
+pub struct MulticastGroup {
     pub id: GroupId,
     pub context: u64,
     /// Place in the group to rank in the fabric.
@@ -21,23 +21,23 @@ pub struct Group {
     pub unit: u32,
     /// Advances when an acknowledgement or a word of the end comes.
     pub moved: Counter,
-    pub state: RefCell<State>,
+    pub state: RefCell<GroupState>,
     #[cfg(test)]
     pub planted: std::cell::Cell<super::tests::Planted>,
 }
 
 #[derive(Default)]
-pub struct State {
-    pub receives: Receives,
-    pub kept: Kept,
+pub struct GroupState {
+    pub receives: DatagramReceives,
+    pub kept: RetransmitBuffer,
     /// Rounds of the end that have been heard: a bit each.
     pub rounds: u64,
 }
 
-impl Group {
+impl MulticastGroup {
     /// A message's head, from this member.
-    fn word(&self, kind: DatagramKind, segment: u32, number: u64) -> Word {
-        Word { kind, segment, place: self.me as u32, context: self.context, number }
+    fn word(&self, kind: DatagramKind, segment: u32, number: u64) -> HeadWord {
+        HeadWord { kind, segment, place: self.me as u32, context: self.context, number }
     }
 
     /// Says that this member, and those that it has heard from, lack nothing.
@@ -50,8 +50,8 @@ impl Group {
     pub fn spread<F: Fabric>(
         &self,
         fabric: &F,
-        entry: &Entry,
-        shared: &mut Shared,
+        entry: &RetransmitEntry,
+        shared: &mut MulticastShared,
     ) -> Result<(), Fault> {
         for segment in 0..entry.title.segments() {
             fabric.multicast(self.id, entry.datagram(segment))?;
@@ -65,9 +65,9 @@ impl Group {
     pub fn answer<F: Fabric>(
         &self,
         fabric: &F,
-        word: Word,
+        word: HeadWord,
         bits: u64,
-        shared: &mut Shared,
+        shared: &mut MulticastShared,
     ) -> Result<(), &'static str> {
         shared.counts.naks_heard += 1;
         let state = self.state.borrow();
@@ -97,9 +97,9 @@ impl Group {
     fn recast(
         &self,
         now: Instant,
-        entry: &Entry,
+        entry: &RetransmitEntry,
         (segment, bits): (u32, u64),
-        shared: &Shared,
+        shared: &MulticastShared,
     ) -> Recast {
         match shared.limits.repair {
             Repair::Unicast => Recast::Never,
@@ -111,9 +111,9 @@ impl Group {
     fn multicast_again<F: Fabric>(
         &self,
         fabric: &F,
-        entry: &Entry,
+        entry: &RetransmitEntry,
         segment: u32,
-        shared: &mut Shared,
+        shared: &mut MulticastShared,
     ) {
         let datagram = entry.again(segment, &shared.pool);
         // If the fabric cannot send it now, it is lost as before, and repaired later.
@@ -126,16 +126,16 @@ impl Group {
     fn repair<F: Fabric>(
         &self,
         fabric: &F,
-        entry: &Entry,
+        entry: &RetransmitEntry,
         segment: u32,
         place: u32,
-        shared: &mut Shared,
+        shared: &mut MulticastShared,
     ) {
         let peer = self.members[place as usize] as usize;
         let head = self.word(DatagramKind::Repair, segment, entry.title.number).encode();
         let done = shared.done(fabric);
         let datagram = entry.datagram(segment);
-        if fabric.send(peer, head, datagram, Some(done)) == Posted::Later {
+        if fabric.send(peer, head, datagram, Some(done)) == PostOutcome::Later {
             shared.leaves(entry.memory.clone());
         }
         shared.counts.repairs_sent += 1;
@@ -146,9 +146,9 @@ impl Group {
         &self,
         fabric: &F,
         now: Instant,
-        entry: &Entry,
+        entry: &RetransmitEntry,
         through: &[u64],
-        shared: &mut Shared,
+        shared: &mut MulticastShared,
     ) {
         let segments = 0..entry.title.segments();
         if self.recast(now, entry, (0, u64::MAX), shared) != Recast::Never {
@@ -171,12 +171,13 @@ impl Group {
         &self,
         fabric: &F,
         now: Instant,
-        shared: &mut Shared,
+        shared: &mut MulticastShared,
     ) -> Option<Instant> {
-        let State { receives, kept, .. } = &mut *self.state.borrow_mut();
+        let GroupState { receives, kept, .. } = &mut *self.state.borrow_mut();
         let most = shared.limits.most;
-        let repeat =
-            |entry: &Entry, through: &[u64]| self.repeat(fabric, now, entry, through, shared);
+        let repeat = |entry: &RetransmitEntry, through: &[u64]| {
+            self.repeat(fabric, now, entry, through, shared)
+        };
         let mut earliest = kept.look_after(now, most, repeat);
         for asked in receives.asked.iter_mut().filter(|asked| !asked.is_over()) {
             let (segment, bits) = asked.missing();
@@ -203,7 +204,7 @@ impl Group {
         source: usize,
         title: &Title,
         data: Sge,
-        shared: &mut Shared,
+        shared: &mut MulticastShared,
     ) -> bool {
         let sent_by_root = self.members.get(title.root as usize) == Some(&(source as u32));
         if title.context != self.context || !sent_by_root || title.root as usize == self.me {
@@ -211,21 +212,21 @@ impl Group {
             return false;
         }
         let state = &mut *self.state.borrow_mut();
-        let Shared { counts, pool, room, .. } = shared;
+        let MulticastShared { counts, pool, room, .. } = shared;
         match state.receives.accept(title, data, fabric.counters(), pool, room) {
-            Outcome::Taken | Outcome::Stored => {
+            DatagramOutcome::Taken | DatagramOutcome::Stored => {
                 fabric.charge(Work::Copy(data.len()));
                 counts.repairs += u64::from(title.again);
                 return true;
             }
-            Outcome::Duplicate => counts.duplicates += 1,
-            Outcome::Dropped => counts.dropped += 1,
+            DatagramOutcome::Duplicate => counts.duplicates += 1,
+            DatagramOutcome::Dropped => counts.dropped += 1,
         }
         false
     }
 
     /// A number is over here: tells the roots that wait for it.
-    pub fn over<F: Fabric>(&self, fabric: &F, number: u64, shared: &mut Shared) {
+    pub fn over<F: Fabric>(&self, fabric: &F, number: u64, shared: &mut MulticastShared) {
         let receives = &mut self.state.borrow_mut().receives;
         receives.over(number);
         while let Some(root) = receives.next_owed() {

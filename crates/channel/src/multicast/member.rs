@@ -1,7 +1,7 @@
 //! What an algorithm sees of a group: send, receive, close.
 
 use super::datagram::{HEADER, MOST_24, Title};
-use super::group::{Group, State};
+use super::group::{GroupState, MulticastGroup};
 use super::receives::PendingReceive;
 use super::table::Multicasts;
 use super::waits::Awaited;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, FabricExt, Fault, GroupId, Sge, Work};
 
 /// Who moves things on while an operation waits: the layer above, which also hands over what arrives.
-pub trait Host {
+pub trait ProgressHost {
     /// The network that carries the datagrams and the messages that repair them.
     type Fabric: Fabric;
 
@@ -26,23 +26,23 @@ pub trait Host {
 
 /// How the root learns that nobody can ask for a multicast any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ends {
-    /// By a later [`Multicast::heard`]: the caller sees to it that it comes soon.
+pub enum ReleaseMode {
+    /// By a later [`MulticastMember::heard`]: the caller sees to it that it comes soon.
     Heard,
     /// By acknowledgements; the window bounds how far the root may be ahead.
     Acknowledged,
-    /// By an acknowledgement of this multicast from each other member, for which [`Multicast::send`] waits. Members do not ask:
+    /// By an acknowledgement of this multicast from each other member, for which [`MulticastMember::send`] waits. Members do not ask:
     /// the root repeats what is not acknowledged in time.
     EachAcknowledged,
 }
 
 /// One member's end of a group.
-pub struct Multicast<H: Host> {
+pub struct MulticastMember<H: ProgressHost> {
     host: Rc<H>,
-    group: Rc<Group>,
+    group: Rc<MulticastGroup>,
 }
 
-impl<H: Host> Multicast<H> {
+impl<H: ProgressHost> MulticastMember<H> {
     /// Joins the group `id` of `members` (ranks in the fabric), all of which must do so with the same
     /// arguments; `me` is the own place among them. `context` is a number that the job uses once. Groups
     /// may share an `id`: then each hears the others' datagrams, too, and drops them. Datagrams sent
@@ -59,7 +59,7 @@ impl<H: Host> Multicast<H> {
         context: u64,
         members: Rc<[u32]>,
         me: usize,
-    ) -> Result<Multicast<H>, Fault> {
+    ) -> Result<MulticastMember<H>, Fault> {
         let fabric = host.fabric();
         assert_eq!(members[me] as usize, fabric.rank(), "own place in a multicast group");
         assert!(!host.multicasts().has(context), "a multicast group is opened twice");
@@ -72,21 +72,21 @@ impl<H: Host> Multicast<H> {
         if longest <= HEADER {
             return Err(Fault::unsupported(fabric.rank(), "multicast"));
         }
-        let group = Rc::new(Group {
+        let group = Rc::new(MulticastGroup {
             id,
             context,
             members,
             me,
             unit: (longest - HEADER).min(MOST_24 as usize) as u32,
             moved: fabric.counters().allocate(),
-            state: RefCell::new(State::default()),
+            state: RefCell::new(GroupState::default()),
             #[cfg(test)]
             planted: std::cell::Cell::default(),
         });
         host.multicasts()
             .add(fabric, &group)
             .map_err(|what| Fault::corrupt(fabric.rank(), what))?;
-        Ok(Multicast { host: host.clone(), group })
+        Ok(MulticastMember { host: host.clone(), group })
     }
 
     /// Largest payload of one datagram, in bytes.
@@ -122,14 +122,14 @@ impl<H: Host> Multicast<H> {
     }
 
     /// Multicasts `data` as `number`. It has been copied when the future is over, which is at its first
-    /// poll unless the window is full or `ends` is [`Ends::EachAcknowledged`].
+    /// poll unless the window is full or `ends` is [`ReleaseMode::EachAcknowledged`].
     ///
-    /// Beyond [`Multicast::unit`] bytes it takes several datagrams, sent without a pause: what receivers
+    /// Beyond [`MulticastMember::unit`] bytes it takes several datagrams, sent without a pause: what receivers
     /// have no room for is lost and repaired, so that long payloads are better sent as several numbers.
     ///
-    /// Errors: [`weft_fabric::Cause::Unsupported`] beyond 2^24 datagrams or 4 GiB; faults of the fabric.
-    pub async fn send(&self, number: u64, data: Sge, ends: Ends) -> Result<(), Fault> {
-        let Multicast { host, group } = self;
+    /// Errors: [`weft_fabric::FaultCause::Unsupported`] beyond 2^24 datagrams or 4 GiB; faults of the fabric.
+    pub async fn send(&self, number: u64, data: Sge, ends: ReleaseMode) -> Result<(), Fault> {
+        let MulticastMember { host, group } = self;
         let fabric = host.fabric();
         let segments = data.len().div_ceil(group.unit as usize);
         if data.len() > u32::MAX as usize || segments > MOST_24 as usize {
@@ -140,7 +140,7 @@ impl<H: Host> Multicast<H> {
             let limits = host.multicasts().shared.borrow().limits;
             (limits.window, limits.kept)
         };
-        if ends != Ends::Heard {
+        if ends != ReleaseMode::Heard {
             loop {
                 let value = fabric.counters().value(group.moved);
                 if !group.state.borrow().kept.is_full(window, bytes) {
@@ -155,9 +155,9 @@ impl<H: Host> Multicast<H> {
             let state = &mut *group.state.borrow_mut();
             debug_assert!(state.receives.is_open(number), "number {number} is not open");
             let marked = match ends {
-                Ends::Heard => false,
-                Ends::Acknowledged => state.kept.marks(data.len(), window, bytes),
-                Ends::EachAcknowledged => true,
+                ReleaseMode::Heard => false,
+                ReleaseMode::Acknowledged => state.kept.marks(data.len(), window, bytes),
+                ReleaseMode::EachAcknowledged => true,
             };
             #[cfg(test)]
             group.planted.get().before_send(&mut state.kept, number);
@@ -172,7 +172,7 @@ impl<H: Host> Multicast<H> {
                     marked,
                     again: false,
                 };
-                let others = (ends != Ends::Heard).then_some(others);
+                let others = (ends != ReleaseMode::Heard).then_some(others);
                 let entry = state.kept.keep(title, data, others, &shared.pool);
                 fabric.charge(Work::Copy(data.len()));
                 group.spread(fabric, entry, shared)?;
@@ -180,14 +180,14 @@ impl<H: Host> Multicast<H> {
         }
         group.over(fabric, number, &mut host.multicasts().shared.borrow_mut());
         match ends {
-            Ends::EachAcknowledged if others > 0 => self.all_acknowledge(number).await,
+            ReleaseMode::EachAcknowledged if others > 0 => self.all_acknowledge(number).await,
             _ => Ok(()),
         }
     }
 
     /// Waits until all other members have acknowledged `number`. It is repeated for those that have not in time.
     async fn all_acknowledge(&self, number: u64) -> Result<(), Fault> {
-        let Multicast { host, group } = self;
+        let MulticastMember { host, group } = self;
         let (fabric, table) = (host.fabric(), host.multicasts());
         let limits = table.shared.borrow().limits;
         group.state.borrow_mut().kept.begin_wait(number, fabric.now(), &limits);
@@ -237,16 +237,16 @@ impl<H: Host> Multicast<H> {
 
     /// Receives `number` from the member at place `root`, which sends it with the same `ends`: exactly `into.len()` bytes.
     ///
-    /// Errors: [`weft_fabric::Cause::Truncated`] if the root has sent another length; faults of the fabric.
+    /// Errors: [`weft_fabric::FaultCause::Truncated`] if the root has sent another length; faults of the fabric.
     pub fn receive(
         &self,
         root: usize,
         number: u64,
         into: Sge,
-        ends: Ends,
+        ends: ReleaseMode,
     ) -> impl Future<Output = Result<(), Fault>> + '_ {
         let mut receiving = self.begin_receive(root, number, into);
-        receiving.asks = ends != Ends::EachAcknowledged;
+        receiving.asks = ends != ReleaseMode::EachAcknowledged;
         receiving.end()
     }
 
@@ -267,7 +267,7 @@ impl<H: Host> Multicast<H> {
         {
             receive.end().await?;
         }
-        self.send(first + me as u64, blocks[me], Ends::Heard).await?;
+        self.send(first + me as u64, blocks[me], ReleaseMode::Heard).await?;
         for receive in receives.into_iter().flatten() {
             receive.end().await?;
         }
@@ -279,7 +279,7 @@ impl<H: Host> Multicast<H> {
     /// all are, so that nobody asks any more. No multicast takes part. A member that drops its end
     /// without it leaves those alone who still lack something of it.
     pub async fn close(self) -> Result<(), Fault> {
-        let Multicast { host, group } = &self;
+        let MulticastMember { host, group } = &self;
         let (fabric, n) = (host.fabric(), group.members.len());
         let mut round = 0;
         #[cfg(test)]
@@ -299,13 +299,13 @@ impl<H: Host> Multicast<H> {
     }
 }
 
-impl<H: Host> Drop for Multicast<H> {
+impl<H: ProgressHost> Drop for MulticastMember<H> {
     fn drop(&mut self) {
         self.host.multicasts().remove(self.host.fabric(), &self.group);
     }
 }
 
-impl Group {
+impl MulticastGroup {
     /// The member at `place` lacks nothing, nor do those that it has heard from.
     pub fn hear_close<F: Fabric>(
         &self,
@@ -325,22 +325,22 @@ impl Group {
 }
 
 /// A root's wait for acknowledgements. Dropped before its end, the multicast is not repeated any more.
-struct RootWait<'m, H: Host> {
-    multicast: &'m Multicast<H>,
+struct RootWait<'m, H: ProgressHost> {
+    multicast: &'m MulticastMember<H>,
     number: u64,
 }
 
-impl<H: Host> Drop for RootWait<'_, H> {
+impl<H: ProgressHost> Drop for RootWait<'_, H> {
     fn drop(&mut self) {
-        let Multicast { host, group } = self.multicast;
+        let MulticastMember { host, group } = self.multicast;
         group.state.borrow_mut().kept.end_wait(self.number, None);
         host.multicasts().end_await();
     }
 }
 
 /// A receive under way; dropped before its end, it is given up, and its number is over here.
-pub struct Receiving<'m, H: Host> {
-    multicast: &'m Multicast<H>,
+pub struct Receiving<'m, H: ProgressHost> {
+    multicast: &'m MulticastMember<H>,
     number: u64,
     counter: Counter,
     target: u64,
@@ -349,10 +349,10 @@ pub struct Receiving<'m, H: Host> {
     awaits: bool,
 }
 
-impl<H: Host> Receiving<'_, H> {
+impl<H: ProgressHost> Receiving<'_, H> {
     /// Waits for all of it.
     pub async fn end(mut self) -> Result<(), Fault> {
-        let Multicast { host, group } = self.multicast;
+        let MulticastMember { host, group } = self.multicast;
         let (fabric, table) = (host.fabric(), host.multicasts());
         if fabric.counters().value(self.counter) < self.target {
             let now = fabric.now();
@@ -383,7 +383,7 @@ impl<H: Host> Receiving<'_, H> {
                 receives.waits.learn(&awaited, fabric.now());
             }
             if marked {
-                receives.owe(root, self.number);
+                receives.owe_acknowledgement(root, self.number);
             }
             failed
         };
@@ -391,9 +391,9 @@ impl<H: Host> Receiving<'_, H> {
     }
 }
 
-impl<H: Host> Drop for Receiving<'_, H> {
+impl<H: ProgressHost> Drop for Receiving<'_, H> {
     fn drop(&mut self) {
-        let Multicast { host, group } = self.multicast;
+        let MulticastMember { host, group } = self.multicast;
         let (fabric, table) = (host.fabric(), host.multicasts());
         group.state.borrow_mut().receives.asked.retain(|asked| asked.number != self.number);
         fabric.counters().free(self.counter);

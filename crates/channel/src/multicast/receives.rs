@@ -87,7 +87,7 @@ struct Stored {
 
 /// What became of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DatagramOutcome {
     Taken,
     Stored,
     /// It was here already, or its number is over.
@@ -97,7 +97,7 @@ pub enum Outcome {
 }
 
 #[derive(Default)]
-pub struct Receives {
+pub struct DatagramReceives {
     /// The next number that is given out.
     next: u64,
     /// Given out and not over, in ascending order.
@@ -110,7 +110,7 @@ pub struct Receives {
     pub waits: LongestWait,
 }
 
-impl Receives {
+impl DatagramReceives {
     /// Gives out `count` numbers to one operation: the first of them.
     pub fn numbers(&mut self, count: u64) -> u64 {
         let first = self.next;
@@ -136,7 +136,7 @@ impl Receives {
     }
 
     /// Somebody is to be told when this number, and all before it, are over.
-    pub fn owe(&mut self, root: u32, number: u64) {
+    pub fn owe_acknowledgement(&mut self, root: u32, number: u64) {
         self.owed.push((root, number));
     }
 
@@ -177,37 +177,37 @@ impl Receives {
         counters: &Counters,
         pool: &StagingPool,
         room: &mut usize,
-    ) -> Outcome {
+    ) -> DatagramOutcome {
         let number = title.number;
         let asked = |a: &&mut PendingReceive| a.number == number && a.root == title.root;
         if let Some(asked) = self.asked.iter_mut().find(asked) {
             if !asked.take(title, data) {
-                return Outcome::Duplicate;
+                return DatagramOutcome::Duplicate;
             }
             if asked.is_over() {
                 counters.add(asked.counter, 1);
             }
-            return Outcome::Taken;
+            return DatagramOutcome::Taken;
         }
         if number < self.next && !self.is_open(number) {
-            return Outcome::Duplicate;
+            return DatagramOutcome::Duplicate;
         }
         let same = |stored: &Stored| {
             (stored.title.number, stored.title.root, stored.title.segment)
                 == (number, title.root, title.segment)
         };
         if self.stored.iter().any(same) {
-            return Outcome::Duplicate;
+            return DatagramOutcome::Duplicate;
         }
         // An empty payload needs a place, too.
         if *room < data.len().max(64) {
-            return Outcome::Dropped;
+            return DatagramOutcome::Dropped;
         }
         let copy = pool.take(data.len().max(64));
         copy.sge().part(0, data.len()).copy_from(data);
         *room -= copy.len();
         self.stored.push(Stored { title: *title, data: copy });
-        Outcome::Stored
+        DatagramOutcome::Stored
     }
 
     /// Bytes of the store that this group holds.

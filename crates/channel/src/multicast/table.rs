@@ -1,12 +1,12 @@
 //! All groups of a process: what arrives finds its group, and what is overdue is asked for.
 
-use super::datagram::{DatagramKind, HEADER, Title, Word};
-use super::group::Group;
+use super::datagram::{DatagramKind, HEADER, HeadWord, Title};
+use super::group::MulticastGroup;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
-use weft_fabric::{Counter, Fabric, FabricExt, GroupId, Message, Sge, Staging, StagingPool};
+use weft_fabric::{ArrivedMessage, Counter, Fabric, FabricExt, GroupId, Sge, Staging, StagingPool};
 
 /// How a root answers those who lack a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,7 +20,7 @@ pub enum Repair {
 
 /// Numbers that govern multicast. They may differ between processes.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct MulticastLimits {
     /// The shortest wait before a member asks for what it has not got.
     pub least: Duration,
     /// The wait doubles up to this while no answer comes.
@@ -35,9 +35,9 @@ pub struct Limits {
     pub repair: Repair,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for MulticastLimits {
+    fn default() -> MulticastLimits {
+        MulticastLimits {
             least: Duration::from_micros(500),
             most: Duration::from_millis(100),
             window: 8,
@@ -50,7 +50,7 @@ impl Default for Limits {
 
 /// What has happened so far, in all groups, ended ones among them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct MulticastCounts {
     /// Multicasts that this process sent as a root.
     pub sent: u64,
     /// Datagrams of those multicasts, each once, without repairs.
@@ -82,9 +82,9 @@ pub struct Counts {
 }
 
 /// What groups share.
-pub struct Shared {
-    pub counts: Counts,
-    pub limits: Limits,
+pub struct MulticastShared {
+    pub counts: MulticastCounts,
+    pub limits: MulticastLimits,
     pub pool: StagingPool,
     /// What is left of the store, in bytes.
     pub room: usize,
@@ -107,7 +107,7 @@ const MOST_READ: usize = 64;
 /// While nobody waits for a datagram, only every so many looks read them.
 const SELDOM: u32 = 8;
 
-impl Shared {
+impl MulticastShared {
     /// The counter for repairs that the fabric keeps.
     pub fn done<F: Fabric>(&mut self, fabric: &F) -> Counter {
         let counters = fabric.counters();
@@ -132,14 +132,14 @@ impl Shared {
 
 impl Default for Multicasts {
     fn default() -> Multicasts {
-        Multicasts::new(Limits::default())
+        Multicasts::new(MulticastLimits::default())
     }
 }
 
 /// The multicast groups of one process. Not `Sync`.
 pub struct Multicasts {
-    pub(super) groups: RefCell<Vec<Rc<Group>>>,
-    pub(super) shared: RefCell<Shared>,
+    pub(super) groups: RefCell<Vec<Rc<MulticastGroup>>>,
+    pub(super) shared: RefCell<MulticastShared>,
     /// Receives that are awaited.
     awaited: Cell<usize>,
     deadline: Cell<Option<Instant>>,
@@ -148,10 +148,10 @@ pub struct Multicasts {
 
 impl Multicasts {
     /// No group is open yet. `limits` hold for all that will be.
-    pub fn new(limits: Limits) -> Multicasts {
+    pub fn new(limits: MulticastLimits) -> Multicasts {
         let pool = StagingPool::default();
-        let shared = Shared {
-            counts: Counts::default(),
+        let shared = MulticastShared {
+            counts: MulticastCounts::default(),
             limits,
             room: limits.store,
             scratch: pool.take(0),
@@ -171,7 +171,7 @@ impl Multicasts {
     }
 
     /// What happened so far, all groups together.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> MulticastCounts {
         self.shared.borrow().counts
     }
 
@@ -217,7 +217,8 @@ impl Multicasts {
             moved = true;
             shared.counts.datagrams += 1;
             let found = title_of(scratch.part(0, datagram.len)).and_then(|(title, data)| {
-                let ours = |g: &&Rc<Group>| (g.id, g.context) == (datagram.group, title.context);
+                let ours =
+                    |g: &&Rc<MulticastGroup>| (g.id, g.context) == (datagram.group, title.context);
                 Some((groups.iter().find(ours)?, title, data))
             });
             match found {
@@ -252,9 +253,9 @@ impl Multicasts {
     pub fn handle<F: Fabric>(
         &self,
         fabric: &F,
-        message: &Message,
+        message: &ArrivedMessage,
     ) -> Option<Result<(), &'static str>> {
-        let word = Word::decode(message.head)?;
+        let word = HeadWord::decode(message.head)?;
         Some(self.act(fabric, message.peer, word, message.payload))
     }
 
@@ -262,7 +263,7 @@ impl Multicasts {
         &self,
         fabric: &F,
         peer: usize,
-        word: Word,
+        word: HeadWord,
         payload: Sge,
     ) -> Result<(), &'static str> {
         let shared = &mut *self.shared.borrow_mut();
@@ -309,7 +310,11 @@ impl Multicasts {
     }
 
     /// Adds a group and joins it.
-    pub(super) fn add<F: Fabric>(&self, fabric: &F, group: &Rc<Group>) -> Result<(), &'static str> {
+    pub(super) fn add<F: Fabric>(
+        &self,
+        fabric: &F,
+        group: &Rc<MulticastGroup>,
+    ) -> Result<(), &'static str> {
         let shared = &mut *self.shared.borrow_mut();
         let longest = fabric.capabilities(fabric.rank()).multicast_max.max(HEADER);
         let longest = longest.max(HEADER + group.unit as usize);
@@ -337,7 +342,7 @@ impl Multicasts {
     }
 
     /// Leaves a group.
-    pub(super) fn remove<F: Fabric>(&self, fabric: &F, group: &Rc<Group>) {
+    pub(super) fn remove<F: Fabric>(&self, fabric: &F, group: &Rc<MulticastGroup>) {
         self.groups.borrow_mut().retain(|other| !Rc::ptr_eq(other, group));
         if !self.joined(group.id) {
             fabric.leave(group.id);

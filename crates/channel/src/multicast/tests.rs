@@ -5,8 +5,8 @@ mod explored;
 mod host;
 mod lossy;
 
-use super::datagram::Word;
-use super::kept::Kept;
+use super::datagram::HeadWord;
+use super::retransmit_buffer::RetransmitBuffer;
 
 /// Errors that a test plants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,20 +26,20 @@ pub enum Planted {
 }
 
 impl Planted {
-    pub fn before_send(self, kept: &mut Kept, number: u64) {
+    pub fn before_send(self, kept: &mut RetransmitBuffer, number: u64) {
         if self == Planted::OneBuffer {
             kept.forget_below(number);
         }
     }
 
-    pub fn question(self, word: Word) -> Word {
+    pub fn question(self, word: HeadWord) -> HeadWord {
         match self {
-            Planted::WrongBuffer => Word { number: word.number ^ 1, ..word },
+            Planted::WrongBuffer => HeadWord { number: word.number ^ 1, ..word },
             _ => word,
         }
     }
 
-    pub fn before_wait(self, kept: &mut Kept, number: u64) {
+    pub fn before_wait(self, kept: &mut RetransmitBuffer, number: u64) {
         if self == Planted::NoRepeat {
             kept.end_wait(number, None);
         }

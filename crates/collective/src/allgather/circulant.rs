@@ -10,12 +10,12 @@
 //! messages instead of one where a run goes around the end. Chosen for large blocks, where N is not a
 //! power of two.
 
-use crate::{Blocks, Link, circulant};
+use crate::{BlockList, CommView, circulant};
 use weft_fabric::{Fabric, Fault};
 
 /// Block r holds rank r's data on rank r before, on all ranks after. Blocks may differ in length, but
 /// every rank names the same lengths.
-pub async fn circulant<F: Fabric>(link: &Link<F>, blocks: &Blocks) -> Result<(), Fault> {
+pub async fn circulant<F: Fabric>(link: &CommView<F>, blocks: &BlockList) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     for round in circulant::rounds(size).into_iter().rev() {
         let (to, from) = ((me + size - round.skip) % size, (me + round.skip) % size);

@@ -7,12 +7,15 @@
 //! where a broadcast is much cheaper than a message to each.
 
 use crate::bcast::binomial::binomial;
-use crate::{Blocks, Link, rank};
+use crate::{BlockList, CommView, rank};
 use weft_fabric::{Fabric, Fault};
 
 /// Block r holds rank r's data on rank r before, on all ranks after. Blocks may differ in length, but
 /// every rank names the same lengths.
-pub async fn gather_broadcast<F: Fabric>(link: &Link<F>, blocks: &Blocks) -> Result<(), Fault> {
+pub async fn gather_broadcast<F: Fabric>(
+    link: &CommView<F>,
+    blocks: &BlockList,
+) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let below = |r: usize| blocks.range(r, r + rank::subtree(r, size));
     let receives: Vec<_> = rank::children(me, size).map(|c| link.irecv(c, below(c))).collect();

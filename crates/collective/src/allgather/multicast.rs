@@ -7,7 +7,7 @@
 //! Cost: a rank sends its block once and receives N - 1. Chosen for many nodes and small blocks on
 //! networks with multicast.
 
-use crate::{CollectiveState, Link};
+use crate::{CollectiveState, CommView};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Ranks that send before the first of them has been heard: what receivers have room for.
@@ -15,7 +15,7 @@ const AT_ONCE: usize = 8;
 
 /// `blocks[rank]` of every rank goes to `blocks[rank]` of all.
 pub async fn multicast<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     blocks: &[Sge],
 ) -> Result<(), Fault> {

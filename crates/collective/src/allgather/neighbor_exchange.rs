@@ -8,7 +8,7 @@
 //! Cost: N / 2 rounds of two blocks; every rank talks to two others only. For even numbers of ranks.
 //! Chosen for large blocks, where it has half of the ring's rounds.
 
-use crate::{Blocks, Link};
+use crate::{BlockList, CommView};
 use weft_fabric::{Fabric, Fault};
 
 /// Block r holds rank r's data on rank r before, on all ranks after. Blocks may differ in length, but
@@ -16,7 +16,10 @@ use weft_fabric::{Fabric, Fault};
 ///
 /// # Panics
 /// If the number of ranks is odd, and not 1.
-pub async fn neighbor_exchange<F: Fabric>(link: &Link<F>, blocks: &Blocks) -> Result<(), Fault> {
+pub async fn neighbor_exchange<F: Fabric>(
+    link: &CommView<F>,
+    blocks: &BlockList,
+) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     if size == 1 {
         return Ok(());

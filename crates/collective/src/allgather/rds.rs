@@ -9,9 +9,9 @@
 //! Cost: `radix - 1` writes in each of ceil(log N to base `radix`) rounds; N - 1 blocks through every port.
 //! Chosen for small blocks where writes are quicker than messages.
 
-use crate::edges::Pattern;
 use crate::notified_write::payload;
-use crate::{CollectiveState, Link, rank, work};
+use crate::rdma_pattern::WritePattern;
+use crate::{CollectiveState, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `blocks[rank]` of every rank goes to `blocks[rank]` of all; all blocks have the same length, and
@@ -21,7 +21,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// # Panics
 /// If `radix` is below 2.
 pub async fn rds<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     blocks: &[Sge],
     radix: usize,
@@ -32,7 +32,7 @@ pub async fn rds<F: Fabric>(
     // Blocks that a rank has for a rank so far above it: its own and those of as many below.
     let sent = |place: usize, digit: usize| place.min(size - digit * place);
     let most = rank::places(size, radix).map(|place| sent(place, 1)).max().unwrap_or(0);
-    let slots = state.slots(link, Pattern::Dissemination(radix), most * len);
+    let slots = state.slots(link, WritePattern::Dissemination(radix), most * len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     // The nearest is the last: what is left out for want of ranks is the front of a payload.
     let nth = |block: Sge, i: usize| payload(block, (i + 1) * len).part(0, len);
@@ -41,7 +41,7 @@ pub async fn rds<F: Fabric>(
     for place in rank::places(size, radix) {
         let (first, own) = (edge, slots.own(edge));
         for i in 0..sent(place, 1) {
-            work::copy(link, blocks[below(me, i)], nth(own, i));
+            local_ops::copy(link, blocks[below(me, i)], nth(own, i));
         }
         for digit in rank::digits(size, radix, place) {
             slots.write(link, edge, own, sent(place, digit) * len)?;
@@ -51,7 +51,7 @@ pub async fn rds<F: Fabric>(
             slots.landed(link, slot).await?;
             let from = below(me, digit * place);
             for i in 0..sent(place, digit) {
-                work::copy(link, nth(slots.slot(slot), i), blocks[below(from, i)]);
+                local_ops::copy(link, nth(slots.slot(slot), i), blocks[below(from, i)]);
             }
         }
     }

@@ -8,13 +8,17 @@
 //! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, one registration. Nobody copies, nobody waits for a
 //! neighbour. Chosen for blocks that are too long for eager messages.
 
-use crate::Link;
-use crate::reads::Reads;
+use crate::CommView;
+use crate::exposed_reads::Reads;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `blocks[rank]` of every rank goes to `blocks[rank]` of all; all blocks have the same length. `most`: reads under
 /// way at once. False, and nothing done, if some rank's memory cannot be read.
-pub async fn read<F: Fabric>(link: &Link<F>, blocks: &[Sge], most: usize) -> Result<bool, Fault> {
+pub async fn read<F: Fabric>(
+    link: &CommView<F>,
+    blocks: &[Sge],
+    most: usize,
+) -> Result<bool, Fault> {
     let (me, size) = (link.rank, link.size());
     if size == 1 || blocks[me].is_empty() {
         return Ok(true);

@@ -7,7 +7,7 @@
 //! Cost: log2 N rounds; N - 1 blocks through every port, nothing is copied. For powers of two; chosen
 //! there for small and middle blocks.
 
-use crate::{Blocks, Link};
+use crate::{BlockList, CommView};
 use weft_fabric::{Fabric, Fault};
 
 /// Block r holds rank r's data on rank r before, on all ranks after. Blocks may differ in length, but
@@ -15,14 +15,17 @@ use weft_fabric::{Fabric, Fault};
 ///
 /// # Panics
 /// If the number of ranks is not a power of two.
-pub async fn recursive_doubling<F: Fabric>(link: &Link<F>, blocks: &Blocks) -> Result<(), Fault> {
+pub async fn recursive_doubling<F: Fabric>(
+    link: &CommView<F>,
+    blocks: &BlockList,
+) -> Result<(), Fault> {
     doubling_of(link, blocks, link.rank, |r| r).await
 }
 
 /// The same where this rank has block `me`, and block r is at rank `real(r)`.
 pub(crate) async fn doubling_of<F: Fabric>(
-    link: &Link<F>,
-    blocks: &Blocks,
+    link: &CommView<F>,
+    blocks: &BlockList,
     me: usize,
     real: impl Fn(usize) -> usize,
 ) -> Result<(), Fault> {

@@ -6,12 +6,12 @@
 //! Cost: N - 1 rounds of one block each; every byte moves once over every link. Chosen for
 //! large blocks.
 
-use crate::Link;
+use crate::CommView;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `blocks[r]` holds rank r's block on rank r before, on all ranks after. Blocks may differ in
 /// length, but every rank names the same lengths.
-pub async fn ring<F: Fabric>(link: &Link<F>, blocks: &[Sge]) -> Result<(), Fault> {
+pub async fn ring<F: Fabric>(link: &CommView<F>, blocks: &[Sge]) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     for k in 0..size - 1 {
         let out = blocks[(me + size - k) % size];

@@ -6,20 +6,20 @@
 //! Cost: 2 barriers ([`crate::bounce`]), each block read N - 1 times, page by page. Chosen for long blocks of few ranks, if all
 //! may read each other's memory.
 
-use crate::costs::Costs;
+use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Link, ReleaseGather};
+use crate::{CommView, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     costs.exposing() + costs.barrier() + costs.work(costs.others() * costs.read(len))
 }
 
 /// `mine` of rank r goes to `blocks[r]` of all, also of r itself. Blocks may differ in length, but every rank
 /// names the same lengths; `mine` may be the block itself. Ranks that may not reach each other's memory put blocks down.
 pub async fn shm_read<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     mine: Sge,
     blocks: &[Sge],

@@ -7,14 +7,14 @@
 //! place: of more than two ranks the one copy more is little, and buffers stay in the cache.
 
 use crate::bounce::BUFFER;
-use crate::costs::Costs;
-use crate::pieces::part;
+use crate::costs::CallCosts;
+use crate::segments::part;
 use crate::selection_key::SelectionKey;
-use crate::{Link, ReleaseGather};
+use crate::{CommView, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let parts = (len / BUFFER as f64).ceil().max(1.0);
     let put = if case.ranks > 2 { costs.copy_in_for_all(len) } else { costs.copy_in(len) };
     let each = put + costs.others() * costs.copy_out(len);
@@ -24,7 +24,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// `mine` of rank r goes to `blocks[r]` of all, also of r itself. Blocks may differ in length, but every rank
 /// names the same lengths; `mine` may be the block itself.
 pub async fn shm_staged<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     mine: Sge,
     blocks: &[Sge],

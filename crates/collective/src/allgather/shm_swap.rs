@@ -5,20 +5,20 @@
 //! ```
 //! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit into them.
 
-use crate::costs::Costs;
+use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Link, ReleaseGather};
+use crate::{CommView, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     // The flag's line is in the barrier.
     costs.barrier() + costs.work(costs.copy_in(len) + costs.copy_out(len))
 }
 
 /// `mine` of rank r, at most `PAIR_MOST` bytes, goes to `blocks[r]` of both, also of r itself. Both have one length.
 pub async fn shm_swap<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     mine: Sge,
     blocks: &[Sge],

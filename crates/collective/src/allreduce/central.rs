@@ -10,14 +10,14 @@
 //! waits once. The order is the same whoever is last, so the bits are the same from run to run.
 //! Chosen on one machine for at most [`crate::SLOT`] bytes, up to [`crate::CENTRAL_MOST`] ranks.
 
-use crate::costs::Costs;
-use crate::pieces::overlap;
+use crate::costs::CallCosts;
+use crate::segments::overlap;
 use crate::selection_key::SelectionKey;
-use crate::{Accumulator, Link, Reduce, ReleaseGather, SLOT};
+use crate::{Accumulator, CommView, ElementReduction, ReleaseGather, SLOT};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     // Of two ranks the data come with the flag; of more, the last to come reads all slots in a row.
     let slots = SLOT as f64 * costs.others();
     let more = if case.ranks > 2 { costs.line() + costs.copy_out(slots) } else { 0.0 };
@@ -27,10 +27,10 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// `result` = what one of two ranks has and what the other said, combined in the order of ranks. `result`
 /// may be `own`.
 pub(crate) fn combine_pair<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     (own, other): (Sge, Sge),
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) {
     link.endpoint.fabric().charge(Work::Reduce(result.len()));
     if link.rank == 1 {
@@ -48,11 +48,11 @@ pub(crate) fn combine_pair<F: Fabric>(
 
 /// Combines `data` of all ranks into `result` of all; at most [`SLOT`] bytes.
 pub async fn central<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.size() == 1 {
         result.copy_from(data);

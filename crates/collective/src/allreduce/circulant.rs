@@ -10,7 +10,7 @@
 
 use crate::allgather::circulant as allgather;
 use crate::reduce_scatter::circulant as reduce_scatter;
-use crate::{Blocks, Link, Reduce};
+use crate::{BlockList, CommView, ElementReduction};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
@@ -18,15 +18,15 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// # Panics
 /// If the operator does not commute.
 pub async fn circulant<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
     element: usize,
 ) -> Result<(), Fault> {
-    let blocks = Blocks::even(result, element, link.size());
+    let blocks = BlockList::even(result, element, link.size());
     // In place, this rank's result takes the place of an operand that is in a sum by then.
-    let parts = Blocks::even(data, element, link.size());
+    let parts = BlockList::even(data, element, link.size());
     reduce_scatter::circulant(link, &parts, blocks.block(link.rank), op).await?;
     allgather::circulant(link, &blocks).await
 }

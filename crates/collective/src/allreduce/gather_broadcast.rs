@@ -8,15 +8,15 @@
 
 use crate::bcast::binomial as bcast;
 use crate::reduce::binomial as reduce;
-use crate::{Link, Reduce};
+use crate::{CommView, ElementReduction};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all.
 pub async fn gather_broadcast<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     reduce::binomial(link, 0, data, result, op).await?;
     bcast::binomial(link, 0, result).await

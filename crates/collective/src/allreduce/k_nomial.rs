@@ -10,7 +10,7 @@
 //! length; if folded, two rounds more. Chosen for small data where several messages overlap. Radix 2 is
 //! recursive doubling, for operators that do not commute, too.
 
-use crate::{Link, Reduce, rank, work};
+use crate::{CommView, ElementReduction, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all.
@@ -18,10 +18,10 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// # Panics
 /// If `radix` is below 2.
 pub async fn k_nomial<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
     radix: usize,
 ) -> Result<(), Fault> {
     assert!(radix >= 2, "an exchange of radix {radix}: at least 2");
@@ -36,16 +36,16 @@ pub async fn k_nomial<F: Fabric>(
     }
     let most = (radix - 1).min(size - 1);
     // One for each operand, and one for this rank's value where it is not the first.
-    let rooms: Vec<_> = (0..=most).map(|_| work::stage(link, data, data.len())).collect();
+    let rooms: Vec<_> = (0..=most).map(|_| local_ops::stage(link, data, data.len())).collect();
     let mut value = rooms[most].sge();
-    work::copy(link, data, value);
+    local_ops::copy(link, data, value);
     let mut requests = Vec::with_capacity(2 * most);
     let folded = || fold.ranks(group).skip(1);
     let mut free: Vec<Sge> = rooms[..most].iter().map(|room| room.sge()).collect();
     requests.extend(folded().zip(&free).map(|(other, &room)| link.irecv(other, room)));
     link.wait_all(requests.drain(..)).await?;
     for room in free.iter_mut().take(folded().count()) {
-        work::combine(link, op, value, *room);
+        local_ops::combine(link, op, value, *room);
         std::mem::swap(&mut value, room);
     }
     for place in (0..rounds).map(|round| radix.pow(round)) {
@@ -60,12 +60,12 @@ pub async fn k_nomial<F: Fabric>(
         all.truncate(radix - 1);
         all.insert(digit, value);
         for pair in 1..radix {
-            work::combine(link, op, all[pair - 1], all[pair]);
+            local_ops::combine(link, op, all[pair - 1], all[pair]);
         }
         value = all.pop().expect("the last has all");
         free.splice(..radix - 1, all);
     }
-    work::copy(link, value, result);
+    local_ops::copy(link, value, result);
     requests.extend(folded().filter_map(|other| link.isend(other, result)));
     link.wait_all(requests.drain(..)).await
 }

@@ -7,15 +7,15 @@
 //! rank N' + i beside rank i, out of order: only for operators that commute.
 //! Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. Chosen for operators that commute.
 
-use crate::{Accumulator, Link, Reduce, rank};
+use crate::{Accumulator, CommView, ElementReduction, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all.
 pub async fn pairwise_exchange<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let lower = rank::power_below(size);

@@ -9,16 +9,16 @@
 //! Cost: 2 log2 N rounds, 2 (N - 1) / N of the data through every port; if folded, 2 floor(log2 N) + 2
 //! rounds, and the whole data twice more through the ports of pairs. Chosen for large data.
 
-use crate::halving::{self, Value};
-use crate::{Blocks, Link, Reduce, rank, work};
+use crate::halving::{self, PartialResult};
+use crate::{BlockList, CommView, ElementReduction, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
 pub async fn rabenseifner<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
     element: usize,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
@@ -29,16 +29,16 @@ pub async fn rabenseifner<F: Fabric>(
         link.send(lead, data).await?;
         return link.recv(lead, result).await;
     }
-    let mut value = Value::new(link, data);
+    let mut value = PartialResult::new(link, data);
     for other in fold.ranks(group).skip(1) {
         link.recv(other, value.operand()).await?;
         value.take(link, op, false, (0, data.len()));
     }
     let steps = halving::neighbors(group, fold.groups, |group| fold.first(group));
-    let blocks = Blocks::even(result, element, fold.groups);
+    let blocks = BlockList::even(result, element, fold.groups);
     let mine = halving::halve(link, &blocks, &mut value, steps.iter().copied(), op).await?;
     let combined = blocks.range_in(value.now(), mine.start, mine.end);
-    work::copy(link, combined, blocks.range(mine.start, mine.end));
+    local_ops::copy(link, combined, blocks.range(mine.start, mine.end));
     halving::double(link, &blocks, &steps).await?;
     let sends: Vec<_> =
         fold.ranks(group).skip(1).filter_map(|other| link.isend(other, result)).collect();

@@ -8,15 +8,15 @@
 //! two: others fold or go round then, and the broadcast is nearly free.
 
 use crate::hierarchy::{Level, Steps};
-use crate::{CollectiveState, Link, Reduce};
+use crate::{CollectiveState, CommView, ElementReduction};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks, elements of `element` bytes, into `result` of all.
 pub async fn reduce_broadcast<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     (data, result, element): (Sge, Sge, usize),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault>
 where
     Level<F>: Steps<F>,

@@ -11,27 +11,27 @@
 //! Cost: ceil(log_(fan-in + 1) N) writes and up to fan-in reductions for each, one datagram (several
 //! beyond the network's largest). Chosen for many nodes on networks with multicast. RGM-ACK: as in the barrier's `rgm.rs`.
 
-use crate::edges::{Pattern, fan_in_for};
 use crate::notified_write::payload;
-use crate::{CollectiveState, Link, Reduce, work};
-use weft_channel::multicast::Ends;
+use crate::rdma_pattern::{WritePattern, fan_in_for};
+use crate::{CollectiveState, CommView, ElementReduction, local_ops};
+use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. `fan_in`,
 /// one less than a power of two: the most children at each step; from N - 1 on the tree has one step.
-/// `ends`: [`Ends::Heard`], or [`Ends::EachAcknowledged`] for RGM-ACK. False, and nothing done, if some rank had no room for slots.
+/// `ends`: [`ReleaseMode::Heard`], or [`ReleaseMode::EachAcknowledged`] for RGM-ACK. False, and nothing done, if some rank had no room for slots.
 pub async fn rgm<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
     fan_in: usize,
-    ends: Ends,
+    ends: ReleaseMode,
 ) -> Result<bool, Fault> {
     let len = data.len();
     let group = state.multicast(link).await?;
-    let slots = state.slots(link, Pattern::Tree(fan_in_for(fan_in, link.size())), len);
+    let slots = state.slots(link, WritePattern::Tree(fan_in_for(fan_in, link.size())), len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let number = group.numbers(1);
     let mut value = slots.own(0);
@@ -39,7 +39,7 @@ pub async fn rgm<F: Fabric>(
     for child in 0..slots.count() {
         slots.landed(link, child).await?;
         let other = slots.slot(child);
-        work::combine(link, op, payload(value, len), payload(other, len));
+        local_ops::combine(link, op, payload(value, len), payload(other, len));
         value = other;
     }
     if link.rank == 0 {

@@ -9,7 +9,7 @@
 
 use crate::allgather::ring as allgather;
 use crate::reduce_scatter::ring as reduce_scatter;
-use crate::{Blocks, Link, Reduce};
+use crate::{BlockList, CommView, ElementReduction};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
@@ -17,15 +17,15 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// # Panics
 /// If the operator does not commute.
 pub async fn ring<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
     element: usize,
 ) -> Result<(), Fault> {
-    let blocks = Blocks::even(result, element, link.size());
+    let blocks = BlockList::even(result, element, link.size());
     // In place, the result takes the place of operands that are no longer needed.
-    let parts = Blocks::even(data, element, link.size());
+    let parts = BlockList::even(data, element, link.size());
     let own = blocks.block(link.rank);
     reduce_scatter::ring(link, &parts, own, op).await?;
     let all: Vec<Sge> = (0..link.size()).map(|r| blocks.block(r)).collect();

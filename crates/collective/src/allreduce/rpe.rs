@@ -14,21 +14,21 @@
 //! Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. For operators that commute, on nodes
 //! of the same arithmetic.
 
-use crate::edges::Pattern;
 use crate::notified_write::payload;
-use crate::{CollectiveState, Link, Reduce, rank};
+use crate::rdma_pattern::WritePattern;
+use crate::{CollectiveState, CommView, ElementReduction, rank};
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
 /// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. False, and
 /// nothing done, if some rank had no room for slots.
 pub async fn rpe<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<bool, Fault> {
-    let slots = state.slots(link, Pattern::Exchange, data.len());
+    let slots = state.slots(link, WritePattern::Exchange, data.len());
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let (me, size, len) = (link.rank, link.size(), data.len());
     let fabric = link.endpoint.fabric();

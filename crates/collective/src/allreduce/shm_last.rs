@@ -7,14 +7,14 @@
 //! Cost: 1 barrier ([`crate::bounce`]), N - 1 payloads read and combined one behind the other by one rank, and the result read by
 //! all. Chosen for short payloads, where that takes less time than another barrier. Compare Graham and Shipman 2008, section 3.2.
 
-use crate::costs::Costs;
-use crate::pieces::fold;
+use crate::costs::CallCosts;
+use crate::segments::fold;
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let alone = costs.others() * (costs.line() + costs.copy_out(len) + costs.reduce(len))
         + costs.copy_in(len);
     costs.barrier() + alone + costs.work(costs.copy_in(len) + costs.copy_out(len))
@@ -22,10 +22,10 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 
 /// Combines `data` of more than two ranks, at most [`crate::bounce::BUFFER`] bytes, into `result` of all.
 pub async fn shm_last<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.size() == 1 {
         result.copy_from(data);

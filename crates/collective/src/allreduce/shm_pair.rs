@@ -7,14 +7,14 @@
 //! Cost: 1 barrier a part ([`crate::bounce`]), and for each rank one payload copied in, read and combined: recursive doubling
 //! with one step. Chosen for payloads of which the second half is combined before slices would have been met for.
 
-use crate::costs::{self, Costs};
-use crate::pieces::{fold, overlap, part};
+use crate::costs::{self, CallCosts};
+use crate::segments::{fold, overlap, part};
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let parts = (len / costs::part(model, case.site.near.distance) as f64).ceil().max(1.0);
     parts * costs.barrier()
         + costs.work(costs.copy_in(len) + costs.copy_out(len) + costs.reduce(len))
@@ -22,11 +22,11 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 
 /// Combines `data` of both ranks, elements of `unit` bytes, into `result` of both.
 pub async fn shm_pair<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     unit: usize,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.size() == 1 {
         result.copy_from(data);

@@ -10,15 +10,15 @@
 //! Cost: 3 barriers ([`crate::bounce`]) to the root or 4 for all, and for each rank one payload read and combined, and
 //! one slice written or read. Chosen for long payloads, if all ranks may read each other's memory.
 
-use crate::bounce::{BounceSession, Exposed};
-use crate::costs::{self, Costs};
-use crate::pieces::{fold, overlap, part, slice};
+use crate::bounce::{BounceSession, ExposedPieces};
+use crate::costs::{self, CallCosts};
+use crate::segments::{fold, overlap, part, slice};
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge, Staging};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, slice) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
+    let (costs, slice) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
     let both = costs.read_blocks(slice) + costs.reduce(slice) + costs.read(slice);
     2.0 * costs.exposing() + 2.0 * costs.barrier() + costs.work(costs.others() * both)
 }
@@ -26,12 +26,12 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// Combines `data` of all ranks, elements of `unit` bytes, into `result` of `root`, or of all. Ranks that may not reach each
 /// other's memory do it in slices.
 pub async fn shm_read<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     root: Option<usize>,
     unit: usize,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     if size == 1 || !area.direct(link).await? {
@@ -89,7 +89,7 @@ pub async fn shm_read<F: Fabric>(
 }
 
 /// Bytes of a block of elements of `unit` bytes.
-pub(crate) fn block<F: Fabric>(link: &Link<F>, unit: usize) -> usize {
+pub(crate) fn block<F: Fabric>(link: &CommView<F>, unit: usize) -> usize {
     let unit = unit.max(1);
     (costs::block(link.endpoint.fabric().copies().model()) / unit * unit).max(unit)
 }
@@ -97,10 +97,10 @@ pub(crate) fn block<F: Fabric>(link: &Link<F>, unit: usize) -> usize {
 /// `sum` = this rank's `own` and what the others have exposed from byte `at` on, combined.
 pub(super) async fn combine<F: Fabric>(
     session: &BounceSession<'_, F>,
-    operands: &Exposed,
+    operands: &ExposedPieces,
     at: usize,
     (own, sum): (Sge, Sge),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let operand = async |rank: usize, spare: Sge| {
         session.read(operands, rank, at, spare).await.map(|()| spare)

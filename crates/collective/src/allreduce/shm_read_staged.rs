@@ -13,14 +13,14 @@
 
 use super::shm_read::{block, combine};
 use crate::bounce::BUFFER;
-use crate::costs::Costs;
-use crate::pieces::{overlap, part, slice};
+use crate::costs::CallCosts;
+use crate::segments::{overlap, part, slice};
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, slice) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
+    let (costs, slice) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
     let parts = (slice / BUFFER as f64).ceil().max(1.0);
     let both = costs.read_blocks(slice) + costs.reduce(slice) + costs.copy_out(slice);
     let lines = costs.others() * costs.line();
@@ -32,11 +32,11 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. Ranks
 /// that may not reach each other's memory do it in slices.
 pub async fn shm_read_staged<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     unit: usize,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size, unit) = (link.rank, link.size(), unit.max(1));
     if size == 1 || !area.direct(link).await? {

@@ -7,14 +7,14 @@
 //! which lines travel slowly, where SHM-PAIR has them written, fetched one by one, and written over.
 
 use super::shm_read::block;
-use crate::costs::Costs;
-use crate::pieces::{fold, overlap, part};
+use crate::costs::CallCosts;
+use crate::segments::{fold, overlap, part};
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let all = costs.others() * (costs.read_blocks(len) + costs.reduce(len));
     costs.exposing() + costs.barrier() + costs.work(all)
 }
@@ -22,11 +22,11 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. Ranks
 /// that may not reach each other's memory do it in slices.
 pub async fn shm_read_whole<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     unit: usize,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.size() == 1 || !area.direct(link).await? {
         return super::shm_slices(link, area, (data, result), None, unit, op).await;
@@ -41,12 +41,12 @@ pub async fn shm_read_whole<F: Fabric>(
 /// rank names bytes of its own; all show as much. All ranks reach each other's memory ([`ReleaseGather::direct`]).
 /// False: some rank could not show its own, and nothing is done.
 pub(crate) async fn read_and_combine<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     (data, at): (Sge, usize),
     result: Sge,
     unit: usize,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<bool, Fault> {
     let len = result.len();
     // Where the result lies on the data, others may still read.

@@ -10,21 +10,21 @@
 //! nothing is gained by reading other ranks' memory in place, or nobody may.
 
 use crate::bounce::{BUFFER, BounceSession, segment};
-use crate::costs::Costs;
-use crate::pieces::{fold, part, slice};
+use crate::costs::CallCosts;
+use crate::segments::{fold, part, slice};
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let slice = len / case.ranks as f64;
     combined(case, model) + costs.work(costs.others() * costs.copy_out(slice))
 }
 
 /// The same without the reading of the sums.
 pub fn combined(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let slice = len / case.ranks as f64;
     let segments = (len / segment(BUFFER, case.element) as f64).ceil().max(1.0);
     // Its part of every slice is copied in for one reader, its sum for all.
@@ -37,12 +37,12 @@ pub fn combined(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`, or of
 /// all.
 pub async fn shm_slices<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     root: Option<usize>,
     unit: usize,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     if size == 1 {

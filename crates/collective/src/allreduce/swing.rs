@@ -10,8 +10,8 @@
 //! Cost: 2 log2 N rounds, 2 (N - 1) / N of the data through every port. For powers of two and operators
 //! that commute. Chosen for large data on networks with short ways between neighbours.
 
-use crate::halving::{self, Step, Value};
-use crate::{Blocks, Link, Reduce, rank, work};
+use crate::halving::{self, ButterflyStep, PartialResult};
+use crate::{BlockList, CommView, ElementReduction, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
@@ -19,24 +19,24 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// # Panics
 /// If the number of ranks is not a power of two, or the operator does not commute.
 pub async fn swing<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
     element: usize,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     assert!(size.is_power_of_two(), "Swing over {size} ranks: a power of two");
     assert!(op.commutes(), "Swing with an operator that does not commute");
-    let step = |step| Step {
+    let step = |step| ButterflyStep {
         peer: rank::swing_peer(me, size, step),
         upper: rank::swing_upper(me, size, step),
     };
-    let steps: Vec<Step> = (0..size.ilog2()).map(step).collect();
-    let blocks = Blocks::even(result, element, size);
-    let mut value = Value::new(link, data);
+    let steps: Vec<ButterflyStep> = (0..size.ilog2()).map(step).collect();
+    let blocks = BlockList::even(result, element, size);
+    let mut value = PartialResult::new(link, data);
     let mine = halving::halve(link, &blocks, &mut value, steps.iter().copied(), op).await?;
     let combined = blocks.range_in(value.now(), mine.start, mine.end);
-    work::copy(link, combined, blocks.range(mine.start, mine.end));
+    local_ops::copy(link, combined, blocks.range(mine.start, mine.end));
     halving::double(link, &blocks, &steps).await
 }

@@ -5,7 +5,7 @@
 //!   no digit moved   out[r + j]       some moved   place j of `here`       all moved   into[r - j]
 //! ```
 
-use crate::{Link, work};
+use crate::{CommView, local_ops};
 use weft_fabric::{Fabric, Sge, Staging};
 
 /// The blocks of an alltoall between its rounds.
@@ -21,7 +21,7 @@ pub struct BlockRoute<'a> {
 impl<'a> BlockRoute<'a> {
     /// From `out[r]` of this rank to `into[me]` of rank r; all blocks have the same length.
     pub fn new<F: Fabric>(
-        link: &Link<F>,
+        link: &CommView<F>,
         out: &'a [Sge],
         into: &'a [Sge],
         radix: usize,
@@ -29,7 +29,7 @@ impl<'a> BlockRoute<'a> {
         let (me, size) = (link.rank, link.size());
         // In one round, no block is under way after it.
         let stops = if radix < size { size } else { 0 };
-        let here = work::stage(link, out[me], stops * out[me].len());
+        let here = local_ops::stage(link, out[me], stops * out[me].len());
         BlockRoute { me, out, into, radix, here }
     }
 

@@ -9,7 +9,7 @@
 //! for small blocks.
 
 use super::block_route::BlockRoute;
-use crate::{Blocks, Link, rank, work};
+use crate::{BlockList, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `out[r]` goes to `into[me]` of rank r; all blocks have the same length. `out` and `into` do not
@@ -18,7 +18,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// # Panics
 /// If `radix` is below 2.
 pub async fn bruck<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     out: &[Sge],
     into: &[Sge],
     radix: usize,
@@ -26,11 +26,11 @@ pub async fn bruck<F: Fabric>(
     let (me, size) = (link.rank, link.size());
     let len = out[me].len();
     let route = BlockRoute::new(link, out, into, radix);
-    let room = || work::stage(link, out[me], size * len);
+    let room = || local_ops::stage(link, out[me], size * len);
     let (leaving, coming) = (room(), room());
-    let blocks = |sge: Sge| Blocks::of(sge, std::iter::repeat_n(len, size));
+    let blocks = |sge: Sge| BlockList::of(sge, std::iter::repeat_n(len, size));
     let (leaving, coming) = (blocks(leaving.sge()), blocks(coming.sge()));
-    work::copy(link, out[me], into[me]);
+    local_ops::copy(link, out[me], into[me]);
     let mut requests = Vec::with_capacity(2 * radix.min(size));
     for place in rank::places(size, radix) {
         let moved = |digit: usize| rank::with_digit(size, radix, place, digit);
@@ -38,7 +38,7 @@ pub async fn bruck<F: Fabric>(
         for digit in rank::digits(size, radix, place) {
             let first = at;
             for j in moved(digit) {
-                work::copy(link, route.before(j, place), leaving.block(at));
+                local_ops::copy(link, route.before(j, place), leaving.block(at));
                 at += 1;
             }
             let (to, from) = ((me + digit * place) % size, (me + size - digit * place) % size);
@@ -47,7 +47,7 @@ pub async fn bruck<F: Fabric>(
         }
         link.wait_all(requests.drain(..)).await?;
         for (at, j) in rank::digits(size, radix, place).flat_map(moved).enumerate() {
-            work::copy(link, coming.block(at), route.after(j, place));
+            local_ops::copy(link, coming.block(at), route.after(j, place));
         }
     }
     Ok(())

@@ -6,14 +6,14 @@
 //! Cost: N - 1 messages each way; latencies overlap within a batch. Chosen for blocks of middle size:
 //! all at once for few ranks, in batches where a port gets congested.
 
-use crate::{Link, work};
+use crate::{CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `out[r]` goes to `into[me]` of rank r. Lengths may differ from pair to pair; the two ends of each
 /// pair agree. `out` and `into` do not overlap. At most `batch` messages each way are under way; 0
 /// stands for all.
 pub async fn linear<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     out: &[Sge],
     into: &[Sge],
     batch: usize,
@@ -26,12 +26,12 @@ pub async fn linear<F: Fabric>(
         requests.extend(some().map(|k| (me + size - k) % size).map(|r| link.irecv(r, into[r])));
         requests.extend(some().map(|k| (me + k) % size).filter_map(|r| link.isend(r, out[r])));
         if first == 1 {
-            work::copy(link, out[me], into[me]);
+            local_ops::copy(link, out[me], into[me]);
         }
         link.wait_all(requests.drain(..)).await?;
     }
     if size == 1 {
-        work::copy(link, out[me], into[me]);
+        local_ops::copy(link, out[me], into[me]);
     }
     Ok(())
 }

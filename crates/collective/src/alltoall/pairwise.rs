@@ -5,12 +5,16 @@
 //! ```
 //! Cost: N - 1 rounds of one block each way. Chosen for large blocks: one partner each way at a time.
 
-use crate::Link;
+use crate::CommView;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `out[r]` goes to `into[me]` of rank r. Lengths may differ from pair to pair; the two ends of
 /// each pair agree. `out` and `into` do not overlap.
-pub async fn pairwise<F: Fabric>(link: &Link<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault> {
+pub async fn pairwise<F: Fabric>(
+    link: &CommView<F>,
+    out: &[Sge],
+    into: &[Sge],
+) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     into[me].copy_from(out[me]);
     for k in 1..size {

@@ -11,9 +11,9 @@
 //! Chosen for small blocks where writes are quicker than messages.
 
 use super::block_route::BlockRoute;
-use crate::edges::Pattern;
 use crate::notified_write::payload;
-use crate::{CollectiveState, Link, rank, work};
+use crate::rdma_pattern::WritePattern;
+use crate::{CollectiveState, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `out[r]` goes to `into[me]` of rank r; all blocks have the same length, and together at most
@@ -23,7 +23,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// # Panics
 /// If `radix` is below 2.
 pub async fn rds<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     out: &[Sge],
     into: &[Sge],
@@ -34,7 +34,7 @@ pub async fn rds<F: Fabric>(
     let radix = rank::radix_for(radix, size);
     let moved = |place, digit| rank::with_digit(size, radix, place, digit);
     let most = rank::places(size, radix).map(|place| moved(place, 1).count()).max().unwrap_or(0);
-    let slots = state.slots(link, Pattern::Dissemination(radix), most * len);
+    let slots = state.slots(link, WritePattern::Dissemination(radix), most * len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let nth = |payload: Sge, at: usize| payload.part(at * len, len);
     let route = BlockRoute::new(link, out, into, radix);
@@ -45,24 +45,24 @@ pub async fn rds<F: Fabric>(
             let count = moved(place, digit).count();
             let leaving = payload(slots.own(edge), count * len);
             for (at, j) in moved(place, digit).enumerate() {
-                work::copy(link, route.before(j, place), nth(leaving, at));
+                local_ops::copy(link, route.before(j, place), nth(leaving, at));
             }
             slots.write(link, edge, slots.own(edge), count * len)?;
             edge += 1;
         }
         if place == 1 {
-            work::copy(link, out[me], into[me]);
+            local_ops::copy(link, out[me], into[me]);
         }
         for (slot, digit) in (first..edge).zip(rank::digits(size, radix, place)) {
             let coming = payload(slots.slot(slot), moved(place, digit).count() * len);
             slots.landed(link, slot).await?;
             for (at, j) in moved(place, digit).enumerate() {
-                work::copy(link, nth(coming, at), route.after(j, place));
+                local_ops::copy(link, nth(coming, at), route.after(j, place));
             }
         }
     }
     if size == 1 {
-        work::copy(link, out[me], into[me]);
+        local_ops::copy(link, out[me], into[me]);
     }
     Ok(true)
 }

@@ -8,14 +8,14 @@
 //! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, two registrations. Nobody copies, nobody waits for a
 //! partner. Chosen for blocks that are too long for eager messages.
 
-use crate::reads::Reads;
-use crate::{Link, work};
+use crate::exposed_reads::Reads;
+use crate::{CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `out[r]` goes to `into[me]` of rank r; all blocks have the same length. `out` and `into` do not overlap. `most`:
 /// reads under way at once. False, and nothing done, if some rank's memory cannot be read.
 pub async fn read<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     out: &[Sge],
     into: &[Sge],
     most: usize,
@@ -23,15 +23,15 @@ pub async fn read<F: Fabric>(
     let (me, size) = (link.rank, link.size());
     let len = out[me].len();
     if size == 1 || len == 0 {
-        work::copy(link, out[me], into[me]);
+        local_ops::copy(link, out[me], into[me]);
         return Ok(true);
     }
     // Blocks apart from each other are put together: one registration, one address.
     let whole = Sge::join(out);
-    let room = whole.is_none().then(|| work::stage(link, out[me], len * size));
+    let room = whole.is_none().then(|| local_ops::stage(link, out[me], len * size));
     if let Some(room) = &room {
         for (rank, &block) in out.iter().enumerate() {
-            work::copy(link, block, room.sge().part(rank * len, len));
+            local_ops::copy(link, block, room.sge().part(rank * len, len));
         }
     }
     let memory = whole.or_else(|| room.as_ref().map(|room| room.sge())).unwrap_or(Sge::EMPTY);
@@ -44,7 +44,7 @@ pub async fn read<F: Fabric>(
         let from = (me + size - distance) % size;
         reads.read(from, me * len, into[from]).await?;
     }
-    work::copy(link, out[me], into[me]);
+    local_ops::copy(link, out[me], into[me]);
     reads.end().await?;
     Ok(true)
 }

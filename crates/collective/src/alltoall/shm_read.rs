@@ -7,13 +7,13 @@
 //! other's memory.
 
 use crate::bounce::NAME;
-use crate::costs::Costs;
+use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Link, ReleaseGather};
+use crate::{CommView, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let each = costs.others() * (costs.read(len) + costs.line());
     costs.exposing() + costs.barrier() + costs.work(each)
 }
@@ -21,7 +21,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// `out[r]` goes to `into[me]` of rank r. All blocks of all ranks have one length. `out` and `into` do not
 /// overlap. Ranks that may not reach each other's memory put blocks down.
 pub async fn shm_read<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     out: &[Sge],
     into: &[Sge],

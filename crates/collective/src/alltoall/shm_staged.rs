@@ -7,14 +7,14 @@
 //! as much as the barrier is worth.
 
 use crate::bounce::BUFFER;
-use crate::costs::Costs;
-use crate::pieces::part;
+use crate::costs::CallCosts;
+use crate::segments::part;
 use crate::selection_key::SelectionKey;
-use crate::{Link, ReleaseGather};
+use crate::{CommView, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let parts = (len / room(BUFFER, case.ranks).max(64) as f64).ceil().max(1.0);
     let each = costs.others() * (costs.copy_in(len) + costs.copy_out(len));
     parts * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
@@ -28,7 +28,7 @@ fn room(buffer: usize, size: usize) -> usize {
 /// `out[r]` goes to `into[me]` of rank r. All blocks of all ranks have one length. `out` and `into` do not
 /// overlap.
 pub async fn shm_staged<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     out: &[Sge],
     into: &[Sge],

@@ -6,12 +6,12 @@
 //! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit into them.
 
 pub use crate::allgather::shm_swap::time;
-use crate::{Link, ReleaseGather};
+use crate::{CommView, ReleaseGather};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `out[r]`, at most `PAIR_MOST` bytes, goes to `into[me]` of rank r. All blocks have one length.
 pub async fn shm_swap<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     out: &[Sge],
     into: &[Sge],

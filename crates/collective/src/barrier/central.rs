@@ -9,18 +9,18 @@
 //! woken once, however many there are: with more ranks than processors, that is what counts.
 //! Chosen on one machine, up to [`crate::CENTRAL_MOST`] ranks.
 
-use crate::costs::Costs;
+use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Link, ReleaseGather};
+use crate::{CommView, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    Costs::of(case, model).barrier()
+    CallCosts::of(case, model).barrier()
 }
 
 /// Ends on no rank before all have come. The ranks share memory, and meet in `area`, which all of
 /// them use in one order.
-pub async fn central<F: Fabric>(link: &Link<F>, area: &ReleaseGather<F>) -> Result<(), Fault> {
+pub async fn central<F: Fabric>(link: &CommView<F>, area: &ReleaseGather<F>) -> Result<(), Fault> {
     if link.size() == 1 {
         return Ok(());
     }

@@ -9,11 +9,11 @@
 //! ```
 //! Cost: ceil(log2 N) rounds for every N. Chosen by default.
 
-use crate::{Link, rank};
+use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Ends on no rank before all have come; every rank is through in the same number of rounds.
-pub async fn dissemination<F: Fabric>(link: &Link<F>) -> Result<(), Fault> {
+pub async fn dissemination<F: Fabric>(link: &CommView<F>) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     for round in 0..rank::rounds(size) {
         let distance = 1 << round;

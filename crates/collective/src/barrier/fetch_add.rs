@@ -11,19 +11,19 @@
 //! datagram, and a parent waits for one word, however many children it has. Chosen where there is no multicast
 //! and adapters take many messages at once.
 
-use crate::edges::{Pattern, fan_in_for};
-use crate::{CollectiveState, Link};
+use crate::rdma_pattern::{WritePattern, fan_in_for};
+use crate::{CollectiveState, CommView};
 use weft_fabric::{Fabric, Fault};
 
 /// `fan_in`, one less than a power of two: the most children at each step. False, and nothing done, if some rank
 /// had no room for slots.
 pub async fn fetch_add<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     fan_in: usize,
 ) -> Result<bool, Fault> {
     let fan_in = fan_in_for(fan_in, link.size());
-    let slots = state.slots(link, Pattern::Release(fan_in), 0);
+    let slots = state.slots(link, WritePattern::Release(fan_in), 0);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let tally = state.tally(fan_in);
     tally.count(link).await?;

@@ -7,12 +7,12 @@
 //! Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages each way. Chosen where messages to
 //! several ranks overlap: small gaps beside large latencies. Radix 2 is plain dissemination.
 
-use crate::{Link, rank};
+use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// # Panics
 /// If `radix` is below 2.
-pub async fn n_way_dissemination<F: Fabric>(link: &Link<F>, radix: usize) -> Result<(), Fault> {
+pub async fn n_way_dissemination<F: Fabric>(link: &CommView<F>, radix: usize) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let mut requests = Vec::with_capacity(2 * radix.min(size));
     for place in rank::places(size, radix) {

@@ -10,12 +10,12 @@
 //! ```
 //! Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. Baseline of the RDMA barriers.
 
-use crate::{Link, rank};
+use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Ends on no rank before all have come; ranks beyond the largest power of two only tell a partner
 /// and wait for it.
-pub async fn pairwise_exchange<F: Fabric>(link: &Link<F>) -> Result<(), Fault> {
+pub async fn pairwise_exchange<F: Fabric>(link: &CommView<F>) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let lower = rank::power_below(size);
     if me >= lower {

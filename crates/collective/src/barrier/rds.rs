@@ -9,13 +9,13 @@
 //! Cost: ceil(log2 N) writes, one after the other, for every N. Chosen where writes are quicker than
 //! messages.
 
-use crate::edges::Pattern;
-use crate::{CollectiveState, Link, rank};
+use crate::rdma_pattern::WritePattern;
+use crate::{CollectiveState, CommView, rank};
 use weft_fabric::{Fabric, Fault};
 
 /// False, and nothing done, if some rank had no room for slots.
-pub async fn rds<F: Fabric>(link: &Link<F>, state: &CollectiveState<F>) -> Result<bool, Fault> {
-    let slots = state.slots(link, Pattern::Dissemination(2), 0);
+pub async fn rds<F: Fabric>(link: &CommView<F>, state: &CollectiveState<F>) -> Result<bool, Fault> {
+    let slots = state.slots(link, WritePattern::Dissemination(2), 0);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     for round in 0..rank::rounds(link.size()) as usize {
         slots.write(link, round, slots.own(round), 0)?;

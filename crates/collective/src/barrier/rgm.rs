@@ -13,21 +13,21 @@
 //! RGM-ACK: each rank acknowledges the multicast to rank 0, which leaves when it has heard from all (section 3.3.4, the first
 //! alternative). N - 1 messages more, which the document calls expensive. Chosen by name only.
 
-use crate::edges::{Pattern, fan_in_for};
-use crate::{CollectiveState, Link};
-use weft_channel::multicast::Ends;
+use crate::rdma_pattern::{WritePattern, fan_in_for};
+use crate::{CollectiveState, CommView};
+use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `fan_in`, one less than a power of two: the most children at each step; from N - 1 on the tree has one
-/// step. `ends`: [`Ends::Heard`], or [`Ends::EachAcknowledged`] for RGM-ACK. False, and nothing done, if some rank had no room for slots.
+/// step. `ends`: [`ReleaseMode::Heard`], or [`ReleaseMode::EachAcknowledged`] for RGM-ACK. False, and nothing done, if some rank had no room for slots.
 pub async fn rgm<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     fan_in: usize,
-    ends: Ends,
+    ends: ReleaseMode,
 ) -> Result<bool, Fault> {
     let group = state.multicast(link).await?;
-    let slots = state.slots(link, Pattern::Tree(fan_in_for(fan_in, link.size())), 0);
+    let slots = state.slots(link, WritePattern::Tree(fan_in_for(fan_in, link.size())), 0);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let number = group.numbers(1);
     for child in 0..slots.count() {

@@ -11,13 +11,13 @@
 //! Cost: log2 N writes, one after the other, for a power of two, else floor(log2 N) + 2. No message is
 //! matched, no buffer posted. Chosen where writes are quicker than messages and N is a power of two.
 
-use crate::edges::Pattern;
-use crate::{CollectiveState, Link, rank};
+use crate::rdma_pattern::WritePattern;
+use crate::{CollectiveState, CommView, rank};
 use weft_fabric::{Fabric, Fault};
 
 /// False, and nothing done, if some rank had no room for slots.
-pub async fn rpe<F: Fabric>(link: &Link<F>, state: &CollectiveState<F>) -> Result<bool, Fault> {
-    let slots = state.slots(link, Pattern::Exchange, 0);
+pub async fn rpe<F: Fabric>(link: &CommView<F>, state: &CollectiveState<F>) -> Result<bool, Fault> {
+    let slots = state.slots(link, WritePattern::Exchange, 0);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let (me, size) = (link.rank, link.size());
     let lower = rank::power_below(size);

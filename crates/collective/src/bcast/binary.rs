@@ -9,13 +9,13 @@
 //! chain.
 
 use super::segments;
-use crate::{Link, trees};
+use crate::{CommView, trees};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `data` of `root` is copied to `data` of everybody, in segments of `segment` bytes (0: in one); same
 /// lengths everywhere.
 pub async fn binary<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
     segment: usize,

@@ -8,19 +8,19 @@
 //! ```
 //! Cost: ceil(log2 N) rounds of the whole length. Chosen for small data.
 
-use crate::costs::Costs;
+use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Link, rank};
+use crate::{CommView, rank};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 /// Among ranks of one machine.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     costs.binomial(len, 0.0)
 }
 
 /// `data` of `root` is copied to `data` of everybody; same length everywhere.
-pub async fn binomial<F: Fabric>(link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault> {
+pub async fn binomial<F: Fabric>(link: &CommView<F>, root: usize, data: Sge) -> Result<(), Fault> {
     let size = link.size();
     let relative = (link.rank + size - root) % size;
     let absolute = |r: usize| (r + root) % size;

@@ -7,13 +7,13 @@
 //! receives the data once. Chosen for large data and few ranks.
 
 use super::segments;
-use crate::{Link, trees};
+use crate::{CommView, trees};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `data` of `root` is copied to `data` of everybody, in segments of `segment` bytes (0: in one); same
 /// lengths everywhere.
 pub async fn chain<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
     segment: usize,

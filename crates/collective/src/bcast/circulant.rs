@@ -8,13 +8,13 @@
 //! a block, which no algorithm with one port can go below. Chosen for large data and any number of
 //! ranks: as little latency as the binomial tree, as little data a rank as the pipeline.
 
-use crate::{Link, circulant::Circulant};
+use crate::{CommView, circulant::Circulant};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `data` of `root` is copied to `data` of everybody, in blocks of `segment` bytes (0: in one); same
 /// lengths everywhere.
 pub async fn circulant<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
     segment: usize,

@@ -6,7 +6,7 @@
 //! Numbers are relative to the root. Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages of
 //! the whole length. Chosen for small data where a rank sends several messages in one's latency.
 
-use crate::{Link, rank};
+use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `data` of `root` is copied to `data` of everybody; same length everywhere.
@@ -14,7 +14,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// # Panics
 /// If `radix` is below 2.
 pub async fn k_nomial<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
     radix: usize,

@@ -8,13 +8,13 @@
 //! slowest member, who says now and then how far it is.
 //! Cost: the length of the data once, whatever N is. Chosen for many nodes on networks with multicast.
 
-use crate::{CollectiveState, Link};
-use weft_channel::multicast::Ends;
+use crate::{CollectiveState, CommView};
+use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `data` of `root` is copied to `data` of everybody, `part` bytes to a multicast.
 pub async fn multicast<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     root: usize,
     data: Sge,
@@ -27,9 +27,9 @@ pub async fn multicast<F: Fabric>(
         let at = i * part;
         let (number, some) = (first + i as u64, data.part(at, part.min(data.len() - at)));
         if link.rank == root {
-            group.send(number, some, Ends::Acknowledged).await?;
+            group.send(number, some, ReleaseMode::Acknowledged).await?;
         } else {
-            group.receive(root, number, some, Ends::Acknowledged).await?;
+            group.receive(root, number, some, ReleaseMode::Acknowledged).await?;
         }
     }
     Ok(())

@@ -11,7 +11,7 @@
 
 use crate::allgather::recursive_doubling::doubling_of;
 use crate::allgather::ring::ring;
-use crate::{Blocks, Link, rank};
+use crate::{BlockList, CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Blocks begin at multiples of so many bytes, a cache line.
@@ -19,12 +19,12 @@ const ALIGN: usize = 64;
 
 /// `data` of `root` is copied to `data` of everybody; same length everywhere.
 pub async fn scatter_allgather<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
     let size = link.size();
-    let blocks = Blocks::even(data, ALIGN, size);
+    let blocks = BlockList::even(data, ALIGN, size);
     scatter(link, root, &blocks).await?;
     let by_rank: Vec<Sge> = (0..size).map(|r| blocks.block((r + size - root) % size)).collect();
     ring(link, &by_rank).await
@@ -35,18 +35,22 @@ pub async fn scatter_allgather<F: Fabric>(
 /// # Panics
 /// If the number of ranks is not a power of two.
 pub async fn scatter_doubling<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
     let size = link.size();
-    let blocks = Blocks::even(data, ALIGN, size);
+    let blocks = BlockList::even(data, ALIGN, size);
     scatter(link, root, &blocks).await?;
     doubling_of(link, &blocks, (link.rank + size - root) % size, |r| (r + root) % size).await
 }
 
 /// Block r of the root comes to rank r, relative to the root, along the binomial tree.
-async fn scatter<F: Fabric>(link: &Link<F>, root: usize, blocks: &Blocks) -> Result<(), Fault> {
+async fn scatter<F: Fabric>(
+    link: &CommView<F>,
+    root: usize,
+    blocks: &BlockList,
+) -> Result<(), Fault> {
     let size = link.size();
     let me = (link.rank + size - root) % size;
     let absolute = |r: usize| (r + root) % size;

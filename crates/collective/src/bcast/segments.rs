@@ -1,6 +1,6 @@
 //! Data in segments down a tree: while a segment is passed on, the next one comes.
 
-use crate::Link;
+use crate::CommView;
 use crate::trees::TreeNode;
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, Fault, Sge};
@@ -21,7 +21,7 @@ pub(super) fn segments(data: Sge, segment: usize) -> impl Iterator<Item = Sge> {
 /// Receives `data` from the parent and sends it to the children, segment by segment. What is still
 /// being sent is added to `sends`. Goes on behind a fault, and returns the first.
 pub(super) async fn pass<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     place: TreeNode,
     absolute: impl Fn(usize) -> usize,
     data: Sge,

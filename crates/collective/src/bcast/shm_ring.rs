@@ -7,15 +7,15 @@
 //! Chosen for payloads that the root would have to copy for each other rank.
 
 use super::flat;
-use crate::costs::Costs;
-use crate::pieces::part;
+use crate::costs::CallCosts;
+use crate::segments::part;
 use crate::selection_key::SelectionKey;
 use crate::staging_ring::CHUNK;
-use crate::{Link, ReleaseGather};
+use crate::{CommView, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let parts = (len / CHUNK as f64).ceil().max(1.0);
     let first = costs.copy_in_for_all(len.min(CHUNK as f64));
     // Each reader is told, and says that it has read.
@@ -25,7 +25,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 
 /// `data` of `root` is copied to `data` of everybody; same length everywhere.
 pub async fn shm_ring<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     root: usize,
     data: Sge,

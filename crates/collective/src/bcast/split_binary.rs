@@ -10,14 +10,14 @@
 //! is, when the data have at least two segments.
 
 use super::segments::{self, segments};
-use crate::trees::{self, Side};
-use crate::{Link, rank};
+use crate::trees::{self, TreeHalf};
+use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `data` of `root` is copied to `data` of everybody, in segments of `segment` bytes (0: in one a
 /// half); same lengths everywhere.
 pub async fn split_binary<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
     segment: usize,
@@ -30,9 +30,9 @@ pub async fn split_binary<F: Fabric>(
     let mut sends = Vec::new();
     let partner = place.partner.map(absolute);
     let (mine, other) = match place.side {
-        Side::Left => (left, right),
-        Side::Right => (right, left),
-        Side::Root => {
+        TreeHalf::Left => (left, right),
+        TreeHalf::Right => (right, left),
+        TreeHalf::Root => {
             // Segments of both halves in turn.
             let [first, second] = place.place.children.map(|c| c.map(absolute));
             let (mut lefts, mut rights) = (segments(left, segment), segments(right, segment));

@@ -2,16 +2,16 @@
 
 use super::memory::exchange;
 use super::{BounceSession, NAME};
-use crate::exchanged::{self, Exchanged};
+use crate::address_exchange::{self, Exchanged};
 use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 
 /// A piece of memory of each rank.
-pub struct Exposed {
+pub struct ExposedPieces {
     region: Region,
     all: Exchanged,
 }
 
-impl Exposed {
+impl ExposedPieces {
     fn of(&self, rank: usize) -> RemoteAddr {
         self.all.addr(rank, 0)
     }
@@ -21,7 +21,7 @@ impl<F: Fabric> BounceSession<'_, F> {
     /// A barrier in which everybody learns where the others' `memory` is. It is reached until
     /// [`BounceSession::withdraw`], before which the ranks meet once more. `None` on all ranks: one could not show its own, and the `rest` of
     /// this operation's barriers, of which there is at least one, are over.
-    pub async fn expose(&self, memory: Sge, rest: u64) -> Result<Option<Exposed>, Fault> {
+    pub async fn expose(&self, memory: Sge, rest: u64) -> Result<Option<ExposedPieces>, Fault> {
         // What cannot be registered now is an answer, not an error.
         self.exposed(self.link.endpoint.fabric().expose(memory).ok(), rest).await
     }
@@ -31,11 +31,15 @@ impl<F: Fabric> BounceSession<'_, F> {
         &self,
         memory: Sge,
         rest: u64,
-    ) -> Result<Option<Exposed>, Fault> {
+    ) -> Result<Option<ExposedPieces>, Fault> {
         self.exposed(self.link.endpoint.fabric().expose_to_writers(memory).ok(), rest).await
     }
 
-    async fn exposed(&self, region: Option<Region>, rest: u64) -> Result<Option<Exposed>, Fault> {
+    async fn exposed(
+        &self,
+        region: Option<Region>,
+        rest: u64,
+    ) -> Result<Option<ExposedPieces>, Fault> {
         const COULD: usize = RemoteAddr::WORDS;
         let mut words = [0; COULD + 1];
         if let Some(region) = &region {
@@ -49,7 +53,7 @@ impl<F: Fabric> BounceSession<'_, F> {
         let all = exchange(self.link, &self.session, self.take_number(), &words).await?;
         let could = (0..self.link.size()).all(|rank| all.word(rank, COULD) == 1);
         match region {
-            Some(region) if could => Ok(Some(Exposed { region, all })),
+            Some(region) if could => Ok(Some(ExposedPieces { region, all })),
             region => {
                 region.into_iter().for_each(|r| self.link.endpoint.fabric().withdraw(r));
                 self.give_up(rest).await?;
@@ -81,14 +85,14 @@ impl<F: Fabric> BounceSession<'_, F> {
     }
 
     /// Ends the reach of what was exposed.
-    pub fn withdraw(&self, exposed: &Exposed) {
+    pub fn withdraw(&self, exposed: &ExposedPieces) {
         self.link.endpoint.fabric().withdraw(exposed.region);
     }
 
     /// Reads what `rank` has exposed, from byte `offset` on.
     pub async fn read(
         &self,
-        exposed: &Exposed,
+        exposed: &ExposedPieces,
         rank: usize,
         offset: usize,
         into: Sge,
@@ -99,7 +103,7 @@ impl<F: Fabric> BounceSession<'_, F> {
     /// Writes over what `rank` has exposed, from byte `offset` on.
     pub async fn write(
         &self,
-        exposed: &Exposed,
+        exposed: &ExposedPieces,
         rank: usize,
         offset: usize,
         data: Sge,
@@ -111,7 +115,7 @@ impl<F: Fabric> BounceSession<'_, F> {
     /// Whoever does it withdraws the region, after one more barrier.
     pub fn name(&self, i: usize, memory: Sge) -> Result<Region, Fault> {
         let region = self.link.endpoint.fabric().expose(memory)?;
-        exchanged::write(&region.remote.words(), self.next_buffer().part(i * NAME, NAME));
+        address_exchange::write(&region.remote.words(), self.next_buffer().part(i * NAME, NAME));
         Ok(region)
     }
 
@@ -119,7 +123,7 @@ impl<F: Fabric> BounceSession<'_, F> {
     pub async fn read_named(&self, rank: usize, i: usize, into: Sge) -> Result<(), Fault> {
         let spare = self.link.stage(NAME);
         let said = self.operand(rank, i * NAME, spare.sge()).await?;
-        let words = std::array::from_fn(|j| exchanged::read(said, j));
+        let words = std::array::from_fn(|j| address_exchange::read(said, j));
         self.fetch(rank, RemoteAddr::from_words(words), into).await
     }
 }

@@ -1,15 +1,15 @@
 //! The memory of [`super`]'s buffers: made by all ranks at once, and given back when all have read it.
 
 use super::{BUFFER, BUFFERS, MOST, MOST_OF_ALL, READ, STEP};
-use crate::Link;
-use crate::area::{SLOT, Session};
-use crate::exchanged::{self, Exchanged};
+use crate::CommView;
+use crate::address_exchange::{self, Exchanged};
+use crate::area::{AreaSession, SLOT};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
-use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Words};
+use weft_fabric::{Fabric, FabricExt, Fault, PeerWords, Region, RemoteAddr};
 
 /// The buffers of a communicator, and what its ranks know of each other's.
-pub(super) struct Buffers<F: Fabric> {
+pub(super) struct CommBounceBuffers<F: Fabric> {
     pub(super) endpoint: std::rc::Rc<weft_p2p::Endpoint<F>>,
     pub(super) members: std::rc::Rc<crate::Members>,
     pub(super) mine: Region,
@@ -28,7 +28,7 @@ pub(super) struct Buffers<F: Fabric> {
     pub(super) ask: Cell<usize>,
 }
 
-impl<F: Fabric> Drop for Buffers<F> {
+impl<F: Fabric> Drop for CommBounceBuffers<F> {
     fn drop(&mut self) {
         let (mine, last, stamp) = (self.mine, self.read.get(), self.stamp);
         // The words stay mapped as long as they are asked: ranks of another job may have left by then, and their numbers in the
@@ -42,7 +42,7 @@ impl<F: Fabric> Drop for Buffers<F> {
         let words: Vec<_> = words.collect();
         self.endpoint.park(move |fabric| {
             // With another stamp the memory is another's by now: its rank had seen everybody done.
-            let done = |words: &Option<Words>| {
+            let done = |words: &Option<PeerWords>| {
                 words.as_ref().is_some_and(|words| {
                     let [word, found] = [0, 1].map(|i| words[i].load(Ordering::Acquire));
                     found != stamp || word >= last
@@ -57,14 +57,14 @@ impl<F: Fabric> Drop for Buffers<F> {
     }
 }
 
-impl<F: Fabric> Buffers<F> {
+impl<F: Fabric> CommBounceBuffers<F> {
     /// [`MAKING`] barriers from `epoch` on. `None`: some rank has no memory for its own.
     pub(super) async fn make(
-        link: &Link<F>,
-        session: &Session<'_, F>,
+        link: &CommView<F>,
+        session: &AreaSession<'_, F>,
         epoch: u64,
         many: bool,
-    ) -> Result<Option<Buffers<F>>, Fault> {
+    ) -> Result<Option<CommBounceBuffers<F>>, Fault> {
         let fabric = link.endpoint.fabric();
         link.endpoint.clear_parked();
         let near = crate::share_memory(fabric, &link.members);
@@ -101,7 +101,7 @@ impl<F: Fabric> Buffers<F> {
             mine.into_iter().for_each(|mine| fabric.withdraw(mine));
             return Ok(None);
         };
-        Ok(Some(Buffers {
+        Ok(Some(CommBounceBuffers {
             endpoint: link.endpoint.clone(),
             members: link.members.clone(),
             read: Cell::new(epoch + 1),
@@ -116,19 +116,19 @@ impl<F: Fabric> Buffers<F> {
     }
 }
 
-/// The barriers of [`Buffers::make`].
+/// The barriers of [`CommBounceBuffers::make`].
 pub(super) const MAKING: u64 = 2;
 
 /// A barrier in which each rank says up to eight words to all: slots of `SLOT` bytes by rank. They are read when it is over:
 /// another barrier follows in the same operation.
 pub(super) async fn exchange<F: Fabric>(
-    link: &Link<F>,
-    session: &Session<'_, F>,
+    link: &CommView<F>,
+    session: &AreaSession<'_, F>,
     epoch: u64,
     words: &[u64],
 ) -> Result<Exchanged, Fault> {
     let said = link.stage(8 * words.len());
-    exchanged::write(words, said.sge());
+    address_exchange::write(words, said.sge());
     let all = link.stage(SLOT * link.size());
     if session.is_pair() {
         let other = session.swap(link, epoch, said.sge()).await?;

@@ -1,23 +1,23 @@
 //! The list itself. Within an operation those that were published together stand together.
 
-use crate::algorithm::{Algorithm, Carrier, Method, Need, Only, Parameter};
+use crate::algorithm::{Algorithm, AlgorithmParameter, Carrier, Method, Only, Requirement};
 use crate::area::PAIR_MOST;
 use crate::bounce::{BUFFER, UNIT_MOST};
-use crate::costs::Time;
-use crate::operation::Operation;
+use crate::costs::CostFunction;
+use crate::operation::CollectiveKind;
 use crate::{CENTRAL_MOST, SLOT, slots};
 use Carrier::{Atomics, Immediates, Memory, Messages, Reads, Streams, Writes};
-use Need::{
+use CollectiveKind::*;
+use Requirement::{
     AtMost, BlocksAtMost, Commutes, Direct, ElementAtMost, EqualBlocks, Even, Many, Nodes,
     PowerOfTwo, SameArithmetic, SameArithmeticOfTwo, Two,
 };
-use Operation::*;
 
 const fn entry(
-    operation: Operation,
+    operation: CollectiveKind,
     name: &'static str,
     (method, carrier): (Method, Carrier),
-    needs: &'static [Need],
+    needs: &'static [Requirement],
     about: &'static str,
     cost: &'static str,
 ) -> Algorithm {
@@ -36,7 +36,7 @@ const fn entry(
 }
 
 /// It has a parameter.
-const fn with(parameter: Parameter, entry: Algorithm) -> Algorithm {
+const fn with(parameter: AlgorithmParameter, entry: Algorithm) -> Algorithm {
     Algorithm { parameter: Some(parameter), ..entry }
 }
 
@@ -45,38 +45,48 @@ const fn usual(entry: Algorithm) -> Algorithm {
     Algorithm { usual: true, ..entry }
 }
 
-const fn number(what: &'static str, default: usize, least: usize, most: usize) -> Parameter {
-    Parameter { what, default, least, most, only: Only::All }
+const fn number(
+    what: &'static str,
+    default: usize,
+    least: usize,
+    most: usize,
+) -> AlgorithmParameter {
+    AlgorithmParameter { what, default, least, most, only: Only::All }
 }
 
-const RADIX: Parameter = number("radix", 4, 2, 64);
-const SEGMENT: Parameter = number("segment in bytes", 64 << 10, 64, 1 << 30);
-const AT_ONCE: Parameter = number("number of messages at once", 16, 1, 1 << 20);
+const RADIX: AlgorithmParameter = number("radix", 4, 2, 64);
+const SEGMENT: AlgorithmParameter = number("segment in bytes", 64 << 10, 64, 1 << 30);
+const AT_ONCE: AlgorithmParameter = number("number of messages at once", 16, 1, 1 << 20);
 
 /// A composition of levels.
-const fn two_level(operation: Operation, needs: &'static [Need]) -> Algorithm {
+const fn two_level(operation: CollectiveKind, needs: &'static [Requirement]) -> Algorithm {
     let about = "within nodes, between their leaders, within nodes";
     let cost = "that of its steps";
     entry(operation, "TWO-LEVEL", (Method::TwoLevel, Carrier::Hierarchy), needs, about, cost)
 }
 
 /// Kini 2003, section 4.1.3: 2^k - 1 children at each step, best 7 (figure 4.7).
-const FAN_IN: Parameter =
-    Parameter { what: "fan-in", default: 7, least: 1, most: 63, only: Only::OneLessThanPowers };
+const FAN_IN: AlgorithmParameter = AlgorithmParameter {
+    what: "fan-in",
+    default: 7,
+    least: 1,
+    most: 63,
+    only: Only::OneLessThanPowers,
+};
 
 /// Largest payload of what is written into slots.
 const WRITTEN: usize = slots::MOST;
 
 /// Of ranks that share memory: chosen there by what it should take.
-const fn shm(time: Time, entry: Algorithm) -> Algorithm {
+const fn shm(time: CostFunction, entry: Algorithm) -> Algorithm {
     Algorithm { time: Some(time), ..entry }
 }
 
 /// What all of those need that meet on a release-gather area; and that cut payloads between elements.
-const TOGETHER: Need = Need::Together(CENTRAL_MOST);
-const ELEMENT: Need = ElementAtMost(UNIT_MOST);
+const TOGETHER: Requirement = Requirement::Together(CENTRAL_MOST);
+const ELEMENT: Requirement = ElementAtMost(UNIT_MOST);
 
-const fn scan_staged(operation: Operation) -> Algorithm {
+const fn scan_staged(operation: CollectiveKind) -> Algorithm {
     let about = "copied in; each rank combines those up to its own";
     let all = entry(
         operation,
@@ -89,8 +99,8 @@ const fn scan_staged(operation: Operation) -> Algorithm {
     shm(crate::scan::shm_staged::time, all)
 }
 
-const fn scan_slices(operation: Operation) -> Algorithm {
-    const NEEDS: &[Need] = &[TOGETHER, ElementAtMost(UNIT_MOST / 2)];
+const fn scan_slices(operation: CollectiveKind) -> Algorithm {
+    const NEEDS: &[Requirement] = &[TOGETHER, ElementAtMost(UNIT_MOST / 2)];
     let about = "copied in; each rank computes all prefixes of a slice";
     let all = entry(
         operation,
@@ -103,8 +113,8 @@ const fn scan_slices(operation: Operation) -> Algorithm {
     shm(crate::scan::shm_slices::time, all)
 }
 
-const fn scan_read(operation: Operation) -> Algorithm {
-    const NEEDS: &[Need] = &[TOGETHER, Direct, ElementAtMost(UNIT_MOST / 2)];
+const fn scan_read(operation: CollectiveKind) -> Algorithm {
+    const NEEDS: &[Requirement] = &[TOGETHER, Direct, ElementAtMost(UNIT_MOST / 2)];
     let about = "each rank computes all prefixes of a slice of the others' own memory";
     shm(
         crate::scan::shm_read::time,
@@ -227,7 +237,7 @@ const TABLE: &[&[Algorithm]] = &[
         "pairwise exchange by RDMA writes (Kini 4.1.1)", "log2 N, else floor(log2 N) + 2 rounds"),
      entry(Barrier, "RDS", (Method::Dissemination, Writes), &[],
         "dissemination by RDMA writes (Kini 4.1.2)", "ceil(log2 N) rounds")],
-    &[with(FAN_IN, entry(Barrier, "RGM", (Method::GatherMulticast, Writes), &[Need::Multicast],
+    &[with(FAN_IN, entry(Barrier, "RGM", (Method::GatherMulticast, Writes), &[Requirement::Multicast],
         "gather by RDMA writes, then one multicast (Kini 4.1.3)", "ceil(log_(l+1) N) writes, 1 datagram")),
      entry(Barrier, "MPI-PE", (Method::PairwiseExchange, Messages), &[],
         "pairwise exchange over messages (Kini 4.1.1)", "log2 N, else floor(log2 N) + 2 rounds")],
@@ -243,14 +253,14 @@ const TABLE: &[&[Algorithm]] = &[
         "RPE by writes with immediate (Kini 3.3.2)", "log2 N, else floor(log2 N) + 2 rounds, a receive each"),
      entry(Barrier, "RDS-IMM", (Method::Dissemination, Immediates), &[],
         "RDS by writes with immediate (Kini 3.3.2)", "ceil(log2 N) rounds, a receive each")],
-    &[with(FAN_IN, entry(Barrier, "RGM-IMM", (Method::GatherMulticast, Immediates), &[Need::Multicast],
+    &[with(FAN_IN, entry(Barrier, "RGM-IMM", (Method::GatherMulticast, Immediates), &[Requirement::Multicast],
         "RGM by writes with immediate (Kini 3.3.2)", "ceil(log_(l+1) N) writes, a receive each, 1 datagram")),
      entry(Allreduce, "RPE-IMM", (Method::PairwiseExchange, Immediates), &[Commutes, SameArithmetic, AtMost(WRITTEN)],
         "RPE by writes with immediate (Kini 3.3.2)", "log2 N, else floor(log2 N) + 2 rounds, a receive each")],
-    &[with(FAN_IN, entry(Barrier, "RGM-ACK", (Method::GatherMulticastAcknowledged, Writes), &[Need::Multicast],
+    &[with(FAN_IN, entry(Barrier, "RGM-ACK", (Method::GatherMulticastAcknowledged, Writes), &[Requirement::Multicast],
         "RGM whose multicast is acknowledged by all (Kini 3.3.4)",
         "ceil(log_(l+1) N) writes, 1 datagram, N - 1 messages"))],
-    &[with(FAN_IN, entry(Barrier, "FETCH-ADD", (Method::FetchAdd, Atomics), &[Need::Atomics],
+    &[with(FAN_IN, entry(Barrier, "FETCH-ADD", (Method::FetchAdd, Atomics), &[Requirement::Atomics],
         "fetch-and-add up a tree, RDMA writes down (Kini 4.1.3; Mellor-Crummey and Scott 1991)",
         "ceil(log_(l+1) N) atomics, then as many rounds of l writes"))],
     messages!(Barrier "N-WAY" NWay [RADIX] {} false "n-way dissemination",
@@ -275,7 +285,7 @@ const TABLE: &[&[Algorithm]] = &[
     messages!(Bcast "CIRCULANT" Circulant [SEGMENT] {} false
         "round-optimal on circulant graphs (Traff 2023)", "S - 1 + ceil(log2 N) segments"),
     &[with(number("bytes of one multicast", 16 << 10, 64, 1 << 24),
-        entry(Bcast, "MULTICAST", (Method::GatherMulticast, Writes), &[Need::Multicast],
+        entry(Bcast, "MULTICAST", (Method::GatherMulticast, Writes), &[Requirement::Multicast],
         "reliable multicast (Kini 6.1)", "n bytes, once")),
      usual(shm(crate::gather::flat::time, entry(Gather, "MPI-FLAT", (Method::Flat, Messages), &[],
         "everybody straight to the root, over messages", "N - 1 messages at the root")))],
@@ -294,7 +304,7 @@ const TABLE: &[&[Algorithm]] = &[
         "2 ceil(log2 N) rounds"),
     &[usual(shm(crate::scatter::flat::time, entry(Scatter, "MPI-FLAT", (Method::Flat, Messages), &[],
         "the root straight to everybody, over messages", "N - 1 messages at the root"))),
-     entry(Allgather, "MULTICAST", (Method::GatherMulticast, Writes), &[Need::Multicast, AtMost(WRITTEN)],
+     entry(Allgather, "MULTICAST", (Method::GatherMulticast, Writes), &[Requirement::Multicast, AtMost(WRITTEN)],
         "everybody multicasts its block (Kini 6.1)", "n bytes a rank out, N n in")],
     messages!(Scatter "BINOMIAL" Binomial {EqualBlocks} false "a binomial tree (CollGM 3.4)",
         "ceil(log2 N) rounds"),
@@ -347,7 +357,7 @@ const TABLE: &[&[Algorithm]] = &[
     messages!(Reduce "PIPELINE" Chain [SEGMENT] {} false "segments from rank to rank", "N - 2 + S segments"),
     messages!(Reduce "RABENSEIFNER" Rabenseifner {} false "reduced and scattered, then gathered (Rabenseifner)",
         "2 log2 N rounds, 2 n bytes"),
-    &[with(FAN_IN, entry(Allreduce, "RGM", (Method::GatherMulticast, Writes), &[Need::Multicast, AtMost(WRITTEN)],
+    &[with(FAN_IN, entry(Allreduce, "RGM", (Method::GatherMulticast, Writes), &[Requirement::Multicast, AtMost(WRITTEN)],
         "reduction by RDMA writes, then multicast (Kini 5.2.2)", "ceil(log_(l+1) N) writes, 1 datagram")),
      entry(Allreduce, "RECURSIVE-DOUBLING", (Method::PairwiseExchange, Streams), &[Commutes, SameArithmetic],
         "pairwise exchange over streams", "log2 N, else floor(log2 N) + 2 rounds")],
@@ -355,10 +365,10 @@ const TABLE: &[&[Algorithm]] = &[
         "pairwise exchange over messages (Kini 5.2.1)", "log2 N, else floor(log2 N) + 2 rounds")),
      usual(entry(Allreduce, "MPI-GB", (Method::GatherBroadcast, Messages), &[],
         "reduction, then broadcast (Kini 5.2)", "2 ceil(log2 N) rounds"))],
-    &[with(FAN_IN, entry(Allreduce, "RGM-ACK", (Method::GatherMulticastAcknowledged, Writes), &[Need::Multicast, AtMost(WRITTEN)],
+    &[with(FAN_IN, entry(Allreduce, "RGM-ACK", (Method::GatherMulticastAcknowledged, Writes), &[Requirement::Multicast, AtMost(WRITTEN)],
         "RGM whose multicast is acknowledged by all (Kini 3.3.4)",
         "ceil(log_(l+1) N) writes, 1 datagram, N - 1 messages"))],
-    &[with(FAN_IN, entry(Allreduce, "RGM-IMM", (Method::GatherMulticast, Immediates), &[Need::Multicast, AtMost(WRITTEN)],
+    &[with(FAN_IN, entry(Allreduce, "RGM-IMM", (Method::GatherMulticast, Immediates), &[Requirement::Multicast, AtMost(WRITTEN)],
         "RGM by writes with immediate (Kini 3.3.2)", "ceil(log_(l+1) N) writes, a receive each, 1 datagram"))],
     messages!(Allreduce "K-NOMIAL" KNomial [RADIX] {SameArithmetic} false "exchanges in groups of k",
         "ceil(log_k N) rounds of k - 1 messages"),

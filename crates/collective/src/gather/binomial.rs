@@ -8,13 +8,13 @@
 //! times, N / 2 blocks a round at most. With unequal blocks each message but those to the root is
 //! preceded by one with 8 bytes a block. Chosen for small blocks (below 1 KiB).
 
-use crate::{Blocks, Link, rank, work};
+use crate::{BlockList, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere); all blocks have the same
 /// length.
 pub async fn binomial<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     mine: Sge,
     blocks: &[Sge],
@@ -27,7 +27,7 @@ pub async fn binomial<F: Fabric>(
 
 /// The same for blocks of different lengths; each rank knows that of its own, the root all.
 pub async fn binomial_unequal<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     mine: Sge,
     blocks: &[Sge],
@@ -45,17 +45,17 @@ pub async fn binomial_unequal<F: Fabric>(
         let theirs = lengths.sge().part(8 * (child - me), 8 * rank::subtree(child, size));
         receives.push(link.irecv((child + root) % size, theirs));
     }
-    work::write_lengths(lengths.sge().part(0, 8), [mine.len()]);
+    local_ops::write_lengths(lengths.sge().part(0, 8), [mine.len()]);
     link.wait_all(receives).await?;
     if parent != 0 {
         link.send((parent + root) % size, lengths.sge()).await?;
     }
-    collect(link, root, mine, blocks, &work::read_lengths(lengths.sge())).await
+    collect(link, root, mine, blocks, &local_ops::read_lengths(lengths.sge())).await
 }
 
 /// Gathers blocks of the lengths `each`, those of this rank's subtree, and sends them on.
 async fn collect<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     mine: Sge,
     blocks: &[Sge],
@@ -68,23 +68,23 @@ async fn collect<F: Fabric>(
     if let (Some(parent), 1) = (parent, each.len()) {
         return link.send(parent, mine).await;
     }
-    let room = work::stage(link, mine, each.iter().sum());
-    let all = Blocks::of(room.sge(), each.iter().copied());
+    let room = local_ops::stage(link, mine, each.iter().sum());
+    let all = BlockList::of(room.sge(), each.iter().copied());
     let mut receives = Vec::new();
     for child in rank::children(me, size) {
         let at = child - me;
         receives.push(link.irecv(absolute(child), all.range(at, at + rank::subtree(child, size))));
     }
     if parent.is_some() {
-        work::copy(link, mine, all.block(0));
+        local_ops::copy(link, mine, all.block(0));
     }
     link.wait_all(receives).await?;
     if let Some(parent) = parent {
         return link.send(parent, room.sge()).await;
     }
-    work::copy(link, mine, blocks[root]);
+    local_ops::copy(link, mine, blocks[root]);
     for r in 1..size {
-        work::copy(link, all.block(r), blocks[absolute(r)]);
+        local_ops::copy(link, all.block(r), blocks[absolute(r)]);
     }
     Ok(())
 }

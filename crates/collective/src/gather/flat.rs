@@ -6,22 +6,22 @@
 //! Cost: N - 1 messages into the root, each block moved once: on one node, if it is long, by its sender, beside the others.
 //! Chosen for blocks of 1 KiB and more.
 
-use crate::costs::Costs;
-use crate::link::Requests;
+use crate::comm_view::RequestBatch;
+use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Link, work};
+use crate::{CommView, local_ops};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 /// Among ranks of one machine.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     costs.work(costs.copy_in(len)) + costs.others() * costs.one_of_many(len, costs.copy_out(len))
 }
 
 /// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere). Blocks may differ in
 /// length. The root's own block is copied unless both name the same memory.
 pub async fn flat<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     mine: Sge,
     blocks: &[Sge],
@@ -29,14 +29,14 @@ pub async fn flat<F: Fabric>(
     if link.rank != root {
         return link.send_as_each(root, mine).await;
     }
-    let mut receives = Requests::with_capacity(blocks.len());
+    let mut receives = RequestBatch::with_capacity(blocks.len());
     for (from, &block) in blocks.iter().enumerate() {
         if from != root {
             receives.push(link.irecv(from, block));
         }
     }
     if blocks[root].ptr() != mine.ptr() {
-        work::copy_beside(link, mine, blocks[root]);
+        local_ops::copy_beside(link, mine, blocks[root]);
     }
     link.wait_all(receives).await
 }

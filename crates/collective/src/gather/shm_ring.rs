@@ -7,18 +7,18 @@
 //! that are sent at once and those that their ranks had better write to where they belong (`flat.rs`).
 
 use super::flat;
-use crate::costs::Costs;
-use crate::pieces::part;
+use crate::costs::CallCosts;
+use crate::segments::part;
 use crate::selection_key::SelectionKey;
 use crate::staging_ring::CHUNK;
-use crate::{CENTRAL_MOST, Link, ReleaseGather, work};
+use crate::{CENTRAL_MOST, CommView, ReleaseGather, local_ops};
 use smallvec::SmallVec;
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 type Ranks = SmallVec<[usize; CENTRAL_MOST]>;
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let parts = (len / CHUNK as f64).ceil().max(1.0);
     // The root is told of each part, and says that it has read it.
     let told = parts * 2.0 * costs.others() * costs.line();
@@ -28,7 +28,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere), all of one length. The root's own block is
 /// copied unless both name the same memory.
 pub async fn shm_ring<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     root: usize,
     mine: Sge,
@@ -51,7 +51,7 @@ pub async fn shm_ring<F: Fabric>(
         }
         return Ok(());
     }
-    work::copy(link, mine, blocks[root]);
+    local_ops::copy(link, mine, blocks[root]);
     for t in 0..parts {
         // Those that have come first: the others' may come meanwhile.
         let (come, late): (Ranks, Ranks) = ring.others().partition(|&from| ring.is_there(t, from));

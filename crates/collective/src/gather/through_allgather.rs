@@ -8,13 +8,13 @@
 //! takes one after the other take longer than rounds of RDMA writes.
 
 use crate::hierarchy::{Level, Steps};
-use crate::{CollectiveState, Link, work};
+use crate::{CollectiveState, CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere); all have the same length. The
 /// root's own block is copied unless both name the same memory.
 pub async fn through_allgather<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     root: usize,
     mine: Sge,
@@ -31,7 +31,7 @@ where
         }
         return hierarchy.whole.allgather(link, blocks).await;
     }
-    let memory = work::stage(link, mine, size * mine.len());
+    let memory = local_ops::stage(link, mine, size * mine.len());
     let block = |rank| memory.sge().part(rank * mine.len(), mine.len());
     let all: Vec<Sge> = (0..size).map(block).collect();
     all[me].copy_from(mine);

@@ -9,14 +9,14 @@
 //! from the root itself to the other group's leader, a reduction from the leader to the root.
 
 use super::{Root, Sides};
-use crate::{Link, Reduce, barrier, bcast, reduce, scatter};
+use crate::{CommView, ElementReduction, barrier, bcast, reduce, scatter};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// The rank that speaks for its group.
 const LEADER: usize = 0;
 
 /// `out` to the other leader, `into` from it; nothing for those who lead nobody.
-pub async fn swap<F: Fabric>(bridge: &Link<F>, out: Sge, into: Sge) -> Result<(), Fault> {
+pub async fn swap<F: Fabric>(bridge: &CommView<F>, out: Sge, into: Sge) -> Result<(), Fault> {
     match bridge.rank {
         LEADER => bridge.exchange(LEADER, out, LEADER, into).await,
         _ => Ok(()),
@@ -33,8 +33,8 @@ pub async fn barrier<F: Fabric>(sides: &Sides<F>) -> Result<(), Fault> {
 /// `data` of the root to `data` of the whole other group.
 pub async fn broadcast<F: Fabric>(sides: &Sides<F>, root: Root, data: Sge) -> Result<(), Fault> {
     match root {
-        Root::Me => sides.bridge.send(LEADER, data).await,
-        Root::Beside => Ok(()),
+        Root::ThisProcess => sides.bridge.send(LEADER, data).await,
+        Root::NotInvolved => Ok(()),
         Root::Rank(root) => {
             if sides.local.rank == LEADER {
                 sides.bridge.recv(root, data).await?;
@@ -50,11 +50,11 @@ pub async fn reduce<F: Fabric>(
     root: Root,
     input: Sge,
     output: Sge,
-    op: &dyn Reduce,
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     match root {
-        Root::Me => sides.bridge.recv(LEADER, output).await,
-        Root::Beside => Ok(()),
+        Root::ThisProcess => sides.bridge.recv(LEADER, output).await,
+        Root::NotInvolved => Ok(()),
         Root::Rank(root) => {
             let sum = sides.local.stage(input.len());
             reduce::binomial(&sides.local, LEADER, input, sum.sge(), op).await?;
@@ -71,7 +71,7 @@ pub async fn allreduce<F: Fabric>(
     sides: &Sides<F>,
     input: Sge,
     output: Sge,
-    op: &dyn Reduce,
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let sum = sides.local.stage(input.len());
     reduce::binomial(&sides.local, LEADER, input, sum.sge(), op).await?;
@@ -86,7 +86,7 @@ pub async fn reduce_scatter<F: Fabric>(
     input: Sge,
     lens: &[usize],
     output: Sge,
-    op: &dyn Reduce,
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let (mine, theirs) = (sides.local.stage(input.len()), sides.local.stage(input.len()));
     reduce::binomial(&sides.local, LEADER, input, mine.sge(), op).await?;

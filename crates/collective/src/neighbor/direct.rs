@@ -10,7 +10,7 @@
 //! Cost: one message an edge, none waits for another; every block moves once. The plain form, always
 //! chosen.
 
-use crate::Link;
+use crate::CommView;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Sends each of `sends` to its rank and receives each of `receives` from its rank; a rank may be
@@ -20,7 +20,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// All requests are over when this returns, so that nothing comes later into memory that the caller
 /// has back; unless the fabric itself failed.
 pub async fn direct<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     sends: &[(usize, Sge)],
     receives: &[(usize, Sge)],
 ) -> Result<Vec<usize>, Fault> {

@@ -8,24 +8,24 @@
 //! depend on the root, to which rank 0 hands it.
 //! Cost: ceil(log2 N) rounds of the whole length, one more for another root.
 
-use crate::costs::Costs;
+use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Accumulator, Link, Reduce, rank};
+use crate::{Accumulator, CommView, ElementReduction, rank};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 /// Among ranks of one machine.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     costs.binomial(len, costs.reduce_whole(len))
 }
 
 /// Combines `data` of all ranks into `result` of `root` (ignored elsewhere).
 pub async fn binomial<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
     result: Sge,
-    reduce: &(impl Reduce + ?Sized),
+    reduce: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let mut sum = Accumulator::new(link, data);

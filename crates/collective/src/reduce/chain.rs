@@ -7,18 +7,18 @@
 //! of ranks, from the last to the first, whatever the root. Cost: N - 2 + S rounds of one of S segments,
 //! one more for another root. Chosen for large data and few ranks.
 
-use crate::{Link, Reduce, work};
+use crate::{CommView, ElementReduction, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_p2p::RequestId;
 
 /// Combines `data` of all ranks into `result` of `root` (ignored elsewhere), in segments of `segment`
 /// bytes (0: in one), rounded down to whole elements of `element` bytes.
 pub async fn chain<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
     (element, segment): (usize, usize),
 ) -> Result<(), Fault> {
     let (me, last) = (link.rank, link.size() - 1);
@@ -28,7 +28,7 @@ pub async fn chain<F: Fabric>(
     let count = data.len().div_ceil(step).max(1);
     let part = |i: usize| (i * step, step.min(data.len() - i * step));
     // Two segments: while one is sent, the next one comes.
-    let rooms = [(); 2].map(|()| work::stage(link, data, step.min(data.len())));
+    let rooms = [(); 2].map(|()| local_ops::stage(link, data, step.min(data.len())));
     let room = |i: usize| rooms[i % 2].sge().part(0, part(i).1);
     // What rank 0 hands over; a segment comes only after this rank has given its own for it.
     let others = if me == root && me > 0 { 0..count } else { 0..0 };
@@ -50,10 +50,10 @@ pub async fn chain<F: Fabric>(
         coming = receive(i + 1);
         let sum = if me < last { room(i) } else { mine };
         if me < last {
-            work::combine(link, op, mine, sum);
+            local_ops::combine(link, op, mine, sum);
         }
         match me == 0 && root == 0 {
-            true => work::copy(link, sum, result.part(at, len)),
+            true => local_ops::copy(link, sum, result.part(at, len)),
             false => sends[i % 2] = link.isend(to, sum),
         }
     }

@@ -6,25 +6,25 @@
 //! Cost: N - 1 messages and combinations at the root. Chosen on one machine for short payloads of few ranks: those that are not
 //! the root hand over and go on.
 
-use crate::costs::Costs;
-use crate::pieces::{fold, overlap};
+use crate::costs::CallCosts;
+use crate::segments::{fold, overlap};
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce};
+use crate::{CommView, ElementReduction};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let each = costs.one_of_many(len, costs.copy_out(len)) + costs.reduce_whole(len);
     costs.copy_in(len) + costs.others() * each
 }
 
 /// Combines `data` of all ranks into `result` of `root` (ignored elsewhere).
 pub async fn flat<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.rank != root {
         return link.send(root, data).await;
@@ -33,7 +33,7 @@ pub async fn flat<F: Fabric>(
         result.copy_from(data);
         return Ok(());
     }
-    let kept = overlap(data, result).then(|| crate::work::stage(link, data, data.len()));
+    let kept = overlap(data, result).then(|| crate::local_ops::stage(link, data, data.len()));
     let own = kept.as_ref().map_or(data, |kept| kept.sge());
     if kept.is_some() {
         own.copy_from(data);

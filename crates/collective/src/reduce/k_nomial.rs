@@ -8,7 +8,7 @@
 //! Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages and combinations of the whole
 //! length, one more for another root. Chosen for small data where several messages overlap.
 
-use crate::{Link, Reduce, rank, work};
+use crate::{CommView, ElementReduction, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
 /// Combines `data` of all ranks into `result` of `root` (ignored elsewhere).
@@ -16,11 +16,11 @@ use weft_fabric::{Fabric, Fault, Sge, Staging};
 /// # Panics
 /// If `radix` is below 2.
 pub async fn k_nomial<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
     radix: usize,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
@@ -30,13 +30,13 @@ pub async fn k_nomial<F: Fabric>(
     let mut operands = Vec::new();
     for place in rank::k_places(me, size, radix) {
         for child in rank::k_children(me, size, radix, place) {
-            let room = work::stage(link, data, data.len());
+            let room = local_ops::stage(link, data, data.len());
             operands.push((link.irecv(child, room.sge()), room));
         }
         let mut all = Ok(());
         for (receive, room) in operands.drain(..) {
             all = all.and(link.wait(receive).await);
-            work::combine(link, op, sum, room.sge());
+            local_ops::combine(link, op, sum, room.sge());
             sum = room.sge();
             held = Some(room);
         }
@@ -46,7 +46,7 @@ pub async fn k_nomial<F: Fabric>(
         link.send(parent, sum).await?;
     }
     match (me, root) {
-        (0, 0) => work::copy(link, sum, result),
+        (0, 0) => local_ops::copy(link, sum, result),
         (0, _) => link.send(root, sum).await?,
         _ if me == root => link.recv(0, result).await?,
         _ => {}

@@ -9,19 +9,19 @@
 //! Cost: 2 floor(log2 N) rounds (one more if folded), 2 (N - 1) / N of the data through every port.
 //! Chosen for large data.
 
-use crate::halving::{self, Value};
-use crate::{Blocks, Link, Reduce, rank, work};
+use crate::halving::{self, PartialResult};
+use crate::{BlockList, CommView, ElementReduction, local_ops, rank};
 use std::ops::Range;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of `root` (ignored elsewhere), in parts of whole elements
 /// of `element` bytes.
 pub async fn scatter_gather<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
     element: usize,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
@@ -32,18 +32,18 @@ pub async fn scatter_gather<F: Fabric>(
     if me != lead(group) {
         return link.send(lead(group), data).await;
     }
-    let mut value = Value::new(link, data);
+    let mut value = PartialResult::new(link, data);
     for other in fold.ranks(group).filter(|&other| other != me) {
         link.recv(other, value.operand()).await?;
         value.take(link, op, other < me, (0, data.len()));
     }
     let steps = halving::neighbors(group, fold.groups, lead);
-    let blocks = Blocks::even(data, element, fold.groups);
+    let blocks = BlockList::even(data, element, fold.groups);
     let mine = halving::halve(link, &blocks, &mut value, steps.iter().copied(), op).await?;
     // The root gathers in its result, others where the value is.
     let room = if me == root { result } else { value.now() };
     let block = |range: &Range<usize>| blocks.range_in(room, range.start, range.end);
-    work::copy(link, blocks.range_in(value.now(), mine.start, mine.end), block(&mine));
+    local_ops::copy(link, blocks.range_in(value.now(), mine.start, mine.end), block(&mine));
     for last in (0..steps.len()).rev() {
         let (have, other) = halving::parted(&steps, last, fold.groups);
         let away = (group ^ top) >> last & 1 == 1;

@@ -6,14 +6,14 @@
 //! Cost: 1 barrier a part ([`crate::bounce`]), and one payload copied in by the one, read and combined by the other at the same
 //! time. Chosen for two ranks and payloads of more than a message.
 
-use crate::costs::{self, Costs};
-use crate::pieces::{fold, overlap, part};
+use crate::costs::{self, CallCosts};
+use crate::segments::{fold, overlap, part};
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let part = costs::part(model, case.site.near.distance) as f64;
     let parts = (len / part).ceil().max(1.0);
     let first = costs.copy_in(len.min(part));
@@ -24,12 +24,12 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// Combines `data` of both ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
 /// (ignored elsewhere).
 pub async fn shm_pair<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     root: usize,
     (data, result): (Sge, Sge),
     unit: usize,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.size() == 1 {
         result.copy_from(data);

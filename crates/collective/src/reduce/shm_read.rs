@@ -5,13 +5,13 @@
 //! payloads, if all ranks may read each other's memory.
 
 use crate::allreduce::shm_read as allreduce;
-use crate::costs::Costs;
+use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, slice) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
+    let (costs, slice) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
     let both = costs.others() * (costs.read_blocks(slice) + costs.reduce(slice));
     2.0 * costs.exposing() + costs.barrier() + costs.work(both + costs.read_blocks(slice))
 }
@@ -19,12 +19,12 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
 /// (ignored elsewhere). Ranks that may not reach each other's memory do it in slices.
 pub async fn shm_read<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     root: usize,
     memory: (Sge, Sge),
     unit: usize,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     allreduce::shm_read(link, area, memory, Some(root), unit, op).await
 }

@@ -6,13 +6,13 @@
 //! root. Chosen for more than two ranks and payloads of more than a message.
 
 use crate::allreduce::shm_slices as allreduce;
-use crate::costs::Costs;
+use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let costs = Costs::of(case, model);
+    let costs = CallCosts::of(case, model);
     let slice = case.bytes as f64 / case.ranks as f64;
     allreduce::combined(case, model) + costs.others() * costs.copy_out(slice)
 }
@@ -20,12 +20,12 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
 /// (ignored elsewhere).
 pub async fn shm_slices<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     root: usize,
     memory: (Sge, Sge),
     unit: usize,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     allreduce::shm_slices(link, area, memory, Some(root), unit, op).await
 }

@@ -9,7 +9,7 @@
 //! port, for every N: nobody is folded. For operators that commute: operands meet in an order that is the
 //! same from run to run. Chosen for small and middle data where N is not a power of two.
 
-use crate::{Blocks, Link, Reduce, circulant, work};
+use crate::{BlockList, CommView, ElementReduction, circulant, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines block r of all ranks' `data` into `result` of rank r. `result` may be this rank's block
@@ -18,49 +18,49 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// # Panics
 /// If the operator does not commute.
 pub async fn circulant<F: Fabric>(
-    link: &Link<F>,
-    data: &Blocks,
+    link: &CommView<F>,
+    data: &BlockList,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     assert!(op.commutes(), "a circulant graph with an operator that does not commute");
     let (me, size) = (link.rank, link.size());
     let ranks = |skip: usize| ((me + skip) % size, (me + size - skip) % size);
     let mut rounds = circulant::rounds(size).into_iter();
     let Some(first) = rounds.next() else {
-        work::copy(link, data.block(me), result);
+        local_ops::copy(link, data.block(me), result);
         return Ok(());
     };
     // Sums of blocks me, me + 1, ...: turned, so that later rounds send one piece each.
     let lengths = || (0..first.skip).map(|i| data.block((me + i) % size).len());
-    let room = work::stage(link, data.whole(), lengths().sum());
-    let sums = Blocks::of(room.sge(), lengths());
+    let room = local_ops::stage(link, data.whole(), lengths().sum());
+    let sums = BlockList::of(room.sge(), lengths());
 
     let (to, from) = ranks(first.skip);
     let own = data.around(me, first.moved());
     let cut = |i: usize| own[..i].iter().map(|piece| piece.len()).sum();
     let into: Vec<Sge> = (0..own.len()).map(|i| room.sge().part(cut(i), own[i].len())).collect();
     link.exchange_pieces((to, &data.around(to, first.moved())), (from, &into)).await?;
-    own.iter().zip(&into).for_each(|(&own, &sum)| work::combine(link, op, own, sum));
+    own.iter().zip(&into).for_each(|(&own, &sum)| local_ops::combine(link, op, own, sum));
     // Of an odd number the middle one met nothing.
     if first.moved() < first.skip {
-        work::copy(link, data.block((me + first.moved()) % size), sums.block(first.moved()));
+        local_ops::copy(link, data.block((me + first.moved()) % size), sums.block(first.moved()));
     }
 
-    let spare = work::stage(link, data.whole(), sums.extent(0, first.skip / 2).1);
+    let spare = local_ops::stage(link, data.whole(), sums.extent(0, first.skip / 2).1);
     for round in rounds {
         let (to, from) = ranks(round.skip);
         let (out, mine) = (sums.range(round.skip, round.all), sums.range(0, round.moved()));
         if round.skip == 1 {
             link.exchange(to, out, from, result).await?;
-            work::combine(link, op, mine, result);
+            local_ops::combine(link, op, mine, result);
             return Ok(());
         }
         let other = spare.sge().part(0, mine.len());
         link.exchange(to, out, from, other).await?;
-        work::combine(link, op, other, mine);
+        local_ops::combine(link, op, other, mine);
     }
     // Of two ranks, whose operands are not in a sum before the only round.
-    work::copy(link, sums.block(0), result);
+    local_ops::copy(link, sums.block(0), result);
     Ok(())
 }

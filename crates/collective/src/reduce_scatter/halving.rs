@@ -10,8 +10,8 @@
 //! For operators that commute, since distant ranks join first so that blocks stay together. Chosen for
 //! small and middle data.
 
-use crate::halving::{Step, Value, halve};
-use crate::{Blocks, Link, Reduce, rank, work};
+use crate::halving::{ButterflyStep, PartialResult, halve};
+use crate::{BlockList, CommView, ElementReduction, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines block r of all ranks' `data` into `result` of rank r.
@@ -19,10 +19,10 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// # Panics
 /// If the operator does not commute.
 pub async fn recursive_halving<F: Fabric>(
-    link: &Link<F>,
-    data: &Blocks,
+    link: &CommView<F>,
+    data: &BlockList,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     assert!(op.commutes(), "recursive halving with an operator that does not commute");
     let (me, size) = (link.rank, link.size());
@@ -33,7 +33,7 @@ pub async fn recursive_halving<F: Fabric>(
         link.send(lead, data.whole()).await?;
         return link.recv(lead, result).await;
     }
-    let mut value = Value::new(link, data.whole());
+    let mut value = PartialResult::new(link, data.whole());
     for other in fold.ranks(group).skip(1) {
         link.recv(other, value.operand()).await?;
         value.take(link, op, false, (0, data.whole().len()));
@@ -42,14 +42,17 @@ pub async fn recursive_halving<F: Fabric>(
         let ranks = fold.ranks(g);
         data.extent(ranks.start, ranks.end).1
     });
-    let blocks = Blocks::of(data.whole(), lengths);
-    let step = |bit: u32| Step { peer: fold.first(group ^ 1 << bit), upper: group >> bit & 1 == 1 };
+    let blocks = BlockList::of(data.whole(), lengths);
+    let step = |bit: u32| ButterflyStep {
+        peer: fold.first(group ^ 1 << bit),
+        upper: group >> bit & 1 == 1,
+    };
     let steps = (0..fold.groups.ilog2()).rev().map(step);
     halve(link, &blocks, &mut value, steps, op).await?;
     let block = |r: usize| data.range_in(value.now(), r, r + 1);
     let others = fold.ranks(group).skip(1);
     let sends: Vec<_> = others.filter_map(|r| link.isend(r, block(r))).collect();
     let all = link.wait_all(sends).await;
-    work::copy(link, block(me), result);
+    local_ops::copy(link, block(me), result);
     all
 }

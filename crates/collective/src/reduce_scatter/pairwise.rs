@@ -6,7 +6,7 @@
 //! Cost: N - 1 rounds of one block, each byte moved once. For operators that commute: operands meet in
 //! the order r, r-1, r-2, ..., the same from run to run. Chosen for large data.
 
-use crate::{Blocks, Link, Reduce, work};
+use crate::{BlockList, CommView, ElementReduction, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines block r of all ranks' `data` into `result` of rank r.
@@ -14,22 +14,22 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// # Panics
 /// If the operator does not commute.
 pub async fn pairwise<F: Fabric>(
-    link: &Link<F>,
-    data: &Blocks,
+    link: &CommView<F>,
+    data: &BlockList,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     assert!(op.commutes(), "a pairwise exchange with an operator that does not commute");
     let (me, size) = (link.rank, link.size());
     let own = data.block(me);
-    let room = work::stage(link, own, own.len());
-    let sum = work::stage(link, own, own.len());
-    work::copy(link, own, sum.sge());
+    let room = local_ops::stage(link, own, own.len());
+    let sum = local_ops::stage(link, own, own.len());
+    local_ops::copy(link, own, sum.sge());
     for k in 1..size {
         let (to, from) = ((me + k) % size, (me + size - k) % size);
         link.exchange(to, data.block(to), from, room.sge()).await?;
-        work::combine(link, op, room.sge(), sum.sge());
+        local_ops::combine(link, op, room.sge(), sum.sge());
     }
-    work::copy(link, sum.sge(), result);
+    local_ops::copy(link, sum.sge(), result);
     Ok(())
 }

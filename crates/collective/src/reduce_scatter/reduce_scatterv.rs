@@ -8,18 +8,18 @@
 
 use crate::reduce::binomial as reduce;
 use crate::scatter::flat as scatter;
-use crate::{Blocks, Link, Reduce, work};
+use crate::{BlockList, CommView, ElementReduction, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines block r of all ranks' `data` into `result` of rank r.
 pub async fn reduce_scatterv<F: Fabric>(
-    link: &Link<F>,
-    data: &Blocks,
+    link: &CommView<F>,
+    data: &BlockList,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let at_root = link.rank == 0;
-    let room = work::stage(link, data.whole(), if at_root { data.whole().len() } else { 0 });
+    let room = local_ops::stage(link, data.whole(), if at_root { data.whole().len() } else { 0 });
     reduce::binomial(link, 0, data.whole(), room.sge(), op).await?;
     let blocks: Vec<Sge> = match at_root {
         true => (0..link.size()).map(|r| data.range_in(room.sge(), r, r + 1)).collect(),

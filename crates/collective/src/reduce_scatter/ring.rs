@@ -6,7 +6,7 @@
 //! Cost: N - 1 rounds of one block; only neighbours talk. For operators that commute: operands meet in
 //! the order r+1, r+2, ..., r, the same from run to run. Chosen for large data.
 
-use crate::{Blocks, Link, Reduce, work};
+use crate::{BlockList, CommView, ElementReduction, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines block r of all ranks' `data` into `result` of rank r. `result` may be this rank's block
@@ -15,24 +15,24 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// # Panics
 /// If the operator does not commute.
 pub async fn ring<F: Fabric>(
-    link: &Link<F>,
-    data: &Blocks,
+    link: &CommView<F>,
+    data: &BlockList,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     assert!(op.commutes(), "a ring with an operator that does not commute");
     let (me, size) = (link.rank, link.size());
     let longest = (0..size).map(|r| data.block(r).len()).max().unwrap_or(0);
     // What comes, and what came before and is sent on.
-    let rooms = [(); 2].map(|()| work::stage(link, data.whole(), longest));
+    let rooms = [(); 2].map(|()| local_ops::stage(link, data.whole(), longest));
     let mut sum = data.block((me + size - 1) % size);
     for k in 1..size {
         let mine = data.block((me + 2 * size - k - 1) % size);
         let room = rooms[k % 2].sge().part(0, mine.len());
         link.exchange((me + 1) % size, sum, (me + size - 1) % size, room).await?;
-        work::combine(link, op, mine, room);
+        local_ops::combine(link, op, mine, room);
         sum = room;
     }
-    work::copy(link, sum, result);
+    local_ops::copy(link, sum, result);
     Ok(())
 }

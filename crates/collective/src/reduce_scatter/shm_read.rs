@@ -7,13 +7,13 @@
 //! may read each other's memory.
 
 use crate::allreduce::shm_read_whole::read_and_combine;
-use crate::costs::Costs;
+use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, block) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
+    let (costs, block) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
     let each = costs.others() * (costs.read_blocks(block) + costs.reduce(block));
     costs.exposing() + costs.barrier() + costs.work(each)
 }
@@ -22,12 +22,12 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// `lens[rank]` bytes; the blocks of all ranks for this one are combined into `result`, which may be the
 /// beginning of `data`. Ranks that may not reach each other's memory put blocks down.
 pub async fn shm_read<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     (data, lens): (Sge, &[usize]),
     result: Sge,
     unit: usize,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.size() == 1 || !area.direct(link).await? {
         return super::shm_staged(link, area, (data, lens), result, unit, op).await;

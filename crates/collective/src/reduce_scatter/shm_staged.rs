@@ -7,14 +7,14 @@
 //! place.
 
 use crate::bounce::BUFFER;
-use crate::costs::Costs;
-use crate::pieces::{fold, overlap, part};
+use crate::costs::CallCosts;
+use crate::segments::{fold, overlap, part};
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, block) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
+    let (costs, block) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
     let parts = (case.bytes as f64 / BUFFER as f64).ceil().max(1.0);
     let each =
         costs.others() * (costs.copy_in(block) + costs.copy_out(block) + costs.reduce(block));
@@ -25,12 +25,12 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// `lens[rank]` bytes; the blocks of all ranks for this one are combined into `result`, which may be the
 /// beginning of `data`.
 pub async fn shm_staged<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     (data, lens): (Sge, &[usize]),
     result: Sge,
     unit: usize,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     if size == 1 {

@@ -6,13 +6,13 @@
 //! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit into them.
 
 use crate::allreduce::central::combine_pair;
-use crate::costs::Costs;
+use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, block) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
+    let (costs, block) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
     let each = costs.copy_in(block) + costs.copy_out(block) + costs.reduce(block);
     costs.barrier() + costs.work(each)
 }
@@ -20,11 +20,11 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// `data` consists of two blocks of one length, at most `PAIR_MOST` bytes; those for this rank are combined into
 /// `result`, which may be the beginning of `data`.
 pub async fn shm_swap<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     (data, lens): (Sge, &[usize]),
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let me = link.rank;
     if link.size() == 1 {

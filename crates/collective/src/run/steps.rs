@@ -2,69 +2,69 @@
 //!
 //! A step is boxed: it may be a composition again, of the levels of its level.
 
-use crate::hierarchy::{Call, Level, Steps};
-use crate::{Link, Operation, Reduce, run};
+use crate::hierarchy::{Level, LevelCall, Steps};
+use crate::{CollectiveKind, CommView, ElementReduction, run};
 use std::pin::Pin;
 use weft_fabric::{Fabric, Fault, Sge};
 
 type Step<'s> = Pin<Box<dyn Future<Output = Result<(), Fault>> + 's>>;
 
 impl<F: Fabric> Steps<F> for Level<F> {
-    async fn barrier(&self, link: &Link<F>) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Barrier, Call::of(0));
+    async fn barrier(&self, link: &CommView<F>) -> Result<(), Fault> {
+        let (link, choice) = self.prepare(link, CollectiveKind::Barrier, LevelCall::of(0));
         let step: Step = Box::pin(run::barrier(&link, &self.state, choice));
         step.await
     }
 
-    async fn bcast(&self, link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Bcast, Call::of(data.len()));
+    async fn bcast(&self, link: &CommView<F>, root: usize, data: Sge) -> Result<(), Fault> {
+        let (link, choice) = self.prepare(link, CollectiveKind::Bcast, LevelCall::of(data.len()));
         let step: Step = Box::pin(run::bcast(&link, &self.state, choice, root, data));
         step.await
     }
 
-    async fn gather(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Gather, Call::of(mine.len()));
+    async fn gather(&self, link: &CommView<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
+        let (link, choice) = self.prepare(link, CollectiveKind::Gather, LevelCall::of(mine.len()));
         let step: Step = Box::pin(run::gather(&link, &self.state, choice, 0, mine, blocks));
         step.await
     }
 
-    async fn gatherv(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Gatherv, Call::of(0));
+    async fn gatherv(&self, link: &CommView<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
+        let (link, choice) = self.prepare(link, CollectiveKind::Gatherv, LevelCall::of(0));
         let step: Step = Box::pin(run::gather(&link, &self.state, choice, 0, mine, blocks));
         step.await
     }
 
-    async fn scatterv(&self, link: &Link<F>, blocks: &[Sge], mine: Sge) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Scatterv, Call::of(0));
+    async fn scatterv(&self, link: &CommView<F>, blocks: &[Sge], mine: Sge) -> Result<(), Fault> {
+        let (link, choice) = self.prepare(link, CollectiveKind::Scatterv, LevelCall::of(0));
         let step: Step = Box::pin(run::scatter(&link, &self.state, choice, 0, blocks, mine));
         step.await
     }
 
-    async fn allgather(&self, link: &Link<F>, blocks: &[Sge]) -> Result<(), Fault> {
+    async fn allgather(&self, link: &CommView<F>, blocks: &[Sge]) -> Result<(), Fault> {
         let equal = blocks.iter().all(|b| b.len() == blocks[0].len());
         let bytes = blocks.iter().map(|b| b.len()).sum::<usize>() / blocks.len();
-        let call = Call { equal, ..Call::of(bytes) };
-        let (link, choice) = self.prepare(link, Operation::Allgather, call);
+        let call = LevelCall { equal, ..LevelCall::of(bytes) };
+        let (link, choice) = self.prepare(link, CollectiveKind::Allgather, call);
         let step: Step =
             Box::pin(run::allgather(&link, &self.state, choice, blocks[link.rank], blocks));
         step.await
     }
 
-    async fn alltoallv(&self, link: &Link<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Alltoallv, Call::of(0));
+    async fn alltoallv(&self, link: &CommView<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault> {
+        let (link, choice) = self.prepare(link, CollectiveKind::Alltoallv, LevelCall::of(0));
         let step: Step = Box::pin(run::alltoall(&link, &self.state, choice, out, into));
         step.await
     }
 
     async fn reduce(
         &self,
-        link: &Link<F>,
+        link: &CommView<F>,
         root: usize,
         (data, result, element): (Sge, Sge, usize),
-        op: &(impl Reduce + ?Sized),
+        op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
-        let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
-        let (link, choice) = self.prepare(link, Operation::Reduce, call);
+        let call = LevelCall { element, commutes: op.commutes(), ..LevelCall::of(data.len()) };
+        let (link, choice) = self.prepare(link, CollectiveKind::Reduce, call);
         let all = (data, result, element);
         let step: Step = Box::pin(run::reduce(&link, &self.state, choice, root, all, op));
         step.await
@@ -72,12 +72,12 @@ impl<F: Fabric> Steps<F> for Level<F> {
 
     async fn allreduce(
         &self,
-        link: &Link<F>,
+        link: &CommView<F>,
         (data, result, element): (Sge, Sge, usize),
-        op: &(impl Reduce + ?Sized),
+        op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
-        let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
-        let (link, choice) = self.prepare(link, Operation::Allreduce, call);
+        let call = LevelCall { element, commutes: op.commutes(), ..LevelCall::of(data.len()) };
+        let (link, choice) = self.prepare(link, CollectiveKind::Allreduce, call);
         let all = (data, result, element);
         let step: Step = Box::pin(run::allreduce(&link, &self.state, choice, all, op));
         step.await
@@ -85,14 +85,14 @@ impl<F: Fabric> Steps<F> for Level<F> {
 
     async fn reduce_scatter(
         &self,
-        link: &Link<F>,
+        link: &CommView<F>,
         (data, lens): (Sge, &[usize]),
         (result, element): (Sge, usize),
-        op: &(impl Reduce + ?Sized),
+        op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
         let equal = lens.iter().all(|&len| len == lens[0]);
-        let call = Call { element, commutes: op.commutes(), equal, bytes: data.len() };
-        let (link, choice) = self.prepare(link, Operation::ReduceScatter, call);
+        let call = LevelCall { element, commutes: op.commutes(), equal, bytes: data.len() };
+        let (link, choice) = self.prepare(link, CollectiveKind::ReduceScatter, call);
         let (all, part) = ((data, lens), (result, element));
         let step: Step = Box::pin(run::reduce_scatter(&link, &self.state, choice, all, part, op));
         step.await
@@ -100,13 +100,13 @@ impl<F: Fabric> Steps<F> for Level<F> {
 
     async fn scan(
         &self,
-        link: &Link<F>,
+        link: &CommView<F>,
         (data, result, element): (Sge, Sge, usize),
         exclusive: bool,
-        op: &(impl Reduce + ?Sized),
+        op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
-        let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
-        let operation = if exclusive { Operation::Exscan } else { Operation::Scan };
+        let call = LevelCall { element, commutes: op.commutes(), ..LevelCall::of(data.len()) };
+        let operation = if exclusive { CollectiveKind::Exscan } else { CollectiveKind::Scan };
         let (link, choice) = self.prepare(link, operation, call);
         let all = (data, result, element);
         let step: Step = match exclusive {

@@ -8,41 +8,41 @@
 //! ceil(log2 N) rounds of the whole length with two combinations each. Chosen but for the largest data
 //! on few ranks.
 
-use crate::{Accumulator, Link, Reduce, work};
+use crate::{Accumulator, CommView, ElementReduction, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `result` of rank r = `data` of ranks 0 to r, combined in order.
 pub async fn recursive_doubling<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let mut sum = Accumulator::new(link, data);
-    work::copy(link, data, result);
-    prefixes(link, &mut sum, op, |operand, _| work::combine(link, op, operand, result)).await
+    local_ops::copy(link, data, result);
+    prefixes(link, &mut sum, op, |operand, _| local_ops::combine(link, op, operand, result)).await
 }
 
 /// `result` of rank r = `data` of ranks 0 to r-1; of rank 0 it is left alone.
 pub async fn exclusive_recursive_doubling<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     data: Sge,
     result: Sge,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let mut sum = Accumulator::new(link, data);
     let take = |operand, first| match first {
-        true => work::copy(link, operand, result),
-        false => work::combine(link, op, operand, result),
+        true => local_ops::copy(link, operand, result),
+        false => local_ops::combine(link, op, operand, result),
     };
     prefixes(link, &mut sum, op, take).await
 }
 
 /// Gives `take` each operand from lower ranks, nearest first, and whether it is the first.
 async fn prefixes<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     sum: &mut Accumulator,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
     take: impl Fn(Sge, bool),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());

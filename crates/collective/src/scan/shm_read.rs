@@ -11,14 +11,14 @@
 //! long payloads, if all ranks may read each other's memory.
 
 use crate::allreduce::shm_read::block;
-use crate::costs::Costs;
-use crate::pieces::{part, slice};
+use crate::costs::CallCosts;
+use crate::segments::{part, slice};
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, slice) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
+    let (costs, slice) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
     let each = 2.0 * costs.read_blocks(slice) + costs.reduce(slice);
     2.0 * costs.exposing() + costs.barrier() + costs.work(costs.others() * each)
 }
@@ -27,12 +27,12 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// `exclusive`, so that rank 0's is left alone. Ranks that may not reach each
 /// other's memory do it in slices.
 pub async fn shm_read<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     unit: usize,
     exclusive: bool,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     if size == 1 || !area.direct(link).await? {

@@ -9,14 +9,14 @@
 //! ranks there are. Chosen where the last rank would combine too much, and nothing is read in place.
 
 use crate::bounce::BUFFER;
-use crate::costs::Costs;
-use crate::pieces::{part, slice};
+use crate::costs::CallCosts;
+use crate::segments::{part, slice};
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let segments = (len / segment(case.ranks, case.element.max(1)) as f64).ceil().max(1.0);
     let each = costs.copy_in_for_all(len) + 2.0 * costs.copy_out(len) + costs.reduce(len);
     (segments + 1.0) * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
@@ -30,12 +30,12 @@ fn segment(size: usize, unit: usize) -> usize {
 /// `result` of rank r = `data` of ranks 0 to r, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`] / 2),
 /// combined in order; without r's own if `exclusive`, so that rank 0's is left alone.
 pub async fn shm_slices<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     unit: usize,
     exclusive: bool,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size, total) = (link.rank, link.size(), data.len());
     // Of how many ranks the result is made.

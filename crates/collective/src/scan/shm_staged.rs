@@ -6,14 +6,14 @@
 //! Cost: 1 barrier a part ([`crate::bounce`]) and N payloads combined by the last rank. Chosen for short payloads.
 
 use crate::bounce::BUFFER;
-use crate::costs::Costs;
-use crate::pieces::{fold, overlap, part};
+use crate::costs::CallCosts;
+use crate::segments::{fold, overlap, part};
 use crate::selection_key::SelectionKey;
-use crate::{Link, Reduce, ReleaseGather};
+use crate::{CommView, ElementReduction, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let parts = (len / BUFFER as f64).ceil().max(1.0);
     let last = costs.others() * (costs.copy_out(len) + costs.reduce(len));
     // On a processor that ranks share, those with less to do make up for those with more.
@@ -26,12 +26,12 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// `result` of rank r = `data` of ranks 0 to r, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]),
 /// combined in order; without r's own if `exclusive`, so that rank 0's is left alone.
 pub async fn shm_staged<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     unit: usize,
     exclusive: bool,
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, unit) = (link.rank, unit.max(1));
     // Of how many ranks the result is made.

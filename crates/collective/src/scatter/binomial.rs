@@ -8,14 +8,14 @@
 //! times, N / 2 blocks a round at most. With unequal blocks each message is preceded by one with 8
 //! bytes a block, since a rank knows only its own length. Chosen for small blocks (below 1 KiB).
 
-use crate::{Blocks, Link, rank, work};
+use crate::{BlockList, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_p2p::RequestId;
 
 /// `blocks[rank]` of the root (empty elsewhere) goes to `mine` of every rank; all blocks have the same
 /// length.
 pub async fn binomial<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     blocks: &[Sge],
     mine: Sge,
@@ -27,8 +27,8 @@ pub async fn binomial<F: Fabric>(
     if let (Some(parent), 1) = (parent, below) {
         return link.recv(parent, mine).await;
     }
-    let room = work::stage(link, mine, below * mine.len());
-    let all = Blocks::of(room.sge(), std::iter::repeat_n(mine.len(), below));
+    let room = local_ops::stage(link, mine, below * mine.len());
+    let all = BlockList::of(room.sge(), std::iter::repeat_n(mine.len(), below));
     match parent {
         Some(parent) => link.recv(parent, room.sge()).await?,
         None => pack(link, root, blocks, &all),
@@ -41,7 +41,7 @@ pub async fn binomial<F: Fabric>(
 
 /// The same for blocks of different lengths; each rank knows that of its own.
 pub async fn binomial_unequal<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     blocks: &[Sge],
     mine: Sge,
@@ -58,12 +58,12 @@ pub async fn binomial_unequal<F: Fabric>(
         Some(parent) => link.recv(parent, lengths.sge()).await?,
         None => {
             let relative = (0..size).map(|r| blocks[(r + root) % size].len());
-            work::write_lengths(lengths.sge(), relative);
+            local_ops::write_lengths(lengths.sge(), relative);
         }
     }
-    let each = work::read_lengths(lengths.sge());
-    let room = work::stage(link, mine, each.iter().sum());
-    let all = Blocks::of(room.sge(), each);
+    let each = local_ops::read_lengths(lengths.sge());
+    let room = local_ops::stage(link, mine, each.iter().sum());
+    let all = BlockList::of(room.sge(), each);
     match parent {
         Some(parent) => link.recv(parent, room.sge()).await?,
         None => pack(link, root, blocks, &all),
@@ -83,14 +83,14 @@ pub async fn binomial_unequal<F: Fabric>(
 }
 
 /// The root's blocks in the order of the tree, its own left out: it does not travel.
-fn pack<F: Fabric>(link: &Link<F>, root: usize, blocks: &[Sge], all: &Blocks) {
+fn pack<F: Fabric>(link: &CommView<F>, root: usize, blocks: &[Sge], all: &BlockList) {
     for r in 1..blocks.len() {
-        work::copy(link, blocks[(r + root) % blocks.len()], all.block(r));
+        local_ops::copy(link, blocks[(r + root) % blocks.len()], all.block(r));
     }
 }
 
 /// Sends each child the blocks of its subtree, the largest first.
-fn pass<F: Fabric>(link: &Link<F>, root: usize, all: &Blocks, sends: &mut Vec<RequestId>) {
+fn pass<F: Fabric>(link: &CommView<F>, root: usize, all: &BlockList, sends: &mut Vec<RequestId>) {
     let size = link.size();
     let me = (link.rank + size - root) % size;
     for child in rank::children(me, size).rev() {
@@ -100,7 +100,7 @@ fn pass<F: Fabric>(link: &Link<F>, root: usize, all: &Blocks, sends: &mut Vec<Re
 }
 
 /// This rank's block, from the root's blocks or from what came.
-fn own<F: Fabric>(link: &Link<F>, root: usize, blocks: &[Sge], all: &Blocks, mine: Sge) {
+fn own<F: Fabric>(link: &CommView<F>, root: usize, blocks: &[Sge], all: &BlockList, mine: Sge) {
     let from = if link.rank == root { blocks[root] } else { all.block(0) };
-    work::copy(link, from, mine);
+    local_ops::copy(link, from, mine);
 }

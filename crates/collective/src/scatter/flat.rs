@@ -7,20 +7,20 @@
 //! more than is sent at once. Chosen for blocks of 1 KiB
 //! and more.
 
-use crate::costs::Costs;
+use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Link, work};
+use crate::{CommView, local_ops};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 /// Among ranks of one machine.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     costs.others() * costs.one_of_many(len, costs.copy_in(len)) + costs.work(costs.copy_out(len))
 }
 
 /// `blocks[rank]` of the root (empty elsewhere) goes to `mine` of every rank.
 pub async fn flat<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     blocks: &[Sge],
     mine: Sge,
@@ -35,7 +35,7 @@ pub async fn flat<F: Fabric>(
         sends.extend(link.isend_to_each(to, blocks[to]));
     }
     if blocks[root].ptr() != mine.ptr() {
-        work::copy_beside(link, blocks[root], mine);
+        local_ops::copy_beside(link, blocks[root], mine);
     }
     link.wait_all(sends).await
 }

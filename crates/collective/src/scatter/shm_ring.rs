@@ -7,15 +7,15 @@
 //! that are sent at once and those that had better be fetched from where they are (`flat.rs`).
 
 use super::flat;
-use crate::costs::Costs;
-use crate::pieces::part;
+use crate::costs::CallCosts;
+use crate::segments::part;
 use crate::selection_key::SelectionKey;
 use crate::staging_ring;
-use crate::{Link, ReleaseGather, work};
+use crate::{CommView, ReleaseGather, local_ops};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let parts = (len / staging_ring::each(case.ranks) as f64).ceil().max(1.0);
     let told = parts * 2.0 * costs.others() * costs.line();
     costs.others() * costs.copy_in(len) + told + costs.work(costs.copy_out(len))
@@ -23,7 +23,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 
 /// `blocks[rank]` of the root (empty elsewhere), all of one length, goes to `mine` of every rank.
 pub async fn shm_ring<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     area: &ReleaseGather<F>,
     root: usize,
     blocks: &[Sge],
@@ -46,7 +46,7 @@ pub async fn shm_ring<F: Fabric>(
         }
     }
     if link.rank == root {
-        work::copy(link, blocks[root], mine);
+        local_ops::copy(link, blocks[root], mine);
     }
     Ok(())
 }

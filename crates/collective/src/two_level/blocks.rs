@@ -3,7 +3,7 @@
 
 use crate::hierarchy::{Level, Steps};
 use crate::members::Layout;
-use crate::{Blocks, CollectiveState, Link, work};
+use crate::{BlockList, CollectiveState, CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
 /// A buffer with a block for each rank, node by node.
@@ -16,8 +16,8 @@ struct ByNode {
 }
 
 impl ByNode {
-    fn new<F: Fabric>(link: &Link<F>, layout: &Layout, like: Sge, lens: &[usize]) -> ByNode {
-        let memory = work::stage(link, like, lens.iter().sum());
+    fn new<F: Fabric>(link: &CommView<F>, layout: &Layout, like: Sge, lens: &[usize]) -> ByNode {
+        let memory = local_ops::stage(link, like, lens.iter().sum());
         let (mut at, mut nodes, mut ranks) = (0, Vec::new(), vec![Sge::EMPTY; lens.len()]);
         for node in &layout.nodes {
             let start = at;
@@ -34,7 +34,7 @@ impl ByNode {
 /// Leaders gather and hand on to the root; ranks of the root's node send to it themselves.
 /// `mine` of each rank, all of one length, to `blocks[rank]` of the root.
 pub async fn gather<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     root: usize,
     mine: Sge,
@@ -52,7 +52,7 @@ where
         if place != 0 {
             return hierarchy.node.gather(link, mine, &[]).await;
         }
-        let room = work::stage(link, mine, here * mine.len());
+        let room = local_ops::stage(link, mine, here * mine.len());
         let parts: Vec<Sge> =
             (0..here).map(|i| room.sge().part(i * mine.len(), mine.len())).collect();
         hierarchy.node.gather(link, mine, &parts).await?;
@@ -73,11 +73,11 @@ where
             }
         }
     }
-    work::copy(link, mine, blocks[root]);
+    local_ops::copy(link, mine, blocks[root]);
     link.wait_all(receives).await?;
     for (rank, &(n, _)) in layout.places.iter().enumerate() {
         if n != home {
-            work::copy(link, room.ranks[rank], blocks[rank]);
+            local_ops::copy(link, room.ranks[rank], blocks[rank]);
         }
     }
     Ok(())
@@ -86,7 +86,7 @@ where
 /// The root sends to leaders, and to the ranks of its own node; leaders scatter.
 /// `blocks[rank]` of the root, all of one length, to `mine` of each rank.
 pub async fn scatter<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     root: usize,
     blocks: &[Sge],
@@ -104,7 +104,7 @@ where
         if place != 0 {
             return hierarchy.node.scatterv(link, &[], mine).await;
         }
-        let room = work::stage(link, mine, here * mine.len());
+        let room = local_ops::stage(link, mine, here * mine.len());
         link.recv(root, room.sge()).await?;
         let parts: Vec<Sge> =
             (0..here).map(|i| room.sge().part(i * mine.len(), mine.len())).collect();
@@ -121,17 +121,17 @@ where
             let others = ranks.iter().filter(|&&rank| rank != root);
             sends.extend(others.filter_map(|&rank| link.isend(rank, blocks[rank])));
         } else {
-            ranks.iter().for_each(|&rank| work::copy(link, blocks[rank], room.ranks[rank]));
+            ranks.iter().for_each(|&rank| local_ops::copy(link, blocks[rank], room.ranks[rank]));
             sends.extend(link.isend(ranks[0], room.nodes[n]));
         }
     }
-    work::copy(link, blocks[root], mine);
+    local_ops::copy(link, blocks[root], mine);
     link.wait_all(sends).await
 }
 
 /// Gathered at leaders, by leaders, and broadcast: `blocks[rank]` of each rank to everybody.
 pub async fn allgather<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     blocks: &[Sge],
 ) -> Result<(), Fault>
@@ -152,7 +152,7 @@ where
     hierarchy.node.bcast(link, 0, all.memory.sge()).await?;
     for (rank, &block) in blocks.iter().enumerate() {
         if rank != link.rank {
-            work::copy(link, all.ranks[rank], block);
+            local_ops::copy(link, all.ranks[rank], block);
         }
     }
     Ok(())
@@ -161,7 +161,7 @@ where
 /// Leaders gather what their ranks send, exchange it, and scatter what has come; blocks of one length.
 /// `out[r]` to rank r, `into[r]` from rank r.
 pub async fn alltoall<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     out: &[Sge],
     into: &[Sge],
@@ -175,25 +175,29 @@ where
     // What this rank sends and receives, node by node.
     let sends = ByNode::new(link, layout, out[0], &lens);
     for (&from, &to) in out.iter().zip(&sends.ranks) {
-        work::copy(link, from, to);
+        local_ops::copy(link, from, to);
     }
     let comes = ByNode::new(link, layout, out[0], &lens);
     let (node, place) = layout.places[link.rank];
     let (here, all) = (layout.nodes[node].len(), lens.len() * len);
     if let (Some(leaders), 0) = (&hierarchy.leaders, place) {
-        let (gathered, scattered) =
-            (work::stage(link, out[0], here * all), work::stage(link, out[0], here * all));
+        let (gathered, scattered) = (
+            local_ops::stage(link, out[0], here * all),
+            local_ops::stage(link, out[0], here * all),
+        );
         let rows = |room: &Staging| -> Vec<Sge> {
             (0..here).map(|i| room.sge().part(i * all, all)).collect()
         };
         let (out_rows, in_rows) = (rows(&gathered), rows(&scattered));
         hierarchy.node.gather(link, sends.memory.sge(), &out_rows).await?;
         // Between nodes: for each of our ranks what the other node's ranks get, and back.
-        let (leaving, coming) =
-            (work::stage(link, out[0], here * all), work::stage(link, out[0], here * all));
+        let (leaving, coming) = (
+            local_ops::stage(link, out[0], here * all),
+            local_ops::stage(link, out[0], here * all),
+        );
         let shares = |room: &Staging| {
             let counts = layout.nodes.iter().map(|ranks| here * ranks.len() * len);
-            let cut = Blocks::of(room.sge(), counts);
+            let cut = BlockList::of(room.sge(), counts);
             (0..cut.count()).map(|i| cut.block(i)).collect::<Vec<Sge>>()
         };
         let (leaves, enters) = (shares(&leaving), shares(&coming));
@@ -201,7 +205,7 @@ where
         for (n, ranks) in layout.nodes.iter().enumerate() {
             let width = ranks.len() * len;
             for (i, row) in out_rows.iter().enumerate() {
-                work::copy(link, row.part(start, width), leaves[n].part(i * width, width));
+                local_ops::copy(link, row.part(start, width), leaves[n].part(i * width, width));
             }
             start += width;
         }
@@ -212,7 +216,7 @@ where
             for source in 0..ranks.len() {
                 for (i, row) in in_rows.iter().enumerate() {
                     let block = enters[n].part((source * here + i) * len, len);
-                    work::copy(link, block, row.part(start + source * len, len));
+                    local_ops::copy(link, block, row.part(start + source * len, len));
                 }
             }
             start += ranks.len() * len;
@@ -223,7 +227,7 @@ where
         hierarchy.node.scatterv(link, &[], comes.memory.sge()).await?;
     }
     for (&from, &to) in comes.ranks.iter().zip(into) {
-        work::copy(link, from, to);
+        local_ops::copy(link, from, to);
     }
     Ok(())
 }

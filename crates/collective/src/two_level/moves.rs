@@ -1,11 +1,11 @@
 //! Barrier and broadcast.
 
 use crate::hierarchy::{Level, Steps};
-use crate::{CollectiveState, Link};
+use crate::{CollectiveState, CommView};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// All of a node, all nodes, all of a node.
-pub async fn barrier<F: Fabric>(link: &Link<F>, state: &CollectiveState<F>) -> Result<(), Fault>
+pub async fn barrier<F: Fabric>(link: &CommView<F>, state: &CollectiveState<F>) -> Result<(), Fault>
 where
     Level<F>: Steps<F>,
 {
@@ -19,7 +19,7 @@ where
 
 /// On the root's node, between nodes, on the others. `data` of `root` is copied to `data` of everybody.
 pub async fn bcast<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     root: usize,
     data: Sge,

@@ -5,21 +5,21 @@ use crate::hierarchy::{Hierarchy, Level, Steps};
 use crate::reduce::binomial::binomial;
 use crate::reduce_scatter::reduce_scatterv::reduce_scatterv;
 use crate::scan::recursive_doubling::{exclusive_recursive_doubling, recursive_doubling};
-use crate::{Blocks, CollectiveState, Link, Reduce, work};
+use crate::{BlockList, CollectiveState, CommView, ElementReduction, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Whether the order of operands is kept, or does not matter.
-fn in_order<F: Fabric>(hierarchy: &Hierarchy<F>, op: &(impl Reduce + ?Sized)) -> bool {
+fn in_order<F: Fabric>(hierarchy: &Hierarchy<F>, op: &(impl ElementReduction + ?Sized)) -> bool {
     op.commutes() || hierarchy.layout.is_contiguous()
 }
 
 /// `result`: at the root. The root's leader hands the sum on to it.
 pub async fn reduce<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     root: usize,
     (data, result, element): (Sge, Sge, usize),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault>
 where
     Level<F>: Steps<F>,
@@ -32,7 +32,7 @@ where
         let (node, _) = hierarchy.layout.places[root];
         (node, hierarchy.layout.nodes[node][0])
     };
-    let sum = work::stage(link, data, data.len());
+    let sum = local_ops::stage(link, data, data.len());
     hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
     let Some(leaders) = &hierarchy.leaders else {
         return if link.rank == root { link.recv(leader, result).await } else { Ok(()) };
@@ -40,7 +40,7 @@ where
     let whole = if link.rank == root {
         None
     } else {
-        Some(work::stage(link, data, if link.rank == leader { data.len() } else { 0 }))
+        Some(local_ops::stage(link, data, if link.rank == leader { data.len() } else { 0 }))
     };
     let into = whole.as_ref().map_or(result, |whole| whole.sge());
     leaders.reduce(link, node, (sum.sge(), into, element), op).await?;
@@ -49,10 +49,10 @@ where
 
 /// Combines `data` of all ranks into `result` of all.
 pub async fn allreduce<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     (data, result, element): (Sge, Sge, usize),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault>
 where
     Level<F>: Steps<F>,
@@ -61,7 +61,7 @@ where
     if !in_order(&hierarchy, op) {
         return gather_broadcast(link, data, result, op).await;
     }
-    let sum = work::stage(link, data, data.len());
+    let sum = local_ops::stage(link, data, data.len());
     hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
     if let Some(leaders) = &hierarchy.leaders {
         leaders.allreduce(link, (sum.sge(), result, element), op).await?;
@@ -71,32 +71,32 @@ where
 
 /// The data node by node, so that each leader gets what its node's ranks shall have.
 pub async fn reduce_scatter<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     (data, lens): (Sge, &[usize]),
     (result, element): (Sge, usize),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault>
 where
     Level<F>: Steps<F>,
 {
     let hierarchy = state.hierarchy(link);
-    let blocks = Blocks::of(data, lens.iter().copied());
+    let blocks = BlockList::of(data, lens.iter().copied());
     if !in_order(&hierarchy, op) {
         return reduce_scatterv(link, &blocks, result, op).await;
     }
     let layout = &hierarchy.layout;
     let sorted = (!layout.is_contiguous()).then(|| {
-        let room = work::stage(link, data, data.len());
+        let room = local_ops::stage(link, data, data.len());
         let mut at = 0;
         for rank in layout.order() {
-            work::copy(link, blocks.block(rank), room.sge().part(at, lens[rank]));
+            local_ops::copy(link, blocks.block(rank), room.sge().part(at, lens[rank]));
             at += lens[rank];
         }
         room
     });
     let data = sorted.as_ref().map_or(data, |room| room.sge());
-    let sum = work::stage(link, data, data.len());
+    let sum = local_ops::stage(link, data, data.len());
     hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
     let Some(leaders) = &hierarchy.leaders else {
         return hierarchy.node.scatterv(link, &[], result).await;
@@ -104,20 +104,20 @@ where
     let (node, _) = layout.places[link.rank];
     let of_node = |ranks: &Vec<usize>| ranks.iter().map(|&rank| lens[rank]).sum();
     let shares: Vec<usize> = layout.nodes.iter().map(of_node).collect();
-    let share = work::stage(link, data, shares[node]);
+    let share = local_ops::stage(link, data, shares[node]);
     leaders.reduce_scatter(link, (sum.sge(), &shares), (share.sge(), element), op).await?;
     let here = layout.nodes[node].iter().map(|&rank| lens[rank]);
-    let cut = Blocks::of(share.sge(), here);
+    let cut = BlockList::of(share.sge(), here);
     let cut: Vec<Sge> = (0..cut.count()).map(|i| cut.block(i)).collect();
     hierarchy.node.scatterv(link, &cut, result).await
 }
 
 /// Prefixes within nodes, then what the nodes below have together.
 pub async fn scan<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     (data, result, element): (Sge, Sge, usize),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault>
 where
     Level<F>: Steps<F>,
@@ -129,17 +129,17 @@ where
     let below = below(link, &hierarchy, (data, element), op).await?;
     hierarchy.node.scan(link, (data, result, element), false, op).await?;
     if let Some(below) = below {
-        work::combine(link, op, below.sge(), result);
+        local_ops::combine(link, op, below.sge(), result);
     }
     Ok(())
 }
 
 /// The same without the own data; nothing at rank 0.
 pub async fn exscan<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     state: &CollectiveState<F>,
     (data, result, element): (Sge, Sge, usize),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault>
 where
     Level<F>: Steps<F>,
@@ -152,8 +152,8 @@ where
     hierarchy.node.scan(link, (data, result, element), true, op).await?;
     let (_, place) = hierarchy.layout.places[link.rank];
     match below {
-        Some(below) if place == 0 => work::copy(link, below.sge(), result),
-        Some(below) => work::combine(link, op, below.sge(), result),
+        Some(below) if place == 0 => local_ops::copy(link, below.sge(), result),
+        Some(below) => local_ops::combine(link, op, below.sge(), result),
         None => {}
     }
     Ok(())
@@ -161,16 +161,17 @@ where
 
 /// What the ranks of all nodes below have together; `None` on the first node.
 async fn below<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     hierarchy: &Hierarchy<F>,
     (data, element): (Sge, usize),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<Option<weft_fabric::Staging>, Fault>
 where
     Level<F>: Steps<F>,
 {
     let (node, _) = hierarchy.layout.places[link.rank];
-    let (sum, below) = (work::stage(link, data, data.len()), work::stage(link, data, data.len()));
+    let (sum, below) =
+        (local_ops::stage(link, data, data.len()), local_ops::stage(link, data, data.len()));
     hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
     if let Some(leaders) = &hierarchy.leaders {
         leaders.scan(link, (sum.sge(), below.sge(), element), true, op).await?;

@@ -4,16 +4,16 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use weft_collective::{
-    Choice, CollectiveState, Link, Members, Operation, Reception, Reduce, SelectionKey, Topology,
-    Via,
+    AlgorithmChoice, CollectiveKind, CollectiveState, CommView, ElementReduction, Members,
+    RankPlacement, Reception, SelectionKey, Via,
 };
 use weft_fabric::{Fabric, Sge};
-use weft_fabric_testing::world::Rank;
-use weft_p2p::Context;
+use weft_fabric_testing::world::TestRank;
+use weft_p2p::MatchingContext;
 
 pub struct Group<'r, F: Fabric> {
-    pub rank: &'r Rank<'r, F>,
-    /// Rank in the group to rank in the world.
+    pub rank: &'r TestRank<'r, F>,
+    /// TestRank in the group to rank in the world.
     pub members: Rc<Members>,
     /// This process's rank in the group.
     pub me: usize,
@@ -27,7 +27,7 @@ pub struct Group<'r, F: Fabric> {
 
 impl<'r, F: Fabric> Group<'r, F> {
     /// The group of `members`, if this process is one.
-    pub fn new(rank: &'r Rank<'r, F>, context: u64, members: Vec<u32>) -> Option<Group<'r, F>> {
+    pub fn new(rank: &'r TestRank<'r, F>, context: u64, members: Vec<u32>) -> Option<Group<'r, F>> {
         let me = members.iter().position(|&m| m as usize == rank.me())?;
         let state = Rc::new(CollectiveState::new(rank.engine().arena().clone()));
         let (members, sequence) = (Rc::new(members.into()), Cell::new(0));
@@ -35,7 +35,7 @@ impl<'r, F: Fabric> Group<'r, F> {
     }
 
     /// All ranks in their order.
-    pub fn world(rank: &'r Rank<'r, F>) -> Group<'r, F> {
+    pub fn world(rank: &'r TestRank<'r, F>) -> Group<'r, F> {
         let all = (0..rank.size() as u32).collect();
         Group::new(rank, 100, all).expect("everybody is a member")
     }
@@ -45,14 +45,14 @@ impl<'r, F: Fabric> Group<'r, F> {
     }
 
     /// The view of the next operation.
-    pub fn link(&self) -> Link<F> {
+    pub fn link(&self) -> CommView<F> {
         let tag = self.sequence.get();
         self.sequence.set(tag + 1);
-        Link {
+        CommView {
             endpoint: self.rank.endpoint().clone(),
             members: self.members.clone(),
             rank: self.me,
-            context: Context(self.context),
+            context: MatchingContext(self.context),
             tag,
             via: self.via,
             reception: Reception::default(),
@@ -61,8 +61,13 @@ impl<'r, F: Fabric> Group<'r, F> {
 }
 
 /// The algorithms of ranks that share memory for a call with elements of 32 bytes: by name they can be had anywhere.
-pub fn shm(operation: Operation, ranks: usize, bytes: usize, equal: bool) -> Vec<Choice> {
-    let site = Topology {
+pub fn shm(
+    operation: CollectiveKind,
+    ranks: usize,
+    bytes: usize,
+    equal: bool,
+) -> Vec<AlgorithmChoice> {
+    let site = RankPlacement {
         same_node: true,
         nodes: 1,
         ranks_per_node: ranks,
@@ -80,7 +85,7 @@ pub fn shm(operation: Operation, ranks: usize, bytes: usize, equal: bool) -> Vec
 /// Sum of u64, which commutes.
 pub struct Sum;
 
-impl Reduce for Sum {
+impl ElementReduction for Sum {
     fn combine(&self, left: Sge, right: Sge) {
         combine(left, right, |a: [u64; 1], b| [a[0].wrapping_add(b[0])]);
     }
@@ -102,7 +107,7 @@ pub fn product(a: [u64; 4], b: [u64; 4]) -> [u64; 4] {
     [entry(0, 0), entry(0, 1), entry(1, 0), entry(1, 1)]
 }
 
-impl Reduce for Product {
+impl ElementReduction for Product {
     fn combine(&self, left: Sge, right: Sge) {
         combine(left, right, product);
     }
@@ -115,7 +120,7 @@ impl Reduce for Product {
 /// Sum of f64: commutes, but the bits tell in which order it was done.
 pub struct Float;
 
-impl Reduce for Float {
+impl ElementReduction for Float {
     fn combine(&self, left: Sge, right: Sge) {
         let sum = |a: f64, b: f64| (a + b).to_bits();
         combine(left, right, |a: [u64; 1], b| [sum(f64::from_bits(a[0]), f64::from_bits(b[0]))]);
@@ -130,7 +135,7 @@ impl Reduce for Float {
 /// who asked for it, but the bits tell who was left and who right.
 pub struct Larger;
 
-impl Reduce for Larger {
+impl ElementReduction for Larger {
     fn combine(&self, left: Sge, right: Sge) {
         combine(left, right, |a: [u64; 1], b| if a[0] >> 8 >= b[0] >> 8 { a } else { b });
     }

@@ -2,9 +2,9 @@
 
 use crate::group::Group;
 use fastrand::Rng;
-use weft_collective::{Choice, Operation, allgather, barrier, bcast, run};
-use weft_fabric::{Cause, Fabric, Sge, Staging};
-use weft_fabric_testing::world::{Body, Rank, SETUPS, bytes, pattern, world};
+use weft_collective::{AlgorithmChoice, CollectiveKind, allgather, barrier, bcast, run};
+use weft_fabric::{Fabric, FaultCause, Sge, Staging};
+use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
 
 /// A communicator a round, which ends with its only operation: the next one's memory is the last one's, as
 /// soon as all ranks are done with that.
@@ -12,8 +12,8 @@ struct Rounds;
 
 const ROUNDS: u64 = 60;
 
-impl Body for Rounds {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Rounds {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let (me, n) = (rank.me(), rank.size());
         let mut rng = Rng::with_seed(me as u64);
         for round in 0..ROUNDS {
@@ -54,13 +54,13 @@ fn buffers_go_back_when_all_have_read_them() {
 /// rank puts down for others stays until they have read it.
 struct Pieces;
 
-fn ring(operation: Operation) -> Choice {
-    Choice::parse(operation, "SHM-RING").expect("in the catalogue")
+fn ring(operation: CollectiveKind) -> AlgorithmChoice {
+    AlgorithmChoice::parse(operation, "SHM-RING").expect("in the catalogue")
 }
 
 /// An operation under way, what it moves, and what must come out.
 struct Moved {
-    task: weft_process::Task,
+    task: weft_process::NonblockingTask,
     buffers: Vec<(Staging, Vec<u8>)>,
     _others: Vec<Staging>,
 }
@@ -89,7 +89,8 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let (mine, blocks) = (rank.buffer(&data(me)), all(&|_| rank.empty(len)));
             let (out, into) = (mine.sge(), sges(&blocks));
             let task = engine.spawn(async move {
-                Ok(run::gather(&link, &state, ring(Operation::Gather), root, out, &into).await?)
+                Ok(run::gather(&link, &state, ring(CollectiveKind::Gather), root, out, &into)
+                    .await?)
             });
             let buffers = blocks.into_iter().enumerate().map(|(r, b)| (b, data(r))).collect();
             Moved { task, buffers, _others: vec![mine] }
@@ -98,7 +99,8 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let (mine, blocks) = (rank.empty(len), all(&|r| rank.buffer(&data(r))));
             let (into, out) = (mine.sge(), sges(&blocks));
             let task = engine.spawn(async move {
-                Ok(run::scatter(&link, &state, ring(Operation::Scatter), root, &out, into).await?)
+                Ok(run::scatter(&link, &state, ring(CollectiveKind::Scatter), root, &out, into)
+                    .await?)
             });
             Moved { task, buffers: vec![(mine, data(me))], _others: blocks }
         }
@@ -106,15 +108,15 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let buffer = if me == root { rank.buffer(&data(root)) } else { rank.empty(len) };
             let sge = buffer.sge();
             let task = engine.spawn(async move {
-                Ok(run::bcast(&link, &state, ring(Operation::Bcast), root, sge).await?)
+                Ok(run::bcast(&link, &state, ring(CollectiveKind::Bcast), root, sge).await?)
             });
             Moved { task, buffers: vec![(buffer, data(root))], _others: Vec::new() }
         }
     }
 }
 
-impl Body for Pieces {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Pieces {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let mut rng = Rng::with_seed(70 + rank.me() as u64);
         for context in 0..3 {
             let all = (0..rank.size() as u32).collect();
@@ -139,7 +141,7 @@ impl Body for Pieces {
     }
 }
 
-fn end<F: Fabric>(rank: &Rank<F>, (key, moved): (u64, Moved)) {
+fn end<F: Fabric>(rank: &TestRank<F>, (key, moved): (u64, Moved)) {
     rank.until(|| moved.task.result()).expect("a collective operation");
     for (i, (got, expected)) in moved.buffers.iter().enumerate() {
         assert!(bytes(got) == *expected, "operation {key}, buffer {i}");
@@ -160,8 +162,8 @@ fn pieces_are_there_until_they_are_read() {
 /// else waits for it.
 struct Disagreement;
 
-impl Body for Disagreement {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Disagreement {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let (root_s, odd) = (1_000_000, rank.size() - 1);
         for (context, len) in [(0, 65_536), (1, 999_999), (2, 2_000_000)] {
             let all = (0..rank.size() as u32).collect();
@@ -175,7 +177,8 @@ impl Body for Disagreement {
             };
             if rank.me() == odd {
                 let into = rank.empty(len);
-                let told = Cause::Truncated { rank: 0, expected: len as u64, got: root_s as u64 };
+                let told =
+                    FaultCause::Truncated { rank: 0, expected: len as u64, got: root_s as u64 };
                 assert_eq!(bcast(0, into.sge()), Err(told.clone()));
                 // Nothing of what follows is taken for something else.
                 assert_eq!(bcast(0, rank.empty(root_s).sge()), Err(told));

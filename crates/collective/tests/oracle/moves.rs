@@ -3,12 +3,14 @@
 use crate::group::Group;
 use fastrand::Rng;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use weft_collective::{Blocks, Link, Packed, allgather, alltoall, barrier, bcast, gather, scatter};
+use weft_collective::{
+    BlockList, CommView, Packed, allgather, alltoall, barrier, bcast, gather, scatter,
+};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
-use weft_fabric_testing::world::{Body, Rank, SETUPS, bytes, pattern, world};
+use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
 
 /// Shared memory, the simulator, and both with what goes wrong.
-fn everywhere(body: &impl Body) {
+fn everywhere(body: &impl RankBody) {
     for n in 1..=9 {
         world(n, SETUPS[0], body);
     }
@@ -48,7 +50,7 @@ const BCASTS: usize = 15;
 
 async fn bcast<F: Fabric>(
     which: usize,
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
@@ -74,8 +76,8 @@ async fn bcast<F: Fabric>(
 
 struct Broadcasts;
 
-impl Body for Broadcasts {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Broadcasts {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = Group::world(rank);
         let (me, n) = (rank.me(), rank.size());
         for &len in lengths(n) {
@@ -118,8 +120,8 @@ fn first_round(n: usize) -> usize {
 
 struct Rooted;
 
-impl Body for Rooted {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Rooted {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = Group::world(rank);
         let (me, n) = (rank.me(), rank.size());
         for (round, equal) in ROUNDS.into_iter().enumerate().skip(first_round(n)) {
@@ -180,7 +182,11 @@ fn gathers_and_scatters_bring_blocks_to_their_places() {
     everywhere(&Rooted);
 }
 
-async fn allgather<F: Fabric>(which: usize, link: &Link<F>, blocks: &Blocks) -> Result<(), Fault> {
+async fn allgather<F: Fabric>(
+    which: usize,
+    link: &CommView<F>,
+    blocks: &BlockList,
+) -> Result<(), Fault> {
     let n = link.size();
     match which {
         1 if n.is_power_of_two() => allgather::recursive_doubling(link, blocks).await,
@@ -193,7 +199,7 @@ async fn allgather<F: Fabric>(which: usize, link: &Link<F>, blocks: &Blocks) -> 
 
 async fn alltoall<F: Fabric>(
     which: usize,
-    link: &Link<F>,
+    link: &CommView<F>,
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
@@ -208,8 +214,8 @@ async fn alltoall<F: Fabric>(
 
 struct All;
 
-impl Body for All {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for All {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = Group::world(rank);
         let (me, n) = (rank.me(), rank.size());
         for (round, equal) in ROUNDS.into_iter().enumerate().skip(first_round(n)) {
@@ -257,8 +263,8 @@ struct Barriers {
     come: [AtomicUsize; 10],
 }
 
-impl Body for Barriers {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Barriers {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = Group::world(rank);
         let (me, n) = (rank.me(), rank.size());
         for (round, come) in self.come.iter().enumerate() {

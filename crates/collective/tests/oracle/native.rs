@@ -5,11 +5,11 @@ use crate::group::{Float, Group, bytes_of};
 use fastrand::Rng;
 use weft_collective::{Via, allreduce, alltoall, barrier, bcast};
 use weft_fabric::{Fabric, Fault, Staging};
-use weft_fabric_testing::world::{Body, Rank, SETUPS, Setup, bytes, pattern, world};
-use weft_p2p::stream::{Counts, Sizes};
+use weft_fabric_testing::world::{FabricSetup, RankBody, SETUPS, TestRank, bytes, pattern, world};
+use weft_p2p::stream::{StreamCounts, StreamSizes};
 
 /// So little of everything that all of it is short.
-const SCARCE: Sizes = Sizes {
+const SCARCE: StreamSizes = StreamSizes {
     small: 256,
     credit: 4,
     segment: 1024,
@@ -29,7 +29,11 @@ const LENGTHS: [usize; 20] = [
     10_241, 12_288, 30_000, 70_001,
 ];
 
-fn native<'r, F: Fabric>(rank: &'r Rank<'r, F>, context: u64, sizes: Sizes) -> Group<'r, F> {
+fn native<'r, F: Fabric>(
+    rank: &'r TestRank<'r, F>,
+    context: u64,
+    sizes: StreamSizes,
+) -> Group<'r, F> {
     let streams = rank.endpoint().streams();
     streams.set_sizes(sizes);
     let all = (0..rank.size() as u32).collect();
@@ -38,12 +42,12 @@ fn native<'r, F: Fabric>(rank: &'r Rank<'r, F>, context: u64, sizes: Sizes) -> G
     group
 }
 
-fn counts<F: Fabric>(rank: &Rank<F>) -> Counts {
+fn counts<F: Fabric>(rank: &TestRank<F>) -> StreamCounts {
     rank.endpoint().streams().counts()
 }
 
 /// On every fabric of [`SETUPS`].
-fn everywhere(n: usize, body: &impl Body) {
+fn everywhere(n: usize, body: &impl RankBody) {
     for setup in SETUPS {
         world(n, setup, body);
     }
@@ -52,8 +56,8 @@ fn everywhere(n: usize, body: &impl Body) {
 /// Everybody sends to everybody, itself too: several messages of one key, receives in another order.
 struct Traffic;
 
-impl Body for Traffic {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Traffic {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = native(rank, 100, SCARCE);
         let (me, n) = (rank.me(), rank.size());
         let key = |len: usize, from: usize, to: usize, i: usize| {
@@ -114,8 +118,8 @@ struct Early;
 
 const EARLY: usize = 40;
 
-impl Body for Early {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Early {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let (first, second) = (native(rank, 100, SCARCE), native(rank, 101, SCARCE));
         let (me, n) = (rank.me(), rank.size());
         let early = first.link();
@@ -166,12 +170,12 @@ fn early_messages_are_kept_within_bounds_and_block_nobody() {
 
 /// A message goes down a chain, and from its end to a rank that comes late.
 struct Chain {
-    sizes: Sizes,
+    sizes: StreamSizes,
     lengths: &'static [usize],
 }
 
-impl Body for Chain {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Chain {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = native(rank, 100, self.sizes);
         let (me, n) = (rank.me(), rank.size());
         for (round, &len) in self.lengths.iter().enumerate() {
@@ -208,7 +212,7 @@ fn a_message_is_passed_on_while_it_comes() {
     for n in [2, 3, 8] {
         everywhere(n, &Chain { sizes: SCARCE, lengths: &LENGTHS });
     }
-    let sizes = Sizes { rendezvous: usize::MAX, ..Sizes::default() };
+    let sizes = StreamSizes { rendezvous: usize::MAX, ..StreamSizes::default() };
     for setup in SETUPS {
         world(4, setup, &Chain { sizes, lengths: &[200_000, 4096, 4097, 1 << 20] });
     }
@@ -217,11 +221,11 @@ fn a_message_is_passed_on_while_it_comes() {
 /// Messages of all kinds go down a chain, asked for long before they come: more than there is credit
 /// or room for, and none overtakes another.
 struct Ahead {
-    sizes: Sizes,
+    sizes: StreamSizes,
 }
 
-impl Body for Ahead {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Ahead {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         const LENGTHS: [usize; 9] = [100, 0, 97, 5000, 64, 20_000, 1, 70_000, 333];
         let group = native(rank, 100, self.sizes);
         let (me, n) = (rank.me(), rank.size());
@@ -258,14 +262,14 @@ fn what_is_passed_on_stays_in_order() {
     for n in [3, 5] {
         everywhere(n, &Ahead { sizes: SCARCE });
     }
-    world(4, SETUPS[0], &Ahead { sizes: Sizes::default() });
+    world(4, SETUPS[0], &Ahead { sizes: StreamSizes::default() });
 }
 
 /// A receiver that expected less says so, and the world goes on.
 struct Disagreement;
 
-impl Body for Disagreement {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Disagreement {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = native(rank, 100, SCARCE);
         for len in [200, 1000, 5000, 20_000] {
             let link = group.link();
@@ -293,8 +297,8 @@ fn a_message_that_is_too_long_is_an_error_of_its_receiver_alone() {
 /// Memory that cannot be registered: blocks turn into segments.
 struct Unregistered;
 
-impl Body for Unregistered {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Unregistered {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = native(rank, 100, SCARCE);
         for round in 0..20 {
             let link = group.link();
@@ -313,15 +317,15 @@ impl Body for Unregistered {
 fn blocks_that_cannot_be_registered_come_as_segments() {
     for on in [SETUPS[0].on, SETUPS[5].on, SETUPS[6].on] {
         let faults = "seed=2,registration_failure=0.5";
-        world(2, Setup { on, faults, ..SETUPS[0] }, &Unregistered);
+        world(2, FabricSetup { on, faults, ..SETUPS[0] }, &Unregistered);
     }
 }
 
 /// The same algorithms by both transports, in turn on one communicator: the same bits.
 struct Collectives;
 
-impl Body for Collectives {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Collectives {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let mut group = native(rank, 100, SCARCE);
         let (me, n) = (rank.me(), rank.size());
         for words in [1, 40, 300, 3000] {
@@ -372,8 +376,8 @@ fn algorithms_do_not_see_what_carries_them() {
 /// message has arrived: they must leave places for it.
 struct Patience;
 
-impl Body for Patience {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Patience {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let (first, second) = (native(rank, 100, SCARCE), native(rank, 101, SCARCE));
         let me = rank.me();
         let lengths = [5000, 20_000, 4000, 8000, 9000, 30_000, 7000, 12_000, 6000, 300, 100];

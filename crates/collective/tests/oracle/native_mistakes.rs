@@ -1,12 +1,12 @@
 //! What a peer of a stream must not say ends the waits with an error that names it.
 
 use std::rc::Rc;
-use weft_collective::{Link, Members, Reception, Via};
+use weft_collective::{CommView, Members, Reception, Via};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, Fault, Head, Message, Sge};
-use weft_fabric_sim::{Machine, Options, Sim, run};
-use weft_p2p::stream::Sizes;
-use weft_p2p::{Context, Limits};
+use weft_fabric::{ArrivedMessage, Fabric, Fault, Head, Sge};
+use weft_fabric_sim::{Machine, Sim, SimOptions, run};
+use weft_p2p::stream::StreamSizes;
+use weft_p2p::{MatchingContext, ProtocolLimits};
 use weft_process::Engine;
 
 const OPEN: u64 = 0x61;
@@ -30,7 +30,7 @@ fn say(sim: &Sim, head: [u64; 3], words: &[u64]) {
 
 /// The next message for `sim`.
 async fn hear(sim: &Sim) -> [u64; 3] {
-    let mut found: Option<Message> = None;
+    let mut found: Option<ArrivedMessage> = None;
     std::future::poll_fn(|_| {
         found = sim.receive(None);
         if found.is_some() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
@@ -48,15 +48,15 @@ fn receive<P: Future<Output = ()> + 'static>(talk: impl Fn(Sim) -> P) -> Option<
     let members = Members::world(2);
     let ended = Rc::new(std::cell::RefCell::new(None));
     let outcome =
-        run(&machine, Options::new(2), |sim| -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
+        run(&machine, SimOptions::new(2), |sim| -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
             if sim.rank() == 0 {
                 return Box::pin(talk(sim));
             }
-            let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+            let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
             let (endpoint, members) = (engine.endpoint().clone(), members.clone());
-            let (context, via) = (Context(3), Via::Native);
+            let (context, via) = (MatchingContext(3), Via::Native);
             let reception = Reception::default();
-            let link = Link { endpoint, members, rank: 1, context, tag: 1, via, reception };
+            let link = CommView { endpoint, members, rank: 1, context, tag: 1, via, reception };
             let ended = ended.clone();
             Box::pin(engine.run(async move {
                 let fault = link.recv(0, Sge::phantom(4 * BLOCK)).await.err();
@@ -71,7 +71,7 @@ fn receive<P: Future<Output = ()> + 'static>(talk: impl Fn(Sim) -> P) -> Option<
 fn what_cannot_be_is_refused_by_name() {
     let corrupt = |what| Some(Fault::corrupt(0, what));
     let open = |mode: u64, count: u64| OPEN | count << 8 | mode << 16 | 1 << 32;
-    let segment = Sizes::default().segment as u64;
+    let segment = StreamSizes::default().segment as u64;
     let cases: [([u64; 3], &[u64], &str); 12] = [
         ([open(1, 0), 3, 0], &[], "announcement of a message"),
         ([open(7, 0), 3, 0], &[9000, 0, segment], "announcement of a message"),

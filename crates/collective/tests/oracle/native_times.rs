@@ -2,31 +2,32 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_collective::{Link, Members, Reception, Via};
+use weft_collective::{CommView, Members, Reception, Via};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Fault, Sge};
-use weft_fabric_sim::{Machine, Options, Sim, run};
-use weft_p2p::stream::{Counts, Sizes};
-use weft_p2p::{Context, Limits};
+use weft_fabric_sim::{Machine, Sim, SimOptions, run};
+use weft_p2p::stream::{StreamCounts, StreamSizes};
+use weft_p2p::{MatchingContext, ProtocolLimits};
 use weft_process::Engine;
 
 /// The time until all ranks are done, in microseconds, and what each has counted.
 fn time<P: Future<Output = Result<(), Fault>> + 'static>(
     ranks: usize,
     via: Via,
-    sizes: Sizes,
-    program: impl Fn(Link<Sim>) -> P,
-) -> (f64, Vec<Counts>) {
+    sizes: StreamSizes,
+    program: impl Fn(CommView<Sim>) -> P,
+) -> (f64, Vec<StreamCounts>) {
     let machine = Rc::new(Machine::load("collgm").unwrap());
     let members = Members::world(ranks);
-    let counts: Rc<[Cell<Counts>]> = (0..ranks).map(|_| Cell::default()).collect();
-    let outcome = run(&machine, Options::new(ranks), |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+    let counts: Rc<[Cell<StreamCounts>]> = (0..ranks).map(|_| Cell::default()).collect();
+    let outcome = run(&machine, SimOptions::new(ranks), |sim| {
+        let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
         let endpoint = engine.endpoint().clone();
         assert!(endpoint.streams().set_sizes(sizes));
-        let (rank, members, context) = (engine.rank(), members.clone(), Context(3));
+        let (rank, members, context) = (engine.rank(), members.clone(), MatchingContext(3));
         let (tag, reception) = (1, Reception::default());
-        let link = Link { endpoint: endpoint.clone(), members, rank, context, tag, via, reception };
+        let link =
+            CommView { endpoint: endpoint.clone(), members, rank, context, tag, via, reception };
         let program = program(link);
         let counts = counts.clone();
         engine.run(async move {
@@ -39,7 +40,7 @@ fn time<P: Future<Output = Result<(), Fault>> + 'static>(
 }
 
 /// `len` bytes from rank 0 to rank 1.
-fn transfer(via: Via, sizes: Sizes, len: usize) -> (f64, Vec<Counts>) {
+fn transfer(via: Via, sizes: StreamSizes, len: usize) -> (f64, Vec<StreamCounts>) {
     time(2, via, sizes, move |link| async move {
         let data = Sge::phantom(len);
         match link.rank {
@@ -50,7 +51,7 @@ fn transfer(via: Via, sizes: Sizes, len: usize) -> (f64, Vec<Counts>) {
 }
 
 /// Eager, whatever the length.
-const SEGMENTS: Sizes = Sizes {
+const SEGMENTS: StreamSizes = StreamSizes {
     small: 4 << 10,
     credit: 64,
     segment: 64 << 10,
@@ -73,7 +74,7 @@ fn segments_of_64_kib_are_among_the_best_and_larger_ones_cannot_overlap() {
         .map(|shift| {
             let segment = 1 << (shift + 10);
             let window = (bound / segment).max(1);
-            let sizes = Sizes { segment, window, allowance: window.min(2), ..SEGMENTS };
+            let sizes = StreamSizes { segment, window, allowance: window.min(2), ..SEGMENTS };
             let (time, counts) = transfer(Via::Native, sizes, 32 << 20);
             (segment, time, counts[0].stalls)
         })
@@ -93,7 +94,7 @@ fn segments_of_64_kib_are_among_the_best_and_larger_ones_cannot_overlap() {
 #[test]
 fn registration_in_blocks_hides_behind_the_transfer() {
     let blocks =
-        |block| transfer(Via::Native, Sizes { rendezvous: 0, block, ..SEGMENTS }, 32 << 20);
+        |block| transfer(Via::Native, StreamSizes { rendezvous: 0, block, ..SEGMENTS }, 32 << 20);
     let (piped, counts) = blocks(128 << 10);
     let (at_once, _) = blocks(32 << 20);
     assert_eq!((counts[0].pieces, counts[0].copied_in, counts[1].copied_out), (256, 0, 0));
@@ -102,7 +103,7 @@ fn registration_in_blocks_hides_behind_the_transfer() {
 }
 
 /// `len` bytes down a chain of 8.
-fn chain(via: Via, sizes: Sizes, len: usize, relay: bool) -> (f64, Vec<Counts>) {
+fn chain(via: Via, sizes: StreamSizes, len: usize, relay: bool) -> (f64, Vec<StreamCounts>) {
     time(8, via, sizes, move |link| async move {
         let data = Sge::phantom(len);
         let next = [link.rank + 1];
@@ -142,7 +143,7 @@ fn passing_on_beats_receiving_and_sending() {
         assert!(passed < messages, "{len} bytes: {passed} us, by messages {messages} us");
     }
     // In blocks, too, although nothing is copied there at all.
-    let blocks = Sizes { rendezvous: 256 << 10, ..SEGMENTS };
+    let blocks = StreamSizes { rendezvous: 256 << 10, ..SEGMENTS };
     let (passed, counts) = chain(Via::Native, blocks, 1 << 20, true);
     let (stored, _) = chain(Via::Native, blocks, 1 << 20, false);
     assert!(counts.iter().all(|c| c.copied_in + c.copied_out == 0));

@@ -4,7 +4,7 @@ use crate::group::Group;
 use fastrand::Rng;
 use weft_collective::neighbor;
 use weft_fabric::{Fabric, Fault};
-use weft_fabric_testing::world::{Body, Rank, SETUPS, bytes, pattern, world};
+use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
 
 /// An edge: from, to. All ranks know all edges, in one order; some occur several times, some lead
 /// from a rank to itself.
@@ -22,8 +22,8 @@ fn load(round: u64, edge: usize) -> Vec<u8> {
 
 struct Exchanges;
 
-impl Body for Exchanges {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Exchanges {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let (group, me) = (Group::world(rank), rank.me());
         for round in 0..6 {
             let all = edges(rank.size(), round);
@@ -65,8 +65,8 @@ fn every_edge_brings_its_own_load() {
 /// Two edges around a ring; the first load is longer than expected.
 struct TooLong;
 
-impl Body for TooLong {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for TooLong {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let (me, n) = (rank.me(), rank.size());
         let (to, from) = ((me + 1) % n, (me + n - 1) % n);
         let group = Group::world(rank);

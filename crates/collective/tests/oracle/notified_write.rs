@@ -1,20 +1,20 @@
 //! How a payload lands decides whether it may be read.
 
 use weft_bootstrap::threads;
-use weft_collective::notified_write::Way;
-use weft_fabric_fault::{Faulty, Plan};
+use weft_collective::notified_write::NotifyMethod;
+use weft_fabric_fault::{FaultPlan, FaultyFabric};
 use weft_fabric_shm::Shm;
 use weft_fabric_testing::conformance::Maker;
 use weft_fabric_testing::notified_writes;
 
 /// Sends payloads of `len` bytes one after the other; how many of them were not whole when their
 /// mark had arrived.
-fn torn(plan: &str, way: Way, len: usize, payloads: u64) -> usize {
-    let plan: Plan = plan.parse().expect("a plan");
+fn torn(plan: &str, way: NotifyMethod, len: usize, payloads: u64) -> usize {
+    let plan: FaultPlan = plan.parse().expect("a plan");
     let make = |mut world| {
         let plan = plan.clone();
-        Box::new(move || Faulty::new(Shm::connect(&mut world).expect("connected"), plan))
-            as Maker<Faulty<Shm>>
+        Box::new(move || FaultyFabric::new(Shm::connect(&mut world).expect("connected"), plan))
+            as Maker<FaultyFabric<Shm>>
     };
     notified_writes::torn(threads(2).into_iter().map(make).collect(), |_| way, len, payloads)
 }
@@ -22,20 +22,28 @@ fn torn(plan: &str, way: Way, len: usize, payloads: u64) -> usize {
 #[test]
 fn a_flag_is_right_whatever_the_order_of_bytes_and_packets() {
     for len in [0, 5, 250, 10_000] {
-        assert_eq!(torn("seed=8,reorder=1,mtu=1024", Way::Flag, len, 300), 0, "{len} bytes");
+        assert_eq!(
+            torn("seed=8,reorder=1,mtu=1024", NotifyMethod::Flag, len, 300),
+            0,
+            "{len} bytes"
+        );
     }
 }
 
 #[test]
 fn an_immediate_is_right_whatever_the_order_of_bytes_and_packets() {
     for len in [0, 5, 250, 10_000] {
-        assert_eq!(torn("seed=8,reorder=1,mtu=1024", Way::Immediate, len, 300), 0, "{len} bytes");
+        assert_eq!(
+            torn("seed=8,reorder=1,mtu=1024", NotifyMethod::Immediate, len, 300),
+            0,
+            "{len} bytes"
+        );
     }
 }
 
 #[test]
 fn bottom_fill_relies_on_order() {
     // How often it can be seen depends on how the two threads meet.
-    let seen = (0..20).any(|_| torn("seed=8,reorder=1", Way::BottomFill, 250, 300) > 0);
+    let seen = (0..20).any(|_| torn("seed=8,reorder=1", NotifyMethod::BottomFill, 250, 300) > 0);
     assert!(seen, "bytes in any order were not noticed");
 }

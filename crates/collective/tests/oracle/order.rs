@@ -5,9 +5,11 @@ use crate::group::{Group, Product, Sum, bytes_of, words_of};
 use fastrand::Rng;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use weft_collective::{Choice, CollectiveState, Link, Operation, allreduce, barrier, bcast, run};
+use weft_collective::{
+    AlgorithmChoice, CollectiveKind, CollectiveState, CommView, allreduce, barrier, bcast, run,
+};
 use weft_fabric::{Fabric, Fault, Staging};
-use weft_fabric_testing::world::{Body, Rank, SETUPS, world};
+use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, world};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Algorithm {
@@ -19,17 +21,17 @@ enum Algorithm {
 }
 use Algorithm::*;
 
-fn named(operation: Operation, name: &str) -> Choice {
-    Choice::parse(operation, name).expect("in the catalogue")
+fn named(operation: CollectiveKind, name: &str) -> AlgorithmChoice {
+    AlgorithmChoice::parse(operation, name).expect("in the catalogue")
 }
 
 async fn wait_for_all<F: Fabric>(
-    link: Link<F>,
+    link: CommView<F>,
     state: Rc<CollectiveState<F>>,
     algorithm: Algorithm,
 ) -> Result<(), Fault> {
     match algorithm {
-        Central => run::barrier(&link, &state, named(Operation::Barrier, "CENTRAL")).await,
+        Central => run::barrier(&link, &state, named(CollectiveKind::Barrier, "CENTRAL")).await,
         Dissemination => barrier::dissemination(&link).await,
         PairwiseExchange => barrier::pairwise_exchange(&link).await,
         Rpe => barrier::rpe(&link, &state).await.map(|had| assert!(had, "room for slots")),
@@ -45,8 +47,8 @@ struct Holding {
 
 const ROUNDS: usize = 40;
 
-impl Body for Holding {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Holding {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = Group::world(rank);
         let n = rank.size();
         let mut rng = Rng::with_seed(rank.me() as u64);
@@ -86,7 +88,7 @@ struct Overlapping;
 
 /// An allreduce under way and what is to come of it.
 struct Started {
-    task: weft_process::Task,
+    task: weft_process::NonblockingTask,
     result: Option<(Staging, Vec<u64>)>,
 }
 
@@ -120,13 +122,14 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
         }
         2 | 3 => {
             let central = async move {
-                let (choice, all) = (named(Operation::Allreduce, "CENTRAL"), (data.sge(), out, 32));
+                let (choice, all) =
+                    (named(CollectiveKind::Allreduce, "CENTRAL"), (data.sge(), out, 32));
                 Ok(run::allreduce(&link, &state, choice, all, &Product).await?)
             };
             (engine.spawn(central), Some(fold(key, n, product)))
         }
         9 | 10 => {
-            let all = crate::group::shm(Operation::Allreduce, n, 32, true);
+            let all = crate::group::shm(CollectiveKind::Allreduce, n, 32, true);
             let choice = all[Rng::with_seed(key + 1).usize(0..all.len())];
             let shm = async move {
                 let all = (data.sge(), out, 32);
@@ -162,8 +165,8 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
     Started { task, result: expected.map(|words| (result, words)) }
 }
 
-impl Body for Overlapping {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Overlapping {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let mut rng = Rng::with_seed(90 + rank.me() as u64);
         let first = Group::world(rank);
         let some = (0..rank.size() as u32).rev().filter(|&r| r != 1).collect();
@@ -185,7 +188,7 @@ impl Body for Overlapping {
     }
 }
 
-fn end<F: Fabric>(rank: &Rank<F>, key: u64, started: Started) {
+fn end<F: Fabric>(rank: &TestRank<F>, key: u64, started: Started) {
     let result = rank.until(|| started.task.result());
     result.expect("a collective operation");
     if let Some((result, expected)) = started.result {

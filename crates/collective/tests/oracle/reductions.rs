@@ -5,11 +5,13 @@ use crate::group::{Float, Group, Larger, Product, Sum, bytes_of, product, words_
 use fastrand::Rng;
 use std::collections::HashMap;
 use std::sync::Mutex;
-use weft_collective::{Blocks, Link, Reduce, allreduce, reduce, reduce_scatter, scan};
+use weft_collective::{
+    BlockList, CommView, ElementReduction, allreduce, reduce, reduce_scatter, scan,
+};
 use weft_fabric::{Fabric, Fault, Sge};
-use weft_fabric_testing::world::{Body, Rank, SETUPS, bytes, world};
+use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, world};
 
-fn everywhere(body: &impl Body) {
+fn everywhere(body: &impl RankBody) {
     for n in 1..=9 {
         world(n, SETUPS[0], body);
     }
@@ -37,7 +39,7 @@ fn lengths(n: usize) -> &'static [usize] {
     }
 }
 
-/// Rank `r` contributes these words.
+/// TestRank `r` contributes these words.
 fn operand(r: usize, words: usize) -> Vec<u64> {
     let mut rng = Rng::with_seed((words << 8 | r) as u64);
     std::iter::repeat_with(|| rng.u64(..)).take(words).collect()
@@ -82,10 +84,10 @@ fn allreduce_takes(which: usize, n: usize, commutes: bool) -> bool {
 
 async fn allreduce<F: Fabric>(
     which: usize,
-    link: &Link<F>,
+    link: &CommView<F>,
     data: Sge,
     into: Sge,
-    op: &dyn Reduce,
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     match which {
         0 => allreduce::k_nomial(link, data, into, op, 2).await,
@@ -107,11 +109,11 @@ struct Allreduces {
 /// Ranks, words, algorithm, operator.
 type Key = (usize, usize, usize, &'static str);
 
-impl Body for Allreduces {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Allreduces {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = Group::world(rank);
         let (me, n) = (rank.me(), rank.size());
-        let run = |which, operand: &[u64], op: &dyn Reduce| {
+        let run = |which, operand: &[u64], op: &dyn ElementReduction| {
             let (data, result) = (rank.buffer(&bytes_of(operand)), rank.empty(8 * operand.len()));
             // In place every other time.
             let into = if which % 2 == 1 { data.sge() } else { result.sge() };
@@ -152,7 +154,7 @@ fn allreduces_agree_with_a_fold_and_in_every_bit() {
 
 async fn reduce<F: Fabric>(
     which: usize,
-    link: &Link<F>,
+    link: &CommView<F>,
     root: usize,
     data: Sge,
     into: Sge,
@@ -171,8 +173,8 @@ async fn reduce<F: Fabric>(
 /// Reductions to one rank, and prefix reductions, of matrices.
 struct Ordered;
 
-impl Body for Ordered {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Ordered {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = Group::world(rank);
         let (me, n) = (rank.me(), rank.size());
         let roots = if n > 17 { vec![n / 2] } else { vec![0, 1.min(n - 1), n / 2, n - 1] };
@@ -219,10 +221,10 @@ fn reductions_and_scans_keep_the_order_of_ranks() {
 
 async fn reduce_scatter<F: Fabric>(
     which: usize,
-    link: &Link<F>,
-    data: &Blocks,
+    link: &CommView<F>,
+    data: &BlockList,
     into: Sge,
-    op: &dyn Reduce,
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     match which {
         0 => reduce_scatter::reduce_scatterv(link, data, into, op).await,
@@ -235,8 +237,8 @@ async fn reduce_scatter<F: Fabric>(
 
 struct Scattered;
 
-impl Body for Scattered {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Scattered {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = Group::world(rank);
         let (me, n) = (rank.me(), rank.size());
         // In elements: equal, all at one rank, and each another.
@@ -250,10 +252,10 @@ impl Body for Scattered {
             let own = bytes_of(&operand(me, words));
             for which in 0..5 {
                 let data = rank.buffer(&own);
-                let blocks = Blocks::of(data.sge(), counts.iter().map(|c| c * ELEMENT));
+                let blocks = BlockList::of(data.sge(), counts.iter().map(|c| c * ELEMENT));
                 let result = rank.empty(counts[me] * ELEMENT);
                 let start = 4 * counts[..me].iter().sum::<usize>();
-                let run = |op: &dyn Reduce, all: Vec<u64>| {
+                let run = |op: &dyn ElementReduction, all: Vec<u64>| {
                     let link = group.link();
                     rank.block_on(reduce_scatter(which, &link, &blocks, result.sge(), op)).unwrap();
                     let mine = &all[start..start + 4 * counts[me]];

@@ -5,15 +5,15 @@ use fastrand::Rng;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use weft_collective::{
-    Choice, Operation, Reduce, SLOT, allgather, allreduce, alltoall, bcast, gather, reduce, run,
-    scan, scatter,
+    AlgorithmChoice, CollectiveKind, ElementReduction, SLOT, allgather, allreduce, alltoall, bcast,
+    gather, reduce, run, scan, scatter,
 };
 use weft_fabric::{Fabric, Sge};
-use weft_fabric_testing::world::{Body, Rank, SETUPS, bytes, pattern, world};
+use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
 
 /// On every number of ranks, bare and simulated with and without chaos; on some under faults and
 /// with payload in pieces.
-fn everywhere(body: &impl Body) {
+fn everywhere(body: &impl RankBody) {
     for n in 1..=9 {
         world(n, SETUPS[0], body);
     }
@@ -27,7 +27,7 @@ fn everywhere(body: &impl Body) {
     }
 }
 
-/// Rank `r` contributes these words to round `round`.
+/// TestRank `r` contributes these words to round `round`.
 fn operand(round: u64, r: usize, words: usize) -> Vec<u64> {
     let mut rng = Rng::with_seed(round << 8 | r as u64);
     std::iter::repeat_with(|| rng.u64(..)).take(words).collect()
@@ -74,7 +74,7 @@ fn allreduce<F: Fabric>(
     group: &Group<F>,
     algorithm: Algorithm,
     operand: &[u64],
-    op: &impl Reduce,
+    op: &impl ElementReduction,
 ) -> Vec<u64> {
     let rank = group.rank;
     let (data, result) = (rank.buffer(&bytes_of(operand)), rank.empty(8 * operand.len()));
@@ -86,13 +86,13 @@ fn allreduce<F: Fabric>(
     rank.block_on(async {
         match algorithm {
             Central => {
-                let choice = Choice::parse(Operation::Allreduce, "CENTRAL").unwrap();
+                let choice = AlgorithmChoice::parse(CollectiveKind::Allreduce, "CENTRAL").unwrap();
                 run::allreduce(&link, &group.state, choice, (data, into, 32), op).await
             }
             PairwiseExchange => allreduce::pairwise_exchange(&link, data, into, op).await,
             GatherBroadcast => allreduce::gather_broadcast(&link, data, into, op).await,
             Shm(name) | ShmInPlace(name) => {
-                let choice = Choice::parse(Operation::Allreduce, name).unwrap();
+                let choice = AlgorithmChoice::parse(CollectiveKind::Allreduce, name).unwrap();
                 // The longest element of all operators.
                 run::allreduce(&link, &group.state, choice, (data, into, 32), op).await
             }
@@ -123,14 +123,14 @@ impl Allreduces {
     }
 }
 
-impl Body for Allreduces {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Allreduces {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = Group::world(rank);
         let n = rank.size();
         for (round, words) in [4, 8, 8, 4, 600, 4, 6000, 8, 3000].into_iter().enumerate() {
             let round = round as u64;
             let mine = operand(round, rank.me(), words);
-            let shm = shm(Operation::Allreduce, n, 8 * words, true);
+            let shm = shm(CollectiveKind::Allreduce, n, 8 * words, true);
             let shm = shm.iter().map(|choice| choice.algorithm.name);
             let shm = shm.flat_map(|name| [Shm(name), Central, ShmInPlace(name)]);
             let others = [Central, PairwiseExchange, Rpe, GatherBroadcast];
@@ -178,8 +178,8 @@ impl Others {
                 let from = if in_place { result.sge() } else { data.sge() };
                 (data, from, result)
             };
-            let reduces = shm(Operation::Reduce, n, 8 * words, true);
-            let flat = Choice::parse(Operation::Reduce, "MPI-FLAT").unwrap();
+            let reduces = shm(CollectiveKind::Reduce, n, 8 * words, true);
+            let flat = AlgorithmChoice::parse(CollectiveKind::Reduce, "MPI-FLAT").unwrap();
             let each = |root: usize| reduces.iter().chain([&flat]).map(move |c| (root, *c));
             for (root, choice) in (0..n).flat_map(each) {
                 let (_data, from, result) = buffers();
@@ -193,7 +193,8 @@ impl Others {
                 assert!(bytes(&result) == expected, "{choice}: reduce to {root}, {words} words");
             }
             let scans = |exclusive| {
-                let operation = if exclusive { Operation::Exscan } else { Operation::Scan };
+                let operation =
+                    if exclusive { CollectiveKind::Exscan } else { CollectiveKind::Scan };
                 let all = shm(operation, n, 8 * words, true);
                 all.into_iter().map(move |choice| (exclusive, choice))
             };
@@ -220,7 +221,7 @@ impl Others {
             let elements = words / 4;
             let bound = |r: usize| if r < n { elements * r * r / n / n } else { elements };
             let lens: Vec<_> = (0..n).map(|r| 32 * (bound(r + 1) - bound(r))).collect();
-            for choice in shm(Operation::ReduceScatter, n, 8 * words, false) {
+            for choice in shm(CollectiveKind::ReduceScatter, n, 8 * words, false) {
                 let (_data, from, result) = buffers();
                 let into = result.sge().part(0, lens[me]);
                 let (link, data) = (group.link(), (from, &lens[..]));
@@ -234,8 +235,8 @@ impl Others {
     }
 }
 
-impl Body for Others {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Others {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = Group::world(rank);
         let (me, n) = (rank.me(), rank.size());
         for (round, words) in [4, 400, 6000].into_iter().enumerate() {
@@ -299,7 +300,7 @@ impl Moves {
                 true => rank.buffer(&gathered(r)),
                 false => rank.empty(gathered(r).len()),
             };
-            for choice in shm(Operation::Allgather, n, len, false) {
+            for choice in shm(CollectiveKind::Allgather, n, len, false) {
                 let blocks: Vec<_> = (0..n).map(own).collect();
                 let (link, mine) = (group.link(), blocks[me].sge());
                 let all = sges(&blocks);
@@ -309,7 +310,7 @@ impl Moves {
                 }
             }
             let out: Vec<_> = (0..n).map(|to| rank.buffer(&pattern(key(me, to), len))).collect();
-            for choice in shm(Operation::Alltoall, n, len, true) {
+            for choice in shm(CollectiveKind::Alltoall, n, len, true) {
                 let into: Vec<_> = (0..n).map(|_| rank.empty(len)).collect();
                 let (link, from, to) = (group.link(), sges(&out), sges(&into));
                 rank.block_on(run::alltoall(&link, state, choice, &from, &to)).unwrap();
@@ -321,8 +322,8 @@ impl Moves {
     }
 }
 
-impl Body for Moves {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Moves {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = Group::world(rank);
         let (me, n) = (rank.me(), rank.size());
         let sges = |buffers: &[weft_fabric::Staging]| -> Vec<Sge> {

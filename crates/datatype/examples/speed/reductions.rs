@@ -5,7 +5,7 @@ use crate::hand::Hand;
 use crate::pages::Pages;
 use crate::race::race;
 use std::hint::black_box;
-use weft_datatype::{Basic, Form, Op};
+use weft_datatype::{Basic, ElementSpacing, PredefinedOp};
 use weft_fabric::Sge;
 
 const TYPES: [(&str, &str); 15] = [
@@ -26,16 +26,16 @@ const TYPES: [(&str, &str); 15] = [
     ("long_int_", "MPI_LONG_INT"),
 ];
 
-const OPS: [(&str, Op); 9] = [
-    ("sum", Op::Sum),
-    ("prod", Op::Prod),
-    ("min", Op::Min),
-    ("max", Op::Max),
-    ("band", Op::BitAnd),
-    ("land", Op::LogicalAnd),
-    ("lxor", Op::LogicalXor),
-    ("minloc", Op::MinLoc),
-    ("maxloc", Op::MaxLoc),
+const OPS: [(&str, PredefinedOp); 9] = [
+    ("sum", PredefinedOp::Sum),
+    ("prod", PredefinedOp::Prod),
+    ("min", PredefinedOp::Min),
+    ("max", PredefinedOp::Max),
+    ("band", PredefinedOp::BitAnd),
+    ("land", PredefinedOp::LogicalAnd),
+    ("lxor", PredefinedOp::LogicalXor),
+    ("minloc", PredefinedOp::MinLoc),
+    ("maxloc", PredefinedOp::MaxLoc),
 ];
 
 /// Bytes of one array: a small one, half of a usual L1 and L2, more than any L3 holds.
@@ -61,7 +61,9 @@ pub fn all(options: &Options, hand: &Hand) -> Vec<(f64, String)> {
                 // SAFETY: both outlive the race, and nothing else uses them in it.
                 let (a, b) = unsafe { (Sge::new(x, len), Sge::new(y, len)) };
                 let ours = || {
-                    black_box(op).apply(black_box(basic), Form::Memory, count, a, b).unwrap();
+                    black_box(op)
+                        .apply(black_box(basic), ElementSpacing::Memory, count, a, b)
+                        .unwrap();
                 };
                 // SAFETY: as above; the function is that of the type.
                 let by_hand = || unsafe { function(black_box(y), black_box(x), count as i64) };

@@ -1,6 +1,6 @@
 //! Sizes, bounds, packing and contents of types whose answers can be seen by hand.
 
-use weft_datatype::{Basic, Combiner, Datatype, Error, Predefined, Type, Width::Int};
+use weft_datatype::{Basic, Combiner, Datatype, DatatypeError, Predefined, Type, Width::Int};
 
 fn bounds(t: &Datatype) -> (usize, i64, i64, i64, i64) {
     (t.size(), t.lb(), t.extent(), t.true_lb(), t.true_extent())
@@ -166,7 +166,7 @@ fn contents_give_the_arguments_back() {
 fn wrong_arguments_and_overflow_are_named() {
     let table = Predefined::new();
     let double = table.of(Basic::DOUBLE);
-    let text = |r: Result<Type, Error>| r.unwrap_err().to_string();
+    let text = |r: Result<Type, DatatypeError>| r.unwrap_err().to_string();
     assert_eq!(
         text(Datatype::contiguous_of(Int, -1, double)),
         "count is -1, but it must not be negative"
@@ -193,7 +193,7 @@ fn wrong_arguments_and_overflow_are_named() {
         Datatype::resized(Int, double, i64::MIN, -1),
     ] {
         let error = refused.expect_err("too large");
-        assert!(matches!(error, Error::Overflow { .. }), "{error}");
+        assert!(matches!(error, DatatypeError::Overflow { .. }), "{error}");
     }
     assert!(big.packed_size(2).is_err());
     assert!(big.span(2).is_err());
@@ -211,6 +211,6 @@ fn nesting_has_a_limit_that_is_not_the_stack() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, Error::Depth { .. }));
+    assert!(matches!(error, DatatypeError::Depth { .. }));
     t.commit();
 }

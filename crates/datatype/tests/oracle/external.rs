@@ -3,7 +3,7 @@
 use crate::map::{Data, Map};
 use crate::types::random_types;
 use fastrand::Rng;
-use weft_datatype::{Basic, Class, Error, Repr, Type};
+use weft_datatype::{Basic, DatatypeError, OperandClass, Repr, Type};
 
 /// A number as it is held here and in external32 (MPI 5.0, 14.5.2); none there if it does not fit.
 fn number(rng: &mut Rng, basic: Basic) -> (Vec<u8>, Option<Vec<u8>>) {
@@ -29,7 +29,7 @@ fn number(rng: &mut Rng, basic: Basic) -> (Vec<u8>, Option<Vec<u8>>) {
             ([re, im].concat(), there.zip(other).map(|(a, b)| [a, b].concat()))
         }
         _ => {
-            let parts = if basic.class() == Class::Complex { 2 } else { 1 };
+            let parts = if basic.class() == OperandClass::Complex { 2 } else { 1 };
             let here: Vec<u8> = (0..basic.size()).map(|_| rng.u8(..)).collect();
             let there = here.chunks(basic.size() / parts);
             let there = there.flat_map(|part| part.iter().rev().copied()).collect();
@@ -70,7 +70,7 @@ fn check(rng: &mut Rng, t: &Type, map: &Map) {
     let mut out = vec![0xee; there];
     match t.export(count, &packed, &mut out) {
         Ok(()) => assert!(fits && out == external, "{t:?} x {count}: {out:?}, not {external:?}"),
-        Err(Error::Conversion { .. }) if !fits => return,
+        Err(DatatypeError::Conversion { .. }) if !fits => return,
         Err(error) => panic!("{t:?} x {count}: {error}"),
     }
     let mut back = vec![0xee; packed.len()];

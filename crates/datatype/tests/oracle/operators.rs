@@ -2,7 +2,7 @@
 //! 6.9.2, and the results by arithmetic on single values.
 
 use fastrand::Rng;
-use weft_datatype::{Basic, Error, Form, Op};
+use weft_datatype::{Basic, DatatypeError, ElementSpacing, PredefinedOp};
 use weft_fabric::Sge;
 
 const C_INTEGER: &str = "INT LONG SHORT UNSIGNED_SHORT UNSIGNED UNSIGNED_LONG LONG_LONG_INT \
@@ -26,21 +26,23 @@ fn named(basic: Basic, lists: &[&str]) -> bool {
     lists.iter().any(|list| list.split_whitespace().any(|n| n == name))
 }
 
-fn defined(op: Op, basic: Basic) -> bool {
+fn defined(op: PredefinedOp, basic: Basic) -> bool {
     let lists: &[&str] = match op {
-        Op::Max | Op::Min => &[C_INTEGER, CHAR, FORTRAN_INTEGER, FLOATING, MULTI_LANGUAGE],
-        Op::Sum | Op::Prod => {
+        PredefinedOp::Max | PredefinedOp::Min => {
+            &[C_INTEGER, CHAR, FORTRAN_INTEGER, FLOATING, MULTI_LANGUAGE]
+        }
+        PredefinedOp::Sum | PredefinedOp::Prod => {
             &[C_INTEGER, CHAR, FORTRAN_INTEGER, FLOATING, MULTI_LANGUAGE, COMPLEX]
         }
         // Addresses and counts as the other libraries have it.
-        Op::LogicalAnd | Op::LogicalOr | Op::LogicalXor => {
+        PredefinedOp::LogicalAnd | PredefinedOp::LogicalOr | PredefinedOp::LogicalXor => {
             &[C_INTEGER, CHAR, LOGICAL, MULTI_LANGUAGE]
         }
-        Op::BitAnd | Op::BitOr | Op::BitXor => {
+        PredefinedOp::BitAnd | PredefinedOp::BitOr | PredefinedOp::BitXor => {
             &[C_INTEGER, CHAR, FORTRAN_INTEGER, BYTE, MULTI_LANGUAGE]
         }
-        Op::MinLoc | Op::MaxLoc => &[PAIRS],
-        Op::Replace | Op::NoOp => return true,
+        PredefinedOp::MinLoc | PredefinedOp::MaxLoc => &[PAIRS],
+        PredefinedOp::Replace | PredefinedOp::NoOp => return true,
     };
     named(basic, lists)
 }
@@ -107,41 +109,43 @@ fn element(basic: Basic, (first, second): (i64, i64)) -> Vec<u8> {
     number(basic, first)
 }
 
-fn expected(op: Op, basic: Basic, a: (i64, i64), b: (i64, i64)) -> (i64, i64) {
+fn expected(op: PredefinedOp, basic: Basic, a: (i64, i64), b: (i64, i64)) -> (i64, i64) {
     let truth = |t: bool| (i64::from(t), 0);
     let (x, y) = (a.0 != 0, b.0 != 0);
     match op {
-        Op::Sum => (a.0 + b.0, a.1 + b.1),
-        Op::Prod if named(basic, &[COMPLEX]) => (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0),
-        Op::Prod => (a.0 * b.0, 0),
-        Op::Min => (a.0.min(b.0), 0),
-        Op::Max => (a.0.max(b.0), 0),
-        Op::BitAnd => (a.0 & b.0, 0),
-        Op::BitOr => (a.0 | b.0, 0),
-        Op::BitXor => (a.0 ^ b.0, 0),
-        Op::LogicalAnd => truth(x && y),
-        Op::LogicalOr => truth(x || y),
-        Op::LogicalXor => truth(x != y),
-        Op::MinLoc => a.min(b),
-        Op::MaxLoc if a.0 == b.0 => (a.0, a.1.min(b.1)),
-        Op::MaxLoc => a.max(b),
-        Op::Replace => a,
-        Op::NoOp => b,
+        PredefinedOp::Sum => (a.0 + b.0, a.1 + b.1),
+        PredefinedOp::Prod if named(basic, &[COMPLEX]) => {
+            (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0)
+        }
+        PredefinedOp::Prod => (a.0 * b.0, 0),
+        PredefinedOp::Min => (a.0.min(b.0), 0),
+        PredefinedOp::Max => (a.0.max(b.0), 0),
+        PredefinedOp::BitAnd => (a.0 & b.0, 0),
+        PredefinedOp::BitOr => (a.0 | b.0, 0),
+        PredefinedOp::BitXor => (a.0 ^ b.0, 0),
+        PredefinedOp::LogicalAnd => truth(x && y),
+        PredefinedOp::LogicalOr => truth(x || y),
+        PredefinedOp::LogicalXor => truth(x != y),
+        PredefinedOp::MinLoc => a.min(b),
+        PredefinedOp::MaxLoc if a.0 == b.0 => (a.0, a.1.min(b.1)),
+        PredefinedOp::MaxLoc => a.max(b),
+        PredefinedOp::Replace => a,
+        PredefinedOp::NoOp => b,
     }
 }
 
 fn apply(
-    op: Op,
+    op: PredefinedOp,
     basic: Basic,
     count: usize,
     input: &mut [u8],
     inout: &mut [u8],
-) -> Result<(), Error> {
+) -> Result<(), DatatypeError> {
     // SAFETY: both outlive the call, and nothing else refers to them meanwhile.
     let (a, b) = unsafe {
         (Sge::new(input.as_mut_ptr(), input.len()), Sge::new(inout.as_mut_ptr(), inout.len()))
     };
-    op.apply(basic, Form::Memory, count, a, b)
+    op.apply(basic, ElementSpacing::Memory, count, a, b)
 }
 
 #[test]
@@ -150,16 +154,16 @@ fn all_are_defined_where_the_standard_says_and_compute_what_it_says() {
     let mut pairs = 0;
     for basic in Basic::all() {
         let x87 = basic.name().contains("LONG_DOUBLE");
-        for op in Op::ALL {
+        for op in PredefinedOp::ALL {
             if x87 && cfg!(miri) {
                 continue;
             }
             // One, a few, and enough for vectors.
             for count in [1, 3, if cfg!(miri) { 4 } else { 333 }] {
                 let unsigned = basic.name().contains("UNSIGNED") || basic.name().contains("UINT");
-                let low = if unsigned || op == Op::Replace { 0 } else { -7 };
+                let low = if unsigned || op == PredefinedOp::Replace { 0 } else { -7 };
                 // A product with zero may be -0.
-                let least = if op == Op::Prod { 1 } else { 0 };
+                let least = if op == PredefinedOp::Prod { 1 } else { 0 };
                 let mut numbers = || -> Vec<(i64, i64)> {
                     let mut one = || (rng.i64(low..8), rng.i64(0..8));
                     let all = std::iter::repeat_with(&mut one);
@@ -174,7 +178,7 @@ fn all_are_defined_where_the_standard_says_and_compute_what_it_says() {
                 let before = inout.clone();
                 let result = apply(op, basic, count, &mut input, &mut inout);
                 if !defined(op, basic) {
-                    assert_eq!(result, Err(Error::Undefined { op, basic }));
+                    assert_eq!(result, Err(DatatypeError::Undefined { op, basic }));
                     let text = result.unwrap_err().to_string();
                     assert!(text.contains(op.name()) && text.contains(basic.name()), "{text}");
                     assert_eq!(inout, before);
@@ -198,7 +202,7 @@ fn all_are_defined_where_the_standard_says_and_compute_what_it_says() {
 /// What small whole numbers do not show of the formats that have no type in Rust.
 #[test]
 fn half_and_quadruple_numbers_are_rounded_and_ordered() {
-    let one = |op: Op, name: &str, a: u128, b: u128| -> u128 {
+    let one = |op: PredefinedOp, name: &str, a: u128, b: u128| -> u128 {
         let size = of(name).size();
         let mut input = a.to_le_bytes()[..size].to_vec();
         let mut inout = b.to_le_bytes()[..size].to_vec();
@@ -207,21 +211,21 @@ fn half_and_quadruple_numbers_are_rounded_and_ordered() {
         u128::from_le_bytes(inout.try_into().unwrap())
     };
     // 1 + 2^-11 is half way to the next number, and the even one is 1; 65504 is the largest.
-    assert_eq!(one(Op::Sum, "MPI_REAL2", 0x3c00, 0x1000), 0x3c00);
-    assert_eq!(one(Op::Sum, "MPI_REAL2", 0x3c01, 0x1000), 0x3c02);
-    assert_eq!(one(Op::Prod, "MPI_REAL2", 0x7bff, 0x4000), 0x7c00, "infinity");
-    assert_eq!(one(Op::Min, "MPI_REAL2", 0x0000, 0x8000), 0x8000, "-0");
+    assert_eq!(one(PredefinedOp::Sum, "MPI_REAL2", 0x3c00, 0x1000), 0x3c00);
+    assert_eq!(one(PredefinedOp::Sum, "MPI_REAL2", 0x3c01, 0x1000), 0x3c02);
+    assert_eq!(one(PredefinedOp::Prod, "MPI_REAL2", 0x7bff, 0x4000), 0x7c00, "infinity");
+    assert_eq!(one(PredefinedOp::Min, "MPI_REAL2", 0x0000, 0x8000), 0x8000, "-0");
     let (unit, next) = (0x3fff << 112, 1u128);
-    assert_eq!(one(Op::Sum, "MPI_REAL16", unit, (0x3fff - 112) << 112), unit | next);
-    assert_eq!(one(Op::Sum, "MPI_REAL16", unit, (0x3fff - 113) << 112), unit);
-    assert_eq!(one(Op::Prod, "MPI_REAL16", unit | next, unit | next), unit | 2);
+    assert_eq!(one(PredefinedOp::Sum, "MPI_REAL16", unit, (0x3fff - 112) << 112), unit | next);
+    assert_eq!(one(PredefinedOp::Sum, "MPI_REAL16", unit, (0x3fff - 113) << 112), unit);
+    assert_eq!(one(PredefinedOp::Prod, "MPI_REAL16", unit | next, unit | next), unit | 2);
     let (minus_zero, nan) = (1u128 << 127, 0x7fff8 << 108);
     for (a, b) in [(0, minus_zero), (minus_zero, 0)] {
-        assert_eq!(one(Op::Min, "MPI_REAL16", a, b), minus_zero);
-        assert_eq!(one(Op::Max, "MPI_REAL16", a, b), 0);
+        assert_eq!(one(PredefinedOp::Min, "MPI_REAL16", a, b), minus_zero);
+        assert_eq!(one(PredefinedOp::Max, "MPI_REAL16", a, b), 0);
     }
     for (a, b) in [(nan, unit), (unit, nan)] {
-        assert_eq!(one(Op::Min, "MPI_REAL16", a, b), nan);
-        assert_eq!(one(Op::Max, "MPI_REAL16", a, b), nan);
+        assert_eq!(one(PredefinedOp::Min, "MPI_REAL16", a, b), nan);
+        assert_eq!(one(PredefinedOp::Max, "MPI_REAL16", a, b), nan);
     }
 }

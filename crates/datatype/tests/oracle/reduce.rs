@@ -1,6 +1,6 @@
 //! Reductions against the same computed on plain values.
 
-use weft_datatype::{Basic, Class, Error, Form, Op};
+use weft_datatype::{Basic, DatatypeError, ElementSpacing, OperandClass, PredefinedOp};
 use weft_fabric::Sge;
 
 fn of(name: &str) -> Basic {
@@ -8,7 +8,14 @@ fn of(name: &str) -> Basic {
 }
 
 /// Applies `op` at odd addresses, so that nothing relies on alignment.
-fn apply(op: Op, basic: Basic, form: Form, count: usize, a: &[u8], b: &[u8]) -> Vec<u8> {
+fn apply(
+    op: PredefinedOp,
+    basic: Basic,
+    form: ElementSpacing,
+    count: usize,
+    a: &[u8],
+    b: &[u8],
+) -> Vec<u8> {
     let mut input = [&[0xaa][..], a].concat();
     let mut inout = [&[0xbb][..], b].concat();
     // SAFETY: both vectors outlive the call, and nothing else refers to them meanwhile.
@@ -25,7 +32,7 @@ macro_rules! check {
         let (a, b): (Vec<$t>, Vec<$t>) = ($a.into(), $b.into());
         let bytes = |v: &[$t]| v.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
         $({
-            let out = apply(Op::$op, of($name), Form::Memory, a.len(), &bytes(&a), &bytes(&b));
+            let out = apply(PredefinedOp::$op, of($name), ElementSpacing::Memory, a.len(), &bytes(&a), &bytes(&b));
             let expected: Vec<$t> = $expected.into();
             assert_eq!(out, bytes(&expected), "{} {}", stringify!($op), $name);
         })+
@@ -54,9 +61,9 @@ fn floating_point_and_complex() {
     check!("MPI_DOUBLE", f64, [1.5, -2.0, -0.0], [0.25, 3.0, 0.0],
         Sum => [1.75, 1.0, 0.0], Min => [0.25, -2.0, -0.0], Max => [1.5, 3.0, 0.0]);
     for (a, b) in [(f64::NAN, 1.0), (1.0, f64::NAN)] {
-        for op in [Op::Sum, Op::Min, Op::Max] {
+        for op in [PredefinedOp::Sum, PredefinedOp::Min, PredefinedOp::Max] {
             let (a, b) = (a.to_ne_bytes(), b.to_ne_bytes());
-            let out = apply(op, of("MPI_DOUBLE"), Form::Memory, 1, &a, &b);
+            let out = apply(op, of("MPI_DOUBLE"), ElementSpacing::Memory, 1, &a, &b);
             assert!(f64::from_ne_bytes(out.try_into().unwrap()).is_nan(), "{op:?}");
         }
     }
@@ -64,9 +71,10 @@ fn floating_point_and_complex() {
     // (1 + 2i)(3 - i) = 5 + 5i; counted in complex elements, so halve the arrays by hand.
     let bytes = |v: [f64; 2]| v.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
     let complex = of("MPI_C_DOUBLE_COMPLEX");
-    let run = |op| apply(op, complex, Form::Memory, 1, &bytes([1.0, 2.0]), &bytes([3.0, -1.0]));
-    assert_eq!(run(Op::Prod), bytes([5.0, 5.0]));
-    assert_eq!(run(Op::Sum), bytes([4.0, 1.0]));
+    let run =
+        |op| apply(op, complex, ElementSpacing::Memory, 1, &bytes([1.0, 2.0]), &bytes([3.0, -1.0]));
+    assert_eq!(run(PredefinedOp::Prod), bytes([5.0, 5.0]));
+    assert_eq!(run(PredefinedOp::Sum), bytes([4.0, 1.0]));
 }
 
 /// Longer than any vector register, with a rest, so that every version of the loop runs.
@@ -75,14 +83,14 @@ fn floating_point_and_complex() {
 fn long_arrays_compute_as_single_elements_do() {
     let mut rng = fastrand::Rng::with_seed(1);
     for basic in Basic::all() {
-        for op in Op::ALL.into_iter().filter(|op| op.allowed(basic)) {
+        for op in PredefinedOp::ALL.into_iter().filter(|op| op.allowed(basic)) {
             let count = 531;
             let extent = basic.extent();
             // Small bytes make numbers of all types, none of them NaN.
             let mut random = || (0..count * extent).map(|_| rng.u8(..64)).collect::<Vec<u8>>();
             let (a, b) = (random(), random());
-            let whole = apply(op, basic, Form::Memory, count, &a, &b);
-            let single = |(a, b): (&[u8], &[u8])| apply(op, basic, Form::Memory, 1, a, b);
+            let whole = apply(op, basic, ElementSpacing::Memory, count, &a, &b);
+            let single = |(a, b): (&[u8], &[u8])| apply(op, basic, ElementSpacing::Memory, 1, a, b);
             let single: Vec<u8> = a.chunks(extent).zip(b.chunks(extent)).flat_map(single).collect();
             assert!(whole == single, "{op:?} {}", basic.name());
         }
@@ -95,7 +103,7 @@ fn results_in_memory_of_their_own_are_those_in_place() {
     let mut rng = fastrand::Rng::with_seed(9);
     let mut pairs = 0;
     for basic in Basic::all() {
-        for op in Op::ALL {
+        for op in PredefinedOp::ALL {
             for count in [0, 1, 17, 256, 519, 1030, 2048] {
                 let len = count * basic.size();
                 let mut bytes = |len| -> Vec<u8> { (0..len).map(|_| rng.u8(..)).collect() };
@@ -105,7 +113,7 @@ fn results_in_memory_of_their_own_are_those_in_place() {
                 // One of them lies oddly.
                 let left = sge(&mut a).part(1, len);
                 let done = op.combine(basic, count, (left, sge(&mut b)), sge(&mut result));
-                let in_place = op.apply(basic, Form::Packed, count, left, sge(&mut b));
+                let in_place = op.apply(basic, ElementSpacing::Packed, count, left, sge(&mut b));
                 assert_eq!(done.is_ok(), in_place.is_ok(), "{op:?} of {}", basic.name());
                 if done.is_ok() {
                     assert_eq!(result, b, "{op:?} of {count} {}", basic.name());
@@ -128,10 +136,10 @@ fn truth_values_are_zero_or_one() {
         };
         for (a, b) in [(0, 0), (0, 4), (2, 0), (2, 4)] {
             let (x, y) = (a != 0, b != 0);
-            let run = |op| apply(op, basic, Form::Memory, 1, &word(a), &word(b));
-            assert_eq!(run(Op::LogicalAnd), word(u8::from(x & y)), "{name}");
-            assert_eq!(run(Op::LogicalOr), word(u8::from(x | y)), "{name}");
-            assert_eq!(run(Op::LogicalXor), word(u8::from(x ^ y)), "{name}");
+            let run = |op| apply(op, basic, ElementSpacing::Memory, 1, &word(a), &word(b));
+            assert_eq!(run(PredefinedOp::LogicalAnd), word(u8::from(x & y)), "{name}");
+            assert_eq!(run(PredefinedOp::LogicalOr), word(u8::from(x | y)), "{name}");
+            assert_eq!(run(PredefinedOp::LogicalXor), word(u8::from(x ^ y)), "{name}");
         }
     }
 }
@@ -150,16 +158,24 @@ fn locations_take_the_lower_index_of_equals() {
     let b = [(2.0, 1), (1.0, 1), (3.0, 4), (7.0, 1), (f64::NAN, 1), (f64::NAN, 4)];
     let min = [(1.0, 5), (1.0, 1), (3.0, 1), (f64::NAN, 9), (f64::NAN, 1), (f64::NAN, 3)];
     let max = [(2.0, 1), (2.0, 5), (3.0, 1), (f64::NAN, 9), (f64::NAN, 1), (f64::NAN, 3)];
-    for (op, expected) in [(Op::MinLoc, min), (Op::MaxLoc, max)] {
-        let out = apply(op, basic, Form::Memory, 6, &double_int(&a, 1), &double_int(&b, 2));
+    for (op, expected) in [(PredefinedOp::MinLoc, min), (PredefinedOp::MaxLoc, max)] {
+        let out =
+            apply(op, basic, ElementSpacing::Memory, 6, &double_int(&a, 1), &double_int(&b, 2));
         assert_eq!(out, double_int(&expected, 2), "{op:?}");
         let packed = |x: &[(f64, i32)]| -> Vec<u8> {
             double_int(x, 0).chunks(16).flat_map(|c| c[..12].to_vec()).collect()
         };
-        let out = apply(op, basic, Form::Packed, 6, &packed(&a), &packed(&b));
+        let out = apply(op, basic, ElementSpacing::Packed, 6, &packed(&a), &packed(&b));
         assert_eq!(out, packed(&expected), "{op:?} packed");
     }
-    let out = apply(Op::Replace, basic, Form::Memory, 6, &double_int(&a, 1), &double_int(&b, 2));
+    let out = apply(
+        PredefinedOp::Replace,
+        basic,
+        ElementSpacing::Memory,
+        6,
+        &double_int(&a, 1),
+        &double_int(&b, 2),
+    );
     assert_eq!(out, double_int(&a, 2));
 
     check_pair("MPI_2INT", |v, i| [v.to_ne_bytes(), i.to_ne_bytes()].concat());
@@ -178,31 +194,31 @@ fn locations_take_the_lower_index_of_equals() {
 
 fn check_pair(name: &str, element: impl Fn(i32, i32) -> Vec<u8>) {
     let run = |op, a: (i32, i32), b: (i32, i32)| {
-        apply(op, of(name), Form::Memory, 1, &element(a.0, a.1), &element(b.0, b.1))
+        apply(op, of(name), ElementSpacing::Memory, 1, &element(a.0, a.1), &element(b.0, b.1))
     };
-    assert_eq!(run(Op::MinLoc, (-3, 7), (2, 1)), element(-3, 7), "{name}");
-    assert_eq!(run(Op::MaxLoc, (-3, 7), (2, 1)), element(2, 1), "{name}");
-    assert_eq!(run(Op::MaxLoc, (4, 7), (4, 9)), element(4, 7), "{name}");
-    assert_eq!(run(Op::MinLoc, (4, 9), (4, 7)), element(4, 7), "{name}");
+    assert_eq!(run(PredefinedOp::MinLoc, (-3, 7), (2, 1)), element(-3, 7), "{name}");
+    assert_eq!(run(PredefinedOp::MaxLoc, (-3, 7), (2, 1)), element(2, 1), "{name}");
+    assert_eq!(run(PredefinedOp::MaxLoc, (4, 7), (4, 9)), element(4, 7), "{name}");
+    assert_eq!(run(PredefinedOp::MinLoc, (4, 9), (4, 7)), element(4, 7), "{name}");
 }
 
 #[test]
 fn every_allowed_pair_computes_and_every_other_is_refused() {
     let mut computed = 0;
     for basic in Basic::all() {
-        for op in Op::ALL {
+        for op in PredefinedOp::ALL {
             let memory = vec![0; 3 * basic.extent()];
             if op.allowed(basic) {
-                apply(op, basic, Form::Memory, 3, &memory, &memory);
-                apply(op, basic, Form::Packed, 3, &memory, &memory);
+                apply(op, basic, ElementSpacing::Memory, 3, &memory, &memory);
+                apply(op, basic, ElementSpacing::Packed, 3, &memory, &memory);
                 computed += 1;
             } else {
                 let mut memory = memory;
                 // SAFETY: `memory` outlives the call; overlapping elements are refused unused.
                 let sge = unsafe { Sge::new(memory.as_mut_ptr(), memory.len()) };
-                let error = op.apply(basic, Form::Memory, 3, sge, sge).unwrap_err();
-                let undefined = matches!(error, Error::Undefined { .. });
-                let opaque = basic.class() == Class::Opaque;
+                let error = op.apply(basic, ElementSpacing::Memory, 3, sge, sge).unwrap_err();
+                let undefined = matches!(error, DatatypeError::Undefined { .. });
+                let opaque = basic.class() == OperandClass::Opaque;
                 assert!(undefined || !opaque, "{error}");
             }
         }
@@ -212,16 +228,30 @@ fn every_allowed_pair_computes_and_every_other_is_refused() {
 
 #[test]
 fn the_table_is_that_of_the_standard() {
-    let allowed = |op: Op, name: &str| op.allowed(of(name));
-    assert!(allowed(Op::Sum, "MPI_INT") && allowed(Op::Sum, "MPI_CHAR"));
-    assert!(!allowed(Op::Sum, "MPI_BYTE") && allowed(Op::BitOr, "MPI_BYTE"));
-    assert!(!allowed(Op::BitOr, "MPI_DOUBLE") && !allowed(Op::LogicalOr, "MPI_DOUBLE"));
-    assert!(!allowed(Op::Min, "MPI_C_DOUBLE_COMPLEX") && allowed(Op::Prod, "MPI_COMPLEX"));
-    assert!(!allowed(Op::Sum, "MPI_LOGICAL") && allowed(Op::LogicalXor, "MPI_C_BOOL"));
-    assert!(!allowed(Op::LogicalAnd, "MPI_INTEGER") && allowed(Op::BitAnd, "MPI_INTEGER"));
-    assert!(!allowed(Op::MinLoc, "MPI_INT") && allowed(Op::MaxLoc, "MPI_2INT"));
-    assert!(!allowed(Op::Sum, "MPI_2INT") && allowed(Op::Replace, "MPI_CHARACTER"));
-    let text = Op::Sum.check(of("MPI_BYTE")).unwrap_err().to_string();
+    let allowed = |op: PredefinedOp, name: &str| op.allowed(of(name));
+    assert!(allowed(PredefinedOp::Sum, "MPI_INT") && allowed(PredefinedOp::Sum, "MPI_CHAR"));
+    assert!(!allowed(PredefinedOp::Sum, "MPI_BYTE") && allowed(PredefinedOp::BitOr, "MPI_BYTE"));
+    assert!(
+        !allowed(PredefinedOp::BitOr, "MPI_DOUBLE")
+            && !allowed(PredefinedOp::LogicalOr, "MPI_DOUBLE")
+    );
+    assert!(
+        !allowed(PredefinedOp::Min, "MPI_C_DOUBLE_COMPLEX")
+            && allowed(PredefinedOp::Prod, "MPI_COMPLEX")
+    );
+    assert!(
+        !allowed(PredefinedOp::Sum, "MPI_LOGICAL")
+            && allowed(PredefinedOp::LogicalXor, "MPI_C_BOOL")
+    );
+    assert!(
+        !allowed(PredefinedOp::LogicalAnd, "MPI_INTEGER")
+            && allowed(PredefinedOp::BitAnd, "MPI_INTEGER")
+    );
+    assert!(!allowed(PredefinedOp::MinLoc, "MPI_INT") && allowed(PredefinedOp::MaxLoc, "MPI_2INT"));
+    assert!(
+        !allowed(PredefinedOp::Sum, "MPI_2INT") && allowed(PredefinedOp::Replace, "MPI_CHARACTER")
+    );
+    let text = PredefinedOp::Sum.check(of("MPI_BYTE")).unwrap_err().to_string();
     assert_eq!(text, "MPI_SUM is not defined on MPI_BYTE");
 }
 
@@ -236,20 +266,20 @@ mod long_double {
 
     const ONE: (u64, u16) = (1 << 63, 0x3fff);
 
-    fn run(op: Op, a: (u64, u16), b: (u64, u16)) -> Vec<u8> {
+    fn run(op: PredefinedOp, a: (u64, u16), b: (u64, u16)) -> Vec<u8> {
         let basic = of("MPI_LONG_DOUBLE");
-        apply(op, basic, Form::Memory, 1, &number(a.0, a.1, 1), &number(b.0, b.1, 2))
+        apply(op, basic, ElementSpacing::Memory, 1, &number(a.0, a.1, 1), &number(b.0, b.1, 2))
     }
 
     #[test]
     fn has_all_64_bits_of_mantissa_and_keeps_its_gap() {
         // 1 + 2^-63 is the next number after 1, and lost in a double.
         let tiny = (1 << 63, 0x3fff - 63);
-        assert_eq!(run(Op::Sum, ONE, tiny), number((1 << 63) | 1, 0x3fff, 2));
+        assert_eq!(run(PredefinedOp::Sum, ONE, tiny), number((1 << 63) | 1, 0x3fff, 2));
         // (1 + 2^-63) * 2^10000 is far beyond a double's exponents.
         let huge = (1 << 63, 0x3fff + 10000);
         assert_eq!(
-            run(Op::Prod, ((1 << 63) | 1, 0x3fff), huge),
+            run(PredefinedOp::Prod, ((1 << 63) | 1, 0x3fff), huge),
             number((1 << 63) | 1, 0x3fff + 10000, 2)
         );
     }
@@ -259,16 +289,16 @@ mod long_double {
         let (zero, minus_zero) = ((0, 0), (0, 0x8000));
         let nan = (3 << 62, 0x7fff);
         for (a, b) in [(zero, minus_zero), (minus_zero, zero)] {
-            assert_eq!(run(Op::Min, a, b), number(0, 0x8000, 2));
-            assert_eq!(run(Op::Max, a, b), number(0, 0, 2));
+            assert_eq!(run(PredefinedOp::Min, a, b), number(0, 0x8000, 2));
+            assert_eq!(run(PredefinedOp::Max, a, b), number(0, 0, 2));
         }
         for (a, b) in [(nan, ONE), (ONE, nan)] {
-            assert_eq!(run(Op::Min, a, b), number(3 << 62, 0x7fff, 2));
-            assert_eq!(run(Op::Max, a, b), number(3 << 62, 0x7fff, 2));
+            assert_eq!(run(PredefinedOp::Min, a, b), number(3 << 62, 0x7fff, 2));
+            assert_eq!(run(PredefinedOp::Max, a, b), number(3 << 62, 0x7fff, 2));
         }
         let two = (1 << 63, 0x4000);
-        assert_eq!(run(Op::Min, two, ONE), number(1 << 63, 0x3fff, 2));
-        assert_eq!(run(Op::Max, two, ONE), number(1 << 63, 0x4000, 2));
+        assert_eq!(run(PredefinedOp::Min, two, ONE), number(1 << 63, 0x3fff, 2));
+        assert_eq!(run(PredefinedOp::Max, two, ONE), number(1 << 63, 0x4000, 2));
     }
 
     #[test]
@@ -280,15 +310,27 @@ mod long_double {
         };
         // (1 + 2i)(2 - i) = 4 + 3i
         let basic = of("MPI_C_LONG_DOUBLE_COMPLEX");
-        let out =
-            apply(Op::Prod, basic, Form::Memory, 1, &pair(ONE, two, 1), &pair(two, minus_one, 2));
+        let out = apply(
+            PredefinedOp::Prod,
+            basic,
+            ElementSpacing::Memory,
+            1,
+            &pair(ONE, two, 1),
+            &pair(two, minus_one, 2),
+        );
         assert_eq!(out, pair((1 << 63, 0x4001), (3 << 62, 0x4000), 2));
         let located = |v: (u64, u16), i: i32, gap| {
             [number(v.0, v.1, gap), i.to_ne_bytes().to_vec(), vec![gap; 12]].concat()
         };
         let basic = of("MPI_LONG_DOUBLE_INT");
-        let out =
-            apply(Op::MaxLoc, basic, Form::Memory, 1, &located(two, 3, 1), &located(ONE, 1, 2));
+        let out = apply(
+            PredefinedOp::MaxLoc,
+            basic,
+            ElementSpacing::Memory,
+            1,
+            &located(two, 3, 1),
+            &located(ONE, 1, 2),
+        );
         assert_eq!(out, located(two, 3, 2));
     }
 }

@@ -181,7 +181,7 @@ fn an_array_share_of_every_rank_covers_the_array_once() {
 fn wrong_array_arguments_are_named() {
     let table = Predefined::new();
     let int = table.of(Basic::INT);
-    let text = |r: Result<Type, weft_datatype::Error>| r.unwrap_err().to_string();
+    let text = |r: Result<Type, weft_datatype::DatatypeError>| r.unwrap_err().to_string();
     assert_eq!(
         text(Datatype::subarray(Int, &[4, 4], &[2, 2], &[0, 3], ORDER_C, int)),
         "array_of_starts[1] is 3, but the part must lie inside the array"

@@ -1,17 +1,17 @@
 //! Faults within the contract leave a fabric conforming.
 
 use weft_bootstrap::threads;
-use weft_fabric_fault::{Faulty, Plan};
+use weft_fabric_fault::{FaultPlan, FaultyFabric};
 use weft_fabric_shm::Shm;
 use weft_fabric_testing::conformance::Maker;
 use weft_fabric_testing::tests;
 
-fn makers(n: usize, plan: &str) -> Vec<Maker<Faulty<Shm>>> {
-    let plan: Plan = plan.parse().expect("a plan");
+fn makers(n: usize, plan: &str) -> Vec<Maker<FaultyFabric<Shm>>> {
+    let plan: FaultPlan = plan.parse().expect("a plan");
     let make = |mut world| {
         let plan = plan.clone();
-        Box::new(move || Faulty::new(Shm::connect(&mut world).expect("connected"), plan))
-            as Maker<Faulty<Shm>>
+        Box::new(move || FaultyFabric::new(Shm::connect(&mut world).expect("connected"), plan))
+            as Maker<FaultyFabric<Shm>>
     };
     threads(n).into_iter().map(make).collect()
 }

@@ -2,16 +2,16 @@
 
 use weft_bootstrap::threads;
 use weft_fabric::{Fabric, FabricExt, GroupId, RemoteAddr, Sge};
-use weft_fabric_fault::{Faulty, Plan};
+use weft_fabric_fault::{FaultPlan, FaultyFabric};
 use weft_fabric_shm::Shm;
-use weft_fabric_testing::conformance::{Maker, Rank, run};
+use weft_fabric_testing::conformance::{ConformanceRank, Maker, run};
 
-fn with(plan: &str, check: impl Fn(&Rank<Faulty<Shm>>) + Sync) {
-    let plan: Plan = plan.parse().expect("a plan");
+fn with(plan: &str, check: impl Fn(&ConformanceRank<FaultyFabric<Shm>>) + Sync) {
+    let plan: FaultPlan = plan.parse().expect("a plan");
     let make = |mut world| {
         let plan = plan.clone();
-        Box::new(move || Faulty::new(Shm::connect(&mut world).expect("connected"), plan))
-            as Maker<Faulty<Shm>>
+        Box::new(move || FaultyFabric::new(Shm::connect(&mut world).expect("connected"), plan))
+            as Maker<FaultyFabric<Shm>>
     };
     run(threads(2).into_iter().map(make).collect(), check);
 }

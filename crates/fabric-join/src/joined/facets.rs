@@ -25,7 +25,7 @@ impl<N: Fabric, R: Fabric> weft_fabric::MappedMemory for Joined<N, R> {
         ask!(self, peer, near(n, p) n.shown(p, address::near(at), len), far(f) f.shown(peer, address::far(at), len))
     }
 
-    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<PeerWords> {
         match self.route(peer) {
             Route::Near(rank) if self.by_processors(at) => {
                 self.near.words(rank as usize, address::near(at), count)
@@ -124,10 +124,10 @@ impl<N: Fabric, R: Fabric> weft_fabric::Immediates for Joined<N, R> {
 }
 
 impl<N: Fabric, R: Fabric> weft_fabric::SignalSafe for Joined<N, R> {
-    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+    fn peek(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool {
         let hidden = self.near.peek(&mut |message| {
-            let Message { head, payload, token, .. } = *message;
-            look(&self.renumbered(Message { peer: message.peer, head, payload, token }))
+            let ArrivedMessage { head, payload, token, .. } = *message;
+            look(&self.renumbered(ArrivedMessage { peer: message.peer, head, payload, token }))
         });
         self.far.peek(look) | hidden
     }
@@ -150,14 +150,20 @@ impl<N: Fabric, R: Fabric> weft_fabric::SignalSafe for Joined<N, R> {
 }
 
 impl<N: Fabric, R: Fabric> weft_fabric::Helper for Joined<N, R> {
-    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send_solicited(
+        &self,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> PostOutcome {
         ask!(self, peer,
             near(n, p) n.send_solicited(p, head, payload, done),
             far(f) f.send_solicited(peer, head, payload, done))
     }
 
     fn helper(&self) -> Arc<dyn Sleep> {
-        Arc::new(Both::new(self.near.helper(), self.far.helper()))
+        Arc::new(JoinedSleep::new(self.near.helper(), self.far.helper()))
     }
 
     // Datagrams of the far fabric reach the other ranks of this node, too.

@@ -10,7 +10,11 @@ impl Ofi {
         state.ending = Some(Instant::now());
         for rank in 0..state.peers.len() {
             if state.peers[rank].as_ref().is_some_and(|peer| !peer.lost && !peer.left) {
-                state.submit(core, rank, Work::Tell { kind: Kind::Leave, words: [0; 3] });
+                state.submit(
+                    core,
+                    rank,
+                    OfiWork::Tell { kind: OfiMessageKind::Leave, words: [0; 3] },
+                );
             }
         }
     }
@@ -19,7 +23,7 @@ impl Ofi {
     pub fn lost_at_once(&self) -> bool {
         let state = self.state.borrow();
         let lost = |fault: &Fault| match *fault.cause() {
-            weft_fabric::Cause::PeerLost { rank } => rank < self.core.size,
+            weft_fabric::FaultCause::PeerLost { rank } => rank < self.core.size,
             _ => false,
         };
         self.core.objects.sees_ends() && state.fault.as_ref().is_some_and(lost)
@@ -61,7 +65,11 @@ impl Ofi {
                 }
                 waits |= !peer.left;
                 if !std::mem::replace(told, true) {
-                    state.submit(core, rank, Work::Tell { kind: Kind::Leave, words: [0; 3] });
+                    state.submit(
+                        core,
+                        rank,
+                        OfiWork::Tell { kind: OfiMessageKind::Leave, words: [0; 3] },
+                    );
                 }
             }
             if (!waits && state.waiting.is_empty())

@@ -29,7 +29,7 @@ impl Rails for Ofi {
             return self.write(peer, src, dst, done);
         }
         let target = address::decode(peer, dst, src.len())?;
-        self.transfer(peer, Transfer::write(src, target, None, done), Some(rail))
+        self.transfer(peer, RemoteTransfer::write(src, target, None, done), Some(rail))
     }
 
     fn read_over(
@@ -44,7 +44,7 @@ impl Rails for Ofi {
             return self.read(peer, dst, src, done);
         }
         let target = address::decode(peer, src, dst.len())?;
-        self.transfer(peer, Transfer::read(dst, target, done), Some(rail))
+        self.transfer(peer, RemoteTransfer::read(dst, target, done), Some(rail))
     }
 
     fn write_flag_after(
@@ -57,7 +57,7 @@ impl Rails for Ofi {
         if !self.state.borrow().is_behind(rail, peer) {
             return Ok(false);
         }
-        let (nothing, tail) = (RemoteAddr::default(), Tail::Flag(flag.at, value));
+        let (nothing, tail) = (RemoteAddr::default(), TransferTail::Flag(flag.at, value));
         self.write_with(peer, Sge::EMPTY, nothing, Some(tail), None).map(|()| true)
     }
 
@@ -79,7 +79,7 @@ impl Immediates for Ofi {
         immediate: u32,
         done: Completion,
     ) -> Result<(), Fault> {
-        self.write_with(peer, src, dst, Some(Tail::Immediate(immediate)), done)
+        self.write_with(peer, src, dst, Some(TransferTail::Immediate(immediate)), done)
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
@@ -88,7 +88,13 @@ impl Immediates for Ofi {
 }
 
 impl Helper for Ofi {
-    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send_solicited(
+        &self,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> PostOutcome {
         self.send(peer, head, payload, done)
     }
 

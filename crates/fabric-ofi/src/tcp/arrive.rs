@@ -1,8 +1,8 @@
 //! What is done with what comes on a connection.
 
-use super::connection::{Lending, Link, Peer, Shared};
-use super::frame::{FRAME, Frame, Kind};
-use super::reader::{Body, End, Landed, Pieces};
+use super::connection::{ConnectionShared, Lending, TcpConnectionState, TcpPeer};
+use super::frame::{FRAME, FrameKind, TcpFrame};
+use super::reader::{BodyEnd, FrameBody, Landed, MemoryPieces};
 use std::os::fd::AsRawFd;
 use weft_fabric::Sge;
 
@@ -15,14 +15,14 @@ const BROKEN: i32 = libc::EPROTO;
 /// Why one ends that the peer has ended.
 const CLOSED: i32 = libc::ECONNRESET;
 
-impl Peer {
+impl TcpPeer {
     /// Takes what has come; whether anything has. Errors: errno, why the connection is over.
-    pub fn read(&mut self, shared: &mut Shared) -> Result<bool, i32> {
+    pub fn read(&mut self, shared: &mut ConnectionShared) -> Result<bool, i32> {
         let mut moved = false;
         if self.reader.is_stalled() {
             let mut rest = std::mem::take(&mut self.reader.rest);
             // SAFETY: our own, until the end of this block.
-            let mut pieces = Pieces::of(unsafe { Sge::new(rest.as_mut_ptr(), rest.len()) });
+            let mut pieces = MemoryPieces::of(unsafe { Sge::new(rest.as_mut_ptr(), rest.len()) });
             self.take(&mut pieces, shared)?;
             if self.reader.is_stalled() {
                 return Ok(false);
@@ -30,7 +30,7 @@ impl Peer {
             moved = true;
         }
         for _ in 0..READS {
-            let Link::Open(fd) = &self.link else { break };
+            let TcpConnectionState::Open(fd) = &self.link else { break };
             let guess = self.guess(shared);
             let mut head = [0; FRAME];
             let landed = self.reader.land(fd.as_raw_fd(), &mut head, guess, shared);
@@ -47,22 +47,27 @@ impl Peer {
             }
         }
         if self.acks > 0 {
-            let frame = Frame { kind: Kind::Ack, acks: 0, len: 0, key: 0, at: 0 };
+            let frame = TcpFrame { kind: FrameKind::Ack, acks: 0, len: 0, key: 0, at: 0 };
             self.push(shared, frame, &[], Lending::Copied)?;
         }
         Ok(moved)
     }
 
     /// Where the body of the next frame goes, most likely.
-    fn guess(&self, shared: &Shared) -> Option<Sge> {
+    fn guess(&self, shared: &ConnectionShared) -> Option<Sge> {
         // The oldest read may be under way.
-        let first = usize::from(self.reader.body.is_some_and(|body| matches!(body.end, End::Read)));
+        let first =
+            usize::from(self.reader.body.is_some_and(|body| matches!(body.end, BodyEnd::Read)));
         let read = self.reads.get(first).map(|&(place, _)| place);
         read.or_else(|| shared.posted.last().map(|&(place, _)| place))
     }
 
     /// Takes all of `pieces`, or as much as there are buffers for.
-    fn take(&mut self, pieces: &mut Pieces, shared: &mut Shared) -> Result<(), i32> {
+    fn take(
+        &mut self,
+        pieces: &mut MemoryPieces,
+        shared: &mut ConnectionShared,
+    ) -> Result<(), i32> {
         loop {
             if self.reader.body.is_some() {
                 match self.reader.take_body(pieces) {
@@ -82,54 +87,54 @@ impl Peer {
     }
 
     /// A frame begins; false: there is no buffer for it.
-    fn begin(&mut self, shared: &mut Shared) -> Result<bool, i32> {
+    fn begin(&mut self, shared: &mut ConnectionShared) -> Result<bool, i32> {
         let frame = self.reader.frame().ok_or(BROKEN)?;
         let len = usize::try_from(frame.len).map_err(|_| BROKEN)?;
-        if frame.kind == Kind::Message && shared.posted.is_empty() {
+        if frame.kind == FrameKind::Message && shared.posted.is_empty() {
             return Ok(false);
         }
         for _ in 0..frame.acks {
             let context = self.writes.pop_front().ok_or(BROKEN)?;
             shared.done.push_back((context, 0));
         }
-        let none = |kind| Frame { kind, acks: 0, len: 0, key: 0, at: 0 };
+        let none = |kind| TcpFrame { kind, acks: 0, len: 0, key: 0, at: 0 };
         self.reader.body = match frame.kind {
-            Kind::Message => {
+            FrameKind::Message => {
                 let (place, context) = shared.posted.pop().ok_or(BROKEN)?;
                 if len > place.len() {
                     shared.posted.push((place, context));
                     return Err(BROKEN);
                 }
-                Some(Body::new(Some(place), len, End::Message(context)))
+                Some(FrameBody::new(Some(place), len, BodyEnd::Message(context)))
             }
-            Kind::Write => Some(match shared.find(&frame) {
-                Some(place) => Body::new(Some(place), len, End::Written(frame.key)),
-                None => Body::new(None, len, End::NotWritten),
+            FrameKind::Write => Some(match shared.find(&frame) {
+                Some(place) => FrameBody::new(Some(place), len, BodyEnd::Written(frame.key)),
+                None => FrameBody::new(None, len, BodyEnd::NotWritten),
             }),
-            Kind::Read => {
+            FrameKind::Read => {
                 match shared.find(&frame) {
                     Some(place) => {
-                        let data = Frame { len: frame.len, ..none(Kind::Data) };
+                        let data = TcpFrame { len: frame.len, ..none(FrameKind::Data) };
                         self.push(shared, data, &[place], Lending::Registered(frame.key))?;
                     }
-                    None => self.push(shared, none(Kind::NotRead), &[], Lending::Copied)?,
+                    None => self.push(shared, none(FrameKind::NotRead), &[], Lending::Copied)?,
                 }
                 None
             }
-            Kind::Data => {
+            FrameKind::Data => {
                 let &(place, _) = self.reads.front().ok_or(BROKEN)?;
                 if place.len() != len {
                     return Err(BROKEN);
                 }
-                Some(Body::new(Some(place), len, End::Read))
+                Some(FrameBody::new(Some(place), len, BodyEnd::Read))
             }
-            Kind::Ack => None,
-            Kind::NotWritten => {
+            FrameKind::Ack => None,
+            FrameKind::NotWritten => {
                 let context = self.writes.pop_front().ok_or(BROKEN)?;
                 shared.failed.push_back((context, libc::EACCES));
                 None
             }
-            Kind::NotRead => {
+            FrameKind::NotRead => {
                 self.has_come(shared, true)?;
                 None
             }
@@ -138,15 +143,16 @@ impl Peer {
     }
 
     /// All of a body is there.
-    fn finish(&mut self, body: Body, shared: &mut Shared) -> Result<(), i32> {
+    fn finish(&mut self, body: FrameBody, shared: &mut ConnectionShared) -> Result<(), i32> {
         match body.end {
-            End::Message(context) => shared.done.push_back((context, body.len)),
-            End::Written(_) => self.acks += 1,
-            End::NotWritten => {
-                let frame = Frame { kind: Kind::NotWritten, acks: 0, len: 0, key: 0, at: 0 };
+            BodyEnd::Message(context) => shared.done.push_back((context, body.len)),
+            BodyEnd::Written(_) => self.acks += 1,
+            BodyEnd::NotWritten => {
+                let frame =
+                    TcpFrame { kind: FrameKind::NotWritten, acks: 0, len: 0, key: 0, at: 0 };
                 self.push(shared, frame, &[], Lending::Copied)?;
             }
-            End::Read => self.has_come(shared, false)?,
+            BodyEnd::Read => self.has_come(shared, false)?,
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! A connection with one peer: frames in their order, both ways.
 
-use super::frame::{ANSWER, CHALLENGE, FRAME, Frame, Kind, Words};
+use super::frame::{ANSWER, CHALLENGE, FRAME, FrameKind, GreetingWords, TcpFrame};
 use super::pace::{PART, Pace};
-use super::reader::{Body, End, Reader};
+use super::reader::{BodyEnd, FrameBody, Reader};
 use super::tries::Tries;
 use nix::sys::epoll::EpollFlags;
 use std::collections::{HashMap, VecDeque};
@@ -15,7 +15,7 @@ use std::time::Instant;
 use weft_fabric::Sge;
 
 /// What names an operation of this process.
-pub type Context = *mut c_void;
+pub type OperationContext = *mut c_void;
 
 /// Bytes of messages that wait for room on a connection, at most: more are refused.
 const QUEUE_MOST: usize = 256 << 10;
@@ -35,14 +35,14 @@ const PARTS: usize = 6;
 const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
 
 /// What all connections of an endpoint share.
-pub struct Shared {
+pub struct ConnectionShared {
     /// Buffers for messages: the last one is used first, since it is warm.
-    pub posted: Vec<(Sge, Context)>,
+    pub posted: Vec<(Sge, OperationContext)>,
     /// Memory that peers may reach, by its key.
     pub regions: HashMap<u64, Sge>,
     /// Operations that are over, with their length, and those that failed, with errno.
-    pub done: VecDeque<(Context, usize)>,
-    pub failed: VecDeque<(Context, i32)>,
+    pub done: VecDeque<(OperationContext, usize)>,
+    pub failed: VecDeque<(OperationContext, i32)>,
     /// Pieces that wait for room, on all connections.
     pub unsent: Arc<AtomicUsize>,
     /// The program computes: who asks for more when something has come must be woken for it.
@@ -50,22 +50,22 @@ pub struct Shared {
     staging: Box<[u8]>,
 }
 
-impl Shared {
-    pub fn new() -> Shared {
+impl ConnectionShared {
+    pub fn new() -> ConnectionShared {
         let (posted, regions, done, failed) = Default::default();
         let unsent = Arc::default();
         let (unattended, staging) = (false, vec![0; STAGING].into());
-        Shared { posted, regions, done, failed, unsent, unattended, staging }
+        ConnectionShared { posted, regions, done, failed, unsent, unattended, staging }
     }
 
-    /// Room for what comes beyond the known places. It is used within one call of [`Peer::read`].
+    /// Room for what comes beyond the known places. It is used within one call of [`TcpPeer::read`].
     pub fn staging(&self) -> Sge {
         // SAFETY: nobody else looks into it, and it lives as long as this.
         unsafe { Sge::new(self.staging.as_ptr().cast_mut(), STAGING) }
     }
 
     /// The memory that a peer names, if it may reach it.
-    pub fn find(&self, frame: &Frame) -> Option<Sge> {
+    pub fn find(&self, frame: &TcpFrame) -> Option<Sge> {
         let region = self.regions.get(&frame.key)?;
         let offset = usize::try_from(frame.at).ok()?.checked_sub(region.ptr().addr())?;
         let len = usize::try_from(frame.len).ok()?;
@@ -74,7 +74,7 @@ impl Shared {
 }
 
 /// How far the way to a peer is.
-pub enum Link {
+pub enum TcpConnectionState {
     /// Nothing was ever sent.
     None,
     /// The system connects.
@@ -94,7 +94,7 @@ pub enum Link {
 
 /// The words of a hello, and the received part of its answer.
 pub struct Asked {
-    pub words: Words,
+    pub words: GreetingWords,
     pub said: [u8; ANSWER],
     pub have: usize,
 }
@@ -149,7 +149,7 @@ struct Later {
     local: Sge,
     at: u64,
     key: u64,
-    context: Context,
+    context: OperationContext,
     asked: usize,
 }
 
@@ -165,11 +165,11 @@ pub enum Lending {
 }
 
 /// The way to a peer, and all that is under way on it.
-pub struct Peer {
+pub struct TcpPeer {
     pub name: SocketAddr,
     /// Known to the two alone, where it is not of the job.
     pub secret: Option<u64>,
-    pub link: Link,
+    pub link: TcpConnectionState,
     pub tries: Tries,
     /// What the endpoint's epoll set waits for on it.
     pub interest: EpollFlags,
@@ -177,9 +177,9 @@ pub struct Peer {
     /// Bytes that were copied to wait.
     queued: usize,
     /// Writes that are not acknowledged.
-    pub writes: VecDeque<Context>,
+    pub writes: VecDeque<OperationContext>,
     /// Parts of reads that are not answered; the last part of one has its name. One of them was refused.
-    pub reads: VecDeque<(Sge, Option<Context>)>,
+    pub reads: VecDeque<(Sge, Option<OperationContext>)>,
     refused: bool,
     /// Bytes from which on the kernel says that there is something.
     least: usize,
@@ -193,12 +193,12 @@ pub struct Peer {
     pub reader: Reader,
 }
 
-impl Peer {
-    pub fn new(name: SocketAddr, tries: Tries, secret: Option<u64>) -> Peer {
-        Peer {
+impl TcpPeer {
+    pub fn new(name: SocketAddr, tries: Tries, secret: Option<u64>) -> TcpPeer {
+        TcpPeer {
             name,
             secret,
-            link: Link::None,
+            link: TcpConnectionState::None,
             tries,
             interest: EpollFlags::empty(),
             waiting: VecDeque::new(),
@@ -218,9 +218,11 @@ impl Peer {
     /// What to wait for.
     pub fn wanted(&self) -> EpollFlags {
         match &self.link {
-            Link::Connecting(_) => EpollFlags::EPOLLOUT,
-            Link::Connected(..) | Link::Asked(..) => EpollFlags::EPOLLIN,
-            Link::Open(_) => {
+            TcpConnectionState::Connecting(_) => EpollFlags::EPOLLOUT,
+            TcpConnectionState::Connected(..) | TcpConnectionState::Asked(..) => {
+                EpollFlags::EPOLLIN
+            }
+            TcpConnectionState::Open(_) => {
                 let mut wanted = EpollFlags::empty();
                 wanted.set(EpollFlags::EPOLLIN, !self.reader.is_stalled());
                 wanted.set(EpollFlags::EPOLLOUT, !self.waiting.is_empty());
@@ -233,11 +235,14 @@ impl Peer {
     /// The socket, if there is one.
     pub fn fd(&self) -> Option<&OwnedFd> {
         match &self.link {
-            Link::Connecting(fd)
-            | Link::Connected(fd, ..)
-            | Link::Asked(fd, ..)
-            | Link::Open(fd) => Some(fd),
-            Link::None | Link::Paused | Link::Awaited | Link::Ended(_) => None,
+            TcpConnectionState::Connecting(fd)
+            | TcpConnectionState::Connected(fd, ..)
+            | TcpConnectionState::Asked(fd, ..)
+            | TcpConnectionState::Open(fd) => Some(fd),
+            TcpConnectionState::None
+            | TcpConnectionState::Paused
+            | TcpConnectionState::Awaited
+            | TcpConnectionState::Ended(_) => None,
         }
     }
 
@@ -247,7 +252,7 @@ impl Peer {
         let filled = self.reader.body.map_or(0, |body| body.filled);
         let coming = self.pace.under_way().saturating_sub(filled).min(COLLECTED);
         let least = if unattended && coming >= PART { coming } else { 1 };
-        if let Link::Open(fd) = &self.link
+        if let TcpConnectionState::Open(fd) = &self.link
             && std::mem::replace(&mut self.least, least) != least
         {
             let value = least as libc::c_int;
@@ -266,26 +271,27 @@ impl Peer {
     }
 
     /// Posts a message, of at most five parts. Errors: errno; `EAGAIN`: there is no room.
-    pub fn message(&mut self, shared: &mut Shared, parts: &[Sge]) -> Result<(), i32> {
+    pub fn message(&mut self, shared: &mut ConnectionShared, parts: &[Sge]) -> Result<(), i32> {
         if self.queued >= QUEUE_MOST {
             return Err(libc::EAGAIN);
         }
         let len = parts.iter().map(|part| part.len() as u64).sum();
-        let frame = Frame { kind: Kind::Message, acks: 0, len, key: 0, at: 0 };
+        let frame = TcpFrame { kind: FrameKind::Message, acks: 0, len, key: 0, at: 0 };
         self.push(shared, frame, parts, Lending::Copied)
     }
 
     /// Posts a write or a read. Errors: errno.
     pub fn transfer(
         &mut self,
-        shared: &mut Shared,
+        shared: &mut ConnectionShared,
         local: Sge,
         (at, key): (u64, u64),
         write: bool,
-        context: Context,
+        context: OperationContext,
     ) -> Result<(), i32> {
         if write {
-            let frame = Frame { kind: Kind::Write, acks: 0, len: local.len() as u64, key, at };
+            let frame =
+                TcpFrame { kind: FrameKind::Write, acks: 0, len: local.len() as u64, key, at };
             self.push(shared, frame, &[local], Lending::Answered)?;
             self.writes.push_back(context);
             return Ok(());
@@ -299,7 +305,7 @@ impl Peer {
     }
 
     /// Asks for what is to be read, in parts, as much as may be under way.
-    pub fn ask(&mut self, shared: &mut Shared) -> Result<(), i32> {
+    pub fn ask(&mut self, shared: &mut ConnectionShared) -> Result<(), i32> {
         while let Some(read) = self.later.front_mut() {
             let part = read.local.part(read.asked, PART.min(read.local.len() - read.asked));
             if !shared.unattended && !self.pace.may_ask(part.len()) {
@@ -308,7 +314,8 @@ impl Peer {
             let (at, key) = (read.at + read.asked as u64, read.key);
             read.asked += part.len();
             let context = (read.asked == read.local.len()).then_some(read.context);
-            let frame = Frame { kind: Kind::Read, acks: 0, len: part.len() as u64, key, at };
+            let frame =
+                TcpFrame { kind: FrameKind::Read, acks: 0, len: part.len() as u64, key, at };
             self.push(shared, frame, &[], Lending::Copied)?;
             if context.is_some() {
                 self.later.pop_front();
@@ -320,7 +327,7 @@ impl Peer {
     }
 
     /// The oldest part of a read is there, or is refused.
-    pub fn has_come(&mut self, shared: &mut Shared, refused: bool) -> Result<(), i32> {
+    pub fn has_come(&mut self, shared: &mut ConnectionShared, refused: bool) -> Result<(), i32> {
         let (part, context) = self.reads.pop_front().ok_or(libc::EPROTO)?;
         self.pace.comes(part.len(), Instant::now());
         self.refused |= refused;
@@ -336,8 +343,8 @@ impl Peer {
     /// Sends a frame, or lets it wait.
     pub fn push(
         &mut self,
-        shared: &mut Shared,
-        mut frame: Frame,
+        shared: &mut ConnectionShared,
+        mut frame: TcpFrame,
         body: &[Sge],
         lending: Lending,
     ) -> Result<(), i32> {
@@ -345,7 +352,7 @@ impl Peer {
         let head = frame.encode();
         let whole = FRAME + body.iter().map(|part| part.len()).sum::<usize>();
         let mut sent = 0;
-        if let Link::Open(fd) = &self.link
+        if let TcpConnectionState::Open(fd) = &self.link
             && self.waiting.is_empty()
         {
             let mut pieces = [NOTHING; PARTS];
@@ -383,10 +390,10 @@ impl Peer {
     }
 
     /// Sends what waits, as far as there is room; whether anything moved.
-    pub fn flush(&mut self, shared: &mut Shared) -> Result<bool, i32> {
+    pub fn flush(&mut self, shared: &mut ConnectionShared) -> Result<bool, i32> {
         let mut moved = false;
         while !self.waiting.is_empty()
-            && let Link::Open(fd) = &self.link
+            && let TcpConnectionState::Open(fd) = &self.link
         {
             let mut pieces = [NOTHING; 2 * GATHER];
             let mut count = 0;
@@ -405,7 +412,7 @@ impl Peer {
         Ok(moved)
     }
 
-    fn has_sent(&mut self, shared: &mut Shared, mut sent: usize) {
+    fn has_sent(&mut self, shared: &mut ConnectionShared, mut sent: usize) {
         while let Some(first) = self.waiting.front_mut() {
             let left = first.len() - first.sent;
             if sent < left {
@@ -423,15 +430,17 @@ impl Peer {
 
     /// Whether memory of the registration `key` is being sent or filled.
     pub fn uses(&self, key: u64) -> bool {
-        let filled =
-            self.reader.body.is_some_and(|body| matches!(body.end, End::Written(k) if k == key));
+        let filled = self
+            .reader
+            .body
+            .is_some_and(|body| matches!(body.end, BodyEnd::Written(k) if k == key));
         filled || self.waiting.iter().any(|one| one.key == Some(key))
     }
 
     /// The connection is over: all that is under way has failed.
-    pub fn end(&mut self, shared: &mut Shared, error: i32) {
-        self.link = Link::Ended(error);
-        if let Some(Body { end: End::Message(context), .. }) = self.reader.body {
+    pub fn end(&mut self, shared: &mut ConnectionShared, error: i32) {
+        self.link = TcpConnectionState::Ended(error);
+        if let Some(FrameBody { end: BodyEnd::Message(context), .. }) = self.reader.body {
             shared.failed.push_back((context, error));
         }
         self.reader = Reader::default();

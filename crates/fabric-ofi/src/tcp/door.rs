@@ -4,8 +4,8 @@
 //! earlier if there are too many.
 
 use super::Inner;
-use super::connection::Link;
-use super::frame::{HELLO, Nonce, Words, challenge, claimed};
+use super::connection::TcpConnectionState;
+use super::frame::{GreetingWords, HELLO, Nonce, challenge, claimed};
 use super::interfaces::Interface;
 use nix::sys::socket::{Backlog, SockaddrStorage, bind, listen};
 use std::fs::File;
@@ -37,7 +37,7 @@ pub struct Stranger {
 }
 
 /// The listening sockets, and the strangers.
-pub struct Door {
+pub struct ListeningSockets {
     /// Sockets for each address at which the endpoint listens. The first address is its name.
     pub listeners: Vec<TcpListener>,
     /// Spare descriptor. It is closed for a moment when there is no descriptor left, so that a waiting connection can be accepted
@@ -56,9 +56,9 @@ fn listener(address: std::net::IpAddr) -> io::Result<TcpListener> {
     Ok(listener.into())
 }
 
-impl Door {
+impl ListeningSockets {
     /// Listens at all of `own`, and removes from it the interfaces at which listening fails. Fails if the first one does.
-    pub fn open(own: &mut Vec<Interface>) -> io::Result<Door> {
+    pub fn open(own: &mut Vec<Interface>) -> io::Result<ListeningSockets> {
         let first = listener(own[0].address)?;
         let mut listeners = vec![first];
         let mut rest = own.split_off(1);
@@ -71,7 +71,7 @@ impl Door {
         });
         own.extend(rest);
         let spare = File::open("/dev/null").ok();
-        Ok(Door { listeners, spare, next: 0, strangers: Vec::new() })
+        Ok(ListeningSockets { listeners, spare, next: 0, strangers: Vec::new() })
     }
 
     /// Returns the maximum time for a greeting, for the present number of strangers.
@@ -176,7 +176,7 @@ impl Inner {
         let peers = claimed(&one.said).and_then(|name| self.numbers.get(&name));
         let met = peers.into_iter().flatten().find_map(|&at| {
             let secret = self.secret_with(at as usize)?;
-            let words = Words::heard(secret, &one.said, self.name, one.asked)?;
+            let words = GreetingWords::heard(secret, &one.said, self.name, one.asked)?;
             Some((at as usize, secret, words))
         });
         if let Some((at, secret, words)) = met {
@@ -185,14 +185,16 @@ impl Inner {
     }
 
     /// Opens a connection that a peer has made, or refuses it.
-    fn meet(&mut self, at: usize, secret: u64, words: Words, mut stream: TcpStream) {
+    fn meet(&mut self, at: usize, secret: u64, words: GreetingWords, mut stream: TcpStream) {
         let yes = match self.peers[at].link {
-            Link::None | Link::Awaited | Link::Paused => true,
+            TcpConnectionState::None | TcpConnectionState::Awaited | TcpConnectionState::Paused => {
+                true
+            }
             // Nothing was sent on this process's own connection yet.
-            Link::Connecting(_) | Link::Connected(..) => true,
+            TcpConnectionState::Connecting(_) | TcpConnectionState::Connected(..) => true,
             // Both processes have connected at once: the connection of the smaller name is kept.
-            Link::Asked(..) => words.from < self.name,
-            Link::Open(_) | Link::Ended(_) => false,
+            TcpConnectionState::Asked(..) => words.from < self.name,
+            TcpConnectionState::Open(_) | TcpConnectionState::Ended(_) => false,
         };
         // The send buffer of a new connection has room for the answer.
         let said = stream.write_all(&words.answer(secret, yes));

@@ -43,7 +43,7 @@ pub const NAMES_MOST: usize = 8;
 const MAGIC: u64 = u64::from_le_bytes(*b"weft-t2\0");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// A message: the body.
     Message,
     /// The body goes to the receiver's memory.
@@ -60,28 +60,28 @@ pub enum Kind {
     NotRead,
 }
 
-impl Kind {
-    const ALL: [Kind; 7] = [
-        Kind::Message,
-        Kind::Write,
-        Kind::Read,
-        Kind::Data,
-        Kind::Ack,
-        Kind::NotWritten,
-        Kind::NotRead,
+impl FrameKind {
+    const ALL: [FrameKind; 7] = [
+        FrameKind::Message,
+        FrameKind::Write,
+        FrameKind::Read,
+        FrameKind::Data,
+        FrameKind::Ack,
+        FrameKind::NotWritten,
+        FrameKind::NotRead,
     ];
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame {
-    pub kind: Kind,
+pub struct TcpFrame {
+    pub kind: FrameKind,
     pub acks: u32,
     pub len: u64,
     pub key: u64,
     pub at: u64,
 }
 
-impl Frame {
+impl TcpFrame {
     pub fn encode(&self) -> [u8; FRAME] {
         let mut bytes = [0; FRAME];
         // Zero is none.
@@ -94,10 +94,10 @@ impl Frame {
     }
 
     /// `None`: no frame.
-    pub fn decode(bytes: &[u8; FRAME]) -> Option<Frame> {
+    pub fn decode(bytes: &[u8; FRAME]) -> Option<TcpFrame> {
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
-        let kind = *Kind::ALL.get(usize::from(bytes[0]).checked_sub(1)?)?;
-        (bytes[1..4] == [0; 3]).then(|| Frame {
+        let kind = *FrameKind::ALL.get(usize::from(bytes[0]).checked_sub(1)?)?;
+        (bytes[1..4] == [0; 3]).then(|| TcpFrame {
             kind,
             acks: (word(0) >> 32) as u32,
             len: word(8),
@@ -141,7 +141,7 @@ pub fn decode_names(bytes: &[u8]) -> Option<Vec<SocketAddr>> {
 
 /// The contents of a greeting between two endpoints: `from` connects to `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Words {
+pub struct GreetingWords {
     pub from: SocketAddr,
     pub to: SocketAddr,
     /// Random bytes of `to`, then of `from`.
@@ -149,7 +149,7 @@ pub struct Words {
     pub drawn: Nonce,
 }
 
-impl Words {
+impl GreetingWords {
     /// Returns a proof that this process knows the secret of the job.
     fn proof(&self, secret: u64, what: &str) -> [u8; PROOF] {
         let names = (encode_name(self.from), encode_name(self.to));
@@ -171,9 +171,14 @@ impl Words {
     }
 
     /// Decodes a hello to `to`, which had sent the challenge `asked`. Returns `None` if the sender does not know the secret.
-    pub fn heard(secret: u64, bytes: &[u8; HELLO], to: SocketAddr, asked: Nonce) -> Option<Words> {
+    pub fn heard(
+        secret: u64,
+        bytes: &[u8; HELLO],
+        to: SocketAddr,
+        asked: Nonce,
+    ) -> Option<GreetingWords> {
         let drawn = std::array::from_fn(|i| bytes[24 + i]);
-        let words = Words { from: claimed(bytes)?, to, asked, drawn };
+        let words = GreetingWords { from: claimed(bytes)?, to, asked, drawn };
         is_same_secret(bytes, &words.hello(secret)).then_some(words)
     }
 
@@ -208,36 +213,40 @@ mod tests {
 
     #[test]
     fn frames_come_back() {
-        for kind in Kind::ALL {
-            let frame = Frame { kind, acks: 7, len: u64::MAX, key: 3, at: 1 << 40 };
-            assert_eq!(Frame::decode(&frame.encode()), Some(frame));
+        for kind in FrameKind::ALL {
+            let frame = TcpFrame { kind, acks: 7, len: u64::MAX, key: 3, at: 1 << 40 };
+            assert_eq!(TcpFrame::decode(&frame.encode()), Some(frame));
         }
-        for byte in [0, 1 + Kind::ALL.len() as u8, 255] {
+        for byte in [0, 1 + FrameKind::ALL.len() as u8, 255] {
             let mut bytes = [0; FRAME];
             bytes[0] = byte;
-            assert_eq!(Frame::decode(&bytes), None, "no such kind");
+            assert_eq!(TcpFrame::decode(&bytes), None, "no such kind");
         }
     }
 
     #[test]
     fn only_who_knows_the_secret_is_heard() {
         let (from, to) = ("10.0.0.1:5".parse().unwrap(), "[fd77::2]:70".parse().unwrap());
-        let words = Words { from, to, asked: [3; PROOF], drawn: [4; PROOF] };
+        let words = GreetingWords { from, to, asked: [3; PROOF], drawn: [4; PROOF] };
         let said = words.hello(9);
-        assert_eq!(Words::heard(9, &said, to, [3; PROOF]), Some(words));
-        assert_eq!(Words::heard(8, &said, to, [3; PROOF]), None, "another job");
-        assert_eq!(Words::heard(9, &said, from, [3; PROOF]), None, "said to another endpoint");
-        assert_eq!(Words::heard(9, &said, to, [5; PROOF]), None, "said before");
+        assert_eq!(GreetingWords::heard(9, &said, to, [3; PROOF]), Some(words));
+        assert_eq!(GreetingWords::heard(8, &said, to, [3; PROOF]), None, "another job");
+        assert_eq!(
+            GreetingWords::heard(9, &said, from, [3; PROOF]),
+            None,
+            "said to another endpoint"
+        );
+        assert_eq!(GreetingWords::heard(9, &said, to, [5; PROOF]), None, "said before");
         for at in 0..HELLO {
             let mut bytes = said;
             bytes[at] ^= 1;
-            assert_eq!(Words::heard(9, &bytes, to, [3; PROOF]), None, "byte {at}");
+            assert_eq!(GreetingWords::heard(9, &bytes, to, [3; PROOF]), None, "byte {at}");
         }
         assert_ne!(words.answer(9, true), words.answer(9, false));
         for other in [
-            Words { from: to, to: from, ..words },
-            Words { asked: [5; PROOF], ..words },
-            Words { drawn: [5; PROOF], ..words },
+            GreetingWords { from: to, to: from, ..words },
+            GreetingWords { asked: [5; PROOF], ..words },
+            GreetingWords { drawn: [5; PROOF], ..words },
         ] {
             assert_ne!(words.answer(9, true), other.answer(9, true));
         }

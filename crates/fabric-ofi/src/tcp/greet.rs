@@ -11,8 +11,8 @@
 //! repeated ([`super::tries`]).
 
 use super::Inner;
-use super::connection::{Asked, Link};
-use super::frame::{ANSWER, CHALLENGE, HELLO, Words, challenged};
+use super::connection::{Asked, TcpConnectionState};
+use super::frame::{ANSWER, CHALLENGE, GreetingWords, HELLO, challenged};
 use crate::connection_state::limit;
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
@@ -79,7 +79,7 @@ impl Inner {
         };
         match begin() {
             Ok(socket) => {
-                self.peers[at].link = Link::Connecting(socket);
+                self.peers[at].link = TcpConnectionState::Connecting(socket);
                 self.watch(at);
                 self.begins(at);
             }
@@ -90,7 +90,7 @@ impl Inner {
     /// The system has connected, or cannot.
     pub fn is_connected(&mut self, at: usize) {
         let peer = &mut self.peers[at];
-        let Link::Connecting(socket) = &peer.link else { return };
+        let TcpConnectionState::Connecting(socket) = &peer.link else { return };
         let error = match getsockopt(socket, SocketError) {
             Ok(error) => error,
             Err(error) => error as i32,
@@ -98,8 +98,10 @@ impl Inner {
         if error != 0 {
             return self.fails(at, error);
         }
-        if let Link::Connecting(socket) = std::mem::replace(&mut peer.link, Link::None) {
-            peer.link = Link::Connected(socket, [0; CHALLENGE], 0);
+        if let TcpConnectionState::Connecting(socket) =
+            std::mem::replace(&mut peer.link, TcpConnectionState::None)
+        {
+            peer.link = TcpConnectionState::Connected(socket, [0; CHALLENGE], 0);
         }
         self.watch(at);
     }
@@ -108,7 +110,9 @@ impl Inner {
     pub fn hear_challenge(&mut self, at: usize) {
         let secret = self.secret_with(at);
         let peer = &mut self.peers[at];
-        let (Link::Connected(socket, said, have), Some(secret)) = (&mut peer.link, secret) else {
+        let (TcpConnectionState::Connected(socket, said, have), Some(secret)) =
+            (&mut peer.link, secret)
+        else {
             return;
         };
         match hear(socket, said, have) {
@@ -118,15 +122,21 @@ impl Inner {
         }
         // The bytes are not a challenge: another program has this port now.
         let Some(asked) = challenged(said) else { return self.end(at, libc::ECONNREFUSED) };
-        let words = Words { from: self.name, to: peer.name, asked, drawn: crate::random::bytes() };
+        let words =
+            GreetingWords { from: self.name, to: peer.name, asked, drawn: crate::random::bytes() };
         match send(socket.as_raw_fd(), &words.hello(secret), FLAGS) {
             // A new connection has room for that.
             Ok(HELLO) => {}
             Ok(_) => return self.ends_early(at, libc::ECONNRESET),
             Err(error) => return self.ends_early(at, error as i32),
         }
-        if let Link::Connected(socket, ..) = std::mem::replace(&mut peer.link, Link::None) {
-            peer.link = Link::Asked(socket, Box::new(Asked { words, said: [0; ANSWER], have: 0 }));
+        if let TcpConnectionState::Connected(socket, ..) =
+            std::mem::replace(&mut peer.link, TcpConnectionState::None)
+        {
+            peer.link = TcpConnectionState::Asked(
+                socket,
+                Box::new(Asked { words, said: [0; ANSWER], have: 0 }),
+            );
         }
     }
 
@@ -134,7 +144,8 @@ impl Inner {
     pub fn hear_answer(&mut self, at: usize) {
         let secret = self.secret_with(at);
         let peer = &mut self.peers[at];
-        let (Link::Asked(socket, asked), Some(secret)) = (&mut peer.link, secret) else {
+        let (TcpConnectionState::Asked(socket, asked), Some(secret)) = (&mut peer.link, secret)
+        else {
             return;
         };
         let Asked { words, said, have } = &mut **asked;
@@ -148,9 +159,9 @@ impl Inner {
         if no {
             return self.awaits(at);
         }
-        let link = std::mem::replace(&mut peer.link, Link::Awaited);
+        let link = std::mem::replace(&mut peer.link, TcpConnectionState::Awaited);
         match link {
-            Link::Asked(socket, ..) if yes => {
+            TcpConnectionState::Asked(socket, ..) if yes => {
                 self.opens(at, socket);
                 self.notes_detour(at);
             }
@@ -165,7 +176,7 @@ impl Inner {
     /// The connection with a peer is there.
     pub fn opens(&mut self, at: usize, socket: OwnedFd) {
         limit(&socket, self.times);
-        self.peers[at].link = Link::Open(socket);
+        self.peers[at].link = TcpConnectionState::Open(socket);
         self.peers[at].interest = EpollFlags::empty();
         self.watch(at);
         self.open.push(at as u32);

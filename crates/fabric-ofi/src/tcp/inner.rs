@@ -1,10 +1,10 @@
 //! State of an endpoint, and the work of one look at its sockets.
 
-use super::connection::{Link, Peer, Shared};
-use super::door::Door;
+use super::connection::{ConnectionShared, TcpConnectionState, TcpPeer};
+use super::door::ListeningSockets;
 use super::interfaces::Interface;
 use super::tries::Detour;
-use crate::connection_state::Times;
+use crate::connection_state::KeepaliveTimes;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::timerfd::TimerFd;
 use std::collections::{HashMap, VecDeque};
@@ -25,15 +25,15 @@ pub struct Inner {
     pub name: SocketAddr,
     /// The interfaces at which the endpoint listens.
     pub own: Vec<Interface>,
-    pub times: Times,
+    pub times: KeepaliveTimes,
     pub epoll: Epoll,
     /// The timer in the epoll set, and the time for which it is set.
     pub timer: TimerFd,
     pub timer_at: Option<Instant>,
-    pub door: Door,
+    pub door: ListeningSockets,
     /// The secret of the job, as soon as it is known.
     pub secret: Option<u64>,
-    pub peers: Vec<Peer>,
+    pub peers: Vec<TcpPeer>,
     /// Numbers of the peers by name. A process of another job has one number for each link with that job.
     pub numbers: HashMap<SocketAddr, Vec<u32>>,
     /// Numbers of peers that were removed.
@@ -44,7 +44,7 @@ pub struct Inner {
     /// Interface of this process that has led to a peer when the first one did not.
     pub better: Option<usize>,
     pub detours: VecDeque<Detour>,
-    pub shared: Shared,
+    pub shared: ConnectionShared,
     /// Peers whose connection has ended, with errno.
     pub gone: VecDeque<(u32, i32)>,
 }
@@ -92,7 +92,7 @@ impl Inner {
 
     /// Ends a peer's connection.
     pub fn end(&mut self, at: usize, error: i32) {
-        if matches!(self.peers[at].link, Link::Ended(_)) {
+        if matches!(self.peers[at].link, TcpConnectionState::Ended(_)) {
             return;
         }
         self.unwatch(at);
@@ -147,10 +147,10 @@ impl Inner {
                 TIMER => is_due = true,
                 number if number & STRANGER != 0 => self.hear_stranger(number & !STRANGER),
                 at => match self.peers[at as usize].link {
-                    Link::Connecting(_) => self.is_connected(at as usize),
-                    Link::Connected(..) => self.hear_challenge(at as usize),
-                    Link::Asked(..) => self.hear_answer(at as usize),
-                    Link::Open(_) => _ = self.move_on(at as usize),
+                    TcpConnectionState::Connecting(_) => self.is_connected(at as usize),
+                    TcpConnectionState::Connected(..) => self.hear_challenge(at as usize),
+                    TcpConnectionState::Asked(..) => self.hear_answer(at as usize),
+                    TcpConnectionState::Open(_) => _ = self.move_on(at as usize),
                     _ => {}
                 },
             }

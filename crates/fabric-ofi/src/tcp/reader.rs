@@ -6,16 +6,16 @@
 //! The likely place is that of the oldest read, else the next buffer for a message: so a body is copied by the kernel alone,
 //! unless several frames come at once; then all but the first are short. What comes behind is moved from wherever it landed.
 
-use super::connection::{Context, Shared};
-use super::frame::{FRAME, Frame};
+use super::connection::{ConnectionShared, OperationContext};
+use super::frame::{FRAME, TcpFrame};
 use std::ptr;
 use weft_fabric::Sge;
 
 /// What becomes of a body when all of it is there.
 #[derive(Debug, Clone, Copy)]
-pub enum End {
+pub enum BodyEnd {
     /// It is a message of so many bytes, in a buffer that was posted with this.
-    Message(Context),
+    Message(OperationContext),
     /// A peer's write is over. The registration that it goes to.
     Written(u64),
     /// A peer's write names no memory.
@@ -26,17 +26,17 @@ pub enum End {
 
 /// A body that is being read.
 #[derive(Debug, Clone, Copy)]
-pub struct Body {
+pub struct FrameBody {
     /// Where it goes; `None`: nowhere.
     pub to: Option<Sge>,
     pub len: usize,
     pub filled: usize,
-    pub end: End,
+    pub end: BodyEnd,
 }
 
-impl Body {
-    pub fn new(to: Option<Sge>, len: usize, end: End) -> Body {
-        Body { to, len, filled: 0, end }
+impl FrameBody {
+    pub fn new(to: Option<Sge>, len: usize, end: BodyEnd) -> FrameBody {
+        FrameBody { to, len, filled: 0, end }
     }
 
     /// Where the rest of it goes.
@@ -48,7 +48,7 @@ impl Body {
 /// Where in the stream a connection is.
 #[derive(Default)]
 pub struct Reader {
-    pub body: Option<Body>,
+    pub body: Option<FrameBody>,
     pub head: [u8; FRAME],
     /// Bytes of `head` that are there.
     pub have: usize,
@@ -60,7 +60,7 @@ pub struct Reader {
 const PIECES: usize = 4;
 
 /// Bytes in pieces of memory, one after the other.
-pub struct Pieces {
+pub struct MemoryPieces {
     all: [Sge; PIECES],
     count: usize,
     /// The piece that is next, and how much of it is taken.
@@ -68,14 +68,14 @@ pub struct Pieces {
     left: usize,
 }
 
-impl Pieces {
-    fn new() -> Pieces {
-        Pieces { all: [Sge::EMPTY; PIECES], count: 0, at: (0, 0), left: 0 }
+impl MemoryPieces {
+    fn new() -> MemoryPieces {
+        MemoryPieces { all: [Sge::EMPTY; PIECES], count: 0, at: (0, 0), left: 0 }
     }
 
     /// All of `piece`.
-    pub fn of(piece: Sge) -> Pieces {
-        let mut one = Pieces::new();
+    pub fn of(piece: Sge) -> MemoryPieces {
+        let mut one = MemoryPieces::new();
         one.push(piece);
         one.left = piece.len();
         one
@@ -125,7 +125,7 @@ impl Pieces {
 pub enum Landed {
     /// As much as there was room for, or less.
     Some {
-        pieces: Pieces,
+        pieces: MemoryPieces,
         full: bool,
     },
     Nothing,
@@ -138,8 +138,8 @@ impl Reader {
     }
 
     /// The frame whose head is there.
-    pub fn frame(&self) -> Option<Frame> {
-        Frame::decode(&self.head)
+    pub fn frame(&self) -> Option<TcpFrame> {
+        TcpFrame::decode(&self.head)
     }
 
     /// Reads once. `guess`: where the next body goes, most likely; `head`: room for a head. Errors: errno, 0 at the end of the
@@ -149,9 +149,9 @@ impl Reader {
         fd: libc::c_int,
         head: &mut [u8; FRAME],
         guess: Option<Sge>,
-        shared: &Shared,
+        shared: &ConnectionShared,
     ) -> Result<Landed, i32> {
-        let mut pieces = Pieces::new();
+        let mut pieces = MemoryPieces::new();
         pieces.push(self.body.and_then(|body| body.rest()).unwrap_or(Sge::EMPTY));
         // SAFETY: the caller's, until it has taken what is there.
         pieces.push(unsafe { Sge::new(head.as_mut_ptr(), FRAME - self.have) });
@@ -180,7 +180,7 @@ impl Reader {
     }
 
     /// Takes the rest of a head; whether it is whole.
-    pub fn take_head(&mut self, pieces: &mut Pieces) -> bool {
+    pub fn take_head(&mut self, pieces: &mut MemoryPieces) -> bool {
         // SAFETY: our own, which nothing else uses meanwhile.
         let to = unsafe { Sge::new(self.head.as_mut_ptr().add(self.have), FRAME - self.have) };
         self.have += pieces.take(Some(to), to.len());
@@ -188,7 +188,7 @@ impl Reader {
     }
 
     /// Takes more of the body under way; what it was, when all of it is there.
-    pub fn take_body(&mut self, pieces: &mut Pieces) -> Option<Body> {
+    pub fn take_body(&mut self, pieces: &mut MemoryPieces) -> Option<FrameBody> {
         let body = self.body.as_mut()?;
         let rest = body.rest();
         body.filled += pieces.take(rest, body.len - body.filled);
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn pieces_are_taken_in_their_order_and_stay_where_they_belong() {
         let (mut a, mut b) = (*b"abcd", *b"efghij");
-        let mut pieces = Pieces::new();
+        let mut pieces = MemoryPieces::new();
         pieces.push(sge(&mut a));
         pieces.push(sge(&mut b));
         pieces.left = 9;

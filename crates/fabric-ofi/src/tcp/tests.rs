@@ -16,7 +16,7 @@ fn open(addresses: &[&str], patience: Duration) -> Tcp {
         network: format!("{address}/32"),
     };
     let own = addresses.iter().map(interface).collect();
-    Tcp::open(own, Times { keepalive: Duration::from_secs(2), patience }).unwrap()
+    Tcp::open(own, KeepaliveTimes { keepalive: Duration::from_secs(2), patience }).unwrap()
 }
 
 /// Two endpoints that know each other: each has number 0 for the other.
@@ -38,18 +38,18 @@ fn sge(bytes: &mut [u8]) -> Sge {
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-fn context(number: usize) -> Context {
+fn context(number: usize) -> OperationContext {
     std::ptr::without_provenance_mut(number)
 }
 
 /// Looks at both until `what` has happened; what else was found in the same look is lost.
-fn until(ends: &[Tcp; 2], mut what: impl FnMut(usize, Context, usize) -> bool) {
+fn until(ends: &[Tcp; 2], mut what: impl FnMut(usize, OperationContext, usize) -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
         for (at, tcp) in ends.iter().enumerate() {
             let nothing = fi_cq_msg_entry { op_context: context(0), flags: 0, len: 0 };
             let mut entries = [nothing; 4];
-            if let Found::Over(count) = tcp.take(&mut entries) {
+            if let TcpPollOutcome::Over(count) = tcp.take(&mut entries) {
                 for entry in &entries[..count] {
                     if what(at, entry.op_context, entry.len) {
                         return;
@@ -208,7 +208,7 @@ fn messages_wait_for_buffers() {
         }
     }
     for (number, message) in sent.iter().enumerate() {
-        assert!(ends.iter().all(|tcp| tcp.take(&mut []) != Found::Over(1)));
+        assert!(ends.iter().all(|tcp| tcp.take(&mut []) != TcpPollOutcome::Over(1)));
         let mut buffer = vec![0u8; 64 << 10];
         // SAFETY: the buffer lives until the message is there.
         unsafe { ends[1].post(sge(&mut buffer), context(number + 1)) };
@@ -236,7 +236,7 @@ fn strangers_are_sent_away() {
     let mut other = TcpStream::connect(ends[1].names()[0]).unwrap();
     // Each look reads a part of the bytes.
     (0..5).for_each(|_| _ = ends[1].take(&mut []));
-    let words = frame::Words {
+    let words = frame::GreetingWords {
         from: ends[0].names()[0],
         to: ends[1].names()[0],
         asked: asked(&mut other),
@@ -396,12 +396,12 @@ fn a_hello_that_was_heard_is_of_no_use_to_others() {
     let [asked, again] = both.each_mut().map(asked);
     assert_ne!(asked, again);
     let (from, to) = (ends[0].names()[0], ends[1].names()[0]);
-    let hello = frame::Words { from, to, asked, drawn: [1; 16] }.hello(SECRET);
+    let hello = frame::GreetingWords { from, to, asked, drawn: [1; 16] }.hello(SECRET);
     // The same hello again, as a stranger could send it that has recorded the first connection.
     both[1].write_all(&hello).unwrap();
     look_until(&ends, || ends[1].inner().door.strangers.len() == 1);
     assert_eq!(both[1].read(&mut [0; 16]).unwrap_or(0), 0, "no answer");
-    assert!(matches!(ends[1].inner().peers[0].link, Link::None));
+    assert!(matches!(ends[1].inner().peers[0].link, TcpConnectionState::None));
     both[0].write_all(&hello).unwrap();
     look_until(&ends, || ends[1].way(0) == ConnectionState::There);
     // A process that answers without the secret does not belong to the job, either.
@@ -411,7 +411,8 @@ fn a_hello_that_was_heard_is_of_no_use_to_others() {
     assert_eq!(unsafe { ends[0].inject(number, &[sge(&mut b"hello".to_owned())]) }, 0);
     let (mut stream, _) = false_peer.accept().unwrap();
     stream.write_all(&frame::challenge([2; 16])).unwrap();
-    let asked_it = || matches!(ends[0].inner().peers[number as usize].link, Link::Asked(..));
+    let asked_it =
+        || matches!(ends[0].inner().peers[number as usize].link, TcpConnectionState::Asked(..));
     look_until(&ends, asked_it);
     stream.write_all(&[3; frame::ANSWER]).unwrap();
     look_until(&ends, || ends[0].way(number) == ConnectionState::Gone);
@@ -453,7 +454,7 @@ fn what_breaks_in_the_middle_fails_once_each() {
         while over.len() < places.len() && Instant::now() < end {
             let nothing = fi_cq_msg_entry { op_context: context(0), flags: 0, len: 0 };
             let mut entries = [nothing; 8];
-            if let Found::Over(count) = ends[0].take(&mut entries) {
+            if let TcpPollOutcome::Over(count) = ends[0].take(&mut entries) {
                 over.extend(entries[..count].iter().map(|entry| entry.op_context.addr()));
             }
             over.extend(ends[0].take_failed().map(|(context, _)| context.addr()));

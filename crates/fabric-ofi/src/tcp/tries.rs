@@ -10,7 +10,7 @@
 //! ports and descriptors become free.
 
 use super::Inner;
-use super::connection::Link;
+use super::connection::TcpConnectionState;
 use super::routes::Route;
 use nix::sys::socket::sockopt::SocketError;
 use nix::sys::socket::{SockaddrStorage, getpeername, getsockopt};
@@ -151,14 +151,14 @@ impl Inner {
 
     fn pauses(&mut self, at: usize, pause: Duration) {
         self.unwatch(at);
-        self.peers[at].link = Link::Paused;
+        self.peers[at].link = TcpConnectionState::Paused;
         self.comes_back(at, pause);
     }
 
     /// Waits for a while for the connection that the peer makes at the same time.
     pub fn awaits(&mut self, at: usize) {
         self.unwatch(at);
-        self.peers[at].link = Link::Awaited;
+        self.peers[at].link = TcpConnectionState::Awaited;
         self.comes_back(at, ATTEMPT);
     }
 
@@ -188,18 +188,27 @@ impl Inner {
             let at = at as usize;
             let is_due = peer.tries.due.is_some_and(|due| due <= now);
             match peer.link {
-                Link::None | Link::Open(_) | Link::Ended(_) => continue,
-                Link::Paused | Link::Awaited if is_due => self.connect(at),
-                Link::Connecting(_) if is_due => self.has_taken_too_long(at),
+                TcpConnectionState::None
+                | TcpConnectionState::Open(_)
+                | TcpConnectionState::Ended(_) => continue,
+                TcpConnectionState::Paused | TcpConnectionState::Awaited if is_due => {
+                    self.connect(at)
+                }
+                TcpConnectionState::Connecting(_) if is_due => self.has_taken_too_long(at),
                 _ => {}
             }
-            if !matches!(self.peers[at].link, Link::Ended(_)) {
+            if !matches!(self.peers[at].link, TcpConnectionState::Ended(_)) {
                 self.trying.push(at as u32);
             }
         }
         let changes = |at: &&u32| {
             let link = &self.peers[**at as usize].link;
-            matches!(link, Link::Paused | Link::Awaited | Link::Connecting(_))
+            matches!(
+                link,
+                TcpConnectionState::Paused
+                    | TcpConnectionState::Awaited
+                    | TcpConnectionState::Connecting(_)
+            )
         };
         let tries = self.trying.iter().filter(changes);
         let due = tries.filter_map(|&at| self.peers[at as usize].tries.due).min();
@@ -208,7 +217,7 @@ impl Inner {
 
     /// Ends a try whose time has run out. If this process has not looked for a while, the system may have connected long ago.
     fn has_taken_too_long(&mut self, at: usize) {
-        let Link::Connecting(socket) = &self.peers[at].link else { return };
+        let TcpConnectionState::Connecting(socket) = &self.peers[at].link else { return };
         if getpeername::<SockaddrStorage>(socket.as_raw_fd()).is_ok() {
             return self.is_connected(at);
         }

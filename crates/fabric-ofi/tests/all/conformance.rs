@@ -3,7 +3,7 @@
 //! Without the library the tests say NOT RUN and pass; where `WEFT_TEST_OFI` is set they fail.
 
 use weft_bootstrap::threads;
-use weft_fabric_ofi::{Ofi, Options};
+use weft_fabric_ofi::{Ofi, OfiOptions};
 use weft_fabric_testing::conformance::Maker;
 use weft_fabric_testing::{libfabric, tests};
 
@@ -23,7 +23,7 @@ fn over_paths(
     }
     let make = |mut world: weft_bootstrap::ThreadBootstrap| {
         let provider = Some(provider.to_owned());
-        let options = Options { provider, credits, paths, ..Options::default() };
+        let options = OfiOptions { provider, credits, paths, ..OfiOptions::default() };
         Box::new(move || Ofi::connect(&mut world, options).unwrap_or_else(|e| panic!("{e}")))
             as Maker<Ofi>
     };

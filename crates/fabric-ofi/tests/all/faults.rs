@@ -4,29 +4,29 @@
 //! Without the library the tests say NOT RUN and pass; where `WEFT_TEST_OFI` is set they fail.
 
 use weft_bootstrap::{ThreadBootstrap, threads};
-use weft_fabric_fault::{Faulty, Plan};
-use weft_fabric_ofi::{Ofi, Options};
+use weft_fabric_fault::{FaultPlan, FaultyFabric};
+use weft_fabric_ofi::{Ofi, OfiOptions};
 use weft_fabric_testing::conformance::Maker;
 use weft_fabric_testing::{libfabric, tests};
 
-fn makers(n: usize, options: Options, plan: &str) -> Option<Vec<Maker<Faulty<Ofi>>>> {
+fn makers(n: usize, options: OfiOptions, plan: &str) -> Option<Vec<Maker<FaultyFabric<Ofi>>>> {
     if libfabric::missing(options.provider.as_deref()) {
         return None;
     }
-    let plan: Plan = plan.parse().expect("a plan");
+    let plan: FaultPlan = plan.parse().expect("a plan");
     let make = |mut world: ThreadBootstrap| {
         let (options, plan) = (options.clone(), plan.clone());
         let connect = move || {
             let ofi = Ofi::connect(&mut world, options).unwrap_or_else(|e| panic!("{e}"));
-            Faulty::new(ofi, plan)
+            FaultyFabric::new(ofi, plan)
         };
         Box::new(connect) as Maker<_>
     };
     Some(threads(n).into_iter().map(make).collect())
 }
 
-fn provider(name: &str) -> Options {
-    Options { provider: Some(name.to_owned()), ..Options::default() }
+fn provider(name: &str) -> OfiOptions {
+    OfiOptions { provider: Some(name.to_owned()), ..OfiOptions::default() }
 }
 
 mod tcp_two_ranks_in_disorder {
@@ -48,7 +48,7 @@ mod built_in_two_ranks_in_disorder {
 mod built_in_three_ranks_in_disorder {
     super::tests!(|| super::makers(
         3,
-        super::Options { credits: 4, paths: 2, ..super::provider("weft-tcp") },
+        super::OfiOptions { credits: 4, paths: 2, ..super::provider("weft-tcp") },
         "seed=11,message_delay=0.1,completion_delay=0.1,reorder=1"
     ));
 }
@@ -57,7 +57,7 @@ mod built_in_three_ranks_in_disorder {
 mod tcp_three_ranks_in_disorder {
     super::tests!(|| super::makers(
         3,
-        super::Options { credits: 4, paths: 2, ..super::provider("tcp") },
+        super::OfiOptions { credits: 4, paths: 2, ..super::provider("tcp") },
         "seed=11,message_delay=0.1,completion_delay=0.1,reorder=1"
     ));
 }

@@ -6,8 +6,8 @@ use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, getsockname, shut
 use std::os::fd::RawFd;
 use weft_bootstrap::threads;
 use weft_fabric::{Fabric, FabricExt, RemoteAddr, Sge};
-use weft_fabric_ofi::{Ofi, Options};
-use weft_fabric_testing::conformance::{Maker, Rank, run};
+use weft_fabric_ofi::{Ofi, OfiOptions};
+use weft_fabric_testing::conformance::{ConformanceRank, Maker, run};
 use weft_fabric_testing::libfabric;
 
 const PART: usize = 64 << 10;
@@ -22,7 +22,7 @@ const PROVIDERS: [&str; 2] = ["tcp", "weft-tcp"];
 fn makers(provider: &str) -> Option<Vec<Maker<Ofi>>> {
     let make = |mut world: weft_bootstrap::ThreadBootstrap| {
         let provider = Some(provider.to_owned());
-        let options = Options { provider, paths: 2, ..Options::default() };
+        let options = OfiOptions { provider, paths: 2, ..OfiOptions::default() };
         Box::new(move || Ofi::connect(&mut world, options).unwrap_or_else(|e| panic!("{e}")))
             as Maker<Ofi>
     };
@@ -40,7 +40,7 @@ fn sge(bytes: &mut [u8]) -> Sge {
 }
 
 /// The port of this process's end of the second rail.
-fn port(rank: &Rank<Ofi>) -> u64 {
+fn port(rank: &ConformanceRank<Ofi>) -> u64 {
     let lines = rank.fabric.describe();
     let line = lines.iter().find(|line| line.starts_with("rail: ")).expect("a second rail");
     let address = line.split(';').next().unwrap();
@@ -63,7 +63,7 @@ fn end_connections(ports: &[u64]) -> usize {
 }
 
 /// Reads over the second rail until that has carried something: it is tried when it is first asked for.
-fn open(rank: &Rank<Ofi>, there: RemoteAddr) {
+fn open(rank: &ConformanceRank<Ofi>, there: RemoteAddr) {
     let mut own = [0; 8];
     while rank.fabric.usage().carried[1] == 0 {
         let here = sge(&mut own);
@@ -73,7 +73,7 @@ fn open(rank: &Rank<Ofi>, there: RemoteAddr) {
 
 /// Rank 0 writes a round in parts over both rails, or (`reads`) rank 1 reads it; rank 1 looks at every byte. `kill`: the second
 /// rail dies in the middle of a round.
-fn rounds(rank: &Rank<Ofi>, reads: bool, kill: bool) {
+fn rounds(rank: &ConformanceRank<Ofi>, reads: bool, kill: bool) {
     let me = rank.rank();
     let region = rank.fabric.allocate(PART * PARTS).unwrap();
     let at: Vec<RemoteAddr> = rank.gather_addresses(region.remote);
@@ -143,7 +143,7 @@ fn rounds(rank: &Rank<Ofi>, reads: bool, kill: bool) {
     rank.barrier();
 }
 
-fn with(check: impl Fn(&Rank<Ofi>) + Sync) {
+fn with(check: impl Fn(&ConformanceRank<Ofi>) + Sync) {
     for makers in PROVIDERS.into_iter().filter_map(makers) {
         run(makers, &check);
     }

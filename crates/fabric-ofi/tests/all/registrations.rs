@@ -2,18 +2,18 @@
 
 use weft_bootstrap::threads;
 use weft_fabric::{Fabric, RemoteAddr, Sge};
-use weft_fabric_ofi::{Ofi, Options};
-use weft_fabric_testing::conformance::{Maker, Rank, run};
+use weft_fabric_ofi::{Ofi, OfiOptions};
+use weft_fabric_testing::conformance::{ConformanceRank, Maker, run};
 use weft_fabric_testing::libfabric;
 
 const LEN: usize = 1 << 20;
 
-fn with(provider: &'static str, check: impl Fn(&Rank<Ofi>) + Sync) {
+fn with(provider: &'static str, check: impl Fn(&ConformanceRank<Ofi>) + Sync) {
     if libfabric::missing(Some(provider)) {
         return;
     }
     let make = |mut world: weft_bootstrap::ThreadBootstrap| {
-        let options = Options { provider: Some(provider.to_owned()), ..Options::default() };
+        let options = OfiOptions { provider: Some(provider.to_owned()), ..OfiOptions::default() };
         Box::new(move || Ofi::connect(&mut world, options).unwrap_or_else(|e| panic!("{e}")))
             as Maker<Ofi>
     };
@@ -26,7 +26,7 @@ fn sge(bytes: &mut [u8]) -> Sge {
 }
 
 /// A part is found in the whole; the whole is gone after both, whichever ends first, and then peers do not reach it.
-fn shared(rank: &Rank<Ofi>) {
+fn shared(rank: &ConformanceRank<Ofi>) {
     let (fabric, peer) = (&rank.fabric, 1 - rank.rank());
     let numbers = || {
         let usage = fabric.usage();

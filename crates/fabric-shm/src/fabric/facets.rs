@@ -24,10 +24,10 @@ impl weft_fabric::MappedMemory for Shm {
         self.view(peer, at, len)
     }
 
-    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<PeerWords> {
         let first = NonNull::from(self.words_at(peer, at, count).ok()?).cast();
         // SAFETY: checked to lie in the segment, which is the mapping.
-        Some(unsafe { Words::new(first, count, self.peers[peer].home.clone()) })
+        Some(unsafe { PeerWords::new(first, count, self.peers[peer].home.clone()) })
     }
 }
 
@@ -52,7 +52,7 @@ impl weft_fabric::Immediates for Shm {
 }
 
 impl weft_fabric::SignalSafe for Shm {
-    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+    fn peek(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool {
         self.peek_at_messages(look)
     }
 
@@ -74,12 +74,18 @@ impl weft_fabric::SignalSafe for Shm {
 }
 
 impl weft_fabric::Helper for Shm {
-    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send_solicited(
+        &self,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> PostOutcome {
         self.send_solicited_message(peer, head, payload, done)
     }
 
     fn helper(&self) -> Arc<dyn Sleep> {
-        Arc::new(Bell { segment: self.segment.clone(), rank: self.rank, helper: true })
+        Arc::new(RankBell { segment: self.segment.clone(), rank: self.rank, helper: true })
     }
 
     fn notify_helper_at_ends(&self, _notify: bool) {}

@@ -1,8 +1,8 @@
 //! What is particular to shared memory; the rest is in `conformance.rs`.
 
 use weft_bootstrap::{Bootstrap, threads};
-use weft_fabric::{Cause, CopyModel, Fabric, FabricExt, Head, Posted, RemoteAddr, Sge};
-use weft_fabric_shm::{ConnectError, Options, Shm};
+use weft_fabric::{CopyModel, Fabric, FabricExt, FaultCause, Head, PostOutcome, RemoteAddr, Sge};
+use weft_fabric_shm::{Shm, ShmConnectError, ShmOptions};
 use weft_intranode::Wanted;
 
 fn sge(bytes: &mut [u8]) -> Sge {
@@ -10,7 +10,7 @@ fn sge(bytes: &mut [u8]) -> Sge {
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-fn run(n: usize, options: Options, body: impl Fn(&Shm, &mut dyn Bootstrap) + Sync) {
+fn run(n: usize, options: ShmOptions, body: impl Fn(&Shm, &mut dyn Bootstrap) + Sync) {
     std::thread::scope(|scope| {
         for mut world in threads(n) {
             let (body, options) = (&body, options.clone());
@@ -25,8 +25,8 @@ fn run(n: usize, options: Options, body: impl Fn(&Shm, &mut dyn Bootstrap) + Syn
 
 #[test]
 fn a_world_of_one_talks_to_itself() {
-    run(1, Options::default(), |shm, _| {
-        assert_eq!(shm.send(0, Head([1, 2, 3]), sge(&mut [7; 100]), None), Posted::Done);
+    run(1, ShmOptions::default(), |shm, _| {
+        assert_eq!(shm.send(0, Head([1, 2, 3]), sge(&mut [7; 100]), None), PostOutcome::Done);
         let message = shm.receive(None).unwrap();
         let mut got = [0; 100];
         message.payload.read(&mut got);
@@ -39,7 +39,7 @@ fn a_world_of_one_talks_to_itself() {
 #[test]
 fn the_own_memory_of_a_peer_is_reached_where_permitted() {
     for cma in [true, false] {
-        run(2, Options { cma, ..Options::default() }, |shm, world| {
+        run(2, ShmOptions { cma, ..ShmOptions::default() }, |shm, world| {
             let mut memory = vec![shm.rank() as u8 + 1; 100_000];
             let region = shm.expose(sge(&mut memory)).unwrap();
             world.put("at", &region.remote.words().map(u64::to_ne_bytes).concat()).unwrap();
@@ -67,9 +67,12 @@ fn a_limit_without_room_is_an_error_that_names_it() {
     std::thread::scope(|scope| {
         for mut world in threads(2) {
             scope.spawn(move || {
-                let options = Options { segment_limit: 1 << 20, ..Options::default() };
+                let options = ShmOptions { segment_limit: 1 << 20, ..ShmOptions::default() };
                 let error = Shm::connect_with(&mut world, options).err().unwrap();
-                assert!(matches!(error, ConnectError::NoRoom { .. } | ConnectError::Lowest(_)));
+                assert!(matches!(
+                    error,
+                    ShmConnectError::NoRoom { .. } | ShmConnectError::Lowest(_)
+                ));
                 let text = error.to_string();
                 assert!(text.contains("1048576 bytes") && text.contains("ulimit"), "{text}");
             });
@@ -79,10 +82,10 @@ fn a_limit_without_room_is_an_error_that_names_it() {
 
 #[test]
 fn a_full_arena_is_an_error_and_not_the_end() {
-    let options = Options { segment_limit: 8 << 20, ..Options::default() };
+    let options = ShmOptions { segment_limit: 8 << 20, ..ShmOptions::default() };
     run(1, options, |shm, _| {
         let error = shm.allocate(8 << 20).unwrap_err();
-        assert!(matches!(error.cause(), Cause::NoRoom { memory: false, .. }), "{error}");
+        assert!(matches!(error.cause(), FaultCause::NoRoom { memory: false, .. }), "{error}");
         let region = shm.allocate(4 << 20).unwrap();
         shm.withdraw(region);
         shm.withdraw(shm.allocate(4 << 20).unwrap());
@@ -91,7 +94,7 @@ fn a_full_arena_is_an_error_and_not_the_end() {
 
 #[test]
 fn large_freed_memory_goes_back_and_comes_again_zeroed() {
-    run(1, Options::default(), |shm, _| {
+    run(1, ShmOptions::default(), |shm, _| {
         for _ in 0..2 {
             let region = shm.allocate(20 << 20).unwrap();
             let mut bytes = vec![1; 20 << 20];
@@ -105,7 +108,7 @@ fn large_freed_memory_goes_back_and_comes_again_zeroed() {
 
 #[test]
 fn exposed_memory_of_the_arena_is_reached_without_cma() {
-    run(2, Options { cma: false, ..Options::default() }, |shm, world| {
+    run(2, ShmOptions { cma: false, ..ShmOptions::default() }, |shm, world| {
         let region = shm.allocate(4096).unwrap();
         region.local.fill(&[shm.rank() as u8 + 1; 4096]);
         let exposed = shm.expose(region.local.part(100, 50)).unwrap();
@@ -124,7 +127,7 @@ fn exposed_memory_of_the_arena_is_reached_without_cma() {
 
 #[test]
 fn the_policy_counts_processors_of_all_ranks() {
-    run(3, Options::default(), |shm, _| {
+    run(3, ShmOptions::default(), |shm, _| {
         let processors = shm.processors();
         assert!(processors >= 1);
         assert_eq!(shm.policy().fits(), 3 <= processors);
@@ -133,7 +136,7 @@ fn the_policy_counts_processors_of_all_ranks() {
 
 #[test]
 fn many_ranks_cost_what_they_touch() {
-    run(48, Options::default(), |shm, world| {
+    run(48, ShmOptions::default(), |shm, world| {
         let next = (shm.rank() + 1) % 48;
         shm.send(next, Head([shm.rank() as u64, 0, 0]), Sge::EMPTY, None);
         let message = loop {
@@ -162,7 +165,7 @@ fn exchange(world: &mut dyn Bootstrap, key: &str, at: RemoteAddr) -> RemoteAddr 
 
 #[test]
 fn arenas_are_opened_as_they_grow_and_no_further() {
-    run(2, Options::default(), |shm, world| {
+    run(2, ShmOptions::default(), |shm, world| {
         let peer = 1 - shm.rank();
         let small = shm.allocate(4096).unwrap();
         let first = exchange(world, "small", small.remote);
@@ -171,7 +174,7 @@ fn arenas_are_opened_as_they_grow_and_no_further() {
         // What the owner has not opened is nobody's: it would be memory that was never promised.
         let beyond = first.offset(64 << 20);
         let error = shm.write(peer, sge(&mut [1; 8]), beyond, None).unwrap_err();
-        assert!(matches!(error.cause(), Cause::Corrupt { .. }), "{error}");
+        assert!(matches!(error.cause(), FaultCause::Corrupt { .. }), "{error}");
         assert!(!shm.try_write(peer, sge(&mut [1; 8]), beyond, None));
         world.fence().unwrap();
         // More than what a peer reserves at first, twice, so that it maps the arena anew.
@@ -206,7 +209,7 @@ fn resident() -> u64 {
 
 #[test]
 fn more_than_the_machine_has_is_not_promised_by_all_ranks_together() {
-    run(2, Options::default(), |shm, world| {
+    run(2, ShmOptions::default(), |shm, world| {
         let mut regions = Vec::new();
         let fault = loop {
             match shm.allocate(1 << 30) {
@@ -214,7 +217,7 @@ fn more_than_the_machine_has_is_not_promised_by_all_ranks_together() {
                 Err(fault) => break fault,
             }
         };
-        assert!(matches!(fault.cause(), Cause::NoRoom { .. }), "{fault}");
+        assert!(matches!(fault.cause(), FaultCause::NoRoom { .. }), "{fault}");
         world.put("count", &[u8::try_from(regions.len()).unwrap_or(u8::MAX)]).unwrap();
         world.fence().unwrap();
         let other = world.get(1 - world.rank(), "count").unwrap()[0];
@@ -233,7 +236,7 @@ fn more_than_the_machine_has_is_not_promised_by_all_ranks_together() {
 }
 
 /// Connects ranks, each with its own options.
-fn connected(options: Vec<Options>) -> Vec<Result<Shm, ConnectError>> {
+fn connected(options: Vec<ShmOptions>) -> Vec<Result<Shm, ShmConnectError>> {
     let ranks: Vec<_> = threads(options.len())
         .into_iter()
         .zip(options)
@@ -244,8 +247,8 @@ fn connected(options: Vec<Options>) -> Vec<Result<Shm, ConnectError>> {
     ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
 }
 
-fn with_copies(copies: Wanted) -> Options {
-    Options { copies, ..Options::default() }
+fn with_copies(copies: Wanted) -> ShmOptions {
+    ShmOptions { copies, ..ShmOptions::default() }
 }
 
 #[test]
@@ -262,7 +265,7 @@ fn all_ranks_have_the_copy_costs_of_the_lowest() {
         assert_eq!(model.line, CopyModel::GENERIC.line);
     }
     // Nothing asked for: nothing measured.
-    for rank in connected(vec![Options::default(); 2]) {
+    for rank in connected(vec![ShmOptions::default(); 2]) {
         assert_eq!(rank.unwrap().copies().model(), &CopyModel::GENERIC);
     }
 }

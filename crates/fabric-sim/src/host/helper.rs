@@ -1,9 +1,9 @@
-//! The helper thread of a rank, as `weft_fabric::wait::Helper` has it on real machines: asleep until
+//! The helper thread of a rank, as `weft_fabric::wait::HelperHandle` has it on real machines: asleep until
 //! what is solicited raises an interrupt, at work only while the main thread computes.
 
 use super::Thread;
 use crate::sim::Sim;
-use crate::threads::Event;
+use crate::threads::InterruptEvent;
 use std::future::poll_fn;
 use std::task::Poll;
 use weft_fabric::Fabric;
@@ -18,7 +18,7 @@ impl Sim {
         let sim = self.clone();
         self.spawn(priority, async move {
             loop {
-                sim.arm(Event::Helper).await;
+                sim.arm(InterruptEvent::Helper).await;
                 let computes = sim.state().host(sim.rank()).main_computes();
                 if !computes {
                     sim.stand_back().await;

@@ -1,9 +1,11 @@
 //! Running the threads of a rank: steps that are due, and the programs and handlers they lead to.
 
-use crate::in_flight::Action;
-use crate::threads::{Arrival, Costs, Event, Host, HostCounts, NEVER, Rules, Step};
+use crate::in_flight::FlightAction;
+use crate::threads::{
+    HostCounts, InterruptEvent, NEVER, RankArrival, RankThreads, Rules, ThreadCosts, ThreadStep,
+};
 use crate::units::Picoseconds;
-use crate::world::State;
+use crate::world::WorldState;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +17,7 @@ const MAIN: usize = 0;
 
 /// Does all that is due now on a rank with threads. Ready: its main program is over.
 pub(crate) fn turn<P: Future>(
-    state: &RefCell<State>,
+    state: &RefCell<WorldState>,
     rank: usize,
     mut main: Pin<&mut P>,
     cx: &mut Context<'_>,
@@ -23,11 +25,11 @@ pub(crate) fn turn<P: Future>(
     loop {
         let Some(step) = state.borrow_mut().next_due(rank) else { return Poll::Pending };
         match step {
-            Step::Poll(MAIN) => match main.as_mut().poll(cx) {
+            ThreadStep::Poll(MAIN) => match main.as_mut().poll(cx) {
                 Poll::Ready(value) => return Poll::Ready(value),
                 Poll::Pending => state.borrow_mut().end_poll(rank, MAIN),
             },
-            Step::Poll(thread) => {
+            ThreadStep::Poll(thread) => {
                 let task = state.borrow_mut().host(rank).threads[thread].task.take();
                 let Some(mut task) = task else { continue };
                 let polled = task.as_mut().poll(cx);
@@ -40,8 +42,8 @@ pub(crate) fn turn<P: Future>(
                     state.host(rank).end(thread, clock);
                 }
             }
-            Step::Handle(thread) => call_handler(state, rank, thread),
-            Step::Wake(_) | Step::Expire(_) | Step::Take { .. } => {
+            ThreadStep::Handle(thread) => call_handler(state, rank, thread),
+            ThreadStep::Wake(_) | ThreadStep::Expire(_) | ThreadStep::Take { .. } => {
                 unreachable!("done inside")
             }
         }
@@ -49,7 +51,7 @@ pub(crate) fn turn<P: Future>(
 }
 
 /// Calls the handler of a thread for its pending signal, at the rank's clock.
-pub(crate) fn call_handler(state: &RefCell<State>, rank: usize, thread: usize) {
+pub(crate) fn call_handler(state: &RefCell<WorldState>, rank: usize, thread: usize) {
     let handler = {
         let state = &mut *state.borrow_mut();
         let clock = state.ranks[rank].clock;
@@ -66,7 +68,7 @@ pub(crate) fn call_handler(state: &RefCell<State>, rank: usize, thread: usize) {
 }
 
 /// Ends all threads of all ranks: their programs hold the state that holds them.
-pub(crate) struct Threads<'s>(pub &'s Rc<RefCell<State>>);
+pub(crate) struct Threads<'s>(pub &'s Rc<RefCell<WorldState>>);
 
 impl Drop for Threads<'_> {
     fn drop(&mut self) {
@@ -78,7 +80,7 @@ impl Drop for Threads<'_> {
 }
 
 /// The rank's program is over, and its threads with it.
-pub(crate) fn end_threads(state: &RefCell<State>, rank: usize) {
+pub(crate) fn end_threads(state: &RefCell<WorldState>, rank: usize) {
     let host = {
         let state = &mut *state.borrow_mut();
         state.ranks[rank].hosted = false;
@@ -92,18 +94,18 @@ pub(crate) fn end_threads(state: &RefCell<State>, rank: usize) {
     drop(host);
 }
 
-impl State {
+impl WorldState {
     /// The threads of `rank`; from the first call on it has some.
-    pub(crate) fn host(&mut self, rank: usize) -> &mut Host {
+    pub(crate) fn host(&mut self, rank: usize) -> &mut RankThreads {
         let clock = self.ranks[rank].clock;
         let machine = &self.machine;
         self.ranks[rank].hosted = true;
         self.rest[rank].host.get_or_insert_with(|| {
             let (poll, interrupt) = (machine.host.poll.0, machine.host.interrupt.0);
-            let costs = Costs { poll, interrupt, signal: machine.host.signal.0 };
+            let costs = ThreadCosts { poll, interrupt, signal: machine.host.signal.0 };
             let scheduler = &machine.scheduler;
             let (cores, rules) = (scheduler.cores.0, Rules::new(scheduler));
-            Box::new(Host::new(rank, cores, rules, costs, clock))
+            Box::new(RankThreads::new(rank, cores, rules, costs, clock))
         })
     }
 
@@ -129,23 +131,23 @@ impl State {
     }
 
     /// Does what is due and needs no program; what comes then. `None`: nothing is due.
-    fn next_due(&mut self, rank: usize) -> Option<Step> {
+    fn next_due(&mut self, rank: usize) -> Option<ThreadStep> {
         let now = self.now;
         let state = &mut self.ranks[rank];
         let host = self.rest[rank].host.as_deref_mut()?;
         let trace = &mut self.trace;
         while let Some((at, step)) = host.next().filter(|&(at, _)| at <= now) {
             match step {
-                Step::Wake(thread) => host.wake(thread, at),
-                Step::Expire(core) => host.expire(core, at, trace),
-                Step::Take { core, thread } => host.place(core, thread, at, trace),
-                Step::Handle(_) | Step::Poll(_) => {
+                ThreadStep::Wake(thread) => host.wake(thread, at),
+                ThreadStep::Expire(core) => host.expire(core, at, trace),
+                ThreadStep::Take { core, thread } => host.place(core, thread, at, trace),
+                ThreadStep::Handle(_) | ThreadStep::Poll(_) => {
                     debug_assert!(at == now, "programs run on time");
                     state.clock = at;
                     state.poll_at = NEVER;
                     match step {
-                        Step::Poll(thread) => host.begin_poll(thread, at, trace),
-                        Step::Handle(thread) => host.pause(thread, at, trace),
+                        ThreadStep::Poll(thread) => host.begin_poll(thread, at, trace),
+                        ThreadStep::Handle(thread) => host.pause(thread, at, trace),
                         _ => {}
                     }
                     return Some(step);
@@ -158,31 +160,33 @@ impl State {
 
     /// Something has arrived at a rank with threads.
     #[cold]
-    pub(crate) fn notify(&mut self, rank: usize, arrival: Arrival) {
+    pub(crate) fn notify(&mut self, rank: usize, arrival: RankArrival) {
         let (now, flights) = (self.now, &self.flights);
         let Some(host) = self.rest[rank].host.as_deref_mut() else { return };
         let helpers = match arrival {
-            Arrival::Completion => true,
-            Arrival::Message(number) => {
-                matches!(flights[number].action, Action::Message { solicited: true, .. })
+            RankArrival::Completion => true,
+            RankArrival::Message(number) => {
+                matches!(flights[number].action, FlightAction::Message { solicited: true, .. })
             }
-            Arrival::Silent | Arrival::Rousing => false,
+            RankArrival::Silent | RankArrival::Rousing => false,
         };
         let solicited = match arrival {
-            Arrival::Silent | Arrival::Completion => false,
-            Arrival::Rousing => true,
-            Arrival::Message(number) => match &flights[number].action {
-                Action::Message { head, .. } => host.solicits.as_ref().is_none_or(|is| is(head)),
+            RankArrival::Silent | RankArrival::Completion => false,
+            RankArrival::Rousing => true,
+            RankArrival::Message(number) => match &flights[number].action {
+                FlightAction::Message { head, .. } => {
+                    host.solicits.as_ref().is_none_or(|is| is(head))
+                }
                 _ => false,
             },
         };
-        let silent = matches!(arrival, Arrival::Silent);
-        let done = matches!(arrival, Arrival::Completion);
+        let silent = matches!(arrival, RankArrival::Silent);
+        let done = matches!(arrival, RankArrival::Completion);
         host.arrived(now, |event| match event {
-            Event::Any => !silent,
-            Event::Solicited => solicited,
-            Event::SolicitedOrDone => solicited || done,
-            Event::Helper => helpers,
+            InterruptEvent::Any => !silent,
+            InterruptEvent::Solicited => solicited,
+            InterruptEvent::SolicitedOrDone => solicited || done,
+            InterruptEvent::Helper => helpers,
         });
         self.schedule_threads(rank);
     }

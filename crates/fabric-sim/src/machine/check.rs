@@ -1,40 +1,49 @@
 //! What the parts of a machine file must have in common.
 
-use super::document::{Document, Form};
+use super::document::{MachineDocument, ValueForm};
 use super::{Machine, MachineError};
 
 /// Checks that the tables are tables: the types would read a list of values as one.
-pub(super) fn check_form(file: &Document) -> Result<(), MachineError> {
+pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
     for (path, form) in [
-        ("rail", Form::Tables),
-        ("bus", Form::Tables),
-        ("host", Form::Table("[host], once")),
-        ("local", Form::Table("[local], once")),
-        ("multicast", Form::Table("[multicast], once")),
-        ("scheduler", Form::Table("[scheduler], once")),
-        ("copies", Form::Table("[copies], once")),
-        ("copies.line", Form::Table("{ shared = MICROSECONDS, apart = MICROSECONDS }")),
-        ("copies.rewrite", Form::Table("{ shared = MICROSECONDS, apart = MICROSECONDS }")),
-        ("copies.rewrite_asked", Form::Table("{ shared = MICROSECONDS, apart = MICROSECONDS }")),
-        ("copies.rewrite_returned", Form::Table("{ shared = MICROSECONDS, apart = MICROSECONDS }")),
-        ("copies.fetch_pages", Form::Table("{ shared = MB/S, apart = MB/S }")),
-        ("copies.cma_fetch", Form::Table("{ shared = MB/S, apart = MB/S }")),
-        ("copies.fetch", Form::Table("{ shared = MB/S, apart = MB/S }")),
-        ("evidence", Form::Table("[evidence], once")),
-        ("rail.burst", Form::Table("{ messages = COUNT, gap = MICROSECONDS }")),
-        ("rail.receive", Form::Table("{ descriptor = MICROSECONDS, matching = MICROSECONDS }")),
+        ("rail", ValueForm::Tables),
+        ("bus", ValueForm::Tables),
+        ("host", ValueForm::Table("[host], once")),
+        ("local", ValueForm::Table("[local], once")),
+        ("multicast", ValueForm::Table("[multicast], once")),
+        ("scheduler", ValueForm::Table("[scheduler], once")),
+        ("copies", ValueForm::Table("[copies], once")),
+        ("copies.line", ValueForm::Table("{ shared = MICROSECONDS, apart = MICROSECONDS }")),
+        ("copies.rewrite", ValueForm::Table("{ shared = MICROSECONDS, apart = MICROSECONDS }")),
+        (
+            "copies.rewrite_asked",
+            ValueForm::Table("{ shared = MICROSECONDS, apart = MICROSECONDS }"),
+        ),
+        (
+            "copies.rewrite_returned",
+            ValueForm::Table("{ shared = MICROSECONDS, apart = MICROSECONDS }"),
+        ),
+        ("copies.fetch_pages", ValueForm::Table("{ shared = MB/S, apart = MB/S }")),
+        ("copies.cma_fetch", ValueForm::Table("{ shared = MB/S, apart = MB/S }")),
+        ("copies.fetch", ValueForm::Table("{ shared = MB/S, apart = MB/S }")),
+        ("evidence", ValueForm::Table("[evidence], once")),
+        ("rail.burst", ValueForm::Table("{ messages = COUNT, gap = MICROSECONDS }")),
+        (
+            "rail.receive",
+            ValueForm::Table("{ descriptor = MICROSECONDS, matching = MICROSECONDS }"),
+        ),
     ] {
         file.expect(path, form)?;
     }
     for operation in ["write", "second", "read", "atomic", "send"] {
-        let form = Form::Table("{ overhead = MICROSECONDS, latency = MICROSECONDS }");
+        let form = ValueForm::Table("{ overhead = MICROSECONDS, latency = MICROSECONDS }");
         file.expect(&format!("rail.{operation}"), form)?;
     }
     Ok(())
 }
 
 /// Checks what the types cannot; errors name the line.
-pub(super) fn check(machine: &Machine, file: &Document) -> Result<(), MachineError> {
+pub(super) fn check(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> {
     if machine.rail.is_empty() {
         return Err(file.error_at("rail", "no rail; a machine needs a [[rail]] or more".into()));
     }
@@ -47,7 +56,7 @@ pub(super) fn check(machine: &Machine, file: &Document) -> Result<(), MachineErr
     evidence(machine, file)
 }
 
-fn buses(machine: &Machine, file: &Document) -> Result<(), MachineError> {
+fn buses(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> {
     let names: Vec<&str> = machine.bus.iter().map(|bus| bus.name.as_str()).collect();
     for (at, rail) in machine.rail.iter().enumerate() {
         if let Some(bus) = rail.bus.as_deref().filter(|bus| !names.contains(bus)) {
@@ -75,7 +84,7 @@ fn buses(machine: &Machine, file: &Document) -> Result<(), MachineError> {
     Ok(())
 }
 
-fn rails(machine: &Machine, file: &Document) -> Result<(), MachineError> {
+fn rails(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> {
     for (at, rail) in machine.rail.iter().enumerate() {
         let mtu = rail.mtu.0;
         if rail.inline > mtu {
@@ -97,7 +106,7 @@ fn rails(machine: &Machine, file: &Document) -> Result<(), MachineError> {
     Ok(())
 }
 
-fn evidence(machine: &Machine, file: &Document) -> Result<(), MachineError> {
+fn evidence(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> {
     let evidence = &machine.evidence;
     let mut before: Vec<&String> = Vec::new();
     let lists = [

@@ -24,26 +24,26 @@ const WHOLE: &[&str] = &[
 
 /// What a value must be, where the types alone would give a poor error or take too much.
 #[derive(Clone, Copy)]
-pub(super) enum Form {
+pub(super) enum ValueForm {
     /// A table; how to write it.
     Table(&'static str),
     /// An array of tables.
     Tables,
 }
 
-pub(super) struct Document<'t> {
+pub(super) struct MachineDocument<'t> {
     file: String,
     text: &'t str,
     root: Spanned<DeValue<'t>>,
 }
 
-impl<'t> Document<'t> {
-    pub fn parse(file: &str, text: &'t str) -> Result<Document<'t>, MachineError> {
+impl<'t> MachineDocument<'t> {
+    pub fn parse(file: &str, text: &'t str) -> Result<MachineDocument<'t>, MachineError> {
         match DeTable::parse(text) {
             Ok(root) => {
                 let span = root.span();
                 let root = Spanned::new(span, DeValue::Table(root.into_inner()));
-                Ok(Document { file: file.to_owned(), text, root })
+                Ok(MachineDocument { file: file.to_owned(), text, root })
             }
             Err(e) => Err(error(file, text, e.span(), format!("not TOML: {}", e.message()))),
         }
@@ -68,12 +68,12 @@ impl<'t> Document<'t> {
     }
 
     /// An error if `path`, which passes through arrays, leads to what is not of this form.
-    pub fn expect(&self, path: &str, form: Form) -> Result<(), MachineError> {
+    pub fn expect(&self, path: &str, form: ValueForm) -> Result<(), MachineError> {
         let steps: Vec<&str> = path.split('.').collect();
         let Some(span) = misfit(&self.root, &steps, form) else { return Ok(()) };
         let say = match form {
-            Form::Table(keys) => format!("`{path}` is a table: {keys}"),
-            Form::Tables => format!("`{path}` is a list of tables: [[{path}]] before each"),
+            ValueForm::Table(keys) => format!("`{path}` is a table: {keys}"),
+            ValueForm::Tables => format!("`{path}` is a list of tables: [[{path}]] before each"),
         };
         Err(error(&self.file, self.text, Some(span), say))
     }
@@ -164,10 +164,10 @@ fn child<'v, 't>(value: &'v DeValue<'t>, step: &str) -> Option<&'v Spanned<DeVal
 }
 
 /// The place of the first value at `steps` that is not of this form.
-fn misfit(value: &Spanned<DeValue>, steps: &[&str], form: Form) -> Option<Range<usize>> {
+fn misfit(value: &Spanned<DeValue>, steps: &[&str], form: ValueForm) -> Option<Range<usize>> {
     match (value.get_ref(), steps) {
-        (DeValue::Table(_), []) if matches!(form, Form::Table(_)) => None,
-        (DeValue::Array(list), []) if matches!(form, Form::Tables) => {
+        (DeValue::Table(_), []) if matches!(form, ValueForm::Table(_)) => None,
+        (DeValue::Array(list), []) if matches!(form, ValueForm::Tables) => {
             list.iter().find(|value| !value.get_ref().is_table()).map(Spanned::span)
         }
         (_, []) => Some(value.span()),

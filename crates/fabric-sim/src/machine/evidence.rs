@@ -29,7 +29,7 @@ pub struct Evidence {
 
 /// What a published value was to a machine file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Role {
+pub enum EvidenceRole {
     /// Meeting it is a prediction.
     HeldOut,
     /// A model or a measure was chosen with it in sight, so meeting it proves little.
@@ -42,42 +42,50 @@ pub enum Role {
     Fitted,
 }
 
-impl Role {
+impl EvidenceRole {
     /// All roles, from what proves most to what proves least.
-    pub const ALL: [Role; 5] =
-        [Role::HeldOut, Role::Informed, Role::Entailed, Role::ByConstruction, Role::Fitted];
+    pub const ALL: [EvidenceRole; 5] = [
+        EvidenceRole::HeldOut,
+        EvidenceRole::Informed,
+        EvidenceRole::Entailed,
+        EvidenceRole::ByConstruction,
+        EvidenceRole::Fitted,
+    ];
 
     /// As pages and lists call it.
     pub fn name(self) -> &'static str {
         match self {
-            Role::HeldOut => "held-out",
-            Role::Informed => "informed",
-            Role::Entailed => "entailed",
-            Role::ByConstruction => "by construction",
-            Role::Fitted => "fitted",
+            EvidenceRole::HeldOut => "held-out",
+            EvidenceRole::Informed => "informed",
+            EvidenceRole::Entailed => "entailed",
+            EvidenceRole::ByConstruction => "by construction",
+            EvidenceRole::Fitted => "fitted",
         }
     }
 
     /// Whether a value of this role may be given `other`: what has been looked at is not unseen again.
-    pub fn may_become(self, other: Role) -> bool {
+    pub fn may_become(self, other: EvidenceRole) -> bool {
         match (self, other) {
-            (Role::HeldOut, _) => true,
-            (Role::Informed, other) => other != Role::HeldOut,
-            (Role::Entailed | Role::ByConstruction | Role::Fitted, other) => other > Role::Informed,
+            (EvidenceRole::HeldOut, _) => true,
+            (EvidenceRole::Informed, other) => other != EvidenceRole::HeldOut,
+            (
+                EvidenceRole::Entailed | EvidenceRole::ByConstruction | EvidenceRole::Fitted,
+                other,
+            ) => other > EvidenceRole::Informed,
         }
     }
 }
 
 impl Evidence {
     /// Each role with the values that have it.
-    pub fn lists(&self) -> [(Role, &[String]); 5] {
-        Role::ALL.map(|role| {
+    pub fn lists(&self) -> [(EvidenceRole, &[String]); 5] {
+        EvidenceRole::ALL.map(|role| {
             let list = match role {
-                Role::HeldOut => &self.held_out,
-                Role::Informed => &self.informed,
-                Role::Entailed => &self.entailed,
-                Role::ByConstruction => &self.by_construction,
-                Role::Fitted => &self.fitted,
+                EvidenceRole::HeldOut => &self.held_out,
+                EvidenceRole::Informed => &self.informed,
+                EvidenceRole::Entailed => &self.entailed,
+                EvidenceRole::ByConstruction => &self.by_construction,
+                EvidenceRole::Fitted => &self.fitted,
             };
             (role, list.as_slice())
         })
@@ -90,14 +98,14 @@ impl Evidence {
         place: &str,
         quantity: &str,
         configuration: &str,
-    ) -> Option<Role> {
+    ) -> Option<EvidenceRole> {
         if self.paper != paper {
             return None;
         }
         let short = format!("{quantity}; {configuration}");
         let long = format!("{place}; {short}");
         let named = |name: &str| {
-            let has = |(_, list): &(Role, &[String])| list.iter().any(|row| row == name);
+            let has = |(_, list): &(EvidenceRole, &[String])| list.iter().any(|row| row == name);
             self.lists().into_iter().find(has).map(|(role, _)| role)
         };
         // The long form first: where it is used, another row has the short one.

@@ -2,7 +2,7 @@
 
 use super::Machine;
 use super::check::{check, check_form};
-use super::document::Document;
+use super::document::MachineDocument;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -73,7 +73,7 @@ impl Machine {
         factors: &[(S, f64)],
     ) -> Result<Machine, MachineError> {
         let (file, text) = find(name)?;
-        let document = Document::parse(&file, &text)?;
+        let document = MachineDocument::parse(&file, &text)?;
         let mut changes: Vec<Change> = Vec::new();
         for (path, factor) in factors {
             changes.extend(document.scaled(path.as_ref(), *factor)?);
@@ -93,7 +93,7 @@ impl Machine {
         changes: &[(S, S)],
     ) -> Result<Machine, MachineError> {
         let read = || {
-            let mut document = Document::parse(file, text)?;
+            let mut document = MachineDocument::parse(file, text)?;
             for (path, value) in changes {
                 document.set(path.as_ref(), value.as_ref())?;
             }
@@ -119,7 +119,7 @@ impl Machine {
         path: &str,
         factor: f64,
     ) -> Result<Machine, MachineError> {
-        let changes: Vec<Change> = Document::parse(file, text)?.scaled(path, factor)?;
+        let changes: Vec<Change> = MachineDocument::parse(file, text)?.scaled(path, factor)?;
         Machine::parse_with(file, text, &changes)
     }
 }

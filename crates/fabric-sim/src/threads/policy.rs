@@ -1,6 +1,6 @@
 //! Who runs: the three policies of Linux 2.6 that the Rendezvous document compares (section 5.3).
 //!
-//! [`Policy::Dynamic`] is the scheduler of `kernel/sched.c` from 2.6.0 to 2.6.22 (constants and
+//! [`SchedulerPolicy::Dynamic`] is the scheduler of `kernel/sched.c` from 2.6.0 to 2.6.22 (constants and
 //! formulas of 2.6.18), in exact time instead of ticks. A thread has a sleep average from 0 to
 //! `scheduler.history` (there 1 s): time asleep adds to it, time on a processor takes from it, the
 //! less the higher it stands. A tenth of the most is a level, five is the middle:
@@ -21,7 +21,7 @@
 //! slice, the limit on the starvation of expired threads, balancing between processors (the cores
 //! of a rank have one queue).
 
-use crate::machine::{Policy, Scheduler};
+use crate::machine::{Scheduler, SchedulerPolicy};
 use crate::units::Picoseconds;
 
 /// Levels between the lowest and the highest sleep average (MAX_BONUS).
@@ -36,7 +36,7 @@ const CHILD: u64 = 95;
 /// A scheduler's rules.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    policy: Policy,
+    policy: SchedulerPolicy,
     /// Of priority 0. Zero: no slices.
     slice: Picoseconds,
     /// Sleep that makes one level: a tenth of the highest sleep average (MAX_SLEEP_AVG). Zero: all
@@ -56,8 +56,8 @@ impl Rules {
     /// A priority within the range of the policy: minus the nice value, or a real-time priority.
     pub fn priority(&self, asked: i32) -> i32 {
         match self.policy {
-            Policy::Dynamic => asked.clamp(-19, 20),
-            Policy::Fifo | Policy::RoundRobin => asked,
+            SchedulerPolicy::Dynamic => asked.clamp(-19, 20),
+            SchedulerPolicy::Fifo | SchedulerPolicy::RoundRobin => asked,
         }
     }
 
@@ -99,24 +99,24 @@ impl Rules {
     /// By which threads are chosen: the higher goes first.
     pub fn level(&self, priority: i32, average: Picoseconds) -> i32 {
         match self.policy {
-            Policy::Dynamic => priority + self.bonus(average) as i32 - MIDDLE,
-            Policy::Fifo | Policy::RoundRobin => priority,
+            SchedulerPolicy::Dynamic => priority + self.bonus(average) as i32 - MIDDLE,
+            SchedulerPolicy::Fifo | SchedulerPolicy::RoundRobin => priority,
         }
     }
 
     /// A thread whose slice is over goes behind all that have some left.
     pub fn expires(&self, priority: i32, average: Picoseconds) -> bool {
         let raised = self.bonus(average) as i32 - MIDDLE;
-        self.policy == Policy::Dynamic && raised < delta(priority)
+        self.policy == SchedulerPolicy::Dynamic && raised < delta(priority)
     }
 
     /// How long a thread runs before others of its level do; `None`: until it sleeps.
     pub fn slice(&self, priority: i32) -> Option<Picoseconds> {
         match self.policy {
             _ if self.slice == 0 => None,
-            Policy::Fifo => None,
-            Policy::RoundRobin => Some(self.slice),
-            Policy::Dynamic => {
+            SchedulerPolicy::Fifo => None,
+            SchedulerPolicy::RoundRobin => Some(self.slice),
+            SchedulerPolicy::Dynamic => {
                 let whole = self.slice * if priority > 0 { 4 } else { 1 };
                 Some((whole * (20 + priority) as u64 / 20).max(self.slice.div_ceil(20)))
             }
@@ -136,14 +136,14 @@ mod tests {
 
     const MS: Picoseconds = 1_000_000_000;
 
-    fn rules(policy: Policy) -> Rules {
+    fn rules(policy: SchedulerPolicy) -> Rules {
         let slice = Time::from_us(100_000.0);
         Rules::new(&Scheduler { policy, slice, ..Scheduler::default() })
     }
 
     #[test]
     fn a_sleeper_rises_and_a_runner_falls() {
-        let rules = rules(Policy::Dynamic);
+        let rules = rules(SchedulerPolicy::Dynamic);
         let first = rules.first_average();
         assert_eq!((first, rules.level(0, first)), (500 * MS, 0));
         let child = rules.child_average(first);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn one_long_sleep_does_not_make_the_highest_level() {
-        let rules = rules(Policy::Dynamic);
+        let rules = rules(SchedulerPolicy::Dynamic);
         assert_eq!(rules.slept(0, 0, 5000 * MS), 799 * MS);
         assert_eq!(rules.slept(0, 799 * MS, 5000 * MS), 1000 * MS);
         assert!(rules.expires(0, 600 * MS) && !rules.expires(0, 700 * MS));
@@ -167,12 +167,12 @@ mod tests {
 
     #[test]
     fn slices_follow_the_priority() {
-        let dynamic = rules(Policy::Dynamic);
+        let dynamic = rules(SchedulerPolicy::Dynamic);
         assert_eq!(dynamic.slice(0), Some(100 * MS));
         assert_eq!(dynamic.slice(-19), Some(5 * MS));
         assert_eq!(dynamic.slice(20), Some(800 * MS));
-        assert_eq!(rules(Policy::RoundRobin).slice(7), Some(100 * MS));
-        assert_eq!(rules(Policy::Fifo).slice(7), None);
+        assert_eq!(rules(SchedulerPolicy::RoundRobin).slice(7), Some(100 * MS));
+        assert_eq!(rules(SchedulerPolicy::Fifo).slice(7), None);
         assert_eq!((dynamic.priority(99), dynamic.priority(-99)), (20, -19));
     }
 }

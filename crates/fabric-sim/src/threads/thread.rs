@@ -1,6 +1,6 @@
 //! One thread: whether it waits, and what wakes it.
 
-use super::{NEVER, Thread, ThreadState};
+use super::{NEVER, SimThread, ThreadState};
 use crate::units::Picoseconds;
 
 /// What a thread does while it waits for the fabric.
@@ -14,7 +14,7 @@ pub enum Waiting {
 
 /// Which arrivals raise an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum InterruptEvent {
     /// Messages, immediates, waking flags, datagrams, and completions that somebody asked for.
     Any,
     /// Of these, what the sender has marked: all but completions and messages that
@@ -29,7 +29,7 @@ pub enum Event {
 
 /// Something that reaches a rank.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Arrival {
+pub(crate) enum RankArrival {
     /// In memory only.
     Silent,
     /// One of its own operations is done.
@@ -40,7 +40,7 @@ pub(crate) enum Arrival {
     Rousing,
 }
 
-impl Thread {
+impl SimThread {
     /// It is waiting in the library, on a core or for one.
     pub(super) fn spins(&self) -> bool {
         matches!(self.place, ThreadState::Core(_) | ThreadState::Ready) && self.left.is_none()

@@ -1,35 +1,35 @@
 //! The simulator does what every fabric must do, with and without chaos, and wrapped in faults.
 
-use weft_fabric_fault::{Faulty, Plan};
-use weft_fabric_sim::{Chaos, Options};
+use weft_fabric_fault::{FaultPlan, FaultyFabric};
+use weft_fabric_sim::{Chaos, SimOptions};
 use weft_fabric_testing::conformance::Maker;
 use weft_fabric_testing::machine::machine;
 use weft_fabric_testing::tests;
-use weft_fabric_testing::turns::{Turns, World};
+use weft_fabric_testing::turns::{TurnRank, TurnWorld};
 
-fn makers(options: Options, ranks_per_node: usize) -> Vec<Maker<Turns>> {
+fn makers(options: SimOptions, ranks_per_node: usize) -> Vec<Maker<TurnRank>> {
     let n = options.ranks;
-    let world = World::new(&machine(ranks_per_node), options);
+    let world = TurnWorld::new(&machine(ranks_per_node), options);
     let make = |rank| {
         let world = world.clone();
-        Box::new(move || world.connect(rank)) as Maker<Turns>
+        Box::new(move || world.connect(rank)) as Maker<TurnRank>
     };
     (0..n).map(make).collect()
 }
 
-fn plain(n: usize, ranks_per_node: usize) -> Vec<Maker<Turns>> {
-    makers(Options::new(n), ranks_per_node)
+fn plain(n: usize, ranks_per_node: usize) -> Vec<Maker<TurnRank>> {
+    makers(SimOptions::new(n), ranks_per_node)
 }
 
-fn rough(n: usize, ranks_per_node: usize, seed: u64) -> Vec<Maker<Turns>> {
-    makers(Options::new(n).seed(seed).chaos(Chaos::rough()), ranks_per_node)
+fn rough(n: usize, ranks_per_node: usize, seed: u64) -> Vec<Maker<TurnRank>> {
+    makers(SimOptions::new(n).seed(seed).chaos(Chaos::rough()), ranks_per_node)
 }
 
-fn faulty(makers: Vec<Maker<Turns>>, plan: &str) -> Vec<Maker<Faulty<Turns>>> {
-    let plan: Plan = plan.parse().expect("a plan");
-    let wrap = |inner: Maker<Turns>| {
+fn faulty(makers: Vec<Maker<TurnRank>>, plan: &str) -> Vec<Maker<FaultyFabric<TurnRank>>> {
+    let plan: FaultPlan = plan.parse().expect("a plan");
+    let wrap = |inner: Maker<TurnRank>| {
         let plan = plan.clone();
-        Box::new(move || Faulty::new(inner(), plan)) as Maker<Faulty<Turns>>
+        Box::new(move || FaultyFabric::new(inner(), plan)) as Maker<FaultyFabric<TurnRank>>
     };
     makers.into_iter().map(wrap).collect()
 }

@@ -7,17 +7,17 @@ use weft_fabric::{
     Fabric, FabricExt, Fault, GroupId, Head, RemoteAddr, RemoteFlag, Sge, Work, until,
 };
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
-use weft_fabric_sim::{Chaos, Death, Options, Sim, Stopped, explore, run};
+use weft_fabric_sim::{Chaos, Death, Sim, SimOptions, Stopped, explore, run};
 use weft_fabric_testing::machine::machine;
-use weft_p2p::Limits;
+use weft_p2p::ProtocolLimits;
 use weft_process::{Comm, Engine, Group};
 
 const US: Picoseconds = MICROSECOND;
-/// [`Options::detection`], unless set otherwise.
+/// [`SimOptions::detection`], unless set otherwise.
 const DETECTION: Picoseconds = 1000 * US;
 
-fn dying(ranks: usize, deaths: &[(Picoseconds, Death)]) -> Options {
-    Options { deaths: deaths.to_vec(), ..Options::new(ranks) }
+fn dying(ranks: usize, deaths: &[(Picoseconds, Death)]) -> SimOptions {
+    SimOptions { deaths: deaths.to_vec(), ..SimOptions::new(ranks) }
 }
 
 fn rails(node: usize) -> [Death; 2] {
@@ -92,7 +92,7 @@ fn collectives_end_with_the_loss() {
     let options = dying(6, &[(200 * US, Death::Rank(3))]);
     let group = Group::new((0..6).collect::<Vec<_>>());
     let outcome = run(&machine(2), options, |sim: Sim| {
-        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), Limits::default());
+        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), ProtocolLimits::default());
         let comm = Comm::world_of(&engine, group.clone());
         engine.run(async move {
             let mut barriers = 0;
@@ -136,7 +136,7 @@ async fn traffic(sim: Sim) -> Result<u64, String> {
             // Long ones are slower: those behind them must not overtake, on either rail.
             let payload = source.part(0, [0, 4096, 64, 2000][i as usize % 4]);
             let kept = sim.send(1, Head([i, 0, 0]), payload, Some(done));
-            operations += u64::from(kept == weft_fabric::Posted::Later);
+            operations += u64::from(kept == weft_fabric::PostOutcome::Later);
             let mine = region.local.part(16 + 8 * i as usize, 8);
             mine.fill(&(100 + i).to_ne_bytes());
             let to = at.offset(16 + 8 * i);
@@ -183,7 +183,7 @@ async fn traffic(sim: Sim) -> Result<u64, String> {
 
 #[test]
 fn traffic_goes_on_over_the_second_rail() {
-    let quiet = run(&machine(1), Options::new(2), traffic).unwrap().end();
+    let quiet = run(&machine(1), SimOptions::new(2), traffic).unwrap().end();
     for node in [0, 1] {
         for died in (5..200).step_by(7) {
             let deaths = [(died * US, Death::Rail { node, rail: 0 })];

@@ -3,13 +3,15 @@
 
 use std::process::Command;
 use std::rc::Rc;
-use weft_collective::{Link, Members, Reception, Reduce, Via, allreduce, alltoall, barrier, bcast};
+use weft_collective::{
+    CommView, ElementReduction, Members, Reception, Via, allreduce, alltoall, barrier, bcast,
+};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, FabricExt, GroupId, RemoteAddr, RemoteFlag, Sge, Staging, Work};
 use weft_fabric_sim::units::Time;
-use weft_fabric_sim::{Chaos, Options, Outcome, Sim, run};
+use weft_fabric_sim::{Chaos, RunOutcome, Sim, SimOptions, run};
 use weft_fabric_testing::machine::machine;
-use weft_p2p::{Context, Limits};
+use weft_p2p::{MatchingContext, ProtocolLimits};
 use weft_process::Engine;
 
 const RANKS: usize = 7;
@@ -21,15 +23,15 @@ const PLAIN: u64 = 0x7abb_cf1a_5aea_bc7b;
 const JITTERED: u64 = 0x5364_fe61_b107_864f;
 const ROUGH: u64 = 0xf646_f4ee_ee8b_f3ab;
 
-fn plain(seed: u64) -> Options {
-    Options::new(RANKS).seed(seed).trace()
+fn plain(seed: u64) -> SimOptions {
+    SimOptions::new(RANKS).seed(seed).trace()
 }
 
-fn jittered(seed: u64) -> Options {
-    Options { jitter: Time::from_us(3.0), ..plain(seed) }
+fn jittered(seed: u64) -> SimOptions {
+    SimOptions { jitter: Time::from_us(3.0), ..plain(seed) }
 }
 
-fn rough(seed: u64) -> Options {
+fn rough(seed: u64) -> SimOptions {
     plain(seed).chaos(Chaos::rough())
 }
 
@@ -53,7 +55,7 @@ impl Hash {
     }
 }
 
-fn hash(outcome: &Outcome<u64>) -> u64 {
+fn hash(outcome: &RunOutcome<u64>) -> u64 {
     let mut hash = Hash::new();
     hash.words(outcome.results.iter().map(|r| r.expect("nobody dies")));
     hash.words(outcome.ends.iter().copied());
@@ -74,7 +76,7 @@ fn hash(outcome: &Outcome<u64>) -> u64 {
 /// Sum of words.
 struct Sum;
 
-impl Reduce for Sum {
+impl ElementReduction for Sum {
     fn combine(&self, left: Sge, right: Sge) {
         for offset in (0..left.len()).step_by(8) {
             let sum = word(left, offset).wrapping_add(word(right, offset));
@@ -100,11 +102,11 @@ async fn program(engine: Rc<Engine<Sim>>, members: Rc<Members>) -> u64 {
     let (me, n) = (sim.rank(), sim.size());
     let link = |tag: i32| {
         let (endpoint, members) = (endpoint.clone(), members.clone());
-        Link {
+        CommView {
             endpoint,
             members,
             rank: me,
-            context: Context(3),
+            context: MatchingContext(3),
             tag,
             via: Via::Messages,
             reception: Reception::Marks,
@@ -177,17 +179,17 @@ async fn program(engine: Rc<Engine<Sim>>, members: Rc<Members>) -> u64 {
     seen.0
 }
 
-fn outcome(options: Options) -> Outcome<u64> {
+fn outcome(options: SimOptions) -> RunOutcome<u64> {
     let members = Members::world(RANKS);
     let outcome = run(&machine(2), options, |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+        let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
         engine.run(program(engine.clone(), members.clone()))
     });
     outcome.expect("no deadlock")
 }
 
 /// Options for a seed, and the hash of a run with them.
-type Kind = (fn(u64) -> Options, u64);
+type Kind = (fn(u64) -> SimOptions, u64);
 
 const KINDS: [Kind; 3] = [(plain, PLAIN), (jittered, JITTERED), (rough, ROUGH)];
 
@@ -197,8 +199,8 @@ fn a_run_can_be_repeated() {
         for seed in 0..4 {
             let first = outcome(options(seed));
             assert_eq!(first, outcome(options(seed)));
-            let untraced = outcome(Options { trace: false, ..options(seed) });
-            assert_eq!(untraced, Outcome { trace: None, ..first }, "a trace changes nothing");
+            let untraced = outcome(SimOptions { trace: false, ..options(seed) });
+            assert_eq!(untraced, RunOutcome { trace: None, ..first }, "a trace changes nothing");
         }
     }
 }

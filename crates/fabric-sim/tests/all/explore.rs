@@ -4,9 +4,9 @@ use std::future::poll_fn;
 use std::process::Command;
 use std::task::Poll;
 use weft_fabric::{Fabric, FabricExt, Head, Sge, Work};
-use weft_fabric_sim::explore::{Explored, Found, Reason};
+use weft_fabric_sim::explore::{Explored, WrongReason, WrongSeed};
 use weft_fabric_sim::units::Time;
-use weft_fabric_sim::{Death, Options, Sim, Stopped, explore};
+use weft_fabric_sim::{Death, Sim, SimOptions, Stopped, explore};
 use weft_fabric_testing::machine::machine;
 
 /// The next message's sender.
@@ -37,8 +37,8 @@ async fn race(sim: Sim, late: fn() -> Result<u64, String>) -> Result<u64, String
     Ok(7)
 }
 
-fn find(late: fn() -> Result<u64, String>) -> Found {
-    let found = explore(&machine(1), Options::new(4), 0..1000, |sim| race(sim, late));
+fn find(late: fn() -> Result<u64, String>) -> WrongSeed {
+    let found = explore(&machine(1), SimOptions::new(4), 0..1000, |sim| race(sim, late));
     found.expect_err("delays of up to 100 us against 5 us")
 }
 
@@ -48,7 +48,7 @@ fn an_error_is_found_and_said_the_same_way_each_time() {
     let found = find(error);
     assert_eq!(found, find(error));
     assert_eq!(found.failure.rank, 0);
-    assert_eq!(found.failure.reason, Reason::Failed("rank 1 was not the first".to_owned()));
+    assert_eq!(found.failure.reason, WrongReason::Failed("rank 1 was not the first".to_owned()));
     let text = found.to_string();
     assert_eq!(text, find(error).to_string());
     let begin = format!("seed {}: rank 0: rank 1 was not the first, at ", found.seed);
@@ -59,7 +59,7 @@ fn an_error_is_found_and_said_the_same_way_each_time() {
 #[test]
 fn the_smallest_delays_that_still_fail_are_reported() {
     let found = find(|| Err("late".to_owned()));
-    let Found { most, least, .. } = found;
+    let WrongSeed { most, least, .. } = found;
     assert_eq!(most, Time::from_us(100.0));
     // A message cannot be overtaken by one 5 us behind it if no delay is longer.
     assert!(least >= Time::from_us(5.0) && least < most, "{least:?}");
@@ -71,7 +71,7 @@ fn the_smallest_delays_that_still_fail_are_reported() {
 #[test]
 fn panics_are_found() {
     let failure = find(|| panic!("not the {}", "first")).failure;
-    assert_eq!(failure.reason, Reason::Panicked("not the first".to_owned()));
+    assert_eq!(failure.reason, WrongReason::Panicked("not the first".to_owned()));
     assert_eq!(failure.rank, 0);
 }
 
@@ -79,7 +79,7 @@ fn panics_are_found() {
 fn ranks_that_disagree_are_found() {
     let found = find(|| Ok(8));
     let (value, other) = ("7".to_owned(), "8".to_owned());
-    assert_eq!(found.failure.reason, Reason::Disagrees { value, first: 0, other });
+    assert_eq!(found.failure.reason, WrongReason::Disagrees { value, first: 0, other });
     assert!(found.to_string().contains("rank 1: returned 7, while rank 0 returned 8"), "{found}");
 }
 
@@ -91,9 +91,9 @@ fn what_never_ends_is_found() {
         }
         Ok(())
     };
-    let found = explore(&machine(1), Options::new(3), 5..10, waits).unwrap_err();
+    let found = explore(&machine(1), SimOptions::new(3), 5..10, waits).unwrap_err();
     assert_eq!((found.seed, found.failure.rank), (5, 1));
-    let Reason::Stopped(Stopped::Deadlock { waiting, .. }) = &found.failure.reason else {
+    let WrongReason::Stopped(Stopped::Deadlock { waiting, .. }) = &found.failure.reason else {
         panic!("{found}")
     };
     assert_eq!(*waiting, [1]);
@@ -106,9 +106,9 @@ fn what_never_ends_is_found() {
             }
         }
     };
-    let options = Options { limit: 1_000_000_000, ..Options::new(1) };
+    let options = SimOptions { limit: 1_000_000_000, ..SimOptions::new(1) };
     let found = explore::<(), _>(&machine(1), options, 0..10, polls).unwrap_err();
-    assert!(matches!(found.failure.reason, Reason::Stopped(Stopped::Limit { .. })), "{found}");
+    assert!(matches!(found.failure.reason, WrongReason::Stopped(Stopped::Limit { .. })), "{found}");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn the_dead_need_not_agree() {
         sim.catch_up().await;
         Ok(sim.rank() == 2)
     };
-    let mut options = Options::new(3);
+    let mut options = SimOptions::new(3);
     let deaths = vec![(1_000_000, Death::Rank(2))];
     assert!(explore(&machine(1), options.clone(), 0..10, late).is_err());
     options.deaths = deaths;
@@ -150,7 +150,7 @@ fn a_seed_of_the_environment_is_run_alone() {
     let output = run_child(&found.seed.to_string());
     assert!(output.contains(&format!("found: {found}\n")), "{output}");
     // A later seed that fails is found at once, and not the first of all.
-    let options = || Options::new(4);
+    let options = || SimOptions::new(4);
     let later = found.seed + 1..1000;
     let late = |sim| race(sim, || Err("late".to_owned()));
     let later = explore(&machine(1), options(), later, late).unwrap_err();

@@ -3,16 +3,18 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, FabricExt, Head, Region, Sge, Work, until};
-use weft_fabric_sim::machine::Policy;
+use weft_fabric_sim::machine::SchedulerPolicy;
 use weft_fabric_sim::units::{MICROSECOND, Time};
-use weft_fabric_sim::{Event, HostCounts, Machine, Options, Outcome, Sim, Stopped, Waiting, run};
+use weft_fabric_sim::{
+    HostCounts, InterruptEvent, Machine, RunOutcome, Sim, SimOptions, Stopped, Waiting, run,
+};
 
 const US: u64 = MICROSECOND;
 const MS: u64 = 1000 * US;
 
 /// LogGP (a send: 0.5 us, then 2 us; a read: 0.5 us, then 4 us and 1000 MB/s) with interrupts of
 /// 5 us, signals of 3 us and switches of 2 us.
-fn machine(policy: Policy, slice_us: f64, cores: usize) -> Rc<Machine> {
+fn machine(policy: SchedulerPolicy, slice_us: f64, cores: usize) -> Rc<Machine> {
     let mut machine = Machine::load("loggp").unwrap();
     machine.host.interrupt = Time(5 * US);
     machine.host.signal = Time(3 * US);
@@ -24,7 +26,7 @@ fn machine(policy: Policy, slice_us: f64, cores: usize) -> Rc<Machine> {
 }
 
 fn fifo(cores: usize) -> Rc<Machine> {
-    machine(Policy::Fifo, 100_000.0, cores)
+    machine(SchedulerPolicy::Fifo, 100_000.0, cores)
 }
 
 /// Runs one rank; its result, and what its threads cost.
@@ -32,7 +34,7 @@ fn alone<T, F: Future<Output = T> + 'static>(
     machine: &Rc<Machine>,
     program: impl Fn(Sim) -> F,
 ) -> (T, HostCounts) {
-    let mut outcome = run(machine, Options::new(1), program).unwrap();
+    let mut outcome = run(machine, SimOptions::new(1), program).unwrap();
     (outcome.results[0].take().unwrap(), outcome.hosts[0])
 }
 
@@ -101,7 +103,7 @@ fn two_equals(machine: &Rc<Machine>) -> ([u64; 3], HostCounts) {
 #[test]
 fn equal_threads_take_turns_in_slices() {
     // main 0-10, other 12-22, main 24-34, other 36-46, main 48-53, other 55-60, main 62.
-    let (times, counts) = two_equals(&machine(Policy::RoundRobin, 10.0, 1));
+    let (times, counts) = two_equals(&machine(SchedulerPolicy::RoundRobin, 10.0, 1));
     assert_eq!(times, [53 * US, 60 * US, 62 * US]);
     assert_eq!(counts.switches, 6);
 }
@@ -138,7 +140,7 @@ fn a_lower_thread_waits_and_a_higher_one_does_not() {
 }
 
 /// How late a helper runs after each of its sleeps of 1 ms beside a thread that computes.
-fn lateness(policy: Policy, priority: i32) -> Vec<(u64, u64)> {
+fn lateness(policy: SchedulerPolicy, priority: i32) -> Vec<(u64, u64)> {
     let (late, _) = alone(&machine(policy, 100_000.0, 1), |sim| async move {
         let late = Rc::new(RefCell::new(Vec::new()));
         let (helper, times) = (sim.clone(), late.clone());
@@ -157,7 +159,7 @@ fn lateness(policy: Policy, priority: i32) -> Vec<(u64, u64)> {
 
 #[test]
 fn the_dynamic_scheduler_is_prompt_only_after_a_while() {
-    let late = lateness(Policy::Dynamic, 0);
+    let late = lateness(SchedulerPolicy::Dynamic, 0);
     // Main computes to the end of its first slice, the helper starts at 100.002 ms; then it is late
     // by what is left of main's slice, which goes from 100.004 to 200.004 ms.
     assert_eq!(late[0], (101 * MS + 2 * US, 99 * MS + 4 * US));
@@ -173,11 +175,15 @@ fn the_dynamic_scheduler_is_prompt_only_after_a_while() {
 
 #[test]
 fn real_time_policies_and_a_high_priority_are_prompt_from_the_beginning() {
-    for (policy, priority) in [(Policy::Fifo, 1), (Policy::RoundRobin, 1), (Policy::Dynamic, 19)] {
+    for (policy, priority) in [
+        (SchedulerPolicy::Fifo, 1),
+        (SchedulerPolicy::RoundRobin, 1),
+        (SchedulerPolicy::Dynamic, 19),
+    ] {
         let late = lateness(policy, priority);
         assert!(late.iter().all(|&(_, late)| late == 2 * US), "{policy:?}");
     }
-    assert!(lateness(Policy::Fifo, 0).is_empty(), "an equal waits for ever");
+    assert!(lateness(SchedulerPolicy::Fifo, 0).is_empty(), "an equal waits for ever");
 }
 
 #[test]
@@ -257,10 +263,10 @@ fn fetch(sim: &Sim, region: &Region, done: Counter) {
 /// Rank 1 tells of its data at 100 us; rank 0 computes for `time`, then waits for it.
 fn rendezvous(
     machine: &Rc<Machine>,
-    options: Options,
+    options: SimOptions,
     design: Design,
     time: u64,
-) -> Result<Outcome<()>, Stopped> {
+) -> Result<RunOutcome<()>, Stopped> {
     let shared: Rc<RefCell<Option<Region>>> = Rc::default();
     run(machine, options, |sim| {
         let shared = shared.clone();
@@ -282,7 +288,7 @@ fn rendezvous(
                 // The highest priority against a thread that computes; the same as one that spins.
                 sim.spawn(i32::from(time > 0), async move {
                     loop {
-                        helper.sleep_for_event(Event::Solicited).await;
+                        helper.sleep_for_event(InterruptEvent::Solicited).await;
                         match design {
                             Design::Signal => helper.signal(main),
                             _ => read(),
@@ -305,7 +311,7 @@ fn rendezvous(
 #[test]
 fn a_read_that_a_handler_posts_goes_on_beside_the_computation() {
     let ends = |design| {
-        let outcome = rendezvous(&fifo(1), Options::new(2), design, 1000 * US).unwrap();
+        let outcome = rendezvous(&fifo(1), SimOptions::new(2), design, 1000 * US).unwrap();
         (outcome.ends[0], outcome.hosts[0])
     };
     // No overlap: 1000, then a read of 0.5 + 4 + 500.
@@ -319,7 +325,8 @@ fn a_read_that_a_handler_posts_goes_on_beside_the_computation() {
 
 #[test]
 fn a_handler_runs_when_interrupt_switches_and_signal_are_over() {
-    let outcome = rendezvous(&fifo(1), Options::new(2).trace(), Design::Signal, 1000 * US).unwrap();
+    let outcome =
+        rendezvous(&fifo(1), SimOptions::new(2).trace(), Design::Signal, 1000 * US).unwrap();
     let trace = outcome.trace.unwrap();
     let read = trace.arrows.iter().find(|a| a.bytes == BYTES).unwrap();
     // Arrival 102.5, interrupt 107.5, helper 109.5, main 111.5; the signal is due at 112.5, the
@@ -337,13 +344,13 @@ fn a_handler_runs_when_interrupt_switches_and_signal_are_over() {
 #[test]
 fn a_thread_that_spins_starves_an_equal_helper_on_one_core_but_not_on_two() {
     let end = |machine| {
-        let outcome = rendezvous(&machine, Options::new(2), Design::Helper, 0);
+        let outcome = rendezvous(&machine, SimOptions::new(2), Design::Helper, 0);
         outcome.map(|outcome| outcome.ends[0])
     };
     // Helper ready at 107.5, but main spins from 4 for its slice of 10 ms; the helper's read is
     // posted at 10006.5, and done 504 later.
-    assert_eq!(end(machine(Policy::RoundRobin, 10_000.0, 1)), Ok(10_510_500_000));
-    assert_eq!(end(machine(Policy::RoundRobin, 10_000.0, 2)), Ok(612 * US));
+    assert_eq!(end(machine(SchedulerPolicy::RoundRobin, 10_000.0, 1)), Ok(10_510_500_000));
+    assert_eq!(end(machine(SchedulerPolicy::RoundRobin, 10_000.0, 2)), Ok(612 * US));
     let stopped = end(fifo(1));
     assert!(matches!(&stopped, Err(Stopped::Deadlock { waiting, .. }) if waiting == &[0]));
     assert_eq!(end(fifo(2)), Ok(612 * US));
@@ -353,8 +360,8 @@ fn a_thread_that_spins_starves_an_equal_helper_on_one_core_but_not_on_two() {
 
 /// Rank 1 sends three messages, 100 us apart; interrupts at rank 0, which reads something of its
 /// own before, and whose helper sleeps for `event`.
-fn interrupts(event: Event, solicit: bool) -> u64 {
-    let outcome = run(&fifo(1), Options::new(2), |sim| async move {
+fn interrupts(event: InterruptEvent, solicit: bool) -> u64 {
+    let outcome = run(&fifo(1), SimOptions::new(2), |sim| async move {
         if sim.rank() == 1 {
             for kind in 0..3 {
                 sim.charge(Work::Compute(100 * US));
@@ -382,18 +389,18 @@ fn interrupts(event: Event, solicit: bool) -> u64 {
 
 #[test]
 fn only_what_is_armed_and_solicited_interrupts() {
-    assert_eq!(interrupts(Event::Any, false), 4);
-    assert_eq!(interrupts(Event::Any, true), 4);
-    assert_eq!(interrupts(Event::Solicited, false), 3);
-    assert_eq!(interrupts(Event::Solicited, true), 1);
-    assert_eq!(interrupts(Event::SolicitedOrDone, false), 4);
-    assert_eq!(interrupts(Event::SolicitedOrDone, true), 2);
+    assert_eq!(interrupts(InterruptEvent::Any, false), 4);
+    assert_eq!(interrupts(InterruptEvent::Any, true), 4);
+    assert_eq!(interrupts(InterruptEvent::Solicited, false), 3);
+    assert_eq!(interrupts(InterruptEvent::Solicited, true), 1);
+    assert_eq!(interrupts(InterruptEvent::SolicitedOrDone, false), 4);
+    assert_eq!(interrupts(InterruptEvent::SolicitedOrDone, true), 2);
 }
 
 #[test]
 fn a_wait_asleep_ends_an_interrupt_later_and_leaves_the_core() {
     let ends = |waiting| {
-        let outcome = run(&fifo(1), Options::new(2), |sim| async move {
+        let outcome = run(&fifo(1), SimOptions::new(2), |sim| async move {
             if sim.rank() == 1 {
                 sim.charge(Work::Compute(100 * US));
                 sim.send(0, START, Sge::EMPTY, None);
@@ -429,8 +436,8 @@ fn a_wait_asleep_ends_an_interrupt_later_and_leaves_the_core() {
 #[test]
 fn threads_that_only_spin_are_a_deadlock_and_long_computing_is_not() {
     let stuck = |limit| {
-        let options = Options { limit, ..Options::new(1) };
-        run(&machine(Policy::RoundRobin, 10.0, 1), options, |sim| async move {
+        let options = SimOptions { limit, ..SimOptions::new(1) };
+        run(&machine(SchedulerPolicy::RoundRobin, 10.0, 1), options, |sim| async move {
             let other = sim.clone();
             let never = sim.counters().allocate();
             sim.spawn(0, async move { until(&other, never, 1).await.unwrap() });
@@ -440,14 +447,14 @@ fn threads_that_only_spin_are_a_deadlock_and_long_computing_is_not() {
     };
     assert!(matches!(stuck(u64::MAX), Err(Stopped::Deadlock { .. })));
     assert!(matches!(stuck(100 * US), Err(Stopped::Deadlock { .. })));
-    let options = Options { limit: 100 * US, ..Options::new(1) };
+    let options = SimOptions { limit: 100 * US, ..SimOptions::new(1) };
     let long = run(&fifo(1), options, |sim| async move { sim.compute(200 * US).await });
     assert!(matches!(long, Err(Stopped::Limit { .. })));
 }
 
 #[test]
 fn a_wait_with_a_deadline_ends_then_beside_other_threads() {
-    let (end, _) = alone(&machine(Policy::RoundRobin, 10.0, 1), |sim| async move {
+    let (end, _) = alone(&machine(SchedulerPolicy::RoundRobin, 10.0, 1), |sim| async move {
         let other = sim.clone();
         sim.spawn(0, async move { other.compute(1000 * US).await });
         let never = sim.counters().allocate();
@@ -462,7 +469,7 @@ fn a_wait_with_a_deadline_ends_then_beside_other_threads() {
 #[test]
 fn a_rank_dies_with_its_threads() {
     let death = weft_fabric_sim::Death::Rank(0);
-    let options = Options { deaths: vec![(50 * US, death)], ..Options::new(2) };
+    let options = SimOptions { deaths: vec![(50 * US, death)], ..SimOptions::new(2) };
     let ran = Rc::new(Cell::new(0));
     let outcome = run(&fifo(1), options, |sim| {
         let ran = ran.clone();
@@ -486,8 +493,8 @@ fn a_rank_dies_with_its_threads() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let once = |seed| {
-        let options = Options { jitter: Time(20 * US), ..Options::new(2).seed(seed).trace() };
-        let machine = machine(Policy::Dynamic, 50.0, 1);
+        let options = SimOptions { jitter: Time(20 * US), ..SimOptions::new(2).seed(seed).trace() };
+        let machine = machine(SchedulerPolicy::Dynamic, 50.0, 1);
         let outcome = rendezvous(&machine, options, Design::Signal, 1000 * US).unwrap();
         (outcome.ends, outcome.hosts, outcome.counts, outcome.trace)
     };

@@ -1,16 +1,16 @@
 //! Simulated times equal the formulas of LogGP, exactly.
 
 use std::rc::Rc;
-use weft_collective::{Link, Members, Reception, Reduce, Via, allreduce, barrier};
+use weft_collective::{CommView, ElementReduction, Members, Reception, Via, allreduce, barrier};
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric_sim::{Machine, Options, Sim, run};
-use weft_p2p::{Context, Limits};
+use weft_fabric_sim::{Machine, Sim, SimOptions, run};
+use weft_p2p::{MatchingContext, ProtocolLimits};
 use weft_process::Engine;
 
 struct Nothing;
 
-impl Reduce for Nothing {
+impl ElementReduction for Nothing {
     fn combine(&self, _left: Sge, _right: Sge) {}
 
     fn commutes(&self) -> bool {
@@ -18,13 +18,13 @@ impl Reduce for Nothing {
     }
 }
 
-fn link(engine: &Rc<Engine<Sim>>, members: &Rc<Members>, tag: i32) -> Link<Sim> {
+fn link(engine: &Rc<Engine<Sim>>, members: &Rc<Members>, tag: i32) -> CommView<Sim> {
     let rank = engine.rank();
-    Link {
+    CommView {
         endpoint: engine.endpoint().clone(),
         members: members.clone(),
         rank,
-        context: Context(3),
+        context: MatchingContext(3),
         tag,
         via: Via::Messages,
         reception: Reception::Marks,
@@ -35,8 +35,8 @@ fn link(engine: &Rc<Engine<Sim>>, members: &Rc<Members>, tag: i32) -> Link<Sim> 
 fn time(ranks: usize, dissemination: bool, bytes: usize) -> Vec<u64> {
     let machine = Rc::new(Machine::load("loggp").unwrap());
     let members = Members::world(ranks);
-    let outcome = run(&machine, Options::new(ranks), |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+    let outcome = run(&machine, SimOptions::new(ranks), |sim| {
+        let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
         let link = link(&engine, &members, 0);
         engine.run(async move {
             if dissemination {

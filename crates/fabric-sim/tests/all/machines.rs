@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 use weft_fabric::Fabric;
-use weft_fabric_sim::machine::{Machine, NAMES, Policy, Role};
-use weft_fabric_sim::{Cluster, Options};
-use weft_intranode::Table;
+use weft_fabric_sim::machine::{EvidenceRole, Machine, NAMES, SchedulerPolicy};
+use weft_fabric_sim::{Cluster, SimOptions};
+use weft_intranode::CostTable;
 
 fn all() -> Vec<Machine> {
     NAMES.iter().map(|(name, _)| Machine::load(name).unwrap_or_else(|e| panic!("{e}"))).collect()
@@ -70,10 +70,10 @@ fn every_published_number_has_one_role_in_one_file() {
     for row in &rows {
         let [paper, place, quantity, configuration, ..] = &row[..] else { unreachable!() };
         let role = |m: &Machine| m.evidence.role(paper, place, quantity, configuration);
-        let roles: Vec<Role> = machines.iter().filter_map(role).collect();
+        let roles: Vec<EvidenceRole> = machines.iter().filter_map(role).collect();
         let [role] = roles[..] else { panic!("{row:?} is in {} machine files", roles.len()) };
         let share = shares.entry(paper).or_default();
-        share.0 += usize::from(role == Role::Fitted);
+        share.0 += usize::from(role == EvidenceRole::Fitted);
         share.1 += 1;
     }
     assert_eq!(shares.len(), 5, "documents");
@@ -90,8 +90,8 @@ fn two_rows_that_differ_in_their_section_alone_are_told_apart() {
     evidence.informed.retain(|entry| *entry != row);
     evidence.fitted.push(row);
     let role = |place| evidence.role("Fence", place, "fastest design", "64 nodes");
-    assert_eq!(role(place), Some(Role::Fitted));
-    assert_eq!(role("Latency of Fence (Zero-put)"), Some(Role::HeldOut));
+    assert_eq!(role(place), Some(EvidenceRole::Fitted));
+    assert_eq!(role("Latency of Fence (Zero-put)"), Some(EvidenceRole::HeldOut));
     assert_eq!(role("Overlap"), None);
     assert_eq!(evidence.role("Kini", place, "fastest design", "64 nodes"), None);
 }
@@ -164,7 +164,7 @@ fn other_values_can_be_set() {
     ])
     .unwrap();
     assert_eq!([0, 1].map(|rail| machine.rail[rail].gap_in.0), [500_000, 750_000]);
-    assert_eq!(machine.scheduler.policy, Policy::Fifo);
+    assert_eq!(machine.scheduler.policy, SchedulerPolicy::Fifo);
     assert_eq!(machine.host.poll.0, 250_000);
     assert_eq!(machine.nodes.0, 16);
     // What a file does not have.
@@ -198,12 +198,12 @@ fn a_value_that_is_set_wrong_is_named_with_the_line_it_replaces() {
 #[test]
 fn copies_within_a_node_cost_what_the_file_says() {
     let plain = Machine::load("loggp").unwrap();
-    assert_eq!(plain.copies.model(), Table::default().model());
+    assert_eq!(plain.copies.model(), CostTable::default().model());
     let ndr = Rc::new(Machine::load("ndr").unwrap());
     let model = ndr.copies.model();
     assert_eq!((model.line.apart, model.switch, model.private), (180.0, 1500.0, 1 << 20));
     // Every rank has it.
-    let cluster = Cluster::new(&ndr, Options::new(2)).unwrap();
+    let cluster = Cluster::new(&ndr, SimOptions::new(2)).unwrap();
     assert!((0..2).all(|rank| *cluster.rank(rank).copies().model() == model));
     for (path, value, line, say) in [
         ("copies.cached", "0", "cached", "a rate in MB/s"),

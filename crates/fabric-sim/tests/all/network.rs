@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 use weft_fabric::{Fabric, Sge, until};
-use weft_fabric_sim::{Machine, Options, Sim, run};
+use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 
 const BYTES: usize = 1 << 20;
 const WRITES: u64 = 64;
@@ -11,7 +11,7 @@ const WRITES: u64 = 64;
 fn throughput(machine: &str, senders: usize) -> f64 {
     let machine = Rc::new(Machine::load(machine).unwrap());
     let names = Rc::new(std::cell::RefCell::new(Vec::new()));
-    let outcome = run(&machine, Options::new(2), |sim: Sim| {
+    let outcome = run(&machine, SimOptions::new(2), |sim: Sim| {
         names.borrow_mut().push(sim.expose(Sge::phantom(BYTES)).unwrap().remote);
         let names = names.clone();
         async move {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Head, Sge, Work};
 use weft_fabric_sim::units::MICROSECOND;
-use weft_fabric_sim::{Machine, Options, Sim, run};
+use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 
 /// One byte takes a nanosecond; nothing else costs anything but a post and the way.
 fn machine() -> Rc<Machine> {
@@ -71,6 +71,6 @@ fn a_message_that_finds_the_port_free_is_behind_one_that_waits_there() {
             }
         }
     };
-    run(&machine(), Options::new(3), program).unwrap();
+    run(&machine(), SimOptions::new(3), program).unwrap();
     assert_eq!(*seen.borrow(), [0, 1, 2]);
 }

@@ -4,17 +4,17 @@
 use std::rc::Rc;
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric_sim::machine::Policy;
+use weft_fabric_sim::machine::SchedulerPolicy;
 use weft_fabric_sim::units::{MICROSECOND, Time};
-use weft_fabric_sim::{Event, HostCounts, Machine, Options, Sim, run};
-use weft_p2p::{Limits, Mode, Source, Target, Want};
+use weft_fabric_sim::{HostCounts, InterruptEvent, Machine, Sim, SimOptions, run};
+use weft_p2p::{MessageTarget, ProtocolLimits, ReceiveSource, SendMode, Want};
 use weft_process::{Active, Comm, Engine, Group};
 
 const US: u64 = MICROSECOND;
 /// Half a millisecond on the wire.
 const BYTES: usize = 500_000;
 
-fn machine(policy: Policy) -> Rc<Machine> {
+fn machine(policy: SchedulerPolicy) -> Rc<Machine> {
     let mut machine = Machine::load("loggp").unwrap();
     machine.host.interrupt = Time(5 * US);
     machine.host.signal = Time(3 * US);
@@ -48,7 +48,7 @@ fn help(sim: &Sim, engine: &Rc<Engine<Sim>>, design: Design, priority: i32) {
         Design::Helper => {
             sim.spawn(priority, async move {
                 loop {
-                    helper.sleep_for_event(Event::Any).await;
+                    helper.sleep_for_event(InterruptEvent::Any).await;
                     progress();
                 }
             });
@@ -65,7 +65,7 @@ fn help(sim: &Sim, engine: &Rc<Engine<Sim>>, design: Design, priority: i32) {
             sim.on_signal(progress);
             sim.spawn(priority, async move {
                 loop {
-                    helper.sleep_for_event(Event::Solicited).await;
+                    helper.sleep_for_event(InterruptEvent::Solicited).await;
                     helper.signal(main);
                 }
             });
@@ -75,22 +75,22 @@ fn help(sim: &Sim, engine: &Rc<Engine<Sim>>, design: Design, priority: i32) {
 
 /// Rank 0 posts a receive, computes 1000 us and waits; rank 1 sends after 100 us.
 fn receiver(design: Design) -> (f64, HostCounts) {
-    let outcome = run(&machine(Policy::Fifo), Options::new(2), |sim| {
-        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), Limits::default());
+    let outcome = run(&machine(SchedulerPolicy::Fifo), SimOptions::new(2), |sim| {
+        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), ProtocolLimits::default());
         let comm = Comm::world_of(&engine, Group::new(vec![0, 1]));
         let (context, tag) = (comm.context(), 7);
         engine.clone().run(async move {
             let endpoint = engine.endpoint();
             if engine.rank() == 1 {
                 sim.compute(100 * US).await;
-                let target = Target { context, peer: 0, rank: 1, tag };
-                let id = endpoint.isend(target, Sge::phantom(BYTES), Mode::Standard);
+                let target = MessageTarget { context, peer: 0, rank: 1, tag };
+                let id = endpoint.isend(target, Sge::phantom(BYTES), SendMode::Standard);
                 let id = id.expect("a rendezvous");
                 comm.finished(Active::Send { id, _piece: None }).await.unwrap();
                 return;
             }
             help(&sim, &engine, design, 1);
-            let source = Source::Rank { rank: 1, peer: 1 };
+            let source = ReceiveSource::Rank { rank: 1, peer: 1 };
             let id = endpoint.irecv(&Want { context, source, tag: Some(tag) }, Sge::phantom(BYTES));
             sim.compute(1000 * US).await;
             let status = comm.finished(Active::Receive { id, unpack: None }).await.unwrap();
@@ -128,16 +128,18 @@ fn the_librarys_own_helper_overlaps_and_leaves_a_waiting_main_thread_alone() {
 
     // Eager messages disturb no computation, and a main thread inside the library is interrupted for
     // one offer at most.
-    let outcome = run(&machine(Policy::Fifo), Options::new(2), |sim| {
-        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), Limits::default());
+    let outcome = run(&machine(SchedulerPolicy::Fifo), SimOptions::new(2), |sim| {
+        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), ProtocolLimits::default());
         let comm = Comm::world_of(&engine, Group::new(vec![0, 1]));
         let (context, tag) = (comm.context(), 7);
         engine.clone().run(async move {
             let endpoint = engine.endpoint();
             for bytes in [8, BYTES, BYTES, BYTES] {
                 if engine.rank() == 1 {
-                    let target = Target { context, peer: 0, rank: 1, tag };
-                    if let Some(id) = endpoint.isend(target, Sge::phantom(bytes), Mode::Standard) {
+                    let target = MessageTarget { context, peer: 0, rank: 1, tag };
+                    if let Some(id) =
+                        endpoint.isend(target, Sge::phantom(bytes), SendMode::Standard)
+                    {
                         comm.finished(Active::Send { id, _piece: None }).await.unwrap();
                     } else {
                         sim.compute(200 * US).await;
@@ -149,7 +151,7 @@ fn the_librarys_own_helper_overlaps_and_leaves_a_waiting_main_thread_alone() {
                     sim.compute(100 * US).await;
                     assert_eq!(sim.host_counts().interrupts, 0);
                 }
-                let source = Source::Rank { rank: 1, peer: 1 };
+                let source = ReceiveSource::Rank { rank: 1, peer: 1 };
                 let want = Want { context, source, tag: Some(tag) };
                 let id = endpoint.irecv(&want, Sge::phantom(bytes));
                 comm.finished(Active::Receive { id, unpack: None }).await.unwrap();
@@ -162,18 +164,19 @@ fn the_librarys_own_helper_overlaps_and_leaves_a_waiting_main_thread_alone() {
 
 /// Times of the iterations in which rank 0 asks for a message, computes 1000 us and waits for it,
 /// in microseconds.
-fn iterations(policy: Policy, priority: i32, count: usize) -> Vec<f64> {
-    let outcome = run(&machine(policy), Options::new(2), |sim| {
-        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), Limits::default());
+fn iterations(policy: SchedulerPolicy, priority: i32, count: usize) -> Vec<f64> {
+    let outcome = run(&machine(policy), SimOptions::new(2), |sim| {
+        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), ProtocolLimits::default());
         let comm = Comm::world_of(&engine, Group::new(vec![0, 1]));
         let (context, me) = (comm.context(), engine.rank() as u32);
         engine.clone().run(async move {
             let endpoint = engine.endpoint();
             let peer = 1 - me as usize;
-            let target = Target { context, peer, rank: me, tag: 0 };
-            let source = Source::Rank { rank: peer as u32, peer };
+            let target = MessageTarget { context, peer, rank: me, tag: 0 };
+            let source = ReceiveSource::Rank { rank: peer as u32, peer };
             let want = Want { context, source, tag: None };
-            let send = |bytes| match endpoint.isend(target, Sge::phantom(bytes), Mode::Standard) {
+            let send = |bytes| match endpoint.isend(target, Sge::phantom(bytes), SendMode::Standard)
+            {
                 Some(id) => Active::Send { id, _piece: None },
                 None => Active::Done(Default::default()),
             };
@@ -213,7 +216,7 @@ fn iterations(policy: Policy, priority: i32, count: usize) -> Vec<f64> {
 fn overlap_comes_with_time_under_the_dynamic_scheduler() {
     // The document's figure 8. One that does not overlap takes half a millisecond more.
     let overlaps = |time: &f64| *time < 1020.0;
-    let times = iterations(Policy::Dynamic, 0, 1000);
+    let times = iterations(SchedulerPolicy::Dynamic, 0, 1000);
     let first = times.iter().position(overlaps).unwrap();
     let late = times.iter().rposition(|time| !overlaps(time)).unwrap();
     assert!(first > 100, "{first}");
@@ -221,7 +224,7 @@ fn overlap_comes_with_time_under_the_dynamic_scheduler() {
     let from: f64 = times[..=late].iter().sum();
     assert!((499_000.0..502_000.0).contains(&from), "{from} us");
     assert_eq!(times[late + 1..].iter().filter(|time| overlaps(time)).count(), 999 - late);
-    for policy in [Policy::Fifo, Policy::RoundRobin] {
+    for policy in [SchedulerPolicy::Fifo, SchedulerPolicy::RoundRobin] {
         assert!(iterations(policy, 1, 100).iter().all(overlaps), "{policy:?}");
     }
 }

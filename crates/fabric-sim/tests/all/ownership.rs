@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 use weft_fabric::{Fabric, until};
-use weft_fabric_sim::{Machine, Options, run};
+use weft_fabric_sim::{Machine, SimOptions, run};
 
 #[test]
 fn what_threads_and_handlers_own_is_dropped_with_the_run() {
     let machine = Rc::new(Machine::load("loggp").unwrap());
     for deadlock in [false, true] {
         let owned = Rc::new(());
-        let outcome = run(&machine, Options::new(2), |sim| {
+        let outcome = run(&machine, SimOptions::new(2), |sim| {
             let (a, b, thread) = (owned.clone(), owned.clone(), sim.clone());
             sim.on_signal(move || drop(a.clone()));
             async move {

@@ -1,19 +1,21 @@
 //! The library's own protocols under many schedules.
 
 use std::rc::Rc;
-use weft_collective::{Link, Members, Reception, Reduce, Via, allreduce, alltoall, barrier, bcast};
+use weft_collective::{
+    CommView, ElementReduction, Members, Reception, Via, allreduce, alltoall, barrier, bcast,
+};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Sge, Staging};
-use weft_fabric_sim::{Options, Sim, explore};
+use weft_fabric_sim::{Sim, SimOptions, explore};
 use weft_fabric_testing::machine::machine;
-use weft_p2p::{Context, Limits};
+use weft_p2p::{MatchingContext, ProtocolLimits};
 use weft_process::Engine;
 
 const SEEDS: u64 = 300;
 
 struct Sum;
 
-impl Reduce for Sum {
+impl ElementReduction for Sum {
     fn combine(&self, left: Sge, right: Sge) {
         let sums = words(left).into_iter().zip(words(right)).map(|(a, b)| a.wrapping_add(b));
         fill(right, sums.collect());
@@ -55,11 +57,11 @@ async fn collectives(engine: Rc<Engine<Sim>>) -> Result<(), String> {
     let members = Members::world(n);
     let link = |tag: i32| {
         let (endpoint, members) = (endpoint.clone(), members.clone());
-        Link {
+        CommView {
             endpoint,
             members,
             rank: me,
-            context: Context(3),
+            context: MatchingContext(3),
             tag,
             via: Via::Messages,
             reception: Reception::Marks,
@@ -108,14 +110,14 @@ async fn collectives(engine: Rc<Engine<Sim>>) -> Result<(), String> {
 #[test]
 fn collectives_are_right_in_every_order() {
     for (ranks_per_node, limits) in [
-        (1, Limits { eager: 512, credit: 2048, ..Limits::default() }),
-        (2, Limits { eager: 4096, credit: 16 << 10, ..Limits::default() }),
+        (1, ProtocolLimits { eager: 512, credit: 2048, ..ProtocolLimits::default() }),
+        (2, ProtocolLimits { eager: 4096, credit: 16 << 10, ..ProtocolLimits::default() }),
     ] {
         let program = |sim| {
             let engine = Engine::new(sim, WaitPolicy::new(true), limits);
             engine.run(collectives(engine.clone()))
         };
-        let explored = explore(&machine(ranks_per_node), Options::new(5), 0..SEEDS, program);
+        let explored = explore(&machine(ranks_per_node), SimOptions::new(5), 0..SEEDS, program);
         match explored {
             Ok(explored) => assert_eq!(explored.seeds, SEEDS),
             Err(found) => panic!("{ranks_per_node} ranks on a node, {limits:?}: {found}"),

@@ -1,14 +1,14 @@
 //! One-sided operations.
 
-use super::rank::{Rank, pattern, sge};
-use weft_fabric::{Cause, Fabric, FabricExt, Head, Key, RemoteAddr, RemoteFlag, Sge};
+use super::rank::{ConformanceRank, pattern, sge};
+use weft_fabric::{Fabric, FabricExt, FaultCause, Head, Key, RemoteAddr, RemoteFlag, Sge};
 
 /// Lengths around the limits that fabrics have.
 const LENGTHS: [usize; 9] = [0, 1, 7, 8, 63, 64, 4097, 65_536, 300_001];
 
 /// Allocated memory has the length asked for, begins at a multiple of 64 bytes, and is zero even where
 /// it was used before; an exabyte is refused with a fault.
-pub fn allocated_memory_is_zero_and_used_again<F: Fabric>(rank: &Rank<F>) {
+pub fn allocated_memory_is_zero_and_used_again<F: Fabric>(rank: &ConformanceRank<F>) {
     for _ in 0..3 {
         let mut regions = Vec::new();
         for len in LENGTHS.into_iter().chain(1..100) {
@@ -24,13 +24,14 @@ pub fn allocated_memory_is_zero_and_used_again<F: Fabric>(rank: &Rank<F>) {
         regions.into_iter().for_each(|region| rank.fabric.withdraw(region));
     }
     match rank.fabric.allocate(1 << 60) {
-        Err(fault) if matches!(fault.cause(), Cause::System { .. } | Cause::NoRoom { .. }) => {}
+        Err(fault)
+            if matches!(fault.cause(), FaultCause::System { .. } | FaultCause::NoRoom { .. }) => {}
         other => panic!("an exabyte: {other:?}"),
     }
 }
 
 /// Whoever sees the flag sees all of the data, again and again over the same memory.
-pub fn flags_come_after_their_data<F: Fabric>(rank: &Rank<F>) {
+pub fn flags_come_after_their_data<F: Fabric>(rank: &ConformanceRank<F>) {
     let (to, from) = neighbours(rank);
     for len in LENGTHS {
         let rounds = if len > 10_000 { 20 } else { 100 };
@@ -57,19 +58,19 @@ pub fn flags_come_after_their_data<F: Fabric>(rank: &Rank<F>) {
     }
 }
 
-fn flag_names<F: Fabric>(rank: &Rank<F>, mine: RemoteFlag) -> Vec<RemoteFlag> {
+fn flag_names<F: Fabric>(rank: &ConformanceRank<F>, mine: RemoteFlag) -> Vec<RemoteFlag> {
     let at = rank.gather_addresses(mine.at);
     at.into_iter().map(|at| RemoteFlag { at, waking: mine.waking }).collect()
 }
 
-fn neighbours<F: Fabric>(rank: &Rank<F>) -> (usize, usize) {
+fn neighbours<F: Fabric>(rank: &ConformanceRank<F>) -> (usize, usize) {
     let size = rank.size();
     ((rank.rank() + 1) % size, (rank.rank() + size - 1) % size)
 }
 
 /// An immediate's counter starts with those that came before anybody asked for it; where it counts, the
 /// data are there, and no message is mistaken for one.
-pub fn immediates_are_counted_even_before_they_are_asked_for<F: Fabric>(rank: &Rank<F>) {
+pub fn immediates_are_counted_even_before_they_are_asked_for<F: Fabric>(rank: &ConformanceRank<F>) {
     let (to, _) = neighbours(rank);
     let len = 5000;
     let region = rank.fabric.allocate(len).unwrap();
@@ -101,7 +102,7 @@ pub fn immediates_are_counted_even_before_they_are_asked_for<F: Fabric>(rank: &R
 }
 
 /// Everybody adds to, and swaps, words of rank 0; nothing is lost and every result is unique.
-pub fn atomics_are_atomic<F: Fabric>(rank: &Rank<F>) {
+pub fn atomics_are_atomic<F: Fabric>(rank: &ConformanceRank<F>) {
     const ADDS: u64 = 1000;
     let region = rank.fabric.allocate(16).unwrap();
     let words = rank.gather_addresses(region.remote);
@@ -139,7 +140,7 @@ pub fn atomics_are_atomic<F: Fabric>(rank: &Rank<F>) {
 
 /// Every byte of a neighbour's memory can be read and written, allocated or exposed; a fabric that does
 /// not reach exposed memory says so and refuses at the post.
-pub fn reads_and_writes_reach_exposed_memory<F: Fabric>(rank: &Rank<F>) {
+pub fn reads_and_writes_reach_exposed_memory<F: Fabric>(rank: &ConformanceRank<F>) {
     let (to, from) = neighbours(rank);
     let direct = rank.fabric.capabilities(to).direct;
     if !direct {
@@ -167,7 +168,7 @@ pub fn reads_and_writes_reach_exposed_memory<F: Fabric>(rank: &Rank<F>) {
         } else if len > 0 {
             let result = rank.fabric.read(to, sge(&mut got), exposed_at[to], None);
             let fault = result.unwrap_err();
-            assert!(matches!(fault.cause(), Cause::Unsupported { .. }), "{fault}");
+            assert!(matches!(fault.cause(), FaultCause::Unsupported { .. }), "{fault}");
         }
         rank.barrier();
         if direct {
@@ -182,7 +183,7 @@ pub fn reads_and_writes_reach_exposed_memory<F: Fabric>(rank: &Rank<F>) {
 }
 
 /// What a peer could forge is refused at the post, and nothing is touched.
-pub fn bad_addresses_are_refused<F: Fabric>(rank: &Rank<F>) {
+pub fn bad_addresses_are_refused<F: Fabric>(rank: &ConformanceRank<F>) {
     let fabric = &rank.fabric;
     let region = fabric.allocate(4096).unwrap();
     let good = rank.gather_addresses(region.remote);

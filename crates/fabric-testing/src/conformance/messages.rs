@@ -1,11 +1,11 @@
 //! Two-sided messages.
 
-use super::rank::{Rank, pattern, sge};
-use weft_fabric::{Fabric, Head, Posted, Sge};
+use super::rank::{ConformanceRank, pattern, sge};
+use weft_fabric::{Fabric, Head, PostOutcome, Sge};
 
 /// Ranks are numbered from 0 on, and the limits that a fabric tells of a peer fit together and
 /// never change.
-pub fn ranks_know_who_they_are<F: Fabric>(rank: &Rank<F>) {
+pub fn ranks_know_who_they_are<F: Fabric>(rank: &ConformanceRank<F>) {
     let fabric = &rank.fabric;
     assert_eq!(fabric.size(), rank.size());
     let all = rank.gather([fabric.rank() as u64, 0]);
@@ -20,7 +20,7 @@ pub fn ranks_know_who_they_are<F: Fabric>(rank: &Rank<F>) {
 }
 
 /// All lengths up to 300 bytes, then some up to the largest, to everybody including oneself.
-pub fn every_length_arrives<F: Fabric>(rank: &Rank<F>) {
+pub fn every_length_arrives<F: Fabric>(rank: &ConformanceRank<F>) {
     let max = (0..rank.size()).map(|p| rank.fabric.capabilities(p).send_max).min().unwrap();
     let lengths = (0..=max.min(300)).chain((1..40).map(|i| max * i / 40)).chain([max - 1, max]);
     for (i, len) in lengths.enumerate() {
@@ -38,7 +38,7 @@ pub fn every_length_arrives<F: Fabric>(rank: &Rank<F>) {
 
 /// Everybody sends to everybody without waiting; whatever the lengths and the order in which
 /// senders are served, the messages of one of them are in order.
-pub fn messages_of_a_peer_keep_their_order<F: Fabric>(rank: &Rank<F>) {
+pub fn messages_of_a_peer_keep_their_order<F: Fabric>(rank: &ConformanceRank<F>) {
     const MESSAGES: usize = 2000;
     let size = rank.size();
     let max = (0..size).map(|peer| rank.fabric.capabilities(peer).send_max).min().unwrap();
@@ -55,7 +55,7 @@ pub fn messages_of_a_peer_keep_their_order<F: Fabric>(rank: &Rank<F>) {
         for peer in 0..size {
             let mut payload = pattern(i as u64, length(rank.rank(), i));
             let head = Head([i as u64, rank.rank() as u64, 0]);
-            if rank.fabric.send(peer, head, sge(&mut payload), done) == Posted::Later {
+            if rank.fabric.send(peer, head, sge(&mut payload), done) == PostOutcome::Later {
                 later += 1;
                 payloads.push(payload);
             }
@@ -76,7 +76,7 @@ pub fn messages_of_a_peer_keep_their_order<F: Fabric>(rank: &Rank<F>) {
 }
 
 /// A flood of one sender does not keep the messages of others, which have left them, from being received.
-pub fn nobody_is_starved<F: Fabric>(rank: &Rank<F>) {
+pub fn nobody_is_starved<F: Fabric>(rank: &ConformanceRank<F>) {
     const FLOOD: u64 = 50_000;
     const SWEEP: u64 = 64;
     // Within the fewest credits of any fabric: they leave before anything is received.
@@ -85,7 +85,7 @@ pub fn nobody_is_starved<F: Fabric>(rank: &Rank<F>) {
     if rank.rank() != 0 {
         let n = if rank.rank() == 1 { FLOOD } else { FEW };
         for i in 0..n {
-            assert_eq!(rank.fabric.send(0, Head([i, 0, 0]), Sge::EMPTY, None), Posted::Done);
+            assert_eq!(rank.fabric.send(0, Head([i, 0, 0]), Sge::EMPTY, None), PostOutcome::Done);
         }
         // The first message of a peer may take a connection to be made, which needs both.
         if rank.rank() > 1 {
@@ -111,7 +111,7 @@ pub fn nobody_is_starved<F: Fabric>(rank: &Rank<F>) {
 }
 
 /// A payload up to `inline_max` may be overwritten after the call, room or no room.
-pub fn short_payloads_are_taken_at_once<F: Fabric>(rank: &Rank<F>) {
+pub fn short_payloads_are_taken_at_once<F: Fabric>(rank: &ConformanceRank<F>) {
     const MESSAGES: u64 = 5000;
     let peer = (rank.rank() + 1) % rank.size();
     let len = rank.fabric.capabilities(peer).inline_max;
@@ -119,7 +119,7 @@ pub fn short_payloads_are_taken_at_once<F: Fabric>(rank: &Rank<F>) {
     for i in 0..MESSAGES {
         payload.fill(i as u8);
         let posted = rank.fabric.send(peer, Head([i, 0, 0]), sge(&mut payload), None);
-        assert_eq!(posted, Posted::Done, "message {i}");
+        assert_eq!(posted, PostOutcome::Done, "message {i}");
     }
     payload.fill(255);
     let from = (rank.rank() + rank.size() - 1) % rank.size();
@@ -132,7 +132,7 @@ pub fn short_payloads_are_taken_at_once<F: Fabric>(rank: &Rank<F>) {
 }
 
 /// 100 000 messages to somebody who does not look, some of them long; then all arrive.
-pub fn what_has_no_room_is_kept_and_delivered<F: Fabric>(rank: &Rank<F>) {
+pub fn what_has_no_room_is_kept_and_delivered<F: Fabric>(rank: &ConformanceRank<F>) {
     const MESSAGES: u64 = 100_000;
     let last = rank.size() - 1;
     let is_long = |i: u64| i % 100 == 50;
@@ -143,7 +143,7 @@ pub fn what_has_no_room_is_kept_and_delivered<F: Fabric>(rank: &Rank<F>) {
     if rank.rank() == 0 {
         for i in 0..MESSAGES {
             let part = sge(&mut payload).part(0, if is_long(i) { long } else { 8.min(long) });
-            if rank.fabric.send(last, Head([i, 0, 0]), part, done) == Posted::Later {
+            if rank.fabric.send(last, Head([i, 0, 0]), part, done) == PostOutcome::Later {
                 later += 1;
             }
         }

@@ -1,6 +1,6 @@
 //! Unreliable multicast: datagrams may be lost, repeated and reordered, but are whole.
 
-use super::rank::{Rank, pattern, sge};
+use super::rank::{ConformanceRank, pattern, sge};
 use weft_fabric::{Datagram, Fabric, FabricExt, GroupId, Head};
 
 const GROUP: GroupId = GroupId(7);
@@ -8,7 +8,7 @@ const OTHER: GroupId = GroupId(8);
 /// How many datagrams a member wants to see.
 const WANTED: usize = 20;
 
-fn listen<F: Fabric>(rank: &Rank<F>) -> Option<(Datagram, Vec<u8>)> {
+fn listen<F: Fabric>(rank: &ConformanceRank<F>) -> Option<(Datagram, Vec<u8>)> {
     let mut into = vec![0; rank.fabric.capabilities(0).multicast_max];
     let datagram = rank.fabric.receive_multicast(sge(&mut into))?;
     into.truncate(datagram.len);
@@ -29,7 +29,7 @@ fn number_of(bytes: &[u8], max: usize) -> u64 {
 }
 
 /// Rank 0 sends until every member has said that it has seen enough; some ranks are not members.
-pub fn datagrams_reach_members_only<F: Fabric>(rank: &Rank<F>) {
+pub fn datagrams_reach_members_only<F: Fabric>(rank: &ConformanceRank<F>) {
     let max = rank.fabric.capabilities(0).multicast_max;
     if max == 0 {
         eprintln!("SKIPPED: the fabric has no multicast");
@@ -87,7 +87,7 @@ pub fn datagrams_reach_members_only<F: Fabric>(rank: &Rank<F>) {
 
 /// All send at once, faster than anybody reads: what is lost is lost whole, and when the flood is
 /// over, a datagram that is repeated often enough arrives.
-pub fn datagrams_survive_a_flood_whole<F: Fabric>(rank: &Rank<F>) {
+pub fn datagrams_survive_a_flood_whole<F: Fabric>(rank: &ConformanceRank<F>) {
     let max = rank.fabric.capabilities(0).multicast_max;
     if max == 0 {
         eprintln!("SKIPPED: the fabric has no multicast");

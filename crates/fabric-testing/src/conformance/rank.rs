@@ -3,7 +3,9 @@
 use super::Maker;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use weft_fabric::{Completion, Counter, Fabric, Head, Message, Posted, RemoteAddr, Sge};
+use weft_fabric::{
+    ArrivedMessage, Completion, Counter, Fabric, Head, PostOutcome, RemoteAddr, Sge,
+};
 
 /// A wait this long means that it never ends. Far beyond what a loaded machine needs.
 const FOREVER: Duration = Duration::from_secs(120);
@@ -30,7 +32,7 @@ impl Table {
 }
 
 /// Runs `check` on every rank of a world. A panic of one rank ends the others.
-pub fn run<F: Fabric>(makers: Vec<Maker<F>>, check: impl Fn(&Rank<F>) + Sync) {
+pub fn run<F: Fabric>(makers: Vec<Maker<F>>, check: impl Fn(&ConformanceRank<F>) + Sync) {
     let table = Table::default();
     let size = makers.len();
     std::thread::scope(|scope| {
@@ -40,7 +42,7 @@ pub fn run<F: Fabric>(makers: Vec<Maker<F>>, check: impl Fn(&Rank<F>) + Sync) {
                 let (table, check) = (&table, &check);
                 scope.spawn(move || {
                     let guard = Guard(table);
-                    let rank = Rank { fabric: maker(), table, size };
+                    let rank = ConformanceRank { fabric: maker(), table, size };
                     check(&rank);
                     rank.barrier();
                     drop(guard);
@@ -70,7 +72,7 @@ impl Drop for Guard<'_> {
 }
 
 /// One rank in one thread.
-pub struct Rank<'t, F> {
+pub struct ConformanceRank<'t, F> {
     /// What is checked; it is dropped in the thread that made it, when all ranks have done their
     /// checks.
     pub fabric: F,
@@ -78,7 +80,7 @@ pub struct Rank<'t, F> {
     size: usize,
 }
 
-impl<F: Fabric> Rank<'_, F> {
+impl<F: Fabric> ConformanceRank<'_, F> {
     /// Its number in the world, as the fabric tells it.
     pub fn rank(&self) -> usize {
         self.fabric.rank()
@@ -146,7 +148,7 @@ impl<F: Fabric> Rank<'_, F> {
     }
 
     /// The next message, after waiting for it.
-    pub fn take(&self, from: Option<usize>) -> Message {
+    pub fn take(&self, from: Option<usize>) -> ArrivedMessage {
         let mut message = None;
         self.until(|| {
             message = self.fabric.receive(from);
@@ -168,7 +170,7 @@ impl<F: Fabric> Rank<'_, F> {
     /// Sends and waits until the payload has been taken.
     pub fn give(&self, peer: usize, head: Head, payload: &mut [u8]) {
         let (done, before) = self.completion();
-        if self.fabric.send(peer, head, sge(payload), done) == Posted::Later {
+        if self.fabric.send(peer, head, sge(payload), done) == PostOutcome::Later {
             self.finish(done, before + 1);
         }
         self.forget(done);

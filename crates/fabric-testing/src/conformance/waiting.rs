@@ -1,6 +1,6 @@
 //! Waiting and sleeping.
 
-use super::rank::{Rank, sge};
+use super::rank::{ConformanceRank, sge};
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
@@ -8,20 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::Sleep;
-use weft_fabric::{Cause, Fabric, FabricExt, GroupId, Head, RemoteFlag, Sge, until};
+use weft_fabric::{Fabric, FabricExt, FaultCause, GroupId, Head, RemoteFlag, Sge, until};
 
 /// A sleep that lasts this long was not ended by a ring.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A wait whose deadline is past ends with [`Cause::TimedOut`], unless its counter has reached the
+/// A wait whose deadline is past ends with [`FaultCause::TimedOut`], unless its counter has reached the
 /// value; then it ends well, however late.
-pub fn a_deadline_ends_a_wait<F: Fabric>(rank: &Rank<F>) {
+pub fn a_deadline_ends_a_wait<F: Fabric>(rank: &ConformanceRank<F>) {
     let counter = rank.fabric.counters().allocate();
     let value = rank.fabric.counters().value(counter);
     let cx = &mut Context::from_waker(Waker::noop());
     let past = rank.fabric.now();
     let mut wait = pin!(until(&rank.fabric, counter, value + 1).before(past));
-    assert_eq!(wait.as_mut().poll(cx), Poll::Ready(Err(Cause::TimedOut.into())));
+    assert_eq!(wait.as_mut().poll(cx), Poll::Ready(Err(FaultCause::TimedOut.into())));
     let mut wait = pin!(until(&rank.fabric, counter, value + 1));
     assert_eq!(wait.as_mut().poll(cx), Poll::Pending);
     rank.fabric.counters().add(counter, 1);
@@ -31,11 +31,15 @@ pub fn a_deadline_ends_a_wait<F: Fabric>(rank: &Rank<F>) {
 }
 
 /// Goes to sleep whenever there is nothing, without spinning: the hardest case for wake-ups.
-fn sleep_until<F: Fabric>(rank: &Rank<F>, ready: impl FnMut() -> bool) {
+fn sleep_until<F: Fabric>(rank: &ConformanceRank<F>, ready: impl FnMut() -> bool) {
     sleep_at(&*rank.fabric.sleeper(), rank, ready);
 }
 
-fn sleep_at<F: Fabric>(sleeper: &dyn Sleep, rank: &Rank<F>, mut ready: impl FnMut() -> bool) {
+fn sleep_at<F: Fabric>(
+    sleeper: &dyn Sleep,
+    rank: &ConformanceRank<F>,
+    mut ready: impl FnMut() -> bool,
+) {
     let mut ready = || {
         while rank.fabric.progress() {}
         ready()
@@ -57,7 +61,7 @@ fn sleep_at<F: Fabric>(sleeper: &dyn Sleep, rank: &Rank<F>, mut ready: impl FnMu
 
 /// A token goes around the ranks as message, flag, immediate, atomic and (where nothing is lost)
 /// datagram; everybody else is asleep, or about to be, at every step.
-pub fn sleepers_are_woken_by_everything<F: Fabric>(rank: &Rank<F>) {
+pub fn sleepers_are_woken_by_everything<F: Fabric>(rank: &ConformanceRank<F>) {
     const LAPS: u64 = 300;
     let fabric = &rank.fabric;
     let to = (rank.rank() + 1) % rank.size();
@@ -118,7 +122,7 @@ pub fn sleepers_are_woken_by_everything<F: Fabric>(rank: &Rank<F>) {
 }
 
 /// A sleep without limit, with nothing to come, lasts: whoever sleeps takes no processor. Naps of a millisecond are allowed.
-pub fn a_sleep_without_limit_lasts<F: Fabric>(rank: &Rank<F>) {
+pub fn a_sleep_without_limit_lasts<F: Fabric>(rank: &ConformanceRank<F>) {
     const TIME: Duration = Duration::from_millis(100);
     /// One for each millisecond, and some more.
     const MOST: u32 = 200;
@@ -161,7 +165,7 @@ pub fn a_sleep_without_limit_lasts<F: Fabric>(rank: &Rank<F>) {
 
 /// A helper's place hears of solicited messages, of the ends of reads, and of room for what is kept
 /// back. (That it hears of nothing else is no promise.)
-pub fn helpers_are_woken_by_what_is_theirs<F: Fabric>(rank: &Rank<F>) {
+pub fn helpers_are_woken_by_what_is_theirs<F: Fabric>(rank: &ConformanceRank<F>) {
     const LAPS: u64 = 300;
     let fabric = &rank.fabric;
     let place = &*fabric.helper();
@@ -199,7 +203,7 @@ pub fn helpers_are_woken_by_what_is_theirs<F: Fabric>(rank: &Rank<F>) {
 }
 
 /// A sender whose messages found no room sleeps until the receiver has made some.
-fn a_full_peer_wakes_its_sender<F: Fabric>(place: &dyn Sleep, rank: &Rank<F>) {
+fn a_full_peer_wakes_its_sender<F: Fabric>(place: &dyn Sleep, rank: &ConformanceRank<F>) {
     let last = rank.size() - 1;
     let other = if rank.rank() == last { 0 } else { last };
     let len = rank.fabric.capabilities(other).send_max;
@@ -211,7 +215,7 @@ fn a_full_peer_wakes_its_sender<F: Fabric>(place: &dyn Sleep, rank: &Rank<F>) {
         for i in 0..messages {
             let (head, data) = (Head([i, 0, 0]), sge(&mut payload));
             let posted = rank.fabric.send_solicited(last, head, data, done);
-            later += u64::from(posted == weft_fabric::Posted::Later);
+            later += u64::from(posted == weft_fabric::PostOutcome::Later);
         }
         let counters = rank.fabric.counters();
         sleep_at(place, rank, || counters.value(done.unwrap()) >= before + later);
@@ -231,7 +235,7 @@ fn a_full_peer_wakes_its_sender<F: Fabric>(place: &dyn Sleep, rank: &Rank<F>) {
 }
 
 /// A datagram wakes its receivers: the sender repeats it only when it was woken by nobody.
-fn datagrams_wake<F: Fabric>(rank: &Rank<F>) {
+fn datagrams_wake<F: Fabric>(rank: &ConformanceRank<F>) {
     if rank.fabric.capabilities(0).multicast_max == 0 || rank.size() == 1 {
         return;
     }

@@ -6,7 +6,7 @@ impl weft_fabric::Registration for Verbs {
     fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
         let uses = if lands { Uses::Writes } else { Uses::Reads };
         // SAFETY: whoever made the `Sge` promised that the memory outlives the operations, which are the last users;
-        // what is kept longer is governed by `Options::keep`.
+        // what is kept longer is governed by `VerbsOptions::keep`.
         unsafe { self.state.borrow_mut().memories.expose(memory, uses) }.map(Some)
     }
 
@@ -68,7 +68,7 @@ impl weft_fabric::Immediates for Verbs {
         immediate: u32,
         done: Completion,
     ) -> Result<(), Fault> {
-        let tail = Tail::Immediate(immediate);
+        let tail = WriteTail::Immediate(immediate);
         self.posting_for(done, |state, core| state.write(core, peer, src, dst, tail, done))
     }
 
@@ -78,7 +78,7 @@ impl weft_fabric::Immediates for Verbs {
 }
 
 impl weft_fabric::SignalSafe for Verbs {
-    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+    fn peek(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool {
         peek::peek(&self.state, &self.core, look)
     }
 
@@ -96,7 +96,13 @@ impl weft_fabric::SignalSafe for Verbs {
 }
 
 impl weft_fabric::Helper for Verbs {
-    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+    fn send_solicited(
+        &self,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> PostOutcome {
         self.posting(|state, core| state.send(core, peer, head, true, payload, done))
     }
 

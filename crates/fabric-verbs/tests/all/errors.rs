@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Cause, Fabric, Fault, Head, Posted, RemoteAddr, Sge};
+use weft_fabric::{Fabric, Fault, FaultCause, Head, PostOutcome, RemoteAddr, Sge};
 use weft_fabric_testing::adapters;
-use weft_fabric_verbs::{ConnectError, Options, Verbs};
+use weft_fabric_verbs::{Verbs, VerbsConnectError, VerbsOptions};
 
 fn sge(bytes: &mut [u8]) -> Sge {
     // SAFETY: every user keeps the bytes until the operation is over.
@@ -13,7 +13,7 @@ fn sge(bytes: &mut [u8]) -> Sge {
 
 /// Runs a closure for each of two ranks, which are connected to nobody yet.
 fn two(
-    change: fn(&mut Options),
+    change: fn(&mut VerbsOptions),
     first: impl FnOnce(Verbs, &mut ThreadBootstrap) + Send,
     second: impl FnOnce(Verbs, &mut ThreadBootstrap) + Send,
 ) {
@@ -56,7 +56,7 @@ fn take(verbs: &Verbs) -> Result<u64, Fault> {
 
 fn send(verbs: &Verbs, number: u64) {
     let posted = verbs.send(1 - verbs.rank(), Head([number, 0, 0]), Sge::EMPTY, None);
-    assert_eq!(posted, Posted::Done);
+    assert_eq!(posted, PostOutcome::Done);
 }
 
 /// Ends without taking leave, as a process that was killed.
@@ -184,7 +184,7 @@ fn a_withdrawn_region_is_refused_by_the_adapter() {
             world.fence().unwrap();
             verbs.read(1, sge(&mut into), at, None).unwrap();
             let fault = take(&verbs).unwrap_err();
-            assert!(matches!(fault.cause(), Cause::Corrupt { rank: 1, .. }), "{fault}");
+            assert!(matches!(fault.cause(), FaultCause::Corrupt { rank: 1, .. }), "{fault}");
             assert!(verbs.trouble().unwrap().contains("withdrawn"), "{:?}", verbs.trouble());
             assert!(into.iter().all(|&b| b == 0));
             world.fence().unwrap();
@@ -203,7 +203,7 @@ fn a_withdrawn_region_is_refused_by_the_adapter() {
 }
 
 /// The error of a lone process with these options.
-fn refused(change: impl FnOnce(&mut Options, &[Vec<String>])) -> Option<ConnectError> {
+fn refused(change: impl FnOnce(&mut VerbsOptions, &[Vec<String>])) -> Option<VerbsConnectError> {
     let nodes = adapters::nodes()?;
     let mut options = adapters::options(&nodes, 0);
     change(&mut options, &nodes);
@@ -234,7 +234,8 @@ fn a_failure_of_one_is_known_to_all() {
     let (mut b, mut a) = (worlds.pop().unwrap(), worlds.pop().unwrap());
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            let options = Options { devices: vec!["nonesuch".to_owned()], ..Options::default() };
+            let options =
+                VerbsOptions { devices: vec!["nonesuch".to_owned()], ..VerbsOptions::default() };
             assert!(Verbs::connect_with(&mut a, options).is_err());
         });
         let options = adapters::options(&nodes, 1);
@@ -270,7 +271,7 @@ fn mtus_that_differ_are_noted_and_the_smaller_is_used() {
         assert_eq!(verbs.capabilities(1 - world.rank()).mtu, 1024);
         let mut payload = vec![7; 8000];
         let posted = verbs.send(1 - world.rank(), Head([1, 0, 0]), sge(&mut payload), None);
-        if posted == Posted::Later {
+        if posted == PostOutcome::Later {
             while !verbs.idle() {
                 verbs.progress();
             }

@@ -4,12 +4,12 @@ use std::ptr::null_mut;
 use weft_bootstrap::threads;
 use weft_fabric::{Fabric, RemoteAddr, Sge};
 use weft_fabric_testing::adapters;
-use weft_fabric_verbs::{Keep, Options, Totals, Verbs};
+use weft_fabric_verbs::{Keep, RegistrationTotals, Verbs, VerbsOptions};
 
 const LEN: usize = 64 << 10;
 
 /// A process of its own, and what is registered when it begins.
-fn alone(change: impl FnOnce(&mut Options)) -> Option<(Verbs, Totals)> {
+fn alone(change: impl FnOnce(&mut VerbsOptions)) -> Option<(Verbs, RegistrationTotals)> {
     let nodes = adapters::nodes()?;
     let mut options = adapters::options(&nodes, 0);
     change(&mut options);

@@ -71,7 +71,7 @@ fn rounds(cables: &Cables, early: impl Fn(u64) + Sync) -> usize {
     let waited = std::sync::atomic::AtomicUsize::new(0);
     let mut worlds = threads(2);
     let (mut b, mut a) = (worlds.pop().unwrap(), worlds.pop().unwrap());
-    let change = |options: &mut weft_fabric_verbs::Options| {
+    let change = |options: &mut weft_fabric_verbs::VerbsOptions| {
         options.timeout = 14;
         options.keepalive = Duration::ZERO;
     };

@@ -9,9 +9,9 @@ use std::fmt;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weft_bootstrap::threads;
-use weft_collective::notified_write::Way;
+use weft_collective::notified_write::NotifyMethod;
 use weft_fabric::Capabilities;
-use weft_fabric_fault::{Faulty, Plan};
+use weft_fabric_fault::{FaultPlan, FaultyFabric};
 use weft_fabric_testing::adapters;
 use weft_fabric_testing::conformance::Maker;
 use weft_fabric_testing::notified_writes;
@@ -19,7 +19,7 @@ use weft_fabric_verbs::Verbs;
 
 /// What became of payloads of one length.
 struct Outcome {
-    way: Way,
+    way: NotifyMethod,
     len: usize,
     /// Not whole when their mark had arrived.
     torn: u64,
@@ -29,16 +29,22 @@ struct Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Outcome { way, len, torn, payloads } = self;
-        let way = if *way == Way::Flag { "flag" } else { "bottom fill" };
+        let way = if *way == NotifyMethod::Flag { "flag" } else { "bottom fill" };
         write!(f, "{torn} of {payloads} torn ({len} bytes by {way})")
     }
 }
 
 /// Sends payloads one after the other from rank 0 to 1, over adapters that are said to place bytes in
 /// order (`forced`), or of whom only what is known is said. `always`: by this way, whatever is said.
-fn send(plan: &str, forced: bool, always: Option<Way>, len: usize, payloads: u64) -> Outcome {
+fn send(
+    plan: &str,
+    forced: bool,
+    always: Option<NotifyMethod>,
+    len: usize,
+    payloads: u64,
+) -> Outcome {
     let nodes = adapters::nodes().expect("looked before");
-    let plan: Plan = plan.parse().expect("a plan");
+    let plan: FaultPlan = plan.parse().expect("a plan");
     let make = |(rank, mut world): (usize, _)| {
         let mut options = adapters::options(&nodes, rank);
         options.rail = Some(0);
@@ -48,20 +54,20 @@ fn send(plan: &str, forced: bool, always: Option<Way>, len: usize, payloads: u64
         let plan = plan.clone();
         Box::new(move || {
             let verbs = Verbs::connect_with(&mut world, options);
-            Faulty::new(verbs.unwrap_or_else(|error| panic!("{error}")), plan)
-        }) as Maker<Faulty<Verbs>>
+            FaultyFabric::new(verbs.unwrap_or_else(|error| panic!("{error}")), plan)
+        }) as Maker<FaultyFabric<Verbs>>
     };
     let by_flag = AtomicU64::new(0);
     let choose = |able: &Capabilities| {
-        let way = always.unwrap_or_else(|| Way::choose(able, len));
-        by_flag.fetch_add(u64::from(way == Way::Flag), Ordering::Relaxed);
+        let way = always.unwrap_or_else(|| NotifyMethod::choose(able, len));
+        by_flag.fetch_add(u64::from(way == NotifyMethod::Flag), Ordering::Relaxed);
         way
     };
     let makers = threads(2).into_iter().enumerate().map(make).collect();
     let torn = notified_writes::torn(makers, choose, len, payloads) as u64;
     let by_flag = by_flag.into_inner();
     assert!(by_flag == 0 || by_flag == 2, "the two ends chose different ways");
-    let way = if by_flag == 2 { Way::Flag } else { Way::BottomFill };
+    let way = if by_flag == 2 { NotifyMethod::Flag } else { NotifyMethod::BottomFill };
     Outcome { way, len, torn, payloads }
 }
 
@@ -116,13 +122,13 @@ fn bottom_fill_fails_where_bytes_are_not_placed_in_order() {
     let usual = send(plan, false, None, len, 200);
     println!("bytes in any order, bottom fill forced on: {forced}");
     println!("bytes in any order, as by default: {usual}");
-    assert_eq!((forced.way, usual.way), (Way::BottomFill, Way::Flag));
+    assert_eq!((forced.way, usual.way), (NotifyMethod::BottomFill, NotifyMethod::Flag));
     assert!(forced.torn > 0, "{forced}");
     assert_eq!(usual.torn, 0, "{usual}");
     for len in LENGTHS {
         let usual = send(plan, false, None, len, 25);
         println!("bytes in any order, as by default: {usual}");
-        assert_eq!((usual.way, usual.torn), (Way::Flag, 0), "{usual}");
+        assert_eq!((usual.way, usual.torn), (NotifyMethod::Flag, 0), "{usual}");
     }
 }
 
@@ -143,13 +149,14 @@ fn a_network_in_disorder_does_not_tear_what_is_sent_by_default() {
         let before = disordered();
         // What is forced on against what the adapters say is looked at, not promised: soft-RoCE has been
         // seen to stand still under it.
-        let forced = std::panic::catch_unwind(|| send("", true, Some(Way::BottomFill), len, 80));
+        let forced =
+            std::panic::catch_unwind(|| send("", true, Some(NotifyMethod::BottomFill), len, 80));
         let [early, again] = disordered();
         let (early, again) = (early - before[0], again - before[1]);
         let forced = forced.map_or("not measured: it stood still".to_owned(), |f| f.to_string());
         println!("network in disorder ({early} packets early, {again} twice): {forced}");
         let usual = send("", false, None, len, 80);
         println!("network in disorder, as by default: {usual}");
-        assert_eq!((usual.way, usual.torn), (Way::Flag, 0), "{usual}");
+        assert_eq!((usual.way, usual.torn), (NotifyMethod::Flag, 0), "{usual}");
     }
 }

@@ -3,7 +3,7 @@
 use crate::side::*;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use weft_channel::rails::{Rails, Waits, Way};
+use weft_channel::rails::{RailDirection, RailSet, Waits};
 use weft_fabric::{Fabric, FabricExt, Sge};
 use weft_fabric_testing::adapters;
 
@@ -126,12 +126,12 @@ fn a_rail_whose_link_goes_down_loses_nothing() {
 }
 
 /// Writes all of `source`, spread over the first `number` rails; how long that takes.
-fn transfer(side: &Side, rails: &Rails, number: usize) -> Duration {
+fn transfer(side: &Side, rails: &RailSet, number: usize) -> Duration {
     let (verbs, counters) = (&side.verbs, side.verbs.counters());
     let mut waits = Waits::new();
     let began = verbs.now();
     let memory = (side.source.local, side.theirs);
-    rails.stripe(verbs, Way::Write, (1, number), memory, &mut waits).unwrap();
+    rails.stripe(verbs, RailDirection::Write, (1, number), memory, &mut waits).unwrap();
     assert_eq!(waits.len(), number, "a fragment on each rail");
     rails.wait_begins(|| verbs.now());
     side.until("the transfer is over", || {
@@ -143,7 +143,10 @@ fn transfer(side: &Side, rails: &Rails, number: usize) -> Duration {
     rails.observe(counters, verbs.now());
     rails.wait_ends();
     waits.iter().for_each(|&(counter, _)| counters.free(counter));
-    eprintln!("{number} rails: {took:?}, weights now {:.2?}", rails.weights(Way::Write, 2));
+    eprintln!(
+        "{number} rails: {took:?}, weights now {:.2?}",
+        rails.weights(RailDirection::Write, 2)
+    );
     took
 }
 
@@ -155,9 +158,9 @@ fn a_stripe_of_program_memory_is_registered_once() {
         let mut memory: Vec<u8> = vec![0; LEN];
         // SAFETY: the memory outlives the operations, which are waited for.
         let here = unsafe { Sge::new(memory.as_mut_ptr(), LEN) };
-        let rails = Rails::default();
+        let rails = RailSet::default();
         let mut parts = 0;
-        for way in [Way::Write, Way::Read, Way::Write] {
+        for way in [RailDirection::Write, RailDirection::Read, RailDirection::Write] {
             let made = || side.verbs.registrations().made;
             let before = made();
             let mut waits = Waits::new();
@@ -185,7 +188,7 @@ fn two_rails_are_nearly_twice_as_fast_as_one() {
         for end in ["va0", "vb0", "va1", "vb1"] {
             cables.shape(end, &["rate", RATE]);
         }
-        let rails = Rails::default();
+        let rails = RailSet::default();
         let mut best = [Duration::MAX; 2];
         let mut ratio = 0.0;
         for turn in 1..=6 {

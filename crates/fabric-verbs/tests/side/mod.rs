@@ -7,9 +7,9 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Counter, Fabric, FabricExt, Head, Posted, Region, RemoteAddr, Sge};
+use weft_fabric::{Counter, Fabric, FabricExt, Head, PostOutcome, Region, RemoteAddr, Sge};
 use weft_fabric_testing::{adapters, not_run};
-use weft_fabric_verbs::{Options, Verbs};
+use weft_fabric_verbs::{Verbs, VerbsOptions};
 
 /// The rail that is not the one of the first connection of ranks 0 and 1.
 pub const FURTHER: usize = 0;
@@ -123,7 +123,11 @@ pub fn check(memory: Sge, round: u64, what: &str) {
 }
 
 impl Side {
-    pub fn new(world: &mut ThreadBootstrap, cables: &Cables, change: fn(&mut Options)) -> Side {
+    pub fn new(
+        world: &mut ThreadBootstrap,
+        cables: &Cables,
+        change: fn(&mut VerbsOptions),
+    ) -> Side {
         let mut options = adapters::options(&cables.nodes, world.rank());
         change(&mut options);
         let verbs = Verbs::connect_with(world, options).unwrap_or_else(|error| panic!("{error}"));
@@ -154,7 +158,7 @@ impl Side {
     pub fn tell(&self, number: u64) {
         let peer = 1 - self.verbs.rank();
         let posted = self.verbs.send(peer, Head([number, 0, 0]), Sge::EMPTY, None);
-        assert_eq!(posted, Posted::Done);
+        assert_eq!(posted, PostOutcome::Done);
     }
 
     pub fn hear(&self) -> u64 {
@@ -222,7 +226,7 @@ pub const END: u64 = 1 << 41;
 /// Runs `first` on rank 0, while rank 1 looks at what is written, and then does `last`.
 pub fn pair(
     cables: &Cables,
-    change: fn(&mut Options),
+    change: fn(&mut VerbsOptions),
     first: impl FnOnce(&Side) + Send,
     last: impl FnOnce(&Side) + Send,
 ) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// How far two processors' caches are from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Distance {
+pub enum CacheDistance {
     /// They share their last level.
     #[default]
     Shared,
@@ -24,10 +24,10 @@ pub struct ByDistance<T> {
 
 impl<T: Copy> ByDistance<T> {
     /// Picks the value that holds at `distance`.
-    pub fn at(&self, distance: Distance) -> T {
+    pub fn at(&self, distance: CacheDistance) -> T {
         match distance {
-            Distance::Shared => self.shared,
-            Distance::Apart => self.apart,
+            CacheDistance::Shared => self.shared,
+            CacheDistance::Apart => self.apart,
         }
     }
 }
@@ -109,42 +109,42 @@ impl CopyModel {
     }
 
     /// Nanoseconds to copy `len` bytes out of the caches of a processor at `distance`.
-    pub fn fetch(&self, len: usize, distance: Distance) -> f64 {
+    pub fn fetch(&self, len: usize, distance: CacheDistance) -> f64 {
         let rate = if len <= self.last { self.fetch.at(distance) } else { self.memory };
         rate * len as f64
     }
 
     /// Nanoseconds to write `len` bytes over what a processor at `distance` has read, by the cheaper of usual stores and
     /// such that no cache keeps.
-    pub fn rewrite(&self, len: usize, distance: Distance) -> f64 {
+    pub fn rewrite(&self, len: usize, distance: CacheDistance) -> f64 {
         let usual = self.copy(len) + self.rewrite_best(distance) * len.div_ceil(LINE) as f64;
         usual.min(self.past * len as f64)
     }
 
     /// The same of what that one alone has read, which may have given its lines back.
-    pub fn rewrite_for_one(&self, len: usize, distance: Distance) -> f64 {
+    pub fn rewrite_for_one(&self, len: usize, distance: CacheDistance) -> f64 {
         let usual = self.copy(len) + self.rewrite_one(distance) * len.div_ceil(LINE) as f64;
         usual.min(self.past * len as f64)
     }
 
     /// Nanoseconds to read or write `len` bytes of another process's own memory by a system call.
-    pub fn cma(&self, len: usize, distance: Distance) -> f64 {
+    pub fn cma(&self, len: usize, distance: CacheDistance) -> f64 {
         let rate = if len <= self.last { self.cma_fetch.at(distance) } else { self.memory };
         self.cma_call + self.cma_page * len.div_ceil(PAGE) as f64 + rate * len as f64
     }
 
     /// Nanoseconds for each line that another has read to be written again, asked for or not; and if it has one reader, that
     /// may give it back.
-    pub(super) fn rewrite_best(&self, distance: Distance) -> f64 {
+    pub(super) fn rewrite_best(&self, distance: CacheDistance) -> f64 {
         self.rewrite.at(distance).min(self.rewrite_asked.at(distance))
     }
 
-    pub(super) fn rewrite_one(&self, distance: Distance) -> f64 {
+    pub(super) fn rewrite_one(&self, distance: CacheDistance) -> f64 {
         self.rewrite_best(distance).min(self.rewrite_returned.at(distance))
     }
 
     /// Whether long payloads at `distance` are best read in place by the system, rather than put down and read.
-    pub fn fetches(&self, distance: Distance) -> bool {
+    pub fn fetches(&self, distance: CacheDistance) -> bool {
         let fetch = self.fetch.at(distance);
         let through = self.cached + self.rewrite_one(distance) / LINE as f64 + fetch;
         let put = through.min(self.past + self.memory);
@@ -179,7 +179,7 @@ impl CopyModel {
     /// The same of a look at each of their lines. Where far ranks hand lines over, they are found in the cache behind both, which
     /// takes little longer than to get them from a near one.
     pub(super) fn is_slow_look(&self, len: usize, time: Duration, handed: bool) -> bool {
-        let [near, far] = [Distance::Shared, Distance::Apart]
+        let [near, far] = [CacheDistance::Shared, CacheDistance::Apart]
             .map(|at| self.line.at(at) + self.fetch.at(at) * len as f64);
         let most = if handed { near / GAIN } else { (near * far).sqrt() };
         time.as_nanos() as f64 > self.clock + most
@@ -194,7 +194,7 @@ mod tests {
     fn costs_grow_with_length_and_distance() {
         let model = CopyModel::GENERIC;
         for len in [1, 64, 4096, 1 << 20, 1 << 26] {
-            let [near, far] = [Distance::Shared, Distance::Apart];
+            let [near, far] = [CacheDistance::Shared, CacheDistance::Apart];
             assert!(model.fetch(len, near) <= model.fetch(len, far));
             assert!(model.cma(len, near) <= model.cma(len, far));
             assert!(model.rewrite(len, near) <= model.rewrite(len, far));

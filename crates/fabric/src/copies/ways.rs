@@ -1,7 +1,7 @@
 //! Which way to copy pays between caches of one distance: what follows from the model, computed once, as it is asked for with
 //! each copy.
 
-use super::{CopyModel, Distance, LINE};
+use super::{CacheDistance, CopyModel, LINE};
 
 /// What gains less than a tenth is left: measured numbers differ by as much from one time to the next.
 pub(super) const GAIN: f64 = 0.9;
@@ -23,7 +23,7 @@ pub struct Ways {
 
 impl Ways {
     /// Derives the choices from a model's costs between processors at `distance`.
-    pub fn of(model: &CopyModel, distance: Distance) -> Ways {
+    pub fn of(model: &CopyModel, distance: CacheDistance) -> Ways {
         let rewrite = model.rewrite_best(distance);
         let one = model.rewrite_one(distance);
         let fetch = model.fetch.at(distance);
@@ -79,7 +79,8 @@ mod tests {
 
     #[test]
     fn a_processor_that_asks_ahead() {
-        let [near, far] = [Distance::Shared, Distance::Apart].map(|at| Ways::of(&ASKING, at));
+        let [near, far] =
+            [CacheDistance::Shared, CacheDistance::Apart].map(|at| Ways::of(&ASKING, at));
         assert!(far.asks_ahead && far.interleaves && far.gives_back);
         assert!(near.asks_ahead && !near.interleaves && near.gives_back);
         assert_eq!(
@@ -87,24 +88,25 @@ mod tests {
             (usize::MAX, usize::MAX, usize::MAX)
         );
         assert!(far.past_many < 4096, "{far:?}");
-        assert!(ASKING.fetches(Distance::Apart));
+        assert!(ASKING.fetches(CacheDistance::Apart));
         assert!(!ASKING.pages_are_dear() && !ASKING.writes_anew());
     }
 
     #[test]
     fn a_processor_that_writes_past_its_caches() {
-        let [near, far] = [Distance::Shared, Distance::Apart].map(|at| Ways::of(&STREAMING, at));
+        let [near, far] =
+            [CacheDistance::Shared, CacheDistance::Apart].map(|at| Ways::of(&STREAMING, at));
         assert!(!far.asks_ahead && !far.interleaves && !far.gives_back);
         assert!(far.past_one < 4096 && far.past_many < 4096, "{far:?}");
         assert_eq!((near.past_one, near.past_many), (usize::MAX, usize::MAX));
-        assert!(!STREAMING.fetches(Distance::Apart));
+        assert!(!STREAMING.fetches(CacheDistance::Apart));
         assert!(STREAMING.pages_are_dear() && STREAMING.writes_anew());
     }
 
     #[test]
     fn a_processor_that_nobody_has_measured() {
-        let [near, far] =
-            [Distance::Shared, Distance::Apart].map(|at| Ways::of(&CopyModel::GENERIC, at));
+        let [near, far] = [CacheDistance::Shared, CacheDistance::Apart]
+            .map(|at| Ways::of(&CopyModel::GENERIC, at));
         assert!(!near.asks_ahead && !far.asks_ahead && !near.interleaves && !far.interleaves);
         assert!(near.gives_back && far.gives_back);
         assert_eq!((near.past_one, near.past_many), (usize::MAX, usize::MAX));

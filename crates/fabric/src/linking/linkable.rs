@@ -13,7 +13,10 @@
 //! from then on. Until then the end of a process is a loss, which the session sees, whoever has a connection with it. When all have
 //! left, the connections end, and the numbers are free.
 
-use super::{Exchange, Link, Links, Whom, add_part, known_to_both, no, numbers, numbers_of, part};
+use super::{
+    Exchange, JobConnection, JobConnections, PeerIdentity, add_part, known_to_both, no, numbers,
+    numbers_of, part,
+};
 use super::{told, view, yes};
 use std::net::IpAddr;
 use weft_bootstrap::ports::SessionMonitor;
@@ -23,22 +26,23 @@ pub const MOST: usize = 1 << 16;
 
 /// Numbers of members, by place, and those of them that are new.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'l> {
-    /// See [`Link::peers`].
+pub struct JobMembers<'l> {
+    /// See [`JobConnection::peers`].
     pub peers: &'l [usize],
-    /// See [`Link::new_peers`].
+    /// See [`JobConnection::new_peers`].
     pub new: &'l [usize],
 }
 
 /// What goes on in the session, after what it still has to exchange.
-pub type Stay<'s> = &'s mut dyn FnMut(Known<'_>, Exchange<'_>) -> Result<SessionMonitor, String>;
+pub type SessionBody<'s> =
+    &'s mut dyn FnMut(JobMembers<'_>, Exchange<'_>) -> Result<SessionMonitor, String>;
 
 /// What the members of a link know of one of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Introduced<'s> {
     /// Who it is.
-    pub whom: &'s Whom,
-    /// What it has said by [`Linkable::introduction`].
+    pub whom: &'s PeerIdentity,
+    /// What it has said by [`Connectable::introduction`].
     pub said: &'s [u8],
     /// What the two meet by, which the members alone know.
     pub secret: u64,
@@ -47,7 +51,7 @@ pub struct Introduced<'s> {
 }
 
 /// A network that takes processes of other jobs as peers.
-pub trait Linkable {
+pub trait Connectable {
     /// An address of this process that other hosts reach: of its adapter or its endpoint. `None`: it has none, so that jobs cannot
     /// be linked.
     fn ip(&self) -> Option<IpAddr>;
@@ -74,7 +78,7 @@ pub trait Linkable {
     fn forget_peer(&self, peer: usize);
 
     /// The links of this process.
-    fn links(&self, use_them: &mut dyn FnMut(&mut Links));
+    fn links(&self, use_them: &mut dyn FnMut(&mut JobConnections));
 
     /// Makes peers of the processes `members`, which all call this with the same list, each at its own `place`, and with a
     /// `secret` that they alone know. Those that are known on both sides stay what they are. Blocks in `exchange` alone; then
@@ -84,11 +88,11 @@ pub trait Linkable {
     /// In words; then no peer was made.
     fn admit(
         &self,
-        (members, place): (&[Whom], usize),
+        (members, place): (&[PeerIdentity], usize),
         secret: u64,
         exchange: Exchange<'_>,
-        stay: Stay<'_>,
-    ) -> Result<Link, String> {
+        stay: SessionBody<'_>,
+    ) -> Result<JobConnection, String> {
         self.end_links();
         let said = exchange(self.introduction().map_or_else(no, |own| yes(&say(&own, members))))?;
         let said = said.iter().map(|said| hear(said)).collect::<Result<Vec<_>, _>>()?;
@@ -115,10 +119,10 @@ pub trait Linkable {
         let ready = exchange(made.as_ref().map_or_else(no, |()| yes(b"")));
         let ready = ready.and_then(|said| said.iter().try_for_each(|said| told(said).map(drop)));
         let new = new.unwrap_or_default();
-        let life = ready.and_then(|()| stay(Known { peers: &peers, new: &new }, exchange));
+        let life = ready.and_then(|()| stay(JobMembers { peers: &peers, new: &new }, exchange));
         match made.and(life) {
             Ok(life) => {
-                let link = Link::new(life, peers, new);
+                let link = JobConnection::new(life, peers, new);
                 self.links(&mut |links| links.add(link.clone()));
                 Ok(link)
             }
@@ -131,13 +135,13 @@ pub trait Linkable {
 
     /// Says that this process needs the others of `link` no more; nothing for them is under way. They may still read what it has
     /// sent.
-    fn say_left(&self, link: &Link) {
+    fn say_left(&self, link: &JobConnection) {
         link.new_peers().iter().for_each(|&peer| self.miss_no_more(peer));
         link.leave();
     }
 
     /// Forgets the peers that came with `link`, when all have left it.
-    fn forget_link(&self, link: Link) {
+    fn forget_link(&self, link: JobConnection) {
         let mut link = Some(link);
         self.links(&mut |links| links.leave(link.take().expect("called once")));
         self.end_links();
@@ -159,7 +163,7 @@ pub trait Linkable {
 }
 
 /// What a member says first: where it is, and whom it knows.
-fn say(own: &[u8], members: &[Whom]) -> Vec<u8> {
+fn say(own: &[u8], members: &[PeerIdentity]) -> Vec<u8> {
     let mut said = Vec::new();
     add_part(&mut said, own);
     said.extend(view(members));

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use weft_bootstrap::ports::SessionMonitor;
 
 /// What is kept of a link.
-struct Bond {
+struct ConnectionMembers {
     monitor: SessionMonitor,
     /// Numbers of the members, by place; those that came with this link are `new`.
     peers: Vec<usize>,
@@ -13,11 +13,15 @@ struct Bond {
 
 /// What processes of several jobs share: until all of them have left it.
 #[derive(Clone)]
-pub struct Link(Rc<Bond>);
+pub struct JobConnection(Rc<ConnectionMembers>);
 
-impl Link {
-    pub(super) fn new(monitor: SessionMonitor, peers: Vec<usize>, new: Vec<usize>) -> Link {
-        Link(Rc::new(Bond { monitor, peers, new }))
+impl JobConnection {
+    pub(super) fn new(
+        monitor: SessionMonitor,
+        peers: Vec<usize>,
+        new: Vec<usize>,
+    ) -> JobConnection {
+        JobConnection(Rc::new(ConnectionMembers { monitor, peers, new }))
     }
 
     /// What this process calls each member, by place.
@@ -43,31 +47,31 @@ impl Link {
 
 /// The links of a process.
 #[derive(Default)]
-pub struct Links {
-    live: Vec<Link>,
+pub struct JobConnections {
+    live: Vec<JobConnection>,
     /// Left, but not by all.
-    leaving: Vec<Link>,
+    leaving: Vec<JobConnection>,
 }
 
-impl Links {
-    pub(super) fn add(&mut self, link: Link) {
+impl JobConnections {
+    pub(super) fn add(&mut self, link: JobConnection) {
         self.live.push(link);
     }
 
-    pub(super) fn leave(&mut self, link: Link) {
+    pub(super) fn leave(&mut self, link: JobConnection) {
         self.live.retain(|live| !Rc::ptr_eq(&live.0, &link.0));
         self.leaving.push(link);
     }
 
     /// Whether all others have left, too, what this process has left, or have ended.
     pub(super) fn have_parted(&self) -> bool {
-        self.leaving.iter().all(Link::others_left)
+        self.leaving.iter().all(JobConnection::others_left)
     }
 
     /// Peers of other jobs that have ended without a word, since the last call.
     pub fn take_lost(&self) -> Vec<usize> {
         let mut lost: Vec<usize> = Vec::new();
-        for Link(bond) in &self.live {
+        for JobConnection(bond) in &self.live {
             while let Some(place) = bond.monitor.take_lost() {
                 lost.extend(bond.peers.get(place).filter(|peer| bond.new.contains(peer)));
             }

@@ -40,7 +40,7 @@ pub struct Affinity {
 
 /// Which ranks are together on a processor; none has more than one rank beyond the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum SharedProcessors {
     /// Neighbours: ranks 0 to 3 of 8, then 4 to 7.
     Blocks,
     /// The processors have ranks in turn: 0, 2, 4, 6, then 1, 3, 5, 7.
@@ -48,11 +48,11 @@ pub enum Order {
 }
 
 /// Where rank `rank` of `ranks` has its place.
-pub fn place(order: Order, rank: usize, ranks: usize, processors: &[usize]) -> usize {
+pub fn place(order: SharedProcessors, rank: usize, ranks: usize, processors: &[usize]) -> usize {
     let count = processors.len();
     processors[match order {
-        Order::Blocks => rank * count / ranks,
-        Order::Turns => rank % count,
+        SharedProcessors::Blocks => rank * count / ranks,
+        SharedProcessors::Turns => rank % count,
     }]
 }
 
@@ -140,15 +140,23 @@ mod tests {
     #[test]
     fn places_are_even_and_blocks_are_of_neighbours() {
         let processors = [3, 5, 8];
-        for (ranks, order) in (1..100).flat_map(|n| [(n, Order::Blocks), (n, Order::Turns)]) {
+        for (ranks, order) in
+            (1..100).flat_map(|n| [(n, SharedProcessors::Blocks), (n, SharedProcessors::Turns)])
+        {
             let places: Vec<_> = (0..ranks).map(|r| place(order, r, ranks, &processors)).collect();
-            assert!(order == Order::Turns || places.is_sorted());
+            assert!(order == SharedProcessors::Turns || places.is_sorted());
             let each = processors.map(|p| places.iter().filter(|&&place| place == p).count());
             let (least, most) = (each.iter().min().unwrap(), each.iter().max().unwrap());
             assert!(most - least <= 1, "{ranks} ranks: {each:?}");
         }
-        assert_eq!([0, 1, 2].map(|rank| place(Order::Blocks, rank, 3, &[0, 1])), [0, 0, 1]);
-        assert_eq!([0, 1, 2].map(|rank| place(Order::Turns, rank, 3, &[0, 1])), [0, 1, 0]);
+        assert_eq!(
+            [0, 1, 2].map(|rank| place(SharedProcessors::Blocks, rank, 3, &[0, 1])),
+            [0, 0, 1]
+        );
+        assert_eq!(
+            [0, 1, 2].map(|rank| place(SharedProcessors::Turns, rank, 3, &[0, 1])),
+            [0, 1, 0]
+        );
     }
 
     /// The times at which a rank goes in 100 seconds, in ms, if it is found where `at_home` says.

@@ -1,7 +1,7 @@
 //! How a helper thread works in the library while the main thread computes, at no cost to the main
 //! thread's calls.
 //!
-//! Contract: the main thread holds an [`Inside`] whenever it may touch what the helper touches; the
+//! Contract: the main thread holds an [`MainThreadInside`] whenever it may touch what the helper touches; the
 //! helper touches it only while it holds a [`Help`]. The two exclude each other. One main thread, one
 //! helper.
 //!
@@ -39,7 +39,7 @@ pub struct Handover {
 }
 
 /// The main thread is in the library.
-pub struct Inside<'h>(&'h Handover);
+pub struct MainThreadInside<'h>(&'h Handover);
 
 /// The helper is in the library.
 pub struct Help<'h> {
@@ -66,9 +66,9 @@ impl Handover {
 
     /// The main thread enters the library; waits while the helper is in it.
     #[inline]
-    pub fn enter(&self) -> Inside<'_> {
+    pub fn enter(&self) -> MainThreadInside<'_> {
         self.go_in();
-        Inside(self)
+        MainThreadInside(self)
     }
 
     #[inline(always)]
@@ -138,7 +138,7 @@ impl Handover {
     }
 }
 
-impl Drop for Inside<'_> {
+impl Drop for MainThreadInside<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.go_out();

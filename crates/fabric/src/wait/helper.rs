@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One helper, and what it shares with the main thread.
 #[derive(Debug)]
-pub struct Helper {
+pub struct HelperHandle {
     handover: Handover,
     /// The helper is armed at its place, by itself or by the main thread.
     announced: AtomicBool,
@@ -60,23 +60,23 @@ pub struct HelperCounts {
 
 /// What the helper does when it is woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum HelperTurn {
     /// It works itself.
     Work,
     /// It signals the main thread, which works in the handler.
     Signal,
 }
 
-impl Default for Helper {
-    fn default() -> Helper {
-        Helper::new()
+impl Default for HelperHandle {
+    fn default() -> HelperHandle {
+        HelperHandle::new()
     }
 }
 
-impl Helper {
+impl HelperHandle {
     /// Not announced yet, and the main thread is outside of the library.
-    pub fn new() -> Helper {
-        Helper {
+    pub fn new() -> HelperHandle {
+        HelperHandle {
             handover: Handover::new(),
             announced: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
@@ -173,10 +173,10 @@ impl Helper {
 
     // ---- the helper ---------------------------------------------------------------------------
 
-    /// The helper's life at `place`, until [`Helper::stop`]. `work` moves on what it can and says
+    /// The helper's life at `place`, until [`HelperHandle::stop`]. `work` moves on what it can and says
     /// whether anything moved: then it is called again before the helper sleeps.
     pub fn run(&self, place: &dyn Sleep, work: impl FnMut() -> bool) {
-        self.run_by(place, || Turn::Work, work, || ());
+        self.run_by(place, || HelperTurn::Work, work, || ());
     }
 
     /// The same; `turn` says, whenever the helper could work, whether it shall `signal` instead. It is
@@ -184,7 +184,7 @@ impl Helper {
     pub fn run_by(
         &self,
         place: &dyn Sleep,
-        turn: impl Fn() -> Turn,
+        turn: impl Fn() -> HelperTurn,
         mut work: impl FnMut() -> bool,
         signal: impl Fn(),
     ) {
@@ -200,13 +200,13 @@ impl Helper {
                 continue;
             };
             let moved = match turn() {
-                Turn::Work => {
+                HelperTurn::Work => {
                     count(&self.rounds);
                     let moved = work();
                     drop(help);
                     moved
                 }
-                Turn::Signal => {
+                HelperTurn::Signal => {
                     drop(help);
                     count(&self.signals);
                     signal();

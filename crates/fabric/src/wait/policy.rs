@@ -172,7 +172,7 @@ impl WaitPolicy {
 
 /// What to do after a fruitless poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum WaitStep {
     /// Poll again (the step has already spun or yielded).
     Again,
     /// Arm the sleeper, poll once more, and sleep for at most this long.
@@ -207,21 +207,21 @@ impl<'p> Waiter<'p> {
     }
 
     /// Takes the next step: spins, yields, or asks the caller to sleep.
-    pub fn step(&mut self) -> Step {
+    pub fn step(&mut self) -> WaitStep {
         if self.spins() {
             // A pause is as long as a look: who is about to be answered looks instead.
             if self.turns > LOOKS {
                 std::hint::spin_loop();
             }
-            return Step::Again;
+            return WaitStep::Again;
         }
         if self.yields < self.policy.yields && !self.policy.is_penalized() {
             self.yields += 1;
             self.timed_yield();
-            return Step::Again;
+            return WaitStep::Again;
         }
         WaitPolicy::count(&self.policy.slept);
-        Step::Sleep(self.policy.nap)
+        WaitStep::Sleep(self.policy.nap)
     }
 
     fn spins(&mut self) -> bool {
@@ -264,17 +264,17 @@ mod tests {
         policy.preempted = Duration::from_secs(3600);
         let mut waiter = Waiter::new(&policy);
         for _ in 0..policy.turns {
-            assert_eq!(waiter.step(), Step::Again);
+            assert_eq!(waiter.step(), WaitStep::Again);
         }
         assert_eq!(policy.yielded(), 0);
         for _ in 0..policy.yields {
-            assert_eq!(waiter.step(), Step::Again);
+            assert_eq!(waiter.step(), WaitStep::Again);
         }
         assert_eq!(policy.yielded(), u64::from(policy.yields));
-        assert_eq!(waiter.step(), Step::Sleep(policy.nap));
+        assert_eq!(waiter.step(), WaitStep::Sleep(policy.nap));
         assert_eq!(policy.slept(), 1);
         waiter.progressed();
-        assert_eq!(waiter.step(), Step::Again);
+        assert_eq!(waiter.step(), WaitStep::Again);
     }
 
     #[test]
@@ -300,8 +300,8 @@ mod tests {
         policy.penalty = Duration::from_secs(3600);
         policy.penalty_most = policy.penalty;
         let mut waiter = Waiter::new(&policy);
-        assert_eq!(waiter.step(), Step::Again);
-        assert_eq!(waiter.step(), Step::Sleep(policy.nap));
+        assert_eq!(waiter.step(), WaitStep::Again);
+        assert_eq!(waiter.step(), WaitStep::Sleep(policy.nap));
         assert_eq!(policy.yielded(), 1);
     }
 

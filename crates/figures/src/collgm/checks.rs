@@ -6,7 +6,7 @@ use crate::lab::Lab;
 use crate::orders::order;
 use crate::published::Value;
 use crate::workload::{Bound, Contenders, Passing, Workload};
-use weft_collective::Operation;
+use weft_collective::CollectiveKind;
 
 pub const BEST_SEGMENT: &str = "best eager segment size; 32 MByte transfer";
 pub const BLOCK: &str = "registration pipeline block; rendezvous";
@@ -54,7 +54,7 @@ fn best_bcast(lab: &Lab, sizes: &[usize]) -> Answer {
         let mut product = 0.0;
         for nodes in [SMALL, LARGE] {
             for &bytes in sizes {
-                let workload = Workload::Collective(Operation::Bcast, name, nodes);
+                let workload = Workload::Collective(CollectiveKind::Bcast, name, nodes);
                 product += lab.measure(MACHINE, workload, bytes)?.ln();
             }
         }
@@ -83,7 +83,7 @@ fn switch(lab: &Lab) -> Answer {
     let mut from = None;
     for bytes in powers(1, 64 << 10, 2) {
         let mut flat = true;
-        for operation in [Operation::Scatter, Operation::Gather] {
+        for operation in [CollectiveKind::Scatter, CollectiveKind::Gather] {
             let time =
                 |name| lab.measure(MACHINE, Workload::Collective(operation, name, SMALL), bytes);
             flat &= time("FLAT")? <= time("BINOMIAL")?;
@@ -118,7 +118,7 @@ fn barriers(lab: &Lab) -> Answer {
 
 /// The component beside the baseline at its best, at each size of the figure; also with shorter segments, if
 /// that is another thing.
-fn against_tuned(lab: &Lab, operation: Operation, nodes: usize, most: usize) -> Answer {
+fn against_tuned(lab: &Lab, operation: CollectiveKind, nodes: usize, most: usize) -> Answer {
     let sizes = powers(1, most, 4);
     let time = |who, bytes| lab.measure(MACHINE, Workload::Fastest(who, operation, nodes), bytes);
     let compared = |who| {
@@ -140,7 +140,7 @@ fn against_tuned(lab: &Lab, operation: Operation, nodes: usize, most: usize) -> 
     };
     let as_it_is = compared(Contenders::Component)?;
     let mut word = said(as_it_is);
-    if operation == Operation::Bcast && as_it_is.0 < sizes.len() {
+    if operation == CollectiveKind::Bcast && as_it_is.0 < sizes.len() {
         word +=
             &format!("; with segments cut as short: {}", said(compared(Contenders::ComponentCut)?));
     }
@@ -156,7 +156,7 @@ fn gather(lab: &Lab) -> Answer {
             let workload = Workload::Fastest(Contenders::Component, operation, SMALL);
             lab.measure(MACHINE, workload, bytes)
         };
-        let factor = time(Operation::Gather)? / time(Operation::Scatter)?;
+        let factor = time(CollectiveKind::Gather)? / time(CollectiveKind::Scatter)?;
         if factor.max(1.0 / factor) > most.0 {
             most = (factor.max(1.0 / factor), bytes);
         }
@@ -229,7 +229,7 @@ const OWN_INTERFACE: &str = "the same algorithm over the network's own interface
 
 /// Compares each tree of three operations over streams with the same tree over messages.
 fn own_interface(lab: &Lab) -> Answer {
-    use Operation::{Bcast, Gather, Scatter};
+    use CollectiveKind::{Bcast, Gather, Scatter};
     let mut pairs = Vec::new();
     for operation in [Bcast, Scatter, Gather] {
         for [own, over_messages] in [["BINOMIAL", "MPI-BINOMIAL"], ["FLAT", "MPI-FLAT"]] {
@@ -280,7 +280,7 @@ fn claims() -> Vec<Check> {
 
 /// Lists all checks of the document.
 pub fn checks() -> Vec<Check> {
-    use Operation::{Alltoall, Bcast, Scatter};
+    use CollectiveKind::{Alltoall, Bcast, Scatter};
     let shown: [Shown; 18] = [
         (BEST_SEGMENT, |lab| best_size(lab, Workload::Segments, BEST_SEGMENT)),
         (BLOCK, |lab| best_size(lab, Workload::Blocks, BLOCK)),

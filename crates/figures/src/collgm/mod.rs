@@ -4,7 +4,7 @@ mod checks;
 
 use super::figure::{Axis, Contender, Document, Figure, Headline, Map, Quotient, Series};
 use super::workload::{Contenders, Workload};
-use weft_collective::Operation;
+use weft_collective::CollectiveKind;
 
 const MACHINE: &str = "collgm";
 /// The "small" and the "large" node count of section 4.
@@ -34,7 +34,7 @@ fn segments() -> Vec<usize> {
 /// A figure over message size: curves of `operation` on so many nodes.
 fn over_bytes(
     (id, title, place): (&'static str, &'static str, &'static str),
-    (operation, nodes): (Operation, usize),
+    (operation, nodes): (CollectiveKind, usize),
     names: &[&'static str],
     most: usize,
     rows: &[&'static str],
@@ -51,7 +51,7 @@ fn over_bytes(
         let workload = Workload::Fastest(who, operation, nodes);
         series.push(Series { name, machine: MACHINE, workload, over: None, x: powers(1, most, 4) });
     };
-    if operation == Operation::Bcast {
+    if operation == CollectiveKind::Bcast {
         best(CUT, Contenders::ComponentCut);
     }
     best(TUNED, Contenders::Tuned);
@@ -117,7 +117,7 @@ fn barriers() -> Figure {
 }
 
 fn figures() -> Vec<Figure> {
-    use Operation::{Alltoall, Bcast, Gather, Scatter};
+    use CollectiveKind::{Alltoall, Bcast, Gather, Scatter};
     let broadcasts = [
         "BINOMIAL",
         "SPLIT-BINARY",
@@ -194,16 +194,16 @@ fn barrier_nodes() -> Vec<usize> {
 }
 
 /// Those of section 3.4 over streams, and the baseline beside them.
-fn contenders(operation: Operation) -> Vec<Contender> {
+fn contenders(operation: CollectiveKind) -> Vec<Contender> {
     let mut all: Vec<Contender> = match operation {
-        Operation::Bcast => vec![
+        CollectiveKind::Bcast => vec![
             ("FLAT", |of, n| Workload::Collective(of, "FLAT", n)),
             ("BINOMIAL", |of, n| Workload::Collective(of, "BINOMIAL", n)),
             ("BINARY", |of, n| Workload::Collective(of, "BINARY", n)),
             ("SPLIT-BINARY", |of, n| Workload::Collective(of, "SPLIT-BINARY", n)),
             ("PIPELINE", |of, n| Workload::Collective(of, "PIPELINE", n)),
         ],
-        Operation::Alltoall => vec![
+        CollectiveKind::Alltoall => vec![
             ("LINEAR", |of, n| Workload::Collective(of, "LINEAR", n)),
             ("PAIRWISE", |of, n| Workload::Collective(of, "PAIRWISE", n)),
             ("BRUCK", |of, n| Workload::Collective(of, "BRUCK", n)),
@@ -220,7 +220,7 @@ fn contenders(operation: Operation) -> Vec<Contender> {
 /// A map of the document, with the places it has here.
 fn map(
     (id, title, place): (&'static str, &'static str, &'static str),
-    (operation, most, largest): (Operation, usize, usize),
+    (operation, most, largest): (CollectiveKind, usize, usize),
     rows: &[&'static str],
 ) -> Map {
     Map {
@@ -238,7 +238,7 @@ fn map(
 }
 
 fn maps() -> Vec<Map> {
-    use Operation::{Alltoall, Bcast, Scatter};
+    use CollectiveKind::{Alltoall, Bcast, Scatter};
     vec![
         // On 64 nodes the document's alltoall aborted (section 4.2).
         map(
@@ -269,17 +269,22 @@ fn headlines() -> Vec<Headline> {
     vec![
         ratio(
             "bcast BINOMIAL / SPLIT-BINARY, 16 KiB",
-            Operation::Bcast,
+            CollectiveKind::Bcast,
             ["BINOMIAL", "SPLIT-BINARY"],
             16 << 10,
         ),
         ratio(
             "bcast SPLIT-BINARY / PIPELINE, 1 MiB",
-            Operation::Bcast,
+            CollectiveKind::Bcast,
             ["SPLIT-BINARY", "PIPELINE"],
             1 << 20,
         ),
-        ratio("scatter BINOMIAL / FLAT, 1 KiB", Operation::Scatter, ["BINOMIAL", "FLAT"], 1 << 10),
+        ratio(
+            "scatter BINOMIAL / FLAT, 1 KiB",
+            CollectiveKind::Scatter,
+            ["BINOMIAL", "FLAT"],
+            1 << 10,
+        ),
     ]
 }
 

@@ -7,7 +7,7 @@ use crate::measure::collectives::SINGLE;
 use crate::orders::{ALIKE, fastest, grouped, order, order_beyond};
 use crate::published::Value;
 use crate::workload::Workload;
-use weft_collective::{Operation, edges, notified_write};
+use weft_collective::{CollectiveKind, notified_write, rdma_pattern};
 
 /// The fan-ins of figure 4.7.
 pub const FAN_INS: [(&str, usize); 4] = [("RGM:1", 1), ("RGM:3", 3), ("RGM:7", 7), ("RGM:15", 15)];
@@ -381,8 +381,16 @@ pub fn checks() -> Vec<Check> {
         run(WRITE, Workload::WriteLatency, SMALL),
         run(TO_ONE, Workload::MulticastLatency(1), 1),
         run(TO_SEVEN, Workload::MulticastLatency(1), 7),
-        run("steps of pairwise exchange; 5 nodes", Workload::Steps(Operation::Barrier, "RPE"), 5),
-        run("steps of dissemination; 5 nodes", Workload::Steps(Operation::Barrier, "MPI-DS"), 5),
+        run(
+            "steps of pairwise exchange; 5 nodes",
+            Workload::Steps(CollectiveKind::Barrier, "RPE"),
+            5,
+        ),
+        run(
+            "steps of dissemination; 5 nodes",
+            Workload::Steps(CollectiveKind::Barrier, "MPI-DS"),
+            5,
+        ),
         run(
             "Allreduce of 1 integer on 2 nodes with RPE; cluster 1",
             Workload::Allreduce("RPE", 1),
@@ -441,5 +449,5 @@ pub fn checks() -> Vec<Check> {
 
 /// Of the tree on 8 nodes.
 fn height(fan_in: usize) -> Answer {
-    Ok(Value::Number(f64::from(edges::height(8, fan_in))))
+    Ok(Value::Number(f64::from(rdma_pattern::height(8, fan_in))))
 }

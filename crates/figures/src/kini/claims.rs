@@ -7,7 +7,7 @@ use crate::lab::Lab;
 use crate::orders::order;
 use crate::published::Value;
 use crate::workload::{RegistrationTime, Workload};
-use weft_collective::Operation;
+use weft_collective::CollectiveKind;
 
 const GAIN_GROWS: &str =
     "improvement of RGM barrier over MPI-PE as nodes grow; powers of 2, both clusters";
@@ -74,7 +74,11 @@ fn reliability(lab: &Lab) -> Answer {
 pub fn checks() -> Vec<Check> {
     let run = |row, workload, x| Check { row, simulate: Simulate::Run(FIRST.machine, workload, x) };
     let mut checks = vec![
-        run("steps of the RPE allreduce; 5 nodes", Workload::Steps(Operation::Allreduce, "RPE"), 5),
+        run(
+            "steps of the RPE allreduce; 5 nodes",
+            Workload::Steps(CollectiveKind::Allreduce, "RPE"),
+            5,
+        ),
         run(
             "send descriptors of a broadcast by messages; 4 nodes",
             Workload::SendDescriptors("MPI-BINOMIAL"),

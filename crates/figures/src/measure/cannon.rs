@@ -14,7 +14,7 @@ use super::{Measured, mean, world};
 use crate::workload::{Cannon, Part, Team};
 use std::rc::Rc;
 use weft_fabric_sim::units::{Count, MICROSECOND, Picoseconds};
-use weft_fabric_sim::{Machine, Options};
+use weft_fabric_sim::{Machine, SimOptions};
 
 /// Cores of a node that the document could use: 4 of 8, for a square of processes (section 5.4).
 const CORES: usize = 4;
@@ -39,7 +39,7 @@ pub fn multiply(machine: &Rc<Machine>, (nodes, size): (usize, usize), what: Cann
     }
     let block = size / side;
     let work = product(machine, block, threads);
-    let outcome = world(machine, Options::new(ranks), limits(), |rank| {
+    let outcome = world(machine, SimOptions::new(ranks), limits(), |rank| {
         let program = Program::new(rank, what.progress, machine);
         async move {
             let (row, column) = (program.rank.comm.rank() / side, program.rank.comm.rank() % side);

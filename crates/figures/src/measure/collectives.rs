@@ -18,45 +18,50 @@ use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
-use weft_collective::arena::{self, Arena, Bounds};
+use weft_collective::arena::{self, ArenaLimits, NotifyArena};
 use weft_collective::{
-    Choice, CollectiveState, Operation, Reduce, Selection, SelectionKey, notified_write, run,
+    AlgorithmChoice, CollectiveKind, CollectiveState, ElementReduction, Selection, SelectionKey,
+    notified_write, run,
 };
-use weft_datatype::{Basic, Form, Op, Predefined};
-use weft_fabric::{Cause, Fabric, FabricExt, Sge};
+use weft_datatype::{Basic, ElementSpacing, Predefined, PredefinedOp};
+use weft_fabric::{Fabric, FabricExt, FaultCause, Sge};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
-use weft_fabric_sim::{Arrow, Machine, Options, Outcome, Sim};
-use weft_p2p::Limits;
+use weft_fabric_sim::{Arrow, Machine, RunOutcome, Sim, SimOptions};
+use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm};
 
 /// Largest payload, in bytes, that the document sends with its flag in one write (section 5.3.2).
 pub const SINGLE: usize = 2 << 10;
-const BOUNDS: Bounds = Bounds { bytes: arena::USUAL, single: Some(SINGLE) };
+const BOUNDS: ArenaLimits = ArenaLimits { bytes: arena::USUAL, single: Some(SINGLE) };
 
 /// Runs `program` as every rank.
 pub(super) fn world<P>(
     machine: &Rc<Machine>,
-    options: Options,
+    options: SimOptions,
     program: impl FnMut(Rank) -> P,
-) -> Result<Outcome<Measured>, String>
+) -> Result<RunOutcome<Measured>, String>
 where
     P: Future<Output = Measured> + 'static,
 {
     let mut machine = Machine::clone(machine);
     let packet = SINGLE + notified_write::MARK;
     machine.rail.iter_mut().for_each(|rail| rail.mtu.0 = rail.mtu.0.max(packet));
-    world_bounded(&Rc::new(machine), options, Limits::default(), BOUNDS, program)
+    world_bounded(&Rc::new(machine), options, ProtocolLimits::default(), BOUNDS, program)
 }
 
 /// The algorithm of this name, for a world that uses nothing else.
-pub(super) fn named(operation: Operation, name: &str) -> Result<Rc<Selection>, String> {
+pub(super) fn named(operation: CollectiveKind, name: &str) -> Result<Rc<Selection>, String> {
     let mut selection = Selection::default();
     selection.ask_for(operation, name)?;
     Ok(Rc::new(selection))
 }
 
 /// An error if `operation` of so many bytes cannot be served by what was asked for.
-pub(super) fn served(comm: &Comm<Sim>, operation: Operation, bytes: usize) -> Result<(), String> {
+pub(super) fn served(
+    comm: &Comm<Sim>,
+    operation: CollectiveKind,
+    bytes: usize,
+) -> Result<(), String> {
     let (ranks, site) = (comm.size(), comm.site());
     let case = SelectionKey { ranks, bytes, element: 4, commutes: true, equal: true, site };
     match comm.chosen(operation, &case).refused {
@@ -66,12 +71,12 @@ pub(super) fn served(comm: &Comm<Sim>, operation: Operation, bytes: usize) -> Re
 }
 
 pub fn barrier(machine: &Rc<Machine>, ranks: usize, name: &str, iterations: usize) -> Measured {
-    let selection = named(Operation::Barrier, name)?;
-    let outcome = world(machine, Options::new(ranks), |rank| {
+    let selection = named(CollectiveKind::Barrier, name)?;
+    let outcome = world(machine, SimOptions::new(ranks), |rank| {
         let selection = selection.clone();
         async move {
             rank.comm.select(selection);
-            served(&rank.comm, Operation::Barrier, 0)?;
+            served(&rank.comm, CollectiveKind::Barrier, 0)?;
             for _ in 0..WARM_UP {
                 rank.comm.barrier().await.map_err(text)?;
             }
@@ -87,7 +92,12 @@ pub fn barrier(machine: &Rc<Machine>, ranks: usize, name: &str, iterations: usiz
 
 /// Steps of the rank that takes most: a send and a receive with no other send between them are one
 /// step, and any other send or receive is a step of its own.
-pub fn steps(machine: &Rc<Machine>, ranks: usize, operation: Operation, name: &str) -> Measured {
+pub fn steps(
+    machine: &Rc<Machine>,
+    ranks: usize,
+    operation: CollectiveKind,
+    name: &str,
+) -> Measured {
     let arrows = second(machine, ranks, operation, name)?;
     let of_rank = |rank: u32| {
         let mut sends: Vec<_> = arrows.iter().filter(|a| a.from == rank).map(|a| a.sent).collect();
@@ -100,7 +110,7 @@ pub fn steps(machine: &Rc<Machine>, ranks: usize, operation: Operation, name: &s
 
 /// Counts the descriptors that are posted to send in a broadcast. A multicast is one descriptor, for any number of receivers.
 pub fn send_descriptors(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
-    let arrows = second(machine, ranks, Operation::Bcast, name)?;
+    let arrows = second(machine, ranks, CollectiveKind::Bcast, name)?;
     let carries = arrows.iter().filter(|arrow| arrow.bytes > 0);
     let sends: BTreeSet<_> = carries.map(|arrow| (arrow.from, arrow.sent)).collect();
     Ok(sends.len() as f64)
@@ -110,11 +120,11 @@ pub fn send_descriptors(machine: &Rc<Machine>, ranks: usize, name: &str) -> Meas
 fn second(
     machine: &Rc<Machine>,
     ranks: usize,
-    operation: Operation,
+    operation: CollectiveKind,
     name: &str,
 ) -> Result<Vec<Arrow>, String> {
     let selection = named(operation, name)?;
-    let options = Options::new(ranks).trace();
+    let options = SimOptions::new(ranks).trace();
     let outcome = world(machine, options, |rank| {
         let selection = selection.clone();
         async move {
@@ -129,9 +139,9 @@ fn second(
                 let int = Predefined::new().of(Basic::INT).clone();
                 let one = || Buffer::over(word.local, int.clone());
                 match operation {
-                    Operation::Barrier => comm.barrier().await,
-                    Operation::Bcast => comm.bcast(one(), 0.into()).await,
-                    Operation::Allreduce => {
+                    CollectiveKind::Barrier => comm.barrier().await,
+                    CollectiveKind::Bcast => comm.bcast(one(), 0.into()).await,
+                    CollectiveKind::Allreduce => {
                         comm.allreduce(Some(one()), one(), Rc::new(Sum(Basic::INT))).await
                     }
                     other => return Err(format!("steps of {other} are not counted here")),
@@ -155,7 +165,7 @@ fn second(
 /// Counts the messages that come to rank 0 because of its multicast in a barrier by the named algorithm: those that leave after
 /// the multicast.
 pub fn acknowledgements(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
-    let arrows = second(machine, ranks, Operation::Barrier, name)?;
+    let arrows = second(machine, ranks, CollectiveKind::Barrier, name)?;
     let released = arrows.iter().filter(|arrow| arrow.from == 0).map(|arrow| arrow.sent).min();
     let released = released.ok_or("rank 0 sends nothing")?;
     Ok(arrows.iter().filter(|arrow| arrow.to == 0 && arrow.sent > released).count() as f64)
@@ -181,10 +191,10 @@ fn steps_of(sends: &[u64], receives: impl Iterator<Item = u64>) -> usize {
 /// MPI_SUM on a type of numbers.
 pub(super) struct Sum(pub(super) Basic);
 
-impl Reduce for Sum {
+impl ElementReduction for Sum {
     fn combine(&self, left: Sge, right: Sge) {
         let count = right.len() / self.0.size();
-        let done = Op::Sum.apply(self.0, Form::Packed, count, left, right);
+        let done = PredefinedOp::Sum.apply(self.0, ElementSpacing::Packed, count, left, right);
         done.expect("MPI_SUM is defined on numbers");
     }
 
@@ -207,7 +217,7 @@ async fn begin(sim: &Sim, at: Picoseconds) -> Result<Picoseconds, String> {
     let until = sim.now() + Duration::from_nanos(left.div_ceil(NANOSECOND));
     let outcome = poll_fn(|cx| sim.poll_any(&[], Some(until), cx)).await;
     match outcome {
-        Err(fault) if !fault.is(Cause::TimedOut) => Err(text(fault)),
+        Err(fault) if !fault.is(FaultCause::TimedOut) => Err(text(fault)),
         _ if sim.clock() - at < NANOSECOND => Ok(sim.clock()),
         _ => Err(format!("begun at {} ps in place of {at}", sim.clock())),
     }
@@ -222,8 +232,8 @@ async fn registering(
     result: Sge,
     states: &mut Vec<CollectiveState<Sim>>,
 ) -> Result<(), String> {
-    let choice = Choice::parse(Operation::Allreduce, name)?;
-    let arena = Arena::new(comm.engine().endpoint().clone(), BOUNDS);
+    let choice = AlgorithmChoice::parse(CollectiveKind::Allreduce, name)?;
+    let arena = NotifyArena::new(comm.engine().endpoint().clone(), BOUNDS);
     let state = CollectiveState::in_turn(Rc::new(arena));
     let (link, operands) = (comm.link().carried(choice), (data, result, Basic::INT.size()));
     run::allreduce(&link, &state, choice, operands, &Sum(Basic::INT)).await.map_err(text)?;
@@ -240,26 +250,26 @@ pub fn allreduce(
     registered: Option<RegistrationTime>,
     iterations: usize,
 ) -> Measured {
-    let selection = named(Operation::Allreduce, name)?;
+    let selection = named(CollectiveKind::Allreduce, name)?;
     let (n, count) = (ranks as i32, integers as i32);
     let (warm_up, iterations) = match registered {
         Some(RegistrationTime::FirstCall) => (0, 1),
         _ => (WARM_UP, iterations),
     };
-    let outcome = world(machine, Options::new(ranks), |rank| {
+    let outcome = world(machine, SimOptions::new(ranks), |rank| {
         let selection = selection.clone();
         async move {
             let (sim, comm) = (rank.sim, rank.comm);
             comm.select(selection);
             let len = integers * Basic::INT.size();
-            served(&comm, Operation::Allreduce, len)?;
+            served(&comm, CollectiveKind::Allreduce, len)?;
             let (input, output) =
                 (sim.allocate(len).map_err(text)?, sim.allocate(len).map_err(text)?);
             let me = comm.rank() as i32;
             // Element i of rank r is i * n + r, so that every element of every rank differs.
             input.local.fill(&bytes_of((0..count).map(|i| i * n + me)));
             let expected = bytes_of((0..count).map(|i| i * n * n + n * (n - 1) / 2));
-            let op: Rc<dyn Reduce> = Rc::new(Sum(Basic::INT));
+            let op: Rc<dyn ElementReduction> = Rc::new(Sum(Basic::INT));
             let int = Predefined::new().of(Basic::INT).clone();
             let call = || {
                 let send = Buffer::over(input.local, int.clone());

@@ -13,12 +13,12 @@ use super::collectives::{Sum, named, served, world};
 use super::{Measured, Rank, mean, text};
 use std::ops::Range;
 use std::rc::Rc;
-use weft_collective::{Operation, Reduce, rank};
+use weft_collective::{CollectiveKind, ElementReduction, rank};
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::{Fabric, Region, Sge};
 use weft_fabric_sim::units::MICROSECOND;
-use weft_fabric_sim::{Machine, Options};
-use weft_p2p::Mode;
+use weft_fabric_sim::{Machine, SimOptions};
+use weft_p2p::SendMode;
 use weft_process::{Buffer, Destination, Origin};
 
 /// Unknowns a side.
@@ -36,12 +36,12 @@ const REST: usize = 10;
 
 /// Microseconds to the solution on so many nodes, the mean over ranks.
 pub fn solve(machine: &Rc<Machine>, ranks: usize, name: &'static str) -> Measured {
-    let selection = named(Operation::Allreduce, name)?;
-    let outcome = world(machine, Options::new(ranks), |rank| {
+    let selection = named(CollectiveKind::Allreduce, name)?;
+    let outcome = world(machine, SimOptions::new(ranks), |rank| {
         let (selection, machine) = (selection.clone(), machine.clone());
         async move {
             rank.comm.select(selection);
-            served(&rank.comm, Operation::Allreduce, DOUBLE)?;
+            served(&rank.comm, CollectiveKind::Allreduce, DOUBLE)?;
             let solver = Solver::new(rank, machine)?;
             // It makes what the algorithm needs.
             solver.sum(0.0).await?;
@@ -57,7 +57,7 @@ struct Solver {
     machine: Rc<Machine>,
     rows: Range<usize>,
     double: Type,
-    sum: Rc<dyn Reduce>,
+    sum: Rc<dyn ElementReduction>,
     /// Rows to the ranks above and below, rows from them; then a word before and after a sum.
     memory: Region,
 }
@@ -68,7 +68,7 @@ impl Solver {
         let rows = rank::cut(SIDE, 1, size, me)..rank::cut(SIDE, 1, size, me + 1);
         let memory = rank.sim.allocate((4 * SIDE + 2) * DOUBLE).map_err(text)?;
         let double = Predefined::new().of(Basic::DOUBLE).clone();
-        let sum: Rc<dyn Reduce> = Rc::new(Sum(Basic::DOUBLE));
+        let sum: Rc<dyn ElementReduction> = Rc::new(Sum(Basic::DOUBLE));
         Ok(Solver { rank, machine, rows, double, sum, memory })
     }
 
@@ -141,7 +141,7 @@ impl Solver {
                 active.push(comm.irecv(&self.doubles(row(2 + i)), Origin::Rank(other), Some(TAG)));
                 write(row(i), edges[i]);
                 let (data, to) = (self.doubles(row(i)), Destination::Rank(other));
-                active.push(comm.isend(&data, to, TAG, Mode::Standard));
+                active.push(comm.isend(&data, to, TAG, SendMode::Standard));
             }
         }
         for active in active {

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::{FabricExt, Work};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
-use weft_fabric_sim::{Machine, Options, Sim};
-use weft_p2p::Limits;
+use weft_fabric_sim::{Machine, Sim, SimOptions};
+use weft_p2p::ProtocolLimits;
 use weft_process::Buffer;
-use weft_rma::{Design, Memory, TargetLocation, Window};
+use weft_rma::{FenceDesign, TargetLocation, Window, WindowOffer};
 
 /// Bytes that neighbours of a halo put to each other, and what a step computes meanwhile.
 const FACE: usize = 8 << 10;
@@ -23,9 +23,9 @@ struct Fencing {
 }
 
 impl Fencing {
-    async fn new(rank: Rank, len: usize, fence: Design) -> Result<Fencing, String> {
-        let options = weft_rma::Options { fence, ..Default::default() };
-        let brings = Memory::Allocate { len, align: 64 };
+    async fn new(rank: Rank, len: usize, fence: FenceDesign) -> Result<Fencing, String> {
+        let options = weft_rma::WindowOptions { fence, ..Default::default() };
+        let brings = WindowOffer::Allocate { len, align: 64 };
         let window = Window::create(&rank.comm, brings, 1, options).await.map_err(text)?;
         let byte = Predefined::new().of(Basic::BYTE).clone();
         let fencing = Fencing { rank, window, byte };
@@ -56,7 +56,7 @@ fn rounds<P>(
 where
     P: Future<Output = Result<(Fencing, Round), String>> + 'static,
 {
-    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| {
+    let outcome = world(machine, SimOptions::new(ranks), ProtocolLimits::default(), |rank| {
         let ready = round(rank);
         async move {
             let (fencing, Round { neighbours, bytes, compute }) = ready.await?;
@@ -91,7 +91,7 @@ struct Round {
 pub fn after_puts(
     machine: &Rc<Machine>,
     ranks: usize,
-    fence: Design,
+    fence: FenceDesign,
     (puts, bytes): (usize, usize),
     compute: Picoseconds,
     iterations: usize,
@@ -106,7 +106,12 @@ pub fn after_puts(
 
 /// Computation beside a put of `bytes` and its fence between two ranks, in percent of their time: what it
 /// does not add when it takes as long.
-pub fn overlap(machine: &Rc<Machine>, bytes: usize, fence: Design, iterations: usize) -> Measured {
+pub fn overlap(
+    machine: &Rc<Machine>,
+    bytes: usize,
+    fence: FenceDesign,
+    iterations: usize,
+) -> Measured {
     let run = |compute| after_puts(machine, 2, fence, (1, bytes), compute, iterations);
     let alone = run(0)?;
     let beside = run((alone * MICROSECOND as f64) as Picoseconds)?;
@@ -114,7 +119,12 @@ pub fn overlap(machine: &Rc<Machine>, bytes: usize, fence: Design, iterations: u
 }
 
 /// A step of a halo exchange on a torus: faces to four neighbours, the inner part computed meanwhile.
-pub fn halo(machine: &Rc<Machine>, ranks: usize, fence: Design, iterations: usize) -> Measured {
+pub fn halo(
+    machine: &Rc<Machine>,
+    ranks: usize,
+    fence: FenceDesign,
+    iterations: usize,
+) -> Measured {
     let rows =
         (1..=ranks).filter(|r| ranks.is_multiple_of(*r) && r * r <= ranks).max().unwrap_or(1);
     let columns = ranks / rows;

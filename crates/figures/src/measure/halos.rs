@@ -12,9 +12,9 @@ use super::progress::{Program, limits, registered, under};
 use super::{Measured, mean, world};
 use crate::workload::Progress;
 use std::rc::Rc;
-use weft_fabric_sim::machine::Policy;
+use weft_fabric_sim::machine::SchedulerPolicy;
 use weft_fabric_sim::units::{Count, MICROSECOND, Picoseconds};
-use weft_fabric_sim::{Machine, Options};
+use weft_fabric_sim::{Machine, SimOptions};
 
 const FACE: usize = 256 << 10;
 const STEPS: usize = 8;
@@ -35,10 +35,10 @@ pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress) -> Measured {
     if side * side != ranks || side < 3 {
         return Err(format!("{ranks} ranks are no square of 3 and more"));
     }
-    let mut wide = Machine::clone(&under(&registered(machine), Policy::RoundRobin));
+    let mut wide = Machine::clone(&under(&registered(machine), SchedulerPolicy::RoundRobin));
     wide.nodes = Count(wide.nodes.0.max(ranks));
     let machine = &Rc::new(wide);
-    let outcome = world(machine, Options::new(ranks), limits(), |rank| {
+    let outcome = world(machine, SimOptions::new(ranks), limits(), |rank| {
         let program = Program::new(rank, design, machine);
         async move {
             let me = program.rank.comm.rank();

@@ -5,9 +5,9 @@ use super::progress::{Program, limits, registered, under, usual};
 use super::{Measured, WARM_UP, each, first, world};
 use crate::workload::{Memory, Overlap, Progress, Side};
 use std::rc::Rc;
-use weft_fabric_sim::machine::Policy;
+use weft_fabric_sim::machine::SchedulerPolicy;
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
-use weft_fabric_sim::{Machine, Options};
+use weft_fabric_sim::{Machine, SimOptions};
 
 /// Messages under way at once in the bandwidth test, as in the OSU benchmarks.
 const WINDOW: usize = 64;
@@ -27,12 +27,12 @@ pub fn bandwidth(
     machine: &Rc<Machine>,
     bytes: usize,
     (memory, design): (Memory, Progress),
-    policy: Option<Policy>,
+    policy: Option<SchedulerPolicy>,
     rounds: usize,
 ) -> Measured {
     let machine = prepared(machine, memory);
     let machine = &policy.map_or_else(|| usual(&machine, design), |policy| under(&machine, policy));
-    let outcome = world(machine, Options::new(2), limits(), |rank| {
+    let outcome = world(machine, SimOptions::new(2), limits(), |rank| {
         let program = Program::new(rank, design, machine);
         async move {
             let me = program.rank.comm.rank();
@@ -67,7 +67,7 @@ fn iteration(
     work: Picoseconds,
     rounds: usize,
 ) -> Measured {
-    let outcome = world(machine, Options::new(2), limits(), |rank| {
+    let outcome = world(machine, SimOptions::new(2), limits(), |rank| {
         let program = Program::new(rank, design, machine);
         async move {
             let me = program.rank.comm.rank();
@@ -120,8 +120,8 @@ pub fn availability(machine: &Rc<Machine>, bytes: usize, overlap: Overlap, few: 
 /// is woken runs at once: one that waits for its turn takes several together.
 pub fn interrupts(machine: &Rc<Machine>, bytes: usize, design: Progress) -> Measured {
     const MESSAGES: usize = 20;
-    let machine = &under(&registered(machine), Policy::RoundRobin);
-    let outcome = world(machine, Options::new(2), limits(), |rank| {
+    let machine = &under(&registered(machine), SchedulerPolicy::RoundRobin);
+    let outcome = world(machine, SimOptions::new(2), limits(), |rank| {
         let program = Program::new(rank, design, machine);
         async move {
             let (me, work) = (program.rank.comm.rank(), 20_000 * MICROSECOND);
@@ -143,7 +143,7 @@ pub fn interrupts(machine: &Rc<Machine>, bytes: usize, design: Progress) -> Meas
 
 /// 1 if a message of `bytes` is read by its receiver, 0 if its payload is sent.
 pub fn is_rendezvous(machine: &Rc<Machine>, bytes: usize) -> Measured {
-    let outcome = world(machine, Options::new(2), limits(), |rank| {
+    let outcome = world(machine, SimOptions::new(2), limits(), |rank| {
         let program = Program::new(rank, Progress::None, machine);
         async move {
             let active = match program.rank.comm.rank() {

@@ -14,11 +14,11 @@ pub mod sweeps;
 pub mod twosided;
 
 use std::rc::Rc;
-use weft_collective::arena::Bounds;
+use weft_collective::arena::ArenaLimits;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
-use weft_fabric_sim::{Machine, Options, Outcome, Sim, run};
-use weft_p2p::Limits;
+use weft_fabric_sim::{Machine, RunOutcome, Sim, SimOptions, run};
+use weft_p2p::ProtocolLimits;
 use weft_process::{Comm, Engine, Group};
 
 /// Iterations before those that are measured.
@@ -36,24 +36,24 @@ pub type Measured = Result<f64, String>;
 /// Runs `program` as every rank of MPI_COMM_WORLD.
 pub fn world<P>(
     machine: &Rc<Machine>,
-    options: Options,
-    limits: Limits,
+    options: SimOptions,
+    limits: ProtocolLimits,
     program: impl FnMut(Rank) -> P,
-) -> Result<Outcome<Measured>, String>
+) -> Result<RunOutcome<Measured>, String>
 where
     P: Future<Output = Measured> + 'static,
 {
-    world_bounded(machine, options, limits, Bounds::default(), program)
+    world_bounded(machine, options, limits, ArenaLimits::default(), program)
 }
 
 /// The same, with bounds on the writes of collective operations.
 pub fn world_bounded<P>(
     machine: &Rc<Machine>,
-    options: Options,
-    limits: Limits,
-    bounds: Bounds,
+    options: SimOptions,
+    limits: ProtocolLimits,
+    bounds: ArenaLimits,
     mut program: impl FnMut(Rank) -> P,
-) -> Result<Outcome<Measured>, String>
+) -> Result<RunOutcome<Measured>, String>
 where
     P: Future<Output = Measured> + 'static,
 {
@@ -67,7 +67,7 @@ where
 }
 
 /// The mean of what the ranks measured.
-pub fn mean(outcome: &Outcome<Measured>) -> Measured {
+pub fn mean(outcome: &RunOutcome<Measured>) -> Measured {
     let mut sum = 0.0;
     for (rank, result) in outcome.results.iter().enumerate() {
         match result {
@@ -80,7 +80,7 @@ pub fn mean(outcome: &Outcome<Measured>) -> Measured {
 }
 
 /// What rank 0 measured, if all ranks are content.
-pub fn first(outcome: &Outcome<Measured>) -> Measured {
+pub fn first(outcome: &RunOutcome<Measured>) -> Measured {
     mean(outcome)?;
     outcome.results[0].clone().unwrap_or_else(|| Err("rank 0 did not end".to_owned()))
 }

@@ -6,10 +6,10 @@ use crate::workload::{OneSided, Pieces, Test};
 use std::rc::Rc;
 use weft_channel::rails::Thresholds;
 use weft_datatype::{Basic, Predefined, Type};
-use weft_fabric_sim::{Machine, Options, Sim};
-use weft_p2p::Limits;
+use weft_fabric_sim::{Machine, Sim, SimOptions};
+use weft_p2p::ProtocolLimits;
 use weft_process::Buffer;
-use weft_rma::{Memory, TargetLocation, Window};
+use weft_rma::{TargetLocation, Window, WindowOffer};
 
 /// Operations of an epoch ("window size", section 4.2).
 pub(super) const OPERATIONS: usize = 16;
@@ -27,9 +27,9 @@ impl Side {
         rank: Rank,
         bytes: usize,
         fragmented: Option<usize>,
-        options: weft_rma::Options,
+        options: weft_rma::WindowOptions,
     ) -> Result<Side, String> {
-        let brings = Memory::Allocate { len: bytes, align: 64 };
+        let brings = WindowOffer::Allocate { len: bytes, align: 64 };
         if let Some(len) = fragmented {
             let rails = rank.comm.engine().endpoint().rails();
             rails.set_thresholds(Thresholds { write: len, read: len, ..rails.thresholds() });
@@ -110,9 +110,9 @@ impl Side {
 
 /// Returns the longest piece that an epoch sends over the network on all rails, divided by the shortest.
 pub fn piece_ratio(machine: &Rc<Machine>, bytes: usize, test: Test) -> Measured {
-    let options = weft_rma::Options::default();
-    let traced = Options::new(2).trace();
-    let outcome = world(machine, traced, Limits::default(), |rank| async move {
+    let options = weft_rma::WindowOptions::default();
+    let traced = SimOptions::new(2).trace();
+    let outcome = world(machine, traced, ProtocolLimits::default(), |rank| async move {
         Side::new(rank, bytes, None, options).await?.round(test).await?;
         Ok(0.0)
     })?;
@@ -141,24 +141,25 @@ pub fn measure(machine: &Rc<Machine>, bytes: usize, what: OneSided, rounds: usiz
         Pieces::From(bytes) => Some(bytes),
     };
     let options =
-        weft_rma::Options { order: what.order, ending: what.ending, ..Default::default() };
-    let outcome = world(&Rc::new(used), Options::new(2), Limits::default(), |rank| async move {
-        let side = Side::new(rank, bytes, fragmented, options).await?;
-        let sim = side.rank.sim.clone();
-        let mut start = 0;
-        for round in 0..WARM_UP + rounds {
-            if round == WARM_UP {
-                start = sim.clock();
+        weft_rma::WindowOptions { order: what.order, ending: what.ending, ..Default::default() };
+    let outcome =
+        world(&Rc::new(used), SimOptions::new(2), ProtocolLimits::default(), |rank| async move {
+            let side = Side::new(rank, bytes, fragmented, options).await?;
+            let sim = side.rank.sim.clone();
+            let mut start = 0;
+            for round in 0..WARM_UP + rounds {
+                if round == WARM_UP {
+                    start = sim.clock();
+                }
+                side.round(what.test).await?;
             }
-            side.round(what.test).await?;
-        }
-        let time = each(start, sim.clock(), rounds);
-        let data = bytes * OPERATIONS;
-        Ok(match what.test {
-            Test::PutLatency | Test::GetLatency => time / 2.0,
-            Test::Put | Test::Get => data as f64 / time,
-            Test::BothPut | Test::Interleaved => 2.0 * data as f64 / time,
-        })
-    })?;
+            let time = each(start, sim.clock(), rounds);
+            let data = bytes * OPERATIONS;
+            Ok(match what.test {
+                Test::PutLatency | Test::GetLatency => time / 2.0,
+                Test::Put | Test::Get => data as f64 / time,
+                Test::BothPut | Test::Interleaved => 2.0 * data as f64 / time,
+            })
+        })?;
     first(&outcome)
 }

@@ -5,10 +5,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::Poll;
 use weft_fabric::{
-    Counter, Fabric, FabricExt, GroupId, Head, Message, Region, RemoteAddr, RemoteFlag, Sge, until,
+    ArrivedMessage, Counter, Fabric, FabricExt, GroupId, Head, Region, RemoteAddr, RemoteFlag, Sge,
+    until,
 };
 use weft_fabric_sim::units::Chance;
-use weft_fabric_sim::{Machine, Options, Sim, run};
+use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 
 /// Bytes of a flag.
 const WORD: usize = 8;
@@ -27,7 +28,7 @@ where
 {
     let regions = Regions::default();
     let mut failed = None;
-    let outcome = run(machine, Options::new(2), |sim| {
+    let outcome = run(machine, SimOptions::new(2), |sim| {
         // All ranks have their region before any of them begins.
         match sim.allocate(len) {
             Ok(region) => regions.borrow_mut().push(region),
@@ -104,7 +105,7 @@ pub fn write_latency(machine: &Rc<Machine>, bytes: usize, iterations: usize) -> 
 }
 
 /// The next message from `peer`, taken from the adapter.
-async fn arrival(sim: &Sim, peer: usize) -> Message {
+async fn arrival(sim: &Sim, peer: usize) -> ArrivedMessage {
     std::future::poll_fn(|_| match sim.receive(Some(peer)) {
         Some(message) => Poll::Ready(message),
         None => Poll::Pending,
@@ -150,7 +151,7 @@ pub fn multicast_latency(
     }
     // When each iteration was sent, and when the last receiver had it.
     let times = Rc::new(RefCell::new(vec![(0u64, 0u64); iterations]));
-    let outcome = run(&Rc::new(reliable), Options::new(receivers + 1), |sim| {
+    let outcome = run(&Rc::new(reliable), SimOptions::new(receivers + 1), |sim| {
         sim.join(GROUP);
         let times = times.clone();
         async move {

@@ -5,13 +5,13 @@ use super::{Measured, Rank, first, mean, text, world};
 use crate::workload::{Bound, Contenders, Passing, Workload};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use weft_collective::{Link, Operation, Reception, Via};
+use weft_collective::{CollectiveKind, CommView, Reception, Via};
 use weft_datatype::{Basic, Predefined};
 use weft_fabric::{FabricExt, Sge, Work};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
-use weft_fabric_sim::{Machine, Options, Sim};
-use weft_p2p::stream::Sizes;
-use weft_p2p::{Context, Limits};
+use weft_fabric_sim::{Machine, Sim, SimOptions};
+use weft_p2p::stream::StreamSizes;
+use weft_p2p::{MatchingContext, ProtocolLimits};
 use weft_process::{Buffer, Lengths};
 
 /// Operations before those that are measured: the first of a pair makes its places.
@@ -25,18 +25,18 @@ const AHEAD: Picoseconds = 100 * MICROSECOND;
 const TRANSFER: usize = 32 << 20;
 
 /// Opens the streams from a rank to all other ranks.
-fn linked(rank: &Rank) -> Link<Sim> {
+fn linked(rank: &Rank) -> CommView<Sim> {
     let endpoint = rank.comm.engine().endpoint().clone();
     let members = rank.comm.group().members().clone();
-    let (context, tag, via) = (Context(3), 1, Via::Native);
+    let (context, tag, via) = (MatchingContext(3), 1, Via::Native);
     let (rank, reception) = (rank.comm.rank(), Reception::default());
-    Link { endpoint, members, rank, context, tag, via, reception }
+    CommView { endpoint, members, rank, context, tag, via, reception }
 }
 
 /// Microseconds for [`TRANSFER`] bytes from rank 0 to rank 1, behind a transfer that makes and registers what streams keep.
-fn transfer(machine: &Rc<Machine>, sizes: Sizes) -> Measured {
+fn transfer(machine: &Rc<Machine>, sizes: StreamSizes) -> Measured {
     let latest = Rc::new(Cell::new(0));
-    let outcome = world(machine, Options::new(2), Limits::default(), |rank| {
+    let outcome = world(machine, SimOptions::new(2), ProtocolLimits::default(), |rank| {
         let early = rank.comm.engine().endpoint().streams().set_sizes(sizes);
         let (link, me, latest) = (linked(&rank), rank.comm.rank(), latest.clone());
         async move {
@@ -66,19 +66,22 @@ pub fn segments(machine: &Rc<Machine>, segment: usize) -> Measured {
     let window = (OUTSTANDING / segment).max(1);
     let allowance = window.min(2);
     let rendezvous = usize::MAX;
-    transfer(machine, Sizes { segment, window, allowance, rendezvous, ..Sizes::default() })
+    transfer(
+        machine,
+        StreamSizes { segment, window, allowance, rendezvous, ..StreamSizes::default() },
+    )
 }
 
 /// Measures a transfer by the eager protocol. `bound` limits the number of segments in flight.
 pub fn stream(machine: &Rc<Machine>, segment: usize, bound: Bound) -> Measured {
-    let usual = Sizes { segment, rendezvous: usize::MAX, ..Sizes::default() };
+    let usual = StreamSizes { segment, rendezvous: usize::MAX, ..StreamSizes::default() };
     transfer(
         machine,
         match bound {
             Bound::Usual => usual,
             Bound::Unlimited => {
                 let all = TRANSFER.div_ceil(segment);
-                Sizes { window: all, slots: all, tokens: all, ..usual }
+                StreamSizes { window: all, slots: all, tokens: all, ..usual }
             }
         },
     )
@@ -86,7 +89,7 @@ pub fn stream(machine: &Rc<Machine>, segment: usize, bound: Bound) -> Measured {
 
 /// By rendezvous, registering blocks of so many bytes.
 pub fn blocks(machine: &Rc<Machine>, block: usize) -> Measured {
-    transfer(machine, Sizes { rendezvous: 0, block, ..Sizes::default() })
+    transfer(machine, StreamSizes { rendezvous: 0, block, ..StreamSizes::default() })
 }
 
 /// Broadcasts in segments, with the lengths of a segment that are tried, shortest first: MPI's messages of up to
@@ -110,21 +113,21 @@ const OVER_MESSAGES: [Cut; 3] = [
 /// Workloads that compete for the least time of an operation of `bytes`.
 pub fn contenders(
     who: Contenders,
-    operation: Operation,
+    operation: CollectiveKind,
     ranks: usize,
     bytes: usize,
 ) -> Vec<Workload> {
     let tuned = who == Contenders::Tuned;
     let whole: &[&'static str] = match (operation, tuned) {
-        (Operation::Bcast, false) => &["FLAT", "BINOMIAL"],
-        (Operation::Bcast, true) => &["MPI-FLAT", "MPI-BINOMIAL"],
-        (Operation::Alltoall, false) => &["LINEAR", "PAIRWISE", "BRUCK"],
-        (Operation::Alltoall, true) => &["MPI-LINEAR", "MPI-PAIRWISE", "MPI-BRUCK"],
+        (CollectiveKind::Bcast, false) => &["FLAT", "BINOMIAL"],
+        (CollectiveKind::Bcast, true) => &["MPI-FLAT", "MPI-BINOMIAL"],
+        (CollectiveKind::Alltoall, false) => &["LINEAR", "PAIRWISE", "BRUCK"],
+        (CollectiveKind::Alltoall, true) => &["MPI-LINEAR", "MPI-PAIRWISE", "MPI-BRUCK"],
         (_, false) => &["FLAT", "BINOMIAL"],
         (_, true) => &["MPI-FLAT", "MPI-BINOMIAL"],
     };
     let mut names = whole.to_vec();
-    if operation == Operation::Bcast {
+    if operation == CollectiveKind::Bcast {
         for (name, cut) in if tuned { OVER_MESSAGES } else { STREAMED } {
             names.push(name);
             if who != Contenders::Component {
@@ -137,7 +140,7 @@ pub fn contenders(
     let mut all: Vec<_> =
         names.iter().map(|name| Workload::Collective(operation, name, ranks)).collect();
     // What travels may be several blocks, so short blocks are tried, too.
-    if tuned && bytes * ranks > Limits::default().eager {
+    if tuned && bytes * ranks > ProtocolLimits::default().eager {
         let whole = names.iter().filter(|name| !name.contains(':'));
         all.extend(whole.map(|name| Workload::CollectiveAtOnce(operation, name, ranks)));
     }
@@ -156,21 +159,21 @@ async fn same_node(rank: &Rank, latest: &Cell<Picoseconds>) -> Result<(), String
 }
 
 /// One operation of `bytes` a buffer or block.
-async fn operate(rank: &Rank, operation: Operation, bytes: usize) -> Result<(), String> {
+async fn operate(rank: &Rank, operation: CollectiveKind, bytes: usize) -> Result<(), String> {
     let comm = &rank.comm;
     let byte = Predefined::new().of(Basic::BYTE).clone();
     let one = || Buffer::phantom(bytes, byte.clone());
     let all = || (0..comm.size()).map(|_| one()).collect::<Vec<_>>();
     let at_root = || if comm.rank() == 0 { all() } else { Vec::new() };
     let done = match operation {
-        Operation::Bcast => comm.bcast(one(), 0.into()).await,
-        Operation::Scatter => {
+        CollectiveKind::Bcast => comm.bcast(one(), 0.into()).await,
+        CollectiveKind::Scatter => {
             comm.scatter(at_root().into(), Some(one()), 0.into(), Lengths::Equal).await
         }
-        Operation::Gather => {
+        CollectiveKind::Gather => {
             comm.gather(Some(one()), at_root().into(), 0.into(), Lengths::Equal).await
         }
-        Operation::Alltoall => {
+        CollectiveKind::Alltoall => {
             comm.alltoall(Some(all().into()), all().into(), Lengths::Equal).await
         }
         other => return Err(format!("{other} is not measured here")),
@@ -181,8 +184,8 @@ async fn operate(rank: &Rank, operation: Operation, bytes: usize) -> Result<(), 
 /// Microseconds of an operation from the common start to the last rank's end. Sizes only.
 pub fn collective(
     machine: &Rc<Machine>,
-    (ranks, limits): (usize, Limits),
-    operation: Operation,
+    (ranks, limits): (usize, ProtocolLimits),
+    operation: CollectiveKind,
     name: &'static str,
     bytes: usize,
     rounds: usize,
@@ -191,7 +194,7 @@ pub fn collective(
     let latest = Rc::new(Cell::new(0));
     // Of each round: start and end.
     let times = Rc::new(RefCell::new(vec![(0u64, 0u64); rounds]));
-    let outcome = world(machine, Options::new(ranks), limits, |rank| {
+    let outcome = world(machine, SimOptions::new(ranks), limits, |rank| {
         let (selection, latest, times) = (selection.clone(), latest.clone(), times.clone());
         async move {
             rank.comm.select(selection);
@@ -213,12 +216,12 @@ pub fn collective(
     Ok(total as f64 / MICROSECOND as f64 / rounds as f64)
 }
 
-/// Measures the microseconds in which [`CHAINED`] bytes go from rank 0 to the last rank, from each rank to the next in segments.
+/// Measures the microseconds in which `CHAINED` bytes go from rank 0 to the last rank, from each rank to the next in segments.
 pub fn chain(machine: &Rc<Machine>, ranks: usize, passing: Passing) -> Measured {
     const CHAINED: usize = 1 << 20;
     const SEGMENT: usize = 64 << 10;
     let latest = Rc::new(Cell::new(0));
-    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| {
+    let outcome = world(machine, SimOptions::new(ranks), ProtocolLimits::default(), |rank| {
         let latest = latest.clone();
         async move {
             let (link, me) = (linked(&rank), rank.comm.rank());

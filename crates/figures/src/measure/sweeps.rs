@@ -13,7 +13,7 @@ use super::{Measured, mean, world};
 use crate::workload::{Part, Progress};
 use std::rc::Rc;
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
-use weft_fabric_sim::{Machine, Options};
+use weft_fabric_sim::{Machine, SimOptions};
 
 const POINTS: usize = 102;
 const DOUBLE: usize = 8;
@@ -32,7 +32,7 @@ pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress, part: Part) -
     let edge = POINTS / side;
     let cell = machine.host.flops.time(edge.pow(3) * OPERATIONS);
     let face = edge * edge * DOUBLE;
-    let outcome = world(machine, Options::new(ranks), limits(), |rank| {
+    let outcome = world(machine, SimOptions::new(ranks), limits(), |rank| {
         let program = Program::new(rank, design, machine);
         async move {
             let (row, column) = (program.rank.comm.rank() / side, program.rank.comm.rank() % side);

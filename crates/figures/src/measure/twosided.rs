@@ -8,8 +8,8 @@ use super::progress::{Program, registered};
 use super::{Measured, WARM_UP, each, first, world};
 use crate::workload::{Progress, Test};
 use std::rc::Rc;
-use weft_fabric_sim::{Machine, Options};
-use weft_p2p::Limits;
+use weft_fabric_sim::{Machine, SimOptions};
+use weft_p2p::ProtocolLimits;
 
 /// Number of puts in an epoch, as for the direct design.
 const PUTS: usize = super::onesided::OPERATIONS;
@@ -48,7 +48,7 @@ pub fn measure(machine: &Rc<Machine>, bytes: usize, test: Test, rounds: usize) -
         other => return Err(format!("{other:?} is not made of messages here")),
     };
     let puts = if there_and_back { 1 } else { PUTS };
-    let outcome = world(machine, Options::new(2), Limits::default(), |rank| {
+    let outcome = world(machine, SimOptions::new(2), ProtocolLimits::default(), |rank| {
         let program = Program::new(rank, Progress::None, machine);
         async move {
             let peer = 1 - program.rank.comm.rank();

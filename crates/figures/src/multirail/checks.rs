@@ -6,7 +6,7 @@ use crate::lab::Lab;
 use crate::orders::order;
 use crate::published::Value;
 use crate::workload::{Pieces, Test, Workload};
-use weft_rma::{Ending, Order};
+use weft_rma::{Ending, IssueOrder};
 
 /// By how many percent two rails shorten the largest operation.
 fn reduction(lab: &Lab, machine: &'static str, test: Test) -> Result<Value, String> {
@@ -63,7 +63,7 @@ fn gains_from(lab: &Lab) -> Result<Value, String> {
     let gain = |size| {
         let of = |from| {
             let pieces = Pieces::From(from);
-            let what = one_sided(Test::PutLatency, true, Order::Called, Ending::Used, pieces);
+            let what = one_sided(Test::PutLatency, true, IssueOrder::Called, Ending::Used, pieces);
             lab.measure(IA32, what, size)
         };
         Ok((size, of(usize::MAX)? / of(0)?))
@@ -166,47 +166,53 @@ fn designs(lab: &Lab, test: Test) -> Result<Vec<(f64, f64)>, String> {
 }
 
 /// Rows of the text's peaks: machine, row, test, rails, order.
-pub const PEAKS: [(&str, &str, Test, bool, Order); 16] = [
-    (IA32, "peak MPI_Put bandwidth two rails; IA32, two HCAs", Test::Put, true, Order::Called),
-    (IA32, "peak MPI_Put bandwidth one rail; IA32", Test::Put, false, Order::Called),
-    (EM64T, "peak MPI_Put bandwidth two rails; EM64T, two ports", Test::Put, true, Order::Called),
-    (EM64T, "peak MPI_Put bandwidth one rail; EM64T", Test::Put, false, Order::Called),
+pub const PEAKS: [(&str, &str, Test, bool, IssueOrder); 16] = [
+    (IA32, "peak MPI_Put bandwidth two rails; IA32, two HCAs", Test::Put, true, IssueOrder::Called),
+    (IA32, "peak MPI_Put bandwidth one rail; IA32", Test::Put, false, IssueOrder::Called),
+    (
+        EM64T,
+        "peak MPI_Put bandwidth two rails; EM64T, two ports",
+        Test::Put,
+        true,
+        IssueOrder::Called,
+    ),
+    (EM64T, "peak MPI_Put bandwidth one rail; EM64T", Test::Put, false, IssueOrder::Called),
     (
         IA32,
         "peak MPI_Put bidirectional bandwidth two rails; IA32",
         Test::BothPut,
         true,
-        Order::Called,
+        IssueOrder::Called,
     ),
     (
         IA32,
         "peak MPI_Put bidirectional bandwidth one rail; IA32",
         Test::BothPut,
         false,
-        Order::Called,
+        IssueOrder::Called,
     ),
     (
         EM64T,
         "peak MPI_Put bidirectional bandwidth two rails; EM64T",
         Test::BothPut,
         true,
-        Order::Called,
+        IssueOrder::Called,
     ),
     (
         EM64T,
         "peak MPI_Put bidirectional bandwidth one rail; EM64T",
         Test::BothPut,
         false,
-        Order::Called,
+        IssueOrder::Called,
     ),
-    (IA32, "peak MPI_Get bandwidth two rails; IA32", Test::Get, true, Order::Called),
-    (IA32, "peak MPI_Get bandwidth one rail; IA32", Test::Get, false, Order::Called),
-    (EM64T, "peak MPI_Get bandwidth two rails; EM64T", Test::Get, true, Order::Called),
-    (EM64T, "peak MPI_Get bandwidth one rail; EM64T", Test::Get, false, Order::Called),
-    (IA32, INTERLEAVED_IA32[2], Test::Interleaved, true, Order::Called),
-    (IA32, INTERLEAVED_IA32[3], Test::Interleaved, true, Order::Turns),
-    (EM64T, INTERLEAVED_EM64T[2], Test::Interleaved, true, Order::Called),
-    (EM64T, INTERLEAVED_EM64T[3], Test::Interleaved, true, Order::Turns),
+    (IA32, "peak MPI_Get bandwidth two rails; IA32", Test::Get, true, IssueOrder::Called),
+    (IA32, "peak MPI_Get bandwidth one rail; IA32", Test::Get, false, IssueOrder::Called),
+    (EM64T, "peak MPI_Get bandwidth two rails; EM64T", Test::Get, true, IssueOrder::Called),
+    (EM64T, "peak MPI_Get bandwidth one rail; EM64T", Test::Get, false, IssueOrder::Called),
+    (IA32, INTERLEAVED_IA32[2], Test::Interleaved, true, IssueOrder::Called),
+    (IA32, INTERLEAVED_IA32[3], Test::Interleaved, true, IssueOrder::Turns),
+    (EM64T, INTERLEAVED_EM64T[2], Test::Interleaved, true, IssueOrder::Called),
+    (EM64T, INTERLEAVED_EM64T[3], Test::Interleaved, true, IssueOrder::Turns),
 ];
 
 pub const INTERLEAVED_IA32: [&str; 4] = [
@@ -229,10 +235,10 @@ pub fn checks() -> Vec<Check> {
     };
     let mut checks: Vec<Check> = PEAKS.iter().map(peak).collect();
     let one_rail = [
-        (IA32, INTERLEAVED_IA32[0], Order::Called),
-        (IA32, INTERLEAVED_IA32[1], Order::Turns),
-        (EM64T, INTERLEAVED_EM64T[0], Order::Called),
-        (EM64T, INTERLEAVED_EM64T[1], Order::Turns),
+        (IA32, INTERLEAVED_IA32[0], IssueOrder::Called),
+        (IA32, INTERLEAVED_IA32[1], IssueOrder::Turns),
+        (EM64T, INTERLEAVED_EM64T[0], IssueOrder::Called),
+        (EM64T, INTERLEAVED_EM64T[1], IssueOrder::Turns),
     ];
     checks.extend(one_rail.map(|(machine, row, order)| {
         let what = one_sided(Test::Interleaved, false, order, Ending::Used, Pieces::Usual);

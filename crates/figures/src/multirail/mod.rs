@@ -8,7 +8,7 @@ use checks::{
     EVERY_RAIL, IN_ORDER_PEAK, IN_ORDER_PEAK_ONE, INTERLEAVED_EM64T, INTERLEAVED_IA32, MEDIUM,
     PEAKS, TURNS_PEAK,
 };
-use weft_rma::{Ending, Order};
+use weft_rma::{Ending, IssueOrder};
 
 /// The largest message of the tests.
 const LARGEST: usize = 1 << 20;
@@ -20,13 +20,13 @@ const RATE: Axis = Axis { label: "Bandwidth", unit: "MB/s", doubling: false };
 const TIME: Axis = Axis { label: "Latency", unit: "us", doubling: true };
 
 const fn on(test: Test, all_rails: bool) -> Workload {
-    one_sided(test, all_rails, Order::Called, Ending::Used, Pieces::Usual)
+    one_sided(test, all_rails, IssueOrder::Called, Ending::Used, Pieces::Usual)
 }
 
 const fn one_sided(
     test: Test,
     all_rails: bool,
-    order: Order,
+    order: IssueOrder,
     ending: Ending,
     pieces: Pieces,
 ) -> Workload {
@@ -35,16 +35,16 @@ const fn one_sided(
 
 /// An epoch of one put on all rails that ends so.
 const fn ending(ending: Ending) -> Workload {
-    one_sided(Test::PutLatency, true, Order::Called, ending, Pieces::Usual)
+    one_sided(Test::PutLatency, true, IssueOrder::Called, ending, Pieces::Usual)
 }
 
 /// Puts on all rails, in fragments from so many bytes on.
 const fn fragmented(from: usize) -> Workload {
-    one_sided(Test::Put, true, Order::Called, Ending::Used, Pieces::From(from))
+    one_sided(Test::Put, true, IssueOrder::Called, Ending::Used, Pieces::From(from))
 }
 
 const fn in_turns(all_rails: bool) -> Workload {
-    one_sided(Test::Interleaved, all_rails, Order::Turns, Ending::Used, Pieces::Usual)
+    one_sided(Test::Interleaved, all_rails, IssueOrder::Turns, Ending::Used, Pieces::Usual)
 }
 
 fn sizes() -> Vec<usize> {

@@ -6,7 +6,7 @@ use crate::lab::Lab;
 use crate::orders::order;
 use crate::published::Value;
 use crate::workload::{Cannon, Memory, Part, Progress, Side, Team, Workload};
-use weft_fabric_sim::machine::Policy;
+use weft_fabric_sim::machine::SchedulerPolicy;
 
 /// The smallest power of two in KiB whose message is a rendezvous.
 fn least_rendezvous(lab: &Lab) -> Result<Value, String> {
@@ -78,7 +78,7 @@ fn tied(
 }
 
 fn over_iterations(lab: &Lab) -> Result<Value, String> {
-    let of = |x| lab.measure(MACHINE, super::over_iterations(Policy::Dynamic), x);
+    let of = |x| lab.measure(MACHINE, super::over_iterations(SchedulerPolicy::Dynamic), x);
     let all = super::iterations();
     let (first, last) = (of(all[0])?, of(all[all.len() - 1])?);
     let least = lab.threshold(PAPER, OVER_ITERATIONS)?;
@@ -305,7 +305,7 @@ fn uneven(lab: &Lab) -> Result<Value, String> {
     let (mut near, mut far) = (0, 0);
     for size in sizes(8 << 10) {
         let of = |policy| lab.measure(MACHINE, super::scheduled(policy), size);
-        let below = of(Policy::RoundRobin)? - of(Policy::Dynamic)?;
+        let below = of(SchedulerPolicy::RoundRobin)? - of(SchedulerPolicy::Dynamic)?;
         *if below <= apart { &mut near } else { &mut far } += 1;
     }
     Ok(Value::Word(match (near, far) {
@@ -318,7 +318,9 @@ fn uneven(lab: &Lab) -> Result<Value, String> {
 /// Compares the fewest iterations with the most, under both policies.
 fn at_once(lab: &Lab) -> Result<Value, String> {
     let (alike, all) = (lab.threshold(PAPER, AT_ONCE)?, super::iterations());
-    for (name, policy) in [("FIFO", Policy::Fifo), ("round robin", Policy::RoundRobin)] {
+    for (name, policy) in
+        [("FIFO", SchedulerPolicy::Fifo), ("round robin", SchedulerPolicy::RoundRobin)]
+    {
         let of = |x| lab.measure(MACHINE, super::over_iterations(policy), x);
         let (few, many) = (of(all[0])?, of(all[all.len() - 1])?);
         if (many - few).abs() > alike {

@@ -4,7 +4,7 @@ mod checks;
 
 use super::figure::{Axis, Document, Figure, Headline, Mark, Quotient, Series};
 use super::workload::{Cannon, Memory, Overlap, Part, Progress, Side, Team, Workload};
-use weft_fabric_sim::machine::Policy;
+use weft_fabric_sim::machine::SchedulerPolicy;
 
 const MACHINE: &str = "rendezvous";
 /// The largest message that is drawn.
@@ -59,23 +59,27 @@ fn iterations() -> Vec<usize> {
 }
 
 /// The document's three, under its names.
-fn policies() -> [(&'static str, Policy); 3] {
-    [("default", Policy::Dynamic), ("fifo", Policy::Fifo), ("round robin", Policy::RoundRobin)]
+fn policies() -> [(&'static str, SchedulerPolicy); 3] {
+    [
+        ("default", SchedulerPolicy::Dynamic),
+        ("fifo", SchedulerPolicy::Fifo),
+        ("round robin", SchedulerPolicy::RoundRobin),
+    ]
 }
 
 /// Under round robin, which the document found best.
 fn overlap(side: Side, memory: Memory, progress: Progress) -> Overlap {
-    Overlap { side, memory, progress, policy: Policy::RoundRobin, rounds: None }
+    Overlap { side, memory, progress, policy: SchedulerPolicy::RoundRobin, rounds: None }
 }
 
 /// Figure 7's points: 1000 iterations, as the benchmark does.
-fn scheduled(policy: Policy) -> Workload {
+fn scheduled(policy: SchedulerPolicy) -> Workload {
     let overlap = overlap(Side::Receiver, Memory::Once, Progress::Signal);
     Workload::Availability(Overlap { policy, rounds: Some(1000), ..overlap })
 }
 
 /// Figure 8's.
-fn over_iterations(policy: Policy) -> Workload {
+fn over_iterations(policy: SchedulerPolicy) -> Workload {
     let overlap = overlap(Side::Receiver, Memory::Once, Progress::Signal);
     Workload::AvailabilityOver(256 << 10, Overlap { policy, ..overlap })
 }
@@ -113,8 +117,8 @@ fn bandwidths() -> Vec<Series> {
         at(SPINNING, Memory::Once, Progress::Spinning),
         at(APART, Memory::Once, Progress::SpinningApart),
         at(OURS, Memory::Once, Progress::Handover),
-        under("existing-async, round robin", Policy::RoundRobin, Progress::Locked),
-        under("new-async, default policy", Policy::Dynamic, Progress::Signal),
+        under("existing-async, round robin", SchedulerPolicy::RoundRobin, Progress::Locked),
+        under("new-async, default policy", SchedulerPolicy::Dynamic, Progress::Signal),
         at("no-async, registering each time", Memory::Each, Progress::None),
     ]
 }
@@ -256,7 +260,7 @@ fn designs() -> Vec<Figure> {
 
 /// Figures 5 to 8: what of a processor is left to the program.
 fn availability() -> Vec<Figure> {
-    let by_policy = |of: fn(Policy) -> Workload, x: Vec<usize>| {
+    let by_policy = |of: fn(SchedulerPolicy) -> Workload, x: Vec<usize>| {
         policies().map(|(name, policy)| curve(name, of(policy), x.clone())).to_vec()
     };
     vec![

@@ -13,12 +13,12 @@ use std::process::{Command, Output};
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::Duration;
-use weft_collective::{Operation, Selection};
-use weft_datatype::{Basic, Form, Op, Predefined};
+use weft_collective::{CollectiveKind, Selection};
+use weft_datatype::{Basic, ElementSpacing, Predefined, PredefinedOp};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{FabricExt, Sge};
-use weft_fabric_sim::{Machine, Options, run};
-use weft_p2p::Limits;
+use weft_fabric_sim::{Machine, SimOptions, run};
+use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine};
 
 const WEFT: &str = env!("CARGO_BIN_EXE_weft-figures");
@@ -285,10 +285,12 @@ fn the_committed_ranges_are_those_of_the_samples() {
 /// Mean time of a collective operation in microseconds, without any of the tool's code.
 fn direct(machine: &str, ranks: usize, selection: Rc<Selection>, integers: Option<usize>) -> f64 {
     struct Sum;
-    impl weft_collective::Reduce for Sum {
+    impl weft_collective::ElementReduction for Sum {
         fn combine(&self, left: Sge, right: Sge) {
             if !left.is_phantom() {
-                Op::Sum.apply(Basic::INT, Form::Packed, left.len() / 4, left, right).unwrap();
+                PredefinedOp::Sum
+                    .apply(Basic::INT, ElementSpacing::Packed, left.len() / 4, left, right)
+                    .unwrap();
             }
         }
         fn commutes(&self) -> bool {
@@ -296,8 +298,8 @@ fn direct(machine: &str, ranks: usize, selection: Rc<Selection>, integers: Optio
         }
     }
     let machine = Rc::new(Machine::load(machine).unwrap());
-    let outcome = run(&machine, Options::new(ranks), |sim| {
-        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), Limits::default());
+    let outcome = run(&machine, SimOptions::new(ranks), |sim| {
+        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), ProtocolLimits::default());
         let comm = Comm::world(&engine);
         comm.select(selection.clone());
         engine.run(async move {
@@ -337,12 +339,12 @@ fn points_are_what_the_simulator_gives() {
         selection.ask_for(operation, name).unwrap();
         Rc::new(selection)
     };
-    let barrier = asked(Operation::Barrier, "MPI-DS");
+    let barrier = asked(CollectiveKind::Barrier, "MPI-DS");
     let ours = direct("kini1", 7, barrier, None);
     let drawn_there = value(drawn(), "kini-4.8a", "MPI-DS", 7);
     assert!((ours - drawn_there).abs() < 2e-6, "{ours} against {drawn_there}");
 
-    let allreduce = asked(Operation::Allreduce, "MPI-GB");
+    let allreduce = asked(CollectiveKind::Allreduce, "MPI-GB");
     let ours = direct("kini2", 11, allreduce, Some(64));
     let drawn_there = value(drawn(), "kini-5.14", "MPI-GB", 11);
     assert!((ours - drawn_there).abs() < 2e-6, "{ours} against {drawn_there}");

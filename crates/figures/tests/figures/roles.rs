@@ -3,7 +3,7 @@
 use super::records;
 use std::collections::BTreeMap;
 use weft_fabric_sim::Machine;
-use weft_fabric_sim::machine::Role;
+use weft_fabric_sim::machine::EvidenceRole;
 
 /// Each role that was given to a row in place of `held-out`, in order of time. Lines are added, never changed.
 const GIVEN: &str = include_str!("../../../../figures/roles.csv");
@@ -13,7 +13,7 @@ const HASH: u64 = 0xaf9b_7b98_2e54_ee80;
 
 const MACHINES: [&str; 7] = ["kini1", "kini2", "collgm", "ia32", "em64t", "fence", "rendezvous"];
 
-type Rows = BTreeMap<(String, String), Role>;
+type Rows = BTreeMap<(String, String), EvidenceRole>;
 
 /// FNV-1a.
 fn hash(text: &str) -> u64 {
@@ -28,9 +28,10 @@ fn given(text: &str) -> Result<Rows, String> {
         let [paper, row, role] = &record[..] else {
             return Err(format!("line {}: three fields", at + 1));
         };
-        let role = Role::ALL.into_iter().find(|known| known.name() == role);
+        let role = EvidenceRole::ALL.into_iter().find(|known| known.name() == role);
         let role = role.ok_or_else(|| format!("line {}: no such role", at + 1))?;
-        let before = rows.insert((paper.clone(), row.clone()), role).unwrap_or(Role::HeldOut);
+        let before =
+            rows.insert((paper.clone(), row.clone()), role).unwrap_or(EvidenceRole::HeldOut);
         if before == role || !before.may_become(role) {
             let (was, is) = (before.name(), role.name());
             return Err(format!("line {}: {row} was {was} and cannot become {is}", at + 1));
@@ -55,15 +56,15 @@ fn said() -> Rows {
 
 /// Why machine files do not go with the list.
 fn problems(given: &Rows, said: &Rows) -> Vec<String> {
-    let of = |(key, role): (&(String, String), &Role)| {
+    let of = |(key, role): (&(String, String), &EvidenceRole)| {
         let now = said.get(key).copied();
         (now != Some(*role)).then(|| {
-            let now = now.map_or("in no machine file", Role::name);
+            let now = now.map_or("in no machine file", EvidenceRole::name);
             format!("{}: {} is {now}, and figures/roles.csv has it {}", key.0, key.1, role.name())
         })
     };
-    let unlisted = |(key, role): (&(String, String), &Role)| {
-        (*role != Role::HeldOut && !given.contains_key(key)).then(|| {
+    let unlisted = |(key, role): (&(String, String), &EvidenceRole)| {
+        (*role != EvidenceRole::HeldOut && !given.contains_key(key)).then(|| {
             format!("{}: {} is {}: add a line to figures/roles.csv", key.0, key.1, role.name())
         })
     };
@@ -93,12 +94,12 @@ fn a_role_that_goes_back_is_found() {
     }
     let rows = list("A,b; c,informed\nA,b; c,fitted\n").unwrap();
     let key = || ("A".to_owned(), "b; c".to_owned());
-    assert_eq!(rows[&key()], Role::Fitted);
+    assert_eq!(rows[&key()], EvidenceRole::Fitted);
     // In the machine file, without the list.
-    let quietly = Rows::from([(key(), Role::HeldOut)]);
+    let quietly = Rows::from([(key(), EvidenceRole::HeldOut)]);
     assert!(
         problems(&rows, &quietly)[0].contains("is held-out, and figures/roles.csv has it fitted")
     );
-    let unlisted = Rows::from([(key(), Role::Informed)]);
+    let unlisted = Rows::from([(key(), EvidenceRole::Informed)]);
     assert!(problems(&Rows::new(), &unlisted)[0].contains("add a line"));
 }

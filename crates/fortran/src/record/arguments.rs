@@ -1,11 +1,11 @@
 //! What an argument is to a caller, and which values stand for it: one for each place, element, direction and variant.
 
-use super::Variant;
-use crate::data::{Parameter, Procedure};
+use super::RecordVariant;
+use crate::data::{Procedure, ProcedureParameter};
 
 /// An argument by what it carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
+pub enum ArgumentClass {
     /// An integer, or several.
     Number,
     /// A handle; C's word for its type.
@@ -60,9 +60,9 @@ pub const COMPLETE: i64 = 2;
 
 /// An argument with all that its values depend on.
 #[derive(Clone, Debug)]
-pub struct Argument {
+pub struct RecordArgument {
     pub name: String,
-    pub class: Class,
+    pub class: ArgumentClass,
     /// Its place, from 0.
     pub place: usize,
     pub input: bool,
@@ -85,23 +85,23 @@ pub struct Argument {
     fixed: Option<i64>,
 }
 
-fn class(p: &Parameter) -> Class {
+fn class(p: &ProcedureParameter) -> ArgumentClass {
     if p.c_alone {
-        return Class::Absent;
+        return ArgumentClass::Absent;
     }
     match p.kind.as_str() {
-        "BUFFER" => Class::Buffer,
-        "C_BUFFER" | "C_BUFFER2" => Class::Address,
-        "STATUS" | "F08_STATUS" | "F90_STATUS" => Class::Status,
-        "LOGICAL" => Class::Logical,
-        "LOGICAL_VOID" => Class::RawLogical,
-        "STRING" => Class::Text,
-        "STRING_ARRAY" => Class::Texts,
-        "STRING_2DARRAY" => Class::Table,
-        "ATTRIBUTE_VAL" | "ATTRIBUTE_VAL_10" => Class::Attribute,
-        "FUNCTION" | "POLYFUNCTION" => Class::Function,
-        "EXTRA_STATE" | "EXTRA_STATE2" => Class::State,
-        kind => handle_name(kind).map_or(Class::Number, Class::Handle),
+        "BUFFER" => ArgumentClass::Buffer,
+        "C_BUFFER" | "C_BUFFER2" => ArgumentClass::Address,
+        "STATUS" | "F08_STATUS" | "F90_STATUS" => ArgumentClass::Status,
+        "LOGICAL" => ArgumentClass::Logical,
+        "LOGICAL_VOID" => ArgumentClass::RawLogical,
+        "STRING" => ArgumentClass::Text,
+        "STRING_ARRAY" => ArgumentClass::Texts,
+        "STRING_2DARRAY" => ArgumentClass::Table,
+        "ATTRIBUTE_VAL" | "ATTRIBUTE_VAL_10" => ArgumentClass::Attribute,
+        "FUNCTION" | "POLYFUNCTION" => ArgumentClass::Function,
+        "EXTRA_STATE" | "EXTRA_STATE2" => ArgumentClass::State,
+        kind => handle_name(kind).map_or(ArgumentClass::Number, ArgumentClass::Handle),
     }
 }
 
@@ -118,7 +118,7 @@ fn length_of(procedure: &Procedure, name: &str) -> Option<usize> {
     Some([3, 2, 4, 1][place % 4])
 }
 
-fn count(procedure: &Procedure, p: &Parameter) -> usize {
+fn count(procedure: &Procedure, p: &ProcedureParameter) -> usize {
     let neighbors = procedure.name.to_lowercase().contains("neighbor");
     let one = match (p.length.as_str(), p.kind.as_str()) {
         ("*", "DATATYPE") if neighbors && p.name.starts_with("recv") => SOURCES,
@@ -131,7 +131,7 @@ fn count(procedure: &Procedure, p: &Parameter) -> usize {
 }
 
 /// Values that the bindings themselves ask for, or that mean more than a number.
-fn fixed(procedure: &Procedure, p: &Parameter) -> Option<i64> {
+fn fixed(procedure: &Procedure, p: &ProcedureParameter) -> Option<i64> {
     Some(match (procedure.name.as_str(), p.name.as_str()) {
         ("MPI_Comm_size", "size") | ("MPI_Cartdim_get", "ndims") => PEERS as i64,
         ("MPI_Dist_graph_neighbors_count", "indegree") => SOURCES as i64,
@@ -147,11 +147,11 @@ fn fixed(procedure: &Procedure, p: &Parameter) -> Option<i64> {
 }
 
 /// The arguments of a procedure, or of the one of large counts.
-pub fn arguments(procedure: &Procedure, large: bool) -> Vec<Argument> {
-    let one = |(place, p): (usize, &Parameter)| {
+pub fn arguments(procedure: &Procedure, large: bool) -> Vec<RecordArgument> {
+    let one = |(place, p): (usize, &ProcedureParameter)| {
         let c_type = &p.types[usize::from(large)];
         let wide = ["MPI_Aint", "MPI_Count", "MPI_Offset"].iter().any(|t| c_type.contains(t));
-        Argument {
+        RecordArgument {
             name: p.name.clone(),
             class: class(p),
             place,
@@ -171,14 +171,14 @@ pub fn arguments(procedure: &Procedure, large: bool) -> Vec<Argument> {
     procedure.of(large).enumerate().map(one).collect()
 }
 
-impl Argument {
+impl RecordArgument {
     /// The value of element `k` that the caller sets, but for handles.
-    pub fn given(&self, k: usize, variant: Variant) -> i64 {
+    pub fn given(&self, k: usize, variant: RecordVariant) -> i64 {
         let wide = if self.wide { (self.place as i64 + 1) << 33 } else { 0 };
         let number = 1000 * (self.place as i64 + 1) + 100 * variant as i64 + k as i64 + wide;
         let fixed = self.fixed.filter(|_| !self.array);
         match fixed {
-            Some(_) if self.is_room() && variant == Variant::Asking => 0,
+            Some(_) if self.is_room() && variant == RecordVariant::Asking => 0,
             _ => fixed.unwrap_or(number),
         }
     }
@@ -190,7 +190,7 @@ impl Argument {
     }
 
     /// The value of element `k` that the library sets, but for handles.
-    pub fn returned(&self, k: usize, variant: Variant) -> i64 {
+    pub fn returned(&self, k: usize, variant: RecordVariant) -> i64 {
         match (self.kind.as_str(), self.fixed) {
             // A place in an array of the caller's.
             ("INDEX", _) if self.is_found_place() => 2 * k as i64 + i64::from(!self.array),
@@ -216,9 +216,9 @@ impl Argument {
     }
 
     /// A handle that the caller has: predefined ones are small.
-    pub fn handle_given(&self, k: usize, variant: Variant) -> i64 {
+    pub fn handle_given(&self, k: usize, variant: RecordVariant) -> i64 {
         let (place, k) = (self.place as i64, k as i64);
-        if variant == Variant::Special {
+        if variant == RecordVariant::Special {
             256 + 16 * place + k
         } else {
             0x10000 * (place + 1) + 0x1000 + k
@@ -226,9 +226,9 @@ impl Argument {
     }
 
     /// A handle that the library makes.
-    pub fn handle_returned(&self, k: usize, variant: Variant) -> i64 {
+    pub fn handle_returned(&self, k: usize, variant: RecordVariant) -> i64 {
         let (place, k) = (self.place as i64, k as i64);
-        if variant == Variant::Special {
+        if variant == RecordVariant::Special {
             2048 + 16 * place + k
         } else {
             0x2000_0000 + 0x10000 * (place + 1) + k
@@ -236,11 +236,11 @@ impl Argument {
     }
 
     /// Truths alternate, so that neighbours differ.
-    pub fn truth(&self, k: usize, variant: Variant) -> bool {
+    pub fn truth(&self, k: usize, variant: RecordVariant) -> bool {
         match (self.fixed, self.name.as_str()) {
             (Some(fixed), _) => fixed != 0,
             // It says whether anything else is set.
-            (_, "flag") => variant != Variant::Special,
+            (_, "flag") => variant != RecordVariant::Special,
             _ => (self.place + k + variant as usize).is_multiple_of(2),
         }
     }
@@ -249,17 +249,21 @@ impl Argument {
     pub fn special(&self, procedure: &Procedure) -> Option<(&'static str, i64)> {
         let several = procedure.parameters.iter().any(|p| p.kind == "DATATYPE" && p.is_array());
         Some(match (self.class, self.kind.as_str()) {
-            (Class::Buffer, _) if procedure.name.contains("attach") => ("MPI_BUFFER_AUTOMATIC", 2),
+            (ArgumentClass::Buffer, _) if procedure.name.contains("attach") => {
+                ("MPI_BUFFER_AUTOMATIC", 2)
+            }
             // The number of peers does not matter in place.
-            (Class::Buffer, _) if self.place.is_multiple_of(2) || several => ("MPI_BOTTOM", 0),
-            (Class::Buffer, _) => ("MPI_IN_PLACE", 1),
-            (Class::Status, "STATUS") if self.array => ("MPI_STATUSES_IGNORE", 0),
-            (Class::Status, "STATUS") => ("MPI_STATUS_IGNORE", 0),
+            (ArgumentClass::Buffer, _) if self.place.is_multiple_of(2) || several => {
+                ("MPI_BOTTOM", 0)
+            }
+            (ArgumentClass::Buffer, _) => ("MPI_IN_PLACE", 1),
+            (ArgumentClass::Status, "STATUS") if self.array => ("MPI_STATUSES_IGNORE", 0),
+            (ArgumentClass::Status, "STATUS") => ("MPI_STATUS_IGNORE", 0),
             (_, "WEIGHT") if self.place.is_multiple_of(2) => ("MPI_UNWEIGHTED", 10),
             (_, "WEIGHT") => ("MPI_WEIGHTS_EMPTY", 11),
             (_, "ERROR_CODE") if self.array => ("MPI_ERRCODES_IGNORE", 0),
-            (Class::Texts, _) if self.name == "argv" => ("MPI_ARGV_NULL", 0),
-            (Class::Table, _) => ("MPI_ARGVS_NULL", 0),
+            (ArgumentClass::Texts, _) if self.name == "argv" => ("MPI_ARGV_NULL", 0),
+            (ArgumentClass::Table, _) => ("MPI_ARGVS_NULL", 0),
             _ => return None,
         })
     }

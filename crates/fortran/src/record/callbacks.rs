@@ -1,9 +1,9 @@
 //! Functions that Fortran hands to MPI: the library calls each at once, with a value for each argument, and both sides tell what they got.
 
-use super::arguments::{Argument, handle_name};
-use crate::data::{Parameter, Procedure, callback_signatures, procedures};
+use super::arguments::{RecordArgument, handle_name};
+use crate::data::{Procedure, ProcedureParameter, callback_signatures, procedures};
 use crate::interfaces::{call, declared};
-use crate::kinds::Way;
+use crate::kinds::CallVariant;
 use std::fmt::Write;
 
 /// What a callback's argument is.
@@ -21,7 +21,7 @@ enum Part {
 }
 
 /// The data's directions do not tell: a state is `out` in some.
-fn part(p: &Parameter) -> Part {
+fn part(p: &ProcedureParameter) -> Part {
     match (p.name.as_str(), p.kind.as_str()) {
         ("attribute_val_out" | "flag" | "extent", _) => Part::Result,
         (_, "STATUS") => Part::Status,
@@ -32,12 +32,12 @@ fn part(p: &Parameter) -> Part {
     }
 }
 
-fn is_wide(p: &Parameter, large: bool) -> bool {
+fn is_wide(p: &ProcedureParameter, large: bool) -> bool {
     ["ATTRIBUTE_VAL", "OFFSET"].contains(&p.kind.as_str())
         || (large && p.kind == "POLYXFER_NUM_ELEM")
 }
 
-fn given(place: usize, p: &Parameter, large: bool) -> i64 {
+fn given(place: usize, p: &ProcedureParameter, large: bool) -> i64 {
     match part(p) {
         Part::Handle(_) => 0x11000 + place as i64,
         _ => 40 + place as i64 + if is_wide(p, large) { 1 << 33 } else { 0 },
@@ -45,7 +45,7 @@ fn given(place: usize, p: &Parameter, large: bool) -> i64 {
 }
 
 /// What the function sets for each result.
-fn set(p: &Parameter) -> (&'static str, i64) {
+fn set(p: &ProcedureParameter) -> (&'static str, i64) {
     match p.name.as_str() {
         "flag" => (".true.", 1),
         "extent" => ("92", 92),
@@ -66,8 +66,8 @@ fn interfaces() -> Vec<(Procedure, bool)> {
 }
 
 /// Fortran's function for a parameter that takes one. Two that have the same interface are told apart.
-pub fn own(p: &Parameter, way: Way) -> String {
-    let large = if way == Way::Large && p.kind == "POLYFUNCTION" { "_c" } else { "" };
+pub fn own(p: &ProcedureParameter, way: CallVariant) -> String {
+    let large = if way == CallVariant::Large && p.kind == "POLYFUNCTION" { "_c" } else { "" };
     let stem = if p.name == WRITING { "own_write_" } else { "own_" };
     format!("{}{large}", p.callback.replacen("MPI_", stem, 1))
 }
@@ -76,28 +76,28 @@ pub fn own(p: &Parameter, way: Way) -> String {
 const WRITING: &str = "write_conversion_fn";
 
 /// Fortran's functions for a way: they show what they are given, and set what they may.
-pub fn functions(way: Way) -> String {
+pub fn functions(way: CallVariant) -> String {
     let mut out = String::new();
     for (procedure, large) in interfaces() {
-        match (way == Way::Old, large) {
+        match (way == CallVariant::Old, large) {
             (true, true) => {}
-            (true, false) => function(&mut out, &procedure, Way::Old),
-            (false, true) => function(&mut out, &procedure, Way::Large),
-            (false, false) => function(&mut out, &procedure, Way::New),
+            (true, false) => function(&mut out, &procedure, CallVariant::Old),
+            (false, true) => function(&mut out, &procedure, CallVariant::Large),
+            (false, false) => function(&mut out, &procedure, CallVariant::New),
         }
     }
     out
 }
 
-fn function(out: &mut String, procedure: &Procedure, way: Way) {
+fn function(out: &mut String, procedure: &Procedure, way: CallVariant) {
     one_function(out, procedure, way, "own_");
     if procedure.name == "MPI_Datarep_conversion_function" {
         one_function(out, procedure, way, "own_write_");
     }
 }
 
-fn one_function(out: &mut String, procedure: &Procedure, way: Way, stem: &str) {
-    let large = if way == Way::Large { "_c" } else { "" };
+fn one_function(out: &mut String, procedure: &Procedure, way: CallVariant, stem: &str) {
+    let large = if way == CallVariant::Large { "_c" } else { "" };
     let shown: Vec<_> = procedure.of(way.large()).filter(|p| !p.c_alone).collect();
     let mut names: Vec<_> = shown.iter().map(|p| p.name.as_str()).collect();
     if procedure.has_error() {
@@ -198,7 +198,7 @@ pub fn callers() -> String {
 }
 
 /// What C must say that the function gave it, and what Fortran must show; `state` is what was given for it.
-pub fn expected(a: &Argument, large: bool, state: i64) -> (String, Vec<String>) {
+pub fn expected(a: &RecordArgument, large: bool, state: i64) -> (String, Vec<String>) {
     let (all, large) = (interfaces(), large && a.counted);
     let (procedure, large) = all
         .iter()

@@ -1,23 +1,23 @@
 //! The library that writes down its calls: each function of the standard ABI by its profiling name.
 
-use super::Variant;
-use super::arguments::{Argument, Class, arguments};
+use super::RecordVariant;
+use super::arguments::{ArgumentClass, RecordArgument, arguments};
 use super::callbacks::callers;
 use crate::data::{self, Procedure};
 use std::fmt::Write;
 
 /// Values by variant, as C's array of `n` for the variant in force.
-fn values(n: usize, value: impl Fn(usize, Variant) -> i64) -> String {
+fn values(n: usize, value: impl Fn(usize, RecordVariant) -> i64) -> String {
     let row = |variant| {
         let all: Vec<_> = (0..n).map(|k| format!("{}LL", value(k, variant))).collect();
         format!("{{{}}}", all.join(","))
     };
-    let rows = Variant::ALL.map(row).join(",");
-    let variants = Variant::ALL.len();
+    let rows = RecordVariant::ALL.map(row).join(",");
+    let variants = RecordVariant::ALL.len();
     format!("((const int64_t[{variants}][{n}]){{{rows}}})[variant]")
 }
 
-fn direction(a: &Argument) -> &'static str {
+fn direction(a: &RecordArgument) -> &'static str {
     match (a.input, a.output) {
         (true, true) => "IN | OUT",
         (false, true) => "OUT",
@@ -26,53 +26,60 @@ fn direction(a: &Argument) -> &'static str {
 }
 
 /// C's statement that writes down an argument.
-fn statement(a: &Argument, at: &str, large: bool, stateful: bool) -> String {
+fn statement(a: &RecordArgument, at: &str, large: bool, stateful: bool) -> String {
     let (name, n, way) = (&a.name, a.count, direction(a));
     let size = if a.wide { 8 } else { 4 };
     let outs = values(n, |k, variant| match a.class {
-        Class::Handle(_) => a.handle_returned(k, variant),
-        Class::Logical | Class::RawLogical => i64::from(a.truth(k, variant)),
+        ArgumentClass::Handle(_) => a.handle_returned(k, variant),
+        ArgumentClass::Logical | ArgumentClass::RawLogical => i64::from(a.truth(k, variant)),
         _ => a.returned(k, variant),
     });
     match a.class {
-        Class::Number | Class::Logical | Class::Absent if a.by_value => {
+        ArgumentClass::Number | ArgumentClass::Logical | ArgumentClass::Absent if a.by_value => {
             format!("put_number(\"{name}\", {at});")
         }
-        Class::Number | Class::Logical | Class::RawLogical => {
+        ArgumentClass::Number | ArgumentClass::Logical | ArgumentClass::RawLogical => {
             format!("put_numbers(\"{name}\", (void *){at}, {n}, {size}, {way}, {outs});")
         }
-        Class::Status => format!("put_numbers(\"{name}\", (void *){at}, {n}, 4, {way}, {outs});"),
-        Class::Handle(kind) if a.by_value => format!("put_handle(\"{name}\", {kind}, {at});"),
-        Class::Handle(kind) => {
+        ArgumentClass::Status => {
+            format!("put_numbers(\"{name}\", (void *){at}, {n}, 4, {way}, {outs});")
+        }
+        ArgumentClass::Handle(kind) if a.by_value => {
+            format!("put_handle(\"{name}\", {kind}, {at});")
+        }
+        ArgumentClass::Handle(kind) => {
             format!("put_handles(\"{name}\", {kind}, (void **){at}, {n}, {way}, {outs});")
         }
-        Class::Text if a.output => {
-            let text = Variant::ALL.map(|v| format!("\"{}\"", returned_text(a, v))).join(", ");
+        ArgumentClass::Text if a.output => {
+            let text =
+                RecordVariant::ALL.map(|v| format!("\"{}\"", returned_text(a, v))).join(", ");
             format!("put_text_out(\"{name}\", {at}, ((const char *[]){{{text}}})[variant]);")
         }
-        Class::Text => format!("put_text(\"{name}\", {at});"),
-        Class::Texts if a.name == "argv" => format!("put_texts(\"{name}\", {at}, 0);"),
-        Class::Texts => format!("put_texts(\"{name}\", {at}, {n});"),
-        Class::Table => format!("put_table(\"{name}\", {at}, {n});"),
-        Class::Buffer => format!("put_buffer(\"{name}\", (void *){at}, {way});"),
+        ArgumentClass::Text => format!("put_text(\"{name}\", {at});"),
+        ArgumentClass::Texts if a.name == "argv" => format!("put_texts(\"{name}\", {at}, 0);"),
+        ArgumentClass::Texts => format!("put_texts(\"{name}\", {at}, {n});"),
+        ArgumentClass::Table => format!("put_table(\"{name}\", {at}, {n});"),
+        ArgumentClass::Buffer => format!("put_buffer(\"{name}\", (void *){at}, {way});"),
         // C gets the address of the integer that Fortran sets.
-        Class::Attribute if !a.output => {
+        ArgumentClass::Attribute if !a.output => {
             format!("put_numbers(\"{name}\", {at}, 1, {size}, {way}, {outs});")
         }
-        Class::Address | Class::Attribute => format!("put_address(\"{name}\", {at}, *{outs});"),
-        Class::State => format!("put_number(\"{name}\", {at} != 0);"),
-        Class::Function => {
+        ArgumentClass::Address | ArgumentClass::Attribute => {
+            format!("put_address(\"{name}\", {at}, *{outs});")
+        }
+        ArgumentClass::State => format!("put_number(\"{name}\", {at} != 0);"),
+        ArgumentClass::Function => {
             let large = if large && a.counted { "_c" } else { "" };
             let callback = format!("call_{}{large}", a.callback);
             let state = if stateful { "extra_state" } else { "NULL" };
             format!("say(\" {name}=\"); GUARDED({callback}({at}, {state}));")
         }
-        Class::Absent => format!("put_number(\"{name}\", (intptr_t){at});"),
+        ArgumentClass::Absent => format!("put_number(\"{name}\", (intptr_t){at});"),
     }
 }
 
 /// What the library says for a text.
-pub fn returned_text(a: &Argument, variant: Variant) -> String {
+pub fn returned_text(a: &RecordArgument, variant: RecordVariant) -> String {
     format!("t{}v{}", a.place, variant as usize)
 }
 
@@ -103,7 +110,7 @@ fn function(out: &mut String, procedure: &Procedure, large: bool, signature: &st
     writeln!(out, "static {returns} do_{name}({signature})\n{{\n    begin(\"{name}\");").unwrap();
     // C has other names for some.
     let all = arguments(procedure, large);
-    let stateful = all.iter().any(|a| a.class == Class::State);
+    let stateful = all.iter().any(|a| a.class == ArgumentClass::State);
     let mut named: Vec<_> = all.iter().zip(names(signature)).collect();
     named.sort_by_key(|(a, _)| a.comes_last());
     for (a, at) in named {

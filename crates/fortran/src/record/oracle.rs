@@ -1,9 +1,9 @@
 //! What must be written down of a call, and what Fortran must get back, by the standard's words for arguments.
 
-use super::arguments::{Argument, COMPLETE, Class, ROOM, arguments};
+use super::arguments::{ArgumentClass, COMPLETE, ROOM, RecordArgument, arguments};
 use super::library::{returned_number, returned_text};
-use super::{Call, Variant, callbacks};
-use crate::calls::Form;
+use super::{RecordVariant, RecordedCall, callbacks};
+use crate::calls::BindingForm;
 use crate::data::Procedure;
 
 /// `MPI_UNDEFINED`.
@@ -18,13 +18,13 @@ fn strips_both(procedure: &Procedure) -> bool {
     procedure.name.starts_with("MPI_Info_") || procedure.name.starts_with("MPI_Comm_spawn")
 }
 
-fn text(a: &Argument, variant: Variant, what: &str) -> String {
+fn text(a: &RecordArgument, variant: RecordVariant, what: &str) -> String {
     format!(" i{}v{}{what}", a.place, variant as usize)
 }
 
 /// What C gets for an argument.
-fn to_c(procedure: &Procedure, a: &Argument, variant: Variant) -> String {
-    if let Some((_, small)) = a.special(procedure).filter(|_| variant == Variant::Special) {
+fn to_c(procedure: &Procedure, a: &RecordArgument, variant: RecordVariant) -> String {
+    if let Some((_, small)) = a.special(procedure).filter(|_| variant == RecordVariant::Special) {
         return format!("@{small}");
     }
     let strip = |text: String| {
@@ -32,22 +32,22 @@ fn to_c(procedure: &Procedure, a: &Argument, variant: Variant) -> String {
         format!("\"{text}\"")
     };
     match a.class {
-        Class::Absent => "0".to_owned(),
-        Class::State => "1".to_owned(),
-        Class::Table => "\"one\";\"two\"\"more\";\"three\";".to_owned(),
-        Class::Texts => {
+        ArgumentClass::Absent => "0".to_owned(),
+        ArgumentClass::State => "1".to_owned(),
+        ArgumentClass::Table => "\"one\";\"two\"\"more\";\"three\";".to_owned(),
+        ArgumentClass::Texts => {
             let n = if a.name == "argv" { 2 } else { a.count };
             ["a", "b", "c", "d"][..n].iter().map(|what| strip(text(a, variant, what))).collect()
         }
-        Class::Buffer => (7000 + 10 * a.place + variant as usize).to_string(),
+        ArgumentClass::Buffer => (7000 + 10 * a.place + variant as usize).to_string(),
         _ if !a.input => String::new(),
-        Class::Text => strip(text(a, variant, "")),
-        Class::Handle(_) => joined((0..a.count).map(|k| a.handle_given(k, variant))),
-        Class::Logical | Class::RawLogical => {
+        ArgumentClass::Text => strip(text(a, variant, "")),
+        ArgumentClass::Handle(_) => joined((0..a.count).map(|k| a.handle_given(k, variant))),
+        ArgumentClass::Logical | ArgumentClass::RawLogical => {
             joined((0..a.count).map(|k| i32::from(a.truth(k, variant))))
         }
         // C counts the NUL.
-        Class::Number if a.is_room() => {
+        ArgumentClass::Number if a.is_room() => {
             let given = a.given(0, variant);
             (given + i64::from(given > 0)).to_string()
         }
@@ -56,10 +56,16 @@ fn to_c(procedure: &Procedure, a: &Argument, variant: Variant) -> String {
 }
 
 /// What the variable of an argument has after the call; `set` says whether the library has set it.
-fn to_fortran(a: &Argument, variant: Variant, set: bool, flag: bool, old: bool) -> String {
+fn to_fortran(
+    a: &RecordArgument,
+    variant: RecordVariant,
+    set: bool,
+    flag: bool,
+    old: bool,
+) -> String {
     let all = match (a.class, a.array) {
-        (Class::Status, true) => 32,
-        (Class::Status, false) => 8,
+        (ArgumentClass::Status, true) => 32,
+        (ArgumentClass::Status, false) => 8,
         (_, true) => ROOM,
         (_, false) => 1,
     };
@@ -67,28 +73,28 @@ fn to_fortran(a: &Argument, variant: Variant, set: bool, flag: bool, old: bool) 
         |value: &dyn Fn(usize, bool) -> i64| joined((0..all).map(|k| value(k, set && k < a.count)));
     let letter = |truth| if truth { "T" } else { "F" };
     match a.class {
-        Class::Handle(_) => each(&|k, set| match set {
+        ArgumentClass::Handle(_) => each(&|k, set| match set {
             true => a.handle_returned(k, variant),
             false => a.handle_given(k, variant),
         }),
-        Class::Logical | Class::RawLogical => {
+        ArgumentClass::Logical | ArgumentClass::RawLogical => {
             let before = |k| if a.input { a.truth(k, variant) } else { !a.truth(k, variant) };
             let value = |k| if set && k < a.count { a.truth(k, variant) } else { before(k) };
             joined((0..all).map(|k| letter(value(k))))
         }
-        Class::Text if set && flag => format!("\"{}\"", returned_text(a, variant)),
-        Class::Text => format!("\"{}\"", text(a, variant, "")),
-        Class::Buffer => {
+        ArgumentClass::Text if set && flag => format!("\"{}\"", returned_text(a, variant)),
+        ArgumentClass::Text => format!("\"{}\"", text(a, variant, "")),
+        ArgumentClass::Buffer => {
             let added = if set { 1_000_000 } else { 0 };
             (7000 + 10 * a.place + variant as usize + added).to_string()
         }
         // Fortran has no way to take it.
-        Class::Address if old && a.kind == "C_BUFFER2" => "-5".to_owned(),
-        Class::Address if !set => if old { "-5" } else { "0" }.to_owned(),
-        Class::Attribute if set && !flag => a.given(0, variant).to_string(),
-        Class::Number if a.is_found_place() && !a.array && !set => UNDEFINED.to_string(),
-        Class::Number if a.name == "outcount" => if set { COMPLETE } else { 0 }.to_string(),
-        Class::Number if set && a.is_room() => (a.returned(0, variant) - 1).to_string(),
+        ArgumentClass::Address if old && a.kind == "C_BUFFER2" => "-5".to_owned(),
+        ArgumentClass::Address if !set => if old { "-5" } else { "0" }.to_owned(),
+        ArgumentClass::Attribute if set && !flag => a.given(0, variant).to_string(),
+        ArgumentClass::Number if a.is_found_place() && !a.array && !set => UNDEFINED.to_string(),
+        ArgumentClass::Number if a.name == "outcount" => if set { COMPLETE } else { 0 }.to_string(),
+        ArgumentClass::Number if set && a.is_room() => (a.returned(0, variant) - 1).to_string(),
         _ => each(&|k, set| match set {
             true => a.returned(k, variant) + i64::from(a.is_found_place()),
             false => a.given(k, variant),
@@ -97,11 +103,11 @@ fn to_fortran(a: &Argument, variant: Variant, set: bool, flag: bool, old: bool) 
 }
 
 /// Procedures that no function of C stands behind.
-fn alone(c: &Call, all: &[Argument], variant: Variant, out: &mut Vec<String>) {
-    let given = |a: &Argument| joined((0..8).map(|k| a.given(k, variant)));
+fn alone(c: &RecordedCall, all: &[RecordArgument], variant: RecordVariant, out: &mut Vec<String>) {
+    let given = |a: &RecordArgument| joined((0..8).map(|k| a.given(k, variant)));
     match c.procedure.name.as_str() {
         // The special address is an integer of the usual size.
-        "MPI_Sizeof" if variant == Variant::Special => out.push("f size=4".to_owned()),
+        "MPI_Sizeof" if variant == RecordVariant::Special => out.push("f size=4".to_owned()),
         "MPI_Sizeof" => out.push("f size=8".to_owned()),
         "MPI_Status_f082f" | "MPI_Status_f2f08" => {
             out.push(format!("f {}={}", all[1].name, given(&all[0])));
@@ -113,14 +119,14 @@ fn alone(c: &Call, all: &[Argument], variant: Variant, out: &mut Vec<String>) {
 }
 
 /// The lines of a call.
-pub fn expected(c: &Call, form: Form, variant: Variant) -> Vec<String> {
-    let (procedure, old) = (&c.procedure, form != Form::MpiF08);
+pub fn expected(c: &RecordedCall, form: BindingForm, variant: RecordVariant) -> Vec<String> {
+    let (procedure, old) = (&c.procedure, form != BindingForm::MpiF08);
     let all = arguments(procedure, c.way.large());
-    let (succeeds, mut out) = (variant != Variant::Failing, Vec::new());
+    let (succeeds, mut out) = (variant != RecordVariant::Failing, Vec::new());
     // Each callback adds 1 to its state. Callbacks of attributes get a value.
     let (by_reference, mut state_now) = (procedure.find("KEYVAL").is_none(), 0);
     if let Some(function) = &c.function {
-        let state = all.iter().find(|a| a.class == Class::State);
+        let state = all.iter().find(|a| a.class == ArgumentClass::State);
         state_now = state.map_or(0, |a| a.given(0, variant));
         let mut line = format!("c {function}");
         let mut ordered: Vec<_> = all.iter().filter(|a| a.kind != "VARARGS").collect();
@@ -128,7 +134,7 @@ pub fn expected(c: &Call, form: Form, variant: Variant) -> Vec<String> {
         let mut shown = Vec::new();
         for a in ordered {
             let said = match a.class {
-                Class::Function => {
+                ArgumentClass::Function => {
                     let (said, lines) = callbacks::expected(a, c.way.large(), state_now);
                     shown.extend(lines);
                     state_now += i64::from(by_reference);
@@ -147,7 +153,7 @@ pub fn expected(c: &Call, form: Form, variant: Variant) -> Vec<String> {
         out.push(format!("f result={}", number * thousandths));
     }
     if procedure.has_error() {
-        let omitted = !old && variant == Variant::Special;
+        let omitted = !old && variant == RecordVariant::Special;
         let error = match (omitted, succeeds || c.function.is_none()) {
             (true, _) => -1,
             (false, true) => 0,
@@ -160,18 +166,18 @@ pub fn expected(c: &Call, form: Form, variant: Variant) -> Vec<String> {
         return out;
     }
     let flag = all.iter().find(|a| a.name == "flag").is_none_or(|a| a.truth(0, variant));
-    for a in all.iter().filter(|a| a.output || a.class == Class::State) {
+    for a in all.iter().filter(|a| a.output || a.class == ArgumentClass::State) {
         match a.class {
-            Class::Absent => continue,
-            Class::State => {
+            ArgumentClass::Absent => continue,
+            ArgumentClass::State => {
                 out.push(format!("f {}={state_now}", a.name));
                 continue;
             }
             _ => {}
         }
-        let special = variant == Variant::Special && a.special(procedure).is_some();
+        let special = variant == RecordVariant::Special && a.special(procedure).is_some();
         // A text without room stays unchanged.
-        let asked = a.class != Class::Text
+        let asked = a.class != ArgumentClass::Text
             || all.iter().all(|room| !room.is_room() || room.given(0, variant) > 0);
         let set = succeeds && !special && asked;
         out.push(format!("f {}={}", a.name, to_fortran(a, variant, set, flag, old)));

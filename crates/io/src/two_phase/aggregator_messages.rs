@@ -4,7 +4,7 @@ use crate::failure::FileFailure;
 use crate::strided_runs::{StridedRun, StridedRuns};
 use weft_datatype::Type;
 use weft_fabric::{Fabric, Sge, Staging};
-use weft_p2p::Mode;
+use weft_p2p::SendMode;
 use weft_process::{Active, Buffer, Comm, Destination, Error, Origin};
 
 /// One rank's data in one window.
@@ -86,7 +86,7 @@ impl<'a, F: Fabric> AggregatorMessages<'a, F> {
     ) -> PendingMessage {
         let buffer = Buffer::over(data, self.byte.clone());
         let to = Destination::Rank(to);
-        let active = self.comm.isend(&buffer, to, self.tag(tag), Mode::Standard);
+        let active = self.comm.isend(&buffer, to, self.tag(tag), SendMode::Standard);
         PendingMessage { active, staging }
     }
 

@@ -7,10 +7,11 @@ use weft_bootstrap::threads;
 use weft_fabric::Fabric;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_shm::Shm;
-use weft_p2p::Limits;
+use weft_p2p::ProtocolLimits;
 use weft_process::{Comm, Engine, Single};
 
-const LIMITS: Limits = Limits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..Limits::USUAL };
+const LIMITS: ProtocolLimits =
+    ProtocolLimits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..ProtocolLimits::USUAL };
 
 /// Runs `program` on `ranks` ranks. `fits`: the ranks assume that each has a processor of its own.
 pub fn run<P: Future<Output = ()>>(

@@ -1,11 +1,11 @@
 //! MPI_Cancel: by the request's word on one node, by messages between nodes (`matching/cancel.rs`).
 
 use super::Endpoint;
-use super::state::State;
+use super::state::EndpointState;
 use crate::envelope::{Envelope, MessageKind};
 use crate::message::Outcome;
 use crate::protocol::operations::Operations;
-use crate::request::{RequestId, Stage};
+use crate::request::{RequestId, RequestStage};
 use crate::transport::Transport;
 use weft_fabric::Fabric;
 
@@ -13,15 +13,15 @@ impl<F: Fabric> Endpoint<F> {
     /// Asks to take a send or receive back (MPI_Cancel). It still ends by being waited for.
     pub fn cancel(&self, id: RequestId) {
         let transport = &self.transport;
-        let State { operations, matching, .. } = &mut *self.state.borrow_mut();
+        let EndpointState { operations, matching, .. } = &mut *self.state.borrow_mut();
         let slot = &mut operations.requests[id.0];
         match slot.stage {
-            Stage::Posted if matching.withdraw(slot.remote, id.0) => {
-                slot.stage = Stage::Complete;
+            RequestStage::Posted if matching.withdraw(slot.remote, id.0) => {
+                slot.stage = RequestStage::Complete;
                 slot.status.cancelled = true;
                 slot.advance(transport.counters());
             }
-            Stage::Offered | Stage::Unacknowledged if !slot.cancelling => {
+            RequestStage::Offered | RequestStage::Unacknowledged if !slot.cancelling => {
                 slot.cancelling = true;
                 if slot.word {
                     match matching.words.cancel(transport, id.0) {
@@ -33,7 +33,7 @@ impl<F: Fabric> Endpoint<F> {
                     matching.words.free_void(transport, |request| requests.give(request));
                     return;
                 }
-                let eager = slot.stage == Stage::Unacknowledged;
+                let eager = slot.stage == RequestStage::Unacknowledged;
                 let peer = slot.peer.expect("a send has a receiver") as usize;
                 // A message to oneself that has arrived is taken back at once, and MPI_Cancel over.
                 if peer == transport.fabric.rank() && matching.take_back(peer, id.0) {
@@ -60,8 +60,8 @@ pub fn on_cancelled<F: Fabric>(
         return Ok(());
     }
     let mut is_at = |stage| operations.requests.waiting(peer, e.request, stage).is_some();
-    let eager = !is_at(Stage::Offered);
-    if eager && !is_at(Stage::Unacknowledged) {
+    let eager = !is_at(RequestStage::Offered);
+    if eager && !is_at(RequestStage::Unacknowledged) {
         return Err("cancellation");
     }
     taken_back(transport, operations, e.request, peer, eager);

@@ -1,9 +1,9 @@
 //! Ends of requests: whether an operation is over, its status, and waits for it.
 
 use super::Endpoint;
-use super::state::State;
+use super::state::EndpointState;
 use crate::protocol::transfers;
-use crate::request::{RequestId, Stage, Status};
+use crate::request::{RequestId, RequestStage, Status};
 use std::cell::RefMut;
 use std::future::Future;
 use std::pin::Pin;
@@ -22,13 +22,15 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     #[inline]
-    fn looks_over(&self, state: &mut State, id: RequestId) -> bool {
+    fn looks_over(&self, state: &mut EndpointState, id: RequestId) -> bool {
         let requests = &mut state.operations.requests;
         let slot = &requests[id.0];
         match slot.stage {
-            Stage::Complete if slot.receives => true,
-            Stage::Posted => false,
-            Stage::Reading | Stage::Writing => transfers::settle(&self.transport, requests, id.0),
+            RequestStage::Complete if slot.receives => true,
+            RequestStage::Posted => false,
+            RequestStage::Reading | RequestStage::Writing => {
+                transfers::settle(&self.transport, requests, id.0)
+            }
             _ => slot.has_counted(self.transport.counters()),
         }
     }
@@ -52,7 +54,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Frees those that are over among the next few: nobody waits for them.
-    pub(super) fn free_forgotten(&self, state: &mut State) {
+    pub(super) fn free_forgotten(&self, state: &mut EndpointState) {
         let (counters, mut looks) = (self.transport.counters(), 0);
         while let Some(id) = state.operations.requests.forgotten_over(counters, &mut looks) {
             state.close(&self.transport, id);
@@ -68,23 +70,23 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Begins to end requests, one after the other.
     #[inline(always)]
-    pub fn ends(&self) -> Ends<'_, F> {
-        Ends { endpoint: self, state: self.state.borrow_mut() }
+    pub fn ends(&self) -> CompletionBatch<'_, F> {
+        CompletionBatch { endpoint: self, state: self.state.borrow_mut() }
     }
 }
 
 /// Ends many requests with one look at the endpoint: nobody else touches that meanwhile.
-pub struct Ends<'e, F: Fabric> {
+pub struct CompletionBatch<'e, F: Fabric> {
     endpoint: &'e Endpoint<F>,
-    state: RefMut<'e, State>,
+    state: RefMut<'e, EndpointState>,
 }
 
-impl<F: Fabric> Ends<'_, F> {
+impl<F: Fabric> CompletionBatch<'_, F> {
     /// Ends a receive that has its message, all of it, and the status; `None`, and nothing is done, for any other.
     #[inline(always)]
     pub fn received(&mut self, id: RequestId) -> Option<Status> {
         let slot = &self.state.operations.requests[id.0];
-        let whole = slot.stage == Stage::Complete && slot.receives && slot.status.lost == 0;
+        let whole = slot.stage == RequestStage::Complete && slot.receives && slot.status.lost == 0;
         whole.then(|| self.state.close(&self.endpoint.transport, id))
     }
 }

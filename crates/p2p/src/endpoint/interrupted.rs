@@ -13,20 +13,20 @@
 //! [`Endpoint::progress`].
 
 use super::Endpoint;
-use super::state::State;
-use crate::envelope::{Envelope, MessageKind, Words};
+use super::state::EndpointState;
+use crate::envelope::{Envelope, MessageKind, ShortWords};
 use crate::protocol::{eager, written};
-use crate::request::{RequestId, Stage, Status};
+use crate::request::{RequestId, RequestStage, Status};
 use crate::transport::Transport;
 use std::cell::Cell;
-use weft_fabric::{Fabric, FabricExt, Key, Message, Peek, RemoteAddr};
+use weft_fabric::{ArrivedMessage, Fabric, FabricExt, Key, Peek, RemoteAddr};
 use weft_intranode::staging;
 
 impl<F: Fabric> Endpoint<F> {
     /// Starts what can be started; true if anything was. Only while the program's thread is outside of the library.
     pub fn interrupted(&self) -> bool {
         let Ok(mut state) = self.state.try_borrow_mut() else { return false };
-        let (transport, behind) = (&self.transport, &self.behind);
+        let (transport, behind) = (&self.transport, &self.helper_pending);
         let mut handler = Handler { transport, state: &mut state, behind };
         let mut any = false;
         let hidden = transport.fabric.peek(&mut |message| {
@@ -45,12 +45,12 @@ impl<F: Fabric> Endpoint<F> {
 
     /// A handler has left something that does not wait for the program; says so once.
     pub fn take_behind(&self) -> bool {
-        self.behind.replace(false)
+        self.helper_pending.replace(false)
     }
 
     /// Whether a signal handler has left something, without taking notice of it.
     pub fn is_behind(&self) -> bool {
-        self.behind.get()
+        self.helper_pending.get()
     }
 
     /// Something is outstanding that a helper could move on: receives are posted, or payloads on their way
@@ -79,13 +79,13 @@ impl<F: Fabric> Endpoint<F> {
 /// What a signal handler works with.
 struct Handler<'h, F: Fabric> {
     transport: &'h Transport<F>,
-    state: &'h mut State,
+    state: &'h mut EndpointState,
     /// Something is left for a helper.
     behind: &'h Cell<bool>,
 }
 
 impl<F: Fabric> Handler<'_, F> {
-    fn glance_at(&mut self, message: &Message) -> Peek {
+    fn glance_at(&mut self, message: &ArrivedMessage) -> Peek {
         let Some(e) = Envelope::decode(message.head) else { return Peek::Left };
         let matching = &self.state.matching;
         let started = match e.kind {
@@ -110,10 +110,10 @@ impl<F: Fabric> Handler<'_, F> {
     }
 
     /// Posts the read of an offered payload into its receive.
-    fn start_read(&mut self, index: u32, message: &Message, e: Envelope) -> bool {
-        let Some([len, at @ ..]) = Words::read::<5>(message.payload) else { return false };
+    fn start_read(&mut self, index: u32, message: &ArrivedMessage, e: Envelope) -> bool {
+        let Some([len, at @ ..]) = ShortWords::read::<5>(message.payload) else { return false };
         let remote = RemoteAddr::from_words(at);
-        let State { operations, in_flight, matching, .. } = &mut *self.state;
+        let EndpointState { operations, in_flight, matching, .. } = &mut *self.state;
         let slot = &mut operations.requests[index];
         let fits = (len as usize).min(slot.buffer.len());
         if len >> 48 != 0 || remote.key == Key::NONE || fits == 0 {
@@ -131,7 +131,7 @@ impl<F: Fabric> Handler<'_, F> {
         slot.status =
             Status { source: e.rank as i32, tag: e.tag, bytes, lost, ..Status::default() };
         (slot.rank, slot.tag, slot.peer) = (e.rank as i32, e.tag, Some(message.peer as u32));
-        (slot.remote, slot.stage) = (e.request, Stage::Reading);
+        (slot.remote, slot.stage) = (e.request, RequestStage::Reading);
         matching.match_posted(e.context, e.rank, e.tag);
         operations.seldom.read += 1;
         operations.seldom.interrupted += 1;
@@ -152,7 +152,7 @@ impl<F: Fabric> Handler<'_, F> {
             && !transport.limits.get().notifies_at_end
             && transport.fabric.try_send(peer, head);
         if told {
-            slot.stage = Stage::Complete;
+            slot.stage = RequestStage::Complete;
         } else if over {
             // No event will come.
             self.behind.set(true);
@@ -161,11 +161,11 @@ impl<F: Fabric> Handler<'_, F> {
     }
 
     /// Posts the write of a payload that was offered, to where its receiver says.
-    fn start_write(&mut self, message: &Message, e: Envelope) -> bool {
+    fn start_write(&mut self, message: &ArrivedMessage, e: Envelope) -> bool {
         let Some((wanted, to)) = written::decode(message.payload) else { return false };
-        let State { operations, in_flight, .. } = &mut *self.state;
+        let EndpointState { operations, in_flight, .. } = &mut *self.state;
         let requests = &mut operations.requests;
-        let Some(slot) = requests.waiting(message.peer, e.request, Stage::Offered) else {
+        let Some(slot) = requests.waiting(message.peer, e.request, RequestStage::Offered) else {
             return false;
         };
         if !in_flight.transfers.has_room() {
@@ -175,7 +175,7 @@ impl<F: Fabric> Handler<'_, F> {
         if !self.transport.fabric.try_write(message.peer, from, to, slot.counter) {
             return false;
         }
-        (slot.remote, slot.stage) = (e.context.0 as u32, Stage::Writing);
+        (slot.remote, slot.stage) = (e.context.0 as u32, RequestStage::Writing);
         if slot.has_counted(self.transport.counters()) {
             // No event will come.
             self.behind.set(true);
@@ -187,8 +187,8 @@ impl<F: Fabric> Handler<'_, F> {
     }
 
     /// Copies an eager payload into its receive, if its sender need not be told anything now.
-    fn take_eager(&mut self, index: u32, message: &Message, e: Envelope) -> bool {
-        let State { operations, matching, .. } = &mut *self.state;
+    fn take_eager(&mut self, index: u32, message: &ArrivedMessage, e: Envelope) -> bool {
+        let EndpointState { operations, matching, .. } = &mut *self.state;
         let (transport, peer) = (self.transport, message.peer);
         // An eager message with credit for the sender takes the usual path.
         let rides = e.kind == MessageKind::Eager && e.request != 0;

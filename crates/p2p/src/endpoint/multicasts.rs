@@ -3,7 +3,7 @@
 
 use super::Endpoint;
 use std::time::Instant;
-use weft_channel::multicast::{Host, Limits, Multicasts};
+use weft_channel::multicast::{MulticastLimits, Multicasts, ProgressHost};
 use weft_fabric::{Counter, Fabric, Fault};
 
 impl<F: Fabric> Endpoint<F> {
@@ -13,7 +13,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Sets the sizes and times of multicast; false if there are groups already.
-    pub fn set_multicast_limits(&self, limits: Limits) -> bool {
+    pub fn set_multicast_limits(&self, limits: MulticastLimits) -> bool {
         self.multicasts.set(Box::new(Multicasts::new(limits))).is_ok()
     }
 
@@ -24,7 +24,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 }
 
-impl<F: Fabric> Host for Endpoint<F> {
+impl<F: Fabric> ProgressHost for Endpoint<F> {
     type Fabric = F;
 
     fn fabric(&self) -> &F {

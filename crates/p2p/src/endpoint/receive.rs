@@ -1,12 +1,12 @@
 //! The receiving side: posting, probing, and the short way for a waiting receive.
 
 use super::Endpoint;
-use super::state::State;
-use crate::envelope::{Source, eager_word};
+use super::state::EndpointState;
+use crate::envelope::{ReceiveSource, eager_word};
 use crate::matching::{Matched, Seen};
-use crate::message::{Pattern, Want};
+use crate::message::{TransferPattern, Want};
 use crate::protocol::eager;
-use crate::request::{RequestId, Stage, Status};
+use crate::request::{RequestId, RequestStage, Status};
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
 /// What a look for one awaited message found.
@@ -28,7 +28,7 @@ impl<F: Fabric> Endpoint<F> {
     /// `buffer`, without a request. Nothing else may be posted or waiting.
     #[inline(always)]
     pub fn poll_direct(&self, want: &Want, buffer: Sge) -> Direct {
-        let (Source::Rank { rank, peer }, Some(tag)) = (want.source, want.tag) else {
+        let (ReceiveSource::Rank { rank, peer }, Some(tag)) = (want.source, want.tag) else {
             return Direct::Post;
         };
         if !self.state.borrow().matching.idle() {
@@ -42,7 +42,7 @@ impl<F: Fabric> Endpoint<F> {
         if !mine {
             self.handle(message);
             // The next call of progress says that something moved.
-            self.stirred.set(true);
+            self.unreported_progress.set(true);
             return Direct::Other;
         }
         let status = eager::deliver(transport, buffer, message.payload, rank, tag);
@@ -50,13 +50,13 @@ impl<F: Fabric> Endpoint<F> {
         fabric.charge(Work::Match);
         let state = &mut *self.state.borrow_mut();
         state.operations.often.count_received(&status);
-        state.operations.peers.owe(transport, peer, status.bytes + status.lost);
+        state.operations.peers.return_credit(transport, peer, status.bytes + status.lost);
         Direct::Got(status)
     }
 
     /// Whether what [`Endpoint::poll_direct`] looks for comes by a network, which somebody must move on.
     pub fn is_far(&self, want: &Want) -> bool {
-        let Source::Rank { peer, .. } = want.source else { return false };
+        let ReceiveSource::Rank { peer, .. } = want.source else { return false };
         !self.transport.fabric.capabilities(peer).shares_memory
     }
 
@@ -64,23 +64,23 @@ impl<F: Fabric> Endpoint<F> {
     pub fn move_on(&self) {
         if self.transport.fabric.progress() {
             // The next call of progress says that something moved.
-            self.stirred.set(true);
+            self.unreported_progress.set(true);
         }
     }
 
     /// Posts a receive of at most `buffer.len()` bytes.
     #[inline(always)]
     pub fn irecv(&self, want: &Want, buffer: Sge) -> RequestId {
-        self.post(want, buffer, Pattern::Plain)
+        self.post(want, buffer, TransferPattern::Plain)
     }
 
     /// The same of a message of which more is known, as its sender knows.
-    pub fn irecv_as(&self, want: &Want, buffer: Sge, pattern: Pattern) -> RequestId {
+    pub fn irecv_as(&self, want: &Want, buffer: Sge, pattern: TransferPattern) -> RequestId {
         self.post(want, buffer, pattern)
     }
 
     #[inline(always)]
-    fn post(&self, want: &Want, buffer: Sge, pattern: Pattern) -> RequestId {
+    fn post(&self, want: &Want, buffer: Sge, pattern: TransferPattern) -> RequestId {
         let transport = &self.transport;
         let state = &mut *self.state.borrow_mut();
         let (index, slot) = state.operations.requests.open(transport.counters());
@@ -89,14 +89,14 @@ impl<F: Fabric> Endpoint<F> {
         slot.buffer = buffer;
         slot.receives = true;
         slot.tag = want.tag.unwrap_or(-1);
-        slot.stage = Stage::Posted;
+        slot.stage = RequestStage::Posted;
         let rank = match want.source {
-            Source::Rank { rank, peer } => {
+            ReceiveSource::Rank { rank, peer } => {
                 slot.peer = Some(peer as u32);
                 slot.rank = rank as i32;
                 Some(rank)
             }
-            Source::Any => None,
+            ReceiveSource::Any => None,
         };
         if state.matching.has_arrived()
             && let Some(matched) = state.take_valid(transport, want)
@@ -115,8 +115,8 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Registers memory of a receive that was posted, and takes the room that its transfer needs.
     #[cold]
-    fn prepare_receive(&self, state: &mut State, index: u32) {
-        let State { operations, in_flight, .. } = state;
+    fn prepare_receive(&self, state: &mut EndpointState, index: u32) {
+        let EndpointState { operations, in_flight, .. } = state;
         in_flight.transfers.reserve(&operations.requests);
         let slot = &mut operations.requests[index];
         slot.region = self.transport.prepared(slot.buffer, true);
@@ -130,9 +130,9 @@ impl<F: Fabric> Endpoint<F> {
     /// Source, tag and length of the message that a receive would take now.
     pub fn probe(&self, want: &Want) -> Option<Status> {
         let transport = &self.transport;
-        let State { operations, matching, .. } = &mut *self.state.borrow_mut();
+        let EndpointState { operations, matching, .. } = &mut *self.state.borrow_mut();
         let peers = &mut operations.peers;
-        let void = |void: &Matched| peers.owe(transport, void.peer, void.owed());
+        let void = |void: &Matched| peers.return_credit(transport, void.peer, void.owed());
         let Seen { rank, tag, len, .. } = matching.peek_valid(transport, want, void)?;
         Some(Status { source: rank as i32, tag, bytes: len, ..Status::default() })
     }
@@ -145,10 +145,10 @@ impl<F: Fabric> Endpoint<F> {
     /// Receives a message that was taken.
     pub fn imrecv(&self, message: Matched, buffer: Sge) -> RequestId {
         let transport = &self.transport;
-        let State { operations, in_flight, .. } = &mut *self.state.borrow_mut();
+        let EndpointState { operations, in_flight, .. } = &mut *self.state.borrow_mut();
         let (index, slot) = operations.requests.open(transport.counters());
         slot.buffer = buffer;
-        slot.pattern = Pattern::Plain;
+        slot.pattern = TransferPattern::Plain;
         slot.receives = true;
         in_flight.accept(transport, operations, index, message);
         RequestId(index)

@@ -1,9 +1,9 @@
 //! The sending side: at once, or by the protocol that the peer's table names.
 
 use super::Endpoint;
-use super::state::State;
-use crate::message::{Mode, Pattern, Target};
-use crate::protocol::{Protocol, eager};
+use super::state::EndpointState;
+use crate::message::{MessageTarget, SendMode, TransferPattern};
+use crate::protocol::{MessageProtocol, eager};
 use crate::request::RequestId;
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -12,13 +12,18 @@ impl<F: Fabric> Endpoint<F> {
     ///
     /// Costs no allocation, lock or system call for a payload that goes at once, with credit, and room in the fabric.
     #[inline]
-    pub fn isend(&self, to: Target, buffer: Sge, mode: Mode) -> Option<RequestId> {
+    pub fn isend(&self, to: MessageTarget, buffer: Sge, mode: SendMode) -> Option<RequestId> {
         self.isend_as(to, buffer, mode.into())
     }
 
     /// The same of a message of which more is known.
     #[inline]
-    pub fn isend_as(&self, to: Target, buffer: Sge, pattern: Pattern) -> Option<RequestId> {
+    pub fn isend_as(
+        &self,
+        to: MessageTarget,
+        buffer: Sge,
+        pattern: TransferPattern,
+    ) -> Option<RequestId> {
         self.isend_or_offer(to, buffer, pattern, false)
     }
 
@@ -26,16 +31,16 @@ impl<F: Fabric> Endpoint<F> {
     #[inline(always)]
     pub fn isend_cancellable(
         &self,
-        to: Target,
+        to: MessageTarget,
         buffer: Sge,
-        pattern: impl Into<Pattern>,
+        pattern: impl Into<TransferPattern>,
     ) -> Option<RequestId> {
         self.isend_or_offer(to, buffer, pattern.into(), true)
     }
 
     /// Sends and waits until the buffer may be used again.
-    pub async fn send(&self, to: Target, buffer: Sge) -> Result<(), Fault> {
-        match self.isend(to, buffer, Mode::Standard) {
+    pub async fn send(&self, to: MessageTarget, buffer: Sge) -> Result<(), Fault> {
+        match self.isend(to, buffer, SendMode::Standard) {
             None => Ok(()),
             Some(id) => self.wait(id).await.map(|_| ()),
         }
@@ -44,15 +49,15 @@ impl<F: Fabric> Endpoint<F> {
     #[inline(always)]
     fn isend_or_offer(
         &self,
-        to: Target,
+        to: MessageTarget,
         buffer: Sge,
-        pattern: Pattern,
+        pattern: TransferPattern,
         cancellable: bool,
     ) -> Option<RequestId> {
         let transport = &self.transport;
         let state = &mut *self.state.borrow_mut();
         let len = buffer.len() as u64;
-        if pattern != Pattern::Synchronous {
+        if pattern != TransferPattern::Synchronous {
             let operations = &mut state.operations;
             let mut ride = 0;
             let at_once = len == 0 || {
@@ -77,10 +82,10 @@ impl<F: Fabric> Endpoint<F> {
     #[cold]
     fn isend_otherwise(
         &self,
-        State { operations, in_flight, matching, .. }: &mut State,
-        to: Target,
+        EndpointState { operations, in_flight, matching, .. }: &mut EndpointState,
+        to: MessageTarget,
         buffer: Sge,
-        (pattern, cancellable): (Pattern, bool),
+        (pattern, cancellable): (TransferPattern, bool),
     ) -> Option<RequestId> {
         let transport = &self.transport;
         let (what, how) = ((to, buffer), (pattern, cancellable));
@@ -90,7 +95,7 @@ impl<F: Fabric> Endpoint<F> {
         }
         if !peer.credit.try_charge(buffer.len() as u64, peer.room) {
             operations.seldom.out_of_credit += 1;
-            let how = (Protocol::Eager, cancellable);
+            let how = (MessageProtocol::Eager, cancellable);
             return Some(in_flight.offer(transport, operations, matching, what, how));
         }
         eager::send_charged(transport, operations, matching, what, how)

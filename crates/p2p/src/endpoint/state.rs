@@ -1,10 +1,10 @@
 //! The parts of an endpoint that change while messages travel.
 
-use crate::limits::Limits;
+use crate::limits::ProtocolLimits;
 use crate::matching::{Matched, Matching};
 use crate::message::Want;
 use crate::protocol::operations::Operations;
-use crate::protocol::rendezvous::InFlight;
+use crate::protocol::rendezvous::RendezvousFlights;
 use crate::request::{RequestId, Status};
 use crate::stream::Stream;
 use crate::transport::Transport;
@@ -12,19 +12,19 @@ use weft_fabric::{Counters, Fabric};
 
 /// Each part has its own methods; what stands here goes through several of them.
 #[repr(C)]
-pub struct State {
+pub struct EndpointState {
     pub operations: Operations,
-    pub in_flight: InFlight,
+    pub in_flight: RendezvousFlights,
     pub matching: Matching,
     pub streams: Stream,
 }
 
-impl State {
+impl EndpointState {
     /// Nothing is under way.
-    pub fn new(counters: &Counters, limits: &Limits) -> State {
-        State {
+    pub fn new(counters: &Counters, limits: &ProtocolLimits) -> EndpointState {
+        EndpointState {
             operations: Operations::new(counters),
-            in_flight: InFlight::new(limits),
+            in_flight: RendezvousFlights::new(limits),
             matching: Matching::new(),
             streams: Stream::default(),
         }
@@ -33,8 +33,8 @@ impl State {
     /// Ends a request whose operation is over.
     #[inline(always)]
     pub fn close<F: Fabric>(&mut self, transport: &Transport<F>, id: RequestId) -> Status {
-        let State { operations, matching, .. } = self;
-        operations.close(transport, id, |request| matching.words.keep_void(request))
+        let EndpointState { operations, matching, .. } = self;
+        operations.close(transport, id, |request| matching.words.retire(request))
     }
 
     /// The first message that a receive takes and that is not void.
@@ -43,9 +43,9 @@ impl State {
         transport: &Transport<F>,
         want: &Want,
     ) -> Option<Matched> {
-        let State { operations: Operations { peers, fault, .. }, matching, .. } = self;
+        let EndpointState { operations: Operations { peers, fault, .. }, matching, .. } = self;
         matching.take_valid(transport, want, fault, |void| {
-            peers.owe(transport, void.peer, void.owed());
+            peers.return_credit(transport, void.peer, void.owed());
         })
     }
 }

@@ -1,15 +1,15 @@
 //! Streams of segments ([`crate::stream`]), as collective algorithms use them.
 
 use super::Endpoint;
-use super::state::State;
-use crate::message::Target;
+use super::state::EndpointState;
+use crate::message::MessageTarget;
 use crate::request::RequestId;
-use crate::stream::{Counts, Sizes};
+use crate::stream::{StreamCounts, StreamSizes};
 use weft_fabric::{Fabric, Sge};
 
 /// The streams of an endpoint. Their requests are as all others: [`Endpoint::wait`] ends them.
 ///
-/// A [`Target`] names the receiver of a send, or the sender of a receive with its rank in the communicator.
+/// A [`MessageTarget`] names the receiver of a send, or the sender of a receive with its rank in the communicator.
 pub struct Streams<'e, F: Fabric>(&'e Endpoint<F>);
 
 impl<F: Fabric> Endpoint<F> {
@@ -21,33 +21,33 @@ impl<F: Fabric> Endpoint<F> {
 
 impl<F: Fabric> Streams<'_, F> {
     /// Chooses sizes, before the first message. False: it is too late.
-    pub fn set_sizes(&self, sizes: Sizes) -> bool {
+    pub fn set_sizes(&self, sizes: StreamSizes) -> bool {
         self.0.state.borrow_mut().streams.set_sizes(sizes)
     }
 
     /// The sizes in force.
-    pub fn sizes(&self) -> Sizes {
+    pub fn sizes(&self) -> StreamSizes {
         self.0.state.borrow().streams.sizes()
     }
 
     /// What happened so far; zeros before the first message.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> StreamCounts {
         self.0.state.borrow().streams.counts()
     }
 
-    /// Registered memory in use, in bytes: at most [`Sizes::memory`].
+    /// Registered memory in use, in bytes: at most [`StreamSizes::memory`].
     pub fn registered(&self) -> usize {
         self.0.state.borrow().streams.registered()
     }
 
     /// Starts a send; `None` when it is over already.
-    pub fn isend(&self, to: Target, data: Sge) -> Option<RequestId> {
-        let State { operations, streams, .. } = &mut *self.0.state.borrow_mut();
+    pub fn isend(&self, to: MessageTarget, data: Sge) -> Option<RequestId> {
+        let EndpointState { operations, streams, .. } = &mut *self.0.state.borrow_mut();
         streams.isend(&self.0.transport.fabric, operations, to, data)
     }
 
     /// Starts a receive of at most `data.len()` bytes from the process that `from` names.
-    pub fn irecv(&self, from: Target, data: Sge) -> RequestId {
+    pub fn irecv(&self, from: MessageTarget, data: Sge) -> RequestId {
         self.relay(from, data, std::iter::empty(), |_| {})
     }
 
@@ -55,12 +55,12 @@ impl<F: Fabric> Streams<'_, F> {
     /// handed to `add`.
     pub fn relay(
         &self,
-        from: Target,
+        from: MessageTarget,
         data: Sge,
-        to: impl Iterator<Item = Target>,
+        to: impl Iterator<Item = MessageTarget>,
         add: impl FnMut(RequestId),
     ) -> RequestId {
-        let State { operations, streams, .. } = &mut *self.0.state.borrow_mut();
+        let EndpointState { operations, streams, .. } = &mut *self.0.state.borrow_mut();
         streams.relay(&self.0.transport.fabric, operations, (from, data), to, add)
     }
 }

@@ -1,8 +1,8 @@
 //! Messages that came before their receive.
 
 use super::chains::{Chains, Hash};
-use super::{Arrival, Body, Matched, Seen};
-use crate::envelope::{Context, MessageKind, Source, Tag};
+use super::{EnvelopeArrival, EnvelopeBody, Matched, Seen};
+use crate::envelope::{MatchingContext, MessageKind, ReceiveSource, Tag};
 use crate::slab::{NONE, Slab};
 use weft_fabric::{Key, RemoteAddr};
 
@@ -15,7 +15,7 @@ const PATIENCE: u64 = 4;
 /// An envelope: at most 64 bytes, payload apart, with the 8 of its links in chains of one kind.
 #[derive(Debug, Clone, Copy)]
 struct Unexpected {
-    context: Context,
+    context: MatchingContext,
     rank: u32,
     tag: Tag,
     peer: u32,
@@ -23,7 +23,7 @@ struct Unexpected {
     /// Length in the low 56 bits, kind in the high 8, of which the first two are [`STORED`] and [`WORD`].
     len_kind: u64,
     /// Key and address of a payload at the sender if they are short, as those of shared memory are;
-    /// else the number of its [`Body`].
+    /// else the number of its [`EnvelopeBody`].
     place: [u64; 2],
     later: u32,
     earlier: u32,
@@ -33,10 +33,10 @@ const _: () = assert!(size_of::<Unexpected>() + 8 <= 64, "the stated bound of an
 
 const LEN_MASK: u64 = (1 << 56) - 1;
 
-/// The envelope has a [`Body`] of its own.
+/// The envelope has a [`EnvelopeBody`] of its own.
 const STORED: u64 = 1 << 63;
 
-/// [`Arrival::word`].
+/// [`EnvelopeArrival::word`].
 const WORD: u64 = 1 << 62;
 
 const FLAGS: u64 = STORED | WORD;
@@ -44,7 +44,7 @@ const FLAGS: u64 = STORED | WORD;
 impl Default for Unexpected {
     fn default() -> Self {
         Unexpected {
-            context: Context(0),
+            context: MatchingContext(0),
             rank: 0,
             tag: 0,
             peer: 0,
@@ -60,7 +60,7 @@ impl Default for Unexpected {
 /// What a receive or a probe looks for.
 #[derive(Clone, Copy)]
 struct Wanted {
-    context: Context,
+    context: MatchingContext,
     rank: Option<u32>,
     tag: Option<Tag>,
 }
@@ -122,7 +122,7 @@ impl Unexpected {
 
 /// All of them, in the order of their arrival.
 #[repr(C)]
-pub(super) struct Messages {
+pub(super) struct UnexpectedMessages {
     slots: Slab<Unexpected>,
     first: u32,
     last: u32,
@@ -132,16 +132,16 @@ pub(super) struct Messages {
     chains: [Option<Box<Chains>>; 5],
     /// Messages that were looked at in vain for want of those chains.
     deep: [u64; 5],
-    bodies: Vec<Option<Body>>,
+    bodies: Vec<Option<EnvelopeBody>>,
     free_bodies: Vec<u32>,
     payload_bytes: u64,
     most_payload_bytes: u64,
     passed: u64,
 }
 
-impl Messages {
-    pub(super) fn new() -> Messages {
-        Messages {
+impl UnexpectedMessages {
+    pub(super) fn new() -> UnexpectedMessages {
+        UnexpectedMessages {
             slots: Slab::new(),
             first: NONE,
             last: NONE,
@@ -183,16 +183,16 @@ impl Messages {
         std::iter::successors(some(self.first), move |&at| some(self.slots[at].later))
     }
 
-    pub(super) fn count(&self, ours: impl Fn(Context) -> bool) -> usize {
+    pub(super) fn count(&self, ours: impl Fn(MatchingContext) -> bool) -> usize {
         self.all().filter(|&at| ours(self.slots[at].context)).count()
     }
 
     /// Keeps an envelope (and its payload) for a later receive.
-    pub(super) fn keep(&mut self, a: Arrival) {
+    pub(super) fn keep(&mut self, a: EnvelopeArrival) {
         self.payload_bytes += a.body.len();
         self.most_payload_bytes = self.most_payload_bytes.max(self.payload_bytes);
         let (place, stored) = match a.body {
-            Body::There(RemoteAddr { addr, key: Key([key, 0, 0]) }) => ([key, addr], 0),
+            EnvelopeBody::There(RemoteAddr { addr, key: Key([key, 0, 0]) }) => ([key, addr], 0),
             body => ([u64::from(self.store(body)), 0], STORED),
         };
         let index = self.slots.take();
@@ -220,7 +220,7 @@ impl Messages {
         }
     }
 
-    fn store(&mut self, body: Body) -> u32 {
+    fn store(&mut self, body: EnvelopeBody) -> u32 {
         match self.free_bodies.pop() {
             Some(index) => {
                 self.bodies[index as usize] = Some(body);
@@ -233,10 +233,15 @@ impl Messages {
         }
     }
 
-    fn find(&mut self, context: Context, source: Source, tag: Option<Tag>) -> Option<u32> {
+    fn find(
+        &mut self,
+        context: MatchingContext,
+        source: ReceiveSource,
+        tag: Option<Tag>,
+    ) -> Option<u32> {
         let rank = match source {
-            Source::Rank { rank, .. } => Some(rank),
-            Source::Any => None,
+            ReceiveSource::Rank { rank, .. } => Some(rank),
+            ReceiveSource::Any => None,
         };
         let wanted = Wanted { context, rank, tag };
         let sample = Unexpected {
@@ -297,8 +302,8 @@ impl Messages {
     /// The first message that a receive would take.
     pub(super) fn peek(
         &mut self,
-        context: Context,
-        source: Source,
+        context: MatchingContext,
+        source: ReceiveSource,
         tag: Option<Tag>,
     ) -> Option<Seen> {
         let found = self.find(context, source, tag)?;
@@ -310,8 +315,8 @@ impl Messages {
     /// Takes the first message that a receive matches.
     pub(super) fn take(
         &mut self,
-        context: Context,
-        source: Source,
+        context: MatchingContext,
+        source: ReceiveSource,
         tag: Option<Tag>,
     ) -> Option<Matched> {
         if self.slots.len() == 0 {
@@ -355,12 +360,12 @@ impl Messages {
         self.slots.give(at);
         let [first, addr] = u.place;
         let body = if u.len_kind & STORED == 0 {
-            Some(Body::There(RemoteAddr::new(first, addr)))
+            Some(EnvelopeBody::There(RemoteAddr::new(first, addr)))
         } else {
             self.free_bodies.push(first as u32);
             self.bodies[first as usize].take()
         };
-        self.payload_bytes -= body.as_ref().map_or(0, Body::len);
+        self.payload_bytes -= body.as_ref().map_or(0, EnvelopeBody::len);
         let Unexpected { rank, tag, request, peer, .. } = u;
         let (kind, word) = (u.kind(), u.len_kind & WORD != 0);
         Matched { kind, word, peer: peer as usize, rank, tag, len: u.len(), request, body }

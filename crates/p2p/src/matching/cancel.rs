@@ -14,7 +14,7 @@
 //! Cost: one compare-and-swap a nonblocking send of the program that is synchronous or offered; none for others. The request's
 //! number is kept from others until its envelope is dropped: it names the word.
 
-use crate::envelope::{Envelope, MessageKind, Words};
+use crate::envelope::{Envelope, MessageKind, ShortWords};
 use crate::message::Outcome;
 use crate::transport::Transport;
 use std::collections::{BTreeMap, VecDeque};
@@ -44,7 +44,7 @@ fn place(request: u32) -> (usize, usize) {
 #[derive(Default)]
 pub struct CancelWords {
     chunks: Vec<Region>,
-    void: VecDeque<u32>,
+    cancelled: VecDeque<u32>,
     /// Of the few peers that such sends go to, or come from.
     known: BTreeMap<usize, Known>,
 }
@@ -74,7 +74,7 @@ impl CancelWords {
         let known = self.known.entry(peer).or_default();
         if known.told & 1 << chunk == 0 {
             known.told |= 1 << chunk;
-            let mut words = Words::new(&at.words());
+            let mut words = ShortWords::new(&at.words());
             let head = Envelope::reply(MessageKind::CancelWords, chunk as u32, 0);
             transport.fabric.send(peer, head, words.payload(), None);
         }
@@ -90,20 +90,20 @@ impl CancelWords {
     }
 
     /// Keeps the number of a cancelled request, whose envelope may lie at its receiver.
-    pub fn keep_void(&mut self, request: u32) {
-        self.void.push_back(request);
+    pub fn retire(&mut self, request: u32) {
+        self.cancelled.push_back(request);
     }
 
     /// Gives numbers back whose envelopes were dropped: of those that are kept a few in turn, so that many cost no more.
     pub fn free_void<F: Fabric>(&mut self, transport: &Transport<F>, mut give: impl FnMut(u32)) {
         const LOOKS: usize = 8;
-        for _ in 0..LOOKS.min(self.void.len()) {
-            let Some(request) = self.void.pop_front() else { return };
+        for _ in 0..LOOKS.min(self.cancelled.len()) {
+            let Some(request) = self.cancelled.pop_front() else { return };
             let (chunk, offset) = place(request);
             let at = self.chunks[chunk].at(offset);
             match transport.swap(transport.fabric.rank(), at, DROPPED, OPEN) {
                 Ok(DROPPED) => give(request),
-                _ => self.void.push_back(request),
+                _ => self.cancelled.push_back(request),
             }
         }
     }
@@ -113,7 +113,7 @@ impl CancelWords {
     /// A peer, whose memory this process sees if it is `near`, says where a chunk of its words is.
     pub fn on_words(&mut self, peer: usize, near: bool, e: Envelope, p: Sge) -> Outcome {
         const WHAT: &str = "place of words";
-        let at = RemoteAddr::from_words(Words::read::<4>(p).ok_or(WHAT)?);
+        let at = RemoteAddr::from_words(ShortWords::read::<4>(p).ok_or(WHAT)?);
         let theirs = &mut self.known.entry(peer).or_default().theirs;
         // In any order: the first message that a chunk is used for brings it.
         let chunk = e.request as usize;

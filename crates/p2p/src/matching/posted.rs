@@ -1,7 +1,7 @@
 //! Receives that wait for their message.
 
 use super::chains::{Chains, Hash};
-use crate::envelope::{Context, Tag};
+use crate::envelope::{MatchingContext, Tag};
 use crate::slab::NONE;
 
 /// A posted receive.
@@ -15,7 +15,7 @@ struct PostedReceive {
 /// What a receive asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wanted {
-    context: Context,
+    context: MatchingContext,
     /// Rank in the low half, tag in the high one; [`OPEN`] matches anything, and no rank or tag is that.
     which: u64,
 }
@@ -24,7 +24,7 @@ const OPEN: u32 = u32::MAX;
 
 impl Wanted {
     #[inline(always)]
-    fn new(context: Context, rank: Option<u32>, tag: Option<Tag>) -> Wanted {
+    fn new(context: MatchingContext, rank: Option<u32>, tag: Option<Tag>) -> Wanted {
         let (rank, tag) = (rank.unwrap_or(OPEN), tag.map_or(OPEN, |tag| tag as u32));
         Wanted { context, which: u64::from(tag) << 32 | u64::from(rank) }
     }
@@ -43,7 +43,7 @@ impl Wanted {
 
 impl Default for PostedReceive {
     fn default() -> Self {
-        let wanted = Wanted::new(Context(0), None, None);
+        let wanted = Wanted::new(MatchingContext(0), None, None);
         PostedReceive { wanted, order: 0, request: NONE }
     }
 }
@@ -51,7 +51,7 @@ impl Default for PostedReceive {
 /// All of them: each in the chain of what it asks for, open ranks and tags as such. A message looks for the first of
 /// each kind that there is, and takes the one that was posted first.
 #[repr(C)]
-pub(super) struct Receives {
+pub(super) struct PostedReceives {
     order: u64,
     /// How many there are of each kind.
     kinds: [usize; 4],
@@ -103,9 +103,9 @@ impl Slots {
     }
 }
 
-impl Receives {
-    pub(super) fn new() -> Receives {
-        Receives {
+impl PostedReceives {
+    pub(super) fn new() -> PostedReceives {
+        PostedReceives {
             order: 0,
             kinds: [0; 4],
             open: 0,
@@ -133,15 +133,15 @@ impl Receives {
         self.chains.passed()
     }
 
-    pub(super) fn count(&self, ours: impl Fn(Context) -> bool) -> usize {
+    pub(super) fn count(&self, ours: impl Fn(MatchingContext) -> bool) -> usize {
         self.chains.all().filter(|&slot| ours(self.slots.at(slot).wanted.context)).count()
     }
 
-    /// Adds a receive; its place, for [`Receives::withdraw`].
+    /// Adds a receive; its place, for [`PostedReceives::withdraw`].
     #[inline(always)]
     pub(super) fn post(
         &mut self,
-        context: Context,
+        context: MatchingContext,
         rank: Option<u32>,
         tag: Option<Tag>,
         request: u32,
@@ -163,7 +163,7 @@ impl Receives {
 
     /// Takes the receive that an arrived envelope matches out; its request. Allocates nothing.
     #[inline(always)]
-    pub(super) fn take(&mut self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
+    pub(super) fn take(&mut self, context: MatchingContext, rank: u32, tag: Tag) -> Option<u32> {
         if self.open != 0 {
             let found = self.fitting(context, rank, tag)?;
             return Some(self.unpost(found));
@@ -181,7 +181,7 @@ impl Receives {
 
     /// The place of the receive that an arrived envelope matches.
     #[inline]
-    pub(super) fn fitting(&self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
+    pub(super) fn fitting(&self, context: MatchingContext, rank: u32, tag: Tag) -> Option<u32> {
         let exact = Wanted::new(context, Some(rank), Some(tag));
         let first = self.first(exact);
         if self.open == 0 {

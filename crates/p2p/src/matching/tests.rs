@@ -7,28 +7,28 @@ fn seen(rank: u32, tag: Tag, len: u64) -> Option<Seen> {
 }
 use weft_fabric::Key;
 
-fn arrival(context: u64, rank: u32, tag: Tag, request: u32) -> Arrival {
-    Arrival {
+fn arrival(context: u64, rank: u32, tag: Tag, request: u32) -> EnvelopeArrival {
+    EnvelopeArrival {
         kind: MessageKind::Rts,
         word: false,
-        context: Context(context),
+        context: MatchingContext(context),
         rank,
         tag,
         peer: rank as usize,
         request,
         len: 10,
-        body: Body::There(RemoteAddr::default()),
+        body: EnvelopeBody::There(RemoteAddr::default()),
     }
 }
 
-fn one(rank: u32) -> Source {
-    Source::Rank { rank, peer: rank as usize }
+fn one(rank: u32) -> ReceiveSource {
+    ReceiveSource::Rank { rank, peer: rank as usize }
 }
 
 #[test]
 fn receives_match_in_the_order_of_posting() {
     let mut m = Matching::new();
-    let c = Context(1);
+    let c = MatchingContext(1);
     m.post(c, Some(3), Some(5), 10);
     m.post(c, None, Some(5), 11);
     m.post(c, Some(3), None, 12);
@@ -36,7 +36,7 @@ fn receives_match_in_the_order_of_posting() {
     assert_eq!(m.match_posted(c, 3, 5), Some(10));
     m.post(c, Some(3), Some(5), 13);
     assert_eq!(m.match_posted(c, 3, 5), Some(11), "posted before 13");
-    assert_eq!(m.match_posted(Context(2), 3, 5), None);
+    assert_eq!(m.match_posted(MatchingContext(2), 3, 5), None);
     assert_eq!(m.match_posted(c, 3, 5), Some(13));
     assert!(m.idle());
 }
@@ -48,20 +48,20 @@ fn messages_are_taken_in_the_order_of_arrival() {
     m.keep(arrival(1, 5, 7, 1));
     m.keep(arrival(1, 4, 8, 2));
     m.keep(arrival(1, 4, 7, 3));
-    let c = Context(1);
-    assert_eq!(m.peek(c, Source::Any, None), seen(4, 7, 10));
+    let c = MatchingContext(1);
+    assert_eq!(m.peek(c, ReceiveSource::Any, None), seen(4, 7, 10));
     assert_eq!(m.take(c, one(4), Some(8)).unwrap().request, 2);
     assert_eq!(m.take(c, one(4), Some(7)).unwrap().request, 0);
-    assert_eq!(m.take(c, Source::Any, Some(7)).unwrap().request, 1);
-    assert_eq!(m.take(c, Source::Any, None).unwrap().request, 3);
-    assert!(m.take(c, Source::Any, None).is_none());
+    assert_eq!(m.take(c, ReceiveSource::Any, Some(7)).unwrap().request, 1);
+    assert_eq!(m.take(c, ReceiveSource::Any, None).unwrap().request, 3);
+    assert!(m.take(c, ReceiveSource::Any, None).is_none());
     assert!(m.idle());
 }
 
 #[test]
 fn a_withdrawn_receive_matches_nothing() {
     let mut m = Matching::new();
-    let c = Context(9);
+    let c = MatchingContext(9);
     let place = m.post(c, Some(0), Some(1), 1);
     m.post(c, Some(0), Some(1), 2);
     assert!(m.withdraw(place, 1));
@@ -100,7 +100,7 @@ fn agrees_with_a_plain_list() {
                 p.0 == context && p.1.is_none_or(|r| r == rank) && p.2.is_none_or(|t| t == tag)
             };
             let expected = posted.iter().position(wanted).map(|i| posted.remove(i).3);
-            let got = m.match_posted(Context(context), rank, tag);
+            let got = m.match_posted(MatchingContext(context), rank, tag);
             assert_eq!(got, expected);
             if got.is_none() {
                 kept.push((context, rank, tag, id));
@@ -113,12 +113,12 @@ fn agrees_with_a_plain_list() {
                 k.0 == context && source.is_none_or(|r| r == k.1) && tag.is_none_or(|t| t == k.2)
             };
             let expected = kept.iter().position(fits).map(|i| kept.remove(i).3);
-            let from = source.map_or(Source::Any, one);
-            let got = m.take(Context(context), from, tag).map(|m| m.request);
+            let from = source.map_or(ReceiveSource::Any, one);
+            let got = m.take(MatchingContext(context), from, tag).map(|m| m.request);
             assert_eq!(got, expected);
             if got.is_none() {
                 posted.push((context, source, tag, id));
-                m.post(Context(context), source, tag, id);
+                m.post(MatchingContext(context), source, tag, id);
             }
         }
     }
@@ -130,12 +130,12 @@ fn names_of_memory_come_back_long_or_short() {
     let keys = [Key([1, 0, 0]), Key([1, 2, 0]), Key::NONE, Key([u64::MAX, 3, 4])];
     let names = keys.map(|key| RemoteAddr { addr: 77, key });
     for (request, at) in (0..).zip(names) {
-        m.keep(Arrival { body: Body::There(at), ..arrival(1, 4, 7, request) });
+        m.keep(EnvelopeArrival { body: EnvelopeBody::There(at), ..arrival(1, 4, 7, request) });
     }
     assert!(m.take_back(4, 3) && !m.take_back(4, 3), "a long one is cancelled, too");
     for at in &names[..3] {
-        let taken = m.take(Context(1), Source::Any, None).unwrap();
-        let Some(Body::There(found)) = taken.body else { panic!("no name") };
+        let taken = m.take(MatchingContext(1), ReceiveSource::Any, None).unwrap();
+        let Some(EnvelopeBody::There(found)) = taken.body else { panic!("no name") };
         assert_eq!((found, taken.kind), (*at, MessageKind::Rts));
     }
     assert!(m.idle());
@@ -144,7 +144,7 @@ fn names_of_memory_come_back_long_or_short() {
 #[test]
 fn the_load_of_a_context_is_counted_by_itself() {
     let mut m = Matching::new();
-    let (ours, theirs) = (Context(1), Context(2));
+    let (ours, theirs) = (MatchingContext(1), MatchingContext(2));
     m.post(ours, Some(3), Some(5), 1);
     m.post(ours, None, Some(6), 2);
     m.post(theirs, Some(3), Some(5), 3);
@@ -154,7 +154,7 @@ fn the_load_of_a_context_is_counted_by_itself() {
     assert_eq!(m.load_of(|c| c == ours), (2, 1));
     assert_eq!(m.load_of(|c| c == theirs), (1, 2));
     assert_eq!(m.posted(), (3, 3));
-    m.take(theirs, Source::Any, None).unwrap();
+    m.take(theirs, ReceiveSource::Any, None).unwrap();
     assert_eq!(m.match_posted(ours, 3, 6), Some(2));
     assert_eq!((m.load_of(|c| c == ours), m.load_of(|c| c == theirs)), ((1, 1), (1, 1)));
     assert_eq!((m.posted(), m.load().0, m.load().1), ((2, 3), 2, 3));
@@ -183,13 +183,13 @@ fn posted_receives_are_found_in_any_order() {
         let mut m = Matching::new();
         (0..n).for_each(|i| {
             let (rank, tag) = wanted(i);
-            m.post(Context(1 + u64::from(i % 3)), rank, tag, i);
+            m.post(MatchingContext(1 + u64::from(i % 3)), rank, tag, i);
         });
         m
     };
     let meet = |mut m: Matching, messages: &mut dyn Iterator<Item = (u32, u32, Tag)>| {
         for (i, rank, tag) in messages {
-            assert_eq!(m.match_posted(Context(1 + u64::from(i % 3)), rank, tag), Some(i));
+            assert_eq!(m.match_posted(MatchingContext(1 + u64::from(i % 3)), rank, tag), Some(i));
         }
         assert!(m.idle());
         m.passed()
@@ -212,15 +212,16 @@ fn posted_receives_are_found_in_any_order() {
     });
     is_linear("each in another communicator", |n| {
         let mut m = Matching::new();
-        (0..n).for_each(|i| _ = m.post(Context(u64::from(i)), None, None, i));
+        (0..n).for_each(|i| _ = m.post(MatchingContext(u64::from(i)), None, None, i));
         for i in (0..n).rev() {
-            assert_eq!(m.match_posted(Context(u64::from(i)), 1, 1), Some(i));
+            assert_eq!(m.match_posted(MatchingContext(u64::from(i)), 1, 1), Some(i));
         }
         m.passed()
     });
     is_linear("withdrawn, last first", |n| {
         let mut m = Matching::new();
-        let places: Vec<u32> = (0..n).map(|i| m.post(Context(1), Some(2), Some(3), i)).collect();
+        let places: Vec<u32> =
+            (0..n).map(|i| m.post(MatchingContext(1), Some(2), Some(3), i)).collect();
         (0..n).rev().for_each(|i| assert!(m.withdraw(places[i as usize], i)));
         assert!(m.idle());
         m.passed()
@@ -238,8 +239,8 @@ fn unexpected_messages_are_found_in_any_order() {
         m
     };
     let by_tag = |i: u32| (1, 2, i as Tag);
-    let c = Context(1);
-    for (what, from) in [("a source", one(2)), ("any source", Source::Any)] {
+    let c = MatchingContext(1);
+    for (what, from) in [("a source", one(2)), ("any source", ReceiveSource::Any)] {
         is_linear(&format!("tags of {what}, last first"), |n| {
             let mut m = keep(n, &by_tag);
             for i in (0..n).rev() {
@@ -257,7 +258,10 @@ fn unexpected_messages_are_found_in_any_order() {
     is_linear("anything of communicators, last first", |n| {
         let mut m = keep(n, &|i| (u64::from(i), 2, 4));
         for i in (0..n).rev() {
-            assert_eq!(m.take(Context(i.into()), Source::Any, None).unwrap().request, i);
+            assert_eq!(
+                m.take(MatchingContext(i.into()), ReceiveSource::Any, None).unwrap().request,
+                i
+            );
         }
         m.passed()
     });
@@ -265,9 +269,9 @@ fn unexpected_messages_are_found_in_any_order() {
         let mut m = keep(n, &|i| (1, i % 3, 4));
         for i in 0..n {
             assert_eq!(m.peek(c, one(i % 3), Some(5)), None);
-            assert_eq!(m.peek(c, Source::Any, Some(5)), None);
+            assert_eq!(m.peek(c, ReceiveSource::Any, Some(5)), None);
             assert_eq!(m.peek(c, one(3), None), None);
-            assert_eq!(m.peek(Context(2), Source::Any, None), None);
+            assert_eq!(m.peek(MatchingContext(2), ReceiveSource::Any, None), None);
         }
         m.passed() / 4
     });

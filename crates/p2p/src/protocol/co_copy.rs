@@ -16,11 +16,11 @@
 //! between ranks with a processor each, of which neither has others to serve.
 
 use super::operations::Operations;
-use super::rendezvous::Offer;
-use super::{Case, Locality, Work};
-use crate::envelope::{Context, Envelope, MessageKind, Words};
+use super::rendezvous::PayloadOffer;
+use super::{Locality, MessageCase, ProtocolWork};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, ShortWords};
 use crate::message::Outcome;
-use crate::request::{Requests, Shared, Stage};
+use crate::request::{CoCopiedPayload, ProcessRequests, RequestStage};
 use crate::transport::Transport;
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 
@@ -46,15 +46,15 @@ struct Claims {
 const UNITS_SHIFT: u32 = 24;
 
 /// The invitation's payload: where the claim word and the buffer are.
-fn encode(claims: RemoteAddr, buffer: RemoteAddr) -> Words {
+fn encode(claims: RemoteAddr, buffer: RemoteAddr) -> ShortWords {
     let (claims, buffer) = (claims.words(), buffer.words());
     // In turns, so that what is zero in both is at the end.
-    Words::new(&std::array::from_fn::<_, 8, _>(|i| [claims, buffer][i % 2][i / 2]))
+    ShortWords::new(&std::array::from_fn::<_, 8, _>(|i| [claims, buffer][i % 2][i / 2]))
 }
 
 /// The claim word and the buffer that an invitation names.
 fn decode(payload: Sge) -> Option<(RemoteAddr, RemoteAddr)> {
-    let words = Words::read::<8>(payload)?;
+    let words = ShortWords::read::<8>(payload)?;
     let at = |first| RemoteAddr::from_words(std::array::from_fn(|i| words[2 * i + first]));
     Some((at(0), at(1)))
 }
@@ -76,7 +76,7 @@ const TAIL: f64 = 0.5;
 
 pub(super) const ABOUT: &str = "in pieces that both ends copy";
 
-pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
+pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     match case.path {
         path if path.place == Locality::Elsewhere => Err("the ranks share no memory"),
         path if path.place == Locality::Here => Err("there is one end"),
@@ -88,7 +88,7 @@ pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
     }
 }
 
-pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
+pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
     // As if there were parts of pieces, for the time to grow with the size.
     let (least, most) =
@@ -98,7 +98,7 @@ pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
     let claim = 2.0 * line + model.cma_call * (1.0 - 1.0 / pieces);
     let each = case.direct(model, case.bytes) / pieces + claim;
     let half = pieces / 2.0;
-    Work {
+    ProtocolWork {
         sender: half * each + 2.0 * line,
         receiver: (half + TAIL) * each + case.stolen(model) / 2.0 + 2.0 * line,
         // The sender is invited, and the receiver is told.
@@ -111,7 +111,7 @@ pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
 /// Sharings that this process has invited to.
 ///
 /// Invariants: a claim word belongs to one sharing from its invitation to its end, and shows that sharing's number; a request at
-/// [`Stage::Sharing`] has a word, and its buffer is exposed.
+/// [`RequestStage::Sharing`] has a word, and its buffer is exposed.
 #[derive(Default)]
 pub struct CoCopy {
     /// Made at first use.
@@ -127,7 +127,7 @@ impl CoCopy {
         operations: &mut Operations,
         (index, peer): (u32, usize),
         into: Sge,
-        offer: &Offer,
+        offer: &PayloadOffer,
     ) -> Result<bool, Fault> {
         let fabric = &transport.fabric;
         let me = fabric.rank();
@@ -141,7 +141,7 @@ impl CoCopy {
             kind: MessageKind::CoCopyRequest,
             word: false,
             tag: (last | units << UNITS_SHIFT) as i32,
-            context: Context(u64::from(index) | u64::from(number) << 32),
+            context: MatchingContext(u64::from(index) | u64::from(number) << 32),
             rank: pieces,
             request: offer.request,
         };
@@ -155,9 +155,9 @@ impl CoCopy {
             own += 1;
         }
         let slot = &mut operations.requests[index];
-        slot.stage = Stage::Sharing;
+        slot.stage = RequestStage::Sharing;
         slot.region = Some(buffer);
-        slot.shared = Some(Shared { word, number, pieces, own });
+        slot.shared = Some(CoCopiedPayload { word, number, pieces, own });
         operations.requests.set_acts(index, true);
         if own == pieces {
             self.end(transport, &mut operations.requests, index);
@@ -200,12 +200,12 @@ impl CoCopy {
     pub fn on_reply<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
-        requests: &mut Requests,
+        requests: &mut ProcessRequests,
         peer: usize,
         e: Envelope,
     ) -> Outcome {
         const WHAT: &str = "report of help";
-        let slot = requests.waiting(peer, e.request, Stage::Sharing).ok_or(WHAT)?;
+        let slot = requests.waiting(peer, e.request, RequestStage::Sharing).ok_or(WHAT)?;
         let shared = slot.shared.ok_or(WHAT)?;
         let (done, number) = (e.context.0 as u32, (e.context.0 >> 32) as u32);
         if number != shared.number
@@ -217,7 +217,12 @@ impl CoCopy {
         Ok(())
     }
 
-    fn end<F: Fabric>(&mut self, transport: &Transport<F>, requests: &mut Requests, index: u32) {
+    fn end<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        requests: &mut ProcessRequests,
+        index: u32,
+    ) {
         requests.set_acts(index, false);
         let slot = &mut requests[index];
         if let (Some(shared), Some(claims)) = (slot.shared.take(), &mut self.claims) {
@@ -261,7 +266,7 @@ pub fn on_request<F: Fabric>(
     if !operations.peers.of(transport, peer).shares {
         return Err(WHAT);
     }
-    let slot = operations.requests.waiting(peer, e.request, Stage::Offered).ok_or(WHAT)?;
+    let slot = operations.requests.waiting(peer, e.request, RequestStage::Offered).ok_or(WHAT)?;
     let (claims, buffer) = decode(p).ok_or(WHAT)?;
     let (pieces, packed) = (e.rank, e.tag as u32 as usize);
     let (last, units) = (packed & ((1 << UNITS_SHIFT) - 1), packed >> UNITS_SHIFT);

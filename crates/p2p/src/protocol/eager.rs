@@ -5,16 +5,16 @@
 //!   sender ── EagerSync ──> receiver,  <── Ack ── at the match    if the sender waits for that
 //! ```
 //! Cost among ranks that share memory: a line, and two copies one after the other, of which the first is to memory that the
-//! receiver has read. Chosen for what is short; elsewhere for all that [`crate::Limits::eager`] allows.
+//! receiver has read. Chosen for what is short; elsewhere for all that [`crate::ProtocolLimits::eager`] allows.
 
 use super::operations::Operations;
-use super::{Case, Path, Pattern, Work};
-use crate::envelope::{Context, Envelope, MessageKind, Tag, eager_word};
-use crate::matching::{Arrival, Body, Matched, Matching};
-use crate::message::{Outcome, Target};
-use crate::request::{RequestId, Requests, Slot, Stage, Status};
+use super::{MessageCase, PeerPath, ProtocolWork, TransferPattern};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, Tag, eager_word};
+use crate::matching::{EnvelopeArrival, EnvelopeBody, Matched, Matching};
+use crate::message::{MessageTarget, Outcome};
+use crate::request::{ProcessRequests, RequestId, RequestSlot, RequestStage, Status};
 use crate::transport::Transport;
-use weft_fabric::{CopyModel, Fabric, FabricExt, Message, Posted, Sge, Work as Charge};
+use weft_fabric::{ArrivedMessage, CopyModel, Fabric, FabricExt, PostOutcome, Sge, Work as Charge};
 
 pub(super) const ABOUT: &str = "with its envelope, through the receiver's ring";
 
@@ -26,12 +26,12 @@ pub(super) fn worth(model: &CopyModel, round_trip: u32) -> usize {
 }
 
 /// Largest payload, in bytes.
-pub(crate) fn most(path: &Path) -> usize {
+pub(crate) fn most(path: &PeerPath) -> usize {
     path.eager.min(path.send_max)
 }
 
-pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
-    let Path { eager, send_max, .. } = case.path;
+pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
+    let PeerPath { eager, send_max, .. } = case.path;
     match case.bytes {
         bytes if bytes > send_max => Err("it is longer than a message of the fabric"),
         bytes if bytes > eager => Err("it is above the eager limit"),
@@ -39,11 +39,11 @@ pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
     }
 }
 
-pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
+pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
     // The answer to a synchronous one.
-    let answers = u32::from(case.pattern == Pattern::Synchronous);
-    Work {
+    let answers = u32::from(case.pattern == TransferPattern::Synchronous);
+    ProtocolWork {
         sender: case.rewrite(model, case.bytes),
         receiver: case.fetch(model, case.bytes) + case.stolen(model),
         latency: line * f64::from(1 + answers),
@@ -61,13 +61,13 @@ pub fn send_charged<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     matching: &mut Matching,
-    (to, buffer): (Target, Sge),
-    (pattern, cancellable): (Pattern, bool),
+    (to, buffer): (MessageTarget, Sge),
+    (pattern, cancellable): (TransferPattern, bool),
 ) -> Option<RequestId> {
     operations.often.eager += 1;
     operations.often.bytes_eager += buffer.len() as u64;
     match pattern {
-        Pattern::Synchronous => {
+        TransferPattern::Synchronous => {
             Some(send_synchronous(transport, operations, matching, (to, buffer), cancellable))
         }
         _ => {
@@ -81,14 +81,14 @@ pub fn send_charged<F: Fabric>(
 #[inline(always)]
 pub fn send<F: Fabric>(
     transport: &Transport<F>,
-    requests: &mut Requests,
-    to: Target,
+    requests: &mut ProcessRequests,
+    to: MessageTarget,
     (buffer, ride): (Sge, u32),
 ) -> Option<RequestId> {
     let head = to.envelope(MessageKind::Eager, ride).encode();
     match transport.fabric.send(to.peer, head, buffer, Some(requests.spare_counter())) {
-        Posted::Done => None,
-        Posted::Later => Some(requests.use_spare(transport.counters(), to, buffer)),
+        PostOutcome::Done => None,
+        PostOutcome::Later => Some(requests.use_spare(transport.counters(), to, buffer)),
     }
 }
 
@@ -96,16 +96,16 @@ fn send_synchronous<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     matching: &mut Matching,
-    (to, buffer): (Target, Sge),
+    (to, buffer): (MessageTarget, Sge),
     cancellable: bool,
 ) -> RequestId {
     let (index, slot) = operations.requests.open(transport.counters());
-    slot.describe(to, buffer, Stage::Unacknowledged);
+    slot.describe(to, buffer, RequestStage::Unacknowledged);
     let word = cancellable
         && super::rendezvous::open_word(transport, operations, matching, to.peer, index);
     let head = Envelope { word, ..to.envelope(MessageKind::EagerSync, index) }.encode();
     let slot = &mut operations.requests[index];
-    if transport.fabric.send_solicited(to.peer, head, buffer, slot.counter) == Posted::Later {
+    if transport.fabric.send_solicited(to.peer, head, buffer, slot.counter) == PostOutcome::Later {
         slot.target += 1;
     }
     RequestId(index)
@@ -133,9 +133,9 @@ pub fn on_ack<F: Fabric>(
         operations.peers.hear_ride(transport, peer, e.context.0 as u32)?;
     }
     let requests = &mut operations.requests;
-    let slot = requests.waiting(peer, e.request, Stage::Unacknowledged);
+    let slot = requests.waiting(peer, e.request, RequestStage::Unacknowledged);
     let slot = slot.ok_or("acknowledgement")?;
-    slot.stage = Stage::Queued;
+    slot.stage = RequestStage::Queued;
     slot.advance(transport.counters());
     Ok(())
 }
@@ -192,9 +192,9 @@ pub fn deliver<F: Fabric>(
 #[inline(always)]
 pub fn meet<F: Fabric>(
     transport: &Transport<F>,
-    requests: &mut Requests,
+    requests: &mut ProcessRequests,
     matching: &mut Matching,
-    message: &Message,
+    message: &ArrivedMessage,
 ) -> Option<u64> {
     let [word0, word1, word2] = message.head.0;
     let tag = (word0 >> 32) as Tag;
@@ -202,7 +202,7 @@ pub fn meet<F: Fabric>(
         return None;
     }
     let rank = word2 as u32;
-    let index = matching.match_posted(Context(word1), rank, tag)?;
+    let index = matching.match_posted(MatchingContext(word1), rank, tag)?;
     fill(transport, &mut requests[index], message.peer, (rank, tag), message.payload);
     Some(message.payload.len() as u64)
 }
@@ -211,7 +211,7 @@ pub fn meet<F: Fabric>(
 #[inline(always)]
 fn fill<F: Fabric>(
     transport: &Transport<F>,
-    slot: &mut Slot,
+    slot: &mut RequestSlot,
     peer: usize,
     (rank, tag): (u32, Tag),
     payload: Sge,
@@ -223,7 +223,7 @@ fn fill<F: Fabric>(
     slot.status.tag = tag;
     slot.status.bytes = fits as u64;
     slot.status.lost = (payload.len() - fits) as u64;
-    slot.stage = Stage::Complete;
+    slot.stage = RequestStage::Complete;
     slot.advance(transport.counters());
 }
 
@@ -245,7 +245,7 @@ pub fn on_eager<F: Fabric>(
         operations.peers.hear_ride(transport, peer, ride)?;
     }
     if matching.is_void(transport, (peer, &e), &mut operations.fault) {
-        operations.peers.owe(transport, peer, len);
+        operations.peers.return_credit(transport, peer, len);
         return Ok(());
     }
     if let Some(index) = matching.match_posted(e.context, e.rank, e.tag) {
@@ -258,8 +258,8 @@ pub fn on_eager<F: Fabric>(
         transport.fabric.charge(Charge::Copy(payload.len()));
     }
     let Envelope { kind, word, tag, context, rank, request } = e;
-    let body = Body::Here(copy);
-    matching.keep(Arrival { kind, word, context, rank, tag, peer, request, len, body });
+    let body = EnvelopeBody::Here(copy);
+    matching.keep(EnvelopeArrival { kind, word, context, rank, tag, peer, request, len, body });
     transport.notify_probes();
     Ok(())
 }
@@ -277,7 +277,7 @@ pub fn deliver_to<F: Fabric>(
     if e.kind == MessageKind::EagerSync {
         acknowledge(transport, operations, peer, e.request);
     }
-    operations.peers.owe(transport, peer, payload.len() as u64);
+    operations.peers.return_credit(transport, peer, payload.len() as u64);
 }
 
 /// An eager message that was kept meets its receive.
@@ -288,15 +288,15 @@ pub fn accept<F: Fabric>(
     m: &Matched,
 ) {
     let payload = match &m.body {
-        Some(Body::Here(payload)) => payload.sge(),
+        Some(EnvelopeBody::Here(payload)) => payload.sge(),
         _ => Sge::EMPTY,
     };
     let slot = &mut operations.requests[index];
     slot.status = deliver(transport, slot.buffer, payload, m.rank, m.tag);
-    slot.stage = Stage::Complete;
+    slot.stage = RequestStage::Complete;
     slot.advance(transport.counters());
     if m.kind == MessageKind::EagerSync {
         acknowledge(transport, operations, m.peer, m.request);
     }
-    operations.peers.owe(transport, m.peer, m.len);
+    operations.peers.return_credit(transport, m.peer, m.len);
 }

@@ -8,7 +8,7 @@
 use super::operations::Operations;
 use crate::envelope::{Envelope, MessageKind};
 use crate::message::Outcome;
-use crate::request::{Slot, Stage};
+use crate::request::{RequestSlot, RequestStage};
 use crate::transport::Transport;
 use weft_fabric::{Fabric, FabricExt, Sge};
 
@@ -20,18 +20,18 @@ const BYTES: usize = size_of::<u32>();
 
 /// The end of a read or of a write, for the peer that has the request.
 #[derive(Clone, Copy)]
-pub struct End {
+pub struct RendezvousEnd {
     peer: u32,
     kind: MessageKind,
     request: u32,
 }
 
-impl End {
+impl RendezvousEnd {
     /// Returns the end of a request whose read or write has completed.
-    pub fn of(slot: &Slot) -> End {
-        let reads = slot.stage == Stage::Reading;
+    pub fn of(slot: &RequestSlot) -> RendezvousEnd {
+        let reads = slot.stage == RequestStage::Reading;
         let kind = if reads { MessageKind::Ats } else { MessageKind::Atp };
-        End { peer: slot.peer.expect("matched"), kind, request: slot.remote }
+        RendezvousEnd { peer: slot.peer.expect("matched"), kind, request: slot.remote }
     }
 
     fn whose(&self) -> (u32, u8) {
@@ -40,7 +40,7 @@ impl End {
 }
 
 /// Reports one end to its peer. `ride` is the credit that the message carries.
-pub fn tell_one<F: Fabric>(transport: &Transport<F>, end: End, ride: u32) {
+pub fn tell_one<F: Fabric>(transport: &Transport<F>, end: RendezvousEnd, ride: u32) {
     let head = Envelope::reply(end.kind, end.request, ride.into());
     match end.kind {
         MessageKind::Atp => transport.control_solicited(end.peer as usize, head),
@@ -49,9 +49,13 @@ pub fn tell_one<F: Fabric>(transport: &Transport<F>, end: End, ride: u32) {
 }
 
 /// Reports all ends to their peers, and empties the list.
-pub fn tell<F: Fabric>(transport: &Transport<F>, operations: &mut Operations, ends: &mut Vec<End>) {
+pub fn tell<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    ends: &mut Vec<RendezvousEnd>,
+) {
     if ends.len() > 1 {
-        ends.sort_by_key(End::whose);
+        ends.sort_by_key(RendezvousEnd::whose);
     }
     for of_one in ends.chunk_by(|a, b| a.whose() == b.whose()) {
         for part in of_one.chunks(1 + MOST) {

@@ -1,8 +1,8 @@
 //! What every protocol changes: the operations under way, what is known of their peers, and what is counted.
 
-use super::peers::Peers;
-use crate::counts::{Often, Seldom};
-use crate::request::{RequestId, Requests, Stage, Status};
+use super::peers::MessagePeers;
+use crate::counts::{LargeMessageCounts, SmallMessageCounts};
+use crate::request::{ProcessRequests, RequestId, RequestStage, Status};
 use crate::transport::Transport;
 use weft_fabric::{Counters, Fabric, FabricExt, Fault, Work};
 
@@ -10,23 +10,23 @@ use weft_fabric::{Counters, Fabric, FabricExt, Fault, Work};
 /// cache.
 #[repr(C)]
 pub struct Operations {
-    pub peers: Peers,
+    pub peers: MessagePeers,
     /// What ended everything.
     pub fault: Option<Fault>,
-    pub often: Often,
-    pub requests: Requests,
-    pub seldom: Seldom,
+    pub often: SmallMessageCounts,
+    pub requests: ProcessRequests,
+    pub seldom: LargeMessageCounts,
 }
 
 impl Operations {
     /// None is under way. The counter of the spare request is allocated.
     pub fn new(counters: &Counters) -> Operations {
         Operations {
-            peers: Peers::default(),
+            peers: MessagePeers::default(),
             fault: None,
-            often: Often::default(),
-            requests: Requests::new(counters),
-            seldom: Seldom::default(),
+            often: SmallMessageCounts::default(),
+            requests: ProcessRequests::new(counters),
+            seldom: LargeMessageCounts::default(),
         }
     }
 
@@ -42,7 +42,7 @@ impl Operations {
         let slot = &mut self.requests[id.0];
         let (status, receives) = (slot.status, slot.receives);
         let cancelled = slot.word && status.cancelled;
-        slot.stage = Stage::Free;
+        slot.stage = RequestStage::Free;
         slot.withdraw(&transport.fabric);
         match cancelled {
             true => void(id.0),

@@ -1,20 +1,20 @@
 //! What is known of each peer: how messages go to it, and the credit between the two.
 
 use super::table::{AllRanges, Tables};
-use super::{Locality, Path};
-use crate::by_rank::ByRank;
+use super::{Locality, PeerPath};
+use crate::by_rank::RankTable;
 use crate::credit::Credit;
 use crate::envelope::{Envelope, MessageKind};
 use crate::message::Outcome;
 use crate::transport::Transport;
-use weft_fabric::{Distance, Fabric};
+use weft_fabric::{CacheDistance, Fabric};
 
 /// Maximum number of messages that carry credit while all of the credit is used once. Other messages carry none.
 const RIDES: u64 = 16;
 
 /// What is known of one peer. Made at first use.
 #[derive(Debug, Clone, Default)]
-pub struct Peer {
+pub struct MessagePeer {
     /// Up to so many bytes are sent at once, whatever the pattern.
     pub eager: u32,
     /// Number of its table of choices.
@@ -38,24 +38,24 @@ pub struct Peer {
 /// its credit is kept then. All peers of one kind share a table of choices.
 #[derive(Default)]
 #[repr(C)]
-pub struct Peers {
-    entries: ByRank<Peer>,
+pub struct MessagePeers {
+    entries: RankTable<MessagePeer>,
     tables: Tables,
     /// That by which peers know what is sent at once.
-    distance: Distance,
+    distance: CacheDistance,
 }
 
-impl Peers {
+impl MessagePeers {
     /// What is known of `peer`.
     #[inline(always)]
-    pub fn of<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize) -> &mut Peer {
+    pub fn of<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize) -> &mut MessagePeer {
         self.entries.get_or_insert(peer, || {
-            described(&mut self.tables, self.distance, transport, peer, Peer::default())
+            described(&mut self.tables, self.distance, transport, peer, MessagePeer::default())
         })
     }
 
     /// The entry of `peer`, if there is one.
-    pub fn get(&self, peer: usize) -> Option<&Peer> {
+    pub fn get(&self, peer: usize) -> Option<&MessagePeer> {
         self.entries.get(peer)
     }
 
@@ -84,7 +84,7 @@ impl Peers {
 
     /// The limits have changed.
     pub fn look_at_all_again<F: Fabric>(&mut self, transport: &Transport<F>) {
-        let Peers { entries, tables, distance } = self;
+        let MessagePeers { entries, tables, distance } = self;
         entries.each(|rank, known| {
             *known = described(tables, *distance, transport, rank, known.clone());
         });
@@ -100,12 +100,12 @@ impl Peers {
 
     /// Payload of `peer` was released here; tells the peer from time to time.
     #[inline]
-    pub fn owe<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize, len: u64) {
+    pub fn return_credit<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize, len: u64) {
         if len == 0 {
             return;
         }
         let known = self.of(transport, peer);
-        if let Some(owed) = known.credit.owe(len, known.room / 4) {
+        if let Some(owed) = known.credit.add_returned(len, known.room / 4) {
             transport.control(peer, Envelope::reply(MessageKind::Credit, 0, owed));
         }
     }
@@ -136,21 +136,21 @@ impl Peers {
 /// `known`, with what the fabric and the limits say now.
 fn described<F: Fabric>(
     tables: &mut Tables,
-    distance: Distance,
+    distance: CacheDistance,
     transport: &Transport<F>,
     peer: usize,
-    known: Peer,
-) -> Peer {
+    known: MessagePeer,
+) -> MessagePeer {
     let fabric = &transport.fabric;
     let to = fabric.capabilities(peer);
     let model = fabric.copies().model();
-    let path = Path::new((fabric.rank(), peer), &to, &transport.limits.get(), model);
+    let path = PeerPath::new((fabric.rank(), peer), &to, &transport.limits.get(), model);
     let table = tables.number(model, path);
     let limits = transport.limits.get();
     // Processes of other jobs may compute another maximum.
     let far = path.place == Locality::Elsewhere && to.round_trip > 0 && peer < fabric.size();
     let room = if far { limits.far_credit } else { limits.credit };
-    Peer {
+    MessagePeer {
         room,
         rides: if far { (room / RIDES).max(1) } else { u64::MAX },
         table,

@@ -7,26 +7,26 @@
 //! where the sender's memory cannot be read and there is no place to stage the payload.
 
 use super::operations::Operations;
-use super::{Case, Work};
+use super::{MessageCase, ProtocolWork};
 use crate::envelope::{Envelope, MessageKind};
 use crate::message::Outcome;
-use crate::request::{Requests, Stage};
+use crate::request::{ProcessRequests, RequestStage};
 use crate::transport::Transport;
-use weft_fabric::{CopyModel, Fabric, FabricExt, Posted, Sge};
+use weft_fabric::{CopyModel, Fabric, FabricExt, PostOutcome, Sge};
 
 pub(super) const ABOUT: &str = "in messages, once it is wanted";
 
-pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
+pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     match case.path.direct {
         true => Err("the sender's memory can be read"),
         false => case.is_offered(),
     }
 }
 
-pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
+pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let pieces = case.bytes.div_ceil(case.path.send_max.max(1)).max(1);
     let (line, lines) = (case.line(model), pieces as f64);
-    Work {
+    ProtocolWork {
         sender: case.rewrite(model, case.bytes) + line * lines,
         receiver: case.fetch(model, case.bytes) + line * lines + case.stolen(model),
         latency: 3.0 * line,
@@ -43,7 +43,7 @@ pub fn ask<F: Fabric>(
     peer: usize,
     (wanted, request): (usize, u32),
 ) {
-    operations.requests[index].stage = Stage::Filling;
+    operations.requests[index].stage = RequestStage::Filling;
     operations.requests.set_acts(index, true);
     operations.seldom.pieces += 1;
     let mut wanted = (wanted as u64).to_ne_bytes();
@@ -61,7 +61,7 @@ pub fn on_cts<F: Fabric>(
     p: Sge,
 ) -> Outcome {
     const WHAT: &str = "request for pieces";
-    operations.requests.waiting(peer, e.request, Stage::Offered).ok_or(WHAT)?;
+    operations.requests.waiting(peer, e.request, RequestStage::Offered).ok_or(WHAT)?;
     let mut word = [0; 8];
     if p.len() < word.len() {
         return Err(WHAT);
@@ -84,7 +84,7 @@ pub fn push<F: Fabric>(
     let slot = &mut operations.requests[e.request];
     let wanted = wanted.min(slot.buffer.len());
     slot.withdraw(&transport.fabric);
-    slot.stage = Stage::Pushing;
+    slot.stage = RequestStage::Pushing;
     // Pieces that are kept may leave, and count, before the last is sent.
     let before = transport.counters().value(slot.counter());
     let mut kept = 0;
@@ -92,7 +92,7 @@ pub fn push<F: Fabric>(
         let part = slot.buffer.part(offset, piece.min(wanted - offset));
         let head = Envelope::reply(MessageKind::Data, e.context.0 as u32, offset as u64);
         let posted = transport.fabric.send_solicited(peer, head, part, slot.counter);
-        if posted == Posted::Later {
+        if posted == PostOutcome::Later {
             kept += 1;
         }
     }
@@ -107,12 +107,12 @@ pub fn push<F: Fabric>(
 /// A piece has arrived.
 pub fn on_data<F: Fabric>(
     transport: &Transport<F>,
-    requests: &mut Requests,
+    requests: &mut ProcessRequests,
     (peer, e): (usize, Envelope),
     p: Sge,
 ) -> Outcome {
     let slot = requests.get_mut(e.request).ok_or("piece of a payload")?;
-    let awaits = matches!(slot.stage, Stage::Filling | Stage::Landing);
+    let awaits = matches!(slot.stage, RequestStage::Filling | RequestStage::Landing);
     if !awaits || slot.peer != Some(peer as u32) {
         return Err("piece of a payload");
     }
@@ -123,7 +123,7 @@ pub fn on_data<F: Fabric>(
     slot.buffer.part(offset as usize, p.len()).copy_from(p);
     slot.progress += p.len() as u64;
     if slot.progress >= whole {
-        slot.stage = Stage::Complete;
+        slot.stage = RequestStage::Complete;
         slot.advance(transport.counters());
         requests.set_acts(e.request, false);
     }

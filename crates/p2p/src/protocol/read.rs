@@ -9,14 +9,14 @@
 
 use super::operations::Operations;
 use super::transfers::{self, Transfers};
-use super::{Case, Locality, Work, striped};
-use crate::request::Stage;
+use super::{Locality, MessageCase, ProtocolWork, striped};
+use crate::request::RequestStage;
 use crate::transport::Transport;
 use weft_fabric::{CopyModel, Fabric, RemoteAddr, Sge};
 
 pub(super) const ABOUT: &str = "by the receiver, from the sender's memory";
 
-pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
+pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     match case.path {
         path if !path.direct => Err("the sender's memory cannot be read"),
         path if path.place == Locality::Here && super::staged::eligible(case).is_ok() => {
@@ -27,9 +27,9 @@ pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
     }
 }
 
-pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
+pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
-    Work {
+    ProtocolWork {
         // The end of it is told.
         sender: line,
         receiver: case.direct(model, case.bytes) + case.stolen(model) + line,
@@ -56,7 +56,7 @@ pub fn read<F: Fabric>(
         operations.peers.look_again(transport, peer);
         return false;
     }
-    slot.stage = Stage::Reading;
+    slot.stage = RequestStage::Reading;
     operations.seldom.read += 1;
     if !transfers::settle(transport, &mut operations.requests, index) {
         transfers.begin(index);

@@ -9,19 +9,19 @@ use super::ends;
 use super::operations::Operations;
 use super::staged::Staged;
 use super::transfers::Transfers;
-use super::{Pattern, Protocol, eager, pieces, read, written};
-use crate::counts::Seldom;
-use crate::envelope::{Envelope, MessageKind, Words};
-use crate::limits::{Limits, Rendezvous};
-use crate::matching::{Arrival, Body, Matched, Matching};
-use crate::message::{Outcome, Target};
-use crate::request::{RequestId, Stage, Status};
+use super::{MessageProtocol, TransferPattern, eager, pieces, read, written};
+use crate::counts::LargeMessageCounts;
+use crate::envelope::{Envelope, MessageKind, ShortWords};
+use crate::limits::{ProtocolLimits, Rendezvous};
+use crate::matching::{EnvelopeArrival, EnvelopeBody, Matched, Matching};
+use crate::message::{MessageTarget, Outcome};
+use crate::request::{RequestId, RequestStage, Status};
 use crate::transport::Transport;
-use weft_fabric::{Fabric, FabricExt, Key, Posted, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Key, PostOutcome, RemoteAddr, Sge};
 use weft_intranode::staging;
 
 /// An offered payload: its length, where it is, and the sender's request.
-pub struct Offer {
+pub struct PayloadOffer {
     pub len: u64,
     pub remote: RemoteAddr,
     pub request: u32,
@@ -32,16 +32,16 @@ pub struct Offer {
 /// Invariant: a receive that has met an offer is with exactly one of the protocols, by its stage, until the sender is told of
 /// the end.
 #[repr(C)]
-pub struct InFlight {
+pub struct RendezvousFlights {
     pub transfers: Transfers,
     pub staged: Staged,
     pub co_copy: CoCopy,
 }
 
-impl InFlight {
+impl RendezvousFlights {
     /// Nothing is in flight.
-    pub fn new(limits: &Limits) -> InFlight {
-        InFlight {
+    pub fn new(limits: &ProtocolLimits) -> RendezvousFlights {
+        RendezvousFlights {
             transfers: Transfers::default(),
             staged: Staged::new(limits),
             co_copy: CoCopy::default(),
@@ -72,7 +72,7 @@ impl InFlight {
     }
 
     /// Whether a helper could end something.
-    pub fn awaits_help(&self, limits: &Limits) -> bool {
+    pub fn awaits_help(&self, limits: &ProtocolLimits) -> bool {
         limits.ends_by_helper && !self.transfers.is_empty() || self.staged.any_followed()
     }
 
@@ -85,19 +85,19 @@ impl InFlight {
         transport: &Transport<F>,
         operations: &mut Operations,
         matching: &mut Matching,
-        (to, buffer): (Target, Sge),
-        (pattern, cancellable): (Pattern, bool),
+        (to, buffer): (MessageTarget, Sge),
+        (pattern, cancellable): (TransferPattern, bool),
     ) -> Option<RequestId> {
         let table = operations.peers.table(transport, to.peer);
         let mut protocol = table.choose(pattern, buffer.len());
-        if protocol == Protocol::Staged {
+        if protocol == MessageProtocol::Staged {
             if self.staged.send(transport, operations, to, buffer) {
                 return None;
             }
             let table = operations.peers.table(transport, to.peer);
             protocol = table.choose_unstaged(pattern, buffer.len());
         }
-        if protocol == Protocol::Eager {
+        if protocol == MessageProtocol::Eager {
             let peer = operations.peers.of(transport, to.peer);
             if peer.credit.try_charge(buffer.len() as u64, peer.room) {
                 let how = (pattern, cancellable);
@@ -114,19 +114,19 @@ impl InFlight {
         transport: &Transport<F>,
         operations: &mut Operations,
         matching: &mut Matching,
-        (to, buffer): (Target, Sge),
-        (protocol, cancellable): (Protocol, bool),
+        (to, buffer): (MessageTarget, Sge),
+        (protocol, cancellable): (MessageProtocol, bool),
     ) -> RequestId {
         let fabric = &transport.fabric;
         let (index, slot) = operations.requests.open(transport.counters());
-        slot.describe(to, buffer, Stage::Offered);
+        slot.describe(to, buffer, RequestStage::Offered);
         let writes = match protocol {
             // It has no credit.
-            Protocol::Eager => {
+            MessageProtocol::Eager => {
                 let told = transport.limits.get().rendezvous == Rendezvous::Write;
                 told && fabric.capabilities(to.peer).direct
             }
-            protocol => protocol == Protocol::Written,
+            protocol => protocol == MessageProtocol::Written,
         };
         let at = if writes {
             slot.region = transport.prepared(buffer, false);
@@ -158,7 +158,7 @@ impl InFlight {
             if staging::is_staged(request) {
                 return self.staged.give(request).ok_or(WHAT);
             }
-            operations.requests.waiting(from.0, request, Stage::Offered).ok_or(WHAT)?;
+            operations.requests.waiting(from.0, request, RequestStage::Offered).ok_or(WHAT)?;
             operations.requests.set_acts(request, false);
             operations.requests[request].complete(&transport.fabric);
             Ok(())
@@ -187,7 +187,7 @@ impl InFlight {
         (peer, e): (usize, Envelope),
         p: Sge,
     ) -> Outcome {
-        let [len, at @ ..] = Words::read::<5>(p).ok_or("offer of a payload")?;
+        let [len, at @ ..] = ShortWords::read::<5>(p).ok_or("offer of a payload")?;
         if len >> 48 != 0 {
             return Err("length of a payload");
         }
@@ -200,13 +200,13 @@ impl InFlight {
             slot.peer = Some(peer as u32);
             slot.rank = e.rank as i32;
             slot.tag = e.tag;
-            let offer = Offer { len, remote, request: e.request };
+            let offer = PayloadOffer { len, remote, request: e.request };
             self.fetch(transport, operations, (index, peer), offer);
             return Ok(());
         }
         let Envelope { tag, context, rank, request, word, .. } = e;
-        let (kind, body) = (MessageKind::Rts, Body::There(remote));
-        matching.keep(Arrival { kind, word, context, rank, tag, peer, request, len, body });
+        let (kind, body) = (MessageKind::Rts, EnvelopeBody::There(remote));
+        matching.keep(EnvelopeArrival { kind, word, context, rank, tag, peer, request, len, body });
         transport.notify_probes();
         Ok(())
     }
@@ -223,10 +223,10 @@ impl InFlight {
         slot.peer = Some(m.peer as u32);
         slot.rank = m.rank as i32;
         slot.tag = m.tag;
-        let Some(Body::There(remote)) = m.body else {
+        let Some(EnvelopeBody::There(remote)) = m.body else {
             return eager::accept(transport, operations, index, &m);
         };
-        let offer = Offer { len: m.len, remote, request: m.request };
+        let offer = PayloadOffer { len: m.len, remote, request: m.request };
         self.fetch(transport, operations, (index, m.peer), offer);
     }
 
@@ -236,7 +236,7 @@ impl InFlight {
         transport: &Transport<F>,
         operations: &mut Operations,
         (index, peer): (u32, usize),
-        offer: Offer,
+        offer: PayloadOffer,
     ) {
         let slot = &mut operations.requests[index];
         let fits = (offer.len as usize).min(slot.buffer.len());
@@ -249,7 +249,7 @@ impl InFlight {
         };
         slot.remote = offer.request;
         if fits == 0 {
-            slot.stage = Stage::Complete;
+            slot.stage = RequestStage::Complete;
             slot.advance(transport.counters());
             transport.control(peer, Envelope::reply(MessageKind::Ats, offer.request, 0));
             return;
@@ -280,11 +280,11 @@ impl InFlight {
         operations: &mut Operations,
         (index, peer): (u32, usize),
         into: Sge,
-        offer: &Offer,
+        offer: &PayloadOffer,
     ) -> bool {
         let pattern = operations.requests[index].pattern;
         let table = operations.peers.table(transport, peer);
-        if table.choose_to_fetch(pattern, into.len()) == Protocol::CoCopy {
+        if table.choose_to_fetch(pattern, into.len()) == MessageProtocol::CoCopy {
             match self.co_copy.share(transport, operations, (index, peer), into, offer) {
                 Ok(true) => return true,
                 // All claim words are taken.
@@ -317,8 +317,8 @@ pub fn open_word<F: Fabric>(
 /// Offers so many bytes there, by a request, of which a word may say that it is void.
 pub fn send_rts<F: Fabric>(
     transport: &Transport<F>,
-    seldom: &mut Seldom,
-    to: Target,
+    seldom: &mut LargeMessageCounts,
+    to: MessageTarget,
     (len, at): (usize, RemoteAddr),
     (request, word): (u32, bool),
     solicited: bool,
@@ -326,12 +326,12 @@ pub fn send_rts<F: Fabric>(
     seldom.rendezvous += 1;
     seldom.bytes_rendezvous += len as u64;
     let [a, b, c, d] = at.words();
-    let mut words = Words::new(&[len as u64, a, b, c, d]);
+    let mut words = ShortWords::new(&[len as u64, a, b, c, d]);
     let head = Envelope { word, ..to.envelope(MessageKind::Rts, request) }.encode();
     let fabric = &transport.fabric;
     let posted = match solicited {
         false => fabric.send(to.peer, head, words.payload(), None),
         true => fabric.send_solicited(to.peer, head, words.payload(), None),
     };
-    debug_assert_eq!(posted, Posted::Done, "an inline payload is copied at once");
+    debug_assert_eq!(posted, PostOutcome::Done, "an inline payload is copied at once");
 }

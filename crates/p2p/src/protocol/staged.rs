@@ -11,27 +11,27 @@
 //! sender waits for nobody. Chosen between what is sent at once and what is so long that one copy is cheaper than two.
 
 use super::operations::Operations;
-use super::rendezvous::{Offer, send_rts};
-use super::{Case, Locality, Pattern, Work};
+use super::rendezvous::{PayloadOffer, send_rts};
+use super::{Locality, MessageCase, ProtocolWork, TransferPattern};
 use crate::envelope::{Envelope, MessageKind};
-use crate::limits::Limits;
-use crate::message::Target;
-use crate::request::Stage;
+use crate::limits::ProtocolLimits;
+use crate::message::MessageTarget;
+use crate::request::RequestStage;
 use crate::transport::Transport;
-use weft_fabric::{CopyModel, Distance, Fabric, FabricExt, Fault, RemoteAddr, Sge};
+use weft_fabric::{CacheDistance, CopyModel, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 use weft_intranode::pipelined::{self, Consumed, HEAD, Pipelined};
-use weft_intranode::staging::Pool;
+use weft_intranode::staging::ProcessStaging;
 
 pub(super) const ABOUT: &str = "through memory that both see, copied in and out at the same time";
 
 /// What one copy takes beside a helper that is woken to make it, so that to wake it is worth it.
 const SWITCHES: f64 = 10.0;
 
-pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
+pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     match case.path {
         path if path.place == Locality::Elsewhere => Err("the ranks share no memory"),
         path if path.staging == 0 => Err("there is no staging memory"),
-        _ if case.pattern == Pattern::Synchronous => {
+        _ if case.pattern == TransferPattern::Synchronous => {
             Err("its sender would not hear that it is matched")
         }
         _ if case.bytes == 0 => Err("there is nothing to move"),
@@ -40,10 +40,10 @@ pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
     }
 }
 
-pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
+pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let parts = case.bytes.div_ceil(pipelined::part(case.bytes)).max(1) as f64;
     let line = case.line(model);
-    Work {
+    ProtocolWork {
         // The end of it is told, too.
         sender: case.rewrite(model, case.bytes) + line,
         receiver: case.fetch(model, case.bytes) + case.stolen(model) + line * (parts + 1.0),
@@ -55,7 +55,7 @@ pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
 
 /// Bytes of a payload that take so long to copy out that the receiver's helper is woken for it, which copies while the
 /// program computes.
-pub(super) fn worth_a_helper(model: &CopyModel, distance: Distance) -> usize {
+pub(super) fn worth_a_helper(model: &CopyModel, distance: CacheDistance) -> usize {
     let time = SWITCHES * model.switch;
     (1..64)
         .map(|power| 1usize << power)
@@ -78,17 +78,20 @@ struct Follower {
 /// Payloads in staging memory.
 ///
 /// Invariants: a place belongs to its receiver from the RTS to the ATS ([`Pool`]); a receive is in the list as long as it is at
-/// [`Stage::Reading`] and has not all of its payload.
+/// [`RequestStage::Reading`] and has not all of its payload.
 #[repr(C)]
 pub struct Staged {
     followed: Vec<Follower>,
-    pool: Pool,
+    pool: ProcessStaging,
 }
 
 impl Staged {
     /// No memory is taken before the first payload.
-    pub fn new(limits: &Limits) -> Staged {
-        Staged { followed: Vec::new(), pool: Pool::new(limits.staging, limits.ranks_each) }
+    pub fn new(limits: &ProtocolLimits) -> Staged {
+        Staged {
+            followed: Vec::new(),
+            pool: ProcessStaging::new(limits.staging, limits.ranks_each),
+        }
     }
 
     /// Sends `buffer` through a place of the staging memory. False: there is none, and nothing was done.
@@ -96,11 +99,11 @@ impl Staged {
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        to: Target,
+        to: MessageTarget,
         buffer: Sge,
     ) -> bool {
         let fabric = &transport.fabric;
-        let apart = fabric.copies().distance() == Distance::Apart;
+        let apart = fabric.copies().distance() == CacheDistance::Apart;
         let Some((request, at, place)) = self.pool.place(fabric, buffer, apart) else {
             return false;
         };
@@ -130,10 +133,10 @@ impl Staged {
         operations: &mut Operations,
         (index, peer): (u32, usize),
         into: Sge,
-        offer: &Offer,
+        offer: &PayloadOffer,
     ) {
         operations.seldom.read += 1;
-        operations.requests[index].stage = Stage::Reading;
+        operations.requests[index].stage = RequestStage::Reading;
         let (at, len) = (offer.remote, offer.len as usize);
         let mut follower = Follower { index, peer, at, len, into, there: 0 };
         if !goes_on(transport, operations, &mut follower) {
@@ -186,7 +189,7 @@ fn goes_on<F: Fabric>(
         }
     }
     let slot = &mut operations.requests[index];
-    slot.stage = Stage::Complete;
+    slot.stage = RequestStage::Complete;
     slot.advance(fabric.counters());
     transport.control_at_end(peer, Envelope::reply(MessageKind::Ats, slot.remote, 0));
     true

@@ -9,9 +9,9 @@
 
 use super::operations::Operations;
 use super::transfers::Transfers;
-use crate::request::Stage;
+use crate::request::RequestStage;
 use crate::transport::Transport;
-use weft_channel::rails::{Waits, Way};
+use weft_channel::rails::{RailDirection, Waits};
 use weft_fabric::{Fabric, RemoteAddr, Sge};
 
 /// Starts to read an offered payload over all rails. False: it is not worth it, it cannot be
@@ -28,7 +28,7 @@ pub fn fetch<F: Fabric>(
         return false;
     }
     let mut waits = Waits::new();
-    let (fabric, way) = (&transport.fabric, Way::Read);
+    let (fabric, way) = (&transport.fabric, RailDirection::Read);
     match rails.stripe(fabric, way, (peer, count), (into, from), &mut waits) {
         Ok(()) => {}
         // It cannot be registered, say: there are other ways.
@@ -39,7 +39,7 @@ pub fn fetch<F: Fabric>(
             return true;
         }
     }
-    operations.requests[request].stage = Stage::Reading;
+    operations.requests[request].stage = RequestStage::Reading;
     operations.seldom.read += 1;
     transfers.begin_striped(request, waits);
     true

@@ -3,37 +3,40 @@
 //! A message costs a comparison with each limit of a [`Ranges`], of which there are few; no cost is computed for it. There is
 //! a table for either distance of the caches, and the one for the distance that is observed now is asked.
 
-use super::{Case, Locality, Path, Pattern, Protocol, choose, choose_to_fetch, eager, staged};
+use super::{
+    Locality, MessageCase, MessageProtocol, PeerPath, TransferPattern, choose, choose_to_fetch,
+    eager, staged,
+};
 use std::cell::OnceCell;
-use weft_fabric::{CopyModel, Distance};
+use weft_fabric::{CacheDistance, CopyModel};
 
 /// Larger payloads go as those of this size do, in bytes: all caches are too small for either.
 const LARGEST: usize = 1 << 28;
 
 /// Protocols by size: up to and with so many bytes each, ascending; the last holds for all that is larger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ranges(Box<[(usize, Protocol)]>);
+pub(crate) struct Ranges(Box<[(usize, MessageProtocol)]>);
 
 impl Ranges {
     /// What `best` says for each size.
     pub fn of(
         model: &CopyModel,
-        path: Path,
-        pattern: Pattern,
-        best: fn(&CopyModel, &Case) -> Protocol,
+        path: PeerPath,
+        pattern: TransferPattern,
+        best: fn(&CopyModel, &MessageCase) -> MessageProtocol,
     ) -> Ranges {
         let steps = [eager::most(&path), path.staging];
-        Ranges::new(&steps, |bytes| best(model, &Case { bytes, pattern, path }))
+        Ranges::new(&steps, |bytes| best(model, &MessageCase { bytes, pattern, path }))
     }
 
     /// It changes at `steps`, or between two powers of two, never back to what it was there.
-    fn new(steps: &[usize], best: impl Fn(usize) -> Protocol) -> Ranges {
+    fn new(steps: &[usize], best: impl Fn(usize) -> MessageProtocol) -> Ranges {
         let powers = (0..=LARGEST.ilog2()).map(|power| 1 << power);
         let mut sizes: Vec<usize> = powers.collect();
         let around = steps.iter().flat_map(|&step| [step, step + 1]);
         sizes.extend(around.filter(|size| (1..LARGEST).contains(size)));
         sizes.sort_unstable();
-        let mut range: Vec<(usize, Protocol)> = Vec::new();
+        let mut range: Vec<(usize, MessageProtocol)> = Vec::new();
         let mut below = (1, best(1));
         for size in sizes {
             let next = best(size);
@@ -56,19 +59,19 @@ impl Ranges {
         Ranges(range.into())
     }
 
-    pub fn at(&self, bytes: usize) -> Protocol {
+    pub fn at(&self, bytes: usize) -> MessageProtocol {
         let step = self.0.iter().find(|&&(most, _)| bytes <= most);
         step.expect("the last holds for all").1
     }
 
-    pub fn steps(&self) -> &[(usize, Protocol)] {
+    pub fn steps(&self) -> &[(usize, MessageProtocol)] {
         &self.0
     }
 }
 
 /// The choices at one distance. What few ranks ask for is made when the first does: a simulation has ranks by the ten thousands.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct ProtocolTable {
     /// Up to so many bytes everything is sent at once, whatever the pattern.
     pub eager: u32,
     ranges: OnceCell<Box<AllRanges>>,
@@ -79,30 +82,30 @@ pub(crate) struct AllRanges {
     /// Staged payloads up to here do not wake the receiver's helper, in bytes.
     pub quiet: usize,
     /// By pattern.
-    staged: [Ranges; Pattern::ALL.len()],
+    staged: [Ranges; TransferPattern::ALL.len()],
     /// While there is no place to stage anything.
-    unstaged: [Ranges; Pattern::ALL.len()],
+    unstaged: [Ranges; TransferPattern::ALL.len()],
     /// The receiver's.
-    fetched: [Ranges; Pattern::ALL.len()],
+    fetched: [Ranges; TransferPattern::ALL.len()],
 }
 
-impl Table {
-    pub fn new(model: &CopyModel, path: Path) -> Table {
-        Table { eager: sent_at_once(model, path) as u32, ranges: OnceCell::new() }
+impl ProtocolTable {
+    pub fn new(model: &CopyModel, path: PeerPath) -> ProtocolTable {
+        ProtocolTable { eager: sent_at_once(model, path) as u32, ranges: OnceCell::new() }
     }
 
     /// Of the same `model` and `path`.
-    pub fn ranges(&self, model: &CopyModel, path: Path) -> &AllRanges {
+    pub fn ranges(&self, model: &CopyModel, path: PeerPath) -> &AllRanges {
         self.ranges.get_or_init(|| Box::new(AllRanges::new(model, path)))
     }
 }
 
 /// The bytes up to which each pattern goes eagerly.
-fn sent_at_once(model: &CopyModel, path: Path) -> usize {
+fn sent_at_once(model: &CopyModel, path: PeerPath) -> usize {
     let every = |bytes: usize| {
-        Pattern::ALL
-            .iter()
-            .all(|&pattern| choose(model, &Case { bytes, pattern, path }) == Protocol::Eager)
+        TransferPattern::ALL.iter().all(|&pattern| {
+            choose(model, &MessageCase { bytes, pattern, path }) == MessageProtocol::Eager
+        })
     };
     // A synchronous message, too, goes eagerly as long as that is the cheapest.
     let mut high = 1;
@@ -121,29 +124,29 @@ fn sent_at_once(model: &CopyModel, path: Path) -> usize {
 }
 
 impl AllRanges {
-    pub fn new(model: &CopyModel, path: Path) -> AllRanges {
-        let ranges = |path: Path, best: fn(&CopyModel, &Case) -> Protocol| {
-            Pattern::ALL.map(|pattern| Ranges::of(model, path, pattern, best))
+    pub fn new(model: &CopyModel, path: PeerPath) -> AllRanges {
+        let ranges = |path: PeerPath, best: fn(&CopyModel, &MessageCase) -> MessageProtocol| {
+            TransferPattern::ALL.map(|pattern| Ranges::of(model, path, pattern, best))
         };
         AllRanges {
             quiet: staged::worth_a_helper(model, path.distance),
             staged: ranges(path, choose),
-            unstaged: ranges(Path { staging: 0, ..path }, choose),
+            unstaged: ranges(PeerPath { staging: 0, ..path }, choose),
             fetched: ranges(path, choose_to_fetch),
         }
     }
 
-    pub fn choose(&self, pattern: Pattern, bytes: usize) -> Protocol {
+    pub fn choose(&self, pattern: TransferPattern, bytes: usize) -> MessageProtocol {
         self.staged[pattern as usize].at(bytes)
     }
 
     /// The same while there is no place to stage it.
-    pub fn choose_unstaged(&self, pattern: Pattern, bytes: usize) -> Protocol {
+    pub fn choose_unstaged(&self, pattern: TransferPattern, bytes: usize) -> MessageProtocol {
         self.unstaged[pattern as usize].at(bytes)
     }
 
     /// How the receiver takes what it can read.
-    pub fn choose_to_fetch(&self, pattern: Pattern, bytes: usize) -> Protocol {
+    pub fn choose_to_fetch(&self, pattern: TransferPattern, bytes: usize) -> MessageProtocol {
         self.fetched[pattern as usize].at(bytes)
     }
 }
@@ -151,9 +154,9 @@ impl AllRanges {
 /// What goes one way, whose distance alone may change.
 #[derive(Debug)]
 struct PathTables {
-    path: Path,
-    shared: Table,
-    apart: Table,
+    path: PeerPath,
+    shared: ProtocolTable,
+    apart: ProtocolTable,
 }
 
 /// Of all kinds of peers that this process has met.
@@ -164,13 +167,13 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// The number of the tables for `path`, whatever its distance.
-    pub fn number(&mut self, model: &CopyModel, path: Path) -> u32 {
-        let path = Path { distance: Distance::Shared, ..path };
+    pub fn number(&mut self, model: &CopyModel, path: PeerPath) -> u32 {
+        let path = PeerPath { distance: CacheDistance::Shared, ..path };
         let known = self.made.iter().position(|kind| kind.path == path);
         let number = known.unwrap_or_else(|| {
-            let table = |distance| Table::new(model, Path { distance, ..path });
+            let table = |distance| ProtocolTable::new(model, PeerPath { distance, ..path });
             self.made.reserve_exact(1);
-            let (shared, apart) = (table(Distance::Shared), table(Distance::Apart));
+            let (shared, apart) = (table(CacheDistance::Shared), table(CacheDistance::Apart));
             self.made.push(PathTables { path, shared, apart });
             self.made.len() - 1
         });
@@ -178,20 +181,22 @@ impl Tables {
     }
 
     /// The bytes up to which everything is sent at once by the tables of this number.
-    pub fn eager(&self, number: u32, distance: Distance) -> u32 {
+    pub fn eager(&self, number: u32, distance: CacheDistance) -> u32 {
         self.at(number, distance).1.eager
     }
 
-    pub fn get(&self, model: &CopyModel, number: u32, distance: Distance) -> &AllRanges {
+    pub fn get(&self, model: &CopyModel, number: u32, distance: CacheDistance) -> &AllRanges {
         let (path, table) = self.at(number, distance);
         table.ranges(model, path)
     }
 
-    fn at(&self, number: u32, distance: Distance) -> (Path, &Table) {
+    fn at(&self, number: u32, distance: CacheDistance) -> (PeerPath, &ProtocolTable) {
         let kind = &self.made[number as usize];
         // Elsewhere it makes no difference.
         match (kind.path.place, distance) {
-            (Locality::SameNode, Distance::Apart) => (Path { distance, ..kind.path }, &kind.apart),
+            (Locality::SameNode, CacheDistance::Apart) => {
+                (PeerPath { distance, ..kind.path }, &kind.apart)
+            }
             _ => (kind.path, &kind.shared),
         }
     }

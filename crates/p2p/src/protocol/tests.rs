@@ -4,8 +4,8 @@ mod parts;
 
 use super::table::{AllRanges, Tables};
 use super::*;
-use Pattern::{Forwarded, ManyToOne, OneToMany, Plain, Synchronous};
-use Protocol::{CoCopy, Eager, Pieces, Read, Staged, Written};
+use MessageProtocol::{CoCopy, Eager, Pieces, Read, Staged, Written};
+use TransferPattern::{Forwarded, ManyToOne, OneToMany, Plain, Synchronous};
 use weft_fabric::ByDistance;
 
 /// Two processors with a cache in common, and a system that reads another's memory quickly.
@@ -35,27 +35,32 @@ const DEAR_PAGES: CopyModel = CopyModel { cma_page: 800.0, ..NEAR };
 const SLOW_MEMORY: CopyModel =
     CopyModel { memory: 1.0, past: 1.0, private: 64 << 10, last: 256 << 10, ..NEAR };
 
-const USUAL: Path = Path {
+const USUAL: PeerPath = PeerPath {
     place: Locality::SameNode,
     direct: true,
     send_max: 16 << 10,
     eager: 16 << 10,
     staging: 1 << 20,
     ranks_each: 1,
-    distance: Distance::Shared,
+    distance: CacheDistance::Shared,
     writes: false,
     asked: None,
 };
-const FAR: Path = Path { distance: Distance::Apart, ..USUAL };
-const NO_CMA: Path = Path { direct: false, ..USUAL };
-const CROWD: Path = Path { ranks_each: 4, ..USUAL };
-const HERE: Path = Path { place: Locality::Here, ..USUAL };
-const NETWORK: Path = Path { place: Locality::Elsewhere, staging: 0, ..USUAL };
-const PLACES: [Path; 6] = [USUAL, FAR, NO_CMA, CROWD, HERE, NETWORK];
+const FAR: PeerPath = PeerPath { distance: CacheDistance::Apart, ..USUAL };
+const NO_CMA: PeerPath = PeerPath { direct: false, ..USUAL };
+const CROWD: PeerPath = PeerPath { ranks_each: 4, ..USUAL };
+const HERE: PeerPath = PeerPath { place: Locality::Here, ..USUAL };
+const NETWORK: PeerPath = PeerPath { place: Locality::Elsewhere, staging: 0, ..USUAL };
+const PLACES: [PeerPath; 6] = [USUAL, FAR, NO_CMA, CROWD, HERE, NETWORK];
 
 const ALL: usize = usize::MAX;
 
-fn table(model: &CopyModel, path: Path, pattern: Pattern, rows: &[(usize, Protocol)]) {
+fn table(
+    model: &CopyModel,
+    path: PeerPath,
+    pattern: TransferPattern,
+    rows: &[(usize, MessageProtocol)],
+) {
     assert_eq!(limits(model, path, pattern), rows, "{path:?}, {pattern:?}");
 }
 
@@ -96,7 +101,7 @@ fn no_cma() {
     for model in [&NEAR, &DEAR_PAGES, &SLOW_MEMORY] {
         table(model, NO_CMA, Plain, &[(5600, Eager), (most, Staged), (ALL, Pieces)]);
         table(model, NO_CMA, Synchronous, &[(16384, Eager), (ALL, Pieces)]);
-        let unstaged = Path { staging: 0, ..NO_CMA };
+        let unstaged = PeerPath { staging: 0, ..NO_CMA };
         table(model, unstaged, Plain, &[(16384, Eager), (ALL, Pieces)]);
     }
 }
@@ -126,24 +131,24 @@ fn to_oneself() {
 /// The limits decide there, as nothing is known of what it costs.
 #[test]
 fn over_a_network() {
-    for pattern in Pattern::ALL {
+    for pattern in TransferPattern::ALL {
         table(&NEAR, NETWORK, pattern, &[(16384, Eager), (ALL, Read)]);
-        table(&NEAR, Path { eager: 0, ..NETWORK }, pattern, &[(ALL, Read)]);
-        let writes = Path { writes: true, ..NETWORK };
+        table(&NEAR, PeerPath { eager: 0, ..NETWORK }, pattern, &[(ALL, Read)]);
+        let writes = PeerPath { writes: true, ..NETWORK };
         table(&NEAR, writes, pattern, &[(16384, Eager), (ALL, Written)]);
-        let closed = Path { direct: false, send_max: 4096, ..NETWORK };
+        let closed = PeerPath { direct: false, send_max: 4096, ..NETWORK };
         table(&NEAR, closed, pattern, &[(4096, Eager), (ALL, Pieces)]);
     }
 }
 
 #[test]
 fn what_is_asked_for_is_taken_where_it_can_be() {
-    let asked = |protocol| Path { asked: Some(protocol), ..USUAL };
+    let asked = |protocol| PeerPath { asked: Some(protocol), ..USUAL };
     let rest = (ALL, CoCopy);
     table(&NEAR, asked(Staged), Plain, &[(USUAL.staging, Staged), rest]);
     table(&NEAR, asked(Read), Plain, &[(ALL, Read)]);
     table(&NEAR, asked(Eager), Plain, &[(16384, Eager), (44096, Staged), rest]);
-    let case = Case { bytes: 1 << 20, pattern: Plain, path: asked(Read) };
+    let case = MessageCase { bytes: 1 << 20, pattern: Plain, path: asked(Read) };
     assert_eq!(choose_to_fetch(&NEAR, &case), Read);
 }
 
@@ -167,24 +172,27 @@ fn every_message_goes_the_cheapest_way() {
             switch: cost(500.0, 20_000.0),
             ..NEAR
         };
-        let path = Path {
+        let path = PeerPath {
             eager: [0, 100, 16 << 10][rng.usize(0..3)],
             staging: [0, 10_000, 1 << 20][rng.usize(0..3)],
             writes: rng.u8(0..4) == 0,
             ..PLACES[rng.usize(0..PLACES.len())]
         };
-        for pattern in Pattern::ALL {
+        for pattern in TransferPattern::ALL {
             for bytes in [0, 1, 100, 101, 5000, 1 << 14, 100_000, 1 << 20, 1 << 25] {
-                let case = Case { bytes, pattern, path };
-                let (chosen, cost) = (choose(&model, &case), |p: Protocol| p.cost(&model, &case));
+                let case = MessageCase { bytes, pattern, path };
+                let (chosen, cost) =
+                    (choose(&model, &case), |p: MessageProtocol| p.cost(&model, &case));
                 let least = cost(chosen).expect("the chosen one is eligible");
-                assert!(Protocol::ALL.iter().all(|&p| cost(p).is_err() || cost(p) >= Ok(least)));
+                assert!(
+                    MessageProtocol::ALL.iter().all(|&p| cost(p).is_err() || cost(p) >= Ok(least))
+                );
                 assert!(least.is_finite() && least >= 0.0, "{case:?}");
             }
             let range = limits(&model, path, pattern);
             assert!(range.is_sorted_by(|a, b| a.0 < b.0 && a.1 != b.1), "{range:?}");
             for &(most, protocol) in &range[..range.len() - 1] {
-                let case = |bytes| Case { bytes, pattern, path };
+                let case = |bytes| MessageCase { bytes, pattern, path };
                 assert_eq!(choose(&model, &case(most)), protocol, "{most} bytes, {path:?}");
                 assert_ne!(choose(&model, &case(most + 1)), protocol, "{most} bytes, {path:?}");
             }
@@ -200,13 +208,13 @@ fn an_endpoint_asks_the_same() {
         let mut tables = Tables::default();
         let number = tables.number(&NEAR, path);
         let eager = tables.eager(number, path.distance) as usize;
-        for pattern in Pattern::ALL {
-            let short = choose(&NEAR, &Case { bytes: eager.max(1), pattern, path });
+        for pattern in TransferPattern::ALL {
+            let short = choose(&NEAR, &MessageCase { bytes: eager.max(1), pattern, path });
             assert_eq!(short, Eager, "{path:?}");
             for bytes in [eager + 1, 50_000, 1 << 20, 1 << 23] {
-                let case = Case { bytes, pattern, path };
+                let case = MessageCase { bytes, pattern, path };
                 assert_eq!(known.choose(pattern, bytes), choose(&NEAR, &case), "{case:?}");
-                let full = Case { path: Path { staging: 0, ..path }, ..case };
+                let full = MessageCase { path: PeerPath { staging: 0, ..path }, ..case };
                 assert_eq!(known.choose_unstaged(pattern, bytes), choose(&NEAR, &full));
                 let fetched = choose_to_fetch(&NEAR, &case);
                 assert_eq!(known.choose_to_fetch(pattern, bytes), fetched, "{case:?}");
@@ -220,21 +228,26 @@ fn an_endpoint_asks_the_same() {
 fn helpers_are_woken_for_long_copies() {
     let [near, far] = [USUAL, FAR].map(|path| AllRanges::new(&NEAR, path).quiet);
     assert!(near > far, "{near} {far}");
-    assert!(NEAR.fetch(near, Distance::Shared) > NEAR.switch);
+    assert!(NEAR.fetch(near, CacheDistance::Shared) > NEAR.switch);
     let eager = CopyModel { switch: 100.0, ..NEAR };
     assert!(AllRanges::new(&eager, USUAL).quiet < near);
 }
 
 #[test]
 fn where_questions_take_long_more_is_sent_at_once() {
-    let (limits, long) = (crate::Limits::USUAL, 20_000);
-    let network = Path { send_max: 1 << 20, ..NETWORK };
+    let (limits, long) = (crate::ProtocolLimits::USUAL, 20_000);
+    let network = PeerPath { send_max: 1 << 20, ..NETWORK };
     let raised = network.with_round_trip(long, &limits, &NEAR);
     assert!(raised.eager > network.eager, "{raised:?}");
     assert!(2.0 * NEAR.copy(raised.eager) <= f64::from(long), "two copies take no longer");
     assert!(2.0 * NEAR.copy(2 * raised.eager) > f64::from(long), "as much as that allows");
-    table(&NEAR, raised, Pattern::Plain, &[(raised.eager, Protocol::Eager), (ALL, Protocol::Read)]);
-    let fixed = crate::Limits { eager_fixed: true, ..limits };
+    table(
+        &NEAR,
+        raised,
+        TransferPattern::Plain,
+        &[(raised.eager, MessageProtocol::Eager), (ALL, MessageProtocol::Read)],
+    );
+    let fixed = crate::ProtocolLimits { eager_fixed: true, ..limits };
     assert_eq!(network.with_round_trip(long, &fixed, &NEAR), network);
     assert_eq!(network.with_round_trip(0, &limits, &NEAR), network);
     assert_eq!(USUAL.with_round_trip(long, &limits, &NEAR), USUAL, "on one machine nobody asks");

@@ -1,8 +1,8 @@
 //! RDMA reads and writes of payloads that are under way.
 
-use super::ends::{self, End};
+use super::ends::{self, RendezvousEnd};
 use super::operations::Operations;
-use crate::request::{Requests, Stage};
+use crate::request::{ProcessRequests, RequestStage};
 use crate::transport::Transport;
 use weft_channel::rails::Waits;
 use weft_fabric::{Fabric, FabricExt};
@@ -15,7 +15,7 @@ struct Striped {
 
 /// Which requests wait for their reads and writes.
 ///
-/// Invariants: a request at [`Stage::Reading`] or [`Stage::Writing`] that is not staged is in the list; one that has left those
+/// Invariants: a request at [`RequestStage::Reading`] or [`RequestStage::Writing`] that is not staged is in the list; one that has left those
 /// stages may stay in it until the list is looked through, so that a look at one of many costs no look at all. The counters
 /// of a striped transfer are the fabric's until all of them are there, and are freed then.
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub struct Transfers {
     /// Those of them that go over several rails.
     striped: Vec<Striped>,
     /// Ends that are about to be reported.
-    ends: Vec<End>,
+    ends: Vec<RendezvousEnd>,
 }
 
 impl Transfers {
@@ -42,7 +42,7 @@ impl Transfers {
     }
 
     /// Takes the room that the transfers of all requests need.
-    pub fn reserve(&mut self, requests: &Requests) {
+    pub fn reserve(&mut self, requests: &ProcessRequests) {
         self.moving.reserve(requests.len());
     }
 
@@ -63,7 +63,11 @@ impl Transfers {
     }
 
     /// Counts reads and writes whose fragments are all over.
-    pub fn settle_striped<F: Fabric>(&mut self, transport: &Transport<F>, requests: &Requests) {
+    pub fn settle_striped<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        requests: &ProcessRequests,
+    ) {
         let counters = transport.counters();
         transport.rails.observe(counters, transport.fabric.now());
         self.striped.retain(|striped| {
@@ -86,13 +90,13 @@ impl Transfers {
         let mut any = false;
         self.moving.retain(|&index| {
             let slot = &mut operations.requests[index];
-            let moving = matches!(slot.stage, Stage::Reading | Stage::Writing);
+            let moving = matches!(slot.stage, RequestStage::Reading | RequestStage::Writing);
             if moving && !slot.has_counted(transport.counters()) {
                 return true;
             }
             if moving {
-                self.ends.push(End::of(slot));
-                slot.stage = Stage::Complete;
+                self.ends.push(RendezvousEnd::of(slot));
+                slot.stage = RequestStage::Complete;
             }
             any |= moving;
             false
@@ -103,13 +107,17 @@ impl Transfers {
 }
 
 /// Ends the request `index` if its read or its write is over: tells the other end.
-pub fn settle<F: Fabric>(transport: &Transport<F>, requests: &mut Requests, index: u32) -> bool {
+pub fn settle<F: Fabric>(
+    transport: &Transport<F>,
+    requests: &mut ProcessRequests,
+    index: u32,
+) -> bool {
     let slot = &mut requests[index];
     if !slot.has_counted(transport.counters()) {
         return false;
     }
-    let end = End::of(slot);
-    slot.stage = Stage::Complete;
+    let end = RendezvousEnd::of(slot);
+    slot.stage = RequestStage::Complete;
     ends::tell_one(transport, end, 0);
     true
 }

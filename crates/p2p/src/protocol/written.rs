@@ -12,19 +12,19 @@
 //! 2008, section 2.2.
 
 use super::operations::Operations;
-use super::rendezvous::Offer;
+use super::rendezvous::PayloadOffer;
 use super::transfers::Transfers;
-use super::{Case, Locality, Pattern, Work, ends, pieces};
-use crate::envelope::{Context, Envelope, MessageKind, Words};
+use super::{Locality, MessageCase, ProtocolWork, TransferPattern, ends, pieces};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, ShortWords};
 use crate::message::Outcome;
-use crate::request::Stage;
+use crate::request::RequestStage;
 use crate::transport::Transport;
-use weft_channel::rails::{Waits, Way};
+use weft_channel::rails::{RailDirection, Waits};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Key, RemoteAddr, Sge};
 
 pub(super) const ABOUT: &str = "by the sender, to where the receiver wants it";
 
-pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
+pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     match case.path {
         path if !path.direct => Err("the receiver's memory cannot be written"),
         path if path.place == Locality::Here && super::staged::eligible(case).is_ok() => {
@@ -33,16 +33,16 @@ pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
         path if path.writes => case.is_offered(),
         path if path.place == Locality::Here => Err("there is one end"),
         path if path.place == Locality::Elsewhere => Err("its receiver is told to read"),
-        _ if case.pattern != Pattern::ManyToOne => {
+        _ if case.pattern != TransferPattern::ManyToOne => {
             Err("its receiver has no others to receive from")
         }
         _ => case.is_offered(),
     }
 }
 
-pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
+pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
-    Work {
+    ProtocolWork {
         sender: case.direct(model, case.bytes) + line,
         receiver: 3.0 * line,
         latency: 3.0 * line,
@@ -60,7 +60,7 @@ pub(crate) fn is_offer_to_write(at: RemoteAddr) -> bool {
 
 /// How much a receiver wants, and where.
 pub(crate) fn decode(payload: Sge) -> Option<(usize, RemoteAddr)> {
-    let [wanted, at @ ..] = Words::read::<5>(payload)?;
+    let [wanted, at @ ..] = ShortWords::read::<5>(payload)?;
     Some((wanted as usize, RemoteAddr::from_words(at)))
 }
 
@@ -70,22 +70,22 @@ pub fn invite<F: Fabric>(
     operations: &mut Operations,
     (index, peer): (u32, usize),
     into: Sge,
-    offer: &Offer,
+    offer: &PayloadOffer,
 ) -> bool {
     let Ok(region) = transport.fabric.expose_to_writers(into) else { return false };
     let slot = &mut operations.requests[index];
     // It may have been prepared for a handler.
     slot.withdraw(&transport.fabric);
     slot.region = Some(region);
-    slot.stage = Stage::Landing;
+    slot.stage = RequestStage::Landing;
     operations.seldom.written += 1;
     let [a, b, c, d] = region.remote.words();
-    let mut words = Words::new(&[into.len() as u64, a, b, c, d]);
+    let mut words = ShortWords::new(&[into.len() as u64, a, b, c, d]);
     let head = Envelope {
         kind: MessageKind::Rtr,
         word: false,
         tag: 0,
-        context: Context(index.into()),
+        context: MatchingContext(index.into()),
         rank: 0,
         request: offer.request,
     };
@@ -103,7 +103,7 @@ pub fn on_rtr<F: Fabric>(
 ) -> Outcome {
     const WHAT: &str = "place of a payload";
     let (wanted, to) = decode(p).ok_or(WHAT)?;
-    operations.requests.waiting(peer, e.request, Stage::Offered).ok_or(WHAT)?;
+    operations.requests.waiting(peer, e.request, RequestStage::Offered).ok_or(WHAT)?;
     operations.requests.set_acts(e.request, false);
     let slot = &mut operations.requests[e.request];
     let from = slot.buffer.part(0, wanted.min(slot.buffer.len()));
@@ -112,17 +112,17 @@ pub fn on_rtr<F: Fabric>(
     let count = fabric.capabilities(peer).rails;
     if count > 1 && from.len() >= rails.thresholds().rendezvous {
         let mut waits = Waits::new();
-        match rails.stripe(fabric, Way::Write, (peer, count), (from, to), &mut waits) {
+        match rails.stripe(fabric, RailDirection::Write, (peer, count), (from, to), &mut waits) {
             Err(_) if waits.is_empty() => {}
             Err(fault) => operations.fault = Some(fault),
             Ok(()) => {
-                slot.stage = Stage::Writing;
+                slot.stage = RequestStage::Writing;
                 transfers.begin_striped(e.request, waits);
                 return Ok(());
             }
         }
     } else if fabric.write(peer, from, to, slot.counter).is_ok() {
-        slot.stage = Stage::Writing;
+        slot.stage = RequestStage::Writing;
         transfers.begin(e.request);
         return Ok(());
     }
@@ -139,7 +139,7 @@ pub fn on_atp<F: Fabric>(
     p: Sge,
 ) -> Outcome {
     ends::hear(transport, operations, from, p, |operations, request| {
-        let slot = operations.requests.waiting(from.0, request, Stage::Landing);
+        let slot = operations.requests.waiting(from.0, request, RequestStage::Landing);
         slot.ok_or("end of a write")?.complete(&transport.fabric);
         Ok(())
     })

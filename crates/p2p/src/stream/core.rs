@@ -1,22 +1,22 @@
 //! A process's streams: what both directions share.
 
-use super::flights::{Flight, Flights, From};
-use super::pool::{Flags, Places, SegmentSlot, Tokens};
-use super::receive::Receive;
+use super::flights::{From, StreamFlight, StreamFlights};
+use super::pool::{LandingFlags, SegmentPlaces, SegmentSlot, Tokens};
+use super::receive::StreamReceive;
 use super::send::Send;
 use super::wire::{Note, StreamKind};
-use super::{Counts, Sizes};
-use crate::by_rank::ByRank;
+use super::{StreamCounts, StreamSizes};
+use crate::by_rank::RankTable;
 use crate::credit::Credit;
 use crate::matching::Matching;
 use crate::message::Outcome;
 use crate::slab::Slab;
 use std::collections::VecDeque;
-use weft_fabric::{Fabric, Fault, Message, RemoteAddr, Sge, StagingPool};
+use weft_fabric::{ArrivedMessage, Fabric, Fault, RemoteAddr, Sge, StagingPool};
 
 /// What is known of one peer. Made at first use.
 #[derive(Default)]
-pub struct Peer {
+pub struct StreamPeer {
     /// Largest payload that is sent as one small message, in bytes.
     pub small: usize,
     /// Largest payload that the fabric copies at once, in bytes.
@@ -43,7 +43,7 @@ pub struct Peer {
     pub given: usize,
 }
 
-impl Peer {
+impl StreamPeer {
     /// Whether so many bytes may go as one small message, where `most` are unreceived at once.
     pub fn has_credit(&self, most: u64, len: usize) -> bool {
         len == 0 || len <= self.small && self.credit.covers(1, most)
@@ -64,17 +64,17 @@ pub struct Ended {
 }
 
 /// Everything.
-pub struct Core {
-    pub sizes: Sizes,
-    pub counts: Counts,
+pub struct StreamCore {
+    pub sizes: StreamSizes,
+    pub counts: StreamCounts,
     pub sends: Slab<Send>,
-    pub receives: Slab<Receive>,
+    pub receives: Slab<StreamReceive>,
     pub matching: Matching,
-    pub peers: ByRank<Peer>,
-    pub places: Places,
+    pub peers: RankTable<StreamPeer>,
+    pub places: SegmentPlaces,
     pub tokens: Tokens,
-    pub flags: Flags,
-    pub flights: Flights,
+    pub flags: LandingFlags,
+    pub flights: StreamFlights,
     /// Receives that pieces are awaited for.
     pub active: Vec<u32>,
     /// Receives that have no place and need one.
@@ -92,19 +92,19 @@ pub struct Core {
     pub relayed: Vec<u32>,
 }
 
-impl Core {
-    pub fn new(sizes: Sizes) -> Core {
-        Core {
+impl StreamCore {
+    pub fn new(sizes: StreamSizes) -> StreamCore {
+        StreamCore {
             sizes,
-            counts: Counts::default(),
+            counts: StreamCounts::default(),
             sends: Slab::new(),
             receives: Slab::new(),
             matching: Matching::new(),
-            peers: ByRank::default(),
-            places: Places::default(),
+            peers: RankTable::default(),
+            places: SegmentPlaces::default(),
             tokens: Tokens::default(),
-            flags: Flags::default(),
-            flights: Flights::default(),
+            flags: LandingFlags::default(),
+            flights: StreamFlights::default(),
             active: Vec::new(),
             hungry: VecDeque::new(),
             backlog: VecDeque::new(),
@@ -116,22 +116,22 @@ impl Core {
         }
     }
 
-    pub fn peer<F: Fabric>(&mut self, fabric: &F, peer: usize) -> &mut Peer {
+    pub fn peer<F: Fabric>(&mut self, fabric: &F, peer: usize) -> &mut StreamPeer {
         let sizes = &self.sizes;
         self.peers.get_or_insert(peer, || {
             let able = fabric.capabilities(peer);
-            Peer {
+            StreamPeer {
                 small: sizes.small.min(able.send_max),
                 inline: able.inline_max,
                 direct: able.direct,
                 synchronous: able.synchronous,
-                ..Peer::default()
+                ..StreamPeer::default()
             }
         })
     }
 
     /// What is known of a peer that a message went to or came from.
-    pub fn known(&self, peer: usize) -> &Peer {
+    pub fn known(&self, peer: usize) -> &StreamPeer {
         self.peers.get(peer).expect("looked up when the message began")
     }
 
@@ -149,7 +149,7 @@ impl Core {
     // ---- writes under way ---------------------------------------------------------------------
 
     /// A flight has begun; it may be over.
-    pub fn depart<F: Fabric>(&mut self, fabric: &F, flight: Flight) {
+    pub fn depart<F: Fabric>(&mut self, fabric: &F, flight: StreamFlight) {
         self.sends[flight.send].flying += 1;
         if let From::SegmentSlot(place) = flight.from {
             self.places.hold(place);
@@ -159,7 +159,7 @@ impl Core {
         }
     }
 
-    fn land<F: Fabric>(&mut self, fabric: &F, flight: Flight) {
+    fn land<F: Fabric>(&mut self, fabric: &F, flight: StreamFlight) {
         match flight.from {
             From::Program => {}
             From::Token(token) => self.tokens.give(token),
@@ -172,7 +172,7 @@ impl Core {
 
     // ---- progress -----------------------------------------------------------------------------
 
-    /// Whether [`Core::progress`] has anything to look at.
+    /// Whether [`StreamCore::progress`] has anything to look at.
     pub fn busy(&self) -> bool {
         let idle = self.flights.is_empty() && self.active.is_empty();
         !(idle && self.hungry.is_empty() && self.backlog.is_empty())
@@ -213,7 +213,7 @@ impl Core {
     // ---- messages -----------------------------------------------------------------------------
 
     /// Acts on an arrived message, which stays the caller's to give back.
-    pub fn handle<F: Fabric>(&mut self, fabric: &F, message: &Message) -> Outcome {
+    pub fn handle<F: Fabric>(&mut self, fabric: &F, message: &ArrivedMessage) -> Outcome {
         let note = Note::decode(message.head).ok_or("message of unknown kind")?;
         let (peer, payload) = (message.peer, message.payload);
         match note.kind {

@@ -14,7 +14,7 @@ pub enum From {
 }
 
 /// A write (or a message that the fabric keeps) under way.
-pub struct Flight {
+pub struct StreamFlight {
     pub counter: Counter,
     pub target: u64,
     pub from: From,
@@ -23,12 +23,12 @@ pub struct Flight {
 
 /// Invariant: a counter that was taken belongs to one flight until that is over, or nothing flew; then it serves again.
 #[derive(Default)]
-pub struct Flights {
-    under_way: Vec<Flight>,
+pub struct StreamFlights {
+    under_way: Vec<StreamFlight>,
     idle: Vec<Counter>,
 }
 
-impl Flights {
+impl StreamFlights {
     pub fn is_empty(&self) -> bool {
         self.under_way.is_empty()
     }
@@ -45,7 +45,7 @@ impl Flights {
     }
 
     /// A flight has begun; it is handed back if it is over.
-    pub fn begin(&mut self, counters: &Counters, flight: Flight) -> Option<Flight> {
+    pub fn begin(&mut self, counters: &Counters, flight: StreamFlight) -> Option<StreamFlight> {
         if counters.value(flight.counter) >= flight.target {
             self.idle.push(flight.counter);
             return Some(flight);
@@ -55,7 +55,7 @@ impl Flights {
     }
 
     /// The next flight that is over, from `at` on, where the next look begins.
-    pub fn next_over(&mut self, counters: &Counters, at: &mut usize) -> Option<Flight> {
+    pub fn next_over(&mut self, counters: &Counters, at: &mut usize) -> Option<StreamFlight> {
         while let Some(flight) = self.under_way.get(*at) {
             if counters.value(flight.counter) >= flight.target {
                 let flight = self.under_way.swap_remove(*at);
@@ -75,10 +75,10 @@ mod tests {
     #[test]
     fn a_counter_serves_one_flight_at_a_time() {
         let counters = Counters::new();
-        let mut flights = Flights::default();
-        let fly = |flights: &mut Flights, send| {
+        let mut flights = StreamFlights::default();
+        let fly = |flights: &mut StreamFlights, send| {
             let (counter, target) = flights.counter(&counters);
-            let flight = Flight { counter, target, from: From::Program, send };
+            let flight = StreamFlight { counter, target, from: From::Program, send };
             assert!(flights.begin(&counters, flight).is_none());
             counter
         };
@@ -96,7 +96,7 @@ mod tests {
         assert!([first, third].contains(&fly(&mut flights, 3)));
         let (counter, target) = flights.counter(&counters);
         counters.add(counter, 1);
-        let flight = Flight { counter, target, from: From::Program, send: 4 };
+        let flight = StreamFlight { counter, target, from: From::Program, send: 4 };
         assert_eq!(flights.begin(&counters, flight).map(|flight| flight.send), Some(4));
     }
 }

@@ -1,14 +1,14 @@
 //! Where the next pieces of a message may be put: places for segments, the program's memory for blocks.
 
 use super::Mode;
-use super::core::{Core, piece, pieces};
-use super::pool::{CHUNK, Use};
-use super::receive::{Landing, Receive};
+use super::core::{StreamCore, piece, pieces};
+use super::pool::{CHUNK, PlaceOwner};
+use super::receive::{Landing, StreamReceive};
 use super::wire::{Note, PLACES, STANDING, StreamKind, pack};
 use crate::message::Outcome;
 use weft_fabric::{Fabric, FabricExt};
 
-impl Core {
+impl StreamCore {
     /// Asks for what a receive needs next, places for segments or for blocks; `first`: not again.
     pub(super) fn want<F: Fabric>(&mut self, fabric: &F, index: u32, first: bool) {
         match self.receives[index].mode {
@@ -40,7 +40,7 @@ impl Core {
         }
         while wanted > 0 {
             let (numbers, count) =
-                self.grant(fabric, peer, remote, wanted.min(PLACES), Use::Landing);
+                self.grant(fabric, peer, remote, wanted.min(PLACES), PlaceOwner::Landing);
             for &place in &numbers[..count] {
                 self.receives[index]
                     .landings
@@ -61,7 +61,7 @@ impl Core {
         peer: usize,
         request: u32,
         most: usize,
-        state: Use,
+        state: PlaceOwner,
     ) -> ([u16; PLACES], usize) {
         let stamp = self.next_stamp();
         let mut numbers = [0; PLACES];
@@ -112,7 +112,7 @@ impl Core {
         let count = most.saturating_sub(given).min(self.places.spare(&self.sizes));
         // Not one head for each place.
         if 2 * count >= most && count > 0 {
-            let state = Use::Standing(peer as u32);
+            let state = PlaceOwner::Standing(peer as u32);
             let (_, count) = self.grant(fabric, peer, STANDING, count, state);
             self.peer(fabric, peer).given += count;
         }
@@ -120,7 +120,7 @@ impl Core {
 
     /// What a sender passes on has come.
     pub fn on_ready<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
-        let named = |r: &Receive| {
+        let named = |r: &StreamReceive| {
             r.live && r.mode != Mode::Small && (r.peer as usize, r.remote) == (peer, note.low)
         };
         // Segments may overtake messages: a receive that is over needs nothing.

@@ -6,7 +6,7 @@
 //! ```
 //! Memory comes by chunks when it is first needed, never more than the sizes say, and is kept.
 
-use super::Sizes;
+use super::StreamSizes;
 use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
 
 /// Places of a chunk.
@@ -16,7 +16,7 @@ const LINE: usize = 64;
 
 /// Whose a place is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum PlaceOwner {
     Free,
     /// This peer may write to it, whatever it sends next.
     Standing(u32),
@@ -31,14 +31,14 @@ struct Slot {
     arrival: Counter,
     /// What the flag will hold when the awaited segment is there; never repeats.
     stamp: u64,
-    state: Use,
+    state: PlaceOwner,
     /// Writes from it under way.
     readers: u32,
 }
 
 /// Places for segments.
 #[derive(Default)]
-pub struct Places {
+pub struct SegmentPlaces {
     chunks: Vec<Region>,
     slots: Vec<Slot>,
     free: Vec<u16>,
@@ -46,9 +46,13 @@ pub struct Places {
     exhausted: bool,
 }
 
-impl Places {
+impl SegmentPlaces {
     /// Takes a free place, of a new chunk if need be. `None`: all are in use.
-    pub fn take<F: Fabric>(&mut self, fabric: &F, sizes: &Sizes) -> Result<Option<u16>, Fault> {
+    pub fn take<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        sizes: &StreamSizes,
+    ) -> Result<Option<u16>, Fault> {
         if self.free.is_empty() && self.slots.len() + CHUNK <= self.most(sizes) {
             let region = match fabric.allocate(CHUNK * (LINE + sizes.segment)) {
                 Ok(region) => region,
@@ -62,7 +66,7 @@ impl Places {
             for i in 0..CHUNK {
                 let memory = region.local.part(CHUNK * LINE + i * sizes.segment, sizes.segment);
                 let Flag { local: arrival, .. } = fabric.flag(&region, i * LINE, true);
-                let slot = Slot { memory, arrival, stamp: 0, state: Use::Free, readers: 0 };
+                let slot = Slot { memory, arrival, stamp: 0, state: PlaceOwner::Free, readers: 0 };
                 self.slots.push(slot);
             }
             let first = (self.chunks.len() * CHUNK) as u16;
@@ -73,17 +77,17 @@ impl Places {
     }
 
     /// Places that there can be.
-    pub fn most(&self, sizes: &Sizes) -> usize {
+    pub fn most(&self, sizes: &StreamSizes) -> usize {
         if self.exhausted { self.slots.len() } else { sizes.slots }
     }
 
     /// Places that could be taken.
-    pub fn left(&self, sizes: &Sizes) -> usize {
+    pub fn left(&self, sizes: &StreamSizes) -> usize {
         self.free.len() + (self.most(sizes) - self.slots.len())
     }
 
     /// Places that may be given to those who do not fill them at once: all but half.
-    pub fn spare(&self, sizes: &Sizes) -> usize {
+    pub fn spare(&self, sizes: &StreamSizes) -> usize {
         self.left(sizes).saturating_sub(self.most(sizes) / 2)
     }
 
@@ -97,16 +101,16 @@ impl Places {
     }
 
     /// Gives a place to a peer; the stamp is what its flag must become.
-    pub fn assign(&mut self, place: u16, state: Use, stamp: u64) {
+    pub fn assign(&mut self, place: u16, state: PlaceOwner, stamp: u64) {
         let slot = &mut self.slots[usize::from(place)];
         (slot.state, slot.stamp) = (state, stamp);
     }
 
-    pub fn state(&self, place: u16) -> Option<Use> {
+    pub fn state(&self, place: u16) -> Option<PlaceOwner> {
         self.slots.get(usize::from(place)).map(|slot| slot.state)
     }
 
-    pub fn set_state(&mut self, place: u16, state: Use) {
+    pub fn set_state(&mut self, place: u16, state: PlaceOwner) {
         self.slots[usize::from(place)].state = state;
     }
 
@@ -129,14 +133,14 @@ impl Places {
     pub fn unhold(&mut self, place: u16) -> bool {
         let slot = &mut self.slots[usize::from(place)];
         slot.readers -= 1;
-        slot.readers == 0 && slot.state == Use::Held && self.give(place)
+        slot.readers == 0 && slot.state == PlaceOwner::Held && self.give(place)
     }
 
     /// The place is not needed any more but for writes from it. True if it is free.
     pub fn give(&mut self, place: u16) -> bool {
         let slot = &mut self.slots[usize::from(place)];
         let free = slot.readers == 0;
-        slot.state = if free { Use::Free } else { Use::Held };
+        slot.state = if free { PlaceOwner::Free } else { PlaceOwner::Held };
         if free {
             self.free.push(place);
         }
@@ -170,7 +174,11 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    pub fn take<F: Fabric>(&mut self, fabric: &F, sizes: &Sizes) -> Result<Option<u16>, Fault> {
+    pub fn take<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        sizes: &StreamSizes,
+    ) -> Result<Option<u16>, Fault> {
         if self.free.is_empty() && self.regions.len() < sizes.tokens {
             match fabric.allocate(sizes.segment) {
                 Ok(region) => self.regions.push(region),
@@ -198,13 +206,17 @@ impl Tokens {
 
 /// Flags that say that a block has landed.
 #[derive(Default)]
-pub struct Flags {
+pub struct LandingFlags {
     flags: Vec<Flag>,
     free: Vec<u16>,
 }
 
-impl Flags {
-    pub fn take<F: Fabric>(&mut self, fabric: &F, sizes: &Sizes) -> Result<Option<u16>, Fault> {
+impl LandingFlags {
+    pub fn take<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        sizes: &StreamSizes,
+    ) -> Result<Option<u16>, Fault> {
         if self.flags.is_empty() {
             let region = fabric.allocate(sizes.flags * LINE)?;
             self.flags.extend((0..sizes.flags).map(|i| fabric.flag(&region, i * LINE, true)));
@@ -218,7 +230,7 @@ impl Flags {
     }
 
     /// Flags that could be taken.
-    pub fn left(&self, sizes: &Sizes) -> usize {
+    pub fn left(&self, sizes: &StreamSizes) -> usize {
         if self.flags.is_empty() { sizes.flags } else { self.free.len() }
     }
 

@@ -1,14 +1,14 @@
 //! The receiving side: pieces taken in order and passed on, and what came too early.
 
 use super::Mode;
-use super::core::{Core, Ended, clip, piece, pieces};
+use super::core::{Ended, StreamCore, clip, piece, pieces};
 use super::flights::From;
-use super::pool::Use;
+use super::pool::PlaceOwner;
 use super::wire::{Note, PLACES, RELAYED, StreamKind, unpack, words};
-use crate::envelope::{Context, MessageKind, Source, Tag};
-use crate::matching::{Arrival, Body};
-use crate::message::{Outcome, Target};
-use crate::request::{Requests, Stage};
+use crate::envelope::{MatchingContext, MessageKind, ReceiveSource, Tag};
+use crate::matching::{EnvelopeArrival, EnvelopeBody};
+use crate::message::{MessageTarget, Outcome};
+use crate::request::{ProcessRequests, RequestStage};
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge, Staging, Work};
 
@@ -29,7 +29,7 @@ pub enum Landing {
 
 /// A receive, or a message that came before it.
 #[derive(Default)]
-pub struct Receive {
+pub struct StreamReceive {
     /// Of the operation, once there is one.
     request: u32,
     pub peer: u32,
@@ -61,7 +61,7 @@ pub struct Receive {
     pub converts: bool,
 }
 
-impl Receive {
+impl StreamReceive {
     /// Bytes of the message that find no room.
     fn lost(&self) -> u64 {
         self.len.saturating_sub(self.buffer().len()) as u64
@@ -72,7 +72,7 @@ impl Receive {
     }
 }
 
-impl Core {
+impl StreamCore {
     fn open_receive(&mut self, peer: u32) -> u32 {
         let index = self.receives.take();
         let old = &mut self.receives[index];
@@ -80,7 +80,7 @@ impl Core {
             (std::mem::take(&mut old.landings), std::mem::take(&mut old.children));
         landings.clear();
         children.clear();
-        *old = Receive { peer, landings, children, live: true, ..Receive::default() };
+        *old = StreamReceive { peer, landings, children, live: true, ..StreamReceive::default() };
         index
     }
 
@@ -88,24 +88,26 @@ impl Core {
     /// the fabric: all receives here name theirs.
     fn meet_posted(&mut self, peer: usize, note: Note) -> (u32, bool) {
         self.counts.lookups += 1;
-        let (context, rank, tag) = (Context(note.first), peer as u32, note.low as Tag);
+        let (context, rank, tag) = (MatchingContext(note.first), peer as u32, note.low as Tag);
         if let Some(posted) = self.matching.match_posted(context, rank, tag) {
             return (posted, true);
         }
         let request = self.open_receive(rank);
-        let (kind, body) = (MessageKind::Rts, Body::There(RemoteAddr::default()));
+        let (kind, body) = (MessageKind::Rts, EnvelopeBody::There(RemoteAddr::default()));
         let arrival =
-            Arrival { kind, word: false, context, rank, tag, peer, request, len: 0, body };
+            EnvelopeArrival { kind, word: false, context, rank, tag, peer, request, len: 0, body };
         self.matching.keep(arrival);
         (request, false)
     }
 
     /// The record of a receive, and whether its message was there.
-    fn meet_arrived(&mut self, from: Target) -> (u32, bool) {
+    fn meet_arrived(&mut self, from: MessageTarget) -> (u32, bool) {
         self.counts.lookups += 1;
-        let Target { context, peer, tag, .. } = from;
+        let MessageTarget { context, peer, tag, .. } = from;
         let rank = peer as u32;
-        if let Some(arrived) = self.matching.take(context, Source::Rank { rank, peer }, Some(tag)) {
+        if let Some(arrived) =
+            self.matching.take(context, ReceiveSource::Rank { rank, peer }, Some(tag))
+        {
             return (arrived.request, true);
         }
         let index = self.open_receive(rank);
@@ -117,12 +119,12 @@ impl Core {
     pub fn irecv<F: Fabric>(
         &mut self,
         fabric: &F,
-        requests: &mut Requests,
-        (from, buffer): (Target, Sge),
+        requests: &mut ProcessRequests,
+        (from, buffer): (MessageTarget, Sge),
         relay: &[u32],
     ) -> u32 {
         let (request, slot) = requests.open(fabric.counters());
-        slot.describe(from, buffer, Stage::StreamIn);
+        slot.describe(from, buffer, RequestStage::StreamIn);
         slot.rank = from.rank as i32;
         let (index, arrived) = self.meet_arrived(from);
         let receive = &mut self.receives[index];
@@ -197,7 +199,7 @@ impl Core {
         let peer = receive.peer as usize;
         if !payload.is_empty() {
             let quarter = (self.sizes.credit / 4).max(1);
-            if let Some(owed) = self.peer(fabric, peer).credit.owe(1, quarter - 1) {
+            if let Some(owed) = self.peer(fabric, peer).credit.add_returned(1, quarter - 1) {
                 Note::new(StreamKind::Credit, 0, owed, 0).send(fabric, peer, &[]);
             }
         }
@@ -238,10 +240,10 @@ impl Core {
         }
         for i in 0..count {
             let place = unpack(numbers, i);
-            if self.places.state(place) != Some(Use::Standing(peer as u32)) {
+            if self.places.state(place) != Some(PlaceOwner::Standing(peer as u32)) {
                 return Err("name of a place");
             }
-            self.places.set_state(place, Use::Landing);
+            self.places.set_state(place, PlaceOwner::Landing);
         }
         let (index, posted) = self.meet_posted(peer, note);
         let receive = &mut self.receives[index];

@@ -1,21 +1,23 @@
 //! The sending side: small messages at once, segments into places, blocks written where they belong.
 
 use super::Mode;
-use super::core::{Core, Ended, piece, pieces};
-use super::flights::{Flight, From};
+use super::core::{Ended, StreamCore, piece, pieces};
+use super::flights::{From, StreamFlight};
 use super::pool::{SegmentSlot, place_at};
 use super::wire::{Note, PLACES, RELAYED, STANDING, StreamKind, pack, unpack, words};
-use crate::message::{Outcome, Target};
-use crate::request::{Requests, Stage};
+use crate::message::{MessageTarget, Outcome};
+use crate::request::{ProcessRequests, RequestStage};
 use std::collections::VecDeque;
-use weft_fabric::{Cause, Fabric, FabricExt, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work};
+use weft_fabric::{
+    Fabric, FabricExt, FaultCause, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge, Work,
+};
 
 /// A send under way.
 #[derive(Default)]
 pub struct Send {
     /// Of the operation.
     pub request: u32,
-    pub to: Target,
+    pub to: MessageTarget,
     pub data: Option<Sge>,
     pub mode: Mode,
     /// Where pieces begin to be counted: what lies before went in blocks.
@@ -56,17 +58,17 @@ impl Send {
     }
 }
 
-impl Core {
+impl StreamCore {
     /// A record, and a request, for a send of `data`, of which `ready` bytes are there.
     fn open_send<F: Fabric>(
         &mut self,
         fabric: &F,
-        requests: &mut Requests,
-        (to, data): (Target, Sge),
+        requests: &mut ProcessRequests,
+        (to, data): (MessageTarget, Sge),
         ready: usize,
     ) -> u32 {
         let (request, slot) = requests.open(fabric.counters());
-        slot.describe(to, data, Stage::StreamOut);
+        slot.describe(to, data, RequestStage::StreamOut);
         let index = self.sends.take();
         let send = &mut self.sends[index];
         let places = std::mem::take(&mut send.places);
@@ -79,8 +81,8 @@ impl Core {
     pub fn isend<F: Fabric>(
         &mut self,
         fabric: &F,
-        requests: &mut Requests,
-        to: Target,
+        requests: &mut ProcessRequests,
+        to: MessageTarget,
         data: Sge,
     ) -> Option<u32> {
         if !self.takes_credit(fabric, to.peer, data.len()) {
@@ -92,13 +94,13 @@ impl Core {
         self.counts.small += 1;
         let (counter, target) = self.flights.counter(fabric.counters());
         let head = Note::to(StreamKind::Small, to, 0).encode();
-        if fabric.send(to.peer, head, data, Some(counter)) == Posted::Done {
+        if fabric.send(to.peer, head, data, Some(counter)) == PostOutcome::Done {
             self.flights.give_back(counter);
             return None;
         }
         let send = self.open_send(fabric, requests, (to, data), data.len());
         let request = self.sends[send].request;
-        self.depart(fabric, Flight { counter, target, from: From::Program, send });
+        self.depart(fabric, StreamFlight { counter, target, from: From::Program, send });
         Some(request)
     }
 
@@ -114,8 +116,8 @@ impl Core {
     pub fn announce_relay<F: Fabric>(
         &mut self,
         fabric: &F,
-        requests: &mut Requests,
-        to: Target,
+        requests: &mut ProcessRequests,
+        to: MessageTarget,
         data: Sge,
     ) -> u32 {
         let index = self.open_send(fabric, requests, (to, data), 0);
@@ -165,12 +167,12 @@ impl Core {
         self.counts.small += 1;
         let (counter, target) = self.flights.counter(fabric.counters());
         let head = Note::to(StreamKind::Small, to, 0).encode();
-        if fabric.send(to.peer, head, from, Some(counter)) == Posted::Done {
+        if fabric.send(to.peer, head, from, Some(counter)) == PostOutcome::Done {
             self.flights.give_back(counter);
             self.settle_send(index);
             return;
         }
-        self.depart(fabric, Flight { counter, target, from: From::Program, send: index });
+        self.depart(fabric, StreamFlight { counter, target, from: From::Program, send: index });
     }
 
     /// Opens a message of several pieces, with what it needs of places: the early request.
@@ -297,7 +299,7 @@ impl Core {
                 send.next += 1;
                 let blocks = send.mode == Mode::Blocks;
                 self.counts.pieces += 1;
-                self.depart(fabric, Flight { counter, target, from, send: index });
+                self.depart(fabric, StreamFlight { counter, target, from, send: index });
                 if blocks && !self.known(peer).synchronous {
                     self.expose_ahead(fabric, index);
                 }
@@ -306,7 +308,9 @@ impl Core {
             Err(fault)
                 if matches!(
                     fault.cause(),
-                    Cause::Unsupported { .. } | Cause::System { .. } | Cause::NoRoom { .. }
+                    FaultCause::Unsupported { .. }
+                        | FaultCause::System { .. }
+                        | FaultCause::NoRoom { .. }
                 ) && send.mode == Mode::Blocks =>
             {
                 // The program's memory cannot be reached after all: segments can.

@@ -1,10 +1,10 @@
 //! Streams by themselves: a process sends to itself.
 
-use super::pool::{CHUNK, Places, Tokens, Use};
+use super::pool::{CHUNK, PlaceOwner, SegmentPlaces, Tokens};
 use super::*;
 use crate::alone::transport;
-use crate::envelope::Context;
-use crate::limits::Limits;
+use crate::envelope::MatchingContext;
+use crate::limits::ProtocolLimits;
 use crate::transport::Transport;
 use weft_fabric::Staging;
 use weft_fabric_shm::Shm;
@@ -15,13 +15,13 @@ struct Alone {
     stream: Stream,
 }
 
-fn to(tag: i32) -> Target {
-    Target { context: Context(9), peer: 0, rank: 4, tag }
+fn to(tag: i32) -> MessageTarget {
+    MessageTarget { context: MatchingContext(9), peer: 0, rank: 4, tag }
 }
 
 impl Alone {
     fn new() -> Alone {
-        let transport = transport(Limits::USUAL);
+        let transport = transport(ProtocolLimits::USUAL);
         let operations = Operations::new(transport.counters());
         Alone { transport, operations, stream: Stream::default() }
     }
@@ -111,7 +111,7 @@ fn halves_meet_in_order_and_by_their_key_alone() {
 #[test]
 fn a_request_ends_with_its_message_and_its_record_is_given_back() {
     let mut alone = Alone::new();
-    let Sizes { rendezvous, segment, .. } = alone.stream.sizes();
+    let StreamSizes { rendezvous, segment, .. } = alone.stream.sizes();
     for len in [3 * segment + 1, rendezvous + 1, 20 * segment, 0, 1] {
         for posted_first in [true, false] {
             let (data, into) = (alone.payload(len, 7), alone.transport.staging.take(len));
@@ -162,19 +162,19 @@ fn a_message_is_passed_on_from_receive_to_receive() {
 
 #[test]
 fn a_place_is_free_once_it_is_copied_and_no_write_reads_it() {
-    let transport = transport(Limits::USUAL);
-    let sizes = Sizes { segment: 256, slots: 2 * CHUNK, ..Sizes::default() };
-    let (fabric, mut places) = (&transport.fabric, Places::default());
+    let transport = transport(ProtocolLimits::USUAL);
+    let sizes = StreamSizes { segment: 256, slots: 2 * CHUNK, ..StreamSizes::default() };
+    let (fabric, mut places) = (&transport.fabric, SegmentPlaces::default());
     let all: Vec<u16> = (0..sizes.slots)
         .map(|_| places.take(fabric, &sizes).unwrap().expect("there are so many"))
         .collect();
     assert_eq!(places.take(fabric, &sizes).unwrap(), None);
     assert_eq!((places.left(&sizes), places.spare(&sizes)), (0, 0));
     let place = all[5];
-    places.assign(place, Use::Landing, 1);
+    places.assign(place, PlaceOwner::Landing, 1);
     places.hold(place);
     places.hold(place);
-    assert!(!places.give(place) && places.state(place) == Some(Use::Held));
+    assert!(!places.give(place) && places.state(place) == Some(PlaceOwner::Held));
     assert!(!places.unhold(place) && places.unhold(place));
     assert_eq!(places.take(fabric, &sizes).unwrap(), Some(place));
     all.iter().for_each(|&place| assert!(places.give(place)));
@@ -183,8 +183,8 @@ fn a_place_is_free_once_it_is_copied_and_no_write_reads_it() {
 
 #[test]
 fn tokens_are_as_many_as_was_said_and_are_used_again() {
-    let transport = transport(Limits::USUAL);
-    let sizes = Sizes { segment: 256, tokens: 2, ..Sizes::default() };
+    let transport = transport(ProtocolLimits::USUAL);
+    let sizes = StreamSizes { segment: 256, tokens: 2, ..StreamSizes::default() };
     let (fabric, mut tokens) = (&transport.fabric, Tokens::default());
     let [first, second] = [(); 2].map(|()| tokens.take(fabric, &sizes).unwrap().unwrap());
     assert!(first != second && tokens.take(fabric, &sizes).unwrap().is_none());

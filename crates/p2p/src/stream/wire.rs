@@ -5,8 +5,8 @@
 //!   word 1, 2   by kind, see [`StreamKind`]
 //! ```
 
-use crate::message::Target;
-use weft_fabric::{Fabric, FabricExt, Head, Posted, RemoteAddr, Sge};
+use crate::message::MessageTarget;
+use weft_fabric::{Fabric, FabricExt, Head, PostOutcome, RemoteAddr, Sge};
 
 /// Kinds of message. Their numbers lie beyond those of point-to-point messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Note {
     }
 
     /// The first of a message to where `to` says.
-    pub fn to(kind: StreamKind, to: Target, second: u64) -> Note {
+    pub fn to(kind: StreamKind, to: MessageTarget, second: u64) -> Note {
         Note::new(kind, to.tag as u32, to.context.0, second)
     }
 
@@ -106,7 +106,7 @@ impl Note {
         // SAFETY: an inline payload is copied before `send` returns.
         let payload = unsafe { Sge::new(bytes.as_mut_ptr(), 8 * words.len()) };
         let posted = fabric.send_solicited(peer, self.encode(), payload, None);
-        debug_assert_eq!(posted, Posted::Done, "an inline payload is copied at once");
+        debug_assert_eq!(posted, PostOutcome::Done, "an inline payload is copied at once");
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use weft_channel::multicast::{Ends, Limits, Multicast};
+use weft_channel::multicast::{MulticastLimits, MulticastMember, ReleaseMode};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, FabricExt, GroupId, Sge};
 use weft_fabric_sim::units::Chance;
-use weft_fabric_sim::{Chaos, Options, run};
-use weft_fabric_testing::world::{Body, Rank, SETUPS, Setup, bytes, pattern, world};
+use weft_fabric_sim::{Chaos, SimOptions, run};
+use weft_fabric_testing::world::{FabricSetup, RankBody, SETUPS, TestRank, bytes, pattern, world};
 use weft_process::{Engine, Executor};
 
 /// Broadcasts and allgathers in two groups at once, the second of which is without rank 0; both
@@ -17,14 +17,14 @@ struct Traffic {
     repairs: AtomicU64,
 }
 
-impl Body for Traffic {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Traffic {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let (me, n) = (rank.me(), rank.size());
         let endpoint = rank.endpoint();
         let group = |id: u64, first: usize| {
             let members = (first as u32..n as u32).collect();
             let me = me.checked_sub(first)?;
-            Some(Multicast::open(endpoint, GroupId(1), id, members, me).unwrap())
+            Some(MulticastMember::open(endpoint, GroupId(1), id, members, me).unwrap())
         };
         let groups: Vec<_> = [group(1, 0), group(2, 1)].into_iter().flatten().collect();
         for round in 0..12u64 {
@@ -36,11 +36,17 @@ impl Body for Traffic {
                 let number = group.numbers(1);
                 if group.place() == root {
                     let data = rank.buffer(&data);
-                    rank.block_on(group.send(number, data.sge(), Ends::Acknowledged)).unwrap();
+                    rank.block_on(group.send(number, data.sge(), ReleaseMode::Acknowledged))
+                        .unwrap();
                 } else {
                     let into = rank.empty(len);
-                    rank.block_on(group.receive(root, number, into.sge(), Ends::Acknowledged))
-                        .unwrap();
+                    rank.block_on(group.receive(
+                        root,
+                        number,
+                        into.sge(),
+                        ReleaseMode::Acknowledged,
+                    ))
+                    .unwrap();
                     assert!(bytes(&into) == data, "round {round}, {len} bytes");
                 }
                 let block = |r: usize| match r == group.place() {
@@ -64,8 +70,8 @@ impl Body for Traffic {
     }
 }
 
-fn with(faults: &'static str, setup: usize) -> Setup {
-    Setup { faults, ..SETUPS[setup] }
+fn with(faults: &'static str, setup: usize) -> FabricSetup {
+    FabricSetup { faults, ..SETUPS[setup] }
 }
 
 #[test]
@@ -93,19 +99,19 @@ fn multicasts_arrive_at_any_rate_of_loss() {
 /// All datagrams are lost, and the root's program computes: its helper alone hears the question.
 struct Computing;
 
-impl Body for Computing {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Computing {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let endpoint = rank.endpoint();
         let members = (0..rank.size() as u32).collect();
-        let group = Multicast::open(endpoint, GroupId(1), 1, members, rank.me()).unwrap();
+        let group = MulticastMember::open(endpoint, GroupId(1), 1, members, rank.me()).unwrap();
         let number = group.numbers(1);
         if rank.me() > 0 {
             let into = rank.empty(3000);
-            rank.block_on(group.receive(0, number, into.sge(), Ends::Acknowledged)).unwrap();
+            rank.block_on(group.receive(0, number, into.sge(), ReleaseMode::Acknowledged)).unwrap();
             assert!(bytes(&into) == pattern(1, 3000));
         } else {
             let data = rank.buffer(&pattern(1, 3000));
-            rank.block_on(group.send(number, data.sge(), Ends::Acknowledged)).unwrap();
+            rank.block_on(group.send(number, data.sge(), ReleaseMode::Acknowledged)).unwrap();
             let place = endpoint.fabric().helper();
             while endpoint.multicasts().counts().repairs_sent < 2 {
                 let token = place.arm();
@@ -127,30 +133,30 @@ fn the_helper_answers_while_the_root_computes() {
 /// Nobody rings for what is lost: who sleeps wakes when it is overdue, whatever the longest sleep.
 struct Asleep;
 
-impl Body for Asleep {
+impl RankBody for Asleep {
     fn nap(&self) -> Duration {
         // Longer than what counts as a hang.
         Duration::from_secs(70)
     }
 
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let endpoint = rank.endpoint();
         let least = Duration::from_millis(60);
-        assert!(endpoint.set_multicast_limits(Limits {
+        assert!(endpoint.set_multicast_limits(MulticastLimits {
             least,
             most: 8 * least,
-            ..Limits::default()
+            ..MulticastLimits::default()
         }));
         let members = (0..rank.size() as u32).collect();
-        let group = Multicast::open(endpoint, GroupId(1), 1, members, rank.me()).unwrap();
+        let group = MulticastMember::open(endpoint, GroupId(1), 1, members, rank.me()).unwrap();
         let number = group.numbers(1);
         if rank.me() > 0 {
             let into = rank.empty(8);
-            rank.block_on(group.receive(0, number, into.sge(), Ends::Acknowledged)).unwrap();
+            rank.block_on(group.receive(0, number, into.sge(), ReleaseMode::Acknowledged)).unwrap();
             assert!(bytes(&into) == pattern(2, 8));
         } else {
             let data = rank.buffer(&pattern(2, 8));
-            rank.block_on(group.send(number, data.sge(), Ends::Acknowledged)).unwrap();
+            rank.block_on(group.send(number, data.sge(), ReleaseMode::Acknowledged)).unwrap();
         }
         rank.block_on(group.close()).unwrap();
     }
@@ -167,13 +173,13 @@ fn a_sleeper_wakes_for_what_is_overdue() {
 fn virtual_time_reaches_what_is_overdue() {
     let chaos = Chaos { loss: Some(Chance(1.0)), ..Chaos::default() };
     let program = |sim: weft_fabric_sim::Sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), weft_p2p::Limits::default());
+        let engine = Engine::new(sim, WaitPolicy::new(true), weft_p2p::ProtocolLimits::default());
         let inside = engine.clone();
         engine.run(async move {
             let endpoint = inside.endpoint().clone();
             let (me, n) = (inside.rank(), endpoint.fabric().size());
             let members = (0..n as u32).collect();
-            let group = Multicast::open(&endpoint, GroupId(1), 1, members, me).unwrap();
+            let group = MulticastMember::open(&endpoint, GroupId(1), 1, members, me).unwrap();
             let beside = std::rc::Rc::new(group);
             let (first, second) = (beside.numbers(1), beside.numbers(1));
             let other = endpoint.staging().take(8);
@@ -181,14 +187,16 @@ fn virtual_time_reaches_what_is_overdue() {
             let group = beside.clone();
             let task = inside.spawn_by(Executor::Anybody, async move {
                 match me {
-                    1 => Ok(group.send(first, data, Ends::Acknowledged).await?),
-                    _ => Ok(group.receive(1, first, data, Ends::Acknowledged).await?),
+                    1 => Ok(group.send(first, data, ReleaseMode::Acknowledged).await?),
+                    _ => Ok(group.receive(1, first, data, ReleaseMode::Acknowledged).await?),
                 }
             });
             let mine = endpoint.staging().take(8);
             match me {
-                0 => beside.send(second, mine.sge(), Ends::Acknowledged).await.unwrap(),
-                _ => beside.receive(0, second, mine.sge(), Ends::Acknowledged).await.unwrap(),
+                0 => beside.send(second, mine.sge(), ReleaseMode::Acknowledged).await.unwrap(),
+                _ => {
+                    beside.receive(0, second, mine.sge(), ReleaseMode::Acknowledged).await.unwrap()
+                }
             }
             let counter = endpoint.arrivals();
             while !task.is_over() {
@@ -209,7 +217,7 @@ fn virtual_time_reaches_what_is_overdue() {
         })
     };
     let machine = weft_fabric_testing::machine::machine(1);
-    let outcome = run(&machine, Options::new(4).chaos(chaos), program).expect("no deadlock");
+    let outcome = run(&machine, SimOptions::new(4).chaos(chaos), program).expect("no deadlock");
     // Each lacked what the others have sent.
     assert_eq!(outcome.results, [Some(1), Some(1), Some(2), Some(2)]);
 }

@@ -3,15 +3,17 @@
 
 use fastrand::Rng;
 use weft_fabric::Fabric;
-use weft_fabric_testing::world::{Body, Rank, SETUPS, Setup, bytes, pattern, want, world};
-use weft_p2p::protocol::{Case, Locality, Path, Protocol, choose};
-use weft_p2p::{Limits, Pattern};
+use weft_fabric_testing::world::{
+    FabricSetup, RankBody, SETUPS, TestRank, bytes, pattern, want, world,
+};
+use weft_p2p::protocol::{Locality, MessageCase, MessageProtocol, PeerPath, choose};
+use weft_p2p::{ProtocolLimits, TransferPattern};
 
 const DATA: u64 = 1;
 const CONTROL: u64 = 2;
 
 /// Runs on every fabric.
-fn everywhere(n: usize, body: &impl Body) {
+fn everywhere(n: usize, body: &impl RankBody) {
     for setup in SETUPS {
         world(n, setup, body);
     }
@@ -19,7 +21,7 @@ fn everywhere(n: usize, body: &impl Body) {
 
 /// All send to rank 0, which moves everything on but receives nothing for a long time.
 struct Flood {
-    setup: Setup,
+    setup: FabricSetup,
 }
 
 const FLOOD: usize = 3000;
@@ -29,8 +31,8 @@ fn flood_message(from: usize, i: usize) -> Vec<u8> {
     pattern((from * FLOOD + i) as u64, len)
 }
 
-impl Body for Flood {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Flood {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let n = rank.size();
         let bound = self.setup.limits.credit * (n as u64 - 1);
         if rank.me() > 0 {
@@ -83,11 +85,11 @@ fn unreceived_payload_is_bounded_and_none_is_lost() {
     }
 }
 
-/// Rank 0 sends synchronously; rank 1 matches only when told.
+/// TestRank 0 sends synchronously; rank 1 matches only when told.
 struct Synchronous;
 
-impl Body for Synchronous {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Synchronous {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let mut rng = Rng::with_seed(4);
         for round in 0..30 {
             let len = [0, 1, 300, 2000, 9000, 70_000][rng.usize(0..6)];
@@ -125,12 +127,12 @@ fn a_synchronous_send_ends_after_its_match() {
     everywhere(2, &Synchronous);
 }
 
-/// Rank 0 sends and cancels at once; rank 1 receives at a random moment. Either both sides see the
+/// TestRank 0 sends and cancels at once; rank 1 receives at a random moment. Either both sides see the
 /// message, or neither.
 struct Cancel;
 
-impl Body for Cancel {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Cancel {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let mut rng = Rng::with_seed(7 + rank.me() as u64);
         for round in 0..150u64 {
             let data = pattern(round, if round % 3 == 0 { 20_000 } else { 100 });
@@ -175,8 +177,8 @@ fn a_cancelled_send_is_received_or_not_but_not_both() {
 /// Both outcomes, one after the other, with nothing left to chance.
 struct Certain;
 
-impl Body for Certain {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Certain {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let nothing = rank.empty(0);
         for (round, len) in [0, 200, 50_000].into_iter().enumerate() {
             let (first, second) = (pattern(1, len), pattern(2, len));
@@ -209,8 +211,8 @@ fn cancellation_depends_on_the_match_alone() {
 /// To oneself: taken back at once, whatever the fabric holds up.
 struct Oneself;
 
-impl Body for Oneself {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Oneself {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         // A longer one may still be needed by the fabric.
         let inline = rank.endpoint().fabric().capabilities(rank.me()).inline_max;
         for len in [0, inline, 50_000] {
@@ -233,8 +235,8 @@ fn a_message_to_oneself_is_taken_back_at_once() {
 /// Far more pieces than the fabric has room for, to a receiver that is slow to take them.
 struct Pieces;
 
-impl Body for Pieces {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Pieces {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         for round in 0..3 {
             let data = pattern(round, 8 << 20);
             if rank.me() == 0 {
@@ -256,11 +258,11 @@ fn a_payload_in_more_pieces_than_there_is_room_for_ends() {
     everywhere(2, &Pieces);
 }
 
-/// Rank 0 sends, rank 1 receives; both know afterwards how much.
+/// TestRank 0 sends, rank 1 receives; both know afterwards how much.
 struct Counted;
 
-impl Body for Counted {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Counted {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         const LENGTHS: [usize; 6] = [0, 7, 300, 70_000, 200_000, 1_500_000];
         let total: u64 = LENGTHS.iter().map(|&len| len as u64).sum();
         let of = |key: usize| pattern(key as u64, LENGTHS[key]);
@@ -317,8 +319,8 @@ fn what_was_sent_and_received_is_counted() {
 /// Payloads of all lengths that are staged, both ways at once, from senders that may be in the middle of one.
 struct Poured;
 
-impl Body for Poured {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Poured {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let other = 1 - rank.me();
         let mut rng = Rng::with_seed(77);
         for round in 0..300 {
@@ -347,14 +349,14 @@ fn payloads_are_followed_while_they_are_poured() {
 
 /// That messages go as the choice says that they do, whatever their size and their pattern.
 struct Ways {
-    limits: Limits,
+    limits: ProtocolLimits,
 }
 
-impl Body for Ways {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Ways {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let fabric = rank.endpoint().fabric();
         let (me, other) = (rank.me(), 1 - rank.me());
-        let path = Path::new(
+        let path = PeerPath::new(
             (me, other),
             &fabric.capabilities(other),
             &self.limits,
@@ -363,9 +365,9 @@ impl Body for Ways {
         let mut seen = Vec::new();
         let sizes = [1, 1000, 3000, 12_000, 40_000, 100_000, 600_000, 2_000_000];
         for (bytes_sent, pattern_sent) in
-            sizes.into_iter().flat_map(|size| Pattern::ALL.map(|kind| (size, kind)))
+            sizes.into_iter().flat_map(|size| TransferPattern::ALL.map(|kind| (size, kind)))
         {
-            let case = Case { bytes: bytes_sent, pattern: pattern_sent, path };
+            let case = MessageCase { bytes: bytes_sent, pattern: pattern_sent, path };
             let way = choose(fabric.copies().model(), &case);
             let before = rank.endpoint().counts();
             let data = pattern(bytes_sent as u64, bytes_sent);
@@ -373,16 +375,17 @@ impl Body for Ways {
                 let data = rank.buffer(&data);
                 let send = rank.start_send(DATA, 1, 0, &data, pattern_sent);
                 // A network may have no room for it yet.
-                let waits_for_nobody = matches!(way, Protocol::Eager | Protocol::Staged)
-                    && pattern_sent != Pattern::Synchronous
-                    && path.place == Locality::SameNode;
+                let waits_for_nobody =
+                    matches!(way, MessageProtocol::Eager | MessageProtocol::Staged)
+                        && pattern_sent != TransferPattern::Synchronous
+                        && path.place == Locality::SameNode;
                 assert!(send.is_none() || !waits_for_nobody, "{case:?}");
                 send.map(|id| rank.wait(id));
                 let now = rank.endpoint().counts();
                 let staged = now.seldom.staged - before.seldom.staged;
-                assert_eq!(staged, u64::from(way == Protocol::Staged), "{case:?}");
+                assert_eq!(staged, u64::from(way == MessageProtocol::Staged), "{case:?}");
                 let eager = now.often.eager - before.often.eager;
-                assert_eq!(eager, u64::from(way == Protocol::Eager), "{case:?}");
+                assert_eq!(eager, u64::from(way == MessageProtocol::Eager), "{case:?}");
                 // One at a time.
                 rank.wait(rank.irecv(&want(CONTROL, Some(1), Some(0)), &rank.empty(0)));
             } else {
@@ -392,10 +395,13 @@ impl Body for Ways {
                 assert!(bytes(&into) == data);
                 let (now, then) = (rank.endpoint().counts().seldom, before.seldom);
                 let counted = [
-                    (now.read - then.read, matches!(way, Protocol::Read | Protocol::Staged)),
-                    (now.shared - then.shared, way == Protocol::CoCopy),
-                    (now.written - then.written, way == Protocol::Written),
-                    (now.pieces - then.pieces, way == Protocol::Pieces),
+                    (
+                        now.read - then.read,
+                        matches!(way, MessageProtocol::Read | MessageProtocol::Staged),
+                    ),
+                    (now.shared - then.shared, way == MessageProtocol::CoCopy),
+                    (now.written - then.written, way == MessageProtocol::Written),
+                    (now.pieces - then.pieces, way == MessageProtocol::Pieces),
                 ];
                 let as_chosen = counted.iter().all(|&(n, is)| n == u64::from(is));
                 assert!(as_chosen, "{case:?}, {way:?}: {counted:?}");
@@ -414,8 +420,8 @@ impl Body for Ways {
 fn messages_go_as_the_choice_says() {
     for setup in SETUPS.into_iter().filter(|setup| setup.faults.is_empty()) {
         for ranks_each in [1, 4] {
-            let limits = Limits { ranks_each, ..setup.limits };
-            world(2, Setup { limits, ..setup }, &Ways { limits });
+            let limits = ProtocolLimits { ranks_each, ..setup.limits };
+            world(2, FabricSetup { limits, ..setup }, &Ways { limits });
         }
     }
 }

@@ -4,8 +4,10 @@
 use fastrand::Rng;
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, Staging};
-use weft_fabric_testing::world::{self, Body, Rank, SETUPS, Setup, bytes, pattern, want, world};
-use weft_p2p::{Direct, Limits, Pattern, Rendezvous, RequestId, Status, Tag};
+use weft_fabric_testing::world::{
+    self, FabricSetup, RankBody, SETUPS, TestRank, bytes, pattern, want, world,
+};
+use weft_p2p::{Direct, ProtocolLimits, Rendezvous, RequestId, Status, Tag, TransferPattern};
 
 /// Messages that each rank sends.
 const MESSAGES: usize = 60;
@@ -24,7 +26,7 @@ struct Message {
 }
 
 /// What `from` sends, in order. Every rank can tell that of every other.
-fn plan(seed: u64, from: usize, setup: &Setup, n: usize) -> Vec<Message> {
+fn plan(seed: u64, from: usize, setup: &FabricSetup, n: usize) -> Vec<Message> {
     let mut rng = Rng::with_seed(seed * 1000 + from as u64);
     let eager = setup.limits.eager;
     let message = |i: usize| {
@@ -56,7 +58,7 @@ enum Way {
 
 struct Traffic {
     seed: u64,
-    setup: Setup,
+    setup: FabricSetup,
 }
 
 struct Sender {
@@ -66,15 +68,15 @@ struct Sender {
 
 impl Sender {
     /// Starts some sends, and ends those that are over.
-    fn step<F: Fabric>(&mut self, rank: &Rank<F>, rng: &mut Rng) {
+    fn step<F: Fabric>(&mut self, rank: &TestRank<F>, rng: &mut Rng) {
         for _ in 0..rng.usize(0..3) {
             let Some(m) = self.queue.pop_front() else { break };
             let data = rank.buffer(&pattern(m.key, m.len));
             let kind = match m.synchronous {
-                true => Pattern::Synchronous,
+                true => TransferPattern::Synchronous,
                 false => {
-                    let others = Pattern::ALL.map(|p| match p {
-                        Pattern::Synchronous => Pattern::Plain,
+                    let others = TransferPattern::ALL.map(|p| match p {
+                        TransferPattern::Synchronous => TransferPattern::Plain,
                         other => other,
                     });
                     others[rng.usize(0..others.len())]
@@ -122,8 +124,8 @@ impl Oracle {
     }
 }
 
-impl Body for Traffic {
-    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+impl RankBody for Traffic {
+    fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let (me, n) = (rank.me(), rank.size());
         let mut rng = Rng::with_seed(self.seed << 8 | me as u64);
         let queue = plan(self.seed, me, &self.setup, n).into();
@@ -152,7 +154,7 @@ impl Body for Traffic {
 
 impl Traffic {
     /// As if signals came while the program computes.
-    fn interrupt<F: Fabric>(&self, rank: &Rank<F>, rng: &mut Rng) {
+    fn interrupt<F: Fabric>(&self, rank: &TestRank<F>, rng: &mut Rng) {
         for _ in 0..rng.u32(0..4) {
             rank.endpoint().interrupted();
             std::thread::yield_now();
@@ -162,7 +164,7 @@ impl Traffic {
     /// Makes `count` receives of one shape: as many messages of it are still to come, so all end.
     fn batch<F: Fabric>(
         &self,
-        rank: &Rank<F>,
+        rank: &TestRank<F>,
         rng: &mut Rng,
         sender: &mut Sender,
         oracle: &mut Oracle,
@@ -179,7 +181,7 @@ impl Traffic {
                 let start = |_| {
                     let into = rank.empty(room);
                     let id = match alone {
-                        true => endpoint.irecv_as(&want, into.sge(), Pattern::OneToMany),
+                        true => endpoint.irecv_as(&want, into.sge(), TransferPattern::OneToMany),
                         false => rank.irecv(&want, &into),
                     };
                     (id, into)
@@ -259,7 +261,7 @@ fn traffic(setup: usize) {
     traffic_on(SETUPS[setup]);
 }
 
-fn traffic_on(setup: Setup) {
+fn traffic_on(setup: FabricSetup) {
     for (seed, n) in [(1, 2), (2, 3), (3, 4)] {
         world(n, setup, &Traffic { seed: seed + 10 * setup.limits.credit, setup });
     }
@@ -306,30 +308,30 @@ fn on_a_simulated_cluster_in_chaos_with_delays() {
 }
 
 /// `limits` on shared memory, on a cluster, on one in chaos, and where half of all registrations fail.
-fn everywhere(limits: Limits) {
+fn everywhere(limits: ProtocolLimits) {
     for on in [SETUPS[0].on, SETUPS[5].on, SETUPS[6].on] {
-        traffic_on(Setup { on, limits, faults: "" });
+        traffic_on(FabricSetup { on, limits, faults: "" });
     }
-    traffic_on(Setup { on: SETUPS[0].on, limits, faults: "seed=2,registration_failure=0.5" });
-    traffic_on(Setup { on: SETUPS[7].on, limits, faults: SETUPS[7].faults });
+    traffic_on(FabricSetup { on: SETUPS[0].on, limits, faults: "seed=2,registration_failure=0.5" });
+    traffic_on(FabricSetup { on: SETUPS[7].on, limits, faults: SETUPS[7].faults });
 }
 
-const LARGE: Limits = Limits { eager: 1000, staging: 0, ..SETUPS[0].limits };
+const LARGE: ProtocolLimits = ProtocolLimits { eager: 1000, staging: 0, ..SETUPS[0].limits };
 
 #[test]
 fn written_by_the_sender() {
-    everywhere(Limits { rendezvous: Rendezvous::Write, ..LARGE });
+    everywhere(ProtocolLimits { rendezvous: Rendezvous::Write, ..LARGE });
 }
 
 #[test]
 fn with_ends_that_wake() {
-    everywhere(Limits { notifies_at_end: true, ..LARGE });
+    everywhere(ProtocolLimits { notifies_at_end: true, ..LARGE });
 }
 
 /// What handlers take and leave changes no order; that they start transfers is shown in handler.rs.
 #[test]
 fn while_handlers_run() {
     for rendezvous in [Rendezvous::Read, Rendezvous::Write] {
-        everywhere(Limits { rendezvous, prepares: true, ..LARGE });
+        everywhere(ProtocolLimits { rendezvous, prepares: true, ..LARGE });
     }
 }

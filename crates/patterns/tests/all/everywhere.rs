@@ -5,24 +5,26 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weft_bootstrap::threads;
 use weft_collective::algorithm::Carrier;
-use weft_collective::{SelectionKey, Topology};
+use weft_collective::{RankPlacement, SelectionKey};
 use weft_fabric::Fabric;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_shm::Shm;
-use weft_fabric_sim::{Machine, Options, Sim, run};
-use weft_p2p::Limits;
-use weft_patterns::{ALL, Error, Laps, Payload, Plan, Rank, World};
+use weft_fabric_sim::{Machine, Sim, SimOptions, run};
+use weft_p2p::ProtocolLimits;
+use weft_patterns::{
+    ALL, Laps, PatternError, PatternPlan, PatternRank, PatternWorld, PayloadPresence,
+};
 
 /// Runs a plan on ranks that are threads.
-fn on_shared_memory(plan: &Plan) -> Result<Vec<Laps>, Error> {
+fn on_shared_memory(plan: &PatternPlan) -> Result<Vec<Laps>, PatternError> {
     let through = AtomicUsize::new(0);
     let rank = |mut bootstrap| {
         let shm = Shm::connect(&mut bootstrap).expect("connected");
         // More threads than processors: give way at once.
         let mut policy = WaitPolicy::new(false);
         policy.nap = std::time::Duration::from_millis(2);
-        let world = World::new(plan.clone()).expect("a plan that fits");
-        let rank = Rank::new(shm, policy, Limits::default(), &world);
+        let world = PatternWorld::new(plan.clone()).expect("a plan that fits");
+        let rank = PatternRank::new(shm, policy, ProtocolLimits::default(), &world);
         let laps = rank.block_on();
         through.fetch_add(1, Ordering::SeqCst);
         while through.load(Ordering::SeqCst) < plan.ranks {
@@ -39,20 +41,21 @@ fn on_shared_memory(plan: &Plan) -> Result<Vec<Laps>, Error> {
 }
 
 /// Runs a plan in virtual time; the laps, and when the last rank was through.
-fn simulated(machine: &Rc<Machine>, plan: &Plan) -> Result<(Vec<Laps>, u64), Error> {
+fn simulated(machine: &Rc<Machine>, plan: &PatternPlan) -> Result<(Vec<Laps>, u64), PatternError> {
     simulated_on(machine, plan, |sim| sim)
 }
 
 fn simulated_on<F: Fabric>(
     machine: &Rc<Machine>,
-    plan: &Plan,
+    plan: &PatternPlan,
     fabric: impl Fn(Sim) -> F,
-) -> Result<(Vec<Laps>, u64), Error> {
-    let world = World::new(plan.clone()).expect("a plan that fits");
+) -> Result<(Vec<Laps>, u64), PatternError> {
+    let world = PatternWorld::new(plan.clone()).expect("a plan that fits");
     let first = Rc::new(RefCell::new(None));
-    let outcome = run(machine, Options::new(plan.ranks), |sim| {
+    let outcome = run(machine, SimOptions::new(plan.ranks), |sim| {
         let program =
-            Rank::new(fabric(sim), WaitPolicy::new(true), Limits::default(), &world).program();
+            PatternRank::new(fabric(sim), WaitPolicy::new(true), ProtocolLimits::default(), &world)
+                .program();
         let first = first.clone();
         async move { program.await.map_err(|error| *first.borrow_mut() = Some(error)).ok() }
     });
@@ -67,16 +70,17 @@ fn simulated_on<F: Fabric>(
 
 /// Every algorithm of every pattern, with a small payload and one above the eager limit where it may
 /// be so long.
-fn plans(ranks: usize) -> Vec<Plan> {
+fn plans(ranks: usize) -> Vec<PatternPlan> {
     let mut plans = Vec::new();
     for about in ALL.iter().filter(|about| about.least_ranks <= ranks) {
         for algorithm in about.algorithms() {
-            let plan = Plan::new(about.name, ranks).and_then(|p| p.algorithm(algorithm.name));
-            let plan = Plan { repeat: 3, ..plan.expect("both are known") };
+            let plan =
+                PatternPlan::new(about.name, ranks).and_then(|p| p.algorithm(algorithm.name));
+            let plan = PatternPlan { repeat: 3, ..plan.expect("both are known") };
             let long = about.payload.is_some() && !about.bare;
-            plans.extend(about.payload.map(|_| Plan { bytes: 12, ..plan.clone() }));
-            plans.extend(long.then(|| Plan { bytes: 20_000, ..plan.clone() }));
-            plans.push(Plan { isolated: true, ..plan.clone() });
+            plans.extend(about.payload.map(|_| PatternPlan { bytes: 12, ..plan.clone() }));
+            plans.extend(long.then(|| PatternPlan { bytes: 20_000, ..plan.clone() }));
+            plans.push(PatternPlan { isolated: true, ..plan.clone() });
             plans.push(plan);
         }
     }
@@ -84,10 +88,12 @@ fn plans(ranks: usize) -> Vec<Plan> {
 }
 
 /// Whether this is the error of an algorithm that has conditions, and says which does not hold.
-fn ineligible(plan: &Plan, error: &Error) -> bool {
-    let (Some(choice), Error::Refused(why)) = (plan.algorithm.choice, error) else { return false };
+fn ineligible(plan: &PatternPlan, error: &PatternError) -> bool {
+    let (Some(choice), PatternError::Refused(why)) = (plan.algorithm.choice, error) else {
+        return false;
+    };
     let Some(why) = why.strip_prefix(&format!("{}: ", choice.algorithm.name)) else { return false };
-    let site = Topology {
+    let site = RankPlacement {
         same_node: false,
         nodes: 1,
         ranks_per_node: 1,
@@ -102,7 +108,7 @@ fn ineligible(plan: &Plan, error: &Error) -> bool {
     choice.algorithm.needs.iter().any(|need| need.check(&case).is_err_and(|text| why == text))
 }
 
-fn complete(plan: &Plan, laps: &[Laps]) {
+fn complete(plan: &PatternPlan, laps: &[Laps]) {
     let figures = plan.about.measured.figures(laps, plan.bytes);
     assert_eq!(figures.len(), plan.repeat, "{plan:?}");
     // A rank alone has nobody to wait for, and no bytes may take no time.
@@ -119,7 +125,10 @@ fn all_run_in_virtual_time() {
             if plan.about.name == "fabric-multicast" {
                 // This machine has none.
                 let refused = simulated(&machine, &plan).unwrap_err();
-                assert_eq!(refused, Error::Refused("this fabric has no multicast".to_owned()));
+                assert_eq!(
+                    refused,
+                    PatternError::Refused("this fabric has no multicast".to_owned())
+                );
                 continue;
             }
             match simulated(&machine, &plan) {
@@ -137,7 +146,7 @@ fn all_run_with_contention_and_multicast() {
         for plan in plans(ranks) {
             match simulated(&machine, &plan) {
                 Ok((laps, _)) => complete(&plan, &laps),
-                Err(Error::Refused(why)) if plan.algorithm.name == "BOTTOM-FILL" => {
+                Err(PatternError::Refused(why)) if plan.algorithm.name == "BOTTOM-FILL" => {
                     assert_eq!(why, "BOTTOM-FILL: this fabric places bytes in any order; use FLAG");
                 }
                 Err(error) => assert!(ineligible(&plan, &error), "{plan:?}: {error}"),
@@ -152,7 +161,7 @@ fn two_levels_run_on_nodes_of_several_ranks() {
         let machine = Rc::new(Machine::load_with("kini2", &[("ranks_per_node", each)]).unwrap());
         let mut done = 0;
         for ranks in [6, 8, 13] {
-            let levels = |plan: &Plan| {
+            let levels = |plan: &PatternPlan| {
                 plan.algorithm.choice.is_some_and(|c| c.algorithm.carrier == Carrier::Hierarchy)
             };
             for plan in plans(ranks).into_iter().filter(levels) {
@@ -170,7 +179,8 @@ fn two_levels_run_on_nodes_of_several_ranks() {
 #[test]
 fn a_lossy_multicast_arrives() {
     let machine = Machine::load_with("kini1", &[("multicast.loss", "0.1")]).unwrap();
-    let plan = Plan { bytes: 100, repeat: 20, ..Plan::new("fabric-multicast", 4).unwrap() };
+    let plan =
+        PatternPlan { bytes: 100, repeat: 20, ..PatternPlan::new("fabric-multicast", 4).unwrap() };
     let (laps, _) = simulated(&Rc::new(machine), &plan).unwrap();
     let figures = plan.about.measured.figures(&laps, plan.bytes);
     let (quick, slow): (Vec<f64>, Vec<f64>) = figures.iter().partition(|&&us| us < 10_000.0);
@@ -182,7 +192,8 @@ fn a_lossy_multicast_arrives() {
 fn repetitions_begin_together() {
     let machine = Rc::new(Machine::load("kini2").unwrap());
     for name in ["gather", "barrier", "fabric-fan-in"] {
-        let plan = Plan { warm_up: 0, isolated: true, ..Plan::new(name, 13).unwrap() };
+        let plan =
+            PatternPlan { warm_up: 0, isolated: true, ..PatternPlan::new(name, 13).unwrap() };
         let (laps, _) = simulated(&machine, &plan).unwrap();
         for lap in 0..plan.repeat {
             let mut starts: Vec<_> = laps.iter().filter_map(|l| l.starts.get(lap)).collect();
@@ -197,7 +208,7 @@ fn repetitions_begin_together() {
 fn sizes_alone_take_the_same_time() {
     let machine = Rc::new(Machine::load("loggp").unwrap());
     for plan in plans(6).into_iter().filter(|plan| !plan.about.bare) {
-        let phantom = Plan { payload: Payload::Phantom, ..plan.clone() };
+        let phantom = PatternPlan { payload: PayloadPresence::Phantom, ..plan.clone() };
         let (real, phantom) = (simulated(&machine, &plan), simulated(&machine, &phantom));
         match (real, phantom) {
             // A last copy within one buffer is nothing, but sizes alone do not say that it is one.
@@ -219,7 +230,7 @@ fn all_run_on_shared_memory() {
         for plan in plans(ranks) {
             match on_shared_memory(&plan) {
                 Ok(laps) => complete(&plan, &laps),
-                Err(Error::Refused(why)) if plan.algorithm.name == "BOTTOM-FILL" => {
+                Err(PatternError::Refused(why)) if plan.algorithm.name == "BOTTOM-FILL" => {
                     assert_eq!(why, "BOTTOM-FILL: this fabric places bytes in any order; use FLAG");
                 }
                 Err(error) => assert!(ineligible(&plan, &error), "{plan:?}: {error}"),
@@ -232,8 +243,9 @@ fn all_run_on_shared_memory() {
 fn a_payload_that_is_too_long_is_refused_with_the_limit() {
     let machine = Rc::new(Machine::load("loggp").unwrap());
     let long = |name: &str, algorithm: &str, bytes| {
-        let plan = Plan::new(name, 2).unwrap();
-        let plan = Plan { algorithm: plan.about.algorithm(algorithm).unwrap(), bytes, ..plan };
+        let plan = PatternPlan::new(name, 2).unwrap();
+        let plan =
+            PatternPlan { algorithm: plan.about.algorithm(algorithm).unwrap(), bytes, ..plan };
         simulated(&machine, &plan).unwrap_err().to_string()
     };
     assert_eq!(long("allreduce", "RPE", 65540), "RPE: 65540 bytes: at most 65536");
@@ -251,9 +263,9 @@ mod careless {
     use std::sync::Arc;
     use std::time::Instant;
     use weft_fabric::{
-        Capabilities, Completion, Copies, Counter, Counters, Datagram, FabricExt, Facets, Fault,
-        Flag, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, StagingPool,
-        Work, wait::Sleep,
+        ArrivedMessage, Capabilities, Completion, Copies, Counter, Counters, Datagram, FabricExt,
+        Facets, Fault, Flag, GroupId, Head, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge,
+        StagingPool, Work, wait::Sleep,
     };
 
     pub struct Careless(pub Sim, pub StagingPool);
@@ -273,7 +285,7 @@ mod careless {
             }
         }
 
-        fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
             let copy = self.1.take(payload.len());
             copy.sge().copy_from(payload);
             if let Some(last) = payload.len().checked_sub(1) {
@@ -349,10 +361,10 @@ mod careless {
         ) -> Result<(), Fault> {
             self.0.compare_swap(p, t, compare, swap, result, done)
         }
-        fn receive(&self, from: Option<usize>) -> Option<Message> {
+        fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
             self.0.receive(from)
         }
-        fn release(&self, message: Message) {
+        fn release(&self, message: ArrivedMessage) {
             self.0.release(message)
         }
         fn progress(&self) -> bool {
@@ -435,7 +447,7 @@ mod careless {
 #[test]
 fn a_wrong_byte_is_noticed() {
     let machine = Rc::new(Machine::load("loggp").unwrap());
-    let by_messages = |plan: &Plan| {
+    let by_messages = |plan: &PatternPlan| {
         let writes = ["fabric-write", "fabric-fan-in", "fabric-multicast"];
         let carrier = plan.algorithm.choice.map(|choice| choice.algorithm.carrier);
         let messages = carrier.is_none_or(|carrier| carrier == Carrier::Messages);
@@ -447,6 +459,6 @@ fn a_wrong_byte_is_noticed() {
         if ineligible(&plan, &noticed) {
             continue;
         }
-        assert!(matches!(noticed, Error::Wrong { lap: 0, .. }), "{plan:?}: {noticed}");
+        assert!(matches!(noticed, PatternError::Wrong { lap: 0, .. }), "{plan:?}: {noticed}");
     }
 }

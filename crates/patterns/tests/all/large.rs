@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use weft_collective::algorithm::{Algorithm, Carrier};
 use weft_collective::selection_key::Near;
-use weft_collective::{SelectionKey, Topology};
+use weft_collective::{RankPlacement, SelectionKey};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric_sim::{Machine, Options, run};
-use weft_p2p::Limits;
-use weft_patterns::{ALL, Payload, Plan, Rank, World};
+use weft_fabric_sim::{Machine, SimOptions, run};
+use weft_p2p::ProtocolLimits;
+use weft_patterns::{ALL, PatternPlan, PatternRank, PatternWorld, PayloadPresence};
 
 /// Elements, of four bytes each.
 const ELEMENTS: usize = 3_000_000_000;
@@ -17,11 +17,12 @@ const BANDWIDTH: f64 = 40_000.0;
 const HOST: f64 = 10_000.0;
 
 /// The figures of one plan whose payload has sizes only: microseconds, or MB/s.
-fn simulated(machine: &Rc<Machine>, plan: &Plan) -> Vec<f64> {
-    let world = World::new(plan.clone()).expect("a plan that fits");
+fn simulated(machine: &Rc<Machine>, plan: &PatternPlan) -> Vec<f64> {
+    let world = PatternWorld::new(plan.clone()).expect("a plan that fits");
     let failed = Rc::new(RefCell::new(None));
-    let outcome = run(machine, Options::new(plan.ranks), |sim| {
-        let rank = Rank::new(sim, WaitPolicy::new(true), Limits::default(), &world).program();
+    let outcome = run(machine, SimOptions::new(plan.ranks), |sim| {
+        let rank = PatternRank::new(sim, WaitPolicy::new(true), ProtocolLimits::default(), &world)
+            .program();
         let failed = failed.clone();
         async move { rank.await.map_err(|error| *failed.borrow_mut() = Some(error)).ok() }
     });
@@ -37,10 +38,10 @@ fn machine() -> Rc<Machine> {
     Rc::new(Machine::load_with("ndr", &rates).expect("a machine"))
 }
 
-fn large(pattern: &str, ranks: usize) -> Plan {
-    let plan = Plan::new(pattern, ranks).expect("a pattern");
-    let once = Plan { warm_up: 0, repeat: 1, payload: Payload::Phantom, ..plan };
-    Plan { bytes: 4 * ELEMENTS, isolated: true, ..once }
+fn large(pattern: &str, ranks: usize) -> PatternPlan {
+    let plan = PatternPlan::new(pattern, ranks).expect("a pattern");
+    let once = PatternPlan { warm_up: 0, repeat: 1, payload: PayloadPresence::Phantom, ..plan };
+    PatternPlan { bytes: 4 * ELEMENTS, isolated: true, ..once }
 }
 
 /// The most memory that this process has had, in bytes.
@@ -66,7 +67,8 @@ fn an_allreduce_takes_what_its_bytes_take() {
             let most = 2.0 * 2.0 * n.log2().ceil() * bytes * (1.0 / BANDWIDTH + 2.0 / HOST);
             assert!((least..most).contains(&time), "{plan:?}: {time} us, not {least} to {most}");
             // A tenth of the elements takes a tenth of the time: nothing was cut off on the way.
-            let tenth = simulated(&machine, &Plan { bytes: plan.bytes / 10, ..plan.clone() })[0];
+            let tenth =
+                simulated(&machine, &PatternPlan { bytes: plan.bytes / 10, ..plan.clone() })[0];
             assert!((9.0..11.0).contains(&(time / tenth)), "{plan:?}: {time} us, a tenth {tenth}");
         }
     }
@@ -74,7 +76,7 @@ fn an_allreduce_takes_what_its_bytes_take() {
 
 /// A network of single ranks, without multicast.
 const EVERYWHERE: SelectionKey = {
-    let site = Topology {
+    let site = RankPlacement {
         same_node: false,
         nodes: 6,
         ranks_per_node: 1,

@@ -1,7 +1,7 @@
 //! What the helper thread does for a process while its program computes.
 //!
 //! The layer above owns the thread and sees to it that it calls [`Engine::help`] while no other
-//! thread is in the library ([`weft_fabric::wait::Helper`], or a lock). It is asked for a thread by
+//! thread is in the library ([`weft_fabric::wait::HelperHandle`], or a lock). It is asked for a thread by
 //! what wants one ([`Engine::want_helper`]), or starts one by itself.
 //!
 //! Functions of the program (operators, error handlers, attribute callbacks) never run here. Error
@@ -11,13 +11,13 @@
 //!
 //! [`Executor::Anybody`]: crate::Executor::Anybody
 
-use super::{Engine, Executor, Reach};
+use super::{Engine, Executor, PollReach};
 use std::cell::{Cell, RefCell};
 use weft_fabric::{Fabric, FabricExt};
 
 /// Whether a helper thread is wanted, and how to get one.
 #[derive(Default)]
-pub(crate) struct Helping {
+pub(crate) struct HelperThreads {
     wanted: Cell<bool>,
     /// A large nonblocking operation is to ask for a thread.
     overlaps: Cell<bool>,
@@ -85,7 +85,7 @@ impl<F: Fabric> Engine<F> {
 
     /// One round of the helper: messages, and tasks that anybody may run. True if anything moved.
     pub fn help(&self) -> bool {
-        let moved = self.endpoint().progress() | self.run_tasks(Executor::Anybody, Reach::All);
+        let moved = self.endpoint().progress() | self.run_tasks(Executor::Anybody, PollReach::All);
         if moved {
             self.wake_siblings();
         }
@@ -100,11 +100,11 @@ mod tests {
     use weft_bootstrap::Single;
     use weft_fabric::wait::WaitPolicy;
     use weft_fabric_shm::Shm;
-    use weft_p2p::Limits;
+    use weft_p2p::ProtocolLimits;
 
     fn engine() -> Rc<Engine<Shm>> {
         let shm = Shm::connect(&mut Single::new()).unwrap();
-        Engine::new(shm, WaitPolicy::new(true), Limits::default())
+        Engine::new(shm, WaitPolicy::new(true), ProtocolLimits::default())
     }
 
     /// Is over when the counter has reached 1.

@@ -6,7 +6,7 @@
 //! ```
 //! The operation's own future lies inside that one, so a start allocates nothing.
 
-use super::{Engine, Executor, Task};
+use super::{Engine, Executor, NonblockingTask};
 use crate::Error;
 use std::rc::Rc;
 use std::task::Poll;
@@ -14,7 +14,7 @@ use weft_fabric::Fabric;
 
 /// An operation to be started, one start at a time.
 pub struct PersistentTask {
-    task: Task,
+    task: NonblockingTask,
     by: Executor,
 }
 
@@ -24,7 +24,7 @@ impl PersistentTask {
     where
         R: Future<Output = Result<(), Error>> + 'static,
     {
-        let task = Task(Rc::default());
+        let task = NonblockingTask(Rc::default());
         // Held by the task between two starts: it must not hold the task.
         let state = Rc::downgrade(&task.0);
         let again = async move {
@@ -52,7 +52,7 @@ impl<F: Fabric> Engine<F> {
     ///
     /// # Panics
     /// If the start before is not over.
-    pub fn start(&self, operation: &PersistentTask) -> Task {
+    pub fn start(&self, operation: &PersistentTask) -> NonblockingTask {
         let PersistentTask { task, by } = operation;
         let future = task.0.parked.borrow_mut().take();
         assert!(future.is_some(), "started again before it was over");

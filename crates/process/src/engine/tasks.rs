@@ -11,7 +11,7 @@ use weft_fabric::{Counter, Fabric};
 
 /// A nonblocking operation: what its request looks at.
 #[derive(Clone)]
-pub struct Task(pub(super) Rc<TaskState>);
+pub struct NonblockingTask(pub(super) Rc<TaskState>);
 
 #[derive(Default)]
 pub(super) struct TaskState {
@@ -21,7 +21,7 @@ pub(super) struct TaskState {
     pub(super) parked: RefCell<Option<Running>>,
 }
 
-impl Task {
+impl NonblockingTask {
     /// Whether it has ended, well or not; nothing more of its buffers is read or written then.
     pub fn is_over(&self) -> bool {
         self.0.over.get()
@@ -44,14 +44,14 @@ pub enum Executor {
     Anybody,
 }
 
-pub(super) struct Entry {
+pub(super) struct TaskEntry {
     by: Executor,
     /// Place in the order of starting, in which tasks are polled.
     pub(super) order: u64,
     pub(super) wait: Option<(Counter, u64)>,
     /// `None`: over, and parked.
     future: Option<Running>,
-    task: Task,
+    task: NonblockingTask,
 }
 
 /// What was done for tasks.
@@ -70,7 +70,7 @@ pub(super) const FEW: usize = 32;
 
 /// How much of the words that peers write, and filed tasks wait for, a round looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum PollReach {
     /// The next of them, so that rounds have a bound.
     Some,
     /// All: before a sleep.
@@ -83,7 +83,7 @@ impl<F: Fabric> Engine<F> {
     }
 
     /// Polls the tasks whose wait is over, for the helper those that anybody may run. True if anything moved.
-    pub(super) fn run_tasks(&self, by: Executor, reach: Reach) -> bool {
+    pub(super) fn run_tasks(&self, by: Executor, reach: PollReach) -> bool {
         let counters = self.endpoint.fabric().counters();
         let mut moved = false;
         let mut reach = Some(reach);
@@ -153,7 +153,7 @@ impl<F: Fabric> Engine<F> {
         self.counts.set(counts);
     }
 
-    fn poll_entry(&self, entry: &mut Entry) -> bool {
+    fn poll_entry(&self, entry: &mut TaskEntry) -> bool {
         self.endpoint.last_wait();
         self.count(|counts| counts.polled += 1);
         let Some(future) = &mut entry.future else { return true };
@@ -177,7 +177,10 @@ impl<F: Fabric> Engine<F> {
 
     /// Starts a nonblocking operation: polled once now, then whenever its wait is over, by the
     /// program's threads alone.
-    pub fn spawn(&self, future: impl Future<Output = Result<(), Error>> + 'static) -> Task {
+    pub fn spawn(
+        &self,
+        future: impl Future<Output = Result<(), Error>> + 'static,
+    ) -> NonblockingTask {
         self.spawn_by(Executor::Program, future)
     }
 
@@ -186,16 +189,16 @@ impl<F: Fabric> Engine<F> {
         &self,
         by: Executor,
         future: impl Future<Output = Result<(), Error>> + 'static,
-    ) -> Task {
-        let task = Task(Rc::default());
+    ) -> NonblockingTask {
+        let task = NonblockingTask(Rc::default());
         self.begin(by, Some(Box::pin(future)), &task);
         task
     }
 
-    pub(super) fn begin(&self, by: Executor, future: Option<Running>, task: &Task) {
+    pub(super) fn begin(&self, by: Executor, future: Option<Running>, task: &NonblockingTask) {
         self.count(|counts| counts.started += 1);
         let order = self.counts.get().started;
-        let mut entry = Entry { by, order, wait: None, future, task: task.clone() };
+        let mut entry = TaskEntry { by, order, wait: None, future, task: task.clone() };
         if !self.poll_entry(&mut entry) {
             self.tasks.borrow_mut().push(entry);
         }

@@ -7,11 +7,11 @@ use std::rc::Rc;
 use weft_bootstrap::Single as Alone;
 use weft_fabric::Sge;
 use weft_fabric_shm::Shm;
-use weft_p2p::Mode;
+use weft_p2p::SendMode;
 
 pub(super) fn engine() -> Rc<Engine<Shm>> {
     let shm = Shm::connect(&mut Alone::new()).unwrap();
-    Engine::new(shm, WaitPolicy::new(true), Limits::default())
+    Engine::new(shm, WaitPolicy::new(true), ProtocolLimits::default())
 }
 
 /// Runs `sibling` once, when the waiting thread goes to sleep.
@@ -52,7 +52,7 @@ impl Engine<Shm> {
 }
 
 fn send(comm: &Comm<Shm>, tag: i32) {
-    comm.send_run(&Single, Sge::EMPTY, Destination::Rank(0), tag, Mode::Standard).unwrap();
+    comm.send_run(&Single, Sge::EMPTY, Destination::Rank(0), tag, SendMode::Standard).unwrap();
 }
 
 #[test]

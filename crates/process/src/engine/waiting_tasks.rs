@@ -7,7 +7,7 @@
 //!   under each of them         the tasks that wait for it, least target first
 //! ```
 
-use super::tasks::{Entry, Reach};
+use super::tasks::{PollReach, TaskEntry};
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -35,7 +35,7 @@ struct Waits {
 /// A task and what it waits for.
 struct Waiting {
     target: u64,
-    entry: Entry,
+    entry: TaskEntry,
 }
 
 impl Waiting {
@@ -80,7 +80,7 @@ impl WaitingTasks {
     }
 
     /// Files those of `list` that say what they wait for.
-    pub(super) fn file(&self, counters: &Counters, list: &mut Vec<Entry>) {
+    pub(super) fn file(&self, counters: &Counters, list: &mut Vec<TaskEntry>) {
         let waits = &mut *self.waits.borrow_mut();
         for entry in list.extract_if(.., |entry| entry.wait.is_some()) {
             let (counter, target) = entry.wait.expect("it was looked at");
@@ -94,8 +94,8 @@ impl WaitingTasks {
     pub(super) fn take_ready(
         &self,
         counters: &Counters,
-        reach: Option<Reach>,
-        list: &mut Vec<Entry>,
+        reach: Option<PollReach>,
+        list: &mut Vec<TaskEntry>,
     ) {
         let waits = &mut *self.waits.borrow_mut();
         let before = list.len();
@@ -113,7 +113,7 @@ impl WaitingTasks {
     }
 
     /// Moves all of them to `list`.
-    pub(super) fn take_all(&self, list: &mut Vec<Entry>) {
+    pub(super) fn take_all(&self, list: &mut Vec<TaskEntry>) {
         let waits = &mut *self.waits.borrow_mut();
         let all = waits.by_counter.drain().flat_map(|(_, heap)| heap.into_vec());
         list.extend(all.map(|waiting| waiting.entry));
@@ -146,7 +146,7 @@ impl Waits {
         &mut self,
         counters: &Counters,
         counter: Counter,
-        list: &mut Vec<Entry>,
+        list: &mut Vec<TaskEntry>,
     ) -> Option<u64> {
         let heap = self.by_counter.get_mut(&counter)?;
         let value = counters.value(counter);
@@ -160,10 +160,10 @@ impl Waits {
         None
     }
 
-    fn look(&mut self, counters: &Counters, reach: Reach, list: &mut Vec<Entry>) {
+    fn look(&mut self, counters: &Counters, reach: PollReach, list: &mut Vec<TaskEntry>) {
         let mut left = match reach {
-            Reach::Some => self.dense.len().min(SOME),
-            Reach::All => self.dense.len(),
+            PollReach::Some => self.dense.len().min(SOME),
+            PollReach::All => self.dense.len(),
         };
         while left > 0 && !self.dense.is_empty() {
             left -= 1;

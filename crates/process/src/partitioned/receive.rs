@@ -1,9 +1,12 @@
 //! The receiver: a receive for each message, at its place in the buffer.
 
 use super::{Handshake, not_cancelled, within};
-use crate::buffer::Piece;
+use crate::buffer::BufferPiece;
 use crate::messages::NOBODY;
-use crate::{Active, Buffer, Comm, Engine, Error, Executor, External, Outcome, Task, class};
+use crate::{
+    Active, Buffer, Comm, Engine, Error, Executor, External, NonblockingTask, OperationOutcome,
+    class,
+};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, Sge, Staging};
@@ -22,7 +25,7 @@ pub struct PartitionedReceive<F: Fabric> {
 }
 
 struct Receiving<F: Fabric> {
-    task: Task,
+    task: NonblockingTask,
     parts: Rc<Parts<F>>,
 }
 
@@ -71,21 +74,21 @@ impl<F: Fabric> PartitionedReceive<F> {
 }
 
 impl<F: Fabric> External for PartitionedReceive<F> {
-    fn poll(&self) -> Option<Outcome> {
+    fn poll(&self) -> Option<OperationOutcome> {
         let mut slot = self.round.borrow_mut();
         let round = slot.take_if(|round| round.task.is_over())?;
         let error = round.task.result().and_then(Result::err);
-        Some(Outcome { status: round.parts.status(), error })
+        Some(OperationOutcome { status: round.parts.status(), error })
     }
 
     fn is_over(&self) -> bool {
         self.round.borrow().as_ref().is_none_or(|round| round.task.is_over())
     }
 
-    fn peek(&self) -> Option<Outcome> {
+    fn peek(&self) -> Option<OperationOutcome> {
         let round = self.round.borrow();
         let over = round.as_ref().filter(|round| round.task.is_over())?;
-        Some(Outcome::of(over.parts.status()))
+        Some(OperationOutcome::of(over.parts.status()))
     }
 
     fn cancel(&self) -> Result<(), Error> {
@@ -194,7 +197,7 @@ struct Parts<F: Fabric> {
     sender: Rc<Sender<F>>,
     buffer: Buffer,
     /// The buffer itself, or memory beside it if it has gaps.
-    piece: Piece,
+    piece: BufferPiece,
     /// Once the handshake has come, the receives by number; `None`: over, its bytes in their place.
     messages: RefCell<Vec<Option<RequestId>>>,
     failed: RefCell<Option<Error>>,

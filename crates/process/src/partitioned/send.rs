@@ -2,11 +2,13 @@
 
 use super::{Handshake, not_cancelled, within};
 use crate::comm::PARTITIONED;
-use crate::{Active, Buffer, Comm, Destination, Error, Executor, External, Outcome, class};
+use crate::{
+    Active, Buffer, Comm, Destination, Error, Executor, External, OperationOutcome, class,
+};
 use std::cell::RefCell;
 use std::rc::Rc;
 use weft_fabric::Fabric;
-use weft_p2p::{Context, Mode, Status};
+use weft_p2p::{MatchingContext, SendMode, Status};
 
 /// The sender's request (MPI_Psend_init).
 pub struct PartitionedSend<F: Fabric> {
@@ -15,7 +17,7 @@ pub struct PartitionedSend<F: Fabric> {
     buffer: Buffer,
     partitions: usize,
     to: Destination,
-    context: Context,
+    context: MatchingContext,
     /// `None` while it is not active.
     round: RefCell<Option<Sending>>,
 }
@@ -40,7 +42,7 @@ impl<F: Fabric> PartitionedSend<F> {
         tag: i32,
     ) -> Rc<PartitionedSend<F>> {
         assert!(partitions > 0 && buffer.count().is_multiple_of(partitions));
-        let context = Context(PARTITIONED | comm.engine().new_context() << 1 | 1);
+        let context = MatchingContext(PARTITIONED | comm.engine().new_context() << 1 | 1);
         if let Destination::Rank(to) = to {
             greet(comm, Handshake { partitions, bytes: buffer.len(), context }, to, tag);
         }
@@ -123,7 +125,7 @@ impl<F: Fabric> PartitionedSend<F> {
         let part = self.buffer.block((each * partition) as i64, each);
         if let Destination::Rank(to) = self.to {
             let target = self.comm.target_in(self.context, to, partition as i32);
-            let active = self.comm.isend_to(target, &part, Mode::Standard);
+            let active = self.comm.isend_to(target, &part, SendMode::Standard);
             if !matches!(active, Active::Done(_)) {
                 round.under_way.push(active);
             }
@@ -150,7 +152,7 @@ fn marked(partition: usize, argument: &str) -> Error {
 }
 
 impl<F: Fabric> External for PartitionedSend<F> {
-    fn poll(&self) -> Option<Outcome> {
+    fn poll(&self) -> Option<OperationOutcome> {
         let mut slot = self.round.borrow_mut();
         let round = slot.as_mut()?;
         let endpoint = self.comm.engine().endpoint();
@@ -165,7 +167,7 @@ impl<F: Fabric> External for PartitionedSend<F> {
         let fault = || endpoint.fault().map(Error::from);
         let error = if round.missing > 0 { Some(error.or_else(fault)?) } else { error };
         *slot = None;
-        Some(Outcome { status: Status::default(), error })
+        Some(OperationOutcome { status: Status::default(), error })
     }
 
     fn is_over(&self) -> bool {
@@ -178,8 +180,8 @@ impl<F: Fabric> External for PartitionedSend<F> {
         round.as_ref().is_none_or(sent) || endpoint.fault().is_some()
     }
 
-    fn peek(&self) -> Option<Outcome> {
-        self.is_over().then(Outcome::done)
+    fn peek(&self) -> Option<OperationOutcome> {
+        self.is_over().then(OperationOutcome::done)
     }
 
     fn cancel(&self) -> Result<(), Error> {
@@ -197,7 +199,7 @@ fn greet<F: Fabric>(comm: &Rc<Comm<F>>, handshake: Handshake, to: usize, tag: i3
     let memory = engine.endpoint().staging().take(Handshake::LEN);
     memory.sge().fill(&handshake.encode());
     let target = comm.target_in(comm.handshakes(), to, tag);
-    if let Some(id) = engine.endpoint().isend(target, memory.sge(), Mode::Standard) {
+    if let Some(id) = engine.endpoint().isend(target, memory.sge(), SendMode::Standard) {
         let endpoint = engine.endpoint().clone();
         engine.spawn_by(Executor::Anybody, async move {
             let _kept_until_sent = memory;

@@ -1,7 +1,7 @@
 //! Shared memory that counts what is registered: regions that are allocated or exposed.
 
 use std::cell::Cell;
-use weft_fabric::{Fabric, FabricExt, Facets, Fault, Flag, Region, RemoteAddr, Sge, Words};
+use weft_fabric::{Fabric, FabricExt, Facets, Fault, Flag, PeerWords, Region, RemoteAddr, Sge};
 use weft_fabric_shm::Shm;
 
 thread_local! {
@@ -76,7 +76,7 @@ impl weft_fabric::MappedMemory for Counting {
         fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
     }
 
-    fn words(&self, _peer: usize, _at: RemoteAddr, _count: usize) -> Option<Words> {
+    fn words(&self, _peer: usize, _at: RemoteAddr, _count: usize) -> Option<PeerWords> {
         None
     }
 }

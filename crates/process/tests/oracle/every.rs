@@ -10,7 +10,7 @@ use crate::simulated::world::{Blocking, Notes, name, share, simulate};
 use std::sync::Arc;
 use weft_collective::algorithm::Carrier;
 use weft_collective::catalog::ALGORITHMS;
-use weft_fabric_sim::{Chaos, Options};
+use weft_fabric_sim::{Chaos, SimOptions};
 use weft_fabric_testing::machine::{machine, together};
 
 /// Every algorithm that is carried by one of `carriers` served at least once.
@@ -31,7 +31,7 @@ fn simulated(ranks: impl Iterator<Item = usize>) {
     for n in ranks {
         // Compositions of levels need both several nodes and several ranks on one.
         let machine = &machines[usize::from(n % 3 == 1)];
-        simulate(machine, Options::new(n), Blocking, calls::all(n, &SMALL), &notes);
+        simulate(machine, SimOptions::new(n), Blocking, calls::all(n, &SMALL), &notes);
     }
     use Carrier::*;
     all_served(&notes, &[Messages, Streams, Writes, Immediates, Atomics, Reads, Hierarchy]);
@@ -58,10 +58,10 @@ fn algorithms_of_shared_memory_in_virtual_time() {
     let memory = || ALGORITHMS.iter().filter(|a| a.carrier == Carrier::Memory);
     for n in 1..=33 {
         let calls = memory().flat_map(|a| calls::of(a, n, &SMALL)).collect();
-        simulate(&together(n), Options::new(n), Blocking, calls, &notes);
+        simulate(&together(n), SimOptions::new(n), Blocking, calls, &notes);
     }
     for n in [2, 3, 8] {
-        let options = Options::new(n).seed(5).chaos(Chaos::rough());
+        let options = SimOptions::new(n).seed(5).chaos(Chaos::rough());
         let calls = memory().flat_map(|a| calls::of(a, n, &SMALL)).collect();
         simulate(&together(n), options, Blocking, calls, &notes);
     }
@@ -74,7 +74,7 @@ fn all_algorithms_in_trouble_with_three_multicasts_of_ten_lost() {
     let chaos = Chaos { loss: Some(weft_fabric_sim::units::Chance(0.3)), ..Chaos::rough() };
     for n in [2, 3, 4, 7, 8, 16] {
         for seed in 1..=2 {
-            let options = Options::new(n).seed(seed).chaos(chaos);
+            let options = SimOptions::new(n).seed(seed).chaos(chaos);
             let counts =
                 simulate(&machine(1 + n % 3), options, Blocking, calls::all(n, &SMALL), &notes);
             assert!(counts.lost_datagrams > 0, "{counts:?}");

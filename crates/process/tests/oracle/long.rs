@@ -7,16 +7,16 @@ use crate::simulated::ops::Op;
 use crate::simulated::world::{Blocking, Notes, name, share, share_to_the_end, simulate};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use weft_collective::algorithm::{Algorithm, Carrier, Need};
+use weft_collective::algorithm::{Algorithm, Carrier, Requirement};
 use weft_collective::arena::ROOMS;
 use weft_collective::catalog::ALGORITHMS;
-use weft_collective::{Operation, slots};
+use weft_collective::{CollectiveKind, slots};
 use weft_fabric::Fabric;
 use weft_fabric::copies::Caches;
 use weft_fabric_shm::Shm;
-use weft_fabric_sim::{Chaos, Options};
+use weft_fabric_sim::{Chaos, SimOptions};
 use weft_fabric_testing::machine::{machine, together};
-use weft_p2p::stream::Sizes;
+use weft_p2p::stream::StreamSizes;
 
 const fn form(count: usize, op: Op, gaps: bool, in_place: bool, varying: bool) -> Form {
     let layouts = if gaps { (Dense, Gaps) } else { (Dense, Dense) };
@@ -38,7 +38,7 @@ const LONG: [Form; 7] = [
 fn long_data_in_virtual_time() {
     let notes = Arc::new(Notes::default());
     for n in [3, 4] {
-        simulate(&machine(1), Options::new(n), Blocking, calls::all(n, &LONG), &notes);
+        simulate(&machine(1), SimOptions::new(n), Blocking, calls::all(n, &LONG), &notes);
     }
     let refused = notes.refused.lock().unwrap();
     let too_long = format!("{} bytes: at most {}", slots::MOST + 8, slots::MOST);
@@ -61,7 +61,7 @@ fn memory() -> impl Iterator<Item = &'static Algorithm> {
 fn longer_data_that_are_combined_where_they_are() {
     let notes = Arc::new(Notes::default());
     let combine = || {
-        use Operation::{Allreduce, Exscan, Reduce, ReduceScatter, Scan};
+        use CollectiveKind::{Allreduce, Exscan, Reduce, ReduceScatter, Scan};
         let operations = [Allreduce, Exscan, Reduce, ReduceScatter, Scan];
         memory().filter(move |a| operations.contains(&a.operation))
     };
@@ -70,7 +70,7 @@ fn longer_data_that_are_combined_where_they_are() {
         share(n, "", Blocking, calls.clone(), &notes);
         // Of seven it takes minutes, and finds what it finds of three.
         if n < 7 {
-            simulate(&together(n), Options::new(n), Blocking, calls, &notes);
+            simulate(&together(n), SimOptions::new(n), Blocking, calls, &notes);
         }
     }
     let served = notes.served.lock().unwrap();
@@ -100,7 +100,7 @@ fn two_ranks_whose_distance_changes() {
 #[test]
 fn long_data_in_trouble() {
     let notes = Arc::new(Notes::default());
-    let options = Options::new(5).seed(7).chaos(Chaos::rough());
+    let options = SimOptions::new(5).seed(7).chaos(Chaos::rough());
     simulate(&machine(2), options, Blocking, calls::all(5, &LONG), &notes);
 }
 
@@ -113,7 +113,7 @@ fn long_data_on_shared_memory() {
 }
 
 /// So little of everything that all of it is short: see `native.rs` of the crate below.
-const SCARCE: Sizes = Sizes {
+const SCARCE: StreamSizes = StreamSizes {
     small: 128,
     credit: 4,
     segment: 512,
@@ -135,7 +135,7 @@ fn streams_with_too_little_of_everything() {
         let calls = streams.flat_map(|a| calls::of(a, n, &LONG[..4])).collect();
         crate::simulated::world::simulate_with(
             &machine(1),
-            Options::new(n),
+            SimOptions::new(n),
             Some(SCARCE),
             Blocking,
             calls,
@@ -159,7 +159,7 @@ fn reads_are_reads_and_atomics_are_atomics() {
             let notes = Arc::new(Notes::default());
             let calls: Vec<_> = calls::of(algorithm, n, &LONG[..5]);
             let moves = calls.iter().filter(|call| call.moves(n)).count() as u64;
-            let counts = simulate(&machine(1), Options::new(n), Blocking, calls, &notes);
+            let counts = simulate(&machine(1), SimOptions::new(n), Blocking, calls, &notes);
             let who = format!("{} on {n} ranks: {counts:?}", name(algorithm.usual()));
             let each = (n * (n - 1)) as u64;
             assert!(moves > 0, "{who}");
@@ -177,12 +177,13 @@ fn writes_are_writes_and_multicasts_are_datagrams() {
         for n in [2, 7, 8] {
             let notes = Arc::new(Notes::default());
             let calls: Vec<_> = calls::of(algorithm, n, &LONG[..5]);
-            let counts = simulate(&machine(1), Options::new(n), Blocking, calls, &notes);
+            let counts = simulate(&machine(1), SimOptions::new(n), Blocking, calls, &notes);
             let who = format!("{} on {n} ranks: {counts:?}", name(algorithm.usual()));
             let announced = counts.immediates > 0;
-            let multicast = algorithm.needs.contains(&Need::Multicast);
+            let multicast = algorithm.needs.contains(&Requirement::Multicast);
             assert_eq!(counts.datagrams > 0, multicast, "{who}");
-            let gathers = matches!(algorithm.operation, Operation::Barrier | Operation::Allreduce);
+            let gathers =
+                matches!(algorithm.operation, CollectiveKind::Barrier | CollectiveKind::Allreduce);
             if gathers || !multicast {
                 assert!(counts.writes > 0, "{who}");
                 assert_eq!(announced, algorithm.carrier == Carrier::Immediates, "{who}");

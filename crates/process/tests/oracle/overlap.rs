@@ -8,9 +8,9 @@ use fastrand::Rng;
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_fabric::Fabric;
-use weft_fabric_sim::{Chaos, Options};
+use weft_fabric_sim::{Chaos, SimOptions};
 use weft_fabric_testing::machine::machine;
-use weft_process::{Active, Comm, Task};
+use weft_process::{Active, Comm, NonblockingTask};
 
 /// Operations under way on one rank at most.
 const AT_ONCE: usize = 6;
@@ -22,7 +22,7 @@ struct Under<F: Fabric> {
     number: usize,
     round: usize,
     prepared: Prepared<F>,
-    task: Task,
+    task: NonblockingTask,
     /// Of a persistent operation.
     context: Option<Rc<Comm<F>>>,
 }
@@ -166,7 +166,7 @@ fn multicast_again(notes: &Notes) {
 fn in_virtual_time() {
     let notes = Arc::new(Notes::default());
     for n in [2, 3, 8, 13] {
-        simulate(&machine(1), Options::new(n), Overlap(n as u64), calls::all(n, &SMALL), &notes);
+        simulate(&machine(1), SimOptions::new(n), Overlap(n as u64), calls::all(n, &SMALL), &notes);
     }
 }
 
@@ -175,7 +175,7 @@ fn in_virtual_time_in_trouble() {
     let notes = Arc::new(Notes::default());
     let chaos = Chaos { loss: Some(weft_fabric_sim::units::Chance(0.3)), ..Chaos::rough() };
     for n in [2, 5, 8] {
-        let options = Options::new(n).seed(n as u64).chaos(chaos);
+        let options = SimOptions::new(n).seed(n as u64).chaos(chaos);
         simulate(&machine(2), options, Overlap(n as u64), calls::all(n, &SMALL), &notes);
     }
     multicast_again(&notes);
@@ -210,5 +210,5 @@ impl Program for Many {
 #[test]
 fn so_many_persistent_operations_may_multicast() {
     let notes = Arc::new(Notes::default());
-    simulate(&machine(1), Options::new(3), Many, Vec::new(), &notes);
+    simulate(&machine(1), SimOptions::new(3), Many, Vec::new(), &notes);
 }

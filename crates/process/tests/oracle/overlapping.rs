@@ -5,18 +5,19 @@ use fastrand::Rng;
 use std::rc::Rc;
 use weft_collective::algorithm::Carrier;
 use weft_collective::catalog::ALGORITHMS;
-use weft_collective::{Operation, Selection};
-use weft_datatype::{Basic, Op, Predefined};
+use weft_collective::{CollectiveKind, Selection};
+use weft_datatype::{Basic, Predefined, PredefinedOp};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Staging};
 use weft_fabric_sim::explore::Explored;
-use weft_fabric_sim::{Options, explore};
+use weft_fabric_sim::{SimOptions, explore};
 use weft_fabric_testing::machine::machine;
-use weft_p2p::Limits;
+use weft_p2p::ProtocolLimits;
 use weft_process::{Active, Buffer, Comm, Engine, Error, Group, RankBuffers};
 
 /// Small enough that lists of members go by all ways of a message.
-const LIMITS: Limits = Limits { eager: 200, credit: 4 << 10, ..Limits::USUAL };
+const LIMITS: ProtocolLimits =
+    ProtocolLimits { eager: 200, credit: 4 << 10, ..ProtocolLimits::USUAL };
 
 fn bytes() -> weft_datatype::Type {
     Predefined::new().of(Basic::BYTE).clone()
@@ -134,7 +135,7 @@ async fn overlap<F: Fabric>(world: Rc<Comm<F>>, steps: usize, seed: u64) -> Resu
 fn explored(ranks: usize, seeds: std::ops::Range<u64>) -> Explored {
     let machine = machine(2);
     let steps = 24;
-    let found = explore(&machine, Options::new(ranks), seeds, |sim| {
+    let found = explore(&machine, SimOptions::new(ranks), seeds, |sim| {
         let engine = Engine::new(sim, WaitPolicy::new(true), LIMITS);
         let world = Comm::world(&engine);
         let seed = 77;
@@ -163,10 +164,15 @@ async fn sum<F: Fabric>(comm: &Comm<F>, mine: i32) -> Result<i32, String> {
 
 struct Sum;
 
-impl weft_collective::Reduce for Sum {
+impl weft_collective::ElementReduction for Sum {
     fn combine(&self, left: weft_fabric::Sge, right: weft_fabric::Sge) {
-        let summed =
-            Op::Sum.apply(Basic::INT, weft_datatype::Form::Packed, right.len() / 4, left, right);
+        let summed = PredefinedOp::Sum.apply(
+            Basic::INT,
+            weft_datatype::ElementSpacing::Packed,
+            right.len() / 4,
+            left,
+            right,
+        );
         assert!(summed.is_ok());
     }
 
@@ -211,14 +217,14 @@ async fn pairs<F: Fabric>(world: Rc<Comm<F>>) -> Result<u64, String> {
 fn memory_of_freed_communicators_is_lent_again_under_random_delays() {
     let written = ALGORITHMS
         .iter()
-        .filter(|a| a.operation == Operation::Allreduce && a.carrier == Carrier::Writes);
+        .filter(|a| a.operation == CollectiveKind::Allreduce && a.carrier == Carrier::Writes);
     let mut tried = 0;
     for algorithm in written {
-        let found = explore(&machine(1), Options::new(4), 0..100, |sim| {
+        let found = explore(&machine(1), SimOptions::new(4), 0..100, |sim| {
             let engine = Engine::new(sim, WaitPolicy::new(true), LIMITS);
             let world = Comm::world(&engine);
             let mut selection = Selection::default();
-            selection.ask(Operation::Allreduce, Some(algorithm.usual()));
+            selection.ask(CollectiveKind::Allreduce, Some(algorithm.usual()));
             world.select(Rc::new(selection));
             engine.run(pairs(world))
         });

@@ -6,8 +6,8 @@ use weft_datatype::{Basic, Predefined};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{FabricExt, Staging};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds, Rate};
-use weft_fabric_sim::{Death, Machine, Options, Outcome, Sim, run};
-use weft_p2p::{Limits, Mode};
+use weft_fabric_sim::{Death, Machine, RunOutcome, Sim, SimOptions, run};
+use weft_p2p::{ProtocolLimits, SendMode};
 use weft_process::{Buffer, Comm, Destination, Engine, Origin};
 
 const LONG: usize = 4 << 20;
@@ -32,7 +32,7 @@ fn with(rates: &[f64]) -> Rc<Machine> {
 
 async fn move_one(comm: &Rc<Comm<Sim>>, data: &Buffer, tag: i32) {
     let active = match comm.rank() {
-        0 => comm.isend(data, Destination::Rank(1), tag, Mode::Standard),
+        0 => comm.isend(data, Destination::Rank(1), tag, SendMode::Standard),
         _ => comm.irecv(data, Origin::Rank(0), Some(tag)),
     };
     comm.finished(active).await.expect("moved");
@@ -40,8 +40,8 @@ async fn move_one(comm: &Rc<Comm<Sim>>, data: &Buffer, tag: i32) {
 
 /// Seconds of one message of `len` bytes, after some long ones.
 fn seconds(machine: &Rc<Machine>, len: usize) -> f64 {
-    let outcome = run(machine, Options::new(2), |sim| {
-        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), Limits::default());
+    let outcome = run(machine, SimOptions::new(2), |sim| {
+        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), ProtocolLimits::default());
         async move {
             let comm = Comm::world(&engine);
             let body = async move {
@@ -81,8 +81,8 @@ fn unequal_rails_add_up() {
 fn equal_rails_on_one_bus_carry_equal_fragments() {
     let machine = Rc::new(Machine::load("em64t").expect("a machine"));
     for len in [128 << 10, 256 << 10, 512 << 10] {
-        let outcome = run(&machine, Options::new(2).trace(), |sim| {
-            let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+        let outcome = run(&machine, SimOptions::new(2).trace(), |sim| {
+            let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
             async move {
                 let comm = Comm::world(&engine);
                 let body = async move {
@@ -102,10 +102,10 @@ fn equal_rails_on_one_bus_carry_equal_fragments() {
 }
 
 /// Messages of many lengths; each byte is looked at.
-fn contents(machine: &Rc<Machine>, options: Options) -> Outcome<usize> {
+fn contents(machine: &Rc<Machine>, options: SimOptions) -> RunOutcome<usize> {
     let seed = options.seed;
     let outcome = run(machine, options, |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+        let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
         async move {
             let comm = Comm::world(&engine);
             let body = async move {
@@ -136,12 +136,12 @@ fn a_rail_that_dies_loses_no_byte() {
     let mut repeated = 0;
     const SEEDS: u64 = 40;
     for seed in 0..SEEDS {
-        let options = Options::new(2).seed(seed);
+        let options = SimOptions::new(2).seed(seed);
         let alive = contents(&machine, options.clone());
         let mut rng = Rng::with_seed(seed);
         let when: Picoseconds = rng.u64(1..alive.end());
         let rail = Death::Rail { node: rng.usize(0..2), rail: rng.usize(0..2) };
-        let dying = Options { deaths: vec![(when, rail)], ..options };
+        let dying = SimOptions { deaths: vec![(when, rail)], ..options };
         let outcome = contents(&machine, dying);
         assert_eq!(outcome.results, [Some(8), Some(8)], "seed {seed}: {rail:?} at {when} ps");
         repeated += u64::from(outcome.end() > alive.end() + 900 * MICROSECOND);

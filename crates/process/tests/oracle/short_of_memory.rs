@@ -7,13 +7,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weft_bootstrap::threads;
 use weft_collective::catalog::ALGORITHMS;
-use weft_collective::{Choice, Operation, Selection};
-use weft_datatype::{Basic, Form, Op, Predefined};
+use weft_collective::{AlgorithmChoice, CollectiveKind, Selection};
+use weft_datatype::{Basic, ElementSpacing, Predefined, PredefinedOp};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Sge};
-use weft_fabric_fault::{Faulty, Plan};
+use weft_fabric_fault::{FaultPlan, FaultyFabric};
 use weft_fabric_shm::Shm;
-use weft_p2p::Limits;
+use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine, Error, Group, RankBuffers, Root, Single, class};
 
 /// What each call gave on the first rank that was through with it.
@@ -21,10 +21,12 @@ type Outcomes = Mutex<HashMap<(usize, usize), bool>>;
 
 struct Sum;
 
-impl weft_collective::Reduce for Sum {
+impl weft_collective::ElementReduction for Sum {
     fn combine(&self, left: Sge, right: Sge) {
         let count = right.len() / 4;
-        assert!(Op::Sum.apply(Basic::INT, Form::Packed, count, left, right).is_ok());
+        assert!(
+            PredefinedOp::Sum.apply(Basic::INT, ElementSpacing::Packed, count, left, right).is_ok()
+        );
     }
 
     fn commutes(&self) -> bool {
@@ -33,18 +35,18 @@ impl weft_collective::Reduce for Sum {
 }
 
 /// Algorithms that need memory of their own.
-fn wishes() -> Vec<Choice> {
+fn wishes() -> Vec<AlgorithmChoice> {
     let named = |operation, name| {
         let mut all = ALGORITHMS.iter().filter(move |a| a.operation == operation);
         all.find(|a| a.name == name).unwrap_or_else(|| panic!("{name}")).usual()
     };
     vec![
-        named(Operation::Barrier, "CENTRAL"),
-        named(Operation::Barrier, "RDS"),
-        named(Operation::Allreduce, "CENTRAL"),
-        named(Operation::Allreduce, "SHM-SLICES"),
-        named(Operation::Bcast, "SHM-RING"),
-        named(Operation::Allgather, "SHM-STAGED"),
+        named(CollectiveKind::Barrier, "CENTRAL"),
+        named(CollectiveKind::Barrier, "RDS"),
+        named(CollectiveKind::Allreduce, "CENTRAL"),
+        named(CollectiveKind::Allreduce, "SHM-SLICES"),
+        named(CollectiveKind::Bcast, "SHM-RING"),
+        named(CollectiveKind::Allgather, "SHM-STAGED"),
     ]
 }
 
@@ -118,11 +120,12 @@ fn short(ranks: usize) {
             let (outcomes, through) = (&outcomes, &through);
             scope.spawn(move || {
                 let _alarm = Alarm;
-                let plan: Plan = "seed=5,memory_failure=0.3".parse().expect("a plan");
-                let fabric = Faulty::new(Shm::connect(&mut bootstrap).expect("connected"), plan);
+                let plan: FaultPlan = "seed=5,memory_failure=0.3".parse().expect("a plan");
+                let fabric =
+                    FaultyFabric::new(Shm::connect(&mut bootstrap).expect("connected"), plan);
                 let mut policy = WaitPolicy::new(false);
                 policy.nap = std::time::Duration::from_millis(2);
-                let engine = Engine::new(fabric, policy, Limits::default());
+                let engine = Engine::new(fabric, policy, ProtocolLimits::default());
                 engine.block_on(&Single, program(Comm::world(&engine), outcomes));
                 through.fetch_add(1, Ordering::SeqCst);
                 while through.load(Ordering::SeqCst) < ranks || !engine.endpoint().fabric().idle() {

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use weft_bootstrap::Single as Alone;
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Capabilities, Fabric, Facets, Message, Sge};
+use weft_fabric::{ArrivedMessage, Capabilities, Fabric, Facets, Sge};
 use weft_fabric_shm::Shm;
-use weft_p2p::{Limits, Mode};
+use weft_p2p::{ProtocolLimits, SendMode};
 use weft_process::{Comm, Destination, Engine, Origin, Single};
 
 /// Calls of progress until a message is there.
@@ -85,12 +85,12 @@ impl Fabric for Network {
         head: weft_fabric::Head,
         payload: Sge,
         done: weft_fabric::Completion,
-    ) -> weft_fabric::Posted {
+    ) -> weft_fabric::PostOutcome {
         self.away.set(FAR);
         self.inner.send(peer, head, payload, done)
     }
 
-    fn receive(&self, from: Option<usize>) -> Option<Message> {
+    fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         if self.away.get() == 0 {
             return self.inner.receive(from);
         }
@@ -99,7 +99,7 @@ impl Fabric for Network {
         None
     }
 
-    fn release(&self, message: Message) {
+    fn release(&self, message: ArrivedMessage) {
         self.inner.release(message);
     }
 }
@@ -109,9 +109,9 @@ fn looks_in_vain(far: bool) -> u32 {
     let inner = Shm::connect(&mut Alone::new()).unwrap();
     let (away, vain, most) = Default::default();
     let network = Network { inner, far, away, vain, most };
-    let engine = Engine::new(network, WaitPolicy::new(true), Limits::default());
+    let engine = Engine::new(network, WaitPolicy::new(true), ProtocolLimits::default());
     let comm = Comm::world(&engine);
-    comm.send_run(&Single, Sge::EMPTY, Destination::Rank(0), 1, Mode::Standard).unwrap();
+    comm.send_run(&Single, Sge::EMPTY, Destination::Rank(0), 1, SendMode::Standard).unwrap();
     let status = comm.recv_run(&Single, Sge::EMPTY, Origin::Rank(0), Some(1)).unwrap();
     assert_eq!(status.tag, 1);
     engine.endpoint().fabric().most.get()

@@ -6,14 +6,14 @@ use super::ops::Op;
 use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
-use weft_collective::{Choice, Operation, SelectionKey, Topology};
+use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement, SelectionKey};
 use weft_fabric::Fabric;
 use weft_process::{Comm, Error, Lengths, RankBuffers, Root};
 
 /// A call, the same on all ranks.
 #[derive(Clone, Copy)]
 pub struct Call {
-    pub choice: Choice,
+    pub choice: AlgorithmChoice,
     /// Elements of the buffer, or of one block.
     pub count: usize,
     pub root: usize,
@@ -51,12 +51,12 @@ pub struct Prepared<F: Fabric> {
 }
 
 impl Call {
-    pub fn operation(&self) -> Operation {
+    pub fn operation(&self) -> CollectiveKind {
         self.choice.algorithm.operation
     }
 
     fn reduces(&self) -> bool {
-        use Operation::*;
+        use CollectiveKind::*;
         matches!(self.operation(), Reduce | Allreduce | ReduceScatter | Scan | Exscan)
     }
 
@@ -65,7 +65,7 @@ impl Call {
     }
 
     fn varies(&self) -> bool {
-        use Operation::*;
+        use CollectiveKind::*;
         match self.operation() {
             Gatherv | Scatterv | Alltoallv => true,
             Allgather | ReduceScatter => self.varying,
@@ -90,9 +90,9 @@ impl Call {
         }
     }
 
-    /// What the choice depends on, as [`Operation::measure`] says.
-    pub fn case(&self, ranks: usize, site: Topology) -> SelectionKey {
-        use Operation::*;
+    /// What the choice depends on, as [`CollectiveKind::measure`] says.
+    pub fn case(&self, ranks: usize, site: RankPlacement) -> SelectionKey {
+        use CollectiveKind::*;
         let all: usize = (0..ranks).map(|rank| self.len(rank)).sum();
         let elements = match self.operation() {
             Barrier | Gatherv | Scatterv | Alltoallv => 0,
@@ -113,7 +113,7 @@ impl Call {
 
     /// Whether data must travel between ranks: between all pairs that an algorithm may use.
     pub fn moves(&self, ranks: usize) -> bool {
-        ranks > 1 && (self.count >= ranks || self.operation() == Operation::Barrier)
+        ranks > 1 && (self.count >= ranks || self.operation() == CollectiveKind::Barrier)
     }
 
     fn content(&self, from: usize, to: usize, len: usize) -> Vec<u8> {
@@ -142,7 +142,7 @@ impl Call {
 
     /// The call's memory on this rank of `comm`.
     pub fn prepare<F: Fabric>(&self, comm: &Comm<F>) -> Prepared<F> {
-        use Operation::*;
+        use CollectiveKind::*;
         match self.operation() {
             Barrier => Prepared {
                 memories: Vec::new(),
@@ -295,10 +295,10 @@ impl Call {
         let (me, n, root, operation) = (comm.rank(), comm.size(), self.root, self.operation());
         let mine = self.operand(me, self.count);
         let (receives, expected) = match operation {
-            Operation::Reduce if me != root => (false, Expected::Anything),
-            Operation::Scan => (true, self.sum(self.reduced(0..me + 1, self.count))),
-            Operation::Exscan if me == 0 => (true, Expected::Anything),
-            Operation::Exscan => (true, self.sum(self.reduced(0..me, self.count))),
+            CollectiveKind::Reduce if me != root => (false, Expected::Anything),
+            CollectiveKind::Scan => (true, self.sum(self.reduced(0..me + 1, self.count))),
+            CollectiveKind::Exscan if me == 0 => (true, Expected::Anything),
+            CollectiveKind::Exscan => (true, self.sum(self.reduced(0..me, self.count))),
             _ => (true, self.sum(self.reduced(0..n, self.count))),
         };
         let in_place = self.in_place && receives;
@@ -310,13 +310,17 @@ impl Call {
         let make = Box::new(move |c: &Comm<F>| -> Running {
             let (out, op) = (out.clone(), op.clone());
             match (operation, into.clone()) {
-                (Operation::Reduce, into) => Box::pin(c.reduce(out, into, Root::Rank(root), op)),
-                (Operation::Allreduce, Some(into)) => Box::pin(c.allreduce(out, into, op)),
-                (_, Some(into)) => Box::pin(c.scan(out, into, op, operation == Operation::Exscan)),
+                (CollectiveKind::Reduce, into) => {
+                    Box::pin(c.reduce(out, into, Root::Rank(root), op))
+                }
+                (CollectiveKind::Allreduce, Some(into)) => Box::pin(c.allreduce(out, into, op)),
+                (_, Some(into)) => {
+                    Box::pin(c.scan(out, into, op, operation == CollectiveKind::Exscan))
+                }
                 _ => unreachable!("all ranks receive"),
             }
         });
-        let result = (operation == Operation::Allreduce).then_some(0);
+        let result = (operation == CollectiveKind::Allreduce).then_some(0);
         Prepared { memories: receive.into_iter().chain(send).collect(), make, result }
     }
 

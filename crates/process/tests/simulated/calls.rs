@@ -3,19 +3,19 @@
 use super::call::Call;
 use super::memory::Layout::{self, Dense, Gaps};
 use super::ops::Op;
-use weft_collective::Choice;
+use weft_collective::AlgorithmChoice;
 use weft_collective::algorithm::{Algorithm, Only};
 use weft_collective::catalog::ALGORITHMS;
 
 /// Parameters to try: the default, the least, an odd one between, the largest.
-pub fn parameters(algorithm: &'static Algorithm) -> Vec<Choice> {
+pub fn parameters(algorithm: &'static Algorithm) -> Vec<AlgorithmChoice> {
     let Some(range) = algorithm.parameter else { return vec![algorithm.usual()] };
     let odd = match range.only {
         Only::All => range.least + 1 + range.least / 2,
         Only::OneLessThanPowers => 3,
     };
     let all = [range.default, range.least, odd.min(range.most), range.most];
-    all.into_iter().map(|parameter| Choice { algorithm, parameter }).collect()
+    all.into_iter().map(|parameter| AlgorithmChoice { algorithm, parameter }).collect()
 }
 
 /// One form of data.

@@ -1,6 +1,6 @@
 //! Operators, and what they must give.
 
-use weft_collective::Reduce;
+use weft_collective::ElementReduction;
 use weft_fabric::Sge;
 
 /// What a reduction does.
@@ -75,7 +75,7 @@ fn product(a: [u64; 4], b: [u64; 4]) -> [u64; 4] {
     [entry(0, 0), entry(0, 1), entry(1, 0), entry(1, 1)]
 }
 
-impl Reduce for Op {
+impl ElementReduction for Op {
     fn combine(&self, left: Sge, right: Sge) {
         assert!(left.len() == right.len() && left.len().is_multiple_of(self.unit()), "whole ones");
         // Without memory of its own: tests count allocations.

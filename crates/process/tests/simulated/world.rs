@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use weft_bootstrap::threads;
 use weft_collective::algorithm::Carrier;
-use weft_collective::{Choice, Reason, Selection};
+use weft_collective::{AlgorithmChoice, Selection, SelectionReason};
 use weft_fabric::Fabric;
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric_fault::{Faulty, Plan};
+use weft_fabric_fault::{FaultPlan, FaultyFabric};
 use weft_fabric_shm::Shm;
-use weft_fabric_sim::{Counts, Machine, Options, run};
-use weft_p2p::Limits;
-use weft_p2p::stream::Sizes;
+use weft_fabric_sim::{Machine, RunCounts, SimOptions, run};
+use weft_p2p::ProtocolLimits;
+use weft_p2p::stream::StreamSizes;
 use weft_process::{Comm, Engine, Single};
 
 /// What ranks tell each other outside of the fabric under test.
@@ -37,7 +37,7 @@ pub struct Notes {
     doing: Mutex<HashMap<usize, String>>,
 }
 
-pub fn name(choice: Choice) -> String {
+pub fn name(choice: AlgorithmChoice) -> String {
     format!("{} {}", choice.algorithm.operation, choice.algorithm.name)
 }
 
@@ -58,7 +58,7 @@ impl Notes {
         call: &Call,
         (number, round, ranks): (usize, usize, usize),
     ) -> Result<(), String> {
-        if call.operation() == weft_collective::Operation::Barrier {
+        if call.operation() == weft_collective::CollectiveKind::Barrier {
             let came = self.arrived.lock().expect("no panic")[&number];
             if came < round * ranks {
                 return Err(format!("left when {came} of {} had come", round * ranks));
@@ -99,7 +99,7 @@ impl Notes {
 
 /// Makes `comm` ask for the call's algorithm, and compares the answer with what the catalogue says.
 /// Returns what serves it.
-pub fn ask<F: Fabric>(comm: &Comm<F>, call: &Call, notes: &Notes) -> Choice {
+pub fn ask<F: Fabric>(comm: &Comm<F>, call: &Call, notes: &Notes) -> AlgorithmChoice {
     let mut selection = Selection::default();
     selection.ask(call.operation(), Some(call.choice));
     comm.select(Rc::new(selection));
@@ -107,12 +107,17 @@ pub fn ask<F: Fabric>(comm: &Comm<F>, call: &Call, notes: &Notes) -> Choice {
     let chosen = comm.chosen(call.operation(), &case);
     match call.choice.algorithm.eligible(&case) {
         Ok(()) => {
-            assert_eq!((chosen.choice, &chosen.reason), (call.choice, &Reason::Asked), "{call:?}");
+            assert_eq!(
+                (chosen.choice, &chosen.reason),
+                (call.choice, &SelectionReason::Asked),
+                "{call:?}"
+            );
             assert_eq!(chosen.refused, None);
             notes.served.lock().expect("no panic").insert(name(call.choice));
         }
         Err(why) => {
-            let by_itself = [Reason::Usual, Reason::Cheapest].contains(&chosen.reason);
+            let by_itself =
+                [SelectionReason::Usual, SelectionReason::Cheapest].contains(&chosen.reason);
             assert!(by_itself, "{chosen:?}: {call:?}");
             assert_eq!(chosen.refused, Some((call.choice, why.clone())), "{call:?}");
             assert!(chosen.choice.algorithm.eligible(&case).is_ok(), "{chosen:?}");
@@ -191,29 +196,29 @@ impl Program for Blocking {
 }
 
 /// Small enough that few bytes go by all ways of a message.
-pub const LIMITS: Limits =
-    Limits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..Limits::USUAL };
+pub const LIMITS: ProtocolLimits =
+    ProtocolLimits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..ProtocolLimits::USUAL };
 
 /// Runs `calls` in virtual time.
 pub fn simulate(
     machine: &Rc<Machine>,
-    options: Options,
+    options: SimOptions,
     program: impl Program,
     calls: Vec<Call>,
     notes: &Arc<Notes>,
-) -> Counts {
+) -> RunCounts {
     simulate_with(machine, options, None, program, calls, notes)
 }
 
 /// The same, with other sizes of streams.
 pub fn simulate_with<P: Program>(
     machine: &Rc<Machine>,
-    options: Options,
-    sizes: Option<Sizes>,
+    options: SimOptions,
+    sizes: Option<StreamSizes>,
     program: P,
     calls: Vec<Call>,
     notes: &Arc<Notes>,
-) -> Counts {
+) -> RunCounts {
     let (calls, ranks) = (Arc::new(calls), options.ranks);
     let seed = options.seed;
     let notes_here = Arc::new(Notes::default());
@@ -234,7 +239,7 @@ pub fn simulate_with<P: Program>(
     outcome.counts
 }
 
-/// Runs `calls` on threads over shared memory; `faults` as [`Plan`] reads them.
+/// Runs `calls` on threads over shared memory; `faults` as [`FaultPlan`] reads them.
 pub fn share(
     ranks: usize,
     faults: &str,
@@ -245,8 +250,8 @@ pub fn share(
     if faults.is_empty() {
         return share_on(ranks, |shm| shm, program, calls, notes);
     }
-    let plan: Plan = faults.parse().expect("a plan");
-    share_on(ranks, |shm| Faulty::new(shm, plan.clone()), program, calls, notes);
+    let plan: FaultPlan = faults.parse().expect("a plan");
+    share_on(ranks, |shm| FaultyFabric::new(shm, plan.clone()), program, calls, notes);
 }
 
 /// The same, with something round the fabric.
@@ -311,7 +316,7 @@ fn thread<F: Fabric>(
     let mut policy = WaitPolicy::new(false);
     policy.nap = Duration::from_millis(2);
     // Some algorithms go by that.
-    let limits = Limits { ranks_each: 1 + ranks as u32 % 2, ..LIMITS };
+    let limits = ProtocolLimits { ranks_each: 1 + ranks as u32 % 2, ..LIMITS };
     let engine = Engine::new(fabric, policy, limits);
     let comm = Comm::world(&engine);
     engine.block_on(&Single, program.run(comm, calls, notes));

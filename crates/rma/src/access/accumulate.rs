@@ -13,25 +13,25 @@
 //! ([`TargetAddress::domain`], the element's type and place). An accumulate is over when the call returns; so those of one
 //! origin are in order, as MPI has it unless a program waives it. What each way costs: [`AccumulateProtocol::cost`], `weft explain accumulate`.
 
-use super::accumulate_protocol::{self, AccumulateProtocol, SelectionKey, Sight, is_solid};
+use super::accumulate_protocol::{self, AccumulateKey, AccumulateProtocol, Sight, is_solid};
 use super::deferred::DeferredKind;
 use super::in_flight::Issued;
-use super::{Access, adapter_atomics};
+use super::{WindowAccess, adapter_atomics};
 use crate::control::packed_change::PackedChange;
 use crate::control::request::RmaRequest;
 use crate::core::target_location::TargetLocation;
-use crate::memory::target_address::{AtomicityDomain, Reach, TargetAddress};
-use weft_datatype::{Basic, Op};
+use crate::memory::target_address::{AtomicityDomain, TargetAddress, TargetReach};
+use weft_datatype::{Basic, PredefinedOp};
 use weft_fabric::{Fabric, FabricExt, Sge, Work};
 use weft_process::{Buffer, Error, class};
 
 /// What is done to the target's elements.
 #[derive(Clone)]
 pub enum Change<'a> {
-    /// `target = origin op target`; for [`Op::NoOp`] there is no origin.
+    /// `target = origin op target`; for [`PredefinedOp::NoOp`] there is no origin.
     Reduce {
         /// Must be defined for the target's elements.
-        op: Op,
+        op: PredefinedOp,
         /// The left operands, as many elements as at the target; read only.
         origin: Option<&'a Buffer>,
     },
@@ -44,7 +44,7 @@ pub enum Change<'a> {
     },
 }
 
-impl<F: Fabric> Access<F> {
+impl<F: Fabric> WindowAccess<F> {
     /// Changes the target's elements; what they were before goes to `result`, if somebody asks. Errors:
     /// TYPE if the target's data are not all of one predefined type, OP if the operator is not for it.
     pub async fn accumulate(
@@ -98,7 +98,9 @@ impl<F: Fabric> Access<F> {
                 let request = RmaRequest::Change(packed, basic);
                 self.control.ask_for(place.own, location, request, former).await?;
             }
-            Reach::Scattered => self.change_scattered(location, basic, packed, former).await?,
+            TargetReach::Scattered => {
+                self.change_scattered(location, basic, packed, former).await?
+            }
             _ => self.change(&place, location, basic, packed, former).await?,
         }
         if let Some((piece, result)) = into {
@@ -108,7 +110,7 @@ impl<F: Fabric> Access<F> {
     }
 
     /// Changes elements without gaps in memory that is seen, in an epoch that is open: all there is to do. What was there
-    /// goes to `former`. False: nothing was done, and [`Access::accumulate`] is to be called.
+    /// goes to `former`. False: nothing was done, and [`WindowAccess::accumulate`] is to be called.
     #[inline(always)]
     pub fn try_change(
         &self,
@@ -120,7 +122,7 @@ impl<F: Fabric> Access<F> {
         if self.memory.domain(rank) != AtomicityDomain::Processors {
             return false;
         }
-        let case = SelectionKey {
+        let case = AccumulateKey {
             elements: memory.len() / basic.size(),
             solid: true,
             word: basic.is_word_at(memory.ptr()),
@@ -172,7 +174,7 @@ impl<F: Fabric> Access<F> {
         former: Option<Sge>,
     ) -> Result<(), Error> {
         let memory = match place.reach {
-            Reach::Mapped(memory) => Some(memory),
+            TargetReach::Mapped(memory) => Some(memory),
             _ => None,
         };
         let rank = location.rank;
@@ -219,8 +221,8 @@ impl<F: Fabric> Access<F> {
     /// Whether the target's process does it: nobody else can, or it would have to do each step of it anyway.
     fn is_assisted(&self, place: &TargetAddress) -> bool {
         match place.reach {
-            Reach::TargetAssisted => true,
-            Reach::Direct { .. } if self.core.by_progress => {
+            TargetReach::TargetAssisted => true,
+            TargetReach::Direct { .. } if self.core.by_progress => {
                 let guarded = place.domain == AtomicityDomain::Guarded;
                 guarded && self.core.fabric().capabilities(place.peer).by_progress
             }
@@ -234,17 +236,17 @@ impl<F: Fabric> Access<F> {
         location: &TargetLocation,
         basic: Basic,
         memory: Option<Sge>,
-    ) -> SelectionKey {
+    ) -> AccumulateKey {
         let mut word = true;
         if let Some(memory) = memory {
             each_run(place, location, memory, |_, run| word &= basic.is_word_at(run.ptr()));
         }
         let sight = match place.reach {
-            Reach::Mapped(_) => Sight::Mapped,
-            Reach::Direct { .. } => Sight::Direct,
-            Reach::TargetAssisted | Reach::Scattered => Sight::TargetAssisted,
+            TargetReach::Mapped(_) => Sight::Mapped,
+            TargetReach::Direct { .. } => Sight::Direct,
+            TargetReach::TargetAssisted | TargetReach::Scattered => Sight::TargetAssisted,
         };
-        SelectionKey {
+        AccumulateKey {
             elements: location.len() / basic.size(),
             solid: is_solid(basic),
             word,

@@ -14,7 +14,7 @@
 
 use crate::memory::target_address::AtomicityDomain;
 use weft_datatype::Basic;
-use weft_fabric::{CopyModel, Distance};
+use weft_fabric::{CacheDistance, CopyModel};
 
 /// How this process reaches memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Sight {
 
 /// An accumulate, as far as the choice depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SelectionKey {
+pub struct AccumulateKey {
     /// Elements at the target.
     pub elements: usize,
     /// They have no gaps, as pair types may.
@@ -107,8 +107,8 @@ impl AccumulateProtocol {
     }
 
     /// Why not, in words.
-    pub fn eligible(self, case: &SelectionKey) -> Result<(), &'static str> {
-        let SelectionKey { elements, solid, word, adapter, sight, domain, alone } = *case;
+    pub fn eligible(self, case: &AccumulateKey) -> Result<(), &'static str> {
+        let AccumulateKey { elements, solid, word, adapter, sight, domain, alone } = *case;
         let adapters = domain == AtomicityDomain::Adapters && adapter;
         let processors = sight == Sight::Mapped && domain == AtomicityDomain::Processors;
         match self {
@@ -144,7 +144,7 @@ impl AccumulateProtocol {
 
     /// Nanoseconds for `bytes` of a target at `distance` on the same node, nobody else at it; `None`: over a network, of which the
     /// model of copies knows nothing.
-    pub fn cost(self, model: &CopyModel, bytes: usize, distance: Distance) -> Option<f64> {
+    pub fn cost(self, model: &CopyModel, bytes: usize, distance: CacheDistance) -> Option<f64> {
         let line = model.line.at(distance);
         let reduce = model.fetch(bytes, distance) + model.reduce * bytes as f64;
         match self {
@@ -167,8 +167,8 @@ pub(crate) fn is_solid(basic: Basic) -> bool {
 
 /// The one way for a case.
 #[inline(always)]
-pub fn choose(case: &SelectionKey) -> AccumulateProtocol {
-    let SelectionKey { elements, solid, word, adapter, sight, domain, alone } = *case;
+pub fn choose(case: &AccumulateKey) -> AccumulateProtocol {
+    let AccumulateKey { elements, solid, word, adapter, sight, domain, alone } = *case;
     match (sight, domain) {
         (Sight::TargetAssisted, _) => AccumulateProtocol::TargetAssisted,
         (_, AtomicityDomain::Adapters) if adapter => AccumulateProtocol::Adapters,
@@ -185,7 +185,7 @@ pub fn choose(case: &SelectionKey) -> AccumulateProtocol {
 mod tests {
     use super::*;
 
-    const INT: SelectionKey = SelectionKey {
+    const INT: AccumulateKey = AccumulateKey {
         elements: 1,
         solid: true,
         word: true,
@@ -200,12 +200,12 @@ mod tests {
         use AtomicityDomain::{Adapters, Guarded, Processors};
         use Sight::{Direct, Mapped, TargetAssisted};
         let (long, odd) = (
-            SelectionKey { adapter: true, ..INT },
-            SelectionKey { word: false, adapter: true, ..INT },
+            AccumulateKey { adapter: true, ..INT },
+            AccumulateKey { word: false, adapter: true, ..INT },
         );
         let (ints, bytes) =
-            (SelectionKey { elements: 2, ..INT }, SelectionKey { elements: 16, ..INT });
-        let pair = SelectionKey { solid: false, word: false, ..INT };
+            (AccumulateKey { elements: 2, ..INT }, AccumulateKey { elements: 16, ..INT });
+        let pair = AccumulateKey { solid: false, word: false, ..INT };
         #[rustfmt::skip]
         let table = [
             // what, sight, domain: to the rest of the window, and under an exclusive lock
@@ -224,7 +224,7 @@ mod tests {
             (bytes, TargetAssisted, Processors, AccumulateProtocol::TargetAssisted,   AccumulateProtocol::TargetAssisted),
         ];
         for (what, sight, domain, shared, exclusive) in table {
-            let case = |alone| SelectionKey { sight, domain, alone, ..what };
+            let case = |alone| AccumulateKey { sight, domain, alone, ..what };
             let found = [false, true].map(|alone| choose(&case(alone)));
             assert_eq!(found, [shared, exclusive], "{what:?} {sight:?} {domain:?}");
             for alone in [false, true] {
@@ -241,9 +241,9 @@ mod tests {
         let model = CopyModel::GENERIC;
         for elements in [1, 2, 100, 1 << 20] {
             for alone in [false, true] {
-                let case = SelectionKey { elements, alone, ..INT };
+                let case = AccumulateKey { elements, alone, ..INT };
                 let cost = |way: AccumulateProtocol| {
-                    way.cost(&model, 8 * elements, Distance::Shared).unwrap()
+                    way.cost(&model, 8 * elements, CacheDistance::Shared).unwrap()
                 };
                 let able =
                     AccumulateProtocol::ALL.into_iter().filter(|way| way.eligible(&case).is_ok());
@@ -261,7 +261,7 @@ mod tests {
         {
             for (word, adapter) in [(false, false), (true, false), (true, true)] {
                 let of = |sight, elements| {
-                    choose(&SelectionKey { elements, word, adapter, sight, domain, ..INT })
+                    choose(&AccumulateKey { elements, word, adapter, sight, domain, ..INT })
                 };
                 let excludes = |way| match way {
                     AccumulateProtocol::Single | AccumulateProtocol::Whole => 0,

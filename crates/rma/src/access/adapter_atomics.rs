@@ -15,7 +15,7 @@
 //! **One domain an element**, which MPI asks for among accumulates of the same predefined type at the same place
 //! (MPI 5.0, section 12.7.1): every origin, the target itself and those on its node too, goes through the fabric,
 //! whose far adapter does atomics on memory that nodes share. Whether is decided by what all origins find alike:
-//! what the target shows ([`crate::memory::exposed::Exposed::adapters`]), the element's type ([`is_for`]) and its address,
+//! what the target shows ([`crate::memory::exposed::ExposedWindow::adapters`]), the element's type ([`is_for`]) and its address,
 //! a multiple of 8. Operator, count and origin have no say. All else stays under the guard.
 //!
 //! When: windows of MPI_Win_allocate whose ranks do not all share processors, if they are short ([`crate::options::SHORT`]) or it was
@@ -23,13 +23,13 @@
 //! n atomic operations, and how long accumulates will be must not decide. On the simulated machine `ndr` 1 element takes 2.3 us instead of 13.5, 64 take 8.6 instead of
 //! 13.8, and from 120 or so on the guard is faster.
 
-use super::Access;
+use super::WindowAccess;
 use crate::control::packed_change::PackedChange;
 use crate::core::exchange::named;
 use crate::core::target_location::TargetLocation;
 use crate::memory::target_address::TargetAddress;
 use std::rc::Rc;
-use weft_datatype::{Basic, Op, Repr};
+use weft_datatype::{Basic, PredefinedOp, Repr};
 use weft_fabric::{Completion, Counter, Fabric, FabricExt, Fault, RemoteAddr, Sge, Work};
 use weft_p2p::Endpoint;
 use weft_process::Error;
@@ -50,7 +50,7 @@ pub fn is_for(basic: Basic) -> bool {
 
 /// Elements that follow each other at the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct AdjacentElements {
     /// From the start of the memory on, in bytes.
     pub offset: i64,
     /// Where they begin among the packed bytes of all.
@@ -59,7 +59,7 @@ pub struct Run {
     pub len: usize,
 }
 
-impl Run {
+impl AdjacentElements {
     fn at(&self, base: RemoteAddr, skip: usize) -> RemoteAddr {
         base.offset(self.offset.wrapping_add(skip as i64) as u64)
     }
@@ -71,20 +71,23 @@ impl Run {
 }
 
 /// Those whose elements are aligned, and the others.
-pub fn aligned(base: RemoteAddr, runs: impl Iterator<Item = Run>) -> (Vec<Run>, Vec<Run>) {
+pub fn aligned(
+    base: RemoteAddr,
+    runs: impl Iterator<Item = AdjacentElements>,
+) -> (Vec<AdjacentElements>, Vec<AdjacentElements>) {
     runs.partition(|run| run.at(base, 0).addr.is_multiple_of(WORD as u64))
 }
 
 /// Runs in groups of at most `most` bytes, a multiple of 8.
-fn groups(runs: &[Run], most: usize) -> Vec<Vec<Run>> {
+fn groups(runs: &[AdjacentElements], most: usize) -> Vec<Vec<AdjacentElements>> {
     let (mut groups, mut group, mut room) = (Vec::new(), Vec::new(), most);
     for &run in runs {
         let mut rest = run;
         while rest.len > 0 {
             let len = rest.len.min(room);
-            group.push(Run { len, ..rest });
+            group.push(AdjacentElements { len, ..rest });
             let offset = rest.offset + len as i64;
-            rest = Run { offset, skip: rest.skip + len, len: rest.len - len };
+            rest = AdjacentElements { offset, skip: rest.skip + len, len: rest.len - len };
             room -= len;
             if room == 0 {
                 groups.push(std::mem::take(&mut group));
@@ -157,12 +160,14 @@ impl WordChange {
     pub async fn run<F: Fabric>(
         &self,
         endpoint: &Rc<Endpoint<F>>,
-        runs: &[Run],
+        runs: &[AdjacentElements],
     ) -> Result<(), Error> {
         let mut flow = Flow::new(endpoint);
         match self.packed {
-            PackedChange::Reduce { op: Op::NoOp, .. } => self.add(&mut flow, runs, None).await?,
-            PackedChange::Reduce { op: Op::Sum, origin } => {
+            PackedChange::Reduce { op: PredefinedOp::NoOp, .. } => {
+                self.add(&mut flow, runs, None).await?
+            }
+            PackedChange::Reduce { op: PredefinedOp::Sum, origin } => {
                 self.add(&mut flow, runs, Some(origin)).await?;
             }
             PackedChange::Swap { compare, new } => self.swap(&mut flow, runs, compare, new).await?,
@@ -176,7 +181,7 @@ impl WordChange {
         Ok(())
     }
 
-    fn words(&self, runs: &[Run]) -> impl Iterator<Item = (RemoteAddr, usize)> {
+    fn words(&self, runs: &[AdjacentElements]) -> impl Iterator<Item = (RemoteAddr, usize)> {
         runs.iter().flat_map(|run| run.words(self.base))
     }
 
@@ -184,7 +189,7 @@ impl WordChange {
     async fn add<F: Fabric>(
         &self,
         flow: &mut Flow<'_, F>,
-        runs: &[Run],
+        runs: &[AdjacentElements],
         origin: Option<Sge>,
     ) -> Result<(), Error> {
         // Where nobody asks, all land in one place.
@@ -200,7 +205,7 @@ impl WordChange {
     async fn swap<F: Fabric>(
         &self,
         flow: &mut Flow<'_, F>,
-        runs: &[Run],
+        runs: &[AdjacentElements],
         compare: Sge,
         new: Sge,
     ) -> Result<(), Error> {
@@ -214,7 +219,11 @@ impl WordChange {
     }
 
     /// Any operator, on one group of words.
-    async fn reduce<F: Fabric>(&self, flow: &mut Flow<'_, F>, group: &[Run]) -> Result<(), Error> {
+    async fn reduce<F: Fabric>(
+        &self,
+        flow: &mut Flow<'_, F>,
+        group: &[AdjacentElements],
+    ) -> Result<(), Error> {
         let words: Vec<_> = self.words(group).collect();
         let bytes = WORD * words.len();
         let pool = flow.endpoint.staging();
@@ -266,7 +275,7 @@ impl WordChange {
     }
 }
 
-impl<F: Fabric> Access<F> {
+impl<F: Fabric> WindowAccess<F> {
     /// Changes elements of a type that [`is_for`] takes, at a place whose words adapters update.
     pub(super) async fn change_by_adapters(
         &self,
@@ -276,10 +285,10 @@ impl<F: Fabric> Access<F> {
         packed: PackedChange,
         former: Option<Sge>,
     ) -> Result<(), Error> {
-        let mut runs = smallvec::SmallVec::<[Run; 1]>::new();
+        let mut runs = smallvec::SmallVec::<[AdjacentElements; 1]>::new();
         let mut skip = 0;
         location.ty.runs(location.count, 0, location.len(), |offset, len| {
-            runs.push(Run { offset: place.offset.wrapping_add(offset), skip, len });
+            runs.push(AdjacentElements { offset: place.offset.wrapping_add(offset), skip, len });
             skip += len;
         });
         let (words, others) = aligned(place.at, runs.into_iter());
@@ -295,7 +304,7 @@ impl<F: Fabric> Access<F> {
         // Elements of one operation at both kinds of addresses: a type with odd gaps.
         let ty = named(basic);
         let change = async {
-            for Run { offset, skip, len } in others {
+            for AdjacentElements { offset, skip, len } in others {
                 let (place, count) = (TargetAddress { offset, ..*place }, len / WORD);
                 let location =
                     TargetLocation { rank: location.rank, disp: location.disp, count, ty: &ty };
@@ -336,7 +345,7 @@ mod tests {
     #[test]
     fn alignment_is_that_of_the_address() {
         let base = RemoteAddr::new(1, 1004);
-        let run = |offset: i64, skip| Run { offset, skip, len: 8 };
+        let run = |offset: i64, skip| AdjacentElements { offset, skip, len: 8 };
         let runs = [run(0, 0), run(4, 8), run(12, 16), run(-3, 24)];
         let (words, others) = aligned(base, runs.into_iter());
         assert_eq!((words, others), (vec![runs[1], runs[2]], vec![runs[0], runs[3]]));
@@ -348,10 +357,12 @@ mod tests {
         let mut skip = 0;
         let runs = runs.map(|(offset, len)| {
             skip += len;
-            Run { offset, skip: skip - len, len }
+            AdjacentElements { offset, skip: skip - len, len }
         });
         let base = RemoteAddr::new(1, 0);
-        let words = |runs: &[Run]| -> Vec<_> { runs.iter().flat_map(|r| r.words(base)).collect() };
+        let words = |runs: &[AdjacentElements]| -> Vec<_> {
+            runs.iter().flat_map(|r| r.words(base)).collect()
+        };
         for most in [8, 16, 32, 40, 1024] {
             let groups = groups(&runs, most);
             let sizes: Vec<usize> =

@@ -8,24 +8,24 @@
 //! Source: Vishnu et al. 2005, section 3.2 ("reordering" at the direct one-sided layer) and figures 16 to 19.
 //! MPI orders nothing within an epoch, but accumulates, which are never reordered.
 
-use super::Access;
+use super::WindowAccess;
 use super::in_flight::Issued;
 use crate::control::packed_change::PackedChange;
 use crate::control::request::RmaRequest;
 use crate::core::target_location::TargetLocation;
-use crate::memory::target_address::{Reach, TargetAddress};
-use crate::options::Order;
+use crate::memory::target_address::{TargetAddress, TargetReach};
+use crate::options::IssueOrder;
 use std::cell::RefCell;
-use weft_datatype::{Basic, Op, Type};
+use weft_datatype::{Basic, PredefinedOp, Type};
 use weft_fabric::{Fabric, Sge};
-use weft_process::{Buffer, Error, Piece};
+use weft_process::{Buffer, BufferPiece, Error};
 
 /// What a deferred operation does.
 #[derive(Clone)]
 pub enum DeferredKind {
     Put(Buffer),
     Get(Buffer),
-    Reduce { op: Op, basic: Basic, origin: Option<Buffer>, result: Option<Buffer> },
+    Reduce { op: PredefinedOp, basic: Basic, origin: Option<Buffer>, result: Option<Buffer> },
     Swap { basic: Basic, compare: Buffer, new: Buffer, result: Option<Buffer> },
 }
 
@@ -56,7 +56,7 @@ impl DeferredOp {
     }
 
     /// The data that it brings, packed.
-    pub fn pieces(&self, pool: &weft_fabric::StagingPool) -> [Option<Piece>; 2] {
+    pub fn pieces(&self, pool: &weft_fabric::StagingPool) -> [Option<BufferPiece>; 2] {
         let piece = |buffer: &Buffer| Some(buffer.readable(pool));
         match &self.kind {
             DeferredKind::Put(origin) => [piece(origin), None],
@@ -67,7 +67,7 @@ impl DeferredOp {
     }
 
     /// What a target is asked for, with its data in `pieces`.
-    pub fn request(&self, pieces: &[Option<Piece>; 2]) -> RmaRequest {
+    pub fn request(&self, pieces: &[Option<BufferPiece>; 2]) -> RmaRequest {
         let [first, second] = [0, 1].map(|i| pieces[i].as_ref().map_or(Sge::EMPTY, |p| p.sge));
         match self.kind {
             DeferredKind::Put(_) => RmaRequest::Put(first),
@@ -105,11 +105,11 @@ impl Deferred {
     }
 }
 
-impl<F: Fabric> Access<F> {
+impl<F: Fabric> WindowAccess<F> {
     /// Whether a put or get waits for its synchronization.
     pub(super) fn is_deferred(&self, place: &TargetAddress, rank: usize) -> bool {
-        let turns = self.core.options.order == Order::Turns;
-        turns && matches!(place.reach, Reach::Direct { synchronous: false, .. })
+        let turns = self.core.options.order == IssueOrder::Turns;
+        turns && matches!(place.reach, TargetReach::Direct { synchronous: false, .. })
             || self.core.is_for_fence(rank)
     }
 

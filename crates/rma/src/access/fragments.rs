@@ -1,16 +1,16 @@
 //! What one operation posts: whole or in fragments, over one rail or several ([`weft_channel::rails`]), and
 //! what says that it is over.
 
-use super::in_flight::{InFlight, Issued, Operation};
+use super::in_flight::{Issued, IssuedOperation, WindowFlights};
 use crate::control::layout::RAILS;
-use crate::memory::target_address::{Reach, TargetAddress};
-use weft_channel::rails::{Waits, Way};
+use crate::memory::target_address::{TargetAddress, TargetReach};
+use weft_channel::rails::{RailDirection, Waits};
 use weft_fabric::{Completion, Fabric, FabricExt, Fault, RemoteAddr, Sge};
-use weft_process::{Buffer, Error, Piece};
+use weft_process::{Buffer, BufferPiece, Error};
 
 /// The posts of one operation.
-pub struct Fragments<'w, F: Fabric> {
-    in_flight: &'w InFlight<F>,
+pub struct PostedFragments<'w, F: Fabric> {
+    in_flight: &'w WindowFlights<F>,
     rank: usize,
     peer: usize,
     /// Operations are over when they are posted.
@@ -20,21 +20,21 @@ pub struct Fragments<'w, F: Fabric> {
     waits: Waits,
 }
 
-impl<'w, F: Fabric> Fragments<'w, F> {
+impl<'w, F: Fabric> PostedFragments<'w, F> {
     /// `own`: something is to be done when it is over, so it has a counter of its own; so have operations that
     /// may take several rails.
     pub fn new(
-        in_flight: &'w InFlight<F>,
+        in_flight: &'w WindowFlights<F>,
         place: &TargetAddress,
         rank: usize,
         own: bool,
-    ) -> Fragments<'w, F> {
+    ) -> PostedFragments<'w, F> {
         let (over, rails) = match place.reach {
-            Reach::Direct { synchronous, rails } => (synchronous, rails),
+            TargetReach::Direct { synchronous, rails } => (synchronous, rails),
             _ => (true, 1),
         };
         let mut posts =
-            Fragments { in_flight, rank, peer: place.peer, over, rails, waits: Waits::new() };
+            PostedFragments { in_flight, rank, peer: place.peer, over, rails, waits: Waits::new() };
         if (own || rails > 1) && !over {
             posts.add_counter();
         }
@@ -66,7 +66,7 @@ impl<'w, F: Fabric> Fragments<'w, F> {
 
     pub fn write(&mut self, from: Sge, to: RemoteAddr) -> Result<(), Fault> {
         let (fabric, peer) = (self.fabric(), self.peer);
-        self.spread(Way::Write, from, to, |rail, from, to, done| {
+        self.spread(RailDirection::Write, from, to, |rail, from, to, done| {
             fabric.write_over(rail, peer, from, to, done)
         })
     }
@@ -74,7 +74,7 @@ impl<'w, F: Fabric> Fragments<'w, F> {
     pub fn read(&mut self, into: Sge, from: RemoteAddr) -> Result<(), Fault> {
         let (fabric, peer) = (self.fabric(), self.peer);
         self.in_flight.set_reads(self.rank, !self.over);
-        self.spread(Way::Read, into, from, |rail, into, from, done| {
+        self.spread(RailDirection::Read, into, from, |rail, into, from, done| {
             fabric.read_over(rail, peer, into, from, done)
         })
     }
@@ -82,7 +82,7 @@ impl<'w, F: Fabric> Fragments<'w, F> {
     /// Posts a piece on one rail, or fragments of it on several.
     fn spread(
         &mut self,
-        way: Way,
+        way: RailDirection,
         here: Sge,
         there: RemoteAddr,
         post: impl Fn(usize, Sge, RemoteAddr, Completion) -> Result<(), Fault>,
@@ -104,20 +104,20 @@ impl<'w, F: Fabric> Fragments<'w, F> {
     }
 
     #[inline]
-    fn used(&self, way: Way, rail: usize) {
-        if way == Way::Write && !self.over {
+    fn used(&self, way: RailDirection, rail: usize) {
+        if way == RailDirection::Write && !self.over {
             self.in_flight.uses_rail(self.rank, rail, RAILS);
         }
     }
 
     /// Remembers what was posted until it is over; then `unpack` gets the data of `piece`.
-    pub fn keep(self, piece: Option<Piece>, unpack: Option<Buffer>) -> Issued {
+    pub fn keep(self, piece: Option<BufferPiece>, unpack: Option<Buffer>) -> Issued {
         if self.over {
             return Issued::OVER;
         }
         let piece = piece.filter(|piece| piece.staging.is_some());
         let unpack = unpack.filter(|_| piece.is_some());
-        self.in_flight.keep(self.rank, Operation { waits: self.waits, piece, unpack })
+        self.in_flight.keep(self.rank, IssuedOperation { waits: self.waits, piece, unpack })
     }
 
     /// Waits until what was posted is over; it has counters of its own.

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 /// Writes with immediate of this process, in the epoch of fences that is open.
-pub struct Immediates {
+pub struct EpochImmediates {
     /// 0 or 1: the immediate of this epoch.
     parity: Cell<u32>,
     /// By rank; empty until there is one.
@@ -11,9 +11,9 @@ pub struct Immediates {
     ranks: usize,
 }
 
-impl Immediates {
-    pub fn new(ranks: usize) -> Immediates {
-        Immediates { parity: Cell::default(), sent: RefCell::default(), ranks }
+impl EpochImmediates {
+    pub fn new(ranks: usize) -> EpochImmediates {
+        EpochImmediates { parity: Cell::default(), sent: RefCell::default(), ranks }
     }
 
     /// One more write to a rank; which of its two immediates it carries.
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn epochs_count_apart() {
-        let writes = Immediates::new(3);
+        let writes = EpochImmediates::new(3);
         assert_eq!([writes.count(2), writes.count(2)], [0, 0]);
         assert_eq!(writes.take(), [0, 0, 2]);
         assert_eq!((writes.next_epoch(), writes.count(0)), (0, 1));

@@ -8,13 +8,13 @@
 //! Contract: entries of a rank end in the order in which they were issued, as far as others see; what an operation still reads
 //! or lands in is kept until then.
 
-use crate::core::Core;
+use crate::core::WindowCore;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use weft_channel::rails::Waits;
 use weft_fabric::{Counter, Fabric, FabricExt};
-use weft_process::{Buffer, Error, Piece};
+use weft_process::{Buffer, BufferPiece, Error};
 
 /// An operation that was issued: what a request waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,18 +34,18 @@ impl Issued {
 }
 
 /// An operation that was issued and may not be over.
-pub struct Operation {
+pub struct IssuedOperation {
     /// It is over when each of these counters has its value. None: when all is over that was posted to the
     /// rank without a counter of its own.
     pub waits: Waits,
     /// Memory that it still reads, or lands in, and where the data go from there.
-    pub piece: Option<Piece>,
+    pub piece: Option<BufferPiece>,
     pub unpack: Option<Buffer>,
 }
 
 #[derive(Default)]
 struct ByRank {
-    entries: RefCell<VecDeque<Operation>>,
+    entries: RefCell<VecDeque<IssuedOperation>>,
     /// Counts completions of operations that need nothing afterwards, and its value once all are over.
     done: OnceCell<Counter>,
     due: Cell<u64>,
@@ -60,20 +60,20 @@ struct ByRank {
 }
 
 /// What one process has in flight on a window.
-pub struct InFlight<F: Fabric> {
-    core: Rc<Core<F>>,
+pub struct WindowFlights<F: Fabric> {
+    core: Rc<WindowCore<F>>,
     ranks: Box<[ByRank]>,
     /// Ranks to which operations were issued since the last synchronization of all.
     touched: RefCell<Vec<usize>>,
 }
 
-impl<F: Fabric> InFlight<F> {
-    pub fn new(core: Rc<Core<F>>) -> InFlight<F> {
+impl<F: Fabric> WindowFlights<F> {
+    pub fn new(core: Rc<WindowCore<F>>) -> WindowFlights<F> {
         let ranks = (0..core.size()).map(|_| ByRank::default()).collect();
-        InFlight { core, ranks, touched: RefCell::default() }
+        WindowFlights { core, ranks, touched: RefCell::default() }
     }
 
-    pub fn core(&self) -> &Rc<Core<F>> {
+    pub fn core(&self) -> &Rc<WindowCore<F>> {
         &self.core
     }
 
@@ -102,10 +102,10 @@ impl<F: Fabric> InFlight<F> {
     }
 
     /// Remembers what was posted until it is over.
-    pub fn keep(&self, rank: usize, entry: Operation) -> Issued {
+    pub fn keep(&self, rank: usize, entry: IssuedOperation) -> Issued {
         let of = &self.ranks[rank];
         self.touch(rank);
-        let plain = |entry: &Operation| entry.waits.is_empty();
+        let plain = |entry: &IssuedOperation| entry.waits.is_empty();
         let mut entries = of.entries.borrow_mut();
         // What needs nothing afterwards is one entry.
         if !(plain(&entry) && entries.back().is_some_and(plain)) {
@@ -235,7 +235,7 @@ impl<F: Fabric> InFlight<F> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::options::Options;
+    use crate::options::WindowOptions;
     use crate::testing::{Place, Program, end, parts, run_at};
     use weft_process::Comm;
 
@@ -245,9 +245,10 @@ mod tests {
 
     impl Program for Order {
         async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
-            let (core, _control) = parts(&comm, Options::default()).await;
-            let (counters, in_flight) = (core.fabric().counters(), InFlight::new(core.clone()));
-            let entry = |waits| Operation { waits, piece: None, unpack: None };
+            let (core, _control) = parts(&comm, WindowOptions::default()).await;
+            let (counters, in_flight) =
+                (core.fabric().counters(), WindowFlights::new(core.clone()));
+            let entry = |waits| IssuedOperation { waits, piece: None, unpack: None };
             let plain = in_flight.one_more(0);
             let first = in_flight.keep(0, entry(Waits::new()));
             assert_eq!(in_flight.one_more(0), plain);

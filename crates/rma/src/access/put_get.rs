@@ -1,18 +1,18 @@
 //! Put and get (MPI 5.0, sections 12.3.1 and 12.3.2).
 
-use super::Access;
+use super::WindowAccess;
 use super::deferred::DeferredKind;
-use super::fragments::Fragments;
+use super::fragments::PostedFragments;
 use super::in_flight::Issued;
 use crate::control::request::RmaRequest;
 use crate::core::target_location::TargetLocation;
-use crate::memory::target_address::{Reach, TargetAddress};
-use crate::options::Design;
+use crate::memory::target_address::{TargetAddress, TargetReach};
+use crate::options::FenceDesign;
 use std::ops::ControlFlow;
 use weft_fabric::{Fabric, FabricExt, Sge};
 use weft_process::{Buffer, Error};
 
-impl<F: Fabric> Access<F> {
+impl<F: Fabric> WindowAccess<F> {
     /// Moves `origin`'s data to the target. When it returns, the operation is issued, and over where
     /// memory is shared; `origin` must stay as it is until a synchronization says so.
     pub async fn put(
@@ -25,18 +25,18 @@ impl<F: Fabric> Access<F> {
             ControlFlow::Break(issued) => return Ok(issued),
         };
         match place.reach {
-            Reach::Mapped(_) => {
+            TargetReach::Mapped(_) => {
                 let view = place.view(location).expect("a place that is seen");
                 origin.copy_to(&view, self.core.endpoint().staging());
                 Ok(Issued::OVER)
             }
-            Reach::Direct { .. } => self.post_put(&place, location, origin),
-            Reach::TargetAssisted => {
+            TargetReach::Direct { .. } => self.post_put(&place, location, origin),
+            TargetReach::TargetAssisted => {
                 let piece = origin.readable(self.core.endpoint().staging());
                 self.control.ask_for(place.own, location, RmaRequest::Put(piece.sge), None).await?;
                 Ok(Issued::OVER)
             }
-            Reach::Scattered => self.put_scattered(origin, location).await,
+            TargetReach::Scattered => self.put_scattered(origin, location).await,
         }
     }
 
@@ -49,9 +49,9 @@ impl<F: Fabric> Access<F> {
     ) -> Result<Issued, Error> {
         let piece = origin.readable(self.core.endpoint().staging());
         let mut posts =
-            Fragments::new(&self.in_flight, place, location.rank, piece.staging.is_some());
+            PostedFragments::new(&self.in_flight, place, location.rank, piece.staging.is_some());
         let fabric = self.core.fabric();
-        let counted = self.core.options.fence == Design::Immediate
+        let counted = self.core.options.fence == FenceDesign::Immediate
             && self.core.open.is_of_fence(location.rank);
         place.each_run(location, |at, skip, len| {
             let from = piece.sge.part(skip, len);
@@ -75,7 +75,7 @@ impl<F: Fabric> Access<F> {
     ) -> Result<Issued, Error> {
         let piece = origin.writable(self.core.endpoint().staging());
         let mut posts =
-            Fragments::new(&self.in_flight, place, location.rank, piece.staging.is_some());
+            PostedFragments::new(&self.in_flight, place, location.rank, piece.staging.is_some());
         place.each_run(location, |at, skip, len| posts.read(piece.sge.part(skip, len), at))?;
         if posts.over {
             piece.unpack(origin, location.len());
@@ -94,19 +94,19 @@ impl<F: Fabric> Access<F> {
             ControlFlow::Break(issued) => return Ok(issued),
         };
         match place.reach {
-            Reach::Mapped(_) => {
+            TargetReach::Mapped(_) => {
                 let view = place.view(location).expect("a place that is seen");
                 view.copy_to(origin, self.core.endpoint().staging());
                 Ok(Issued::OVER)
             }
-            Reach::Direct { .. } => self.post_get(&place, location, origin),
-            Reach::TargetAssisted => {
+            TargetReach::Direct { .. } => self.post_get(&place, location, origin),
+            TargetReach::TargetAssisted => {
                 let piece = origin.writable(self.core.endpoint().staging());
                 self.control.ask_for(place.own, location, RmaRequest::Get, Some(piece.sge)).await?;
                 piece.unpack(origin, location.len());
                 Ok(Issued::OVER)
             }
-            Reach::Scattered => self.get_scattered(origin, location).await,
+            TargetReach::Scattered => self.get_scattered(origin, location).await,
         }
     }
 
@@ -136,7 +136,7 @@ impl<F: Fabric> Access<F> {
         location: &TargetLocation<'_>,
         data: Sge,
     ) -> Result<(), Error> {
-        let mut posts = Fragments::new(&self.in_flight, place, location.rank, true);
+        let mut posts = PostedFragments::new(&self.in_flight, place, location.rank, true);
         place.each_run(location, |at, skip, len| posts.write(data.part(skip, len), at))?;
         posts.wait().await
     }
@@ -148,7 +148,7 @@ impl<F: Fabric> Access<F> {
         location: &TargetLocation<'_>,
         into: Sge,
     ) -> Result<(), Error> {
-        let mut posts = Fragments::new(&self.in_flight, place, location.rank, true);
+        let mut posts = PostedFragments::new(&self.in_flight, place, location.rank, true);
         place.each_run(location, |at, skip, len| posts.read(into.part(skip, len), at))?;
         posts.wait().await
     }

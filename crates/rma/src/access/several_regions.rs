@@ -4,21 +4,21 @@
 //! does every origin, since all find the same regions. Cost: one transfer a part; accumulates as under the guard, but
 //! for elements that lie in one region, which are those of an operation in that region alone.
 
-use super::Access;
+use super::WindowAccess;
 use super::accumulate_protocol::is_solid;
-use super::fragments::Fragments;
+use super::fragments::PostedFragments;
 use super::in_flight::Issued;
 use crate::control::packed_change::PackedChange;
 use crate::control::request::RmaRequest;
 use crate::core::target_location::TargetLocation;
-use crate::memory::regions::Part;
-use crate::memory::target_address::{AtomicityDomain, Reach};
-use weft_channel::rails::Way;
+use crate::memory::regions::RegionPart;
+use crate::memory::target_address::{AtomicityDomain, TargetReach};
+use weft_channel::rails::RailDirection;
 use weft_datatype::Basic;
 use weft_fabric::{Fabric, FabricExt, Sge, Work};
 use weft_process::{Buffer, Error};
 
-impl<F: Fabric> Access<F> {
+impl<F: Fabric> WindowAccess<F> {
     pub(super) async fn put_scattered(
         &self,
         origin: &Buffer,
@@ -79,7 +79,7 @@ impl<F: Fabric> Access<F> {
     pub(super) async fn change_parts(
         &self,
         rank: usize,
-        parts: &[Part],
+        parts: &[RegionPart],
         bytes: usize,
         basic: Basic,
         change: PackedChange,
@@ -120,29 +120,29 @@ impl<F: Fabric> Access<F> {
     async fn write_parts(
         &self,
         rank: usize,
-        parts: &[Part],
+        parts: &[RegionPart],
         ranges: &[(usize, usize)],
         data: Sge,
     ) -> Result<(), Error> {
-        self.move_parts(Way::Write, rank, parts, ranges, data).await
+        self.move_parts(RailDirection::Write, rank, parts, ranges, data).await
     }
 
     /// Reads some of the packed bytes from where they lie, and waits until they are here.
     async fn read_parts(
         &self,
         rank: usize,
-        parts: &[Part],
+        parts: &[RegionPart],
         ranges: &[(usize, usize)],
         into: Sge,
     ) -> Result<(), Error> {
-        self.move_parts(Way::Read, rank, parts, ranges, into).await
+        self.move_parts(RailDirection::Read, rank, parts, ranges, into).await
     }
 
     async fn move_parts(
         &self,
-        way: Way,
+        way: RailDirection,
         rank: usize,
-        parts: &[Part],
+        parts: &[RegionPart],
         ranges: &[(usize, usize)],
         data: Sge,
     ) -> Result<(), Error> {
@@ -151,17 +151,21 @@ impl<F: Fabric> Access<F> {
         common(parts, ranges, |part, skip, len| {
             let (offset, here) = (skip - part.skip, data.part(skip, len));
             match (part.place.reach, way) {
-                (Reach::Mapped(memory), Way::Write) => memory.part(offset, len).copy_from(here),
-                (Reach::Mapped(memory), Way::Read) => here.copy_from(memory.part(offset, len)),
+                (TargetReach::Mapped(memory), RailDirection::Write) => {
+                    memory.part(offset, len).copy_from(here)
+                }
+                (TargetReach::Mapped(memory), RailDirection::Read) => {
+                    here.copy_from(memory.part(offset, len))
+                }
                 _ if outcome.is_err() => {}
                 _ => {
                     let posts = posts.get_or_insert_with(|| {
-                        Fragments::new(&self.in_flight, &part.place, rank, true)
+                        PostedFragments::new(&self.in_flight, &part.place, rank, true)
                     });
                     let there = part.place.at.offset(offset as u64);
                     outcome = match way {
-                        Way::Write => posts.write(here, there),
-                        Way::Read => posts.read(here, there),
+                        RailDirection::Write => posts.write(here, there),
+                        RailDirection::Read => posts.read(here, there),
                     };
                 }
             }
@@ -175,15 +179,15 @@ impl<F: Fabric> Access<F> {
 }
 
 /// Where the target is asked for all of it, as it names the place, since some part of it is not reached otherwise.
-fn asks_target(location: &TargetLocation, parts: &[Part]) -> Option<i64> {
-    let any = parts.iter().any(|part| matches!(part.place.reach, Reach::TargetAssisted));
+fn asks_target(location: &TargetLocation, parts: &[RegionPart]) -> Option<i64> {
+    let any = parts.iter().any(|part| matches!(part.place.reach, TargetReach::TargetAssisted));
     any.then_some(location.disp)
 }
 
 /// Calls `f` for the elements that lie each in one of `parts` whose words processors update, and where they begin among
 /// the packed bytes; returns the ranges of packed bytes, of whole elements, that are left.
 fn within(
-    parts: &[Part],
+    parts: &[RegionPart],
     bytes: usize,
     basic: Basic,
     mut f: impl FnMut(usize, Sge),
@@ -191,7 +195,7 @@ fn within(
     let (mut rest, mut done, size) = (Vec::new(), 0, basic.size());
     for part in parts {
         let (first, end) = (part.skip.next_multiple_of(size), (part.skip + part.len) / size * size);
-        let Reach::Mapped(memory) = part.place.reach else { continue };
+        let TargetReach::Mapped(memory) = part.place.reach else { continue };
         if part.place.domain != AtomicityDomain::Processors || first >= end || !is_solid(basic) {
             continue;
         }
@@ -204,7 +208,11 @@ fn within(
 }
 
 /// Calls `f` for what each part has in common with each of the ranges, both in order: the part, and those packed bytes.
-fn common(parts: &[Part], ranges: &[(usize, usize)], mut f: impl FnMut(&Part, usize, usize)) {
+fn common(
+    parts: &[RegionPart],
+    ranges: &[(usize, usize)],
+    mut f: impl FnMut(&RegionPart, usize, usize),
+) {
     let (mut parts, mut ranges) = (parts.iter().peekable(), ranges.iter().peekable());
     while let (Some(&part), Some(&&(skip, len))) = (parts.peek(), ranges.peek()) {
         let (from, to) = (part.skip.max(skip), (part.skip + part.len).min(skip + len));
@@ -227,7 +235,7 @@ mod tests {
         let memory = |len| weft_fabric::StagingPool::default().take(len);
         let (a, b) = (memory(64), memory(64));
         let word = Basic::of_handle(0x201).expect("MPI_AINT");
-        let part = |memory: Sge, skip, domain| Part::own(0, memory, skip, domain);
+        let part = |memory: Sge, skip, domain| RegionPart::own(0, memory, skip, domain);
         // An element of 8 bytes lies across: 4 bytes in each.
         let (one, two) = (a.sge().part(0, 20), b.sge().part(4, 28));
         for (domain, whole) in

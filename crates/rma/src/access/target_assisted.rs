@@ -1,28 +1,33 @@
 //! What this rank does of its own memory for origins whose fabric does not reach it: the requests of [`crate::control::messages`],
 //! by its helper where its program computes.
 
-use super::Access;
-use super::adapter_atomics::{self, Run};
+use super::WindowAccess;
+use super::adapter_atomics::{self, AdjacentElements};
 use crate::control::packed_change::PackedChange;
-use crate::control::request::{Request, RequestKind, words};
-use crate::core::Flavor;
-use crate::memory::regions::Part;
-use crate::memory::target_address::Reach;
+use crate::control::request::{ControlRequest, ControlRequestKind, words};
+use crate::core::WindowFlavor;
+use crate::memory::regions::RegionPart;
+use crate::memory::target_address::TargetReach;
 use weft_datatype::Basic;
 use weft_fabric::{Fabric, Sge};
 use weft_process::Error;
 
-impl<F: Fabric> Access<F> {
-    /// Carries requests out until [`crate::control::Control::stop_serving`].
+impl<F: Fabric> WindowAccess<F> {
+    /// Carries requests out until [`crate::control::WindowControl::stop_serving`].
     pub async fn serve(&self) -> Result<(), Error> {
-        let fulfil = async |request: &Request, more: Sge, answer: Sge| {
+        let fulfil = async |request: &ControlRequest, more: Sge, answer: Sge| {
             self.fulfil(request, more, answer).await
         };
         self.control.serve(fulfil).await
     }
 
     /// Does what a request asks for; the data it returns begin 8 bytes in. False: it asks for what cannot be.
-    pub async fn fulfil(&self, request: &Request, more: Sge, answer: Sge) -> Result<bool, Error> {
+    pub async fn fulfil(
+        &self,
+        request: &ControlRequest,
+        more: Sge,
+        answer: Sge,
+    ) -> Result<bool, Error> {
         let count = request.runs as usize;
         let mut parts = Vec::with_capacity(count);
         let mut runs = Vec::with_capacity(count);
@@ -33,7 +38,7 @@ impl<F: Fabric> Access<F> {
             if !fits || !self.own_memory(at, len, total, &mut parts) {
                 return Ok(false);
             }
-            runs.push(Run { offset: at as i64, skip: total, len: len as usize });
+            runs.push(AdjacentElements { offset: at as i64, skip: total, len: len as usize });
             total += len as usize;
         }
         if total != bytes {
@@ -42,22 +47,22 @@ impl<F: Fabric> Access<F> {
         let data = more.part(16 * count, request.brings());
         let result = answer.part(8, request.returns());
         let packed = match request.kind {
-            RequestKind::Put => {
+            ControlRequestKind::Put => {
                 scatter(&parts, data);
                 return Ok(true);
             }
-            RequestKind::Get => {
+            ControlRequestKind::Get => {
                 gather(&parts, result);
                 return Ok(true);
             }
-            RequestKind::Reduce => match request.op() {
+            ControlRequestKind::Reduce => match request.op() {
                 Some(op) => PackedChange::Reduce { op, origin: data },
                 None => return Ok(false),
             },
-            RequestKind::Swap => {
+            ControlRequestKind::Swap => {
                 PackedChange::Swap { compare: data.part(0, bytes), new: data.part(bytes, bytes) }
             }
-            RequestKind::Stop => return Ok(false),
+            ControlRequestKind::Stop => return Ok(false),
         };
         let basic = request.basic().filter(|&basic| packed.is_for(basic, bytes));
         let Some(basic) = basic else { return Ok(false) };
@@ -69,12 +74,12 @@ impl<F: Fabric> Access<F> {
     }
 
     /// Changes elements of this rank that adapters update, whoever asks; offsets of `runs` are those of
-    /// [`Access::own_memory`].
+    /// [`WindowAccess::own_memory`].
     async fn fulfil_by_adapters(
         &self,
         basic: Basic,
         packed: PackedChange,
-        runs: Vec<Run>,
+        runs: Vec<AdjacentElements>,
         result: Sge,
     ) -> Result<bool, Error> {
         if runs.iter().any(|run| !run.len.is_multiple_of(basic.size())) {
@@ -90,7 +95,7 @@ impl<F: Fabric> Access<F> {
             return Ok(true);
         }
         let change = async {
-            for Run { offset, skip, len } in others {
+            for AdjacentElements { offset, skip, len } in others {
                 let elements = self.memory.own().part(offset as usize, len);
                 let former = former.map(|former| former.part(skip, len));
                 packed.part(skip, len).apply(basic, elements, former)?;
@@ -102,11 +107,16 @@ impl<F: Fabric> Access<F> {
 
     /// Adds `len` bytes of this rank's memory, at an offset in its part of the window, or at an address of a dynamic
     /// window, as a peer names it, to the parts of packed bytes; they begin at `skip` there. False: it has no such.
-    fn own_memory(&self, at: u64, len: u64, mut skip: usize, parts: &mut Vec<Part>) -> bool {
+    fn own_memory(&self, at: u64, len: u64, mut skip: usize, parts: &mut Vec<RegionPart>) -> bool {
         let peer = self.core.peer(self.core.rank());
-        if self.core.flavor == Flavor::Dynamic {
+        if self.core.flavor == WindowFlavor::Dynamic {
             return self.memory.own_attached(at, len, |memory, piece| {
-                parts.push(Part::own(peer, memory, skip, self.memory.by_processors(piece.within)));
+                parts.push(RegionPart::own(
+                    peer,
+                    memory,
+                    skip,
+                    self.memory.by_processors(piece.within),
+                ));
                 skip += memory.len();
             });
         }
@@ -114,26 +124,26 @@ impl<F: Fabric> Access<F> {
         let inside = (memory.len() as u64).checked_sub(at).is_some_and(|room| len <= room);
         if inside {
             let words = self.memory.by_processors(exposed.within);
-            parts.push(Part::own(peer, memory.part(at as usize, len as usize), skip, words));
+            parts.push(RegionPart::own(peer, memory.part(at as usize, len as usize), skip, words));
         }
         inside
     }
 }
 
 /// The memory of a part of this rank.
-fn seen(part: &Part) -> Sge {
+fn seen(part: &RegionPart) -> Sge {
     match part.place.reach {
-        Reach::Mapped(memory) => memory,
+        TargetReach::Mapped(memory) => memory,
         _ => unreachable!("this rank's own"),
     }
 }
 
 /// Copies packed data to their places.
-fn scatter(parts: &[Part], data: Sge) {
+fn scatter(parts: &[RegionPart], data: Sge) {
     parts.iter().for_each(|part| seen(part).copy_from(data.part(part.skip, part.len)));
 }
 
 /// Packs data from their places.
-fn gather(parts: &[Part], into: Sge) {
+fn gather(parts: &[RegionPart], into: Sge) {
     parts.iter().for_each(|part| into.part(part.skip, part.len).copy_from(seen(part)));
 }

@@ -19,7 +19,7 @@ pub const RAILS: usize = 8;
 
 /// Which of the two ticket locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lock {
+pub enum TicketLockKind {
     /// MPI_Win_lock.
     Window = 0,
     /// Accumulates.
@@ -41,9 +41,9 @@ const TABLES: usize = 6 * LINE;
 
 /// A table of one word a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Table {
-    Slots(Lock),
-    Grants(Lock),
+pub enum ControlTable {
+    Slots(TicketLockKind),
+    Grants(TicketLockKind),
     /// By target and parity: exposure epochs that it has granted to this rank.
     Posted(u64),
     /// By origin and parity: access epochs that it has completed.
@@ -52,16 +52,16 @@ pub enum Table {
     Rail(usize, u64),
 }
 
-impl Table {
+impl ControlTable {
     /// Which table it is, among all.
     #[inline]
     pub fn number(self) -> usize {
         match self {
-            Table::Slots(lock) => lock as usize,
-            Table::Grants(lock) => 2 + lock as usize,
-            Table::Posted(count) => 4 + (count % 2) as usize,
-            Table::Completed(count) => 6 + (count % 2) as usize,
-            Table::Rail(rail, count) => 6 + 2 * rail + (count % 2) as usize,
+            ControlTable::Slots(lock) => lock as usize,
+            ControlTable::Grants(lock) => 2 + lock as usize,
+            ControlTable::Posted(count) => 4 + (count % 2) as usize,
+            ControlTable::Completed(count) => 6 + (count % 2) as usize,
+            ControlTable::Rail(rail, count) => 6 + 2 * rail + (count % 2) as usize,
         }
     }
 
@@ -102,14 +102,14 @@ mod tests {
     fn no_two_words_are_at_one_place() {
         for (size, rails) in [(1, 1), (5, 1), (9, RAILS)] {
             let mut tables = vec![
-                Table::Slots(Lock::Window),
-                Table::Slots(Lock::Guard),
-                Table::Grants(Lock::Window),
-                Table::Grants(Lock::Guard),
+                ControlTable::Slots(TicketLockKind::Window),
+                ControlTable::Slots(TicketLockKind::Guard),
+                ControlTable::Grants(TicketLockKind::Window),
+                ControlTable::Grants(TicketLockKind::Guard),
             ];
             for count in [0, 1] {
-                tables.extend([Table::Posted(count), Table::Completed(count)]);
-                tables.extend((1..rails).map(|rail| Table::Rail(rail, count)));
+                tables.extend([ControlTable::Posted(count), ControlTable::Completed(count)]);
+                tables.extend((1..rails).map(|rail| ControlTable::Rail(rail, count)));
             }
             let each = tables.iter().flat_map(|t| (0..size).map(|i| t.word(size, i)));
             let mut all: Vec<usize> = each.collect();

@@ -4,13 +4,13 @@
 //! program computes; and Fence-2S, whose requests are taken by the target's fence. They are messages of the window's own
 //! communicator; those to a service are synchronous, since such messages wake a helper.
 
-use super::Control;
+use super::WindowControl;
 use super::request::{
-    ANSWERS, DONE, HEAD, REFUSED, Request, RequestKind, RmaRequest, bytes_of, words,
+    ANSWERS, ControlRequest, ControlRequestKind, DONE, HEAD, REFUSED, RmaRequest, bytes_of, words,
 };
 use crate::core::target_location::TargetLocation;
 use weft_fabric::{Fabric, Fault, Sge, Staging};
-use weft_p2p::{Mode, RequestId, Source, Target, Want};
+use weft_p2p::{MessageTarget, ReceiveSource, RequestId, SendMode, Want};
 use weft_process::{Error, class};
 
 /// Who takes a request.
@@ -39,10 +39,10 @@ impl Taker {
         }
     }
 
-    fn mode(self) -> Mode {
+    fn mode(self) -> SendMode {
         match self {
-            Taker::Service => Mode::Synchronous,
-            Taker::Fence => Mode::Standard,
+            Taker::Service => SendMode::Synchronous,
+            Taker::Fence => SendMode::Standard,
         }
     }
 }
@@ -73,7 +73,7 @@ pub struct SentRequest {
 #[derive(Default)]
 pub struct Answers(Vec<(RequestId, Staging)>);
 
-impl<F: Fabric> Control<F> {
+impl<F: Fabric> WindowControl<F> {
     /// Sends a request. `answer`: somebody wants to know how it ends, or its data.
     pub fn ask(&self, taker: Taker, asked: RequestedPart<'_>, answer: bool) -> SentRequest {
         let RequestedPart { location, own, operation, part: (skip, take), last } = asked;
@@ -82,7 +82,7 @@ impl<F: Fabric> Control<F> {
             runs.extend([own.wrapping_add(offset) as u64, len as u64]);
         });
         let [op, basic] = operation.names();
-        let request = Request {
+        let request = ControlRequest {
             kind: operation.kind(),
             op,
             basic,
@@ -159,10 +159,10 @@ impl<F: Fabric> Control<F> {
         Ok(())
     }
 
-    /// Carries requests to this rank's service out by `perform` ([`Control::take_one`]), until [`Control::stop_serving`].
+    /// Carries requests to this rank's service out by `perform` ([`WindowControl::take_one`]), until [`WindowControl::stop_serving`].
     pub async fn serve(
         &self,
-        perform: impl AsyncFn(&Request, Sge, Sge) -> Result<bool, Error>,
+        perform: impl AsyncFn(&ControlRequest, Sge, Sge) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let mut answers = Answers::default();
         while self.take_one(Taker::Service, &mut answers, &perform).await?.is_some() {}
@@ -176,11 +176,11 @@ impl<F: Fabric> Control<F> {
         &self,
         taker: Taker,
         answers: &mut Answers,
-        perform: impl AsyncFn(&Request, Sge, Sge) -> Result<bool, Error>,
-    ) -> Result<Option<Request>, Error> {
+        perform: impl AsyncFn(&ControlRequest, Sge, Sge) -> Result<bool, Error>,
+    ) -> Result<Option<ControlRequest>, Error> {
         let endpoint = self.core.endpoint();
         let (rank, request) = self.next_request(taker).await?;
-        if request.kind == RequestKind::Stop {
+        if request.kind == ControlRequestKind::Stop {
             // A fence hears so that nothing more comes from its sender.
             return Ok((taker == Taker::Fence).then_some(request));
         }
@@ -196,20 +196,20 @@ impl<F: Fabric> Control<F> {
         if request.answer != 0 {
             answer.sge().fill(&verdict.to_ne_bytes());
             let to = self.target_of(rank, request.answer);
-            let sent = endpoint.isend(to, answer.sge(), Mode::Standard);
+            let sent = endpoint.isend(to, answer.sge(), SendMode::Standard);
             answers.0.extend(sent.map(|id| (id, answer)));
         }
         Ok(Some(request))
     }
 
     /// The next request, and whose it is.
-    async fn next_request(&self, taker: Taker) -> Result<(usize, Request), Error> {
+    async fn next_request(&self, taker: Taker) -> Result<(usize, ControlRequest), Error> {
         let head = self.core.endpoint().staging().take(HEAD);
         let context = self.core.comm().context();
-        let want = Want { context, source: Source::Any, tag: Some(taker.head()) };
+        let want = Want { context, source: ReceiveSource::Any, tag: Some(taker.head()) };
         let status = self.core.endpoint().recv(want, head.sge()).await?;
         let rank = status.source as usize;
-        let request = Request::decode(head.sge()).filter(|_| status.bytes == HEAD as u64);
+        let request = ControlRequest::decode(head.sge()).filter(|_| status.bytes == HEAD as u64);
         match request {
             Some(request) => Ok((rank, request)),
             None => Err(Fault::corrupt(self.core.peer(rank), "one-sided request").into()),
@@ -227,21 +227,23 @@ impl<F: Fabric> Control<F> {
     /// Ends this rank's own service: nobody asks any more.
     pub async fn stop_serving(&self) -> Result<(), Error> {
         let me = self.core.rank();
-        self.answered(me, self.send_head(me, Taker::Service, Request::STOP)).await.map(|_| ())
+        self.answered(me, self.send_head(me, Taker::Service, ControlRequest::STOP))
+            .await
+            .map(|_| ())
     }
 
     /// Tells the fence of a rank that nothing more comes from here.
     pub fn end_epoch(&self, rank: usize) -> SentRequest {
-        self.send_head(rank, Taker::Fence, Request { last: true, ..Request::STOP })
+        self.send_head(rank, Taker::Fence, ControlRequest { last: true, ..ControlRequest::STOP })
     }
 
     /// Sends a request that is only a head and wants no answer.
-    fn send_head(&self, rank: usize, taker: Taker, request: Request) -> SentRequest {
+    fn send_head(&self, rank: usize, taker: Taker, request: ControlRequest) -> SentRequest {
         let endpoint = self.core.endpoint();
         let head = endpoint.staging().take(HEAD);
         head.sge().fill(&request.encode());
         let to = self.target_of(rank, taker.head());
-        let sent = endpoint.isend(to, head.sge(), Mode::Standard);
+        let sent = endpoint.isend(to, head.sge(), SendMode::Standard);
         SentRequest { sent: [sent, None], answer: None, _all: head }
     }
 
@@ -252,12 +254,12 @@ impl<F: Fabric> Control<F> {
     }
 
     fn want_of(&self, rank: usize, tag: i32) -> Want {
-        let source = Source::Rank { rank: rank as u32, peer: self.core.peer(rank) };
+        let source = ReceiveSource::Rank { rank: rank as u32, peer: self.core.peer(rank) };
         Want { context: self.core.comm().context(), source, tag: Some(tag) }
     }
 
-    fn target_of(&self, rank: usize, tag: i32) -> Target {
+    fn target_of(&self, rank: usize, tag: i32) -> MessageTarget {
         let context = self.core.comm().context();
-        Target { context, peer: self.core.peer(rank), rank: self.core.rank() as u32, tag }
+        MessageTarget { context, peer: self.core.peer(rank), rank: self.core.rank() as u32, tag }
     }
 }

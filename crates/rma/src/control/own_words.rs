@@ -1,6 +1,6 @@
 //! This rank's own control words: memory of the fabric, apart from the window's, and the flags in it that this rank waits for.
 
-use super::layout::{Table, words_of};
+use super::layout::{ControlTable, words_of};
 use std::cell::OnceCell;
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, FabricExt, Fault, Region, RemoteAddr};
@@ -50,7 +50,7 @@ impl<F: Fabric> OwnWords<F> {
     }
 
     /// The counter that is word `index` of one of the tables that this rank waits on.
-    pub fn flag(&self, table: Table, index: usize) -> Counter {
+    pub fn flag(&self, table: ControlTable, index: usize) -> Counter {
         let which = table.number().checked_sub(2).expect("slots are no flags");
         *self.flags[which][index].get_or_init(|| {
             let offset = 8 * table.word(self.size, index);

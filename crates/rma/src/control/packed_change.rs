@@ -1,13 +1,13 @@
 //! What an accumulate does to its target's elements, as requests carry it and as whoever reaches the elements applies it.
 
-use weft_datatype::{Basic, Form, Op, compare_and_swap};
+use weft_datatype::{Basic, ElementSpacing, PredefinedOp, compare_and_swap};
 use weft_fabric::Sge;
 use weft_process::Error;
 
 /// What an accumulate does to its target's elements, with its data packed.
 #[derive(Clone, Copy)]
 pub enum PackedChange {
-    Reduce { op: Op, origin: Sge },
+    Reduce { op: PredefinedOp, origin: Sge },
     Swap { compare: Sge, new: Sge },
 }
 
@@ -18,10 +18,10 @@ impl PackedChange {
             former.copy_from(elements);
         }
         match self {
-            PackedChange::Reduce { op: Op::NoOp, .. } => {}
+            PackedChange::Reduce { op: PredefinedOp::NoOp, .. } => {}
             PackedChange::Reduce { op, origin } => {
                 let count = elements.len() / basic.size();
-                op.apply(basic, Form::Packed, count, origin, elements)?;
+                op.apply(basic, ElementSpacing::Packed, count, origin, elements)?;
             }
             PackedChange::Swap { compare, new } => {
                 let bytes = |piece: Sge| {
@@ -42,9 +42,9 @@ impl PackedChange {
         let part = |piece: Sge| piece.part(skip, target.len());
         let count = target.len() / basic.size();
         match self {
-            PackedChange::Reduce { op: Op::NoOp, .. } => {
+            PackedChange::Reduce { op: PredefinedOp::NoOp, .. } => {
                 let into = former.map(part);
-                Op::NoOp.try_apply(basic, count, Sge::EMPTY, target, into);
+                PredefinedOp::NoOp.try_apply(basic, count, Sge::EMPTY, target, into);
             }
             PackedChange::Reduce { op, origin } => {
                 op.try_apply(basic, count, part(origin), target, former.map(part));
@@ -59,7 +59,7 @@ impl PackedChange {
     /// Of the elements whose packed bytes begin at `skip`.
     pub fn part(self, skip: usize, len: usize) -> PackedChange {
         match self {
-            PackedChange::Reduce { op: Op::NoOp, .. } | PackedChange::Swap { .. } => self,
+            PackedChange::Reduce { op: PredefinedOp::NoOp, .. } | PackedChange::Swap { .. } => self,
             PackedChange::Reduce { op, origin } => {
                 PackedChange::Reduce { op, origin: origin.part(skip, len) }
             }
@@ -78,6 +78,6 @@ impl PackedChange {
 
     /// Whether elements may differ afterwards.
     pub fn changes(self) -> bool {
-        !matches!(self, PackedChange::Reduce { op: Op::NoOp, .. })
+        !matches!(self, PackedChange::Reduce { op: PredefinedOp::NoOp, .. })
     }
 }

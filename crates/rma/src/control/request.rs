@@ -5,10 +5,10 @@
 //!   answer: how it ended │ data                                            a tag of its own; none if nobody waits
 //! ```
 //! At most [`MOST`] bytes at once, so that neither side needs memory for the whole. What a peer says is checked when it is
-//! read ([`Request::decode`]).
+//! read ([`ControlRequest::decode`]).
 
 use super::packed_change::PackedChange;
-use weft_datatype::{Basic, Op};
+use weft_datatype::{Basic, PredefinedOp};
 use weft_fabric::Sge;
 
 /// Largest part of an operation, in packed bytes: a multiple of every element.
@@ -20,7 +20,7 @@ pub const ANSWERS: i32 = 16;
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
-pub enum RequestKind {
+pub enum ControlRequestKind {
     Put = 1,
     Get = 2,
     Reduce = 3,
@@ -30,8 +30,8 @@ pub enum RequestKind {
 
 /// The first message.
 #[derive(Debug, Clone, Copy)]
-pub struct Request {
-    pub kind: RequestKind,
+pub struct ControlRequest {
+    pub kind: ControlRequestKind,
     pub op: u64,
     pub basic: u64,
     /// Runs of the target's memory, and their bytes together.
@@ -47,9 +47,9 @@ const WORDS: usize = 7;
 /// Its length in bytes.
 pub const HEAD: usize = 8 * WORDS;
 
-impl Request {
-    pub const STOP: Request = Request {
-        kind: RequestKind::Stop,
+impl ControlRequest {
+    pub const STOP: ControlRequest = ControlRequest {
+        kind: ControlRequestKind::Stop,
         op: 0,
         basic: 0,
         runs: 0,
@@ -59,22 +59,22 @@ impl Request {
     };
 
     pub fn encode(&self) -> Vec<u8> {
-        let Request { kind, op, basic, runs, bytes, answer, last } = *self;
+        let ControlRequest { kind, op, basic, runs, bytes, answer, last } = *self;
         bytes_of([kind as u64, op, basic, runs, bytes, answer as u64, u64::from(last)])
     }
 
     /// What a peer asks for, if it can be.
-    pub fn decode(from: Sge) -> Option<Request> {
-        use RequestKind::*;
+    pub fn decode(from: Sge) -> Option<ControlRequest> {
+        use ControlRequestKind::*;
         let [kind, op, basic, runs, bytes, answer, last] = words(from);
         let kind = [Put, Get, Reduce, Swap, Stop].into_iter().find(|&k| k as u64 == kind)?;
         let answer = i32::try_from(answer).ok().filter(|&tag| tag == 0 || tag >= ANSWERS)?;
         let fits = bytes <= MOST as u64 && runs <= bytes && last <= 1;
-        fits.then_some(Request { kind, op, basic, runs, bytes, answer, last: last == 1 })
+        fits.then_some(ControlRequest { kind, op, basic, runs, bytes, answer, last: last == 1 })
     }
 
-    pub fn op(&self) -> Option<Op> {
-        Op::of_handle(u32::try_from(self.op).ok()?)
+    pub fn op(&self) -> Option<PredefinedOp> {
+        PredefinedOp::of_handle(u32::try_from(self.op).ok()?)
     }
 
     pub fn basic(&self) -> Option<Basic> {
@@ -84,19 +84,21 @@ impl Request {
     /// Data that come with it.
     pub fn brings(&self) -> usize {
         match self.kind {
-            RequestKind::Put => self.bytes as usize,
-            RequestKind::Reduce if self.op() == Some(Op::NoOp) => 0,
-            RequestKind::Reduce => self.bytes as usize,
-            RequestKind::Swap => 2 * self.bytes as usize,
-            RequestKind::Get | RequestKind::Stop => 0,
+            ControlRequestKind::Put => self.bytes as usize,
+            ControlRequestKind::Reduce if self.op() == Some(PredefinedOp::NoOp) => 0,
+            ControlRequestKind::Reduce => self.bytes as usize,
+            ControlRequestKind::Swap => 2 * self.bytes as usize,
+            ControlRequestKind::Get | ControlRequestKind::Stop => 0,
         }
     }
 
     /// Data that go back, to whoever waits for them.
     pub fn returns(&self) -> usize {
         match self.kind {
-            RequestKind::Get | RequestKind::Reduce | RequestKind::Swap => self.bytes as usize,
-            RequestKind::Put | RequestKind::Stop => 0,
+            ControlRequestKind::Get | ControlRequestKind::Reduce | ControlRequestKind::Swap => {
+                self.bytes as usize
+            }
+            ControlRequestKind::Put | ControlRequestKind::Stop => 0,
         }
     }
 }
@@ -124,12 +126,12 @@ pub enum RmaRequest {
 }
 
 impl RmaRequest {
-    pub fn kind(self) -> RequestKind {
+    pub fn kind(self) -> ControlRequestKind {
         match self {
-            RmaRequest::Put(_) => RequestKind::Put,
-            RmaRequest::Get => RequestKind::Get,
-            RmaRequest::Change(PackedChange::Reduce { .. }, _) => RequestKind::Reduce,
-            RmaRequest::Change(PackedChange::Swap { .. }, _) => RequestKind::Swap,
+            RmaRequest::Put(_) => ControlRequestKind::Put,
+            RmaRequest::Get => ControlRequestKind::Get,
+            RmaRequest::Change(PackedChange::Reduce { .. }, _) => ControlRequestKind::Reduce,
+            RmaRequest::Change(PackedChange::Swap { .. }, _) => ControlRequestKind::Swap,
         }
     }
 
@@ -148,9 +150,8 @@ impl RmaRequest {
     pub fn data(self, skip: usize, take: usize) -> [Sge; 2] {
         match self {
             RmaRequest::Put(data) => [data.part(skip, take), Sge::EMPTY],
-            RmaRequest::Change(PackedChange::Reduce { op: Op::NoOp, .. }, _) | RmaRequest::Get => {
-                [Sge::EMPTY; 2]
-            }
+            RmaRequest::Change(PackedChange::Reduce { op: PredefinedOp::NoOp, .. }, _)
+            | RmaRequest::Get => [Sge::EMPTY; 2],
             RmaRequest::Change(PackedChange::Reduce { origin, .. }, _) => {
                 [origin.part(skip, take), Sge::EMPTY]
             }
@@ -176,9 +177,9 @@ mod tests {
     #[test]
     fn requests_are_read_back_and_checked() {
         let pool = StagingPool::default();
-        let op = u64::from(Op::Sum.handle());
-        let request = Request {
-            kind: RequestKind::Reduce,
+        let op = u64::from(PredefinedOp::Sum.handle());
+        let request = ControlRequest {
+            kind: ControlRequestKind::Reduce,
             op,
             basic: 0x214,
             runs: 2,
@@ -188,7 +189,7 @@ mod tests {
         };
         let memory = pool.take(HEAD);
         memory.sge().fill(&request.encode());
-        let back = Request::decode(memory.sge()).unwrap();
+        let back = ControlRequest::decode(memory.sge()).unwrap();
         assert_eq!((back.encode(), back.brings(), back.returns()), (request.encode(), 16, 16));
         let good = words::<WORDS>(memory.sge());
         let wrong = [(0, 9), (3, 17), (4, MOST as u64 + 1), (5, 3), (5, u64::MAX), (6, 2)];
@@ -196,7 +197,7 @@ mod tests {
             let mut words = good;
             words[word] = value;
             memory.sge().fill(&bytes_of(words));
-            assert!(Request::decode(memory.sge()).is_none(), "word {word} = {value}");
+            assert!(ControlRequest::decode(memory.sge()).is_none(), "word {word} = {value}");
         }
     }
 }

@@ -8,7 +8,7 @@
 //! ```
 //! Contract: state alone. What opens and ends epochs is in [`crate::epochs`] and [`crate::locks`].
 
-use super::Core;
+use super::WindowCore;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_fabric::Fabric;
@@ -50,7 +50,7 @@ impl AccessEpoch {
 
 /// One rank, as a target.
 #[derive(Default)]
-pub struct ByRank {
+pub struct TargetEpochs {
     pub access: Cell<AccessEpoch>,
     /// MPI_Win_lock_all's share of its lock is held.
     joined: Cell<bool>,
@@ -58,7 +58,7 @@ pub struct ByRank {
 
 /// The epochs of this process on one window.
 pub struct OpenEpochs {
-    ranks: Box<[ByRank]>,
+    ranks: Box<[TargetEpochs]>,
     pub fence: Cell<Fenced>,
     /// Ranks of MPI_Win_start.
     pub started: RefCell<Option<Rc<[usize]>>>,
@@ -82,7 +82,7 @@ pub enum Entering {
 impl OpenEpochs {
     pub fn new(ranks: usize) -> OpenEpochs {
         OpenEpochs {
-            ranks: (0..ranks).map(|_| ByRank::default()).collect(),
+            ranks: (0..ranks).map(|_| TargetEpochs::default()).collect(),
             fence: Cell::default(),
             started: RefCell::default(),
             posted: RefCell::default(),
@@ -106,19 +106,19 @@ impl OpenEpochs {
     }
 
     #[inline]
-    pub fn of(&self, rank: usize) -> &ByRank {
+    pub fn of(&self, rank: usize) -> &TargetEpochs {
         &self.ranks[rank]
     }
 
     /// MPI_Win_lock holds a rank's lock, or need not.
     #[inline]
-    pub fn locked(&self, of: &ByRank, access: AccessEpoch) {
+    pub fn locked(&self, of: &TargetEpochs, access: AccessEpoch) {
         of.access.set(access);
         self.locks.set(self.locks.get() + 1);
     }
 
     #[inline]
-    pub fn unlocked(&self, of: &ByRank) {
+    pub fn unlocked(&self, of: &TargetEpochs) {
         of.access.set(AccessEpoch::None);
         self.locks.set(self.locks.get() - 1);
     }
@@ -185,7 +185,7 @@ impl OpenEpochs {
             return Some("all ranks are locked: MPI_Win_unlock_all ends it".into());
         }
         if self.locks() > 0 {
-            let held = |of: &ByRank| of.access.get().is_locked();
+            let held = |of: &TargetEpochs| of.access.get().is_locked();
             let rank = self.ranks.iter().position(held).unwrap_or(0);
             return Some(format!("rank {rank} is locked: MPI_Win_unlock ends it"));
         }
@@ -209,7 +209,7 @@ impl OpenEpochs {
     }
 }
 
-impl<F: Fabric> Core<F> {
+impl<F: Fabric> WindowCore<F> {
     /// Whether a fence issues the operations on a rank that are called now.
     pub fn is_for_fence(&self, rank: usize) -> bool {
         self.options.fence.defers() && self.open.is_of_fence(rank)

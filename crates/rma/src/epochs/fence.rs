@@ -18,44 +18,44 @@ mod immediate;
 mod pairwise;
 mod two_sided;
 
-use self::immediate::Arrivals;
-use super::flags::Flags;
-use crate::access::Access;
-use crate::control::Control;
+use self::immediate::ImmediateArrivals;
+use super::flags::PairFlags;
+use crate::access::WindowAccess;
+use crate::control::WindowControl;
 use crate::core::open_epochs::Fenced;
-use crate::core::{Core, assert};
-use crate::options::Design;
+use crate::core::{WindowCore, assert};
+use crate::options::FenceDesign;
 use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_process::Error;
 
 /// The fences of one window.
-pub struct Fence<F: Fabric> {
-    core: Rc<Core<F>>,
-    control: Rc<Control<F>>,
-    access: Rc<Access<F>>,
-    flags: Rc<Flags<F>>,
-    arrivals: Arrivals,
+pub struct WindowFences<F: Fabric> {
+    core: Rc<WindowCore<F>>,
+    control: Rc<WindowControl<F>>,
+    access: Rc<WindowAccess<F>>,
+    flags: Rc<PairFlags<F>>,
+    arrivals: ImmediateArrivals,
 }
 
-impl<F: Fabric> Fence<F> {
+impl<F: Fabric> WindowFences<F> {
     /// `first`: the first of this rank's two immediates.
     pub fn new(
-        core: Rc<Core<F>>,
-        control: Rc<Control<F>>,
-        access: Rc<Access<F>>,
-        flags: Rc<Flags<F>>,
+        core: Rc<WindowCore<F>>,
+        control: Rc<WindowControl<F>>,
+        access: Rc<WindowAccess<F>>,
+        flags: Rc<PairFlags<F>>,
         first: u32,
-    ) -> Fence<F> {
-        Fence { core, control, access, flags, arrivals: Arrivals::new(first) }
+    ) -> WindowFences<F> {
+        WindowFences { core, control, access, flags, arrivals: ImmediateArrivals::new(first) }
     }
 
-    /// Whether a barrier of the window's communicator is all that [`Fence::run`] has left to do. Then whoever has run one
-    /// says so by [`Fence::ended`].
+    /// Whether a barrier of the window's communicator is all that [`WindowFences::run`] has left to do. Then whoever has run one
+    /// says so by [`WindowFences::ended`].
     #[inline]
     pub fn is_a_barrier(&self, asserted: i32) -> bool {
         let before = self.core.open.fence.get();
-        self.core.options.fence == Design::Acknowledged
+        self.core.options.fence == FenceDesign::Acknowledged
             && asserted & assert::NOPRECEDE == 0
             && (before == Fenced::Used || self.core.open.in_words().is_none())
             && self.access.in_flight().is_untouched()
@@ -85,11 +85,13 @@ impl<F: Fabric> Fence<F> {
         let opens = first || before == Fenced::Closed;
         if !(first && last) {
             match self.core.options.fence {
-                Design::TwoSided | Design::TwoSidedApart => self.fence_two_sided(opens).await?,
-                Design::Pairwise => self.fence_pairwise(opens).await?,
-                Design::Barrier => self.fence_barrier(opens).await?,
-                Design::Immediate => self.fence_immediate(opens).await?,
-                Design::Acknowledged => self.fence_acknowledged().await?,
+                FenceDesign::TwoSided | FenceDesign::TwoSidedApart => {
+                    self.fence_two_sided(opens).await?
+                }
+                FenceDesign::Pairwise => self.fence_pairwise(opens).await?,
+                FenceDesign::Barrier => self.fence_barrier(opens).await?,
+                FenceDesign::Immediate => self.fence_immediate(opens).await?,
+                FenceDesign::Acknowledged => self.fence_acknowledged().await?,
             }
         }
         self.ended(asserted);

@@ -8,9 +8,9 @@
 //! of two fences in a row ([`super::fence`]), the first is over for a rank that has come to the second.
 
 use super::ordered_flag::encode;
-use crate::control::Control;
-use crate::control::layout::Table;
-use crate::core::Core;
+use crate::control::WindowControl;
+use crate::control::layout::ControlTable;
+use crate::core::WindowCore;
 use std::cell::Cell;
 use std::rc::Rc;
 use weft_fabric::Fabric;
@@ -34,23 +34,23 @@ fn advance(count: &Cell<u64>) -> u64 {
 }
 
 /// The flags between this rank and each other one.
-pub struct Flags<F: Fabric> {
-    pub core: Rc<Core<F>>,
-    pub control: Rc<Control<F>>,
+pub struct PairFlags<F: Fabric> {
+    pub core: Rc<WindowCore<F>>,
+    pub control: Rc<WindowControl<F>>,
     ranks: Box<[ByRank]>,
 }
 
-impl<F: Fabric> Flags<F> {
+impl<F: Fabric> PairFlags<F> {
     /// Nothing was told.
-    pub fn new(core: Rc<Core<F>>, control: Rc<Control<F>>) -> Flags<F> {
+    pub fn new(core: Rc<WindowCore<F>>, control: Rc<WindowControl<F>>) -> PairFlags<F> {
         let ranks = (0..core.size()).map(|_| ByRank::default()).collect();
-        Flags { core, control, ranks }
+        PairFlags { core, control, ranks }
     }
 
     /// Tells a rank that this one has posted to it once more.
     pub fn tell_posted(&self, rank: usize) -> Result<(), Error> {
         let count = advance(&self.ranks[rank].posted);
-        Ok(self.control.tell(rank, Table::Posted(count), self.core.rank(), count)?)
+        Ok(self.control.tell(rank, ControlTable::Posted(count), self.core.rank(), count)?)
     }
 
     /// This rank has posted once more, which the other need not be told.
@@ -61,7 +61,7 @@ impl<F: Fabric> Flags<F> {
     /// Waits until a rank has posted to this one once more.
     pub async fn hear_posted(&self, rank: usize) -> Result<(), Error> {
         let count = advance(&self.ranks[rank].started);
-        let flag = self.control.flag(Table::Posted(count), rank);
+        let flag = self.control.flag(ControlTable::Posted(count), rank);
         Ok(self.control.until(flag, count).await?)
     }
 
@@ -74,7 +74,7 @@ impl<F: Fabric> Flags<F> {
     pub fn tell_completed(&self, rank: usize) -> Result<(), Error> {
         let count = advance(&self.ranks[rank].completed);
         let value = encode(count, 0);
-        Ok(self.control.tell(rank, Table::Completed(count), self.core.rank(), value)?)
+        Ok(self.control.tell(rank, ControlTable::Completed(count), self.core.rank(), value)?)
     }
 
     /// The epoch that this rank completes next at another one.
@@ -109,7 +109,7 @@ impl<F: Fabric> Flags<F> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::options::Options;
+    use crate::options::WindowOptions;
     use crate::testing::{ALL, Program, end, parts, run_at};
     use weft_process::Comm;
 
@@ -119,10 +119,10 @@ mod tests {
 
     impl Program for Chain {
         async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
-            let (core, control) = parts(&comm, Options::default()).await;
+            let (core, control) = parts(&comm, WindowOptions::default()).await;
             let (me, size) = (core.rank(), core.size());
             let (right, left) = ((me + 1) % size, (me + size - 1) % size);
-            let flags = Flags::new(core.clone(), control);
+            let flags = PairFlags::new(core.clone(), control);
             for round in 0..6 {
                 flags.tell_posted(left).unwrap();
                 flags.hear_posted(right).await.unwrap();

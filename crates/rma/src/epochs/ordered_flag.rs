@@ -16,11 +16,11 @@
 //! The word `completed` is epochs x 256 + the set of rails whose own words are to be awaited. Words are written
 //! again if a rail dies, always with the same value and before a later one: so they are no counts of arrivals.
 
-use super::flags::Flags;
-use crate::access::Access;
-use crate::control::layout::{RAILS, Table};
+use super::flags::PairFlags;
+use crate::access::WindowAccess;
+use crate::control::layout::{ControlTable, RAILS};
 use crate::memory::WindowMemory;
-use crate::memory::target_address::Reach;
+use crate::memory::target_address::TargetReach;
 use crate::options::Ending;
 use weft_fabric::{Fabric, FabricExt};
 use weft_process::Error;
@@ -35,17 +35,19 @@ fn each(rails: u8) -> impl Iterator<Item = usize> {
     (0..RAILS).filter(move |rail| rails >> rail & 1 == 1)
 }
 
-impl<F: Fabric> Flags<F> {
+impl<F: Fabric> PairFlags<F> {
     /// Tells a rank that this one has completed once more, behind the data on their way. False: nothing was
     /// told, since that is to come after the end of what was issued.
     pub fn tell_behind(
         &self,
         memory: &WindowMemory<F>,
-        access: &Access<F>,
+        access: &WindowAccess<F>,
         rank: usize,
     ) -> Result<bool, Error> {
         access.issue_deferred(rank)?;
-        let Some(Reach::Direct { rails, .. }) = memory.known_reach(rank) else { return Ok(false) };
+        let Some(TargetReach::Direct { rails, .. }) = memory.known_reach(rank) else {
+            return Ok(false);
+        };
         let (used, reads) = access.in_flight().rails(rank);
         let set = match self.core.options.ending {
             Ending::Acknowledged => return Ok(false),
@@ -63,14 +65,14 @@ impl<F: Fabric> Flags<F> {
         let others = set & !(1 << lead);
         let flag = |table| self.control.remote_flag(rank, table, self.core.rank());
         for rail in each(others) {
-            let word = flag(Table::Rail(rail, count));
+            let word = flag(ControlTable::Rail(rail, count));
             if !fabric.write_flag_after(rail, peer, word, encode(count, 0))? {
                 return Ok(false);
             }
         }
         // What others were told by now is true as well if this fails: their data are there.
         let value = encode(count, others);
-        if !fabric.write_flag_after(lead, peer, flag(Table::Completed(count)), value)? {
+        if !fabric.write_flag_after(lead, peer, flag(ControlTable::Completed(count)), value)? {
             return Ok(false);
         }
         self.count_completed(rank);
@@ -79,20 +81,20 @@ impl<F: Fabric> Flags<F> {
 
     /// Rails to hear of before epoch `count` of a rank is over; `None`: it is not known yet.
     fn behind(&self, rank: usize, count: u64) -> Option<u8> {
-        let flag = self.control.flag(Table::Completed(count), rank);
+        let flag = self.control.flag(ControlTable::Completed(count), rank);
         let value = self.core.fabric().counters().value(flag);
         (value >= encode(count, 0)).then_some(value as u8)
     }
 
     /// Waits until epoch `count` of a rank is over.
     pub async fn hear_epoch(&self, rank: usize, count: u64) -> Result<(), Error> {
-        let flag = self.control.flag(Table::Completed(count), rank);
+        let flag = self.control.flag(ControlTable::Completed(count), rank);
         self.control.until(flag, encode(count, 0)).await?;
         for rail in each(self.behind(rank, count).unwrap_or(0)) {
             if rail == 0 || rail >= self.control.own().rails() {
                 return Err(self.control.corrupt(rank, "set of rails").into());
             }
-            let flag = self.control.flag(Table::Rail(rail, count), rank);
+            let flag = self.control.flag(ControlTable::Rail(rail, count), rank);
             self.control.until(flag, encode(count, 0)).await?;
         }
         Ok(())
@@ -104,7 +106,7 @@ impl<F: Fabric> Flags<F> {
         let there = |rail: usize| {
             let known = rail > 0 && rail < self.control.own().rails();
             known && {
-                let flag = self.control.flag(Table::Rail(rail, count), rank);
+                let flag = self.control.flag(ControlTable::Rail(rail, count), rank);
                 counters.value(flag) >= encode(count, 0)
             }
         };

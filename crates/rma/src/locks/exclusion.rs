@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering::{Release, SeqCst};
 
 /// A word that all origins see: of the processor, or of the model checker. Sequentially consistent, unless its name says
 /// otherwise.
-pub trait Word {
+pub trait LockWord {
     fn now(&self) -> u64;
     fn clear_released(&self);
     fn exchange(&self, new: u64);
@@ -37,7 +37,7 @@ pub trait Word {
 
 macro_rules! word {
     ($atomic:ty $(, $ordered:expr)?) => {
-        impl Word for $atomic {
+        impl LockWord for $atomic {
             #[inline(always)]
             fn now(&self) -> u64 {
                 self.load(SeqCst)
@@ -83,14 +83,14 @@ const PRESSING: u64 = 1 << 32;
 pub const PATIENCE: usize = 64;
 
 /// The exclusion of one target, for one origin.
-pub struct Exclusion<'w, W> {
+pub struct TargetExclusion<'w, W> {
     /// The target's [`WORDS`].
     pub line: &'w [W],
     pub target: usize,
     pub me: usize,
 }
 
-impl<W: Word> Exclusion<'_, W> {
+impl<W: LockWord> TargetExclusion<'_, W> {
     fn mark(&self) -> u64 {
         self.me as u64 + 1
     }
@@ -196,7 +196,7 @@ mod tests {
         let ranks = 2 * ORIGINS + 5;
         for me in [0, 63, 64, ORIGINS - 1, ORIGINS, ranks - 1] {
             let line = line();
-            let one = Exclusion { line: &line, target: 7, me };
+            let one = TargetExclusion { line: &line, target: 7, me };
             let own: Vec<_> = (0..ranks).map(|_| AtomicU64::new(0)).collect();
             let find = |rank: usize| own.get(rank);
             own[me].store(8, SeqCst);
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn the_first_to_wait_is_rung_and_in_the_end_preferred() {
         let line = line();
-        let [a, b, c] = [0, 1, 2].map(|me| Exclusion { line: &line, target: 0, me });
+        let [a, b, c] = [0, 1, 2].map(|me| TargetExclusion { line: &line, target: 0, me });
         assert!(a.hold() && !b.hold());
         b.come_first();
         assert!(!b.hold_first(0));
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_single_update_gives_way_to_a_holder() {
         let (line, own) = (line(), AtomicU64::new(0));
-        let [a, b] = [0, 1].map(|me| Exclusion { line: &line, target: 0, me });
+        let [a, b] = [0, 1].map(|me| TargetExclusion { line: &line, target: 0, me });
         a.register();
         assert!(a.announce(&own) && b.hold() && b.is_announced(2, |_| Some(&own)));
         assert_eq!(a.recall(&own), Some(1));
@@ -267,7 +267,7 @@ mod loom_models {
     }
 
     fn whole(shared: &Shared, me: usize) {
-        let one = Exclusion { line: &shared.line, target: 0, me };
+        let one = TargetExclusion { line: &shared.line, target: 0, me };
         while !one.hold() {
             thread::yield_now();
         }
@@ -279,7 +279,7 @@ mod loom_models {
     }
 
     fn single(shared: &Shared, me: usize) {
-        let one = Exclusion { line: &shared.line, target: 0, me };
+        let one = TargetExclusion { line: &shared.line, target: 0, me };
         one.register();
         if one.announce(&shared.own[me]) {
             shared.elements[0].fetch_add(1, Relaxed);
@@ -291,7 +291,7 @@ mod loom_models {
     }
 
     /// What a single update does that found a holder.
-    fn whole_of_one(shared: &Shared, one: Exclusion<'_, AtomicU64>) {
+    fn whole_of_one(shared: &Shared, one: TargetExclusion<'_, AtomicU64>) {
         while !one.hold() {
             thread::yield_now();
         }
@@ -318,7 +318,7 @@ mod loom_models {
 
     /// Without waiting: whether it was done.
     fn try_single(shared: &Shared, me: usize) -> bool {
-        let one = Exclusion { line: &shared.line, target: 0, me };
+        let one = TargetExclusion { line: &shared.line, target: 0, me };
         one.register();
         let free = one.announce(&shared.own[me]);
         if free {
@@ -330,7 +330,7 @@ mod loom_models {
 
     /// The same.
     fn try_whole(shared: &Shared, me: usize) -> bool {
-        let one = Exclusion { line: &shared.line, target: 0, me };
+        let one = TargetExclusion { line: &shared.line, target: 0, me };
         if !one.hold() {
             return false;
         }
@@ -370,7 +370,7 @@ mod loom_models {
             let shared = shared(2);
             let other = shared.clone();
             let first = thread::spawn(move || {
-                let one = Exclusion { line: &other.line, target: 0, me: 1 };
+                let one = TargetExclusion { line: &other.line, target: 0, me: 1 };
                 one.come_first();
                 // A wake that got lost leaves it parked for ever, which the checker reports.
                 while !one.hold_first(0) {
@@ -379,7 +379,7 @@ mod loom_models {
                 reduce(&other);
                 assert_eq!(one.give_back(), None);
             });
-            let one = Exclusion { line: &shared.line, target: 0, me: 0 };
+            let one = TargetExclusion { line: &shared.line, target: 0, me: 0 };
             if one.hold() {
                 reduce(&shared);
                 if one.give_back() == Some(1) {

@@ -1,7 +1,7 @@
 //! Taking the exclusion of a target ([`super::exclusion`]) whose words this process sees: at once, or asleep until it is free.
 
 use super::Locks;
-use super::exclusion::{self, Exclusion};
+use super::exclusion::{self, TargetExclusion};
 use crate::control::layout::{EXCLUSION, SINGLE};
 use std::pin::pin;
 use std::sync::atomic::AtomicU64;
@@ -10,11 +10,11 @@ use weft_fabric::Fabric;
 use weft_process::{Error, class};
 
 /// The exclusion of a target whose words this process sees.
-type MappedExclusion<'w> = Exclusion<'w, AtomicU64>;
+type MappedExclusion<'w> = TargetExclusion<'w, AtomicU64>;
 
 /// An update of one word that was announced, and is to be recalled.
 #[must_use]
-pub struct Announced<'w> {
+pub struct AnnouncedUpdate<'w> {
     exclusion: MappedExclusion<'w>,
     own: &'w AtomicU64,
     /// It may be done; else somebody holds the exclusion.
@@ -41,7 +41,7 @@ impl<F: Fabric> Locks<F> {
     fn exclusion(&self, rank: usize) -> Option<MappedExclusion<'_>> {
         let words = self.control.seen(rank)?;
         let line = &words[EXCLUSION..EXCLUSION + exclusion::WORDS];
-        Some(Exclusion { line, target: rank, me: self.control.rank() })
+        Some(TargetExclusion { line, target: rank, me: self.control.rank() })
     }
 
     #[inline(always)]
@@ -53,19 +53,19 @@ impl<F: Fabric> Locks<F> {
     /// Announces an update of one word of a rank, which the processor does at once. `None`: this process does not see the
     /// control words.
     #[inline(always)]
-    pub fn announce(&self, rank: usize) -> Option<Announced<'_>> {
+    pub fn announce(&self, rank: usize) -> Option<AnnouncedUpdate<'_>> {
         let exclusion = self.exclusion(rank)?;
         let own = &self.control.seen(exclusion.me)?[SINGLE];
         if !self.ranks[rank].announces.replace(true) {
             exclusion.register();
         }
         let free = exclusion.announce(own);
-        Some(Announced { exclusion, own, free })
+        Some(AnnouncedUpdate { exclusion, own, free })
     }
 
     /// The update is done, or is not to be. Whether it was free to be done.
     #[inline(always)]
-    pub fn recall(&self, announced: Announced<'_>) -> bool {
+    pub fn recall(&self, announced: AnnouncedUpdate<'_>) -> bool {
         if let Some(holder) = announced.exclusion.recall(announced.own) {
             self.control.ring(holder);
         }

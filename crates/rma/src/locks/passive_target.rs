@@ -2,7 +2,7 @@
 
 use super::Locks;
 use super::ticket_lock::Tried;
-use crate::control::layout::Lock;
+use crate::control::layout::TicketLockKind;
 use crate::core::assert;
 use crate::core::open_epochs::{AccessEpoch, Entering, Fenced};
 use weft_fabric::Fabric;
@@ -98,7 +98,7 @@ impl<F: Fabric> Locks<F> {
         let held = if asserted & assert::NOCHECK != 0 {
             AccessEpoch::Unchecked
         } else {
-            let (lock, of) = (self.lock_of(Lock::Window, rank), &self.ranks[rank]);
+            let (lock, of) = (self.lock_of(TicketLockKind::Window, rank), &self.ranks[rank]);
             match of.tell.take() {
                 // Taken when it was tried for.
                 Some(turn) => lock.pass(turn).await?,
@@ -123,7 +123,7 @@ impl<F: Fabric> Locks<F> {
     pub async fn unlock(&self, rank: usize) -> Result<(), Error> {
         self.may_unlock(rank)?;
         let held = self.core.open.access(rank);
-        let (lock, of) = (self.lock_of(Lock::Window, rank), &self.ranks[rank]);
+        let (lock, of) = (self.lock_of(TicketLockKind::Window, rank), &self.ranks[rank]);
         match of.tell.take() {
             // Given back when that was tried.
             Some(turn) => lock.pass(turn).await?,
@@ -160,7 +160,7 @@ impl<F: Fabric> Locks<F> {
         let join = async {
             // Another thread may have been here first.
             if !open.is_joined(rank) {
-                let ticket = self.lock_of(Lock::Window, rank).acquire(true).await?;
+                let ticket = self.lock_of(TicketLockKind::Window, rank).acquire(true).await?;
                 self.ranks[rank].ticket.set(ticket);
                 open.set_joined(rank, true);
                 self.joined.borrow_mut().push(rank);
@@ -182,7 +182,9 @@ impl<F: Fabric> Locks<F> {
     pub async fn unlock_all(&self) -> Result<(), Error> {
         let joined = std::mem::take(&mut *self.joined.borrow_mut());
         for rank in joined {
-            self.lock_of(Lock::Window, rank).release(true, self.ranks[rank].ticket.get()).await?;
+            self.lock_of(TicketLockKind::Window, rank)
+                .release(true, self.ranks[rank].ticket.get())
+                .await?;
             self.core.open.set_joined(rank, false);
         }
         self.core.open.all.set(None);

@@ -25,10 +25,10 @@
 //! read). With contention: two more by the waiter, one and a flag by who releases. Where this process's processor
 //! sees the words, no future is made: a compare-and-swap takes it, a fetch-add gives it back ([`MappedTicketLock`]).
 
-use crate::control::Control;
-use crate::control::layout::{Lock, Table, row};
+use crate::control::WindowControl;
+use crate::control::layout::{ControlTable, TicketLockKind, row};
 use std::sync::atomic::Ordering::SeqCst;
-use weft_fabric::{Fabric, Fault, Words};
+use weft_fabric::{Fabric, Fault, PeerWords};
 
 /// Places of the words in the line of a lock.
 const USERS: usize = 0;
@@ -54,12 +54,12 @@ pub enum Tried {
     /// With this ticket.
     Done(u64),
     /// With this ticket, but the turn of another one has come whose owner may sleep: [`TicketLock::pass`].
-    Tell(u64, Turn),
+    Tell(u64, TicketTurn),
 }
 
 /// The turn of `ticket` has come to enter shared, exclusively, or either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
+pub struct TicketTurn {
     ticket: u64,
     shared: bool,
     exclusive: bool,
@@ -82,20 +82,20 @@ fn rank_of(waiter: u64) -> usize {
 
 /// A word of a lock's line.
 #[inline]
-fn line(which: Lock, index: usize) -> usize {
+fn line(which: TicketLockKind, index: usize) -> usize {
     8 * which as usize + index
 }
 
 /// The word where who waits with a ticket is registered.
 #[inline]
-fn slot(which: Lock, size: usize, ticket: u64) -> usize {
-    Table::Slots(which).word(size, ticket as usize & (row(size) - 1))
+fn slot(which: TicketLockKind, size: usize, ticket: u64) -> usize {
+    ControlTable::Slots(which).word(size, ticket as usize & (row(size) - 1))
 }
 
 /// One of the locks of a rank whose words this process sees: what needs no waiting.
 pub struct MappedTicketLock<'w> {
-    pub words: &'w Words,
-    pub which: Lock,
+    pub words: &'w PeerWords,
+    pub which: TicketLockKind,
     /// Ranks of the window.
     pub size: usize,
 }
@@ -118,7 +118,7 @@ impl MappedTicketLock<'_> {
             return Tried::Done(next);
         }
         turns.fetch_add(READ, SeqCst);
-        self.told(next, Turn { ticket: next + 1, shared: true, exclusive: false })
+        self.told(next, TicketTurn { ticket: next + 1, shared: true, exclusive: false })
     }
 
     /// Gives it back, taken with `ticket`.
@@ -127,17 +127,17 @@ impl MappedTicketLock<'_> {
         let turns = &self.words[line(self.which, TURNS)];
         let turn = if shared {
             let (_, write) = decode(turns.fetch_add(WRITE, SeqCst), ticket);
-            Turn { ticket: write + 1, shared: false, exclusive: true }
+            TicketTurn { ticket: write + 1, shared: false, exclusive: true }
         } else {
             turns.fetch_add(READ + WRITE, SeqCst);
-            Turn { ticket: ticket + 1, shared: true, exclusive: true }
+            TicketTurn { ticket: ticket + 1, shared: true, exclusive: true }
         };
         self.told(ticket, turn)
     }
 
     /// What is left to do after a turn was brought: to tell who may wait for it.
     #[inline]
-    fn told(&self, ticket: u64, turn: Turn) -> Tried {
+    fn told(&self, ticket: u64, turn: TicketTurn) -> Tried {
         match self.words[slot(self.which, self.size, turn.ticket)].load(SeqCst) {
             0 => Tried::Done(ticket),
             _ => Tried::Tell(ticket, turn),
@@ -147,8 +147,8 @@ impl MappedTicketLock<'_> {
 
 /// One of the locks of a rank.
 pub struct TicketLock<'w, F: Fabric> {
-    pub control: &'w Control<F>,
-    pub which: Lock,
+    pub control: &'w WindowControl<F>,
+    pub which: TicketLockKind,
     /// The rank that it belongs to.
     pub target: usize,
 }
@@ -170,7 +170,7 @@ impl<F: Fabric> TicketLock<'_, F> {
         }
         if shared {
             let (read, _) = decode(self.add(self.line(TURNS), READ).await?, ticket);
-            self.pass(Turn { ticket: read + 1, shared: true, exclusive: false }).await?;
+            self.pass(TicketTurn { ticket: read + 1, shared: true, exclusive: false }).await?;
         }
         Ok(ticket)
     }
@@ -184,7 +184,7 @@ impl<F: Fabric> TicketLock<'_, F> {
     /// The turn has not come: registers, and sleeps until somebody brings it.
     #[cold]
     async fn wait(&self, ticket: u64, shared: bool) -> Result<(), Fault> {
-        let grant = self.control.flag(Table::Grants(self.which), self.target);
+        let grant = self.control.flag(ControlTable::Grants(self.which), self.target);
         let entry = waiter(ticket, self.control.rank(), shared);
         let slot = self.slot(ticket);
         self.swap(slot, 0, entry).await?;
@@ -198,11 +198,11 @@ impl<F: Fabric> TicketLock<'_, F> {
     pub async fn release(&self, shared: bool, ticket: u64) -> Result<(), Fault> {
         let step = if shared { WRITE } else { READ + WRITE };
         let (_, write) = decode(self.add(self.line(TURNS), step).await?, ticket);
-        self.pass(Turn { ticket: write + 1, shared: !shared, exclusive: true }).await
+        self.pass(TicketTurn { ticket: write + 1, shared: !shared, exclusive: true }).await
     }
 
     /// Tells whose turn has come, if it sleeps.
-    pub async fn pass(&self, turn: Turn) -> Result<(), Fault> {
+    pub async fn pass(&self, turn: TicketTurn) -> Result<(), Fault> {
         let slot = self.slot(turn.ticket);
         let entry = self.read(slot).await?;
         let kind = if entry & 1 == 1 { turn.shared } else { turn.exclusive };
@@ -214,7 +214,7 @@ impl<F: Fabric> TicketLock<'_, F> {
         if rank >= self.control.size() {
             return Err(self.control.corrupt(self.target, "lock's queue"));
         }
-        self.control.tell(rank, Table::Grants(self.which), self.target, turn.ticket + 1)
+        self.control.tell(rank, ControlTable::Grants(self.which), self.target, turn.ticket + 1)
     }
 
     async fn add(&self, index: usize, operand: u64) -> Result<u64, Fault> {

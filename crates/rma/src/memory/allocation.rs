@@ -1,13 +1,13 @@
 //! This rank's memory of a new window: the program's own, or allocated (MPI 5.0, sections 12.2.1 to 12.2.4).
 
-use crate::core::Flavor;
+use crate::core::WindowFlavor;
 use crate::core::exchange::gather;
 use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge};
 use weft_process::{Comm, Error, class};
 
 /// What a rank brings to a new window.
 #[derive(Debug, Clone, Copy)]
-pub enum Memory {
+pub enum WindowOffer {
     /// The program's own (MPI_Win_create).
     Own(Sge),
     /// So many bytes, to be allocated; aligned to `align`, a power of two.
@@ -31,23 +31,23 @@ pub enum Memory {
     Nothing,
 }
 
-impl Memory {
+impl WindowOffer {
     /// Bytes of this rank.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Memory::Own(memory) => memory.len(),
-            Memory::Allocate { len, .. } | Memory::Share { len, .. } => *len,
-            Memory::Nothing => 0,
+            WindowOffer::Own(memory) => memory.len(),
+            WindowOffer::Allocate { len, .. } | WindowOffer::Share { len, .. } => *len,
+            WindowOffer::Nothing => 0,
         }
     }
 
     /// By which call such a window is made.
-    pub(crate) fn flavor(&self) -> Flavor {
+    pub(crate) fn flavor(&self) -> WindowFlavor {
         match self {
-            Memory::Own(_) => Flavor::Create,
-            Memory::Allocate { .. } => Flavor::Allocate,
-            Memory::Share { .. } => Flavor::Shared,
-            Memory::Nothing => Flavor::Dynamic,
+            WindowOffer::Own(_) => WindowFlavor::Create,
+            WindowOffer::Allocate { .. } => WindowFlavor::Allocate,
+            WindowOffer::Share { .. } => WindowFlavor::Shared,
+            WindowOffer::Nothing => WindowFlavor::Dynamic,
         }
     }
 }
@@ -67,15 +67,15 @@ pub struct OwnMemory {
 
 impl OwnMemory {
     /// All ranks of `comm` call it. Errors: NO_MEM, and what the fabric says of memory that it cannot expose.
-    pub async fn new<F: Fabric>(comm: &Comm<F>, brings: &Memory) -> Result<OwnMemory, Error> {
+    pub async fn new<F: Fabric>(comm: &Comm<F>, brings: &WindowOffer) -> Result<OwnMemory, Error> {
         let engine = comm.engine();
         let fabric = engine.endpoint().fabric();
         match *brings {
-            Memory::Nothing => {
+            WindowOffer::Nothing => {
                 let at = RemoteAddr::default();
                 Ok(OwnMemory { memory: Sge::EMPTY, at, region: None, holder: None, within: false })
             }
-            Memory::Own(memory) => {
+            WindowOffer::Own(memory) => {
                 let within = fabric.lies_within(memory);
                 let region = fabric.expose_to_writers(memory)?;
                 Ok(OwnMemory {
@@ -86,10 +86,10 @@ impl OwnMemory {
                     within,
                 })
             }
-            Memory::Allocate { len, align } => {
+            WindowOffer::Allocate { len, align } => {
                 Ok(OwnMemory::allocated(engine.allocate(padded(len, align)?)?, len, align))
             }
-            Memory::Share { len, align, contiguous } => {
+            WindowOffer::Share { len, align, contiguous } => {
                 OwnMemory::shared(comm, len, align, contiguous).await
             }
         }

@@ -13,14 +13,14 @@
 use super::{WindowMemory, regions};
 use crate::control::layout::TABLE;
 use crate::control::remote_atomics;
-use crate::core::Flavor;
+use crate::core::WindowFlavor;
 use std::cell::RefCell;
 use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge};
 use weft_process::{Error, class};
 
 /// Attached memory, as an origin finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct AttachedPiece {
     pub at: RemoteAddr,
     /// Its address in the target, and its length.
     pub start: u64,
@@ -32,15 +32,15 @@ const WORDS: usize = 8;
 /// Version, entries, place of the table.
 const HEADER: usize = 2 + RemoteAddr::WORDS;
 
-impl Piece {
+impl AttachedPiece {
     fn encode(&self) -> [u64; WORDS] {
         let [a, b, c, d] = self.at.words();
         [self.start, self.len, a, b, c, d, u64::from(self.within), 0]
     }
 
-    fn decode(words: &[u64]) -> Piece {
+    fn decode(words: &[u64]) -> AttachedPiece {
         let at = RemoteAddr::from_words([words[2], words[3], words[4], words[5]]);
-        Piece { start: words[0], len: words[1], at, within: words[6] == 1 }
+        AttachedPiece { start: words[0], len: words[1], at, within: words[6] == 1 }
     }
 
     fn holds(&self, first: u64, len: usize) -> bool {
@@ -51,7 +51,7 @@ impl Piece {
 }
 
 /// The piece that holds the byte at an address, of those in order.
-pub fn holding(pieces: &[Piece], at: u64) -> Option<&Piece> {
+pub fn holding(pieces: &[AttachedPiece], at: u64) -> Option<&AttachedPiece> {
     let next = pieces.partition_point(|piece| piece.start <= at);
     let piece = &pieces[next.checked_sub(1)?];
     (at - piece.start < piece.len).then_some(piece)
@@ -59,16 +59,16 @@ pub fn holding(pieces: &[Piece], at: u64) -> Option<&Piece> {
 
 /// What this rank has attached.
 #[derive(Default)]
-pub struct Attached {
+pub struct AttachedMemory {
     own: RefCell<Own>,
     /// What others have, by rank, as it was at a version; in order.
-    known: RefCell<Vec<(u64, Vec<Piece>)>>,
+    known: RefCell<Vec<(u64, Vec<AttachedPiece>)>>,
 }
 
 #[derive(Default)]
 struct Own {
     /// In order of their addresses.
-    pieces: Vec<Piece>,
+    pieces: Vec<AttachedPiece>,
     /// Of the pieces, in their order.
     regions: Vec<Region>,
     table: Option<Region>,
@@ -94,10 +94,10 @@ impl<F: Fabric> WindowMemory<F> {
             }
             let place = pieces.partition_point(|piece| piece.start < start);
             let beside = [place.checked_sub(1).map(|before| &pieces[before]), pieces.get(place)];
-            let overlaps = |p: &&Piece| start < p.start + p.len && p.start < start + len;
+            let overlaps = |p: &&AttachedPiece| start < p.start + p.len && p.start < start + len;
             (place, beside.into_iter().flatten().find(overlaps).copied())
         };
-        if let Some(Piece { start: at, len: its, .. }) = other {
+        if let Some(AttachedPiece { start: at, len: its, .. }) = other {
             let text = format!(
                 "MPI_Win_attach of {len} bytes at {start:#x}: it overlaps {its} bytes at {at:#x}, which \
                  are attached"
@@ -106,7 +106,8 @@ impl<F: Fabric> WindowMemory<F> {
         }
         let fabric = self.core.fabric();
         let region = fabric.expose_to_writers(memory)?;
-        let piece = Piece { at: region.remote, start, len, within: fabric.lies_within(memory) };
+        let piece =
+            AttachedPiece { at: region.remote, start, len, within: fabric.lies_within(memory) };
         {
             let own = &mut *self.attached.own.borrow_mut();
             own.pieces.insert(place, piece);
@@ -134,7 +135,7 @@ impl<F: Fabric> WindowMemory<F> {
     }
 
     fn only_dynamic(&self, call: &str) -> Result<(), Error> {
-        if self.core.flavor == Flavor::Dynamic {
+        if self.core.flavor == WindowFlavor::Dynamic {
             return Ok(());
         }
         let text = format!("{call} on a window that MPI_Win_create_dynamic did not make");
@@ -146,7 +147,7 @@ impl<F: Fabric> WindowMemory<F> {
         let fabric = self.core.fabric();
         let bytes: Vec<u8> = {
             let own = &mut *self.attached.own.borrow_mut();
-            let words = own.pieces.iter().flat_map(Piece::encode);
+            let words = own.pieces.iter().flat_map(AttachedPiece::encode);
             let bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
             let room = own.table.map_or(0, |table| table.local.len());
             if bytes.len() > room {
@@ -176,9 +177,10 @@ impl<F: Fabric> WindowMemory<F> {
         rank: usize,
         first: u64,
         len: usize,
-    ) -> Result<Option<Piece>, Error> {
-        let find =
-            |pieces: &[Piece]| holding(pieces, first).filter(|p| p.holds(first, len)).copied();
+    ) -> Result<Option<AttachedPiece>, Error> {
+        let find = |pieces: &[AttachedPiece]| {
+            holding(pieces, first).filter(|p| p.holds(first, len)).copied()
+        };
         self.with_attached(rank, find).await
     }
 
@@ -186,7 +188,7 @@ impl<F: Fabric> WindowMemory<F> {
     pub async fn with_attached<R>(
         &self,
         rank: usize,
-        f: impl FnOnce(&[Piece]) -> R,
+        f: impl FnOnce(&[AttachedPiece]) -> R,
     ) -> Result<R, Error> {
         if rank == self.core.rank() {
             return Ok(f(&self.attached.own.borrow().pieces));
@@ -215,7 +217,7 @@ impl<F: Fabric> WindowMemory<F> {
             if self.control.add(rank, TABLE, 0).await? != version {
                 continue;
             }
-            let mut pieces: Vec<_> = table.chunks_exact(WORDS).map(Piece::decode).collect();
+            let mut pieces: Vec<_> = table.chunks_exact(WORDS).map(AttachedPiece::decode).collect();
             // As this rank keeps its own; what a peer says may be anything.
             pieces.sort_unstable_by_key(|piece| piece.start);
             let known = &mut *self.attached.known.borrow_mut();
@@ -226,9 +228,9 @@ impl<F: Fabric> WindowMemory<F> {
 
     /// Calls `f` with the memory, and its piece, of each part of `len` bytes at an address of this rank. False: they
     /// are not all attached.
-    pub fn own_attached(&self, at: u64, len: u64, mut f: impl FnMut(Sge, &Piece)) -> bool {
+    pub fn own_attached(&self, at: u64, len: u64, mut f: impl FnMut(Sge, &AttachedPiece)) -> bool {
         let own = self.attached.own.borrow();
-        let part = |piece: &Piece, at: u64, len: u64| {
+        let part = |piece: &AttachedPiece, at: u64, len: u64| {
             let region = own.pieces.binary_search_by_key(&piece.start, |piece| piece.start);
             let memory = own.regions[region.expect("one of them")].local;
             f(memory.part((at - piece.start) as usize, len as usize), piece);

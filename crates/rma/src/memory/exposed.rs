@@ -5,7 +5,7 @@ use weft_fabric::RemoteAddr;
 
 /// Where a rank's memory and its control words are. Exchanged once; sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exposed {
+pub struct ExposedWindow {
     /// Where its memory lies, as `holder` names it.
     pub memory: RemoteAddr,
     /// Length of the memory.
@@ -29,7 +29,7 @@ pub struct Exposed {
 /// Words that travel.
 pub const WORDS: usize = 2 * RemoteAddr::WORDS + 4;
 
-/// Returns the words of a rank that could not allocate its part of `len` bytes, with the class of its error. No [`Exposed`] has
+/// Returns the words of a rank that could not allocate its part of `len` bytes, with the class of its error. No [`ExposedWindow`] has
 /// these words.
 pub fn nothing(len: usize, class: i32) -> [u64; WORDS] {
     let mut words = [u64::MAX; WORDS];
@@ -38,7 +38,7 @@ pub fn nothing(len: usize, class: i32) -> [u64; WORDS] {
     words
 }
 
-impl Exposed {
+impl ExposedWindow {
     pub fn encode(&self) -> [u64; WORDS] {
         let [a, b, c, d] = self.memory.words();
         let [e, f, g, h] = self.control.words();
@@ -50,11 +50,11 @@ impl Exposed {
     }
 
     /// What a peer says, checked: `None` if it cannot be in a window of `size` ranks.
-    pub fn decode(words: [u64; WORDS], size: usize) -> Option<Exposed> {
+    pub fn decode(words: [u64; WORDS], size: usize) -> Option<ExposedWindow> {
         let [a, b, c, d, e, f, g, h, len, unit, holder, flags] = words;
         let fits = isize::try_from(len).is_ok() && i64::try_from(unit).is_ok_and(|unit| unit > 0);
         let rails = (flags >> 34) as usize;
-        (fits && holder < size as u64 && (1..=RAILS).contains(&rails)).then_some(Exposed {
+        (fits && holder < size as u64 && (1..=RAILS).contains(&rails)).then_some(ExposedWindow {
             memory: RemoteAddr::from_words([a, b, c, d]),
             control: RemoteAddr::from_words([e, f, g, h]),
             len,
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_read_back_and_checked() {
-        let shown = Exposed {
+        let shown = ExposedWindow {
             memory: RemoteAddr { addr: 1, key: Key([2, 3, 4]) },
             control: RemoteAddr { addr: 5, key: Key([6, 7, 8]) },
             len: 100,
@@ -87,14 +87,14 @@ mod tests {
             rails: 2,
         };
         let words = shown.encode();
-        assert_eq!(Exposed::decode(words, 2), Some(shown));
-        assert_eq!(Exposed::decode(words, 1), None, "a holder beyond the window");
+        assert_eq!(ExposedWindow::decode(words, 2), Some(shown));
+        assert_eq!(ExposedWindow::decode(words, 1), None, "a holder beyond the window");
         for (at, wrong) in
             [(8, u64::MAX), (9, 0), (9, u64::MAX), (11, 0), (11, (RAILS as u64 + 1) << 34)]
         {
             let mut words = words;
             words[at] = wrong;
-            assert_eq!(Exposed::decode(words, 2), None, "word {at}");
+            assert_eq!(ExposedWindow::decode(words, 2), None, "word {at}");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Where an operation acts: from rank, displacement and datatype to memory, checked (MPI 5.0, section 12.3).
 
 use super::WindowMemory;
-use super::attached::Piece;
-use super::protocol::{self, Protocol};
-use super::target_address::{AtomicityDomain, Reach, TargetAddress};
-use crate::core::Flavor;
+use super::attached::AttachedPiece;
+use super::protocol::{self, AccessProtocol};
+use super::target_address::{AtomicityDomain, TargetAddress, TargetReach};
+use crate::core::WindowFlavor;
 use crate::core::target_location::TargetLocation;
 use weft_fabric::{Fabric, FabricExt, RemoteAddr, Sge};
 use weft_process::{Error, class};
@@ -12,7 +12,7 @@ use weft_process::{Error, class};
 impl<F: Fabric> WindowMemory<F> {
     /// Finds the memory of a location. Errors: RMA_RANGE if data lie outside, DISP for a negative displacement.
     pub async fn locate(&self, location: &TargetLocation<'_>) -> Result<TargetAddress, Error> {
-        if self.core.flavor == Flavor::Dynamic {
+        if self.core.flavor == WindowFlavor::Dynamic {
             return self.locate_attached(location).await;
         }
         let exposed = self.exposed(location.rank);
@@ -45,11 +45,11 @@ impl<F: Fabric> WindowMemory<F> {
     }
 
     /// How this process reaches memory of another one, `within`: that one's fabric allocated it.
-    pub fn reach_of(&self, peer: usize, at: RemoteAddr, len: usize, within: bool) -> Reach {
+    pub fn reach_of(&self, peer: usize, at: RemoteAddr, len: usize, within: bool) -> TargetReach {
         let fabric = self.core.fabric();
         let seen = fabric.mapped(peer, at, len);
         let able = fabric.capabilities(peer);
-        let path = protocol::Path {
+        let path = protocol::TargetPath {
             mapped: seen.is_some(),
             within,
             direct: able.direct,
@@ -58,9 +58,9 @@ impl<F: Fabric> WindowMemory<F> {
             ranks_each: self.core.endpoint().ranks_each(),
         };
         match (protocol::choose(&path), seen) {
-            (Protocol::Mapped, Some(memory)) => Reach::Mapped(memory),
-            (Protocol::TargetAssisted, _) => Reach::TargetAssisted,
-            _ => Reach::Direct { synchronous: able.synchronous, rails: able.rails },
+            (AccessProtocol::Mapped, Some(memory)) => TargetReach::Mapped(memory),
+            (AccessProtocol::TargetAssisted, _) => TargetReach::TargetAssisted,
+            _ => TargetReach::Direct { synchronous: able.synchronous, rails: able.rails },
         }
     }
 
@@ -79,8 +79,8 @@ impl<F: Fabric> WindowMemory<F> {
     }
 
     /// An address in an attached piece.
-    pub fn place_in(&self, rank: usize, piece: &Piece, own: i64) -> TargetAddress {
-        let Piece { at, start, len, within } = *piece;
+    pub fn place_in(&self, rank: usize, piece: &AttachedPiece, own: i64) -> TargetAddress {
+        let AttachedPiece { at, start, len, within } = *piece;
         let peer = self.core.peer(rank);
         TargetAddress {
             reach: self.reach_of(peer, at, len as usize, within),
@@ -120,7 +120,7 @@ pub(super) fn by_processors(one_node: bool, within: bool) -> AtomicityDomain {
 
 /// A place for no data.
 const NOWHERE: TargetAddress = TargetAddress {
-    reach: Reach::Mapped(Sge::EMPTY),
+    reach: TargetReach::Mapped(Sge::EMPTY),
     peer: 0,
     at: RemoteAddr::new(0, 0),
     offset: 0,

@@ -8,15 +8,15 @@
 //! ```
 
 use super::WindowMemory;
-use super::attached::{Piece, holding};
-use super::target_address::{AtomicityDomain, Reach, TargetAddress};
+use super::attached::{AttachedPiece, holding};
+use super::target_address::{AtomicityDomain, TargetAddress, TargetReach};
 use crate::core::target_location::TargetLocation;
 use weft_fabric::{Fabric, RemoteAddr, Sge};
 use weft_process::{Error, class};
 
 /// A part of an operation's data that lies in one region.
 #[derive(Debug, Clone, Copy)]
-pub struct Part {
+pub struct RegionPart {
     /// Where its first byte is; what is seen is the part alone.
     pub place: TargetAddress,
     /// Where it begins among the packed bytes, and its length.
@@ -24,22 +24,28 @@ pub struct Part {
     pub len: usize,
 }
 
-impl Part {
+impl RegionPart {
     /// Memory of this process: `memory` holds the packed bytes from `skip` on.
-    pub fn own(peer: usize, memory: Sge, skip: usize, domain: AtomicityDomain) -> Part {
+    pub fn own(peer: usize, memory: Sge, skip: usize, domain: AtomicityDomain) -> RegionPart {
         let at = RemoteAddr::default();
-        let place =
-            TargetAddress { reach: Reach::Mapped(memory), peer, at, offset: 0, own: 0, domain };
-        Part { place, skip, len: memory.len() }
+        let place = TargetAddress {
+            reach: TargetReach::Mapped(memory),
+            peer,
+            at,
+            offset: 0,
+            own: 0,
+            domain,
+        };
+        RegionPart { place, skip, len: memory.len() }
     }
 }
 
 /// Cuts `len` bytes at address `at` at the borders of regions, which are in order: each piece with the address and
 /// the length of what lies in it. The address of the first byte in none, if there is one.
 pub fn cut(
-    pieces: &[Piece],
+    pieces: &[AttachedPiece],
     (mut at, mut len): (u64, u64),
-    mut f: impl FnMut(&Piece, u64, u64),
+    mut f: impl FnMut(&AttachedPiece, u64, u64),
 ) -> Result<(), u64> {
     while len > 0 {
         let piece = holding(pieces, at).ok_or(at)?;
@@ -52,7 +58,7 @@ pub fn cut(
 
 impl<F: Fabric> WindowMemory<F> {
     /// The parts of a location's data. Error: RMA_RANGE if some of them are not attached.
-    pub async fn parts(&self, location: &TargetLocation<'_>) -> Result<Vec<Part>, Error> {
+    pub async fn parts(&self, location: &TargetLocation<'_>) -> Result<Vec<RegionPart>, Error> {
         let mut runs = Vec::new();
         location.ty.runs(location.count, 0, location.len(), |offset, len| {
             runs.push((location.disp.wrapping_add(offset) as u64, len as u64));
@@ -77,16 +83,18 @@ impl<F: Fabric> WindowMemory<F> {
             return Err(self.core.wrong(class::RMA_RANGE, text));
         }
         let mut skip = 0;
-        let part = |(piece, at, len): (Piece, u64, u64)| {
+        let part = |(piece, at, len): (AttachedPiece, u64, u64)| {
             let (place, len) = (self.place_in(location.rank, &piece, at as i64), len as usize);
             let offset = at - piece.start;
             let reach = match place.reach {
-                Reach::Mapped(memory) => Reach::Mapped(memory.part(offset as usize, len)),
+                TargetReach::Mapped(memory) => {
+                    TargetReach::Mapped(memory.part(offset as usize, len))
+                }
                 other => other,
             };
             let place = TargetAddress { reach, at: piece.at.offset(offset), offset: 0, ..place };
             skip += len;
-            Part { place, skip: skip - len, len }
+            RegionPart { place, skip: skip - len, len }
         };
         Ok(found.into_iter().map(part).collect())
     }
@@ -94,7 +102,7 @@ impl<F: Fabric> WindowMemory<F> {
     /// The place of data in several regions, as the target names it.
     pub fn all_of(&self, location: &TargetLocation) -> TargetAddress {
         TargetAddress {
-            reach: Reach::Scattered,
+            reach: TargetReach::Scattered,
             peer: self.core.peer(location.rank),
             at: RemoteAddr::default(),
             offset: 0,
@@ -108,9 +116,13 @@ impl<F: Fabric> WindowMemory<F> {
 mod tests {
     use super::*;
 
-    fn pieces(all: &[(u64, u64)]) -> Vec<Piece> {
-        let piece =
-            |&(start, len)| Piece { at: RemoteAddr::new(start, 0), start, len, within: false };
+    fn pieces(all: &[(u64, u64)]) -> Vec<AttachedPiece> {
+        let piece = |&(start, len)| AttachedPiece {
+            at: RemoteAddr::new(start, 0),
+            start,
+            len,
+            within: false,
+        };
         all.iter().map(piece).collect()
     }
 

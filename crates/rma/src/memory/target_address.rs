@@ -6,7 +6,7 @@ use weft_process::Buffer;
 
 /// How this process reaches a piece of a rank's memory.
 #[derive(Debug, Clone, Copy)]
-pub enum Reach {
+pub enum TargetReach {
     /// It sees it.
     Mapped(Sge),
     /// The fabric reads and writes it. With [`weft_fabric::Capabilities::synchronous`] it has when the call returns.
@@ -20,7 +20,7 @@ pub enum Reach {
 /// A place in a rank's memory.
 #[derive(Debug, Clone, Copy)]
 pub struct TargetAddress {
-    pub reach: Reach,
+    pub reach: TargetReach,
     /// The process that `at` is an address of.
     pub peer: usize,
     /// The start of the memory: the window's part of that rank, or what it attached.
@@ -48,7 +48,7 @@ impl TargetAddress {
     /// The elements as this process sees them.
     pub fn view(&self, location: &TargetLocation) -> Option<Buffer> {
         match self.reach {
-            Reach::Mapped(memory) => {
+            TargetReach::Mapped(memory) => {
                 Buffer::within(memory, self.offset, location.count, location.ty.clone())
             }
             _ => None,

@@ -1,17 +1,17 @@
 //! How a window is made and ends (MPI 5.0, sections 12.2.1 to 12.2.5).
 
 use super::Window;
-use crate::access::Access;
+use crate::access::WindowAccess;
 use crate::control::layout::RAILS;
-use crate::control::{Control, OwnWords};
+use crate::control::{OwnWords, WindowControl};
 use crate::core::exchange::gather;
-use crate::core::{Core, Flavor};
+use crate::core::{WindowCore, WindowFlavor};
 use crate::epochs::Epochs;
 use crate::locks::Locks;
 use crate::memory::WindowMemory;
-use crate::memory::allocation::{self, Memory, OwnMemory};
-use crate::memory::exposed::{self, Exposed};
-use crate::options::Options;
+use crate::memory::allocation::{self, OwnMemory, WindowOffer};
+use crate::memory::exposed::{self, ExposedWindow};
+use crate::options::WindowOptions;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -24,11 +24,11 @@ impl<F: Fabric> Window<F> {
     /// memory is the program's own.
     pub async fn create(
         comm: &Comm<F>,
-        brings: Memory,
+        brings: WindowOffer,
         unit: usize,
-        options: Options,
+        options: WindowOptions,
     ) -> Result<Rc<Window<F>>, Error> {
-        let core = Rc::new(Core::new(comm.dup().await?, brings.flavor(), options));
+        let core = Rc::new(WindowCore::new(comm.dup().await?, brings.flavor(), options));
         let (fabric, size) = (core.fabric(), core.size());
         let rails = (0..size).map(|rank| fabric.capabilities(core.peer(rank)).rails);
         let rails = rails.max().unwrap_or(1).clamp(1, RAILS);
@@ -45,7 +45,7 @@ impl<F: Fabric> Window<F> {
         };
         let immediate = core.comm().engine().new_immediates(2);
         let words = match &made {
-            Ok((own, words)) => Exposed {
+            Ok((own, words)) => ExposedWindow {
                 memory: own.at,
                 control: words.at(),
                 len: own.memory.len() as u64,
@@ -55,7 +55,7 @@ impl<F: Fabric> Window<F> {
                 within: own.within,
                 rails,
                 // What the target says counts, so all its origins find the same.
-                adapters: core.flavor == Flavor::Allocate
+                adapters: core.flavor == WindowFlavor::Allocate
                     && !core.one_node
                     && options.atomics.by_adapters(own.memory.len()),
             }
@@ -71,8 +71,8 @@ impl<F: Fabric> Window<F> {
                 return Err(error);
             }
         };
-        let all: Option<Vec<Exposed>> =
-            told.iter().map(|&words| Exposed::decode(words, size)).collect();
+        let all: Option<Vec<ExposedWindow>> =
+            told.iter().map(|&words| ExposedWindow::decode(words, size)).collect();
         let (own, words) = made?;
         let Some(all) = all else {
             own.give_back(fabric);
@@ -84,13 +84,19 @@ impl<F: Fabric> Window<F> {
     }
 
     /// The parts, each of those that it stands on.
-    fn of(core: Rc<Core<F>>, own: OwnMemory, words: OwnWords<F>, all: Vec<Exposed>) -> Window<F> {
+    fn of(
+        core: Rc<WindowCore<F>>,
+        own: OwnMemory,
+        words: OwnWords<F>,
+        all: Vec<ExposedWindow>,
+    ) -> Window<F> {
         let remote = all.iter().map(|exposed| (exposed.control, exposed.rails));
-        let control = Rc::new(Control::new(core.clone(), words, remote));
+        let control = Rc::new(WindowControl::new(core.clone(), words, remote));
         let memory =
             Rc::new(WindowMemory::new(core.clone(), control.clone(), own, all.into_iter()));
         let locks = Rc::new(Locks::new(core.clone(), control.clone()));
-        let access = Access::new(core.clone(), control.clone(), memory.clone(), locks.clone());
+        let access =
+            WindowAccess::new(core.clone(), control.clone(), memory.clone(), locks.clone());
         let access = Rc::new(access);
         let epochs = Epochs::new(core.clone(), control.clone(), memory.clone(), access.clone());
         Window { core, control, memory, locks, access, epochs, service: RefCell::new(None) }
@@ -116,7 +122,7 @@ impl<F: Fabric> Window<F> {
 
     async fn some_need_service(&self) -> Result<bool, Error> {
         // All know that all are reached: no need to ask.
-        if matches!(self.flavor(), Flavor::Allocate | Flavor::Shared) {
+        if matches!(self.flavor(), WindowFlavor::Allocate | WindowFlavor::Shared) {
             return Ok(false);
         }
         let needs = (0..self.size()).any(|rank| self.memory.needs_service(rank));
@@ -153,7 +159,8 @@ impl<F: Fabric> Window<F> {
 
 /// The error of a rank that has its part, where another one has none.
 fn failed_elsewhere(told: &[[u64; exposed::WORDS]], me: usize) -> Error {
-    let failed = |words: &[u64; exposed::WORDS]| Exposed::decode(*words, told.len()).is_none();
+    let failed =
+        |words: &[u64; exposed::WORDS]| ExposedWindow::decode(*words, told.len()).is_none();
     let rank = told.iter().position(failed).unwrap_or(me);
     let [len, class, ..] = told[rank];
     if class == class::RMA_SHARED as u64 {

@@ -8,10 +8,10 @@ use weft_bootstrap::threads;
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Sge, Staging};
-use weft_fabric_fault::{Faulty, Plan};
-use weft_fabric_shm::{Options as ShmOptions, Shm};
-use weft_fabric_sim::{Chaos, Machine, Options, run};
-use weft_p2p::Limits;
+use weft_fabric_fault::{FaultPlan, FaultyFabric};
+use weft_fabric_shm::{Shm, ShmOptions};
+use weft_fabric_sim::{Chaos, Machine, SimOptions, run};
+use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine, Single};
 
 /// What every rank runs.
@@ -19,7 +19,8 @@ pub trait Program: Copy + Send + Sync + 'static {
     fn run<F: Fabric>(self, comm: Rc<Comm<F>>) -> impl Future<Output = ()> + 'static;
 }
 
-const LIMITS: Limits = Limits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..Limits::USUAL };
+const LIMITS: ProtocolLimits =
+    ProtocolLimits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..ProtocolLimits::USUAL };
 
 /// Where ranks meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +45,8 @@ pub fn run_at(place: Place, ranks: usize, program: impl Program) {
         Place::Shared => share(ranks, true, |shm| shm, program),
         Place::Served => share(ranks, false, |shm| shm, program),
         Place::Late => {
-            let plan: Plan = "completion_delay=0.5,message_delay=0.2".parse().expect("a plan");
-            share(ranks, true, move |shm| Faulty::new(shm, plan.clone()), program);
+            let plan: FaultPlan = "completion_delay=0.5,message_delay=0.2".parse().expect("a plan");
+            share(ranks, true, move |shm| FaultyFabric::new(shm, plan.clone()), program);
         }
         Place::Simulated => (1..=8).for_each(|seed| simulate("ndr", ranks, seed, program)),
         Place::Rails => (1..=4).for_each(|seed| simulate("em64t", ranks, seed, program)),
@@ -55,7 +56,7 @@ pub fn run_at(place: Place, ranks: usize, program: impl Program) {
 pub fn simulate(machine: &str, ranks: usize, seed: u64, program: impl Program) {
     let machine = Machine::load_with(machine, &[("nodes", "8")]).expect("a machine");
     let chaos = Chaos { loss: None, ..Chaos::rough() };
-    let options = Options::new(ranks).seed(seed).chaos(chaos);
+    let options = SimOptions::new(ranks).seed(seed).chaos(chaos);
     let outcome = run(&Rc::new(machine), options, |sim| {
         let engine = Engine::new(sim, WaitPolicy::new(true), LIMITS);
         let comm = Comm::world(&engine);

@@ -4,20 +4,26 @@ use crate::common::*;
 use fastrand::Rng;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use weft_datatype::{Basic, Datatype, Op, Type, Width};
+use weft_datatype::{Basic, Datatype, PredefinedOp, Type, Width};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, FabricExt};
-use weft_fabric_sim::{Chaos, Counts, Machine, Options as SimOptions, Sim, run};
-use weft_p2p::Limits;
+use weft_fabric_sim::{Chaos, Machine, RunCounts, Sim, SimOptions, run};
+use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine};
-use weft_rma::{Atomics, Change, Design, LockKind, Memory, Options, TargetLocation, Window};
+use weft_rma::{
+    Atomics, Change, FenceDesign, LockKind, TargetLocation, Window, WindowOffer, WindowOptions,
+};
 
-fn options(atomics: Atomics) -> Options {
-    Options { atomics, ..Options::default() }
+fn options(atomics: Atomics) -> WindowOptions {
+    WindowOptions { atomics, ..WindowOptions::default() }
 }
 
-async fn allocated<F: Fabric>(comm: &Rc<Comm<F>>, len: usize, options: Options) -> Rc<Window<F>> {
-    let brings = Memory::Allocate { len, align: 8 };
+async fn allocated<F: Fabric>(
+    comm: &Rc<Comm<F>>,
+    len: usize,
+    options: WindowOptions,
+) -> Rc<Window<F>> {
+    let brings = WindowOffer::Allocate { len, align: 8 };
     let window = Window::create(comm, brings, 1, options).await.unwrap();
     window.memory().fill(&vec![0; len]);
     comm.barrier().await.unwrap();
@@ -30,7 +36,7 @@ fn on_pairs(ranks: usize, seed: u64, program: impl Program) {
     let machine = Rc::new(Machine::load_with("ndr", &sets).expect("a machine"));
     let chaos = Chaos { loss: None, ..Chaos::rough() };
     let outcome = run(&machine, SimOptions::new(ranks).seed(seed).chaos(chaos), |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), Limits::USUAL);
+        let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::USUAL);
         engine.run(program.run(Comm::world(&engine)))
     });
     outcome.unwrap_or_else(|why| panic!("{ranks} ranks, seed {seed}: {why}"));
@@ -40,7 +46,7 @@ fn on_pairs(ranks: usize, seed: u64, program: impl Program) {
 
 #[derive(Debug, Clone, Copy)]
 enum What {
-    Op(Op),
+    Op(PredefinedOp),
     Swap,
 }
 
@@ -69,7 +75,9 @@ async fn changes(
     if comm.rank() == 0 {
         for _ in 0..times {
             let change = match what {
-                What::Op(Op::NoOp) => Change::Reduce { op: Op::NoOp, origin: None },
+                What::Op(PredefinedOp::NoOp) => {
+                    Change::Reduce { op: PredefinedOp::NoOp, origin: None }
+                }
                 What::Op(op) => Change::Reduce { op, origin: Some(&mine) },
                 What::Swap => Change::Swap { compare: &mine, new: &mine },
             };
@@ -88,9 +96,9 @@ async fn changes(
 fn cost(what: What, ty: &Type, count: usize, atomics: Atomics) -> ([u64; 4], f64) {
     const TIMES: usize = 10;
     let machine = Rc::new(Machine::load_with("ndr", &[("nodes", "2")]).expect("a machine"));
-    let counted = |times| -> (Counts, f64) {
+    let counted = |times| -> (RunCounts, f64) {
         let outcome = run(&machine, SimOptions::new(2), |sim| {
-            let engine = Engine::new(sim, WaitPolicy::new(true), Limits::USUAL);
+            let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::USUAL);
             engine.run(changes(Comm::world(&engine), what, ty.clone(), count, atomics, times))
         })
         .unwrap_or_else(|why| panic!("{what:?}: {why}"));
@@ -98,7 +106,7 @@ fn cost(what: What, ty: &Type, count: usize, atomics: Atomics) -> ([u64; 4], f64
     };
     // The first takes its share of MPI_Win_lock_all's lock, too.
     let ((none, idle), (all, time)) = (counted(1), counted(1 + TIMES));
-    let of = |counts: Counts| [counts.atomics, counts.reads, counts.writes, counts.messages];
+    let of = |counts: RunCounts| [counts.atomics, counts.reads, counts.writes, counts.messages];
     let [none, all] = [none, all].map(of);
     let each = std::array::from_fn(|i| {
         let more = all[i] - none[i];
@@ -113,10 +121,10 @@ fn an_integer_takes_one_operation_or_two() {
     let word = ty(AINT);
     // The words are above 3, so that the least is new, and the largest stays.
     let cases = [
-        (What::Op(Op::Sum), 1, [4, 1, 1, 0]),
-        (What::Op(Op::NoOp), 1, [4, 1, 0, 0]),
+        (What::Op(PredefinedOp::Sum), 1, [4, 1, 1, 0]),
+        (What::Op(PredefinedOp::NoOp), 1, [4, 1, 0, 0]),
         (What::Swap, 1, [4, 1, 1, 0]),
-        (What::Op(Op::Max), 1, [4, 1, 1, 0]),
+        (What::Op(PredefinedOp::Max), 1, [4, 1, 1, 0]),
     ];
     for (what, atomics, guarded) in cases {
         let adapter = cost(what, &word, 1, Atomics::Adapter);
@@ -127,7 +135,7 @@ fn an_integer_takes_one_operation_or_two() {
         assert!(4.0 * adapter.1 < guard.1, "{what:?}: {} and {} ns", adapter.1, guard.1);
     }
     // A product is new each time: the word is read, and swapped.
-    let product = cost(What::Op(Op::Prod), &word, 1, Atomics::Adapter);
+    let product = cost(What::Op(PredefinedOp::Prod), &word, 1, Atomics::Adapter);
     assert_eq!(product.0, [2, 0, 0, 0], "{product:?}");
 }
 
@@ -136,15 +144,15 @@ fn several_integers_are_under_way_together() {
     let word = ty(AINT);
     let time = |what, count| cost(what, &word, count, Atomics::Adapter);
     let ((one, alone), (many, together)) =
-        (time(What::Op(Op::Sum), 1), time(What::Op(Op::Sum), 16));
+        (time(What::Op(PredefinedOp::Sum), 1), time(What::Op(PredefinedOp::Sum), 16));
     assert_eq!((one, many), ([1, 0, 0, 0], [16, 0, 0, 0]));
     assert!(together < 3.0 * alone, "16 sums take {together} ns, one {alone}");
     let ((one, alone), (many, together)) =
-        (time(What::Op(Op::Prod), 1), time(What::Op(Op::Prod), 16));
+        (time(What::Op(PredefinedOp::Prod), 1), time(What::Op(PredefinedOp::Prod), 16));
     assert_eq!((one, many), ([2, 0, 0, 0], [16, 1, 0, 0]), "one read brings all");
     assert!(together < 3.0 * alone, "16 products take {together} ns, one {alone}");
     for count in [16, 64, 100, 1000] {
-        for what in [What::Op(Op::Sum), What::Op(Op::Prod)] {
+        for what in [What::Op(PredefinedOp::Sum), What::Op(PredefinedOp::Prod)] {
             let guard = cost(what, &word, count, Atomics::Guarded);
             println!("{count} of {what:?}: {:?}, under the guard {guard:?}", time(what, count));
         }
@@ -155,7 +163,7 @@ fn several_integers_are_under_way_together() {
 fn other_elements_stay_under_the_guard() {
     let double = ty(Basic::DOUBLE);
     for atomics in Atomics::ALL {
-        assert_eq!(cost(What::Op(Op::Sum), &double, 1, atomics).0, [4, 1, 1, 0]);
+        assert_eq!(cost(What::Op(PredefinedOp::Sum), &double, 1, atomics).0, [4, 1, 1, 0]);
     }
 }
 
@@ -173,10 +181,10 @@ impl Program for OneWord {
         let word = ty(AINT);
         let (mine, was) = (Numbers::new(&comm, &[1]), Numbers::new(&comm, &[0]));
         let at = |index: i64| TargetLocation { rank: 0, disp: 8 * index, count: 1, ty: &word };
-        let fetch = async |op: Op, value: i64, index: i64| {
+        let fetch = async |op: PredefinedOp, value: i64, index: i64| {
             mine.set(&[value]);
             let buffer = mine.buffer();
-            let origin = (op != Op::NoOp).then_some(&buffer);
+            let origin = (op != PredefinedOp::NoOp).then_some(&buffer);
             let change = Change::Reduce { op, origin };
             window.accumulate(change, Some(&was.buffer()), &at(index)).await.unwrap();
             was.get()[0]
@@ -185,7 +193,7 @@ impl Program for OneWord {
         // All former values differ, and are those that a counter has.
         let mut seen = Vec::new();
         for _ in 0..TIMES {
-            seen.push(fetch(Op::Sum, 1, 0).await);
+            seen.push(fetch(PredefinedOp::Sum, 1, 0).await);
         }
         assert!(seen.is_sorted_by(|a, b| a < b), "one origin's are in order: {seen:?}");
         let (own, all) = (Numbers::new(&comm, &seen), Numbers::new(&comm, &vec![0; TIMES * size]));
@@ -199,7 +207,7 @@ impl Program for OneWord {
         let mut last = i64::MIN;
         for i in 0..TIMES {
             let value = (i * size + me) as i64 * 8 + rng.i64(0..8);
-            let before = fetch(Op::Max, value, 1).await;
+            let before = fetch(PredefinedOp::Max, value, 1).await;
             assert!(before >= last, "{before} after {last}");
             last = before.max(value);
         }
@@ -207,9 +215,9 @@ impl Program for OneWord {
         let mut sum = 0;
         for i in 0..TIMES {
             let value = (me * TIMES + i + 1) as i64;
-            sum += value - fetch(Op::Replace, value, 2).await;
+            sum += value - fetch(PredefinedOp::Replace, value, 2).await;
         }
-        fetch(Op::Sum, sum, 3).await;
+        fetch(PredefinedOp::Sum, sum, 3).await;
         // A lock by compare-and-swap; what it guards is put and got.
         let (free, taken) = (Numbers::new(&comm, &[0]), Numbers::new(&comm, &[me as i64 + 1]));
         let (free, taken) = (free.buffer(), taken.buffer());
@@ -226,7 +234,11 @@ impl Program for OneWord {
             mine.set(&[was.get()[0] + 1]);
             window.put(&mine.buffer(), &at(5)).await.unwrap();
             window.flush(0).await.unwrap();
-            assert_eq!(fetch(Op::Replace, 0, 4).await, me as i64 + 1, "the lock was ours");
+            assert_eq!(
+                fetch(PredefinedOp::Replace, 0, 4).await,
+                me as i64 + 1,
+                "the lock was ours"
+            );
         }
         window.unlock_all().await.unwrap();
         comm.barrier().await.unwrap();
@@ -274,20 +286,20 @@ struct Step {
     disp: i64,
     count: usize,
     kind: usize,
-    op: Op,
+    op: PredefinedOp,
     fetches: bool,
 }
 
-const OPS: [Op; 9] = [
-    Op::Sum,
-    Op::Sum,
-    Op::Min,
-    Op::Max,
-    Op::Prod,
-    Op::BitAnd,
-    Op::BitOr,
-    Op::BitXor,
-    Op::LogicalXor,
+const OPS: [PredefinedOp; 9] = [
+    PredefinedOp::Sum,
+    PredefinedOp::Sum,
+    PredefinedOp::Min,
+    PredefinedOp::Max,
+    PredefinedOp::Prod,
+    PredefinedOp::BitAnd,
+    PredefinedOp::BitOr,
+    PredefinedOp::BitXor,
+    PredefinedOp::LogicalXor,
 ];
 
 /// Datatypes of words: one after the other; with a gap; at even and odd places, of 32 bytes each.
@@ -343,23 +355,23 @@ fn value(round: u64, rank: usize, i: usize) -> i64 {
     if rng.bool() { rng.i64(..) } else { rng.i64(-3..4) }
 }
 
-fn apply(op: Op, a: i64, b: i64) -> i64 {
+fn apply(op: PredefinedOp, a: i64, b: i64) -> i64 {
     match op {
-        Op::Sum => a.wrapping_add(b),
-        Op::Min => a.min(b),
-        Op::Max => a.max(b),
-        Op::Prod => a.wrapping_mul(b),
-        Op::BitAnd => a & b,
-        Op::BitOr => a | b,
-        Op::BitXor => a ^ b,
-        Op::LogicalXor => i64::from((a != 0) != (b != 0)),
+        PredefinedOp::Sum => a.wrapping_add(b),
+        PredefinedOp::Min => a.min(b),
+        PredefinedOp::Max => a.max(b),
+        PredefinedOp::Prod => a.wrapping_mul(b),
+        PredefinedOp::BitAnd => a & b,
+        PredefinedOp::BitOr => a | b,
+        PredefinedOp::BitXor => a ^ b,
+        PredefinedOp::LogicalXor => i64::from((a != 0) != (b != 0)),
         _ => unreachable!("not drawn"),
     }
 }
 
 /// All ranks make the same steps of a seed, each in an order of its own.
 #[derive(Clone, Copy)]
-struct Random(Options, u64);
+struct Random(WindowOptions, u64);
 
 impl Program for Random {
     async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
@@ -433,7 +445,7 @@ impl Program for Random {
             if let Some((step, _, was)) = held.first() {
                 let at = TargetLocation { rank: step.target, disp: step.disp, count: 1, ty: &word };
                 let one = Buffer::over(was.sge().part(0, 8), word.clone());
-                let get = Change::Reduce { op: Op::NoOp, origin: None };
+                let get = Change::Reduce { op: PredefinedOp::NoOp, origin: None };
                 window.lock(LockKind::Shared, step.target, 0).await.unwrap();
                 window.accumulate(get, Some(&one), &at).await.unwrap();
                 window.unlock(step.target).await.unwrap();
@@ -451,14 +463,14 @@ impl Program for Random {
 fn random_accumulates_come_out_as_the_oracle_says() {
     for atomics in Atomics::ALL {
         for seed in 0..6 {
-            let fence = Design::ALL[seed as usize % Design::ALL.len()];
-            let options = Options { fence, ..options(atomics) };
+            let fence = FenceDesign::ALL[seed as usize % FenceDesign::ALL.len()];
+            let options = WindowOptions { fence, ..options(atomics) };
             on_pairs(4, seed, Random(options, seed));
             on_pairs(1 + seed as usize % 3, seed, Random(options, seed));
         }
         for place in ALL {
-            for fence in [Design::Acknowledged, Design::TwoSided] {
-                run_at(place, 3, Random(Options { fence, ..options(atomics) }, 99));
+            for fence in [FenceDesign::Acknowledged, FenceDesign::TwoSided] {
+                run_at(place, 3, Random(WindowOptions { fence, ..options(atomics) }, 99));
             }
         }
     }

@@ -2,23 +2,25 @@
 
 use crate::common::*;
 use std::rc::Rc;
-use weft_datatype::Op;
+use weft_datatype::PredefinedOp;
 use weft_fabric::Fabric;
 use weft_process::{Comm, class};
-use weft_rma::{Change, Design, LockKind, Memory, Options, Order, TargetLocation, Window};
+use weft_rma::{
+    Change, FenceDesign, IssueOrder, LockKind, TargetLocation, Window, WindowOffer, WindowOptions,
+};
 
 const NOTHING: i32 = 0;
 const LEN: usize = 12;
 
 #[derive(Clone, Copy)]
-struct Across(Options);
+struct Across(WindowOptions);
 
 impl Program for Across {
     async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
         let (me, size) = (comm.rank(), comm.size());
         let (right, left) = ((me + 1) % size, (me + size - 1) % size);
         let word = ty(AINT);
-        let window = Window::create(&comm, Memory::Nothing, 1, self.0).await.unwrap();
+        let window = Window::create(&comm, WindowOffer::Nothing, 1, self.0).await.unwrap();
         let memory = Numbers::new(&comm, &[0; LEN]);
         let value = |rank: usize, i: usize| (rank * 100 + i) as i64;
         let of = |rank: usize| (0..LEN).map(|i| value(rank, i)).collect::<Vec<_>>();
@@ -47,7 +49,7 @@ impl Program for Across {
         comm.barrier().await.unwrap();
         let one = Numbers::new(&comm, &[1; LEN]);
         let ones = one.buffer();
-        let change = || Change::Reduce { op: Op::Sum, origin: Some(&ones) };
+        let change = || Change::Reduce { op: PredefinedOp::Sum, origin: Some(&ones) };
         window.lock_all(NOTHING).await.unwrap();
         for _ in 0..3 {
             window.accumulate(change(), None, &location(0)).await.unwrap();
@@ -84,9 +86,9 @@ impl Program for Across {
 
 #[test]
 fn data_across_regions_arrive() {
-    for fence in Design::ALL {
-        for order in [Order::Called, Order::Turns] {
-            let options = Options { fence, order, ..Options::default() };
+    for fence in FenceDesign::ALL {
+        for order in [IssueOrder::Called, IssueOrder::Turns] {
+            let options = WindowOptions { fence, order, ..WindowOptions::default() };
             for place in ALL {
                 for ranks in [1, 2, 3] {
                     run_at(place, ranks, Across(options));

@@ -3,14 +3,14 @@
 use crate::common::*;
 use fastrand::Rng;
 use std::rc::Rc;
-use weft_datatype::Op;
+use weft_datatype::PredefinedOp;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, FabricExt};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds, Rate};
-use weft_fabric_sim::{Chaos, Death, Machine, Options, Sim, run};
-use weft_p2p::Limits;
+use weft_fabric_sim::{Chaos, Death, Machine, Sim, SimOptions, run};
+use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine};
-use weft_rma::{Atomics, Change, Ending, Memory, Options as WindowOptions, TargetLocation, Window};
+use weft_rma::{Atomics, Change, Ending, TargetLocation, Window, WindowOffer, WindowOptions};
 
 // ---- random programs --------------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let mut model = vec![vec![0i64; LEN]; ranks];
     let word = ty(AINT);
-    let brings = Memory::Allocate { len: 8 * LEN, align: 8 };
+    let brings = WindowOffer::Allocate { len: 8 * LEN, align: 8 };
     let ending = Ending::ALL[seed as usize % Ending::ALL.len()];
     let atomics = [Atomics::Guarded, Atomics::Adapter][seed as usize / 2 % 2];
     let options = WindowOptions { ending, atomics, ..WindowOptions::default() };
@@ -134,7 +134,7 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
                 Work::Put => drop(window.put(&buffer, &location).await.unwrap()),
                 Work::Get => drop(window.get(&buffer, &location).await.unwrap()),
                 Work::Sum => {
-                    let add = Change::Reduce { op: Op::Sum, origin: Some(&buffer) };
+                    let add = Change::Reduce { op: PredefinedOp::Sum, origin: Some(&buffer) };
                     window.accumulate(add, None, &location).await.unwrap();
                 }
             }
@@ -169,7 +169,8 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
 }
 
 fn engine(sim: Sim) -> Rc<Engine<Sim>> {
-    let limits = Limits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..Limits::USUAL };
+    let limits =
+        ProtocolLimits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..ProtocolLimits::USUAL };
     Engine::new(sim, WaitPolicy::new(true), limits)
 }
 
@@ -193,7 +194,7 @@ fn a_rail_that_dies_in_an_epoch_loses_no_byte() {
         let ranks = rng.usize(2..=6);
         let options = |deaths| {
             let chaos = (seed % 2 == 1).then(|| Chaos { loss: None, ..Chaos::rough() });
-            Options { deaths, chaos, ..Options::new(ranks).seed(seed) }
+            SimOptions { deaths, chaos, ..SimOptions::new(ranks).seed(seed) }
         };
         let alive = run(&machine, options(Vec::new()), |sim| {
             let engine = engine(sim);
@@ -224,12 +225,12 @@ fn a_rail_that_dies_in_an_epoch_loses_no_byte() {
 
 /// How long rank 1 waits for the end of an epoch in which rank 0 puts `len` bytes, in seconds.
 fn epoch(machine: &Rc<Machine>, ending: Ending, len: usize) -> f64 {
-    let outcome = run(machine, Options::new(2), |sim| {
+    let outcome = run(machine, SimOptions::new(2), |sim| {
         let engine = engine(sim);
         async move {
             let comm = Comm::world(&engine);
             let body = async move {
-                let brings = Memory::Allocate { len: LONG, align: 64 };
+                let brings = WindowOffer::Allocate { len: LONG, align: 64 };
                 let options = WindowOptions { ending, ..WindowOptions::default() };
                 let window = Window::create(&comm, brings, 1, options).await.unwrap();
                 let word = ty(AINT);
@@ -286,12 +287,12 @@ fn the_end_of_an_epoch_is_not_heard_before_data_that_are_repeated() {
     let mut late = 0;
     for (at, ending) in (0..40).flat_map(|i| Ending::ALL.map(|ending| (10 * i, ending))) {
         let deaths = vec![(at * MICROSECOND, Death::Rail { node: 0, rail: 1 })];
-        let outcome = run(&machine, Options { deaths, ..Options::new(2) }, |sim| {
+        let outcome = run(&machine, SimOptions { deaths, ..SimOptions::new(2) }, |sim| {
             let engine = engine(sim);
             async move {
                 let comm = Comm::world(&engine);
                 let body = async move {
-                    let brings = Memory::Allocate { len: 8 * LEN, align: 64 };
+                    let brings = WindowOffer::Allocate { len: 8 * LEN, align: 64 };
                     let options = WindowOptions { ending, ..WindowOptions::default() };
                     let window = Window::create(&comm, brings, 8, options).await.unwrap();
                     window.memory().fill(&vec![0; 8 * LEN]);
@@ -335,12 +336,12 @@ const LONG: usize = 4 << 20;
 /// Time of `count` puts of `len` bytes and a flush, in seconds, after long ones.
 fn puts(machine: &Rc<Machine>, len: usize, count: usize) -> f64 {
     const ROUNDS: u32 = 20;
-    let outcome = run(machine, Options::new(2), |sim| {
+    let outcome = run(machine, SimOptions::new(2), |sim| {
         let engine = engine(sim);
         async move {
             let comm = Comm::world(&engine);
             let body = async move {
-                let brings = Memory::Allocate { len: LONG, align: 64 };
+                let brings = WindowOffer::Allocate { len: LONG, align: 64 };
                 let window =
                     Window::create(&comm, brings, 1, WindowOptions::default()).await.unwrap();
                 let word = ty(AINT);
@@ -410,12 +411,12 @@ fn puts_are_spread_from_the_length_that_the_network_names() {
     let writes = |fragment: &str, count: usize| {
         let settings = [("nodes", "2"), ("fragment", fragment)];
         let machine = Rc::new(Machine::load_with("ia32", &settings).expect("a machine"));
-        let outcome = run(&machine, Options::new(2), |sim| {
+        let outcome = run(&machine, SimOptions::new(2), |sim| {
             let engine = engine(sim);
             async move {
                 let comm = Comm::world(&engine);
                 let body = async move {
-                    let brings = Memory::Allocate { len: 8 * LEN, align: 64 };
+                    let brings = WindowOffer::Allocate { len: 8 * LEN, align: 64 };
                     let options = WindowOptions::default();
                     let window = Window::create(&comm, brings, 8, options).await.unwrap();
                     let (data, word) = (Numbers::new(&comm, &vec![1; count]), ty(AINT));

@@ -2,10 +2,13 @@
 
 use crate::common::*;
 use std::rc::Rc;
-use weft_datatype::{Datatype, Op, Width};
+use weft_datatype::{Datatype, PredefinedOp, Width};
 use weft_fabric::{Fabric, FabricExt};
 use weft_process::Comm;
-use weft_rma::{Change, Design, Ending, LockKind, Memory, Options, Order, TargetLocation, Window};
+use weft_rma::{
+    Change, Ending, FenceDesign, IssueOrder, LockKind, TargetLocation, Window, WindowOffer,
+    WindowOptions,
+};
 
 const NOTHING: i32 = 0;
 
@@ -14,30 +17,36 @@ fn location(rank: usize, disp: i64, count: usize, ty: &weft_datatype::Type) -> T
 }
 
 /// All designs of fences, in both orders; all endings among them.
-fn all_options() -> impl Iterator<Item = Options> {
-    let orders = [Order::Called, Order::Turns];
+fn all_options() -> impl Iterator<Item = WindowOptions> {
+    let orders = [IssueOrder::Called, IssueOrder::Turns];
     let both = move |fence| orders.map(|order| (fence, order));
     let endings = Ending::ALL.into_iter().cycle();
-    let all = Design::ALL.into_iter().flat_map(both).zip(endings);
-    all.map(|((fence, order), ending)| Options { fence, order, ending, ..Options::default() })
+    let all = FenceDesign::ALL.into_iter().flat_map(both).zip(endings);
+    all.map(|((fence, order), ending)| WindowOptions {
+        fence,
+        order,
+        ending,
+        ..WindowOptions::default()
+    })
 }
 
 /// Windows of all kinds, of `len` numbers.
 async fn each_kind<F: Fabric, R: Future<Output = ()>>(
     comm: &Rc<Comm<F>>,
     len: usize,
-    options: Options,
+    options: WindowOptions,
     mut f: impl FnMut(Rc<Window<F>>) -> R,
 ) {
     let own = Numbers::new(comm, &vec![0; len]);
     let bytes = 8 * len;
-    let mut kinds = vec![Memory::Own(own.sge()), Memory::Allocate { len: bytes, align: 8 }];
+    let mut kinds =
+        vec![WindowOffer::Own(own.sge()), WindowOffer::Allocate { len: bytes, align: 8 }];
     let me = comm.engine().rank();
     let fabric = comm.engine().endpoint().fabric();
     let region = fabric.allocate(64).unwrap();
     if fabric.mapped(me, region.remote, 64).is_some() {
-        kinds.push(Memory::Share { len: bytes, align: 64, contiguous: true });
-        kinds.push(Memory::Share { len: bytes, align: 4096, contiguous: false });
+        kinds.push(WindowOffer::Share { len: bytes, align: 64, contiguous: true });
+        kinds.push(WindowOffer::Share { len: bytes, align: 4096, contiguous: false });
     }
     fabric.withdraw(region);
     for kind in kinds {
@@ -51,7 +60,7 @@ async fn each_kind<F: Fabric, R: Future<Output = ()>>(
 }
 
 #[derive(Clone, Copy)]
-struct Rings(Options);
+struct Rings(WindowOptions);
 
 impl Program for Rings {
     async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
@@ -123,7 +132,7 @@ fn puts_and_gets_arrive_in_every_kind_of_epoch() {
 
 /// All add to one word of rank 0, with locks and without.
 #[derive(Clone, Copy)]
-struct Sums(Options);
+struct Sums(WindowOptions);
 
 impl Program for Sums {
     async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
@@ -135,7 +144,7 @@ impl Program for Sums {
                 let word = ty(AINT);
                 let (one, was) = (Numbers::new(&comm, &[1]), Numbers::new(&comm, &[0]));
                 let (one, was_there) = (one.buffer(), was.buffer());
-                let add = || Change::Reduce { op: Op::Sum, origin: Some(&one) };
+                let add = || Change::Reduce { op: PredefinedOp::Sum, origin: Some(&one) };
                 window.lock_all(NOTHING).await.unwrap();
                 let mut last = -1;
                 for _ in 0..TIMES {
@@ -165,7 +174,7 @@ impl Program for Sums {
                 let at = location(0, 0, 1, &word);
                 window.accumulate(swap, Some(&was_there), &at).await.unwrap();
                 let won = i64::from(was.get()[0] == 0);
-                let change = Change::Reduce { op: Op::NoOp, origin: None };
+                let change = Change::Reduce { op: PredefinedOp::NoOp, origin: None };
                 window.accumulate(change, Some(&was_there), &at).await.unwrap();
                 window.unlock(0).await.unwrap();
                 let (mine, all) =
@@ -193,7 +202,7 @@ impl Program for Sums {
 fn updates_of_one_word_by_all_are_exact() {
     for place in ALL {
         for ranks in [1, 2, 4] {
-            run_at(place, ranks, Sums(Options::default()));
+            run_at(place, ranks, Sums(WindowOptions::default()));
         }
     }
 }
@@ -205,8 +214,8 @@ struct Readers;
 impl Program for Readers {
     async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
         const TIMES: i64 = 60;
-        let brings = Memory::Allocate { len: 16, align: 8 };
-        let window = Window::create(&comm, brings, 8, Options::default()).await.unwrap();
+        let brings = WindowOffer::Allocate { len: 16, align: 8 };
+        let window = Window::create(&comm, brings, 8, WindowOptions::default()).await.unwrap();
         window.memory().fill(&[0; 16]);
         comm.barrier().await.unwrap();
         let (word, two) = (ty(AINT), Numbers::new(&comm, &[0, 0]));
@@ -258,7 +267,8 @@ impl Program for Attaching {
     async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
         let (me, size) = (comm.rank(), comm.size());
         let right = (me + 1) % size;
-        let window = Window::create(&comm, Memory::Nothing, 1, Options::default()).await.unwrap();
+        let window =
+            Window::create(&comm, WindowOffer::Nothing, 1, WindowOptions::default()).await.unwrap();
         let word = ty(AINT);
         let places = Numbers::new(&comm, &vec![0; size]);
         let blocks = || (0..size as i64).map(|r| places.buffer().block(r, 1)).collect::<Vec<_>>();
@@ -306,7 +316,7 @@ fn attached_memory_is_found() {
 
 /// Operations that are longer than a fragment, and gaps.
 #[derive(Clone, Copy)]
-struct Long(Order);
+struct Long(IssueOrder);
 
 impl Program for Long {
     async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
@@ -314,10 +324,10 @@ impl Program for Long {
         let (me, size) = (comm.rank(), comm.size());
         let (right, left) = ((me + 1) % size, (me + size - 1) % size);
         let word = ty(AINT);
-        let options = Options { order: self.0, ..Options::default() };
+        let options = WindowOptions { order: self.0, ..WindowOptions::default() };
         let value = |rank: usize, i: usize| (rank * 1_000_000 + i) as i64;
         let mine: Vec<i64> = (0..LEN).map(|i| value(me, i)).collect();
-        let brings = Memory::Allocate { len: 16 * LEN, align: 8 };
+        let brings = WindowOffer::Allocate { len: 16 * LEN, align: 8 };
         let window = Window::create(&comm, brings, 8, options).await.unwrap();
         let (data, got) = (Numbers::new(&comm, &mine), Numbers::new(&comm, &vec![0; LEN]));
         // One long piece, and one of long and short runs.
@@ -350,7 +360,7 @@ impl Program for Long {
 
 #[test]
 fn long_operations_lose_nothing() {
-    for order in [Order::Called, Order::Turns] {
+    for order in [IssueOrder::Called, IssueOrder::Turns] {
         for place in ALL {
             for ranks in [1, 2, 3] {
                 run_at(place, ranks, Long(order));

@@ -10,8 +10,8 @@ use weft_tools::algorithms;
 use weft_tools::coverage::Coverage;
 use weft_tools::explain;
 use weft_tools::hosts;
-use weft_tools::library::{self, About};
-use weft_tools::machine::Machine;
+use weft_tools::library::{self, LibraryFacts};
+use weft_tools::machine::MachineInfo;
 use weft_tools::settings;
 use weft_tools::sim;
 use weft_tools::tree::Tree;
@@ -48,13 +48,13 @@ enum Command {
     #[command(hide = true)]
     HostFacts,
     /// Run a communication pattern on a simulated cluster, in virtual time.
-    Sim(Box<sim::Args>),
+    Sim(Box<sim::SimArgs>),
     /// Find the best collective algorithms by running all of them, here or on a simulated machine.
-    Tune(Box<tune::Args>),
+    Tune(Box<tune::TuneArgs>),
     #[command(hide = true)]
-    TuneRank(tune::real::Rank),
+    TuneRank(tune::real::TuneRank),
     /// Say which algorithm a collective operation would use, at what cost, and why.
-    Explain(Box<explain::Args>),
+    Explain(Box<explain::ExplainArgs>),
     /// Write the manual pages of this command and of its parts.
     #[command(hide = true)]
     Manual {
@@ -115,7 +115,7 @@ fn info(list_functions: bool, list_variables: bool) -> Result<String, String> {
     }
     let mut out = String::new();
     describe_library(&mut out, &tree, &about, &coverage);
-    describe_machine(&mut out, &Machine::look());
+    describe_machine(&mut out, &MachineInfo::look());
     describe_copies(&mut out, &library::copies(&tree.library())?);
     describe_rails(&mut out, &library::rails(&tree.library())?);
     describe_files(&mut out);
@@ -130,7 +130,7 @@ fn line(out: &mut String, name: &str, value: impl std::fmt::Display) {
     writeln!(out, "  {name:<10} {value}").expect("a string grows");
 }
 
-fn describe_library(out: &mut String, tree: &Tree, about: &About, coverage: &Coverage) {
+fn describe_library(out: &mut String, tree: &Tree, about: &LibraryFacts, coverage: &Coverage) {
     let (major, minor) = about.abi;
     writeln!(out, "{}\n\nlibrary", about.version).expect("a string grows");
     line(out, "path", tree.library().display());
@@ -139,7 +139,7 @@ fn describe_library(out: &mut String, tree: &Tree, about: &About, coverage: &Cov
     line(out, "works", format_args!("{}; names: weft info --coverage", coverage.summary()));
 }
 
-fn describe_machine(out: &mut String, machine: &Machine) {
+fn describe_machine(out: &mut String, machine: &MachineInfo) {
     out.push_str("\nmachine\n");
     if let Some(processor) = &machine.processor {
         line(out, "processor", processor);
@@ -204,7 +204,7 @@ fn describe_files(out: &mut String) {
     line(out, "more", "weft explain file_write_all -n 8 --bytes 1048576 --piece 8");
 }
 
-fn describe_settings(out: &mut String, about: &About) -> Result<(), String> {
+fn describe_settings(out: &mut String, about: &LibraryFacts) -> Result<(), String> {
     let all = settings::all(&about.settings)?;
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let strangers = settings::strangers(&all, names);

@@ -1,6 +1,6 @@
 //! How a collective access of a file goes: by the sums that the library chooses with.
 
-use crate::sim::Failure;
+use crate::sim::SimFailure;
 use weft_fabric_sim::Machine;
 use weft_io::access_extent::AccessExtent;
 use weft_io::adaptive_cost::{AccessMethod, AdaptiveCost, is_worth_trying};
@@ -10,7 +10,7 @@ use weft_io::{AccessDirection, Sieving};
 /// What files are asked about besides.
 #[derive(clap::Args, Debug)]
 #[group(id = "File")]
-pub struct Args {
+pub struct FileArgs {
     /// Of a file: bytes of a piece of the view. Default: a rank's data are one piece.
     #[arg(long, value_name = "BYTES")]
     piece: Option<u64>,
@@ -27,13 +27,13 @@ pub struct Args {
 
 /// A collective function of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call(AccessDirection);
+pub struct FileCall(AccessDirection);
 
-impl Call {
-    pub fn named(name: &str) -> Option<Call> {
+impl FileCall {
+    pub fn named(name: &str) -> Option<FileCall> {
         match name {
-            "file_read_all" => Some(Call(AccessDirection::Read)),
-            "file_write_all" => Some(Call(AccessDirection::Write)),
+            "file_read_all" => Some(FileCall(AccessDirection::Read)),
+            "file_write_all" => Some(FileCall(AccessDirection::Write)),
             _ => None,
         }
     }
@@ -85,8 +85,8 @@ fn learns(direction: AccessDirection, independent: f64, two_phase: f64) -> Optio
 }
 
 /// The answer.
-pub fn run(call: Call, args: &super::Args) -> Result<String, Failure> {
-    let request = |text: String| Err(Failure::Request(text));
+pub fn run(call: FileCall, args: &super::ExplainArgs) -> Result<String, SimFailure> {
+    let request = |text: String| Err(SimFailure::Request(text));
     let Some(ranks) = args.ranks.filter(|&ranks| ranks > 0) else {
         return request(format!("{}: -n says of how many ranks", call.name()));
     };
@@ -107,7 +107,7 @@ pub fn run(call: Call, args: &super::Args) -> Result<String, Failure> {
     }
     let hulls = hulls(ranks, (pieces, piece, stride));
     let machine = args.machine.as_deref().map(Machine::load).transpose();
-    let machine = machine.map_err(|e| Failure::Request(e.to_string()))?;
+    let machine = machine.map_err(|e| SimFailure::Request(e.to_string()))?;
     let (model, whence) = super::message::model(machine.as_ref())?;
     let (costs, direction) = (FileCosts::of(&model), call.0);
     let one_by_one = costs.independent_cost(direction, &hulls, Sieving::Off);

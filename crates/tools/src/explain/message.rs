@@ -1,28 +1,28 @@
 //! How a message, a put, a get or an accumulate goes: by the functions that the library chooses with, and the model of the machine.
 
 use crate::machine;
-use crate::sim::Failure;
+use crate::sim::SimFailure;
 use clap::ValueEnum;
 use std::fmt::Write as _;
-use weft_fabric::{CopyModel, Distance};
+use weft_fabric::{CacheDistance, CopyModel};
 use weft_fabric_sim::Machine;
-use weft_intranode::{ModelLoader, Origin, Wanted};
-use weft_p2p::protocol::{self as message, Locality, Pattern};
-use weft_p2p::{Limits, Rendezvous};
-use weft_rma::accumulate_protocol::{self, AccumulateProtocol, SelectionKey, Sight};
+use weft_intranode::{ModelLoader, ModelOrigin, Wanted};
+use weft_p2p::protocol::{self as message, Locality, TransferPattern};
+use weft_p2p::{ProtocolLimits, Rendezvous};
+use weft_rma::accumulate_protocol::{self, AccumulateKey, AccumulateProtocol, Sight};
 use weft_rma::{AtomicityDomain, protocol as window};
 
 /// What messages are asked about besides.
 #[derive(clap::Args, Debug)]
 #[group(id = "Message")]
-pub struct Args {
+pub struct MessageArgs {
     /// The other end of a message, whose sender or origin is rank 0.
     #[arg(long, value_name = "RANK", default_value_t = 1)]
     peer: usize,
     /// What the two ends of a message do besides.
     #[arg(long, value_parser = pattern, default_value = "plain",
           long_help = "What the two ends of a message do besides: plain, synchronous, one-to-many, many-to-one, forwarded")]
-    pattern: Pattern,
+    pattern: TransferPattern,
     /// How far their caches are from each other.
     #[arg(long, value_enum, default_value_t = Caches::Near)]
     caches: Caches,
@@ -41,32 +41,34 @@ enum Caches {
     Far,
 }
 
-fn pattern(name: &str) -> Result<Pattern, String> {
-    let found = Pattern::ALL.into_iter().find(|pattern| pattern.name() == name);
-    found.ok_or_else(|| format!("one of {}", Pattern::ALL.map(Pattern::name).join(", ")))
+fn pattern(name: &str) -> Result<TransferPattern, String> {
+    let found = TransferPattern::ALL.into_iter().find(|pattern| pattern.name() == name);
+    found.ok_or_else(|| {
+        format!("one of {}", TransferPattern::ALL.map(TransferPattern::name).join(", "))
+    })
 }
 
 /// What goes from one rank to one other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
+pub enum MessageCall {
     Send,
     Put,
     Get,
     Accumulate,
 }
 
-impl Call {
-    pub fn named(name: &str) -> Option<Call> {
-        let all = [Call::Send, Call::Put, Call::Get, Call::Accumulate];
+impl MessageCall {
+    pub fn named(name: &str) -> Option<MessageCall> {
+        let all = [MessageCall::Send, MessageCall::Put, MessageCall::Get, MessageCall::Accumulate];
         all.into_iter().find(|kind| kind.name() == name)
     }
 
     fn name(self) -> &'static str {
         match self {
-            Call::Send => "send",
-            Call::Put => "put",
-            Call::Get => "get",
-            Call::Accumulate => "accumulate",
+            MessageCall::Send => "send",
+            MessageCall::Put => "put",
+            MessageCall::Get => "get",
+            MessageCall::Accumulate => "accumulate",
         }
     }
 }
@@ -76,7 +78,7 @@ struct Site {
     same_node: bool,
     same_rank: bool,
     ranks_each: u32,
-    distance: Distance,
+    distance: CacheDistance,
     /// Processes read each other's memory, or adapters do.
     direct: bool,
     /// Of a question and its answer between nodes, in nanoseconds.
@@ -84,8 +86,8 @@ struct Site {
 }
 
 /// The answer.
-pub fn run(kind: Call, args: &super::Args) -> Result<String, Failure> {
-    let request = |text: String| Failure::Request(text);
+pub fn run(kind: MessageCall, args: &super::ExplainArgs) -> Result<String, SimFailure> {
+    let request = |text: String| SimFailure::Request(text);
     let (ranks, about) = (args.ranks.unwrap_or(2.max(args.message.peer + 1)), &args.message);
     if about.peer >= ranks {
         return Err(request(format!(
@@ -98,7 +100,7 @@ pub fn run(kind: Call, args: &super::Args) -> Result<String, Failure> {
     let machine = machine.map_err(|e| request(e.to_string()))?;
     let each = machine.as_ref().map_or(ranks, |m| m.ranks_per_node.0).max(1);
     let processors =
-        machine.as_ref().map_or_else(|| machine::Machine::look().cores_for_ranks(), |_| each);
+        machine.as_ref().map_or_else(|| machine::MachineInfo::look().cores_for_ranks(), |_| each);
     let same_node = about.peer / each == 0;
     let on_node = ranks.min(each);
     let site = Site {
@@ -106,8 +108,8 @@ pub fn run(kind: Call, args: &super::Args) -> Result<String, Failure> {
         same_rank: about.peer == 0,
         ranks_each: on_node.div_ceil(processors.max(1)).max(1) as u32,
         distance: match about.caches {
-            Caches::Near => Distance::Shared,
-            Caches::Far => Distance::Apart,
+            Caches::Near => CacheDistance::Shared,
+            Caches::Far => CacheDistance::Apart,
         },
         direct: !(same_node && (about.no_cma || is_set("WEFT_CMA", "0"))),
         round_trip: about.round_trip.saturating_mul(1000),
@@ -119,34 +121,41 @@ pub fn run(kind: Call, args: &super::Args) -> Result<String, Failure> {
         args.bytes,
         about.peer
     );
-    if kind == Call::Send && about.pattern != Pattern::Plain {
+    if kind == MessageCall::Send && about.pattern != TransferPattern::Plain {
         text += &format!(", {}", about.pattern.name());
     }
     text += "\n";
     line(&mut text, "ranks", &describe(&site, machine.as_ref()));
     line(&mut text, "model", &whence);
     match kind {
-        Call::Send => send(&mut text, &model, &site, args.bytes, about.pattern)?,
-        Call::Put => one_sided(&mut text, &model, &site, args.bytes, window::Direction::Put),
-        Call::Get => one_sided(&mut text, &model, &site, args.bytes, window::Direction::Get),
-        Call::Accumulate => accumulate(&mut text, &model, &site, args.bytes),
+        MessageCall::Send => send(&mut text, &model, &site, args.bytes, about.pattern)?,
+        MessageCall::Put => {
+            one_sided(&mut text, &model, &site, args.bytes, window::AccessDirection::Put)
+        }
+        MessageCall::Get => {
+            one_sided(&mut text, &model, &site, args.bytes, window::AccessDirection::Get)
+        }
+        MessageCall::Accumulate => accumulate(&mut text, &model, &site, args.bytes),
     }
     Ok(text)
 }
 
 /// What copies cost there, and whence that is.
-pub(super) fn model(machine: Option<&Machine>) -> Result<(CopyModel, String), Failure> {
+pub(super) fn model(machine: Option<&Machine>) -> Result<(CopyModel, String), SimFailure> {
     if let Some(machine) = machine {
         return Ok((machine.copies.model(), "of the machine file".to_owned()));
     }
     let wanted = std::env::var("WEFT_COPY_MODEL").unwrap_or_default();
     let loader = Wanted::parse(&wanted).and_then(|wanted| ModelLoader::start(&wanted, true));
-    let found = loader.map_err(|why| Failure::Request(format!("WEFT_COPY_MODEL: {why}")))?.wait();
+    let found =
+        loader.map_err(|why| SimFailure::Request(format!("WEFT_COPY_MODEL: {why}")))?.wait();
     let whence = match found.origin {
-        Origin::Generic(why) => format!("of a processor that nobody has measured: {why}"),
-        Origin::Measured(_) => "measured just now".to_owned(),
-        Origin::Kept(path, _) => format!("measured on this machine, kept in {}", path.display()),
-        Origin::Given(path, _) => format!("of {}", path.display()),
+        ModelOrigin::Generic(why) => format!("of a processor that nobody has measured: {why}"),
+        ModelOrigin::Measured(_) => "measured just now".to_owned(),
+        ModelOrigin::Kept(path, _) => {
+            format!("measured on this machine, kept in {}", path.display())
+        }
+        ModelOrigin::Given(path, _) => format!("of {}", path.display()),
     };
     Ok((found.model, whence))
 }
@@ -160,8 +169,8 @@ fn describe(site: &Site, machine: Option<&Machine>) -> String {
     let place = match site {
         Site { same_rank: true, .. } => "they are one",
         Site { same_node: false, .. } => "on two nodes",
-        Site { distance: Distance::Shared, .. } => "on one node, with a cache in common",
-        Site { distance: Distance::Apart, .. } => "on one node, with no cache in common",
+        Site { distance: CacheDistance::Shared, .. } => "on one node, with a cache in common",
+        Site { distance: CacheDistance::Apart, .. } => "on one node, with no cache in common",
     };
     let turns = match site.ranks_each {
         1 => String::new(),
@@ -176,12 +185,12 @@ fn is_set(name: &str, value: &str) -> bool {
 }
 
 /// A number of the environment, or the usual one.
-fn number(name: &str, usual: usize) -> Result<usize, Failure> {
+fn number(name: &str, usual: usize) -> Result<usize, SimFailure> {
     match std::env::var(name) {
         Ok(text) if !text.trim().is_empty() => text
             .trim()
             .parse()
-            .map_err(|_| Failure::Request(format!("{name}={text}: not a number"))),
+            .map_err(|_| SimFailure::Request(format!("{name}={text}: not a number"))),
         _ => Ok(usual),
     }
 }
@@ -199,12 +208,12 @@ fn send(
     model: &CopyModel,
     site: &Site,
     bytes: usize,
-    pattern: Pattern,
-) -> Result<(), Failure> {
-    let usual = Limits::USUAL;
+    pattern: TransferPattern,
+) -> Result<(), SimFailure> {
+    let usual = ProtocolLimits::USUAL;
     let asked = std::env::var("WEFT_PROTOCOL").ok();
-    let protocols = message::Protocol::ALL;
-    let limits = Limits {
+    let protocols = message::MessageProtocol::ALL;
+    let limits = ProtocolLimits {
         eager: number("WEFT_EAGER", usual.eager)?,
         eager_fixed: std::env::var_os("WEFT_EAGER").is_some(),
         staging: number("WEFT_STAGING", usual.staging)?,
@@ -221,12 +230,12 @@ fn send(
         Site { same_node: true, .. } => Locality::SameNode,
         _ => Locality::Elsewhere,
     };
-    let path = message::Path::at(place, site.direct, usize::MAX, &limits);
+    let path = message::PeerPath::at(place, site.direct, usize::MAX, &limits);
     let path = path.with_round_trip(site.round_trip, &limits, model);
-    let path = message::Path { distance: site.distance, send_max: path.eager, ..path };
-    let case = message::Case { bytes, pattern, path };
+    let path = message::PeerPath { distance: site.distance, send_max: path.eager, ..path };
+    let case = message::MessageCase { bytes, pattern, path };
     let known = place != Locality::Elsewhere;
-    let cost = |p: message::Protocol| p.cost(model, &case).map(|ns| known.then_some(ns));
+    let cost = |p: message::MessageProtocol| p.cost(model, &case).map(|ns| known.then_some(ns));
     let chosen = message::choose(model, &case);
     line(text, "protocol", &format!("{}: {}", chosen.name(), chosen.about()));
     line(text, "predicted", &us(cost(chosen).ok().flatten()));
@@ -256,10 +265,10 @@ fn one_sided(
     model: &CopyModel,
     site: &Site,
     bytes: usize,
-    direction: window::Direction,
+    direction: window::AccessDirection,
 ) {
     let near = site.same_node;
-    let path = window::Path {
+    let path = window::TargetPath {
         // As MPI_Win_allocate makes it.
         mapped: near,
         within: true,
@@ -268,19 +277,19 @@ fn one_sided(
         distance: site.distance,
         ranks_each: site.ranks_each,
     };
-    let case = window::Transfer { direction, bytes, path };
+    let case = window::AccessTransfer { direction, bytes, path };
     let chosen = window::choose(&path);
     line(text, "window", "of MPI_Win_allocate");
     line(text, "protocol", &format!("{}: {}", chosen.name(), chosen.about()));
     line(text, "predicted", &us(chosen.cost(model, &case)));
-    let others = window::Protocol::ALL.into_iter().filter(|&p| p != chosen);
+    let others = window::AccessProtocol::ALL.into_iter().filter(|&p| p != chosen);
     list(text, others.map(|p| (p.name(), p.eligible(&path).map(|()| p.cost(model, &case)))));
 }
 
 /// Of elements of 8 bytes if they can be, else of single bytes.
 fn accumulate(text: &mut String, model: &CopyModel, site: &Site, bytes: usize) {
     let (near, size) = (site.same_node, if bytes.is_multiple_of(8) { 8 } else { 1 });
-    let case = SelectionKey {
+    let case = AccumulateKey {
         elements: bytes / size,
         solid: true,
         word: true,

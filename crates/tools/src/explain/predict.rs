@@ -10,8 +10,8 @@
 //! ```
 
 use weft_collective::algorithm::Algorithm;
-use weft_collective::map::Line;
-use weft_collective::{Choice, Map, Operation};
+use weft_collective::map::SelectionCell;
+use weft_collective::{AlgorithmChoice, CollectiveKind, SelectionMap};
 
 /// What is predicted, and how.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,11 +57,11 @@ impl Prediction {
 
 /// The algorithm with the parameter that the map's line knows it with, or the usual one.
 pub fn parameter(
-    map: &Map,
-    operation: Operation,
+    map: &SelectionMap,
+    operation: CollectiveKind,
     (ranks, bytes): (usize, usize),
     algorithm: &'static Algorithm,
-) -> Choice {
+) -> AlgorithmChoice {
     let line = map.find(operation, ranks, bytes);
     let known = line.and_then(|line| {
         line.choices.iter().map(|t| t.choice).find(|c| std::ptr::eq(c.algorithm, algorithm))
@@ -70,7 +70,7 @@ pub fn parameter(
 }
 
 /// What the line says of `choice`: with its parameter, else with another one.
-fn time(line: &Line, choice: Choice) -> Option<f64> {
+fn time(line: &SelectionCell, choice: AlgorithmChoice) -> Option<f64> {
     let exact = line.choices.iter().find(|t| t.choice == choice);
     let like = || line.choices.iter().find(|t| std::ptr::eq(t.choice.algorithm, choice.algorithm));
     exact.or_else(like).and_then(|t| t.us)
@@ -87,7 +87,11 @@ fn share(low: usize, at: usize, high: usize) -> f64 {
 }
 
 /// One row of the map: what the bytes between two lines take.
-fn in_row(lines: &[&Line], bytes: usize, choice: Choice) -> Option<(f64, Prediction)> {
+fn in_row(
+    lines: &[&SelectionCell],
+    bytes: usize,
+    choice: AlgorithmChoice,
+) -> Option<(f64, Prediction)> {
     let below = lines.iter().rev().find(|l| l.bytes <= bytes).or(lines.first())?;
     let above = lines.iter().find(|l| l.bytes >= bytes).or(lines.last())?;
     match (time(below, choice), time(above, choice)) {
@@ -115,12 +119,13 @@ fn mix(a: f64, b: f64, share: f64) -> f64 {
 
 /// What `choice` takes at (ranks, bytes).
 pub fn predict(
-    map: &Map,
-    operation: Operation,
+    map: &SelectionMap,
+    operation: CollectiveKind,
     (ranks, bytes): (usize, usize),
-    choice: Choice,
+    choice: AlgorithmChoice,
 ) -> Prediction {
-    let all: Vec<&Line> = map.lines().iter().filter(|l| l.operation == operation).collect();
+    let all: Vec<&SelectionCell> =
+        map.lines().iter().filter(|l| l.operation == operation).collect();
     let row = |n: usize| all.iter().copied().filter(|l| l.ranks == n).collect::<Vec<_>>();
     let below = all.iter().rev().find(|l| l.ranks <= ranks).or(all.first()).map(|l| l.ranks);
     let above = all.iter().find(|l| l.ranks >= ranks).or(all.last()).map(|l| l.ranks);
@@ -159,9 +164,9 @@ mod tests {
         barrier 4 0 RGM:3 5\n";
 
     fn at(ranks: usize, bytes: usize, name: &str) -> Prediction {
-        let map = Map::parse(TEXT).unwrap();
-        let choice = Choice::parse(Operation::Allreduce, name).unwrap();
-        match predict(&map, Operation::Allreduce, (ranks, bytes), choice) {
+        let map = SelectionMap::parse(TEXT).unwrap();
+        let choice = AlgorithmChoice::parse(CollectiveKind::Allreduce, name).unwrap();
+        match predict(&map, CollectiveKind::Allreduce, (ranks, bytes), choice) {
             // What remains of rounding.
             Prediction::Between(us) => Prediction::Between((us * 1e6).round() / 1e6),
             other => other,
@@ -189,9 +194,9 @@ mod tests {
 
     #[test]
     fn what_has_no_size_is_at_its_only_line() {
-        let map = Map::parse(TEXT).unwrap();
-        let choice = Choice::parse(Operation::Barrier, "RGM:3").unwrap();
-        let barrier = predict(&map, Operation::Barrier, (4, 999), choice);
+        let map = SelectionMap::parse(TEXT).unwrap();
+        let choice = AlgorithmChoice::parse(CollectiveKind::Barrier, "RGM:3").unwrap();
+        let barrier = predict(&map, CollectiveKind::Barrier, (4, 999), choice);
         assert_eq!(barrier, Prediction::Measured(5.0));
     }
 }

@@ -1,15 +1,15 @@
 //! One run of a pattern in virtual time.
 
-use super::Failure;
+use super::SimFailure;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
 use weft_fabric::FabricExt;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::units::{Picoseconds, Time};
-use weft_fabric_sim::{Machine, Options, Trace, run};
-use weft_p2p::Limits;
-use weft_patterns::{Error, Laps, Plan, Rank, World};
+use weft_fabric_sim::{Machine, SimOptions, Trace, run};
+use weft_p2p::ProtocolLimits;
+use weft_patterns::{Laps, PatternError, PatternPlan, PatternRank, PatternWorld};
 
 /// What is not the pattern's nor the machine's.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ impl Conditions {
 
 /// Over the repetitions of one run, in the unit of the pattern.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figure {
+pub struct RunFigure {
     /// Of all repetitions.
     pub mean: f64,
     /// Of the repetition that had the least.
@@ -71,20 +71,20 @@ impl Ran {
 /// does not allow, a deadlock.
 pub fn ran(
     machine: &Rc<Machine>,
-    plan: &Plan,
+    plan: &PatternPlan,
     conditions: &Conditions,
     trace: bool,
     on_lap: impl Fn() + 'static,
-) -> Result<Ran, Failure> {
-    let world = World::watched(plan.clone(), on_lap).map_err(failure)?;
+) -> Result<Ran, SimFailure> {
+    let world = PatternWorld::watched(plan.clone(), on_lap).map_err(failure)?;
     let Conditions { seed, jitter, .. } = *conditions;
-    let options = Options { jitter, trace, ..Options::new(plan.ranks).seed(seed) };
+    let options = SimOptions { jitter, trace, ..SimOptions::new(plan.ranks).seed(seed) };
     let origin = Cell::new(None);
-    let error: Rc<RefCell<Option<Error>>> = Rc::default();
+    let error: Rc<RefCell<Option<PatternError>>> = Rc::default();
     let outcome = run(machine, options, |sim| {
         // No rank has run yet, so that its clock is zero.
         origin.set(Some(sim.now()));
-        let rank = Rank::new(sim, WaitPolicy::new(true), Limits::default(), &world);
+        let rank = PatternRank::new(sim, WaitPolicy::new(true), ProtocolLimits::default(), &world);
         let (program, error) = (rank.program(), error.clone());
         async move {
             match program.await {
@@ -102,30 +102,30 @@ pub fn ran(
     }
     let what =
         || format!("{} on {} ranks, {}", plan.about.name, plan.ranks, plan.algorithm.label());
-    let outcome = outcome.map_err(|e| Failure::Run(format!("{}: {e}", what())))?;
+    let outcome = outcome.map_err(|e| SimFailure::Run(format!("{}: {e}", what())))?;
     let laps: Vec<Laps> = outcome.results.into_iter().flatten().collect();
     let origin = origin.get().expect("there is at least one rank");
     Ok(Ran { laps, trace: outcome.trace, origin })
 }
 
-fn failure(error: Error) -> Failure {
+fn failure(error: PatternError) -> SimFailure {
     match error {
-        Error::Refused(why) => Failure::Request(why),
-        other => Failure::Run(other.to_string()),
+        PatternError::Refused(why) => SimFailure::Request(why),
+        other => SimFailure::Run(other.to_string()),
     }
 }
 
 /// The figure of a plan, as [`ran`] runs it.
 pub fn measure(
     machine: &Rc<Machine>,
-    plan: &Plan,
+    plan: &PatternPlan,
     conditions: &Conditions,
     on_lap: impl Fn() + 'static,
-) -> Result<Figure, Failure> {
+) -> Result<RunFigure, SimFailure> {
     let ran = ran(machine, plan, conditions, false, on_lap)?;
     let figures = plan.about.measured.figures(&ran.laps, plan.bytes);
     let sum: f64 = figures.iter().sum();
-    Ok(Figure {
+    Ok(RunFigure {
         mean: sum / figures.len() as f64,
         least: figures.iter().copied().fold(f64::INFINITY, f64::min),
         most: figures.iter().copied().fold(0.0, f64::max),

@@ -4,22 +4,22 @@ use std::str::FromStr;
 
 /// `2,4,8`, `2..16` (both ends), `2..1024x2` (each twice the one before), or some of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Numbers(pub Vec<usize>);
+pub struct NumberList(pub Vec<usize>);
 
 /// More would not fit on a page.
 const MOST: usize = 1000;
 
 const FORMS: &str = "numbers and ranges, as in 2,4,8 or 2..16 or 2..1024x2";
 
-impl FromStr for Numbers {
+impl FromStr for NumberList {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Numbers, String> {
+    fn from_str(text: &str) -> Result<NumberList, String> {
         let mut numbers = Vec::new();
         for part in text.split(',') {
             range(part.trim(), &mut numbers)?;
         }
-        Ok(Numbers(numbers))
+        Ok(NumberList(numbers))
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn lists_and_ranges_are_read() {
-        let read = |text: &str| text.parse::<Numbers>().unwrap().0;
+        let read = |text: &str| text.parse::<NumberList>().unwrap().0;
         assert_eq!(read("2,4,8"), [2, 4, 8]);
         assert_eq!(read("2..5"), [2, 3, 4, 5]);
         assert_eq!(read("7..7"), [7]);
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_is_malformed_is_named() {
-        let why = |text: &str| text.parse::<Numbers>().unwrap_err();
+        let why = |text: &str| text.parse::<NumberList>().unwrap_err();
         for text in ["", "2,", "..5", "2..", "2..8x"] {
             assert_eq!(why(text), format!("a number is missing; allowed are {FORMS}"), "{text}");
         }

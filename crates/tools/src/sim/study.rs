@@ -1,27 +1,27 @@
 //! Which runs make a table: every number of ranks with every algorithm, payload and fan-in.
 
-use super::measure::{Conditions, Figure, measure};
-use super::{Args, Failure};
+use super::measure::{Conditions, RunFigure, measure};
+use super::{SimArgs, SimFailure};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::rc::Rc;
 use std::time::Duration;
 use weft_fabric_sim::Machine;
-use weft_patterns::{About, Algorithm, Error, Payload, Plan};
+use weft_patterns::{PatternAlgorithm, PatternError, PatternPlan, PatternText, PayloadPresence};
 
 /// What differs between the columns of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Series {
-    pub algorithm: Algorithm,
+pub struct TableColumn {
+    pub algorithm: PatternAlgorithm,
     pub bytes: usize,
     /// `None`: all other ranks.
     pub fan_in: Option<usize>,
 }
 
 /// A table to be made.
-pub struct Study {
-    pub about: &'static About,
+pub struct StudyTable {
+    pub about: &'static PatternText,
     pub ranks: Vec<usize>,
-    pub algorithms: Vec<Algorithm>,
+    pub algorithms: Vec<PatternAlgorithm>,
     /// One, of 0, for a pattern without payload.
     pub bytes: Vec<usize>,
     /// One, `None`, for a pattern without a fan-in.
@@ -43,16 +43,16 @@ const USUAL_RANKS: usize = 64;
 /// From so many messages on, a run may be long enough for a progress bar.
 const LONG: u64 = 1_000_000;
 
-fn refuse<T>(why: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure::Request(why.into()))
+fn refuse<T>(why: impl Into<String>) -> Result<T, SimFailure> {
+    Err(SimFailure::Request(why.into()))
 }
 
-impl Study {
+impl StudyTable {
     /// Errors: a request that cannot be, with what is allowed.
-    pub fn new(args: &Args, machine: &Machine) -> Result<Study, Failure> {
+    pub fn new(args: &SimArgs, machine: &Machine) -> Result<StudyTable, SimFailure> {
         let name = args.pattern.as_deref().unwrap_or_default();
         let about = weft_patterns::find(name).map_err(request)?;
-        let study = Study {
+        let study = StudyTable {
             about,
             ranks: ranks(args, about, machine)?,
             algorithms: algorithms(args, about)?,
@@ -69,20 +69,20 @@ impl Study {
     }
 
     /// The columns if ranks go down.
-    pub fn series(&self) -> Vec<Series> {
+    pub fn series(&self) -> Vec<TableColumn> {
         let mut series = Vec::new();
         for &algorithm in &self.algorithms {
             for &bytes in &self.bytes {
                 for &fan_in in &self.fan_ins {
-                    series.push(Series { algorithm, bytes, fan_in });
+                    series.push(TableColumn { algorithm, bytes, fan_in });
                 }
             }
         }
         series
     }
 
-    pub fn plan(&self, ranks: usize, series: &Series) -> Plan {
-        let mut plan = Plan {
+    pub fn plan(&self, ranks: usize, series: &TableColumn) -> PatternPlan {
+        let mut plan = PatternPlan {
             about: self.about,
             ranks,
             algorithm: series.algorithm,
@@ -91,16 +91,16 @@ impl Study {
             warm_up: self.warm_up,
             repeat: self.repeat,
             isolated: self.isolated,
-            payload: Payload::Real,
+            payload: PayloadPresence::Real,
         };
         if (self.about.messages)(ranks).saturating_mul(series.bytes) > REAL_MOST {
-            plan.payload = Payload::Phantom;
+            plan.payload = PayloadPresence::Phantom;
         }
         plan
     }
 
     /// All runs: for each number of ranks each series.
-    pub fn plans(&self) -> Vec<Plan> {
+    pub fn plans(&self) -> Vec<PatternPlan> {
         let series = self.series();
         let row = |&ranks| series.iter().map(move |series| self.plan(ranks, series));
         self.ranks.iter().flat_map(row).collect()
@@ -111,7 +111,7 @@ impl Study {
         &self,
         machine: &Rc<Machine>,
         conditions: &Conditions,
-    ) -> Result<Vec<Figure>, Failure> {
+    ) -> Result<Vec<RunFigure>, SimFailure> {
         let plans = self.plans();
         let bar = progress(plans.iter().map(work).fold(0, u64::saturating_add));
         let mut figures = Vec::with_capacity(plans.len());
@@ -126,7 +126,7 @@ impl Study {
 }
 
 /// How much a plan is to simulate: messages, about.
-fn work(plan: &Plan) -> u64 {
+fn work(plan: &PatternPlan) -> u64 {
     let laps = plan.warm_up.saturating_add(plan.repeat) as u64;
     ((plan.about.messages)(plan.ranks) as u64).saturating_mul(laps.saturating_add(1))
 }
@@ -143,11 +143,11 @@ fn progress(work: u64) -> ProgressBar {
     bar
 }
 
-fn request(error: Error) -> Failure {
-    Failure::Request(error.to_string())
+fn request(error: PatternError) -> SimFailure {
+    SimFailure::Request(error.to_string())
 }
 
-fn ranks(args: &Args, about: &About, machine: &Machine) -> Result<Vec<usize>, Failure> {
+fn ranks(args: &SimArgs, about: &PatternText, machine: &Machine) -> Result<Vec<usize>, SimFailure> {
     let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
     let least = about.least_ranks.max(1);
     let Some(given) = &args.ranks else {
@@ -184,19 +184,22 @@ fn ranks(args: &Args, about: &About, machine: &Machine) -> Result<Vec<usize>, Fa
     Ok(given.0.clone())
 }
 
-fn algorithms(args: &Args, about: &'static About) -> Result<Vec<Algorithm>, Failure> {
+fn algorithms(
+    args: &SimArgs,
+    about: &'static PatternText,
+) -> Result<Vec<PatternAlgorithm>, SimFailure> {
     if args.algorithm.is_empty() {
         return Ok(vec![about.algorithms()[0]]);
     }
     if args.algorithm.iter().any(|name| name.trim().eq_ignore_ascii_case("all")) {
         return Ok(about.algorithms());
     }
-    let wrong = |why| Failure::Request(format!("--algorithm: {why}"));
+    let wrong = |why| SimFailure::Request(format!("--algorithm: {why}"));
     let find = |name: &String| about.algorithm(name.trim()).map_err(wrong);
     args.algorithm.iter().map(find).collect()
 }
 
-fn bytes(args: &Args, about: &About) -> Result<Vec<usize>, Failure> {
+fn bytes(args: &SimArgs, about: &PatternText) -> Result<Vec<usize>, SimFailure> {
     match (&args.bytes, about.payload) {
         (None, None) => Ok(vec![0]),
         (None, Some(_)) => Ok(vec![USUAL_BYTES]),
@@ -205,7 +208,7 @@ fn bytes(args: &Args, about: &About) -> Result<Vec<usize>, Failure> {
     }
 }
 
-fn fan_ins(args: &Args, about: &About) -> Result<Vec<Option<usize>>, Failure> {
+fn fan_ins(args: &SimArgs, about: &PatternText) -> Result<Vec<Option<usize>>, SimFailure> {
     let Some(given) = &args.fan_in else { return Ok(vec![None]) };
     if !about.fans_in {
         let others = weft_patterns::ALL.iter().filter(|a| a.fans_in);

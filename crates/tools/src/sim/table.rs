@@ -1,17 +1,17 @@
 //! The table on the terminal, and the same figures as CSV.
 
-use super::measure::{Conditions, Figure};
-use super::study::{REAL_MOST, Series, Study};
+use super::measure::{Conditions, RunFigure};
+use super::study::{REAL_MOST, StudyTable, TableColumn};
 use std::fs::File;
 use std::io::Write as _;
 use weft_fabric_sim::Machine;
-use weft_patterns::{Measured, Payload};
+use weft_patterns::{LapReduction, PayloadPresence};
 
 /// The table with a title, its unit in the head: ranks down and series across; bytes down if there
 /// is one number of ranks and several payloads.
 pub fn print(
-    study: &Study,
-    figures: &[Figure],
+    study: &StudyTable,
+    figures: &[RunFigure],
     machine: &Machine,
     conditions: &Conditions,
 ) -> String {
@@ -21,11 +21,11 @@ pub fn print(
         if by_bytes { ("bytes", study.bytes.clone()) } else { ("ranks", study.ranks.clone()) };
     let one_payload = study.bytes.len() == 1;
     // The columns, each a series that stands for those of all rows.
-    let columns: Vec<&Series> =
+    let columns: Vec<&TableColumn> =
         series.iter().filter(|s| !by_bytes || s.bytes == study.bytes[0]).collect();
-    let cell = |row: usize, column: &Series| {
+    let cell = |row: usize, column: &TableColumn| {
         let (ranks, series_there) = match by_bytes {
-            true => (0, Series { bytes: rows[row], ..*column }),
+            true => (0, TableColumn { bytes: rows[row], ..*column }),
             false => (row, *column),
         };
         let place = series.iter().position(|s| *s == series_there).expect("one of the series");
@@ -45,7 +45,7 @@ pub fn print(
 }
 
 /// What tells a column from the others.
-fn label(study: &Study, series: &Series, no_bytes: bool) -> String {
+fn label(study: &StudyTable, series: &TableColumn, no_bytes: bool) -> String {
     let mut parts = Vec::new();
     let several_fan_ins = study.fan_ins.len() > 1;
     if study.algorithms.len() > 1 || no_bytes && !several_fan_ins {
@@ -60,7 +60,7 @@ fn label(study: &Study, series: &Series, no_bytes: bool) -> String {
     parts.join(" ")
 }
 
-fn title(study: &Study, machine: &Machine, conditions: &Conditions) -> String {
+fn title(study: &StudyTable, machine: &Machine, conditions: &Conditions) -> String {
     let mut text = study.about.name.to_owned();
     if let ([bytes], Some(_)) = (study.bytes.as_slice(), study.about.payload) {
         text += &format!(" of {bytes} bytes");
@@ -78,12 +78,13 @@ fn title(study: &Study, machine: &Machine, conditions: &Conditions) -> String {
     text += &conditions.changed();
     let (what, repeat) = (study.about.measured.describe(), study.repeat);
     text += &format!("\n{what}; mean of {repeat} after {} to warm up", study.warm_up);
-    if study.isolated && study.about.measured == Measured::Mean {
+    if study.isolated && study.about.measured == LapReduction::Mean {
         text += ", each begun by all ranks at once";
     }
     text += &conditions.noise();
     text.push('\n');
-    if study.plans().iter().any(|plan| plan.payload == Payload::Phantom && !plan.about.bare) {
+    if study.plans().iter().any(|plan| plan.payload == PayloadPresence::Phantom && !plan.about.bare)
+    {
         let most = REAL_MOST >> 20;
         text += &format!("data are real and compared up to {most} MiB, of more only sizes exist\n");
     }
@@ -91,9 +92,9 @@ fn title(study: &Study, machine: &Machine, conditions: &Conditions) -> String {
 }
 
 /// Three digits after the point for times, one for rates.
-fn number(figure: f64, measured: Measured) -> String {
+fn number(figure: f64, measured: LapReduction) -> String {
     match measured {
-        Measured::Rate { .. } => format!("{figure:.1}"),
+        LapReduction::Rate { .. } => format!("{figure:.1}"),
         _ => format!("{figure:.3}"),
     }
 }
@@ -114,8 +115,8 @@ fn aligned(grid: &[Vec<String>]) -> String {
 
 /// One line a run, all that is known of it.
 pub fn write_csv(
-    study: &Study,
-    figures: &[Figure],
+    study: &StudyTable,
+    figures: &[RunFigure],
     machine: &Machine,
     conditions: &Conditions,
     file: File,

@@ -9,8 +9,8 @@
 //! What began before the repetition, or ends after it, is cut at its edges.
 
 use super::measure::{Conditions, ran};
-use super::study::Study;
-use super::{Failure, unwritten};
+use super::study::StudyTable;
+use super::{SimFailure, unwritten};
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
@@ -20,8 +20,8 @@ use svg::node::element::{
 };
 use svg::{Document, Node};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
-use weft_fabric_sim::{Activity, Arrow, Machine, Span, Trace, Travel};
-use weft_patterns::{Payload, Plan};
+use weft_fabric_sim::{Activity, Arrow, BusySpan, Machine, Trace, Travel};
+use weft_patterns::{PatternPlan, PayloadPresence};
 
 /// More contexts, or more arrows, are no picture.
 const MOST_RANKS: usize = 256;
@@ -63,19 +63,19 @@ fn travels(what: Travel) -> (&'static str, &'static str) {
 }
 
 /// The run to draw: the last of the study, with one repetition that all ranks begin at once. Errors: there is no room for it.
-pub fn check(study: &Study) -> Result<Plan, Failure> {
+pub fn check(study: &StudyTable) -> Result<PatternPlan, SimFailure> {
     let plan = study.plans().pop().expect("a study has a run");
-    let plan = Plan { repeat: 1, isolated: true, ..plan };
+    let plan = PatternPlan { repeat: 1, isolated: true, ..plan };
     let ranks = plan.ranks;
     if ranks > MOST_RANKS {
-        return Err(Failure::Request(format!(
+        return Err(SimFailure::Request(format!(
             "--timeline draws the last run, of {ranks} ranks, and has room for {MOST_RANKS}: end \
              --ranks with fewer"
         )));
     }
     let arrows = (plan.about.messages)(ranks);
     if arrows > MOST_ARROWS {
-        return Err(Failure::Request(format!(
+        return Err(SimFailure::Request(format!(
             "--timeline draws the last run, of about {arrows} messages, and has room for \
              {MOST_ARROWS}: end --ranks with fewer"
         )));
@@ -86,11 +86,11 @@ pub fn check(study: &Study) -> Result<Plan, Failure> {
 /// Runs the plan, recorded, and writes the picture of its measured repetition.
 pub fn draw(
     machine: &Rc<Machine>,
-    plan: &Plan,
+    plan: &PatternPlan,
     conditions: &Conditions,
     file: File,
     path: &Path,
-) -> Result<(), Failure> {
+) -> Result<(), SimFailure> {
     let ran = ran(machine, plan, conditions, true, || {})?;
     let starts = ran.laps.iter().flat_map(|l| l.starts.first()).map(|&at| ran.time(at));
     let ends = ran.laps.iter().flat_map(|l| l.ends.first()).map(|&at| ran.time(at));
@@ -105,7 +105,7 @@ pub fn draw(
 
 /// What is drawn: `trace` between two times.
 struct Scene<'a> {
-    plan: &'a Plan,
+    plan: &'a PatternPlan,
     machine: &'a Machine,
     conditions: &'a Conditions,
     trace: &'a Trace,
@@ -175,7 +175,7 @@ impl Scene<'_> {
         document.add(drawn.add(arrows))
     }
 
-    fn spans(&self) -> impl Iterator<Item = &Span> {
+    fn spans(&self) -> impl Iterator<Item = &BusySpan> {
         self.trace.spans.iter().filter(|s| s.start < self.to && s.end > self.from)
     }
 
@@ -191,7 +191,7 @@ impl Scene<'_> {
     }
 
     fn title(&self) -> String {
-        let Plan { about, algorithm, ranks, .. } = self.plan;
+        let PatternPlan { about, algorithm, ranks, .. } = self.plan;
         let machine = &self.machine.name;
         format!("{}, {}, on {machine}, {ranks} ranks", about.name, algorithm.name)
     }
@@ -203,8 +203,11 @@ impl Scene<'_> {
         if self.plan.about.payload.is_some() {
             text += &format!("; {} bytes", self.plan.bytes);
             let bare = self.plan.about.bare;
-            text +=
-                if self.plan.payload == Payload::Phantom && !bare { " (sizes only)" } else { "" };
+            text += if self.plan.payload == PayloadPresence::Phantom && !bare {
+                " (sizes only)"
+            } else {
+                ""
+            };
         }
         if self.plan.about.fans_in {
             text += &format!("; fan-in {}", self.plan.fan_in);
@@ -271,7 +274,7 @@ impl Scene<'_> {
         if self.plan.ranks > 32 { names.add(name.set("transform", turned)) } else { names }
     }
 
-    fn span(&self, span: &Span) -> Element {
+    fn span(&self, span: &BusySpan) -> Element {
         let (name, colour) = busy(span.activity);
         // Waits are background; what is short is seen all the same.
         let share = if span.activity == Activity::Wait { 0.35 } else { 0.7 };

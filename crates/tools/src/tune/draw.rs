@@ -3,8 +3,8 @@
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use weft_collective::map::Line;
-use weft_collective::{Map, Operation};
+use weft_collective::map::SelectionCell;
+use weft_collective::{CollectiveKind, SelectionMap};
 
 /// Of the cells and of the legend beside them, in pixels.
 const CELL: (u32, u32) = (54, 30);
@@ -32,8 +32,9 @@ fn colour(at: usize) -> RGBAColor {
 }
 
 /// The picture; `None`: the map says nothing of this operation.
-pub fn svg(map: &Map, operation: Operation) -> Result<Option<String>, String> {
-    let lines: Vec<&Line> = map.lines().iter().filter(|l| l.operation == operation).collect();
+pub fn svg(map: &SelectionMap, operation: CollectiveKind) -> Result<Option<String>, String> {
+    let lines: Vec<&SelectionCell> =
+        map.lines().iter().filter(|l| l.operation == operation).collect();
     if lines.is_empty() {
         return Ok(None);
     }
@@ -51,7 +52,7 @@ fn size(bytes: usize) -> String {
 }
 
 /// The algorithms and at how many places each is the best, in that order.
-fn shares<'m>(lines: &[&'m Line]) -> Vec<(&'m str, usize)> {
+fn shares<'m>(lines: &[&'m SelectionCell]) -> Vec<(&'m str, usize)> {
     let mut names: Vec<(&str, usize)> = Vec::new();
     for line in lines {
         let name = line.choices[0].choice.algorithm.name;
@@ -76,9 +77,9 @@ fn name_of(all: &[usize], at: &SegmentValue<u32>, show: fn(usize) -> String) -> 
 
 fn draw(
     text: &mut String,
-    map: &Map,
-    operation: Operation,
-    lines: &[&Line],
+    map: &SelectionMap,
+    operation: CollectiveKind,
+    lines: &[&SelectionCell],
 ) -> Result<(), Box<dyn std::error::Error>> {
     let mut ranks: Vec<usize> = lines.iter().map(|l| l.ranks).collect();
     ranks.dedup();

@@ -1,8 +1,8 @@
 //! What is measured: at which numbers of ranks and bytes, and which algorithms with which parameters.
 
-use weft_collective::algorithm::{Algorithm, Choice, Only};
-use weft_collective::selection_key::{SelectionKey, Topology};
-use weft_collective::{Operation, catalog};
+use weft_collective::algorithm::{Algorithm, AlgorithmChoice, Only};
+use weft_collective::selection_key::{RankPlacement, SelectionKey};
+use weft_collective::{CollectiveKind, catalog};
 
 /// Bytes of one rank's block where no rank knows all lengths, so that the map has one line.
 pub const UNKNOWN: usize = 4096;
@@ -19,8 +19,8 @@ pub const RANKS: &[usize] = &[2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32
 const MOST: usize = 32 << 20;
 
 /// The lines of an operation's map on `ranks` ranks: those of `bytes` that make sense for it.
-pub fn sizes(operation: Operation, ranks: usize, bytes: &[usize]) -> Vec<usize> {
-    use Operation::*;
+pub fn sizes(operation: CollectiveKind, ranks: usize, bytes: &[usize]) -> Vec<usize> {
+    use CollectiveKind::*;
     match operation {
         Barrier | Gatherv | Scatterv | Alltoallv => vec![0],
         Gather | Scatter | Allgather | Alltoall => {
@@ -32,16 +32,21 @@ pub fn sizes(operation: Operation, ranks: usize, bytes: &[usize]) -> Vec<usize> 
 }
 
 /// The operations, those that others are made of before these.
-pub fn in_order(operations: &[Operation]) -> Vec<Operation> {
+pub fn in_order(operations: &[CollectiveKind]) -> Vec<CollectiveKind> {
     let mut order = operations.to_vec();
     // A gather may be an allgather.
-    order.sort_by_key(|&operation| operation == Operation::Gather);
+    order.sort_by_key(|&operation| operation == CollectiveKind::Gather);
     order
 }
 
 /// One call as the map means it: the operator commutes, blocks are equal.
-pub fn case(operation: Operation, ranks: usize, bytes: usize, site: Topology) -> SelectionKey {
-    use Operation::*;
+pub fn case(
+    operation: CollectiveKind,
+    ranks: usize,
+    bytes: usize,
+    site: RankPlacement,
+) -> SelectionKey {
+    use CollectiveKind::*;
     let element = match operation {
         Reduce | Allreduce | ReduceScatter | Scan | Exscan => super::workload::ELEMENT,
         _ => 1,
@@ -74,14 +79,14 @@ fn values(algorithm: &Algorithm, case: &SelectionKey) -> Vec<usize> {
 }
 
 /// All that may serve `case`, each with each value of its parameter.
-pub fn choices(operation: Operation, case: &SelectionKey) -> Vec<Choice> {
+pub fn choices(operation: CollectiveKind, case: &SelectionKey) -> Vec<AlgorithmChoice> {
     let eligible =
         catalog::ALGORITHMS.iter().filter(|a| a.operation == operation && a.eligible(case).is_ok());
     eligible
         .flat_map(|algorithm| {
             values(algorithm, case)
                 .into_iter()
-                .map(move |parameter| Choice { algorithm, parameter })
+                .map(move |parameter| AlgorithmChoice { algorithm, parameter })
         })
         .collect()
 }
@@ -92,7 +97,7 @@ mod tests {
 
     #[test]
     fn parameters_are_tried_as_far_as_they_differ() {
-        let site = Topology {
+        let site = RankPlacement {
             same_node: false,
             nodes: 16,
             ranks_per_node: 1,
@@ -104,24 +109,24 @@ mod tests {
         };
         let names = |operation, ranks, bytes| -> Vec<String> {
             let case = case(operation, ranks, bytes, site);
-            choices(operation, &case).iter().map(Choice::to_string).collect()
+            choices(operation, &case).iter().map(AlgorithmChoice::to_string).collect()
         };
-        let barrier = names(Operation::Barrier, 4, 0);
+        let barrier = names(CollectiveKind::Barrier, 4, 0);
         for name in ["RGM:1", "RGM:3", "MPI-DS", "N-WAY:2", "N-WAY"] {
             assert!(barrier.iter().any(|n| n == name), "{name}: {barrier:?}");
         }
         for name in ["CENTRAL", "RGM:15", "N-WAY:8", "N-WAY:16"] {
             assert!(!barrier.iter().any(|n| n == name), "{name}: {barrier:?}");
         }
-        let small = names(Operation::Bcast, 4, 8);
+        let small = names(CollectiveKind::Bcast, 4, 8);
         assert!(small.iter().any(|n| n == "PIPELINE:8192"), "{small:?}");
         assert!(!small.iter().any(|n| n == "PIPELINE"), "{small:?}");
-        assert!(names(Operation::Bcast, 4, 1 << 20).iter().any(|n| n == "PIPELINE"));
+        assert!(names(CollectiveKind::Bcast, 4, 1 << 20).iter().any(|n| n == "PIPELINE"));
     }
 
     #[test]
     fn every_operation_is_measured_somewhere() {
-        for operation in Operation::ALL {
+        for operation in CollectiveKind::ALL {
             for ranks in [2, 64] {
                 assert!(!sizes(operation, ranks, BYTES).is_empty(), "{operation}");
             }

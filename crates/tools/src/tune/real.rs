@@ -15,20 +15,20 @@ use clap::Parser;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use weft_client::Library;
+use weft_client::ClientLibrary;
 use weft_collective::selection_key::Near;
-use weft_collective::{Choice, Operation, Topology};
-use weft_fabric::Distance;
+use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement};
+use weft_fabric::CacheDistance;
 
 /// Batches of each algorithm.
 const BATCHES: usize = 5;
 
 /// Where ranks of one machine are; of multicast only whether there is any matters. They are taken to reach each other's memory,
 /// to be near, and to have all processors that this process may use.
-pub fn site(ranks: usize) -> Topology {
+pub fn site(ranks: usize) -> RankPlacement {
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
     let each = ranks.div_ceil(processors).max(1) as u32;
-    Topology {
+    RankPlacement {
         same_node: true,
         nodes: 1,
         ranks_per_node: ranks,
@@ -36,7 +36,7 @@ pub fn site(ranks: usize) -> Topology {
         multicast: 4096,
         same_arithmetic: true,
         atomics: true,
-        near: Near { direct: Some(true), distance: Distance::Shared, each },
+        near: Near { direct: Some(true), distance: CacheDistance::Shared, each },
     }
 }
 
@@ -65,7 +65,7 @@ impl Here {
 }
 
 impl Measure for Here {
-    fn site(&mut self, ranks: usize) -> Result<Topology, String> {
+    fn site(&mut self, ranks: usize) -> Result<RankPlacement, String> {
         Ok(site(ranks))
     }
 
@@ -80,13 +80,13 @@ impl Measure for Here {
     fn measure(
         &mut self,
         place: MapCell,
-        choices: &[Choice],
+        choices: &[AlgorithmChoice],
         done: &dyn Fn(),
     ) -> Result<Vec<Result<f64, String>>, String> {
         let names: Vec<String> = choices.iter().map(written).collect();
         let mut command = Command::new(&self.mpiexec);
         // Nothing but the hints chooses: what is not eligible would run as something else.
-        for operation in Operation::ALL {
+        for operation in CollectiveKind::ALL {
             command.env_remove(format!("WEFT_{}", operation.name().to_ascii_uppercase()));
         }
         command.env("WEFT_MAP", "none");
@@ -103,10 +103,11 @@ impl Measure for Here {
         }
         // One of several spoils all: each alone tells which.
         if choices.len() > 1 {
-            let alone = |&choice: &Choice| match self.measure(place, &[choice], &|| {})?.pop() {
-                Some(result) => Ok(result),
-                None => Err(format!("{choice}: no time")),
-            };
+            let alone =
+                |&choice: &AlgorithmChoice| match self.measure(place, &[choice], &|| {})?.pop() {
+                    Some(result) => Ok(result),
+                    None => Err(format!("{choice}: no time")),
+                };
             return choices.iter().map(alone).collect();
         }
         let why = String::from_utf8_lossy(&output.stderr);
@@ -117,7 +118,7 @@ impl Measure for Here {
 }
 
 /// As a hint: always with the parameter.
-fn written(choice: &Choice) -> String {
+fn written(choice: &AlgorithmChoice) -> String {
     match choice.algorithm.parameter {
         Some(_) => format!("{}:{}", choice.algorithm.name, choice.parameter),
         None => choice.algorithm.name.to_owned(),
@@ -126,10 +127,10 @@ fn written(choice: &Choice) -> String {
 
 /// `weft tune-rank`: what `weft tune` starts as an MPI program.
 #[derive(Parser, Debug)]
-pub struct Rank {
+pub struct TuneRank {
     library: PathBuf,
-    #[arg(value_parser = Operation::named)]
-    operation: Operation,
+    #[arg(value_parser = CollectiveKind::named)]
+    operation: CollectiveKind,
     bytes: usize,
     /// Milliseconds for each algorithm.
     time: u64,
@@ -148,7 +149,7 @@ const ERRORS_RETURN: usize = 0x143;
 
 /// One rank of the program.
 struct Program {
-    library: Library,
+    library: ClientLibrary,
     me: usize,
     size: usize,
 }
@@ -178,7 +179,7 @@ impl Program {
     }
 
     /// A communicator of all ranks that uses `choice` for `operation`.
-    fn comm(&self, operation: Operation, choice: &str) -> Result<usize, String> {
+    fn comm(&self, operation: CollectiveKind, choice: &str) -> Result<usize, String> {
         let info = self.made("MPI_Info_create", &[])?;
         let (key, value) = (format!("weft_{operation}\0"), format!("{choice}\0"));
         self.call("MPI_Info_set", &[info, key.as_ptr() as usize, value.as_ptr() as usize])?;
@@ -203,7 +204,7 @@ impl Program {
 /// An operation with its arguments, to be called again and again.
 struct Work<'p> {
     program: &'p Program,
-    operation: Operation,
+    operation: CollectiveKind,
     address: usize,
     bytes: usize,
     counts: Vec<i32>,
@@ -213,8 +214,12 @@ struct Work<'p> {
 }
 
 impl<'p> Work<'p> {
-    fn new(program: &'p Program, operation: Operation, bytes: usize) -> Result<Work<'p>, String> {
-        use Operation::*;
+    fn new(
+        program: &'p Program,
+        operation: CollectiveKind,
+        bytes: usize,
+    ) -> Result<Work<'p>, String> {
+        use CollectiveKind::*;
         let size = program.size;
         let bytes = match operation {
             Gatherv | Scatterv | Alltoallv => super::grid::UNKNOWN,
@@ -263,7 +268,7 @@ impl<'p> Work<'p> {
     }
 
     fn once(&mut self, comm: usize, root: usize) -> Result<(), String> {
-        use Operation::*;
+        use CollectiveKind::*;
         let (from, to) = (self.send.as_mut_ptr() as usize, self.receive.as_mut_ptr() as usize);
         let (counts, starts) = (self.counts.as_ptr() as usize, self.starts.as_ptr() as usize);
         let (bytes, numbers) = (self.bytes, self.bytes / ELEMENT);
@@ -303,9 +308,9 @@ impl<'p> Work<'p> {
 }
 
 /// Runs a rank; rank 0 prints the microseconds of each choice, a line each.
-pub fn rank(args: &Rank) -> Result<(), String> {
+pub fn rank(args: &TuneRank) -> Result<(), String> {
     let name = args.library.to_str().unwrap_or(SONAME);
-    let mut program = Program { library: Library::load(name)?, me: 0, size: 0 };
+    let mut program = Program { library: ClientLibrary::load(name)?, me: 0, size: 0 };
     program.call("MPI_Init", &[0, 0])?;
     program.call("MPI_Comm_set_errhandler", &[WORLD, ERRORS_RETURN])?;
     program.me = program.made("MPI_Comm_rank", &[WORLD])?;

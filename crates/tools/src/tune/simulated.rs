@@ -3,17 +3,17 @@
 use super::sweep::{MapCell, Measure};
 use super::workload;
 use std::rc::Rc;
-use weft_collective::{Choice, Map, Selection, Topology};
+use weft_collective::{AlgorithmChoice, RankPlacement, Selection, SelectionMap};
 use weft_fabric_sim::Machine;
 
-pub struct Simulated {
+pub struct SimulatedTuning {
     pub machine: Rc<Machine>,
     /// By what algorithms that are made of others choose them.
-    pub found: Rc<Map>,
+    pub found: Rc<SelectionMap>,
 }
 
-impl Measure for Simulated {
-    fn site(&mut self, ranks: usize) -> Result<Topology, String> {
+impl Measure for SimulatedTuning {
+    fn site(&mut self, ranks: usize) -> Result<RankPlacement, String> {
         workload::site(&self.machine, ranks)
     }
 
@@ -25,18 +25,18 @@ impl Measure for Simulated {
         true
     }
 
-    fn learn(&mut self, map: Map) {
+    fn learn(&mut self, map: SelectionMap) {
         self.found = Rc::new(map);
     }
 
     fn measure(
         &mut self,
         place: MapCell,
-        choices: &[Choice],
+        choices: &[AlgorithmChoice],
         done: &dyn Fn(),
     ) -> Result<Vec<Result<f64, String>>, String> {
         let MapCell { operation, ranks, bytes } = place;
-        let one = |&choice: &Choice| {
+        let one = |&choice: &AlgorithmChoice| {
             let mut selection = Selection::by(self.found.clone());
             selection.ask(operation, Some(choice));
             let us = workload::measure(&self.machine, ranks, operation, bytes, &Rc::new(selection));

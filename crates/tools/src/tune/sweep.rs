@@ -13,8 +13,8 @@ use super::grid;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
-use weft_collective::map::{Line, Timed};
-use weft_collective::{Choice, Map, Operation, Topology};
+use weft_collective::map::{SelectionCell, Timed};
+use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement, SelectionMap};
 
 /// See above.
 const HOPELESS: f64 = 2.5;
@@ -23,8 +23,8 @@ const HOPELESS: f64 = 2.5;
 const OTHERS: usize = 5;
 
 /// What is to be measured.
-pub struct Grid {
-    pub operations: Vec<Operation>,
+pub struct MeasurementGrid {
+    pub operations: Vec<CollectiveKind>,
     pub ranks: Vec<usize>,
     pub bytes: Vec<usize>,
 }
@@ -32,7 +32,7 @@ pub struct Grid {
 /// How a place is measured.
 pub trait Measure {
     /// Where `ranks` ranks are.
-    fn site(&mut self, ranks: usize) -> Result<Topology, String>;
+    fn site(&mut self, ranks: usize) -> Result<RankPlacement, String>;
 
     /// A difference of less than this, relative, decides nothing: then the algorithm of the
     /// neighbouring cell stays, so that maps are not torn by noise.
@@ -42,13 +42,13 @@ pub trait Measure {
     fn is_exact(&self) -> bool;
 
     /// What was found so far, for algorithms that are made of others.
-    fn learn(&mut self, _map: Map) {}
+    fn learn(&mut self, _map: SelectionMap) {}
 
     /// Microseconds of each of `choices`, in their order; an error for one that failed.
     fn measure(
         &mut self,
         place: MapCell,
-        choices: &[Choice],
+        choices: &[AlgorithmChoice],
         done: &dyn Fn(),
     ) -> Result<Vec<Result<f64, String>>, String>;
 }
@@ -56,14 +56,14 @@ pub trait Measure {
 /// A cell of the map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MapCell {
-    pub operation: Operation,
+    pub operation: CollectiveKind,
     pub ranks: usize,
     pub bytes: usize,
 }
 
 /// A map, and what could not be measured.
 pub struct Swept {
-    pub map: Map,
+    pub map: SelectionMap,
     pub failures: Vec<String>,
 }
 
@@ -71,7 +71,11 @@ pub struct Swept {
 type Row = BTreeMap<usize, Vec<Timed>>;
 
 /// Measures the whole grid. Errors: what makes all measurements impossible.
-pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Swept, String> {
+pub fn sweep(
+    machine: &str,
+    grid: &MeasurementGrid,
+    measure: &mut dyn Measure,
+) -> Result<Swept, String> {
     let mut sites = BTreeMap::new();
     for &ranks in &grid.ranks {
         sites.insert(ranks, measure.site(ranks)?);
@@ -91,11 +95,12 @@ pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Sw
                 let place = MapCell { operation, ranks, bytes };
                 bar.set_message(format!("{operation}, {ranks} ranks, {bytes} bytes"));
                 let all = grid::choices(operation, &grid::case(operation, ranks, bytes, site));
-                let hopeless = |c: &Choice| {
+                let hopeless = |c: &AlgorithmChoice| {
                     let known = worse.get(&(bytes, c.to_string()));
                     known.is_some_and(|last| last.iter().all(|&w| w > HOPELESS))
                 };
-                let run: Vec<Choice> = all.iter().copied().filter(|c| !hopeless(c)).collect();
+                let run: Vec<AlgorithmChoice> =
+                    all.iter().copied().filter(|c| !hopeless(c)).collect();
                 // The sizes between were not counted before.
                 let counted = done < planned;
                 bar.inc(if counted { (all.len() - run.len()) as u64 } else { 0 });
@@ -127,7 +132,7 @@ pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Sw
             if kept.as_ref().is_some_and(|kept| serves(kept, &row)) {
                 continue;
             }
-            let line = |(&bytes, timed): (&usize, &Vec<Timed>)| Line {
+            let line = |(&bytes, timed): (&usize, &Vec<Timed>)| SelectionCell {
                 operation,
                 ranks,
                 bytes,
@@ -136,11 +141,11 @@ pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Sw
             lines.extend(row.iter().map(line));
             kept = Some(row);
         }
-        measure.learn(Map::new(machine, lines.clone()));
+        measure.learn(SelectionMap::new(machine, lines.clone()));
     }
     bar.finish_and_clear();
-    lines.sort_by_key(|line: &Line| line.operation);
-    Ok(Swept { map: Map::new(machine, lines), failures })
+    lines.sort_by_key(|line: &SelectionCell| line.operation);
+    Ok(Swept { map: SelectionMap::new(machine, lines), failures })
 }
 
 fn us(timed: &Timed) -> f64 {
@@ -178,7 +183,7 @@ fn serves(kept: &Row, row: &Row) -> bool {
 }
 
 /// What is as good as the best and serves the size before comes first.
-fn keep_neighbour(timed: &mut [Timed], before: Option<Choice>, noise: f64) {
+fn keep_neighbour(timed: &mut [Timed], before: Option<AlgorithmChoice>, noise: f64) {
     let Some(kept) = before else { return };
     let best = timed[0].us.unwrap_or(0.0);
     let same = |t: &Timed| t.choice == kept && t.us.is_some_and(|us| us <= best * (1.0 + noise));
@@ -203,7 +208,7 @@ fn shortened(timed: &[Timed]) -> Vec<Timed> {
     kept
 }
 
-fn total(grid: &Grid, sites: &BTreeMap<usize, Topology>) -> u64 {
+fn total(grid: &MeasurementGrid, sites: &BTreeMap<usize, RankPlacement>) -> u64 {
     let mut sum = 0;
     for &operation in &grid.operations {
         for (&ranks, &site) in sites {
@@ -229,7 +234,7 @@ mod tests {
     use super::*;
 
     fn timed(name: &str, us: f64) -> Timed {
-        Timed { choice: Choice::parse(Operation::Bcast, name).unwrap(), us: Some(us) }
+        Timed { choice: AlgorithmChoice::parse(CollectiveKind::Bcast, name).unwrap(), us: Some(us) }
     }
 
     fn names(timed: &[Timed]) -> Vec<String> {
@@ -274,7 +279,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_difference_changes_nothing() {
-        let choice = |name| Some(Choice::parse(Operation::Bcast, name).unwrap());
+        let choice = |name| Some(AlgorithmChoice::parse(CollectiveKind::Bcast, name).unwrap());
         let mut same = [timed("FLAT", 1.0), timed("BINOMIAL", 1.001)];
         keep_neighbour(&mut same, choice("BINOMIAL"), 0.01);
         assert_eq!(names(&same), ["BINOMIAL", "FLAT"]);

@@ -1,16 +1,17 @@
 //! A map as tables: for each operation bytes down, ranks across, the best algorithm in each cell.
 
-use weft_collective::map::Line;
-use weft_collective::{Map, Operation};
+use weft_collective::map::SelectionCell;
+use weft_collective::{CollectiveKind, SelectionMap};
 
 /// More columns would not fit on a page: then only powers of two are printed.
 const COLUMNS: usize = 9;
 
 /// The tables of the operations that are `asked` for.
-pub fn print(map: &Map, asked: impl Fn(&Operation) -> bool) -> String {
+pub fn print(map: &SelectionMap, asked: impl Fn(&CollectiveKind) -> bool) -> String {
     let mut text = format!("machine {}\n", map.machine);
-    for operation in Operation::ALL.into_iter().filter(asked) {
-        let lines: Vec<&Line> = map.lines().iter().filter(|l| l.operation == operation).collect();
+    for operation in CollectiveKind::ALL.into_iter().filter(asked) {
+        let lines: Vec<&SelectionCell> =
+            map.lines().iter().filter(|l| l.operation == operation).collect();
         if lines.is_empty() {
             continue;
         }

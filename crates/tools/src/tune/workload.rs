@@ -9,13 +9,13 @@ use super::grid::UNKNOWN;
 use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
-use weft_collective::{Operation, Reduce, Selection, Topology};
+use weft_collective::{CollectiveKind, ElementReduction, RankPlacement, Selection};
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{FabricExt, Sge};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
-use weft_fabric_sim::{Machine, Options, Sim, run};
-use weft_p2p::Limits;
+use weft_fabric_sim::{Machine, Sim, SimOptions, run};
+use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine, Error, Group, Lengths};
 
 /// Repetitions before the one that counts: those that make slots, groups and registrations, one for
@@ -31,7 +31,7 @@ pub const ELEMENT: usize = 4;
 /// A commutative operator on nothing: payload is phantom.
 struct Sum;
 
-impl Reduce for Sum {
+impl ElementReduction for Sum {
     fn combine(&self, _: Sge, _: Sge) {}
 
     fn commutes(&self) -> bool {
@@ -39,10 +39,10 @@ impl Reduce for Sum {
     }
 }
 
-/// One call of `operation` with rank 0 as the root; `bytes` as [`Operation::measure`] says.
+/// One call of `operation` with rank 0 as the root; `bytes` as [`CollectiveKind::measure`] says.
 fn call(
     comm: &Comm<Sim>,
-    operation: Operation,
+    operation: CollectiveKind,
     bytes: usize,
     (byte, int): &(Type, Type),
 ) -> Pin<Box<dyn Future<Output = Result<(), Error>>>> {
@@ -52,7 +52,7 @@ fn call(
     let blocks = |bytes: usize| (0..size).map(|_| data(bytes)).collect::<Vec<_>>();
     let at_root = |bytes: usize| if root { blocks(bytes) } else { Vec::new() };
     let sum = || Rc::new(Sum);
-    use Operation::*;
+    use CollectiveKind::*;
     match operation {
         Barrier => Box::pin(comm.barrier()),
         Bcast => Box::pin(comm.bcast(data(bytes), 0.into())),
@@ -128,8 +128,8 @@ where
     P: Future<Output = Result<T, String>> + 'static,
 {
     let group = Group::new((0..ranks as u32).collect::<Rc<[u32]>>());
-    let outcome = run(machine, Options::new(ranks), |sim| {
-        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), Limits::default());
+    let outcome = run(machine, SimOptions::new(ranks), |sim| {
+        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), ProtocolLimits::default());
         let comm = Comm::world_of(&engine, group.clone());
         engine.run(program(sim, comm))
     });
@@ -153,7 +153,7 @@ fn text(error: Error) -> String {
 pub fn measure(
     machine: &Rc<Machine>,
     ranks: usize,
-    operation: Operation,
+    operation: CollectiveKind,
     bytes: usize,
     selection: &Rc<Selection>,
 ) -> Result<f64, String> {
@@ -185,7 +185,7 @@ pub fn measure(
 }
 
 /// What algorithms may count on, on the first `ranks` ranks of a machine.
-pub fn site(machine: &Rc<Machine>, ranks: usize) -> Result<Topology, String> {
+pub fn site(machine: &Rc<Machine>, ranks: usize) -> Result<RankPlacement, String> {
     let sites = world(machine, ranks, |_, comm| async move { Ok(comm.site()) })?;
     Ok(sites[0])
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use weft_vm::rails::{self, Rails};
+use weft_vm::rails::{self, CableAdapters};
 
 /// Seconds after which mpiexec usually says what the ranks wait for, and ends the job.
 pub const LIMIT: u64 = 200;
@@ -50,7 +50,7 @@ pub struct Job<'a> {
 
 impl Job<'_> {
     /// Runs it with the installation at `prefix`; its output, and how many packets were sent.
-    pub fn run(&self, prefix: &Path, rails: &Rails) -> Result<(String, u64), String> {
+    pub fn run(&self, prefix: &Path, rails: &CableAdapters) -> Result<(String, u64), String> {
         let (before, cables) = (rails::sent()?, rails.carried()?);
         let mut command = Command::new(prefix.join("bin/mpiexec"));
         command.args(["--timeout", &self.limit.to_string(), "-n", &self.nodes.0.len().to_string()]);

@@ -5,7 +5,7 @@ use super::job::{self, Job, Nodes, word};
 use super::parts::Parts;
 use crate::test::{python, tools};
 use std::process::Command;
-use weft_vm::rails::Rails;
+use weft_vm::rails::CableAdapters;
 
 /// Two to five ranks with a node each, and two ranks to a node.
 const APART: [Nodes; 3] = [Nodes(&[0, 1]), Nodes(&[0, 1, 2]), Nodes(&[0, 1, 2, 3, 4])];
@@ -55,7 +55,7 @@ const CONFORMANCE: &[&str] = &["two_ranks::", "five_ranks::datagrams", "five_ran
 
 struct Machine<'a> {
     inside: &'a Inside,
-    rails: Rails,
+    rails: CableAdapters,
     environment: &'static [(&'static str, &'static str)],
     /// Packets that each cable must carry for the next program.
     each: u64,
@@ -64,7 +64,7 @@ struct Machine<'a> {
 }
 
 pub fn run(inside: &Inside) -> Result<(), String> {
-    let rails = Rails::find()?;
+    let rails = CableAdapters::find()?;
     let mut machine = Machine { inside, rails, environment: &[], each: 0, limit: job::LIMIT };
     let mut parts = Parts::new(&inside.only);
     parts.part("programs over verbs", |parts| machine.programs(parts))?;
@@ -83,7 +83,7 @@ pub fn run(inside: &Inside) -> Result<(), String> {
 /// Windows on one to five ranks: what CI runs on two.
 pub fn long(inside: &Inside) -> Result<(), String> {
     let mut machine =
-        Machine { inside, rails: Rails::find()?, environment: &[], each: 0, limit: LONG };
+        Machine { inside, rails: CableAdapters::find()?, environment: &[], each: 0, limit: LONG };
     let mut parts = Parts::new(&inside.only);
     for nodes in COUNTS {
         let name = format!("windows over verbs, {} ranks", nodes.0.len());

@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use weft_fortran::record::{Call, Mutation, Variant, library, mutated, program, recorded};
-use weft_fortran::{Form, sources};
+use weft_fortran::record::{
+    Mutation, RecordVariant, RecordedCall, library, mutated, program, recorded,
+};
+use weft_fortran::{BindingForm, sources};
 
-const FORMS: [Form; 3] = [Form::Include, Form::Mpi, Form::MpiF08];
+const FORMS: [BindingForm; 3] = [BindingForm::Include, BindingForm::Mpi, BindingForm::MpiF08];
 
 /// Sources that have the entries.
 const ENTRIES: [&str; 3] = ["mpi.c", "mpi_f08.c", "mpi_f08_large.c"];
@@ -20,8 +22,8 @@ const MISSED: usize = 1;
 
 /// A program with all that it calls.
 struct Recorded {
-    form: Form,
-    calls: Vec<Call>,
+    form: BindingForm,
+    calls: Vec<RecordedCall>,
     program: PathBuf,
 }
 
@@ -41,7 +43,7 @@ fn recorder(tools: &Tools) -> Result<PathBuf, String> {
     Ok(made)
 }
 
-fn built(tools: &Tools, form: Form, recorder: &Path) -> Result<Recorded, String> {
+fn built(tools: &Tools, form: BindingForm, recorder: &Path) -> Result<Recorded, String> {
     let calls = recorded(form);
     let folder = tools.work.join("record");
     let source = folder.join(format!("record_{form:?}.f90").to_lowercase());
@@ -56,7 +58,7 @@ fn built(tools: &Tools, form: Form, recorder: &Path) -> Result<Recorded, String>
 /// What was said of each call. A program that ends before its time goes on behind the call that it ended in.
 fn said(
     of: &Recorded,
-    variant: Variant,
+    variant: RecordVariant,
     preload: Option<&Path>,
 ) -> Result<BTreeMap<usize, Vec<String>>, String> {
     let (mut all, mut first) = (BTreeMap::<usize, Vec<String>>::new(), 0);
@@ -100,9 +102,12 @@ fn said(
 }
 
 /// Calls whose record is not what it should be, with what was expected and said.
-fn wrong<'a>(of: &'a Recorded, preload: Option<&Path>) -> Result<Vec<(&'a Call, String)>, String> {
+fn wrong<'a>(
+    of: &'a Recorded,
+    preload: Option<&Path>,
+) -> Result<Vec<(&'a RecordedCall, String)>, String> {
     let mut wrong = Vec::new();
-    for variant in Variant::ALL {
+    for variant in RecordVariant::ALL {
         let said = said(of, variant, preload)?;
         for (number, call) in of.calls.iter().enumerate() {
             let expected = call.expected(of.form, variant);
@@ -139,7 +144,7 @@ pub fn run(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
         println!(
             "ok   {form:?}: {} procedures, each called in {} ways",
             one.calls.len(),
-            Variant::ALL.len()
+            RecordVariant::ALL.len()
         );
         tally.passed += 1;
         all.push(one);
@@ -153,7 +158,8 @@ fn mutations(tools: &Tools, all: &[Recorded], tally: &mut Tally) -> Result<(), S
     let given = std::env::var("WEFT_SEED").ok().and_then(|seed| seed.parse().ok());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seed = given.unwrap_or_else(|| now.map_or(0, |now| now.as_secs()));
-    let called: BTreeSet<_> = all.iter().flat_map(|one| &one.calls).map(Call::entry).collect();
+    let called: BTreeSet<_> =
+        all.iter().flat_map(|one| &one.calls).map(RecordedCall::entry).collect();
     // The same way of building, without a mistake.
     let (library, _) = mutants(tools, None, seed)?;
     for one in all {

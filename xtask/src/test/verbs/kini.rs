@@ -5,7 +5,7 @@ use crate::test::cluster::job::{Job, LIMIT, Nodes, word};
 use crate::test::cluster::parts::Parts;
 use clap::Args;
 use std::path::PathBuf;
-use weft_vm::rails::Rails;
+use weft_vm::rails::CableAdapters;
 
 /// What `vm-kini` needs to know.
 #[derive(Args)]
@@ -94,7 +94,7 @@ const RECAST: &[&str] =
 const STREAMED: &[&str] = &["stream_small+", "stream_segmented+", "stream_received+"];
 
 pub fn inside(inside: &Inside) -> Result<(), String> {
-    let rails = Rails::find()?;
+    let rails = CableAdapters::find()?;
     let mut parts = Parts::new(&inside.only);
     let run = |parts: &mut Parts, selected, nodes, rounds: u32, counters: &[&str]| {
         let mut words = vec![word(&inside.programs, "kini"), rounds.to_string()];
@@ -145,7 +145,7 @@ pub fn inside(inside: &Inside) -> Result<(), String> {
 /// A program of tests/c.
 fn job(
     inside: &Inside,
-    rails: &Rails,
+    rails: &CableAdapters,
     parts: &mut Parts,
     words: Vec<String>,
     nodes: Nodes,
@@ -176,7 +176,13 @@ fn job(
     });
 }
 
-fn root_computes(inside: &Inside, rails: &Rails, parts: &mut Parts, nodes: Nodes, rounds: u32) {
+fn root_computes(
+    inside: &Inside,
+    rails: &CableAdapters,
+    parts: &mut Parts,
+    nodes: Nodes,
+    rounds: u32,
+) {
     let words = vec![word(&inside.programs, "kini_root"), rounds.to_string(), "+".to_owned()];
     job(inside, rails, parts, words, nodes, RGM7);
 }

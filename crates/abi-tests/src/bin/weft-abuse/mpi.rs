@@ -1,14 +1,14 @@
 //! The MPI library as any program meets it: functions found by name, arguments of one register each.
 
 use std::ffi::c_int;
-use weft_client::Library;
+use weft_client::ClientLibrary;
 
-pub struct Mpi(Library);
+pub struct Mpi(ClientLibrary);
 
 impl Mpi {
     /// Loads the library; `name` is a path, or a name for the loader to look for.
     pub fn load(name: &str) -> Result<Mpi, String> {
-        Library::load(name).map(Mpi)
+        ClientLibrary::load(name).map(Mpi)
     }
 
     /// Calls a function by name; what it returned, of which the low half is an `int`.

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use weft_client::Library;
+use weft_client::ClientLibrary;
 
 /// Handles and constants of the standard ABI (a test compares them with the standard's data).
 pub const COMM_NULL: usize = 0x100;
@@ -130,7 +130,7 @@ struct Function {
 }
 
 pub struct Mpi {
-    library: Library,
+    library: ClientLibrary,
     functions: RefCell<BTreeMap<String, Function>>,
     /// How many parameters each function has, by the standard's data.
     arity: BTreeMap<&'static str, usize>,
@@ -139,7 +139,7 @@ pub struct Mpi {
 impl Mpi {
     /// Loads the library; `name` is a path, or a name for the loader to look for.
     pub fn load(name: &str) -> Result<Mpi, String> {
-        let library = Library::load(name)?;
+        let library = ClientLibrary::load(name)?;
         let arity = weft_abi_tests::functions().map(|f| (f.name, f.parameters.len())).collect();
         Ok(Mpi { library, functions: RefCell::default(), arity })
     }

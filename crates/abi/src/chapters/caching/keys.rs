@@ -5,7 +5,7 @@ use crate::arguments::{not_null, store};
 use crate::chapters::caching::predefined::predefined_name;
 use crate::constants::{MPI_ERR_KEYVAL, MPI_KEYVAL_INVALID};
 use crate::error::Error;
-use crate::objects::{Key, KeyKind};
+use crate::objects::{AttributeKey, KeyKind};
 use crate::state;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,14 +15,15 @@ use std::ffi::c_int;
 const FIRST: c_int = 1000;
 
 struct Kept {
-    key: Key,
+    key: AttributeKey,
     /// The program freed it.
     freed: bool,
     /// Attributes under it, on all objects.
     attributes: usize,
 }
 
-static KEYS: state::Kept<RefCell<Keys>> = state::Kept::new(RefCell::new(Keys::NONE));
+static KEYS: state::ChapterState<RefCell<Keys>> =
+    state::ChapterState::new(RefCell::new(Keys::NONE));
 
 /// The keys that the program made, by number.
 struct Keys {
@@ -36,7 +37,7 @@ struct Keys {
 impl Keys {
     const NONE: Keys = Keys { kept: BTreeMap::new(), next: FIRST, again: false };
 
-    fn insert(&mut self, key: Key) -> c_int {
+    fn insert(&mut self, key: AttributeKey) -> c_int {
         // Old numbers come back last, so that a stale one is found out.
         loop {
             let number = self.next;
@@ -82,7 +83,11 @@ impl Keys {
 
 /// # Safety
 /// `to` is NULL or may be written.
-pub(super) unsafe fn create_key(key: Key, to: *mut c_int, argument: &str) -> Result<(), Error> {
+pub(super) unsafe fn create_key(
+    key: AttributeKey,
+    to: *mut c_int,
+    argument: &str,
+) -> Result<(), Error> {
     not_null(to, argument)?;
     let number = KEYS.borrow_mut().insert(key);
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
@@ -106,7 +111,7 @@ pub(super) unsafe fn free_key(
 }
 
 /// The key under a number that some attribute has.
-pub(super) fn found(number: c_int) -> Option<Key> {
+pub(super) fn found(number: c_int) -> Option<AttributeKey> {
     KEYS.borrow().kept.get(&number).map(|kept| kept.key)
 }
 
@@ -176,11 +181,11 @@ fn kind_name(kind: KeyKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::callback::Callback;
+    use crate::callback::CallbackPointer;
 
-    fn key() -> Key {
-        let (copy, delete) = (Callback::null(), Callback::null());
-        Key { kind: KeyKind::Comm, copy, delete, extra: std::ptr::null_mut() }
+    fn key() -> AttributeKey {
+        let (copy, delete) = (CallbackPointer::null(), CallbackPointer::null());
+        AttributeKey { kind: KeyKind::Comm, copy, delete, extra: std::ptr::null_mut() }
     }
 
     #[test]

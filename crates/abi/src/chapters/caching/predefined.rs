@@ -3,12 +3,12 @@
 use crate::chapters::caching::keys::bad_key;
 use crate::constants::*;
 use crate::error::Error;
-use crate::state::{Kept, State};
+use crate::state::{ChapterState, ProcessState};
 use std::cell::Cell;
 use std::ffi::c_int;
 use weft_bootstrap::slot_table::Room;
 
-static VALUES: Kept<Predefined> = Kept::new(Predefined {
+static VALUES: ChapterState<Predefined> = ChapterState::new(Predefined {
     tag_ub: Cell::new(0),
     io: Cell::new(0),
     host: Cell::new(0),
@@ -51,7 +51,7 @@ pub fn predefined_name(number: c_int) -> Option<&'static str> {
 /// The current value of a predefined attribute of communicators: `None` if it is not set, an error
 /// if it is one of windows.
 pub(super) fn predefined(
-    state: &'static State,
+    state: &'static ProcessState,
     number: c_int,
 ) -> Result<Option<&'static Cell<c_int>>, Error> {
     let cells = &*VALUES;

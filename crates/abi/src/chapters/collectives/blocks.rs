@@ -1,8 +1,8 @@
 //! Gathers, scatters and exchanges of blocks (MPI 5.0, sections 6.5 to 6.8).
 
-use super::at_once::{List, a_rank, at_once};
+use super::fast_path::{List, a_rank, at_once};
 use super::rank_buffers::ToRankBuffers;
-use super::{AtOnce, Collective, Make, Prepared, in_place, is_in_place, ready};
+use super::{Collective, FastPath, Make, Prepared, in_place, is_in_place, ready};
 use crate::arguments::{at_leaf, at_root, comm, fixed_comm, root};
 use crate::calls::*;
 use crate::constants::*;
@@ -12,7 +12,7 @@ use crate::node::CommObject;
 use crate::types::Comm;
 use std::ffi::c_int;
 use std::rc::Rc;
-use weft_collective::{Operation, run};
+use weft_collective::{CollectiveKind, run};
 use weft_process::{Buffer, CallKey, Lengths, RankBuffers};
 
 /// Whether the block that this rank sends itself fits into its place, where it has both.
@@ -62,12 +62,12 @@ fn gather<S: ToRankBuffers>(
 
 #[inline(always)]
 fn gather_at_once<A: Arguments, S: ToRankBuffers>(
-    operation: Operation,
+    operation: CollectiveKind,
     send: Elements,
     recv: S,
     root: c_int,
     handle: Comm,
-) -> AtOnce {
+) -> FastPath {
     let comm = fixed_comm(handle)?;
     let (me, root) = (comm.rank(), a_rank(comm, root)?);
     let mine = send.plain()?;
@@ -111,12 +111,12 @@ fn scatter<S: ToRankBuffers>(
 
 #[inline(always)]
 fn scatter_at_once<A: Arguments, S: ToRankBuffers>(
-    operation: Operation,
+    operation: CollectiveKind,
     send: S,
     recv: Elements,
     root: c_int,
     handle: Comm,
-) -> AtOnce {
+) -> FastPath {
     let comm = fixed_comm(handle)?;
     let (me, root) = (comm.rank(), a_rank(comm, root)?);
     let mine = recv.plain()?;
@@ -154,7 +154,7 @@ fn allgather(send: Elements, recv: impl ToRankBuffers, handle: Comm) -> Prepared
 /// MPI_Allgather_init_c.
 impl Collective for Allgather {
     #[inline(always)]
-    fn at_once(self) -> AtOnce {
+    fn fast_path(self) -> FastPath {
         let comm = fixed_comm(self.comm)?;
         let mine = self.sendbuf.plain()?;
         let mut blocks = List::new();
@@ -163,12 +163,12 @@ impl Collective for Allgather {
             return None;
         }
         let asked = CallKey::of(mine.len());
-        at_once::<Self>(comm, Operation::Allgather, asked, async |link, state, choice| {
+        at_once::<Self>(comm, CollectiveKind::Allgather, asked, async |link, state, choice| {
             run::allgather(link, state, choice, mine, &blocks).await
         })
     }
 
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         allgather(self.sendbuf, self.recvbuf, self.comm)
     }
 }
@@ -176,7 +176,7 @@ impl Collective for Allgather {
 /// MPI_Allgatherv, MPI_Allgatherv_c, MPI_Iallgatherv, MPI_Iallgatherv_c, MPI_Allgatherv_init,
 /// MPI_Allgatherv_init_c.
 impl Collective for Allgatherv {
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         allgather(self.sendbuf, self.recvbuf, self.comm)
     }
 }
@@ -195,11 +195,11 @@ fn alltoall<S: ToRankBuffers>(send: S, recv: S, handle: Comm) -> Prepared<impl M
 
 #[inline(always)]
 fn alltoall_at_once<A: Arguments, S: ToRankBuffers>(
-    operation: Operation,
+    operation: CollectiveKind,
     send: S,
     recv: S,
     handle: Comm,
-) -> AtOnce {
+) -> FastPath {
     let comm = fixed_comm(handle)?;
     let (mut out, mut into) = (List::new(), List::new());
     send.list(comm.size(), &mut out)?;
@@ -227,7 +227,7 @@ both! {
 /// MPI_Alltoallw, MPI_Alltoallw_c, MPI_Ialltoallw, MPI_Ialltoallw_c, MPI_Alltoallw_init,
 /// MPI_Alltoallw_init_c.
 impl Collective for Alltoallw {
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         alltoall(self.sendbuf, self.recvbuf, self.comm)
     }
 }

@@ -108,7 +108,7 @@ fn alltoall<S: ToRankBuffers>(send: S, recv: S, handle: Comm) -> Prepared<impl M
 /// MPI_Neighbor_allgather, MPI_Neighbor_allgather_c, MPI_Ineighbor_allgather,
 /// MPI_Ineighbor_allgather_c, MPI_Neighbor_allgather_init, MPI_Neighbor_allgather_init_c.
 impl Collective for NeighborAllgather {
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         allgather(self.sendbuf, self.recvbuf, self.comm)
     }
 }
@@ -116,7 +116,7 @@ impl Collective for NeighborAllgather {
 /// MPI_Neighbor_allgatherv, MPI_Neighbor_allgatherv_c, MPI_Ineighbor_allgatherv,
 /// MPI_Ineighbor_allgatherv_c, MPI_Neighbor_allgatherv_init, MPI_Neighbor_allgatherv_init_c.
 impl Collective for NeighborAllgatherv {
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         allgather(self.sendbuf, self.recvbuf, self.comm)
     }
 }
@@ -124,7 +124,7 @@ impl Collective for NeighborAllgatherv {
 /// MPI_Neighbor_alltoall, MPI_Neighbor_alltoall_c, MPI_Ineighbor_alltoall,
 /// MPI_Ineighbor_alltoall_c, MPI_Neighbor_alltoall_init, MPI_Neighbor_alltoall_init_c.
 impl Collective for NeighborAlltoall {
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         alltoall(self.sendbuf, self.recvbuf, self.comm)
     }
 }
@@ -132,7 +132,7 @@ impl Collective for NeighborAlltoall {
 /// MPI_Neighbor_alltoallv, MPI_Neighbor_alltoallv_c, MPI_Ineighbor_alltoallv,
 /// MPI_Ineighbor_alltoallv_c, MPI_Neighbor_alltoallv_init, MPI_Neighbor_alltoallv_init_c.
 impl Collective for NeighborAlltoallv {
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         alltoall(self.sendbuf, self.recvbuf, self.comm)
     }
 }
@@ -140,7 +140,7 @@ impl Collective for NeighborAlltoallv {
 /// MPI_Neighbor_alltoallw, MPI_Neighbor_alltoallw_c, MPI_Ineighbor_alltoallw,
 /// MPI_Ineighbor_alltoallw_c, MPI_Neighbor_alltoallw_init, MPI_Neighbor_alltoallw_init_c.
 impl Collective for NeighborAlltoallw {
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         alltoall(self.sendbuf, self.recvbuf, self.comm)
     }
 }

@@ -1,10 +1,10 @@
 //! One block a rank, as argument lists give them: equal ones, each of its own length, or each of its own type, too.
 
-use super::at_once::{List, element};
 use super::count_array;
+use super::fast_path::{List, element};
 use crate::arguments::{buffer, count, not_null, plain};
 use crate::constants::*;
-use crate::elements::{Blocks, Elements, TypedBlocks};
+use crate::elements::{Elements, RankBlocks, TypedBlocks};
 use crate::error::Error;
 use std::ffi::c_void;
 use weft_process::{Buffer, Lengths, RankBuffers};
@@ -57,7 +57,7 @@ impl ToRankBuffers for Elements {
     }
 }
 
-impl ToRankBuffers for Blocks {
+impl ToRankBuffers for RankBlocks {
     const LENGTHS: Lengths = Lengths::Varying;
 
     #[inline(always)]
@@ -70,9 +70,9 @@ impl ToRankBuffers for Blocks {
     }
 
     fn rank_buffers(self, ranks: usize) -> Result<RankBuffers, Error> {
-        let Blocks { address, counts, displs, ty, names, .. } = self;
+        let RankBlocks { address, counts, displs, ty, names, .. } = self;
         there(displs.is_null(), ranks)?;
-        // SAFETY: by the contract of `Blocks::new`.
+        // SAFETY: by the contract of `RankBlocks::new`.
         let blocks: Vec<Buffer> = unsafe {
             let counts = count_array(counts, ranks, names[1])?;
             let most = counts.iter().copied().max().unwrap_or(0);
@@ -84,13 +84,13 @@ impl ToRankBuffers for Blocks {
 
     #[inline(always)]
     fn list(self, ranks: usize, blocks: &mut List) -> Option<()> {
-        let Blocks { address, counts, displs, ty, .. } = self;
+        let RankBlocks { address, counts, displs, ty, .. } = self;
         if counts.is_null() || displs.is_null() || address.addr() <= MPI_IN_PLACE {
             return None;
         }
         let extent = element(ty) as isize;
         for rank in 0..ranks {
-            // SAFETY: by the contract of `Blocks::new`.
+            // SAFETY: by the contract of `RankBlocks::new`.
             let block = unsafe {
                 let at = (displs.get(rank) as isize).wrapping_mul(extent);
                 plain(address.wrapping_byte_offset(at), counts.get(rank), ty)?

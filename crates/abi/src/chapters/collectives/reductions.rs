@@ -1,8 +1,8 @@
 //! Reductions and scans (MPI 5.0, sections 6.9 to 6.11).
 
-use super::at_once::{a_rank, at_once, element};
+use super::fast_path::{a_rank, at_once, element};
 use super::{
-    AtOnce, Collective, CountArray, Make, Prepared, count_array, in_place, is_in_place, ready_by,
+    Collective, CountArray, FastPath, Make, Prepared, count_array, in_place, is_in_place, ready_by,
 };
 use crate::arguments::{at_leaf, at_root, comm, count, fixed_comm, intracomm, root};
 use crate::calls::*;
@@ -14,7 +14,7 @@ use crate::node::CommObject;
 use crate::types::{Comm, Op};
 use smallvec::SmallVec;
 use std::rc::Rc;
-use weft_collective::{Operation, Reduce as Combine, run};
+use weft_collective::{CollectiveKind, ElementReduction as Combine, run};
 use weft_fabric::Sge;
 use weft_process::{CallKey, Executor};
 
@@ -39,7 +39,7 @@ fn key(bytes: usize, element: usize, op: &dyn Combine) -> CallKey {
 /// MPI_Reduce, MPI_Reduce_c, MPI_Ireduce, MPI_Ireduce_c, MPI_Reduce_init, MPI_Reduce_init_c.
 impl Collective for Reduce {
     #[inline(always)]
-    fn at_once(self) -> AtOnce {
+    fn fast_path(self) -> FastPath {
         let comm = fixed_comm(self.comm)?;
         let root = a_rank(comm, self.root)?;
         // The receive buffer means something at the root alone.
@@ -48,12 +48,12 @@ impl Collective for Reduce {
         let ty = self.sendbuf.ty;
         let (op, element) = (reduction(self.op, ty).ok()?.0, element(ty));
         let asked = key(data.len(), element, &*op);
-        at_once::<Self>(comm, Operation::Reduce, asked, async |link, state, choice| {
+        at_once::<Self>(comm, CollectiveKind::Reduce, asked, async |link, state, choice| {
             run::reduce(link, state, choice, root, (data, result, element), &*op).await
         })
     }
 
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         let comm = comm(self.comm)?;
         let root = root(&comm, self.root)?;
         let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
@@ -89,15 +89,15 @@ fn operands((send, recv): (Elements, Elements), op: Op, handle: Comm) -> Option<
 /// MPI_Allreduce_init_c.
 impl Collective for Allreduce {
     #[inline(always)]
-    fn at_once(self) -> AtOnce {
+    fn fast_path(self) -> FastPath {
         let both = (self.sendbuf, self.recvbuf);
         let (comm, data, op, asked) = operands(both, self.op, self.comm)?;
-        at_once::<Self>(comm, Operation::Allreduce, asked, async |link, state, choice| {
+        at_once::<Self>(comm, CollectiveKind::Allreduce, asked, async |link, state, choice| {
             run::allreduce(link, state, choice, data, &*op).await
         })
     }
 
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         let comm = comm(self.comm)?;
         let (reduce, by) = reduction(self.op, self.sendbuf.ty)?;
         let (send, receive) = (in_place(&comm, self.sendbuf)?, self.recvbuf.buffer()?);
@@ -125,15 +125,15 @@ fn scan(
 /// MPI_Scan, MPI_Scan_c, MPI_Iscan, MPI_Iscan_c, MPI_Scan_init, MPI_Scan_init_c.
 impl Collective for Scan {
     #[inline(always)]
-    fn at_once(self) -> AtOnce {
+    fn fast_path(self) -> FastPath {
         let both = (self.sendbuf, self.recvbuf);
         let (comm, data, op, asked) = operands(both, self.op, self.comm)?;
-        at_once::<Self>(comm, Operation::Scan, asked, async |link, state, choice| {
+        at_once::<Self>(comm, CollectiveKind::Scan, asked, async |link, state, choice| {
             run::scan(link, state, choice, data, &*op).await
         })
     }
 
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         scan(false, self.sendbuf, self.recvbuf, self.op, self.comm)
     }
 }
@@ -141,15 +141,15 @@ impl Collective for Scan {
 /// MPI_Exscan, MPI_Exscan_c, MPI_Iexscan, MPI_Iexscan_c, MPI_Exscan_init, MPI_Exscan_init_c.
 impl Collective for Exscan {
     #[inline(always)]
-    fn at_once(self) -> AtOnce {
+    fn fast_path(self) -> FastPath {
         let both = (self.sendbuf, self.recvbuf);
         let (comm, data, op, asked) = operands(both, self.op, self.comm)?;
-        at_once::<Self>(comm, Operation::Exscan, asked, async |link, state, choice| {
+        at_once::<Self>(comm, CollectiveKind::Exscan, asked, async |link, state, choice| {
             run::exscan(link, state, choice, data, &*op).await
         })
     }
 
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         scan(true, self.sendbuf, self.recvbuf, self.op, self.comm)
     }
 }
@@ -180,7 +180,7 @@ fn reduce_scatter(
 /// MPI_Reduce_scatter, MPI_Reduce_scatter_c, MPI_Ireduce_scatter, MPI_Ireduce_scatter_c,
 /// MPI_Reduce_scatter_init, MPI_Reduce_scatter_init_c.
 impl Collective for ReduceScatter {
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         let comm = comm(self.comm)?;
         // SAFETY: the caller's array has one count a rank.
         let counts = unsafe { count_array(self.recvcounts, comm.size(), "recvcounts") }?;
@@ -192,7 +192,7 @@ impl Collective for ReduceScatter {
 /// MPI_Ireduce_scatter_block_c, MPI_Reduce_scatter_block_init, MPI_Reduce_scatter_block_init_c.
 impl Collective for ReduceScatterBlock {
     #[inline(always)]
-    fn at_once(self) -> AtOnce {
+    fn fast_path(self) -> FastPath {
         let comm = fixed_comm(self.comm)?;
         let count = self.sendbuf.count.checked_mul(comm.size() as i64)?;
         // SAFETY: the caller's buffer has a block for each rank.
@@ -200,14 +200,14 @@ impl Collective for ReduceScatterBlock {
         let (result, element) = (self.recvbuf.plain()?, element(self.recvbuf.ty));
         let (op, _) = reduction(self.op, self.recvbuf.ty).ok()?;
         let asked = key(data.len(), element, &*op);
-        at_once::<Self>(comm, Operation::ReduceScatter, asked, async |link, state, choice| {
+        at_once::<Self>(comm, CollectiveKind::ReduceScatter, asked, async |link, state, choice| {
             let lens: SmallVec<[usize; 8]> = SmallVec::from_elem(result.len(), link.size());
             let (data, result) = ((data, &lens[..]), (result, element));
             run::reduce_scatter(link, state, choice, data, result, &*op).await
         })
     }
 
-    fn prepare(self) -> Prepared<impl Make> {
+    fn slow_path(self) -> Prepared<impl Make> {
         let comm = comm(self.comm)?;
         let counts = CountArray::from_elem(count(self.recvbuf.count, "recvcount")?, comm.size());
         reduce_scatter(self.sendbuf, self.recvbuf, counts, self.op, comm)

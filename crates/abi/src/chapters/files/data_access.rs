@@ -6,22 +6,22 @@ use crate::chapters::files::representations;
 use crate::constants::*;
 use crate::elements::Elements;
 use crate::error::Error;
-use crate::objects::{Belongs, FileObject, RequestKind};
+use crate::objects::{Belongs, FileObject, RequestOrigin};
 use crate::requests::start_for;
-use crate::status::Status;
+use crate::status::MpiStatus;
 use crate::types::{Datatype, File, Request};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::rc::Rc;
 use weft_io::{AccessData, AccessSpec, FileAccess, Positioning, Synchronism};
-use weft_process::{Active, Executor, External, Outcome, Task};
+use weft_process::{Active, Executor, External, NonblockingTask, OperationOutcome};
 
 /// A request's view of an access.
 enum AccessRequest {
     /// The access goes on in the background.
     Active {
-        task: Task,
+        task: NonblockingTask,
         /// Number of bytes moved, once the task is complete.
         moved: Rc<Cell<u64>>,
     },
@@ -43,7 +43,7 @@ impl AccessRequest {
 }
 
 impl External for AccessRequest {
-    fn poll(&self) -> Option<Outcome> {
+    fn poll(&self) -> Option<OperationOutcome> {
         if !self.is_over() {
             return None;
         }
@@ -51,7 +51,7 @@ impl External for AccessRequest {
             AccessRequest::Active { task, .. } => task.result().and_then(Result::err),
             AccessRequest::Complete { error, .. } => error.take(),
         };
-        Some(Outcome { status: self.status(), error })
+        Some(OperationOutcome { status: self.status(), error })
     }
 
     fn is_over(&self) -> bool {
@@ -61,8 +61,8 @@ impl External for AccessRequest {
         }
     }
 
-    fn peek(&self) -> Option<Outcome> {
-        self.is_over().then(|| Outcome::of(self.status()))
+    fn peek(&self) -> Option<OperationOutcome> {
+        self.is_over().then(|| OperationOutcome::of(self.status()))
     }
 
     fn cancel(&self) -> Result<(), weft_process::Error> {
@@ -111,7 +111,7 @@ impl Access {
 
     /// Carries out an access of contiguous bytes by one system call. Returns `None` and does nothing for any other access.
     fn fast_path(&self, object: &FileObject) -> Option<Result<u64, weft_process::Error>> {
-        object.file.fast_path(self.spec, self.elements.plain()?, &Call::new(self.call))
+        object.file.fast_path(self.spec, self.elements.plain()?, &WaitingCall::new(self.call))
     }
 
     /// Checks any independent access and moves the file pointer.
@@ -130,7 +130,7 @@ impl Access {
     ///
     /// # Safety
     /// `status` is MPI_STATUS_IGNORE or may be written.
-    unsafe fn independent(self, status: *mut Status) -> Result<(), Error> {
+    unsafe fn independent(self, status: *mut MpiStatus) -> Result<(), Error> {
         let object = file(self.handle)?;
         // SAFETY: the contract of this function covers `status`.
         unsafe { self.independent_on(&object, status) }
@@ -138,14 +138,18 @@ impl Access {
 
     /// # Safety
     /// `status` is MPI_STATUS_IGNORE or may be written.
-    unsafe fn independent_on(self, object: &FileObject, status: *mut Status) -> Result<(), Error> {
+    unsafe fn independent_on(
+        self,
+        object: &FileObject,
+        status: *mut MpiStatus,
+    ) -> Result<(), Error> {
         let moved = match self.fast_path(object) {
             Some(moved) => moved?,
             None => {
                 let access = self.slow_path(object)?;
                 match object.file.uses_atomic_lock() {
                     true => run(object, self.call, object.file.run_with_atomic_lock(&access))?,
-                    false => object.file.run_blocking(&access, &Call::new(self.call))?,
+                    false => object.file.run_blocking(&access, &WaitingCall::new(self.call))?,
                 }
             }
         };
@@ -185,7 +189,7 @@ impl Access {
     ///
     /// # Safety
     /// `status` is MPI_STATUS_IGNORE or may be written.
-    unsafe fn collective(self, status: *mut Status) -> Result<(), Error> {
+    unsafe fn collective(self, status: *mut MpiStatus) -> Result<(), Error> {
         let object = file_for_collective(self.handle)?;
         if object.file.is_collective_independent(self.spec) {
             // SAFETY: the contract of this function covers `status`.
@@ -235,7 +239,7 @@ impl Access {
     ) -> Result<(), Error> {
         let (comm, belongs) = (object.file.comm(), Belongs::File(self.handle));
         // SAFETY: the contract of this function is that of `start_for`.
-        unsafe { start_for(request, comm, belongs, active, RequestKind::File) }
+        unsafe { start_for(request, comm, belongs, active, RequestOrigin::File) }
     }
 }
 
@@ -267,7 +271,7 @@ unsafe fn end(
     fh: File,
     call: &'static str,
     begin: &'static str,
-    status: *mut Status,
+    status: *mut MpiStatus,
 ) -> Result<(), Error> {
     let object = file(fh)?;
     let begun = object.split.borrow().as_ref().map(|(begun, _)| *begun);
@@ -282,7 +286,7 @@ unsafe fn end(
     }
     let Some((_, mut active)) = object.split.borrow_mut().take() else { return Ok(()) };
     let engine = object.file.comm().engine();
-    let outcome = engine.drive(&Call::new(call), || active.poll(engine.endpoint()));
+    let outcome = engine.drive(&WaitingCall::new(call), || active.poll(engine.endpoint()));
     // SAFETY: the contract of this function covers `status`.
     unsafe { store_status(status, &outcome.status) };
     outcome.error.map_or(Ok(()), |error| Err(error.into()))
@@ -297,7 +301,7 @@ macro_rules! forms {
         $end_name:literal: $direction:ident, $pointer:ty, ($($offset:ident: $ty:ty)?), $positioning:expr)) => {
         $(#[$names])*
         pub(crate) unsafe fn $independent(
-            fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype, status: *mut Status,
+            fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype, status: *mut MpiStatus,
         ) -> Result<(), Error> {
             let spec = AccessSpec::$direction($positioning);
             // SAFETY: the program passes `count` elements, and a status or MPI_STATUS_IGNORE.
@@ -316,7 +320,7 @@ macro_rules! forms {
         }
 
         pub(crate) unsafe fn $collective(
-            fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype, status: *mut Status,
+            fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype, status: *mut MpiStatus,
         ) -> Result<(), Error> {
             let spec = AccessSpec::$direction($positioning);
             // SAFETY: the program passes `count` elements, and a status or MPI_STATUS_IGNORE.
@@ -331,7 +335,7 @@ macro_rules! forms {
             unsafe { Access::new($begin_name, fh, spec, buf, count, datatype).begin() }
         }
 
-        pub(crate) unsafe fn $end(fh: File, _: $pointer, status: *mut Status) -> Result<(), Error> {
+        pub(crate) unsafe fn $end(fh: File, _: $pointer, status: *mut MpiStatus) -> Result<(), Error> {
             // SAFETY: the program passes a status or MPI_STATUS_IGNORE.
             unsafe { end(fh, $end_name, $begin_name, status) }
         }

@@ -2,13 +2,13 @@
 
 use super::properties::check_running;
 use crate::arguments::text;
-use crate::callback::Callback;
+use crate::callback::CallbackPointer;
 use crate::chapters::contents::give_back;
 use crate::constants::*;
 use crate::error::{Error, callback_result};
 use crate::lock;
 use crate::objects::FileOf;
-use crate::state::Kept;
+use crate::state::ChapterState;
 use crate::types::{
     DatarepConversionFunction, DatarepConversionFunctionC, DatarepExtentFunction, Datatype,
 };
@@ -21,13 +21,14 @@ use weft_io::{AccessDirection, Convert, External32, Representation, Representati
 use weft_process::Buffer;
 
 /// The program's representations, which exist as long as the process.
-static CUSTOM: Kept<RefCell<Vec<Rc<CustomRepresentation>>>> = Kept::new(RefCell::new(Vec::new()));
+static CUSTOM: ChapterState<RefCell<Vec<Rc<CustomRepresentation>>>> =
+    ChapterState::new(RefCell::new(Vec::new()));
 
 /// Function of the program that converts data.
 #[derive(Clone, Copy)]
 enum Converter {
-    Int(Callback<DatarepConversionFunction>),
-    Count(Callback<DatarepConversionFunctionC>),
+    Int(CallbackPointer<DatarepConversionFunction>),
+    Count(CallbackPointer<DatarepConversionFunctionC>),
 }
 
 impl Converter {
@@ -51,7 +52,7 @@ struct CustomRepresentation {
     name: String,
     read: Converter,
     write: Converter,
-    extent: Callback<DatarepExtentFunction>,
+    extent: CallbackPointer<DatarepExtentFunction>,
     extra: *mut c_void,
 }
 
@@ -355,7 +356,7 @@ pub fn conversion(file: &FileOf, address: *const c_void) -> Option<Rc<dyn Conver
 unsafe fn register(
     name: *const c_char,
     [read, write]: [Converter; 2],
-    extent: Callback<DatarepExtentFunction>,
+    extent: CallbackPointer<DatarepExtentFunction>,
     extra: *mut c_void,
 ) -> Result<(), Error> {
     check_running()?;
@@ -384,9 +385,9 @@ unsafe fn register(
 /// MPI_Register_datarep.
 pub(crate) unsafe fn register_datarep(
     name: *const c_char,
-    read: Callback<DatarepConversionFunction>,
-    write: Callback<DatarepConversionFunction>,
-    extent: Callback<DatarepExtentFunction>,
+    read: CallbackPointer<DatarepConversionFunction>,
+    write: CallbackPointer<DatarepConversionFunction>,
+    extent: CallbackPointer<DatarepExtentFunction>,
     extra: *mut c_void,
 ) -> Result<(), Error> {
     // SAFETY: `register` needs a string that ends with a NUL, which the program passes as MPI requires.
@@ -396,9 +397,9 @@ pub(crate) unsafe fn register_datarep(
 /// MPI_Register_datarep_c.
 pub(crate) unsafe fn register_datarep_c(
     name: *const c_char,
-    read: Callback<DatarepConversionFunctionC>,
-    write: Callback<DatarepConversionFunctionC>,
-    extent: Callback<DatarepExtentFunction>,
+    read: CallbackPointer<DatarepConversionFunctionC>,
+    write: CallbackPointer<DatarepConversionFunctionC>,
+    extent: CallbackPointer<DatarepExtentFunction>,
     extra: *mut c_void,
 ) -> Result<(), Error> {
     // SAFETY: `register` needs a string that ends with a NUL, which the program passes as MPI requires.

@@ -6,17 +6,19 @@ use crate::constants::*;
 use crate::elements::Arguments;
 use crate::error::Error;
 use crate::node::CommObject;
-use crate::objects::RequestKind;
+use crate::objects::RequestOrigin;
 use crate::requests::start;
-use crate::status::Status;
+use crate::status::MpiStatus;
 use crate::types::{Comm, Request};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::rc::Rc;
 use weft_fabric::Staging;
-use weft_p2p::Mode;
-use weft_process::{Active, Buffer, Destination, External, Origin, Outcome, Task};
+use weft_p2p::SendMode;
+use weft_process::{
+    Active, Buffer, Destination, External, NonblockingTask, OperationOutcome, Origin,
+};
 
 /// What to send, what to receive into, and memory that must be there until it is sent.
 type Buffers = (Buffer, Buffer, Option<Staging>);
@@ -29,12 +31,12 @@ pub(crate) trait Exchanges: Arguments {
 
     /// # Safety
     /// `status` is `MPI_STATUS_IGNORE` or may be written.
-    unsafe fn blocking(self, status: *mut Status) -> Result<(), Error> {
+    unsafe fn blocking(self, status: *mut MpiStatus) -> Result<(), Error> {
         let Peers { comm, to, from } = Peers::of(&self)?;
         let (out, into, _memory) = self.buffers(&comm)?;
-        let call = Call::new(Self::NAME);
+        let call = WaitingCall::new(Self::NAME);
         let receive = comm.irecv(&into, from.0, from.1);
-        comm.send(&call, &out, to.0, to.1, Mode::Standard)?;
+        comm.send(&call, &out, to.0, to.1, SendMode::Standard)?;
         // SAFETY: by contract.
         unsafe { received(status, comm.finish(&call, receive)) }
     }
@@ -46,9 +48,9 @@ pub(crate) trait Exchanges: Arguments {
         room_for_request(request)?;
         let (out, into, memory) = self.buffers(&comm)?;
         let receive = comm.irecv(&into, from.0, from.1);
-        let send = comm.isend(&out, to.0, to.1, Mode::Standard);
+        let send = comm.isend(&out, to.0, to.1, SendMode::Standard);
         // SAFETY: by contract.
-        unsafe { start(request, &comm, both(&comm, send, receive, memory), RequestKind::Receive) }
+        unsafe { start(request, &comm, both(&comm, send, receive, memory), RequestOrigin::Receive) }
     }
 }
 
@@ -106,22 +108,22 @@ fn copied(comm: &CommObject, data: &Buffer) -> Result<(Staging, Buffer), Error> 
 
 /// A nonblocking send and receive as one operation, whose status is the receive's.
 struct Exchange {
-    task: Task,
+    task: NonblockingTask,
     status: Rc<Cell<weft_p2p::Status>>,
 }
 
 impl External for Exchange {
-    fn poll(&self) -> Option<Outcome> {
+    fn poll(&self) -> Option<OperationOutcome> {
         let ended = self.peek()?;
-        Some(Outcome { error: self.task.result().and_then(Result::err), ..ended })
+        Some(OperationOutcome { error: self.task.result().and_then(Result::err), ..ended })
     }
 
     fn is_over(&self) -> bool {
         self.task.is_over()
     }
 
-    fn peek(&self) -> Option<Outcome> {
-        self.is_over().then(|| Outcome::of(self.status.get()))
+    fn peek(&self) -> Option<OperationOutcome> {
+        self.is_over().then(|| OperationOutcome::of(self.status.get()))
     }
 
     /// Half of it may be over: it goes on, as a cancelled operation may.

@@ -3,7 +3,7 @@
 use crate::constants::{MPI_ERR_SPAWN, MPI_MAX_ERROR_STRING};
 use crate::error::Error;
 use crate::node::Engine;
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use nix::sys::signal::Signal;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ impl Children {
     }
 
     /// Returns the reason why children that have called were lost. Waits a while for mpiexec, which ends the remaining children.
-    pub fn why_lost(&self, call: &Call, engine: &Engine) -> Option<Error> {
+    pub fn why_lost(&self, call: &WaitingCall, engine: &Engine) -> Option<Error> {
         let since = Instant::now();
         engine.drive(call, || {
             let over = self.ended.get().is_some() || since.elapsed() > ENDING;

@@ -1,10 +1,10 @@
 //! Categories (MPI 5.0, section 15.3.9): a tree by part of the library. It never changes.
 
-use super::gauges::gauges;
-use super::{index, not_null, ready, texts};
+use super::pvars::gauges;
+use super::{index, not_null, ready, strings};
 use crate::constants::MPI_T_ERR_INVALID_NAME;
 use crate::error::Error;
-use crate::settings::{About, Part, SETTINGS};
+use crate::settings::{SETTINGS, SettingPart, SettingText};
 use std::ffi::{c_char, c_int};
 
 struct Category {
@@ -13,29 +13,34 @@ struct Category {
     /// Place of the category that it is in.
     parent: Option<usize>,
     /// Whose variables it has.
-    part: Option<Part>,
+    part: Option<SettingPart>,
 }
 
-const fn category(name: &'static str, parent: usize, part: Part, doc: &'static str) -> Category {
+const fn category(
+    name: &'static str,
+    parent: usize,
+    part: SettingPart,
+    doc: &'static str,
+) -> Category {
     Category { name, doc, parent: Some(parent), part: Some(part) }
 }
 
 const CATEGORIES: &[Category] = &[
     Category { name: "weft", doc: "everything", parent: None, part: None },
-    category("weft.p2p", 0, Part::P2p, "messages: protocols, queues, credit"),
-    category("weft.collective", 0, Part::Collective, "collective operations"),
-    category("weft.rma", 0, Part::Rma, "one-sided communication"),
-    category("weft.waiting", 0, Part::Waiting, "how processes wait, and the helper thread"),
-    category("weft.fabric", 0, Part::Fabric, "what connects the ranks"),
-    category("weft.fabric.shm", 5, Part::Shm, "shared memory"),
-    category("weft.fabric.verbs", 5, Part::Verbs, "InfiniBand and RoCE"),
-    category("weft.fabric.ofi", 5, Part::Ofi, "libfabric: Ethernet and other networks"),
-    category("weft.launch", 0, Part::Launch, "how the job starts"),
-    category("weft.files", 0, Part::Files, "parallel files"),
+    category("weft.p2p", 0, SettingPart::P2p, "messages: protocols, queues, credit"),
+    category("weft.collective", 0, SettingPart::Collective, "collective operations"),
+    category("weft.rma", 0, SettingPart::Rma, "one-sided communication"),
+    category("weft.waiting", 0, SettingPart::Waiting, "how processes wait, and the helper thread"),
+    category("weft.fabric", 0, SettingPart::Fabric, "what connects the ranks"),
+    category("weft.fabric.shm", 5, SettingPart::Shm, "shared memory"),
+    category("weft.fabric.verbs", 5, SettingPart::Verbs, "InfiniBand and RoCE"),
+    category("weft.fabric.ofi", 5, SettingPart::Ofi, "libfabric: Ethernet and other networks"),
+    category("weft.launch", 0, SettingPart::Launch, "how the job starts"),
+    category("weft.files", 0, SettingPart::Files, "parallel files"),
 ];
 
 /// The name of the category of a part.
-pub fn name_of(part: Part) -> &'static str {
+pub fn name_of(part: SettingPart) -> &'static str {
     let found = CATEGORIES.iter().find(|c| c.part == Some(part));
     found.map(|c| c.name).expect("every part has a category")
 }
@@ -47,7 +52,7 @@ fn at(cat_index: c_int) -> Result<usize, Error> {
 fn controls(of: usize) -> Vec<c_int> {
     let part = CATEGORIES[of].part;
     let ours = SETTINGS.iter().enumerate().filter(|(_, s)| {
-        let About(of, ..) = s.about;
+        let SettingText(of, ..) = s.about;
         Some(of) == part
     });
     ours.map(|(i, _)| i as c_int).collect()
@@ -89,11 +94,11 @@ pub(crate) unsafe fn t_category_get_info(
     let Category { name: own, doc, .. } = CATEGORIES[place];
     // SAFETY: the caller's pointers.
     unsafe {
-        texts::give_text(own, name, name_len);
-        texts::give_text(doc, desc, desc_len);
-        texts::give(num_cvars, controls(place).len() as c_int);
-        texts::give(num_pvars, measures(place).len() as c_int);
-        texts::give(num_categories, children(place).len() as c_int);
+        strings::give_text(own, name, name_len);
+        strings::give_text(doc, desc, desc_len);
+        strings::give(num_cvars, controls(place).len() as c_int);
+        strings::give(num_pvars, measures(place).len() as c_int);
+        strings::give(num_categories, children(place).len() as c_int);
     }
     Ok(())
 }
@@ -119,7 +124,7 @@ pub(crate) unsafe fn t_category_get_index(
     ready()?;
     not_null(cat_index, "cat_index")?;
     // SAFETY: `name` needs a string that ends with a NUL, which the program passes as MPI requires.
-    let name = unsafe { texts::name(name) }?;
+    let name = unsafe { strings::name(name) }?;
     let found = CATEGORIES.iter().position(|c| c.name == name).ok_or_else(|| {
         let text = format!("argument name = {name}: no such category");
         Error::new(MPI_T_ERR_INVALID_NAME, text)

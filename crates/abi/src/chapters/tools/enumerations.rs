@@ -1,9 +1,9 @@
 //! Enumerations: the words that the values of a variable stand for (MPI 5.0, section 15.3.5).
 
-use super::{bad_handle, index, ready, texts};
+use super::{bad_handle, index, ready, strings};
 use crate::constants::MPI_T_ENUM_NULL;
 use crate::error::Error;
-use crate::settings::{SETTINGS, Setting, SettingKind};
+use crate::settings::{SETTINGS, SettingKind, SettingSpec};
 use crate::types::TEnum;
 use std::ffi::{c_char, c_int};
 
@@ -53,7 +53,7 @@ pub fn of_fabric() -> TEnum {
 }
 
 /// The enumeration of a setting's values; null if they are no words.
-pub fn of_setting(setting: &Setting) -> TEnum {
+pub fn of_setting(setting: &SettingSpec) -> TEnum {
     match setting.kind {
         SettingKind::Switch => named(SWITCH.name),
         SettingKind::Choice(_) => named(setting.name),
@@ -78,8 +78,8 @@ pub(crate) unsafe fn t_enum_get_info(
     let found = enumeration(enumtype)?;
     // SAFETY: the caller's pointers.
     unsafe {
-        texts::give(num, found.items.len() as c_int);
-        texts::give_text(found.name, name, name_len);
+        strings::give(num, found.items.len() as c_int);
+        strings::give_text(found.name, name, name_len);
     }
     Ok(())
 }
@@ -97,8 +97,8 @@ pub(crate) unsafe fn t_enum_get_item(
     let item = index(indx, items.len(), "indx", &format!("items of {whose}"))?;
     // SAFETY: the caller's pointers.
     unsafe {
-        texts::give(value, item as c_int);
-        texts::give_text(items[item], name, name_len);
+        strings::give(value, item as c_int);
+        strings::give_text(items[item], name, name_len);
     }
     Ok(())
 }

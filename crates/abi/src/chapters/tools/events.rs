@@ -1,8 +1,8 @@
 //! Events and their sources (MPI 5.0, section 15.3.8). There are no events yet, so that every index and
 //! every handle of one is wrong; there is one source, the clock of MPI_Wtime.
 
-use super::{bad_handle, index, invalid, not_null, ready, texts};
-use crate::callback::Callback;
+use super::{bad_handle, index, invalid, not_null, ready, strings};
+use crate::callback::CallbackPointer;
 use crate::constants::*;
 use crate::error::Error;
 use crate::state::state;
@@ -68,7 +68,7 @@ pub(crate) unsafe fn t_event_get_index(
     ready()?;
     not_null(event_index, "event_index")?;
     // SAFETY: `name` needs a string that ends with a NUL, which the program passes as MPI requires.
-    let name = unsafe { texts::name(name) }?;
+    let name = unsafe { strings::name(name) }?;
     let text = format!("argument name = {name}: there are no events");
     Err(Error::new(MPI_T_ERR_INVALID_NAME, text))
 }
@@ -105,7 +105,7 @@ pub(crate) unsafe fn t_event_register_callback(
     _cb_safety: c_int,
     _info: Info,
     _user_data: *mut c_void,
-    _event_cb_function: Callback<TEventCbFunction>,
+    _event_cb_function: CallbackPointer<TEventCbFunction>,
 ) -> Result<(), Error> {
     no_registration(event_registration)
 }
@@ -132,7 +132,7 @@ pub(crate) unsafe fn t_event_callback_get_info(
 pub(crate) unsafe fn t_event_handle_free(
     event_registration: TEventRegistration,
     _user_data: *mut c_void,
-    _free_cb_function: Callback<TEventFreeCbFunction>,
+    _free_cb_function: CallbackPointer<TEventFreeCbFunction>,
 ) -> Result<(), Error> {
     no_registration(event_registration)
 }
@@ -140,7 +140,7 @@ pub(crate) unsafe fn t_event_handle_free(
 /// MPI_T_event_set_dropped_handler.
 pub(crate) unsafe fn t_event_set_dropped_handler(
     event_registration: TEventRegistration,
-    _dropped_cb_function: Callback<TEventDroppedCbFunction>,
+    _dropped_cb_function: CallbackPointer<TEventDroppedCbFunction>,
 ) -> Result<(), Error> {
     no_registration(event_registration)
 }
@@ -203,11 +203,11 @@ pub(crate) unsafe fn t_source_get_info(
     index(source_index, 1, "source_index", "sources")?;
     // SAFETY: the caller's pointers.
     unsafe {
-        texts::give_text(CLOCK, name, name_len);
-        texts::give_text(CLOCK_DOC, desc, desc_len);
-        texts::give(ordering, MPI_T_SOURCE_ORDERED);
-        texts::give(ticks_per_second, 1_000_000_000);
-        texts::give(max_ticks, i64::MAX);
+        strings::give_text(CLOCK, name, name_len);
+        strings::give_text(CLOCK_DOC, desc, desc_len);
+        strings::give(ordering, MPI_T_SOURCE_ORDERED);
+        strings::give(ticks_per_second, 1_000_000_000);
+        strings::give(max_ticks, i64::MAX);
         if !info.is_null() {
             // The caller frees it.
             let made = state().infos.borrow_mut().insert(weft_process::Info::default());

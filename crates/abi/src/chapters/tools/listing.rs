@@ -1,8 +1,8 @@
 //! All variables of the tool interface, for `weft info --variables`.
 
 use super::categories::name_of;
-use super::gauges::{Source, gauges};
-use crate::settings::{About, Agreement, SETTINGS, SettingKind};
+use super::pvars::{PvarSource, gauges};
+use crate::settings::{SETTINGS, SettingAgreement, SettingKind, SettingText};
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
@@ -26,16 +26,16 @@ fn values(kind: SettingKind) -> String {
 /// for (`each process`, `all alike`, `communicator`), and its description, separated by tabs.
 fn lines() -> String {
     let controls = SETTINGS.iter().map(|s| {
-        let About(part, _, agreement) = s.about;
+        let SettingText(part, _, agreement) = s.about;
         let scope = match agreement {
-            Agreement::Each => "each process",
-            Agreement::All | Agreement::Job(_) => "all alike",
+            SettingAgreement::Each => "each process",
+            SettingAgreement::All | SettingAgreement::Job(_) => "all alike",
         };
         ["control", s.name, name_of(part), &values(s.kind), scope, s.doc].join("\t")
     });
     let measures = gauges().iter().map(|g| {
         let of = match g.source {
-            Source::Comm(_) => "communicator",
+            PvarSource::Comm(_) => "communicator",
             _ => "process",
         };
         ["performance", &g.name, name_of(g.part), g.class.word(), of, &g.doc].join("\t")

@@ -3,10 +3,10 @@
 //! Counters and high marks can be started, stopped, reset and written, each handle for itself; levels
 //! and states show what is. A handle to a variable of a communicator ends with that.
 
-use super::control::verbosity;
-use super::gauges::{Class, Gauge, Source, gauges, of_process};
-use super::meter::{Counter, Mark};
-use super::{Tools, bad_handle, enumerations, index, not_null, ready, texts};
+use super::cvars::verbosity;
+use super::pvar_handle::{CounterShare, HighMark};
+use super::pvars::{Gauge, PvarClass, PvarSource, gauges, of_process};
+use super::{Tools, bad_handle, enumerations, index, not_null, ready, strings};
 use crate::arguments::comm;
 use crate::constants::*;
 use crate::error::Error;
@@ -27,17 +27,17 @@ pub struct Reading {
 enum Meter {
     /// What is read is what there is.
     None,
-    Counter(Counter),
-    Mark(Mark),
+    Counter(CounterShare),
+    Mark(HighMark),
 }
 
 impl Reading {
     /// The library's value now: of a high mark, since that began anew.
     fn now(&self) -> Result<u64, Error> {
         Ok(match self.gauge.source {
-            Source::Process(read) | Source::Mark(_, read) => of_process(read),
-            Source::Started(kind) => super::started::STARTED[kind].get(),
-            Source::Comm(read) => {
+            PvarSource::Process(read) | PvarSource::Mark(_, read) => of_process(read),
+            PvarSource::Started(kind) => super::collective_counts::STARTED[kind].get(),
+            PvarSource::Comm(read) => {
                 let comm = self.comm.as_ref().and_then(Weak::upgrade).ok_or_else(|| {
                     let name = &self.gauge.name;
                     let text = format!("the communicator of this handle to {name} was freed");
@@ -60,7 +60,7 @@ impl Reading {
     /// The level of a high mark.
     fn level(&self) -> u64 {
         match self.gauge.source {
-            Source::Mark(level, _) => of_process(level),
+            PvarSource::Mark(level, _) => of_process(level),
             _ => 0,
         }
     }
@@ -154,26 +154,26 @@ pub(crate) unsafe fn t_pvar_get_info(
     ready()?;
     let gauge = gauge(pvar_index)?;
     let (type_, words) = match gauge.class {
-        Class::State => (MPI_INT, enumerations::of_fabric()),
+        PvarClass::State => (MPI_INT, enumerations::of_fabric()),
         _ => (MPI_UNSIGNED_LONG_LONG, MPI_T_ENUM_NULL),
     };
     let bound = match gauge.source {
-        Source::Comm(_) => MPI_T_BIND_MPI_COMM,
+        PvarSource::Comm(_) => MPI_T_BIND_MPI_COMM,
         _ => MPI_T_BIND_NO_OBJECT,
     };
     let shows = c_int::from(gauge.class.shows());
     // SAFETY: the caller's pointers.
     unsafe {
-        texts::give_text(&gauge.name, name, name_len);
-        texts::give(verbosity_, verbosity(gauge.audience));
-        texts::give(var_class, gauge.class.constant());
-        texts::give(datatype, type_);
-        texts::give(enumtype, words);
-        texts::give_text(&gauge.doc, desc, desc_len);
-        texts::give(bind, bound);
-        texts::give(readonly, shows);
-        texts::give(continuous, shows);
-        texts::give(atomic, 1 - shows);
+        strings::give_text(&gauge.name, name, name_len);
+        strings::give(verbosity_, verbosity(gauge.audience));
+        strings::give(var_class, gauge.class.constant());
+        strings::give(datatype, type_);
+        strings::give(enumtype, words);
+        strings::give_text(&gauge.doc, desc, desc_len);
+        strings::give(bind, bound);
+        strings::give(readonly, shows);
+        strings::give(continuous, shows);
+        strings::give(atomic, 1 - shows);
     }
     Ok(())
 }
@@ -187,7 +187,7 @@ pub(crate) unsafe fn t_pvar_get_index(
     ready()?;
     not_null(pvar_index, "pvar_index")?;
     // SAFETY: `name` needs a string that ends with a NUL, which the program passes as MPI requires.
-    let name = unsafe { texts::name(name) }?;
+    let name = unsafe { strings::name(name) }?;
     let fits = |g: &Gauge| g.name == name && g.class.constant() == var_class;
     let found = gauges().iter().position(fits).ok_or_else(|| {
         let text =
@@ -268,14 +268,14 @@ pub(crate) unsafe fn t_pvar_handle_alloc(
     not_null(count, "count")?;
     let comm = match gauge.source {
         // SAFETY: the caller's pointer.
-        Source::Comm(_) => Some(unsafe { bound(obj_handle) }?),
+        PvarSource::Comm(_) => Some(unsafe { bound(obj_handle) }?),
         _ => None,
     };
     let mut reading = Reading { session: session.0, gauge, comm, meter: Meter::None };
     reading.meter = match gauge.class {
-        Class::State | Class::Level => Meter::None,
-        Class::Counter | Class::Aggregate => Meter::Counter(Counter::default()),
-        Class::HighWatermark => Meter::Mark(Mark::new(reading.level())),
+        PvarClass::State | PvarClass::Level => Meter::None,
+        PvarClass::Counter | PvarClass::Aggregate => Meter::Counter(CounterShare::default()),
+        PvarClass::HighWatermark => Meter::Mark(HighMark::new(reading.level())),
     };
     let made = tools.readings.borrow_mut().insert(reading);
     // SAFETY: not NULL, so by contract writable.
@@ -359,7 +359,7 @@ unsafe fn put(reading: &Reading, value: u64, buf: *mut c_void) {
     // SAFETY: by contract.
     unsafe {
         match reading.gauge.class {
-            Class::State => buf.cast::<c_int>().write_unaligned(value as c_int),
+            PvarClass::State => buf.cast::<c_int>().write_unaligned(value as c_int),
             _ => buf.cast::<u64>().write_unaligned(value),
         }
     }

@@ -4,9 +4,9 @@ use super::{run, target, window};
 use crate::arguments::{committed, count, op as op_of, room_for_request};
 use crate::calls::{Accumulate, CompareAndSwap, FetchAndOp, Get, GetAccumulate, Put};
 use crate::constants::*;
-use crate::elements::{Arguments, Elements, Target};
+use crate::elements::{Arguments, Elements, TargetArgs};
 use crate::error::Error;
-use crate::objects::{Belongs, OpObject, RequestKind, WinObject, WindowOf};
+use crate::objects::{Belongs, OpObject, RequestOrigin, WinObject, WindowOf};
 use crate::requests::start_for;
 use crate::state::known;
 use crate::types::{Op, Request, Win};
@@ -28,7 +28,7 @@ struct Side {
 }
 
 impl Side {
-    fn new(win: Win, given: Target) -> Result<Side, Error> {
+    fn new(win: Win, given: TargetArgs) -> Result<Side, Error> {
         let object = window(win)?;
         let rank = target(&object, given.rank, "target_rank")?;
         let count = count(given.count, "target_count")?;
@@ -72,7 +72,13 @@ impl Side {
         };
         // SAFETY: by contract.
         unsafe {
-            start_for(request, window.comm(), Belongs::Win(self.win), active, RequestKind::OneSided)
+            start_for(
+                request,
+                window.comm(),
+                Belongs::Win(self.win),
+                active,
+                RequestOrigin::OneSided,
+            )
         }
     }
 }
@@ -114,7 +120,7 @@ fn typed(given: Elements) -> Result<Buffer, Error> {
 #[inline(always)]
 pub(super) unsafe fn plainly(
     given: Elements,
-    target: Target,
+    target: TargetArgs,
     win: Win,
 ) -> Option<(&'static WindowOf, Sge)> {
     if given.ty != target.ty || given.count != target.count || target.rank < 0 {
@@ -175,12 +181,12 @@ impl Get {
 }
 
 /// A predefined operator, the only ones that accumulates take, for one without a result or (`fetches`) with one.
-fn operator(handle: Op, fetches: bool) -> Result<weft_datatype::Op, Error> {
+fn operator(handle: Op, fetches: bool) -> Result<weft_datatype::PredefinedOp, Error> {
     let OpObject::Predefined(op) = *op_of(handle)? else {
         let text = "argument op is the program's own: one-sided operations take predefined ones";
         return Err(Error::new(MPI_ERR_OP, text));
     };
-    if op == weft_datatype::Op::NoOp && !fetches {
+    if op == weft_datatype::PredefinedOp::NoOp && !fetches {
         let text = "argument op is MPI_NO_OP, which only operations that fetch take";
         return Err(Error::new(MPI_ERR_OP, text));
     }
@@ -200,7 +206,7 @@ unsafe fn change(
 ) -> Result<(), Error> {
     let op = operator(op, result.is_some())?;
     let result = result.map(typed).transpose()?;
-    let looks = op != weft_datatype::Op::NoOp;
+    let looks = op != weft_datatype::PredefinedOp::NoOp;
     let origin = looks.then(|| typed(origin)).transpose()?;
     let operation = async |window: &WindowOf, spot: &TargetLocation<'_>| {
         let change = Change::Reduce { op, origin: origin.as_ref() };
@@ -248,7 +254,7 @@ impl OneSided for FetchAndOp {
 /// MPI_Compare_and_swap.
 impl OneSided for CompareAndSwap {
     unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
-        use weft_datatype::Class::*;
+        use weft_datatype::OperandClass::*;
         let side = Side::new(self.win, self.target)?;
         let class = side.ty.basic().map(|basic| basic.class());
         if !matches!(class, Some(CInteger | FortranInteger | Logical | MultiLanguage | Byte)) {

@@ -8,11 +8,11 @@ use crate::objects::WinObject;
 use crate::objects::WindowOf;
 use crate::state::known;
 use crate::types::{Group, Win};
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use std::ffi::c_int;
 use std::rc::Rc;
 use std::sync::atomic::{Ordering, fence};
-use weft_collective::Operation;
+use weft_collective::CollectiveKind;
 use weft_collective::run::barrier as run_barrier;
 use weft_process::CallKey;
 use weft_rma::LockKind;
@@ -35,8 +35,8 @@ pub(crate) unsafe fn win_fence(assert: c_int, win: Win) -> Result<(), Error> {
     let (window, assert) = (&object.window, asserted(assert)?);
     if window.fence_is_a_barrier(assert) {
         let barrier = async |link: &_, state: &_, choice| run_barrier(link, state, choice).await;
-        let call = Call::new("MPI_Win_fence");
-        window.comm().run_in_place(&call, Operation::Barrier, CallKey::of(0), barrier)?;
+        let call = WaitingCall::new("MPI_Win_fence");
+        window.comm().run_in_place(&call, CollectiveKind::Barrier, CallKey::of(0), barrier)?;
         window.fenced(assert);
     } else {
         run(&object, "MPI_Win_fence", window.fence(assert))?;

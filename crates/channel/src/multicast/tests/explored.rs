@@ -2,10 +2,10 @@
 
 use super::Planted;
 use super::host::{LIMITS, Member};
-use crate::multicast::{Limits, Repair};
+use crate::multicast::{MulticastLimits, Repair};
 use std::rc::Rc;
-use weft_fabric_sim::explore::Found;
-use weft_fabric_sim::{Machine, Options, Sim, explore};
+use weft_fabric_sim::explore::WrongSeed;
+use weft_fabric_sim::{Machine, Sim, SimOptions, explore};
 use weft_fabric_testing::machine;
 
 const SEEDS: u64 = 300;
@@ -13,8 +13,8 @@ const SEEDS: u64 = 300;
 fn run<P: Future<Output = Result<u64, String>> + 'static>(
     machine: &Rc<Machine>,
     program: impl Fn(Sim) -> P,
-) -> Result<u64, Found> {
-    explore(machine, Options::new(4), 0..SEEDS, program).map(|explored| explored.seeds)
+) -> Result<u64, WrongSeed> {
+    explore(machine, SimOptions::new(4), 0..SEEDS, program).map(|explored| explored.seeds)
 }
 
 /// All is well as it is, and the planted error is found.
@@ -94,7 +94,7 @@ fn a_broadcast_after_which_the_root_forgets() {
 /// The same, repaired by multicast, which may be lost again.
 #[test]
 fn repairs_by_multicast() {
-    const AGAIN: Limits = Limits { repair: Repair::Multicast, ..LIMITS };
+    const AGAIN: MulticastLimits = MulticastLimits { repair: Repair::Multicast, ..LIMITS };
     let program = |planted| {
         move |sim| async move {
             let member = Member::new(sim, AGAIN, planted);

@@ -1,7 +1,9 @@
 //! A host without matching, and operations made of multicast and single words.
 
 use super::Planted;
-use crate::multicast::{Ends, Host, Limits, Multicast, Multicasts, Repair};
+use crate::multicast::{
+    MulticastLimits, MulticastMember, Multicasts, ProgressHost, ReleaseMode, Repair,
+};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -16,7 +18,7 @@ pub struct Bare<F> {
 }
 
 /// Waits long enough for what is only delayed, in most schedules.
-pub const LIMITS: Limits = Limits {
+pub const LIMITS: MulticastLimits = MulticastLimits {
     least: Duration::from_micros(150),
     most: Duration::from_millis(2),
     window: 4,
@@ -26,7 +28,7 @@ pub const LIMITS: Limits = Limits {
 };
 
 impl<F: Fabric> Bare<F> {
-    pub fn new(fabric: F, limits: Limits) -> Rc<Bare<F>> {
+    pub fn new(fabric: F, limits: MulticastLimits) -> Rc<Bare<F>> {
         let told = fabric.counters().allocate();
         let (multicasts, pool) = (Multicasts::new(limits), StagingPool::default());
         Rc::new(Bare { fabric, multicasts, told, pool })
@@ -52,7 +54,7 @@ impl<F: Fabric> Bare<F> {
     }
 }
 
-impl<F: Fabric> Host for Bare<F> {
+impl<F: Fabric> ProgressHost for Bare<F> {
     type Fabric = F;
 
     fn fabric(&self) -> &F {
@@ -78,7 +80,7 @@ impl<F: Fabric> Host for Bare<F> {
 /// One member of the group of all ranks, and how often it was told something before.
 pub struct Member<F: Fabric> {
     pub host: Rc<Bare<F>>,
-    pub multicast: Multicast<Bare<F>>,
+    pub multicast: MulticastMember<Bare<F>>,
     told: std::cell::Cell<u64>,
     planted: Planted,
 }
@@ -86,14 +88,15 @@ pub struct Member<F: Fabric> {
 pub const GROUP: GroupId = GroupId(3);
 
 impl<F: Fabric> Member<F> {
-    pub fn new(fabric: F, limits: Limits, planted: Planted) -> Member<F> {
+    pub fn new(fabric: F, limits: MulticastLimits, planted: Planted) -> Member<F> {
         Member::of(&Bare::new(fabric, limits), 77, planted)
     }
 
     pub fn of(host: &Rc<Bare<F>>, context: u64, planted: Planted) -> Member<F> {
         let (me, n) = (host.fabric.rank(), host.fabric.size());
         let members = (0..n as u32).collect();
-        let multicast = Multicast::open(host, GROUP, context, members, me).expect("multicast");
+        let multicast =
+            MulticastMember::open(host, GROUP, context, members, me).expect("multicast");
         multicast.plant(planted);
         let told = std::cell::Cell::new(host.fabric.counters().value(host.told));
         Member { host: host.clone(), multicast, told, planted }
@@ -123,14 +126,15 @@ impl<F: Fabric> Member<F> {
         let fault = |fault: Fault| format!("broadcast {round} from {root}: {fault}");
         if self.me() == root {
             let data = self.host.buffer(&data);
-            let sent = self.multicast.send(number, data.sge(), Ends::Acknowledged).await;
+            let sent = self.multicast.send(number, data.sge(), ReleaseMode::Acknowledged).await;
             if self.planted == Planted::DeafRoot {
                 self.multicast.heard(number);
             }
             return sent.map_err(fault);
         }
         let into = self.host.pool.take(len);
-        let received = self.multicast.receive(root, number, into.sge(), Ends::Acknowledged).await;
+        let received =
+            self.multicast.receive(root, number, into.sge(), ReleaseMode::Acknowledged).await;
         received.map_err(fault)?;
         self.check("broadcast", into.sge(), &data)
     }
@@ -142,14 +146,15 @@ impl<F: Fabric> Member<F> {
         let fault = |fault: Fault| format!("acknowledged broadcast {round} from {root}: {fault}");
         if self.me() == root {
             let data = self.host.buffer(&data);
-            let sent = self.multicast.send(number, data.sge(), Ends::EachAcknowledged).await;
+            let sent = self.multicast.send(number, data.sge(), ReleaseMode::EachAcknowledged).await;
             return match self.multicast.kept() {
                 0 => sent.map_err(fault),
                 kept => Err(format!("{kept} multicasts are kept after all acknowledged")),
             };
         }
         let into = self.host.pool.take(len);
-        let received = self.multicast.receive(root, number, into.sge(), Ends::EachAcknowledged);
+        let received =
+            self.multicast.receive(root, number, into.sge(), ReleaseMode::EachAcknowledged);
         received.await.map_err(fault)?;
         self.check("acknowledged broadcast", into.sge(), &data)
     }
@@ -170,11 +175,15 @@ impl<F: Fabric> Member<F> {
             self.host.until(self.host.told, told).await.map_err(fault)?;
             self.multicast.heard(number);
             let data = self.host.buffer(&data);
-            return self.multicast.send(number, data.sge(), Ends::Heard).await.map_err(fault);
+            return self
+                .multicast
+                .send(number, data.sge(), ReleaseMode::Heard)
+                .await
+                .map_err(fault);
         }
         self.host.fabric.send(root, Head([1, 0, 0]), Sge::EMPTY, None);
         let into = self.host.pool.take(len);
-        let received = self.multicast.receive(root, number, into.sge(), Ends::Heard).await;
+        let received = self.multicast.receive(root, number, into.sge(), ReleaseMode::Heard).await;
         received.map_err(fault)?;
         // The root has heard from everybody.
         self.multicast.heard(number);

@@ -3,21 +3,21 @@
 
 use super::Planted;
 use super::host::{GROUP, LIMITS, Member, payload};
-use crate::multicast::{Counts, Ends, Limits, Repair};
+use crate::multicast::{MulticastCounts, MulticastLimits, ReleaseMode, Repair};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use weft_bootstrap::threads;
 use weft_fabric::{Fabric, FabricExt, Sge};
-use weft_fabric_fault::{Faulty, Plan};
+use weft_fabric_fault::{FaultPlan, FaultyFabric};
 use weft_fabric_shm::Shm;
 use weft_fabric_sim::units::{Chance, Time};
-use weft_fabric_sim::{Chaos, Options, run};
+use weft_fabric_sim::{Chaos, SimOptions, run};
 use weft_fabric_testing::machine;
 
 const ROUNDS: u64 = 60;
 
-async fn program<F: Fabric>(fabric: F, limits: Limits) -> Counts {
+async fn program<F: Fabric>(fabric: F, limits: MulticastLimits) -> MulticastCounts {
     let member = Member::new(fabric, limits, Planted::Nothing);
     let host = member.host.clone();
     member.mixed(ROUNDS).await.expect("all arrives");
@@ -27,11 +27,14 @@ async fn program<F: Fabric>(fabric: F, limits: Limits) -> Counts {
 }
 
 /// What several members have counted.
-fn sum(all: impl IntoIterator<Item = Counts>, what: impl Fn(&Counts) -> u64) -> u64 {
+fn sum(
+    all: impl IntoIterator<Item = MulticastCounts>,
+    what: impl Fn(&MulticastCounts) -> u64,
+) -> u64 {
     all.into_iter().map(|counts| what(&counts)).sum()
 }
 
-fn simulated(n: usize, loss: f64, repair: Repair) -> Vec<Counts> {
+fn simulated(n: usize, loss: f64, repair: Repair) -> Vec<MulticastCounts> {
     let chaos = Chaos {
         delay: Chance(0.2),
         most: Time::from_us(20.0),
@@ -39,9 +42,10 @@ fn simulated(n: usize, loss: f64, repair: Repair) -> Vec<Counts> {
         loss: Some(Chance(loss)),
         duplicate: Chance(if loss > 0.0 { 0.1 } else { 0.0 }),
     };
-    let options = Options::new(n).seed(n as u64).chaos(chaos);
-    let outcome =
-        run(&machine::machine(2), options, |sim| program(sim, Limits { repair, ..LIMITS }));
+    let options = SimOptions::new(n).seed(n as u64).chaos(chaos);
+    let outcome = run(&machine::machine(2), options, |sim| {
+        program(sim, MulticastLimits { repair, ..LIMITS })
+    });
     outcome.expect("no deadlock").results.into_iter().flatten().collect()
 }
 
@@ -68,7 +72,7 @@ fn simulated_losses_are_repaired_by_multicast() {
         for loss in [0.02, 0.3] {
             let counts = simulated(n, loss, Repair::Multicast);
             assert_eq!(counts.len(), n);
-            let all = |what: fn(&Counts) -> u64| sum(counts.iter().copied(), what);
+            let all = |what: fn(&MulticastCounts) -> u64| sum(counts.iter().copied(), what);
             assert_eq!(all(|c| c.repairs_sent), 0, "{n} ranks, loss {loss}");
             assert!(all(|c| c.naks_joined) <= all(|c| c.naks_heard));
             if loss > 0.1 {
@@ -96,9 +100,9 @@ fn who_is_not_reached_by_multicast_gets_messages() {
 #[test]
 fn nothing_lost_costs_nothing() {
     // Everything is soon there: nobody asks.
-    const PATIENT: Limits =
-        Limits { least: Duration::from_secs(1), most: Duration::from_secs(1), ..LIMITS };
-    let options = Options::new(5).chaos(Chaos { loss: Some(Chance(0.0)), ..Chaos::default() });
+    const PATIENT: MulticastLimits =
+        MulticastLimits { least: Duration::from_secs(1), most: Duration::from_secs(1), ..LIMITS };
+    let options = SimOptions::new(5).chaos(Chaos { loss: Some(Chance(0.0)), ..Chaos::default() });
     let program = async |sim| {
         let member = Member::new(sim, PATIENT, Planted::Nothing);
         let host = member.host.clone();
@@ -116,11 +120,11 @@ fn nothing_lost_costs_nothing() {
     assert_eq!(messages, 4 * ROUNDS + 5 * 3);
     for (rank, counts) in outcome.results.into_iter().enumerate() {
         let sent = ROUNDS * if rank == 0 { 2 } else { 1 };
-        let expected = Counts {
+        let expected = MulticastCounts {
             sent,
             datagrams_sent: sent,
             datagrams: 6 * ROUNDS - sent,
-            ..Counts::default()
+            ..MulticastCounts::default()
         };
         assert_eq!(counts, Some(Some(expected)));
     }
@@ -128,8 +132,8 @@ fn nothing_lost_costs_nothing() {
 
 #[test]
 fn a_window_is_acknowledged_twice() {
-    let options = Options::new(3).chaos(Chaos { loss: Some(Chance(0.0)), ..Chaos::default() });
-    const LONG: Limits = Limits { window: 8, ..LIMITS };
+    let options = SimOptions::new(3).chaos(Chaos { loss: Some(Chance(0.0)), ..Chaos::default() });
+    const LONG: MulticastLimits = MulticastLimits { window: 8, ..LIMITS };
     let program = async |sim| {
         let member = Member::new(sim, LONG, Planted::Nothing);
         let host = member.host.clone();
@@ -144,7 +148,7 @@ fn a_window_is_acknowledged_twice() {
 }
 
 /// Runs broadcasts of 0 to 3000 bytes from changing roots, each acknowledged by all, with so much loss.
-fn acknowledged(n: usize, loss: f64, limits: Limits) -> Vec<Counts> {
+fn acknowledged(n: usize, loss: f64, limits: MulticastLimits) -> Vec<MulticastCounts> {
     let chaos = Chaos {
         delay: Chance(0.2),
         most: Time::from_us(20.0),
@@ -152,7 +156,7 @@ fn acknowledged(n: usize, loss: f64, limits: Limits) -> Vec<Counts> {
         loss: Some(Chance(loss)),
         duplicate: Chance(if loss > 0.0 { 0.1 } else { 0.0 }),
     };
-    let options = Options::new(n).seed(n as u64).chaos(chaos);
+    let options = SimOptions::new(n).seed(n as u64).chaos(chaos);
     let program = move |sim| async move {
         let member = Member::new(sim, limits, Planted::Nothing);
         let host = member.host.clone();
@@ -173,8 +177,8 @@ fn acknowledged(n: usize, loss: f64, limits: Limits) -> Vec<Counts> {
 fn a_root_repeats_what_is_not_acknowledged() {
     for (n, loss) in [2, 3, 8, 17].into_iter().flat_map(|n| [0.02, 0.3, 0.6].map(|l| (n, l))) {
         for repair in [Repair::Unicast, Repair::Multicast] {
-            let counts = acknowledged(n, loss, Limits { repair, ..LIMITS });
-            let all = |what: fn(&Counts) -> u64| sum(counts.iter().copied(), what);
+            let counts = acknowledged(n, loss, MulticastLimits { repair, ..LIMITS });
+            let all = |what: fn(&MulticastCounts) -> u64| sum(counts.iter().copied(), what);
             assert_eq!(all(|c| c.acks_sent), ROUNDS * (n as u64 - 1), "{n} ranks, loss {loss}");
             assert_eq!(all(|c| c.naks_sent), 0);
             let repeated = match repair {
@@ -189,10 +193,10 @@ fn a_root_repeats_what_is_not_acknowledged() {
 /// Without loss the acknowledgements are all that is sent beside the datagrams.
 #[test]
 fn nothing_is_repeated_that_is_acknowledged_in_time() {
-    const PATIENT: Limits =
-        Limits { least: Duration::from_secs(1), most: Duration::from_secs(1), ..LIMITS };
+    const PATIENT: MulticastLimits =
+        MulticastLimits { least: Duration::from_secs(1), most: Duration::from_secs(1), ..LIMITS };
     let counts = acknowledged(5, 0.0, PATIENT);
-    let all = |what: fn(&Counts) -> u64| sum(counts.iter().copied(), what);
+    let all = |what: fn(&MulticastCounts) -> u64| sum(counts.iter().copied(), what);
     assert_eq!((all(|c| c.sent), all(|c| c.acks_sent)), (ROUNDS, 4 * ROUNDS));
     assert_eq!(all(|c| c.repairs_sent + c.recasts_sent + c.duplicates + c.dropped), 0);
 }
@@ -212,12 +216,12 @@ fn block_on<F: Fabric, T>(host: &super::host::Bare<F>, future: impl Future<Outpu
 }
 
 /// Runs `body` on threads over shared memory with faults.
-fn shared<T: Send>(n: usize, plan: &str, body: impl Fn(Faulty<Shm>) -> T + Sync) -> Vec<T> {
+fn shared<T: Send>(n: usize, plan: &str, body: impl Fn(FaultyFabric<Shm>) -> T + Sync) -> Vec<T> {
     std::thread::scope(|scope| {
         let run = |mut world| {
-            let (plan, body): (Plan, _) = (plan.parse().expect("a plan"), &body);
+            let (plan, body): (FaultPlan, _) = (plan.parse().expect("a plan"), &body);
             scope.spawn(move || {
-                body(Faulty::new(Shm::connect(&mut world).expect("connected"), plan))
+                body(FaultyFabric::new(Shm::connect(&mut world).expect("connected"), plan))
             })
         };
         let all: Vec<_> = threads(n).into_iter().map(run).collect();
@@ -229,7 +233,7 @@ fn shared<T: Send>(n: usize, plan: &str, body: impl Fn(Faulty<Shm>) -> T + Sync)
 #[cfg_attr(miri, ignore = "shared memory")]
 fn losses_on_shared_memory_are_repaired() {
     for repair in [Repair::Unicast, Repair::Multicast] {
-        let limits = Limits { repair, ..Limits::default() };
+        let limits = MulticastLimits { repair, ..MulticastLimits::default() };
         for (n, loss) in [2, 5].into_iter().flat_map(|n| [0.0, 0.02, 0.3, 0.6].map(|l| (n, l))) {
             let plan = format!(
                 "seed=5,multicast_loss={loss},multicast_duplicate=0.1,multicast_delay=0.1,\
@@ -245,7 +249,7 @@ fn losses_on_shared_memory_are_repaired() {
                 }
                 host.multicasts.counts()
             });
-            let all = |what: fn(&Counts) -> u64| sum(counts.iter().copied(), what);
+            let all = |what: fn(&MulticastCounts) -> u64| sum(counts.iter().copied(), what);
             if loss >= 0.3 {
                 assert!(all(|c| c.repairs) > 0, "{n} ranks, loss {loss}: nothing was lost");
             }
@@ -261,7 +265,7 @@ fn losses_on_shared_memory_are_repaired() {
 #[cfg_attr(miri, ignore = "shared memory")]
 fn a_question_wakes_the_helper_of_a_root_that_computes() {
     let repairs = shared(3, "multicast_loss=1", |fabric| {
-        let member = Member::new(fabric, Limits::default(), Planted::Nothing);
+        let member = Member::new(fabric, MulticastLimits::default(), Planted::Nothing);
         let host = member.host.clone();
         if member.me() > 0 {
             block_on(&host, member.broadcast(0, 0, 100)).expect("all arrives");
@@ -269,7 +273,7 @@ fn a_question_wakes_the_helper_of_a_root_that_computes() {
         } else {
             let data = host.buffer(&payload(0, 0, 100));
             let number = member.multicast.numbers(1);
-            block_on(&host, member.multicast.send(number, data.sge(), Ends::Acknowledged))
+            block_on(&host, member.multicast.send(number, data.sge(), ReleaseMode::Acknowledged))
                 .expect("it is sent");
             let place = host.fabric.helper();
             while host.fabric.counters().value(host.told) < 2 {
@@ -289,7 +293,7 @@ fn a_question_wakes_the_helper_of_a_root_that_computes() {
 /// Datagrams of a former life of the group, of strangers, and such as cannot be.
 #[test]
 fn foreign_datagrams_are_dropped() {
-    let options = Options::new(2).chaos(Chaos { loss: Some(Chance(0.0)), ..Chaos::default() });
+    let options = SimOptions::new(2).chaos(Chaos { loss: Some(Chance(0.0)), ..Chaos::default() });
     let program = async |sim: weft_fabric_sim::Sim| {
         let host = super::host::Bare::new(sim, LIMITS);
         let first = Member::of(&host, 1, Planted::Nothing);
@@ -328,14 +332,14 @@ fn foreign_datagrams_are_dropped() {
 /// A root and a receiver that disagree about the length.
 #[test]
 fn another_length_is_an_error() {
-    let options = Options::new(2);
+    let options = SimOptions::new(2);
     let program = async |sim| {
         let member = Member::new(sim, LIMITS, Planted::Nothing);
         let number = member.multicast.numbers(1);
         let data = member.host.pool.take(if member.me() == 0 { 16 } else { 8 });
         let outcome = match member.me() {
-            0 => member.multicast.send(number, data.sge(), Ends::Acknowledged).await,
-            _ => member.multicast.receive(0, number, data.sge(), Ends::Acknowledged).await,
+            0 => member.multicast.send(number, data.sge(), ReleaseMode::Acknowledged).await,
+            _ => member.multicast.receive(0, number, data.sge(), ReleaseMode::Acknowledged).await,
         };
         member.close().await.expect("the end");
         outcome.err()

@@ -11,8 +11,8 @@ use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
 use weft_fabric::{Fabric, Head, Region, RemoteAddr, Sge};
-use weft_fabric_sim::explore::Found;
-use weft_fabric_sim::{Machine, Options, Sim, explore};
+use weft_fabric_sim::explore::WrongSeed;
+use weft_fabric_sim::{Machine, Sim, SimOptions, explore};
 use weft_fabric_testing::machine;
 
 const SEEDS: u64 = 1000;
@@ -22,7 +22,7 @@ fn check<P: Future<Output = Result<u64, String>> + 'static>(
     ranks: usize,
     right: impl Fn(Sim) -> P,
     wrong: impl Fn(Sim) -> P,
-) -> Found {
+) -> WrongSeed {
     check_on(&machine::machine(1), ranks, right, wrong)
 }
 
@@ -31,12 +31,12 @@ fn check_on<P: Future<Output = Result<u64, String>> + 'static>(
     ranks: usize,
     right: impl Fn(Sim) -> P,
     wrong: impl Fn(Sim) -> P,
-) -> Found {
-    match explore(machine, Options::new(ranks), 0..SEEDS, right) {
+) -> WrongSeed {
+    match explore(machine, SimOptions::new(ranks), 0..SEEDS, right) {
         Ok(explored) => assert_eq!(explored.seeds, SEEDS),
         Err(found) => panic!("the right form: {found}"),
     }
-    let found = explore(machine, Options::new(ranks), 0..SEEDS, wrong);
+    let found = explore(machine, SimOptions::new(ranks), 0..SEEDS, wrong);
     let found = found.expect_err("an error is planted");
     println!("{found}");
     found

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 struct All {
-    helper: Helper,
+    helper: HelperHandle,
     place: Doorbell,
     messages: AtomicU64,
     seen: AtomicU64,
@@ -15,7 +15,7 @@ struct All {
 impl All {
     fn new() -> Arc<All> {
         let zero = || AtomicU64::new(0);
-        let (helper, place) = (Helper::new(), Doorbell::new());
+        let (helper, place) = (HelperHandle::new(), Doorbell::new());
         Arc::new(All { helper, place, messages: zero(), seen: zero() })
     }
 
@@ -149,7 +149,7 @@ fn the_main_thread_is_signalled_in_its_turn() {
         let signal = move || tell.send(()).unwrap();
         std::thread::spawn(move || {
             let never = || panic!("the helper works");
-            all.helper.run_by(&all.place, || Turn::Signal, never, signal);
+            all.helper.run_by(&all.place, || HelperTurn::Signal, never, signal);
         })
     };
     all.stands_back(1);

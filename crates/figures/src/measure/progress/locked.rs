@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use weft_fabric::{FabricExt, Work};
 use weft_fabric_sim::units::Picoseconds;
-use weft_fabric_sim::{Event, Notify, Sim};
+use weft_fabric_sim::{InterruptEvent, Notify, Sim};
 use weft_p2p::announced;
 
 /// The library's lock, as the helper finds it.
@@ -94,13 +94,13 @@ pub fn start(rank: &Rank, lock: &Rc<Lock>, priority: i32) {
     sim.solicit(|head| announced(head).is_some());
     let (helper, lock) = (sim.clone(), lock.clone());
     sim.spawn(priority, async move {
-        helper.arm(Event::SolicitedOrDone).await;
+        helper.arm(InterruptEvent::SolicitedOrDone).await;
         loop {
             helper.sleep_armed().await;
             lock.take().await;
             // What comes between a look and the next event would wake nobody.
             loop {
-                helper.arm(Event::SolicitedOrDone).await;
+                helper.arm(InterruptEvent::SolicitedOrDone).await;
                 if !endpoint.progress() {
                     break;
                 }

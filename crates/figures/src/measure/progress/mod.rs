@@ -9,7 +9,7 @@
 //!   handover      what is sent solicited, reads      moves messages                   polls; the helper stands back
 //! ```
 //! They are here and not among the patterns, because they need threads, interrupts and signals of the
-//! simulator; on real machines the library has its own ([`weft_fabric::wait::Helper`]).
+//! simulator; on real machines the library has its own ([`weft_fabric::wait::HelperHandle`]).
 
 mod handover;
 mod locked;
@@ -27,22 +27,22 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 use weft_datatype::{Basic, Predefined, Type};
-use weft_fabric_sim::machine::Policy;
+use weft_fabric_sim::machine::SchedulerPolicy;
 use weft_fabric_sim::units::{Count, MICROSECOND, Picoseconds, Time};
 use weft_fabric_sim::{Machine, Sim};
-use weft_p2p::{Limits, Mode};
+use weft_p2p::{ProtocolLimits, SendMode};
 use weft_process::{Active, Buffer, Destination, Origin};
 
 const TAG: i32 = 1;
 
 /// Rendezvous from 8 KiB on, as MVAPICH was measured: Rendezvous, section 5.4.
-pub fn limits() -> Limits {
+pub fn limits() -> ProtocolLimits {
     // Handlers find room for the reads that they post.
-    Limits { eager: (8 << 10) - 1, prepares: true, ..Limits::default() }
+    ProtocolLimits { eager: (8 << 10) - 1, prepares: true, ..ProtocolLimits::default() }
 }
 
 /// The machine with this policy for all threads.
-pub fn under(machine: &Rc<Machine>, policy: Policy) -> Rc<Machine> {
+pub fn under(machine: &Rc<Machine>, policy: SchedulerPolicy) -> Rc<Machine> {
     let mut other = Machine::clone(machine);
     other.scheduler.policy = policy;
     Rc::new(other)
@@ -58,7 +58,7 @@ pub fn usual(machine: &Rc<Machine>, design: Progress) -> Rc<Machine> {
             wider.scheduler.cores = Count(2);
             Rc::new(wider)
         }
-        _ => under(machine, Policy::RoundRobin),
+        _ => under(machine, SchedulerPolicy::RoundRobin),
     }
 }
 
@@ -86,10 +86,10 @@ pub struct Program {
 
 /// The highest priority that a helper can ask for. That of Linux's default policy is the one that all
 /// threads have; the others are above it.
-fn highest(policy: Policy) -> i32 {
+fn highest(policy: SchedulerPolicy) -> i32 {
     match policy {
-        Policy::Dynamic => 0,
-        Policy::Fifo | Policy::RoundRobin => 1,
+        SchedulerPolicy::Dynamic => 0,
+        SchedulerPolicy::Fifo | SchedulerPolicy::RoundRobin => 1,
     }
 }
 
@@ -141,7 +141,7 @@ impl Program {
     }
 
     pub fn send(&self, bytes: usize, to: usize) -> Active {
-        self.rank.comm.isend(&self.data(bytes), Destination::Rank(to), TAG, Mode::Standard)
+        self.rank.comm.isend(&self.data(bytes), Destination::Rank(to), TAG, SendMode::Standard)
     }
 
     pub fn receive(&self, bytes: usize, from: usize) -> Active {

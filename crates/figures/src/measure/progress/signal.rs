@@ -8,8 +8,8 @@ use super::Rank;
 use std::cell::Cell;
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt};
-use weft_fabric_sim::Event;
-use weft_p2p::{Announced, announced};
+use weft_fabric_sim::InterruptEvent;
+use weft_p2p::{RendezvousNotice, announced};
 
 /// Whether the main thread takes signals.
 #[derive(Default)]
@@ -45,8 +45,8 @@ pub fn start(rank: &Rank, gate: &Rc<Gate>, priority: i32, twice: bool) {
     let near: Vec<u32> =
         (0..sim.size()).filter(|&r| sim.node(r) == node).map(|r| r as u32).collect();
     sim.solicit(move |head| match announced(head) {
-        Some((Announced::Start, from)) => from.is_none_or(|rank| !near.contains(&rank)),
-        Some((Announced::Finish, _)) | None => false,
+        Some((RendezvousNotice::Start, from)) => from.is_none_or(|rank| !near.contains(&rank)),
+        Some((RendezvousNotice::Finish, _)) | None => false,
     });
     let handler = gate.clone();
     sim.on_signal(move || {
@@ -58,7 +58,7 @@ pub fn start(rank: &Rank, gate: &Rc<Gate>, priority: i32, twice: bool) {
             }
         }
     });
-    let event = if twice { Event::SolicitedOrDone } else { Event::Solicited };
+    let event = if twice { InterruptEvent::SolicitedOrDone } else { InterruptEvent::Solicited };
     let (main, helper, gate) = (sim.thread(), sim.clone(), gate.clone());
     sim.spawn(priority, async move {
         loop {

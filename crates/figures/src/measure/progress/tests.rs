@@ -1,7 +1,7 @@
 use super::*;
 use crate::measure::messages::interrupts;
 use crate::measure::{first, world};
-use weft_fabric_sim::{HostCounts, Options};
+use weft_fabric_sim::{HostCounts, SimOptions};
 
 const BYTES: usize = 1 << 20;
 
@@ -17,7 +17,7 @@ fn receiver(
     bytes: usize,
     when: When,
 ) -> (HostCounts, f64) {
-    let outcome = world(machine, Options::new(2), limits(), |rank| {
+    let outcome = world(machine, SimOptions::new(2), limits(), |rank| {
         let program = Program::new(rank, design, machine);
         async move {
             program.begin().await?;
@@ -65,7 +65,7 @@ fn designs_are_interrupted_as_often_as_they_say() {
 
 #[test]
 fn signals_are_taken_only_while_a_receive_is_posted_and_the_program_computes() {
-    let machine = under(&registered(&machine()), Policy::RoundRobin);
+    let machine = under(&registered(&machine()), SchedulerPolicy::RoundRobin);
     let signals = |bytes, when| receiver(&machine, Progress::Signal, bytes, when).0.signals;
     assert_eq!(signals(BYTES, When::After), 1);
     assert_eq!(signals(BYTES, When::Before), 0);
@@ -75,7 +75,7 @@ fn signals_are_taken_only_while_a_receive_is_posted_and_the_program_computes() {
 
 #[test]
 fn what_overlaps_ends_with_the_computation() {
-    let machine = under(&registered(&machine()), Policy::RoundRobin);
+    let machine = under(&registered(&machine()), SchedulerPolicy::RoundRobin);
     let transfer = BYTES as f64 / 1400.0;
     for (design, overlaps) in [
         (Progress::None, false),
@@ -96,7 +96,8 @@ fn what_overlaps_ends_with_the_computation() {
 #[test]
 fn a_helper_waits_for_the_lock_of_a_thread_that_polls() {
     let waits = |design, cores| {
-        let mut machine = Machine::clone(&under(&registered(&machine()), Policy::RoundRobin));
+        let mut machine =
+            Machine::clone(&under(&registered(&machine()), SchedulerPolicy::RoundRobin));
         machine.scheduler.cores = Count(cores);
         receiver(&Rc::new(machine), design, BYTES, When::Never)
     };

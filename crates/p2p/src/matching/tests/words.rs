@@ -2,13 +2,13 @@
 
 use crate::alone::{next, transport};
 use crate::envelope::MessageKind;
-use crate::limits::Limits;
+use crate::limits::ProtocolLimits;
 use crate::matching::cancel::CancelWords;
 use weft_fabric::Fabric;
 
 #[test]
 fn of_receiver_and_canceller_one_has_the_message() {
-    let transport = transport(Limits::USUAL);
+    let transport = transport(ProtocolLimits::USUAL);
     let mut words = CancelWords::default();
     let mut fault = None;
     for request in [7, 8, 9] {
@@ -25,7 +25,7 @@ fn of_receiver_and_canceller_one_has_the_message() {
     assert!(words.claim(&transport, 0, 7, &mut fault), "the receiver comes first");
     assert_eq!(words.cancel(&transport, 7), Ok(false));
     assert_eq!(words.cancel(&transport, 8), Ok(true));
-    words.keep_void(8);
+    words.retire(8);
     words.free_void(&transport, |_| panic!("its envelope may still come"));
     assert!(!words.claim(&transport, 0, 8, &mut fault), "the sender came first");
     let mut given = Vec::new();

@@ -1,39 +1,43 @@
 //! The parts that payloads go through, each by itself: a process sends to itself.
 
 use crate::alone::{next, transport};
-use crate::envelope::{Context, Envelope, MessageKind, Source};
-use crate::limits::Limits;
+use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource};
+use crate::limits::ProtocolLimits;
 use crate::matching::Matching;
-use crate::message::{Pattern, Protocol, Target, Want};
-use crate::protocol::ends::{self, End};
+use crate::message::{MessageProtocol, MessageTarget, TransferPattern, Want};
+use crate::protocol::ends::{self, RendezvousEnd};
 use crate::protocol::operations::Operations;
-use crate::protocol::peers::Peers;
-use crate::protocol::rendezvous::InFlight;
+use crate::protocol::peers::MessagePeers;
+use crate::protocol::rendezvous::RendezvousFlights;
 use crate::protocol::{eager, pieces};
-use crate::request::{RequestId, Stage};
+use crate::request::{RequestId, RequestStage};
 use crate::transport::Transport;
 use weft_fabric::{Fabric, Staging};
 use weft_fabric_shm::Shm;
 
-const LIMITS: Limits = Limits { credit: 1000, staging: 1 << 20, ..Limits::USUAL };
-const TO: Target = Target { context: Context(1), peer: 0, rank: 0, tag: 5 };
-const WANT: Want =
-    Want { context: Context(1), source: Source::Rank { rank: 0, peer: 0 }, tag: Some(5) };
+const LIMITS: ProtocolLimits =
+    ProtocolLimits { credit: 1000, staging: 1 << 20, ..ProtocolLimits::USUAL };
+const TO: MessageTarget = MessageTarget { context: MatchingContext(1), peer: 0, rank: 0, tag: 5 };
+const WANT: Want = Want {
+    context: MatchingContext(1),
+    source: ReceiveSource::Rank { rank: 0, peer: 0 },
+    tag: Some(5),
+};
 
 /// All parts, without an endpoint around them.
 struct Parts {
     transport: Transport<Shm>,
     operations: Operations,
-    in_flight: InFlight,
+    in_flight: RendezvousFlights,
     matching: Matching,
 }
 
 impl Parts {
-    fn new(limits: Limits) -> Parts {
+    fn new(limits: ProtocolLimits) -> Parts {
         let transport = transport(limits);
         Parts {
             operations: Operations::new(transport.counters()),
-            in_flight: InFlight::new(&limits),
+            in_flight: RendezvousFlights::new(&limits),
             matching: Matching::new(),
             transport,
         }
@@ -49,12 +53,12 @@ impl Parts {
     fn post(&mut self, into: &Staging) -> u32 {
         let Parts { transport, operations, matching, .. } = self;
         let (index, slot) = operations.requests.open(transport.counters());
-        (slot.buffer, slot.receives, slot.stage) = (into.sge(), true, Stage::Posted);
+        (slot.buffer, slot.receives, slot.stage) = (into.sge(), true, RequestStage::Posted);
         slot.remote = matching.post(WANT.context, Some(0), WANT.tag, index);
         index
     }
 
-    fn offer(&mut self, from: &Staging, protocol: Protocol) -> RequestId {
+    fn offer(&mut self, from: &Staging, protocol: MessageProtocol) -> RequestId {
         let Parts { transport, operations, in_flight, matching } = self;
         let what = (TO, from.sge());
         in_flight.offer(transport, operations, matching, what, (protocol, false))
@@ -101,7 +105,7 @@ fn bytes(of: &Staging) -> Vec<u8> {
 }
 
 /// Sends 5000 bytes to itself by `protocol`: the kinds of message that this takes.
-fn moved(protocol: Protocol) -> Vec<MessageKind> {
+fn moved(protocol: MessageProtocol) -> Vec<MessageKind> {
     let mut parts = Parts::new(LIMITS);
     let (from, into) = (parts.payload(5000), parts.transport.staging.take(5000));
     let receive = parts.post(&into);
@@ -118,8 +122,8 @@ fn moved(protocol: Protocol) -> Vec<MessageKind> {
 #[test]
 fn an_offer_is_read_or_written_and_both_ends_hear_of_the_end() {
     use MessageKind::{Atp, Ats, Rtr, Rts};
-    assert_eq!(moved(Protocol::Read), [Rts, Ats]);
-    assert_eq!(moved(Protocol::Written), [Rts, Rtr, Atp]);
+    assert_eq!(moved(MessageProtocol::Read), [Rts, Ats]);
+    assert_eq!(moved(MessageProtocol::Written), [Rts, Rtr, Atp]);
 }
 
 #[test]
@@ -153,7 +157,7 @@ fn eager_payload_beyond_the_credit_waits_until_it_is_released() {
         into.push(parts.transport.staging.take(400));
         parts.post(&into[into.len() - 1]);
         let Parts { transport, operations, matching, .. } = &mut parts;
-        let (what, how) = ((TO, payload.sge()), (Pattern::Plain, false));
+        let (what, how) = ((TO, payload.sge()), (TransferPattern::Plain, false));
         assert_eq!(eager::send_charged(transport, operations, matching, what, how), None);
     }
     assert!(!charge(&mut parts), "1200 of 1000 bytes");
@@ -161,15 +165,15 @@ fn eager_payload_beyond_the_credit_waits_until_it_is_released() {
     let (_, message) = next(transport).unwrap();
     assert_eq!(eager::meet(transport, &mut operations.requests, matching, &message), Some(400));
     transport.fabric.release(message);
-    operations.peers.owe(transport, 0, 400);
+    operations.peers.return_credit(transport, 0, 400);
     let (_, second) = next(transport).unwrap();
     transport.fabric.release(second);
     let (told, message) = next(transport).unwrap();
-    assert_eq!((told.kind, told.context), (MessageKind::Credit, Context(400)));
+    assert_eq!((told.kind, told.context), (MessageKind::Credit, MatchingContext(400)));
     assert_eq!(eager::on_credit(transport, operations, 0, told), Ok(()));
     transport.fabric.release(message);
     assert!(charge(&mut parts));
-    let impossible = crate::envelope::Envelope { context: Context(1 << 40), ..told };
+    let impossible = crate::envelope::Envelope { context: MatchingContext(1 << 40), ..told };
     let Parts { transport, operations, .. } = &mut parts;
     assert!(eager::on_credit(transport, operations, 0, impossible).is_err());
 }
@@ -180,18 +184,18 @@ fn ends_that_are_due_together_are_one_message() {
     let Parts { transport, operations, .. } = &mut parts;
     let end = |request| {
         let (index, slot) = operations.requests.open(transport.counters());
-        (slot.peer, slot.remote, slot.stage) = (Some(0), request, Stage::Reading);
-        let end = End::of(slot);
-        slot.stage = Stage::Complete;
+        (slot.peer, slot.remote, slot.stage) = (Some(0), request, RequestStage::Reading);
+        let end = RendezvousEnd::of(slot);
+        slot.stage = RequestStage::Complete;
         operations.close(transport, RequestId(index), |_| panic!("no word"));
         end
     };
-    let mut due: Vec<End> = (100..140).map(end).collect();
+    let mut due: Vec<RendezvousEnd> = (100..140).map(end).collect();
     // Payload was released, and the peer does not know it yet.
     let known = operations.peers.of(transport, 0);
     assert!(known.credit.try_charge(700, known.room));
     known.rides = 500;
-    assert_eq!(known.credit.owe(700, known.room), None);
+    assert_eq!(known.credit.add_returned(700, known.room), None);
     ends::tell(transport, operations, &mut due);
     assert!(due.is_empty());
     let (mut told, mut rode) = (Vec::new(), Vec::new());
@@ -201,7 +205,7 @@ fn ends_that_are_due_together_are_one_message() {
         let (from, payload) = ((0, e), message.payload);
         for wrong in [payload.part(0, payload.len() - 1), payload.part(0, 3)] {
             let nothing = |_: &mut Operations, _| panic!("no request");
-            let e = Envelope { context: Context(0), ..e };
+            let e = Envelope { context: MatchingContext(0), ..e };
             assert!(ends::hear(transport, operations, (0, e), wrong, nothing).is_err());
         }
         let heard = ends::hear(transport, operations, from, payload, |_, request| {
@@ -226,8 +230,8 @@ fn credit_rides_on_payload_that_goes_the_other_way() {
         let known = operations.peers.of(transport, 0);
         known.rides = 500;
         assert!(known.credit.try_charge(owed + 100, known.room));
-        assert_eq!(known.credit.owe(owed, known.room), None);
-        let (what, how) = ((TO, payload.sge()), (Pattern::Plain, false));
+        assert_eq!(known.credit.add_returned(owed, known.room), None);
+        let (what, how) = ((TO, payload.sge()), (TransferPattern::Plain, false));
         assert_eq!(eager::send_charged(transport, operations, matching, what, how), None);
         let (e, message) = next(transport).unwrap();
         assert_eq!(u64::from(e.request), rides);
@@ -248,11 +252,11 @@ fn credit_rides_on_payload_that_goes_the_other_way() {
 #[test]
 fn what_is_known_of_a_peer_follows_the_limits_and_its_credit_stays() {
     let transport = transport(LIMITS);
-    let mut peers = Peers::default();
+    let mut peers = MessagePeers::default();
     let known = peers.of(&transport, 0);
     assert!(known.near && known.eager > 0 && known.credit.try_charge(1000, 1000));
     let before = known.eager;
-    transport.limits.set(Limits { eager: 16, ..LIMITS });
+    transport.limits.set(ProtocolLimits { eager: 16, ..LIMITS });
     assert_eq!(peers.of(&transport, 0).eager, before, "nobody has looked again");
     peers.look_at_all_again(&transport);
     let known = peers.of(&transport, 0);

@@ -2,7 +2,7 @@
 
 use super::super::tests::engine;
 use super::SOME;
-use crate::{Engine, Error, Executor, Single, Task, TaskCounts};
+use crate::{Engine, Error, Executor, NonblockingTask, Single, TaskCounts};
 use std::cell::RefCell;
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, RemoteFlag, Sge};
@@ -18,7 +18,7 @@ fn waits(
     counter: Counter,
     target: u64,
     end: impl FnOnce(&World) + 'static,
-) -> Task {
+) -> NonblockingTask {
     let own = engine.clone();
     engine.spawn_by(Executor::Anybody, async move {
         own.endpoint().until(counter, target).await?;
@@ -51,7 +51,8 @@ fn each_with_a_counter_of_its_own() {
         let before = engine.task_counts();
         let own: Vec<Counter> =
             (0..n).map(|_| engine.endpoint().fabric().counters().allocate()).collect();
-        let tasks: Vec<Task> = own.iter().map(|&c| waits(&engine, c, 1, |_| {})).collect();
+        let tasks: Vec<NonblockingTask> =
+            own.iter().map(|&c| waits(&engine, c, 1, |_| {})).collect();
         for i in scattered(n) {
             add(&engine, own[i]);
             assert!(engine.progress() && tasks[i].is_over());
@@ -67,7 +68,7 @@ fn all_in_a_queue_for_one_counter() {
         let before = engine.task_counts();
         let gate = engine.endpoint().fabric().counters().allocate();
         let targets = scattered(n);
-        let tasks: Vec<(usize, Task)> =
+        let tasks: Vec<(usize, NonblockingTask)> =
             targets.map(|i| (i, waits(&engine, gate, i as u64 + 1, |_| {}))).collect();
         for turn in 0..n {
             add(&engine, gate);
@@ -126,7 +127,8 @@ fn words_of_peers_are_looked_at_in_turn() {
     let fabric = engine.endpoint().fabric();
     let region = fabric.allocate(8 * n).unwrap();
     let flags: Vec<_> = (0..n).map(|i| fabric.flag(&region, 8 * i, true)).collect();
-    let tasks: Vec<Task> = flags.iter().map(|flag| waits(&engine, flag.local, 1, |_| {})).collect();
+    let tasks: Vec<NonblockingTask> =
+        flags.iter().map(|flag| waits(&engine, flag.local, 1, |_| {})).collect();
     let write = |i: usize| {
         let at = region.remote.offset(8 * i as u64);
         let flag = RemoteFlag { at, waking: true };
@@ -148,6 +150,6 @@ fn words_of_peers_are_looked_at_in_turn() {
     assert_eq!(now.polled - before.polled, n as u64 / 2);
     // Who waits looks at all of them.
     scattered(n).skip(n / 2).for_each(write);
-    engine.drive(&Single, || tasks.iter().all(Task::is_over).then_some(()));
+    engine.drive(&Single, || tasks.iter().all(NonblockingTask::is_over).then_some(()));
     assert_eq!(engine.tasks(), 0);
 }

@@ -10,11 +10,11 @@
 //! sends anything to ranks that it has nothing to do with, beside the barrier; nothing at the target counts. Where
 //! memory is shared, an operation is over when its call returns, and the fence is a barrier.
 
-use super::Fence;
+use super::WindowFences;
 use weft_fabric::Fabric;
 use weft_process::Error;
 
-impl<F: Fabric> Fence<F> {
+impl<F: Fabric> WindowFences<F> {
     pub(super) async fn fence_acknowledged(&self) -> Result<(), Error> {
         self.access.drain_all().await?;
         self.core.comm().barrier().await

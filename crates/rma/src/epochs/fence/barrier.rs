@@ -6,11 +6,11 @@
 //! Cost: n - 1 flags from every rank, and a barrier. Source: Santhanaraman et al. 2009, "Fence-Imm Opt Design". Chosen by
 //! name only.
 
-use super::Fence;
+use super::WindowFences;
 use weft_fabric::Fabric;
 use weft_process::Error;
 
-impl<F: Fabric> Fence<F> {
+impl<F: Fabric> WindowFences<F> {
     pub(super) async fn fence_barrier(&self, opens: bool) -> Result<(), Error> {
         if !opens {
             self.all_over().await?;

@@ -1,14 +1,14 @@
 //! How much is to come to a rank in an epoch: what all others have for it, added up. Cost: an allreduce of 4 n bytes, of
 //! more than 512 ranks a reduce-scatter.
 
-use super::Fence;
+use super::WindowFences;
 use crate::core::exchange::named;
 use std::rc::Rc;
-use weft_datatype::{Basic, Form, Op};
+use weft_datatype::{Basic, ElementSpacing, PredefinedOp};
 use weft_fabric::{Fabric, Sge};
 use weft_process::{Buffer, Error};
 
-impl<F: Fabric> Fence<F> {
+impl<F: Fabric> WindowFences<F> {
     /// The sum of what all ranks have for this one: `counts` by rank, or none at all.
     pub(super) async fn expected(&self, mut counts: Vec<u32>) -> Result<u32, Error> {
         let size = self.core.size();
@@ -42,9 +42,15 @@ const FEW: usize = 512;
 /// The sum of ints.
 struct Total;
 
-impl weft_collective::Reduce for Total {
+impl weft_collective::ElementReduction for Total {
     fn combine(&self, left: Sge, right: Sge) {
-        let summed = Op::Sum.apply(Basic::INT, Form::Packed, right.len() / 4, left, right);
+        let summed = PredefinedOp::Sum.apply(
+            Basic::INT,
+            ElementSpacing::Packed,
+            right.len() / 4,
+            left,
+            right,
+        );
         debug_assert!(summed.is_ok(), "a sum of ints");
     }
 

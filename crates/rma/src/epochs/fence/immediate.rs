@@ -10,26 +10,26 @@
 //! allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), a barrier; no flags, and no waiting for acknowledgements. Source: Santhanaraman et al. 2009,
 //! "Novel Fence-RI Design". Chosen by name only.
 
-use super::Fence;
+use super::WindowFences;
 use std::cell::Cell;
 use weft_fabric::{Fabric, FabricExt};
 use weft_process::Error;
 
 /// Arrivals of writes with immediate.
-pub struct Arrivals {
+pub struct ImmediateArrivals {
     /// The first of this rank's two immediates.
     first: u32,
     /// By parity: all that have ever arrived, once an epoch is over.
     expected: [Cell<u64>; 2],
 }
 
-impl Arrivals {
-    pub fn new(first: u32) -> Arrivals {
-        Arrivals { first, expected: Default::default() }
+impl ImmediateArrivals {
+    pub fn new(first: u32) -> ImmediateArrivals {
+        ImmediateArrivals { first, expected: Default::default() }
     }
 }
 
-impl<F: Fabric> Fence<F> {
+impl<F: Fabric> WindowFences<F> {
     pub(super) async fn fence_immediate(&self, opens: bool) -> Result<(), Error> {
         if !opens {
             let (arrivals, immediates) = (&self.arrivals, self.access.immediates());

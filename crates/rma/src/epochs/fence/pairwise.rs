@@ -8,11 +8,11 @@
 //! Cost: 2 (n - 1) flags from every rank, whether it has to do with the other or not. Source: Santhanaraman et al. 2009,
 //! "Fence-Imm Naive Design". Chosen by name only.
 
-use super::Fence;
+use super::WindowFences;
 use weft_fabric::Fabric;
 use weft_process::Error;
 
-impl<F: Fabric> Fence<F> {
+impl<F: Fabric> WindowFences<F> {
     pub(super) async fn fence_pairwise(&self, opens: bool) -> Result<(), Error> {
         if !opens {
             self.all_over().await?;

@@ -10,21 +10,21 @@
 //!
 //! Fence-2S-APART is the same without the slides' optimization: the last request does not say so, and an empty one follows it.
 
-use super::Fence;
+use super::WindowFences;
 use crate::access::deferred::DeferredOp;
 use crate::control::messages::{Answers, RequestedPart, SentRequest, Taker};
-use crate::control::request::Request;
-use crate::options::Design;
+use crate::control::request::ControlRequest;
+use crate::options::FenceDesign;
 use weft_fabric::{Fabric, Sge};
 use weft_process::Error;
 
 /// A deferred operation's data on their way: packed until the end.
-type Pieces = [Option<weft_process::Piece>; 2];
+type Pieces = [Option<weft_process::BufferPiece>; 2];
 
 /// A request on its way: its operation, and which of the packed bytes it is for.
 type Sent<'q> = (&'q DeferredOp, (usize, usize), SentRequest);
 
-impl<F: Fabric> Fence<F> {
+impl<F: Fabric> WindowFences<F> {
     pub(super) async fn fence_two_sided(&self, opens: bool) -> Result<(), Error> {
         if opens {
             return Ok(());
@@ -39,11 +39,11 @@ impl<F: Fabric> Fence<F> {
         let (mut sent, mut ends) = (Vec::new(), Vec::new());
         for (of_rank, pieces) in waiting.iter().zip(&pieces) {
             self.send_all(of_rank, pieces, &mut sent);
-            if self.core.options.fence == Design::TwoSidedApart {
+            if self.core.options.fence == FenceDesign::TwoSidedApart {
                 ends.push(self.control.end_epoch(of_rank[0].location().rank));
             }
         }
-        let fulfil = async |request: &Request, more: Sge, answer: Sge| {
+        let fulfil = async |request: &ControlRequest, more: Sge, answer: Sge| {
             self.access.fulfil(request, more, answer).await
         };
         let mut answers = Answers::default();
@@ -65,7 +65,7 @@ impl<F: Fabric> Fence<F> {
 
     /// Sends one rank's requests. The last one says so, unless the end is a message of its own.
     fn send_all<'q>(&self, of_rank: &'q [DeferredOp], pieces: &[Pieces], sent: &mut Vec<Sent<'q>>) {
-        let joined = self.core.options.fence != Design::TwoSidedApart;
+        let joined = self.core.options.fence != FenceDesign::TwoSidedApart;
         for (i, (deferred, pieces)) in of_rank.iter().zip(pieces).enumerate() {
             let (location, operation) = (deferred.location(), deferred.request(pieces));
             let (own, answer) = (deferred.place.own, deferred.result().is_some());

@@ -1,11 +1,11 @@
 //! What an algorithm does with memory itself: copies and reductions, which cost time, and room for
 //! what comes between.
 
-use crate::{Link, Reduce};
+use crate::{CommView, ElementReduction};
 use weft_fabric::{Fabric, FabricExt, Sge, Staging, Work};
 
 /// Copies `from` to `to` unless they are the same memory. What has no memory is never the same.
-pub(crate) fn copy<F: Fabric>(link: &Link<F>, from: Sge, to: Sge) {
+pub(crate) fn copy<F: Fabric>(link: &CommView<F>, from: Sge, to: Sge) {
     if from.is_phantom() || from.ptr() != to.ptr() {
         to.copy_from(from);
         link.endpoint.fabric().charge(Work::Copy(from.len()));
@@ -17,7 +17,7 @@ const LOOK: usize = 256 << 10;
 
 /// Copies `from` to `to` while messages move: those of peers that copy need an answer first. Costs nothing by the model, as
 /// what is copied beside a transfer.
-pub(crate) fn copy_beside<F: Fabric>(link: &Link<F>, from: Sge, to: Sge) {
+pub(crate) fn copy_beside<F: Fabric>(link: &CommView<F>, from: Sge, to: Sge) {
     let mut at = 0;
     while to.len() - at > LOOK && !to.is_phantom() {
         to.part(at, LOOK).copy_from(from.part(at, LOOK));
@@ -29,8 +29,8 @@ pub(crate) fn copy_beside<F: Fabric>(link: &Link<F>, from: Sge, to: Sge) {
 
 /// `right = left op right`.
 pub(crate) fn combine<F: Fabric>(
-    link: &Link<F>,
-    op: &(impl Reduce + ?Sized),
+    link: &CommView<F>,
+    op: &(impl ElementReduction + ?Sized),
     left: Sge,
     right: Sge,
 ) {
@@ -41,7 +41,7 @@ pub(crate) fn combine<F: Fabric>(
 }
 
 /// A temporary buffer of `len` bytes, without memory if `like` has none.
-pub(crate) fn stage<F: Fabric>(link: &Link<F>, like: Sge, len: usize) -> Staging {
+pub(crate) fn stage<F: Fabric>(link: &CommView<F>, like: Sge, len: usize) -> Staging {
     match like.is_phantom() {
         true => link.endpoint.staging().take_for(Sge::phantom(len)),
         false => link.stage(len),

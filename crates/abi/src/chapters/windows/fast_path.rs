@@ -3,12 +3,12 @@
 use super::access::plainly;
 use crate::calls::{Accumulate, CompareAndSwap, FetchAndOp, GetAccumulate};
 use crate::types::{Datatype, Op};
-use weft_datatype::{Basic, Class};
+use weft_datatype::{Basic, OperandClass};
 use weft_fabric::Sge;
 
 #[inline(always)]
-fn operands(op: Op, ty: Datatype) -> Option<(weft_datatype::Op, Basic)> {
-    let op = weft_datatype::Op::of_handle(op.0 as u32)?;
+fn operands(op: Op, ty: Datatype) -> Option<(weft_datatype::PredefinedOp, Basic)> {
+    let op = weft_datatype::PredefinedOp::of_handle(op.0 as u32)?;
     Some((op, Basic::of_handle(ty.0 as u32)?))
 }
 
@@ -21,7 +21,8 @@ impl Accumulate {
         let Some((window, origin)) = found else { return false };
         let Some((op, basic)) = operands(self.op, self.target.ty) else { return false };
         let to = (self.target.rank as usize, self.target.disp as i64, origin.len());
-        op != weft_datatype::Op::NoOp && window.try_accumulate((op, basic), origin, None, to)
+        op != weft_datatype::PredefinedOp::NoOp
+            && window.try_accumulate((op, basic), origin, None, to)
     }
 }
 
@@ -34,7 +35,7 @@ impl GetAccumulate {
         let Some((window, result)) = found else { return false };
         let Some((op, basic)) = operands(self.op, self.target.ty) else { return false };
         let given = self.origin_addr;
-        let origin = if op == weft_datatype::Op::NoOp {
+        let origin = if op == weft_datatype::PredefinedOp::NoOp {
             // Nobody looks at it.
             Sge::EMPTY
         } else if (given.count, given.ty) != (self.target.count, self.target.ty) {
@@ -63,7 +64,7 @@ impl FetchAndOp {
 impl CompareAndSwap {
     #[inline(always)]
     pub(crate) fn try_blocking(self) -> bool {
-        use Class::*;
+        use OperandClass::*;
         let Some(basic) = Basic::of_handle(self.target.ty.0 as u32) else { return false };
         if !matches!(basic.class(), CInteger | FortranInteger | Logical | MultiLanguage | Byte) {
             return false;

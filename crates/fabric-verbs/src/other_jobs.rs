@@ -7,12 +7,12 @@
 //! ```
 
 use crate::connect::compare;
-use crate::state::Member;
+use crate::state::VerbsProcess;
 use crate::verbs::Verbs;
-use crate::wire::Address;
+use crate::wire::VerbsAddress;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
-use weft_fabric::linking::{Foreign, Introduced, Linkable, Links};
+use weft_fabric::linking::{Connectable, Foreign, Introduced, JobConnections};
 use weft_fabric::wait::Sleep;
 
 impl Verbs {
@@ -27,7 +27,7 @@ impl Verbs {
     }
 }
 
-impl Linkable for Verbs {
+impl Connectable for Verbs {
     fn ip(&self) -> Option<IpAddr> {
         self.core.ip
     }
@@ -63,7 +63,7 @@ impl Linkable for Verbs {
         let core = &self.core;
         let &Introduced { whom, said, secret, me } = introduced;
         let address = said.split_first_chunk().and_then(|(rank, address)| {
-            Some((u32::from_le_bytes(*rank) as usize, Address::decode(address)?))
+            Some((u32::from_le_bytes(*rank) as usize, VerbsAddress::decode(address)?))
         });
         let (home, there) = address.ok_or("a process of another job says no address of verbs")?;
         if there.rails.len() < core.rails {
@@ -76,7 +76,7 @@ impl Linkable for Verbs {
         let own = &roster.member(core.rank).address;
         compare(own, home, &there, core.rails).map_err(|error| error.to_string())?;
         let node = roster.node(whom.job, whom.node);
-        roster.put(peer, Member::new(there, home), Foreign { secret, me, node });
+        roster.put(peer, VerbsProcess::new(there, home), Foreign { secret, me, node });
         self.state.borrow_mut().peers.make_room(roster.len());
         Ok(())
     }
@@ -91,7 +91,7 @@ impl Linkable for Verbs {
         self.state.borrow_mut().forget(&self.core, peer);
     }
 
-    fn links(&self, use_them: &mut dyn FnMut(&mut Links)) {
+    fn links(&self, use_them: &mut dyn FnMut(&mut JobConnections)) {
         use_them(&mut self.state.borrow_mut().links);
     }
 }

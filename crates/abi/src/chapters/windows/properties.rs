@@ -14,7 +14,7 @@ use crate::types::{Errhandler, Group, Info, Win};
 use std::ffi::{c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use weft_fabric::Region;
-use weft_rma::{Flavor, Options, Order};
+use weft_rma::{IssueOrder, WindowFlavor, WindowOptions};
 
 /// Hints that the standard defines, and what is true if nobody says otherwise (MPI 5.0, section 12.2.1).
 const HINTS: [(&str, &str); 5] = [
@@ -62,10 +62,10 @@ pub fn keep(object: &WinObject, hints: &weft_process::Info) {
 }
 
 /// Says as hints how the window works, whoever asked for it: its hints, the settings, nobody.
-pub fn tell(object: &WinObject, options: &Options) {
+pub fn tell(object: &WinObject, options: &WindowOptions) {
     let order = match options.order {
-        Order::Called => "called",
-        Order::Turns => "turns",
+        IssueOrder::Called => "called",
+        IssueOrder::Turns => "turns",
     };
     let values = [options.fence.name(), order, options.ending.name(), options.atomics.name()];
     let mut kept = object.hints.borrow_mut();
@@ -93,7 +93,7 @@ pub(crate) unsafe fn win_get_info(handle: Win, to: *mut Info) -> Result<(), Erro
             used.set(key, value);
         }
     }
-    if object.window.flavor() == Flavor::Shared {
+    if object.window.flavor() == WindowFlavor::Shared {
         used.set(NONCONTIGUOUS, kept.get(NONCONTIGUOUS).unwrap_or("false"));
     }
     state().infos.borrow_mut().room()?;

@@ -7,7 +7,7 @@
 //! ```
 
 use super::{Values, decode, differences, encode, host, own, own_host, with_host};
-use crate::settings::{Agreement, Setting};
+use crate::settings::{SettingAgreement, SettingSpec};
 use weft_bootstrap::hash;
 
 /// The values of this process that the other job must have, too.
@@ -25,8 +25,8 @@ impl JobSettings {
         JobSettings::of(|setting| setting.text())
     }
 
-    fn of(text: impl Fn(&Setting) -> String) -> Result<JobSettings, String> {
-        let values = own(|agreement| agreement == Agreement::All, text)?;
+    fn of(text: impl Fn(&SettingSpec) -> String) -> Result<JobSettings, String> {
+        let values = own(|agreement| agreement == SettingAgreement::All, text)?;
         Ok(JobSettings { text: encode(&values) })
     }
 
@@ -79,7 +79,7 @@ mod tests {
 
     /// Returns the settings of a job in which `name` has `value`.
     fn job(name: &str, value: &str) -> JobSettings {
-        let text = |s: &Setting| if s.name == name { value } else { s.default }.to_owned();
+        let text = |s: &SettingSpec| if s.name == name { value } else { s.default }.to_owned();
         JobSettings::of(text).unwrap()
     }
 
@@ -91,13 +91,13 @@ mod tests {
             let (one, two) = (job(setting.name, &value), job("", ""));
             assert_eq!(job(setting.name, &value).hash(), one.hash(), "{}", setting.name);
             match setting.about.2 {
-                Agreement::Each => assert_eq!(one.hash(), two.hash(), "{}", setting.name),
-                Agreement::Job(why) => {
+                SettingAgreement::Each => assert_eq!(one.hash(), two.hash(), "{}", setting.name),
+                SettingAgreement::Job(why) => {
                     assert_eq!(one.hash(), two.hash(), "{}", setting.name);
                     assert!(!why.is_empty(), "{}", setting.name);
                     allowed += 1;
                 }
-                Agreement::All => {
+                SettingAgreement::All => {
                     assert_ne!(one.hash(), two.hash(), "{}", setting.name);
                     refused += 1;
                     let host = own_host();

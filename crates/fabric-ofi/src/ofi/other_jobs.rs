@@ -3,9 +3,9 @@
 use super::*;
 use crate::agree::host;
 use crate::sockets;
-use crate::state::{Member, Where};
+use crate::state::{OfiProcess, Where};
 use std::net::IpAddr;
-use weft_fabric::linking::{Foreign, Introduced, Linkable, Links, add_part, part};
+use weft_fabric::linking::{Connectable, Foreign, Introduced, JobConnections, add_part, part};
 
 impl Ofi {
     /// Processes of this job and of linked ones.
@@ -14,7 +14,7 @@ impl Ofi {
     }
 }
 
-impl Linkable for Ofi {
+impl Connectable for Ofi {
     /// Where its endpoint is, of providers that speak TCP.
     fn ip(&self) -> Option<IpAddr> {
         self.core.ip(0, self.core.rank).map(|address| address.ip())
@@ -53,7 +53,7 @@ impl Linkable for Ofi {
         let number = core.objects.insert(name, Some(secret)).map_err(|e| e.to_string())?;
         let address = core.objects.show(name);
         let ip = sockets::address(&core.objects.facts.provider, &address);
-        let member = Member { number, place: Where { host, address, is_apart: false }, ip };
+        let member = OfiProcess { number, place: Where { host, address, is_apart: false }, ip };
         let mut roster = core.roster.borrow_mut();
         let node = roster.node(whom.job, whom.node);
         roster.put(peer, member, Foreign { secret, me, node });
@@ -72,7 +72,7 @@ impl Linkable for Ofi {
         self.state.borrow_mut().forget(&self.core, peer);
     }
 
-    fn links(&self, use_them: &mut dyn FnMut(&mut Links)) {
+    fn links(&self, use_them: &mut dyn FnMut(&mut JobConnections)) {
         use_them(&mut self.state.borrow_mut().links);
     }
 }

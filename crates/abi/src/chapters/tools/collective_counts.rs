@@ -1,7 +1,7 @@
 //! How many collective operations were started, by kind.
 
 use crate::node::CommObject;
-use crate::state::Kept;
+use crate::state::ChapterState;
 use std::cell::Cell;
 
 /// Blocking, nonblocking and persistent ones alike; MPI's name without the I and the _init.
@@ -35,8 +35,8 @@ pub const KINDS: &[&str] = &[
 const OTHER: &str = "MPI_Other";
 
 /// Counts by the places in [`KINDS`].
-pub static STARTED: Kept<[Cell<u64>; KINDS.len()]> =
-    Kept::new([const { Cell::new(0) }; KINDS.len()]);
+pub static STARTED: ChapterState<[Cell<u64>; KINDS.len()]> =
+    ChapterState::new([const { Cell::new(0) }; KINDS.len()]);
 
 /// The place of an operation in [`KINDS`].
 pub const fn kind(name: &str) -> usize {

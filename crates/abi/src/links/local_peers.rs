@@ -1,18 +1,18 @@
 //! Processes of two jobs that a network connects, on one machine: memory carries what they say to each other, as within a job.
 
 use super::introduction::Introduction;
-use crate::node::Both;
-use weft_fabric::linking::{self, Exchange, Known, Whom};
-use weft_fabric_shm::{ADMIT_ROUNDS, Link};
+use crate::node::MemoryAndNetwork;
+use weft_fabric::linking::{self, Exchange, JobMembers, PeerIdentity};
+use weft_fabric_shm::{ADMIT_ROUNDS, ShmJobConnection};
 
 /// Makes peers of the members on this machine, which the network knows already as `known`. Collective over all members.
 pub fn admit(
-    joined: &dyn Both,
-    (members, place): (&[Whom], usize),
+    joined: &dyn MemoryAndNetwork,
+    (members, place): (&[PeerIdentity], usize),
     said: &[Introduction],
-    known: Known<'_>,
+    known: JobMembers<'_>,
     exchange: Exchange<'_>,
-) -> Result<Option<Link>, String> {
+) -> Result<Option<ShmJobConnection>, String> {
     let here: Vec<usize> =
         (0..said.len()).filter(|&at| said[at].machine == said[place].machine).collect();
     if here.iter().all(|&at| members[at].job == members[place].job) {
@@ -24,9 +24,9 @@ pub fn admit(
     let whom = |&at: &usize| {
         // New for the network is new here, so that both ends have one opinion.
         let known = if is_new(at) { None } else { joined.near_number(known.peers[at]) };
-        Whom { rank: said[at].near, known, ..members[at] }
+        PeerIdentity { rank: said[at].near, known, ..members[at] }
     };
-    let whoms: Vec<Whom> = here.iter().map(whom).collect();
+    let whoms: Vec<PeerIdentity> = here.iter().map(whom).collect();
     let place = here.iter().position(|&at| at == place).expect("this process is here");
     let mut of_those = |bytes: Vec<u8>| {
         let all = exchange(bytes)?;

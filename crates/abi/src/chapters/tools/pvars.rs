@@ -2,9 +2,9 @@
 //! is counted for a tool alone.
 
 use crate::constants::*;
-use crate::node::{CommObject, Engine, Node};
+use crate::node::{CommObject, Engine, NodeFabric};
 use crate::settings::Audience::{self, Developer, Tuner, User};
-use crate::settings::Part::{self, Collective, Fabric, Ofi, P2p, Shm, Verbs, Waiting};
+use crate::settings::SettingPart::{self, Collective, Fabric, Ofi, P2p, Shm, Verbs, Waiting};
 use crate::state::state;
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -15,20 +15,20 @@ pub struct Gauge {
     /// As MPI_T_pvar_get_info says it.
     pub name: String,
     /// The category that it is listed in.
-    pub part: Part,
+    pub part: SettingPart,
     /// Who has a use for it: its verbosity.
     pub audience: Audience,
     /// What kind of number it is.
-    pub class: Class,
+    pub class: PvarClass,
     /// Where it is read.
-    pub source: Source,
+    pub source: PvarSource,
     /// One line, with its unit.
     pub doc: String,
 }
 
 /// What kind of number it is (MPI 5.0, section 15.3.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
+pub enum PvarClass {
     State,
     Level,
     HighWatermark,
@@ -39,7 +39,7 @@ pub enum Class {
 
 /// Where it is read.
 #[derive(Clone, Copy)]
-pub enum Source {
+pub enum PvarSource {
     /// Of the process; 0 before MPI_Init.
     Process(fn(&Engine) -> u64),
     /// The present level, and the highest since the marks began.
@@ -50,30 +50,30 @@ pub enum Source {
     Started(usize),
 }
 
-impl Class {
+impl PvarClass {
     pub fn constant(self) -> c_int {
         match self {
-            Class::State => MPI_T_PVAR_CLASS_STATE,
-            Class::Level => MPI_T_PVAR_CLASS_LEVEL,
-            Class::HighWatermark => MPI_T_PVAR_CLASS_HIGHWATERMARK,
-            Class::Counter => MPI_T_PVAR_CLASS_COUNTER,
-            Class::Aggregate => MPI_T_PVAR_CLASS_AGGREGATE,
+            PvarClass::State => MPI_T_PVAR_CLASS_STATE,
+            PvarClass::Level => MPI_T_PVAR_CLASS_LEVEL,
+            PvarClass::HighWatermark => MPI_T_PVAR_CLASS_HIGHWATERMARK,
+            PvarClass::Counter => MPI_T_PVAR_CLASS_COUNTER,
+            PvarClass::Aggregate => MPI_T_PVAR_CLASS_AGGREGATE,
         }
     }
 
     /// Shows what is, and cannot be started, stopped, reset or written.
     pub fn shows(self) -> bool {
-        matches!(self, Class::State | Class::Level)
+        matches!(self, PvarClass::State | PvarClass::Level)
     }
 
     /// In words, for lists.
     pub fn word(self) -> &'static str {
         match self {
-            Class::State => "state",
-            Class::Level => "level",
-            Class::HighWatermark => "high mark",
-            Class::Counter => "counter",
-            Class::Aggregate => "bytes",
+            PvarClass::State => "state",
+            PvarClass::Level => "level",
+            PvarClass::HighWatermark => "high mark",
+            PvarClass::Counter => "counter",
+            PvarClass::Aggregate => "bytes",
         }
     }
 }
@@ -97,8 +97,8 @@ pub fn gauges() -> &'static [Gauge] {
 /// Adds variables of one part: name, audience, class, source, text.
 fn add<const N: usize>(
     all: &mut Vec<Gauge>,
-    part: Part,
-    list: [(&str, Audience, Class, Source, &str); N],
+    part: SettingPart,
+    list: [(&str, Audience, PvarClass, PvarSource, &str); N],
 ) {
     all.extend(list.map(|(name, audience, class, source, doc)| {
         let name = format!("{}.{name}", super::categories::name_of(part));
@@ -109,12 +109,12 @@ fn add<const N: usize>(
 /// A variable that some layer counts.
 macro_rules! read {
     ($engine:ident => $value:expr) => {
-        Source::Process(|$engine| $value as u64)
+        PvarSource::Process(|$engine| $value as u64)
     };
 }
 
 fn messages(all: &mut Vec<Gauge>) {
-    use Class::{Aggregate, Counter};
+    use PvarClass::{Aggregate, Counter};
     #[rustfmt::skip]
     add(all, P2p, [
         ("sent_eager", User, Counter, read!(e => e.endpoint().counts().often.eager),
@@ -146,40 +146,40 @@ fn messages(all: &mut Vec<Gauge>) {
          "messages whose sender wrote them to their receive"),
         ("started_by_handler", Tuner, Counter, read!(e => e.endpoint().counts().seldom.interrupted),
          "reads and writes of messages that a signal handler started"),
-        ("peers", Tuner, Class::Level, read!(e => e.endpoint().peers()),
+        ("peers", Tuner, PvarClass::Level, read!(e => e.endpoint().peers()),
          "processes with which payload was exchanged"),
     ]);
 }
 
 fn queues(all: &mut Vec<Gauge>) {
-    use Class::{Counter, HighWatermark, Level};
+    use PvarClass::{Counter, HighWatermark, Level};
     #[rustfmt::skip]
     add(all, P2p, [
         ("unexpected", User, Counter,
-         Source::Process(|e| e.endpoint().fabric().counters().value(e.endpoint().arrivals())),
+         PvarSource::Process(|e| e.endpoint().fabric().counters().value(e.endpoint().arrivals())),
          "messages that came before a receive that takes them"),
         ("unexpected_now", User, Level, read!(e => e.endpoint().unexpected().0),
          "messages in the queue of those that came before their receive"),
         ("unexpected_most", User, HighWatermark,
-         Source::Mark(|e| e.endpoint().unexpected().0 as u64, |e| e.endpoint().unexpected().1 as u64),
+         PvarSource::Mark(|e| e.endpoint().unexpected().0 as u64, |e| e.endpoint().unexpected().1 as u64),
          "most messages that were in the queue of those that came before their receive"),
         ("unexpected_bytes_now", User, Level, read!(e => e.endpoint().unexpected().2),
          "payload in the queue of messages that came before their receive, in bytes"),
         ("unexpected_bytes_most", User, HighWatermark,
-         Source::Mark(|e| e.endpoint().unexpected().2, |e| e.endpoint().unexpected().3),
+         PvarSource::Mark(|e| e.endpoint().unexpected().2, |e| e.endpoint().unexpected().3),
          "most payload that was in the queue of messages that came before their receive, in bytes"),
         ("posted_now", User, Level, read!(e => e.endpoint().posted().0),
          "receives that wait for their message"),
         ("posted_most", User, HighWatermark,
-         Source::Mark(|e| e.endpoint().posted().0 as u64, |e| e.endpoint().posted().1 as u64),
+         PvarSource::Mark(|e| e.endpoint().posted().0 as u64, |e| e.endpoint().posted().1 as u64),
          "most receives that waited for their message"),
         ("queue_passed", Tuner, Counter, read!(e => e.endpoint().passed()),
          "entries of the queues of receives and messages that were looked at and did not match"),
         ("comm_unexpected_now", User, Level,
-         Source::Comm(|c| c.engine().endpoint().load_of(|context| c.owns(context)).1 as u64),
+         PvarSource::Comm(|c| c.engine().endpoint().load_of(|context| c.owns(context)).1 as u64),
          "messages of a communicator that came before their receive"),
         ("comm_posted_now", User, Level,
-         Source::Comm(|c| c.engine().endpoint().load_of(|context| c.owns(context)).0 as u64),
+         PvarSource::Comm(|c| c.engine().endpoint().load_of(|context| c.owns(context)).0 as u64),
          "receives of a communicator that wait for their message"),
     ]);
 }
@@ -191,12 +191,12 @@ fn collectives(all: &mut Vec<Gauge>) {
         [(
             "comm_operations",
             User,
-            Class::Counter,
-            Source::Comm(|c| c.started.get()),
+            PvarClass::Counter,
+            PvarSource::Comm(|c| c.started.get()),
             "collective operations started on a communicator",
         )],
     );
-    all.extend(super::started::KINDS.iter().enumerate().map(|(kind, name)| {
+    all.extend(super::collective_counts::KINDS.iter().enumerate().map(|(kind, name)| {
         let short = name.strip_prefix("MPI_").unwrap_or(name).to_lowercase();
         let doc = match short.as_str() {
             "other" => "collective operations started, of all other kinds".to_owned(),
@@ -206,19 +206,19 @@ fn collectives(all: &mut Vec<Gauge>) {
             name: format!("{}.{short}", super::categories::name_of(Collective)),
             part: Collective,
             audience: User,
-            class: Class::Counter,
-            source: Source::Started(kind),
+            class: PvarClass::Counter,
+            source: PvarSource::Started(kind),
             doc,
         }
     }));
 }
 
 fn multicasts(all: &mut Vec<Gauge>) {
-    use Class::Counter;
+    use PvarClass::Counter;
     /// What the groups of the process count.
     macro_rules! count {
         ($field:ident) => {
-            Source::Process(|e| e.endpoint().multicasts().counts().$field)
+            PvarSource::Process(|e| e.endpoint().multicasts().counts().$field)
         };
     }
     #[rustfmt::skip]
@@ -251,11 +251,11 @@ fn multicasts(all: &mut Vec<Gauge>) {
 }
 
 fn streams(all: &mut Vec<Gauge>) {
-    use Class::{Aggregate, Counter};
+    use PvarClass::{Aggregate, Counter};
     /// What the streams of the process count.
     macro_rules! count {
         ($field:ident) => {
-            Source::Process(|e| e.endpoint().streams().counts().$field)
+            PvarSource::Process(|e| e.endpoint().streams().counts().$field)
         };
     }
     #[rustfmt::skip]
@@ -282,12 +282,12 @@ fn streams(all: &mut Vec<Gauge>) {
 }
 
 fn waiting(all: &mut Vec<Gauge>) {
-    use Class::Counter;
+    use PvarClass::Counter;
     #[rustfmt::skip]
     add(all, Waiting, [
         ("polls", Developer, Counter, read!(e => e.endpoint().counts().often.polls),
          "times that the library looked for anything that could move on"),
-        ("request_looks", Developer, Counter, Source::Process(|_| state().looked.get()),
+        ("request_looks", Developer, Counter, PvarSource::Process(|_| state().looked.get()),
          "requests of arrays that were looked at, to find those that are over"),
         ("tasks", Tuner, Counter, read!(e => e.task_counts().started),
          "operations that were started to go on beside the program: nonblocking collective ones and such"),
@@ -301,16 +301,16 @@ fn waiting(all: &mut Vec<Gauge>) {
          "times that a wait was about to sleep"),
         ("went_home", Tuner, Counter, read!(e => e.policy().went_home()),
          "times that a rank which shares processors went to its own (WEFT_PLACES)"),
-        ("helper_rounds", Tuner, Counter, Source::Process(|_| crate::helper::counts().rounds),
+        ("helper_rounds", Tuner, Counter, PvarSource::Process(|_| crate::helper::counts().rounds),
          "times that the helper thread worked"),
-        ("helper_refusals", Developer, Counter, Source::Process(|_| crate::helper::counts().refusals),
+        ("helper_refusals", Developer, Counter, PvarSource::Process(|_| crate::helper::counts().refusals),
          "times that the helper thread found the program inside the library, or nothing outstanding"),
-        ("helper_signals", Tuner, Counter, Source::Process(|_| crate::helper::counts().signals),
+        ("helper_signals", Tuner, Counter, PvarSource::Process(|_| crate::helper::counts().signals),
          "times that the helper thread signalled the program's"),
     ]);
 }
 
-fn node(engine: &Engine) -> &Node {
+fn node(engine: &Engine) -> &NodeFabric {
     engine.endpoint().fabric()
 }
 
@@ -344,15 +344,15 @@ fn copy_costs(all: &mut Vec<Gauge>) {
         let unit = if field.unit == Unit::Time { "picoseconds" } else { field.unit.name() };
         let name = format!("copy_{}", field.name.replace('.', "_"));
         let doc = format!("what copies are chosen by, in {unit}: {}", field.meaning);
-        add(all, Shm, [(&name, Tuner, Class::Level, Source::Process(cost), &doc)]);
+        add(all, Shm, [(&name, Tuner, PvarClass::Level, PvarSource::Process(cost), &doc)]);
     }
 }
 
 fn fabrics(all: &mut Vec<Gauge>) {
-    use Class::{Counter, Level};
+    use PvarClass::{Counter, Level};
     #[rustfmt::skip]
     add(all, Fabric, [
-        ("kind", User, Class::State, Source::Process(kind), "what connects the ranks"),
+        ("kind", User, PvarClass::State, PvarSource::Process(kind), "what connects the ranks"),
     ]);
     #[rustfmt::skip]
     add(all, Shm, [
@@ -365,7 +365,7 @@ fn fabrics(all: &mut Vec<Gauge>) {
     /// A number of verbs, 0 without.
     macro_rules! verbs {
         ($verbs:ident => $value:expr) => {
-            Source::Process(|e| node(e).verbs().map_or(0, |$verbs| $value as u64))
+            PvarSource::Process(|e| node(e).verbs().map_or(0, |$verbs| $value as u64))
         };
     }
     #[rustfmt::skip]
@@ -386,7 +386,7 @@ fn fabrics(all: &mut Vec<Gauge>) {
     /// A number of libfabric's network, 0 without.
     macro_rules! ofi {
         ($use:ident) => {
-            Source::Process(|e| node(e).ofi().map_or(0, |ofi| ofi.usage().$use as u64))
+            PvarSource::Process(|e| node(e).ofi().map_or(0, |ofi| ofi.usage().$use as u64))
         };
     }
     #[rustfmt::skip]
@@ -433,8 +433,8 @@ mod tests {
     #[test]
     fn high_marks_have_a_source_that_marks_and_nothing_else_does() {
         for gauge in gauges() {
-            let marks = matches!(gauge.source, Source::Mark(..));
-            assert_eq!(gauge.class == Class::HighWatermark, marks, "{}", gauge.name);
+            let marks = matches!(gauge.source, PvarSource::Mark(..));
+            assert_eq!(gauge.class == PvarClass::HighWatermark, marks, "{}", gauge.name);
         }
     }
 }

@@ -2,46 +2,46 @@
 //! their addresses, and shared memory beside it for those of one machine.
 
 use super::introduction::Introduction;
-use super::near;
+use super::local_peers;
 use crate::constants::MPI_ERR_UNSUPPORTED_OPERATION;
 use crate::error::Error;
-use crate::node::{Both, Engine};
+use crate::node::{Engine, MemoryAndNetwork};
 use std::net::IpAddr;
 use std::rc::Rc;
 use weft_bootstrap::ports::{Invitation, Member, is_on_network, machine};
-use weft_fabric::linking::{Exchange, Known, Link, Linkable, Whom};
+use weft_fabric::linking::{Connectable, Exchange, JobConnection, JobMembers, PeerIdentity};
 use weft_fabric_shm::Shm;
 
 /// The fabric that makes peers of processes of other jobs.
 #[derive(Clone, Copy)]
-pub enum Way<'e> {
+pub enum JobTransport<'e> {
     /// Processes on this machine.
     Memory(&'e Shm),
     /// Processes wherever the network leads, on this machine, too.
-    Network(&'e dyn Linkable),
+    Network(&'e dyn Connectable),
     /// Those of this machine by memory, the others by the network.
-    Both(&'e dyn Both),
+    Both(&'e dyn MemoryAndNetwork),
 }
 
 /// A link, as its fabrics know it.
 #[derive(Clone)]
-pub enum Shared {
-    Memory(Rc<weft_fabric_shm::Link>),
-    Network(Link),
+pub enum SharedConnection {
+    Memory(Rc<weft_fabric_shm::ShmJobConnection>),
+    Network(JobConnection),
     /// And the part of it that is on this machine, if there is one.
-    Both(Link, Option<Rc<weft_fabric_shm::Link>>),
+    Both(JobConnection, Option<Rc<weft_fabric_shm::ShmJobConnection>>),
 }
 
-impl<'e> Way<'e> {
+impl<'e> JobTransport<'e> {
     /// That of this job: all its processes find the same. An error if there is none.
-    pub fn of(engine: &'e Engine) -> Result<Way<'e>, Error> {
+    pub fn of(engine: &'e Engine) -> Result<JobTransport<'e>, Error> {
         let fabric = engine.endpoint().fabric();
         let network = || {
             let network = fabric.linkable().filter(|network| network.ip().is_some())?;
-            Some(fabric.joined().map_or(Way::Network(network), Way::Both))
+            Some(fabric.joined().map_or(JobTransport::Network(network), JobTransport::Both))
         };
         let shm = fabric.shm().filter(|_| fabric.is_shm_alone());
-        shm.map(Way::Memory).or_else(network).ok_or_else(|| {
+        shm.map(JobTransport::Memory).or_else(network).ok_or_else(|| {
             let network = fabric.describe().into_iter().next().unwrap_or_default();
             let text = format!(
                 "jobs are connected by shared memory, by TCP and what speaks it, or by verbs where the adapter's interface has an IP \
@@ -51,17 +51,17 @@ impl<'e> Way<'e> {
         })
     }
 
-    fn network(self) -> Option<&'e dyn Linkable> {
+    fn network(self) -> Option<&'e dyn Connectable> {
         match self {
-            Way::Memory(_) => None,
-            Way::Network(network) => Some(network),
-            Way::Both(both) => Some(both.far()),
+            JobTransport::Memory(_) => None,
+            JobTransport::Network(network) => Some(network),
+            JobTransport::Both(both) => Some(both.far()),
         }
     }
 
     /// Where ports of this process are; `None`: on this machine alone.
     pub fn port_address(self) -> Option<IpAddr> {
-        self.network().and_then(Linkable::ip)
+        self.network().and_then(Connectable::ip)
     }
 
     /// Whether a port of this name is one that this job can reach; an error in words if not.
@@ -82,52 +82,55 @@ impl<'e> Way<'e> {
     /// What two jobs must have in common. Names of memory are others where shared memory has its part in them.
     pub fn dialect(self) -> String {
         match self {
-            Way::Memory(_) => machine(),
-            Way::Network(network) => network.dialect(),
-            Way::Both(both) => format!("shared memory and {}", both.far().dialect()),
+            JobTransport::Memory(_) => machine(),
+            JobTransport::Network(network) => network.dialect(),
+            JobTransport::Both(both) => format!("shared memory and {}", both.far().dialect()),
         }
     }
 
     /// Makes peers of `members`; `said`: what each has said of itself.
     pub fn admit(
         self,
-        (members, place): (&[Whom], usize),
+        (members, place): (&[PeerIdentity], usize),
         said: &[Introduction],
         (invitation, member): (&Invitation, &Member),
         exchange: Exchange<'_>,
-    ) -> Result<Shared, String> {
-        let stay = |network: &dyn Linkable| {
+    ) -> Result<SharedConnection, String> {
+        let stay = |network: &dyn Connectable| {
             let stays = member.try_clone().and_then(|member| member.stay(network.alarm()));
             stays.map_err(|error| error.to_string())
         };
         let (members, secret) = ((members, place), invitation.secret());
         match self {
-            Way::Memory(shm) => {
+            JobTransport::Memory(shm) => {
                 let link = shm.admit(members.0, members.1, exchange, |_, _| {});
-                link.map(|link| Shared::Memory(link.into())).map_err(|error| error.to_string())
+                link.map(|link| SharedConnection::Memory(link.into()))
+                    .map_err(|error| error.to_string())
             }
-            Way::Network(network) => {
-                let mut stay = |_: Known<'_>, _: Exchange<'_>| stay(network);
-                network.admit(members, secret, exchange, &mut stay).map(Shared::Network)
+            JobTransport::Network(network) => {
+                let mut stay = |_: JobMembers<'_>, _: Exchange<'_>| stay(network);
+                network.admit(members, secret, exchange, &mut stay).map(SharedConnection::Network)
             }
-            Way::Both(both) => {
+            JobTransport::Both(both) => {
                 let mut here = None;
-                let mut first = |known: Known<'_>, exchange: Exchange<'_>| {
-                    here = near::admit(both, members, said, known, exchange)?;
+                let mut first = |known: JobMembers<'_>, exchange: Exchange<'_>| {
+                    here = local_peers::admit(both, members, said, known, exchange)?;
                     stay(both.far())
                 };
                 let link = both.far().admit(members, secret, exchange, &mut first)?;
-                Ok(Shared::Both(link, here.map(Rc::new)))
+                Ok(SharedConnection::Both(link, here.map(Rc::new)))
             }
         }
     }
 
     /// Says that this process needs the others of `link` no more.
-    pub fn say_left(self, link: &Shared) {
+    pub fn say_left(self, link: &SharedConnection) {
         match (self, link) {
-            (Way::Memory(shm), Shared::Memory(link)) => shm.say_left(link),
-            (Way::Network(network), Shared::Network(link)) => network.say_left(link),
-            (Way::Both(both), Shared::Both(link, near)) => {
+            (JobTransport::Memory(shm), SharedConnection::Memory(link)) => shm.say_left(link),
+            (JobTransport::Network(network), SharedConnection::Network(link)) => {
+                network.say_left(link)
+            }
+            (JobTransport::Both(both), SharedConnection::Both(link, near)) => {
                 near.iter().for_each(|near| both.near().say_left(near));
                 both.far().say_left(link);
             }
@@ -136,11 +139,13 @@ impl<'e> Way<'e> {
     }
 
     /// Forgets the peers that came with `link`.
-    pub fn forget(self, link: Shared) {
+    pub fn forget(self, link: SharedConnection) {
         match (self, link) {
-            (Way::Memory(shm), Shared::Memory(link)) => shm.forget_link(&link),
-            (Way::Network(network), Shared::Network(link)) => network.forget_link(link),
-            (Way::Both(both), Shared::Both(link, near)) => {
+            (JobTransport::Memory(shm), SharedConnection::Memory(link)) => shm.forget_link(&link),
+            (JobTransport::Network(network), SharedConnection::Network(link)) => {
+                network.forget_link(link)
+            }
+            (JobTransport::Both(both), SharedConnection::Both(link, near)) => {
                 link.new_peers().iter().for_each(|&peer| both.forget_near(peer));
                 near.iter().for_each(|near| both.near().forget_link(near));
                 both.far().forget_link(link);
@@ -150,28 +155,28 @@ impl<'e> Way<'e> {
     }
 }
 
-impl Shared {
+impl SharedConnection {
     /// What this process calls each member, by place.
     pub fn peers(&self) -> &[usize] {
         match self {
-            Shared::Memory(link) => link.peers(),
-            Shared::Network(link) | Shared::Both(link, _) => link.peers(),
+            SharedConnection::Memory(link) => link.peers(),
+            SharedConnection::Network(link) | SharedConnection::Both(link, _) => link.peers(),
         }
     }
 
     /// The peers that it has brought.
     pub fn new_peers(&self) -> &[usize] {
         match self {
-            Shared::Memory(link) => link.new_peers(),
-            Shared::Network(link) | Shared::Both(link, _) => link.new_peers(),
+            SharedConnection::Memory(link) => link.new_peers(),
+            SharedConnection::Network(link) | SharedConnection::Both(link, _) => link.new_peers(),
         }
     }
 
     /// Whether all others need this process no more.
     pub fn others_left(&self) -> bool {
         match self {
-            Shared::Memory(link) => link.others_left(),
-            Shared::Network(link) | Shared::Both(link, _) => link.others_left(),
+            SharedConnection::Memory(link) => link.others_left(),
+            SharedConnection::Network(link) | SharedConnection::Both(link, _) => link.others_left(),
         }
     }
 }

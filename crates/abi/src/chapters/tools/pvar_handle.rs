@@ -5,17 +5,17 @@
 //!   mark      level ── start ── the greater of kept and the highest level since ── stop ── kept
 //! ```
 //! The library keeps one high mark, and each handle wants its own: before the library's begins anew for
-//! one of them, all others take note of it ([`Mark::note`]).
+//! one of them, all others take note of it ([`HighMark::note`]).
 
 /// A handle's share of a count that only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counter {
+pub struct CounterShare {
     kept: u64,
     /// The count when it was started; `None`: stopped.
     since: Option<u64>,
 }
 
-impl Counter {
+impl CounterShare {
     /// It counts from `now` on; nothing happens if it does already.
     pub fn start(&mut self, now: u64) {
         self.since.get_or_insert(now);
@@ -41,15 +41,15 @@ impl Counter {
 
 /// A handle's high mark of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct HighMark {
     kept: u64,
     running: bool,
 }
 
-impl Mark {
+impl HighMark {
     /// Stopped, at the level of now.
-    pub fn new(level: u64) -> Mark {
-        Mark { kept: level, running: false }
+    pub fn new(level: u64) -> HighMark {
+        HighMark { kept: level, running: false }
     }
 
     /// Takes note of the library's mark, which is about to begin anew.
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_counter_counts_while_it_runs() {
-        let mut counter = Counter::default();
+        let mut counter = CounterShare::default();
         assert_eq!(counter.read(5), 0);
         counter.start(5);
         assert_eq!(counter.read(8), 3);
@@ -110,7 +110,7 @@ mod tests {
     struct Library {
         level: u64,
         mark: u64,
-        handles: [Mark; 2],
+        handles: [HighMark; 2],
     }
 
     impl Library {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn each_handle_has_a_mark_of_its_own() {
-        let mut library = Library { level: 3, mark: 9, handles: [Mark::new(3); 2] };
+        let mut library = Library { level: 3, mark: 9, handles: [HighMark::new(3); 2] };
         library.start(0);
         assert_eq!(library.read(), [3, 3], "what was higher before is none of theirs");
         library.level(7);

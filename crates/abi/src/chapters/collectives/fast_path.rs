@@ -4,18 +4,18 @@
 //! `None` says that nothing was done, as for any other call: also for one whose arguments are wrong,
 //! which the long way then tells. Ranks of one operation may go either way: the messages are the same.
 
-use super::{AtOnce, tally};
+use super::{FastPath, tally};
 use crate::constants::*;
 use crate::elements::Arguments;
 use crate::error::Error;
-use crate::node::{CommObject, Node};
+use crate::node::{CommObject, NodeFabric};
 use crate::state::state;
 use crate::types::Datatype;
-use crate::waiting::Call;
+use crate::waiting::WaitingCall;
 use smallvec::SmallVec;
 use std::ffi::c_int;
 use std::rc::Rc;
-use weft_collective::{Choice, CollectiveState, Link, Operation};
+use weft_collective::{AlgorithmChoice, CollectiveKind, CollectiveState, CommView};
 use weft_fabric::{Fault, Sge};
 use weft_process::CallKey;
 
@@ -23,12 +23,16 @@ use weft_process::CallKey;
 #[inline(always)]
 pub(super) fn at_once<A: Arguments>(
     comm: &Rc<CommObject>,
-    operation: Operation,
+    operation: CollectiveKind,
     asked: CallKey,
-    run: impl AsyncFnOnce(&Link<Node>, &CollectiveState<Node>, Choice) -> Result<(), Fault>,
-) -> AtOnce {
+    run: impl AsyncFnOnce(
+        &CommView<NodeFabric>,
+        &CollectiveState<NodeFabric>,
+        AlgorithmChoice,
+    ) -> Result<(), Fault>,
+) -> FastPath {
     tally::<A>(comm);
-    Some(comm.run_in_place(&Call::new(A::NAME), operation, asked, run).map_err(Error::from))
+    Some(comm.run_in_place(&WaitingCall::new(A::NAME), operation, asked, run).map_err(Error::from))
 }
 
 pub(super) fn a_rank(comm: &CommObject, value: c_int) -> Option<usize> {

@@ -12,19 +12,21 @@
 //! | a word or a switch | MPI_INT, with an enumeration |
 //! | a text | MPI_CHAR, with its NUL |
 
-use super::{bad_handle, enumerations, index, invalid, not_null, ready, texts};
+use super::{bad_handle, enumerations, index, invalid, not_null, ready, strings};
 use crate::arguments::store_text;
 use crate::constants::*;
 use crate::error::Error;
-use crate::settings::runtime_change::{Refused, RuntimeChange, runtime_change};
-use crate::settings::{About, Agreement, Audience, SETTINGS, Setting, SettingKind, Value};
-use crate::state::{Phase, state};
+use crate::settings::runtime_change::{ChangeRefusal, RuntimeChange, runtime_change};
+use crate::settings::{
+    Audience, SETTINGS, SettingAgreement, SettingKind, SettingSpec, SettingText, SettingValue,
+};
+use crate::state::{ProcessPhase, state};
 use crate::types::{Datatype, TCvarHandle, TEnum};
 use std::ffi::{c_char, c_int, c_void};
 
 /// A handle: the setting, and the elements of a buffer for it.
-pub struct Control {
-    setting: &'static Setting,
+pub struct CvarHandle {
+    setting: &'static SettingSpec,
     count: usize,
 }
 
@@ -55,15 +57,15 @@ pub fn verbosity(audience: Audience) -> c_int {
 }
 
 /// Where a value that is written must be written, too.
-fn scope(agreement: Agreement) -> c_int {
+fn scope(agreement: SettingAgreement) -> c_int {
     match agreement {
-        Agreement::Each => MPI_T_SCOPE_LOCAL,
-        Agreement::All | Agreement::Job(_) => MPI_T_SCOPE_ALL_EQ,
+        SettingAgreement::Each => MPI_T_SCOPE_LOCAL,
+        SettingAgreement::All | SettingAgreement::Job(_) => MPI_T_SCOPE_ALL_EQ,
     }
 }
 
 /// Describes a setting, and when it may be written.
-fn description(setting: &Setting) -> String {
+fn description(setting: &SettingSpec) -> String {
     match runtime_change(setting) {
         Some(RuntimeChange { from, .. }) => {
             format!("{} May be written while MPI runs: counts from {from}.", setting.doc)
@@ -81,7 +83,7 @@ pub(crate) unsafe fn t_cvar_get_num(num_cvar: *mut c_int) -> Result<(), Error> {
     Ok(())
 }
 
-fn setting(cvar_index: c_int) -> Result<&'static Setting, Error> {
+fn setting(cvar_index: c_int) -> Result<&'static SettingSpec, Error> {
     Ok(&SETTINGS[index(cvar_index, SETTINGS.len(), "cvar_index", "control variables")?])
 }
 
@@ -100,16 +102,16 @@ pub(crate) unsafe fn t_cvar_get_info(
 ) -> Result<(), Error> {
     ready()?;
     let setting = setting(cvar_index)?;
-    let About(_, audience, agreement) = setting.about;
+    let SettingText(_, audience, agreement) = setting.about;
     // SAFETY: the caller's pointers.
     unsafe {
-        texts::give_text(setting.name, name, name_len);
-        texts::give(verbosity_, verbosity(audience));
-        texts::give(datatype_, datatype(setting.kind));
-        texts::give(enumtype, enumerations::of_setting(setting));
-        texts::give_text(&description(setting), desc, desc_len);
-        texts::give(bind, MPI_T_BIND_NO_OBJECT);
-        texts::give(scope_, scope(agreement));
+        strings::give_text(setting.name, name, name_len);
+        strings::give(verbosity_, verbosity(audience));
+        strings::give(datatype_, datatype(setting.kind));
+        strings::give(enumtype, enumerations::of_setting(setting));
+        strings::give_text(&description(setting), desc, desc_len);
+        strings::give(bind, MPI_T_BIND_NO_OBJECT);
+        strings::give(scope_, scope(agreement));
     }
     Ok(())
 }
@@ -122,7 +124,7 @@ pub(crate) unsafe fn t_cvar_get_index(
     ready()?;
     not_null(cvar_index, "cvar_index")?;
     // SAFETY: `name` needs a string that ends with a NUL, which the program passes as MPI requires.
-    let name = unsafe { texts::name(name) }?;
+    let name = unsafe { strings::name(name) }?;
     let found = SETTINGS.iter().position(|s| s.name == name).ok_or_else(|| {
         let text = format!("argument name = {name}: no such control variable");
         Error::new(MPI_T_ERR_INVALID_NAME, text)
@@ -147,7 +149,7 @@ pub(crate) unsafe fn t_cvar_handle_alloc(
         MPI_CHAR => TEXT.max(setting.text().len() + 1),
         _ => 1,
     };
-    let made = tools.controls.borrow_mut().insert(Control { setting, count: elements });
+    let made = tools.controls.borrow_mut().insert(CvarHandle { setting, count: elements });
     // SAFETY: not NULL, so by contract writable.
     unsafe {
         handle.write(TCvarHandle(made));
@@ -170,7 +172,7 @@ pub(crate) unsafe fn t_cvar_handle_free(handle: *mut TCvarHandle) -> Result<(), 
 }
 
 /// The setting behind a handle, and the elements of a buffer for it.
-fn control(handle: TCvarHandle) -> Result<(&'static Setting, usize), Error> {
+fn control(handle: TCvarHandle) -> Result<(&'static SettingSpec, usize), Error> {
     let controls = ready()?.controls.borrow();
     let found = controls.get(handle.0).map(|c| (c.setting, c.count));
     found.ok_or_else(|| bad_handle("handle", handle.0, "handle of a control variable"))
@@ -184,14 +186,17 @@ pub(crate) unsafe fn t_cvar_read(handle: TCvarHandle, buf: *mut c_void) -> Resul
     let value = setting.understand(&text).map_err(invalid)?;
     let int = match value {
         // SAFETY: the caller's buffer, for an element of the variable's type.
-        Value::Number(n) if datatype(setting.kind) == MPI_UNSIGNED_LONG_LONG => unsafe {
+        SettingValue::Number(n) if datatype(setting.kind) == MPI_UNSIGNED_LONG_LONG => unsafe {
             buf.cast::<u64>().write_unaligned(n);
             return Ok(());
         },
-        Value::Number(n) => n as c_int,
-        Value::Maybe(n) => n.map_or(-1, |n| n as c_int),
-        Value::Place(place) => place as c_int,
-        Value::Words(_) | Value::Copies(_) | Value::Faults(_) | Value::Elsewhere => {
+        SettingValue::Number(n) => n as c_int,
+        SettingValue::Maybe(n) => n.map_or(-1, |n| n as c_int),
+        SettingValue::Place(place) => place as c_int,
+        SettingValue::Words(_)
+        | SettingValue::Copies(_)
+        | SettingValue::Faults(_)
+        | SettingValue::Elsewhere => {
             // SAFETY: the caller's buffer has as many bytes as the handle says.
             return unsafe { store_text(&text, buf.cast(), count, "buf") }.map(drop);
         }
@@ -205,7 +210,11 @@ pub(crate) unsafe fn t_cvar_read(handle: TCvarHandle, buf: *mut c_void) -> Resul
 ///
 /// # Safety
 /// `buf` has `count` elements of the setting's type.
-unsafe fn written(setting: &Setting, buf: *const c_void, count: usize) -> Result<String, Error> {
+unsafe fn written(
+    setting: &SettingSpec,
+    buf: *const c_void,
+    count: usize,
+) -> Result<String, Error> {
     // SAFETY: by contract, where the kind is one of an int.
     let int = || unsafe { buf.cast::<c_int>().read_unaligned() };
     Ok(match setting.kind {
@@ -247,11 +256,13 @@ pub(crate) unsafe fn t_cvar_write(handle: TCvarHandle, buf: *const c_void) -> Re
     not_null(buf, "buf")?;
     let (state, late) = (state(), runtime_change(setting));
     let take = match (state.phase.get(), late, state.engine.get()) {
-        (Phase::Before, ..) => None,
-        (Phase::Running | Phase::Resting, Some(RuntimeChange { take, .. }), Some(engine)) => {
-            Some((take, engine))
-        }
-        (Phase::Running | Phase::Resting, ..) => {
+        (ProcessPhase::Before, ..) => None,
+        (
+            ProcessPhase::Running | ProcessPhase::Resting,
+            Some(RuntimeChange { take, .. }),
+            Some(engine),
+        ) => Some((take, engine)),
+        (ProcessPhase::Running | ProcessPhase::Resting, ..) => {
             return Err(never(setting, "it is read at MPI_Init: write it before"));
         }
         _ => return Err(never(setting, "MPI is over")),
@@ -264,14 +275,14 @@ pub(crate) unsafe fn t_cvar_write(handle: TCvarHandle, buf: *const c_void) -> Re
     take(engine).map_err(|refused| {
         setting.unwrite(before);
         match refused {
-            Refused::Wrong(text) => invalid(text),
-            Refused::Late(why) => never(setting, why),
+            ChangeRefusal::Wrong(text) => invalid(text),
+            ChangeRefusal::Late(why) => never(setting, why),
         }
     })
 }
 
 #[cold]
-fn never(setting: &Setting, why: &str) -> Error {
+fn never(setting: &SettingSpec, why: &str) -> Error {
     Error::new(MPI_T_ERR_CVAR_SET_NEVER, format_args!("{}: {why}", setting.name))
 }
 

@@ -3,11 +3,11 @@
 use crate::calls::{Recv, Send};
 use crate::constants::MPI_COMM_WORLD;
 use crate::elements::Elements;
-use crate::objects::{Belongs, RequestKind, RequestObject, SENT};
-use crate::state::{Phase, known};
+use crate::objects::{Belongs, RequestObject, RequestOrigin, SENT};
+use crate::state::{ProcessPhase, known};
 use crate::types::{Comm, Request};
 use std::ffi::c_int;
-use weft_p2p::Mode;
+use weft_p2p::SendMode;
 use weft_process::{Active, Origin};
 
 /// A nonblocking message whose arguments are all as usual: a communicator that has a name, a predefined type without gaps, one
@@ -27,11 +27,11 @@ unsafe fn usual<const SENDS: bool>(
     let comms;
     let comm = if handle == MPI_COMM_WORLD {
         // Ended in MPI_Finalize, even while sessions go on.
-        let there = state.world_phase.get() == Phase::Running;
+        let there = state.world_phase.get() == ProcessPhase::Running;
         state.world.get().filter(|_| there)
     } else {
         comms = state.comms.borrow();
-        let there = state.phase.get() == Phase::Running;
+        let there = state.phase.get() == ProcessPhase::Running;
         comms.get(handle.0).filter(|_| there)
     };
     let Some(comm) = comm else { return false };
@@ -41,15 +41,15 @@ unsafe fn usual<const SENDS: bool>(
         return false;
     }
     let id = match SENDS {
-        true => comm.isend_run(data, peer, tag, Mode::Standard),
+        true => comm.isend_run(data, peer, tag, SendMode::Standard),
         false => comm.irecv_run(data, Origin::Rank(peer), Some(tag)),
     };
     let handle = match id {
         None => SENT,
         Some(id) => {
             let (active, kind) = match SENDS {
-                true => (Active::Send { id, _piece: None }, RequestKind::Send),
-                false => (Active::Receive { id, unpack: None }, RequestKind::Receive),
+                true => (Active::Send { id, _piece: None }, RequestOrigin::Send),
+                false => (Active::Receive { id, unpack: None }, RequestOrigin::Receive),
             };
             comm.engine().note_nonblocking(&active);
             let belongs = Belongs::Comm(comm.clone());

@@ -1,6 +1,6 @@
 //! Words that each rank has said to all: where its memory is, and what it can do.
 
-use crate::Link;
+use crate::CommView;
 use crate::allgather::ring::ring;
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Staging};
 
@@ -27,7 +27,7 @@ impl Exchanged {
     }
 
     /// All ranks say as many words, by messages round a ring.
-    pub async fn by_all<F: Fabric>(link: &Link<F>, words: &[u64]) -> Result<Exchanged, Fault> {
+    pub async fn by_all<F: Fabric>(link: &CommView<F>, words: &[u64]) -> Result<Exchanged, Fault> {
         let stride = 8 * words.len();
         let said = Exchanged::new(link.stage(stride * link.size()), stride);
         write(words, said.record(link.rank));

@@ -1,7 +1,7 @@
 //! What a root keeps of its own multicasts until nobody can ask for them any more.
 
 use super::datagram::{HEADER, Title};
-use super::table::Limits;
+use super::table::MulticastLimits;
 use super::waits::{Awaited, LongestWait};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use weft_fabric::{Sge, Staging, StagingPool};
 
 /// One multicast, as its datagrams.
-pub struct Entry {
+pub struct RetransmitEntry {
     pub title: Title,
     /// All datagrams, one behind the other.
     pub memory: Rc<Staging>,
@@ -42,7 +42,7 @@ pub enum Recast {
     Never,
 }
 
-impl Entry {
+impl RetransmitEntry {
     /// Somebody asks at `now`, who has waited for more than `least`: what was multicast since serves him, too.
     pub fn recast(&self, now: Instant, least: Duration, segment: u32, bits: u64) -> Recast {
         let (times, last) = self.recast.get();
@@ -79,8 +79,8 @@ impl Entry {
 
 /// All that is kept, and how far the others are.
 #[derive(Default)]
-pub struct Kept {
-    entries: VecDeque<Entry>,
+pub struct RetransmitBuffer {
+    entries: VecDeque<RetransmitEntry>,
     /// By place: that member is through with all below. Made with the first multicast that asks for it.
     through: Box<[u64]>,
     /// Of entries that must be acknowledged: payload in bytes.
@@ -94,7 +94,7 @@ pub struct Kept {
     waits: LongestWait,
 }
 
-impl Kept {
+impl RetransmitBuffer {
     /// Entries, for tests and counts.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -123,13 +123,13 @@ impl Kept {
         data: Sge,
         others: Option<usize>,
         pool: &StagingPool,
-    ) -> &Entry {
+    ) -> &RetransmitEntry {
         let segments = title.segments() as usize;
         let memory = pool.take(segments * HEADER + data.len());
         let acknowledged = others.is_some();
         let missing = others.unwrap_or(0) as u32;
         let (memory, recast) = (Rc::new(memory), Cell::default());
-        let entry = Entry { title, memory, missing, acknowledged, recast };
+        let entry = RetransmitEntry { title, memory, missing, acknowledged, recast };
         for segment in 0..title.segments() {
             let title = Title { segment, ..title };
             let (offset, len) = title.place();
@@ -145,7 +145,7 @@ impl Kept {
         self.entries.back().expect("just pushed")
     }
 
-    pub fn find(&self, number: u64) -> Option<&Entry> {
+    pub fn find(&self, number: u64) -> Option<&RetransmitEntry> {
         self.entries.iter().find(|entry| entry.title.number == number)
     }
 
@@ -172,7 +172,7 @@ impl Kept {
     }
 
     /// Begins the root's wait for all acknowledgements of `number`.
-    pub fn begin_wait(&mut self, number: u64, now: Instant, limits: &Limits) {
+    pub fn begin_wait(&mut self, number: u64, now: Instant, limits: &MulticastLimits) {
         let patience = self.waits.patience(limits.least, limits.most);
         self.awaited.push((number, Awaited::new(now, patience)));
     }
@@ -193,9 +193,9 @@ impl Kept {
         &mut self,
         now: Instant,
         most: Duration,
-        mut repeat: impl FnMut(&Entry, &[u64]),
+        mut repeat: impl FnMut(&RetransmitEntry, &[u64]),
     ) -> Option<Instant> {
-        let Kept { entries, through, awaited, .. } = self;
+        let RetransmitBuffer { entries, through, awaited, .. } = self;
         for (number, wait) in awaited.iter_mut().filter(|(_, wait)| wait.deadline <= now) {
             if let Some(entry) = entries.iter().find(|entry| entry.title.number == *number) {
                 repeat(entry, through);
@@ -205,8 +205,8 @@ impl Kept {
         awaited.iter().map(|(_, wait)| wait.deadline).min()
     }
 
-    fn retain(&mut self, mut keeps: impl FnMut(&mut Entry) -> bool) {
-        let Kept { entries, open, open_bytes, .. } = self;
+    fn retain(&mut self, mut keeps: impl FnMut(&mut RetransmitEntry) -> bool) {
+        let RetransmitBuffer { entries, open, open_bytes, .. } = self;
         entries.retain_mut(|entry| {
             let stays = keeps(entry);
             if !stays && entry.acknowledged {

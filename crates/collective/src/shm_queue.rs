@@ -4,7 +4,7 @@
 //! only after this rank has left all before it: blocking ones always enter at once, nonblocking
 //! ones queue.
 
-use crate::Link;
+use crate::CommView;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, Fault};
@@ -36,9 +36,9 @@ impl<F: Fabric> Default for Tickets<F> {
 }
 
 /// The ticket of one operation; dropping it lets the next one in.
-pub struct Ticket<'g, F: Fabric>(&'g Inner<F>, u64);
+pub struct OperationTicket<'g, F: Fabric>(&'g Inner<F>, u64);
 
-impl<F: Fabric> Drop for Ticket<'_, F> {
+impl<F: Fabric> Drop for OperationTicket<'_, F> {
     fn drop(&mut self) {
         self.0.endpoint.fabric().counters().add(self.0.left, self.1);
     }
@@ -48,17 +48,17 @@ impl<F: Fabric> Tickets<F> {
     /// Numbers an operation now, and waits for its turn.
     pub fn enter(
         &self,
-        link: &Link<F>,
-    ) -> impl Future<Output = Result<(Ticket<'_, F>, u64), Fault>> + use<'_, F> {
+        link: &CommView<F>,
+    ) -> impl Future<Output = Result<(OperationTicket<'_, F>, u64), Fault>> + use<'_, F> {
         self.enter_for(link, 1)
     }
 
     /// The same for an operation that takes several numbers (or none), of which it gets the first.
     pub fn enter_for(
         &self,
-        link: &Link<F>,
+        link: &CommView<F>,
         numbers: u64,
-    ) -> impl Future<Output = Result<(Ticket<'_, F>, u64), Fault>> + use<'_, F> {
+    ) -> impl Future<Output = Result<(OperationTicket<'_, F>, u64), Fault>> + use<'_, F> {
         let number = self.begun.get() + 1;
         self.begun.set(self.begun.get() + numbers);
         let inner = self.inner(link);
@@ -67,19 +67,23 @@ impl<F: Fabric> Tickets<F> {
             if inner.endpoint.fabric().counters().value(inner.left) < before {
                 inner.endpoint.until(inner.left, before).await?;
             }
-            Ok((Ticket(inner, numbers), number))
+            Ok((OperationTicket(inner, numbers), number))
         }
     }
 
     /// [`Tickets::enter_for`] where there is nothing to wait for; else nothing is done.
     #[inline]
-    pub fn try_enter(&self, link: &Link<F>, numbers: u64) -> Option<(Ticket<'_, F>, u64)> {
+    pub fn try_enter(
+        &self,
+        link: &CommView<F>,
+        numbers: u64,
+    ) -> Option<(OperationTicket<'_, F>, u64)> {
         let (inner, begun) = (self.inner(link), self.begun.get());
         if inner.endpoint.fabric().counters().value(inner.left) < inner.start + begun {
             return None;
         }
         self.begun.set(begun + numbers);
-        Some((Ticket(inner, numbers), begun + 1))
+        Some((OperationTicket(inner, numbers), begun + 1))
     }
 
     /// The number of the next operation.
@@ -88,12 +92,12 @@ impl<F: Fabric> Tickets<F> {
     }
 
     /// Counts an operation in that takes its turn at once: others may be under way.
-    pub fn pass(&self, link: &Link<F>) -> Ticket<'_, F> {
+    pub fn pass(&self, link: &CommView<F>) -> OperationTicket<'_, F> {
         self.begun.set(self.begun.get() + 1);
-        Ticket(self.inner(link), 1)
+        OperationTicket(self.inner(link), 1)
     }
 
-    fn inner(&self, link: &Link<F>) -> &Inner<F> {
+    fn inner(&self, link: &CommView<F>) -> &Inner<F> {
         self.inner.get_or_init(|| {
             let counters = link.endpoint.fabric().counters();
             let left = counters.allocate();

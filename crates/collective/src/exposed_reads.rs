@@ -9,14 +9,14 @@
 
 use crate::allgather::bruck::bruck;
 use crate::barrier::dissemination::dissemination;
-use crate::{Blocks, Link};
+use crate::{BlockList, CommView};
 use std::collections::VecDeque;
-use weft_channel::rails::{Waits, Way};
+use weft_channel::rails::{RailDirection, Waits};
 use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 
 /// The memory of all ranks.
 pub(crate) struct Reads<'l, F: Fabric> {
-    link: &'l Link<F>,
+    link: &'l CommView<F>,
     /// Of this rank: what others read from, and what reads land in.
     regions: Vec<Region>,
     /// By rank.
@@ -40,7 +40,7 @@ impl<'l, F: Fabric> Reads<'l, F> {
     /// Shows `memory` to all, to read parts into `into` with up to `most` reads under way. `None`: some rank could
     /// not, and nobody reads. Collective.
     pub async fn begin(
-        link: &'l Link<F>,
+        link: &'l CommView<F>,
         memory: Sge,
         into: Sge,
         most: usize,
@@ -53,7 +53,7 @@ impl<'l, F: Fabric> Reads<'l, F> {
         let words = at.words().into_iter().chain([u64::from(region.is_some())]);
         let bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
         let room = link.stage(RECORD * link.size());
-        let records = Blocks::of(room.sge(), (0..link.size()).map(|_| RECORD));
+        let records = BlockList::of(room.sge(), (0..link.size()).map(|_| RECORD));
         records.block(link.rank).fill(&bytes);
         let (at, under_way) = (Vec::with_capacity(link.size()), VecDeque::new());
         let regions = region.into_iter().collect();
@@ -86,13 +86,13 @@ impl<'l, F: Fabric> Reads<'l, F> {
         let from = self.at[rank].offset(offset as u64);
         let count = fabric.capabilities(peer).rails;
         let mut waits = Waits::new();
-        let posted = if count > 1 && rails.fragments(Way::Read, into.len()) {
-            rails.stripe(fabric, Way::Read, (peer, count), (into, from), &mut waits)
+        let posted = if count > 1 && rails.fragments(RailDirection::Read, into.len()) {
+            rails.stripe(fabric, RailDirection::Read, (peer, count), (into, from), &mut waits)
         } else {
             let counters = fabric.counters();
             let counter = counters.allocate();
             waits.push((counter, counters.value(counter) + 1));
-            let rail = rails.next(Way::Read, count, |rail| fabric.rail_works(rail, peer));
+            let rail = rails.next(RailDirection::Read, count, |rail| fabric.rail_works(rail, peer));
             fabric.read_over(rail, peer, into, from, Some(counter))
         };
         self.under_way.push_back(waits);

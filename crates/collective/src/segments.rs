@@ -1,6 +1,6 @@
 //! Pieces of payloads that ranks see of each other: how they are cut, and how they are combined.
 
-use crate::{Link, Reduce};
+use crate::{CommView, ElementReduction};
 use std::ops::Range;
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
@@ -12,10 +12,10 @@ const FUSED: usize = 8 << 10;
 /// is `own`, which `result` may not overlap; `operand` says where the others' are, or gets them into the memory
 /// that it is given. The combination goes from the highest rank down, so that it grows in `result` itself.
 pub async fn fold<F: Fabric>(
-    link: &Link<F>,
+    link: &CommView<F>,
     ranks: Range<usize>,
     (own, result): (Sge, Sge),
-    op: &(impl Reduce + ?Sized),
+    op: &(impl ElementReduction + ?Sized),
     operand: impl AsyncFn(usize, Sge) -> Result<Sge, Fault>,
 ) -> Result<(), Fault> {
     let Some(last) = ranks.clone().next_back() else { return Ok(()) };

@@ -15,28 +15,28 @@
 //! affair: it sets the bit in the other's control block that the other has told it.
 //!
 //! Contract of the end. A member that needs the others no more stores `left` in its block of the new segment (release), and
-//! rings them. Until then its death is a loss, which [`Watch`] sees: launchers look after their own job alone. After it,
+//! rings them. Until then its death is a loss, which [`WatchThread`] sees: launchers look after their own job alone. After it,
 //! no box of the segment is read or written by it.
 
-use crate::connect::{self, ConnectError};
-use crate::layout::{ARENA_MIN, RANKS_MAX, Shape};
-use crate::peer::{Peer, Situation};
+use crate::connect::{self, ShmConnectError};
+use crate::layout::{ARENA_MIN, RANKS_MAX, SegmentShape};
+use crate::peer::{ShmPeer, Situation};
 use crate::segment::{Segment, random};
 use crate::shm::Shm;
 use crate::socket;
 use crate::sync::Ordering;
-use crate::watch::{Watch, Watched};
+use crate::watch::{WatchThread, Watched};
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 use weft_bootstrap::calls::start_thread;
-use weft_fabric::linking::{self, Exchange, Whom};
+use weft_fabric::linking::{self, Exchange, PeerIdentity};
 
 /// Rounds of exchange that [`Shm::admit`] makes where nothing is wrong. Who shares an exchange with members and is none makes as
 /// many.
 pub const ADMIT_ROUNDS: usize = 4;
 
 /// What processes of several jobs share: until all of them have left it.
-pub struct Link {
+pub struct ShmJobConnection {
     segment: Arc<Segment>,
     place: usize,
     /// Numbers of the others, by place; those that came with this link are `new`.
@@ -44,7 +44,7 @@ pub struct Link {
     new: Vec<usize>,
 }
 
-impl Link {
+impl ShmJobConnection {
     /// What this process calls each member, by place.
     pub fn peers(&self) -> &[usize] {
         &self.peers
@@ -64,8 +64,8 @@ impl Link {
 }
 
 /// What all have said that are in order; else the first reason.
-fn all_told(said: &[Vec<u8>]) -> Result<Vec<&[u8]>, ConnectError> {
-    said.iter().map(|said| linking::told(said).map_err(ConnectError::Lowest)).collect()
+fn all_told(said: &[Vec<u8>]) -> Result<Vec<&[u8]>, ShmConnectError> {
+    said.iter().map(|said| linking::told(said).map_err(ShmConnectError::Lowest)).collect()
 }
 
 impl Shm {
@@ -74,15 +74,15 @@ impl Shm {
     /// system needs. `added` hears place and number of each new peer, before that can send anything.
     ///
     /// # Errors
-    /// [`ConnectError`]; then no peer was made, but by others perhaps: they are told when they meet this process again.
+    /// [`ShmConnectError`]; then no peer was made, but by others perhaps: they are told when they meet this process again.
     pub fn admit(
         &self,
-        members: &[Whom],
+        members: &[PeerIdentity],
         place: usize,
         exchange: Exchange<'_>,
         mut added: impl FnMut(usize, usize),
-    ) -> Result<Link, ConnectError> {
-        let mut exchange = |bytes: Vec<u8>| exchange(bytes).map_err(ConnectError::Lowest);
+    ) -> Result<ShmJobConnection, ShmConnectError> {
+        let mut exchange = |bytes: Vec<u8>| exchange(bytes).map_err(ShmConnectError::Lowest);
         // Begins to watch before there is anything to watch, so that all members hear if the system has no means for it.
         let begun = self.begin_to_watch().and_then(|()| self.offer(members, place));
         let (mine, made) = match begun {
@@ -98,7 +98,8 @@ impl Shm {
             Err(error) => linking::no(error),
         })?;
         let views = all_told(&views)?.into_iter();
-        let both = linking::known_to_both(members, place, views).map_err(ConnectError::Lowest)?;
+        let both =
+            linking::known_to_both(members, place, views).map_err(ShmConnectError::Lowest)?;
         let (segment, homes) = fetched?;
         let count = both.iter().filter(|known| known.is_none()).count();
         // One that does not know this process is a new one, whatever this process knows: its old number stays with its old link.
@@ -112,11 +113,12 @@ impl Shm {
         })?;
         let mut bits = Vec::new();
         for (whom, table) in members.iter().zip(all_told(&tables)?) {
-            let table = linking::numbers_of(table, members.len()).map_err(ConnectError::Lowest)?;
+            let table =
+                linking::numbers_of(table, members.len()).map_err(ShmConnectError::Lowest)?;
             let bit = table[place];
             // What others say is looked at before there is any peer.
             if bit >= RANKS_MAX || whom.rank >= homes[&whom.job].shape().ranks {
-                return Err(ConnectError::Mismatch);
+                return Err(ShmConnectError::Mismatch);
             }
             bits.push(bit);
         }
@@ -133,12 +135,12 @@ impl Shm {
                 is_foreign: true,
             };
             // SAFETY: each member makes its ends of the new segment's boxes once.
-            self.peers.add(peers[at], unsafe { Peer::new(situation) });
+            self.peers.add(peers[at], unsafe { ShmPeer::new(situation) });
             new.push(peers[at]);
             added(at, peers[at]);
             watched.push(Watched::new(peers[at], (segment.clone(), at), (home, whom.rank)));
         }
-        let link = Link { segment, place, peers, new };
+        let link = ShmJobConnection { segment, place, peers, new };
         if let Err(error) = exchange(linking::yes(b"")) {
             self.say_left(&link);
             self.forget_link(&link);
@@ -151,9 +153,9 @@ impl Shm {
     }
 
     /// Starts the watch over processes of other jobs, unless it runs.
-    fn begin_to_watch(&self) -> Result<(), ConnectError> {
+    fn begin_to_watch(&self) -> Result<(), ShmConnectError> {
         if self.watch.get().is_none() {
-            let _ = self.watch.set(Watch::start(self.segment.clone(), self.rank)?);
+            let _ = self.watch.set(WatchThread::start(self.segment.clone(), self.rank)?);
         }
         Ok(())
     }
@@ -162,16 +164,16 @@ impl Shm {
     #[allow(clippy::type_complexity)]
     fn offer(
         &self,
-        members: &[Whom],
+        members: &[PeerIdentity],
         place: usize,
-    ) -> Result<(String, Option<Arc<Segment>>), ConnectError> {
+    ) -> Result<(String, Option<Arc<Segment>>), ShmConnectError> {
         let mut names = ["".to_owned(), "".to_owned()];
         let mut made = None;
         let serve = |segment: &Arc<Segment>, clients: usize| {
             let name = format!("weft-link-{:016x}{:016x}", random(), random());
             let what = "listening on an abstract socket";
             let listener =
-                socket::listen(&name).map_err(|error| ConnectError::System { what, error })?;
+                socket::listen(&name).map_err(|error| ShmConnectError::System { what, error })?;
             let (segment, patience) = (segment.clone(), self.options.patience);
             let shape = *segment.shape();
             let words = [shape.ranks as u64, shape.lines as u64, shape.bytes as u64, shape.arena];
@@ -181,8 +183,8 @@ impl Shm {
             };
             let what = "starting a thread";
             start_thread("weft-link", hand_out)
-                .map_err(|error| ConnectError::System { what, error })?;
-            Ok::<String, ConnectError>(name)
+                .map_err(|error| ShmConnectError::System { what, error })?;
+            Ok::<String, ShmConnectError>(name)
         };
         if place == 0 {
             let segment = Arc::new(connect::found_with(members.len(), &self.options, ARENA_MIN)?);
@@ -203,37 +205,41 @@ impl Shm {
     #[allow(clippy::type_complexity)]
     fn fetch_all(
         &self,
-        members: &[Whom],
+        members: &[PeerIdentity],
         place: usize,
         names: &[&[u8]],
         made: Option<Arc<Segment>>,
-    ) -> Result<(Arc<Segment>, HashMap<u64, Arc<Segment>>), ConnectError> {
+    ) -> Result<(Arc<Segment>, HashMap<u64, Arc<Segment>>), ShmConnectError> {
         let name = |place: usize, which: usize| {
             let text = std::str::from_utf8(names[place]).ok()?;
             text.split(' ').nth(which).filter(|name| !name.is_empty())
         };
         let fetch = |name: Option<&str>| {
-            let name = name.ok_or(ConnectError::Mismatch)?;
+            let name = name.ok_or(ShmConnectError::Mismatch)?;
             let (files, [ranks, lines, bytes, arena]) = socket::fetch(name, self.options.patience)
-                .map_err(|error| ConnectError::System { what: "receiving a segment", error })?;
-            let shape = Shape {
+                .map_err(|error| ShmConnectError::System { what: "receiving a segment", error })?;
+            let shape = SegmentShape {
                 ranks: ranks as usize,
                 lines: lines as usize,
                 bytes: bytes as usize,
                 arena,
             };
             if !shape.is_sound() {
-                return Err(ConnectError::Mismatch);
+                return Err(ShmConnectError::Mismatch);
             }
             let segment = Segment::map(files, shape)?;
-            if segment.is_founded() { Ok(Arc::new(segment)) } else { Err(ConnectError::Mismatch) }
+            if segment.is_founded() {
+                Ok(Arc::new(segment))
+            } else {
+                Err(ShmConnectError::Mismatch)
+            }
         };
         let segment = match made {
             Some(segment) => segment,
             None => fetch(name(0, 0))?,
         };
         if segment.shape().ranks != members.len() {
-            return Err(ConnectError::Mismatch);
+            return Err(ShmConnectError::Mismatch);
         }
         let mut homes = HashMap::from([(members[place].job, self.segment.clone())]);
         for (at, whom) in members.iter().enumerate() {
@@ -245,7 +251,7 @@ impl Shm {
     }
 
     /// Says that this process needs the others of `link` no more. They may still read what it has sent.
-    pub fn say_left(&self, link: &Link) {
+    pub fn say_left(&self, link: &ShmJobConnection) {
         link.segment.control(link.place).facts.0.left.store(1, Ordering::Release);
         for &peer in link.peers.iter().filter(|&&peer| self.peers.has(peer)) {
             self.wake(peer);
@@ -253,7 +259,7 @@ impl Shm {
     }
 
     /// Forgets the peers that came with `link`. Nothing of theirs is under way.
-    pub fn forget_link(&self, link: &Link) {
+    pub fn forget_link(&self, link: &ShmJobConnection) {
         for &peer in link.new.iter().filter(|&&peer| self.peers.has(peer)) {
             self.forget(peer);
         }
@@ -269,10 +275,10 @@ impl Shm {
         unsafe { self.peers.remove(peer) };
     }
 
-    /// Learns from [`Watch`] that a process of another job has ended without a word.
+    /// Learns from [`WatchThread`] that a process of another job has ended without a word.
     #[cold]
     pub(crate) fn hear_of_losses(&self) {
-        if let Some(peer) = self.watch.get().and_then(Watch::lost) {
+        if let Some(peer) = self.watch.get().and_then(WatchThread::lost) {
             self.fail(weft_fabric::Fault::lost(peer));
         }
     }

@@ -1,16 +1,19 @@
 //! What an algorithm sees of a communicator: ranks, and messages in a context of its own, by one of two
 //! transports that it does not tell apart.
 
-use crate::algorithm::{Carrier, Choice};
+use crate::algorithm::{AlgorithmChoice, Carrier};
 use crate::members::Members;
 use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Staging, Work};
-use weft_p2p::{Context, Direct, Endpoint, Pattern, RequestId, Source, Status, Tag, Target, Want};
+use weft_p2p::{
+    Direct, Endpoint, MatchingContext, MessageTarget, ReceiveSource, RequestId, Status, Tag,
+    TransferPattern, Want,
+};
 
 /// One collective operation's view of its communicator. All its messages carry `tag`, so that
 /// operations under way at once do not meet.
-pub struct Link<F: Fabric> {
+pub struct CommView<F: Fabric> {
     /// What its messages go through; the fabric and the staging memory of the process are behind
     /// it.
     pub endpoint: Rc<Endpoint<F>>,
@@ -19,17 +22,17 @@ pub struct Link<F: Fabric> {
     /// This process's rank in the communicator.
     pub rank: usize,
     /// The matching space of its messages, apart from those of the program.
-    pub context: Context,
+    pub context: MatchingContext,
     /// Tells the operation's messages from those of others under way.
     pub tag: Tag,
-    /// Chosen with the algorithm, by [`Link::carried`].
+    /// Chosen with the algorithm, by [`CommView::carried`].
     pub via: Via,
     /// Of writes into slots; of no concern to messages.
     pub reception: Reception,
 }
 
 /// Requests of one operation, without a heap for few.
-pub type Requests = SmallVec<[RequestId; 8]>;
+pub type RequestBatch = SmallVec<[RequestId; 8]>;
 
 /// What carries a link's messages. All members choose the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,9 +54,9 @@ pub enum Reception {
     Immediates,
 }
 
-impl<F: Fabric> Link<F> {
+impl<F: Fabric> CommView<F> {
     /// The same, carried as an algorithm wants it.
-    pub fn carried(mut self, choice: Choice) -> Link<F> {
+    pub fn carried(mut self, choice: AlgorithmChoice) -> CommView<F> {
         match choice.algorithm.carrier {
             Carrier::Streams => self.via = Via::Native,
             Carrier::Immediates => self.reception = Reception::Immediates,
@@ -67,34 +70,35 @@ impl<F: Fabric> Link<F> {
         self.members.len()
     }
 
-    fn target(&self, to: usize) -> Target {
-        let Link { context, tag, .. } = *self;
-        Target { context, peer: self.members[to] as usize, rank: self.rank as u32, tag }
+    fn target(&self, to: usize) -> MessageTarget {
+        let CommView { context, tag, .. } = *self;
+        MessageTarget { context, peer: self.members[to] as usize, rank: self.rank as u32, tag }
     }
 
     fn want(&self, from: usize) -> Want {
-        let source = Source::Rank { rank: from as u32, peer: self.members[from] as usize };
+        let source = ReceiveSource::Rank { rank: from as u32, peer: self.members[from] as usize };
         Want { context: self.context, source, tag: Some(self.tag) }
     }
 
     /// Where a stream's message comes from.
-    fn origin(&self, rank: usize) -> Target {
-        Target { rank: rank as u32, ..self.target(rank) }
+    fn origin(&self, rank: usize) -> MessageTarget {
+        MessageTarget { rank: rank as u32, ..self.target(rank) }
     }
 
     /// Starts a send; `None` when it is over already.
     pub fn isend(&self, to: usize, data: Sge) -> Option<RequestId> {
-        self.isend_in(Pattern::Plain, to, data)
+        self.isend_in(TransferPattern::Plain, to, data)
     }
 
     /// The same to one who passes it on, or is the next to do so.
     pub fn isend_on(&self, to: usize, data: Sge) -> Option<RequestId> {
-        self.isend_in(Pattern::Forwarded, to, data)
+        self.isend_in(TransferPattern::Forwarded, to, data)
     }
 
     /// The same by one who sends to all others at once: where there are several, they fetch what is long.
     pub fn isend_to_each(&self, to: usize, data: Sge) -> Option<RequestId> {
-        let pattern = if self.has_others() { Pattern::OneToMany } else { Pattern::Plain };
+        let pattern =
+            if self.has_others() { TransferPattern::OneToMany } else { TransferPattern::Plain };
         self.isend_in(pattern, to, data)
     }
 
@@ -104,7 +108,8 @@ impl<F: Fabric> Link<F> {
         to: usize,
         data: Sge,
     ) -> impl Future<Output = Result<(), Fault>> + '_ {
-        let pattern = if self.has_others() { Pattern::ManyToOne } else { Pattern::Plain };
+        let pattern =
+            if self.has_others() { TransferPattern::ManyToOne } else { TransferPattern::Plain };
         self.sent(self.isend_in(pattern, to, data))
     }
 
@@ -113,7 +118,7 @@ impl<F: Fabric> Link<F> {
         self.size() > 2
     }
 
-    fn isend_in(&self, pattern: Pattern, to: usize, data: Sge) -> Option<RequestId> {
+    fn isend_in(&self, pattern: TransferPattern, to: usize, data: Sge) -> Option<RequestId> {
         match self.via {
             Via::Messages => self.endpoint.isend_as(self.target(to), data, pattern),
             Via::Native => self.endpoint.streams().isend(self.target(to), data),
@@ -131,7 +136,7 @@ impl<F: Fabric> Link<F> {
     fn irecv_as_each(&self, from: usize, data: Sge) -> RequestId {
         match self.via {
             Via::Messages if self.has_others() => {
-                self.endpoint.irecv_as(&self.want(from), data, Pattern::OneToMany)
+                self.endpoint.irecv_as(&self.want(from), data, TransferPattern::OneToMany)
             }
             _ => self.irecv(from, data),
         }
@@ -150,7 +155,7 @@ impl<F: Fabric> Link<F> {
         }
     }
 
-    /// Waits, as [`Link::wait`], for a receive of exactly `len` bytes from `from`.
+    /// Waits, as [`CommView::wait`], for a receive of exactly `len` bytes from `from`.
     ///
     /// # Errors
     /// A shorter message is a truncation, too: the sender is in another operation, or passes another length.
@@ -189,7 +194,7 @@ impl<F: Fabric> Link<F> {
         self.recv_by(from, data, Self::irecv)
     }
 
-    /// The same of what comes by [`Link::isend_to_each`].
+    /// The same of what comes by [`CommView::isend_to_each`].
     pub fn recv_as_each(
         &self,
         from: usize,
@@ -253,14 +258,14 @@ impl<F: Fabric> Link<F> {
         (to, out): (usize, &[Sge]),
         (from, into): (usize, &[Sge]),
     ) -> Result<(), Fault> {
-        let receives: Requests = into.iter().map(|&piece| self.irecv(from, piece)).collect();
-        let sends: Requests = out.iter().filter_map(|&piece| self.isend(to, piece)).collect();
+        let receives: RequestBatch = into.iter().map(|&piece| self.irecv(from, piece)).collect();
+        let sends: RequestBatch = out.iter().filter_map(|&piece| self.isend(to, piece)).collect();
         let sent = self.wait_all(sends).await;
         sent.and(self.wait_all(receives).await)
     }
 
     /// Starts to receive `data`, which is passed on to each of `to`. Whoever has waited for it says so by
-    /// [`Link::relay_come`], and waits for all that was added to `sends` before `data` is used for
+    /// [`CommView::relay_come`], and waits for all that was added to `sends` before `data` is used for
     /// something else. Streams pass on what has come while more comes, from where it was received.
     pub fn irelay(
         &self,
@@ -279,7 +284,7 @@ impl<F: Fabric> Link<F> {
         }
     }
 
-    /// What [`Link::irelay`] received is there: messages are sent on now.
+    /// What [`CommView::irelay`] received is there: messages are sent on now.
     pub fn relay_come(&self, data: Sge, to: &[usize], sends: &mut Vec<RequestId>) {
         if let Via::Messages = self.via {
             sends.extend(to.iter().filter_map(|&to| self.isend(to, data)));
@@ -323,7 +328,7 @@ fn exactly(from: usize, len: usize, status: Status) -> Result<(), Fault> {
 }
 
 /// A reduction over contiguous elements.
-pub trait Reduce {
+pub trait ElementReduction {
     /// `right = left op right`, element by element; both have the same length.
     fn combine(&self, left: Sge, right: Sge);
 
@@ -346,7 +351,7 @@ pub struct Accumulator {
 
 impl Accumulator {
     /// Starts with `data`.
-    pub fn new<F: Fabric>(link: &Link<F>, data: Sge) -> Accumulator {
+    pub fn new<F: Fabric>(link: &CommView<F>, data: Sge) -> Accumulator {
         let pool = link.endpoint.staging();
         let (value, spare) = (pool.take_for(data), pool.take_for(data));
         value.sge().copy_from(data);
@@ -367,8 +372,8 @@ impl Accumulator {
     /// Takes the operand in: from lower ranks if `lower`, else from higher ones.
     pub fn take<F: Fabric>(
         &mut self,
-        link: &Link<F>,
-        reduce: &(impl Reduce + ?Sized),
+        link: &CommView<F>,
+        reduce: &(impl ElementReduction + ?Sized),
         lower: bool,
     ) {
         link.endpoint.fabric().charge(Work::Reduce(self.value.len()));

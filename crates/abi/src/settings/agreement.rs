@@ -9,7 +9,7 @@
 
 pub mod jobs;
 
-use super::{Agreement, SETTINGS, Setting, SettingKind, Value};
+use super::{SETTINGS, SettingAgreement, SettingKind, SettingSpec, SettingValue};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub fn compare(bootstrap: &mut dyn Bootstrap) -> Result<(), String> {
     if bootstrap.size() == 1 {
         return Ok(());
     }
-    let own = own(Agreement::is_of_job, |setting| setting.text())?;
+    let own = own(SettingAgreement::is_of_job, |setting| setting.text())?;
     check(bootstrap, &own, &own_host()).map_err(|found| {
         if !found.is_lowest {
             std::thread::sleep(FIRST_WORD);
@@ -56,8 +56,8 @@ fn own_host() -> String {
 
 /// Collects the values that are not the default, of settings for which `must_agree`. `text` gives the text of each setting.
 fn own(
-    must_agree: impl Fn(Agreement) -> bool,
-    text: impl Fn(&Setting) -> String,
+    must_agree: impl Fn(SettingAgreement) -> bool,
+    text: impl Fn(&SettingSpec) -> String,
 ) -> Result<Values, String> {
     let mut values = Values::from([(VERSION.to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
     for setting in SETTINGS.iter().filter(|setting| must_agree(setting.about.2)) {
@@ -70,13 +70,15 @@ fn own(
 }
 
 /// Returns a value in one form, however it was written.
-fn plain(setting: &Setting, text: &str) -> Result<String, String> {
+fn plain(setting: &SettingSpec, text: &str) -> Result<String, String> {
     Ok(match (setting.understand(text)?, setting.kind) {
-        (Value::Number(number), _) => number.to_string(),
-        (Value::Maybe(number), _) => number.map_or_else(String::new, |number| number.to_string()),
-        (Value::Place(place), SettingKind::Choice(words)) => words[place].to_owned(),
+        (SettingValue::Number(number), _) => number.to_string(),
+        (SettingValue::Maybe(number), _) => {
+            number.map_or_else(String::new, |number| number.to_string())
+        }
+        (SettingValue::Place(place), SettingKind::Choice(words)) => words[place].to_owned(),
         (_, SettingKind::Algorithm(_)) => text.trim().to_ascii_uppercase(),
-        (Value::Words(name), _) if setting.name == crate::selection::MAP => map(&name),
+        (SettingValue::Words(name), _) if setting.name == crate::selection::MAP => map(&name),
         _ => text.trim().to_owned(),
     })
 }
@@ -234,7 +236,7 @@ mod tests {
     use weft_bootstrap::threads;
 
     /// Returns a valid value of the setting that is not its default.
-    pub(super) fn another(setting: &Setting) -> String {
+    pub(super) fn another(setting: &SettingSpec) -> String {
         match setting.kind {
             SettingKind::Number { least, most } | SettingKind::Maybe { least, most } => {
                 [least, most]
@@ -263,10 +265,10 @@ mod tests {
     fn found(ranks: usize, odd: &[usize], name: &str, value: &str) -> Vec<Option<(String, bool)>> {
         let one = |mut member: weft_bootstrap::ThreadBootstrap| {
             let is_odd = odd.contains(&member.rank());
-            let text = |s: &Setting| {
+            let text = |s: &SettingSpec| {
                 if is_odd && s.name == name { value.to_owned() } else { s.default.to_owned() }
             };
-            let own = own(Agreement::is_of_job, text).unwrap();
+            let own = own(SettingAgreement::is_of_job, text).unwrap();
             check(&mut member, &own, "h").err().map(|found| (found.text, found.is_lowest))
         };
         std::thread::scope(|scope| {
@@ -283,7 +285,7 @@ mod tests {
             let [all, some] =
                 [&[0, 1, 2, 3][..], &[1, 3]].map(|odd| found(4, odd, setting.name, &value));
             assert!(all.iter().all(Option::is_none), "{}: {all:?}", setting.name);
-            if setting.about.2 == Agreement::Each {
+            if setting.about.2 == SettingAgreement::Each {
                 assert!(some.iter().all(Option::is_none), "{}: {some:?}", setting.name);
                 continue;
             }

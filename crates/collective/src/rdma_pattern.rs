@@ -8,7 +8,7 @@ use crate::rank::{digits, places, power_below};
 
 /// A pattern of writes among `0..size`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pattern {
+pub enum WritePattern {
     /// Pairs, with the ranks from N' = 2^floor(log2 N) on folded into those below (Kini 4.1.1).
     Exchange,
     /// To r + d k^m in round m, for the digits d to base k; to r + 2^m with base 2 (Kini 4.1.2).
@@ -28,12 +28,12 @@ pub struct Edges {
     pub to: Vec<usize>,
 }
 
-impl Pattern {
+impl WritePattern {
     /// Whom `rank` of `size` ranks writes to, and who writes to it.
     pub fn edges(self, rank: usize, size: usize) -> Edges {
         match self {
-            Pattern::Exchange => exchange(rank, size),
-            Pattern::Dissemination(radix) => {
+            WritePattern::Exchange => exchange(rank, size),
+            WritePattern::Dissemination(radix) => {
                 let hops =
                     || places(size, radix).flat_map(|p| digits(size, radix, p).map(move |d| d * p));
                 Edges {
@@ -41,12 +41,12 @@ impl Pattern {
                     to: hops().map(|hop| (rank + hop) % size).collect(),
                 }
             }
-            Pattern::Tree(fan_in) => Edges {
+            WritePattern::Tree(fan_in) => Edges {
                 from: children(rank, size, fan_in).collect(),
                 to: parent(rank, size, fan_in).into_iter().collect(),
             },
-            Pattern::Release(fan_in) => {
-                let Edges { from, to } = Pattern::Tree(fan_in).edges(rank, size);
+            WritePattern::Release(fan_in) => {
+                let Edges { from, to } = WritePattern::Tree(fan_in).edges(rank, size);
                 Edges { from: to, to: from }
             }
         }
@@ -101,17 +101,17 @@ pub fn parent(rank: usize, size: usize, fan_in: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const PATTERNS: [Pattern; 10] = [
-        Pattern::Exchange,
-        Pattern::Dissemination(2),
-        Pattern::Dissemination(3),
-        Pattern::Dissemination(16),
-        Pattern::Tree(1),
-        Pattern::Tree(3),
-        Pattern::Tree(7),
-        Pattern::Tree(63),
-        Pattern::Release(1),
-        Pattern::Release(7),
+    const PATTERNS: [WritePattern; 10] = [
+        WritePattern::Exchange,
+        WritePattern::Dissemination(2),
+        WritePattern::Dissemination(3),
+        WritePattern::Dissemination(16),
+        WritePattern::Tree(1),
+        WritePattern::Tree(3),
+        WritePattern::Tree(7),
+        WritePattern::Tree(63),
+        WritePattern::Release(1),
+        WritePattern::Release(7),
     ];
 
     /// The n-th write of one rank to another goes to the n-th slot of the other for it.
@@ -136,20 +136,20 @@ mod tests {
     #[test]
     fn slots_do_not_grow_with_the_ranks() {
         for rank in [0, 1, 512, 1023] {
-            assert!(Pattern::Exchange.edges(rank, 1024).from.len() <= 10);
-            assert!(Pattern::Dissemination(2).edges(rank, 1024).from.len() <= 10);
-            assert!(Pattern::Tree(7).edges(rank, 1024).from.len() <= 4 * 7);
+            assert!(WritePattern::Exchange.edges(rank, 1024).from.len() <= 10);
+            assert!(WritePattern::Dissemination(2).edges(rank, 1024).from.len() <= 10);
+            assert!(WritePattern::Tree(7).edges(rank, 1024).from.len() <= 4 * 7);
         }
     }
 
     /// The document's examples: figures 4.1 and 4.3, and the heights of section 4.1.3.
     #[test]
     fn the_examples_of_the_document() {
-        let edges = |rank| Pattern::Exchange.edges(rank, 5);
+        let edges = |rank| WritePattern::Exchange.edges(rank, 5);
         assert_eq!(edges(4), Edges { from: vec![0], to: vec![0] });
         assert_eq!(edges(0), Edges { from: vec![4, 1, 2], to: vec![1, 2, 4] });
         assert_eq!(edges(3), Edges { from: vec![2, 1], to: vec![2, 1] });
-        let tree = |rank| Pattern::Tree(3).edges(rank, 8);
+        let tree = |rank| WritePattern::Tree(3).edges(rank, 8);
         assert_eq!(tree(0).from, [1, 2, 3, 4]);
         assert_eq!(tree(4), Edges { from: vec![5, 6, 7], to: vec![0] });
         assert_eq!((height(8, 1), height(8, 3), height(8, 7)), (3, 2, 1));
@@ -162,10 +162,10 @@ mod tests {
             [(7, 7, 7), (7, 5, 7), (7, 4, 3), (7, 8, 7), (7, 9, 7), (63, 2, 1)]
         {
             assert_eq!(fan_in_for(fan_in, size), of, "{fan_in} for {size}");
-            let edges = |rank, fan_in| Pattern::Tree(fan_in).edges(rank, size);
+            let edges = |rank, fan_in| WritePattern::Tree(fan_in).edges(rank, size);
             assert!((0..size).all(|rank| edges(rank, fan_in) == edges(rank, of)));
         }
-        assert_eq!(Pattern::Tree(7).edges(0, 7).from, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(WritePattern::Tree(7).edges(0, 7).from, [1, 2, 3, 4, 5, 6]);
     }
 
     #[test]

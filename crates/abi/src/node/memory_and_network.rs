@@ -1,14 +1,14 @@
 //! Shared memory beside a network, for processes of other jobs.
 
 use weft_fabric::Fabric;
-use weft_fabric::linking::Linkable;
+use weft_fabric::linking::Connectable;
 use weft_fabric_join::Joined;
 use weft_fabric_shm::Shm;
 
 /// Shared memory and a network, whichever it is: the part that deals with processes of other jobs.
-pub trait Both {
+pub trait MemoryAndNetwork {
     fn near(&self) -> &Shm;
-    fn far(&self) -> &dyn Linkable;
+    fn far(&self) -> &dyn Connectable;
     /// See [`Joined::near_number`].
     fn near_number(&self, peer: usize) -> Option<usize>;
     /// See [`Joined::add_near`].
@@ -17,12 +17,12 @@ pub trait Both {
     fn forget_near(&self, peer: usize);
 }
 
-impl<R: Fabric + Linkable> Both for Joined<Shm, R> {
+impl<R: Fabric + Connectable> MemoryAndNetwork for Joined<Shm, R> {
     fn near(&self) -> &Shm {
         Joined::near(self)
     }
 
-    fn far(&self) -> &dyn Linkable {
+    fn far(&self) -> &dyn Connectable {
         Joined::<Shm, R>::far(self)
     }
 
