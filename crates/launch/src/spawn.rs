@@ -54,6 +54,22 @@ pub fn first_of_each(
     variables.filter(move |(name, _)| seen.insert(name.clone()))
 }
 
+/// Makes standard output and error pipes, where `piped` says so. Returns their reading ends.
+fn give_pipes(command: &mut Command, piped: [bool; 2]) -> io::Result<[Option<File>; 2]> {
+    let mut pipes = [None, None];
+    for (stream, pipe) in pipes.iter_mut().enumerate().filter(|(stream, _)| piped[*stream]) {
+        let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
+        *pipe = Some(read_end(read)?);
+        let write = Stdio::from(write);
+        if stream == 0 {
+            command.stdout(write)
+        } else {
+            command.stderr(write)
+        };
+    }
+    Ok(pipes)
+}
+
 /// Starts `app` with this standard input (`None`: that of this process). `piped` says whether its standard output and error are pipes.
 pub fn start(
     app: &App,
@@ -98,20 +114,8 @@ pub fn start(
     if let Some(input) = input {
         command.stdin(input);
     }
-    let mut pipes = [None, None];
-    for (stream, pipe) in pipes.iter_mut().enumerate().filter(|(stream, _)| piped[*stream]) {
-        let make = || -> io::Result<_> {
-            let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
-            Ok((read_end(read)?, Stdio::from(write)))
-        };
-        let (read, write) = make().map_err(|error| failed(error, "pipes for its output: "))?;
-        *pipe = Some(read);
-        if stream == 0 {
-            command.stdout(write)
-        } else {
-            command.stderr(write)
-        };
-    }
+    let pipes =
+        give_pipes(&mut command, piped).map_err(|error| failed(error, "pipes for its output: "))?;
     let supervisor = Pid::this();
     let prepare = move || {
         // Fails only if the foreground's group is gone, and then the job ends anyway.

@@ -23,7 +23,7 @@ pub struct Introduction {
     pub settings: u64,
     /// The arithmetic of its job.
     pub arithmetic: u64,
-    /// What its bytes mean.
+    /// Formats of its data.
     pub print: Fingerprint,
     /// What its job speaks.
     pub dialect: String,

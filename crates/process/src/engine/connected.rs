@@ -76,7 +76,7 @@ impl LinkId {
 /// A process of another job, as the jobs meet.
 #[derive(Debug, Clone, Copy)]
 pub struct ForeignPeer {
-    /// What this process calls it.
+    /// Its number at this process.
     pub number: u32,
     /// Its name.
     pub identity: Identity,
