@@ -1,4 +1,5 @@
 // ranks: 2 3
+// alone: it keeps both processors busy with millions of messages
 // says: correct
 //
 // A flood of unexpected messages to a rank that sleeps: payload beyond the credit (WEFT_CREDIT, for
