@@ -222,7 +222,8 @@ fn programs(prefix: &Path, base: &[(String, String)], tally: &mut Tally) -> Resu
         .collect::<Result<(), String>>()?;
     let all = sources.iter().map(|source| source.runs(base).partition(Run::is_small));
     let (small, large): (Vec<Vec<Run>>, Vec<Vec<Run>>) = all.unzip();
-    let of_program = |runs: &Vec<Run>| runs.iter().map(|run| run.run(prefix)).collect::<Vec<_>>();
+    let reported = |run: &Run| run.run(prefix).inspect_err(|error| println!("FAILED {error}"));
+    let of_program = |runs: &Vec<Run>| runs.iter().map(reported).collect::<Vec<_>>();
     let mut results = two_at_a_time(&small, of_program).concat();
     results.extend(large.iter().flat_map(of_program));
     tally.passed += results.iter().filter(|result| result.is_ok()).count();
