@@ -344,7 +344,7 @@ pub struct Receiving<'m, H: ProgressHost> {
     number: u64,
     counter: Counter,
     target: u64,
-    /// Whether it asks its root for what is overdue.
+    /// False where its root repeats what is not acknowledged: then it does not ask.
     asks: bool,
     awaits: bool,
 }

@@ -106,7 +106,7 @@ pub struct DatagramReceives {
     stored: Vec<Stored>,
     /// Roots that want to know when everything up to a number is over.
     owed: Vec<(u32, u64)>,
-    /// Of receives that have asked, or may have.
+    /// The waits of receives that may ask.
     pub waits: LongestWait,
 }
 
