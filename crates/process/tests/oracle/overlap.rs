@@ -146,19 +146,17 @@ impl Program for Overlap {
     }
 }
 
-/// Persistent operations have used multicast, each kind of it.
+/// Persistent operations have used multicast, each kind of it: the calls are drawn, and those of one kind are served alike.
 fn multicast_again(notes: &Notes) {
     let served = notes.served_again.lock().expect("no panic");
-    let names = [
-        "barrier RGM",
-        "allreduce RGM",
-        "barrier RGM-ACK",
-        "allreduce RGM-ACK",
-        "bcast MULTICAST",
-        "allgather MULTICAST",
+    let kinds: [&[&str]; 4] = [
+        &["barrier RGM", "barrier RGM-ACK"],
+        &["allreduce RGM", "allreduce RGM-ACK"],
+        &["bcast MULTICAST"],
+        &["allgather MULTICAST"],
     ];
-    for name in names {
-        assert!(served.contains(name), "{name} is not in {served:?}");
+    for names in kinds {
+        assert!(names.iter().any(|&name| served.contains(name)), "none of {names:?} in {served:?}");
     }
 }
 
