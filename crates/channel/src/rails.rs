@@ -20,7 +20,7 @@ mod traffic;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::time::Instant;
-use traffic::Traffic;
+use traffic::RailTraffic;
 use weft_fabric::{Counter, Counters, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 
 /// Which way data go.
@@ -86,7 +86,7 @@ fn grain(len: usize, rails: usize) -> usize {
 #[derive(Default)]
 pub struct RailSet {
     /// By [`RailDirection`].
-    traffic: RefCell<[Traffic; 2]>,
+    traffic: RefCell<[RailTraffic; 2]>,
     turn: Cell<usize>,
     thresholds: Cell<Thresholds>,
     /// Something is under way.
@@ -265,7 +265,7 @@ impl RailSet {
         self.busy.set(busy);
     }
 
-    /// Whether anything may be under way, so that [`RailSet::observe`] has something to look for.
+    /// Returns whether anything may be under way, so that [`RailSet::observe`] has something to look for.
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.busy.get()

@@ -68,7 +68,8 @@ impl Members {
         }
     }
 
-    /// Whether the numbers may name other processes later: those of another job's processes are reused when that job has left.
+    /// Returns whether the numbers may name other processes later: those of another job's processes are reused when that job
+    /// has left.
     fn may_change<F: Fabric>(&self, fabric: &F) -> bool {
         self.iter().any(|&member| member as usize >= fabric.size())
     }
@@ -108,7 +109,7 @@ impl Layout {
         self.nodes.iter().flatten().copied()
     }
 
-    /// Whether each node has neighbouring ranks, so that node by node is the order of ranks.
+    /// Returns whether each node has neighbouring ranks, so that node by node is the order of ranks.
     pub fn is_contiguous(&self) -> bool {
         self.order().eq(0..self.places.len())
     }
@@ -143,7 +144,7 @@ fn survey<F: Fabric>(fabric: &F, members: &[u32]) -> RankPlacement {
     }
 }
 
-/// Whether `members` share memory, so that the central algorithms serve them best. All of them find
+/// Returns whether `members` share memory, so that the central algorithms serve them best. All of them find
 /// the same.
 pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().all(|&peer| fabric.capabilities(peer as usize).shares_memory)
@@ -157,12 +158,12 @@ fn multicast_max<F: Fabric>(fabric: &F, members: &[u32]) -> usize {
     foreign.map(|&peer| fabric.capabilities(peer as usize).multicast_max).fold(own, usize::min)
 }
 
-/// Whether the kernel carries messages between some of `members`. All of them find the same.
+/// Returns whether the kernel carries messages between some of `members`. All of them find the same.
 fn carried_by_kernel<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().any(|&peer| fabric.capabilities(peer as usize).round_trip > 0)
 }
 
-/// Whether the adapters of all `members` do atomic operations. All of them find the same.
+/// Returns whether the adapters of all `members` do atomic operations. All of them find the same.
 fn all_do_atomics<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().all(|&peer| fabric.capabilities(peer as usize).atomics)
 }

@@ -26,20 +26,20 @@ const SAME: f64 = 0.9;
 
 /// Bytes that a rail has carried, and how long it was busy with them.
 #[derive(Debug, Clone, Copy, Default)]
-struct Carried {
+struct Throughput {
     bytes: u64,
     time: Duration,
 }
 
-impl Carried {
-    fn add(&mut self, other: Carried) {
+impl Throughput {
+    fn add(&mut self, other: Throughput) {
         self.bytes += other.bytes;
         self.time += other.time;
     }
 }
 
-/// What each rail of a sample has carried, by its number; nothing: it was idle.
-type Sample = SmallVec<[Carried; 4]>;
+/// Throughput of each rail, by its number; nothing: the rail was idle.
+type Sample = SmallVec<[Throughput; 4]>;
 
 /// One direction of one rail.
 struct Rail {
@@ -50,15 +50,15 @@ struct Rail {
     /// Since when there has been something under way, and bytes that have ended since.
     busy: Option<(Instant, u64)>,
     /// In the sample that is being taken.
-    carried: Carried,
+    volume: Throughput,
     /// Speed in units of the average.
     weight: f64,
 }
 
 impl Default for Rail {
     fn default() -> Rail {
-        let (busy, carried) = (None, Carried::default());
-        Rail { under_way: VecDeque::new(), load: 0, busy, carried, weight: 1.0 }
+        let (busy, volume) = (None, Throughput::default());
+        Rail { under_way: VecDeque::new(), load: 0, busy, volume, weight: 1.0 }
     }
 }
 
@@ -78,7 +78,7 @@ impl Rail {
         let idle = self.under_way.is_empty();
         if idle {
             let time = now.saturating_duration_since(since);
-            self.carried.add(Carried { bytes: ended, time });
+            self.volume.add(Throughput { bytes: ended, time });
         }
         self.busy = (!idle).then_some((since, ended));
         (self.load < before, idle)
@@ -87,17 +87,17 @@ impl Rail {
 
 /// One direction of all rails.
 #[derive(Default)]
-pub(super) struct Traffic {
+pub(super) struct RailTraffic {
     rails: Vec<Rail>,
     /// The latest samples of the same rails, at most as many as there are rails in them.
     window: VecDeque<Sample>,
     /// Samples so far: each is led by the rail after that of the one before.
-    taken: usize,
+    count: usize,
     /// An end in the sample that is being taken was not seen when it came.
     late: bool,
 }
 
-impl Traffic {
+impl RailTraffic {
     /// Has room for so many rails.
     pub fn reserve(&mut self, rails: usize) {
         if self.rails.len() < rails {
@@ -126,9 +126,9 @@ impl Traffic {
         }
     }
 
-    /// Which of so many fragments is posted first.
+    /// Returns which of so many fragments is posted first.
     pub fn lead(&self, fragments: usize) -> usize {
-        self.taken % fragments.max(1)
+        self.count % fragments.max(1)
     }
 
     /// A fragment of so many bytes is on its way over a rail since `now`; it is over when `counter >= value`.
@@ -162,19 +162,19 @@ impl Traffic {
 
     /// Ends the sample if each of its rails has been idle.
     fn end_sample(&mut self) {
-        let carried = |rail: &Rail| rail.carried.bytes > 0;
-        if self.rails.iter().any(|rail| rail.busy.is_some() && !carried(rail)) {
+        let moved = |rail: &Rail| rail.volume.bytes > 0;
+        if self.rails.iter().any(|rail| rail.busy.is_some() && !moved(rail)) {
             return;
         }
-        let sample: Sample = self.rails.iter().map(|rail| rail.carried).collect();
-        let compared = sample.iter().filter(|carried| carried.bytes > 0).count();
-        let bytes: u64 = sample.iter().map(|carried| carried.bytes).sum();
+        let sample: Sample = self.rails.iter().map(|rail| rail.volume).collect();
+        let compared = sample.iter().filter(|volume| volume.bytes > 0).count();
+        let bytes: u64 = sample.iter().map(|volume| volume.bytes).sum();
         let short = bytes < compared as u64 * SEEN;
         // Something too short may be the beginning of something longer.
         if (compared < 2 || short) && self.rails.iter().any(|rail| rail.busy.is_some()) {
             return;
         }
-        self.rails.iter_mut().for_each(|rail| rail.carried = Carried::default());
+        self.rails.iter_mut().for_each(|rail| rail.volume = Throughput::default());
         if std::mem::take(&mut self.late) || compared < 2 || short {
             return;
         }
@@ -184,12 +184,12 @@ impl Traffic {
     /// Takes a sample of so many rails into the window, and the weights from that if it is complete.
     fn take(&mut self, sample: Sample, compared: usize) {
         let there = |sample: &Sample| -> SmallVec<[bool; 4]> {
-            sample.iter().map(|carried| carried.bytes > 0).collect()
+            sample.iter().map(|volume| volume.bytes > 0).collect()
         };
         if self.window.back().is_some_and(|last| there(last) != there(&sample)) {
             self.window.clear();
         }
-        self.taken += 1;
+        self.count += 1;
         self.window.push_back(sample);
         if self.window.len() > compared {
             self.window.pop_front();
@@ -197,11 +197,11 @@ impl Traffic {
         if self.window.len() < compared {
             return;
         }
-        let mut sums: Sample = SmallVec::from_elem(Carried::default(), self.rails.len());
+        let mut sums: Sample = SmallVec::from_elem(Throughput::default(), self.rails.len());
         for sample in &self.window {
-            sums.iter_mut().zip(sample).for_each(|(sum, &carried)| sum.add(carried));
+            sums.iter_mut().zip(sample).for_each(|(sum, &volume)| sum.add(volume));
         }
-        let rate = |sum: &Carried| sum.bytes as f64 / sum.time.as_secs_f64().max(1e-9);
+        let rate = |sum: &Throughput| sum.bytes as f64 / sum.time.as_secs_f64().max(1e-9);
         let both = || self.rails.iter().zip(&sums).filter(|(_, sum)| sum.bytes > 0);
         // What these rails are in comparison with others does not change.
         let unit = both().map(|(_, sum)| rate(sum)).sum::<f64>()
