@@ -20,7 +20,7 @@ mod traffic;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::time::Instant;
-use traffic::RailTraffic;
+use traffic::{FragmentEnd, RailTraffic};
 use weft_fabric::{Counter, Counters, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 
 /// Which way data go.
@@ -222,8 +222,8 @@ impl RailSet {
             posted?;
             waits[first + i].1 += 1;
         }
-        for (&fragment, &wait) in fragments.iter().zip(&waits[first..]) {
-            self.posted(way, fragment, wait, began);
+        for (&fragment, &(counter, value)) in fragments.iter().zip(&waits[first..]) {
+            self.posted(way, fragment, FragmentEnd { counter, value }, began);
         }
         Ok(())
     }
@@ -248,10 +248,10 @@ impl RailSet {
         })
     }
 
-    /// A fragment is on its way since `now`; it is over when `counter >= value`.
-    fn posted(&self, way: RailDirection, fragment: Fragment, wait: (Counter, u64), now: Instant) {
+    /// Notes a fragment that is under way since `now`.
+    fn posted(&self, way: RailDirection, fragment: Fragment, end: FragmentEnd, now: Instant) {
         let traffic = &mut self.traffic.borrow_mut()[way as usize];
-        traffic.post(fragment.rail, fragment.len as u64, wait, now);
+        traffic.post(fragment.rail, fragment.len as u64, end, now);
         self.busy.set(true);
     }
 

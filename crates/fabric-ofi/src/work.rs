@@ -112,8 +112,8 @@ impl OfiState {
         parts[1..1 + body.len()].copy_from_slice(body);
         let library = match objects.messages() {
             MessageSupport::Pieces(library) => library,
-            // SAFETY: the header is here, and whoever made the rest promised that it may be read now.
             MessageSupport::Parts(tcp) => {
+                // SAFETY: the header is here, and whoever made the rest promised that it may be read now.
                 return unsafe { tcp.inject(to, &parts[..1 + body.len()]) };
             }
         };

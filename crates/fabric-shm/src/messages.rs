@@ -170,8 +170,8 @@ impl Shm {
         while let Some(kept) = backlog.front_mut() {
             let (payload, done) = match &mut kept.payload {
                 QueuedPayload::Held(payload, done) => (*payload, *done),
-                // SAFETY: `kept` stays where it is during the push, which copies it.
                 QueuedPayload::Copied(copy, len) => {
+                    // SAFETY: `kept` stays where it is during the push, which copies it.
                     (unsafe { Sge::new(copy.as_mut_ptr(), *len) }, None)
                 }
             };

@@ -41,7 +41,6 @@ impl WorldState {
                 let next_flag = self.behind.over(number);
                 next_flag.into_iter().for_each(|flag| self.queue.push(self.now, flag));
                 self.place(from, to, src, dst);
-                self.counts.writes += 1;
                 self.arrow(from, to, Travel::Write, bytes, sent);
                 self.finish_write(from, to, then, done);
             }
@@ -75,8 +74,8 @@ impl WorldState {
                     }
                     Err(fault) => self.fail(from, fault),
                 }
-                let before = u64::from_ne_bytes(before);
                 let latency = self.prices.atomic.latency;
+                let before = u64::from_ne_bytes(before);
                 let back = FlightAction::AtomicReply { before, result, done };
                 self.launch(self.now, to, from, 8, latency - latency / 2, back);
             }
@@ -162,6 +161,7 @@ impl WorldState {
     }
 
     fn finish_write(&mut self, from: usize, to: usize, then: Then, done: weft_fabric::Completion) {
+        self.counts.writes += 1;
         match then {
             Then::Nothing => {}
             Then::Flag(flag, value) => match self.memory.word(to, flag.at) {

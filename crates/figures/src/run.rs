@@ -72,7 +72,8 @@ impl Workload {
                     Fence::Halo => return fences::halo(machine, x, design, few),
                     Fence::Overlap => return fences::overlap(machine, x, design, few),
                 };
-                fences::after_puts(machine, x, design, (puts, 64), 0, few)
+                let puts = fences::Puts { targets: puts, bytes: 64 };
+                fences::after_puts(machine, x, design, puts, 0, few)
             }
             Workload::OneSided(what) => onesided::measure(machine, x, what, few),
             Workload::Bandwidth(memory, progress) => {

@@ -86,10 +86,8 @@ pub fn run(args: &VmArgs, image: &VmImage, folder: &Path, log: &Log) -> Result<u
         let mut session = boot(args.machines(), &shape, &out, log)?;
         for number in 0..args.machines() {
             let environment = options::remote(number, &agent, &out);
-            session.send(
-                number,
-                &VmFrame::Setup(AgentSetup { environment, prefix: prefix.clone() }),
-            )?;
+            let setup = AgentSetup { environment, prefix: prefix.clone() };
+            session.send(number, &VmFrame::Setup(setup))?;
             let script = crate::root().join("crates/vm/guest/rails.sh").display().to_string();
             let words = [vec!["sh".to_owned(), script], args.rails(number)].concat();
             session.run(

@@ -10,19 +10,37 @@ struct Tried {
     name: &'static str,
     arguments: &'static [&'static str],
     ranks: &'static str,
-    /// The limit is that of the ranks and not of the launchers, which may raise a soft one. Then a peer of the process that has met the
-    /// limit may be the first to fail, and knows of no limit.
-    soft: bool,
+    limit: LimitKind,
+}
+
+/// Kind of a limit on open files.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LimitKind {
+    /// LimitKind that no process can raise: each error names the limit.
+    Hard,
+    /// LimitKind that launchers may raise, but ranks do not. A peer of the rank that met the limit may be the first to fail, and its error
+    /// does not name the limit.
+    Soft,
+}
+
+impl LimitKind {
+    /// Name of the limit, and the option of ulimit(1) that sets it.
+    fn words(self) -> [&'static str; 2] {
+        match self {
+            LimitKind::Hard => ["hard", "-n"],
+            LimitKind::Soft => ["soft", "-Sn"],
+        }
+    }
 }
 
 /// Programs that open files for different purposes: none of their own, files, ports and other jobs.
 const TRIED: [Tried; 6] = [
-    Tried { name: "ring", arguments: &[], ranks: "2", soft: false },
-    Tried { name: "ring", arguments: &[], ranks: "3", soft: false },
-    Tried { name: "spawn", arguments: &["few"], ranks: "1", soft: false },
-    Tried { name: "spawn", arguments: &["few"], ranks: "2", soft: false },
-    Tried { name: "spawn", arguments: &["few"], ranks: "1", soft: true },
-    Tried { name: "spawn", arguments: &["few"], ranks: "2", soft: true },
+    Tried { name: "ring", arguments: &[], ranks: "2", limit: LimitKind::Hard },
+    Tried { name: "ring", arguments: &[], ranks: "3", limit: LimitKind::Hard },
+    Tried { name: "spawn", arguments: &["few"], ranks: "1", limit: LimitKind::Hard },
+    Tried { name: "spawn", arguments: &["few"], ranks: "2", limit: LimitKind::Hard },
+    Tried { name: "spawn", arguments: &["few"], ranks: "1", limit: LimitKind::Soft },
+    Tried { name: "spawn", arguments: &["few"], ranks: "2", limit: LimitKind::Soft },
 ];
 
 /// Limits to try: from below what the loader needs to above what any of the programs needs.
@@ -34,25 +52,24 @@ const TIMEOUT: &str = "60";
 /// Words that an error has, and the words of the system's loader, which opens the library.
 const NAMED: [&str; 3] = ["ulimit -n", "ulimit -Hn", "error while loading shared libraries"];
 
-/// Checks the end of a program, whose error has the limit's name if it `must_name` it. Returns whether the program ran.
-fn judge(succeeded: bool, code: Option<i32>, said: &str, must_name: bool) -> Result<bool, String> {
-    let is_named = !must_name || NAMED.iter().any(|words| said.contains(words));
+/// Checks the end of a program under a limit. Returns whether the program ran.
+fn judge(code: Option<i32>, said: &str, limit: LimitKind) -> Result<bool, String> {
+    let is_named = limit == LimitKind::Soft || NAMED.iter().any(|words| said.contains(words));
     if said.contains("panicked") {
         return Err("it panics".to_owned());
     }
-    match (succeeded, code) {
-        (true, _) => Ok(true),
-        (false, Some(124)) => Err("it hangs".to_owned()),
-        (false, _) if is_named => Ok(false),
+    match code {
+        Some(0) => Ok(true),
+        Some(124) => Err("it hangs".to_owned()),
+        _ if is_named => Ok(false),
         _ => Err("its error does not name the limit".to_owned()),
     }
 }
 
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let folder = super::c_programs::folder()?;
-    for Tried { name, arguments, ranks, soft } in TRIED {
-        let kind = if soft { "soft" } else { "hard" };
-        let option = if soft { "-Sn" } else { "-n" };
+    for Tried { name, arguments, ranks, limit: kind } in TRIED {
+        let [kind_name, option] = kind.words();
         let (mut ran, mut first) = (0, None);
         for limit in LIMITS {
             let script = format!("ulimit {option} {limit}; exec \"$@\"");
@@ -62,8 +79,8 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
             let output = output.map_err(|e| format!("mpiexec: {e}"))?;
             let said =
                 String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-            let who = format!("{name} on {ranks} ranks with {limit} open files ({kind})");
-            match judge(output.status.success(), output.status.code(), &said, !soft) {
+            let who = format!("{name} on {ranks} ranks with {limit} open files ({kind_name})");
+            match judge(output.status.code(), &said, kind) {
                 Ok(true) => {
                     ran += 1;
                     first.get_or_insert(limit);
@@ -74,7 +91,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         }
         let first = first.ok_or_else(|| format!("{name}: it ran under no limit"))?;
         println!(
-            "ok   {name} on {ranks} ranks: {ran} of {} {kind} limits on open files suffice, from {first}",
+            "ok   {name} on {ranks} ranks: {ran} of {} {kind_name} limits on open files suffice, from {first}",
             LIMITS.count()
         );
         tally.passed += 1;
@@ -88,11 +105,11 @@ mod tests {
 
     #[test]
     fn panics_hangs_and_nameless_errors_fail() {
-        assert_eq!(judge(true, Some(0), "correct", true), Ok(true));
-        assert_eq!(judge(false, Some(1), "raise it (ulimit -n)", true), Ok(false));
-        assert!(judge(false, Some(1), "Too many open files", true).is_err());
-        assert_eq!(judge(false, Some(1), "Too many open files", false), Ok(false));
-        assert!(judge(false, Some(124), "ulimit -n", true).is_err());
-        assert!(judge(false, Some(134), "thread panicked: ulimit -n", true).is_err());
+        assert_eq!(judge(Some(0), "correct", LimitKind::Hard), Ok(true));
+        assert_eq!(judge(Some(1), "raise it (ulimit -n)", LimitKind::Hard), Ok(false));
+        assert!(judge(Some(1), "Too many open files", LimitKind::Hard).is_err());
+        assert_eq!(judge(Some(1), "Too many open files", LimitKind::Soft), Ok(false));
+        assert!(judge(Some(124), "ulimit -n", LimitKind::Hard).is_err());
+        assert!(judge(Some(134), "thread panicked: ulimit -n", LimitKind::Hard).is_err());
     }
 }

@@ -39,7 +39,7 @@ struct Profile {
 }
 
 /// Names of the test programs of the quick set, in all crates: they compare what the library does with an oracle.
-const ORACLES: [&str; 2] = ["oracle", "openings"];
+const ORACLES: [&str; 3] = ["oracle", "random_programs", "several_openings"];
 
 impl Program {
     /// Tests whether the program belongs to the quick set.

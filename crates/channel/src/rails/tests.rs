@@ -79,7 +79,12 @@ impl Process {
         let counters: Vec<Counter> = ports.iter().map(|_| self.counters.allocate()).collect();
         for (&fragment, &counter) in fragments.iter().zip(&counters) {
             let value = self.counters.value(counter) + 1;
-            self.rails.posted(RailDirection::Write, fragment, (counter, value), self.now);
+            self.rails.posted(
+                RailDirection::Write,
+                fragment,
+                FragmentEnd { counter, value },
+                self.now,
+            );
         }
         (fragments, counters.into_iter().zip(ports).collect())
     }
@@ -141,7 +146,7 @@ fn what_is_under_way_counts() {
     rails.spread(RailDirection::Write, 3 << 20, 2, |_| true);
     let counter = process.counters.allocate();
     let first = Fragment { rail: 0, offset: 0, len: 3 << 20 };
-    rails.posted(RailDirection::Write, first, (counter, 1), process.now);
+    rails.posted(RailDirection::Write, first, FragmentEnd { counter, value: 1 }, process.now);
     assert_eq!(lens(&rails.spread(RailDirection::Write, 1 << 20, 2, |_| true)), [(1, 1 << 20)]);
     let reads = rails.spread(RailDirection::Read, 1 << 20, 2, |_| true);
     assert_eq!(lens(&reads), [(0, 1 << 19), (1, 1 << 19)], "reads do not mind writes");

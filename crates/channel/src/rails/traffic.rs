@@ -24,6 +24,13 @@ const SEEN: u64 = 64 << 10;
 /// Rails whose weights are within this of the best count as equal.
 const SAME: f64 = 0.9;
 
+/// End of a fragment, which comes when `counter >= value`.
+#[derive(Debug, Clone, Copy)]
+pub struct FragmentEnd {
+    pub counter: Counter,
+    pub value: u64,
+}
+
 /// Bytes that a rail has carried, and how long it was busy with them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Throughput {
@@ -131,16 +138,10 @@ impl RailTraffic {
         self.count % fragments.max(1)
     }
 
-    /// A fragment of so many bytes is on its way over a rail since `now`; it is over when `counter >= value`.
-    pub fn post(
-        &mut self,
-        rail: usize,
-        bytes: u64,
-        (counter, value): (Counter, u64),
-        now: Instant,
-    ) {
+    /// Notes a fragment of `bytes` that is under way over a rail since `now`.
+    pub fn post(&mut self, rail: usize, bytes: u64, end: FragmentEnd, now: Instant) {
         let rail = &mut self.rails[rail];
-        rail.under_way.push_back((counter, value, bytes));
+        rail.under_way.push_back((end.counter, end.value, bytes));
         rail.load += bytes;
         rail.busy.get_or_insert((now, 0));
     }

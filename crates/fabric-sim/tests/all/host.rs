@@ -3,11 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, FabricExt, Head, Region, Sge, Work, until};
-use weft_fabric_sim::machine::SchedulerPolicy;
-use weft_fabric_sim::units::{MICROSECOND, Time};
-use weft_fabric_sim::{
-    HostCounts, InterruptEvent, Machine, RunOutcome, Sim, SimOptions, Stopped, Waiting, run,
-};
+use weft_fabric_sim::{HostCounts, InterruptEvent, Machine, RunOutcome, Sim, SimOptions};
+use weft_fabric_sim::{Stopped, Waiting, machine::SchedulerPolicy, run, units::*};
 
 const US: u64 = MICROSECOND;
 const MS: u64 = 1000 * US;

@@ -87,20 +87,29 @@ struct Round {
     compute: Picoseconds,
 }
 
-/// A fence after puts of `bytes` to each of `puts` ranks that follow this one.
+/// Puts of one rank before a fence.
+#[derive(Clone, Copy)]
+pub struct Puts {
+    /// Number of ranks, behind this rank, that get one put each.
+    pub targets: usize,
+    /// Bytes of each put.
+    pub bytes: usize,
+}
+
+/// Measures a fence after a rank's puts.
 pub fn after_puts(
     machine: &Rc<Machine>,
     ranks: usize,
     fence: FenceDesign,
-    (puts, bytes): (usize, usize),
+    puts: Puts,
     compute: Picoseconds,
     iterations: usize,
 ) -> Measured {
     rounds(machine, ranks, iterations, |rank| async move {
         let me = rank.comm.rank();
-        let neighbours: Vec<usize> = (1..=puts).map(|step| (me + step) % ranks).collect();
-        let fencing = Fencing::new(rank, (puts * bytes).max(1), fence).await?;
-        Ok((fencing, Round { neighbours, bytes, compute }))
+        let neighbours: Vec<usize> = (1..=puts.targets).map(|step| (me + step) % ranks).collect();
+        let fencing = Fencing::new(rank, (puts.targets * puts.bytes).max(1), fence).await?;
+        Ok((fencing, Round { neighbours, bytes: puts.bytes, compute }))
     })
 }
 
@@ -112,7 +121,8 @@ pub fn overlap(
     fence: FenceDesign,
     iterations: usize,
 ) -> Measured {
-    let run = |compute| after_puts(machine, 2, fence, (1, bytes), compute, iterations);
+    let run =
+        |compute| after_puts(machine, 2, fence, Puts { targets: 1, bytes }, compute, iterations);
     let alone = run(0)?;
     let beside = run((alone * MICROSECOND as f64) as Picoseconds)?;
     Ok((100.0 * (2.0 * alone - beside) / alone).max(0.0))
