@@ -1,5 +1,5 @@
-//! Buffered sends (MPI 5.0, section 3.6): the message is copied, its room charged to the buffer that
-//! is attached to the communicator, or else to its session, or else to the process.
+//! Buffered sends (MPI 5.0, section 3.6). The message is copied, and its size is charged to the buffer that is attached to the
+//! communicator, or else to the session of the communicator, or else to the process.
 //!
 //! ```text
 //!   MPI_Bsend ── copy ── send ── COPIES: the copies under way, each with whom it is charged to
@@ -28,34 +28,34 @@ use weft_fabric::{Sge, Staging};
 use weft_p2p::SendMode;
 use weft_process::{Active, Buffer, External, OperationOutcome};
 
-/// Where a buffer may be attached: a process, a communicator, a session. Its memory is the program's
-/// and is only counted; copies lie elsewhere.
+/// A place where a buffer may be attached: a process, a communicator, a session. The memory of the buffer belongs to the
+/// program and is only counted: the copies of messages are elsewhere.
 #[derive(Default)]
 pub struct BufferOwner {
     buffer: Cell<Option<Memory>>,
-    /// Bytes of messages that have not left.
+    /// Bytes charged for messages that have not left.
     used: Cell<u64>,
 }
 
 #[derive(Clone, Copy)]
 struct Memory {
     address: usize,
-    /// In bytes; of an automatic one there is no end.
+    /// Size in bytes. An automatic buffer has no limit (`u64::MAX`).
     size: u64,
 }
 
 static COPIES: ChapterState<RefCell<Copies>> =
     ChapterState::new(RefCell::new(Copies { list: VecDeque::new(), number: 0, next_settled: 0 }));
 
-/// Of the process.
+/// Buffer of the process.
 static BUFFER: ChapterState<OnceCell<Rc<dyn Any>>> = ChapterState::new(OnceCell::new());
 
-/// The copies of messages that have not left, of all buffers: they outlive the communicator.
+/// Copies of the messages that have not left, for all buffers. They outlive the communicator.
 struct Copies {
     list: VecDeque<Copy>,
-    /// Of the next one.
+    /// Number of the next copy.
     number: u64,
-    /// So many of them are looked through.
+    /// Length of `list` at which all copies are looked through next.
     next_settled: usize,
 }
 
@@ -68,7 +68,7 @@ struct Copy {
 }
 
 impl BufferOwner {
-    /// `detach` names the function that would make room for another.
+    /// Attaches a buffer. `detach` names the function that removes the present buffer.
     pub fn attach(&self, address: *mut c_void, size: i64, detach: &str) -> Result<(), Error> {
         if self.buffer.get().is_some() {
             let text = format!("a buffer is attached already: {detach} first");
@@ -91,7 +91,7 @@ impl BufferOwner {
         Ok(())
     }
 
-    /// What is attached. `attach` names the function that would attach something.
+    /// Returns the attached buffer. `attach` names the function that would attach a buffer, for the error.
     fn there(&self, attach: &str) -> Result<Memory, Error> {
         self.buffer.get().ok_or_else(|| {
             let text = format!("no buffer is attached: {attach} attaches one");
@@ -99,7 +99,7 @@ impl BufferOwner {
         })
     }
 
-    /// Waits until all its messages have left, and takes the buffer away.
+    /// Waits until all messages in the buffer have left, and detaches it.
     ///
     /// # Safety
     /// `address` is NULL or the address of a pointer; `size` may be written, if it is not NULL.
@@ -115,7 +115,8 @@ impl BufferOwner {
         let memory = self.there(attach)?;
         self.buffer.set(None);
         let automatic = memory.address == MPI_BUFFER_AUTOMATIC;
-        // SAFETY: by contract.
+        // SAFETY: `address` is not NULL, so it is the address of a pointer; `size` is not NULL where it is written; the
+        // contract says so.
         unsafe {
             address
                 .cast::<*mut c_void>()
@@ -134,7 +135,7 @@ impl BufferOwner {
         engine()?.drive(call, || flush.look()).error.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// A request that is over when all messages that are in the buffer now have left.
+    /// Makes a request that completes when all messages that are in the buffer now have left.
     ///
     /// # Safety
     /// `request` is NULL or may be written.
@@ -162,10 +163,10 @@ impl BufferOwner {
     }
 }
 
-/// The end of the messages of one buffer that were there when it was asked for.
+/// A wait for the messages that were in a buffer when the wait began.
 struct Flush {
     of: Rc<BufferOwner>,
-    /// Their numbers are less.
+    /// The numbers of these messages are less than this.
     before: u64,
 }
 
@@ -227,7 +228,7 @@ fn settle() {
     settle_while(false);
 }
 
-/// The same; `first`: until the first that has not.
+/// Frees the room of messages that have left. If `first` is true, stops at the first message that has not left.
 fn settle_while(first: bool) {
     let state = state();
     let Some(engine) = state.engine.get() else { return };
@@ -248,8 +249,8 @@ fn settle_while(first: bool) {
     }
 }
 
-/// Frees room. Most messages leave in their order, so that a look at the first of them is enough. Now and then, and if there are
-/// not `needed` bytes, processes arrivals and looks at all messages.
+/// Frees room. Most messages leave in order, so that a look at the first of them is usually enough. If the list has become
+/// long, or fewer than `needed` bytes are free, looks at all messages; in the second case it also progresses the engine.
 ///
 /// # Errors
 /// Fails with the number of bytes in use if the rest of `size` is less than `needed`.
@@ -266,7 +267,7 @@ fn make_room(engine: &Engine, attached: &BufferOwner, size: u64, needed: u64) ->
     if many {
         settle();
     }
-    // A message that can never fit does not wait.
+    // If the message can never fit, it does not wait.
     if fits().is_ok() || needed > size {
         return fits();
     }
@@ -276,18 +277,18 @@ fn make_room(engine: &Engine, attached: &BufferOwner, size: u64, needed: u64) ->
     })
 }
 
-/// The buffer of the process, if that may communicate.
+/// Returns the buffer of the process. Fails if the process may not communicate.
 fn of_process() -> Result<Rc<BufferOwner>, Error> {
     running().map(|_| own(&BUFFER))
 }
 
-/// A communicator's or a session's own place for a buffer.
+/// Returns the place for a buffer that a communicator, a session or the process owns.
 fn own(place: &OnceCell<Rc<dyn Any>>) -> Rc<BufferOwner> {
     let own = place.get_or_init(|| Rc::<BufferOwner>::default()).clone();
     own.downcast().expect("nothing else is hung there")
 }
 
-/// The buffer for messages of a communicator: its own, or else its session's, or else the process's.
+/// Returns the buffer for messages of a communicator: that of the communicator, or else of its session, or else of the process.
 fn buffer_for(comm: &CommObject) -> (Rc<BufferOwner>, Memory) {
     let of_comm = || comm.buffer.get().map(|_| own(&comm.buffer));
     let of_session = || match comm.group().session() {
@@ -327,7 +328,7 @@ pub fn send_copy(
     let bytes: Sge = memory.sge();
     let packed = state.predefined_types[MPI_BYTE.0 - MPI_DATATYPE_NULL.0].clone();
     let ty = packed.expect("MPI_BYTE is predefined").ty.clone();
-    // SAFETY: the copy owns the memory until the send is over.
+    // SAFETY: `memory` has `bytes.len()` bytes, and `Copy` keeps it until the send is complete.
     let copy = unsafe { Buffer::new(bytes.ptr(), bytes.len(), ty) };
     let active = comm.isend(&copy, to, tag, SendMode::Standard);
     if !matches!(active, Active::Done(_)) {
@@ -348,7 +349,8 @@ pub(crate) unsafe fn buffer_attach(address: *mut c_void, size: i64) -> Result<()
 /// MPI_Buffer_detach, MPI_Buffer_detach_c.
 pub(crate) unsafe fn buffer_detach(address: *mut c_void, size: Out) -> Result<(), Error> {
     let call = WaitingCall::new("MPI_Buffer_detach");
-    // SAFETY: the caller's pointers (MPI 5.0, section 3.6.1).
+    // SAFETY: `address` is NULL or the address of a pointer, and `size` is NULL or may be written, as MPI requires of the
+    // program (MPI 5.0, section 3.6.1).
     unsafe { of_process()?.detach(&call, "MPI_Buffer_attach", address, size) }
 }
 
@@ -359,7 +361,7 @@ pub(crate) unsafe fn buffer_flush() -> Result<(), Error> {
 
 /// MPI_Buffer_iflush.
 pub(crate) unsafe fn buffer_iflush(request: *mut Request) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `request` is NULL or points to room for the result, as MPI requires of the program.
     unsafe { of_process()?.iflush(Belongs::Nobody, "MPI_Buffer_attach", request) }
 }
 
@@ -379,7 +381,8 @@ pub(crate) unsafe fn comm_detach_buffer(
     size: Out,
 ) -> Result<(), Error> {
     let call = WaitingCall::new("MPI_Comm_detach_buffer");
-    // SAFETY: the caller's pointers.
+    // SAFETY: `address` is NULL or the address of a pointer, and `size` is NULL or may be written, as MPI requires of the
+    // program.
     unsafe { own(&comm(handle)?.buffer).detach(&call, "MPI_Comm_attach_buffer", address, size) }
 }
 
@@ -392,7 +395,7 @@ pub(crate) unsafe fn comm_flush_buffer(handle: Comm) -> Result<(), Error> {
 /// MPI_Comm_iflush_buffer.
 pub(crate) unsafe fn comm_iflush_buffer(handle: Comm, request: *mut Request) -> Result<(), Error> {
     let comm = comm(handle)?;
-    // SAFETY: the caller's pointer.
+    // SAFETY: `request` is NULL or points to room for the result, as MPI requires of the program.
     unsafe {
         own(&comm.buffer).iflush(Belongs::Comm(comm.clone()), "MPI_Comm_attach_buffer", request)
     }
@@ -414,7 +417,8 @@ pub(crate) unsafe fn session_detach_buffer(
     size: Out,
 ) -> Result<(), Error> {
     let call = WaitingCall::new("MPI_Session_detach_buffer");
-    // SAFETY: the caller's pointers.
+    // SAFETY: `address` is NULL or the address of a pointer, and `size` is NULL or may be written, as MPI requires of the
+    // program.
     unsafe {
         own(&session(handle)?.buffer).detach(&call, "MPI_Session_attach_buffer", address, size)
     }
@@ -432,7 +436,7 @@ pub(crate) unsafe fn session_iflush_buffer(
     request: *mut Request,
 ) -> Result<(), Error> {
     let belongs = Belongs::Session(handle);
-    // SAFETY: the caller's pointer.
+    // SAFETY: `request` is NULL or points to room for the result, as MPI requires of the program.
     unsafe { own(&session(handle)?.buffer).iflush(belongs, "MPI_Session_attach_buffer", request) }
 }
 
@@ -454,7 +458,7 @@ impl Bsend {
         let (comm, data, to, tag) = self.given().checked()?;
         send_copy(&comm, &data, to, tag)?;
         let active = Active::Done(weft_process::Status::default());
-        // SAFETY: by contract.
+        // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, active, RequestOrigin::Send) }
     }
 
@@ -468,7 +472,7 @@ impl Bsend {
             send_copy(&again, &data, to, tag)?;
             Ok(Active::Done(weft_process::Status::default()))
         };
-        // SAFETY: by contract.
+        // SAFETY: `persist` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { persist(request, &comm, recipe, RequestOrigin::Send) }
     }
 }

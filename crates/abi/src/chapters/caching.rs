@@ -1,7 +1,7 @@
-//! Attributes (MPI 5.0, section 7.7): keys (`keys.rs`), values on communicators and datatypes, and the
-//! predefined ones (`predefined.rs`).
+//! Attributes (MPI 5.0, section 7.7): keys (`keys.rs`), values on communicators and datatypes, and the predefined attributes
+//! (`predefined.rs`).
 //!
-//! Callbacks are the program's: they run outside the lock, and no borrow lives across one.
+//! Callbacks belong to the program: they run outside the lock, and no borrow lives across a callback.
 
 pub mod keys;
 pub mod predefined;
@@ -20,8 +20,8 @@ use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use weft_process::Attributes;
 
-/// Values of the predefined functions for callbacks: a copy that never happens and a delete that
-/// does nothing are 0, the copy that takes the value over is 1.
+/// Addresses that stand for the predefined callbacks: 0 for the copy function that never copies and the delete function that
+/// does nothing, 1 for the copy function that passes the value on.
 const NULL_FUNCTION: usize = MPI_COMM_NULL_COPY_FN;
 const DUP_FUNCTION: usize = MPI_COMM_DUP_FN;
 
@@ -106,40 +106,40 @@ fn as_pointer(value: usize) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(value)
 }
 
-/// Calls the delete function of one value.
+/// Calls the delete function for a value.
 fn call_delete(handle: usize, number: i32, value: usize) -> Result<(), Error> {
     let Some(key) = keys::found(number).filter(|key| key.delete.address() != NULL_FUNCTION) else {
         return Ok(());
     };
-    // SAFETY: the program made the key with a function of this shape, whose first parameter is a
-    // handle of pointer size whatever the kind; it is neither NULL nor predefined.
+    // SAFETY: the program made the key with a function of this type. Whatever the kind of object, the first parameter is a
+    // handle of the size of a pointer. The address is neither NULL nor that of a predefined function.
     let code = lock::unlocked(|| unsafe {
         key.delete.function()(Comm(handle), number, as_pointer(value), key.extra)
     });
     callback_result(code, function_of(number, "delete"))
 }
 
-/// Whose function returned a code.
+/// Returns a name for a callback, for messages.
 fn function_of(number: i32, which: &str) -> String {
     format!("the {which} function of attribute key {number}")
 }
 
-/// Puts a value on an object.
+/// Sets the value of an attribute on an object.
 fn put(of: &RefCell<Attributes>, number: i32, value: usize) {
     if of.borrow_mut().set(number, value).is_none() {
         keys::hold(number);
     }
 }
 
-/// Takes one off it.
+/// Removes an attribute from an object.
 fn take(of: &RefCell<Attributes>, number: i32) {
     if of.borrow_mut().remove(number).is_some() {
         keys::let_go(number);
     }
 }
 
-/// Copies what the keys' copy functions say from one object to a new one. If a function refuses, what was
-/// copied is deleted again; `new_handle` is for its delete functions.
+/// Copies attributes from an object to a new one as the keys' copy functions say. If a copy function fails, deletes the
+/// attributes that were copied; `new_handle` is passed to the delete functions.
 pub fn copy_attributes(
     old_handle: Comm,
     new_handle: usize,
@@ -148,7 +148,7 @@ pub fn copy_attributes(
 ) -> Result<(), Error> {
     let all = from.borrow().all();
     for (number, value) in all {
-        // A copy function may have taken a later one away.
+        // An earlier copy function may have deleted a later attribute.
         let Some(key) = keys::found(number) else { continue };
         let copied = match key.copy.address() {
             NULL_FUNCTION => Ok(None),
@@ -167,7 +167,7 @@ pub fn copy_attributes(
     Ok(())
 }
 
-/// The copy that the program's function makes, if it makes one.
+/// Calls the program's copy function. Returns the value for the new object, or `None` if the function copies nothing.
 fn call_copy(
     handle: Comm,
     number: i32,
@@ -177,7 +177,7 @@ fn call_copy(
     let mut out: *mut c_void = std::ptr::null_mut();
     let mut flag: c_int = 0;
     let (to, wanted) = ((&raw mut out).cast::<c_void>(), &raw mut flag);
-    // SAFETY: as in `call_delete`; the two results have room.
+    // SAFETY: the program made the key with a function of this type, as in `call_delete`; both results are local variables.
     let code = lock::unlocked(|| unsafe {
         key.copy.function()(handle, number, key.extra, as_pointer(value), to, wanted)
     });
@@ -185,7 +185,7 @@ fn call_copy(
     Ok((flag != 0).then(|| out.expose_provenance()))
 }
 
-/// Deletes all attributes, last set first. One that its function refuses to delete ends it.
+/// Deletes all attributes, the last set first. Stops if a delete function fails.
 pub fn delete_attributes(handle: usize, of: &RefCell<Attributes>) -> Result<(), Error> {
     loop {
         let last = of.borrow().all().last().copied();
@@ -227,7 +227,7 @@ pub(super) unsafe fn get(
     not_null(to, "attribute_val")?;
     keys::usable(kind, number, argument, false)?;
     let value = of.borrow().get(number);
-    // SAFETY: by contract.
+    // SAFETY: `to` and `flag` are NULL or may be written; the contract of this function says so.
     unsafe {
         store(flag, c_int::from(value.is_some()), "flag")?;
         match value {
@@ -332,7 +332,7 @@ pub(crate) unsafe fn type_delete_attr(handle: Datatype, keyval: c_int) -> Result
 }
 
 /// # Safety
-/// As for `get`.
+/// `to`, where a pointer is stored, and `flag` are NULL or may be written.
 unsafe fn get_comm_attr(
     handle: Comm,
     number: c_int,
@@ -342,12 +342,12 @@ unsafe fn get_comm_attr(
 ) -> Result<(), Error> {
     let object = comm(handle)?;
     if predefined_name(number).is_none() {
-        // SAFETY: by contract.
+        // SAFETY: `get` needs `to` and `flag` that are NULL or may be written; the contract of this function says so.
         return unsafe { get(KeyKind::Comm, &object.attributes, number, to, flag, argument) };
     }
     not_null(to, "attribute_val")?;
     let found = predefined(running()?, number)?;
-    // SAFETY: by contract.
+    // SAFETY: `to` is not NULL, and `flag` is NULL or may be written; the contract of this function says so.
     unsafe {
         store(flag, c_int::from(found.is_some()), "flag")?;
         match found {

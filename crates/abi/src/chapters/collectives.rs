@@ -1,5 +1,5 @@
-//! Collective communication (MPI 5.0, chapter 6): each operation once, run in place, in the
-//! nonblocking_context, or again and again.
+//! Collective communication (MPI 5.0, chapter 6). Each operation is implemented once, and runs in place (blocking), as a task
+//! in the nonblocking context, or repeatedly (persistent).
 
 use crate::arguments::{comm, count, fixed_comm, optional_info, room_for_request, root};
 use crate::calls::{Barrier, Bcast};
@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::node::CommObject;
 use crate::objects::RequestOrigin;
 use crate::requests::{persist, start};
-// `settings::later` looks for them here.
 use crate::types::{Info, Request};
 use crate::waiting::WaitingCall;
 use crate::widen::Counts;
@@ -21,7 +20,7 @@ use std::rc::Rc;
 use weft_collective::{CollectiveKind, run};
 use weft_process::{Active, Buffer, CallKey, CollectiveOperation, Executor, PersistentTask, Root};
 
-/// Makes an operation on a communicator, or on a view of it, as often as it is started.
+/// Maker of an operation on a communicator or a view of it. It makes the operation each time the operation is started.
 pub(crate) trait Make: 'static {
     type Operation: CollectiveOperation;
 
@@ -40,8 +39,7 @@ where
     }
 }
 
-/// An operation whose arguments are right: on which communicator, who may run it in the nonblocking_context,
-/// and how it is made.
+/// An operation with checked arguments: its communicator, the threads that may run it as a task, and its maker.
 pub(crate) struct Ready<M> {
     comm: Rc<CommObject>,
     by: Executor,
@@ -54,17 +52,17 @@ fn tally<A: Arguments>(comm: &CommObject) {
     collective_counts::count(const { collective_counts::kind(A::NAME) }, comm)
 }
 
-/// What came of an operation that was run at once; `None`: nothing was done, and [`Collective::slow_path`] tells what is wrong, if
-/// anything is.
+/// Outcome of an operation that ran on the fast path. `None`: nothing was done, and [`Collective::slow_path`] has to check the
+/// arguments and report errors.
 type FastPath = Option<Result<(), Error>>;
 
-/// A collective operation, in the three forms that it has. Blocking ones run on the caller's stack; a persistent one is boxed
+/// A collective operation, in its three forms. A blocking operation runs on the caller's stack. A persistent operation is boxed
 /// once, not at each start.
 pub(crate) trait Collective: Arguments {
     /// Checks the arguments.
     fn slow_path(self) -> Prepared<impl Make>;
 
-    /// Runs it, where it needs no buffers that outlive the call: see [`at_once`].
+    /// Runs the operation, if it needs no buffers that outlive the call: see [`at_once`].
     #[inline(always)]
     fn fast_path(self) -> FastPath {
         None
@@ -78,7 +76,7 @@ pub(crate) trait Collective: Arguments {
         let Ready { comm, make, .. } = self.slow_path()?;
         tally::<Self>(&comm);
         let engine = comm.engine().clone();
-        // Pinned where it is made: it need not be moved.
+        // The operation is pinned where it is made, so that it is not moved.
         let operation = std::pin::pin!(make.make(comm));
         Ok(engine.block_on(&WaitingCall::new(Self::NAME), operation)?)
     }
@@ -90,7 +88,7 @@ pub(crate) trait Collective: Arguments {
         let Ready { comm, by, make } = self.slow_path()?;
         tally::<Self>(&comm);
         let task = comm.engine().spawn_by(by, make.make(comm.nonblocking_context().clone()));
-        // SAFETY: by contract.
+        // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, Active::Task(task), RequestOrigin::Collective) }
     }
 
@@ -100,7 +98,7 @@ pub(crate) trait Collective: Arguments {
         room_for_request(request)?;
         optional_info(info)?;
         let Ready { comm, by, make } = self.slow_path()?;
-        // Matched here, not by the order of the starts (MPI 5.0, section 6.13).
+        // The ranks agree on a context here, so that the order of the starts does not matter (MPI 5.0, section 6.13).
         let context = comm.persistent_context();
         let operation = PersistentTask::new(by, move || make.make(context.clone()));
         let on = comm.clone();
@@ -108,12 +106,12 @@ pub(crate) trait Collective: Arguments {
             tally::<Self>(&on);
             Ok(Active::Task(on.engine().start(&operation)))
         };
-        // SAFETY: by contract.
+        // SAFETY: `persist` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { persist(request, &comm, recipe, RequestOrigin::Collective) }
     }
 }
 
-/// A collective operation whose two ways are functions of its arguments, which others share.
+/// Implements a collective operation whose fast and slow paths are functions that several operations share.
 macro_rules! both {
     (
         $(#[$names:meta])*
@@ -135,12 +133,12 @@ macro_rules! both {
 
 type Prepared<M> = Result<Ready<M>, Error>;
 
-/// An operation that any thread of the library may move on.
+/// Returns an operation that any thread of the library may progress.
 fn ready<M: Make>(comm: Rc<CommObject>, make: M) -> Prepared<M> {
     ready_by(Executor::Anybody, comm, make)
 }
 
-/// The same for one that may call functions of the program.
+/// Returns an operation that may call functions of the program, so that only the threads in `by` may progress it.
 fn ready_by<M: Make>(by: Executor, comm: Rc<CommObject>, make: M) -> Prepared<M> {
     Ok(Ready { comm, by, make })
 }
@@ -185,14 +183,14 @@ impl Collective for Bcast {
     fn slow_path(self) -> Prepared<impl Make> {
         let comm = comm(self.comm)?;
         let root = root(&comm, self.root)?;
-        // Beside the root the buffer means nothing.
+        // If this process is neither the root nor a receiver, its buffer is not significant.
         let given = if root == Root::NotInvolved { Elements::none() } else { self.buffer };
         let data = given.buffer()?;
         ready(comm, move |c: Rc<CommObject>| c.bcast(data.clone(), root))
     }
 }
 
-/// A buffer that may be `MPI_IN_PLACE`, which is `None`, but not where there are two groups.
+/// Returns a buffer, or `None` for `MPI_IN_PLACE`, which is an error in an intercommunicator.
 fn in_place(comm: &CommObject, given: Elements) -> Result<Option<Buffer>, Error> {
     if is_in_place(comm, given.address, given.names[0])? {
         return Ok(None);
@@ -209,10 +207,10 @@ fn is_in_place(comm: &CommObject, buf: *const c_void, name: &str) -> Result<bool
     Ok(yes)
 }
 
-/// One count a rank, without a heap for few ranks.
+/// A count for each rank. Few ranks need no heap.
 type CountArray = SmallVec<[usize; 8]>;
 
-/// One count a rank, none negative.
+/// Returns a count for each rank. None is negative.
 ///
 /// # Safety
 /// The array is NULL or has `n` counts.
@@ -221,7 +219,8 @@ unsafe fn count_array(counts: Counts, n: usize, name: &str) -> Result<CountArray
         return Err(Error::new(MPI_ERR_ARG, format_args!("argument {name} is NULL")));
     }
     let one = |i| {
-        // SAFETY: by contract.
+        // SAFETY: `counts` is not NULL, `i` is less than `n`, and the array has `n` counts; the contract of this function says
+        // so.
         let value = unsafe { counts.get(i) };
         usize::try_from(value).or_else(|_| count(value, &format!("{name}[{i}]")))
     };

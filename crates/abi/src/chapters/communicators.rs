@@ -1,4 +1,4 @@
-//! Communicators (MPI 5.0, chapter 7): made, compared, named, freed.
+//! Communicators (MPI 5.0, chapter 7): creation, comparison, names, freeing.
 
 use crate::arguments::{
     comm, cut, group, intracomm, named_comm, not_null, optional_info, room_for_request, store,
@@ -53,20 +53,20 @@ pub(crate) unsafe fn comm_group(handle: Comm, to: *mut Group) -> Result<(), Erro
     unsafe { store(to, Group(handle), "group") }
 }
 
-/// Gives a communicator a handle; `None` is the null one.
+/// Gives a communicator a handle. `None` becomes MPI_COMM_NULL.
 pub fn keep(comm: Option<Rc<CommObject>>) -> Comm {
     comm.map_or(MPI_COMM_NULL, |c| Comm(state().comms.borrow_mut().insert(c)))
 }
 
-/// What a new communicator takes over from the one it was made of.
+/// Sets the properties that a new communicator inherits from the communicator of which it was made.
 pub fn inherit(from: &CommObject, to: &CommObject) {
     to.errhandler.set(from.errhandler.get());
     to.select(from.selection());
-    // Its own hints go before what its parent does.
+    // The hints of the new communicator go before the choices of its parent.
     hints::select(to);
 }
 
-/// The handle of a new communicator that has what it inherits; of none MPI_COMM_NULL.
+/// Sets the inherited properties of a new communicator and gives it a handle. `None` becomes MPI_COMM_NULL.
 pub fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {
     if let Some(to) = &to {
         inherit(from, to);
@@ -157,7 +157,8 @@ unsafe fn idup(
         *new.attributes.borrow_mut() = attributes.into_inner();
         info.iter().for_each(|info| hints::keep(&new, info));
         let handle = inherited(&from, Some(new));
-        // SAFETY: the program keeps the variable until the request is over.
+        // SAFETY: `to` is the address of `newcomm`, which the program keeps until the request is complete; the contract of this
+        // function says so.
         unsafe { std::ptr::with_exposed_provenance_mut::<Comm>(to).write(handle) };
         Ok(())
     });
@@ -233,7 +234,8 @@ pub(crate) unsafe fn comm_create_group(
 
 /// MPI_Comm_free.
 pub(crate) unsafe fn comm_free(handle: *mut Comm) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `handle` is NULL or may be read, as `free` needs; after `free` it is not NULL and may be written, as MPI requires
+    // of the program.
     unsafe {
         free(handle, "freed")?;
         handle.write(MPI_COMM_NULL);
@@ -243,17 +245,18 @@ pub(crate) unsafe fn comm_free(handle: *mut Comm) -> Result<(), Error> {
 
 /// MPI_Comm_disconnect.
 pub(crate) unsafe fn comm_disconnect(handle: *mut Comm) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `handle` is not NULL after the check, so it may be read and written, as MPI requires of the program.
     unsafe {
         not_null(handle, "comm")?;
         let object = comm(*handle)?;
-        // Waits for all pending communication on it: everybody has come, all sends are matched.
+        // The barrier waits for all pending communication on the communicator: all ranks have arrived, and all sends are
+        // matched.
         let call = WaitingCall::new("MPI_Comm_disconnect");
         let engine = object.engine().clone();
         engine.block_on(&call, object.barrier())?;
         free(handle, "disconnected")?;
         handle.write(MPI_COMM_NULL);
-        // What is kept back for the others of the barrier leaves before they are forgotten.
+        // Delayed messages of the barrier must leave before the other ranks are forgotten.
         drop(object);
         engine.drive(&call, || engine.endpoint().fabric().idle().then_some(()));
         links::drop_idle_connections(&engine);
@@ -261,7 +264,7 @@ pub(crate) unsafe fn comm_disconnect(handle: *mut Comm) -> Result<(), Error> {
     Ok(())
 }
 
-/// What others still need of a communicator is seen to in the nonblocking_context, and in MPI_Finalize.
+/// Closes a communicator in the background: the task serves what other ranks still need. MPI_Finalize waits for the task.
 fn close(object: &CommObject) {
     if object.must_close() {
         let task = object.engine().spawn_by(Executor::Anybody, object.close());
@@ -269,7 +272,7 @@ fn close(object: &CommObject) {
     }
 }
 
-/// Closes all communicators that there still are, and waits for those that are freed.
+/// Closes all communicators that exist, and waits until all closing communicators are closed.
 pub fn close_all(call: &WaitingCall) -> Result<(), Error> {
     let state = state();
     let comms = state.comms.borrow();
@@ -304,17 +307,17 @@ unsafe fn free(handle: *mut Comm, how: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Deletes all attributes of a communicator, last set first.
+/// Deletes all attributes of a communicator, the last set first.
 pub fn delete_all_attributes(handle: Comm) -> Result<(), Error> {
     caching::delete_attributes(handle.0, &comm(handle)?.attributes)
 }
 
-/// The name that a program gives an object, as much of it as is kept.
+/// Returns a name that a program gives an object, cut to the maximum length.
 ///
 /// # Safety
 /// `name` is NULL or a C string.
 pub unsafe fn object_name(name: *const c_char, argument: &str) -> Result<OsString, Error> {
-    // SAFETY: by contract.
+    // SAFETY: `string` needs a `name` that is NULL or a C string; the contract of this function says so.
     let name = unsafe { string(name, argument) }?;
     Ok(OsStr::from_bytes(cut(name.as_bytes(), MPI_MAX_OBJECT_NAME as usize - 1)).to_owned())
 }
@@ -340,11 +343,12 @@ pub(crate) unsafe fn comm_get_name(
         return unsafe { return_name("MPI_COMM_NULL", name, resultlen, "comm_name") };
     }
     let object = comm(handle)?;
-    // SAFETY: the caller's buffers.
+    // SAFETY: `name` is NULL or has MPI_MAX_OBJECT_NAME bytes, and `resultlen` is NULL or may be written, as MPI requires of
+    // the program.
     unsafe { return_name(object.name.borrow().as_bytes(), name, resultlen, "comm_name") }
 }
 
-/// Returns an object's name and its length.
+/// Stores an object's name and its length.
 ///
 /// # Safety
 /// `to` is NULL or has `MPI_MAX_OBJECT_NAME` bytes; `length` is NULL or may be written.
@@ -354,7 +358,7 @@ pub unsafe fn return_name(
     length: *mut c_int,
     argument: &str,
 ) -> Result<(), Error> {
-    // SAFETY: by contract.
+    // SAFETY: `to` is NULL or has MPI_MAX_OBJECT_NAME bytes, and `length` is not NULL after the check; the contract says so.
     unsafe {
         not_null(length, "resultlen")?;
         let len = store_text(name, to, MPI_MAX_OBJECT_NAME as usize, argument)?;

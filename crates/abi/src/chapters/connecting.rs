@@ -1,4 +1,4 @@
-//! Jobs that connect to each other (MPI 5.0, sections 11.9 and 11.10): ports, accept and connect, join.
+//! Connections between jobs (MPI 5.0, sections 11.9 and 11.10): ports, accept and connect, join.
 
 use crate::arguments::{not_null, optional_info, store, store_text, text};
 use crate::chapters::communicators::inherited;
@@ -29,13 +29,13 @@ use weft_bootstrap::ports::{Caller, Calling, Port, is_port};
 use weft_fabric::Fabric;
 use weft_process::{Group, Parties};
 
-/// Ports by name; `None` before the first one.
+/// Ports by name; `None` before the first port is opened.
 type Ports = Option<HashMap<String, Rc<Port>>>;
 
-/// The ports that this process has opened.
+/// Ports that this process has opened.
 static PORTS: ChapterState<RefCell<Ports>> = ChapterState::new(RefCell::new(None));
 
-/// A port of this process, which wakes it when somebody calls.
+/// Opens a port, which wakes this process when a job calls.
 pub fn open(engine: &Engine) -> Result<Port, Error> {
     let _occupied = Occupied::standard();
     let sleeper = engine.endpoint().fabric().sleeper();
@@ -56,7 +56,7 @@ pub(crate) unsafe fn open_port(info: Info, port_name: *mut c_char) -> Result<(),
     let port = open(engine()?)?;
     let name = port.name().to_owned();
     PORTS.borrow_mut().get_or_insert_default().insert(name.clone(), Rc::new(port));
-    // SAFETY: the caller's buffer has MPI_MAX_PORT_NAME characters.
+    // SAFETY: `port_name` is not NULL, so it has MPI_MAX_PORT_NAME characters, as MPI requires of the program.
     unsafe { store_text(&name, port_name, MPI_MAX_PORT_NAME as usize, "port_name") }?;
     Ok(())
 }
@@ -95,7 +95,7 @@ pub fn accept_on(
             None => gone(None).map(Err),
         })?;
         let word = engine.new_shared_context();
-        // Who has called and is gone is nobody's loss: the next one.
+        // If the caller has gone meanwhile, nothing is lost: the next caller is accepted.
         if let Ok(invitation) = port.admit(calling, (place, group.size()), word, patience()?) {
             return Ok(FoundInvitation { invitation, caller: None });
         }
@@ -182,7 +182,8 @@ pub(crate) unsafe fn comm_accept(
     let call = WaitingCall::new("MPI_Comm_accept");
     let accept = || {
         optional_info(info)?;
-        // SAFETY: the caller's string, which counts at the root.
+        // SAFETY: at the root, `port_name` is NULL or a C string, as MPI requires of the program; only the root runs this
+        // closure.
         let name = unsafe { text(port_name, "port_name") }?;
         let opened = || PORTS.borrow().as_ref().and_then(|ports| ports.get(&name).cloned());
         let port = opened().ok_or_else(|| no_port_here(&name))?;
@@ -244,7 +245,8 @@ pub(crate) unsafe fn comm_connect(
     let call = WaitingCall::new("MPI_Comm_connect");
     let connect = || {
         optional_info(info)?;
-        // SAFETY: the caller's string, which counts at the root.
+        // SAFETY: at the root, `port_name` is NULL or a C string, as MPI requires of the program; only the root runs this
+        // closure.
         call_port(&call, comm.engine(), comm.group(), unsafe { text(port_name, "port_name") }?)
     };
     let found = (comm.rank() == root).then(connect);
@@ -253,7 +255,7 @@ pub(crate) unsafe fn comm_connect(
     unsafe { store(newcomm, inherited(&comm, Some(made)), "newcomm") }
 }
 
-/// Room for the name of a port on a socket.
+/// Number of bytes in which the name of a port is sent on a socket.
 const NAME: usize = 256;
 
 /// Waits for a socket of the program. The program may have made the socket non-blocking, or limited the time of its calls.
@@ -292,9 +294,10 @@ fn swap(mut socket: &UnixStream, said: &mut [u8; NAME]) -> io::Result<()> {
     Ok(())
 }
 
-/// Both ends of a socket tell each other the name of a port, and the smaller one counts: the other one's name, if it does.
+/// Exchanges the names of the ports that both ends of a socket have opened. The smaller name counts: returns it if it is the
+/// other end's.
 fn agree(fd: c_int, mine: &str) -> io::Result<Option<String>> {
-    // SAFETY: the program's socket, which it lends: it is not closed here. What is no socket is an error of the first call.
+    // SAFETY: the program lends this socket; `ManuallyDrop` keeps it open. If `fd` is no socket, the first call fails.
     let socket = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(fd) });
     let mut said = [0; NAME];
     said[..mine.len()].copy_from_slice(mine.as_bytes());

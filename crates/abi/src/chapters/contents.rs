@@ -1,4 +1,4 @@
-//! How a datatype was made (MPI 5.0, section 5.1.13).
+//! Envelope and contents of datatypes: the constructor of a type and its arguments (MPI 5.0, section 5.1.13).
 
 use crate::arguments::{datatype, not_null, store};
 use crate::chapters::datatypes::keep;
@@ -11,8 +11,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 use weft_datatype::Type;
 
-/// The handle of a type that another one was made of: a new one, which the program frees, unless
-/// it is predefined.
+/// Returns a handle of a type of which another type was made: the predefined handle, or a new handle, which the program frees.
 pub(super) fn give_back(ty: &Type) -> Datatype {
     match ty.basic() {
         Some(basic) => Datatype(basic.handle() as usize),
@@ -20,7 +19,7 @@ pub(super) fn give_back(ty: &Type) -> Datatype {
     }
 }
 
-/// A type made without large counts, which the functions without `_c` cannot give back.
+/// Returns a datatype made without large counts. The functions without `_c` cannot return the contents of any other.
 fn small(handle: Datatype) -> Result<Rc<TypeObject>, Error> {
     let object = datatype(handle)?;
     if object.ty.contents().counts.is_empty() {
@@ -41,7 +40,7 @@ pub(crate) unsafe fn type_get_envelope(
 ) -> Result<(), Error> {
     let object = small(handle)?;
     let contents = object.ty.contents();
-    // SAFETY: the caller's pointers.
+    // SAFETY: `integers`, `addresses`, `datatypes` and `combiner` are NULL or may be written, as MPI requires of the program.
     unsafe {
         store(integers, contents.integers.len() as c_int, "num_integers")?;
         store(addresses, contents.addresses.len() as c_int, "num_addresses")?;
@@ -61,7 +60,7 @@ pub(crate) unsafe fn type_get_envelope_c(
 ) -> Result<(), Error> {
     let object = datatype(handle)?;
     let contents = object.ty.contents();
-    // SAFETY: the caller's pointers.
+    // SAFETY: all five pointers are NULL or may be written, as MPI requires of the program.
     unsafe {
         store(integers, contents.integers.len() as i64, "num_integers")?;
         store(addresses, contents.addresses.len() as i64, "num_addresses")?;
@@ -87,7 +86,8 @@ unsafe fn fill<T>(
     not_null(to, &format!("array_of_{what}"))?;
     for (i, value) in values.enumerate() {
         debug_assert!((i as i64) < room);
-        // SAFETY: by contract, after `fits`.
+        // SAFETY: `to` is not NULL, and `fits` has checked that there are at most `room` values; `to` has `room` elements; the
+        // contract says so.
         unsafe { to.add(i).write(value) };
     }
     Ok(())
@@ -150,9 +150,9 @@ pub(crate) unsafe fn type_get_contents_c(
     fits(max_addresses, contents.addresses.len(), "addresses")?;
     fits(max_counts, contents.counts.len(), "large_counts")?;
     fits(max_datatypes, contents.types.len(), "datatypes")?;
-    // SAFETY: the caller's arrays.
+    // SAFETY: each array is NULL or has the number of elements that its `max_` argument says, as MPI requires of the program.
     unsafe {
-        // Integers are those that the program gave as int.
+        // Integers are the arguments that the program gave as int.
         let narrow = contents.integers.iter().map(|&i| i as c_int);
         fill(integers, max_integers, narrow, "integers")?;
         let places = contents.addresses.iter().map(|&a| a as isize);

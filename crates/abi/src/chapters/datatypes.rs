@@ -1,7 +1,7 @@
 //! Constructors of datatypes (MPI 5.0, sections 5.1.2 to 5.1.4 and 5.1.7).
 //!
-//! Constructors come in two forms each, because `MPI_Type_get_contents` gives the arguments back
-//! as they were given: as `int`, or as large counts.
+//! Each constructor has two forms, because `MPI_Type_get_contents` returns the arguments as they were given: as `int`, or as
+//! large counts.
 
 use crate::arguments::{count, named_datatype, not_null, store};
 use crate::calls::*;
@@ -30,21 +30,21 @@ fn old(handle: Datatype) -> Result<Type, Error> {
     Ok(named_datatype(handle, "oldtype")?.ty.clone())
 }
 
-/// A constructor, whose form `MPI_Type_get_contents` will know.
+/// A constructor. The type keeps its form, for `MPI_Type_get_contents`.
 pub(crate) trait Constructor: Arguments {
     fn make(self, width: Width) -> Result<Type, Error>;
 
     /// # Safety
     /// `newtype` is NULL or may be written.
     unsafe fn small(self, newtype: *mut Datatype) -> Result<(), Error> {
-        // SAFETY: by contract.
+        // SAFETY: `give` needs a `newtype` that is NULL or may be written; the contract of this function says so.
         unsafe { give(newtype, || self.make(Width::Int)) }
     }
 
     /// # Safety
     /// `newtype` is NULL or may be written.
     unsafe fn large(self, newtype: *mut Datatype) -> Result<(), Error> {
-        // SAFETY: by contract.
+        // SAFETY: `give` needs a `newtype` that is NULL or may be written; the contract of this function says so.
         unsafe { give(newtype, || self.make(Width::Large)) }
     }
 }
@@ -65,7 +65,7 @@ unsafe fn counts(array: Counts, n: usize, argument: &str) -> Result<Vec<i64>, Er
     if n > 0 && array.is_null() {
         return Err(Error::null(argument));
     }
-    // SAFETY: by contract.
+    // SAFETY: `array` is not NULL or `n` is 0, and it has `n` elements; the contract of this function says so.
     Ok(unsafe { array.to_vec(n) })
 }
 
@@ -75,7 +75,7 @@ unsafe fn displs(array: Displs, n: usize) -> Result<Vec<i64>, Error> {
     if n > 0 && array.is_null() {
         return Err(Error::null("array_of_displacements"));
     }
-    // SAFETY: by contract.
+    // SAFETY: `array` is not NULL or `n` is 0, and it has `n` elements; the contract of this function says so.
     Ok(unsafe { array.to_vec(n) })
 }
 
@@ -116,7 +116,7 @@ impl Constructor for TypeCreateResized {
 impl Constructor for TypeIndexed {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(self.count, "count")?;
-        // SAFETY: the caller's arrays.
+        // SAFETY: each array is NULL or has `n` elements, as MPI requires of the program.
         let (lengths, places) = unsafe {
             let lengths = counts(self.array_of_blocklengths, n, LENGTHS)?;
             (lengths, counts(self.array_of_displacements, n, PLACES)?)
@@ -129,7 +129,7 @@ impl Constructor for TypeIndexed {
 impl Constructor for TypeCreateHindexed {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(self.count, "count")?;
-        // SAFETY: the caller's arrays.
+        // SAFETY: each array is NULL or has `n` elements, as MPI requires of the program.
         let (lengths, places) = unsafe {
             let lengths = counts(self.array_of_blocklengths, n, LENGTHS)?;
             (lengths, displs(self.array_of_displacements, n)?)
@@ -162,7 +162,7 @@ impl Constructor for TypeCreateHindexedBlock {
 impl Constructor for TypeCreateStruct {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(self.count, "count")?;
-        // SAFETY: the caller's arrays.
+        // SAFETY: each array is NULL or has `n` elements, as MPI requires of the program.
         let (lengths, places) = unsafe {
             let lengths = counts(self.array_of_blocklengths, n, LENGTHS)?;
             (lengths, displs(self.array_of_displacements, n)?)
@@ -171,7 +171,7 @@ impl Constructor for TypeCreateStruct {
             not_null(self.array_of_types, "array_of_types")?;
         }
         let one = |i| {
-            // SAFETY: the caller's array.
+            // SAFETY: `i` is less than `n`, and the array is not NULL and has `n` elements, as MPI requires of the program.
             let ty = unsafe { *self.array_of_types.add(i) };
             Ok(named_datatype(ty, &format!("array_of_types[{i}]"))?.ty.clone())
         };
@@ -184,7 +184,7 @@ impl Constructor for TypeCreateStruct {
 impl Constructor for TypeCreateSubarray {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(i64::from(self.ndims), "ndims")?;
-        // SAFETY: the caller's arrays.
+        // SAFETY: each array is NULL or has `n` elements, as MPI requires of the program.
         let (sizes, parts, starts) = unsafe {
             let sizes = counts(self.array_of_sizes, n, "array_of_sizes")?;
             let parts = counts(self.array_of_subsizes, n, "array_of_subsizes")?;
@@ -199,7 +199,7 @@ impl Constructor for TypeCreateSubarray {
 impl Constructor for TypeCreateDarray {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(i64::from(self.ndims), "ndims")?;
-        // SAFETY: the caller's arrays.
+        // SAFETY: each array is NULL or has `n` elements, as MPI requires of the program.
         let (global, kinds, blocks, grid) = unsafe {
             let global = counts(self.array_of_gsizes, n, "array_of_gsizes")?;
             let kinds = counts(Counts::Int(self.array_of_distribs), n, "array_of_distribs")?;

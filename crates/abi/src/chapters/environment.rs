@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int};
 const LIBRARY_VERSION: &str =
     concat!("Weft ", env!("CARGO_PKG_VERSION"), ", MPI 5.0 standard ABI\0");
 
-/// Copies `text`, which ends with its NUL, and its length without it.
+/// Stores `text`, which ends with a NUL, and its length without the NUL.
 ///
 /// # Safety
 /// `to` is NULL or has room for `text`, `length` is NULL or may be written.
@@ -21,7 +21,8 @@ unsafe fn store_text(
     if to.is_null() {
         return Err(Error::null(argument));
     }
-    // SAFETY: by contract.
+    // SAFETY: `to` is not NULL, so it has room for `text`; `length` is NULL or may be written; the contract of this function
+    // says so.
     unsafe {
         store(length, (text.len() - 1) as c_int, "resultlen")?;
         to.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
@@ -31,7 +32,7 @@ unsafe fn store_text(
 
 /// MPI_Get_version.
 pub(crate) unsafe fn get_version(version: *mut c_int, subversion: *mut c_int) -> Result<(), Error> {
-    // SAFETY: the caller's pointers.
+    // SAFETY: `version` and `subversion` are NULL or may be written, as MPI requires of the program.
     unsafe {
         store(version, MPI_VERSION, "version")?;
         store(subversion, MPI_SUBVERSION, "subversion")
@@ -40,7 +41,7 @@ pub(crate) unsafe fn get_version(version: *mut c_int, subversion: *mut c_int) ->
 
 /// MPI_Abi_get_version.
 pub(crate) unsafe fn abi_get_version(major: *mut c_int, minor: *mut c_int) -> Result<(), Error> {
-    // SAFETY: the caller's pointers.
+    // SAFETY: `major` and `minor` are NULL or may be written, as MPI requires of the program.
     unsafe {
         store(major, MPI_ABI_VERSION, "abi_major")?;
         store(minor, MPI_ABI_SUBVERSION, "abi_minor")
@@ -52,7 +53,7 @@ pub(crate) unsafe fn get_library_version(
     version: *mut c_char,
     resultlen: *mut c_int,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's buffer has MPI_MAX_LIBRARY_VERSION_STRING bytes.
+    // SAFETY: `version` is NULL or has MPI_MAX_LIBRARY_VERSION_STRING bytes, as MPI requires of the program.
     unsafe { store_text(LIBRARY_VERSION.as_bytes(), version, resultlen, "version") }
 }
 
@@ -62,22 +63,22 @@ pub(crate) unsafe fn get_processor_name(
     resultlen: *mut c_int,
 ) -> Result<(), Error> {
     let mut host = [0u8; MPI_MAX_PROCESSOR_NAME as usize];
-    // SAFETY: the buffer is ours; its last byte stays 0, also where the name is cut off.
+    // SAFETY: `host` is a local buffer. Its last byte stays 0, even if the name is cut off.
     let failed = unsafe { libc::gethostname(host.as_mut_ptr().cast(), host.len() - 1) } != 0;
     if failed {
         let why = std::io::Error::last_os_error();
         return Err(Error::new(MPI_ERR_OTHER, format_args!("gethostname: {why}")));
     }
     let end = host.iter().position(|&b| b == 0).unwrap_or(host.len() - 1);
-    // SAFETY: the caller's buffer has MPI_MAX_PROCESSOR_NAME bytes.
+    // SAFETY: `name` is NULL or has MPI_MAX_PROCESSOR_NAME bytes, as MPI requires of the program.
     unsafe { store_text(&host[..=end], name, resultlen, "name") }
 }
 
 /// MPI_Wtime.
-/// Seconds of the monotonic clock, which all processes of one machine share.
+/// Returns seconds of the monotonic clock, which all processes of a machine share.
 pub(crate) unsafe fn wtime() -> f64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is ours; this clock always exists on Linux.
+    // SAFETY: `now` is a local variable. Linux always has this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
@@ -85,7 +86,7 @@ pub(crate) unsafe fn wtime() -> f64 {
 /// MPI_Wtick.
 pub(crate) unsafe fn wtick() -> f64 {
     let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 1 };
-    // SAFETY: as above.
+    // SAFETY: `tick` is a local variable. Linux always has this clock.
     unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &mut tick) };
     tick.tv_sec as f64 + tick.tv_nsec as f64 * 1e-9
 }

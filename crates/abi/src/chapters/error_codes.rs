@@ -30,7 +30,7 @@ pub(crate) unsafe fn error_string(
 ) -> Result<(), Error> {
     not_null(resultlen, "resultlen")?;
     let words = description(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?;
-    // SAFETY: the caller's buffer has MPI_MAX_ERROR_STRING bytes.
+    // SAFETY: `string` is NULL or has MPI_MAX_ERROR_STRING bytes, and `resultlen` is not NULL, as MPI requires of the program.
     unsafe {
         let len = store_text(words.as_bytes(), string, MPI_MAX_ERROR_STRING as usize, "string")?;
         store(resultlen, len as c_int, "resultlen")
@@ -56,7 +56,7 @@ pub(crate) unsafe fn add_error_code(errorclass: c_int, errorcode: *mut c_int) ->
     unsafe { store(errorcode, code, "errorcode") }
 }
 
-/// Runs `f` on a code that the program added.
+/// Calls `f` with a code that the program added.
 fn added<T>(
     argument: &str,
     code: c_int,
@@ -110,7 +110,7 @@ pub(crate) unsafe fn remove_error_class(errorclass: c_int) -> Result<(), Error> 
     remove("errorclass", errorclass, true)
 }
 
-/// Takes a code or class away on which nothing depends any more.
+/// Removes a code or a class on which nothing depends any more.
 fn remove(argument: &str, number: c_int, is_class: bool) -> Result<(), Error> {
     let refuse = |why: &str| {
         Err(Error::new(MPI_ERR_ARG, format_args!("argument {argument} = {number} {why}")))

@@ -11,7 +11,7 @@ use crate::state::state;
 use crate::types::*;
 use std::ffi::c_int;
 
-/// Whether the handle stands for a handler that every process has.
+/// Returns true if the handle is a predefined error handler.
 pub fn is_predefined(handle: Errhandler) -> bool {
     [MPI_ERRORS_ARE_FATAL, MPI_ERRORS_ABORT, MPI_ERRORS_RETURN].contains(&handle)
 }
@@ -77,7 +77,7 @@ pub(crate) unsafe fn session_create_errhandler(
     unsafe { create(function, address, errhandler, "session_errhandler_fn") }
 }
 
-/// The handler that the program made and still has.
+/// Returns an error handler that the program made and still has.
 fn made(handle: Errhandler) -> Result<ErrhandlerObject, Error> {
     let found = state().errhandlers.borrow().get(handle.0).copied();
     found.filter(|object| object.users > 0).ok_or_else(|| {
@@ -86,7 +86,7 @@ fn made(handle: Errhandler) -> Result<ErrhandlerObject, Error> {
     })
 }
 
-/// An error handler that an object of this kind can have.
+/// Checks that an object of this kind can have the error handler.
 pub fn check_errhandler(handle: Errhandler, kind: HandlerKind) -> Result<(), Error> {
     if is_predefined(handle) {
         return Ok(());
@@ -106,7 +106,7 @@ pub fn check_errhandler(handle: Errhandler, kind: HandlerKind) -> Result<(), Err
     Err(Error::new(MPI_ERR_ERRHANDLER, text))
 }
 
-/// Gives a reference to a handler out.
+/// Gives the program a reference to an error handler.
 ///
 /// # Safety
 /// `to` is NULL or may be written.
@@ -179,7 +179,7 @@ pub(crate) unsafe fn errhandler_free(errhandler: *mut Errhandler) -> Result<(), 
     not_null(errhandler, "errhandler")?;
     // SAFETY: `errhandler` is not NULL, so it points to a value, as MPI requires of the program.
     let handle = unsafe { *errhandler };
-    // MPI_Comm_get_errhandler gives predefined handlers out too, and says to free what it gave.
+    // MPI_Comm_get_errhandler also returns predefined handlers, and the program has to free what it returns.
     if !is_predefined(handle) {
         made(handle)?;
         if let Some(object) = state().errhandlers.borrow_mut().get_mut(handle.0) {
@@ -191,8 +191,8 @@ pub(crate) unsafe fn errhandler_free(errhandler: *mut Errhandler) -> Result<(), 
     unsafe { store(errhandler, MPI_ERRHANDLER_NULL, "errhandler") }
 }
 
-/// Takes handlers away that neither the program nor an object has any more: a communicator without a
-/// handle has its own while requests and messages are left.
+/// Removes handlers that neither the program nor an object has any more. A communicator without a handle keeps its error
+/// handler while it has requests and messages.
 fn sweep() {
     let state = state();
     let mut handlers = state.errhandlers.borrow_mut();

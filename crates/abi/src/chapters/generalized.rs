@@ -16,11 +16,11 @@ use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_process::{Active, External, OperationOutcome};
 
-/// Requests that are not over, by handle.
+/// Generalized requests that have not ended, by handle.
 static ACTIVE: ChapterState<RefCell<BTreeMap<usize, Rc<Generalized>>>> =
     ChapterState::new(RefCell::new(BTreeMap::new()));
 
-/// The program's operation.
+/// An operation of the program.
 pub struct Generalized {
     query: CallbackPointer<GrequestQueryFunction>,
     free: CallbackPointer<GrequestFreeFunction>,
@@ -28,16 +28,16 @@ pub struct Generalized {
     extra: *mut c_void,
     handle: Cell<usize>,
     complete: Cell<bool>,
-    /// MPI_Request_free came before MPI_Grequest_complete.
+    /// True if MPI_Request_free came before MPI_Grequest_complete.
     released: Cell<bool>,
 }
 
 impl Generalized {
-    /// What the program says about how it ended.
+    /// Asks the program for the status of its operation. Returns the status and the return code of `query_fn`.
     fn ask(&self) -> (weft_process::Status, c_int) {
         let mut status = MpiStatus::EMPTY;
         let to = &raw mut status;
-        // SAFETY: the program started the request with this function and its argument.
+        // SAFETY: the program gave this function and its argument to MPI_Grequest_start; `to` points to a local variable.
         let code = lock::unlocked(|| unsafe { self.query.function()(self.extra, to) });
         let found = weft_process::Status {
             source: status.source,
@@ -49,14 +49,14 @@ impl Generalized {
         (found, code)
     }
 
-    /// Ends it: the program's function frees what it kept.
+    /// Ends the request. The program's `free_fn` frees its own data.
     fn end(&self) -> c_int {
         ACTIVE.borrow_mut().remove(&self.handle.get());
-        // SAFETY: as above.
+        // SAFETY: the program gave this function and its argument to MPI_Grequest_start.
         lock::unlocked(|| unsafe { self.free.function()(self.extra) })
     }
 
-    /// The same outside of a wait.
+    /// Ends the request outside of a wait.
     fn free_it(&self) -> Result<(), weft_process::Error> {
         Generalized::error(self.end(), "free").map_or(Ok(()), Err)
     }
@@ -77,7 +77,8 @@ impl External for Generalized {
         }
         let (status, asked) = self.ask();
         let freed = self.end();
-        // The last one counts (MPI 5.0, section 13.2), but none is lost.
+        // The error of the last function counts (MPI 5.0, section 13.2). If `free_fn` returned none, the error of `query_fn` is
+        // reported.
         let error = Generalized::error(freed, "free");
         let error = error.or_else(|| Generalized::error(asked, "query"));
         Some(OperationOutcome { status, error })
@@ -94,7 +95,7 @@ impl External for Generalized {
 
     fn cancel(&self) -> Result<(), weft_process::Error> {
         let complete = c_int::from(self.complete.get());
-        // SAFETY: as above.
+        // SAFETY: the program gave this function and its argument to MPI_Grequest_start.
         let code = lock::unlocked(|| unsafe { self.cancel.function()(self.extra, complete) });
         Generalized::error(code, "cancel").map_or(Ok(()), Err)
     }
@@ -149,7 +150,7 @@ pub(crate) unsafe fn grequest_start(
 /// MPI_Grequest_complete.
 pub(crate) unsafe fn grequest_complete(request: Request) -> Result<(), Error> {
     let engine = engine()?;
-    // Also one that was freed already: the program's copy of the handle still names it here.
+    // The request may have been freed already: the program's copy of the handle still names it in this table.
     let found = ACTIVE.borrow().get(&request.0).cloned();
     let Some(found) = found else {
         if state().requests.borrow().get(request.0).is_some() {
@@ -164,7 +165,7 @@ pub(crate) unsafe fn grequest_complete(request: Request) -> Result<(), Error> {
     if found.released.get() {
         return Ok(found.free_it()?);
     }
-    // A thread that waits for it sleeps perhaps.
+    // A thread that waits for the request may be asleep.
     engine.wake_siblings();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Virtual topologies: graphs (MPI 5.0, section 8.5.3 and 8.5.4).
+//! Virtual topologies: graphs (MPI 5.0, sections 8.5.3 and 8.5.4).
 
 use crate::arguments::{comm, comm_label, count, intracomm, not_null, optional_info, rank, store};
 use crate::chapters::topologies::{arrange, list, store_list};
@@ -32,10 +32,10 @@ fn neighborhood(comm: &CommObject) -> Result<Ref<'_, Neighborhood>, Error> {
     part.map_err(|_| none(comm, "distributed graph", "MPI_Dist_graph_create"))
 }
 
-/// A graph as the program describes it, of at most `most` nodes.
+/// Checks the graph that the program describes, which has at most `most` nodes.
 ///
 /// # Safety
-/// `index` is NULL or has `nnodes` elements; `edges` is NULL or has as many as its last says.
+/// `index` is NULL or has `nnodes` elements; `edges` is NULL or has the number of elements that the last entry of `index` says.
 unsafe fn described(
     nnodes: c_int,
     index: *const c_int,
@@ -47,7 +47,7 @@ unsafe fn described(
         let text = format!("argument nnodes = {n}: the communicator has {most} ranks");
         return Err(Error::new(MPI_ERR_ARG, text));
     }
-    // SAFETY: by contract.
+    // SAFETY: `index` is NULL or has `n` elements; the contract of this function says so.
     let ends = unsafe { list(index, n, "index") }?;
     let mut before = 0;
     for (i, &end) in ends.iter().enumerate() {
@@ -57,7 +57,8 @@ unsafe fn described(
         }
         before = end;
     }
-    // SAFETY: by contract.
+    // SAFETY: `before` is the last entry of `index`, so `edges` is NULL or has this number of elements; the contract of this
+    // function says so.
     let edges = unsafe { list(edges, before as usize, "edges") }?;
     if let Some(i) = edges.iter().position(|&e| !(0..nnodes).contains(&e)) {
         let text =
@@ -111,14 +112,14 @@ pub(crate) unsafe fn graphdims_get(
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let graph = graph(&comm)?;
-    // SAFETY: the caller's pointers.
+    // SAFETY: `nnodes` and `nedges` are NULL or may be written, as MPI requires of the program.
     unsafe {
         store(nnodes, graph.index.len() as c_int, "nnodes")?;
         store(nedges, graph.edges.len() as c_int, "nedges")
     }
 }
 
-/// As many of `values` as the program's array has room for.
+/// Returns at most `most` of the values, for an array of the program of this length.
 fn fitting(values: &[usize], most: c_int) -> impl ExactSizeIterator<Item = c_int> {
     values.iter().take(most.max(0) as usize).map(|&n| n as c_int)
 }
@@ -133,7 +134,8 @@ pub(crate) unsafe fn graph_get(
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let graph = graph(&comm)?;
-    // SAFETY: the caller's arrays have that many elements.
+    // SAFETY: `index` is NULL or has `maxindex` elements, and `edges` is NULL or has `maxedges`, as MPI requires of the
+    // program.
     unsafe {
         store_list(index, fitting(&graph.index, maxindex), "index")?;
         store_list(edges, fitting(&graph.edges, maxedges), "edges")
@@ -163,14 +165,14 @@ pub(crate) unsafe fn graph_neighbors(
     let comm = comm(handle)?;
     let graph = graph(&comm)?;
     let place = rank(&comm, place, "rank", MPI_ERR_RANK)?;
-    // SAFETY: the caller's array has that many elements.
+    // SAFETY: `neighbors` is NULL or has `maxneighbors` elements, as MPI requires of the program.
     unsafe { store_list(neighbors, fitting(graph.neighbors(place), maxneighbors), "neighbors") }
 }
 
-/// Weights of the program, or ones for MPI_UNWEIGHTED.
+/// Returns the weights that the program gives, or 1 for each edge if it gives MPI_UNWEIGHTED.
 ///
 /// # Safety
-/// `from` is one of the two constants, NULL, or has `n` elements.
+/// `from` is MPI_UNWEIGHTED, MPI_WEIGHTS_EMPTY, NULL, or has `n` elements.
 unsafe fn weights(from: *const c_int, n: usize, argument: &str) -> Result<Vec<i32>, Error> {
     if from.addr() == MPI_UNWEIGHTED || n == 0 {
         return Ok(vec![1; n]);
@@ -179,7 +181,7 @@ unsafe fn weights(from: *const c_int, n: usize, argument: &str) -> Result<Vec<i3
         let text = format!("argument {argument} is MPI_WEIGHTS_EMPTY, but there are {n} edges");
         return Err(Error::new(MPI_ERR_ARG, text));
     }
-    // SAFETY: by contract.
+    // SAFETY: `from` is neither constant, so it is NULL or has `n` elements; the contract of this function says so.
     let weights = unsafe { list(from, n, argument) }?;
     if let Some(i) = weights.iter().position(|&w| w < 0) {
         let text = format!("argument {argument}[{i}] = {}: weights are not negative", weights[i]);
@@ -196,7 +198,7 @@ unsafe fn ranks(
     n: usize,
     argument: &str,
 ) -> Result<Vec<usize>, Error> {
-    // SAFETY: by contract.
+    // SAFETY: `from` is NULL or has `n` elements; the contract of this function says so.
     let given = unsafe { list(from, n, argument) }?;
     given.into_iter().map(|place| rank(comm, place, argument, MPI_ERR_RANK)).collect()
 }
@@ -218,12 +220,13 @@ pub(crate) unsafe fn dist_graph_create_adjacent(
     _reorder: c_int,
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
-    // No hint changes anything, but what is none is a mistake.
+    // No hint has an effect, but an invalid info handle is an error.
     optional_info(info)?;
     not_null(newcomm, "comm_dist_graph")?;
     let old = intracomm(handle)?;
     let (into, out) = (degree(indegree, "indegree")?, degree(outdegree, "outdegree")?);
-    // SAFETY: the caller's arrays.
+    // SAFETY: each array has the number of elements that its degree says, is NULL or is one of the constants, as MPI requires
+    // of the program.
     let part = unsafe {
         let (from, to) = (
             ranks(&old, sources, into, "sources")?,
@@ -252,12 +255,13 @@ pub(crate) unsafe fn dist_graph_create(
     _reorder: c_int,
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
-    // No hint changes anything, but what is none is a mistake.
+    // No hint has an effect, but an invalid info handle is an error.
     optional_info(info)?;
     not_null(newcomm, "comm_dist_graph")?;
     let old = intracomm(handle)?;
     let n = degree(n, "n")?;
-    // SAFETY: the caller's arrays.
+    // SAFETY: `sources` and `degrees` have `n` elements, the other arrays the sum of the degrees, as MPI requires of the
+    // program.
     let edges = unsafe {
         let sources = ranks(&old, sources, n, "sources")?;
         let degrees = list(degrees, n, "degrees")?;
@@ -287,7 +291,7 @@ pub(crate) unsafe fn dist_graph_neighbors_count(
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let part = neighborhood(&comm)?;
-    // SAFETY: the caller's pointers.
+    // SAFETY: `indegree`, `outdegree` and `weighted` are NULL or may be written, as MPI requires of the program.
     unsafe {
         store(indegree, part.sources.len() as c_int, "indegree")?;
         store(outdegree, part.destinations.len() as c_int, "outdegree")?;
@@ -319,11 +323,11 @@ pub(crate) unsafe fn dist_graph_neighbors(
     ];
     for (edges, most, to, weights, names) in sides {
         let edges = &edges[..edges.len().min(most.max(0) as usize)];
-        // SAFETY: the caller's arrays have that many elements.
+        // SAFETY: `to` is NULL or has `most` elements, and `edges` is cut to `most`, as MPI requires of the program.
         unsafe { store_list(to, edges.iter().map(|&(place, _)| place as c_int), names[0])? };
-        // Weights of an unweighted graph are left alone.
+        // The weights of an unweighted graph are not written.
         if part.weighted && weights.addr() != MPI_UNWEIGHTED {
-            // SAFETY: as above.
+            // SAFETY: `weights` is NULL or has `most` elements, as MPI requires of the program.
             unsafe { store_list(weights, edges.iter().map(|&(_, weight)| weight), names[1])? };
         }
     }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::ffi::c_int;
 use weft_process::Compare;
 
-/// Gives a group a handle; an empty one is `MPI_GROUP_EMPTY`.
+/// Gives a group a handle. An empty group gets MPI_GROUP_EMPTY.
 fn keep(group: weft_process::Group) -> Group {
     if group.size() == 0 {
         return MPI_GROUP_EMPTY;
@@ -58,7 +58,7 @@ pub(crate) unsafe fn group_translate_ranks(
     let places: HashMap<u32, usize> =
         to.ranks().iter().enumerate().map(|(place, &world)| (world, place)).collect();
     for i in 0..n {
-        // SAFETY: inside the caller's array.
+        // SAFETY: `i` is less than `n`, and `ranks1` is not NULL and has `n` elements, as MPI requires of the program.
         let rank = unsafe { *ranks1.add(i) };
         let found = match rank {
             MPI_PROC_NULL => MPI_PROC_NULL,
@@ -67,13 +67,13 @@ pub(crate) unsafe fn group_translate_ranks(
                 places.get(&world).map_or(MPI_UNDEFINED, |&place| place as c_int)
             }
         };
-        // SAFETY: as above.
+        // SAFETY: `i` is less than `n`, and `ranks2` is not NULL and has `n` elements, as MPI requires of the program.
         unsafe { ranks2.add(i).write(found) };
     }
     Ok(())
 }
 
-/// Entry `i` of an array of ranks of the group.
+/// Checks entry `i` of an array of ranks of the group.
 fn member(
     group: &weft_process::Group,
     rank: c_int,
@@ -122,7 +122,7 @@ unsafe fn store_group(to: *mut Group, made: weft_process::Group) -> Result<(), E
     unsafe { store(to, keep(made), "newgroup") }
 }
 
-/// Different ranks of a group.
+/// Ranks of a group, each at most once.
 struct Places<'a> {
     group: &'a weft_process::Group,
     places: Vec<usize>,
@@ -158,13 +158,13 @@ unsafe fn listed(
     }
     let mut places = Places::new(group);
     for i in 0..n {
-        // SAFETY: by contract.
+        // SAFETY: `i` is less than `n`, and `ranks` is not NULL and has `n` elements; the contract of this function says so.
         places.add(unsafe { *ranks.add(i) }, "ranks", i)?;
     }
     Ok(places.places)
 }
 
-/// The ranks of triplets `first, last, stride`.
+/// Returns the ranks of triplets `first, last, stride`.
 ///
 /// # Safety
 /// `ranges` is NULL or has `n` elements.
@@ -179,7 +179,7 @@ unsafe fn ranged(
     }
     let mut places = Places::new(group);
     for i in 0..n {
-        // SAFETY: by contract.
+        // SAFETY: `i` is less than `n`, and `ranges` is not NULL and has `n` elements; the contract of this function says so.
         let [first, last, stride] = unsafe { *ranges.add(i) };
         if stride == 0 {
             let text = format!("argument ranges[{i}] = ({first}, {last}, 0): the stride is 0");
@@ -202,7 +202,7 @@ pub(crate) unsafe fn group_incl(
     to: *mut Group,
 ) -> Result<(), Error> {
     let group = group(handle, "group")?;
-    // SAFETY: the caller's array and pointer.
+    // SAFETY: `ranks` is NULL or has `n` elements, and `to` is NULL or may be written, as MPI requires of the program.
     unsafe { store_group(to, group.include(&listed(&group, n, ranks)?)) }
 }
 
@@ -214,7 +214,7 @@ pub(crate) unsafe fn group_excl(
     to: *mut Group,
 ) -> Result<(), Error> {
     let group = group(handle, "group")?;
-    // SAFETY: the caller's array and pointer.
+    // SAFETY: `ranks` is NULL or has `n` elements, and `to` is NULL or may be written, as MPI requires of the program.
     unsafe { store_group(to, group.exclude(&listed(&group, n, ranks)?)) }
 }
 
@@ -226,7 +226,7 @@ pub(crate) unsafe fn group_range_incl(
     to: *mut Group,
 ) -> Result<(), Error> {
     let group = group(handle, "group")?;
-    // SAFETY: the caller's array and pointer.
+    // SAFETY: `ranges` is NULL or has `n` elements, and `to` is NULL or may be written, as MPI requires of the program.
     unsafe { store_group(to, group.include(&ranged(&group, n, ranges)?)) }
 }
 
@@ -238,16 +238,16 @@ pub(crate) unsafe fn group_range_excl(
     to: *mut Group,
 ) -> Result<(), Error> {
     let group = group(handle, "group")?;
-    // SAFETY: the caller's array and pointer.
+    // SAFETY: `ranges` is NULL or has `n` elements, and `to` is NULL or may be written, as MPI requires of the program.
     unsafe { store_group(to, group.exclude(&ranged(&group, n, ranges)?)) }
 }
 
 /// MPI_Group_free.
 pub(crate) unsafe fn group_free(handle: *mut Group) -> Result<(), Error> {
     not_null(handle, "group")?;
-    // SAFETY: not NULL.
+    // SAFETY: `handle` is not NULL, so it may be read and written, as MPI requires of the program.
     unsafe {
-        // The empty group is predefined, but every function that makes groups may return it.
+        // The empty group is predefined, but may be freed: every function that makes groups may return it.
         group(*handle, "group")?;
         state().groups.borrow_mut().remove((*handle).0);
         handle.write(MPI_GROUP_NULL);

@@ -1,11 +1,11 @@
-//! Handles as integers, for other languages (MPI 5.0, section 20.4): predefined handles keep their
+//! Conversion of handles to integers and back, for other languages (MPI 5.0, section 20.4). Predefined handles keep their
 //! value.
 
 use crate::state::state;
 use crate::types::*;
 use std::ffi::c_int;
 
-/// Conversions of a class whose handles are places in a table of the state.
+/// Conversions of a class of handles that are places in a table of the process's state.
 macro_rules! in_table {
     ($(#[$names:meta])* $to:ident $from:ident $handle:ident $table:ident) => {
         $(#[$names])*

@@ -1,11 +1,11 @@
-//! What a program promises of its communicators, or wishes (MPI 5.0, section 7.4.4).
+//! Assertions and hints of a program about its communicators (MPI 5.0, section 7.4.4).
 //!
-//! Those that the standard defines are kept with the communicator, told again, and not handed on to
-//! others that are made of it; no algorithm makes use of them yet.
+//! The hints that the standard defines are kept with the communicator and returned by MPI_Comm_get_info. A communicator that is
+//! made of it does not inherit them. No algorithm uses them yet.
 //!
-//! Ours ask for the algorithm of an operation, as the setting of that name does, on one communicator:
-//! `weft_allreduce` = `RGM:7`. All ranks must give the same. Communicators that are made of it use the
-//! same algorithms.
+//! The hints of Weft select the algorithm of an operation on one communicator, as the setting of that name does for all:
+//! `weft_allreduce` = `RGM:7`. All ranks must give the same value. Communicators that are made of the communicator use the same
+//! algorithms.
 
 use crate::arguments::{comm, info, not_null, store};
 use crate::error::Error;
@@ -15,7 +15,7 @@ use crate::types::{Comm, Info};
 use std::rc::Rc;
 use weft_collective::{CollectiveKind, Selection};
 
-/// Those that are true or false, and false if nobody says otherwise.
+/// Hints with the values true and false. The default is false.
 const ASSERTIONS: [&str; 5] = [
     "mpi_assert_no_any_tag",
     "mpi_assert_no_any_source",
@@ -24,10 +24,10 @@ const ASSERTIONS: [&str; 5] = [
     "mpi_assert_strict_persistent_collective_ordering",
 ];
 
-/// A list of words, unset if nobody says otherwise.
+/// Hint that is a list of words. It has no default.
 const KINDS: &str = "mpi_assert_memory_alloc_kinds";
 
-/// Keeps the hints that are known, with a value that makes sense. The others are ignored.
+/// Keeps the known hints that have a valid value, and ignores the others.
 pub fn keep(comm: &CommObject, hints: &weft_process::Info) {
     let mut kept = comm.hints.borrow_mut();
     for key in ASSERTIONS {
@@ -49,7 +49,7 @@ pub fn keep(comm: &CommObject, hints: &weft_process::Info) {
     select(comm);
 }
 
-/// The hint that asks for an algorithm.
+/// Returns the name of the hint that selects an algorithm.
 fn key(operation: CollectiveKind) -> String {
     format!("weft_{operation}")
 }

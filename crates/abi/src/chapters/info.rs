@@ -19,7 +19,7 @@ unsafe fn keep(to: *mut Info, made: weft_process::Info, argument: &str) -> Resul
     unsafe { store(to, Info(handle), argument) }
 }
 
-/// Changes an info object in place; the predefined one cannot be changed.
+/// Changes an info object in place. MPI_INFO_ENV cannot be changed.
 pub fn change<T>(
     handle: Info,
     f: impl FnOnce(&mut weft_process::Info) -> Result<T, Error>,
@@ -35,12 +35,12 @@ pub fn change<T>(
     }
 }
 
-/// A key of the program, of a length that is allowed.
+/// Returns a key that the program gives, and checks its length.
 ///
 /// # Safety
 /// `from` is NULL or a C string.
 unsafe fn key(from: *const c_char) -> Result<OsString, Error> {
-    // SAFETY: by contract.
+    // SAFETY: `string` needs a `from` that is NULL or a C string; the contract of this function says so.
     let key = unsafe { string(from, "key") }?;
     if key.is_empty() || key.len() > KEY_MAX {
         let text = format!("argument key has {} bytes: keys have 1 to {KEY_MAX}", key.len());
@@ -64,7 +64,7 @@ pub(crate) unsafe fn info_dup(handle: Info, to: *mut Info) -> Result<(), Error> 
 /// MPI_Info_free.
 pub(crate) unsafe fn info_free(handle: *mut Info) -> Result<(), Error> {
     not_null(handle, "info")?;
-    // SAFETY: not NULL.
+    // SAFETY: `handle` is not NULL, so it may be read and written, as MPI requires of the program.
     unsafe {
         change(*handle, |_| Ok(()))?;
         state().infos.borrow_mut().remove((*handle).0);
@@ -79,7 +79,7 @@ pub(crate) unsafe fn info_set(
     name: *const c_char,
     value: *const c_char,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's strings.
+    // SAFETY: `name` and `value` are NULL or C strings, as MPI requires of the program.
     let (name, value) = unsafe { (key(name)?, string(value, "value")?) };
     if value.len() > VALUE_MAX {
         let text = format!(
@@ -122,7 +122,7 @@ pub(crate) unsafe fn info_get_nthkey(handle: Info, n: c_int, to: *mut c_char) ->
         let text = format!("argument n = {n}: the info object has {} keys", info.len());
         return Err(Error::new(MPI_ERR_ARG, text));
     };
-    // SAFETY: the caller's buffer has MPI_MAX_INFO_KEY bytes.
+    // SAFETY: the program's buffer has MPI_MAX_INFO_KEY bytes, as MPI requires.
     unsafe { store_text(found, to, KEY_MAX + 1, "key") }.map(|_| ())
 }
 
@@ -134,7 +134,8 @@ pub(crate) unsafe fn info_get_valuelen(
     flag: *mut c_int,
 ) -> Result<(), Error> {
     let info = info(handle)?;
-    // SAFETY: the caller's string and pointers.
+    // SAFETY: `name` is NULL or a C string, and `flag` and `valuelen` are NULL or may be written, as MPI requires of the
+    // program.
     unsafe {
         let found = key(name).map(|name| info.bytes(name.as_bytes()).map(<[u8]>::len))?;
         store(flag, c_int::from(found.is_some()), "flag")?;
@@ -155,7 +156,8 @@ pub(crate) unsafe fn info_get(
 ) -> Result<(), Error> {
     let info = info(handle)?;
     let room = count(i64::from(valuelen), "valuelen")? + 1;
-    // SAFETY: the caller's string, flag, and buffer of `valuelen` bytes and one more.
+    // SAFETY: `name` is a C string, `flag` may be written, and `value` has `valuelen + 1` bytes, or they are NULL, as MPI
+    // requires.
     unsafe {
         let name = key(name)?;
         store(flag, c_int::from(info.bytes(name.as_bytes()).is_some()), "flag")?;
@@ -176,13 +178,14 @@ pub(crate) unsafe fn info_get_string(
 ) -> Result<(), Error> {
     let info = info(handle)?;
     not_null(buflen, "buflen")?;
-    // SAFETY: the caller's string, flag, and buffer of `*buflen` bytes.
+    // SAFETY: `buflen` is not NULL; `name` is a C string, `flag` may be written, and `value` has `*buflen` bytes, or they are
+    // NULL, as MPI requires.
     unsafe {
         let room = count(i64::from(*buflen), "buflen")?;
         let name = key(name)?;
         store(flag, c_int::from(info.bytes(name.as_bytes()).is_some()), "flag")?;
         let Some(found) = info.bytes(name.as_bytes()) else { return Ok(()) };
-        // With no room the program only asks for the length.
+        // If the length is 0, the program only asks for the necessary length.
         if room > 0 {
             store_text(found, value, room, "value")?;
         }

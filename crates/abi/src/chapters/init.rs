@@ -1,4 +1,4 @@
-//! Starting and ending (MPI 5.0, chapter 11).
+//! Initialization and finalization (MPI 5.0, chapter 11).
 
 use crate::arguments::{comm, comm_label, store};
 use crate::chapters::spawning;
@@ -36,7 +36,7 @@ pub(crate) unsafe fn init_thread(
 ) -> Result<(), Error> {
     let levels =
         [MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE];
-    // Any other number asks for the next higher level.
+    // Any other number requests the next higher level.
     let level = levels.into_iter().find(|&l| l >= required).unwrap_or(MPI_THREAD_MULTIPLE);
     let level = start(level)?;
     // SAFETY: `provided` points to room for the result, as MPI requires of the program.
@@ -52,7 +52,7 @@ fn start(level: c_int) -> Result<c_int, Error> {
     }
     let parent = spawning::parent_port();
     let level = begin(state, level)?;
-    // What a spawned process starts by itself has its environment, and no parents.
+    // If a spawned process starts a program itself, the program has the same environment, but no parents.
     let launched = state.bootstrap.borrow().as_ref().is_some_and(|job| job.app_number().is_some());
     let engine = state.engine.get().expect("it has begun");
     let set = |comm: Rc<CommObject>| {
@@ -74,7 +74,7 @@ fn start(level: c_int) -> Result<c_int, Error> {
     Ok(level)
 }
 
-/// For MPI_Session_init; the level that there is.
+/// Starts the engine for MPI_Session_init. Returns the thread level that is provided.
 pub fn begin_session(level: c_int) -> Result<c_int, Error> {
     let state = state();
     if state.phase.get() == ProcessPhase::Finalized {
@@ -86,18 +86,18 @@ pub fn begin_session(level: c_int) -> Result<c_int, Error> {
     let level = begin(state, level)?;
     if state.world_phase.get() == ProcessPhase::Before {
         state.thread_level.set(level.max(state.thread_level.get()));
-        // Without MPI_Finalize it is the end of the process that leaves the job.
-        // SAFETY: the handler is a function of the library, which is never unloaded while it runs.
+        // If the program does not call MPI_Finalize, the end of the process leaves the job.
+        // SAFETY: `leave_at_exit` is a function of the library, which is not unloaded while the process runs.
         static LAST: std::sync::Once = std::sync::Once::new();
         LAST.call_once(|| {
-            // SAFETY: as above.
+            // SAFETY: `leave_at_exit` is a function of the library, which is not unloaded while the process runs.
             unsafe { libc::atexit(leave_at_exit) };
         });
     }
     Ok(level)
 }
 
-/// For MPI_Session_finalize, when the session is gone.
+/// Ends the library's use of the job in MPI_Session_finalize, if this was the last session.
 pub fn end_session() -> Result<(), Error> {
     let state = state();
     if !state.sessions.borrow().handles().is_empty() {
@@ -121,7 +121,7 @@ extern "C" fn leave_at_exit() {
     }
 }
 
-/// Starts the engine, if it does not run yet, for calls of this level. The level that there is.
+/// Starts the engine for calls of this thread level, if it does not run yet. Returns the level that is provided.
 fn begin(state: &ProcessState, level: c_int) -> Result<c_int, Error> {
     match state.phase.get() {
         ProcessPhase::Before => {}
@@ -146,7 +146,7 @@ fn begin(state: &ProcessState, level: c_int) -> Result<c_int, Error> {
     Ok(level)
 }
 
-/// As `WEFT_PROGRESS` says; it was understood when the job was joined.
+/// Starts the helper thread as `WEFT_PROGRESS` says. The setting has been checked when the process joined the job.
 fn start_helper(state: &ProcessState) -> Result<(), Error> {
     let wrong = |text| Error::new(MPI_ERR_OTHER, text);
     let progress = ProgressSettings::read().map_err(wrong)?;
@@ -180,7 +180,7 @@ fn start_helper(state: &ProcessState) -> Result<(), Error> {
 
 /// Joins the job and builds the engine.
 fn connect(state: &ProcessState) -> Result<(), String> {
-    // What the program has closed of its standard input, output and error is nothing of ours.
+    // If the program has closed its standard input, output or error, no descriptor of the library may take that number.
     let _occupied = Occupied::standard();
     let mut limits = ProgressSettings::read()?.limits(ProtocolLimits {
         eager: settings::number("WEFT_EAGER")? as usize,
@@ -200,7 +200,7 @@ fn connect(state: &ProcessState) -> Result<(), String> {
     let node = match compared.and_then(|()| NodeFabric::connect(&mut *bootstrap)) {
         Ok(node) => node,
         Err(why) => {
-            // If the job ends for it, the launcher says so: once, though all ranks have the same trouble.
+            // If the job ends because of this error, the launcher reports it once, though all ranks have the same error.
             *state.bootstrap.borrow_mut() = Some(bootstrap);
             let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
             return Err(format!("rank {rank} on {}: {why}", host.trim()));
@@ -214,7 +214,7 @@ fn connect(state: &ProcessState) -> Result<(), String> {
         }
     }
     let all: Vec<u32> = (0..nodes.len() as u32).collect();
-    // Other jobs may be apart from this one.
+    // Processes of other jobs may connect later, and may not share memory with this job.
     let same_node = weft_collective::share_memory(&node, &all) && node.linkable().is_none();
     let own = nodes[rank];
     crate::memory_left::share_among(nodes.iter().filter(|&&node| node == own).count());
@@ -240,7 +240,7 @@ fn connect(state: &ProcessState) -> Result<(), String> {
         ..Default::default()
     });
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
-    // The same number at all processes of the job, wherever they run.
+    // The number is the same at all processes of the job, whatever their processors are.
     engine.set_job(weft_bootstrap::hash(bootstrap.job()), Fingerprint::arithmetic_hash());
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);
@@ -248,7 +248,7 @@ fn connect(state: &ProcessState) -> Result<(), String> {
     state.engine.set(engine).map_err(|_| "initialised twice".to_owned())
 }
 
-/// Bounds what there may be of each kind, and what a new communicator may have.
+/// Limits the number of objects of each kind, and the resources of a new communicator.
 fn bound(state: &ProcessState, engine: &Engine) -> Result<(), String> {
     let most = settings::number("WEFT_OBJECTS")? as usize;
     state.sessions.borrow_mut().set_most(most);
@@ -262,7 +262,7 @@ fn bound(state: &ProcessState, engine: &Engine) -> Result<(), String> {
     state.errhandlers.borrow_mut().set_most(most);
     state.requests.borrow_mut().set_most(most);
     state.messages.borrow_mut().set_most(most);
-    // A window has a communicator, too: both are asked for when that is made.
+    // A window has a communicator too. Both limits are checked when the communicator is made.
     engine.set_room(|| {
         let state = crate::state::state();
         let rooms = state.comms.borrow_mut().room().and_then(|()| state.wins.borrow_mut().room());
@@ -274,10 +274,10 @@ fn bound(state: &ProcessState, engine: &Engine) -> Result<(), String> {
     Ok(())
 }
 
-/// Bytes of memory that ranks share in a communicator whose collective operations use all kinds of it.
+/// Maximum number of bytes that ranks share in a communicator whose collective operations use all kinds of shared memory.
 const ROOMY: u64 = 720 << 10;
 
-/// The node of each rank.
+/// Returns the node of each rank.
 pub fn nodes() -> Vec<usize> {
     state().bootstrap.borrow().as_ref().map_or_else(Vec::new, |b| b.nodes().to_vec())
 }
@@ -285,7 +285,7 @@ pub fn nodes() -> Vec<usize> {
 /// MPI_Finalize.
 pub(crate) unsafe fn finalize() -> Result<(), Error> {
     if state().phase.get() == ProcessPhase::Forked {
-        // An exit handler that ends MPI does no harm in a child.
+        // If an exit handler of a forked child calls MPI_Finalize, this does no harm.
         return Ok(());
     }
     let state = running()?;
@@ -305,14 +305,14 @@ pub(crate) unsafe fn finalize() -> Result<(), Error> {
     if state.sessions.borrow().handles().is_empty() {
         return leave(state, &call, true);
     }
-    // Sessions live on; the processes part with their last one.
+    // Sessions are still open. The processes leave the job when their last session ends.
     if let (Some(engine), Some(world)) = (state.engine.get(), state.world.get()) {
         engine.block_on(&call, world.barrier())?;
     }
     Ok(())
 }
 
-/// Leaves the job; `together`: when all processes do.
+/// Leaves the job. `together` is true if all processes leave at this point.
 fn leave(state: &ProcessState, call: &WaitingCall, together: bool) -> Result<(), Error> {
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Finalizing);
@@ -325,10 +325,10 @@ fn leave(state: &ProcessState, call: &WaitingCall, together: bool) -> Result<(),
             crate::chapters::communicators::close_all(call)?;
             links::leave_all(engine, call)?;
         }
-        // What is still kept back (the last message of the barrier) must leave before the process.
+        // Delayed messages (the last message of the barrier) must leave before the process ends.
         let fabric = engine.endpoint().fabric();
         engine.drive(call, || fabric.idle().then_some(()));
-        // Nobody waits for more than this: a peer that is lost now has ended.
+        // No process waits for later messages of this one. A peer that is lost now has ended.
         fabric.announce_end();
         engine.drive(call, || (fabric.has_ended() || fabric.fault().is_some()).then_some(()));
     }
@@ -346,7 +346,7 @@ fn leave(state: &ProcessState, call: &WaitingCall, together: bool) -> Result<(),
 
 /// MPI_Initialized.
 pub(crate) unsafe fn initialized(flag: *mut c_int) -> Result<(), Error> {
-    // A forked child counts as its parent does.
+    // In a forked child, the answer is the same as in its parent.
     let yes = state().world_phase.get() != ProcessPhase::Before;
     // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { store(flag, c_int::from(yes), "flag") }
@@ -354,7 +354,7 @@ pub(crate) unsafe fn initialized(flag: *mut c_int) -> Result<(), Error> {
 
 /// MPI_Finalized.
 pub(crate) unsafe fn finalized(flag: *mut c_int) -> Result<(), Error> {
-    // A forked child is told that it is too late, so that exit handlers leave MPI alone.
+    // In a forked child the flag is true, so that exit handlers do not call MPI.
     let state = state();
     let yes = state.world_phase.get() == ProcessPhase::Finalized
         || state.phase.get() == ProcessPhase::Forked;
@@ -378,9 +378,9 @@ pub(crate) unsafe fn is_thread_main(flag: *mut c_int) -> Result<(), Error> {
 
 /// MPI_Abort.
 pub(crate) unsafe fn abort(handle: Comm, errorcode: c_int) -> Result<(), Error> {
-    // Whatever the communicator, the whole job ends: the strongest reading of section 9.8.
+    // Whatever the communicator, the complete job ends. This is the strictest reading of section 9.8.
     let on = comm(handle).map_or_else(|_| String::new(), |c| format!(" on {}", comm_label(&c)));
-    // A failure's code is told in words, and by its class to who looks at the exit code.
+    // The message describes the error code of a failure in words. The exit code is the class of the error.
     let class = crate::error_details::class(errorcode);
     let words = class.and_then(|_| crate::codes::description(errorcode));
     let words = words.map_or_else(String::new, |words| format!(": {}", words.display()));

@@ -1,4 +1,4 @@
-//! Whether requests are over, without ending them (MPI 5.0, section 3.7.6).
+//! Completion tests that do not end the requests (MPI 5.0, section 3.7.6).
 
 use super::request_control::external;
 use super::requests::{Arrays, is_active, store_empty};
@@ -21,7 +21,7 @@ pub(crate) unsafe fn request_get_status(
     let engine = engine()?;
     not_null(flag, "flag")?;
     engine.progress();
-    // SAFETY: the caller's pointers.
+    // SAFETY: `flag` is not NULL, so it may be written; `status` may be ignored or written, as MPI requires of the program.
     unsafe {
         if !is_active(request)? {
             flag.write(1);
@@ -37,7 +37,7 @@ pub(crate) unsafe fn request_get_status(
     }
 }
 
-/// The status of an active request that is over, without ending it.
+/// Returns the outcome of an active request that is over, without ending the request.
 fn peek(handle: Request) -> Option<OperationOutcome> {
     let state = state();
     let endpoint = state.engine.get()?.endpoint();
@@ -47,17 +47,17 @@ fn peek(handle: Request) -> Option<OperationOutcome> {
     state.requests.borrow().get(handle.0)?.active.as_ref()?.peek(endpoint)
 }
 
-/// Stores in place `at` what was seen of request `i`; the error of looking.
+/// Stores the outcome of request `i`, if any, in status `at`. Returns the error of the request.
 ///
 /// # Safety
-/// The caller's array has that place.
+/// `at` is less than the length of the arrays, so that the program's array of statuses, if there is one, has this place.
 unsafe fn store_peeked(
     arrays: &Arrays,
     at: usize,
     i: usize,
     peeked: Option<OperationOutcome>,
 ) -> Option<Error> {
-    // SAFETY: by contract.
+    // SAFETY: `at` is inside the program's array of statuses, if there is one; the contract of this function says so.
     unsafe {
         let Some(outcome) = peeked else {
             store_empty(arrays.status(at));
@@ -80,7 +80,7 @@ pub(crate) unsafe fn request_get_status_all(
     engine()?.progress();
     let all = arrays.all_over()?;
     let mut failed = None;
-    // SAFETY: the caller's pointers.
+    // SAFETY: `flag` is not NULL, and the array of statuses is ignored or has `count` elements, as MPI requires of the program.
     unsafe {
         flag.write(c_int::from(all));
         for i in (0..arrays.len).take_while(|_| all) {
@@ -107,7 +107,7 @@ pub(crate) unsafe fn request_get_status_any(
     engine()?.progress();
     let none = !(0..arrays.len).any(|i| arrays.active(i));
     let found = (0..arrays.len).find_map(|i| Some((i, peek(arrays.request(i))?)));
-    // SAFETY: the caller's pointers.
+    // SAFETY: `flag` and `index` are not NULL, and `status` may be ignored or written, as MPI requires of the program.
     unsafe {
         flag.write(c_int::from(none || found.is_some()));
         index.write(found.as_ref().map_or(MPI_UNDEFINED, |(i, _)| *i as c_int));
@@ -141,7 +141,7 @@ pub(crate) unsafe fn request_get_status_some(
     for i in 0..arrays.len {
         if let Some(peeked) = peek(arrays.request(i)) {
             not_null(indices, "array_of_indices")?;
-            // SAFETY: there are at most `incount` of them.
+            // SAFETY: `found` is less than `incount`: both arrays have `incount` elements, as MPI requires of the program.
             unsafe {
                 indices.add(found).write(i as c_int);
                 let error = store_peeked(&arrays, found, i, Some(peeked));

@@ -1,4 +1,4 @@
-//! Intercommunicators (MPI 5.0, section 7.6): made of two groups, asked, merged.
+//! Intercommunicators (MPI 5.0, section 7.6): creation, remote group, merge.
 
 use crate::arguments::{comm, intracomm, named_comm, not_null, rank, store, tag};
 use crate::chapters::communicators::inherited;
@@ -19,7 +19,7 @@ pub(crate) unsafe fn comm_test_inter(handle: Comm, flag: *mut c_int) -> Result<(
     unsafe { store(flag, c_int::from(yes), "flag") }
 }
 
-/// The other group of an intercommunicator, and an error for what has none.
+/// Returns the remote group of an intercommunicator. Fails for an intracommunicator.
 fn remote(comm: &Rc<CommObject>) -> Result<&weft_process::Group, Error> {
     comm.remote().ok_or_else(|| {
         let label = crate::arguments::comm_label(comm);
@@ -58,7 +58,7 @@ pub(crate) unsafe fn intercomm_create(
     let local = intracomm(local_comm)?;
     let leader = rank(&local, local_leader, "local_leader", MPI_ERR_RANK)?;
     let tag = tag(tag_, "tag")?;
-    // Only the leader's peer communicator means anything.
+    // The peer communicator is significant only at the leader.
     let peer =
         if local.rank() == leader { Some(named_comm(peer_comm, "peer_comm")?) } else { None };
     let peer = match &peer {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use weft_fabric::{Fabric, FaultCause, Region};
 
-/// What was allocated, by address; `None`: from malloc.
+/// Allocated memory by address; `None` for memory from malloc.
 static ALLOCATED: ChapterState<RefCell<BTreeMap<usize, Option<Region>>>> =
     ChapterState::new(RefCell::new(BTreeMap::new()));
 
@@ -46,13 +46,13 @@ pub(crate) unsafe fn alloc_mem(size: isize, info: Info, baseptr: *mut c_void) ->
         None => (private(len, align)?, None),
     };
     ALLOCATED.borrow_mut().insert(address.expose_provenance(), region);
-    // SAFETY: not NULL; the program gives the address of a pointer.
+    // SAFETY: `baseptr` is not NULL, so it is the address of a pointer, as MPI requires of the program.
     unsafe { store(baseptr.cast::<*mut c_void>(), address, "baseptr") }
 }
 
-/// Memory that peers can reach directly. `None` where there is no fabric, or its addresses are used up:
-/// any memory can be communicated. Fails if the machine has no memory left, since malloc would only promise it. Also `None` for a
-/// very large alignment, for which the fabric would waste as much memory.
+/// Allocates memory that peers can reach directly. Returns `None` if there is no fabric, if the addresses of the fabric are
+/// used up, or if the alignment is so large that the fabric would waste as much memory: any memory can be communicated. Fails
+/// if the machine has no memory left, since malloc would only promise it.
 fn shared(len: usize, align: usize) -> Result<Option<Region>, Error> {
     let state = state();
     let engine =
@@ -70,7 +70,8 @@ fn shared(len: usize, align: usize) -> Result<Option<Region>, Error> {
 
 fn private(len: usize, align: usize) -> Result<*mut c_void, Error> {
     let mut address: *mut c_void = std::ptr::null_mut();
-    // SAFETY: the result is stored in our variable.
+    // SAFETY: `posix_memalign` stores the result in a local variable; `align` is a power of two of at least the size of a
+    // pointer.
     let failed: c_int = unsafe { libc::posix_memalign(&mut address, align, len.max(1)) };
     if failed == 0 {
         return Ok(address);
@@ -91,7 +92,7 @@ pub(crate) unsafe fn free_mem(base: *mut c_void) -> Result<(), Error> {
     };
     match (region, state.engine.get()) {
         (Some(region), Some(engine)) => engine.endpoint().fabric().withdraw(region),
-        // SAFETY: it came from `private`, once.
+        // SAFETY: `base` came from `private`, and the table held it, so it is freed only once.
         _ => unsafe { libc::free(base) },
     }
     Ok(())

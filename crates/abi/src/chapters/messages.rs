@@ -20,21 +20,21 @@ use std::rc::Rc;
 use weft_p2p::SendMode;
 use weft_process::{Active, Buffer, Destination, Origin};
 
-/// What all sends are given.
+/// Arguments that every send has.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent {
-    /// What is sent.
+    /// Data to send.
     pub buf: Elements,
     /// Rank of the receiver, or MPI_PROC_NULL.
     pub dest: c_int,
     /// At least 0.
     pub tag: c_int,
-    /// Whose ranks and matching space it goes by.
+    /// Communicator that gives the ranks and the matching space.
     pub comm: Comm,
 }
 
 impl Sent {
-    /// What all sends check: communicator, receiver, buffer, tag.
+    /// Checks the arguments that every send has: communicator, receiver, buffer, tag.
     #[inline(always)]
     pub fn checked(self) -> Result<(Rc<CommObject>, Buffer, Destination, i32), Error> {
         let comm = comm(self.comm)?;
@@ -44,7 +44,7 @@ impl Sent {
     }
 }
 
-/// A send of one mode, in its three forms.
+/// A send of one mode, in its three forms: blocking, nonblocking, persistent.
 pub(crate) trait Sends: Arguments {
     const MODE: SendMode;
 
@@ -53,7 +53,7 @@ pub(crate) trait Sends: Arguments {
     #[inline(always)]
     fn blocking(self) -> Result<(), Error> {
         let given = self.given();
-        // The short way: a predefined communicator and type.
+        // If the communicator and the type are predefined, the send takes this shorter path.
         let plain = given.buf.plain();
         if let (Some(comm), Some(data)) = (fixed_comm(given.comm), plain) {
             let to = destination(comm, given.dest, "dest")?;
@@ -70,14 +70,15 @@ pub(crate) trait Sends: Arguments {
     unsafe fn nonblocking(self, request: *mut Request) -> Result<(), Error> {
         room_for_request(request)?;
         let given = self.given();
-        // The short way: a predefined type.
+        // If the type is predefined, the send takes this shorter path.
         if let Some(data) = given.buf.plain()
             && let found = lent_comm(given.comm)?
             && let Destination::Rank(to) = destination(&found, given.dest, "dest")?
         {
             let tag = tag(given.tag, "tag")?;
             let sent = found.isend_run(data, to, tag, Self::MODE);
-            // SAFETY: not NULL, so by contract writable.
+            // SAFETY: `request` is not NULL (`room_for_request` checked it), so it may be written, as the contract of this
+            // function says.
             return unsafe {
                 match sent {
                     None => {
@@ -93,7 +94,7 @@ pub(crate) trait Sends: Arguments {
         }
         let (comm, data, to, tag) = given.checked()?;
         let active = comm.isend(&data, to, tag, Self::MODE);
-        // SAFETY: by contract.
+        // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, active, RequestOrigin::Send) }
     }
 
@@ -104,7 +105,7 @@ pub(crate) trait Sends: Arguments {
         let (comm, data, to, tag) = self.given().checked()?;
         let again = comm.clone();
         let recipe = move || Ok(again.isend(&data, to, tag, Self::MODE));
-        // SAFETY: by contract.
+        // SAFETY: `persist` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { persist(request, &comm, recipe, RequestOrigin::Send) }
     }
 }
@@ -138,7 +139,7 @@ sends! {
 
 /// MPI_Recv, MPI_Recv_c, MPI_Irecv, MPI_Irecv_c, MPI_Recv_init, MPI_Recv_init_c.
 impl Recv {
-    /// Sender and tag, checked.
+    /// Checks and returns sender and tag.
     #[inline(always)]
     fn from(self, comm: &CommObject) -> Result<(Origin, Option<i32>), Error> {
         Ok((origin(comm, self.source, "source")?, any_tag(self.tag, "tag")?))
@@ -148,19 +149,21 @@ impl Recv {
     /// `status` is `MPI_STATUS_IGNORE` or may be written.
     #[inline(always)]
     pub(crate) unsafe fn blocking(self, status: *mut MpiStatus) -> Result<(), Error> {
-        // The short way: a predefined communicator and type.
+        // If the communicator and the type are predefined, the receive takes this shorter path.
         let plain = self.buf.plain();
         if let (Some(comm), Some(into)) = (fixed_comm(self.comm), plain) {
             let from = origin(comm, self.source, "source")?;
             let tag = any_tag(self.tag, "tag")?;
             let ended = comm.recv_run(&WaitingCall::new(Self::NAME), into, from, tag);
-            // SAFETY: by contract.
+            // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written; the contract of this function
+            // says so.
             return unsafe { received(status, ended) };
         }
         let comm = comm(self.comm)?;
         let (from, tag) = self.from(&comm)?;
         let ended = comm.recv(&WaitingCall::new(Self::NAME), &self.buf.buffer()?, from, tag);
-        // SAFETY: by contract.
+        // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written; the contract of this function says
+        // so.
         unsafe { received(status, ended) }
     }
 
@@ -171,13 +174,13 @@ impl Recv {
         let comm = lent_comm(self.comm)?;
         let (from, tag) = self.from(&comm)?;
         room_for_request(request)?;
-        // The short way: a predefined type.
+        // If the type is predefined, the receive takes this shorter path.
         let short = self.buf.plain().and_then(|into| comm.irecv_run(into, from, tag));
         let active = match short {
             Some(id) => Active::Receive { id, unpack: None },
             None => comm.irecv(&self.buf.buffer()?, from, tag),
         };
-        // SAFETY: by contract.
+        // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, active, RequestOrigin::Receive) }
     }
 
@@ -189,7 +192,7 @@ impl Recv {
         room_for_request(request)?;
         let (into, again) = (self.buf.buffer()?, comm.clone());
         let recipe = move || Ok(again.irecv(&into, from, tag));
-        // SAFETY: by contract.
+        // SAFETY: `persist` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { persist(request, &comm, recipe, RequestOrigin::Receive) }
     }
 }

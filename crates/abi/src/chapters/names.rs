@@ -1,4 +1,4 @@
-//! Services by name (MPI 5.0, section 11.9.4): a file for each service in folders of the user, so that no server is needed.
+//! Published services (MPI 5.0, section 11.9.4): a file for each service in folders of the user, so that no server is needed.
 //!
 //! ```text
 //!   $XDG_RUNTIME_DIR/weft, /run/user/UID/weft, /tmp/weft-UID: the folders that exist, mode 700
@@ -6,7 +6,8 @@
 //! ```
 //! A name is published in all of these folders and looked for in all of them. So two processes that share one folder find each
 //! other, whatever their environments contain.
-//! A service ends with its publisher: what a process that has ended left behind does not count, and is removed by who meets it.
+//! A service ends with its publisher: the file of a process that has ended does not count, and the process that finds it
+//! removes it.
 
 use crate::arguments::{not_null, optional_info, store_text, string};
 use crate::constants::*;
@@ -69,7 +70,7 @@ fn prepared(base: &Path, user: u32) -> io::Result<PathBuf> {
     Ok(names)
 }
 
-/// Whether a folder is the user's, and nobody else writes there.
+/// Returns true if a folder belongs to the user and no other user may write to it.
 fn owned(folder: &Path, user: u32) -> bool {
     fs::symlink_metadata(folder)
         .is_ok_and(|found| found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0)
@@ -92,7 +93,7 @@ fn places(service: &OsStr) -> Result<Vec<PathBuf>, Error> {
     Ok(folders.into_iter().map(|folder| folder.join(&name)).collect())
 }
 
-/// When a process started, as the system counts; `None`: it is gone.
+/// Returns the time at which a process started, in clock ticks since boot, or `None` if the process has ended.
 fn started(pid: u32) -> Option<u64> {
     weft_bootstrap::process_status(pid as i32)?.get(19)?.parse().ok()
 }
@@ -118,14 +119,14 @@ struct Named {
     port: OsString,
 }
 
-/// The arguments of a call that names both.
+/// Checks the arguments of a call that names both a service and a port.
 ///
 /// # Safety
 /// `service` and `port` are NULL or C strings.
 unsafe fn named(service: *const c_char, info: Info, port: *const c_char) -> Result<Named, Error> {
     running()?;
     optional_info(info)?;
-    // SAFETY: by contract.
+    // SAFETY: `service` and `port` are NULL or C strings; the contract of this function says so.
     let (service, port) = unsafe { (string(service, "service_name")?, string(port, "port_name")?) };
     if port.len() >= MPI_MAX_PORT_NAME as usize {
         let len = port.len();
@@ -152,7 +153,7 @@ pub(crate) unsafe fn publish_name(
     info: Info,
     port_name: *const c_char,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's strings.
+    // SAFETY: `service_name` and `port_name` are NULL or C strings, as MPI requires of the program.
     let Named { service: name, places, port } = unsafe { named(service_name, info, port_name) }?;
     let twice = || {
         let text = format!("argument service_name: {name:?} is published already");
@@ -193,7 +194,7 @@ pub(crate) unsafe fn unpublish_name(
     info: Info,
     port_name: *const c_char,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's strings.
+    // SAFETY: `service_name` and `port_name` are NULL or C strings, as MPI requires of the program.
     let Named { service: name, places, port } = unsafe { named(service_name, info, port_name) }?;
     let there: Vec<_> =
         places.iter().filter(|at| published(at).is_some_and(|found| found == port)).collect();
@@ -221,7 +222,7 @@ pub(crate) unsafe fn lookup_name(
         let text = format!("argument service_name: nobody has published {name:?} on this machine");
         return Err(Error::new(MPI_ERR_NAME, text));
     };
-    // SAFETY: the caller's buffer has MPI_MAX_PORT_NAME characters.
+    // SAFETY: `port_name` is not NULL, so it has MPI_MAX_PORT_NAME characters, as MPI requires of the program.
     unsafe { store_text(port.as_bytes(), port_name, MPI_MAX_PORT_NAME as usize, "port_name") }?;
     Ok(())
 }

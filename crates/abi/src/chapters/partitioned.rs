@@ -16,7 +16,7 @@ use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_process::{Active, Buffer, Destination, PartitionedReceive, PartitionedSend};
 
-/// A partitioned request.
+/// The operation of a partitioned request.
 pub enum Partitioned {
     Send(Rc<PartitionedSend<NodeFabric>>),
     Receive(Rc<PartitionedReceive<NodeFabric>>),
@@ -35,10 +35,10 @@ impl Persistent for Partitioned {
     }
 }
 
-/// All partitions, and how many they are.
+/// Returns the buffer of all partitions, and their number.
 ///
 /// # Safety
-/// The program promises their memory while the request is active.
+/// `buf` points to `partitions * each` elements of `datatype`, which stay while the request is active.
 unsafe fn partitions(
     buf: *const c_void,
     partitions: c_int,
@@ -57,7 +57,7 @@ unsafe fn partitions(
         );
         return Err(Error::new(MPI_ERR_COUNT, text));
     };
-    // SAFETY: by contract.
+    // SAFETY: `buf` points to `all` elements, which stay while the request is active; the contract of this function says so.
     let buffer = unsafe { buffer(buf, all, datatype, BUF) }?;
     if buf.is_null() && !buffer.is_empty() {
         let text = "argument buf is MPI_BOTTOM: partitions follow each other from an address on, \
@@ -84,7 +84,8 @@ pub(crate) unsafe fn psend_init(
     let to = destination(&comm, dest, "dest")?;
     let tag = tag(tag_, "tag")?;
     optional_info(info)?;
-    // SAFETY: the caller's buffer stays while the request is active.
+    // SAFETY: the program keeps the buffer of `partitions_ * count` elements while the request is active (MPI 5.0, section
+    // 4.2.1).
     unsafe {
         let (all, number) = partitions(buf, partitions_, count, datatype)?;
         let made = Partitioned::Send(PartitionedSend::new(&comm, all, number, to, tag));
@@ -112,7 +113,8 @@ pub(crate) unsafe fn precv_init(
     };
     let tag = tag(tag_, "tag")?;
     optional_info(info)?;
-    // SAFETY: the caller's buffer stays while the request is active.
+    // SAFETY: the program keeps the buffer of `partitions_ * count` elements while the request is active (MPI 5.0, section
+    // 4.2.1).
     unsafe {
         let (all, number) = partitions(buf, partitions_, count, datatype)?;
         let made = PartitionedReceive::new(&comm, all, number, from, tag);
@@ -120,7 +122,7 @@ pub(crate) unsafe fn precv_init(
     }
 }
 
-/// The operation behind a request, and whose error handler its errors call.
+/// Returns the recipe of a request, and the object whose error handler its errors call.
 fn find(handle: Request) -> Result<(Option<PersistentRecipe>, Owner), Error> {
     let requests = state().requests.borrow();
     let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
@@ -132,7 +134,7 @@ fn partitioned(recipe: &Option<PersistentRecipe>) -> Option<&Partitioned> {
     recipe.as_ref()?.as_any()?.downcast_ref()
 }
 
-/// Runs `f` on the sender's request behind a handle.
+/// Calls `f` with the partitioned send behind a handle.
 fn with_send(
     handle: Request,
     f: impl FnOnce(&PartitionedSend<NodeFabric>) -> Result<(), weft_process::Error>,
@@ -176,7 +178,7 @@ pub(crate) unsafe fn pready_list(
         return with_send(request, |send| send.ready_list(&[]));
     }
     not_null(list, "array_of_partitions")?;
-    // SAFETY: the caller's array has so many elements.
+    // SAFETY: `list` is not NULL, so it has `length` elements, as MPI requires of the program.
     let list = unsafe { std::slice::from_raw_parts(list, length) };
     with_send(request, |send| send.ready_list(list))
 }
@@ -190,7 +192,7 @@ pub(crate) unsafe fn parrived(
     let engine = engine()?;
     not_null(flag, "flag")?;
     let arrived = match request {
-        // MPI 5.0, section 4.2.2: true for the null request and for one that is not active.
+        // The flag is true for the null request and for an inactive request (MPI 5.0, section 4.2.2).
         MPI_REQUEST_NULL => true,
         _ => {
             let (recipe, owner) = find(request)?;
@@ -211,7 +213,7 @@ pub(crate) unsafe fn parrived(
     unsafe { store(flag, c_int::from(arrived), "flag") }
 }
 
-/// A partitioned request is not freed before it is over (MPI 5.0, section 4.2.1).
+/// Fails if the request is partitioned and active. The program may free it only after completion (MPI 5.0, section 4.2.1).
 pub fn may_be_freed(handle: Request) -> Result<(), Error> {
     let Some(engine) = state().engine.get() else { return Ok(()) };
     let requests = state().requests.borrow();

@@ -29,7 +29,7 @@ pub(crate) unsafe fn probe(
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
     let found = comm.probe(&WaitingCall::new("MPI_Probe"), from, any_tag(tag, "tag")?)?;
-    // SAFETY: the caller's status.
+    // SAFETY: `status` is MPI_STATUS_IGNORE or points to room for the result, as MPI requires of the program.
     unsafe { store_status(status, &found) };
     Ok(())
 }
@@ -45,7 +45,7 @@ pub(crate) unsafe fn iprobe(
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
     let found = comm.iprobe(from, any_tag(tag, "tag")?);
-    // SAFETY: the caller's pointers.
+    // SAFETY: `flag` and `status` are NULL or point to room for the results, as MPI requires of the program.
     unsafe {
         store(flag, c_int::from(found.is_some()), "flag")?;
         if let Some(found) = found {
@@ -56,15 +56,15 @@ pub(crate) unsafe fn iprobe(
     Ok(())
 }
 
-/// So many tests in a row that found nothing (some 30 us) are patience enough.
+/// Number of tests in a row without a result (about 30 us of them) after which the process yields its processor.
 const PATIENCE: u32 = 1024;
 
-/// Tests in a row that found nothing.
+/// Number of tests in a row without a result.
 static IDLE_TESTS: ChapterState<Cell<u32>> = ChapterState::new(Cell::new(0));
 
-/// A test that found nothing lets another process run, if the ranks do not fit the processors: a
-/// program that tests in a loop must not hold up what it waits for. Where they fit, now and then: a
-/// processor may have foreign work, too.
+/// Counts a test; after a test without a result, may let another process run. If the ranks do not fit the processors, it yields
+/// each time: a program that tests in a loop must not hold up the process that it waits for. If they fit, it yields every
+/// [`PATIENCE`]th time, because a processor may also have work of other jobs.
 pub fn idle_test(nothing: bool) {
     let state = state();
     if !nothing {
@@ -79,10 +79,10 @@ pub fn idle_test(nothing: bool) {
     }
 }
 
-/// Stores a matched message.
+/// Stores a matched message in the table, and its handle and status in the program's variables.
 ///
 /// # Safety
-/// The caller's pointers.
+/// `message` is NULL or may be written; `status` is MPI_STATUS_IGNORE or may be written.
 unsafe fn keep(
     comm: &Rc<CommObject>,
     found: (Option<weft_process::Matched>, weft_process::Status),
@@ -96,7 +96,8 @@ unsafe fn keep(
             Message(state().messages.borrow_mut().insert(object))
         }
     };
-    // SAFETY: by contract.
+    // SAFETY: `message` is NULL or may be written, and `status` may be ignored or written; the contract of this function says
+    // so.
     unsafe {
         store(message, handle, "message")?;
         store_status(status, &found.1);
@@ -143,7 +144,7 @@ pub(crate) unsafe fn improbe(
     state().messages.borrow_mut().room()?;
     not_null(flag, "flag")?;
     let found = comm.improbe(from, tag);
-    // SAFETY: the caller's pointers.
+    // SAFETY: `flag` and `message` are not NULL, and `status` may be ignored or written, as MPI requires of the program.
     unsafe {
         flag.write(c_int::from(found.is_some()));
         match found {
@@ -157,7 +158,7 @@ pub(crate) unsafe fn improbe(
 /// Takes the matched message behind a handle, which becomes `MPI_MESSAGE_NULL`.
 ///
 /// # Safety
-/// The caller's pointer.
+/// `message` is NULL or may be read and written.
 unsafe fn take_message(message: *mut Message) -> Result<Option<MessageObject>, Error> {
     not_null(message, "message")?;
     // SAFETY: `message` is not NULL, so it points to a value, as MPI requires of the program.
@@ -185,10 +186,10 @@ const NO_PROC: weft_process::Status = weft_process::Status {
 /// MPI_Mrecv, MPI_Mrecv_c, MPI_Imrecv, MPI_Imrecv_c.
 impl Mrecv {
     /// # Safety
-    /// `message` and `status` are the caller's.
+    /// The handle `message` is NULL or may be read and written; `status` is MPI_STATUS_IGNORE or may be written.
     pub(crate) unsafe fn blocking(self, status: *mut MpiStatus) -> Result<(), Error> {
         let into = self.buf.buffer()?;
-        // SAFETY: by contract.
+        // SAFETY: `take_message` and `received` need `message` and `status` as the contract of this function describes them.
         unsafe {
             let ended = match take_message(self.message)? {
                 None => Ok(NO_PROC),
@@ -203,11 +204,12 @@ impl Mrecv {
     }
 
     /// # Safety
-    /// `message` and `request` are the caller's.
+    /// The handle `message` is NULL or may be read and written; `request` is NULL or may be written.
     pub(crate) unsafe fn nonblocking(self, request: *mut Request) -> Result<(), Error> {
         room_for_request(request)?;
         let into = self.buf.buffer()?;
-        // SAFETY: by contract.
+        // SAFETY: `take_message` needs a `message` that is NULL or may be read and written; the contract of this function says
+        // so.
         let (comm, active) = match unsafe { take_message(self.message) }? {
             None => (crate::arguments::comm(MPI_COMM_SELF)?, Active::Done(NO_PROC)),
             Some(MessageObject { matched, comm }) => {
@@ -215,7 +217,7 @@ impl Mrecv {
                 (comm, active)
             }
         };
-        // SAFETY: by contract.
+        // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, active, RequestOrigin::Receive) }
     }
 }

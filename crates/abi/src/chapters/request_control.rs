@@ -1,4 +1,4 @@
-//! Requests started, cancelled and freed (MPI 5.0, sections 3.7 to 3.9).
+//! Start, cancellation and freeing of requests (MPI 5.0, sections 3.7 to 3.9).
 
 use super::requests::{Arrays, bad_request, place};
 use crate::arguments::not_null;
@@ -30,12 +30,12 @@ pub(crate) unsafe fn request_free(request: *mut Request) -> Result<(), Error> {
     release(object, engine)
 }
 
-/// Lets an operation end by itself.
+/// Lets the operation of a freed request complete in the background.
 fn release(object: RequestObject, engine: &crate::node::Engine) -> Result<(), Error> {
     match object.active {
         None | Some(Active::Done(_)) | Some(Active::Task(_)) => {}
         Some(Active::External(operation)) => operation.release()?,
-        // Memory that the operation may touch stays until it is over.
+        // Memory that the operation may touch stays until the operation is complete.
         Some(Active::Send { id, _piece: None }) | Some(Active::Receive { id, unpack: None }) => {
             engine.endpoint().forget(id);
         }
@@ -50,7 +50,8 @@ fn release(object: RequestObject, engine: &crate::node::Engine) -> Result<(), Er
     Ok(())
 }
 
-/// The operation of a generalized request, whose functions may come back here.
+/// Returns the external operation behind a handle, if any. Its functions may call MPI again, so the table is not borrowed
+/// meanwhile.
 pub fn external(handle: Request) -> Option<std::rc::Rc<dyn weft_process::External>> {
     match state().requests.borrow().get(handle.0)?.active.as_ref()? {
         Active::External(operation) => Some(operation.clone()),
@@ -76,7 +77,7 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
         }
         (Some(active), _) => {
             active.cancel(engine.endpoint());
-            // It may be over by that, and another thread wait for it.
+            // The operation may be complete now, and another thread may wait for it.
             engine.wake_siblings();
             Ok(())
         }
@@ -113,7 +114,7 @@ pub(crate) unsafe fn startall(count: c_int, requests: *mut Request) -> Result<()
     let arrays = Arrays::new(count, requests, std::ptr::null_mut(), "MPI_Startall")?;
     for i in 0..arrays.len {
         let one = arrays.request(i);
-        // SAFETY: inside the caller's array.
+        // SAFETY: `i` is less than `len`, and the program's array has `len` elements.
         unsafe { start(requests.add(i)) }
             .map_err(|e| e.at(&place(i)).usually_on(Owner::Request(one)))?;
     }
@@ -125,7 +126,7 @@ pub(crate) unsafe fn test_cancelled(
     status: *const MpiStatus,
     flag: *mut c_int,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointers.
+    // SAFETY: `status` is not NULL, so it points to a status; `flag` is NULL or may be written, as MPI requires of the program.
     unsafe {
         not_null(status, "status")?;
         crate::arguments::store(flag, c_int::from((*status).cancelled()), "flag")

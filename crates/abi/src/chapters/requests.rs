@@ -15,12 +15,12 @@ use weft_process::{Active, OperationOutcome};
 mod plain;
 mod scan;
 
-/// An error for a handle of no request.
+/// Returns the error for a handle that names no request.
 pub fn bad_request(handle: Request) -> Error {
     bad_handle(MPI_ERR_REQUEST, "request", "request", handle.0, MPI_REQUEST_NULL.0)
 }
 
-/// Whether the request is one whose completion means something: not null, not inactive.
+/// Returns true if the request is active: not null, and not an inactive persistent request.
 pub fn is_active(handle: Request) -> Result<bool, Error> {
     if handle == MPI_REQUEST_NULL {
         return Ok(false);
@@ -30,15 +30,15 @@ pub fn is_active(handle: Request) -> Result<bool, Error> {
     Ok(object.active.is_some())
 }
 
-/// How a request ended.
+/// The outcome of a request that has ended.
 struct Ended {
     outcome: OperationOutcome,
-    /// Whose error handler to call.
+    /// Object whose error handler is called.
     belongs: Belongs,
 }
 
-/// Looks once at an active request; if it is over, ends it: a persistent one becomes inactive, any
-/// other is freed and its handle null.
+/// Looks once at an active request. If the operation is complete, ends the request: a persistent request becomes inactive; any
+/// other request is freed, and its handle becomes null.
 fn poll(handle: &mut Request) -> Option<Ended> {
     if *handle == SENT {
         *handle = MPI_REQUEST_NULL;
@@ -50,7 +50,8 @@ fn poll(handle: &mut Request) -> Option<Ended> {
     let mut requests = state.requests.borrow_mut();
     let object = requests.get_mut(handle.0)?;
     let outcome = match object.active.as_mut()? {
-        // It may call functions of the program, which may come back here.
+        // An external operation may call functions of the program, which may call MPI again, so the table is not borrowed
+        // meanwhile.
         Active::External(operation) => {
             let operation = operation.clone();
             drop(requests);
@@ -70,7 +71,7 @@ fn poll(handle: &mut Request) -> Option<Ended> {
     Some(Ended { outcome, belongs })
 }
 
-/// Makes the caller's handle null if the request has ended for good. One that stays is not written:
+/// Sets the caller's handle to null if the request has been freed. The handle of a persistent request is not written, because
 /// other threads may read it meanwhile (MPI_Pready, MPI_Parrived).
 ///
 /// # Safety
@@ -83,7 +84,7 @@ unsafe fn give_back(to: *mut Request, handle: Request) {
 }
 
 impl Ended {
-    /// Fills a status that may be ignored, except for its error field.
+    /// Fills a status, except for its error field. The status may be ignored.
     ///
     /// # Safety
     /// `to` is NULL or may be written.
@@ -110,7 +111,8 @@ pub unsafe fn store_empty(to: *mut MpiStatus) {
 pub(crate) unsafe fn wait(request: *mut Request, status: *mut MpiStatus) -> Result<(), Error> {
     let engine = engine()?;
     not_null(request, "request")?;
-    // SAFETY: the caller's pointers.
+    // SAFETY: `request` is not NULL, so it points to a handle; `status` may be ignored or written, as MPI requires of the
+    // program.
     unsafe {
         let mut handle = *request;
         if !is_active(handle)? {
@@ -133,7 +135,8 @@ pub(crate) unsafe fn test(
     let engine = engine()?;
     not_null(request, "request")?;
     not_null(flag, "flag")?;
-    // SAFETY: the caller's pointers.
+    // SAFETY: `request` and `flag` are not NULL, so they point to values; `status` may be ignored or written, as MPI requires
+    // of the program.
     unsafe {
         let mut handle = *request;
         if !is_active(handle)? {
@@ -152,18 +155,18 @@ pub(crate) unsafe fn test(
     }
 }
 
-/// The caller's arrays of requests and statuses.
+/// The program's arrays of requests and statuses.
 pub struct Arrays {
     requests: *mut Request,
     statuses: *mut MpiStatus,
-    /// How many requests, and statuses where the caller wants some.
+    /// Number of requests, and of statuses if the program wants statuses.
     pub len: usize,
-    /// The function that they were given to.
+    /// Name of the MPI function that got the arrays.
     call: &'static str,
 }
 
 impl Arrays {
-    /// All of them, each checked. Errors: REQUEST, ARG, COUNT.
+    /// Checks the arrays and each handle. Errors: REQUEST, ARG, COUNT.
     pub fn new(
         count: c_int,
         requests: *mut Request,
@@ -175,7 +178,7 @@ impl Arrays {
         Ok(arrays)
     }
 
-    /// Without a look at the handles.
+    /// Checks the arrays, but not the handles.
     fn unchecked(
         count: c_int,
         requests: *mut Request,
@@ -190,7 +193,7 @@ impl Arrays {
         Ok(Arrays { requests, statuses, len, call })
     }
 
-    /// All handles must be those of requests, or null.
+    /// Checks that each handle names a request or is null.
     fn check(&self) -> Result<(), Error> {
         let requests = state().requests.borrow();
         let known =
@@ -201,14 +204,14 @@ impl Arrays {
         }
     }
 
-    /// The handle at place `i`.
+    /// Returns the handle at place `i`.
     pub fn request(&self, i: usize) -> Request {
         assert!(i < self.len);
-        // SAFETY: inside the caller's array.
+        // SAFETY: `i` is less than `len`, and the program's array has `len` elements.
         unsafe { *self.requests.add(i) }
     }
 
-    /// Whether there is something at place `i` that may end.
+    /// Returns true if request `i` is active, so that it can end.
     pub fn active(&self, i: usize) -> bool {
         is_active(self.request(i)).unwrap_or(false)
     }
@@ -217,26 +220,26 @@ impl Arrays {
     fn poll(&self, i: usize) -> Option<Ended> {
         let mut handle = self.request(i);
         let ended = poll(&mut handle)?;
-        // SAFETY: inside the caller's array.
+        // SAFETY: `i` is less than `len` (`request` checked it), and the program's array has `len` elements.
         unsafe { give_back(self.requests.add(i), handle) };
         Some(ended)
     }
 
-    /// Place `i` of the statuses; NULL if they are ignored.
+    /// Returns the address of status `i`, or NULL if statuses are ignored.
     pub fn status(&self, i: usize) -> *mut MpiStatus {
         if self.statuses.is_null() { self.statuses } else { self.statuses.wrapping_add(i) }
     }
 
-    /// Fills place `at` of the statuses with how request `i` ended, error field and all; its error.
+    /// Fills status `at`, with its error field, with the outcome of request `i`. Returns the error of the request, if any.
     fn store(&self, at: usize, i: usize, ended: &Ended) -> Option<Error> {
-        // SAFETY: inside the caller's array.
+        // SAFETY: `at` is less than `len`, and the program's array of statuses is NULL or has `len` elements.
         unsafe { self.store_outcome(at, i, &ended.outcome, || ended.belongs.owner()) }
     }
 
-    /// The same for an operation that may go on.
+    /// Fills a status like [`Arrays::store`], for an operation that may still be active.
     ///
     /// # Safety
-    /// The caller's array has that place.
+    /// `at` is less than `len`, so that the program's array of statuses, if there is one, has this place.
     pub unsafe fn store_outcome(
         &self,
         at: usize,
@@ -248,7 +251,8 @@ impl Arrays {
         let error = error.map(|error| self.failed(i, Error::from(error).on(owner())));
         let to = self.status(at);
         if !to.is_null() {
-            // SAFETY: by contract.
+            // SAFETY: `to` is not NULL, so it is place `at` of the program's array, which may be written; the contract of this
+            // function says so.
             unsafe {
                 store_status(to, &outcome.status);
                 (*to).error = error.as_ref().map_or(MPI_SUCCESS, |error| error.code(error.text()));
@@ -257,24 +261,24 @@ impl Arrays {
         error
     }
 
-    /// The error of request `i` in a call that puts errors into statuses: the handler hears the code that
-    /// is in the status, and MPI_ERR_IN_STATUS is returned (MPI 5.0, sections 3.7.5 and 9.3.1).
+    /// Returns the error of request `i` in a call that puts errors into statuses: the error handler gets the code that is in
+    /// the status, and MPI_ERR_IN_STATUS is returned (MPI 5.0, sections 3.7.5 and 9.3.1).
     #[cold]
     fn failed(&self, i: usize, error: Error) -> Error {
         error.at(&place(i)).within(self.call).returning(MPI_ERR_IN_STATUS)
     }
 
-    /// Index and status of the one that `any` found.
+    /// Stores index and status of the request that `any` found.
     ///
     /// # Safety
-    /// The caller's pointers.
+    /// `index` may be written; `status` is MPI_STATUS_IGNORE or may be written.
     unsafe fn store_any(
         &self,
         found: Option<(usize, Ended)>,
         index: *mut c_int,
         status: *mut MpiStatus,
     ) -> Result<(), Error> {
-        // SAFETY: by contract.
+        // SAFETY: `index` may be written, and `status` may be ignored or written; the contract of this function says so.
         unsafe {
             match found {
                 None => {
@@ -291,10 +295,10 @@ impl Arrays {
         }
     }
 
-    /// Fills indices and statuses of those that `some` found.
+    /// Fills indices and statuses of the requests that `sweep` found.
     ///
     /// # Safety
-    /// The caller's pointers.
+    /// `count` and `len` elements of `indices` may be written.
     unsafe fn store_some(
         &self,
         found: &[(usize, Ended)],
@@ -303,7 +307,7 @@ impl Arrays {
     ) -> Result<(), Error> {
         let mut failed = None;
         for (at, (i, ended)) in found.iter().enumerate() {
-            // SAFETY: there are at most `len` of them.
+            // SAFETY: `sweep` finds at most `len` requests, and the program's array of indices has `len` elements.
             unsafe { indices.add(at).write(*i as c_int) };
             let error = self.store(at, *i, ended);
             failed = failed.or(error);
@@ -314,7 +318,7 @@ impl Arrays {
     }
 }
 
-/// A place in the array of requests, in words.
+/// Returns the name of a place in the array of requests, for messages.
 pub fn place(i: usize) -> String {
     format!("array_of_requests[{i}]")
 }
@@ -330,18 +334,18 @@ pub(crate) unsafe fn waitall(
 }
 
 /// # Safety
-/// The caller's arrays.
+/// The arrays are those of the program: `len` requests, and no statuses or `len` statuses.
 unsafe fn wait_for_all(arrays: Arrays) -> Result<(), Error> {
     let call = WaitingCall::new(arrays.call);
     let (mut failed, mut checked) = (None, false);
     let mut i = 0;
     loop {
-        // SAFETY: the caller's arrays.
+        // SAFETY: `end_plain` needs the arrays that the contract of this function describes.
         i = unsafe { arrays.end_plain(i) };
         if i == arrays.len {
             return failed.map_or(Ok(()), Err);
         }
-        // Before it waits for the first time.
+        // The handles are checked before the first wait.
         if !std::mem::replace(&mut checked, true) {
             arrays.check()?;
         }
@@ -350,7 +354,7 @@ unsafe fn wait_for_all(arrays: Arrays) -> Result<(), Error> {
             let error = arrays.store(i, i, &ended);
             failed = failed.or(error);
         } else {
-            // SAFETY: inside the caller's array.
+            // SAFETY: `i` is less than `len`, and the program's array of statuses is NULL or has `len` elements.
             unsafe { store_empty(arrays.status(i)) };
         }
         i += 1;
@@ -374,7 +378,7 @@ pub(crate) unsafe fn testall(
         idle_test(true);
         return Ok(());
     }
-    // SAFETY: the caller's arrays; nothing is left to wait for.
+    // SAFETY: `wait_for_all` needs arrays as long as MPI requires of the program. All requests are over, so it does not wait.
     unsafe { wait_for_all(arrays) }
 }
 
@@ -396,7 +400,7 @@ pub(crate) unsafe fn waitany(
             engine.drive(&WaitingCall::new("MPI_Waitany"), || arrays.any())
         }
     };
-    // SAFETY: the caller's pointers.
+    // SAFETY: `index` is not NULL, and `status` may be ignored or written, as MPI requires of the program.
     unsafe { arrays.store_any(found, index, status) }
 }
 
@@ -421,7 +425,7 @@ pub(crate) unsafe fn testany(
             arrays.any()
         }
     };
-    // SAFETY: the caller's pointers.
+    // SAFETY: `index` and `flag` are not NULL, and `status` may be ignored or written, as MPI requires of the program.
     unsafe {
         flag.write(c_int::from(found.is_some()));
         match found {
@@ -457,7 +461,7 @@ pub(crate) unsafe fn waitsome(
         let found = arrays.sweep();
         (!found.is_empty()).then_some(found)
     });
-    // SAFETY: the caller's pointers.
+    // SAFETY: `outcount` is not NULL, and `indices` has `incount` elements, as MPI requires of the program.
     unsafe { arrays.store_some(&found, outcount, indices) }
 }
 
@@ -482,6 +486,6 @@ pub(crate) unsafe fn testsome(
     arrays.gather(engine);
     let found = arrays.sweep();
     idle_test(found.is_empty());
-    // SAFETY: the caller's pointers.
+    // SAFETY: `outcount` is not NULL, and `indices` has `incount` elements, as MPI requires of the program.
     unsafe { arrays.store_some(&found, outcount, indices) }
 }

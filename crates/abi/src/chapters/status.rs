@@ -1,10 +1,10 @@
-//! The public fields of a status, by functions (MPI 5.0, section 3.2.5).
+//! Access to the public fields of a status by functions (MPI 5.0, section 3.2.5).
 
 use crate::error::Error;
 use crate::status::MpiStatus;
 use std::ffi::c_int;
 
-/// Refuses NULL, which is MPI_STATUS_IGNORE too.
+/// Refuses NULL. MPI_STATUS_IGNORE is NULL too.
 fn given<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
     match pointer.is_null() {
         true => Err(Error::null(argument)),
@@ -19,7 +19,7 @@ pub(crate) unsafe fn status_get_source(
 ) -> Result<(), Error> {
     given(status, "status")?;
     given(source, "source")?;
-    // SAFETY: neither is NULL; by MPI's rules they point to a status and to an int.
+    // SAFETY: neither pointer is NULL, so they point to a status and to an int, as MPI requires of the program.
     unsafe { *source = (*status).source };
     Ok(())
 }
@@ -31,7 +31,7 @@ pub(crate) unsafe fn status_get_tag(
 ) -> Result<(), Error> {
     given(status, "status")?;
     given(tag, "tag")?;
-    // SAFETY: as above.
+    // SAFETY: neither pointer is NULL, so they point to a status and to an int, as MPI requires of the program.
     unsafe { *tag = (*status).tag };
     Ok(())
 }
@@ -43,7 +43,7 @@ pub(crate) unsafe fn status_get_error(
 ) -> Result<(), Error> {
     given(status, "status")?;
     given(error, "err")?;
-    // SAFETY: as above.
+    // SAFETY: neither pointer is NULL, so they point to a status and to an int, as MPI requires of the program.
     unsafe { *error = (*status).error };
     Ok(())
 }
@@ -51,7 +51,7 @@ pub(crate) unsafe fn status_get_error(
 /// MPI_Status_set_source.
 pub(crate) unsafe fn status_set_source(status: *mut MpiStatus, source: c_int) -> Result<(), Error> {
     given(status, "status")?;
-    // SAFETY: not NULL; by MPI's rules a status.
+    // SAFETY: `status` is not NULL, so it points to a status, as MPI requires of the program.
     unsafe { (*status).source = source };
     Ok(())
 }
@@ -59,7 +59,7 @@ pub(crate) unsafe fn status_set_source(status: *mut MpiStatus, source: c_int) ->
 /// MPI_Status_set_tag.
 pub(crate) unsafe fn status_set_tag(status: *mut MpiStatus, tag: c_int) -> Result<(), Error> {
     given(status, "status")?;
-    // SAFETY: as above.
+    // SAFETY: `status` is not NULL, so it points to a status, as MPI requires of the program.
     unsafe { (*status).tag = tag };
     Ok(())
 }
@@ -67,7 +67,7 @@ pub(crate) unsafe fn status_set_tag(status: *mut MpiStatus, tag: c_int) -> Resul
 /// MPI_Status_set_error.
 pub(crate) unsafe fn status_set_error(status: *mut MpiStatus, error: c_int) -> Result<(), Error> {
     given(status, "status")?;
-    // SAFETY: as above.
+    // SAFETY: `status` is not NULL, so it points to a status, as MPI requires of the program.
     unsafe { (*status).error = error };
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Windows (MPI 5.0, chapter 12): how they are made and freed. `about.rs` says what they are,
-//! `synchronization.rs` opens and ends epochs, `access.rs` moves data.
+//! Creation and freeing of windows (MPI 5.0, chapter 12). `properties.rs` returns their properties, `synchronization.rs` opens
+//! and ends epochs, `access.rs` moves data.
 
 pub(crate) mod access;
 pub(crate) mod attributes;
@@ -24,14 +24,14 @@ use weft_rma::{
     Atomics, Ending, FenceDesign, IssueOrder, WindowFlavor, WindowOffer, WindowOptions,
 };
 
-/// The window behind a handle.
+/// Returns the window behind a handle.
 #[inline]
 pub fn window(handle: Win) -> Result<Rc<WinObject>, Error> {
     let found = running()?.wins.borrow().get(handle.0).cloned();
     found.ok_or_else(|| bad_handle(MPI_ERR_WIN, "win", "window", handle.0, MPI_WIN_NULL.0))
 }
 
-/// A rank of the window; `None` for `MPI_PROC_NULL`.
+/// Returns a rank of the window, or `None` for `MPI_PROC_NULL`.
 #[inline]
 fn target(object: &WinObject, value: c_int, name: &str) -> Result<Option<usize>, Error> {
     match usize::try_from(value) {
@@ -50,7 +50,7 @@ fn bad_target(object: &WinObject, value: c_int, name: &str) -> Error {
     )
 }
 
-/// Runs a step of a window to its end.
+/// Runs a step of a window until it is complete.
 fn run<T>(
     object: &WinObject,
     call: &'static str,
@@ -60,7 +60,7 @@ fn run<T>(
     Ok(engine.block_on(&WaitingCall::new(call), step)?)
 }
 
-/// What all makers of windows check.
+/// Checks the arguments that all functions that make windows have.
 fn making(
     size: isize,
     unit: i64,
@@ -78,8 +78,8 @@ fn making(
     Ok((comm, size, unit, hints))
 }
 
-/// How fences are built, when operations are issued, by what epochs end, and how integers are accumulated: by the
-/// hints, else by the settings.
+/// Returns the window's options: implementation of fences, time at which operations are issued, messages that end epochs,
+/// accumulates of integers. A hint goes before the setting.
 fn options(hints: &weft_process::Info) -> Result<WindowOptions, Error> {
     let settings = || -> Result<WindowOptions, String> {
         let fence = FenceDesign::ALL[settings::choice("WEFT_FENCE")?];
@@ -101,8 +101,8 @@ fn options(hints: &weft_process::Info) -> Result<WindowOptions, Error> {
     })
 }
 
-/// What a program says of the pieces in which it accumulates, in bytes (MPI 5.0, section 12.2.1): one lock pays
-/// where they are longer than what adapters update at once. 0 leaves it to us.
+/// Returns the kind of atomics that suits the pieces, in bytes, in which a program accumulates (MPI 5.0, section 12.2.1). One
+/// lock pays if the pieces are longer than what adapters update at once. `None` (also for 0) leaves the choice to the library.
 fn granularity(bytes: &str) -> Option<Atomics> {
     match bytes.trim().parse::<u64>() {
         Ok(0) | Err(_) => None,
@@ -145,7 +145,7 @@ pub(crate) unsafe fn win_create(
         return Err(Error::new(MPI_ERR_BASE, text));
     }
     base.expose_provenance();
-    // SAFETY: the program gives this memory to the window until MPI_Win_free.
+    // SAFETY: the program promises this memory to the window until MPI_Win_free.
     let memory = unsafe { Sge::new(base.cast(), size) };
     let memory = if size == 0 { Sge::EMPTY } else { memory };
     let (handle, object) = make("MPI_Win_create", &comm, WindowOffer::Own(memory), unit, &hints)?;
@@ -154,7 +154,8 @@ pub(crate) unsafe fn win_create(
     unsafe { store(win, handle, "win") }
 }
 
-/// What both makers of memory do; `brings` says what is made of the length and the hints.
+/// Does the work of MPI_Win_allocate and MPI_Win_allocate_shared. `brings` turns length and hints into this rank's part of the
+/// window.
 ///
 /// # Safety
 /// `baseptr`, where a pointer is stored, and `win` are NULL or may be written.
@@ -169,7 +170,7 @@ unsafe fn allocate(
     not_null(baseptr, "baseptr")?;
     let (comm, len, unit, hints) = making(size, unit, info, comm)?;
     let (handle, object) = make(call, &comm, brings(len, &hints), unit, &hints)?;
-    // SAFETY: by contract.
+    // SAFETY: `baseptr` and `win` are NULL or may be written; the contract of this function says so.
     unsafe {
         store(baseptr.cast(), object.base.get(), "baseptr")?;
         store(win, handle, "win")
@@ -233,7 +234,7 @@ pub(crate) unsafe fn win_attach(win: Win, base: *mut c_void, size: isize) -> Res
     if base.is_null() && len > 0 {
         return Err(Error::new(MPI_ERR_BASE, "argument base is NULL"));
     }
-    // SAFETY: the program gives this memory to the window until MPI_Win_detach.
+    // SAFETY: the program promises this memory to the window until MPI_Win_detach.
     let memory = unsafe { Sge::new(base.cast(), len) };
     run(&object, "MPI_Win_attach", object.window.attach(memory))
 }
@@ -284,12 +285,12 @@ pub(crate) unsafe fn win_shared_query(
         Some(rank) => {
             let (len, unit) = window.part(rank);
             match window.shared_segment(rank) {
-                // Of nothing that a program brought nobody but itself has an address.
+                // If the program brought no memory at a rank, no other rank has an address of that part.
                 Some(_) if len == 0 && window.flavor() == WindowFlavor::Create => {
                     (0, unit, std::ptr::null_mut())
                 }
                 Some(memory) => (len, unit, address(memory)),
-                // Since MPI 4.1: not an error, it is not shared.
+                // If the window's memory is not shared, this is not an error since MPI 4.1.
                 None if window.flavor() != WindowFlavor::Shared => (0, unit, std::ptr::null_mut()),
                 None => {
                     let text = format!("{}: the memory of rank {rank} is not seen", window.label());
@@ -298,7 +299,7 @@ pub(crate) unsafe fn win_shared_query(
             }
         }
     };
-    // SAFETY: the caller's pointers.
+    // SAFETY: `size` and `baseptr` are NULL or may be written, and `disp_unit` is not NULL, as MPI requires of the program.
     unsafe {
         store(size, len as isize, "size")?;
         disp_unit.set(unit as i64);

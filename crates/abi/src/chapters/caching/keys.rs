@@ -1,5 +1,5 @@
-//! Keys of attributes (MPI 5.0, section 7.7.2). A key that the program has freed stays until no object has
-//! an attribute under it any more, so that those can be read and deleted by its number.
+//! Keys of attributes (MPI 5.0, section 7.7.2). A freed key stays until no object has an attribute with it, so that these
+//! attributes can still be read and deleted.
 
 use crate::arguments::{not_null, store};
 use crate::chapters::caching::predefined::predefined_name;
@@ -11,26 +11,26 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 
-/// Keys of the program start here, above the predefined ones.
+/// First key of the program. Predefined keys are smaller.
 const FIRST: c_int = 1000;
 
 struct Kept {
     key: AttributeKey,
-    /// The program freed it.
+    /// True if the program has freed the key.
     freed: bool,
-    /// Attributes under it, on all objects.
+    /// Number of attributes with this key, on all objects.
     attributes: usize,
 }
 
 static KEYS: state::ChapterState<RefCell<Keys>> =
     state::ChapterState::new(RefCell::new(Keys::NONE));
 
-/// The keys that the program made, by number.
+/// Keys that the program made, by number.
 struct Keys {
     kept: BTreeMap<c_int, Kept>,
-    /// What to give out next, if no key has it.
+    /// Next number to give out, unless a key has it.
     next: c_int,
-    /// Numbers have begun again: all were given out once.
+    /// True if every number has been given out once, so that numbering has started again.
     again: bool,
 }
 
@@ -38,7 +38,7 @@ impl Keys {
     const NONE: Keys = Keys { kept: BTreeMap::new(), next: FIRST, again: false };
 
     fn insert(&mut self, key: AttributeKey) -> c_int {
-        // Old numbers come back last, so that a stale one is found out.
+        // A number is used again as late as possible, so that a stale key is detected.
         loop {
             let number = self.next;
             self.again |= number == c_int::MAX;
@@ -110,22 +110,22 @@ pub(super) unsafe fn free_key(
     unsafe { store(from, MPI_KEYVAL_INVALID, argument) }
 }
 
-/// The key under a number that some attribute has.
+/// Returns the key with a number that some attribute has.
 pub(super) fn found(number: c_int) -> Option<AttributeKey> {
     KEYS.borrow().kept.get(&number).map(|kept| kept.key)
 }
 
-/// An object has one more attribute under this key.
+/// Counts a new attribute with this key.
 pub(super) fn hold(number: c_int) {
     KEYS.borrow_mut().hold(number);
 }
 
-/// An object has an attribute under this key no longer.
+/// Counts an attribute with this key as deleted, and forgets the key if it was freed and this was the last attribute.
 pub(super) fn let_go(number: c_int) {
     KEYS.borrow_mut().let_go(number);
 }
 
-/// Checks a key that the program made for such objects; `anew`: for something new, for which it must not
+/// Checks that the program made the key for this kind of object. If `anew` is true, the key is for a new attribute and must not
 /// be freed.
 pub(super) fn usable(
     kind: KeyKind,
@@ -164,7 +164,7 @@ fn unusable(
     bad_key(text)
 }
 
-/// An error about a key: KEYVAL.
+/// Returns an error about a key, of class KEYVAL.
 #[cold]
 pub fn bad_key(text: impl std::fmt::Display) -> Error {
     Error::new(MPI_ERR_KEYVAL, text)

@@ -1,4 +1,4 @@
-//! The attributes that every communicator has (MPI 5.0, sections 9.1.2, 9.5 and 11.10).
+//! Predefined attributes of communicators (MPI 5.0, sections 9.1.2, 9.5 and 11.10).
 
 use crate::chapters::caching::keys::bad_key;
 use crate::constants::*;
@@ -29,7 +29,7 @@ struct Predefined {
     universe_size: Cell<c_int>,
 }
 
-/// The name of a predefined key, of communicators or windows; `None`: it is none.
+/// Returns the name of a predefined key of communicators or windows, or `None` for any other key.
 pub fn predefined_name(number: c_int) -> Option<&'static str> {
     Some(match number {
         MPI_TAG_UB => "MPI_TAG_UB",
@@ -48,8 +48,8 @@ pub fn predefined_name(number: c_int) -> Option<&'static str> {
     })
 }
 
-/// The current value of a predefined attribute of communicators: `None` if it is not set, an error
-/// if it is one of windows.
+/// Returns the current value of a predefined attribute of communicators, or `None` if the attribute is not set. Fails if the
+/// attribute belongs to windows.
 pub(super) fn predefined(
     state: &'static ProcessState,
     number: c_int,
@@ -59,7 +59,7 @@ pub(super) fn predefined(
         MPI_TAG_UB => (&cells.tag_ub, weft_process::TAG_UB),
         MPI_IO => (&cells.io, MPI_ANY_SOURCE),
         MPI_HOST => (&cells.host, MPI_PROC_NULL),
-        // Wtime is the monotonic clock, which all processes of the machine share.
+        // MPI_Wtime reads the monotonic clock, which all processes of the machine share.
         MPI_WTIME_IS_GLOBAL => (&cells.wtime_is_global, 1),
         MPI_APPNUM => {
             let bootstrap = state.bootstrap.borrow();

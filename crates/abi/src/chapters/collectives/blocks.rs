@@ -15,7 +15,7 @@ use std::rc::Rc;
 use weft_collective::{CollectiveKind, run};
 use weft_process::{Buffer, CallKey, Lengths, RankBuffers};
 
-/// Whether the block that this rank sends itself fits into its place, where it has both.
+/// Checks that the block that this rank sends to itself fits into its receive block, if it has both.
 fn own_fits(comm: &CommObject, out: Option<&Buffer>, into: Option<&Buffer>) -> Result<(), Error> {
     let (Some(out), Some(into)) = (out, into) else { return Ok(()) };
     if comm.remote().is_some() || out.len() <= into.len() {
@@ -38,12 +38,13 @@ fn root_in_place(at_root: bool, in_place: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a choice may depend on: all ranks know equal blocks alone.
+/// Returns the key of an algorithm choice. It holds the block's length only if all blocks are equal: only then do all ranks
+/// know it.
 fn key<S: ToRankBuffers>(block: usize) -> CallKey {
     CallKey::of(if S::LENGTHS == Lengths::Equal { block } else { 0 })
 }
 
-/// The receive buffer means something at the root alone.
+/// Prepares a gather. The receive buffer is significant only at the root.
 fn gather<S: ToRankBuffers>(
     send: Elements,
     recv: S,
@@ -92,7 +93,7 @@ both! {
     Collective for Gatherv by gather, gather_at_once (sendbuf, recvbuf, root, comm)
 }
 
-/// The send buffer means something at the root alone.
+/// Prepares a scatter. The send buffer is significant only at the root.
 fn scatter<S: ToRankBuffers>(
     send: S,
     recv: Elements,

@@ -1,8 +1,8 @@
-//! Blocking collective operations at once: on `MPI_COMM_WORLD` or `MPI_COMM_SELF`, with predefined types without gaps,
-//! not in place. What most programs call most often needs no buffers that outlive the call.
+//! Fast path of blocking collective operations: on `MPI_COMM_WORLD` or `MPI_COMM_SELF`, with predefined types without gaps, not
+//! in place. These calls, the most frequent of most programs, need no buffers that outlive the call.
 //!
-//! `None` says that nothing was done, as for any other call: also for one whose arguments are wrong,
-//! which the long way then tells. Ranks of one operation may go either way: the messages are the same.
+//! `None` says that nothing was done, also if an argument is wrong: the slow path then reports the error. The ranks of an
+//! operation may take different paths, because the messages are the same.
 
 use super::{FastPath, tally};
 use crate::constants::*;
@@ -19,7 +19,7 @@ use weft_collective::{AlgorithmChoice, CollectiveKind, CollectiveState, CommView
 use weft_fabric::{Fault, Sge};
 use weft_process::CallKey;
 
-/// Runs one operation on the caller's stack.
+/// Runs an operation on the caller's stack.
 #[inline(always)]
 pub(super) fn at_once<A: Arguments>(
     comm: &Rc<CommObject>,
@@ -39,10 +39,10 @@ pub(super) fn a_rank(comm: &CommObject, value: c_int) -> Option<usize> {
     usize::try_from(value).ok().filter(|&rank| rank < comm.size())
 }
 
-/// Bytes of one element of a type that `plain` knows.
+/// Returns the bytes of an element of a type that `plain` knows.
 pub(super) fn element(ty: Datatype) -> usize {
     state().plain_sizes.get(ty.0.wrapping_sub(MPI_DATATYPE_NULL.0)).map_or(1, |&n| n.into())
 }
 
-/// Blocks by rank.
+/// Memory of blocks, by rank.
 pub(super) type List = SmallVec<[Sge; 8]>;

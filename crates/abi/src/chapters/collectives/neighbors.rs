@@ -1,5 +1,4 @@
-//! Neighborhood collectives: exchanges with the neighbours in a topology (MPI 5.0, sections 8.6 to
-//! 8.8).
+//! Neighborhood collectives: exchanges with the neighbours in a topology (MPI 5.0, sections 8.6 to 8.8).
 
 use super::rank_buffers::ToRankBuffers;
 use super::{Collective, Make, Prepared, ready};
@@ -14,7 +13,7 @@ use std::ffi::c_void;
 use std::rc::Rc;
 use weft_process::{Buffer, Neighbors};
 
-/// The communicator behind a handle, and this process's neighbours in its topology.
+/// Returns the communicator behind a handle, and this process's neighbours in its topology.
 fn neighborhood(handle: Comm) -> Result<(Rc<CommObject>, Neighbors), Error> {
     let comm = comm(handle)?;
     let found = comm.topology.borrow().as_ref().map(|t| Neighbors::of(t, comm.rank()));
@@ -29,7 +28,7 @@ fn neighborhood(handle: Comm) -> Result<(Rc<CommObject>, Neighbors), Error> {
     Ok((comm, neighbors?))
 }
 
-/// Neighborhood collectives have no form in place.
+/// Refuses MPI_IN_PLACE, which neighborhood collectives do not take.
 fn out_of_place(given: [(*const c_void, &str); 2]) -> Result<(), Error> {
     for (buf, name) in given {
         if buf.addr() == MPI_IN_PLACE {
@@ -43,8 +42,8 @@ fn out_of_place(given: [(*const c_void, &str); 2]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that no two blocks that are received share memory, where it is cheap to tell: between
-/// blocks without gaps. `displs` is the argument that says where they are.
+/// Checks that no two received blocks overlap. Only blocks without gaps are checked, because this is cheap. `displs` names the
+/// argument that gives the displacements.
 fn apart(blocks: &[Buffer], neighbors: &Neighbors, displs: &str) -> Result<(), Error> {
     let received = blocks.iter().zip(&neighbors.sources).enumerate();
     let mut runs: Vec<_> = received
@@ -71,7 +70,7 @@ fn apart(blocks: &[Buffer], neighbors: &Neighbors, displs: &str) -> Result<(), E
     Ok(())
 }
 
-/// The blocks to receive.
+/// Returns the receive buffers, checked.
 fn receiving(given: impl ToRankBuffers, neighbors: &Neighbors) -> Result<Vec<Buffer>, Error> {
     let blocks = given.rank_buffers(neighbors.sources.len())?.iter().collect::<Vec<_>>();
     if let Some(displs) = given.places() {
@@ -80,14 +79,14 @@ fn receiving(given: impl ToRankBuffers, neighbors: &Neighbors) -> Result<Vec<Buf
     Ok(blocks)
 }
 
-/// The one buffer goes to every destination.
+/// Prepares an allgather: the same send buffer goes to every destination.
 fn allgather(send: Elements, recv: impl ToRankBuffers, handle: Comm) -> Prepared<impl Make> {
     let (comm, neighbors) = neighborhood(handle)?;
     out_of_place([send.start(), recv.start()])?;
     count(send.count, send.names[1])?;
-    // Without destinations, the buffer may be NULL.
+    // If there are no destinations, the buffer may be NULL.
     let n = if neighbors.destinations.is_empty() { 0 } else { send.count };
-    // SAFETY: no more than were given.
+    // SAFETY: `n` is at most `send.count`, and the program's buffer has `send.count` elements.
     let send = unsafe { send.of(n) }.buffer()?;
     let receive = receiving(recv, &neighbors)?;
     ready(comm, move |c: Rc<CommObject>| {

@@ -1,4 +1,5 @@
-//! One block a rank, as argument lists give them: equal ones, each of its own length, or each of its own type, too.
+//! Buffers with a block for each rank, as arguments describe them: equal blocks, blocks of different lengths, or also of
+//! different types.
 
 use super::count_array;
 use super::fast_path::{List, element};
@@ -12,16 +13,17 @@ use weft_process::{Buffer, Lengths, RankBuffers};
 pub(super) trait ToRankBuffers: Copy {
     const LENGTHS: Lengths;
 
-    /// Where they are, and the name of that argument.
+    /// Returns the address of the buffer, and the name of that argument.
     fn start(&self) -> (*const c_void, &'static str);
 
-    /// Where blocks overlap, the argument that says where they are; `None`: they cannot.
+    /// Returns the name of the argument that gives the displacements, or `None` if blocks cannot overlap.
     fn places(&self) -> Option<&'static str>;
 
-    /// The blocks of so many ranks, checked.
+    /// Checks and returns the blocks of `ranks` ranks.
     fn rank_buffers(self, ranks: usize) -> Result<RankBuffers, Error>;
 
-    /// Adds plain blocks to a list where that lies: moving it would wait for what has just been stored. `None` as for [`plain`].
+    /// Adds plain blocks to `blocks`. The list is not returned, because a move would wait for the stores that have just been
+    /// made. Returns `None` in the same cases as [`plain`].
     fn list(self, ranks: usize, blocks: &mut List) -> Option<()>;
 }
 
@@ -37,19 +39,19 @@ impl ToRankBuffers for Elements {
         None
     }
 
-    /// One behind the other.
+    /// Returns blocks that follow each other.
     fn rank_buffers(self, ranks: usize) -> Result<RankBuffers, Error> {
         count(self.count, self.names[1])?;
-        // Where there are no blocks, the buffer may be NULL.
+        // If there are no blocks, the buffer may be NULL.
         let count = if ranks == 0 { 0 } else { self.count };
-        // SAFETY: no more than were given.
+        // SAFETY: `count` is at most `self.count`, and the program's buffer has `self.count` elements for each rank.
         Ok(RankBuffers::Equal { first: unsafe { self.of(count) }.buffer()?, ranks })
     }
 
     #[inline(always)]
     fn list(self, ranks: usize, blocks: &mut List) -> Option<()> {
         let count = self.count.checked_mul(ranks as i64)?;
-        // SAFETY: the caller's buffer has a block for each rank.
+        // SAFETY: the program's buffer has `self.count` elements for each of `ranks` ranks, as MPI requires.
         let all = unsafe { self.of(count) }.plain()?;
         let block = all.len() / ranks;
         (0..ranks).for_each(|rank| blocks.push(all.part(rank * block, block)));
@@ -72,7 +74,8 @@ impl ToRankBuffers for RankBlocks {
     fn rank_buffers(self, ranks: usize) -> Result<RankBuffers, Error> {
         let RankBlocks { address, counts, displs, ty, names, .. } = self;
         there(displs.is_null(), ranks)?;
-        // SAFETY: by the contract of `RankBlocks::new`.
+        // SAFETY: the arrays are NULL or have an entry for each rank, and the program promises the memory; the contract of
+        // `RankBlocks::new` says so.
         let blocks: Vec<Buffer> = unsafe {
             let counts = count_array(counts, ranks, names[1])?;
             let most = counts.iter().copied().max().unwrap_or(0);
@@ -90,7 +93,8 @@ impl ToRankBuffers for RankBlocks {
         }
         let extent = element(ty) as isize;
         for rank in 0..ranks {
-            // SAFETY: by the contract of `RankBlocks::new`.
+            // SAFETY: `rank` is less than `ranks`, and both arrays have `ranks` entries; the contract of `RankBlocks::new` says
+            // so.
             let block = unsafe {
                 let at = (displs.get(rank) as isize).wrapping_mul(extent);
                 plain(address.wrapping_byte_offset(at), counts.get(rank), ty)?
@@ -123,7 +127,8 @@ impl ToRankBuffers for TypedBlocks {
                 format!("argument {} is MPI_IN_PLACE, which stands for sendbuf alone", names[0]);
             return Err(Error::new(MPI_ERR_BUFFER, text));
         }
-        // SAFETY: by the contract of `TypedBlocks::new`.
+        // SAFETY: the arrays have an entry for each rank, and the program promises the memory; the contract of
+        // `TypedBlocks::new` says so.
         let blocks: Result<Vec<Buffer>, Error> = unsafe {
             let counts = count_array(counts, ranks, names[1])?;
             let each = |r: usize| {

@@ -18,7 +18,7 @@ use weft_collective::{CollectiveKind, ElementReduction as Combine, run};
 use weft_fabric::Sge;
 use weft_process::{CallKey, Executor};
 
-/// The operator where this process reduces nothing, and its arguments mean nothing.
+/// Placeholder of an operator, at a process that reduces nothing. Its operator argument is not significant.
 struct Nothing;
 
 impl Combine for Nothing {
@@ -31,7 +31,7 @@ impl Combine for Nothing {
     }
 }
 
-/// What a choice depends on: bytes and the operator.
+/// Returns the key of an algorithm choice: bytes and properties of the operator.
 fn key(bytes: usize, element: usize, op: &dyn Combine) -> CallKey {
     CallKey { bytes, element, commutes: op.commutes(), equal: true }
 }
@@ -42,7 +42,7 @@ impl Collective for Reduce {
     fn fast_path(self) -> FastPath {
         let comm = fixed_comm(self.comm)?;
         let root = a_rank(comm, self.root)?;
-        // The receive buffer means something at the root alone.
+        // The receive buffer is significant only at the root.
         let result = if root == comm.rank() { self.recvbuf.plain()? } else { Sge::EMPTY };
         let data = self.sendbuf.plain()?;
         let ty = self.sendbuf.ty;
@@ -59,7 +59,7 @@ impl Collective for Reduce {
         let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
         let (reduce, by): Reduction = match at_leaf {
             true => reduction(self.op, self.sendbuf.ty)?,
-            // The other group reduces.
+            // If this process contributes nothing, the other group reduces.
             false => (Rc::new(Nothing), Executor::Anybody),
         };
         let send = if at_leaf { in_place(&comm, self.sendbuf)? } else { None };
@@ -73,7 +73,7 @@ impl Collective for Reduce {
     }
 }
 
-/// What an operation at once needs whose result everybody has: data, result and bytes of an element.
+/// Operands of a fast-path operation whose result all ranks get. The tuple holds data, result and bytes of an element.
 type Operands = (&'static Rc<CommObject>, (Sge, Sge, usize), Rc<dyn Combine>, CallKey);
 
 #[inline(always)]
@@ -154,7 +154,7 @@ impl Collective for Exscan {
     }
 }
 
-/// Reduces `counts[rank]` elements to each rank; in place, the receive buffer holds all the input.
+/// Reduces `counts[rank]` elements to each rank. In place, the receive buffer holds the complete input.
 fn reduce_scatter(
     send: Elements,
     recv: Elements,
@@ -167,7 +167,8 @@ fn reduce_scatter(
     let mine = counts[comm.rank()] as i64;
     let in_place = is_in_place(&comm, send.address, send.names[0])?;
     let from = if in_place { recv.address } else { send.address };
-    // SAFETY: the caller's buffers have so many elements (MPI 5.0, section 6.10).
+    // SAFETY: the send buffer (or, in place, the receive buffer) has `total` elements and the receive buffer `mine` (MPI 5.0,
+    // section 6.10).
     let (send, receive) = unsafe {
         let send = Elements::new(from, total, send.ty, send.names).buffer()?;
         (send, recv.of(mine).buffer()?)
@@ -182,7 +183,7 @@ fn reduce_scatter(
 impl Collective for ReduceScatter {
     fn slow_path(self) -> Prepared<impl Make> {
         let comm = comm(self.comm)?;
-        // SAFETY: the caller's array has one count a rank.
+        // SAFETY: `recvcounts` is NULL or has a count for each rank, as MPI requires of the program.
         let counts = unsafe { count_array(self.recvcounts, comm.size(), "recvcounts") }?;
         reduce_scatter(self.sendbuf, self.recvbuf, counts, self.op, comm)
     }
@@ -195,7 +196,7 @@ impl Collective for ReduceScatterBlock {
     fn fast_path(self) -> FastPath {
         let comm = fixed_comm(self.comm)?;
         let count = self.sendbuf.count.checked_mul(comm.size() as i64)?;
-        // SAFETY: the caller's buffer has a block for each rank.
+        // SAFETY: the send buffer has a block of `self.sendbuf.count` elements for each rank, as MPI requires of the program.
         let data = unsafe { self.sendbuf.of(count) }.plain()?;
         let (result, element) = (self.recvbuf.plain()?, element(self.recvbuf.ty));
         let (op, _) = reduction(self.op, self.recvbuf.ty).ok()?;

@@ -20,11 +20,11 @@ use weft_process::{
     Active, Buffer, Destination, External, NonblockingTask, OperationOutcome, Origin,
 };
 
-/// What to send, what to receive into, and memory that must be there until it is sent.
+/// Buffer to send, buffer to receive into, and memory that must stay until the send is complete.
 type Buffers = (Buffer, Buffer, Option<Staging>);
 
 pub(crate) trait Exchanges: Arguments {
-    /// Receiver and tag, sender and tag, communicator.
+    /// Returns receiver and tag, sender and tag, communicator.
     fn peers(&self) -> ((c_int, c_int), (c_int, c_int), Comm);
 
     fn buffers(self, comm: &CommObject) -> Result<Buffers, Error>;
@@ -37,7 +37,8 @@ pub(crate) trait Exchanges: Arguments {
         let call = WaitingCall::new(Self::NAME);
         let receive = comm.irecv(&into, from.0, from.1);
         comm.send(&call, &out, to.0, to.1, SendMode::Standard)?;
-        // SAFETY: by contract.
+        // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written; the contract of this function says
+        // so.
         unsafe { received(status, comm.finish(&call, receive)) }
     }
 
@@ -49,12 +50,12 @@ pub(crate) trait Exchanges: Arguments {
         let (out, into, memory) = self.buffers(&comm)?;
         let receive = comm.irecv(&into, from.0, from.1);
         let send = comm.isend(&out, to.0, to.1, SendMode::Standard);
-        // SAFETY: by contract.
+        // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, both(&comm, send, receive, memory), RequestOrigin::Receive) }
     }
 }
 
-/// Both peers with their tags, checked.
+/// Communicator and both peers with their tags, checked.
 struct Peers {
     comm: Rc<CommObject>,
     to: (Destination, i32),
@@ -96,17 +97,18 @@ impl Exchanges for SendrecvReplace {
     }
 }
 
-/// A packed copy of the data, as a buffer of bytes in memory that must outlive its use.
+/// Returns a packed copy of the data, as a buffer of bytes. The memory that is returned with the buffer must outlive the
+/// buffer's use.
 fn copied(comm: &CommObject, data: &Buffer) -> Result<(Staging, Buffer), Error> {
     let memory = comm.engine().endpoint().staging().take(data.len());
     data.pack_to(memory.sge());
     let bytes = crate::arguments::datatype(MPI_BYTE)?;
-    // SAFETY: the caller keeps the memory for as long as the buffer is used.
+    // SAFETY: the caller keeps `memory`, which has `data.len()` bytes, for as long as the buffer is used.
     let copy = unsafe { Buffer::new(memory.sge().ptr(), data.len(), bytes.ty.clone()) };
     Ok((memory, copy))
 }
 
-/// A nonblocking send and receive as one operation, whose status is the receive's.
+/// A nonblocking send and receive as one operation. Its status is the status of the receive.
 struct Exchange {
     task: NonblockingTask,
     status: Rc<Cell<weft_p2p::Status>>,
@@ -126,7 +128,7 @@ impl External for Exchange {
         self.is_over().then(|| OperationOutcome::of(self.status.get()))
     }
 
-    /// Half of it may be over: it goes on, as a cancelled operation may.
+    /// Does nothing: half of the operation may be complete. MPI lets a cancelled operation complete normally.
     fn cancel(&self) -> Result<(), weft_process::Error> {
         Ok(())
     }
@@ -136,7 +138,7 @@ impl External for Exchange {
     }
 }
 
-/// Both as one, which owns `memory`.
+/// Combines the send and the receive into one operation, which owns `memory`.
 fn both(
     comm: &Rc<CommObject>,
     mut send: Active,
@@ -149,7 +151,7 @@ fn both(
     let status = received.clone();
     let task = engine.spawn(async move {
         let _kept_until_sent = memory;
-        // Both go on, whichever is waited for.
+        // Both operations progress in the engine, whichever of them this task waits for.
         let sent = send.over(&endpoint).await;
         let outcome = receive.over(&endpoint).await;
         received.set(outcome.status);

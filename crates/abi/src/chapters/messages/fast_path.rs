@@ -1,4 +1,4 @@
-//! Nonblocking messages at once: with usual arguments, in one look at each of them, and without an error to carry.
+//! Fast path of nonblocking messages: it looks at each argument once, and carries no error.
 
 use crate::calls::{Recv, Send};
 use crate::constants::MPI_COMM_WORLD;
@@ -10,9 +10,9 @@ use std::ffi::c_int;
 use weft_p2p::SendMode;
 use weft_process::{Active, Origin};
 
-/// A nonblocking message whose arguments are all as usual: a communicator that has a name, a predefined type without gaps, one
-/// peer, a tag, and room for a request. It is sent or received; false, and nothing is done, with any others, which the
-/// whole call looks at, and says what is wrong.
+/// Sends or receives a nonblocking message with common arguments: a live communicator (MPI_COMM_WORLD or a handle in the
+/// table), a predefined type without gaps, a rank as peer, a tag, and room for a request. Returns true if it did. With any
+/// other arguments it does nothing and returns false; the complete call then checks the arguments and reports errors.
 ///
 /// # Safety
 /// `request` is NULL or may be written.
@@ -26,7 +26,7 @@ unsafe fn usual<const SENDS: bool>(
     let Some(data) = given.plain_of(state) else { return false };
     let comms;
     let comm = if handle == MPI_COMM_WORLD {
-        // Ended in MPI_Finalize, even while sessions go on.
+        // MPI_COMM_WORLD ends in MPI_Finalize, even if sessions continue.
         let there = state.world_phase.get() == ProcessPhase::Running;
         state.world.get().filter(|_| there)
     } else {
@@ -68,7 +68,7 @@ impl Send {
     /// `request` is NULL or may be written.
     #[inline(always)]
     pub(crate) unsafe fn try_nonblocking(self, request: *mut Request) -> bool {
-        // SAFETY: by contract.
+        // SAFETY: `usual` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { usual::<true>(self.buf, (self.dest, self.tag, self.comm), request) }
     }
 }
@@ -79,7 +79,7 @@ impl Recv {
     /// `request` is NULL or may be written.
     #[inline(always)]
     pub(crate) unsafe fn try_nonblocking(self, request: *mut Request) -> bool {
-        // SAFETY: by contract.
+        // SAFETY: `usual` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { usual::<false>(self.buf, (self.source, self.tag, self.comm), request) }
     }
 }

@@ -1,4 +1,4 @@
-//! Requests of an array that end in one pass: the state of the library is taken once for all of them.
+//! A single pass over an array that ends its simple requests. The library's state is borrowed once for all of them.
 
 use super::{Arrays, store_empty};
 use crate::arguments::store_status;
@@ -7,11 +7,11 @@ use crate::objects::{RequestObject, SENT};
 use crate::state::state;
 
 impl Arrays {
-    /// Ends requests from `first` on, in one pass, as long as they are plain and over: sends that were over at once,
-    /// receives that have all of their message. The place of the first that is not, or how many there are.
+    /// Ends requests from `first` on, in one pass, as long as they are simple and over: sends that were complete at once, and
+    /// receives that have their complete message. Returns the place of the first other request, or the length of the array.
     ///
     /// # Safety
-    /// The caller's arrays.
+    /// The arrays are those of the program: `len` requests, and no statuses or `len` statuses.
     pub(super) unsafe fn end_plain(&self, first: usize) -> usize {
         let state = state();
         let Some(engine) = state.engine.get() else { return first };
@@ -19,7 +19,8 @@ impl Arrays {
         for i in first..self.len {
             let handle = self.request(i);
             if handle == MPI_REQUEST_NULL {
-                // SAFETY: by contract.
+                // SAFETY: `i` is less than `len`, so the status is NULL or a place of the program's array; the contract of this
+                // function says so.
                 unsafe { store_empty(self.status(i)) };
                 continue;
             }
@@ -35,7 +36,8 @@ impl Arrays {
                     }
                 }
             };
-            // SAFETY: by contract.
+            // SAFETY: `i` is less than `len`, so both places are inside the program's arrays; the contract of this function
+            // says so.
             unsafe {
                 self.requests.add(i).write(MPI_REQUEST_NULL);
                 let to = self.status(i);

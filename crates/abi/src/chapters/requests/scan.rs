@@ -1,10 +1,10 @@
-//! Arrays of requests that are looked through: once for many completions, where there are many requests.
+//! Scans of arrays of requests. In a long array, one scan serves several completions.
 //!
 //! ```text
 //!   MPI_Waitany   looks through all, and remembers what else is over for its next calls on that array
 //!   MPI_Testall   remembers one that was not over, and looks at that one first
 //! ```
-//! What is remembered is looked at again before it is used, so it may be as old as it likes.
+//! Remembered requests are checked again before they are used, so the memory may be out of date.
 
 use super::{Arrays, Ended};
 use crate::constants::*;
@@ -14,17 +14,17 @@ use crate::state::state;
 use crate::types::Request;
 use std::cell::RefCell;
 
-/// In arrays that are longer, it pays to remember.
+/// Maximum number of requests in an array for which nothing is remembered.
 const SHORT: usize = 64;
 
-/// What a thread remembers of the array that it looked through last.
+/// Results that a thread remembers of the array that it scanned last.
 #[derive(Default)]
 struct Memory {
-    /// Where it begins.
+    /// Address of the array.
     array: usize,
-    /// Requests that were over, the first one last, and their places.
+    /// Places and handles of requests that were over, in reverse order: the first one is at the end.
     over: Vec<(usize, Request)>,
-    /// The place of one that was not.
+    /// Place of a request that was not over.
     open: usize,
 }
 
@@ -32,17 +32,17 @@ thread_local! {
     static MEMORY: RefCell<Memory> = RefCell::default();
 }
 
-/// What a request is at the moment.
+/// State of a request at the moment of the scan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Null, inactive, or the handle of nothing.
+    /// Null, inactive, or a handle that names no request.
     Nothing,
     Open,
     Over,
 }
 
 impl Arrays {
-    /// Calls `seen` with the place and the state of requests from `first` on, until it says that it has seen enough.
+    /// Calls `seen` with place and state of each request from `first` on, until `seen` returns true.
     fn look_from(&self, first: usize, mut seen: impl FnMut(usize, Seen) -> bool) {
         let state = state();
         let Some(engine) = state.engine.get() else { return };
@@ -68,13 +68,13 @@ impl Arrays {
         state.looked.set(state.looked.get() + looked);
     }
 
-    /// Moves on what many requests wait for, as long as something moves: what has come is over by that, all of it, and
-    /// one look through the array finds it. The other ranks may go on for ever: there is a bound.
+    /// Progresses the engine until nothing moves, so that one scan of a long array finds all requests that have become
+    /// complete. The number of rounds has a maximum, because other ranks may send without end.
     pub(super) fn gather(&self, engine: &Engine) {
         if self.len <= SHORT {
             return;
         }
-        // A round takes so many messages.
+        // One round of progress takes about this number of messages.
         for _ in 0..self.len.div_ceil(SHORT) {
             if !engine.progress() {
                 return;
@@ -82,7 +82,7 @@ impl Arrays {
         }
     }
 
-    /// Ends the next of those that [`Arrays::any`] found over beside the one that it gave.
+    /// Ends the next of the requests that [`Arrays::any`] found over and remembered.
     pub(super) fn remembered(&self) -> Option<(usize, Ended)> {
         if self.len <= SHORT {
             return None;
@@ -112,7 +112,7 @@ impl Arrays {
         over
     }
 
-    /// Ends the first that is over. `Some(None)` if no request is active, `None` if none is over.
+    /// Ends the first request that is over. Returns `Some(None)` if no request is active, `None` if none is over.
     pub(super) fn any(&self) -> Option<Option<(usize, Ended)>> {
         if self.len > SHORT {
             return self.any_of_many();
@@ -133,7 +133,7 @@ impl Arrays {
         }
     }
 
-    /// The same; remembers the others.
+    /// Does the same as [`Arrays::any`] in a long array, and remembers the other requests that are over.
     fn any_of_many(&self) -> Option<Option<(usize, Ended)>> {
         let (mut none, mut over) = (true, Vec::new());
         self.look_from(0, |i, is| {
@@ -153,7 +153,7 @@ impl Arrays {
         none.then_some(None)
     }
 
-    /// Ends all that are over now; `(place, how)` for each.
+    /// Ends all requests that are over now. Returns place and outcome of each.
     pub(super) fn sweep(&self) -> Vec<(usize, Ended)> {
         let mut over = Vec::new();
         self.look_from(0, |i, is| {
@@ -165,7 +165,7 @@ impl Arrays {
         over.into_iter().filter_map(|i| Some((i, self.poll(i)?))).collect()
     }
 
-    /// Whether none is under way. Errors: REQUEST if one that was looked at is the handle of nothing.
+    /// Returns true if no request is active and incomplete. Errors: REQUEST if a handle that was looked at names no request.
     pub fn all_over(&self) -> Result<bool, Error> {
         let many = self.len > SHORT;
         let first = match many {
@@ -185,7 +185,8 @@ impl Arrays {
         };
         let mut open = if first > 0 { is_open_from(first) } else { None };
         if open.is_none() {
-            // All of them: those before may have been started again, or others be there by now.
+            // The scan starts again at 0: earlier requests may have been started again, or the array may hold other requests
+            // now.
             self.check()?;
             open = is_open_from(0);
         }

@@ -1,4 +1,4 @@
-//! Put, get, accumulate and their like, with requests and without (MPI 5.0, section 12.3).
+//! Put, get and accumulate operations, with requests and without (MPI 5.0, section 12.3).
 
 use super::{run, target, window};
 use crate::arguments::{committed, count, op as op_of, room_for_request};
@@ -16,11 +16,11 @@ use weft_fabric::Sge;
 use weft_process::{Active, Buffer, Executor, Status};
 use weft_rma::{Change, Issued, TargetLocation};
 
-/// The target's side of an operation, checked.
+/// Target of an operation: window, rank, displacement, count and datatype, checked.
 struct Side {
     win: Win,
     object: Rc<WinObject>,
-    /// `None`: MPI_PROC_NULL.
+    /// Target rank; `None` for MPI_PROC_NULL.
     rank: Option<usize>,
     disp: i64,
     count: usize,
@@ -40,7 +40,7 @@ impl Side {
         Some(TargetLocation { rank: self.rank?, disp: self.disp, count: self.count, ty: &self.ty })
     }
 
-    /// Runs the operation, and makes a request of it if somebody wants one.
+    /// Runs the operation, and makes a request for it if the function has one.
     ///
     /// # Safety
     /// `request`, if there is one, is NULL or may be written.
@@ -70,7 +70,7 @@ impl Side {
             }
             _ => Active::Done(Status::default()),
         };
-        // SAFETY: by contract.
+        // SAFETY: `request` is NULL or may be written; the contract of this function says so.
         unsafe {
             start_for(
                 request,
@@ -83,9 +83,9 @@ impl Side {
     }
 }
 
-/// An operation that may have a request.
+/// A one-sided operation, which may have a form with a request.
 pub(crate) trait OneSided: Arguments {
-    /// MPI's name of the form that has one.
+    /// C name of the form with a request.
     const REQUESTED: &'static str = Self::NAME;
 
     /// # Safety
@@ -94,7 +94,7 @@ pub(crate) trait OneSided: Arguments {
 
     #[inline(always)]
     fn blocking(self) -> Result<(), Error> {
-        // SAFETY: there is no request.
+        // SAFETY: there is no request to write.
         unsafe { self.issue(Self::NAME, None) }
     }
 
@@ -102,21 +102,22 @@ pub(crate) trait OneSided: Arguments {
     /// `request` is NULL or may be written.
     #[inline(always)]
     unsafe fn nonblocking(self, request: *mut Request) -> Result<(), Error> {
-        // SAFETY: by contract.
+        // SAFETY: `issue` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { self.issue(Self::REQUESTED, Some(request)) }
     }
 }
 
-/// A buffer whose datatype is one also if it has no elements: as the target's, which is not looked at in every call.
+/// Returns a buffer whose datatype is checked even if it has no elements, as is that of the target. Not every operation looks
+/// at it.
 fn typed(given: Elements) -> Result<Buffer, Error> {
     committed(given.ty, given.names[2])?;
     given.buffer()
 }
 
-/// The window and the memory of an operation on plain bytes.
+/// Returns the window and the local memory of an operation on plain bytes.
 ///
 /// # Safety
-/// While the result is used, nothing adds or takes away a window.
+/// While the result is used, no window is added to the table or removed.
 #[inline(always)]
 pub(super) unsafe fn plainly(
     given: Elements,
@@ -127,7 +128,7 @@ pub(super) unsafe fn plainly(
         return None;
     }
     let memory = given.plain()?;
-    // SAFETY: by contract.
+    // SAFETY: no window is added or removed while the result is used; the contract of this function says so.
     let wins = unsafe { known()?.wins.try_borrow_unguarded() };
     Some((&wins.ok()?.get(win.0)?.window, memory))
 }
@@ -140,7 +141,8 @@ impl OneSided for Put {
     unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
         let side = Side::new(self.win, self.target)?;
         let origin = typed(self.origin_addr)?;
-        // SAFETY: by contract.
+        // SAFETY: `issue` needs a `request` that is NULL or may be written, if there is one; the contract of this function says
+        // so.
         unsafe { side.issue(call, request, async |window, spot| window.put(&origin, spot).await) }
     }
 }
@@ -149,7 +151,7 @@ impl OneSided for Put {
 impl Put {
     #[inline(always)]
     pub(crate) fn try_blocking(self) -> bool {
-        // SAFETY: the window copies and does nothing else.
+        // SAFETY: `try_put` copies bytes; it adds and removes no window.
         let found = unsafe { plainly(self.origin_addr, self.target, self.win) };
         let Some((window, origin)) = found else { return false };
         window.try_put(origin, self.target.rank as usize, self.target.disp as i64)
@@ -164,7 +166,8 @@ impl OneSided for Get {
     unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
         let side = Side::new(self.win, self.target)?;
         let origin = typed(self.origin_addr)?;
-        // SAFETY: by contract.
+        // SAFETY: `issue` needs a `request` that is NULL or may be written, if there is one; the contract of this function says
+        // so.
         unsafe { side.issue(call, request, async |window, spot| window.get(&origin, spot).await) }
     }
 }
@@ -173,14 +176,14 @@ impl OneSided for Get {
 impl Get {
     #[inline(always)]
     pub(crate) fn try_blocking(self) -> bool {
-        // SAFETY: the window copies and does nothing else.
+        // SAFETY: `try_get` copies bytes; it adds and removes no window.
         let found = unsafe { plainly(self.origin_addr, self.target, self.win) };
         let Some((window, origin)) = found else { return false };
         window.try_get(origin, self.target.rank as usize, self.target.disp as i64)
     }
 }
 
-/// A predefined operator, the only ones that accumulates take, for one without a result or (`fetches`) with one.
+/// Returns the predefined operator behind a handle: accumulates take no others. `fetches`: the operation has a result.
 fn operator(handle: Op, fetches: bool) -> Result<weft_datatype::PredefinedOp, Error> {
     let OpObject::Predefined(op) = *op_of(handle)? else {
         let text = "argument op is the program's own: one-sided operations take predefined ones";
@@ -193,10 +196,10 @@ fn operator(handle: Op, fetches: bool) -> Result<weft_datatype::PredefinedOp, Er
     Ok(op)
 }
 
-/// An accumulate; with `MPI_NO_OP` nobody looks at the origin.
+/// Runs an accumulate. With `MPI_NO_OP`, the origin buffer is ignored.
 ///
 /// # Safety
-/// As for [`Side::issue`].
+/// `request`, if there is one, is NULL or may be written.
 unsafe fn change(
     (call, request): (&'static str, Option<*mut Request>),
     side: &Side,
@@ -212,7 +215,7 @@ unsafe fn change(
         let change = Change::Reduce { op, origin: origin.as_ref() };
         window.accumulate(change, result.as_ref(), spot).await
     };
-    // SAFETY: by contract.
+    // SAFETY: `issue` needs a `request` that is NULL or may be written, if there is one; the contract of this function says so.
     unsafe { side.issue(call, request, operation) }
 }
 
@@ -222,7 +225,8 @@ impl OneSided for Accumulate {
 
     unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
         let side = Side::new(self.win, self.target)?;
-        // SAFETY: by contract.
+        // SAFETY: `change` needs a `request` that is NULL or may be written, if there is one; the contract of this function
+        // says so.
         unsafe { change((call, request), &side, self.op, self.origin_addr, None) }
     }
 }
@@ -233,7 +237,8 @@ impl OneSided for GetAccumulate {
 
     unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
         let side = Side::new(self.win, self.target)?;
-        // SAFETY: by contract.
+        // SAFETY: `change` needs a `request` that is NULL or may be written, if there is one; the contract of this function
+        // says so.
         unsafe { change((call, request), &side, self.op, self.origin_addr, Some(self.result_addr)) }
     }
 }
@@ -246,7 +251,8 @@ impl OneSided for FetchAndOp {
             let text = "argument datatype is not predefined, as this call needs";
             return Err(Error::new(MPI_ERR_TYPE, text));
         }
-        // SAFETY: by contract.
+        // SAFETY: `change` needs a `request` that is NULL or may be written, if there is one; the contract of this function
+        // says so.
         unsafe { change((call, request), &side, self.op, self.origin_addr, Some(self.result_addr)) }
     }
 }
@@ -264,7 +270,8 @@ impl OneSided for CompareAndSwap {
         }
         let (new, compare) = (typed(self.origin_addr)?, typed(self.compare_addr)?);
         let result = typed(self.result_addr)?;
-        // SAFETY: by contract.
+        // SAFETY: `issue` needs a `request` that is NULL or may be written, if there is one; the contract of this function says
+        // so.
         unsafe {
             side.issue(call, request, async |window, spot| {
                 let change = Change::Swap { compare: &compare, new: &new };

@@ -35,14 +35,14 @@ pub(crate) unsafe fn win_get_attr(
 ) -> Result<(), Error> {
     let object = window(handle)?;
     let Some(name) = predefined_name(keyval) else {
-        // SAFETY: the caller's pointers.
+        // SAFETY: `value` and `flag` are NULL or may be written, as MPI requires of the program.
         return unsafe {
             caching::get(KeyKind::Win, &object.attributes, keyval, value, flag, "win_keyval")
         };
     };
     not_null(value, "attribute_val")?;
     let known = &object.known;
-    // C programs get the address of the number, and the base itself.
+    // C programs get the address of each integer, but MPI_WIN_BASE itself.
     let found: *mut c_void = match keyval {
         MPI_WIN_BASE => object.base.get(),
         MPI_WIN_SIZE => known.size.as_ptr().cast(),
@@ -51,7 +51,7 @@ pub(crate) unsafe fn win_get_attr(
         MPI_WIN_MODEL => known.model.as_ptr().cast(),
         _ => return Err(bad_key(format_args!("{name} is an attribute of communicators"))),
     };
-    // SAFETY: the caller's pointers.
+    // SAFETY: `flag` is NULL or may be written, and `value` is not NULL, as MPI requires of the program.
     unsafe {
         store(flag, 1, "flag")?;
         store(value.cast(), found, "attribute_val")

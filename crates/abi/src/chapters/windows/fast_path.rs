@@ -1,4 +1,4 @@
-//! Accumulates that need no waiting: plain elements in memory that is seen, in an epoch that is open.
+//! Fast path of accumulates, which needs no waiting: plain elements in memory that this process can reach, in an open epoch.
 
 use super::access::plainly;
 use crate::calls::{Accumulate, CompareAndSwap, FetchAndOp, GetAccumulate};
@@ -16,7 +16,7 @@ fn operands(op: Op, ty: Datatype) -> Option<(weft_datatype::PredefinedOp, Basic)
 impl Accumulate {
     #[inline(always)]
     pub(crate) fn try_blocking(self) -> bool {
-        // SAFETY: the window reads the buffer and does nothing else.
+        // SAFETY: `try_accumulate` reads the buffer; it adds and removes no window.
         let found = unsafe { plainly(self.origin_addr, self.target, self.win) };
         let Some((window, origin)) = found else { return false };
         let Some((op, basic)) = operands(self.op, self.target.ty) else { return false };
@@ -30,13 +30,13 @@ impl Accumulate {
 impl GetAccumulate {
     #[inline(always)]
     pub(crate) fn try_blocking(self) -> bool {
-        // SAFETY: the window reads and writes the buffers and does nothing else.
+        // SAFETY: `try_accumulate` reads and writes the buffers; it adds and removes no window.
         let found = unsafe { plainly(self.result_addr, self.target, self.win) };
         let Some((window, result)) = found else { return false };
         let Some((op, basic)) = operands(self.op, self.target.ty) else { return false };
         let given = self.origin_addr;
         let origin = if op == weft_datatype::PredefinedOp::NoOp {
-            // Nobody looks at it.
+            // If the operator is MPI_NO_OP, the origin buffer is ignored.
             Sge::EMPTY
         } else if (given.count, given.ty) != (self.target.count, self.target.ty) {
             return false;
@@ -69,7 +69,7 @@ impl CompareAndSwap {
         if !matches!(basic.class(), CInteger | FortranInteger | Logical | MultiLanguage | Byte) {
             return false;
         }
-        // SAFETY: the window reads and writes the buffers and does nothing else.
+        // SAFETY: `try_swap` reads and writes the buffers; it adds and removes no window.
         let found = unsafe { plainly(self.result_addr, self.target, self.win) };
         let Some((window, result)) = found else { return false };
         let (Some(compare), Some(new)) = (self.compare_addr.plain(), self.origin_addr.plain())

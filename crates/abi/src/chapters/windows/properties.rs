@@ -1,4 +1,4 @@
-//! What a window is called, made of, and how it is used: name, group, hints, error handler.
+//! Properties of a window: name, group, hints, error handler.
 
 use super::window;
 use crate::arguments::{info, not_null, store};
@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use weft_fabric::Region;
 use weft_rma::{IssueOrder, WindowFlavor, WindowOptions};
 
-/// Hints that the standard defines, and what is true if nobody says otherwise (MPI 5.0, section 12.2.1).
+/// Hints that the standard defines, each with its default value (MPI 5.0, section 12.2.1).
 const HINTS: [(&str, &str); 5] = [
     ("no_locks", "false"),
     ("accumulate_ordering", "rar,raw,war,waw"),
@@ -25,21 +25,21 @@ const HINTS: [(&str, &str); 5] = [
     ("same_disp_unit", "false"),
 ];
 
-/// The same without a usual value.
+/// Hints that the standard defines without a default value.
 const OTHERS: [&str; 3] = [GRANULARITY, memory::ALIGNMENT, "mpi_assert_memory_alloc_kinds"];
 
-/// Bytes in which a program accumulates; used when the window is made.
+/// Hint for the number of bytes that a program accumulates at once. It is used when the window is made.
 pub const GRANULARITY: &str = "mpi_accumulate_granularity";
 
-/// Ours: how fences are built, when operations are issued, by what epochs end, how integers are accumulated. Used when
-/// the window is made.
+/// Hints of Weft: implementation of fences, time at which operations are issued, messages that end epochs, accumulates of
+/// integers. They are used when the window is made.
 const OURS: [&str; 4] = ["weft_fence", "weft_rma_order", "weft_rma_ending", "weft_rma_atomics"];
 
-/// For windows of shared memory alone.
+/// Hint for windows of shared memory only.
 const NONCONTIGUOUS: &str = "alloc_shared_noncontig";
 
-/// Keeps the hints that are known, with a value that makes sense. The others are ignored. None of them
-/// changes what an operation does; the layout hints are used when the window is made.
+/// Keeps the known hints that have a valid value, and ignores the others. None of these hints changes what an operation does.
+/// The layout hints are used when the window is made.
 pub fn keep(object: &WinObject, hints: &weft_process::Info) {
     let mut kept = object.hints.borrow_mut();
     for (key, usual) in HINTS {
@@ -61,7 +61,7 @@ pub fn keep(object: &WinObject, hints: &weft_process::Info) {
     }
 }
 
-/// Says as hints how the window works, whoever asked for it: its hints, the settings, nobody.
+/// Stores in the hints how the window works, whether this comes from a hint, a setting or a default.
 pub fn tell(object: &WinObject, options: &WindowOptions) {
     let order = match options.order {
         IssueOrder::Called => "called",
@@ -133,7 +133,8 @@ pub(crate) unsafe fn win_get_name(
         return unsafe { return_name("MPI_WIN_NULL", name, resultlen, "win_name") };
     }
     let object = window(handle)?;
-    // SAFETY: the caller's buffers.
+    // SAFETY: `name` is NULL or has MPI_MAX_OBJECT_NAME bytes, and `resultlen` is NULL or may be written, as MPI requires of
+    // the program.
     unsafe { return_name(object.window.name().as_bytes(), name, resultlen, "win_name") }
 }
 

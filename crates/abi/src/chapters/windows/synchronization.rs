@@ -1,4 +1,4 @@
-//! Epochs: fence, post and start, locks, flush (MPI 5.0, section 12.5).
+//! Synchronization of windows: fence, post and start, locks, flush (MPI 5.0, section 12.5).
 
 use super::{run, target, window};
 use crate::arguments::{group, not_null, store};
@@ -20,7 +20,7 @@ use weft_rma::LockKind;
 const ASSERTIONS: c_int =
     MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
 
-/// Those that a call does not know say nothing.
+/// Checks assertions. An assertion that has no meaning in a call is ignored; unknown bits are an error.
 fn asserted(value: c_int) -> Result<i32, Error> {
     if value & !ASSERTIONS == 0 {
         return Ok(value);
@@ -45,12 +45,13 @@ pub(crate) unsafe fn win_fence(assert: c_int, win: Win) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the program stored before is seen by the other processes, and what they stored by it.
+/// Makes earlier stores of this process visible to the other processes, and their stores visible to it.
 fn publish() {
     fence(Ordering::SeqCst);
 }
 
-/// The ranks of a group in the window. Programs name the same group again and again.
+/// Returns the window's ranks of the members of a group. The last result is kept, because programs name the same group
+/// repeatedly.
 fn members(object: &WinObject, handle: Group) -> Result<Rc<[usize]>, Error> {
     let (window, group) = (&object.window, group(handle, "group")?);
     let mut last = object.members.borrow_mut();
@@ -103,13 +104,13 @@ pub(crate) unsafe fn win_test(win: Win, flag: *mut c_int) -> Result<(), Error> {
     unsafe { store(flag, over.into(), "flag") }
 }
 
-/// A window and a rank in it, if they are such.
+/// Returns the window and the rank, if both exist.
 ///
 /// # Safety
-/// While the result is used, nothing adds or takes away a window.
+/// While the result is used, no window is added to the table or removed.
 #[inline(always)]
 unsafe fn plainly(rank: c_int, win: Win) -> Option<(&'static WindowOf, usize)> {
-    // SAFETY: by contract.
+    // SAFETY: no window is added or removed while the result is used; the contract of this function says so.
     let wins = unsafe { known()?.wins.try_borrow_unguarded() };
     let window = &wins.ok()?.get(win.0)?.window;
     let rank = usize::try_from(rank).ok()?;
@@ -127,14 +128,14 @@ fn kind_of(lock_type: c_int) -> Option<LockKind> {
 /// MPI_Win_lock.
 #[inline(always)]
 pub(crate) unsafe fn try_win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: Win) -> bool {
-    // SAFETY: the window takes a lock and does nothing else.
+    // SAFETY: `try_lock` takes a lock; it adds and removes no window.
     match (kind_of(lock_type), assert, unsafe { plainly(rank, win) }) {
         (Some(kind), 0, Some((window, rank))) => window.try_lock(kind, rank, 0),
         _ => false,
     }
 }
 
-// Apart, so that the part that needs no waiting has no large frame around it.
+// This is a function of its own, so that `try_win_lock` has no large stack frame.
 /// MPI_Win_lock.
 #[inline(never)]
 pub(crate) unsafe fn win_lock(
@@ -160,7 +161,7 @@ pub(crate) unsafe fn win_lock(
 /// MPI_Win_unlock.
 #[inline(always)]
 pub(crate) unsafe fn try_win_unlock(rank: c_int, win: Win) -> bool {
-    // SAFETY: the window gives a lock back and does nothing else.
+    // SAFETY: `try_unlock` releases a lock; it adds and removes no window.
     unsafe { plainly(rank, win) }.is_some_and(|(window, rank)| window.try_unlock(rank))
 }
 
@@ -190,14 +191,14 @@ pub(crate) unsafe fn win_unlock_all(win: Win) -> Result<(), Error> {
 /// MPI_Win_flush.
 #[inline(always)]
 pub(crate) unsafe fn try_win_flush(rank: c_int, win: Win) -> bool {
-    // SAFETY: the window is looked at.
+    // SAFETY: `is_flushed` only reads the window's state; it adds and removes no window.
     unsafe { plainly(rank, win) }.is_some_and(|(window, rank)| window.is_flushed(rank))
 }
 
 /// MPI_Win_flush_local.
 #[inline(always)]
 pub(crate) unsafe fn try_win_flush_local(rank: c_int, win: Win) -> bool {
-    // SAFETY: as above.
+    // SAFETY: `try_win_flush` is unsafe like all implementing functions, but has no precondition.
     unsafe { try_win_flush(rank, win) }
 }
 
