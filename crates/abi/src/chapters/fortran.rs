@@ -1,5 +1,4 @@
-//! Fortran's types by precision and range (MPI 5.0, section 19.1.9), and the sizes of the ABI's
-//! integers (section 20.2).
+//! Fortran's types by precision and range (MPI 5.0, section 19.1.9), and the sizes of the ABI's integers (section 20.2).
 
 use crate::arguments::{datatype, not_null, store};
 use crate::constants::*;
@@ -14,14 +13,14 @@ use weft_datatype::{Combiner, Datatype as Map, Type};
 
 static MADE: ChapterState<RefCell<Vec<Made>>> = ChapterState::new(RefCell::new(Vec::new()));
 
-/// A type that was made: the same arguments give the same one, which is never freed.
+/// A type made by MPI_Type_create_f90_*. The same arguments return the same type, which is never freed.
 struct Made {
     combiner: Combiner,
     arguments: Vec<i64>,
     object: Rc<TypeObject>,
 }
 
-/// The handle of `ty`, if it is one of these.
+/// Returns the handle of `ty`, if it was made by MPI_Type_create_f90_*.
 pub fn handle_of(ty: &Type) -> Option<Datatype> {
     let made = MADE.borrow();
     made.iter().find(|m| Rc::ptr_eq(&m.object.ty, ty)).map(|m| m.object.handle.get())
@@ -51,17 +50,16 @@ fn too_much(what: &str) -> Error {
     Error::new(MPI_ERR_ARG, format_args!("no Fortran type has {what}"))
 }
 
-/// Which of four sizes has `p` decimal digits and the decimal exponent `r`.
+/// Returns the place of the smallest of four sizes (2, 4, 8 and 16 bytes) with `p` decimal digits and the decimal exponent `r`.
 fn real_size(p: c_int, r: c_int) -> Result<usize, Error> {
     if p == MPI_UNDEFINED && r == MPI_UNDEFINED {
         let text = "arguments p and r are both MPI_UNDEFINED: one of them must be given";
         return Err(Error::new(MPI_ERR_ARG, text));
     }
-    // Digits and exponent of the IEEE formats with 2, 4, 8 and 16 bytes, as PRECISION and RANGE
-    // say them.
+    // Decimal digits and exponents of the IEEE formats with 2, 4, 8 and 16 bytes, as Fortran's PRECISION and RANGE return them.
     let formats = [(3, 4), (6, 37), (15, 307), (33, 4931)];
     let fits = |&(digits, exponent): &(c_int, c_int)| p <= digits && r <= exponent;
-    // Compilers have no 2-byte reals: a small wish gets 4 bytes.
+    // Compilers have no 2-byte reals, so that the smallest type has 4 bytes.
     let found = formats.iter().skip(1).position(fits).map(|place| place + 1);
     found.ok_or_else(|| too_much(&format!("p = {p} digits and an exponent of r = {r}")))
 }
@@ -98,7 +96,7 @@ pub(crate) unsafe fn type_create_f90_integer(
     newtype: *mut Datatype,
 ) -> Result<(), Error> {
     not_null(newtype, "newtype")?;
-    // Decimal exponents of the integers with 1, 2, 4, 8 and 16 bytes, as RANGE says them.
+    // Decimal exponents of the integers with 1, 2, 4, 8 and 16 bytes, as Fortran's RANGE returns them.
     let ranges = [2, 4, 9, 18, 38];
     let types = [MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8, MPI_INTEGER16];
     let place = ranges.iter().position(|&range| r <= range);
@@ -109,7 +107,7 @@ pub(crate) unsafe fn type_create_f90_integer(
 }
 
 /// MPI_Abi_get_info.
-/// Sizes of the integers that the ABI leaves to the platform.
+/// Returns the sizes of the integers that the ABI leaves to the platform.
 pub(crate) unsafe fn abi_get_info(to: *mut Info) -> Result<(), Error> {
     not_null(to, "info")?;
     let mut info = weft_process::Info::default();

@@ -1,8 +1,7 @@
-//! What the library and a Fortran layer on top of it tell each other (MPI 5.0, section 20.4.1).
+//! Exchange of properties between the library and a Fortran layer on top of it (MPI 5.0, section 20.4.1).
 //!
-//! The sizes of Fortran's types are fixed here, those that compilers have by default: a layer for
-//! other ones is told so. The values of `.TRUE.` and `.FALSE.` are its own; reductions read any value
-//! but 0 as true and write 1.
+//! The library has fixed sizes for Fortran's types: the default sizes of compilers. A layer with other sizes gets an error. The
+//! values of `.TRUE.` and `.FALSE.` belong to the layer. Reductions read any value except 0 as true and write 1.
 
 use crate::arguments::{info, not_null, store};
 use crate::constants::*;
@@ -16,22 +15,22 @@ use weft_datatype::Basic;
 static TOLD: ChapterState<RefCell<Told>> =
     ChapterState::new(RefCell::new(Told { info: None, booleans: None }));
 
-/// What a Fortran layer said, once.
+/// Values that a Fortran layer has set. Each can be set only once.
 struct Told {
     info: Option<weft_process::Info>,
     booleans: Option<Booleans>,
 }
 
-/// The bytes of `.TRUE.` and `.FALSE.`.
+/// Bytes of `.TRUE.` and `.FALSE.`.
 struct Booleans {
     yes: Vec<u8>,
     no: Vec<u8>,
 }
 
-/// Types that every Fortran has.
+/// Types that every Fortran compiler has.
 const PLAIN: [&str; 4] = ["mpi_logical", "mpi_integer", "mpi_real", "mpi_double_precision"];
 
-/// Sizes of Fortran's types, and which optional ones there are, as far as this library knows.
+/// Returns the sizes of Fortran's types and the optional types that this library supports.
 fn ours() -> weft_process::Info {
     let mut info = weft_process::Info::default();
     for basic in Basic::all() {
@@ -88,7 +87,7 @@ fn told(call: &str) -> Error {
     Error::new(MPI_ERR_ABI, format_args!("{call} was called before: only the first call counts"))
 }
 
-/// The size of a Fortran LOGICAL.
+/// Checks and returns the size of a Fortran LOGICAL, in bytes.
 fn logical_size(size: c_int) -> Result<usize, Error> {
     let found = usize::try_from(size).ok().filter(|size| size.is_power_of_two() && *size <= 16);
     found.ok_or_else(|| {
@@ -106,7 +105,7 @@ pub(crate) unsafe fn abi_set_fortran_booleans(
     let size = logical_size(size)?;
     not_null(yes, "logical_true")?;
     not_null(no, "logical_false")?;
-    // SAFETY: the caller's values have that size.
+    // SAFETY: `yes` and `no` are not NULL and have `size` bytes, as MPI requires of the program.
     let read = |from: *mut c_void| unsafe {
         std::slice::from_raw_parts(from.cast::<u8>().cast_const(), size).to_vec()
     };
@@ -136,10 +135,10 @@ pub(crate) unsafe fn abi_get_fortran_booleans(
     not_null(no, "logical_false")?;
     not_null(is_set, "is_set")?;
     let told = TOLD.borrow();
-    // Of a LOGICAL of another size nothing is known.
+    // If the values were set for another size of LOGICAL, they are not known for this size.
     let known = told.booleans.as_ref().filter(|booleans| booleans.yes.len() == size);
     if let Some(Booleans { yes: ours_yes, no: ours_no }) = known {
-        // SAFETY: the caller's variables have that size.
+        // SAFETY: `yes` and `no` are not NULL and have `size` bytes, as MPI requires of the program.
         unsafe {
             yes.cast::<u8>().copy_from_nonoverlapping(ours_yes.as_ptr(), size);
             no.cast::<u8>().copy_from_nonoverlapping(ours_no.as_ptr(), size);
@@ -149,7 +148,7 @@ pub(crate) unsafe fn abi_get_fortran_booleans(
     unsafe { store(is_set, c_int::from(known.is_some()), "is_set") }
 }
 
-/// A Fortran type that a compiler may lack: one whose size is in its name, or MPI_DOUBLE_COMPLEX.
+/// Returns true for a Fortran type that a compiler may lack: a type with its size in its name, or MPI_DOUBLE_COMPLEX.
 fn is_optional(name: &str) -> bool {
     let sized = ["mpi_logical", "mpi_integer", "mpi_real", "mpi_complex"];
     let sized_by = |kind: &str| name.strip_prefix(kind).is_some_and(|n| n.parse::<u8>().is_ok());

@@ -1,7 +1,7 @@
 //! Assertions and hints of a program about its communicators (MPI 5.0, section 7.4.4).
 //!
-//! The hints that the standard defines are kept with the communicator and returned by MPI_Comm_get_info. A communicator that is
-//! made of it does not inherit them. No algorithm uses them yet.
+//! The hints that the standard defines are kept with the communicator and returned by MPI_Comm_get_info. No algorithm uses
+//! them yet. A communicator that is made of another communicator does not inherit its hints.
 //!
 //! The hints of Weft select the algorithm of an operation on one communicator, as the setting of that name does for all:
 //! `weft_allreduce` = `RGM:7`. All ranks must give the same value. Communicators that are made of the communicator use the same

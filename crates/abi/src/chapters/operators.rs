@@ -24,7 +24,7 @@ pub(crate) unsafe fn op_create(
     commute: c_int,
     op: *mut Op,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `op` is NULL or points to room for the result, as MPI requires of the program.
     unsafe { create(UserReduction::Int(user_fn), user_fn.address(), commute, op) }
 }
 
@@ -34,7 +34,7 @@ pub(crate) unsafe fn op_create_c(
     commute: c_int,
     op: *mut Op,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `op` is NULL or points to room for the result, as MPI requires of the program.
     unsafe { create(UserReduction::Count(user_fn), user_fn.address(), commute, op) }
 }
 
@@ -59,7 +59,7 @@ unsafe fn create(
 
 /// MPI_Op_free.
 pub(crate) unsafe fn op_free(handle: *mut Op) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `handle` is not NULL after the check, so it may be read and written, as MPI requires of the program.
     unsafe {
         not_null(handle, "op")?;
         if matches!(*op(*handle)?, OpObject::Predefined(_)) {
@@ -105,7 +105,7 @@ impl ElementReduction for Predefined {
     }
 }
 
-/// A function of the program on packed elements of any type: it sees them laid out in memory.
+/// A function of the program on packed elements of any type. The function gets the elements as they are laid out in memory.
 struct User {
     op: Rc<OpObject>,
     ty: Rc<TypeObject>,
@@ -113,7 +113,7 @@ struct User {
 }
 
 impl User {
-    /// In parts, where an `int` cannot count all elements.
+    /// Calls the function. If an `int` cannot count all elements, calls it for several parts.
     fn call(&self, function: UserReduction, left: *mut u8, right: *mut u8, count: usize) {
         const MOST: usize = c_int::MAX as usize;
         if count > MOST && matches!(function, UserReduction::Int(_)) {
@@ -124,8 +124,8 @@ impl User {
         }
         let mut ty: Datatype = self.ty.handle.get();
         lock::unlocked(|| {
-            // SAFETY: the program made the operator with a function of this type, which takes
-            // `count` elements at both addresses; both were laid out for them.
+            // SAFETY: the program made the operator with a function of this type, which takes `count` elements at both
+            // addresses. The caller has laid out `count` elements at both addresses.
             unsafe {
                 match function {
                     UserReduction::Int(f) => {
@@ -171,29 +171,29 @@ impl ElementReduction for User {
     }
 }
 
-/// A reduction of elements of one type, and who may run it: the helper none of the program's.
+/// A reduction of elements of a type, and the threads that may run it: the helper thread does not run functions of the program.
 pub type Reduction = (Rc<dyn ElementReduction>, Executor);
 
 static KNOWN: ChapterState<Known> =
     ChapterState::new(Known([const { RefCell::new(None) }; Known::PLACES]));
 
-/// Reductions of predefined types by predefined operators that were asked for before: programs repeat
-/// themselves, and a small reduction takes less time than an allocation.
+/// Cache of reductions of predefined types by predefined operators. Programs repeat their reductions, and a small reduction
+/// takes less time than an allocation.
 struct Known([RefCell<Option<CallKey>>; Known::PLACES]);
 
 type CallKey = (Op, Datatype, Rc<dyn ElementReduction>);
 
 impl Known {
-    /// A power of two; reductions that share a place are made anew in turn.
+    /// Number of places, a power of two. Reductions that share a place replace each other.
     const PLACES: usize = 32;
 
     fn place(&self, op: Op, ty: Datatype) -> &RefCell<Option<CallKey>> {
-        // Handles of one kind differ in their lowest bits.
+        // Handles of a kind differ in their lowest bits.
         &self.0[(op.0.wrapping_mul(5) ^ ty.0) % Known::PLACES]
     }
 }
 
-/// The reduction of elements of the datatype by the operator behind a handle.
+/// Returns the reduction of elements of the datatype by the operator behind a handle.
 #[inline]
 pub fn reduction(op: Op, ty: Datatype) -> Result<Reduction, Error> {
     let place = KNOWN.place(op, ty);
@@ -214,7 +214,7 @@ fn new_reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Reduction, Error> {
     let object = op(handle)?;
     match &*object {
         OpObject::User { .. } => {
-            // The process's own pool: a reduction in a loop allocates once.
+            // The pool belongs to the process, so that a reduction in a loop allocates only once.
             let engine = state().engine.get();
             let pool = engine.map_or_else(StagingPool::default, |e| e.endpoint().staging().clone());
             Ok((Rc::new(User { op: object, ty: ty.clone(), pool }), Executor::Program))
@@ -249,7 +249,8 @@ impl ReduceLocal {
         if let Some(op) = predefined.filter(|_| op.0 < PREDEFINED_END)
             && op.commutative()
             && let Some(basic) = predefined_datatype(inbuf.ty).and_then(|ty| ty.ty.equivalent())
-            // Nothing to pack, nothing to keep: 16 doubles take less time than an allocation.
+            // If no element has to be packed, nothing is allocated: the reduction of 16 doubles takes less time than an
+            // allocation.
             && let (Some(input), Some(inout)) = (inbuf.plain(), inoutbuf.plain())
         {
             return Ok(op.apply(

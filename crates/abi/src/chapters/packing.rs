@@ -1,4 +1,4 @@
-//! Packing into the program's own buffers (MPI 5.0, sections 5.2 and 5.3).
+//! Packing into buffers of the program (MPI 5.0, sections 5.2 and 5.3).
 
 use crate::arguments::{comm, committed, count, not_null, text};
 use crate::calls::{Pack, PackExternal, Unpack, UnpackExternal};
@@ -9,7 +9,7 @@ use crate::widen::Out;
 use std::ffi::{c_char, c_void};
 use weft_fabric::Sge;
 
-/// The part of a packed buffer that `len` bytes from the position on take.
+/// Returns the part of a packed buffer that begins at the position and has `len` bytes.
 ///
 /// # Safety
 /// `base` is NULL or has `size` bytes; `position` is NULL or holds a value.
@@ -25,7 +25,7 @@ unsafe fn part(
         return Err(Error::null("position"));
     }
     let size = count(size, size_name)?;
-    // SAFETY: not NULL.
+    // SAFETY: `position` is not NULL, so it holds a value; the contract of this function says so.
     let at = unsafe { position.get() };
     let Some(start) = usize::try_from(at).ok().filter(|&start| start <= size) else {
         let text = format!("argument position = {at}: 0 to {size_name} = {size}");
@@ -41,16 +41,17 @@ unsafe fn part(
         return Ok(Sge::EMPTY);
     }
     not_null(base, buffer)?;
-    // SAFETY: inside the program's buffer.
+    // SAFETY: `start + len` is at most `size`, and `base` is not NULL and has `size` bytes; the contract of this function says
+    // so.
     Ok(unsafe { Sge::new(base.cast::<u8>().add(start), len) })
 }
 
-/// Moves the position behind `len` bytes.
+/// Moves the position forward by `len` bytes.
 ///
 /// # Safety
 /// `position` holds a value.
 unsafe fn advance(position: Out, len: usize) {
-    // SAFETY: by contract.
+    // SAFETY: `position` holds a value and may be written; the contract of this function says so.
     unsafe { position.set(position.get() + len as i64) }
 }
 
@@ -59,7 +60,8 @@ impl Pack {
     pub(crate) fn blocking(self) -> Result<(), Error> {
         comm(self.comm)?;
         let from = self.inbuf.buffer()?;
-        // SAFETY: the caller's buffer and position.
+        // SAFETY: `outbuf` is NULL or has `outsize` bytes, and `position` is NULL or holds a value, as MPI requires of the
+        // program.
         unsafe {
             let names = ["outbuf", "outsize"];
             from.pack_to(part(self.outbuf, self.outsize, self.position, from.len(), names)?);
@@ -74,7 +76,8 @@ impl Unpack {
     pub(crate) fn blocking(self) -> Result<(), Error> {
         comm(self.comm)?;
         let to = self.outbuf.buffer()?;
-        // SAFETY: the caller's buffer and position.
+        // SAFETY: `inbuf` is NULL or has `insize` bytes, and `position` is NULL or holds a value, as MPI requires of the
+        // program.
         unsafe {
             let (inbuf, names) = (self.inbuf.cast_mut(), ["inbuf", "insize"]);
             to.unpack_from(part(inbuf, self.insize, self.position, to.len(), names)?);
@@ -96,17 +99,17 @@ pub(crate) unsafe fn pack_size(
         return Err(Error::null("size"));
     }
     let bytes = committed(datatype, "datatype")?.ty.packed_size(count(incount, "incount")?)?;
-    // SAFETY: not NULL.
+    // SAFETY: `size` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { size.set(bytes as i64) };
     Ok(())
 }
 
-/// The only representation that packs without a file: "external32" (MPI 5.0, section 5.3).
+/// Checks the representation. Only "external32" packs without a file (MPI 5.0, section 5.3).
 ///
 /// # Safety
 /// `datarep` is NULL or a C string.
 unsafe fn external32(datarep: *const c_char) -> Result<(), Error> {
-    // SAFETY: a C string by contract.
+    // SAFETY: `text` needs a `datarep` that is NULL or a C string; the contract of this function says so.
     let name = unsafe { text(datarep, "datarep")? };
     if name == "external32" {
         return Ok(());
@@ -115,23 +118,24 @@ unsafe fn external32(datarep: *const c_char) -> Result<(), Error> {
     Err(Error::new(MPI_ERR_ARG, wrong))
 }
 
-/// A buffer of the library's own, as packing takes it.
+/// Returns a buffer of the library in the form that packing takes.
 fn whole(bytes: &mut [u8]) -> Sge {
-    // SAFETY: used up before the next access to `bytes`.
+    // SAFETY: `bytes` has this address and length. The callers use the result only until their next access to `bytes`.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
 /// MPI_Pack_external, MPI_Pack_external_c.
 impl PackExternal {
     pub(crate) fn blocking(self) -> Result<(), Error> {
-        // SAFETY: the caller's string, buffer and position.
+        // SAFETY: `datarep` is NULL or a C string, `outbuf` is NULL or has `outsize` bytes, and `position` is NULL or holds a
+        // value, as MPI requires of the program.
         unsafe {
             external32(self.datarep)?;
             let from = self.inbuf.buffer()?;
             let len = from.ty().external_size(from.count())?;
             let to = part(self.outbuf, self.outsize, self.position, len, ["outbuf", "outsize"])?;
             if len == 0 {
-                // However many elements of nothing.
+                // If the elements have no data, nothing is packed, whatever their number.
                 return Ok(());
             }
             let mut packed = vec![0; from.len()];
@@ -148,7 +152,8 @@ impl PackExternal {
 /// MPI_Unpack_external, MPI_Unpack_external_c.
 impl UnpackExternal {
     pub(crate) fn blocking(self) -> Result<(), Error> {
-        // SAFETY: the caller's string, buffer and position.
+        // SAFETY: `datarep` is NULL or a C string, `inbuf` is NULL or has `insize` bytes, and `position` is NULL or holds a
+        // value, as MPI requires of the program.
         unsafe {
             external32(self.datarep)?;
             let to = self.outbuf.buffer()?;
@@ -176,14 +181,14 @@ pub(crate) unsafe fn pack_external_size(
     datatype: Datatype,
     size: Out,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's string.
+    // SAFETY: `datarep` is NULL or a C string, as MPI requires of the program.
     unsafe { external32(datarep)? };
     if size.is_null() {
         return Err(Error::null("size"));
     }
     let ty = &committed(datatype, "datatype")?.ty;
     let bytes = ty.external_size(count(incount, "incount")?)?;
-    // SAFETY: not NULL.
+    // SAFETY: `size` is not NULL, so it points to room for the result, as MPI requires of the program.
     unsafe { size.set(bytes as i64) };
     Ok(())
 }

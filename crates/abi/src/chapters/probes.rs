@@ -64,7 +64,7 @@ static IDLE_TESTS: ChapterState<Cell<u32>> = ChapterState::new(Cell::new(0));
 
 /// Counts a test; after a test without a result, may let another process run. If the ranks do not fit the processors, it yields
 /// each time: a program that tests in a loop must not hold up the process that it waits for. If they fit, it yields every
-/// [`PATIENCE`]th time, because a processor may also have work of other jobs.
+/// `PATIENCE`th time, because a processor may also have work of other jobs.
 pub fn idle_test(nothing: bool) {
     let state = state();
     if !nothing {

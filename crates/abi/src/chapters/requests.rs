@@ -236,7 +236,7 @@ impl Arrays {
         unsafe { self.store_outcome(at, i, &ended.outcome, || ended.belongs.owner()) }
     }
 
-    /// Fills a status like [`Arrays::store`], for an operation that may still be active.
+    /// Fills a status like `store`, for an operation that may still be active.
     ///
     /// # Safety
     /// `at` is less than `len`, so that the program's array of statuses, if there is one, has this place.

@@ -1,7 +1,7 @@
-//! Sessions (MPI 5.0, section 11.3): MPI without MPI_Init, groups from names of process sets, and
-//! communicators from groups.
+//! Sessions (MPI 5.0, section 11.3): MPI without MPI_Init, groups of the processes in named process sets, and communicators
+//! made of groups.
 //!
-//! The engine starts with whichever comes first, MPI_Init or a session, and serves all of them.
+//! The engine starts with the first call of MPI_Init or MPI_Session_init, and serves the world and all sessions.
 
 use crate::arguments::{bad_handle, group, not_null, optional_info, store, string, text};
 use crate::chapters::communicators::keep;
@@ -20,7 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use weft_fabric::Fabric;
 
-/// The session behind a handle.
+/// Returns the session behind a handle.
 pub fn session(handle: Session) -> Result<Rc<SessionObject>, Error> {
     crate::state::running()?;
     let found = state().sessions.borrow().get(handle.0).cloned();
@@ -28,7 +28,7 @@ pub fn session(handle: Session) -> Result<Rc<SessionObject>, Error> {
     found.ok_or_else(|| bad_handle(MPI_ERR_SESSION, "session", "session", handle.0, null))
 }
 
-/// The words for levels of thread support in info objects.
+/// Names of the levels of thread support in info objects.
 pub const LEVELS: [(&str, c_int); 4] = [
     ("MPI_THREAD_SINGLE", MPI_THREAD_SINGLE),
     ("MPI_THREAD_FUNNELED", MPI_THREAD_FUNNELED),
@@ -36,7 +36,7 @@ pub const LEVELS: [(&str, c_int); 4] = [
     ("MPI_THREAD_MULTIPLE", MPI_THREAD_MULTIPLE),
 ];
 
-/// The level that an info object asks for; threads may call at once unless it says otherwise.
+/// Returns the thread level that an info object asks for. The default is MPI_THREAD_MULTIPLE.
 fn level(info: Option<&weft_process::Info>) -> Result<c_int, Error> {
     let Some(asked) = info.and_then(|info| info.get("thread_level")) else {
         return Ok(MPI_THREAD_MULTIPLE);
@@ -48,7 +48,7 @@ fn level(info: Option<&weft_process::Info>) -> Result<c_int, Error> {
     })
 }
 
-/// Makes an object that will have this error handler, which hears of errors from here on.
+/// Makes an object that will have this error handler. Errors of the creation call the same error handler.
 fn heard_by(
     errhandler: Errhandler,
     kind: HandlerKind,
@@ -110,15 +110,15 @@ pub(crate) unsafe fn session_get_info(handle: Session, info_used: *mut Info) -> 
 
 // ---- process sets -------------------------------------------------------------------------------
 
-/// The sets that every process knows: all, itself, and those of its node.
+/// Process sets that every process knows: all processes, the process itself, and the processes of its node.
 const SETS: [&str; 3] = ["mpi://WORLD", "mpi://SELF", "weft://NODE"];
 
-/// The members of a process set.
+/// Returns the members of a process set.
 pub fn members(name: &str) -> Result<weft_process::Group, Error> {
     let engine = engine()?;
     let me = engine.rank();
     let all = 0..engine.endpoint().fabric().size() as u32;
-    // Names of the standard's scheme are compared without regard to case.
+    // The standard compares names of its scheme without regard to case.
     let found = SETS.iter().position(|set| set.eq_ignore_ascii_case(name));
     Ok(weft_process::Group::new(match found {
         Some(0) => all.collect::<Vec<_>>(),
@@ -164,10 +164,10 @@ pub(crate) unsafe fn session_get_nth_pset(
     // SAFETY: `length` points to a value, as MPI requires of the program.
     let room = unsafe { *length };
     if room > 0 {
-        // SAFETY: the caller's buffer has that many bytes.
+        // SAFETY: `name` is NULL or has `*length` bytes, as MPI requires of the program.
         unsafe { crate::arguments::store_text(set, name, room as usize, "pset_name") }?;
     }
-    // The length that it needs, with the NUL.
+    // The result is the number of bytes that the name needs, with the NUL.
     // SAFETY: `length` points to room for the result, as MPI requires of the program.
     unsafe { store(length, set.len() as c_int + 1, "pset_len") }
 }
@@ -180,7 +180,7 @@ pub(crate) unsafe fn session_get_pset_info(
 ) -> Result<(), Error> {
     session(handle)?;
     not_null(to, "info")?;
-    // SAFETY: the caller's string.
+    // SAFETY: `name` is NULL or a C string, as MPI requires of the program.
     let group = members(&unsafe { text(name, "pset_name") }?)?;
     let mut info = weft_process::Info::default();
     info.set("mpi_size", &group.size().to_string());
@@ -198,7 +198,7 @@ pub(crate) unsafe fn group_from_session_pset(
 ) -> Result<(), Error> {
     session(handle)?;
     not_null(to, "newgroup")?;
-    // SAFETY: the caller's string.
+    // SAFETY: `name` is NULL or a C string, as MPI requires of the program.
     let group = members(&unsafe { text(name, "pset_name") }?)?.of_session(handle.0);
     state().groups.borrow_mut().room()?;
     let handle = state().groups.borrow_mut().insert(group);
@@ -208,15 +208,15 @@ pub(crate) unsafe fn group_from_session_pset(
 
 // ---- communicators of groups --------------------------------------------------------------------
 
-/// Names of operations on groups, in bytes with the NUL.
+/// Maximum length of the name of an operation on groups, in bytes with the NUL.
 const STRINGTAG_MAX: usize = MPI_MAX_STRINGTAG_LEN as usize;
 
-/// The name under which the members of a group meet.
+/// Checks and returns the name under which the members of a group find each other.
 ///
 /// # Safety
 /// `from` is NULL or a C string.
 unsafe fn stringtag(from: *const c_char) -> Result<OsString, Error> {
-    // SAFETY: by contract.
+    // SAFETY: `string` needs a `from` that is NULL or a C string; the contract of this function says so.
     let name = unsafe { string(from, "stringtag") }?;
     if name.len() < STRINGTAG_MAX {
         return Ok(name);
@@ -229,7 +229,7 @@ unsafe fn stringtag(from: *const c_char) -> Result<OsString, Error> {
     Err(Error::new(MPI_ERR_ARG, text))
 }
 
-/// A group that this process belongs to.
+/// Returns a group, and checks that this process is a member.
 fn joined(handle: Group, argument: &str) -> Result<weft_process::Group, Error> {
     let members = group(handle, argument)?;
     match members.rank_of(engine()?.rank() as u32) {
@@ -241,7 +241,7 @@ fn joined(handle: Group, argument: &str) -> Result<weft_process::Group, Error> {
     }
 }
 
-/// Gives a communicator that has no parent its error handler and its handle.
+/// Gives a communicator without a parent its error handler and its handle.
 fn founded(new: Rc<CommObject>, hints: Option<weft_process::Info>, errhandler: Errhandler) -> Comm {
     new.select(state().selection.borrow().clone());
     hints.iter().for_each(|hints| crate::chapters::hints::keep(&new, hints));

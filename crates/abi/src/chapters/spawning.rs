@@ -1,11 +1,11 @@
-//! Processes that a running job starts (MPI 5.0, section 11.8).
+//! Spawning of processes by a running job (MPI 5.0, section 11.8).
 //!
 //! ```text
 //!   root     opens a port, starts Weft's mpiexec with its name in WEFT_PARENT ── waits: a call, or the end of mpiexec
 //!   children MPI_Init: their world, then the call to that port by all of them
 //!   all      one intercommunicator, as of MPI_Comm_accept and MPI_Comm_connect
 //! ```
-//! So the children are a job of their own, and it does not matter who has started the parents, or whether anybody has.
+//! So the children are a job of their own. It does not matter which launcher has started the parents, or whether they had one.
 
 mod children;
 mod launcher;
@@ -43,20 +43,21 @@ use weft_bootstrap::ports::{Calling, is_on_network};
 use weft_bootstrap::slot_table::{self, Room};
 use weft_fabric::Fabric;
 
-/// In the environment of spawned processes: the port of their parents, and by what these are reached if it is on a network.
+/// Variables in the environment of spawned processes: the port of their parents, and, if the port is on a network, the network
+/// that reaches the parents.
 const PARENT: &str = slot_table::PARENT;
 const PARENT_NETWORK: &str = "WEFT_PARENT_NETWORK";
 
-/// The handle of the intercommunicator with the parents.
+/// Handle of the intercommunicator with the parents.
 static PARENTS: ChapterState<Cell<Comm>> = ChapterState::new(Cell::new(MPI_COMM_NULL));
 
 /// Number of processes that this process has spawned.
 static SPAWNED: ChapterState<Cell<usize>> = ChapterState::new(Cell::new(0));
 
-/// Processes that one job has at most.
+/// Maximum number of processes of a job.
 const MOST: usize = 1 << 16;
 
-/// One program of a spawn. Its strings may contain any bytes.
+/// A program that a spawn starts. Its strings may contain any bytes.
 struct Program {
     command: OsString,
     arguments: Vec<OsString>,
@@ -86,28 +87,28 @@ impl Program {
     }
 }
 
-/// The strings of a list that ends with NULL.
+/// Returns the strings of a list that ends with NULL.
 ///
 /// # Safety
-/// `list` is NULL or such a list of C strings.
+/// `list` is NULL or a list of C strings that ends with NULL.
 unsafe fn strings(list: *const *const c_char) -> Result<Vec<OsString>, Error> {
     let mut all = Vec::new();
     if list.is_null() {
         return Ok(all);
     }
     loop {
-        // SAFETY: by contract, up to the first NULL.
+        // SAFETY: no element up to here was NULL, and the list ends with NULL; the contract of this function says so.
         let one = unsafe { *list.add(all.len()) };
         if one.is_null() {
             return Ok(all);
         }
-        // SAFETY: by contract.
+        // SAFETY: `one` is a C string of the list; the contract of this function says so.
         all.push(unsafe { string(one, "argv") }?);
     }
 }
 
-/// How many processes the key `soft` allows, at most `most` (MPI 5.0, section 11.8.4): triplets `first:last:step`, commas
-/// between.
+/// Returns the largest number of processes, at most `most`, that the key `soft` allows (MPI 5.0, section 11.8.4): triplets
+/// `first:last:step`, separated by commas. Returns `None` if there is no such number.
 fn soft(wish: &str, most: usize) -> Option<usize> {
     let mut best = None;
     for part in wish.split(',') {
@@ -130,8 +131,8 @@ fn soft(wish: &str, most: usize) -> Option<usize> {
     best
 }
 
-/// The command line of a job of these programs by `mpiexec`, and the processes that it has. `others`: the hosts of this job, where it
-/// reaches others than its own.
+/// Returns the command line with which `mpiexec` starts a job of these programs, and the number of its processes. `others` are
+/// the hosts of this job; the list is empty if the job's ports are not on a network.
 fn command(
     mpiexec: &OsStr,
     programs: &[Program],
@@ -139,7 +140,7 @@ fn command(
 ) -> Result<(Command, usize), Error> {
     let mut command = Command::new(mpiexec);
     let mut all = 0;
-    // Hosts are of the job, not of a program. Without a wish they are those of this job.
+    // Hosts belong to the job, not to a program. If no program names hosts, they are the hosts of this job.
     let hosts: Vec<&OsStr> = programs.iter().filter_map(|one| one.key("host")).collect();
     if !hosts.is_empty() {
         command.arg("-hosts").arg(hosts.join(OsStr::new(",")));
@@ -164,7 +165,7 @@ fn command(
             command.arg("-x").arg(OsStr::from_bytes(line));
         }
         command.arg(found(program));
-        // A lone colon would end the program for mpiexec.
+        // A single colon would end the program for mpiexec, so it is quoted.
         let word = |argument: &OsString| {
             let is_colon = argument.as_bytes().iter().skip_while(|&&byte| byte == b'\\').eq(b":");
             let quote = OsStr::new(if is_colon { "\\" } else { "" });
@@ -175,7 +176,7 @@ fn command(
     Ok((command, all))
 }
 
-/// The program, by the key `path` where that is given.
+/// Returns the path of a program. If the key `path` is given, the first of its folders that has the program counts.
 fn found(program: &Program) -> PathBuf {
     let folders = program.info.bytes("path").unwrap_or_default();
     let folders = folders.split(|byte| b": ".contains(byte)).filter(|folder| !folder.is_empty());
@@ -213,7 +214,7 @@ fn start(
     })?;
     let (ended, sleeper) = (Arc::new(OnceLock::new()), engine.endpoint().fabric().sleeper());
     let end = ended.clone();
-    // It outlives the call: nobody else takes notice of mpiexec's end.
+    // The thread outlives the call: no other part of the process waits for mpiexec.
     let watch = start_thread("weft-spawned", move || {
         let code = child.wait().ok().and_then(|status| status.code());
         let _ = end.set(JobEnd { code, report: FailureReport::read(&mut report) });
@@ -225,7 +226,8 @@ fn start(
     Ok((port, Children { names, ended }))
 }
 
-/// Gives mpiexec a socket as its standard input, to which it sends why the job failed. For reading, the socket is at its end.
+/// Gives mpiexec a socket as its standard input, on which it sends the reason if the job fails. If mpiexec reads from the
+/// socket, it gets the end of the file.
 fn report_socket(command: &mut Command) -> Result<UnixStream, Error> {
     let _occupied = Occupied::standard();
     let mut make = || {
@@ -260,7 +262,7 @@ fn await_call(
         .inspect(|_| SPAWNED.set(SPAWNED.get() + all))
 }
 
-/// Whether there may be so many processes.
+/// Checks that this number of processes may be started.
 fn allowed(programs: Vec<Program>) -> Result<Vec<Program>, Error> {
     let all = asked_for(&programs);
     if all > MOST {
@@ -282,7 +284,7 @@ fn asked_for(programs: &[Program]) -> usize {
     programs.iter().map(|program| program.processes).sum()
 }
 
-/// Starts what `programs` finds at the root.
+/// Starts the programs that `programs` returns at the root.
 ///
 /// # Safety
 /// `codes` is NULL or has room for a code of each process that may be started; `made` may be written.
@@ -313,13 +315,13 @@ unsafe fn spawn(
         if error.class() != MPI_ERR_PORT {
             return error;
         }
-        // The children had called, and were lost afterwards.
+        // If the error is MPI_ERR_PORT, the children have called the port and were lost afterwards.
         let known = children.and_then(|(_, children)| children.why_lost(call, engine));
         let text = error.text();
         Error::new(
             MPI_ERR_SPAWN,
             match known {
-                // The children may have said the same.
+                // If the children report the same reason, it is not repeated.
                 Some(why) if why.text().contains(text.trim_start_matches("connecting: ")) => {
                     why.text().to_owned()
                 }
@@ -365,7 +367,8 @@ pub(crate) unsafe fn comm_spawn(
     array_of_errcodes: *mut c_int,
 ) -> Result<(), Error> {
     let programs = || {
-        // SAFETY: the caller's strings, which count at the root.
+        // SAFETY: at the root, `command` is NULL or a C string, and `argv` is NULL or a list of C strings that ends with NULL,
+        // as MPI requires of the program. Only the root runs this closure.
         let (command, arguments) = unsafe { (string(command, "command")?, strings(argv.cast())?) };
         let info = optional_info(info)?.unwrap_or_default();
         Ok(vec![Program { command, arguments, processes: processes(maxprocs, "maxprocs")?, info }])
@@ -393,7 +396,8 @@ pub(crate) unsafe fn comm_spawn_multiple(
         not_null(array_of_maxprocs, "array_of_maxprocs")?;
         not_null(array_of_info, "array_of_info")?;
         let program = |at: usize| {
-            // SAFETY: the caller's arrays of `count` elements, and the strings in them.
+            // SAFETY: the arrays have `count` elements, which are C strings, lists and handles, as MPI requires of the program.
+            // Only the root runs this closure.
             unsafe {
                 let argv = match array_of_argv.is_null() {
                     true => std::ptr::null(),
@@ -414,7 +418,7 @@ pub(crate) unsafe fn comm_spawn_multiple(
     unsafe { spawn(&call, (root, handle), programs, intercomm, array_of_errcodes) }
 }
 
-/// What the environment says of parents, once: programs that this process starts have none.
+/// Returns the port of the parents from the environment, and removes it: programs that this process starts have no parents.
 pub fn parent_port() -> Option<String> {
     let name = std::env::var(PARENT).ok();
     if let Some(name) = &name {
@@ -422,7 +426,8 @@ pub fn parent_port() -> Option<String> {
             network::reach_out(&std::env::var(PARENT_NETWORK).unwrap_or_default());
         }
         for variable in [PARENT, PARENT_NETWORK] {
-            // SAFETY: as with the launcher's variables: std serialises it with Rust code, and nothing is freed.
+            // SAFETY: std's lock serialises the call with other Rust code that uses the environment, and the call frees no
+            // memory that C code may read.
             unsafe { std::env::remove_var(variable) };
         }
     }
@@ -451,7 +456,7 @@ pub fn join_parents(world: &Rc<CommObject>, port: String) -> Result<(), Error> {
 /// MPI_Comm_get_parent.
 pub(crate) unsafe fn comm_get_parent(parent: *mut Comm) -> Result<(), Error> {
     running()?;
-    // Disconnected or freed, it is none.
+    // If the communicator was disconnected or freed, the result is MPI_COMM_NULL.
     let handle = PARENTS.get();
     let handle =
         if handle != MPI_COMM_NULL && comm(handle).is_err() { MPI_COMM_NULL } else { handle };

@@ -1,8 +1,8 @@
-//! MPI_Comm_split_type: communicators of the processes that share a resource (MPI 5.0, section 7.4.2),
-//! and which resources those are (section 9.1.4).
+//! MPI_Comm_split_type: communicators of the processes that share a resource (MPI 5.0, section 7.4.2), and the resources of the
+//! machine (section 9.1.4).
 //!
-//! All processes tell each other in which part of each kind they are, whatever they ask for: one that
-//! says MPI_UNDEFINED does not know what the others want.
+//! Each process sends all others the parts of all kinds in which it is, whatever it asks for, because a process that passes
+//! MPI_UNDEFINED does not know what the others ask for.
 
 use crate::arguments::{comm, not_null, optional_info, store};
 use crate::chapters::communicators::inherited;
@@ -19,28 +19,29 @@ use std::ffi::c_int;
 
 const TYPE: &str = "mpi_hw_resource_type";
 const SET: &str = "mpi_pset_name";
-/// The name of [`SHARED`].
+/// Name of [`SHARED`].
 const MEMORY: &str = "mpi_shared_memory";
 
 /// Columns of the table: the node, then [`KINDS`].
 const COLUMNS: usize = 1 + KINDS.len();
 const SHARED: usize = 0;
 
-/// The part in which a process is: its node, and its number there. `None`: in several, or in none.
+/// Part in which a process is: its node, and the number of the part on this node. `None` if the process is in several parts or
+/// in none.
 type Place = Option<(i32, i32)>;
 
-/// The parts in which a process is.
+/// Parts in which a process is, by column.
 type Row = [Place; COLUMNS];
 
-/// What a process asks for.
+/// Kind of communicator that a process asks for.
 #[derive(Clone, Copy)]
 enum Want {
     Nothing,
-    /// The part of this column.
+    /// Processes in the same part of this column.
     Column(usize),
-    /// The largest part that is less than all.
+    /// Processes in the same largest part that does not have all processes.
     Smaller,
-    /// Those who are in a set that it belongs to, by the rank of its first member.
+    /// Processes in a set to which this process belongs. The number is the rank of the first member.
     Set(i32),
 }
 
@@ -48,7 +49,7 @@ fn name(column: usize) -> &'static str {
     if column == SHARED { MEMORY } else { KINDS[column - 1] }
 }
 
-/// What an info object asks for.
+/// Returns the kind of communicator that an info object asks for.
 fn guided(comm: &CommObject, info: Option<&weft_process::Info>, sets: bool) -> Result<Want, Error> {
     let get = |key| info.and_then(|info| info.get(key));
     match (get(TYPE), get(SET).filter(|_| sets)) {
@@ -59,7 +60,7 @@ fn guided(comm: &CommObject, info: Option<&weft_process::Info>, sets: bool) -> R
         (Some(kind), None) => {
             Ok((0..COLUMNS).find(|&c| name(c) == kind).map_or(Want::Nothing, Want::Column))
         }
-        // A name that is not known is no error here.
+        // An unknown name is not an error here.
         (None, Some(set)) => Ok(members(set).map_or(Want::Nothing, |set| {
             let member = |rank: &u32| set.rank_of(*rank).is_some();
             let first = comm.group().ranks().iter().position(member);
@@ -69,7 +70,7 @@ fn guided(comm: &CommObject, info: Option<&weft_process::Info>, sets: bool) -> R
     }
 }
 
-/// Where this process is.
+/// Returns the parts in which this process is.
 fn here(comm: &CommObject) -> Row {
     let node = nodes().get(comm.engine().rank()).map_or(0, |&node| node as i32);
     let parts = hardware::here();
@@ -82,8 +83,8 @@ fn here(comm: &CommObject) -> Row {
     })
 }
 
-/// The part that each process gets, by its column and the rank of its first process there: the
-/// largest parts first, of which none has all processes and none has one that another has.
+/// Returns the part that each process gets: its column and the rank of its first process. The largest parts go first. No part
+/// has all processes, and no process is in two parts.
 fn smaller(rows: &[Row]) -> Vec<Option<(usize, i32)>> {
     let mut parts: Vec<(usize, Vec<usize>)> = Vec::new();
     for column in 0..COLUMNS {
@@ -96,7 +97,7 @@ fn smaller(rows: &[Row]) -> Vec<Option<(usize, i32)>> {
             }
         }
     }
-    // A stable sort: of equal ones the larger kind.
+    // The sort is stable: of parts with the same number of processes, the one of the larger kind goes first.
     parts.sort_by_key(|(_, all)| std::cmp::Reverse(all.len()));
     let mut given = vec![None; rows.len()];
     for (column, all) in parts {
@@ -135,7 +136,7 @@ pub(crate) unsafe fn comm_split_type(
     let call = WaitingCall::new("MPI_Comm_split_type");
     let (mut colour, mut kind) = (None, None);
     if old.remote().is_some() {
-        // The colours of both groups must mean the same: nodes and sets do.
+        // Colours must have the same meaning in both groups, as nodes and sets do.
         colour = match want {
             Want::Column(SHARED) => here(&old)[SHARED].map(|(node, _)| node),
             _ => None,
@@ -182,7 +183,7 @@ pub(crate) unsafe fn comm_split_type(
 }
 
 /// MPI_Get_hw_resource_info.
-/// The kinds of parts that this machine has, each with whether this process is bound to one of them.
+/// Returns the kinds of parts that this machine has. The value of a kind is true if this process is bound to a single part.
 pub(crate) unsafe fn get_hw_resource_info(to: *mut Info) -> Result<(), Error> {
     not_null(to, "hw_info")?;
     let mut info = weft_process::Info::default();
@@ -203,7 +204,7 @@ pub(crate) unsafe fn get_hw_resource_info(to: *mut Info) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// Rows of processes on nodes, in packages and on cores; -1: in several.
+    /// Rows of processes on nodes, in packages and on cores. A part of -1 means several parts.
     fn rows(places: &[(i32, i32, i32)]) -> Vec<Row> {
         let core = 1 + KINDS.iter().position(|&kind| kind == "hwloc://Core").unwrap();
         let place = |node: i32, part: i32| (part >= 0).then_some((node, part));
@@ -244,7 +245,7 @@ mod tests {
 
     #[test]
     fn parts_that_cross_are_given_whole_or_not_at_all() {
-        // A core that reaches into two packages: nobody is in two of the communicators.
+        // A core belongs to two packages. No process is in two of the communicators.
         let crossing = rows(&[(0, 0, 0), (0, 0, 9), (0, 4, 9), (0, 4, 9), (0, 4, 3)]);
         let given = columns(&crossing);
         assert_eq!(given[2], given[3]);

@@ -1,13 +1,13 @@
-//! Tool support (MPI 5.0, chapter 15): the profiling interface's own function, and the start and end
-//! of the tool information interface (MPI_T), which works before MPI_Init and after MPI_Finalize.
+//! Tool support (MPI 5.0, chapter 15): MPI_Pcontrol of the profiling interface, and the start and end of the tool information
+//! interface (MPI_T), which works before MPI_Init and after MPI_Finalize.
 //!
 //! ```text
-//!   control variables       a setting each (settings.rs); written before MPI_Init
-//!   performance variables   gauges.rs: what the layers below count anyway; meter.rs: of it, a handle's share
+//!   control variables       a setting each (settings.rs); written before MPI_Init, some also later
+//!   performance variables   pvars.rs: what the layers below count anyway; pvar_handle.rs: the share of a handle
 //!   categories              a tree by part of the library
 //!   events                  none; one source, the clock
 //! ```
-//! Errors are returned as the constants that programs compare them with, and call no handler.
+//! Functions return errors as the constants with which programs compare them, and call no error handler.
 
 pub(crate) mod categories;
 pub(crate) mod collective_counts;
@@ -38,29 +38,29 @@ static TOOLS: ChapterState<Tools> = ChapterState::new(Tools {
     readings: RefCell::new(HandleTable::new(15)),
 });
 
-/// What tools hold of this process.
+/// Handles and counts of the tools in this process.
 struct Tools {
-    /// Calls of MPI_T_init_thread that no MPI_T_finalize has ended.
+    /// Number of calls of MPI_T_init_thread without a matching MPI_T_finalize.
     users: Cell<u32>,
-    /// Some thread of a tool may call at any time: MPI keeps its lock.
+    /// True if a thread of a tool may call at any time, so that MPI keeps its lock.
     in_threads: Cell<bool>,
     controls: RefCell<HandleTable<CvarHandle>>,
     sessions: RefCell<HandleTable<()>>,
     readings: RefCell<HandleTable<Reading>>,
 }
 
-/// Whether some thread of a tool may call at any time.
+/// Returns true if a thread of a tool may call at any time.
 pub fn in_threads() -> bool {
     TOOLS.in_threads.get()
 }
 
 /// MPI_Pcontrol.
-/// For profiling libraries to define; what it does without one is nothing, for every level.
+/// Does nothing at any level. Profiling libraries define this function.
 pub(crate) unsafe fn pcontrol(_level: c_int) -> Result<(), Error> {
     Ok(())
 }
 
-/// What tools hold, between MPI_T_init_thread and MPI_T_finalize.
+/// Returns the tools' state. Fails before MPI_T_init_thread and after MPI_T_finalize.
 fn ready() -> Result<&'static Tools, Error> {
     let tools = &*TOOLS;
     if tools.users.get() > 0 {
@@ -83,7 +83,7 @@ fn not_null<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
     }
 }
 
-/// A place in a list of `len`.
+/// Checks and returns a place in a list of `len` entries.
 fn index(value: c_int, len: usize, argument: &str, of: &str) -> Result<usize, Error> {
     if let Ok(index) = usize::try_from(value)
         && index < len
@@ -103,11 +103,11 @@ fn bad_handle(argument: &str, handle: usize, what: &str) -> Error {
     Error::new(MPI_T_ERR_INVALID_HANDLE, text)
 }
 
-/// The level of thread support for a tool that wants `required`.
+/// Returns the level of thread support for a tool that wants `required`.
 ///
-/// The tool interface reads what messages change, so all calls of MPI take turns: by the lock, or by
-/// the program's promise. The lock, which is there until MPI is initialised, can then be kept, but not
-/// introduced while MPI runs without.
+/// The tool interface reads data that messages change, so calls of MPI must not overlap: by the lock, or because the program
+/// promises it. Before MPI is initialised the lock exists and can be kept. While MPI runs without the lock, it cannot be
+/// introduced.
 fn provide(required: c_int) -> c_int {
     let levels = [MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED];
     if let Some(level) = levels.into_iter().find(|&level| level >= required) {
@@ -145,7 +145,7 @@ pub(crate) unsafe fn t_finalize() -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends all handles, so that later use of one is found out.
+/// Removes all handles, so that a later use of a handle is an error.
 fn clear<T>(table: &mut HandleTable<T>) {
     for handle in table.handles() {
         table.remove(handle);

@@ -10,7 +10,7 @@ use crate::waiting::WaitingCall;
 use std::ffi::c_int;
 use weft_process::{Cartesian, CommTopology, balanced_dims};
 
-/// The grid of a communicator.
+/// Returns the grid of a communicator.
 fn grid(comm: &CommObject) -> Result<Cartesian, Error> {
     match &*comm.topology.borrow() {
         Some(CommTopology::Cartesian(grid)) => Ok(grid.clone()),
@@ -21,7 +21,7 @@ fn grid(comm: &CommObject) -> Result<Cartesian, Error> {
     }
 }
 
-/// The first `n` elements of an array of the program.
+/// Returns the first `n` elements of an array of the program.
 ///
 /// # Safety
 /// `from` is NULL or has `n` elements.
@@ -33,12 +33,12 @@ pub(super) unsafe fn list(
     if n > 0 {
         not_null(from, argument)?;
     }
-    // SAFETY: by contract.
+    // SAFETY: `i` is less than `n`, and `from` is not NULL and has `n` elements; the contract of this function says so.
     Ok((0..n).map(|i| unsafe { *from.add(i) }).collect())
 }
 
 /// # Safety
-/// `to` is NULL or has as many elements as there are values.
+/// `to` is NULL or has an element for each value.
 pub(super) unsafe fn store_list(
     to: *mut c_int,
     values: impl ExactSizeIterator<Item = c_int>,
@@ -48,7 +48,7 @@ pub(super) unsafe fn store_list(
         not_null(to, argument)?;
     }
     for (i, value) in values.enumerate() {
-        // SAFETY: by contract.
+        // SAFETY: `i` is less than the number of values, and `to` is not NULL; the contract of this function says so.
         unsafe { to.add(i).write(value) };
     }
     Ok(())
@@ -68,7 +68,7 @@ unsafe fn described(
     most: usize,
 ) -> Result<Cartesian, Error> {
     let n = count(i64::from(ndims), "ndims").map_err(|e| Error::new(MPI_ERR_DIMS, e.text()))?;
-    // SAFETY: by contract.
+    // SAFETY: both arrays are NULL or have `n` elements; the contract of this function says so.
     let (dims, periods) = unsafe { (list(dims, n, "dims")?, list(periods, n, "periods")?) };
     if let Some(i) = dims.iter().position(|&d| d < 0) {
         let text = format!("argument dims[{i}] = {}: a dimension must not be negative", dims[i]);
@@ -84,7 +84,7 @@ unsafe fn described(
     Ok(Cartesian { dims, periods: periods.into_iter().map(|p| p != 0).collect() })
 }
 
-/// The communicator of the first `size` ranks with this topology, for the call.
+/// Makes a communicator of the first `size` ranks with this topology. `call` names the MPI function.
 pub(super) fn arrange(
     old: &CommObject,
     size: usize,
@@ -161,7 +161,7 @@ pub(crate) unsafe fn cart_get(
     let grid = grid(&comm)?;
     room(&grid, maxdims)?;
     let here = grid.coords(comm.rank());
-    // SAFETY: the caller's arrays have `maxdims` elements.
+    // SAFETY: each array is NULL or has `maxdims` elements, at least the number of dimensions, as MPI requires of the program.
     unsafe {
         store_list(dims, grid.dims.iter().map(|&d| d as c_int), "dims")?;
         store_list(periods, grid.periods.iter().map(|&p| c_int::from(p)), "periods")?;
@@ -176,7 +176,7 @@ pub(crate) unsafe fn cart_rank(
     rank: *mut c_int,
 ) -> Result<(), Error> {
     let grid = grid(&*comm(handle)?)?;
-    // SAFETY: the caller's array has an element a dimension.
+    // SAFETY: `coords` is NULL or has an element for each dimension, as MPI requires of the program.
     let coords = unsafe { list(coords, grid.dims.len(), "coords") }?;
     let wide: Vec<i64> = coords.iter().map(|&c| i64::from(c)).collect();
     let found = grid.rank(&wide).map_err(|d| {
@@ -200,7 +200,7 @@ pub(crate) unsafe fn cart_coords(
     let grid = grid(&comm)?;
     let place = rank(&comm, place, "rank", MPI_ERR_RANK)?;
     room(&grid, maxdims)?;
-    // SAFETY: the caller's array has `maxdims` elements.
+    // SAFETY: `coords` is NULL or has `maxdims` elements, at least the number of dimensions, as MPI requires of the program.
     unsafe { store_list(coords, grid.coords(place).iter().map(|&c| c as c_int), "coords") }
 }
 
@@ -221,7 +221,7 @@ pub(crate) unsafe fn cart_shift(
     };
     let found = grid.shift(comm.rank(), dimension, i64::from(disp));
     let [from, to] = found.map(|r| r.map_or(MPI_PROC_NULL, |r| r as c_int));
-    // SAFETY: the caller's pointers.
+    // SAFETY: `source` and `dest` are NULL or may be written, as MPI requires of the program.
     unsafe {
         store(source, from, "rank_source")?;
         store(dest, to, "rank_dest")
@@ -237,7 +237,7 @@ pub(crate) unsafe fn cart_sub(
     not_null(newcomm, "newcomm")?;
     let old = intracomm(handle)?;
     let grid = grid(&old)?;
-    // SAFETY: the caller's array has an element a dimension.
+    // SAFETY: `remain` is NULL or has an element for each dimension, as MPI requires of the program.
     let remain = unsafe { list(remain, grid.dims.len(), "remain_dims") }?;
     let keeps: Vec<bool> = remain.iter().map(|&r| r != 0).collect();
     let (part, colour, key) = grid.sub(old.rank(), &keeps);
@@ -258,7 +258,7 @@ pub(crate) unsafe fn dims_create(
     dims: *mut c_int,
 ) -> Result<(), Error> {
     let n = count(i64::from(ndims), "ndims").map_err(|e| Error::new(MPI_ERR_DIMS, e.text()))?;
-    // SAFETY: the caller's array has `ndims` elements.
+    // SAFETY: `dims` is NULL or has `ndims` elements, as MPI requires of the program.
     let given = unsafe { list(dims, n, "dims") }?;
     if nnodes <= 0 {
         let text = format!("argument nnodes = {nnodes}: at least 1 process");
@@ -276,7 +276,7 @@ pub(crate) unsafe fn dims_create(
         let text = format!("argument dims = {given:?} cannot be filled to {nnodes} processes");
         return Err(Error::new(MPI_ERR_DIMS, text));
     };
-    // SAFETY: as above.
+    // SAFETY: `dims` is not NULL and has `ndims` elements, as MPI requires of the program.
     unsafe { store_list(dims, filled.iter().map(|&d| d as c_int), "dims") }
 }
 

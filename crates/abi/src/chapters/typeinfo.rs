@@ -1,5 +1,5 @@
-//! What happens to a datatype after it was made: committed, copied, freed, named, measured
-//! (MPI 5.0, sections 5.1.7 to 5.1.12 and 7.8).
+//! Operations on existing datatypes: commit, duplicate, free, names, sizes and extents (MPI 5.0, sections 5.1.7 to 5.1.12 and
+//! 7.8).
 
 use crate::arguments::{count, datatype, named_datatype, not_null, store};
 use crate::chapters::caching::{copy_attributes, delete_attributes};
@@ -19,7 +19,7 @@ use weft_datatype::{Basic, Datatype as Map};
 /// MPI_Type_commit.
 pub(crate) unsafe fn type_commit(handle: *mut Datatype) -> Result<(), Error> {
     not_null(handle, "datatype")?;
-    // SAFETY: not NULL.
+    // SAFETY: `handle` is not NULL, so it points to a value, as MPI requires of the program.
     unsafe { datatype(*handle)? }.ty.commit();
     Ok(())
 }
@@ -92,14 +92,14 @@ unsafe fn store_out(to: Out, value: i64, argument: &str) -> Result<(), Error> {
     if to.is_null() {
         return Err(Error::null(argument));
     }
-    // SAFETY: not NULL.
+    // SAFETY: `to` is not NULL, so it may be written; the contract of this function says so.
     unsafe { to.set(value) };
     Ok(())
 }
 
 /// MPI_Type_size, MPI_Type_size_c.
 pub(crate) unsafe fn type_size(handle: Datatype, size: Out) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
+    // SAFETY: `size` is NULL or points to room for the result, as MPI requires of the program.
     unsafe { store_out(size, datatype(handle)?.ty.size() as i64, "size") }
 }
 
@@ -112,7 +112,7 @@ pub(crate) unsafe fn type_size_x(handle: Datatype, size: *mut i64) -> Result<(),
 /// MPI_Type_get_extent, MPI_Type_get_extent_c.
 pub(crate) unsafe fn type_get_extent(handle: Datatype, lb: Out, extent: Out) -> Result<(), Error> {
     let object = datatype(handle)?;
-    // SAFETY: the caller's pointers.
+    // SAFETY: `lb` and `extent` are NULL or point to room for the results, as MPI requires of the program.
     unsafe {
         store_out(lb, object.ty.lb(), "lb")?;
         store_out(extent, object.ty.extent(), "extent")
@@ -125,7 +125,7 @@ pub(crate) unsafe fn type_get_extent_x(
     lb: *mut i64,
     extent: *mut i64,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointers.
+    // SAFETY: `lb` and `extent` are NULL or point to room for the results, as MPI requires of the program.
     unsafe { type_get_extent(handle, Out::Count(lb), Out::Count(extent)) }
 }
 
@@ -136,7 +136,7 @@ pub(crate) unsafe fn type_get_true_extent(
     extent: Out,
 ) -> Result<(), Error> {
     let object = datatype(handle)?;
-    // SAFETY: the caller's pointers.
+    // SAFETY: `lb` and `extent` are NULL or point to room for the results, as MPI requires of the program.
     unsafe {
         store_out(lb, object.ty.true_lb(), "true_lb")?;
         store_out(extent, object.ty.true_extent(), "true_extent")
@@ -149,16 +149,16 @@ pub(crate) unsafe fn type_get_true_extent_x(
     lb: *mut i64,
     extent: *mut i64,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's pointers.
+    // SAFETY: `lb` and `extent` are NULL or point to room for the results, as MPI requires of the program.
     unsafe { type_get_true_extent(handle, Out::Count(lb), Out::Count(extent)) }
 }
 
 // ---- elements of a received message -------------------------------------------------------------
 
-/// Stores how many elements a status counts; `MPI_UNDEFINED` where they are not whole.
+/// Stores the number of elements that a status describes, or `MPI_UNDEFINED` if the last element is not complete.
 ///
 /// # Safety
-/// The pointers are NULL or a status, and may be written.
+/// `status` is NULL or points to a status; `to` is NULL or may be written.
 unsafe fn counted(
     status: *const MpiStatus,
     handle: Datatype,
@@ -167,10 +167,10 @@ unsafe fn counted(
 ) -> Result<(), Error> {
     not_null(status, "status")?;
     let object = datatype(handle)?;
-    // SAFETY: not NULL.
+    // SAFETY: `status` is not NULL, so it points to a status; the contract of this function says so.
     let bytes = unsafe { (*status).bytes() };
     let found = how(&object.ty, bytes as usize);
-    // SAFETY: by contract.
+    // SAFETY: `to` is NULL or may be written; the contract of this function says so.
     unsafe { store_out(to, found.map_or(i64::from(MPI_UNDEFINED), |n| n as i64), "count") }
 }
 
@@ -213,7 +213,7 @@ pub(crate) unsafe fn status_set_elements(
     not_null(status, "status")?;
     let elements = count(elements, "count")?;
     let bytes = bytes_of(&*datatype(handle)?, elements)?;
-    // SAFETY: not NULL.
+    // SAFETY: `status` is not NULL, so it points to a status, as MPI requires of the program.
     unsafe { (*status).set_bytes(bytes as u64) };
     Ok(())
 }
@@ -228,7 +228,7 @@ pub(crate) unsafe fn status_set_elements_x(
     unsafe { status_set_elements(status, handle, elements) }
 }
 
-/// Bytes of packed data that hold `elements` basic elements.
+/// Returns the number of bytes of packed data that hold `elements` basic elements.
 fn bytes_of(object: &TypeObject, elements: usize) -> Result<usize, Error> {
     let ty = &object.ty;
     let impossible =
@@ -241,7 +241,7 @@ fn bytes_of(object: &TypeObject, elements: usize) -> Result<usize, Error> {
     }
     let (whole, rest) = (elements / ty.elements(), elements % ty.elements());
     let bytes = ty.size().checked_mul(whole).ok_or_else(|| impossible("more bytes than fit"))?;
-    // Within an element the number of basic elements grows with the bytes.
+    // Within an element, the number of basic elements grows with the number of bytes.
     let part = (0..=ty.size()).find(|&b| ty.elements_of(b) == Some(rest));
     Ok(bytes + part.unwrap_or(0))
 }
@@ -252,7 +252,7 @@ pub(crate) unsafe fn status_set_cancelled(
     flag: c_int,
 ) -> Result<(), Error> {
     not_null(status, "status")?;
-    // SAFETY: not NULL.
+    // SAFETY: `status` is not NULL, so it points to a status, as MPI requires of the program.
     unsafe { (*status).set_cancelled(flag != 0) };
     Ok(())
 }
@@ -303,7 +303,7 @@ pub(crate) unsafe fn type_get_value_index(
     let value = named_datatype(value, "value_type")?.ty.basic();
     let index = named_datatype(index, "index_type")?.ty.basic();
     let pair = value.zip(index).and_then(|(value, index)| Basic::value_index(value, index));
-    // No other pair has an operator, which is what the null handle says.
+    // No other pair has an operator. The null handle says so.
     let found = pair.map_or(MPI_DATATYPE_NULL, |basic| Datatype(basic.handle() as usize));
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, found, "pair_type") }

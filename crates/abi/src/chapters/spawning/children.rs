@@ -1,4 +1,4 @@
-//! The job of spawned processes, as its parents see it: whether it has ended, and how.
+//! Job of the spawned processes, as its parents see it: its state, and the reason of its end.
 
 use crate::constants::{MPI_ERR_SPAWN, MPI_MAX_ERROR_STRING};
 use crate::error::Error;
@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use weft_bootstrap::failure_report::FailureReport;
 
-/// The job of the children, at its parents' root.
+/// Job of the children, at the root of the parents.
 pub(super) struct Children {
     /// Names of the programs.
     pub names: String,
@@ -17,7 +17,7 @@ pub(super) struct Children {
     pub ended: Arc<OnceLock<JobEnd>>,
 }
 
-/// How mpiexec has ended.
+/// Exit code and report with which mpiexec has ended.
 pub(super) struct JobEnd {
     /// Exit code, if there is one.
     pub code: Option<i32>,
@@ -25,7 +25,7 @@ pub(super) struct JobEnd {
     pub report: Option<FailureReport>,
 }
 
-/// Bytes of an error string that the name of the function and its communicator may take.
+/// Maximum number of bytes of an error string for the names of the function and of its communicator.
 const CALL: usize = 100;
 
 impl JobEnd {

@@ -10,9 +10,9 @@ use std::ffi::{c_char, c_int};
 struct Category {
     name: &'static str,
     doc: &'static str,
-    /// Place of the category that it is in.
+    /// Place of the parent category.
     parent: Option<usize>,
-    /// Whose variables it has.
+    /// Part of the library whose variables belong to the category.
     part: Option<SettingPart>,
 }
 
@@ -39,7 +39,7 @@ const CATEGORIES: &[Category] = &[
     category("weft.files", 0, SettingPart::Files, "parallel files"),
 ];
 
-/// The name of the category of a part.
+/// Returns the name of the category of a part.
 pub fn name_of(part: SettingPart) -> &'static str {
     let found = CATEGORIES.iter().find(|c| c.part == Some(part));
     found.map(|c| c.name).expect("every part has a category")
@@ -92,7 +92,8 @@ pub(crate) unsafe fn t_category_get_info(
     ready()?;
     let place = at(cat_index)?;
     let Category { name: own, doc, .. } = CATEGORIES[place];
-    // SAFETY: the caller's pointers.
+    // SAFETY: each pointer is NULL or may be written, and each string has room for the length given with it, as MPI requires of
+    // the program.
     unsafe {
         strings::give_text(own, name, name_len);
         strings::give_text(doc, desc, desc_len);
@@ -152,7 +153,8 @@ unsafe fn give_list(
         not_null(indices, "indices")?;
     }
     for (i, number) in list.into_iter().take(len).enumerate() {
-        // SAFETY: by contract.
+        // SAFETY: `i` is less than `len`, and `indices` is not NULL and has room for `len` numbers; the contract of this
+        // function says so.
         unsafe { indices.add(i).write(number) };
     }
     Ok(())
@@ -211,7 +213,7 @@ pub(crate) unsafe fn t_category_changed(update_number: *mut c_int) -> Result<(),
 mod tests {
     use super::*;
 
-    /// Every variable is in one category, and every category is in the tree below the first.
+    /// Every variable is in a single category, and every category is in the tree below the first.
     #[test]
     fn the_tree_has_everything_once() {
         let all = 0..CATEGORIES.len();

@@ -1,10 +1,11 @@
-//! How many collective operations were started, by kind.
+//! Counts of the collective operations that were started, by kind.
 
 use crate::node::CommObject;
 use crate::state::ChapterState;
 use std::cell::Cell;
 
-/// Blocking, nonblocking and persistent ones alike; MPI's name without the I and the _init.
+/// Names of the kinds. Blocking, nonblocking and persistent operations of a kind are counted together, under the name of the
+/// blocking function.
 pub const KINDS: &[&str] = &[
     "MPI_Barrier",
     "MPI_Bcast",
@@ -31,14 +32,14 @@ pub const KINDS: &[&str] = &[
     OTHER,
 ];
 
-/// All whose name is not in the list.
+/// Kind of all operations whose name is not in the list.
 const OTHER: &str = "MPI_Other";
 
-/// Counts by the places in [`KINDS`].
+/// Number of operations started, by place in [`KINDS`].
 pub static STARTED: ChapterState<[Cell<u64>; KINDS.len()]> =
     ChapterState::new([const { Cell::new(0) }; KINDS.len()]);
 
-/// The place of an operation in [`KINDS`].
+/// Returns the place of an operation in [`KINDS`].
 pub const fn kind(name: &str) -> usize {
     let mut at = 0;
     while at < KINDS.len() - 1 && !same(KINDS[at].as_bytes(), name.as_bytes()) {
@@ -55,7 +56,7 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
     at == a.len() && at == b.len()
 }
 
-/// Counts one of the kind at this place, on a communicator.
+/// Counts an operation of the kind at this place, on a communicator.
 #[inline]
 pub fn count(kind: usize, comm: &CommObject) {
     for count in [&STARTED[kind], &comm.started] {

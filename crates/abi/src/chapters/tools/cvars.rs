@@ -1,9 +1,9 @@
-//! Control variables (MPI 5.0, section 15.3.6): the settings. A value that is written before MPI_Init
-//! takes the place of what the environment says; afterwards those can be written that need not be known when MPI
-//! starts (`settings/runtime_change.rs`), until it ends. The descriptions say which, and what a new value counts for.
+//! Control variables (MPI 5.0, section 15.3.6): the settings. A value that is written before MPI_Init replaces the value from
+//! the environment. While MPI runs, the settings can be written that MPI_Init does not fix (`settings/runtime_change.rs`). The
+//! descriptions say which settings these are, and what a new value affects.
 //!
-//! All belong to the process, so none is bound to an object. Their scope says who must write the same: nobody (LOCAL) or
-//! all processes (ALL_EQ), between the same two operations.
+//! All control variables belong to the process, so none is bound to an object. The scope says which processes must write the
+//! same value between the same two operations: this process only (LOCAL) or all processes (ALL_EQ).
 //!
 //! | a setting that is | is read and written as |
 //! |---|---|
@@ -24,16 +24,16 @@ use crate::state::{ProcessPhase, state};
 use crate::types::{Datatype, TCvarHandle, TEnum};
 use std::ffi::{c_char, c_int, c_void};
 
-/// A handle: the setting, and the elements of a buffer for it.
+/// A handle: the setting, and the number of elements of a buffer for its value.
 pub struct CvarHandle {
     setting: &'static SettingSpec,
     count: usize,
 }
 
-/// Room for a text, in bytes; longer ones that are there already get more.
+/// Minimum number of bytes of a buffer for a text. If the present text is longer, the buffer is longer.
 const TEXT: usize = 4096;
 
-/// The type of an element.
+/// Returns the datatype of an element.
 fn datatype(kind: SettingKind) -> Datatype {
     match kind {
         SettingKind::Number { .. } => MPI_UNSIGNED_LONG_LONG,
@@ -47,7 +47,7 @@ fn datatype(kind: SettingKind) -> Datatype {
     }
 }
 
-/// How much a variable of this audience interests others.
+/// Returns the verbosity of a variable for this audience.
 pub fn verbosity(audience: Audience) -> c_int {
     match audience {
         Audience::User => MPI_T_VERBOSITY_USER_BASIC,
@@ -56,7 +56,7 @@ pub fn verbosity(audience: Audience) -> c_int {
     }
 }
 
-/// Where a value that is written must be written, too.
+/// Returns the scope of a variable: the processes that must write the same value.
 fn scope(agreement: SettingAgreement) -> c_int {
     match agreement {
         SettingAgreement::Each => MPI_T_SCOPE_LOCAL,
@@ -64,7 +64,7 @@ fn scope(agreement: SettingAgreement) -> c_int {
     }
 }
 
-/// Describes a setting, and when it may be written.
+/// Describes a setting, and says when it may be written.
 fn description(setting: &SettingSpec) -> String {
     match runtime_change(setting) {
         Some(RuntimeChange { from, .. }) => {
@@ -103,7 +103,8 @@ pub(crate) unsafe fn t_cvar_get_info(
     ready()?;
     let setting = setting(cvar_index)?;
     let SettingText(_, audience, agreement) = setting.about;
-    // SAFETY: the caller's pointers.
+    // SAFETY: each pointer is NULL or may be written, and each string has room for the length given with it, as MPI requires of
+    // the program.
     unsafe {
         strings::give_text(setting.name, name, name_len);
         strings::give(verbosity_, verbosity(audience));
@@ -150,7 +151,7 @@ pub(crate) unsafe fn t_cvar_handle_alloc(
         _ => 1,
     };
     let made = tools.controls.borrow_mut().insert(CvarHandle { setting, count: elements });
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `handle` and `count` are not NULL, so they may be written, as MPI requires of the program.
     unsafe {
         handle.write(TCvarHandle(made));
         count.write(elements as c_int);
@@ -171,7 +172,7 @@ pub(crate) unsafe fn t_cvar_handle_free(handle: *mut TCvarHandle) -> Result<(), 
     Ok(())
 }
 
-/// The setting behind a handle, and the elements of a buffer for it.
+/// Returns the setting behind a handle, and the number of elements of a buffer for its value.
 fn control(handle: TCvarHandle) -> Result<(&'static SettingSpec, usize), Error> {
     let controls = ready()?.controls.borrow();
     let found = controls.get(handle.0).map(|c| (c.setting, c.count));
@@ -185,7 +186,7 @@ pub(crate) unsafe fn t_cvar_read(handle: TCvarHandle, buf: *mut c_void) -> Resul
     let text = setting.text();
     let value = setting.understand(&text).map_err(invalid)?;
     let int = match value {
-        // SAFETY: the caller's buffer, for an element of the variable's type.
+        // SAFETY: `buf` is not NULL, so it has an element of the variable's type, as MPI requires of the program.
         SettingValue::Number(n) if datatype(setting.kind) == MPI_UNSIGNED_LONG_LONG => unsafe {
             buf.cast::<u64>().write_unaligned(n);
             return Ok(());
@@ -197,16 +198,17 @@ pub(crate) unsafe fn t_cvar_read(handle: TCvarHandle, buf: *mut c_void) -> Resul
         | SettingValue::Copies(_)
         | SettingValue::Faults(_)
         | SettingValue::Elsewhere => {
-            // SAFETY: the caller's buffer has as many bytes as the handle says.
+            // SAFETY: `buf` is not NULL, so it has `count` bytes, the number that the handle gave, as MPI requires of the
+            // program.
             return unsafe { store_text(&text, buf.cast(), count, "buf") }.map(drop);
         }
     };
-    // SAFETY: as above.
+    // SAFETY: `buf` is not NULL, so it has an element of the variable's type, an int here, as MPI requires of the program.
     unsafe { buf.cast::<c_int>().write_unaligned(int) };
     Ok(())
 }
 
-/// The text of a setting for the value in a buffer.
+/// Returns the text of a setting for the value in a buffer.
 ///
 /// # Safety
 /// `buf` has `count` elements of the setting's type.
@@ -215,10 +217,12 @@ unsafe fn written(
     buf: *const c_void,
     count: usize,
 ) -> Result<String, Error> {
-    // SAFETY: by contract, where the kind is one of an int.
+    // SAFETY: `buf` has an element of the setting's type, and the closure is called only for types that are an int; the
+    // contract of this function says so.
     let int = || unsafe { buf.cast::<c_int>().read_unaligned() };
     Ok(match setting.kind {
-        // SAFETY: by contract.
+        // SAFETY: the setting's type is an unsigned 64-bit integer, and `buf` has such an element; the contract of this
+        // function says so.
         SettingKind::Number { .. } => unsafe { buf.cast::<u64>().read_unaligned() }.to_string(),
         SettingKind::Maybe { .. } if int() == -1 => String::new(),
         SettingKind::Maybe { .. } | SettingKind::Switch => int().to_string(),
@@ -236,7 +240,7 @@ unsafe fn written(
         | SettingKind::Faults
         | SettingKind::Nodes
         | SettingKind::File => {
-            // SAFETY: by contract; the search stops at the NUL, as if by strnlen.
+            // SAFETY: `buf` has `count` bytes; `strnlen` reads no byte after the NUL. The contract of this function says so.
             let bytes = unsafe {
                 let len = libc::strnlen(buf.cast(), count);
                 std::slice::from_raw_parts(buf.cast::<u8>(), len)
@@ -267,7 +271,7 @@ pub(crate) unsafe fn t_cvar_write(handle: TCvarHandle, buf: *const c_void) -> Re
         }
         _ => return Err(never(setting, "MPI is over")),
     };
-    // SAFETY: the caller's buffer has as many elements as the handle says.
+    // SAFETY: `buf` is not NULL, so it has the number of elements that the handle gave, as MPI requires of the program.
     let text = unsafe { written(setting, buf, count) }?;
     setting.understand(&text).map_err(invalid)?;
     let before = setting.write(text);
@@ -292,7 +296,7 @@ mod tests {
 
     fn text(name: &str, value: &impl Sized, count: usize) -> Result<String, Error> {
         let setting = SETTINGS.iter().find(|s| s.name == name).unwrap();
-        // SAFETY: each test gives a value of the setting's type.
+        // SAFETY: each test passes a value of the setting's type.
         unsafe { written(setting, (&raw const *value).cast(), count) }
     }
 

@@ -1,4 +1,4 @@
-//! Enumerations: the words that the values of a variable stand for (MPI 5.0, section 15.3.5).
+//! Enumerations: the names of the values of a variable (MPI 5.0, section 15.3.5).
 
 use super::{bad_handle, index, ready, strings};
 use crate::constants::MPI_T_ENUM_NULL;
@@ -7,17 +7,17 @@ use crate::settings::{SETTINGS, SettingKind, SettingSpec};
 use crate::types::TEnum;
 use std::ffi::{c_char, c_int};
 
-/// Item `i` has the value `i`.
+/// An enumeration. Item `i` has the value `i`.
 pub struct Enumeration {
-    /// As MPI_T_enum_get_info says it.
+    /// Name that MPI_T_enum_get_info returns.
     pub name: &'static str,
-    /// The names of its values, from 0 on.
+    /// Names of the values, from 0 on.
     pub items: &'static [&'static str],
 }
 
 const SWITCH: Enumeration = Enumeration { name: "weft.switch", items: &["off", "on"] };
 
-/// What connects the ranks.
+/// Enumeration of the fabrics that connect the ranks.
 const FABRIC: Enumeration = Enumeration {
     name: "weft.fabric.kind",
     items: &[
@@ -30,10 +30,10 @@ const FABRIC: Enumeration = Enumeration {
     ],
 };
 
-/// Handles are the places in the list of all, from here on: above MPI's predefined ones.
+/// Handle of the first enumeration, above MPI's predefined handles. Handle minus this is the place in the list of all.
 const FIRST: usize = 0x1000;
 
-/// The two that several variables or none of the settings use, then one for each setting with words.
+/// Lists all enumerations: two that belong to no single setting, then one for each setting with words.
 fn all() -> impl Iterator<Item = Enumeration> {
     let words = SETTINGS.iter().filter_map(|s| match s.kind {
         SettingKind::Choice(items) => Some(Enumeration { name: s.name, items }),
@@ -47,12 +47,12 @@ fn named(name: &str) -> TEnum {
     TEnum(FIRST + place)
 }
 
-/// The enumeration of what connects the ranks.
+/// Returns the enumeration of the fabrics.
 pub fn of_fabric() -> TEnum {
     named(FABRIC.name)
 }
 
-/// The enumeration of a setting's values; null if they are no words.
+/// Returns the enumeration of a setting's values, or null if the values are not words.
 pub fn of_setting(setting: &SettingSpec) -> TEnum {
     match setting.kind {
         SettingKind::Switch => named(SWITCH.name),
@@ -76,7 +76,8 @@ pub(crate) unsafe fn t_enum_get_info(
 ) -> Result<(), Error> {
     ready()?;
     let found = enumeration(enumtype)?;
-    // SAFETY: the caller's pointers.
+    // SAFETY: each pointer is NULL or may be written, and `name` has room for `*name_len` bytes, as MPI requires of the
+    // program.
     unsafe {
         strings::give(num, found.items.len() as c_int);
         strings::give_text(found.name, name, name_len);
@@ -95,7 +96,8 @@ pub(crate) unsafe fn t_enum_get_item(
     ready()?;
     let Enumeration { name: whose, items } = enumeration(enumtype)?;
     let item = index(indx, items.len(), "indx", &format!("items of {whose}"))?;
-    // SAFETY: the caller's pointers.
+    // SAFETY: each pointer is NULL or may be written, and `name` has room for `*name_len` bytes, as MPI requires of the
+    // program.
     unsafe {
         strings::give(value, item as c_int);
         strings::give_text(items[item], name, name_len);

@@ -1,5 +1,5 @@
-//! Events and their sources (MPI 5.0, section 15.3.8). There are no events yet, so that every index and
-//! every handle of one is wrong; there is one source, the clock of MPI_Wtime.
+//! Events and their sources (MPI 5.0, section 15.3.8). There are no events yet, so that every index of an event and every
+//! handle is an error. There is one source: the clock of MPI_Wtime.
 
 use super::{bad_handle, index, invalid, not_null, ready, strings};
 use crate::callback::CallbackPointer;
@@ -24,19 +24,19 @@ pub(crate) unsafe fn t_event_get_num(num_events: *mut c_int) -> Result<(), Error
     Ok(())
 }
 
-/// The error of an index of an event.
+/// Returns the error for an index of an event.
 fn no_event(event_index: c_int) -> Result<(), Error> {
     ready()?;
     index(event_index, 0, "event_index", "events").map(drop)
 }
 
-/// The error of a handle of a registration.
+/// Returns the error for a handle of a registration.
 fn no_registration(handle: TEventRegistration) -> Result<(), Error> {
     ready()?;
     Err(bad_handle("event_registration", handle.0, "registration of an event"))
 }
 
-/// The error of an instance of an event.
+/// Returns the error for a handle of an instance of an event.
 fn no_instance(handle: TEventInstance) -> Result<(), Error> {
     ready()?;
     Err(bad_handle("event_instance", handle.0, "instance of an event"))
@@ -201,7 +201,8 @@ pub(crate) unsafe fn t_source_get_info(
 ) -> Result<(), Error> {
     ready()?;
     index(source_index, 1, "source_index", "sources")?;
-    // SAFETY: the caller's pointers.
+    // SAFETY: each pointer is NULL or may be written, and each string has room for the length given with it, as MPI requires of
+    // the program.
     unsafe {
         strings::give_text(CLOCK, name, name_len);
         strings::give_text(CLOCK_DOC, desc, desc_len);
@@ -209,7 +210,7 @@ pub(crate) unsafe fn t_source_get_info(
         strings::give(ticks_per_second, 1_000_000_000);
         strings::give(max_ticks, i64::MAX);
         if !info.is_null() {
-            // The caller frees it.
+            // The tool frees the info object.
             let made = state().infos.borrow_mut().insert(weft_process::Info::default());
             info.write(Info(made));
         }
@@ -226,7 +227,7 @@ pub(crate) unsafe fn t_source_get_timestamp(
     index(source_index, 1, "source_index", "sources")?;
     not_null(timestamp, "timestamp")?;
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is ours.
+    // SAFETY: `now` is a local variable.
     if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) } != 0 {
         return Err(invalid("the clock cannot be read"));
     }

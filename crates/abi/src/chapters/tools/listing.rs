@@ -1,4 +1,4 @@
-//! All variables of the tool interface, for `weft info --variables`.
+//! List of all variables of the tool interface, for `weft info --variables`.
 
 use super::categories::name_of;
 use super::pvars::{PvarSource, gauges};
@@ -6,7 +6,7 @@ use crate::settings::{SETTINGS, SettingAgreement, SettingKind, SettingText};
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
-/// What a setting may hold, in words.
+/// Describes the values that a setting may have.
 fn values(kind: SettingKind) -> String {
     match kind {
         SettingKind::Number { least, most } => format!("{least} to {most}"),
@@ -22,8 +22,8 @@ fn values(kind: SettingKind) -> String {
     }
 }
 
-/// A line each: `control` or `performance`, name, category, what it may hold or its class, what it is
-/// for (`each process`, `all alike`, `communicator`), and its description, separated by tabs.
+/// Returns a line for each variable. Its fields, separated by tabs, are: `control` or `performance`, name, category, values or
+/// class, scope or object (`each process`, `all alike`, `communicator`), description.
 fn lines() -> String {
     let controls = SETTINGS.iter().map(|s| {
         let SettingText(part, _, agreement) = s.about;
@@ -43,7 +43,7 @@ fn lines() -> String {
     controls.chain(measures).map(|line| line + "\n").collect()
 }
 
-/// The text of all lines. Needs no `MPI_Init` and no `MPI_T_init_thread`.
+/// Returns the text of all lines. The function needs neither `MPI_Init` nor `MPI_T_init_thread`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_variables() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();

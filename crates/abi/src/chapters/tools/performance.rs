@@ -1,7 +1,7 @@
 //! Performance variables (MPI 5.0, section 15.3.7): sessions, and handles that measure.
 //!
-//! Counters and high marks can be started, stopped, reset and written, each handle for itself; levels
-//! and states show what is. A handle to a variable of a communicator ends with that.
+//! Counters and high-water marks can be started, stopped, reset and written by each handle. Levels and states show the present
+//! value. A handle to a variable of a communicator becomes invalid when the communicator is freed.
 
 use super::cvars::verbosity;
 use super::pvar_handle::{CounterShare, HighMark};
@@ -16,7 +16,7 @@ use crate::types::{Comm, Datatype, TEnum, TPvarHandle, TPvarSession};
 use std::ffi::{c_char, c_int, c_void};
 use std::rc::Weak;
 
-/// A handle.
+/// Handle of a performance variable.
 pub struct Reading {
     session: usize,
     gauge: &'static Gauge,
@@ -25,14 +25,14 @@ pub struct Reading {
 }
 
 enum Meter {
-    /// What is read is what there is.
+    /// The handle measures nothing: it shows the present value.
     None,
     Counter(CounterShare),
     Mark(HighMark),
 }
 
 impl Reading {
-    /// The library's value now: of a high mark, since that began anew.
+    /// Returns the library's present value. For a high mark, this is the highest level since the library's mark was reset.
     fn now(&self) -> Result<u64, Error> {
         Ok(match self.gauge.source {
             PvarSource::Process(read) | PvarSource::Mark(_, read) => of_process(read),
@@ -57,7 +57,7 @@ impl Reading {
         })
     }
 
-    /// The level of a high mark.
+    /// Returns the present level of a variable with a high mark, and 0 for any other.
     fn level(&self) -> u64 {
         match self.gauge.source {
             PvarSource::Mark(level, _) => of_process(level),
@@ -65,7 +65,7 @@ impl Reading {
         }
     }
 
-    /// Starts it. High marks have begun anew.
+    /// Starts the handle. The library's high marks have been reset before.
     fn start(&mut self) -> Result<(), Error> {
         let (now, level) = (self.now()?, self.level());
         match &mut self.meter {
@@ -86,7 +86,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Gives it a value; without one that of its beginning. High marks have begun anew.
+    /// Sets the value of the handle; `None` sets its initial value. The library's high marks have been reset before.
     fn set(&mut self, value: Option<u64>) -> Result<(), Error> {
         let (now, level) = (self.now()?, self.level());
         match &mut self.meter {
@@ -108,7 +108,7 @@ impl Reading {
     }
 }
 
-/// Begins the library's high marks anew, after all handles have taken note of them.
+/// Resets the library's high marks, after all handles have recorded them.
 fn restart_marks(tools: &Tools) -> Result<(), Error> {
     let Some(engine) = state().engine.get() else { return Ok(()) };
     let mut readings = tools.readings.borrow_mut();
@@ -162,7 +162,8 @@ pub(crate) unsafe fn t_pvar_get_info(
         _ => MPI_T_BIND_NO_OBJECT,
     };
     let shows = c_int::from(gauge.class.shows());
-    // SAFETY: the caller's pointers.
+    // SAFETY: each pointer is NULL or may be written, and each string has room for the length given with it, as MPI requires of
+    // the program.
     unsafe {
         strings::give_text(&gauge.name, name, name_len);
         strings::give(verbosity_, verbosity(gauge.audience));
@@ -233,20 +234,20 @@ pub(crate) unsafe fn t_pvar_session_free(session: *mut TPvarSession) -> Result<(
     Ok(())
 }
 
-/// What tools hold, if the session is one.
+/// Returns the tools' state, if the session exists.
 fn within(session: TPvarSession) -> Result<&'static Tools, Error> {
     let tools = ready()?;
     let known = tools.sessions.borrow().get(session.0).is_some();
     if known { Ok(tools) } else { Err(bad_session(session)) }
 }
 
-/// The communicator that a handle is to be bound to.
+/// Returns the communicator to which a handle is to be bound.
 ///
 /// # Safety
 /// `object` is NULL or points to the handle of a communicator.
 unsafe fn bound(object: *mut c_void) -> Result<Weak<CommObject>, Error> {
     not_null(object, "obj_handle")?;
-    // SAFETY: not NULL, so by contract a handle.
+    // SAFETY: `object` is not NULL, so it points to the handle of a communicator; the contract of this function says so.
     let handle = unsafe { object.cast::<Comm>().read_unaligned() };
     let found = comm(handle).map_err(|error| {
         Error::new(MPI_T_ERR_INVALID_HANDLE, format_args!("argument obj_handle: {}", error.text()))
@@ -267,7 +268,7 @@ pub(crate) unsafe fn t_pvar_handle_alloc(
     not_null(handle, "handle")?;
     not_null(count, "count")?;
     let comm = match gauge.source {
-        // SAFETY: the caller's pointer.
+        // SAFETY: `obj_handle` is NULL or points to the handle of a communicator, as MPI requires of the program.
         PvarSource::Comm(_) => Some(unsafe { bound(obj_handle) }?),
         _ => None,
     };
@@ -278,7 +279,7 @@ pub(crate) unsafe fn t_pvar_handle_alloc(
         PvarClass::HighWatermark => Meter::Mark(HighMark::new(reading.level())),
     };
     let made = tools.readings.borrow_mut().insert(reading);
-    // SAFETY: not NULL, so by contract writable.
+    // SAFETY: `handle` and `count` are not NULL, so they may be written, as MPI requires of the program.
     unsafe {
         handle.write(TPvarHandle(made));
         count.write(1);
@@ -286,7 +287,7 @@ pub(crate) unsafe fn t_pvar_handle_alloc(
     Ok(())
 }
 
-/// Does something with a handle of the session.
+/// Calls `f` with a handle of the session.
 fn with<R>(
     session: TPvarSession,
     handle: TPvarHandle,
@@ -303,8 +304,8 @@ fn with<R>(
     }
 }
 
-/// The same with one handle or, for `MPI_T_PVAR_ALL_HANDLES`, with all of the session but those that
-/// only show: the first error counts, and ends nothing.
+/// Calls `f` with a handle. For `MPI_T_PVAR_ALL_HANDLES`, calls it with all handles of the session, except those of levels and
+/// states. An error does not stop the calls; the first error is returned.
 fn with_some(
     session: TPvarSession,
     handle: TPvarHandle,
@@ -356,7 +357,7 @@ pub(crate) unsafe fn t_pvar_stop(session: TPvarSession, handle: TPvarHandle) -> 
 /// # Safety
 /// `buf` has room for one element.
 unsafe fn put(reading: &Reading, value: u64, buf: *mut c_void) {
-    // SAFETY: by contract.
+    // SAFETY: `buf` has room for an element of the variable's type; the contract of this function says so.
     unsafe {
         match reading.gauge.class {
             PvarClass::State => buf.cast::<c_int>().write_unaligned(value as c_int),
@@ -391,7 +392,7 @@ pub(crate) unsafe fn t_pvar_write(
         if reading.gauge.class.shows() {
             return reading.set(None);
         }
-        // SAFETY: the caller's buffer, of the type of all that can be written.
+        // SAFETY: `buf` is not NULL, so it has an element. All variables that can be written are unsigned 64-bit integers.
         reading.set(Some(unsafe { buf.cast::<u64>().read_unaligned() }))
     })
 }

@@ -1,45 +1,45 @@
-//! What one handle has measured of a variable that others measure, too.
+//! Share of a handle in a variable that several handles measure.
 //!
 //! ```text
 //!   counter   0 ── start ── kept + (now - since) ── stop ── kept ── start ── ...
 //!   mark      level ── start ── the greater of kept and the highest level since ── stop ── kept
 //! ```
-//! The library keeps one high mark, and each handle wants its own: before the library's begins anew for
-//! one of them, all others take note of it ([`HighMark::note`]).
+//! The library keeps a single high mark for a variable, but each handle needs its own mark. Before the library's mark is reset
+//! for a handle, all other handles record it ([`HighMark::note`]).
 
-/// A handle's share of a count that only grows.
+/// Share of a handle in a count that only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterShare {
     kept: u64,
-    /// The count when it was started; `None`: stopped.
+    /// Count at the start; `None` if the handle is stopped.
     since: Option<u64>,
 }
 
 impl CounterShare {
-    /// It counts from `now` on; nothing happens if it does already.
+    /// Starts to count from `now` on. Does nothing if the handle is already started.
     pub fn start(&mut self, now: u64) {
         self.since.get_or_insert(now);
     }
 
-    /// It keeps what it has at `now`.
+    /// Stops counting at `now`, and keeps the count.
     pub fn stop(&mut self, now: u64) {
         self.kept = self.read(now);
         self.since = None;
     }
 
-    /// What it has counted, in whole.
+    /// Returns the complete count.
     pub fn read(&self, now: u64) -> u64 {
         self.kept.wrapping_add(self.since.map_or(0, |since| now.wrapping_sub(since)))
     }
 
-    /// It has counted `value`.
+    /// Sets the count to `value`.
     pub fn set(&mut self, value: u64, now: u64) {
         self.kept = value;
         self.since = self.since.map(|_| now);
     }
 }
 
-/// A handle's high mark of a level.
+/// High mark of a handle for a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HighMark {
     kept: u64,
@@ -47,17 +47,17 @@ pub struct HighMark {
 }
 
 impl HighMark {
-    /// Stopped, at the level of now.
+    /// Makes a stopped mark at the present level.
     pub fn new(level: u64) -> HighMark {
         HighMark { kept: level, running: false }
     }
 
-    /// Takes note of the library's mark, which is about to begin anew.
+    /// Records the library's mark, which is about to be reset.
     pub fn note(&mut self, mark: u64) {
         self.kept = self.read(mark);
     }
 
-    /// The library's mark has begun anew at `level`.
+    /// Starts the mark, after the library's mark was reset to `level`.
     pub fn start(&mut self, level: u64) {
         if !self.running {
             self.kept = self.kept.max(level);
@@ -65,18 +65,18 @@ impl HighMark {
         }
     }
 
-    /// It keeps what it has, while the library's is `mark`.
+    /// Stops the mark, while the library's mark is `mark`.
     pub fn stop(&mut self, mark: u64) {
         self.note(mark);
         self.running = false;
     }
 
-    /// The mark, while the library's is `mark`.
+    /// Returns the mark, while the library's mark is `mark`.
     pub fn read(&self, mark: u64) -> u64 {
         if self.running { self.kept.max(mark) } else { self.kept }
     }
 
-    /// The library's mark has begun anew.
+    /// Sets the mark, after the library's mark was reset.
     pub fn set(&mut self, value: u64) {
         self.kept = value;
     }
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(counter.read(24), 0);
     }
 
-    /// The library's side of a mark, and a few handles, as in `performance`.
+    /// Model of the library's side of a mark, and of two handles, as in `performance`.
     struct Library {
         level: u64,
         mark: u64,

@@ -1,5 +1,5 @@
-//! The performance variables: what each is, and where it is read. The layers below count anyway; nothing
-//! is counted for a tool alone.
+//! Performance variables: their properties, and the functions that read them. The layers below count in any case; nothing is
+//! counted only for tools.
 
 use crate::constants::*;
 use crate::node::{CommObject, Engine, NodeFabric};
@@ -12,21 +12,21 @@ use weft_fabric::{CopyModel, Fabric as _, Unit};
 
 /// A performance variable.
 pub struct Gauge {
-    /// As MPI_T_pvar_get_info says it.
+    /// Name that MPI_T_pvar_get_info returns.
     pub name: String,
-    /// The category that it is listed in.
+    /// Part of the library, which gives the category of the variable.
     pub part: SettingPart,
-    /// Who has a use for it: its verbosity.
+    /// Audience of the variable, which gives its verbosity.
     pub audience: Audience,
-    /// What kind of number it is.
+    /// Class of the variable.
     pub class: PvarClass,
-    /// Where it is read.
+    /// Source of the value.
     pub source: PvarSource,
-    /// One line, with its unit.
+    /// Description in a line, with the unit.
     pub doc: String,
 }
 
-/// What kind of number it is (MPI 5.0, section 15.3.7).
+/// Class of a performance variable (MPI 5.0, section 15.3.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PvarClass {
     State,
@@ -37,16 +37,16 @@ pub enum PvarClass {
     Aggregate,
 }
 
-/// Where it is read.
+/// Source of a variable's value.
 #[derive(Clone, Copy)]
 pub enum PvarSource {
-    /// Of the process; 0 before MPI_Init.
+    /// Value of the process; 0 before MPI_Init.
     Process(fn(&Engine) -> u64),
-    /// The present level, and the highest since the marks began.
+    /// Present level, and the highest level since the marks were reset.
     Mark(fn(&Engine) -> u64, fn(&Engine) -> u64),
-    /// Of a communicator.
+    /// Value of a communicator.
     Comm(fn(&CommObject) -> u64),
-    /// Collective operations started, of a kind.
+    /// Number of collective operations of a kind that were started.
     Started(usize),
 }
 
@@ -61,12 +61,12 @@ impl PvarClass {
         }
     }
 
-    /// Shows what is, and cannot be started, stopped, reset or written.
+    /// Returns true if the variable shows the present value, and cannot be started, stopped, reset or written.
     pub fn shows(self) -> bool {
         matches!(self, PvarClass::State | PvarClass::Level)
     }
 
-    /// In words, for lists.
+    /// Returns the name of the class, for lists.
     pub fn word(self) -> &'static str {
         match self {
             PvarClass::State => "state",
@@ -78,7 +78,7 @@ impl PvarClass {
     }
 }
 
-/// All of them; the place is the index.
+/// Returns all variables. The place of a variable is its index.
 pub fn gauges() -> &'static [Gauge] {
     static ALL: OnceLock<Vec<Gauge>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -94,7 +94,7 @@ pub fn gauges() -> &'static [Gauge] {
     })
 }
 
-/// Adds variables of one part: name, audience, class, source, text.
+/// Adds variables of a part of the library: name, audience, class, source, description.
 fn add<const N: usize>(
     all: &mut Vec<Gauge>,
     part: SettingPart,
@@ -106,7 +106,7 @@ fn add<const N: usize>(
     }));
 }
 
-/// A variable that some layer counts.
+/// Source of a variable that a layer below counts.
 macro_rules! read {
     ($engine:ident => $value:expr) => {
         PvarSource::Process(|$engine| $value as u64)
@@ -215,7 +215,7 @@ fn collectives(all: &mut Vec<Gauge>) {
 
 fn multicasts(all: &mut Vec<Gauge>) {
     use PvarClass::Counter;
-    /// What the groups of the process count.
+    /// Source of a count of the multicast groups of the process.
     macro_rules! count {
         ($field:ident) => {
             PvarSource::Process(|e| e.endpoint().multicasts().counts().$field)
@@ -252,7 +252,7 @@ fn multicasts(all: &mut Vec<Gauge>) {
 
 fn streams(all: &mut Vec<Gauge>) {
     use PvarClass::{Aggregate, Counter};
-    /// What the streams of the process count.
+    /// Source of a count of the streams of the process.
     macro_rules! count {
         ($field:ident) => {
             PvarSource::Process(|e| e.endpoint().streams().counts().$field)
@@ -314,7 +314,7 @@ fn node(engine: &Engine) -> &NodeFabric {
     engine.endpoint().fabric()
 }
 
-/// Place of what connects the ranks among the items of its enumeration.
+/// Returns the fabrics that connect the ranks, as a place in the enumeration.
 fn kind(engine: &Engine) -> u64 {
     let node = node(engine);
     match (node.shm().is_some(), node.verbs().is_some(), node.ofi().is_some()) {
@@ -327,7 +327,7 @@ fn kind(engine: &Engine) -> u64 {
     }
 }
 
-/// The costs by which copies are chosen: times in picoseconds, rates in MB/s, sizes in bytes.
+/// Adds the costs by which copy methods are selected: times in picoseconds, rates in MB/s, sizes in bytes.
 fn copy_costs(all: &mut Vec<Gauge>) {
     fn cost<const AT: usize>(engine: &Engine) -> u64 {
         let field = CopyModel::FIELDS[AT];
@@ -362,7 +362,7 @@ fn fabrics(all: &mut Vec<Gauge>) {
          "copies for other ranks that went past the caches"),
     ]);
     copy_costs(all);
-    /// A number of verbs, 0 without.
+    /// Source of a number of the verbs fabric; 0 if there is none.
     macro_rules! verbs {
         ($verbs:ident => $value:expr) => {
             PvarSource::Process(|e| node(e).verbs().map_or(0, |$verbs| $value as u64))
@@ -383,7 +383,7 @@ fn fabrics(all: &mut Vec<Gauge>) {
         ("datagrams_lost", Tuner, Counter, verbs!(v => v.datagrams_lost()),
          "multicast datagrams that found no room here, to be sent or to be kept"),
     ]);
-    /// A number of libfabric's network, 0 without.
+    /// Source of a number of the libfabric network; 0 if there is none.
     macro_rules! ofi {
         ($use:ident) => {
             PvarSource::Process(|e| node(e).ofi().map_or(0, |ofi| ofi.usage().$use as u64))
@@ -409,7 +409,7 @@ fn fabrics(all: &mut Vec<Gauge>) {
     ]);
 }
 
-/// A value that belongs to the process; 0 before MPI_Init.
+/// Reads a value of the process; 0 before MPI_Init.
 pub fn of_process(read: fn(&Engine) -> u64) -> u64 {
     state().engine.get().map_or(0, |engine| read(engine))
 }

@@ -1,11 +1,11 @@
-//! Results of the tool interface: a string with its length, and anything that may go nowhere.
+//! Results of the tool interface: strings with their lengths, and results that the program may not want.
 
 use super::not_null;
 use crate::arguments::{store_text, text};
 use crate::error::Error;
 use std::ffi::{c_char, c_int};
 
-/// Stores a result that the caller may not want.
+/// Stores a result, unless the pointer is NULL.
 ///
 /// # Safety
 /// `to` is NULL or may be written.
@@ -16,8 +16,8 @@ pub unsafe fn give<T>(to: *mut T, value: T) {
     }
 }
 
-/// Stores a string as section 15.3.3 says: cut off to `*len` bytes with its NUL, and in `*len` the
-/// bytes that the whole takes. Without a buffer or room only that; without `len` nothing.
+/// Stores a string as section 15.3.3 says: cut to `*len` bytes with its NUL. Stores in `*len` the number of bytes of the
+/// complete string. If there is no buffer or no room, only the length is stored; if `len` is NULL, nothing is stored.
 ///
 /// # Safety
 /// `len` is NULL or may be read and written; then `to` is NULL or has `*len` bytes.
@@ -25,24 +25,25 @@ pub unsafe fn give_text(text: &str, to: *mut c_char, len: *mut c_int) {
     if len.is_null() {
         return;
     }
-    // SAFETY: by contract.
+    // SAFETY: `len` is not NULL, so it may be read and written, and `to` is NULL or has `*len` bytes; the contract of this
+    // function says so.
     unsafe {
         let room = usize::try_from(*len).unwrap_or(0);
         if !to.is_null() && room > 0 {
-            // The only error is a NULL.
+            // The only error of `store_text` is a NULL, which is excluded.
             let _ = store_text(text, to, room, "");
         }
         len.write(text.len() as c_int + 1);
     }
 }
 
-/// A name that is looked for.
+/// Returns a name that a tool passes.
 ///
 /// # Safety
 /// `from` is NULL or a C string.
 pub unsafe fn name(from: *const c_char) -> Result<String, Error> {
     not_null(from, "name")?;
-    // SAFETY: by contract.
+    // SAFETY: `from` is not NULL, so it is a C string; the contract of this function says so.
     unsafe { text(from, "name") }
 }
 
@@ -52,12 +53,12 @@ mod tests {
     use std::ffi::CStr;
     use std::ptr::null_mut;
 
-    /// What arrives in a buffer of 9 bytes of which `room` are offered, and the length.
+    /// Returns the string that arrives in a buffer of 9 bytes, of which `room` are offered, and the length.
     fn given(room: c_int) -> (String, c_int) {
         let mut buffer = [b'?' as c_char; 9];
         buffer[8] = 0;
         let mut len = room;
-        // SAFETY: no test offers more than the buffer has.
+        // SAFETY: `buffer` has 9 bytes, and no test offers more.
         unsafe {
             give_text("seven", buffer.as_mut_ptr(), &mut len);
             (CStr::from_ptr(buffer.as_ptr()).to_string_lossy().into_owned(), len)
@@ -74,7 +75,7 @@ mod tests {
             assert_eq!(given(none), ("????????".to_owned(), 6));
         }
         let (mut len, mut untouched) = (100, 1 as c_char);
-        // SAFETY: nothing is written where there is no buffer or no length.
+        // SAFETY: nothing is written if there is no buffer or no length.
         unsafe {
             give_text("seven", null_mut(), &mut len);
             give_text("seven", &mut untouched, null_mut());

@@ -107,8 +107,8 @@ pub(crate) trait OneSided: Arguments {
     }
 }
 
-/// Returns a buffer whose datatype is checked even if it has no elements, as is that of the target. Not every operation looks
-/// at it.
+/// Returns a buffer, and checks its datatype even if the buffer has no elements. The target's datatype, which not every call
+/// uses, is checked in the same way.
 fn typed(given: Elements) -> Result<Buffer, Error> {
     committed(given.ty, given.names[2])?;
     given.buffer()
