@@ -381,8 +381,7 @@ pub(crate) unsafe fn comm_detach_buffer(
     size: Out,
 ) -> Result<(), Error> {
     let call = WaitingCall::new("MPI_Comm_detach_buffer");
-    // SAFETY: `address` is NULL or the address of a pointer, and `size` is NULL or may be written, as MPI requires of the
-    // program.
+    // SAFETY: `address` is NULL or the address of a pointer, and `size` is NULL or may be written, as MPI requires of the program.
     unsafe { own(&comm(handle)?.buffer).detach(&call, "MPI_Comm_attach_buffer", address, size) }
 }
 
@@ -417,8 +416,7 @@ pub(crate) unsafe fn session_detach_buffer(
     size: Out,
 ) -> Result<(), Error> {
     let call = WaitingCall::new("MPI_Session_detach_buffer");
-    // SAFETY: `address` is NULL or the address of a pointer, and `size` is NULL or may be written, as MPI requires of the
-    // program.
+    // SAFETY: `address` is NULL or the address of a pointer, and `size` is NULL or may be written, as MPI requires of the program.
     unsafe {
         own(&session(handle)?.buffer).detach(&call, "MPI_Session_attach_buffer", address, size)
     }

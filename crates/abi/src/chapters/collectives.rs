@@ -219,8 +219,7 @@ unsafe fn count_array(counts: Counts, n: usize, name: &str) -> Result<CountArray
         return Err(Error::new(MPI_ERR_ARG, format_args!("argument {name} is NULL")));
     }
     let one = |i| {
-        // SAFETY: `counts` is not NULL, `i` is less than `n`, and the array has `n` counts; the contract of this function says
-        // so.
+        // SAFETY: `counts` is not NULL, `i` is less than `n`, and the array has `n` counts; the contract of this function says so.
         let value = unsafe { counts.get(i) };
         usize::try_from(value).or_else(|_| count(value, &format!("{name}[{i}]")))
     };

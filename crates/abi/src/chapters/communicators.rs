@@ -234,8 +234,7 @@ pub(crate) unsafe fn comm_create_group(
 
 /// MPI_Comm_free.
 pub(crate) unsafe fn comm_free(handle: *mut Comm) -> Result<(), Error> {
-    // SAFETY: `handle` is NULL or may be read, as `free` needs; after `free` it is not NULL and may be written, as MPI requires
-    // of the program.
+    // SAFETY: `handle` is NULL or may be read, as `free` needs; after `free` it is not NULL and may be written, as MPI requires.
     unsafe {
         free(handle, "freed")?;
         handle.write(MPI_COMM_NULL);
@@ -343,8 +342,7 @@ pub(crate) unsafe fn comm_get_name(
         return unsafe { return_name("MPI_COMM_NULL", name, resultlen, "comm_name") };
     }
     let object = comm(handle)?;
-    // SAFETY: `name` is NULL or has MPI_MAX_OBJECT_NAME bytes, and `resultlen` is NULL or may be written, as MPI requires of
-    // the program.
+    // SAFETY: `name` is NULL or has MPI_MAX_OBJECT_NAME bytes, and `resultlen` is NULL or may be written, as MPI requires.
     unsafe { return_name(object.name.borrow().as_bytes(), name, resultlen, "comm_name") }
 }
 

@@ -182,8 +182,7 @@ pub(crate) unsafe fn comm_accept(
     let call = WaitingCall::new("MPI_Comm_accept");
     let accept = || {
         optional_info(info)?;
-        // SAFETY: at the root, `port_name` is NULL or a C string, as MPI requires of the program; only the root runs this
-        // closure.
+        // SAFETY: at the root, `port_name` is NULL or a C string, as MPI requires of the program; only the root runs this closure.
         let name = unsafe { text(port_name, "port_name") }?;
         let opened = || PORTS.borrow().as_ref().and_then(|ports| ports.get(&name).cloned());
         let port = opened().ok_or_else(|| no_port_here(&name))?;
@@ -245,8 +244,7 @@ pub(crate) unsafe fn comm_connect(
     let call = WaitingCall::new("MPI_Comm_connect");
     let connect = || {
         optional_info(info)?;
-        // SAFETY: at the root, `port_name` is NULL or a C string, as MPI requires of the program; only the root runs this
-        // closure.
+        // SAFETY: at the root, `port_name` is NULL or a C string, as MPI requires of the program; only the root runs this closure.
         call_port(&call, comm.engine(), comm.group(), unsafe { text(port_name, "port_name") }?)
     };
     let found = (comm.rank() == root).then(connect);

@@ -21,8 +21,7 @@ unsafe fn store_text(
     if to.is_null() {
         return Err(Error::null(argument));
     }
-    // SAFETY: `to` is not NULL, so it has room for `text`; `length` is NULL or may be written; the contract of this function
-    // says so.
+    // SAFETY: `to` is not NULL, so it has room for `text`; `length` is NULL or may be written (contract of this function).
     unsafe {
         store(length, (text.len() - 1) as c_int, "resultlen")?;
         to.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());

@@ -57,8 +57,7 @@ unsafe fn described(
         }
         before = end;
     }
-    // SAFETY: `before` is the last entry of `index`, so `edges` is NULL or has this number of elements; the contract of this
-    // function says so.
+    // SAFETY: `before` is the last entry of `index`, so `edges` is NULL or has this number of elements (contract of this function).
     let edges = unsafe { list(edges, before as usize, "edges") }?;
     if let Some(i) = edges.iter().position(|&e| !(0..nnodes).contains(&e)) {
         let text =
@@ -134,8 +133,7 @@ pub(crate) unsafe fn graph_get(
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let graph = graph(&comm)?;
-    // SAFETY: `index` is NULL or has `maxindex` elements, and `edges` is NULL or has `maxedges`, as MPI requires of the
-    // program.
+    // SAFETY: `index` is NULL or has `maxindex` elements, and `edges` is NULL or has `maxedges`, as MPI requires of the program.
     unsafe {
         store_list(index, fitting(&graph.index, maxindex), "index")?;
         store_list(edges, fitting(&graph.edges, maxedges), "edges")
@@ -225,8 +223,7 @@ pub(crate) unsafe fn dist_graph_create_adjacent(
     not_null(newcomm, "comm_dist_graph")?;
     let old = intracomm(handle)?;
     let (into, out) = (degree(indegree, "indegree")?, degree(outdegree, "outdegree")?);
-    // SAFETY: each array has the number of elements that its degree says, is NULL or is one of the constants, as MPI requires
-    // of the program.
+    // SAFETY: each array has the number of elements that its degree says, is NULL or is one of the constants, as MPI requires.
     let part = unsafe {
         let (from, to) = (
             ranks(&old, sources, into, "sources")?,
@@ -260,8 +257,7 @@ pub(crate) unsafe fn dist_graph_create(
     not_null(newcomm, "comm_dist_graph")?;
     let old = intracomm(handle)?;
     let n = degree(n, "n")?;
-    // SAFETY: `sources` and `degrees` have `n` elements, the other arrays the sum of the degrees, as MPI requires of the
-    // program.
+    // SAFETY: `sources` and `degrees` have `n` elements, the other arrays the sum of the degrees, as MPI requires of the program.
     let edges = unsafe {
         let sources = ranks(&old, sources, n, "sources")?;
         let degrees = list(degrees, n, "degrees")?;

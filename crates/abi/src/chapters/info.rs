@@ -134,8 +134,7 @@ pub(crate) unsafe fn info_get_valuelen(
     flag: *mut c_int,
 ) -> Result<(), Error> {
     let info = info(handle)?;
-    // SAFETY: `name` is NULL or a C string, and `flag` and `valuelen` are NULL or may be written, as MPI requires of the
-    // program.
+    // SAFETY: `name` is NULL or a C string, and `flag` and `valuelen` are NULL or may be written, as MPI requires of the program.
     unsafe {
         let found = key(name).map(|name| info.bytes(name.as_bytes()).map(<[u8]>::len))?;
         store(flag, c_int::from(found.is_some()), "flag")?;
@@ -156,8 +155,7 @@ pub(crate) unsafe fn info_get(
 ) -> Result<(), Error> {
     let info = info(handle)?;
     let room = count(i64::from(valuelen), "valuelen")? + 1;
-    // SAFETY: `name` is a C string, `flag` may be written, and `value` has `valuelen + 1` bytes, or they are NULL, as MPI
-    // requires.
+    // SAFETY: `name` is a C string, `flag` may be written, and `value` has `valuelen + 1` bytes, or they are NULL, as MPI requires.
     unsafe {
         let name = key(name)?;
         store(flag, c_int::from(info.bytes(name.as_bytes()).is_some()), "flag")?;

@@ -70,8 +70,7 @@ fn shared(len: usize, align: usize) -> Result<Option<Region>, Error> {
 
 fn private(len: usize, align: usize) -> Result<*mut c_void, Error> {
     let mut address: *mut c_void = std::ptr::null_mut();
-    // SAFETY: `posix_memalign` stores the result in a local variable; `align` is a power of two of at least the size of a
-    // pointer.
+    // SAFETY: `posix_memalign` stores the result in a local variable; `align` is a power of two of at least the size of a pointer.
     let failed: c_int = unsafe { libc::posix_memalign(&mut address, align, len.max(1)) };
     if failed == 0 {
         return Ok(address);

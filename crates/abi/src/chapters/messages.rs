@@ -27,7 +27,7 @@ pub(crate) struct Sent {
     pub buf: Elements,
     /// Rank of the receiver, or MPI_PROC_NULL.
     pub dest: c_int,
-    /// At least 0.
+    /// Tag, at least 0.
     pub tag: c_int,
     /// Communicator that gives the ranks and the matching space.
     pub comm: Comm,
@@ -155,15 +155,13 @@ impl Recv {
             let from = origin(comm, self.source, "source")?;
             let tag = any_tag(self.tag, "tag")?;
             let ended = comm.recv_run(&WaitingCall::new(Self::NAME), into, from, tag);
-            // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written; the contract of this function
-            // says so.
+            // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written (contract of this function).
             return unsafe { received(status, ended) };
         }
         let comm = comm(self.comm)?;
         let (from, tag) = self.from(&comm)?;
         let ended = comm.recv(&WaitingCall::new(Self::NAME), &self.buf.buffer()?, from, tag);
-        // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written; the contract of this function says
-        // so.
+        // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written; the contract of this function says so.
         unsafe { received(status, ended) }
     }
 

@@ -41,8 +41,7 @@ unsafe fn part(
         return Ok(Sge::EMPTY);
     }
     not_null(base, buffer)?;
-    // SAFETY: `start + len` is at most `size`, and `base` is not NULL and has `size` bytes; the contract of this function says
-    // so.
+    // SAFETY: `start + len` is at most `size`, and `base` is not NULL and has `size` bytes; the contract of this function says so.
     Ok(unsafe { Sge::new(base.cast::<u8>().add(start), len) })
 }
 
@@ -60,8 +59,7 @@ impl Pack {
     pub(crate) fn blocking(self) -> Result<(), Error> {
         comm(self.comm)?;
         let from = self.inbuf.buffer()?;
-        // SAFETY: `outbuf` is NULL or has `outsize` bytes, and `position` is NULL or holds a value, as MPI requires of the
-        // program.
+        // SAFETY: `outbuf` is NULL or has `outsize` bytes, and `position` is NULL or holds a value, as MPI requires of the program.
         unsafe {
             let names = ["outbuf", "outsize"];
             from.pack_to(part(self.outbuf, self.outsize, self.position, from.len(), names)?);
@@ -76,8 +74,7 @@ impl Unpack {
     pub(crate) fn blocking(self) -> Result<(), Error> {
         comm(self.comm)?;
         let to = self.outbuf.buffer()?;
-        // SAFETY: `inbuf` is NULL or has `insize` bytes, and `position` is NULL or holds a value, as MPI requires of the
-        // program.
+        // SAFETY: `inbuf` is NULL or has `insize` bytes, and `position` is NULL or holds a value, as MPI requires of the program.
         unsafe {
             let (inbuf, names) = (self.inbuf.cast_mut(), ["inbuf", "insize"]);
             to.unpack_from(part(inbuf, self.insize, self.position, to.len(), names)?);

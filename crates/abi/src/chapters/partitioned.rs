@@ -84,8 +84,7 @@ pub(crate) unsafe fn psend_init(
     let to = destination(&comm, dest, "dest")?;
     let tag = tag(tag_, "tag")?;
     optional_info(info)?;
-    // SAFETY: the program keeps the buffer of `partitions_ * count` elements while the request is active (MPI 5.0, section
-    // 4.2.1).
+    // SAFETY: the program keeps the buffer of `partitions_ * count` elements while the request is active (MPI 5.0, section 4.2.1).
     unsafe {
         let (all, number) = partitions(buf, partitions_, count, datatype)?;
         let made = Partitioned::Send(PartitionedSend::new(&comm, all, number, to, tag));
@@ -113,8 +112,7 @@ pub(crate) unsafe fn precv_init(
     };
     let tag = tag(tag_, "tag")?;
     optional_info(info)?;
-    // SAFETY: the program keeps the buffer of `partitions_ * count` elements while the request is active (MPI 5.0, section
-    // 4.2.1).
+    // SAFETY: the program keeps the buffer of `partitions_ * count` elements while the request is active (MPI 5.0, section 4.2.1).
     unsafe {
         let (all, number) = partitions(buf, partitions_, count, datatype)?;
         let made = PartitionedReceive::new(&comm, all, number, from, tag);

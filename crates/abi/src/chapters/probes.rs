@@ -96,8 +96,7 @@ unsafe fn keep(
             Message(state().messages.borrow_mut().insert(object))
         }
     };
-    // SAFETY: `message` is NULL or may be written, and `status` may be ignored or written; the contract of this function says
-    // so.
+    // SAFETY: `message` is NULL or may be written, and `status` may be ignored or written; the contract of this function says so.
     unsafe {
         store(message, handle, "message")?;
         store_status(status, &found.1);
@@ -208,8 +207,7 @@ impl Mrecv {
     pub(crate) unsafe fn nonblocking(self, request: *mut Request) -> Result<(), Error> {
         room_for_request(request)?;
         let into = self.buf.buffer()?;
-        // SAFETY: `take_message` needs a `message` that is NULL or may be read and written; the contract of this function says
-        // so.
+        // SAFETY: `take_message` needs a `message` that is NULL or may be read and written; the contract of this function says so.
         let (comm, active) = match unsafe { take_message(self.message) }? {
             None => (crate::arguments::comm(MPI_COMM_SELF)?, Active::Done(NO_PROC)),
             Some(MessageObject { matched, comm }) => {

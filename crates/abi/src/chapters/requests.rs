@@ -111,8 +111,7 @@ pub unsafe fn store_empty(to: *mut MpiStatus) {
 pub(crate) unsafe fn wait(request: *mut Request, status: *mut MpiStatus) -> Result<(), Error> {
     let engine = engine()?;
     not_null(request, "request")?;
-    // SAFETY: `request` is not NULL, so it points to a handle; `status` may be ignored or written, as MPI requires of the
-    // program.
+    // SAFETY: `request` is not NULL, so it points to a handle; `status` may be ignored or written, as MPI requires of the program.
     unsafe {
         let mut handle = *request;
         if !is_active(handle)? {
@@ -135,8 +134,7 @@ pub(crate) unsafe fn test(
     let engine = engine()?;
     not_null(request, "request")?;
     not_null(flag, "flag")?;
-    // SAFETY: `request` and `flag` are not NULL, so they point to values; `status` may be ignored or written, as MPI requires
-    // of the program.
+    // SAFETY: `request` and `flag` are not NULL, so they point to values; `status` may be ignored or written, as MPI requires.
     unsafe {
         let mut handle = *request;
         if !is_active(handle)? {

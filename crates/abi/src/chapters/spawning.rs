@@ -68,7 +68,7 @@ struct Program {
 
 impl Program {
     /// Returns the number of processes to start. The key `soft` may allow fewer processes than the program asks for. Returns
-    /// `None` if it allows no possible number.
+    /// `None` if the key allows no possible number.
     fn wished(&self) -> Option<usize> {
         match self.info.bytes("soft") {
             Some(wish) => soft(&String::from_utf8_lossy(wish), self.processes),
@@ -299,7 +299,8 @@ unsafe fn spawn(
     let engine = object.engine();
     let programs = (object.rank() == root).then(programs);
     // The root sends the numbers of codes and of processes to all ranks: the arguments of other ranks are not significant.
-    // A request for more than there can be is refused, and its array may be as wrong as its number: no code is written.
+    // If there are more processes than the maximum, the call fails and no code is written: the array of codes may be as wrong
+    // as the number.
     let counts = programs.as_ref().and_then(|all| all.as_ref().ok());
     let counts = counts.filter(|all| asked_for(all) <= MOST).map_or(&[][..], |all| all);
     let counts = counts.iter().flat_map(|one| [one.processes as u64, one.started() as u64]);

@@ -54,7 +54,7 @@ pub(super) unsafe fn store_list(
     Ok(())
 }
 
-/// Reads the grid that the program describes. It has at most `most` points.
+/// Reads the grid that the program describes, which has at most `most` points.
 ///
 /// A dimension of 0 is no error: the standard names an error only for a grid that is larger than the group (MPI 5.0, 8.5.1). No
 /// rank has a place in such a grid.

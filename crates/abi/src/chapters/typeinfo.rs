@@ -87,7 +87,7 @@ pub(crate) unsafe fn type_get_name(
 // ---- measures -----------------------------------------------------------------------------------
 
 /// # Safety
-/// The pointer is NULL or may be written.
+/// `to` is NULL or may be written.
 unsafe fn store_out(to: Out, value: i64, argument: &str) -> Result<(), Error> {
     if to.is_null() {
         return Err(Error::null(argument));

@@ -260,8 +260,8 @@ pub(crate) unsafe fn win_free(win: *mut Win) -> Result<(), Error> {
 }
 
 /// MPI_Win_shared_query, MPI_Win_shared_query_c.
-/// `size`, `disp_unit` and `baseptr` of a rank in a window of shared memory; of the first rank with memory
-/// for `MPI_PROC_NULL`.
+/// Returns `size`, `disp_unit` and `baseptr` of a rank in a window of shared memory. For `MPI_PROC_NULL`, returns them for the
+/// first rank with memory.
 pub(crate) unsafe fn win_shared_query(
     win: Win,
     rank: c_int,

@@ -93,8 +93,7 @@ impl ToRankBuffers for RankBlocks {
         }
         let extent = element(ty) as isize;
         for rank in 0..ranks {
-            // SAFETY: `rank` is less than `ranks`, and both arrays have `ranks` entries; the contract of `RankBlocks::new` says
-            // so.
+            // SAFETY: `rank` is less than `ranks`, and both arrays have `ranks` entries; the contract of `RankBlocks::new` says so.
             let block = unsafe {
                 let at = (displs.get(rank) as isize).wrapping_mul(extent);
                 plain(address.wrapping_byte_offset(at), counts.get(rank), ty)?

@@ -37,8 +37,7 @@ pub(crate) trait Exchanges: Arguments {
         let call = WaitingCall::new(Self::NAME);
         let receive = comm.irecv(&into, from.0, from.1);
         comm.send(&call, &out, to.0, to.1, SendMode::Standard)?;
-        // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written; the contract of this function says
-        // so.
+        // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written; the contract of this function says so.
         unsafe { received(status, comm.finish(&call, receive)) }
     }
 

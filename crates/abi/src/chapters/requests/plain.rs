@@ -36,8 +36,7 @@ impl Arrays {
                     }
                 }
             };
-            // SAFETY: `i` is less than `len`, so both places are inside the program's arrays; the contract of this function
-            // says so.
+            // SAFETY: `i` is less than `len`, so both places are inside the program's arrays (contract of this function).
             unsafe {
                 self.requests.add(i).write(MPI_REQUEST_NULL);
                 let to = self.status(i);

@@ -1,4 +1,4 @@
-//! Categories (MPI 5.0, section 15.3.9): a tree by part of the library. It never changes.
+//! Categories (MPI 5.0, section 15.3.9): a tree by part of the library, which never changes.
 
 use super::pvars::gauges;
 use super::{index, not_null, ready, strings};
@@ -92,8 +92,7 @@ pub(crate) unsafe fn t_category_get_info(
     ready()?;
     let place = at(cat_index)?;
     let Category { name: own, doc, .. } = CATEGORIES[place];
-    // SAFETY: each pointer is NULL or may be written, and each string has room for the length given with it, as MPI requires of
-    // the program.
+    // SAFETY: each pointer is NULL or may be written, and each string has room for the length given with it, as MPI requires.
     unsafe {
         strings::give_text(own, name, name_len);
         strings::give_text(doc, desc, desc_len);
@@ -153,8 +152,7 @@ unsafe fn give_list(
         not_null(indices, "indices")?;
     }
     for (i, number) in list.into_iter().take(len).enumerate() {
-        // SAFETY: `i` is less than `len`, and `indices` is not NULL and has room for `len` numbers; the contract of this
-        // function says so.
+        // SAFETY: `i` is less than `len`, and `indices` is not NULL and has room for `len` numbers (contract of this function).
         unsafe { indices.add(i).write(number) };
     }
     Ok(())

@@ -103,8 +103,7 @@ pub(crate) unsafe fn t_cvar_get_info(
     ready()?;
     let setting = setting(cvar_index)?;
     let SettingText(_, audience, agreement) = setting.about;
-    // SAFETY: each pointer is NULL or may be written, and each string has room for the length given with it, as MPI requires of
-    // the program.
+    // SAFETY: each pointer is NULL or may be written, and each string has room for the length given with it, as MPI requires.
     unsafe {
         strings::give_text(setting.name, name, name_len);
         strings::give(verbosity_, verbosity(audience));
@@ -198,8 +197,7 @@ pub(crate) unsafe fn t_cvar_read(handle: TCvarHandle, buf: *mut c_void) -> Resul
         | SettingValue::Copies(_)
         | SettingValue::Faults(_)
         | SettingValue::Elsewhere => {
-            // SAFETY: `buf` is not NULL, so it has `count` bytes, the number that the handle gave, as MPI requires of the
-            // program.
+            // SAFETY: `buf` is not NULL, so it has `count` bytes, the number that the handle gave, as MPI requires of the program.
             return unsafe { store_text(&text, buf.cast(), count, "buf") }.map(drop);
         }
     };
@@ -221,8 +219,7 @@ unsafe fn written(
     // contract of this function says so.
     let int = || unsafe { buf.cast::<c_int>().read_unaligned() };
     Ok(match setting.kind {
-        // SAFETY: the setting's type is an unsigned 64-bit integer, and `buf` has such an element; the contract of this
-        // function says so.
+        // SAFETY: the setting's type is an unsigned 64-bit integer, and `buf` has such an element (contract of this function).
         SettingKind::Number { .. } => unsafe { buf.cast::<u64>().read_unaligned() }.to_string(),
         SettingKind::Maybe { .. } if int() == -1 => String::new(),
         SettingKind::Maybe { .. } | SettingKind::Switch => int().to_string(),

@@ -76,8 +76,7 @@ pub(crate) unsafe fn t_enum_get_info(
 ) -> Result<(), Error> {
     ready()?;
     let found = enumeration(enumtype)?;
-    // SAFETY: each pointer is NULL or may be written, and `name` has room for `*name_len` bytes, as MPI requires of the
-    // program.
+    // SAFETY: each pointer is NULL or may be written, and `name` has room for `*name_len` bytes, as MPI requires of the program.
     unsafe {
         strings::give(num, found.items.len() as c_int);
         strings::give_text(found.name, name, name_len);
@@ -96,8 +95,7 @@ pub(crate) unsafe fn t_enum_get_item(
     ready()?;
     let Enumeration { name: whose, items } = enumeration(enumtype)?;
     let item = index(indx, items.len(), "indx", &format!("items of {whose}"))?;
-    // SAFETY: each pointer is NULL or may be written, and `name` has room for `*name_len` bytes, as MPI requires of the
-    // program.
+    // SAFETY: each pointer is NULL or may be written, and `name` has room for `*name_len` bytes, as MPI requires of the program.
     unsafe {
         strings::give(value, item as c_int);
         strings::give_text(items[item], name, name_len);

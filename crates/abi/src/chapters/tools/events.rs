@@ -201,8 +201,7 @@ pub(crate) unsafe fn t_source_get_info(
 ) -> Result<(), Error> {
     ready()?;
     index(source_index, 1, "source_index", "sources")?;
-    // SAFETY: each pointer is NULL or may be written, and each string has room for the length given with it, as MPI requires of
-    // the program.
+    // SAFETY: each pointer is NULL or may be written, and each string has room for the length given with it, as MPI requires.
     unsafe {
         strings::give_text(CLOCK, name, name_len);
         strings::give_text(CLOCK_DOC, desc, desc_len);

@@ -162,8 +162,7 @@ pub(crate) unsafe fn t_pvar_get_info(
         _ => MPI_T_BIND_NO_OBJECT,
     };
     let shows = c_int::from(gauge.class.shows());
-    // SAFETY: each pointer is NULL or may be written, and each string has room for the length given with it, as MPI requires of
-    // the program.
+    // SAFETY: each pointer is NULL or may be written, and each string has room for the length given with it, as MPI requires.
     unsafe {
         strings::give_text(&gauge.name, name, name_len);
         strings::give(verbosity_, verbosity(gauge.audience));

@@ -25,8 +25,7 @@ pub unsafe fn give_text(text: &str, to: *mut c_char, len: *mut c_int) {
     if len.is_null() {
         return;
     }
-    // SAFETY: `len` is not NULL, so it may be read and written, and `to` is NULL or has `*len` bytes; the contract of this
-    // function says so.
+    // SAFETY: `len` is not NULL, so it may be read and written, and `to` is NULL or has `*len` bytes (contract of this function).
     unsafe {
         let room = usize::try_from(*len).unwrap_or(0);
         if !to.is_null() && room > 0 {

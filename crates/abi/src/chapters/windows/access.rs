@@ -141,8 +141,7 @@ impl OneSided for Put {
     unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
         let side = Side::new(self.win, self.target)?;
         let origin = typed(self.origin_addr)?;
-        // SAFETY: `issue` needs a `request` that is NULL or may be written, if there is one; the contract of this function says
-        // so.
+        // SAFETY: `issue` needs a `request` that is NULL or may be written, if there is one; the contract of this function says so.
         unsafe { side.issue(call, request, async |window, spot| window.put(&origin, spot).await) }
     }
 }
@@ -166,8 +165,7 @@ impl OneSided for Get {
     unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
         let side = Side::new(self.win, self.target)?;
         let origin = typed(self.origin_addr)?;
-        // SAFETY: `issue` needs a `request` that is NULL or may be written, if there is one; the contract of this function says
-        // so.
+        // SAFETY: `issue` needs a `request` that is NULL or may be written, if there is one; the contract of this function says so.
         unsafe { side.issue(call, request, async |window, spot| window.get(&origin, spot).await) }
     }
 }
@@ -225,8 +223,7 @@ impl OneSided for Accumulate {
 
     unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
         let side = Side::new(self.win, self.target)?;
-        // SAFETY: `change` needs a `request` that is NULL or may be written, if there is one; the contract of this function
-        // says so.
+        // SAFETY: `change` needs a `request` that is NULL or may be written, if there is one (contract of this function).
         unsafe { change((call, request), &side, self.op, self.origin_addr, None) }
     }
 }
@@ -237,8 +234,7 @@ impl OneSided for GetAccumulate {
 
     unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
         let side = Side::new(self.win, self.target)?;
-        // SAFETY: `change` needs a `request` that is NULL or may be written, if there is one; the contract of this function
-        // says so.
+        // SAFETY: `change` needs a `request` that is NULL or may be written, if there is one (contract of this function).
         unsafe { change((call, request), &side, self.op, self.origin_addr, Some(self.result_addr)) }
     }
 }
@@ -251,8 +247,7 @@ impl OneSided for FetchAndOp {
             let text = "argument datatype is not predefined, as this call needs";
             return Err(Error::new(MPI_ERR_TYPE, text));
         }
-        // SAFETY: `change` needs a `request` that is NULL or may be written, if there is one; the contract of this function
-        // says so.
+        // SAFETY: `change` needs a `request` that is NULL or may be written, if there is one (contract of this function).
         unsafe { change((call, request), &side, self.op, self.origin_addr, Some(self.result_addr)) }
     }
 }
@@ -270,8 +265,7 @@ impl OneSided for CompareAndSwap {
         }
         let (new, compare) = (typed(self.origin_addr)?, typed(self.compare_addr)?);
         let result = typed(self.result_addr)?;
-        // SAFETY: `issue` needs a `request` that is NULL or may be written, if there is one; the contract of this function says
-        // so.
+        // SAFETY: `issue` needs a `request` that is NULL or may be written, if there is one; the contract of this function says so.
         unsafe {
             side.issue(call, request, async |window, spot| {
                 let change = Change::Swap { compare: &compare, new: &new };

@@ -133,8 +133,7 @@ pub(crate) unsafe fn win_get_name(
         return unsafe { return_name("MPI_WIN_NULL", name, resultlen, "win_name") };
     }
     let object = window(handle)?;
-    // SAFETY: `name` is NULL or has MPI_MAX_OBJECT_NAME bytes, and `resultlen` is NULL or may be written, as MPI requires of
-    // the program.
+    // SAFETY: `name` is NULL or has MPI_MAX_OBJECT_NAME bytes, and `resultlen` is NULL or may be written, as MPI requires.
     unsafe { return_name(object.window.name().as_bytes(), name, resultlen, "win_name") }
 }
 
