@@ -1,4 +1,4 @@
-//! From the arguments of a C call to objects, with an error that names the argument and its value.
+//! Checks of the arguments of C calls: they return the objects, or an error that names the argument and its value.
 
 use crate::constants::*;
 use crate::error::Error;
@@ -14,13 +14,13 @@ use std::rc::Rc;
 use weft_fabric::Sge;
 use weft_process::{Buffer, Destination, Origin, Root};
 
-/// The communicator behind a handle.
+/// Returns the communicator of a handle.
 #[inline]
 pub fn comm(handle: Comm) -> Result<Rc<CommObject>, Error> {
     named_comm(handle, "comm")
 }
 
-/// The same, for an argument of another name.
+/// Returns the communicator of a handle, for an argument of another name.
 #[inline]
 pub fn named_comm(handle: Comm, argument: &str) -> Result<Rc<CommObject>, Error> {
     let state = running()?;
@@ -33,7 +33,7 @@ pub fn named_comm(handle: Comm, argument: &str) -> Result<Rc<CommObject>, Error>
     })
 }
 
-/// A communicator for the time of a call: without a reference of its own to one that stays.
+/// A communicator for the time of a call. World and self, which stay, are borrowed without counting a reference.
 pub enum Lent {
     Fixed(&'static Rc<CommObject>),
     Held(Rc<CommObject>),
@@ -51,7 +51,7 @@ impl std::ops::Deref for Lent {
     }
 }
 
-/// The communicator behind a handle, for the time of a call.
+/// Returns the communicator of a handle, for the time of a call.
 #[inline(always)]
 pub fn lent_comm(handle: Comm) -> Result<Lent, Error> {
     match fixed_comm(handle) {
@@ -60,7 +60,7 @@ pub fn lent_comm(handle: Comm) -> Result<Lent, Error> {
     }
 }
 
-/// An error for the communicators of MPI_Init where there are only sessions.
+/// Returns the error for the communicators of MPI_Init in a process that has only sessions.
 #[cold]
 fn no_world() -> Error {
     let text = "MPI_COMM_WORLD and MPI_COMM_SELF are there from MPI_Init to MPI_Finalize; a session \
@@ -68,7 +68,7 @@ fn no_world() -> Error {
     Error::new(MPI_ERR_COMM, text)
 }
 
-/// An error for a handle of no object.
+/// Returns the error for a handle of no object.
 #[cold]
 pub fn bad_handle(class: c_int, argument: &str, what: &str, handle: usize, null: usize) -> Error {
     if handle == null {
@@ -78,13 +78,13 @@ pub fn bad_handle(class: c_int, argument: &str, what: &str, handle: usize, null:
     Error::new(class, format_args!("argument {argument} = {handle:#x} is {why} {what}"))
 }
 
-/// The datatype behind a handle.
+/// Returns the datatype of a handle.
 #[inline]
 pub fn datatype(handle: Datatype) -> Result<Rc<TypeObject>, Error> {
     named_datatype(handle, "datatype")
 }
 
-/// The same, for an argument of another name.
+/// Returns the datatype of a handle, for an argument of another name.
 #[inline]
 pub fn named_datatype(handle: Datatype, argument: &str) -> Result<Rc<TypeObject>, Error> {
     let state = state();
@@ -98,7 +98,7 @@ pub fn named_datatype(handle: Datatype, argument: &str) -> Result<Rc<TypeObject>
     })
 }
 
-/// A datatype that may be communicated: committed.
+/// Returns a datatype that may be communicated, which requires that it is committed.
 #[inline]
 pub fn committed(handle: Datatype, argument: &str) -> Result<Rc<TypeObject>, Error> {
     let object = named_datatype(handle, argument)?;
@@ -109,13 +109,13 @@ pub fn committed(handle: Datatype, argument: &str) -> Result<Rc<TypeObject>, Err
     Err(Error::new(MPI_ERR_TYPE, text))
 }
 
-/// A predefined datatype.
+/// Returns a predefined datatype.
 #[inline]
 pub fn predefined_datatype(handle: Datatype) -> Option<&'static TypeObject> {
     state().predefined_types.get(handle.0.wrapping_sub(MPI_DATATYPE_NULL.0))?.as_deref()
 }
 
-/// A count that is not negative.
+/// Checks that a count is not negative.
 #[inline]
 pub fn count(value: i64, argument: &str) -> Result<usize, Error> {
     usize::try_from(value).map_err(|_| negative(MPI_ERR_COUNT, value, argument))
@@ -126,10 +126,10 @@ fn negative(class: c_int, value: i64, argument: &str) -> Error {
     Error::new(class, format_args!("argument {argument} = {value} is negative"))
 }
 
-/// A buffer of the program. Without elements the datatype may be `MPI_DATATYPE_NULL`.
+/// Checks a buffer of the program. Without elements the datatype may be `MPI_DATATYPE_NULL`.
 ///
 /// # Safety
-/// The program promises the memory of `count` elements until the operation is over.
+/// The program must keep the memory of `count` elements valid until the operation is over.
 #[inline]
 pub unsafe fn buffer(
     address: *const c_void,
@@ -154,21 +154,21 @@ pub unsafe fn buffer(
     if size.checked_mul(elements).is_none_or(|bytes| bytes > MOST_BYTES) {
         return Err(too_many(names[1], elements, size));
     }
-    // SAFETY: the program's promise.
+    // SAFETY: the memory of `count` elements is valid until the operation is over: the caller of `buffer` promises it.
     Ok(unsafe { Buffer::new(address.cast_mut().cast(), elements, object.ty.clone()) })
 }
 
-/// What no elements are of, if their datatype is `MPI_DATATYPE_NULL`. The standard does not say whether that may be
-/// given with a count of 0, and programs do: MPICH takes it, Open MPI in partitioned communication. With elements it
-/// is an error, to and from `MPI_PROC_NULL`, too: no call is said to take the null handle (MPI 5.0, section 2.5.1).
+/// Returns the datatype of a buffer without elements whose datatype is `MPI_DATATYPE_NULL`. The standard does not say whether a
+/// count of 0 allows that handle, and programs use it: MPICH takes it, Open MPI takes it in partitioned communication. With
+/// elements the handle is an error, to and from `MPI_PROC_NULL`, too: no call is said to take the null handle (MPI 5.0, section
+/// 2.5.1).
 #[cold]
 fn no_elements() -> Rc<TypeObject> {
     let bytes = &state().predefined_types[MPI_BYTE.0 - MPI_DATATYPE_NULL.0];
     bytes.clone().expect("MPI_BYTE is predefined")
 }
 
-/// No buffer has more: the address space of a process on x86-64. Sums over ranks stay far from an
-/// overflow.
+/// Maximum size of a buffer in bytes: the address space of a process on x86-64. Sums over ranks stay far from an overflow.
 const MOST_BYTES: usize = 1 << 47;
 
 #[cold]
@@ -194,18 +194,18 @@ fn null_buffer(name: &str, count_name: &str, count: usize) -> Error {
     Error::new(MPI_ERR_BUFFER, text)
 }
 
-/// The memory of elements of a predefined type without gaps; `None` for any other type, and for
-/// arguments that [`buffer`] will find wrong.
+/// Returns the memory of elements of a predefined type without gaps. `None` for any other type, and for arguments that [`buffer`]
+/// will find wrong.
 ///
 /// # Safety
 /// As for [`buffer`].
 #[inline(always)]
 pub unsafe fn plain(address: *const c_void, elements: i64, ty: Datatype) -> Option<Sge> {
-    // SAFETY: by contract.
+    // SAFETY: the memory of `elements` is valid until the operation is over: the caller of `plain` promises it, as for `buffer`.
     unsafe { plain_of(known()?, address, elements, ty) }
 }
 
-/// The same for who has the state already.
+/// Does what [`plain`] does, for a caller that has the state already.
 ///
 /// # Safety
 /// As for [`buffer`].
@@ -221,15 +221,15 @@ pub unsafe fn plain_of(
     if size == 0 || address.addr() <= MPI_IN_PLACE || elements > MOST_BYTES >> 8 {
         return None;
     }
-    // SAFETY: the program's promise.
+    // SAFETY: the memory of `elements` is valid until the operation is over: the caller promises it, as for `buffer`.
     Some(unsafe { Sge::new(address.cast_mut().cast(), elements * usize::from(size)) })
 }
 
-/// `MPI_COMM_WORLD` or `MPI_COMM_SELF` of a running process, without counting a reference.
+/// Returns `MPI_COMM_WORLD` or `MPI_COMM_SELF` of a running process, without counting a reference.
 #[inline(always)]
 pub fn fixed_comm(handle: Comm) -> Option<&'static Rc<CommObject>> {
     let state = state();
-    // Ended in MPI_Finalize, even while sessions go on.
+    // Both end in MPI_Finalize, even if sessions go on.
     if state.world_phase.get() != crate::state::ProcessPhase::Running {
         return None;
     }
@@ -243,7 +243,7 @@ pub fn fixed_comm(handle: Comm) -> Option<&'static Rc<CommObject>> {
 /// Names of the arguments of a plain buffer.
 pub const BUF: &[&str; 3] = &["buf", "count", "datatype"];
 
-/// A tag that a message may carry.
+/// Checks a tag that a message may carry.
 #[inline]
 pub fn tag(value: c_int, argument: &str) -> Result<i32, Error> {
     if value >= 0 {
@@ -253,13 +253,13 @@ pub fn tag(value: c_int, argument: &str) -> Result<i32, Error> {
     Err(Error::new(MPI_ERR_TAG, text))
 }
 
-/// A tag to receive: `None` for `MPI_ANY_TAG`.
+/// Checks a tag to receive. Returns `None` for `MPI_ANY_TAG`.
 #[inline]
 pub fn any_tag(value: c_int, argument: &str) -> Result<Option<i32>, Error> {
     if value == MPI_ANY_TAG { Ok(None) } else { tag(value, argument).map(Some) }
 }
 
-/// The receiver of a message: a rank, or `MPI_PROC_NULL`. Errors: RANK.
+/// Returns the receiver of a message: a rank, or `MPI_PROC_NULL`. Errors: RANK.
 #[inline]
 pub fn destination(comm: &CommObject, value: c_int, name: &str) -> Result<Destination, Error> {
     match value {
@@ -268,7 +268,7 @@ pub fn destination(comm: &CommObject, value: c_int, name: &str) -> Result<Destin
     }
 }
 
-/// The sender of a message: a rank, `MPI_ANY_SOURCE` or `MPI_PROC_NULL`. Errors: RANK.
+/// Returns the sender of a message: a rank, `MPI_ANY_SOURCE` or `MPI_PROC_NULL`. Errors: RANK.
 #[inline]
 pub fn origin(comm: &CommObject, value: c_int, name: &str) -> Result<Origin, Error> {
     match value {
@@ -278,7 +278,7 @@ pub fn origin(comm: &CommObject, value: c_int, name: &str) -> Result<Origin, Err
     }
 }
 
-/// A rank of the communicator.
+/// Checks a rank of the communicator.
 #[inline]
 pub fn rank(comm: &CommObject, value: c_int, name: &str, class: c_int) -> Result<usize, Error> {
     if value >= 0 && (value as usize) < comm.peers().size() {
@@ -295,7 +295,7 @@ fn bad_rank(comm: &CommObject, value: c_int, name: &str, class: c_int) -> Error 
     Error::new(class, format_args!("argument {name} = {value}: {which} {label} are 0 to {last}"))
 }
 
-/// The root of a collective operation.
+/// Returns the root of a collective operation.
 pub fn root(comm: &CommObject, value: c_int) -> Result<Root, Error> {
     match value {
         MPI_ROOT if comm.remote().is_some() => Ok(Root::ThisProcess),
@@ -304,7 +304,7 @@ pub fn root(comm: &CommObject, value: c_int) -> Result<Root, Error> {
     }
 }
 
-/// Whether this process has the root's buffers.
+/// Returns true if this process has the root's buffers.
 pub fn at_root(comm: &CommObject, root: Root) -> bool {
     match root {
         Root::Rank(root) => comm.remote().is_none() && root == comm.rank(),
@@ -313,13 +313,13 @@ pub fn at_root(comm: &CommObject, root: Root) -> bool {
     }
 }
 
-/// Whether this process has the buffers of those that are not the root; the root of one group has
-/// both.
+/// Returns true if this process has the buffers of a rank that is not the root. In an intracommunicator the root has both kinds of
+/// buffers.
 pub fn at_leaf(root: Root) -> bool {
     matches!(root, Root::Rank(_))
 }
 
-/// The communicator behind a handle, of one group.
+/// Returns the communicator of a handle, which must be an intracommunicator.
 pub fn intracomm(handle: Comm) -> Result<Rc<CommObject>, Error> {
     let found = comm(handle)?;
     if found.remote().is_some() {
@@ -332,7 +332,7 @@ pub fn intracomm(handle: Comm) -> Result<Rc<CommObject>, Error> {
     Ok(found)
 }
 
-/// What a report calls a communicator.
+/// Returns the name of a communicator in error texts and reports.
 pub fn comm_label(comm: &CommObject) -> String {
     let name = comm.name.borrow();
     match name.is_empty() {
@@ -341,7 +341,7 @@ pub fn comm_label(comm: &CommObject) -> String {
     }
 }
 
-/// The group behind a handle.
+/// Returns the group of a handle.
 pub fn group(handle: Group, argument: &str) -> Result<weft_process::Group, Error> {
     if handle == MPI_GROUP_EMPTY {
         return Ok(weft_process::Group::new(Vec::new()));
@@ -350,7 +350,7 @@ pub fn group(handle: Group, argument: &str) -> Result<weft_process::Group, Error
     found.ok_or_else(|| bad_handle(MPI_ERR_GROUP, argument, "group", handle.0, MPI_GROUP_NULL.0))
 }
 
-/// An operator behind a handle.
+/// Returns the operator of a handle.
 pub fn op(handle: Op) -> Result<Rc<OpObject>, Error> {
     if let Some(predefined) = weft_datatype::PredefinedOp::of_handle(handle.0 as u32)
         && handle.0 < PREDEFINED_END
@@ -369,7 +369,7 @@ pub fn optional_info(handle: Info) -> Result<Option<weft_process::Info>, Error> 
     info(handle).map(Some)
 }
 
-/// A copy of the info object behind a handle.
+/// Returns a copy of the info object of a handle.
 pub fn info(handle: Info) -> Result<weft_process::Info, Error> {
     if handle == MPI_INFO_ENV {
         return Ok(crate::info_env::environment());
@@ -378,19 +378,19 @@ pub fn info(handle: Info) -> Result<weft_process::Info, Error> {
     found.ok_or_else(|| bad_handle(MPI_ERR_INFO, "info", "info object", handle.0, MPI_INFO_NULL.0))
 }
 
-/// Stores a result; NULL is an error that names the argument.
+/// Stores a result. A NULL pointer is an error that names the argument.
 ///
 /// # Safety
 /// `to` is NULL or may be written.
 #[inline]
 pub unsafe fn store<T>(to: *mut T, value: T, argument: &str) -> Result<(), Error> {
     not_null(to, argument)?;
-    // SAFETY: `to` is not NULL, so it points to room for the result, as MPI requires of the program.
+    // SAFETY: `to` is not NULL, so it is valid for writes of a result: the caller of `store` promises it.
     unsafe { to.write(value) };
     Ok(())
 }
 
-/// Where a request goes may be written, and there is room for one: asked before its operation begins.
+/// Checks before an operation begins that its request can be stored: the pointer is not NULL, and the table has room for a request.
 #[inline]
 pub fn room_for_request(to: *mut crate::types::Request) -> Result<(), Error> {
     not_null(to, "request")?;
@@ -400,11 +400,11 @@ pub fn room_for_request(to: *mut crate::types::Request) -> Result<(), Error> {
 #[cold]
 fn make_room_for_request() -> Result<(), Error> {
     let room = || state().requests.borrow_mut().room();
-    // A full table is retried: operations that have ended give back memory that another request may need.
+    // If the table is full, the call is retried: operations that have ended return memory that a new request can use.
     Ok(state().engine.get().map_or_else(room, |engine| engine.retry_when_full(room))?)
 }
 
-/// Errors: ARG, with the name of a pointer that is NULL.
+/// Checks that a pointer is not NULL. Errors: ARG, with the name of the argument.
 #[inline]
 pub fn not_null<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
     if pointer.is_null() { Err(null(argument)) } else { Ok(()) }
@@ -415,7 +415,7 @@ fn null(argument: &str) -> Error {
     Error::new(MPI_ERR_ARG, format_args!("argument {argument} is NULL"))
 }
 
-/// Fills a status that may be `MPI_STATUS_IGNORE`. The error field is left alone (MPI 5.0, 3.2.5).
+/// Fills a status that may be `MPI_STATUS_IGNORE`. The error field is not written (MPI 5.0, 3.2.5).
 ///
 /// # Safety
 /// `to` is `MPI_STATUS_IGNORE` or may be written.
@@ -424,11 +424,11 @@ pub unsafe fn store_status(to: *mut MpiStatus, status: &weft_process::Status) {
     if to.is_null() {
         return;
     }
-    // SAFETY: by contract.
+    // SAFETY: `to` is not NULL, so it is valid for writes of a status: the caller of `store_status` promises it.
     unsafe { (*to).set(status) }
 }
 
-/// Fills the status of a receive that is over: of one that failed too, if it got a message.
+/// Fills the status of a receive that is over. A failed receive fills the status, too, if it got a message.
 ///
 /// # Safety
 /// `to` is `MPI_STATUS_IGNORE` or may be written.
@@ -438,11 +438,11 @@ pub unsafe fn received(
     ended: Result<weft_process::Status, weft_process::Error>,
 ) -> Result<(), Error> {
     match &ended {
-        // SAFETY: by contract.
+        // SAFETY: `to` is `MPI_STATUS_IGNORE` or valid for writes of a status: the caller of `received` promises it.
         Ok(status) => unsafe { store_status(to, status) },
         Err(error) => {
             if let Some(status) = error.status() {
-                // SAFETY: `to` points to room for the result, as MPI requires of the program.
+                // SAFETY: `to` is `MPI_STATUS_IGNORE` or valid for writes of a status: the caller of `received` promises it.
                 unsafe { store_status(to, status) }
             }
         }

@@ -1,10 +1,10 @@
-//! Which functions are implemented, for `weft info --coverage`.
+//! List of the functions that are implemented, for `weft info --coverage`.
 
 use crate::generated::COVERAGE;
 use std::ffi::c_char;
 
-/// A text that lives as long as the library: `weft <version>`, then one line `MPI_X yes` or
-/// `MPI_X no` for each function of the standard. Needs no `MPI_Init`.
+/// Returns a text that lives as long as the library: `weft <version>`, then one line `MPI_X yes` or `MPI_X no` for each function of
+/// the standard. Needs no `MPI_Init`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_coverage() -> *const c_char {
     COVERAGE.as_ptr()

@@ -1,4 +1,4 @@
-//! The shape of an entry point.
+//! Definition of entry points.
 
 use crate::error::Error;
 use crate::generated::constants::MPI_SUCCESS;
@@ -6,24 +6,25 @@ use std::ffi::c_int;
 
 /// Defines `MPI_X` and `PMPI_X` over one body.
 ///
-/// Neither calls the other, so a profiling library that defines `MPI_X` sees each call once, and
-/// the way in costs at most a jump.
+/// Neither function calls the other, so a profiling library that defines `MPI_X` sees each call once, and the way in costs at most
+/// a jump.
 ///
-/// A block before the body is the part of the call that needs no waiting: true if that was all. It runs
-/// where one thread calls (as far as is known) and there is no helper, in a function without a frame to set up; whatever it
-/// leaves undone is a call of its own, as if there were no such block.
+/// A block before the body is the fast path: the part of the call that needs no waiting. The block is true if it has completed the
+/// call. If one thread calls (as far as is known) and there is no helper, the fast path runs in a function without a stack frame to
+/// set up. In other modes it runs after the entry. If it is false, the body runs in a function of its own, as if there were no fast
+/// path.
 macro_rules! entry {
     ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty $at_once:block $body:block) => {
         const _: () = {
-            // The other way is the one to be laid out straight: 1 ns of 11.
+            // Cold, so that the compiler lays out the fast path straight: 1 ns of 11.
             #[cold]
             #[inline(never)]
             unsafe extern "C" fn whole($($arg: $ty),*) -> $ret {
                 let entered = crate::lock::enter();
-                // SAFETY: the caller keeps MPI's rules for the arguments of this function; what can
-                // be checked, the implementation checks.
+                // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the block and the body require.
+                // The implementation checks whatever can be checked.
                 unsafe {
-                    // Who else could has tried it.
+                    // If the condition is false, `call` has tried the fast path already.
                     if entered.otherwise() && $at_once {
                         return crate::generated::constants::MPI_SUCCESS;
                     }
@@ -33,9 +34,9 @@ macro_rules! entry {
 
             #[inline(always)]
             unsafe fn call($($arg: $ty),*) -> $ret {
-                // SAFETY: as above.
+                // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the block and `whole` require.
                 unsafe {
-                    // Twice, so that who is alone by its promise need not ask how it entered.
+                    // The block stands twice, so that the mode with one thread need not look how the call entered.
                     if crate::lock::is_alone() {
                         if $at_once {
                             return crate::generated::constants::MPI_SUCCESS;
@@ -51,13 +52,13 @@ macro_rules! entry {
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $mpi($($arg: $ty),*) -> $ret {
-                // SAFETY: as above.
+                // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which `call` requires.
                 unsafe { call($($arg),*) }
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $pmpi($($arg: $ty),*) -> $ret {
-                // SAFETY: as above.
+                // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which `call` requires.
                 unsafe { call($($arg),*) }
             }
         };
@@ -66,21 +67,21 @@ macro_rules! entry {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $mpi($($arg: $ty),*) -> $ret {
             let _entered = crate::lock::enter();
-            // SAFETY: the caller keeps MPI's rules for the arguments of this function; what can
-            // be checked, the implementation checks.
+            // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the body requires. The
+            // implementation checks whatever can be checked.
             unsafe { $body }
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $pmpi($($arg: $ty),*) -> $ret {
             let _entered = crate::lock::enter();
-            // SAFETY: as above.
+            // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the body requires.
             unsafe { $body }
         }
     };
 }
 
-/// The return value of a C function for the result of its implementation.
+/// Returns the code of a C function for the result of its implementation.
 #[inline(always)]
 pub fn done(result: Result<(), Error>, raise: impl FnOnce(Error) -> c_int) -> c_int {
     match result {

@@ -1,21 +1,20 @@
-//! The parts of this machine that a process may be bound to, as Linux tells them in /sys and under
-//! the names that hwloc gives them.
+//! Parts of this machine that a process may be bound to: read from /sys of Linux, and named as hwloc names them.
 //!
 //! ```text
 //!   processors  0 1 2 3 | 4 5 6 7      bound to 4 and 5: within one package (instance 4), one L3
 //!   cores       --- ---   --- ---      cache (4), one core (4), but not within one processor
 //!   packages    -------   -------
 //! ```
-//! An instance is named by its first processor.
+//! An instance has the number of its first processor.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Processors, by the system's number.
+/// Processors, by the system's numbers.
 type Processors = BTreeSet<u32>;
 
-/// The kinds of parts, the larger first, as the values of `mpi_hw_resource_type`.
+/// Kinds of parts, larger kinds first: the values of `mpi_hw_resource_type`.
 pub const KINDS: [&str; 8] = [
     "hwloc://Package",
     "hwloc://NUMANode",
@@ -27,18 +26,18 @@ pub const KINDS: [&str; 8] = [
     "hwloc://PU",
 ];
 
-/// What a machine has of a kind.
+/// Parts of one kind in which a process may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HardwarePart {
-    /// Nothing, or nothing that the system tells of.
+    /// The machine has no part of this kind, or the system reports none.
     None,
-    /// Parts, and the process may run in several.
+    /// The process may run in several parts.
     Several,
-    /// The process may run in this one alone.
+    /// The process may run in this part only.
     One(u32),
 }
 
-/// Where this process may run, by [`KINDS`].
+/// Returns the parts in which this process may run, by [`KINDS`].
 pub fn here() -> [HardwarePart; KINDS.len()] {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -46,7 +45,7 @@ pub fn here() -> [HardwarePart; KINDS.len()] {
     survey(Path::new("/sys/devices/system"), &allowed)
 }
 
-/// Where a process may run that may run on `allowed`.
+/// Returns the parts in which a process may run that is bound to the processors `allowed`.
 fn survey(system: &Path, allowed: &Processors) -> [HardwarePart; KINDS.len()] {
     let Some(&first) = allowed.first() else { return [HardwarePart::None; KINDS.len()] };
     let processor = system.join(format!("cpu/cpu{first}"));
@@ -72,14 +71,14 @@ fn survey(system: &Path, allowed: &Processors) -> [HardwarePart; KINDS.len()] {
     })
 }
 
-/// The processors of the memory node that has this one.
+/// Returns the processors of the NUMA node of `processor`.
 fn memory_node(system: &Path, processor: u32) -> Option<Processors> {
     let nodes = fs::read_dir(system.join("node")).ok()?.flatten();
     let lists = nodes.filter_map(|node| list(&node.path().join("cpulist")));
     lists.into_iter().find(|list| list.contains(&processor))
 }
 
-/// The processors that share a cache with this one: of a level, for data.
+/// Returns the processors that share the data cache of `level` with this processor.
 fn cache(processor: &Path, level: u32) -> Option<Processors> {
     let caches = fs::read_dir(processor.join("cache")).ok()?.flatten().map(|entry| entry.path());
     let read = |path: &Path, name| fs::read_to_string(path.join(name)).unwrap_or_default();
@@ -94,7 +93,7 @@ fn list(file: &Path) -> Option<Processors> {
     parse(fs::read_to_string(file).ok()?.trim())
 }
 
-/// Reads `0-3,8`; `None` if it is something else or empty.
+/// Parses `0-3,8`. Returns `None` if the text is empty or has another form.
 fn parse(text: &str) -> Option<Processors> {
     let mut all = Processors::new();
     for range in text.split(',') {
@@ -109,7 +108,8 @@ mod tests {
     use super::*;
     use HardwarePart::{None as Nothing, One, Several};
 
-    /// Two packages of two cores of two processors; the first four processors share an L3 cache.
+    /// Makes the files of a machine that has two packages of two cores of two processors. The first four processors share an L3
+    /// cache.
     fn machine(name: &str) -> std::path::PathBuf {
         let root = std::env::temp_dir().join(format!("weft-{name}-{}", std::process::id()));
         let write = |path: &str, text: &str| {

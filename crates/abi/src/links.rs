@@ -38,7 +38,7 @@ use introduction::Introduction;
 pub use job_transport::JobTransport;
 use job_transport::SharedConnection;
 
-/// A link, as fabric and engine know it.
+/// A link to another job, as the fabric and the engine know it.
 struct LiveConnection {
     shared: SharedConnection,
     id: LinkId,
@@ -48,22 +48,22 @@ struct LiveConnection {
 static LINKS: ChapterState<RefCell<Vec<LiveConnection>>> =
     ChapterState::new(RefCell::new(Vec::new()));
 
-/// Which end of a connection this job is.
+/// End of a connection at which this job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionEnd {
-    /// It opened the port.
+    /// This job opened the port.
     Accepting,
-    /// It called.
+    /// This job called the port.
     Calling,
 }
 
-/// How long connections may take (`WEFT_CONNECT_TIMEOUT`).
+/// Returns the maximum time that connecting may take (`WEFT_CONNECT_TIMEOUT`).
 pub fn patience() -> Result<Duration, Error> {
     let seconds = settings::number("WEFT_CONNECT_TIMEOUT");
     Ok(Duration::from_secs(seconds.map_err(|text| Error::new(MPI_ERR_OTHER, text))?))
 }
 
-/// Runs `f` in a thread of its own, while this one moves messages on and lets others in.
+/// Runs `f` in a thread of its own. Meanwhile this thread progresses messages, and lets other threads enter the library.
 pub fn run_on_thread<T: Send + 'static>(
     engine: &Engine,
     call: &WaitingCall,
@@ -83,8 +83,8 @@ pub fn run_on_thread<T: Send + 'static>(
 /// An invitation to a session, at the root.
 pub struct FoundInvitation {
     pub invitation: Invitation,
-    /// The call of a calling job. It stays connected until all processes have met, since the port takes its end for the end of
-    /// the job.
+    /// The connection of a calling job to the port. It stays open until all processes have met, since the port takes its end for
+    /// the end of the job.
     #[allow(dead_code, reason = "kept connected")]
     pub caller: Option<Caller>,
 }
@@ -97,8 +97,8 @@ pub fn news(found: &Result<FoundInvitation, Error>) -> String {
     }
 }
 
-/// The intercommunicator of `comm` with the job at the other end. `found`: at `root`, the invitation, or why there is none,
-/// which then all are told. Collective over both groups.
+/// Returns the intercommunicator of `comm` with the job at the other end. `found` is given at `root` only: the invitation, or the
+/// error if there is none, which then all ranks return. Collective over both groups.
 pub fn connected(
     call: &WaitingCall,
     comm: &Rc<CommObject>,
@@ -196,7 +196,7 @@ fn refused(call: &WaitingCall, text: String) -> Error {
     Error::new(if is_spawn { MPI_ERR_SPAWN } else { MPI_ERR_PORT }, text)
 }
 
-/// What the root has told.
+/// Decodes the message of the root: an invitation, or the error of the root.
 pub fn invited(told: &str) -> Result<Invitation, Error> {
     let damaged = || Error::new(MPI_ERR_INTERN, "what the root has told is no invitation");
     if let Some(rest) = told.strip_prefix('-') {
@@ -225,7 +225,8 @@ pub fn drop_idle_connections(engine: &Engine) {
     }
 }
 
-/// Processes that wait take into account who else is on this machine now: jobs that share its processors leave them to each other.
+/// Tells the wait policy how many processes share the processors of this machine, those of other jobs included: if there are too
+/// few processors, processes that wait yield them.
 fn update_oversubscription(engine: &Engine) {
     let fabric = engine.endpoint().fabric();
     if let Some(shm) = fabric.shm().filter(|_| !nodes_are_faked()) {
@@ -233,12 +234,12 @@ fn update_oversubscription(engine: &Engine) {
     }
 }
 
-/// Leaves all links, when all processes that are connected do (MPI_Finalize), or have done it.
+/// Leaves all links, and waits until all connected processes have left them, too (MPI_Finalize).
 pub fn leave_all(engine: &Engine, call: &WaitingCall) -> Result<(), Error> {
     let links = std::mem::take(&mut *LINKS.borrow_mut());
     let fabric = engine.endpoint().fabric();
-    // Over a network members hear of each other as long as the port's process is there: whoever ends before they have parted would be
-    // missed.
+    // Over a network, members hear of each other only as long as the port's process lives. A process that ended before all have
+    // parted would seem lost.
     let parted = || fabric.linkable().is_none_or(Connectable::has_parted);
     if links.is_empty() && parted() {
         return Ok(());
@@ -261,7 +262,8 @@ pub fn leave_all(engine: &Engine, call: &WaitingCall) -> Result<(), Error> {
     Ok(())
 }
 
-/// The arguments of a collective call that connects jobs: its group, and the root in it. `to` is where the communicator goes.
+/// Checks the arguments of a collective call that connects jobs. Returns its communicator, and the root in it. `to` is the address
+/// of the new communicator, and the name of that argument.
 pub fn group_and_root(
     handle: Comm,
     root: c_int,

@@ -1,15 +1,15 @@
-//! Who is in the library: the one lock, and the hand-over between the program's thread and the helper
-//! where there is no lock: under `MPI_THREAD_SINGLE`. Under the levels between that and
-//! `MPI_THREAD_MULTIPLE`, and before anything is initialised, any thread may still handle infos and error
-//! texts or begin a session, while another one is in any call (MPI 5.0, sections 11.4.1 and 11.6).
+//! Entry to the library: a lock, or under `MPI_THREAD_SINGLE`, where there is no lock, the hand-over between the program's thread
+//! and the helper. Under the levels between `MPI_THREAD_SINGLE` and `MPI_THREAD_MULTIPLE`, and before anything is initialised, the
+//! lock is taken, too: any thread may still handle infos and error texts or begin a session, while another thread is in any call
+//! (MPI 5.0, sections 11.4.1 and 11.6).
 //!
-//! Contract: every entry point is inside from start to end, except while it runs the program's
-//! functions (operators, error handlers, attribute callbacks), where [`unlocked`] lets go: a callback
-//! may need a lock of the program's (Python's interpreter lock) whose holder is inside MPI, and it may
-//! call MPI itself. So no borrow of the library's state lives across [`unlocked`].
+//! Contract: every entry point is inside from start to end, except while it runs the program's functions (operators, error
+//! handlers, attribute callbacks). [`unlocked`] leaves the library for these: a callback may need a lock of the program (Python's
+//! interpreter lock) whose holder is inside MPI, and the callback may call MPI. So no borrow of the library's state lives across
+//! [`unlocked`].
 //!
-//! While a call waits it lets the lock go ([`let_others`]), but stays inside for the helper: it moves
-//! everything on itself, and the helper has nothing to do.
+//! A call that waits releases the lock ([`let_others`]), but stays inside for the helper: the call itself progresses all
+//! operations, so the helper has nothing to do.
 
 use crate::helper;
 use parking_lot::RawMutex;
@@ -18,25 +18,25 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use weft_fabric::wait::BiasedLock;
 
 static LOCK: RawMutex = RawMutex::INIT;
-/// The thread that initialised MPI goes without the lock, until another one comes.
+/// Lets the thread that initialised MPI enter without the lock, until another thread calls.
 static BIAS: BiasedLock = BiasedLock::new();
-/// Threads of the program that wait, where there may be several.
+/// Number of threads of the program that wait, if several threads may call.
 static WAITING: AtomicU32 = AtomicU32::new(0);
 static MODE: AtomicU8 = AtomicU8::new(MULTIPLE);
 
-/// One thread by the program's promise, and no helper.
+/// One thread calls (the program's promise), and there is no helper.
 const ALONE: u8 = 0;
-/// The same with a helper: entry points enter and leave by the hand-over.
+/// One thread calls, and there is a helper: entry points enter and leave by the hand-over.
 const HELPED: u8 = 1;
-/// Everybody takes the lock, the helper too.
+/// Every thread takes the lock, the helper too.
 const MULTIPLE: u8 = 2;
 
-/// In an entry point's note of how it entered: as [`MULTIPLE`], before the lock.
+/// How an entry point entered: in mode [`MULTIPLE`], by the bias, without the lock.
 const BEFORE: u8 = 3;
 
-/// Held while an entry point runs.
+/// Guard that exists while an entry point runs.
 pub struct Entered {
-    /// How it entered.
+    /// The mode in which the thread entered, or [`BEFORE`].
     how: u8,
 }
 
@@ -54,21 +54,22 @@ pub fn enter() -> Entered {
     Entered { how: mode }
 }
 
-/// One thread calls, by the program's promise, and there is no helper: nobody need be kept out of a call
-/// that neither waits nor calls back.
+/// Returns true if only one thread calls (the program's promise) and there is no helper. Then a call that neither waits nor calls
+/// back need not keep other threads out.
 #[inline(always)]
 pub fn is_alone() -> bool {
     MODE.load(Ordering::Relaxed) == ALONE
 }
 
-/// Enters the library before the lock for such a call: where one thread calls as far as is known, and there is no helper.
+/// Enters the library by the bias, without the lock, for a call that neither waits nor calls back. `None` unless only one thread
+/// has called so far and there is no helper.
 #[inline(always)]
 pub fn enter_before() -> Option<Before> {
     let shared = MODE.load(Ordering::Relaxed) == MULTIPLE;
     (shared && BIAS.try_enter(me())).then_some(Before)
 }
 
-/// Held during such a call.
+/// Guard that exists during a call after [`enter_before`].
 pub struct Before;
 
 impl Drop for Before {
@@ -79,7 +80,7 @@ impl Drop for Before {
 }
 
 impl Entered {
-    /// Whether neither [`is_alone`] nor [`enter_before`] was so.
+    /// Returns true if the thread entered neither as in [`is_alone`] nor by the bias.
     #[inline(always)]
     pub fn otherwise(&self) -> bool {
         matches!(self.how, HELPED | MULTIPLE)
@@ -90,13 +91,13 @@ impl Drop for Entered {
     #[inline(always)]
     fn drop(&mut self) {
         if self.how == BEFORE {
-            // Another thread may have come while this call let others in.
+            // Another thread may have called while this call let other threads in.
             if BIAS.leave() {
                 go_out_locked();
             }
             return;
         }
-        // A helper may have begun or ended since this call entered, or the lock come into use.
+        // Since this call entered, a helper may have begun or ended, or the lock may have come into use.
         let mode = MODE.load(Ordering::Relaxed);
         if self.how | mode != ALONE {
             go_out(self.how == MULTIPLE, mode);
@@ -107,11 +108,11 @@ impl Drop for Entered {
 #[cold]
 fn go_out_locked() {
     helper::leave_locked();
-    // SAFETY: whom the bias does not let out has taken the lock.
+    // SAFETY: this thread has locked `LOCK`: `BIAS.leave` returned true, so the thread is inside by the lock, not by the bias.
     unsafe { LOCK.unlock() }
 }
 
-// Apart from the entry points, most of which are left with no helper and no lock.
+// Out of line, since most entry points leave with no helper and no lock.
 #[inline(never)]
 fn go_out(locked: bool, mode: u8) {
     if mode == HELPED {
@@ -119,12 +120,12 @@ fn go_out(locked: bool, mode: u8) {
     }
     if locked {
         helper::leave_locked();
-        // SAFETY: the entry point that leaves has taken it.
+        // SAFETY: `locked` says that the entry point that leaves has called `take`.
         unsafe { give_up() }
     }
 }
 
-/// Takes the lock, or goes in before it.
+/// Enters by the bias, or takes the lock.
 #[inline(always)]
 fn take() {
     if !BIAS.try_enter(me()) {
@@ -133,8 +134,8 @@ fn take() {
     }
 }
 
-/// Takes it again for a wait, which is in no hurry: who has the lock meanwhile moves on what this thread waits for, too, so it
-/// gives its processor up before it stands in the queue.
+/// Enters again during a wait, which is not urgent: the thread that holds the lock progresses the operations of this thread, too.
+/// So this thread yields its processor before it queues for the lock.
 fn take_to_look() {
     const YIELDS: u32 = 16;
     if BIAS.try_enter(me()) {
@@ -147,21 +148,21 @@ fn take_to_look() {
 }
 
 /// # Safety
-/// The thread has taken it.
+/// The thread has entered by [`take`], and not left since.
 #[inline(always)]
 unsafe fn give_up() {
     if BIAS.leave() {
-        // SAFETY: by contract.
+        // SAFETY: `BIAS.leave` returned true, so this thread has locked `LOCK`: the caller promises that it has entered.
         unsafe { LOCK.unlock() }
     }
 }
 
-/// A name that no other thread has: where what is its own lies.
+/// Returns a number that no other thread has: the address of its thread-local storage.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[inline(always)]
 fn me() -> usize {
     let own: usize;
-    // SAFETY: reads the word that the ABI of threads has there, which is its own address.
+    // SAFETY: the instruction only reads the word at fs:0, where the ABI of threads stores the thread's own address.
     unsafe {
         std::arch::asm!("mov {}, fs:[0]", out(reg) own, options(nostack, readonly, preserves_flags));
     }
@@ -171,19 +172,20 @@ fn me() -> usize {
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 #[inline(always)]
 fn me() -> usize {
-    // SAFETY: a function without arguments, which cannot fail.
+    // SAFETY: `pthread_self` takes no arguments and cannot fail.
     unsafe { libc::pthread_self() as usize }
 }
 
-/// Several threads may call, and the calling one, which is in, is likely to be the only one that does.
+/// Lets the calling thread, which is inside, enter by the bias from now on. Several threads may call, but probably no other thread
+/// does.
 pub fn favour() {
     if shared() && BIAS.favour(me()) {
-        // SAFETY: the entry point that calls this has locked it, and is in by the bias from here on.
+        // SAFETY: the entry point that calls this function has locked `LOCK`, and from now on is inside by the bias.
         unsafe { LOCK.unlock() }
     }
 }
 
-/// No other thread has called for as long as that matters, so that to be quick one need not let others in.
+/// Returns true if no other thread has called since several threads may. Then a short wait need not let other threads in.
 #[inline]
 pub fn undisturbed() -> bool {
     !shared() || BIAS.is_alone()
@@ -198,47 +200,46 @@ fn go_in(mode: u8) {
     }
 }
 
-/// From here on several threads may call at once, if there is no helper that goes by the hand-over.
-/// Where they may not yet, no other thread calls.
+/// Lets several threads call at once from now on, unless a helper uses the hand-over. Returns false in that case: then no other
+/// thread calls.
 pub fn share() -> bool {
     let changed = MODE.compare_exchange(ALONE, MULTIPLE, Ordering::Relaxed, Ordering::Relaxed);
     changed.is_ok() || shared()
 }
 
-/// From here on one thread calls, by the program's promise: MPI was initialised with
-/// `MPI_THREAD_SINGLE`.
+/// Restricts calls to one thread from now on, as the program promises: MPI was initialised with `MPI_THREAD_SINGLE`.
 pub fn alone() {
     MODE.store(ALONE, Ordering::Relaxed);
 }
 
-/// The process has one thread again: it is a forked child.
+/// Resets the mode in a forked child, which has only one thread.
 pub fn unshare() {
     WAITING.store(0, Ordering::Relaxed);
     MODE.store(ALONE, Ordering::Relaxed);
 }
 
-/// Whether several threads of the program may call at once.
+/// Returns true if several threads of the program may call at once.
 pub fn shared() -> bool {
     MODE.load(Ordering::Relaxed) == MULTIPLE
 }
 
-/// From here on there is a helper; the calling thread is inside. Not where there is the lock.
+/// Notes that there is a helper from now on. The calling thread is inside. Must not be called while the lock is in use.
 pub fn with_helper() {
     MODE.store(HELPED, Ordering::Relaxed);
 }
 
-/// There is no helper any more.
+/// Notes that there is no helper any more.
 pub fn without_helper() {
     let _ = MODE.compare_exchange(HELPED, ALONE, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Runs `f` under the lock: for the helper.
+/// Runs `f` with the lock held, for the helper.
 pub fn locked<R>(f: impl FnOnce() -> R) -> R {
-    /// Gives it up at the end of a scope.
+    /// Guard that leaves at the end of a scope.
     struct Locked;
     impl Drop for Locked {
         fn drop(&mut self) {
-            // SAFETY: taken below.
+            // SAFETY: the thread has entered: `take` was called before this guard was made.
             unsafe { give_up() }
         }
     }
@@ -247,7 +248,7 @@ pub fn locked<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Enters again at the end of a scope.
+/// Guard that enters again at the end of a scope.
 struct Again(u8);
 
 impl Drop for Again {
@@ -256,17 +257,16 @@ impl Drop for Again {
     }
 }
 
-/// Runs `f`, which is or may call a function of the program, outside of the library. Not on the
-/// helper's thread: that ends the job.
+/// Runs `f`, which may call a function of the program, outside of the library. On the helper's thread this ends the job.
 pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
     let mode = MODE.load(Ordering::Relaxed);
     if mode != ALONE {
         helper::must_not_be_here();
     }
-    // The thread that initialises entered before sharing began, but has no callback to run.
+    // The thread that initialises MPI entered before the lock came into use, but has no callback to run.
     match mode {
         HELPED => helper::leave(),
-        // SAFETY: entry points hold the lock while it is shared.
+        // SAFETY: the thread has entered by `take`: in mode `MULTIPLE`, every entry point has.
         MULTIPLE => unsafe { give_up() },
         _ => {}
     }
@@ -274,7 +274,7 @@ pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// The call is about to wait: the helper need not be rung for meanwhile.
+/// Notes that the call is about to wait: meanwhile nobody needs to wake the helper.
 #[inline]
 pub fn stand_down() {
     if MODE.load(Ordering::Relaxed) != ALONE {
@@ -282,7 +282,7 @@ pub fn stand_down() {
     }
 }
 
-/// A wait begins; true: it is counted, and [`end_wait`] is to be called.
+/// Counts the beginning of a wait. If it returns true, [`end_wait`] must be called.
 #[inline]
 pub fn begin_wait() -> bool {
     let counted = shared();
@@ -292,29 +292,29 @@ pub fn begin_wait() -> bool {
     counted
 }
 
-/// The wait that [`begin_wait`] counted is over.
+/// Counts the end of a wait that [`begin_wait`] has counted.
 pub fn end_wait() {
     WAITING.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// Runs `f`, a part of a wait, while other threads of the program may enter. The helper may not.
+/// Runs `f`, a part of a wait, while other threads of the program may enter. The helper must not enter.
 pub fn let_others<R>(f: impl FnOnce() -> R) -> R {
     if !shared() {
         return f();
     }
-    /// Enters again at the end of a scope.
+    /// Guard that enters again at the end of a scope.
     struct Look;
     impl Drop for Look {
         fn drop(&mut self) {
             take_to_look();
         }
     }
-    // SAFETY: entry points hold the lock while it is shared.
+    // SAFETY: the thread has entered by `take`: in mode `MULTIPLE`, every entry point has.
     unsafe { give_up() };
     let _again = Look;
     let result = f();
-    // Who waits beside others of its process looks for all of them, and one at a time is enough: a processor that is looked
-    // from without end may be the one that another of them needs.
+    // If several threads of this process wait, each polls for all of them, so one polling thread is enough. Endless polling could
+    // occupy the processor that another waiting thread needs.
     if WAITING.load(Ordering::Relaxed) > 1 {
         std::thread::yield_now();
     }

@@ -1,19 +1,19 @@
-//! How much memory this process may still take.
+//! Amount of memory that this process may still take.
 
 use std::fs::read_to_string;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Ranks of this node.
+/// Number of ranks of this node.
 static RANKS: AtomicU64 = AtomicU64::new(1);
 
-/// From now on the memory of the machine is shared among so many ranks.
+/// Shares the memory of the machine among `ranks` ranks from now on.
 pub fn share_among(ranks: usize) {
     RANKS.store(ranks.max(1) as u64, Relaxed);
 }
 
-/// Bytes that are left by the machine and the control group, shared among this node's ranks, and by the limit on address
-/// space (`ulimit -v`); the least of them, and what was freed and is still this process's. What cannot be found out does
-/// not bound.
+/// Returns the number of bytes that this process may still take. This is the minimum of two bounds, plus the freed bytes that
+/// malloc keeps: the memory that the machine and the control group have left, shared among this node's ranks, and the limit on
+/// address space (`ulimit -v`). A bound that cannot be read is ignored.
 pub fn memory_left() -> u64 {
     let shared = [available(), control_group()]
         .into_iter()
@@ -22,10 +22,10 @@ pub fn memory_left() -> u64 {
     shared.chain(address_space()).min().map_or(u64::MAX, |left| left.saturating_add(freed()))
 }
 
-/// Bytes that were freed and that malloc keeps, below 4 GiB.
+/// Returns the number of freed bytes that malloc keeps, modulo 4 GiB.
 fn freed() -> u64 {
     #[cfg(target_env = "gnu")]
-    // SAFETY: a call without arguments that looks at malloc's own words under its lock.
+    // SAFETY: `mallinfo` takes no arguments, and reads malloc's own counters under its lock.
     return u64::from(unsafe { libc::mallinfo() }.fordblks as u32);
     #[cfg(not(target_env = "gnu"))]
     0
@@ -37,7 +37,8 @@ fn available() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// Of version 2; where there is none, or another version, nothing is known.
+/// Returns the number of bytes that the control group (version 2) has left. `None` if there is no group of that version, or no
+/// limit.
 fn control_group() -> Option<u64> {
     let text = read_to_string("/proc/self/cgroup").ok()?;
     let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -50,14 +51,14 @@ fn control_group() -> Option<u64> {
 
 fn address_space() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a system call that writes to `limit`.
+    // SAFETY: `limit` is valid for writes of an `rlimit`.
     let failed = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } != 0;
     if failed || limit.rlim_cur == libc::RLIM_INFINITY {
         return None;
     }
     let pages = read_to_string("/proc/self/statm").ok()?;
     let pages = pages.split_whitespace().next()?.parse::<u64>().ok()?;
-    // SAFETY: a system call without memory.
+    // SAFETY: `sysconf` takes no pointers.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
     Some(limit.rlim_cur.saturating_sub(pages * page))
 }

@@ -1,4 +1,4 @@
-//! What the settings say about networks.
+//! Settings of networks, as options of the fabrics.
 
 use crate::constants::{MPI_ABI_SUBVERSION, MPI_ABI_VERSION};
 use crate::settings;
@@ -7,27 +7,29 @@ use std::time::Duration;
 use weft_bootstrap::{Bootstrap, Fingerprint, slot_table};
 use weft_fabric_verbs::Verbs;
 
-/// What connects hosts.
+/// A network that connects hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostNetwork {
     Verbs,
     Ofi,
 }
 
-/// The network of the processes that have started this job, where one connects them.
+/// The network to the processes that have started this job, if a network connects them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parents {
     pub network: HostNetwork,
-    /// The networks of their rails, of verbs.
+    /// Networks of their rails, if they use verbs.
     rails: Vec<String>,
 }
 
 static PARENTS: OnceLock<Parents> = OnceLock::new();
 
-/// Connections beyond those of the job, for others that it may be linked with: at least, and at most where there are more slots.
+/// Number of connections beyond those within the job, for jobs that may be linked: the minimum, and the maximum if more slots are
+/// free.
 const LINKED: [usize; 2] = [32, 256];
 
-/// By what the children of a job can reach it, in a word for their environment; `verbs`: what connects it, if they do.
+/// Returns a word for the environment of children, which names the network by which they can reach this job. `verbs`: the fabric of
+/// this job, if it uses verbs.
 pub fn for_children(verbs: Option<&Verbs>) -> String {
     match verbs {
         Some(verbs) => format!("verbs;{}", verbs.networks().join(";")),
@@ -35,8 +37,8 @@ pub fn for_children(verbs: Option<&Verbs>) -> String {
     }
 }
 
-/// This job will be connected to that of its parents by a network, wherever its own processes are; `word`: as
-/// [`for_children`] says it.
+/// Notes that a network will connect this job to its parents, wherever its own processes are. `word` is a value of
+/// [`for_children`].
 pub fn reach_out(word: &str) {
     let mut words = word.split(';').map(str::to_owned);
     let network = match words.next().as_deref() {
@@ -46,29 +48,29 @@ pub fn reach_out(word: &str) {
     let _ = PARENTS.set(Parents { network, rails: words.collect() });
 }
 
-/// What connects this job with its parents; `None`: there are none, or shared memory does.
+/// Returns the network that connects this job with its parents. `None` if it has no parents, or shared memory connects them.
 pub fn parents() -> Option<&'static Parents> {
     PARENTS.get()
 }
 
-/// Whether a job on one host needs a network: for processes that started it, or that it may start, elsewhere.
+/// Returns true if a job on one host needs a network: its parents, or processes that it may start, may be on other hosts.
 pub fn reaches_out() -> bool {
     parents().is_some() || slot_table::hosts().len() > 1
 }
 
-/// Processes that may still be started, beyond those of the job.
+/// Returns the number of processes that may still be started, beyond those of the job.
 fn free_slots() -> usize {
     slot_table::hosts().iter().map(|host| host.slots.saturating_sub(host.taken)).sum()
 }
 
-/// The adapters or interfaces of node `node`: lists for several nodes are used in turn.
+/// Returns the adapters or interfaces of node `node`. Lists for several nodes are used in turn.
 fn devices(text: &str, node: usize) -> Vec<String> {
     let lists: Vec<&str> = text.split(';').collect();
     let names = lists[node % lists.len()].split(',').map(str::trim);
     names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// What the bytes of this process mean.
+/// Returns the fingerprint of the data formats of this process.
 pub fn fingerprint() -> Fingerprint {
     Fingerprint::own(&[
         ("Weft", env!("CARGO_PKG_VERSION")),
@@ -76,12 +78,12 @@ pub fn fingerprint() -> Fingerprint {
     ])
 }
 
-/// The options of verbs for this process. An error is in words.
+/// Returns the options of verbs for this process. An error is in words.
 pub fn verbs(bootstrap: &dyn Bootstrap) -> Result<weft_fabric_verbs::VerbsOptions, String> {
     verbs_of_node(bootstrap.nodes()[bootstrap.rank()])
 }
 
-/// The options of libfabric for this process. An error is in words.
+/// Returns the options of libfabric for this process. An error is in words.
 pub fn ofi(bootstrap: &dyn Bootstrap) -> Result<weft_fabric_ofi::OfiOptions, String> {
     ofi_of_node(bootstrap.nodes()[bootstrap.rank()])
 }
@@ -90,7 +92,7 @@ fn seconds(name: &str) -> Result<Duration, String> {
     settings::number(name).map(Duration::from_secs)
 }
 
-/// The options of libfabric for a process on node `node`.
+/// Returns the options of libfabric for a process on node `node`.
 pub fn ofi_of_node(node: usize) -> Result<weft_fabric_ofi::OfiOptions, String> {
     let given = |name| settings::words(name).map(|text| (!text.is_empty()).then_some(text));
     Ok(weft_fabric_ofi::OfiOptions {
@@ -108,7 +110,7 @@ pub fn ofi_of_node(node: usize) -> Result<weft_fabric_ofi::OfiOptions, String> {
     })
 }
 
-/// The options of verbs for a process on node `node`.
+/// Returns the options of verbs for a process on node `node`.
 pub fn verbs_of_node(node: usize) -> Result<weft_fabric_verbs::VerbsOptions, String> {
     let small = |name| settings::number(name).map(|n| n as u8);
     Ok(weft_fabric_verbs::VerbsOptions {

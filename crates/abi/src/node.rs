@@ -21,38 +21,39 @@ pub type Engine = weft_process::Engine<NodeFabric>;
 pub type CommObject = weft_process::Comm<NodeFabric>;
 
 /// One type for all fabrics, so that the layers above are compiled once.
-// The usual fabric lies in place: there is one `NodeFabric` a process, and a pointer less to follow.
+// The most frequent fabric, shared memory, is not boxed: there is only one `NodeFabric` per process, and each access follows one
+// pointer less.
 #[allow(clippy::large_enum_variant)]
 pub enum NodeFabric {
     Shm(Shm),
     NonShmFabric(Box<NonShmFabric>),
 }
 
-/// What is not plain shared memory.
+/// Any fabric except plain shared memory.
 pub struct NonShmFabric {
     kind: NodeKind,
-    /// Why this network, where it was chosen by itself.
+    /// Reason for this network, if the library chose it.
     why: Option<String>,
     /// A message on its way in or out of a call: by a pointer to a local variable, the message of
     /// the other way would lie in memory, too, and not in registers (14 ns of 57).
     passing: Cell<Option<ArrivedMessage>>,
 }
 
-// One a process; boxed as a whole.
+// There is one per process, and all of it is boxed.
 #[allow(clippy::large_enum_variant)]
 enum NodeKind {
     /// Shared memory within nodes, verbs between them.
     JoinedVerbs(Joined<Shm, Verbs>),
     /// Shared memory within nodes, a network of libfabric between them.
     JoinedOfi(Joined<Shm, Ofi>),
-    /// Verbs alone, on a node, too.
+    /// Verbs only, also within a node.
     Verbs(Verbs),
-    /// A network of libfabric alone, on a node, too.
+    /// A network of libfabric only, also within a node.
     Ofi(Ofi),
     Faulty(FaultyFabric<NodeFabric>),
 }
 
-/// `$value` of the fabric inside.
+/// Evaluates `$value` with the fabric inside.
 macro_rules! inside {
     ($kind:expr, $fabric:ident => $value:expr) => {
         match $kind {
@@ -70,26 +71,26 @@ impl NodeFabric {
         NodeFabric::NonShmFabric(Box::new(NonShmFabric { kind, why, passing: Cell::new(None) }))
     }
 
-    /// How to wait on this machine.
+    /// Returns how to wait on this machine.
     pub fn policy(&self) -> WaitPolicy {
         let other = match self {
             NodeFabric::Shm(shm) => return shm.policy(),
             NodeFabric::NonShmFabric(other) => other,
         };
         match &other.kind {
-            // Nodes that are faked share the processors of one.
+            // Faked nodes share the processors of one machine.
             NodeKind::JoinedVerbs(_) | NodeKind::JoinedOfi(_) if nodes_are_faked() => {
                 WaitPolicy::new(false)
             }
             NodeKind::JoinedVerbs(joined) => joined.near().policy(),
             NodeKind::JoinedOfi(joined) => joined.near().policy(),
-            // Whoever else is on this node is not known.
+            // The number of other processes on this node is not known.
             NodeKind::Verbs(_) | NodeKind::Ofi(_) => WaitPolicy::new(false),
             NodeKind::Faulty(faulty) => faulty.inner().policy(),
         }
     }
 
-    /// The shared memory that connects ranks, if it does.
+    /// Returns the shared memory that connects ranks, if any does.
     pub fn shm(&self) -> Option<&Shm> {
         let other = match self {
             NodeFabric::Shm(shm) => return Some(shm),
@@ -103,12 +104,12 @@ impl NodeFabric {
         }
     }
 
-    /// Whether shared memory connects all ranks, and nothing else.
+    /// Returns true if only shared memory connects the ranks.
     pub fn is_shm_alone(&self) -> bool {
         matches!(self, NodeFabric::Shm(_))
     }
 
-    /// Verbs, if it connects ranks.
+    /// Returns verbs, if it connects ranks.
     pub fn verbs(&self) -> Option<&Verbs> {
         let NodeFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
@@ -119,19 +120,19 @@ impl NodeFabric {
         }
     }
 
-    /// Tells those who could take the end of this process for a loss that it ends.
+    /// Announces the end of this process to peers that could otherwise take it for a loss.
     pub fn announce_end(&self) {
         if let Some(ofi) = self.ofi() {
             ofi.announce_end();
         }
     }
 
-    /// Whether it may end now.
+    /// Returns true if this process may end now.
     pub fn has_ended(&self) -> bool {
         self.ofi().is_none_or(Ofi::has_ended)
     }
 
-    /// The network of libfabric, if one connects ranks.
+    /// Returns the network of libfabric, if one connects ranks.
     pub fn ofi(&self) -> Option<&Ofi> {
         let NodeFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
@@ -142,7 +143,8 @@ impl NodeFabric {
         }
     }
 
-    /// The network that takes processes of other jobs as peers. Not with faults: the other job would have none of them.
+    /// Returns the network that takes processes of other jobs as peers. `None` with injected faults, which the other job would not
+    /// have.
     pub fn linkable(&self) -> Option<&dyn Connectable> {
         let NodeFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
@@ -152,7 +154,7 @@ impl NodeFabric {
         }
     }
 
-    /// The same beside shared memory.
+    /// Returns the network that takes processes of other jobs as peers together with shared memory, if the fabric joins both.
     pub fn joined(&self) -> Option<&dyn MemoryAndNetwork> {
         let NodeFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
@@ -162,7 +164,7 @@ impl NodeFabric {
         }
     }
 
-    /// What connects the ranks, in lines for the user.
+    /// Describes what connects the ranks, in lines for the user.
     pub fn describe(&self) -> Vec<String> {
         let other = match self {
             NodeFabric::Shm(shm) => {
@@ -196,16 +198,15 @@ impl NodeFabric {
         lines
     }
 
-    /// Says of the fault, if there is one, what the network knows: the host, how long was tried, and
-    /// the likely causes.
+    /// Describes the fault, if there is one, by what the network knows: the host, how long it tried, and the likely causes.
     pub fn trouble(&self) -> Option<String> {
         let verbs = || self.verbs().and_then(Verbs::trouble);
         self.ofi().map_or_else(verbs, Ofi::trouble)
     }
 }
 
-/// Methods that the fabric inside answers, of the core or of its optional parts. What is not shared memory stays out of line,
-/// so that it takes no room in the short ways of that.
+/// Implements methods of the core or of the optional parts by those of the fabric inside. Calls of a fabric that is not plain
+/// shared memory stay out of line, so that they take no room in the fast paths of shared memory.
 macro_rules! pass_on {
     ($($methods:tt)*) => { pass_on_by! { Fabric: $($methods)* } };
 }
@@ -233,7 +234,8 @@ macro_rules! pass_on_by {
 }
 
 impl Fabric for NodeFabric {
-    /// Where the fabric inside lacks a part, its answer is what holds without it; but for what a signal handler may do.
+    /// Returns all facets except `simulated`. If the fabric inside lacks a facet, `FabricExt` answers as without it. Only
+    /// `signal_safe` depends on the fabric inside, since it says what a signal handler may do.
     #[inline(always)]
     fn facets(&self) -> Facets<'_> {
         let peeks = match self {
@@ -329,7 +331,7 @@ impl NonShmFabric {
         inside!(&self.kind, fabric => fabric.send(peer, head, payload, done))
     }
 
-    /// Whether there is a message, in `passing`.
+    /// Returns true if there is a message, which is then in `passing`.
     #[inline(never)]
     fn receive(&self, from: Option<usize>) -> bool {
         let message = inside!(&self.kind, fabric => fabric.receive(from));
@@ -340,7 +342,7 @@ impl NonShmFabric {
         there
     }
 
-    /// Releases what is in `passing`.
+    /// Releases the message in `passing`.
     #[inline(never)]
     fn release(&self) {
         let Some(message) = self.passing.take() else { return };

@@ -1,4 +1,4 @@
-//! The way of an error to an error handler (MPI 5.0, section 9.3).
+//! Delivery of an error to an error handler (MPI 5.0, section 9.3).
 //!
 //! ```text
 //!   Error ── Owner ── Hearer: which handler, of which object ── MPI_ERRORS_RETURN    its code is returned
@@ -18,15 +18,15 @@ use std::ffi::c_int;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How long this process keeps the end of another one to itself, where it is seen at once: the launcher sees it, too, and knows why;
-/// until then it has ended this one, and said so.
+/// Time that this process waits before it reports the end of a peer that its network sees immediately. The launcher sees the end,
+/// too, and knows its cause: within this time it ends this process, and reports the cause.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Whose handler hears of an error.
+/// The error handler that an error is delivered to.
 struct Hearer {
     /// The handler.
     handler: usize,
-    /// ` on ` and what the object is called, if it has a name.
+    /// ` on ` and the label of the object, if the object has a name.
     label: String,
     object: Object,
 }
@@ -41,13 +41,13 @@ enum Object {
     File(File),
 }
 
-/// Raises `error` from the function `call`; returns the code that the function returns.
+/// Raises `error` from the function `call`. Returns the code that the function returns.
 #[cold]
 #[inline(never)]
 pub fn raise(mut error: Error, call: &'static str, owner: Owner) -> c_int {
     let owner = error.take_owner().unwrap_or(owner);
     if let Owner::Tool = owner {
-        // Programs compare what functions of this interface return with its constants.
+        // Programs compare results of the tool interface with its constants.
         return error.class();
     }
     let hearer = hearer(owner);
@@ -59,12 +59,12 @@ pub fn raise(mut error: Error, call: &'static str, owner: Owner) -> c_int {
     error.returns().unwrap_or(code)
 }
 
-/// What an error of `call` says.
+/// Returns the text of an error of `call`.
 pub fn told(call: &str, owner: Owner, text: &str) -> String {
     format!("{call}{}: {text}", hearer(owner).label)
 }
 
-/// Calls the error handler of an object because the program says so.
+/// Calls the error handler of an object on request of the program.
 pub fn call(owner: Owner, code: c_int, call: &'static str) {
     let hearer = hearer(owner);
     let described = crate::codes::description(code);
@@ -75,7 +75,7 @@ pub fn call(owner: Owner, code: c_int, call: &'static str) {
     hear(&hearer, || code, &format!("{call}{}: {described}", hearer.label), exit);
 }
 
-/// Calls the handler; the code that it left.
+/// Calls the handler. Returns the code that the handler left.
 fn hear(hearer: &Hearer, code: impl FnOnce() -> c_int, words: &str, exit: c_int) -> c_int {
     let state = state();
     if hearer.handler == MPI_ERRORS_RETURN.0 {
@@ -94,8 +94,8 @@ fn hear(hearer: &Hearer, code: impl FnOnce() -> c_int, words: &str, exit: c_int)
     let mut code = code();
     let to = &raw mut code;
     let object = hearer.object;
-    // SAFETY: the program made the handler with a function of this type; it may change the code, which
-    // is what the failed function returns then.
+    // SAFETY: the program made the handler with a function of this type (MPI 5.0, section 9.3), and `object` is of the kind that it
+    // takes. The function may change the code, which the failed function then returns.
     lock::unlocked(|| unsafe {
         match function {
             HandlerFunction::Comm(function) => {
@@ -120,7 +120,7 @@ fn hear(hearer: &Hearer, code: impl FnOnce() -> c_int, words: &str, exit: c_int)
     code
 }
 
-/// Whose handler it is: the object's, or if there is no such object, that of errors without one.
+/// Returns the handler of the owner. If the owner does not exist, returns the handler of errors without an object.
 fn hearer(owner: Owner) -> Hearer {
     let state = state();
     let found = match owner {
@@ -145,9 +145,9 @@ fn hearer(owner: Owner) -> Hearer {
     found.unwrap_or_else(|| without_object(state))
 }
 
-/// Errors without an object: as MPICH has it, MPI_COMM_SELF's handler if the program set one, else
-/// MPI_COMM_WORLD's, which is the one that programs older than MPI 4 set. Where there is neither (before
-/// MPI_Init, with sessions alone) the initial one.
+/// Returns the handler of errors without an object: as in MPICH, MPI_COMM_SELF's handler if the program has set it, else
+/// MPI_COMM_WORLD's, which programs older than MPI 4 set. If there is neither (before MPI_Init, or with sessions only), returns the
+/// initial handler.
 fn without_object(state: &ProcessState) -> Hearer {
     let own = if state.self_hears.get() { MPI_COMM_SELF } else { MPI_COMM_WORLD };
     let found = of_comm(state, own).map(|hearer| Hearer { label: String::new(), ..hearer });
@@ -160,7 +160,7 @@ fn without_object(state: &ProcessState) -> Hearer {
 
 fn of_comm(state: &ProcessState, handle: Comm) -> Option<Hearer> {
     let object = match handle {
-        // After MPI_Finalize and in a forked child, too: who set a handler wants to hear.
+        // Also after MPI_Finalize and in a forked child: a program that has set a handler expects its call.
         MPI_COMM_WORLD => state.world.get()?.clone(),
         MPI_COMM_SELF => state.comm_self.get()?.clone(),
         other => state.comms.borrow().get(other.0)?.clone(),
@@ -188,17 +188,17 @@ fn of_win(state: &ProcessState, win: Win) -> Option<Hearer> {
     Some(Hearer { handler: object.errhandler.get(), label, object: Object::Win(win) })
 }
 
-/// Of a file that is not open, MPI_FILE_NULL's (MPI 5.0, section 14.7).
+/// Returns the handler of a file. If the file is not open, returns MPI_FILE_NULL's (MPI 5.0, section 14.7).
 fn of_file(state: &ProcessState, file: File) -> Hearer {
     let handler = state.files.borrow().get(file.0).map(|object| object.errhandler.get());
     let handler = handler.unwrap_or_else(|| state.file_errhandler.get());
     Hearer { handler, label: String::new(), object: Object::File(file) }
 }
 
-/// Ends the job: `message` is printed once, by the launcher if there is one.
+/// Ends the job. `message` is printed once, by the launcher if there is one.
 pub fn die(code: c_int, message: &str) -> ! {
     let state = state();
-    // SAFETY: flushing all streams takes no argument that could be wrong.
+    // SAFETY: `fflush` accepts NULL, which flushes all streams.
     unsafe { libc::fflush(std::ptr::null_mut()) };
     if state.phase.get() != ProcessPhase::Forked
         && let Ok(mut bootstrap) = state.bootstrap.try_borrow_mut()
@@ -208,7 +208,7 @@ pub fn die(code: c_int, message: &str) -> ! {
     } else {
         eprintln!("weft: {message}");
     }
-    // The exit handlers of the program must not wait for peers that will not come.
-    // SAFETY: ends the process.
+    // Exit handlers of the program do not run: they could wait for peers that will not come.
+    // SAFETY: `_exit` takes no pointers, and ends the process.
     unsafe { libc::_exit(if code & 0xff == 0 { 1 } else { code }) }
 }

@@ -1,4 +1,4 @@
-//! One implementation for functions with and without large counts: arguments in their widest type.
+//! Arguments in their widest type, so that functions with and without large counts share an implementation.
 
 use crate::constants::MPI_UNDEFINED;
 use std::ffi::c_int;
@@ -19,7 +19,7 @@ macro_rules! array {
 
         #[allow(dead_code)] // chapters use it
         impl $name {
-            /// Whether the caller gave NULL.
+            /// Returns true if the caller gave NULL.
             pub fn is_null(self) -> bool {
                 match self {
                     $name::Int(p) => p.is_null(),
@@ -31,7 +31,7 @@ macro_rules! array {
             /// The array is not NULL and has more than `i` elements.
             #[inline]
             pub unsafe fn get(self, i: usize) -> i64 {
-                // SAFETY: by contract inside the caller's array.
+                // SAFETY: element `i` is inside the array: the caller of `get` promises it.
                 unsafe {
                     match self {
                         $name::Int(p) => i64::from(*p.add(i)),
@@ -40,12 +40,12 @@ macro_rules! array {
                 }
             }
 
-            /// The first `n` elements.
+            /// Returns the first `n` elements.
             ///
             /// # Safety
             /// `n` is 0, or the array is not NULL and has `n` elements.
             pub unsafe fn to_vec(self, n: usize) -> Vec<i64> {
-                // SAFETY: by contract.
+                // SAFETY: the array has more than `i` elements, since `i` < `n`: the caller of `to_vec` promises `n` elements.
                 (0..n).map(|i| unsafe { self.get(i) }).collect()
             }
         }
@@ -63,7 +63,7 @@ array!(
     Aint
 );
 
-/// Where one integer is returned: `int *`, or `MPI_Count *` or `MPI_Aint *`.
+/// Address at which a function returns one integer: `int *`, `MPI_Count *` or `MPI_Aint *`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(dead_code)] // chapters use it
 pub enum Out {
@@ -73,7 +73,7 @@ pub enum Out {
 
 #[allow(dead_code)] // chapters use it
 impl Out {
-    /// Whether the caller gave NULL.
+    /// Returns true if the caller gave NULL.
     pub fn is_null(self) -> bool {
         match self {
             Out::Int(p) => p.is_null(),
@@ -81,7 +81,7 @@ impl Out {
         }
     }
 
-    /// The largest value that fits.
+    /// Returns the largest value that fits.
     pub fn limit(self) -> i64 {
         match self {
             Out::Int(_) => i64::from(c_int::MAX),
@@ -89,13 +89,13 @@ impl Out {
         }
     }
 
-    /// Stores `value`; where an `int` cannot hold it, `MPI_UNDEFINED`, as the standard says.
+    /// Stores `value`. If an `int` cannot hold it, stores `MPI_UNDEFINED`, as the standard says.
     ///
     /// # Safety
     /// The pointer is not NULL and may be written.
     #[inline]
     pub unsafe fn set(self, value: i64) {
-        // SAFETY: by contract.
+        // SAFETY: the pointer is valid for writes: the caller of `set` promises it.
         unsafe {
             match self {
                 Out::Int(p) => p.write(c_int::try_from(value).unwrap_or(MPI_UNDEFINED)),
@@ -104,13 +104,13 @@ impl Out {
         }
     }
 
-    /// What the caller left there: `position` of `MPI_Pack` is read and written.
+    /// Returns the value at the address: `position` of `MPI_Pack` is read and written.
     ///
     /// # Safety
     /// The pointer is not NULL and holds a value.
     #[inline]
     pub unsafe fn get(self) -> i64 {
-        // SAFETY: by contract.
+        // SAFETY: the pointer is valid for reads and holds a value: the caller of `get` promises it.
         unsafe {
             match self {
                 Out::Int(p) => i64::from(*p),
@@ -137,9 +137,9 @@ mod tests {
                 assert_eq!(Displs::Aint(wide.as_ptr()).get(i), wide[i]);
             }
         }
-        // SAFETY: as above.
+        // SAFETY: the array has 3 elements.
         assert_eq!(unsafe { Counts::Int(narrow.as_ptr()).to_vec(3) }, wide);
-        // SAFETY: nothing is read.
+        // SAFETY: no element is read, since `n` is 0.
         assert_eq!(unsafe { Counts::Int(null()).to_vec(0) }, []);
         assert!(Counts::Int(null()).is_null() && Displs::Aint(null()).is_null());
         assert!(!Counts::Count(wide.as_ptr()).is_null());
@@ -150,7 +150,7 @@ mod tests {
         let (mut int, mut count) = (0, 0);
         let (narrow, wide) = (Out::Int(&raw mut int), Out::Count(&raw mut count));
         for value in [5, -5, i64::from(c_int::MAX), i64::from(c_int::MIN)] {
-            // SAFETY: both variables are ours.
+            // SAFETY: both pointers are to local variables, which hold values.
             unsafe {
                 narrow.set(value);
                 wide.set(value);
@@ -158,7 +158,7 @@ mod tests {
             }
         }
         let big = narrow.limit() + 1;
-        // SAFETY: both variables are ours.
+        // SAFETY: both pointers are to local variables, which hold values.
         unsafe {
             narrow.set(big);
             wide.set(big);

@@ -1,4 +1,4 @@
-//! What each process says of itself when two jobs meet.
+//! Introduction of each process to the others when two jobs meet.
 
 use super::JobTransport;
 use crate::network;
@@ -9,28 +9,28 @@ use weft_bootstrap::ports::machine;
 use weft_fabric::{Fabric, FabricExt};
 use weft_process::{ForeignPeer, Identity};
 
-/// One process.
+/// Introduction of one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introduction {
     pub identity: Identity,
-    /// Its node, by the numbers of its job.
+    /// Node of the process, by the numbers of its job.
     pub node: u32,
-    /// Its rank among the processes of its job that memory connects it with.
+    /// Rank of the process among the processes of its job that shared memory connects it with.
     pub near: usize,
-    /// The same for all processes that can share memory, whatever their job.
+    /// Name of the machine. Equal for all processes that can share memory, whatever their job.
     pub machine: String,
-    /// Hash of the settings that its job shares with others.
+    /// Hash of the settings that connected jobs must share.
     pub settings: u64,
-    /// The arithmetic of its job.
+    /// Arithmetic of its job (`Engine::arithmetic`).
     pub arithmetic: u64,
     /// Formats of its data.
     pub print: Fingerprint,
-    /// What its job speaks.
+    /// Transport of its job ([`JobTransport::dialect`]).
     pub dialect: String,
 }
 
 impl Introduction {
-    /// Of this process.
+    /// Returns the introduction of this process.
     pub fn own(engine: &Engine, way: JobTransport<'_>, settings: &JobSettings) -> Introduction {
         let fabric = engine.endpoint().fabric();
         let identity = engine.identity(engine.rank() as u32);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn another_arithmetic_is_no_reason_to_refuse() {
-        // Algorithms in which several ranks compute the same are not used then (Engine::computes_alike).
+        // Algorithms in which several ranks compute the same result are not used between such jobs (`Engine::computes_alike`).
         let own = introduction();
         let line = own.print.encode();
         let (_, formats) = line.split_once('|').unwrap();

@@ -1,5 +1,6 @@
-//! By what this job reaches processes of others: shared memory where that alone connects its own, else a network that takes peers by
-//! their addresses, and shared memory beside it for those of one machine.
+//! Transport by which this job reaches processes of other jobs. If only shared memory connects the ranks of this job, the transport
+//! is shared memory. Otherwise it is a network that takes peers by their addresses, with shared memory for the processes of one
+//! machine if the fabric joins both.
 
 use super::introduction::Introduction;
 use super::local_peers;
@@ -12,28 +13,28 @@ use weft_bootstrap::ports::{Invitation, Member, is_on_network, machine};
 use weft_fabric::linking::{Connectable, Exchange, JobConnection, JobMembers, PeerIdentity};
 use weft_fabric_shm::Shm;
 
-/// The fabric that makes peers of processes of other jobs.
+/// Fabric that makes peers of processes of other jobs.
 #[derive(Clone, Copy)]
 pub enum JobTransport<'e> {
-    /// Processes on this machine.
+    /// Shared memory, for processes on this machine.
     Memory(&'e Shm),
-    /// Processes wherever the network leads, on this machine, too.
+    /// A network, for all processes that it reaches, also on this machine.
     Network(&'e dyn Connectable),
-    /// Those of this machine by memory, the others by the network.
+    /// Shared memory for processes of this machine, a network for all others.
     Both(&'e dyn MemoryAndNetwork),
 }
 
-/// A link, as its fabrics know it.
+/// A link to another job, as its fabrics know it.
 #[derive(Clone)]
 pub enum SharedConnection {
     Memory(Rc<weft_fabric_shm::ShmJobConnection>),
     Network(JobConnection),
-    /// And the part of it that is on this machine, if there is one.
+    /// The part of the network, and the part of shared memory if processes of several jobs are on this machine.
     Both(JobConnection, Option<Rc<weft_fabric_shm::ShmJobConnection>>),
 }
 
 impl<'e> JobTransport<'e> {
-    /// That of this job: all its processes find the same. An error if there is none.
+    /// Returns the transport of this job, which is the same in all its processes. MPI_ERR_UNSUPPORTED_OPERATION if there is none.
     pub fn of(engine: &'e Engine) -> Result<JobTransport<'e>, Error> {
         let fabric = engine.endpoint().fabric();
         let network = || {
@@ -59,12 +60,12 @@ impl<'e> JobTransport<'e> {
         }
     }
 
-    /// Where ports of this process are; `None`: on this machine alone.
+    /// Returns the IP address of the ports of this process. `None` if only processes on this machine can reach them.
     pub fn port_address(self) -> Option<IpAddr> {
         self.network().and_then(Connectable::ip)
     }
 
-    /// Whether a port of this name is one that this job can reach; an error in words if not.
+    /// Checks whether this job can reach the port of this name. An error is in words.
     pub fn reaches(self, port: &str) -> Result<(), &'static str> {
         match (self.network(), is_on_network(port)) {
             (None, true) => Err(
@@ -88,7 +89,7 @@ impl<'e> JobTransport<'e> {
         }
     }
 
-    /// Makes peers of `members`; `said`: what each has said of itself.
+    /// Makes peers of `members`, whose introductions are `said`. `place` is the index of this process in both.
     pub fn admit(
         self,
         (members, place): (&[PeerIdentity], usize),
@@ -123,7 +124,7 @@ impl<'e> JobTransport<'e> {
         }
     }
 
-    /// Says that this process needs the others of `link` no more.
+    /// Tells the other members of `link` that this process needs them no more.
     pub fn say_left(self, link: &SharedConnection) {
         match (self, link) {
             (JobTransport::Memory(shm), SharedConnection::Memory(link)) => shm.say_left(link),
@@ -156,7 +157,7 @@ impl<'e> JobTransport<'e> {
 }
 
 impl SharedConnection {
-    /// What this process calls each member, by place.
+    /// Returns the number of each member in this process, by place.
     pub fn peers(&self) -> &[usize] {
         match self {
             SharedConnection::Memory(link) => link.peers(),
@@ -164,7 +165,7 @@ impl SharedConnection {
         }
     }
 
-    /// The peers that it has brought.
+    /// Returns the peers that this link has added.
     pub fn new_peers(&self) -> &[usize] {
         match self {
             SharedConnection::Memory(link) => link.new_peers(),
@@ -172,7 +173,7 @@ impl SharedConnection {
         }
     }
 
-    /// Whether all others need this process no more.
+    /// Returns true if all other members have said that they need this process no more.
     pub fn others_left(&self) -> bool {
         match self {
             SharedConnection::Memory(link) => link.others_left(),

@@ -1,11 +1,12 @@
-//! Processes of two jobs that a network connects, on one machine: memory carries what they say to each other, as within a job.
+//! Shared memory between processes of one machine whose jobs a network connects: it carries their messages as within a job.
 
 use super::introduction::Introduction;
 use crate::node::MemoryAndNetwork;
 use weft_fabric::linking::{self, Exchange, JobMembers, PeerIdentity};
 use weft_fabric_shm::{ADMIT_ROUNDS, ShmJobConnection};
 
-/// Makes peers of the members on this machine, which the network knows already as `known`. Collective over all members.
+/// Makes peers, over shared memory, of the members on this machine, which the network knows already as `known`. Collective over all
+/// members.
 pub fn admit(
     joined: &dyn MemoryAndNetwork,
     (members, place): (&[PeerIdentity], usize),
@@ -16,13 +17,13 @@ pub fn admit(
     let here: Vec<usize> =
         (0..said.len()).filter(|&at| said[at].machine == said[place].machine).collect();
     if here.iter().all(|&at| members[at].job == members[place].job) {
-        // Who has nobody here takes part in the exchange of others.
+        // No process of another job is here, but the exchanges of the other members are collective.
         (0..ADMIT_ROUNDS).try_for_each(|_| exchange(linking::yes(b"")).map(drop))?;
         return Ok(None);
     }
     let is_new = |at: usize| known.new.contains(&known.peers[at]);
     let whom = |&at: &usize| {
-        // New for the network is new here, so that both ends have one opinion.
+        // A peer that is new to the network counts as new here, so that both ends agree.
         let known = if is_new(at) { None } else { joined.near_number(known.peers[at]) };
         PeerIdentity { rank: said[at].near, known, ..members[at] }
     };

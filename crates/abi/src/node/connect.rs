@@ -1,4 +1,4 @@
-//! What connects the ranks of a job: by `WEFT_FABRIC`, and by where they are.
+//! Choice of the fabric that connects the ranks of a job: by `WEFT_FABRIC`, and by their nodes.
 //!
 //! ```text
 //!   one node ──────────────► shared memory; beside it a network, where jobs elsewhere may be connected to this one
@@ -22,10 +22,10 @@ use weft_fabric_ofi::Ofi;
 use weft_fabric_shm::{FENCES, Shm, ShmOptions};
 use weft_fabric_verbs::Verbs;
 
-/// Key under which the first rank of each node publishes what is wrong with verbs there; empty: nothing.
+/// Key under which the first rank of each node publishes why verbs cannot be used there. Empty if verbs can be used.
 const KEY: &str = "network";
 
-/// What `WEFT_FABRIC` asks for, in the order of its words.
+/// Request of `WEFT_FABRIC`, in the order of its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Auto,
@@ -44,7 +44,7 @@ impl Asked {
         Asked::Between(HostNetwork::Ofi),
     ];
 
-    /// What counts, and why if it was not asked for: children are connected as their parents are.
+    /// Returns the request that holds, and the reason if the user did not make it: children are connected as their parents are.
     fn settled() -> Result<(Asked, Option<String>), String> {
         let asked = Asked::ALL[settings::choice("WEFT_FABRIC")?];
         Ok(match network::parents().filter(|_| asked == Asked::Auto) {
@@ -58,7 +58,7 @@ impl Asked {
     }
 }
 
-/// Whether several nodes are one machine, by the setting for tests.
+/// Returns true if one machine plays several nodes, by the setting for tests.
 pub fn nodes_are_faked() -> bool {
     std::env::var_os(weft_bootstrap::nodes::SETTING).is_some()
 }
@@ -68,7 +68,7 @@ fn words(error: impl Display) -> String {
 }
 
 impl NodeFabric {
-    /// Joins the ranks of the job, which all call this. An error is in words.
+    /// Joins the ranks of the job. All ranks call this function. An error is in words.
     pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<NodeFabric, String> {
         let options = ShmOptions {
             cma: settings::number("WEFT_CMA")? != 0,
@@ -96,7 +96,7 @@ impl NodeFabric {
                 join(bootstrap, options, network, Some(why))?
             }
             Asked::Between(network) if !one => join(bootstrap, options, network, why)?,
-            // One host, and other jobs elsewhere.
+            // All ranks are on one host, and other jobs may be on other hosts.
             Asked::Between(HostNetwork::Ofi) => join(bootstrap, options, HostNetwork::Ofi, why)?,
             Asked::Between(HostNetwork::Verbs)
                 if why.is_some() || trouble_with_verbs(&*bootstrap)?.is_none() =>
@@ -122,7 +122,7 @@ impl NodeFabric {
     }
 }
 
-/// What is wrong with verbs on this node, if anything is.
+/// Returns the reason why verbs cannot be used on this node, if there is one.
 fn trouble_with_verbs(bootstrap: &dyn Bootstrap) -> Result<Option<String>, String> {
     let ports = match weft_fabric_verbs::ports(&network::verbs(bootstrap)?) {
         Ok(ports) => ports,
@@ -132,7 +132,7 @@ fn trouble_with_verbs(bootstrap: &dyn Bootstrap) -> Result<Option<String>, Strin
     Ok((!active).then(|| "no port of InfiniBand or RoCE is active".to_owned()))
 }
 
-/// The network that all nodes have, and why.
+/// Returns the network that all nodes have, and the reason for it.
 fn choose(bootstrap: &mut dyn Bootstrap, nodes: &[usize]) -> Result<(HostNetwork, String), String> {
     let first = |rank: usize| nodes[..rank].iter().all(|&node| node != nodes[rank]);
     let leaders: Vec<usize> = (0..nodes.len()).filter(|&rank| first(rank)).collect();
@@ -154,13 +154,13 @@ fn choose(bootstrap: &mut dyn Bootstrap, nodes: &[usize]) -> Result<(HostNetwork
     Ok((HostNetwork::Verbs, "verbs, since each node has an active port".to_owned()))
 }
 
-/// A copy of what shared memory is rung by, for the network's sleeps.
+/// Duplicates the doorbell of shared memory, so that a rank asleep in the network wakes by it, too.
 fn doorbell(bell: Option<BorrowedFd<'_>>) -> Result<OwnedFd, String> {
     let bell = bell.ok_or("no doorbell in shared memory")?;
     bell.try_clone_to_owned().map_err(|error| format!("a doorbell: {}", explain(&error)))
 }
 
-/// Shared memory within nodes, `network` between them.
+/// Joins shared memory within nodes and `network` between them.
 fn join(
     bootstrap: &mut dyn Bootstrap,
     options: ShmOptions,
@@ -169,7 +169,7 @@ fn join(
 ) -> Result<NodeFabric, String> {
     let nodes = bootstrap.nodes();
     let counters = Rc::new(Counters::new());
-    // Whoever fails first still takes part in the fences of the others.
+    // If a rank fails early, it still takes part in all fences, since the other ranks wait there.
     let near = {
         let mut node = OnNode::new(bootstrap);
         let options = ShmOptions { polls: true, ..options };

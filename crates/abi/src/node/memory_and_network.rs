@@ -1,11 +1,11 @@
-//! Shared memory beside a network, for processes of other jobs.
+//! Shared memory and a network together, for processes of other jobs.
 
 use weft_fabric::Fabric;
 use weft_fabric::linking::Connectable;
 use weft_fabric_join::Joined;
 use weft_fabric_shm::Shm;
 
-/// Shared memory and a network, whichever it is: the part that deals with processes of other jobs.
+/// Shared memory joined with a network of any kind: the part that deals with processes of other jobs.
 pub trait MemoryAndNetwork {
     fn near(&self) -> &Shm;
     fn far(&self) -> &dyn Connectable;
