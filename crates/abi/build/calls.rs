@@ -5,16 +5,16 @@
 //!   MPI_Gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)
 //!   Gather { sendbuf: Elements, recvbuf: Elements, root: c_int, comm: Comm }
 //! ```
-//! What the forms differ in comes last (status, info, request), and so does a new datatype: it is handed to the methods of
-//! the chapters that carry the forms out. Those are [`Form`]'s; or `small` and `large`, where a `_c` is more than a form with
-//! larger numbers.
+//! Parameters in which the forms differ come last (status, info, request), and so does a new datatype: methods of the chapters
+//! receive them, and implement the forms. These methods are those of [`Form`]; or `small` and `large`, if a `_c` is more than a
+//! form with larger numbers.
 
 use crate::chapters::{Done, Implementation, TRY, implementation};
 use crate::data::{Abi, Function, Param};
 use crate::rust::{Widen, argument, camel, wide, widening};
 use std::fmt::Write;
 
-/// Where the functions are that are written here: they take widened arguments, even for `_c` alone.
+/// Path of the functions that are written here. They take widened arguments, also for a `_c` that has its own implementation.
 pub const GENERATED: &str = "generated::calls::";
 
 /// The methods for a form and for the part of it that needs no waiting.
@@ -35,7 +35,7 @@ impl Form {
     }
 }
 
-/// The family of a function, by the name of its arguments, and its form.
+/// Returns the family of a function, by the name of its arguments, and its form.
 pub fn family(abi: &Abi, f: &Function) -> (String, Form) {
     let name = &f.name[4..];
     let takes = common(&f.params);
@@ -47,7 +47,7 @@ pub fn family(abi: &Abi, f: &Function) -> (String, Form) {
         abi.function(&base).filter(|base| asks && common(&base.params) == takes)
     };
     let ways = [
-        // First: MPI_Rsend_init is no MPI_Send_init with a request.
+        // Tried first: MPI_Rsend_init is no MPI_Send_init with a request.
         (name.strip_suffix("_init"), Form::Persistent),
         (name.strip_prefix(['I', 'R']), Form::Nonblocking),
     ];
@@ -56,7 +56,7 @@ pub fn family(abi: &Abi, f: &Function) -> (String, Form) {
     (camel(&base.name), form)
 }
 
-/// What all forms take.
+/// Returns the parameters that all forms take.
 fn common(params: &[Param]) -> &[Param] {
     let is = |p: &Param, base: &str, stars| p.base == base && p.stars == stars && p.dims.is_empty();
     match params {
@@ -76,7 +76,7 @@ struct Field {
     value: String,
 }
 
-/// The fields of the arguments, as a text.
+/// Returns the fields of the arguments, as a text.
 pub fn list(params: &[Param], widen: &[Widen], abi: &Abi) -> String {
     let fields = fields(common(params), widen, abi);
     let one = |Field { name, kind, .. }: &Field| format!("{name}: {kind}");
@@ -109,7 +109,7 @@ fn is_type(p: Option<&Param>) -> bool {
     p.is_some_and(|p| p.base == "MPI_Datatype" && p.stars == 0 && p.dims.is_empty())
 }
 
-/// Buffers of one count and type, of one element of a type, or of as many as an array says.
+/// Adds buffers of one count and type, of one element of a type, or of as many elements as an array says.
 fn elements(params: &[Param], widen: &[Widen], at: usize, out: &mut Vec<Field>) -> Option<usize> {
     let buffers: Vec<&Param> = params[at..].iter().take_while(|p| is_buffer(p)).collect();
     let next = at + buffers.len();
@@ -134,7 +134,7 @@ fn elements(params: &[Param], widen: &[Widen], at: usize, out: &mut Vec<Field>) 
     Some(buffers.len() + usize::from(counts.is_some()) + 1)
 }
 
-/// A buffer of blocks of their own length, place and perhaps type.
+/// Adds a buffer of blocks, which have their own lengths, displacements and perhaps types.
 fn blocks(params: &[Param], widen: &[Widen], at: usize, out: &mut Vec<Field>) -> Option<usize> {
     let [buffer, counts, displs, ty] = params.get(at..at + 4)? else { return None };
     if !is_buffer(buffer) || widen[at + 1] != Widen::Counts || ty.base != "MPI_Datatype" {
@@ -153,7 +153,7 @@ fn blocks(params: &[Param], widen: &[Widen], at: usize, out: &mut Vec<Field>) ->
     Some(4)
 }
 
-/// The target's side of a one-sided operation; one element of the origin's type, if nothing else is said.
+/// Adds the target's side of a one-sided operation. Without a count, it is one element of the origin's type.
 fn target(params: &[Param], at: usize, out: &mut Vec<Field>) -> Option<usize> {
     let names: Vec<&str> = params[at..].iter().map(|p| p.name.as_str()).collect();
     let ("target_rank", "target_disp") = (*names.first()?, *names.get(1)?) else { return None };
@@ -164,7 +164,7 @@ fn target(params: &[Param], at: usize, out: &mut Vec<Field>) -> Option<usize> {
     Some(if whole { 4 } else { 2 })
 }
 
-/// Writes the arguments of the families that chapters carry out, and a function for each form, which `done` then has.
+/// Writes the arguments of the families that chapters implement, and a function for each form, which is added to `done`.
 pub fn write(out: &mut String, abi: &Abi, done: &mut Done) {
     out.push_str("pub mod calls {\nuse super::prelude::*;\n\n");
     for f in &abi.functions {
@@ -244,7 +244,7 @@ fn structure(out: &mut String, f: &Function, family: &str, fields: &[Field]) {
     .unwrap();
 }
 
-/// The names of all families' arguments.
+/// Returns the names of all families' arguments.
 pub fn families(abi: &Abi) -> Vec<String> {
     abi.functions.iter().map(|f| family(abi, f).0).collect()
 }

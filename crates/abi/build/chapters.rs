@@ -18,7 +18,7 @@ use std::path::Path;
 pub struct Done {
     /// By name (`comm_rank`).
     pub functions: HashMap<String, Implementation>,
-    /// By the name of a family's arguments (`Gather`) and that of the method.
+    /// By the name of a family's arguments (`Gather`) and by the name of the method.
     pub methods: BTreeMap<String, HashMap<String, Implementation>>,
     /// All functions, `impl` blocks and calls of macros.
     pub items: Vec<Item>,
@@ -29,9 +29,9 @@ pub struct Done {
 /// A function or a method that an entry point calls.
 #[derive(Clone)]
 pub struct Implementation {
-    /// How it is called: `chapters::comm::comm_rank`, `Recv::blocking`.
+    /// Path of the call: `chapters::comm::comm_rank`, `Recv::blocking`.
     pub path: String,
-    /// How a reader searches for it: `comm_rank`, `Sends::nonblocking for Send`.
+    /// Name by which a reader searches for it: `comm_rank`, `Sends::nonblocking for Send`.
     pub label: String,
     /// Its place in [`Done::items`].
     pub item: usize,
@@ -39,9 +39,9 @@ pub struct Implementation {
 
 /// A function, an `impl` block or the call of a macro.
 pub struct Item {
-    /// From the crate's folder: `src/chapters/messages.rs`.
+    /// Path from the crate's folder: `src/chapters/messages.rs`.
     pub file: String,
-    /// How it begins: `impl Sends for Send`.
+    /// Beginning of the item: `impl Sends for Send`.
     pub head: String,
     /// The C names with which its documentation begins.
     pub names: Vec<String>,
@@ -50,7 +50,7 @@ pub struct Item {
 /// The beginning of the name of an implementation's part that needs no waiting.
 pub const TRY: &str = "try_";
 
-/// `MPI_Comm_rank` is implemented by `comm_rank`, `MPI_T_init_thread` by `t_init_thread`.
+/// Returns the name of an implementation: `comm_rank` for `MPI_Comm_rank`, `t_init_thread` for `MPI_T_init_thread`.
 pub fn implementation(name: &str) -> String {
     name.strip_prefix("MPI_").unwrap_or(name).to_lowercase()
 }
@@ -59,12 +59,12 @@ pub fn implementation(name: &str) -> String {
 struct Source {
     /// Its module: `chapters::messages`.
     module: String,
-    /// From the crate's folder.
+    /// Path from the crate's folder.
     file: String,
     syntax: syn::File,
 }
 
-/// `families` are the names of all families' arguments.
+/// Scans the chapters. `families` are the names of all families' arguments.
 pub fn scan(dir: &Path, abi: &Abi, families: &[String]) -> Done {
     println!("cargo::rerun-if-changed={}", dir.display());
     let mut sources = Vec::new();
@@ -131,7 +131,7 @@ impl Done {
 struct Part {
     head: String,
     documented: Vec<String>,
-    /// Names of functions; those of a function are certain to be meant as implementations, the words of a macro's call are not.
+    /// Names of functions. The name of a function is certain to be meant as an implementation, the words of a macro's call are not.
     functions: Vec<String>,
     certain: bool,
     methods: Option<Methods>,
@@ -141,7 +141,7 @@ struct Part {
 struct Methods {
     /// The type that has them.
     family: String,
-    /// The trait that they are of.
+    /// The trait that the methods are of.
     of: Option<String>,
     own: Vec<String>,
 }
@@ -163,7 +163,7 @@ impl Part {
         Part { head, documented, functions, certain, methods: None }
     }
 
-    /// A macro's call writes the methods of a trait, or functions whose names it has first.
+    /// Reads a macro's call, which writes the methods of a trait, or functions whose names come first.
     fn of_call(call: &syn::ItemMacro) -> Part {
         let name = call.mac.path.segments.last().map(|last| last.ident.to_string());
         let (attributes, words) = inside(call);
@@ -202,7 +202,7 @@ fn is_implementation(item: &syn::ItemFn) -> bool {
     matches!(item.sig.safety, syn::Safety::Unsafe(_)) && seen.path.is_ident("crate")
 }
 
-/// The attributes and the words that a macro's call begins with.
+/// Returns the attributes and the words that a macro's call begins with.
 fn inside(call: &syn::ItemMacro) -> (Vec<syn::Attribute>, Vec<String>) {
     let mut rest = call.mac.tokens.clone();
     let take = |input: syn::parse::ParseStream| {
@@ -217,7 +217,7 @@ fn inside(call: &syn::ItemMacro) -> (Vec<syn::Attribute>, Vec<String>) {
     (attributes, words.map(str::to_owned).collect())
 }
 
-/// The C names of the lines with which documentation begins.
+/// Returns the C names of the lines with which documentation begins.
 fn documented(attributes: &[syn::Attribute]) -> Vec<String> {
     let line = |attribute: &syn::Attribute| {
         let syn::Meta::NameValue(pair) = &attribute.meta else { return None };

@@ -1,4 +1,4 @@
-//! The ABI as data: reads `data/*.csv` and takes C declarations apart.
+//! The ABI as data: reads `data/*.csv` and parses C declarations.
 
 use std::collections::HashSet;
 use std::fs;
@@ -20,7 +20,7 @@ pub struct Function {
     /// The name with its `MPI_`.
     pub name: String,
     pub returns: String,
-    /// Without `...` (only MPI_Pcontrol has it): a C caller passes the named ones alike.
+    /// Without `...` (only MPI_Pcontrol has it): a C caller passes the named parameters alike.
     pub params: Vec<Param>,
     /// The parameter list as the data has it, for the header.
     pub c_params: String,
@@ -94,8 +94,7 @@ impl Abi {
             let (old, new) = declaration.split_once(' ').expect("`Old New`");
             self.aliases.push((old.to_owned(), new.to_owned()));
         }
-        // What is left are MPI_Aint, MPI_Offset and MPI_Count, which are the same on every
-        // platform that we build for.
+        // The other types are MPI_Aint, MPI_Offset and MPI_Count, which are the same on every platform that we build for.
     }
 
     pub fn is_callback(&self, c_type: &str) -> bool {
@@ -106,18 +105,18 @@ impl Abi {
         self.functions.iter().find(|f| f.name == name)
     }
 
-    /// The form with large counts of `function`, where one exists.
+    /// Returns the form with large counts of `function`, if there is such a form.
     pub fn large(&self, function: &Function) -> Option<&Function> {
         self.function(&format!("{}_c", function.name))
     }
 
-    /// The form without large counts of `function`, where `function` is a form with large counts.
+    /// Returns the form without large counts of `function`, if `function` is a form with large counts.
     pub fn small(&self, function: &Function) -> Option<&Function> {
         self.function(function.name.strip_suffix("_c")?)
     }
 }
 
-/// Splits a C parameter list; true if it ends in `...`.
+/// Splits a C parameter list. Returns true if it ends in `...`.
 fn params(list: &str) -> (Vec<Param>, bool) {
     let mut out = Vec::new();
     for text in list.split(',').map(str::trim) {
@@ -142,7 +141,7 @@ fn param(text: &str) -> Param {
     Param { constant, base, stars, dims: dims.to_owned(), name: name.to_owned() }
 }
 
-/// The rows of a CSV file below its heading; fields with commas are in double quotes.
+/// Returns the rows of a CSV file below its heading. Fields with commas are in double quotes.
 fn rows<const N: usize>(path: &Path) -> Vec<[String; N]> {
     println!("cargo::rerun-if-changed={}", path.display());
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

@@ -93,8 +93,8 @@ pub fn mpi_h(abi: &Abi) -> String {
     out
 }
 
-/// The same parameters with arrays as the pointers that they are: of an array, GCC believes that
-/// constants such as MPI_UNWEIGHTED are too short for it, and warns.
+/// Returns the parameters with arrays written as pointers. GCC believes that constants such as MPI_UNWEIGHTED are too short for an
+/// array, and warns.
 fn pointers(list: &str) -> String {
     let pointer = |parameter: &str| match parameter.strip_suffix("[]") {
         Some(head) => {

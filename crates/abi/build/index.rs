@@ -8,7 +8,7 @@ use crate::rust::{Resolved, resolve};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Characters of a line of documentation, at most.
+/// Maximum number of characters in a line of documentation.
 const WIDTH: usize = 100;
 
 const HEAD: &str = "\
@@ -25,7 +25,7 @@ The last column has the fast path, if there is one: the entry point tries it fir
 
 ";
 
-/// The index of functions, as Markdown.
+/// Returns the index of functions, as Markdown.
 pub fn functions_md(abi: &Abi, done: &Done) -> String {
     let mut rows =
         String::from("| function | file | implementation | fast path |\n|---|---|---|---|\n");
@@ -64,7 +64,7 @@ fn sorted(abi: &Abi) -> Vec<&Function> {
     all
 }
 
-/// Fails if the documentation of an item begins with other C names than those that it implements.
+/// Fails if the documentation of an item begins with other C names than the names that it implements.
 pub fn check(abi: &Abi, done: &Done) {
     let mut expected: BTreeMap<usize, Vec<&Function>> = BTreeMap::new();
     for f in sorted(abi) {
@@ -90,7 +90,7 @@ pub fn check(abi: &Abi, done: &Done) {
     assert!(faults.is_empty(), "C names of implementations:\n{faults}");
 }
 
-/// The lines with which the documentation begins of what implements `functions`.
+/// Returns the lines with which the documentation of the implementation of `functions` begins.
 fn documentation(abi: &Abi, mut functions: Vec<&Function>) -> Vec<String> {
     let form = |f: &Function| match calls::family(abi, abi.small(f).unwrap_or(f)).1 {
         Form::Blocking => 0,

@@ -34,15 +34,15 @@ fn main() {
     fs::create_dir_all(beside.join("include")).expect("making include/ beside the library");
     write(&beside.join("include/mpi.h"), &header::mpi_h(&abi));
     write(&beside.join("mpi-signatures.txt"), &rust::signatures(&abi, &done));
-    // Programs linked in the build tree look for the SONAME; those linked with MPICH 5.0.0 and
-    // 5.0.1 for the other name, which those shipped by mistake.
+    // Programs linked in the build tree look for the SONAME. Programs linked with MPICH 5.0.0 and 5.0.1 look for the other name,
+    // which these versions have by mistake.
     for name in [SONAME, "libmpi_abi.so.0"] {
         link(&beside.join(name));
     }
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{SONAME}");
 }
 
-/// Writes only what is new, so that a build without changes leaves times alone.
+/// Writes a file only if its text is new, so that a build without changes keeps the times of files.
 fn write(path: &Path, text: &str) {
     if fs::read_to_string(path).is_ok_and(|old| old == text) {
         return;

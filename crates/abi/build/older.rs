@@ -1,6 +1,6 @@
-//! What programs call that the ABI has not: conversions from and to Fortran's handles, and what MPI 3.0 removed. In
-//! `mpi.h` they are inline functions over the ABI, so that a program which uses them needs nothing else of the
-//! library that it runs on. They compile as C89, too: programs that want them are old.
+//! Functions that programs call and that the ABI does not have: conversions from and to Fortran's handles, and functions that MPI
+//! 3.0 removed. In `mpi.h` they are inline functions over the ABI, so that a program which uses them needs nothing else of the
+//! library that it runs on. They compile as C89, too, since programs that need them are old.
 
 use crate::data::Abi;
 use std::fmt::Write;
@@ -64,10 +64,10 @@ const BOTTOM: &str = "
 #endif /* WEFT_ABI_ONLY */
 ";
 
-/// A function whose body is one call: name, parameters, and that call.
+/// A function whose body is one call: its name, its parameters, and that call.
 type Short = (&'static str, &'static str, &'static str);
 
-/// What MPI 3.0 removed and what it is now, the `MPI_` of both left out.
+/// Functions that MPI 3.0 removed, and the calls that replace them, without the `MPI_` of both.
 const REMOVED: [Short; 6] = [
     ("Address", "void *location, MPI_Aint *address", "Get_address(location, address)"),
     (
@@ -98,7 +98,7 @@ const REMOVED: [Short; 6] = [
     ),
 ];
 
-/// Those that are more than one call; `@` is the prefix of the names.
+/// Removed functions that are more than one call. `@` is the prefix of the names.
 const REMOVED_LONG: &str = r#"
 WEFT_REMOVED("MPI_Type_get_extent")
 WEFT_INLINE int @Type_extent(MPI_Datatype datatype, MPI_Aint *extent) {
@@ -168,7 +168,7 @@ WEFT_INLINE int @Type_struct(int count, int *array_of_blocklengths, MPI_Aint *ar
 }
 "#;
 
-/// Statuses of C, of Fortran's INTEGER arrays and of mpi_f08 have the same eight numbers.
+/// Conversions of statuses. Statuses of C, of Fortran's INTEGER arrays and of mpi_f08 have the same eight numbers.
 const STATUSES: &str = "
 WEFT_INLINE int @Status_c2f(const MPI_Status *c_status, MPI_Fint *f_status) {
     int i;
@@ -207,7 +207,7 @@ WEFT_INLINE int @Status_f082f(const MPI_F08_status *f08_status, MPI_Fint *f_stat
 }
 ";
 
-/// The last part of `mpi.h`.
+/// Returns the last part of `mpi.h`.
 pub fn functions(abi: &Abi) -> String {
     let mut out = TOP.to_owned();
     for prefix in ["MPI_", "PMPI_"] {

@@ -5,11 +5,11 @@ use crate::chapters::{Done, Implementation, TRY, implementation};
 use crate::data::{Abi, Callback, Constant, Function, Param};
 use std::fmt::Write;
 
-/// How one parameter of a pair of functions, without and with large counts, reaches their one
-/// implementation.
+/// Conversion of one parameter of two functions, without and with large counts, to the parameter of the implementation that they
+/// share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Widen {
-    /// The same type in both.
+    /// The parameter has the same type in both functions.
     Same,
     /// `int` or `MPI_Aint` and its larger form, by value: `i64`.
     Scalar,
@@ -38,7 +38,7 @@ pub fn library(abi: &Abi, done: &mut Done) -> String {
     out
 }
 
-/// `MPI_Comm_copy_attr_function` to `CommCopyAttrFunction`.
+/// Converts `MPI_Comm_copy_attr_function` to `CommCopyAttrFunction`.
 pub fn camel(name: &str) -> String {
     let words = name.strip_prefix("MPI_").unwrap_or(name).split('_');
     words.map(|w| w[..1].to_uppercase() + &w[1..]).collect()
@@ -79,7 +79,7 @@ pub fn rust_type(p: &Param, abi: &Abi) -> String {
     kind
 }
 
-/// The type of a parameter of an implementation that two functions may share.
+/// Returns the type of a parameter of an implementation that two functions may share.
 pub fn wide(p: &Param, widen: Widen, abi: &Abi) -> String {
     match widen {
         Widen::Same => rust_type(p, abi),
@@ -90,7 +90,7 @@ pub fn wide(p: &Param, widen: Widen, abi: &Abi) -> String {
     }
 }
 
-/// `type` is a keyword in Rust and not in C.
+/// Returns the name of a parameter in Rust, where `type` and other names of C are keywords.
 pub fn argument(p: &Param) -> String {
     match p.name.as_str() {
         "type" | "ref" | "in" | "box" | "move" | "use" | "where" | "final" => {
@@ -153,7 +153,7 @@ fn constants(out: &mut String, abi: &Abi) {
     out.push_str("];\n}\n\n");
 }
 
-/// How two parameter lists widen to one; nothing where they differ in more than counts.
+/// Returns the conversions of two parameter lists to a shared list. `None` if the lists differ in more than counts.
 fn widened(small: &[Param], large: &[Param]) -> Option<Vec<Widen>> {
     if small.len() != large.len() {
         return None;
@@ -182,7 +182,7 @@ fn widened(small: &[Param], large: &[Param]) -> Option<Vec<Widen>> {
         .collect()
 }
 
-/// How the parameters of `f` reach the implementation that it shares with its other form.
+/// Returns the conversions of the parameters of `f` to those of the implementation that it shares with its other form.
 pub fn widening(abi: &Abi, f: &Function) -> Option<Vec<Widen>> {
     if let Some(large) = abi.large(f) {
         widened(&f.params, &large.params)
@@ -208,12 +208,12 @@ fn convert(p: &Param, widen: Widen) -> String {
     }
 }
 
-/// The object whose error handler is called: the first parameter that is one.
+/// Returns the object whose error handler is called: the first parameter that is such an object.
 fn owner(f: &Function) -> String {
     if f.name.starts_with("MPI_T_") {
         return "Owner::Tool".into();
     }
-    // Errors of files, also of those that are not open yet (MPI 5.0, section 14.7).
+    // Functions of files, also if the file is not open yet (MPI 5.0, section 14.7).
     let of_files = ["MPI_File_", "MPI_Register_datarep"].iter().any(|s| f.name.starts_with(s));
     if of_files && f.name != "MPI_File_create_errhandler" {
         let file = f.params.iter().find(|p| p.base == "MPI_File");
@@ -225,7 +225,7 @@ fn owner(f: &Function) -> String {
             _ => "Owner::File(MPI_FILE_NULL)".into(),
         };
     }
-    // These take a handle away, by address; all others with an address return a new one.
+    // These functions take a handle away, by its address. All other functions with an address of a handle return a new handle.
     let takes = ["_free", "_close", "_disconnect", "_finalize"];
     let takes = takes.iter().any(|end| f.name.ends_with(end));
     for p in &f.params {
@@ -239,8 +239,8 @@ fn owner(f: &Function) -> String {
             _ => {}
         }
     }
-    // Where there is only a request or a message, what it belongs to. Those that return one, by an
-    // address, have nothing there yet.
+    // If there is only a request or a message, the object is the one that it belongs to. Functions that return a request or a
+    // message, by its address, have nothing there yet.
     let uses = ["Wait", "Test", "Cancel", "Start", "Request_free", "Mrecv", "Imrecv"];
     let uses = uses.iter().any(|name| f.name.strip_suffix("_c").unwrap_or(&f.name)[4..] == **name);
     for p in &f.params {
@@ -257,10 +257,10 @@ fn owner(f: &Function) -> String {
     "Owner::None".into()
 }
 
-/// What the entry points of a function call.
+/// Implementation that the entry points of a function call.
 pub struct Resolved<'a> {
     pub implementation: Option<&'a Implementation>,
-    /// The part of it that needs no waiting.
+    /// The part of the implementation that needs no waiting.
     pub fast: Option<&'a Implementation>,
     widen: Vec<Widen>,
 }
@@ -289,7 +289,7 @@ pub fn resolve<'a>(abi: &Abi, done: &'a Done, f: &Function) -> Resolved<'a> {
     Resolved { implementation: found, fast, widen }
 }
 
-/// Writes the two entry points of one function; true if it is implemented.
+/// Writes the two entry points of a function. Returns true if the function is implemented.
 fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &Function) -> bool {
     let Resolved { implementation: found, fast, widen } = resolve(abi, done, f);
     let path = found.map(|one| &one.path);
@@ -314,7 +314,7 @@ fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &Function) -> bool {
     path.is_some()
 }
 
-/// What a function that returns no error code returns while it is not built.
+/// Returns the value that a function without an error code returns while it is not implemented.
 fn neutral(f: &Function) -> String {
     match f.returns.as_str() {
         "double" => "0.0".into(),
@@ -324,8 +324,8 @@ fn neutral(f: &Function) -> String {
     }
 }
 
-/// The signature that each implementation must have, or the fields of the arguments of which it is a method, for people who
-/// write chapters.
+/// Lists the signature that each implementation must have, or the fields of the arguments of which it is a method, for authors of
+/// chapters.
 pub fn signatures(abi: &Abi, done: &Done) -> String {
     let mut out = String::new();
     for f in &abi.functions {

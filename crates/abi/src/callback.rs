@@ -1,9 +1,9 @@
-//! Function pointers that a program gives us.
+//! Function pointers of the program.
 
 use std::marker::PhantomData;
 
-/// A function pointer of type `F`, NULL, or one of the small numbers that stand for predefined
-/// functions (`MPI_COMM_DUP_FN` is 1): a Rust function pointer could hold neither.
+/// A function pointer of type `F`, NULL, or one of the small numbers that stand for predefined functions (`MPI_COMM_DUP_FN` is 1).
+/// A Rust function pointer could hold neither NULL nor such a number.
 #[repr(transparent)]
 pub struct CallbackPointer<F>(usize, PhantomData<F>);
 
@@ -17,24 +17,24 @@ impl<F> Copy for CallbackPointer<F> {}
 
 #[allow(dead_code)] // chapters that take callbacks use it
 impl<F: Copy> CallbackPointer<F> {
-    /// No function.
+    /// Returns a pointer to no function.
     #[cfg(test)]
     pub fn null() -> CallbackPointer<F> {
         CallbackPointer(0, PhantomData)
     }
 
-    /// To compare with constants such as `MPI_COMM_DUP_FN`; NULL is 0.
+    /// Returns the address, to compare with constants such as `MPI_COMM_DUP_FN`. NULL is 0.
     pub fn address(self) -> usize {
         self.0
     }
 
-    /// The same function as one of another type, which must have the same C calling convention:
-    /// handles of all kinds are passed alike.
+    /// Returns the same function with another type, which must have the same C calling convention: handles of all kinds are passed
+    /// alike.
     pub fn cast<G: Copy>(self) -> CallbackPointer<G> {
         CallbackPointer(self.0, PhantomData)
     }
 
-    /// The function to call.
+    /// Returns the function to call.
     ///
     /// # Safety
     /// The address is neither NULL nor one of the numbers that stand for predefined functions,
@@ -42,7 +42,8 @@ impl<F: Copy> CallbackPointer<F> {
     pub unsafe fn function(self) -> F {
         const { assert!(size_of::<F>() == size_of::<usize>()) };
         let pointer = std::ptr::with_exposed_provenance::<()>(self.0);
-        // SAFETY: by contract, the pointer is a function of type F; sizes are equal.
+        // SAFETY: the pointer is a function of type `F`: the caller of `function` promises it. The sizes are equal, by the
+        // assertion above.
         unsafe { std::mem::transmute_copy(&pointer) }
     }
 }
@@ -61,7 +62,7 @@ mod tests {
     fn a_callback_is_called_through_its_address() {
         let callback: CallbackPointer<GrequestFreeFunction> =
             CallbackPointer((seven as GrequestFreeFunction) as *const () as usize, PhantomData);
-        // SAFETY: `seven` is such a function and looks at nothing.
+        // SAFETY: `seven` is a function of this type, and does not use its argument.
         assert_eq!(unsafe { callback.function()(std::ptr::null_mut()) }, 7);
         assert_eq!(callback.address(), (seven as GrequestFreeFunction) as *const () as usize);
     }

@@ -1,19 +1,18 @@
-//! Implementations, one file a chapter of the standard.
+//! Implementations, one file per chapter of the standard.
 //!
-//! `MPI_Comm_rank` is implemented by `pub(crate) unsafe fn comm_rank`, at the start of a line:
-//! the build finds it there and wires it. Functions with and without `_c` share one implementation
-//! with wide types, unless the `_c` form has its own. A macro's call has the names of what it implements first. Helpers are not
-//! `pub(crate) unsafe fn`.
+//! `MPI_Comm_rank` is implemented by `pub(crate) unsafe fn comm_rank`, at the start of a line: the build finds the function there
+//! and wires it. Functions with and without `_c` share one implementation with wide types, unless the `_c` form has its own. The
+//! call of a macro begins with the names that it implements. Helpers are not `pub(crate) unsafe fn`.
 //!
-//! Functions that differ in their form alone (`MPI_Gather`, `MPI_Igather`, `MPI_Gather_init`) have one structure of arguments in
-//! [`crate::calls`], and methods of it for the forms, most of a trait: [`collectives::Collective`], [`messages::Sends`],
-//! [`windows::access::OneSided`], [`datatypes::Constructor`].
+//! Functions that differ only in their form (`MPI_Gather`, `MPI_Igather`, `MPI_Gather_init`) share a structure of arguments in
+//! [`crate::calls`]. Methods of that structure, most of them of a trait, implement the forms: [`collectives::Collective`],
+//! [`messages::Sends`], [`windows::access::OneSided`], [`datatypes::Constructor`].
 //!
 //! The documentation of a function, an `impl` block or a macro's call begins with the C names that it implements, in lines of their
 //! own. The build fails if a name is missing or wrong, and prints the lines as they should be.
 //!
-//! What a chapter alone keeps is a static of it ([`crate::state::ChapterState`]). Arrows point one way: entry points, chapters, arguments and
-//! objects, the state.
+//! State that only one chapter needs is a static of that chapter ([`crate::state::ChapterState`]). Dependencies point one way:
+//! entry points, chapters, arguments and objects, the state.
 
 pub(crate) mod buffered;
 pub(crate) mod caching;

@@ -1,4 +1,4 @@
-//! Error classes and codes, whoever made them: the standard, the library ([`crate::error_details`]), the program.
+//! Error classes and codes of the standard, of the library ([`crate::error_details`]) and of the program.
 
 use crate::constants::MPI_ERR_LASTCODE;
 use crate::error_details::{self, DETAILS};
@@ -8,29 +8,29 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{OsString, c_int};
 
-/// What the program added.
+/// Error classes and codes that the program added.
 pub static ADDED: ChapterState<RefCell<Added>> = ChapterState::new(RefCell::new(Added::NONE));
 
 /// Error classes and codes that the program added.
 pub struct Added {
-    /// How many were ever added: numbers are not given out again.
+    /// Number of classes and codes that were ever added: numbers are not used again.
     count: c_int,
-    /// By code; a class is a code of which it is itself the class.
+    /// Classes and codes by their number. A class is a code whose class is the code itself.
     pub codes: BTreeMap<c_int, Code>,
 }
 
-/// One of them.
+/// An error class or code of the program.
 pub struct Code {
-    /// The class that the code is of.
+    /// Class of the code.
     pub class: c_int,
-    /// What MPI_Error_string says of it; empty until the program says.
+    /// Text of MPI_Error_string for the code. Empty until the program sets it.
     pub text: OsString,
 }
 
 impl Added {
     const NONE: Added = Added { count: 0, codes: BTreeMap::new() };
 
-    /// The number of one more: a code of `class`, or else a class.
+    /// Adds a code of `class`, or a class if `class` is `None`. Returns its number.
     pub fn add(&mut self, class: Option<c_int>) -> c_int {
         self.count += 1;
         let code = MPI_ERR_LASTCODE + self.count;
@@ -40,13 +40,13 @@ impl Added {
     }
 }
 
-/// The largest error class or code of the program, or of the standard if there is none (MPI_LASTUSEDCODE).
+/// Returns the largest error class or code of the program, or of the standard if there is none (MPI_LASTUSEDCODE).
 pub fn last_used_code() -> c_int {
     let errors = ADDED.borrow();
     errors.codes.last_key_value().map_or(MPI_ERR_LASTCODE, |(&code, _)| code)
 }
 
-/// The class of a code; `None` if there is no such code.
+/// Returns the class of a code. `None` if there is no such code.
 pub fn class_of(code: c_int) -> Option<c_int> {
     if of_class(code).is_some() {
         return Some(code);
@@ -55,8 +55,8 @@ pub fn class_of(code: c_int) -> Option<c_int> {
     added.or_else(|| error_details::class(code))
 }
 
-/// The text of a code: of a class what the standard says, of a code of ours what failed, too, of one of
-/// the program's the program's own, which is empty if it gave none. `None` if there is no such code.
+/// Returns the text of a code. A class has the standard's text. The text of a code of the library also says what failed. A code of
+/// the program has the program's own text, which is empty if the program gave none. `None` if there is no such code.
 pub fn description(code: c_int) -> Option<OsString> {
     if let Some((name, meaning)) = of_class(code) {
         return Some(format!("{name}: {meaning}").into());

@@ -1,4 +1,4 @@
-//! What moving bytes between ranks of this machine costs, for `weft info`.
+//! Costs of moving bytes between ranks of this machine, for `weft info`.
 
 use crate::settings;
 use std::ffi::{CString, c_char};
@@ -8,8 +8,8 @@ use std::time::SystemTime;
 use weft_fabric::{CopyModel, Unit};
 use weft_intranode::{LoadedModel, ModelLoader, ModelOrigin};
 
-/// The lines of `weft info`: name, number with unit, and meaning, separated by tabs; before them one of `source`, nothing, and
-/// whence the numbers are. As for a job of several ranks, they are measured now if none are kept.
+/// Returns the lines of `weft info`: name, number with unit, and meaning, separated by tabs. The first line has `source`, an empty
+/// field, and the origin of the numbers. As in a job of several ranks, the costs are measured now if none are stored.
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_copies() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();
@@ -26,7 +26,7 @@ pub extern "C" fn weft_copies() -> *const c_char {
 
 fn lines(found: &LoadedModel, now: SystemTime) -> String {
     let mut text = format!("source\t\t{}\n", source(&found.origin, now).replace(['\t', '\n'], " "));
-    // Where all are generic, the source says so.
+    // If all costs are generic, the source says so, and no cost is marked.
     let marks = !matches!(found.origin, ModelOrigin::Generic(_));
     for field in CopyModel::FIELDS {
         let value = number(field.shown(&found.model), field.unit);
@@ -56,7 +56,7 @@ fn source(origin: &ModelOrigin, now: SystemTime) -> String {
     }
 }
 
-/// Three digits that count.
+/// Formats a number with some three significant digits.
 fn number(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Time if value < 0.1 => format!("{value:.4}"),
@@ -65,7 +65,7 @@ fn number(value: f64, unit: Unit) -> String {
     }
 }
 
-/// How long ago, in words.
+/// Describes how long ago `when` was.
 fn ago(when: SystemTime, now: SystemTime) -> String {
     let Ok(age) = now.duration_since(when) else { return "in the future".to_owned() };
     let (count, unit) = match age.as_secs() {

@@ -1,5 +1,5 @@
-//! The parts of argument lists that many functions have: a buffer with its count and type, blocks by rank, a target. The
-//! build groups them (`build/calls.rs`), so that a check finds the names of the arguments beside their values.
+//! Parts that the argument lists of many functions have: a buffer with its count and type, blocks by rank, a target. The build
+//! groups them (`build/calls.rs`), so that a check finds the names of the arguments beside their values.
 
 use crate::arguments::{buffer, plain, plain_of};
 use crate::constants::MPI_BYTE;
@@ -20,24 +20,24 @@ pub trait Arguments: Copy + 'static {
 /// Names of a buffer's arguments: address, count or counts, type or types.
 pub type Names = [&'static str; 3];
 
-/// A buffer of the program, as it was given: nothing of it is checked.
+/// A buffer of the program with unchecked arguments.
 #[derive(Clone, Copy)]
 pub struct Elements {
     /// Its first byte, or MPI_BOTTOM, MPI_IN_PLACE.
     pub address: *const c_void,
-    /// Elements; below 0 is an error of the program.
+    /// Number of elements. A negative number is an error of the program.
     pub count: i64,
-    /// Of each element.
+    /// Datatype of each element.
     pub ty: Datatype,
-    /// What the arguments are called in errors.
+    /// Names of the arguments in errors.
     pub names: &'static Names,
-    /// Made here alone, by who has that promise.
+    /// Private: only `Elements::new`, whose caller has made the promise, makes this structure.
     _promised: (),
 }
 
 impl Elements {
     /// # Safety
-    /// The program promises the memory of the elements until the operation is over; nobody uses them after that.
+    /// The program keeps the memory of the elements valid until the operation is over. Nobody uses the elements after that.
     #[inline(always)]
     pub unsafe fn new(
         address: *const c_void,
@@ -48,13 +48,13 @@ impl Elements {
         Elements { address, count, ty, names, _promised: () }
     }
 
-    /// The buffer of who has no elements in an operation.
+    /// Returns the buffer of a rank that has no elements in an operation.
     pub fn none() -> Elements {
-        // SAFETY: of no elements.
+        // SAFETY: no memory is used, since there are no elements.
         unsafe { Elements::new(std::ptr::null(), 0, MPI_BYTE, &["", "", ""]) }
     }
 
-    /// The same of another number of elements.
+    /// Returns the buffer with another number of elements.
     ///
     /// # Safety
     /// As for [`Elements::new`].
@@ -63,42 +63,42 @@ impl Elements {
         Elements { count, ..self }
     }
 
-    /// The buffer, if nothing is wrong with it.
+    /// Returns the buffer, or an error if an argument is wrong.
     #[inline]
     pub fn buffer(self) -> Result<Buffer, Error> {
-        // SAFETY: by the contract of `new`.
+        // SAFETY: the memory is valid until the operation is over: the caller of `Elements::new` promised it.
         unsafe { buffer(self.address, self.count, self.ty, self.names) }
     }
 
-    /// The memory of elements of a predefined type without gaps; `None` as [`plain`] says.
+    /// Returns the memory of elements of a predefined type without gaps. `None` as for [`plain`].
     #[inline(always)]
     pub fn plain(self) -> Option<Sge> {
-        // SAFETY: by the contract of `new`.
+        // SAFETY: the memory is valid until the operation is over: the caller of `Elements::new` promised it.
         unsafe { plain(self.address, self.count, self.ty) }
     }
 
-    /// The same for who has the state already.
+    /// Does what [`Elements::plain`] does, for a caller that has the state already.
     #[inline(always)]
     pub fn plain_of(self, state: &ProcessState) -> Option<Sge> {
-        // SAFETY: by the contract of `new`.
+        // SAFETY: the memory is valid until the operation is over: the caller of `Elements::new` promised it.
         unsafe { plain_of(state, self.address, self.count, self.ty) }
     }
 }
 
-/// Blocks of their own length and place, one a rank, in extents of the type.
+/// Blocks of one type with different lengths and displacements, one block per rank. Displacements are in extents of the type.
 #[derive(Clone, Copy)]
 pub struct RankBlocks {
     /// Its first byte, or MPI_BOTTOM, MPI_IN_PLACE.
     pub address: *const c_void,
-    /// Elements, one a rank.
+    /// Numbers of elements, one per rank.
     pub counts: Counts,
-    /// Where each block begins, one a rank.
+    /// Displacements of the blocks, one per rank.
     pub displs: Displs,
-    /// Of each element.
+    /// Datatype of each element.
     pub ty: Datatype,
-    /// What the arguments are called in errors.
+    /// Names of the arguments in errors.
     pub names: &'static Names,
-    /// What the argument of places is called in errors.
+    /// Name of the argument of displacements in errors.
     pub displs_name: &'static str,
 }
 
@@ -118,20 +118,20 @@ impl RankBlocks {
     }
 }
 
-/// Blocks of their own type, too, with places in bytes.
+/// Blocks with different lengths, displacements and types, one block per rank. Displacements are in bytes.
 #[derive(Clone, Copy)]
 pub struct TypedBlocks {
     /// Its first byte, or MPI_BOTTOM, MPI_IN_PLACE.
     pub address: *const c_void,
-    /// Elements, one a rank.
+    /// Numbers of elements, one per rank.
     pub counts: Counts,
-    /// Where each block begins, one a rank.
+    /// Displacements of the blocks, one per rank.
     pub displs: Displs,
-    /// One a rank.
+    /// Datatypes, one per rank.
     pub types: *const Datatype,
-    /// What the arguments are called in errors.
+    /// Names of the arguments in errors.
     pub names: &'static Names,
-    /// What the argument of places is called in errors.
+    /// Name of the argument of displacements in errors.
     pub displs_name: &'static str,
 }
 
@@ -156,9 +156,9 @@ impl TypedBlocks {
 pub struct TargetArgs {
     /// Rank of the target in the window.
     pub rank: c_int,
-    /// In units of the target's.
+    /// Displacement, in the target's displacement units.
     pub disp: isize,
-    /// Elements; below 0 is an error of the program.
+    /// Number of elements. A negative number is an error of the program.
     pub count: i64,
     /// Of each element.
     pub ty: Datatype,

@@ -1,4 +1,4 @@
-//! Errors: their number, their words, and whose error handler hears of them. How it does: `raise.rs`.
+//! Errors: their numbers, their texts, and the objects whose error handlers receive them. `raise.rs` delivers them.
 
 use crate::constants::{
     MPI_ERR_ARG, MPI_ERR_NO_MEM, MPI_ERR_UNSUPPORTED_OPERATION, MPI_SUCCESS,
@@ -14,7 +14,7 @@ use std::fmt;
 use std::rc::Rc;
 use weft_fabric::Fabric;
 
-/// Why a function failed. One pointer wide, so that a result costs the good path one register.
+/// Reason why a function failed. One pointer wide, so that a result costs the successful path one register.
 pub struct Error(Box<Parts>);
 
 struct Parts {
@@ -22,28 +22,28 @@ struct Parts {
     text: String,
     owner: Option<Owner>,
     returns: Option<c_int>,
-    /// The text names function and object already.
+    /// True if the text names function and object already.
     told: bool,
 }
 
-/// What an error is told by.
+/// Number by which an error is reported.
 #[derive(Clone, Copy)]
 enum Number {
-    /// A class of the standard: a code of ours, whose string has the words, stands for the failure.
+    /// A class of the standard. The failure is reported by a code of the library, whose string has the text.
     Class(c_int),
-    /// The program's own code, or one that the standard says.
+    /// The program's own code, or a code that the standard requires.
     Code(c_int),
 }
 
 #[allow(dead_code)] // chapters use it
 impl Error {
-    /// `class` is one of `MPI_ERR_*`; `text` names what failed, the value, the limit and the remedy.
+    /// Makes an error. `class` is one of `MPI_ERR_*`; `text` names what failed, the value, the limit and the remedy.
     #[cold]
     pub fn new(class: c_int, text: impl fmt::Display) -> Error {
         Error::numbered(Number::Class(class), text)
     }
 
-    /// An error whose code is `code` and no other: a function of the program returned it.
+    /// Makes an error with exactly this `code`, which a function of the program returned.
     #[cold]
     pub fn returned(code: c_int, text: impl fmt::Display) -> Error {
         Error::numbered(Number::Code(code), text)
@@ -54,33 +54,33 @@ impl Error {
         Error(Box::new(Parts { number, text, owner: None, returns: None, told: false }))
     }
 
-    /// A pointer that the call must have is NULL.
+    /// Makes the error of a NULL pointer that the call needs.
     #[cold]
     #[inline(never)]
     pub fn null(argument: &str) -> Error {
         Error::new(MPI_ERR_ARG, format_args!("argument {argument} is NULL"))
     }
 
-    /// The object whose handler is to be called, where it is not the one that the entry point
-    /// names: `MPI_Wait` has only a request, but its errors belong to a communicator.
+    /// Sets the object whose handler is called, if it is not the object that the entry point names: `MPI_Wait` has only a request,
+    /// but its errors belong to a communicator.
     pub fn on(mut self, owner: Owner) -> Error {
         self.0.owner = Some(owner);
         self
     }
 
-    /// The same unless somebody has said whose it is.
+    /// Sets the object whose handler is called, unless it is set already.
     pub fn usually_on(mut self, owner: Owner) -> Error {
         self.0.owner.get_or_insert(owner);
         self
     }
 
-    /// Says where it was: `array_of_requests[3]`.
+    /// Adds the place of the error to the text: `array_of_requests[3]`.
     pub fn at(mut self, place: &str) -> Error {
         self.0.text = format!("{place}: {}", self.0.text);
         self
     }
 
-    /// Says in what function it was, where [`raise`] will not: in a code that goes into a status.
+    /// Adds the function to the text, for a code that goes into a status: then [`raise`] does not add it.
     pub fn within(mut self, call: &str) -> Error {
         let Some(owner) = self.0.owner.clone() else { return self };
         self.0.text = crate::raise::told(call, owner, &self.0.text);
@@ -88,13 +88,13 @@ impl Error {
         self
     }
 
-    /// What the function returns, while the handler hears the error's own code (MPI_ERR_IN_STATUS).
+    /// Sets the code that the function returns, while the handler receives the error's own code (MPI_ERR_IN_STATUS).
     pub fn returning(mut self, code: c_int) -> Error {
         self.0.returns = Some(code);
         self
     }
 
-    /// Its class, `MPI_ERR_*` or one that the program added.
+    /// Returns the class: `MPI_ERR_*`, or a class that the program added.
     pub fn class(&self) -> c_int {
         match self.0.number {
             Number::Class(class) => class,
@@ -102,12 +102,12 @@ impl Error {
         }
     }
 
-    /// What failed, in words.
+    /// Returns the text: what failed.
     pub fn text(&self) -> &str {
         &self.0.text
     }
 
-    /// Its error code: the program's, or one of ours whose string says `words`.
+    /// Returns the error code: the program's, or a code of the library whose string is `words`.
     pub fn code(&self, words: &str) -> c_int {
         match self.0.number {
             Number::Code(code) => code,
@@ -115,24 +115,24 @@ impl Error {
         }
     }
 
-    /// The code with which a process exits that ends for it.
+    /// Returns the exit code of a process that ends because of this error.
     pub fn exit_code(&self) -> c_int {
         match self.0.number {
             Number::Class(code) | Number::Code(code) => code,
         }
     }
 
-    /// The object that [`Error::on`] named, once.
+    /// Takes the object that [`Error::on`] has set.
     pub fn take_owner(&mut self) -> Option<Owner> {
         self.0.owner.take()
     }
 
-    /// Whether the text names function and object already.
+    /// Returns true if the text names function and object already.
     pub fn is_told(&self) -> bool {
         self.0.told
     }
 
-    /// What [`Error::returning`] said.
+    /// Returns the code that [`Error::returning`] has set.
     pub fn returns(&self) -> Option<c_int> {
         self.0.returns
     }
@@ -147,27 +147,27 @@ impl fmt::Debug for Error {
 /// The object whose error handler an error is raised on.
 #[derive(Clone)]
 pub enum Owner {
-    /// No object: the handler of `MPI_COMM_SELF` if it was set, else that of `MPI_COMM_WORLD`; where
-    /// there is neither, the initial one.
+    /// No object: the handler of `MPI_COMM_SELF` if the program set it, else that of `MPI_COMM_WORLD`. If there is neither, the
+    /// initial handler.
     None,
     Comm(Comm),
-    /// The same, whether or not it has a handle still.
+    /// A communicator that may have lost its handle.
     Object(Rc<CommObject>),
     Win(Win),
-    /// `MPI_FILE_NULL`: of no file that is open.
+    /// A file. `MPI_FILE_NULL` stands for errors that concern no open file.
     File(File),
     Session(Session),
-    /// What the request belongs to.
+    /// The object that the request belongs to.
     Request(Request),
     /// The communicator of a matched message.
     Message(Message),
-    /// An object that the call was to make: the handler that it would have.
+    /// The error handler that the object would have which the call was to make.
     Handler(Errhandler),
     /// The tool interface: it returns its errors and calls no handler (MPI 5.0, section 15.3).
     Tool,
 }
 
-/// Raises that `call` is not built yet.
+/// Raises the error that `call` is not implemented yet.
 #[cold]
 #[inline(never)]
 pub fn unsupported(call: &'static str, owner: Owner) -> c_int {
@@ -178,7 +178,7 @@ pub fn unsupported(call: &'static str, owner: Owner) -> c_int {
     raise(not_built(class, call), call, owner)
 }
 
-/// Raises that `call`, which returns no error code, is not built yet; returns `neutral`.
+/// Raises the error that `call`, which returns no error code, is not implemented yet. Returns `neutral`.
 #[cold]
 #[inline(never)]
 pub fn unsupported_value<T>(call: &'static str, neutral: T) -> T {
@@ -192,7 +192,7 @@ fn not_built(class: c_int, call: &str) -> Error {
     Error::new(class, format_args!("{call} is not built in Weft {version}; {remedy}"))
 }
 
-/// What a function of the program returned, as a result.
+/// Converts the code that a function of the program returned into a result.
 pub fn callback_result(code: c_int, which: impl fmt::Display) -> Result<(), Error> {
     if code == MPI_SUCCESS {
         return Ok(());
@@ -200,7 +200,7 @@ pub fn callback_result(code: c_int, which: impl fmt::Display) -> Result<(), Erro
     Err(Error::returned(code, format_args!("{which} returned {}", in_words(code))))
 }
 
-/// A code that a function of the program returned, with what is known of it.
+/// Describes a code that a function of the program returned, by what is known of the code.
 pub fn in_words(code: c_int) -> String {
     let words = crate::codes::description(code);
     match (of_class(code), words.filter(|words| !words.is_empty())) {
@@ -216,7 +216,7 @@ impl From<weft_process::Error> for Error {
         if error.is_returned() {
             return Error::returned(error.class(), error.text());
         }
-        // Other errors have nothing to do with a fault that there may be.
+        // Other errors have nothing to do with a fault that may have happened.
         let known = || {
             let engine = state().engine.get()?;
             let fault = engine.endpoint().fault()?;
@@ -228,7 +228,7 @@ impl From<weft_process::Error> for Error {
     }
 }
 
-/// What is known of a lost peer that belongs to another job.
+/// Describes a lost peer that belongs to another job.
 fn of_another_job(engine: &crate::node::Engine, fault: &weft_fabric::Fault) -> Option<String> {
     let weft_fabric::FaultCause::PeerLost { rank } = *fault.cause() else { return None };
     (rank >= engine.endpoint().fabric().size()).then(|| {

@@ -1,12 +1,12 @@
-//! Error codes of ours (MPI 5.0, section 9.4): one for each failure of late, so that MPI_Error_string says
-//! what failed there, while the string of a class is always the same.
+//! Error codes of the library (MPI 5.0, section 9.4): a code for each recent failure, so that MPI_Error_string reports what failed
+//! there, while the string of a class is always the same.
 //!
 //! ```text
 //!   bit   31  30   29         8   7         0
 //!         | 0 | 1 | number (22) | class (8) |
 //! ```
-//! The class is in the code, so it is right however old the code is; a process that exits with the code
-//! exits with the class. Words are kept of the last [`KEPT`] failures that differ.
+//! The code contains the class, so the class is right however old the code is, and a process that exits with the code exits with
+//! the class. Texts are kept for the last [`KEPT`] failures that differ.
 
 use crate::error_texts::of_class;
 use crate::state::ChapterState;
@@ -14,25 +14,25 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
-/// Failures whose words are kept: some 50 KiB.
+/// Maximum number of failures whose texts are kept: some 50 KiB.
 const KEPT: usize = 256;
 const OURS: c_int = 1 << 30;
 const NUMBER_SHIFT: u32 = 8;
 const NUMBERS: c_int = (1 << 22) - 1;
 const CLASS: c_int = 0xff;
 
-/// Those of this process.
+/// The failures of this process.
 pub static DETAILS: ChapterState<RefCell<Details>> = ChapterState::new(RefCell::new(Details::NONE));
 
 /// The last failures.
 pub struct Details {
-    /// The last one at the end.
+    /// Codes and texts, the latest at the end.
     kept: VecDeque<(c_int, Box<str>)>,
-    /// Of the last one.
+    /// Number in the last code.
     number: c_int,
 }
 
-/// The class of one of our codes.
+/// Returns the class of a code of the library.
 pub fn class(code: c_int) -> Option<c_int> {
     let class = code & CLASS;
     let ours = code & OURS != 0 && code > 0 && class > 0 && (code ^ OURS) >> NUMBER_SHIFT > 0;
@@ -42,7 +42,7 @@ pub fn class(code: c_int) -> Option<c_int> {
 impl Details {
     const NONE: Details = Details { kept: VecDeque::new(), number: 0 };
 
-    /// A code for a failure of this class; the same one if it happened of late.
+    /// Returns a code for a failure of this class. A recent failure with the same text has the same code.
     pub fn code(&mut self, class: c_int, words: &str) -> c_int {
         if !(1..=CLASS).contains(&class) {
             return class;
@@ -64,7 +64,7 @@ impl Details {
         code
     }
 
-    /// What failed, if it is kept still.
+    /// Returns the text of a failure, if it is still kept.
     pub fn words(&self, code: c_int) -> Option<&str> {
         self.kept.iter().find(|kept| kept.0 == code).map(|kept| &*kept.1)
     }

@@ -1,4 +1,4 @@
-//! What the error classes of the standard mean, in a few words (MPI 5.0, table 9.5 and 15.8).
+//! Meanings of the error classes of the standard, in a few words (MPI 5.0, tables 9.5 and 15.8).
 
 use crate::constants::*;
 use std::ffi::c_int;
@@ -100,7 +100,7 @@ pub static TEXTS: &[(c_int, &str, &str)] = &[
     (MPI_T_ERR_PVAR_NO_ATOMIC, "MPI_T_ERR_PVAR_NO_ATOMIC", "variable has no atomic read and reset"),
 ];
 
-/// Name and meaning of a class of the standard.
+/// Returns name and meaning of a class of the standard.
 pub fn of_class(class: c_int) -> Option<(&'static str, &'static str)> {
     TEXTS.iter().find(|(c, ..)| *c == class).map(|&(_, name, text)| (name, text))
 }

@@ -9,12 +9,12 @@ macro_rules! handle {
         pub struct $name(pub usize);
 
         impl $name {
-            /// The handle behind an address; 0, which no valid handle has, behind NULL.
+            /// Returns the handle at an address. For NULL, returns 0, which no valid handle has.
             ///
             /// # Safety
             /// `address` is NULL or points to a handle.
             pub unsafe fn behind(address: *const $name) -> $name {
-                // SAFETY: not NULL, so by contract a handle.
+                // SAFETY: `address` is not NULL, so it points to a handle: the caller of `behind` promises it.
                 if address.is_null() { $name(0) } else { unsafe { *address } }
             }
         }

@@ -33,12 +33,12 @@ thread_local! {
     static ON_HELPER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What the helper has done so far; nothing if there is none.
+/// Returns the counts of the helper's work so far: zeros if there is no helper.
 pub fn counts() -> HelperCounts {
     HELPING.get().map(|helping| helping.helper.counts()).unwrap_or_default()
 }
 
-/// The program's thread enters the library.
+/// Notes that the program's thread enters the library.
 #[inline]
 pub fn enter() {
     if let Some(helping) = HELPING.get() {
@@ -46,7 +46,7 @@ pub fn enter() {
     }
 }
 
-/// The program's thread leaves the library.
+/// Notes that the program's thread leaves the library.
 #[inline]
 pub fn leave() {
     if let Some(helping) = HELPING.get() {
@@ -54,7 +54,7 @@ pub fn leave() {
     }
 }
 
-/// The same under the lock, which is given up afterwards.
+/// Notes that a thread leaves the library and will release the lock.
 #[inline]
 pub fn leave_locked() {
     if let Some(helping) = HELPING.get() {
@@ -62,7 +62,7 @@ pub fn leave_locked() {
     }
 }
 
-/// The program's thread is about to wait, inside of the library.
+/// Notes that the program's thread is about to wait, inside of the library.
 #[inline]
 pub fn stand_down() {
     if let Some(helping) = HELPING.get()
@@ -72,26 +72,26 @@ pub fn stand_down() {
     }
 }
 
-/// What a signal handler does on the program's thread: `look`, if that is outside of the library. True:
-/// there is more, for the helper.
+/// Handles a signal on the program's thread. Runs `look` if the thread is outside of the library. `look` returns true if there is
+/// more to do for the helper.
 pub fn interrupted(look: impl FnOnce() -> bool) {
     if let Some(helping) = HELPING.get() {
         helping.helper.interrupt(&*helping.place, look);
     }
 }
 
-/// One round. True if anything moved.
+/// Progresses messages for one round. Returns true if anything moved.
 fn work() -> bool {
     state().engine.get().is_some_and(|engine| engine.help())
 }
 
-/// Whether anything is outstanding that a helper could move on.
+/// Returns true if anything is outstanding that a helper could progress.
 #[inline]
 fn wanted() -> bool {
     state().engine.get().is_some_and(|engine| engine.awaits_help())
 }
 
-/// Starts the helper; the calling thread is inside the library. A second call does nothing.
+/// Starts the helper. The calling thread is inside the library. A second call does nothing.
 pub fn start(progress: ProgressSettings) -> io::Result<()> {
     let Some(engine) = state().engine.get() else { return Ok(()) };
     let fabric = engine.endpoint().fabric();
@@ -124,7 +124,7 @@ pub fn start(progress: ProgressSettings) -> io::Result<()> {
         return Ok(());
     }
     if !multiple {
-        // The call under way entered when there was no helper, and will leave it.
+        // The call under way entered when there was no helper. It will leave with the helper, so it enters now.
         enter();
         lock::with_helper();
     }
@@ -132,7 +132,7 @@ pub fn start(progress: ProgressSettings) -> io::Result<()> {
         ON_HELPER.set(true);
         progress.policy.apply();
         if catch_unwind(AssertUnwindSafe(|| live(multiple))).is_err() {
-            // What went wrong has been said; the library's state is not to be trusted.
+            // The panic has been reported, and the library's state cannot be trusted.
             std::process::abort();
         }
     };
@@ -151,7 +151,7 @@ fn live(multiple: bool) {
     let Some(Helping { helper, place, progress, .. }) = HELPING.get() else { return };
     let locked = progress.design == ProgressDesign::Locked;
     match progress.design {
-        // The existing design ignores nothing: Kumar et al. 2008, section 3.
+        // The locked design works on every wake-up, even if nothing awaits help: Kumar et al. 2008, section 3.
         _ if multiple => {
             helper.run_locked(&**place, |f| lock::locked(f), || locked || wanted(), work)
         }
@@ -160,7 +160,7 @@ fn live(multiple: bool) {
     }
 }
 
-/// Signals the program's thread for what its handler can do, and does the rest itself.
+/// Signals the program's thread for the work that its handler can do, and does all other work itself.
 fn live_by_signals(helper: &HelperHandle, place: &dyn Sleep, number: i32) {
     let hopeless = Cell::new(false);
     let turn = || {
@@ -174,7 +174,7 @@ fn live_by_signals(helper: &HelperHandle, place: &dyn Sleep, number: i32) {
         let mut trouble = signal::is_taken(number).then_some(SignalRefusal::Taken);
         if trouble.is_none() {
             signal::send(number);
-            // Who is not scheduled answers later; who blocks it does not.
+            // A thread that is not scheduled answers later. A thread that blocks the signal does not answer.
             let since = Instant::now();
             while signal::handled() == before && since.elapsed() < signal::PATIENCE {
                 std::thread::sleep(Duration::from_micros(200));
@@ -185,7 +185,7 @@ fn live_by_signals(helper: &HelperHandle, place: &dyn Sleep, number: i32) {
         if let Some(trouble) = trouble {
             progress::say(&trouble.text(number));
             hopeless.set(true);
-            // What has arrived is still there: look again.
+            // The messages that have arrived are still there: wake up to look again.
             place.ring();
         }
     };
@@ -193,13 +193,13 @@ fn live_by_signals(helper: &HelperHandle, place: &dyn Sleep, number: i32) {
     signal::end(number);
 }
 
-/// Ends the helper, if there is one; the calling thread is inside the library.
+/// Ends the helper, if there is one. The calling thread is inside the library.
 pub fn stop() {
     let Some(helping) = HELPING.get() else { return };
     let thread = helping.thread.lock().unwrap_or_else(|e| e.into_inner()).take();
     let Some(thread) = thread else { return };
     helping.helper.stop(&*helping.place);
-    // It may be waiting for the lock.
+    // The helper may be waiting for the lock.
     let joined = lock::let_others(|| thread.join());
     lock::without_helper();
     debug_assert!(joined.is_ok(), "a panic in the helper ends the process");
@@ -214,7 +214,7 @@ pub fn must_not_be_here() {
     }
 }
 
-/// Threads that `f` makes take no signals.
+/// Runs `f`. Threads that `f` makes take no signals.
 fn without_signals<R>(f: impl FnOnce() -> R) -> R {
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: both sets are written before they are read: `sigfillset` and `pthread_sigmask` cannot
@@ -224,7 +224,7 @@ fn without_signals<R>(f: impl FnOnce() -> R) -> R {
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
     }
     let result = f();
-    // SAFETY: `before` was filled in above.
+    // SAFETY: `before` holds the mask that the first `pthread_sigmask` has written.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
     result
 }

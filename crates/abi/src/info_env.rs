@@ -1,4 +1,4 @@
-//! What `MPI_INFO_ENV` says.
+//! Contents of `MPI_INFO_ENV`.
 
 use crate::constants::*;
 use crate::state::state;
@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use weft_fabric::Fabric;
 use weft_process::VALUE_MAX;
 
-/// How this process was started (MPI 5.0, section 11.2.3), for `MPI_INFO_ENV`. Keys that have no
-/// answer (`soft`, `file`) are absent, and so are answers that are too long.
+/// Returns how this process was started (MPI 5.0, section 11.2.3), for `MPI_INFO_ENV`. Keys that have no answer (`soft`, `file`)
+/// are absent, and so are answers that are too long.
 pub fn environment() -> weft_process::Info {
     let mut info = weft_process::Info::default();
     let mut set = |key: &str, value: &[u8]| {
@@ -19,7 +19,7 @@ pub fn environment() -> weft_process::Info {
     let mut arguments = std::env::args_os();
     set("command", arguments.next().unwrap_or_default().as_bytes());
     set("argv", arguments.collect::<Vec<_>>().join(OsStr::new(" ")).as_bytes());
-    // Until this process has joined its job, what the launcher left for it says how large that is.
+    // Until this process has joined its job, the size is the one that the launcher has announced.
     let joined = state().engine.get().map(|engine| engine.endpoint().fabric().size());
     if let Some(size) = joined.or_else(weft_bootstrap::announced_size) {
         set("maxprocs", size.to_string().as_bytes());
@@ -38,11 +38,11 @@ pub fn environment() -> weft_process::Info {
     info
 }
 
-/// A field of what `uname` says.
+/// Returns a field of the answer of `uname`.
 fn system_name(field: impl Fn(&libc::utsname) -> &[c_char; 65]) -> Vec<u8> {
-    // SAFETY: all zeros are a utsname.
+    // SAFETY: zeros are a valid `utsname`: all fields are arrays of characters.
     let mut names: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: the structure is ours.
+    // SAFETY: `names` is valid for writes of a `utsname`.
     if unsafe { libc::uname(&mut names) } != 0 {
         return Vec::new();
     }

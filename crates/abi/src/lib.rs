@@ -49,13 +49,13 @@ mod table;
 mod waiting;
 mod widen;
 
-// Parts of the generated code wait for chapters that use them.
+// Some generated code has no user until a chapter needs it.
 #[allow(dead_code, non_snake_case, unused_variables, unused_unsafe, unused_imports)]
 #[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
 #[allow(clippy::unnecessary_cast, clippy::unused_unit, clippy::type_complexity)]
 #[allow(clippy::redundant_field_names)]
 mod generated {
-    /// What the generated text names.
+    /// Names that the generated text uses.
     mod prelude {
         pub use super::constants::*;
         pub use super::types::*;

@@ -34,8 +34,8 @@ pub struct NonShmFabric {
     kind: NodeKind,
     /// Reason for this network, if the library chose it.
     why: Option<String>,
-    /// A message on its way in or out of a call: by a pointer to a local variable, the message of
-    /// the other way would lie in memory, too, and not in registers (14 ns of 57).
+    /// A message on its way into or out of a call. Without this field it would pass by a pointer to a local variable. Then the
+    /// message of shared memory would lie in memory, too, and not in registers (14 ns of 57).
     passing: Cell<Option<ArrivedMessage>>,
 }
 

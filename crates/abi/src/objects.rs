@@ -1,4 +1,4 @@
-//! The objects behind handles, beside communicators and groups.
+//! Objects behind handles, except communicators and groups.
 
 use crate::callback::CallbackPointer;
 use crate::constants::*;
@@ -18,15 +18,15 @@ use weft_fabric::Sge;
 use weft_process::{Active, Attributes};
 use weft_rma::WindowFlavor;
 
-/// A datatype and what the program hung on it.
+/// A datatype with the attributes that the program caches on it.
 pub struct TypeObject {
-    /// Compiled to what copies and packs it.
+    /// The datatype, compiled for copying and packing.
     pub ty: Type,
     /// Its own handle.
     pub handle: Cell<Datatype>,
-    /// The standard's own: never freed.
+    /// True if the standard defines the datatype, which then is never freed.
     pub predefined: bool,
-    /// What the program caches on it, by key.
+    /// Attributes that the program caches on it, by key.
     pub attributes: RefCell<Attributes>,
 }
 
@@ -46,14 +46,14 @@ pub enum UserReduction {
 /// An error handler that the program made.
 #[derive(Clone, Copy)]
 pub struct ErrhandlerObject {
-    /// What is called with the object and the code.
+    /// Function that is called with the object and the code.
     pub function: HandlerFunction,
-    /// References that the program has: its own and those that MPI_Comm_get_errhandler gave out. At
-    /// 0 the object lives on while a communicator has it.
+    /// Number of references that the program has: its own, and those that MPI_Comm_get_errhandler returned. At 0 the object lives
+    /// on while a communicator has it.
     pub users: u32,
 }
 
-/// What an error handler calls.
+/// Function of an error handler.
 #[derive(Clone, Copy)]
 pub enum HandlerFunction {
     Comm(CallbackPointer<CommErrhandlerFunction>),
@@ -62,7 +62,7 @@ pub enum HandlerFunction {
     File(CallbackPointer<FileErrhandlerFunction>),
 }
 
-/// What an error handler is for.
+/// Kind of object that an error handler is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HandlerKind {
     Comm,
@@ -72,7 +72,7 @@ pub enum HandlerKind {
 }
 
 impl HandlerFunction {
-    /// What kind of object it is called for.
+    /// Returns the kind of object that the function is called for.
     pub fn kind(&self) -> HandlerKind {
         match self {
             HandlerFunction::Comm(_) => HandlerKind::Comm,
@@ -87,9 +87,9 @@ impl HandlerFunction {
 pub struct SessionObject {
     /// The handle of its error handler.
     pub errhandler: Cell<usize>,
-    /// What the program was granted: MPI_THREAD_SINGLE and so on.
+    /// Thread level that the program was granted, such as MPI_THREAD_SINGLE.
     pub thread_level: i32,
-    /// What the program attached for buffered sends on its communicators.
+    /// Buffer that the program attached for buffered sends on the session's communicators.
     pub buffer: OnceCell<Rc<dyn Any>>,
 }
 
@@ -108,25 +108,25 @@ pub struct FileObject {
 /// The window of the layer below.
 pub type WindowOf = weft_rma::Window<NodeFabric>;
 
-/// A window (MPI_Win) and what the program hung on it.
+/// A window (MPI_Win) with the attributes that the program caches on it.
 pub struct WinObject {
     /// Its epochs, memory and locks.
     pub window: Rc<WindowOf>,
-    /// Where this rank's part begins, as the program gave it or was given it.
+    /// Beginning of this rank's part, as the program gave it to the call or got it from the call.
     pub base: Cell<*mut c_void>,
-    /// What its predefined attributes point to.
+    /// Numbers that its predefined attributes point to.
     pub known: WindowNumbers,
-    /// What the program caches on it, by key.
+    /// Attributes that the program caches on it, by key.
     pub attributes: RefCell<Attributes>,
     /// The handle of its error handler.
     pub errhandler: Cell<usize>,
-    /// What the program says about how it uses it.
+    /// Hints of the program about its use of the window.
     pub hints: RefCell<weft_process::Info>,
     /// The group of the last MPI_Win_post or MPI_Win_start, and its ranks in the window.
     pub members: RefCell<Option<(weft_process::Group, Rc<[usize]>)>>,
 }
 
-/// The address of memory as a program may see it: of none at all NULL.
+/// Returns the address of memory as a program may see it: NULL if the memory is empty.
 pub fn address(memory: Sge) -> *mut c_void {
     if memory == Sge::EMPTY { std::ptr::null_mut() } else { memory.ptr().cast() }
 }
@@ -144,7 +144,7 @@ pub struct WindowNumbers {
 }
 
 impl WinObject {
-    /// `unit`: this rank's displacement unit.
+    /// Makes the object of a window. `unit`: this rank's displacement unit.
     pub fn new(window: Rc<WindowOf>, unit: usize) -> WinObject {
         let memory = window.memory();
         let flavor = match window.flavor() {
@@ -154,7 +154,7 @@ impl WinObject {
             WindowFlavor::Dynamic => MPI_WIN_FLAVOR_DYNAMIC,
         };
         let base = match window.flavor() {
-            // MPI_BOTTOM.
+            // Displacements in a dynamic window count from MPI_BOTTOM.
             WindowFlavor::Dynamic => std::ptr::null_mut(),
             _ => address(memory),
         };
@@ -176,7 +176,7 @@ impl WinObject {
     }
 }
 
-/// What kind of object a key is for.
+/// Kind of object that a key is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyKind {
     Comm,
@@ -187,21 +187,21 @@ pub enum KeyKind {
 /// A key for attributes. The callbacks of all kinds have one shape: a handle of pointer size first.
 #[derive(Clone, Copy)]
 pub struct AttributeKey {
-    /// What objects it is a key of.
+    /// Kind of the objects that have attributes of this key.
     pub kind: KeyKind,
     /// Called when an object with a value is duplicated.
     pub copy: CallbackPointer<CommCopyAttrFunction>,
-    /// Called when a value goes.
+    /// Called when a value is deleted.
     pub delete: CallbackPointer<CommDeleteAttrFunction>,
-    /// What both are given as extra_state; the program's own.
+    /// The program's extra_state, which both functions receive.
     pub extra: *mut c_void,
 }
 
-/// A persistent operation: how to start it.
+/// A persistent operation, which can be started.
 pub trait Persistent {
     fn start(&self) -> Result<Active, Error>;
 
-    /// Itself, if a chapter knows more of it than how to start it.
+    /// Returns itself, if a chapter knows more of it than its start.
     fn as_any(&self) -> Option<&dyn Any> {
         None
     }
@@ -213,33 +213,34 @@ impl<F: Fn() -> Result<Active, Error>> Persistent for F {
     }
 }
 
-/// How to start a persistent operation, shared by a request and who starts it.
+/// A persistent operation, shared by its request and the call that starts it.
 pub type PersistentRecipe = Rc<dyn Persistent>;
 
 /// A request.
 pub struct RequestObject {
-    /// What runs now; `None`: inactive.
+    /// The operation under way. `None` if the request is inactive.
     pub active: Option<Active>,
-    /// How to start a persistent one again.
+    /// The operation of a persistent request, to start it again.
     pub recipe: Option<PersistentRecipe>,
-    /// What object, and so whose error handler.
+    /// The object that the request belongs to, whose error handler receives its errors.
     pub belongs: Belongs,
-    /// What operation it is of.
+    /// Kind of operation that the request was made for.
     pub kind: RequestOrigin,
 }
 
-/// The handle of all sends that were over when they were started: one object for all, so that none is made for each. It is
-/// never freed, and whoever waits for it finds it over.
+/// Handle of all sends that were complete when they were started. They share an object, so that no object is made for each send. It
+/// is never freed, and every wait for it finds it complete.
 pub const SENT: crate::types::Request = crate::types::Request(7 | 1 << 36);
 
 impl RequestObject {
-    /// What [`SENT`] is the handle of.
+    /// Returns the object of [`SENT`].
     pub fn sent() -> RequestObject {
         let active = Some(Active::Done(weft_process::Status::default()));
         RequestObject { active, recipe: None, belongs: Belongs::Nobody, kind: RequestOrigin::Send }
     }
 
-    /// The receive that it is, if it is no more than that: nothing to unpack, nothing that its end could free.
+    /// Returns the receive of the request, if the request is nothing more: there is nothing to unpack, and its end could free
+    /// nothing.
     #[inline(always)]
     pub fn plain_receive(&self) -> Option<weft_process::RequestId> {
         match self {
@@ -253,7 +254,7 @@ impl RequestObject {
         }
     }
 
-    /// Drops a plain receive: nothing of it but its reference to the communicator is to be dropped.
+    /// Drops a plain receive, of which only the reference to the communicator needs a drop.
     #[inline(always)]
     pub fn forget_plain(self) {
         debug_assert!(self.plain_receive().is_some());
@@ -265,11 +266,11 @@ impl RequestObject {
     }
 }
 
-/// The object whose error handler hears of a request's errors.
+/// The object whose error handler receives a request's errors.
 #[derive(Clone)]
 pub enum Belongs {
     Nobody,
-    /// It may have lost its handle meanwhile.
+    /// A communicator, which may have lost its handle meanwhile.
     Comm(Rc<CommObject>),
     Win(Win),
     Session(Session),
@@ -277,7 +278,7 @@ pub enum Belongs {
 }
 
 impl Belongs {
-    /// The object whose error handler hears of it.
+    /// Returns the object whose error handler receives the errors.
     pub fn owner(&self) -> Owner {
         match self {
             Belongs::Nobody => Owner::None,
@@ -289,7 +290,7 @@ impl Belongs {
     }
 }
 
-/// What a request was made for: words for errors and reports.
+/// Kind of operation that a request was made for, for errors and reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestOrigin {
     Send,
@@ -304,6 +305,6 @@ pub enum RequestOrigin {
 pub struct MessageObject {
     /// The message, taken out of matching.
     pub matched: weft_process::Matched,
-    /// The communicator that it came on.
+    /// The communicator on which the message arrived.
     pub comm: Rc<CommObject>,
 }

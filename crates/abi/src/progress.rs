@@ -1,4 +1,4 @@
-//! Which way messages move while the program computes: `WEFT_PROGRESS` and what belongs to it.
+//! Designs by which messages progress while the program computes: `WEFT_PROGRESS` and the settings that belong to it.
 //!
 //! | design | who moves them | its price |
 //! |---|---|---|
@@ -7,11 +7,11 @@
 //! | signal | the program's thread, in the handler of a signal that the helper sends | interrupts the program |
 //! | handover | the helper thread, while the program's is outside of the library | a store and a load a call |
 //!
-//! The first three are those of Kumar et al. 2008 (sections 3 and 4). Under `auto` it is handover, from when something
-//! asks for it: a window that its process must serve, a multicast that it may have to repeat, a large nonblocking
-//! operation with another node.
+//! The first three are those of Kumar et al. 2008 (sections 3 and 4). Under `auto` the design is handover, once something asks for
+//! it: a window that its process must serve, a multicast that it may have to repeat, or a large nonblocking operation with another
+//! node.
 //!
-//! Where the program may have several threads, handover goes by the lock; signal cannot be had there.
+//! If the program may have several threads, handover takes the lock, and signal is not available.
 
 use crate::node::NodeFabric;
 use crate::settings;
@@ -19,7 +19,7 @@ use std::io;
 use weft_fabric::Fabric;
 use weft_p2p::{ProtocolLimits, Rendezvous};
 
-/// Who moves messages while the program computes.
+/// Design by which messages progress while the program computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressDesign {
     Auto,
@@ -29,20 +29,20 @@ pub enum ProgressDesign {
     Handover,
 }
 
-/// What the settings say, understood.
+/// Parsed settings of progress.
 #[derive(Debug, Clone, Copy)]
 pub struct ProgressSettings {
-    /// Who moves messages while the program computes.
+    /// Design by which messages progress while the program computes.
     pub design: ProgressDesign,
-    /// The end of a transfer wakes its receiver's helper.
+    /// True if the end of a transfer wakes its receiver's helper.
     pub ends: bool,
-    /// Of the signal design.
+    /// Number of the signal, for the signal design.
     pub signal: i32,
-    /// Of the helper thread.
+    /// Scheduling policy of the helper thread.
     pub policy: HelperPolicy,
 }
 
-/// How the kernel schedules the helper.
+/// Scheduling policy of the helper thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HelperPolicy {
     Default,
@@ -51,7 +51,7 @@ pub enum HelperPolicy {
 }
 
 impl ProgressSettings {
-    /// What the settings say. An error is in words.
+    /// Reads the settings. An error is in words.
     pub fn read() -> Result<ProgressSettings, String> {
         let design = match settings::choice("WEFT_PROGRESS")? {
             0 => ProgressDesign::Auto,
@@ -73,7 +73,7 @@ impl ProgressSettings {
         Ok(ProgressSettings { design, ends, signal, policy })
     }
 
-    /// What the protocols need to know of it.
+    /// Returns `limits` with the values that the protocols need to know of the design.
     pub fn limits(&self, limits: ProtocolLimits) -> Result<ProtocolLimits, String> {
         let rendezvous = match settings::choice("WEFT_RENDEZVOUS")? {
             0 => Rendezvous::Read,
@@ -88,14 +88,15 @@ impl ProgressSettings {
         })
     }
 
-    /// Whether `auto` overlaps large messages: among ranks of one node a processor would have to copy them, too.
+    /// Returns true if `auto` overlaps large messages: not if all ranks are on one node, where a processor would have to copy them,
+    /// too.
     pub fn overlaps(node: &NodeFabric) -> bool {
         (0..node.size()).any(|peer| !node.capabilities(peer).synchronous)
     }
 }
 
 impl HelperPolicy {
-    /// Schedules the calling thread so, at the highest priority that is permitted. Where it is not permitted, nothing
+    /// Schedules the calling thread by this policy, at the highest priority that is permitted. If none is permitted, nothing
     /// changes.
     pub fn apply(self) {
         let policy = match self {
@@ -103,14 +104,14 @@ impl HelperPolicy {
             HelperPolicy::Fifo => libc::SCHED_FIFO,
             HelperPolicy::RoundRobin => libc::SCHED_RR,
         };
-        // SAFETY: no pointers.
+        // SAFETY: both calls take no pointers.
         let (least, most) =
             unsafe { (libc::sched_get_priority_min(policy), libc::sched_get_priority_max(policy)) };
-        // SAFETY: all fields are numbers.
+        // SAFETY: zeros are a valid `sched_param`: all fields are numbers.
         let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
         for priority in [most, limit().min(most), least] {
             parameters.sched_priority = priority;
-            // SAFETY: reads `parameters`; 0 is the calling thread.
+            // SAFETY: `parameters` is valid for reads. The process 0 is the calling thread.
             if priority >= least && unsafe { libc::sched_setscheduler(0, policy, &parameters) } == 0
             {
                 return;
@@ -119,15 +120,15 @@ impl HelperPolicy {
     }
 }
 
-/// The highest real-time priority that the user may have (RLIMIT_RTPRIO).
+/// Returns the maximum real-time priority that the user may have (RLIMIT_RTPRIO).
 fn limit() -> i32 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: writes `limit`.
+    // SAFETY: `limit` is valid for writes of an `rlimit`.
     unsafe { libc::getrlimit(libc::RLIMIT_RTPRIO, &mut limit) };
     limit.rlim_cur.min(99) as i32
 }
 
-/// A line for the user, once a process.
+/// Prints a line for the user, once per process.
 pub fn say(what: &str) {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {

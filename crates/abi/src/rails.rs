@@ -1,12 +1,12 @@
-//! The rails of this machine for `weft info`: what connects nodes, or why nothing does.
+//! Rails of this machine for `weft info`: the networks that connect nodes, or the reason why there is none.
 
 use crate::network;
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 use weft_fabric_verbs::Survey;
 
-/// Lines of a word and what it is about, separated by a tab: `rail N`, `unused` (a port) and
-/// `unusable` (an adapter) with the reason, `bounds`; or `none` and the reason.
+/// Returns lines of a word and its text, separated by a tab: `rail N`, `unused` (a port) and `unusable` (an adapter) with the
+/// reason, `bounds`; or `none` and the reason.
 fn lines(survey: Result<Survey, String>) -> Vec<(String, String)> {
     let survey = match survey {
         Ok(survey) => survey,
@@ -17,7 +17,7 @@ fn lines(survey: Result<Survey, String>) -> Vec<(String, String)> {
     lines.extend(rails.iter().enumerate().map(|(i, port)| (format!("rail {i}"), port.to_string())));
     let mut add = |word: &str, text: String| lines.push((word.to_owned(), text));
     for (port, why) in unused {
-        // What is wrong with a port says which one it is.
+        // The reason why a port is not usable names the port itself.
         add("unused", if port.is_usable() { format!("{port}; {why}") } else { why });
     }
     unusable.into_iter().for_each(|why| add("unusable", why));
@@ -25,8 +25,8 @@ fn lines(survey: Result<Survey, String>) -> Vec<(String, String)> {
     lines
 }
 
-/// The rails that `MPI_Init` would use on the first of several nodes, in the lines above, and behind them what libfabric offers here
-/// (`ofi`), best first. Opens the adapters, once.
+/// Returns the rails that `MPI_Init` would use on the first of several nodes, in the lines above, followed by what libfabric offers
+/// here (`ofi`), best first. Opens the adapters, once.
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_rails() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! How operations become requests.
+//! Requests of operations: they are made here.
 
 use crate::arguments::store;
 use crate::error::Error;
@@ -20,11 +20,11 @@ pub unsafe fn start(
     active: Active,
     kind: RequestOrigin,
 ) -> Result<(), Error> {
-    // SAFETY: by contract.
+    // SAFETY: `to` is NULL or valid for writes: the caller of `start` promises it.
     unsafe { start_for(to, comm, Belongs::Comm(comm.clone()), active, kind) }
 }
 
-/// The same for an operation whose errors may belong to something else: a window.
+/// Makes a request of an operation whose errors may belong to another object than the communicator: a window.
 ///
 /// # Safety
 /// `to` is NULL or may be written.
@@ -39,7 +39,7 @@ pub unsafe fn start_for(
     comm.engine().note_nonblocking(&active);
     let object = RequestObject { active: Some(active), recipe: None, belongs, kind };
     let handle = state().requests.borrow_mut().insert(object);
-    // SAFETY: `to` points to room for the result, as MPI requires of the program.
+    // SAFETY: `to` is NULL or valid for writes: the caller of `start_for` promises it.
     unsafe { store(to, Request(handle), "request") }
 }
 
@@ -53,11 +53,11 @@ pub unsafe fn persist(
     recipe: impl Fn() -> Result<Active, Error> + 'static,
     kind: RequestOrigin,
 ) -> Result<(), Error> {
-    // SAFETY: by contract.
+    // SAFETY: `to` is NULL or valid for writes: the caller of `persist` promises it.
     unsafe { inactive(to, comm, Rc::new(recipe), kind) }
 }
 
-/// The same for an operation that is more than how to start it.
+/// Makes an inactive persistent request of an operation that can do more than start.
 ///
 /// # Safety
 /// `to` is NULL or may be written.
@@ -70,6 +70,6 @@ pub unsafe fn inactive(
     let belongs = Belongs::Comm(comm.clone());
     let object = RequestObject { active: None, recipe: Some(recipe), belongs, kind };
     let handle = state().requests.borrow_mut().insert(object);
-    // SAFETY: `to` points to room for the result, as MPI requires of the program.
+    // SAFETY: `to` is NULL or valid for writes: the caller of `inactive` promises it.
     unsafe { store(to, Request(handle), "request") }
 }

@@ -1,10 +1,10 @@
-//! How collective algorithms are chosen, as far as the settings say.
+//! Choice of collective algorithms by the settings.
 
 use crate::settings;
 use std::rc::Rc;
 use weft_collective::{CollectiveKind, Selection, maps};
 
-/// The algorithms, and the map, that the settings name.
+/// Returns the algorithms and the map that the settings name.
 pub fn selection() -> Result<Selection, String> {
     let named = settings::words(MAP)?;
     let mut selection = match named.to_ascii_lowercase().as_str() {
@@ -22,8 +22,8 @@ pub fn selection() -> Result<Selection, String> {
 /// The setting that names the map.
 pub const MAP: &str = "WEFT_MAP";
 
-/// The maps that serve where none is named: that of shared memory and, unless all processes that there may ever be are of the
-/// `same_node`, that of a network.
+/// Loads the maps that serve if the settings name none: that of shared memory and, unless all processes that may ever exist are on
+/// the `same_node`, that of a network.
 pub fn usual_maps(selection: &mut Selection, same_node: bool) -> Result<(), String> {
     if !settings::words(MAP)?.eq_ignore_ascii_case("auto") {
         return Ok(());

@@ -1,12 +1,12 @@
-//! The signal of the signal design: the helper sends it to the program's thread, which starts transfers in its handler.
+//! Signal of the progress design `signal`: the helper sends it to the program's thread, which starts transfers in its handler.
 //!
-//! Contract. The handler runs on the program's thread alone, between two of its instructions outside of the library, and
-//! does what [`Endpoint::interrupted`] does: no lock, no allocation, no future. If it finds the thread inside of the
-//! library, it takes the helper's announcement back, so that the thread looks when it leaves. It saves errno; system
-//! calls that it interrupts are restarted, as far as the system does that (signal(7): not sleeps and polls).
+//! Contract. The handler runs on the program's thread only. Between two instructions of the thread outside of the library, the
+//! handler does what [`Endpoint::interrupted`] does: no lock, no allocation, no future. If it finds the thread inside of the
+//! library, it takes the helper's announcement back, so that the thread looks when it leaves. The handler saves errno. System calls
+//! that it interrupts are restarted, as far as the system does that (signal(7): not sleeps and polls).
 //!
-//! The signal is the program's, too. One that has a handler already when the design starts, or gets one later, or that
-//! the program's thread blocks, is no use: a line says so, and the helper goes by handover from then on.
+//! The signal belongs to the program, too. It cannot be used if it has a handler already when the design starts, or gets a handler
+//! later, or if the program's thread blocks it. Then a line on standard error says so, and the helper uses handover from then on.
 //!
 //! [`Endpoint::interrupted`]: weft_p2p::Endpoint::interrupted
 
@@ -19,25 +19,25 @@ use std::time::Duration;
 /// The program's thread, which was inside the library when it was noted.
 static THREAD: AtomicU64 = AtomicU64::new(0);
 static THREAD_ID: AtomicI32 = AtomicI32::new(0);
-/// Signals whose handler has begun.
+/// Number of signals whose handler has begun.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
-/// How long a signal may go unanswered before somebody looks why.
+/// Time that a signal may go unanswered before the helper looks for the reason.
 pub const PATIENCE: Duration = Duration::from_millis(10);
 
-/// Why the signal cannot be used.
+/// Reason why the signal cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignalRefusal {
-    /// It has a handler that is not ours.
+    /// The signal has a handler that is not the library's.
     Taken,
-    /// The program's thread blocks it.
+    /// The program's thread blocks the signal.
     Blocked,
-    /// The system refuses a handler for it, with this number.
+    /// The system refuses a handler for the signal, with this errno.
     Refused(i32),
 }
 
 impl SignalRefusal {
-    /// What it is, and what may be done, in words.
+    /// Describes the reason, and what the user can do.
     pub fn text(self, signal: i32) -> String {
         let why = match self {
             SignalRefusal::Taken => "the program has a handler of its own for it".to_owned(),
@@ -71,9 +71,9 @@ fn name(signal: i32) -> String {
     }
 }
 
-/// Begins on the calling thread, the program's. Errors: why the signal cannot be used.
+/// Begins to use the signal on the calling thread, which is the program's. Errors: the reason why the signal cannot be used.
 pub fn begin(signal: i32) -> Result<(), SignalRefusal> {
-    // SAFETY: no arguments.
+    // SAFETY: both calls take no pointers.
     let (thread, id) = unsafe { (libc::pthread_self(), libc::syscall(libc::SYS_gettid)) };
     THREAD.store(thread, Ordering::Relaxed);
     THREAD_ID.store(id as i32, Ordering::Relaxed);
@@ -84,11 +84,11 @@ pub fn begin(signal: i32) -> Result<(), SignalRefusal> {
     if is_blocked(signal) {
         return Err(SignalRefusal::Blocked);
     }
-    // SAFETY: all fields are numbers, or options.
+    // SAFETY: zeros are a valid `sigaction`: all fields are numbers, or options.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handle as *const () as libc::sighandler_t;
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
-    // SAFETY: `action` is complete: an empty mask, and a function of the right type.
+    // SAFETY: `action` is valid for reads: an empty mask, and a handler of the type that is called without SA_SIGINFO.
     if unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) } != 0 {
         return Err(SignalRefusal::Refused(
             std::io::Error::last_os_error().raw_os_error().unwrap_or(0),
@@ -97,12 +97,12 @@ pub fn begin(signal: i32) -> Result<(), SignalRefusal> {
     Ok(())
 }
 
-/// Ends: the handler goes, if it is still ours. One that is pending does no harm: the default is to ignore it, or
-/// it comes before this returns.
+/// Removes the handler, if it is still the library's. A pending signal does no harm: it is ignored, or handled before this function
+/// returns.
 pub fn end(signal: i32) {
     if !is_taken(signal) {
-        // A pending signal of another default must not end the process.
-        // SAFETY: sets a disposition of the system's.
+        // The default of signals other than SIGURG may end the process, which a pending signal must not do.
+        // SAFETY: the new disposition is one of the system's, not a function.
         unsafe {
             libc::signal(signal, if signal == libc::SIGURG { libc::SIG_DFL } else { libc::SIG_IGN })
         };
@@ -111,40 +111,41 @@ pub fn end(signal: i32) {
 
 /// Interrupts the program's thread.
 pub fn send(signal: i32) {
-    // SAFETY: the thread that initialised MPI; where it has ended, so has the process, or this reports an error.
+    // SAFETY: `THREAD` is the thread that initialised MPI. If it has ended, the process has ended, too, or `pthread_kill` reports
+    // an error.
     unsafe { libc::pthread_kill(THREAD.load(Ordering::Relaxed), signal) };
 }
 
-/// Signals whose handler has begun.
+/// Returns the number of signals whose handler has begun.
 pub fn handled() -> u64 {
     HANDLED.load(Ordering::Acquire)
 }
 
-/// Whether somebody has taken the handler away: from any thread.
+/// Returns true if the handler is not the library's any more. Any thread may call this function.
 pub fn is_taken(signal: i32) -> bool {
     disposition(signal) != handle as *const () as libc::sighandler_t
 }
 
 fn disposition(signal: i32) -> libc::sighandler_t {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: writes `action`, which zeroes are valid for.
+    // SAFETY: `action` is valid for writes of a `sigaction`, and holds valid zeros before.
     unsafe {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
         action.assume_init().sa_sigaction
     }
 }
 
-/// Whether the calling thread blocks it.
+/// Returns true if the calling thread blocks the signal.
 fn is_blocked(signal: i32) -> bool {
     let mut set = MaybeUninit::zeroed();
-    // SAFETY: writes `set`.
+    // SAFETY: `set` is valid for writes of a `sigset_t`, and written before it is read.
     unsafe {
         libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set.as_mut_ptr());
         libc::sigismember(set.as_ptr(), signal) == 1
     }
 }
 
-/// Whether the program's thread blocks it, as the system tells anybody.
+/// Returns true if the program's thread blocks the signal, by its status in /proc. Any thread may call this function.
 pub fn is_blocked_there(signal: i32) -> bool {
     let path = format!("/proc/self/task/{}/status", THREAD_ID.load(Ordering::Relaxed));
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -154,11 +155,11 @@ pub fn is_blocked_there(signal: i32) -> bool {
 }
 
 extern "C" fn handle(_signal: i32) {
-    // SAFETY: the thread's own errno.
+    // SAFETY: `__errno_location` returns a valid pointer to the thread's own errno.
     let errno = unsafe { *libc::__errno_location() };
-    // SAFETY: no arguments.
+    // SAFETY: `pthread_self` takes no arguments.
     let here = unsafe { libc::pthread_self() };
-    // Whoever else sends this signal to another thread of the program is none of ours.
+    // Another thread of the program gets this signal only from someone else than the helper.
     if here == THREAD.load(Ordering::Relaxed) {
         HANDLED.fetch_add(1, Ordering::Release);
         helper::interrupted(|| {
@@ -169,6 +170,6 @@ extern "C" fn handle(_signal: i32) {
             false
         });
     }
-    // SAFETY: as above.
+    // SAFETY: `__errno_location` returns a valid pointer to the thread's own errno.
     unsafe { *libc::__errno_location() = errno };
 }

@@ -1,4 +1,4 @@
-//! The globals of the library: this process's objects, its engine once there is one, and how chapters keep what is theirs alone.
+//! Globals of the library: this process's objects, its engine once there is one, and the type of a chapter's own state.
 
 use crate::constants::*;
 use crate::error::Error;
@@ -15,37 +15,37 @@ use weft_collective::Selection;
 use weft_datatype::Predefined;
 use weft_process::{Group, Info};
 
-/// How far the process has come: the engine serves MPI_Init's world and sessions alike.
+/// Phase of the process. The engine serves MPI_Init's world and sessions alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProcessPhase {
     /// Nothing has begun.
     Before,
-    /// It may communicate.
+    /// The process may communicate.
     Running,
-    /// All sessions are over and there was no MPI_Init: another one may begin; else the process leaves
-    /// the job when it ends.
+    /// All sessions are over, and MPI_Init was not called. Another session may begin. Otherwise the process leaves the job when it
+    /// ends.
     Resting,
     /// MPI_Finalize is over.
     Finalized,
-    /// A child that was forked while its parent ran MPI: the parent speaks for the rank.
+    /// The process is a child that was forked while its parent ran MPI: the parent speaks for the rank.
     Forked,
 }
 
-/// Objects of the process. Touched by the thread that holds [`crate::lock`].
+/// Objects of the process. Only the thread that holds [`crate::lock`] uses them.
 pub struct ProcessState {
-    /// How far the process has come.
+    /// Phase of the process.
     pub phase: Cell<ProcessPhase>,
-    /// The same for MPI_Init and MPI_Finalize alone: before, running, finalized.
+    /// Phase by MPI_Init and MPI_Finalize only: before, running, finalized.
     pub world_phase: Cell<ProcessPhase>,
-    /// MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE, as provided.
+    /// Provided thread level, MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE.
     pub thread_level: Cell<i32>,
     /// The thread that initialised MPI.
     pub main_thread: Cell<Option<std::thread::ThreadId>>,
     /// Rank, size and nodes from the launcher, from the start of the engine on.
     pub bootstrap: RefCell<Option<Box<dyn Bootstrap>>>,
-    /// Where a hang is told from, if the launcher gave a place.
+    /// Place for the report of a hang, if the launcher gave a place.
     pub report: RefCell<Option<Report>>,
-    /// All communication; one a process.
+    /// The engine, which does all communication. There is one per process.
     pub engine: OnceCell<Rc<Engine>>,
     /// MPI_COMM_WORLD.
     pub world: OnceCell<Rc<CommObject>>,
@@ -55,23 +55,23 @@ pub struct ProcessState {
     pub sessions: RefCell<HandleTable<Rc<SessionObject>>>,
     /// The algorithms that the settings name.
     pub selection: RefCell<Rc<Selection>>,
-    /// Communicators by handle, but for the predefined ones.
+    /// Communicators by handle, except the predefined communicators.
     pub comms: RefCell<HandleTable<Rc<CommObject>>>,
     /// Windows by handle.
     pub wins: RefCell<HandleTable<Rc<WinObject>>>,
     /// Files by handle.
     pub files: RefCell<HandleTable<Rc<FileObject>>>,
-    /// Threads that read and write while the program computes, once a file was opened.
+    /// Threads that read and write in the background, once a file was opened.
     pub file_threads: RefCell<Option<Rc<weft_io::IoPool<crate::node::NodeFabric>>>>,
-    /// Communicators that were freed while others may still need something of them.
+    /// Tasks of communicators that were freed while other ranks may still need something of them.
     pub closing: RefCell<Vec<weft_process::NonblockingTask>>,
     /// Groups by handle.
     pub groups: RefCell<HandleTable<Group>>,
-    /// Datatypes by handle, but for the predefined ones.
+    /// Datatypes by handle, except the predefined datatypes.
     pub types: RefCell<HandleTable<Rc<TypeObject>>>,
-    /// By handle less 0x200.
+    /// Predefined datatypes by handle minus 0x200.
     pub predefined_types: Vec<Option<Rc<TypeObject>>>,
-    /// Sizes of those that lie in memory without gaps, in bytes; 0 for the others.
+    /// Sizes in bytes of the predefined datatypes that lie in memory without gaps, 0 for the others.
     pub plain_sizes: [u8; 0x100],
     /// Operators of the program by handle.
     pub ops: RefCell<HandleTable<Rc<OpObject>>>,
@@ -81,29 +81,29 @@ pub struct ProcessState {
     pub errhandlers: RefCell<HandleTable<ErrhandlerObject>>,
     /// Requests by handle, with [`SENT`].
     pub requests: RefCell<HandleTable<RequestObject>>,
-    /// Requests of arrays that were looked at.
+    /// Number of requests in arrays that were looked at.
     pub looked: Cell<u64>,
     /// Matched messages by handle.
     pub messages: RefCell<HandleTable<MessageObject>>,
-    /// Error handler of MPI_COMM_SELF until there is one.
+    /// Error handler of MPI_COMM_SELF before that communicator exists.
     pub initial_errhandler: Cell<usize>,
-    /// That of MPI_FILE_NULL, which files have when they are opened.
+    /// Error handler of MPI_FILE_NULL, which files have when they are opened.
     pub file_errhandler: Cell<usize>,
-    /// The program set MPI_COMM_SELF's error handler.
+    /// True if the program has set MPI_COMM_SELF's error handler.
     pub self_hears: Cell<bool>,
 }
 
-/// What one chapter alone keeps for the process, in a static of that chapter. Touched as [`ProcessState`] is.
+/// State of the process that only one chapter uses, in a static of that chapter. Used under the lock, as [`ProcessState`] is.
 pub struct ChapterState<T>(T);
 
-// SAFETY: what is in it is used only by the thread that holds `crate::lock`, or that is alone by the
-// program's promise (MPI_THREAD_SINGLE).
+// SAFETY: only the thread that holds `crate::lock`, or that is the only one by the program's promise (MPI_THREAD_SINGLE), uses the
+// value, so threads use it one after the other.
 unsafe impl<T> Sync for ChapterState<T> {}
-// SAFETY: as above.
+// SAFETY: threads use the value one after the other, as for `Sync`, and nothing in it is bound to a thread.
 unsafe impl<T> Send for ChapterState<T> {}
 
 impl<T> ChapterState<T> {
-    /// Keeps `value` from the start of the process.
+    /// Makes the state of a chapter, `value` at the start of the process.
     pub const fn new(value: T) -> ChapterState<T> {
         ChapterState(value)
     }
@@ -120,20 +120,20 @@ impl<T> Deref for ChapterState<T> {
 
 static GLOBAL: OnceLock<ChapterState<ProcessState>> = OnceLock::new();
 
-/// The objects of the process.
+/// Returns the objects of the process.
 #[inline]
 pub fn state() -> &'static ProcessState {
     GLOBAL.get_or_init(|| ChapterState(ProcessState::new()))
 }
 
-/// The same, if somebody has asked for them before: what a call needs that begins nothing.
+/// Returns the objects of the process, if an earlier call has made them. That is enough for a call that begins nothing.
 #[inline(always)]
 pub fn known() -> Option<&'static ProcessState> {
     GLOBAL.get().map(Deref::deref)
 }
 
 impl ProcessState {
-    /// The handle of a communicator, if it still has one.
+    /// Returns the handle of a communicator, if it still has a handle.
     pub fn handle_of(&self, comm: &CommObject) -> Option<Comm> {
         for (fixed, handle) in [(&self.world, MPI_COMM_WORLD), (&self.comm_self, MPI_COMM_SELF)] {
             if fixed.get().is_some_and(|c| c.id() == comm.id()) {
@@ -199,7 +199,7 @@ impl ProcessState {
     }
 }
 
-/// The objects of a process that may communicate: initialised, not finalized, not a forked child.
+/// Returns the objects of a process that may communicate: initialised, not finalized, not a forked child.
 #[inline]
 pub fn running() -> Result<&'static ProcessState, Error> {
     let state = state();
@@ -222,12 +222,12 @@ fn not_running(state: &ProcessState) -> Error {
     }
 }
 
-/// Lets no call of a forked child reach what it shares with its parent.
+/// Keeps the calls of a forked child from everything that it shares with its parent.
 pub fn mind_forks() {
     unsafe extern "C" fn in_child() {
         let state = state();
         for phase in [&state.phase, &state.world_phase] {
-            // Even one that rests: at its end it would leave the job in its parent's name.
+            // Also in a resting process: at its end the child would leave the job in its parent's name.
             if matches!(phase.get(), ProcessPhase::Running | ProcessPhase::Resting) {
                 phase.set(ProcessPhase::Forked);
             }
@@ -235,11 +235,12 @@ pub fn mind_forks() {
         // Another thread of the parent may have held the lock; the child has only one thread.
         crate::lock::unshare();
     }
-    // SAFETY: the handler stores two words, which a child may do whatever the parent did meanwhile.
+    // SAFETY: `in_child` has the type that `pthread_atfork` takes. It only stores words, which a child may do whatever other
+    // threads of the parent did during the fork.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
-/// The engine of a running process.
+/// Returns the engine of a running process.
 #[inline]
 pub fn engine() -> Result<&'static Rc<Engine>, Error> {
     running()?.engine.get().ok_or_else(|| Error::new(MPI_ERR_INTERN, "no engine"))

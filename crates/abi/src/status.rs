@@ -2,8 +2,8 @@
 
 use std::ffi::c_int;
 
-/// What a receive, probe or wait says about a message. The public fields lie where every C and
-/// Fortran program of the standard ABI expects them; `internal` is ours.
+/// Result of a receive, probe or wait. The public fields lie where every C and Fortran program of the standard ABI expects them.
+/// `internal` belongs to the library.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MpiStatus {
@@ -11,21 +11,21 @@ pub struct MpiStatus {
     pub source: c_int,
     /// MPI_TAG.
     pub tag: c_int,
-    /// MPI_ERROR: set by calls with several statuses alone.
+    /// MPI_ERROR: set only by calls with several statuses.
     pub error: c_int,
-    /// Bytes and flags, see below; the program does not look.
+    /// Bytes and flags, at the indices below. The program does not look at them.
     pub internal: [c_int; 5],
 }
 
 const _: () = assert!(size_of::<MpiStatus>() == 32);
 
-/// What a program reads from `internal`: bytes in two halves, then whether it was cancelled.
+/// Indices in `internal`: the number of bytes in two halves, then true if the operation was cancelled.
 const BYTES_LOW: usize = 0;
 const BYTES_HIGH: usize = 1;
 const CANCELLED: usize = 2;
 
 impl MpiStatus {
-    /// The status of nothing (MPI 5.0, section 3.7.3): of an inactive request.
+    /// The empty status (MPI 5.0, section 3.7.3), of an inactive request.
     pub const EMPTY: MpiStatus = MpiStatus {
         source: crate::constants::MPI_ANY_SOURCE,
         tag: crate::constants::MPI_ANY_TAG,
@@ -33,7 +33,7 @@ impl MpiStatus {
         internal: [0; 5],
     };
 
-    /// Takes over how an operation ended; the error field is left alone.
+    /// Stores how an operation ended. The error field is not written.
     pub fn set(&mut self, from: &weft_process::Status) {
         self.source = from.source;
         self.tag = from.tag;
@@ -41,24 +41,24 @@ impl MpiStatus {
         self.set_cancelled(from.cancelled);
     }
 
-    /// Bytes received.
+    /// Returns the number of bytes received.
     pub fn bytes(&self) -> u64 {
         u64::from(self.internal[BYTES_LOW] as u32)
             | u64::from(self.internal[BYTES_HIGH] as u32) << 32
     }
 
-    /// Says how many bytes were received.
+    /// Sets the number of bytes received.
     pub fn set_bytes(&mut self, bytes: u64) {
         self.internal[BYTES_LOW] = bytes as u32 as c_int;
         self.internal[BYTES_HIGH] = (bytes >> 32) as c_int;
     }
 
-    /// Whether the operation was cancelled.
+    /// Returns true if the operation was cancelled.
     pub fn cancelled(&self) -> bool {
         self.internal[CANCELLED] != 0
     }
 
-    /// Says whether it was.
+    /// Sets the flag of a cancelled operation.
     pub fn set_cancelled(&mut self, cancelled: bool) {
         self.internal[CANCELLED] = c_int::from(cancelled);
     }

@@ -29,7 +29,7 @@ pub unsafe fn store_text(
     not_null(to, argument)?;
     let text = cut(text.as_ref(), room.saturating_sub(1));
     let len = text.len();
-    // SAFETY: `len` and the NUL fit into the room.
+    // SAFETY: `to` has `room` bytes: the caller of `store_text` promises it. `len` bytes and the NUL fit into them.
     unsafe {
         to.copy_from_nonoverlapping(text.as_ptr().cast(), len);
         to.add(len).write(0);
@@ -43,7 +43,7 @@ pub unsafe fn store_text(
 /// `from` is NULL or a C string.
 pub unsafe fn string(from: *const c_char, argument: &str) -> Result<OsString, Error> {
     not_null(from, argument)?;
-    // SAFETY: not NULL, so by contract a C string.
+    // SAFETY: `from` is not NULL, so it is a C string: the caller of `string` promises it.
     Ok(OsStr::from_bytes(unsafe { CStr::from_ptr(from) }.to_bytes()).to_owned())
 }
 
@@ -54,7 +54,7 @@ pub unsafe fn string(from: *const c_char, argument: &str) -> Result<OsString, Er
 /// `from` is NULL or a C string.
 pub unsafe fn text(from: *const c_char, argument: &str) -> Result<String, Error> {
     not_null(from, argument)?;
-    // SAFETY: not NULL, so by contract a C string.
+    // SAFETY: `from` is not NULL, so it is a C string: the caller of `text` promises it.
     Ok(unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned())
 }
 
@@ -64,6 +64,6 @@ pub unsafe fn text(from: *const c_char, argument: &str) -> Result<String, Error>
 /// `from` is NULL or a C string, which outlives the returned reference.
 pub unsafe fn file_name<'a>(from: *const c_char, argument: &str) -> Result<&'a OsStr, Error> {
     not_null(from, argument)?;
-    // SAFETY: not NULL, so by contract a C string.
+    // SAFETY: `from` is not NULL, so it is a C string that outlives the result: the caller of `file_name` promises it.
     Ok(OsStr::from_bytes(unsafe { CStr::from_ptr(from) }.to_bytes()))
 }

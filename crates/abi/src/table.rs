@@ -1,4 +1,4 @@
-//! Handles to objects: an index and a generation, so that a freed or foreign handle is found out.
+//! Handles to objects: an index and a generation, so that a freed or foreign handle is detected.
 //!
 //! ```text
 //!   bit   63   60                 36                  12            0
@@ -15,11 +15,11 @@ const GENERATION_SHIFT: u32 = 36;
 const INDEX_MASK: usize = (1 << 24) - 1;
 const GENERATION_MASK: usize = (1 << 24) - 1;
 
-/// Objects of one kind that there may be at once, if nobody says otherwise: fewer than there are indices, since some are
-/// made a while after room was asked for.
+/// Maximum number of objects of one kind at once, unless [`HandleTable::set_most`] changes it. It is less than the number of
+/// indices, since some objects are made a while after room was asked for.
 pub const MOST: usize = 16_000_000;
 
-/// By class: what the objects are called, and bytes of memory that one of them may take with what hangs on it.
+/// By class: name of the objects, and the maximum number of bytes that an object takes with everything attached to it.
 const KINDS: [(&str, u64); 16] = [
     ("", 0),
     ("communicators", 4 << 10),
@@ -45,10 +45,10 @@ const UNASKED: u64 = 1 << 20;
 /// So many bytes are left to what else a process does.
 const SPARED: u64 = 8 << 20;
 
-/// Predefined handles lie below.
+/// Upper bound of predefined handles, exclusive.
 pub const PREDEFINED_END: usize = 0x1000;
 
-/// There is no room for an object, in words.
+/// Error that there is no room for an object, in words.
 #[derive(Debug)]
 pub struct Full(pub String);
 
@@ -63,23 +63,23 @@ pub struct HandleTable<T> {
     slots: Vec<Slot<T>>,
     free: Vec<usize>,
     most: usize,
-    /// Objects at the start that nobody counts, and that are never removed.
+    /// Number of objects at the start that do not count, and that are never removed.
     permanent: usize,
 }
 
 impl<T> HandleTable<T> {
-    /// No objects, whose handles will have this class: 1 to 15.
+    /// Makes an empty table, whose handles have this class: 1 to 15.
     pub const fn new(class: usize) -> HandleTable<T> {
         assert!(class > 0 && class < 16);
         HandleTable { class, slots: Vec::new(), free: Vec::new(), most: MOST, permanent: 0 }
     }
 
-    /// Bounds the objects that there may be at once.
+    /// Sets the maximum number of objects at once.
     pub fn set_most(&mut self, most: usize) {
         self.most = most + self.permanent;
     }
 
-    /// Keeps an object for good, before any other; its handle, which is the same in every process.
+    /// Stores an object for good, before any other object. Returns its handle, which is the same in every process.
     pub fn insert_permanent(&mut self, object: T) -> usize {
         assert_eq!(self.slots.len(), self.permanent, "permanent objects come first");
         self.permanent += 1;
@@ -87,7 +87,7 @@ impl<T> HandleTable<T> {
         self.insert(object)
     }
 
-    /// Whether there is room for one more without making any.
+    /// Returns true if there is room for one more object without growing.
     #[inline(always)]
     pub fn has_room(&self) -> bool {
         !self.free.is_empty() || self.slots.len() < self.slots.capacity().min(self.most)
@@ -97,7 +97,7 @@ impl<T> HandleTable<T> {
     /// memory it asks only when the table grows: by half of what is left at most.
     ///
     /// # Errors
-    /// NO_MEM: as many as there may be, or no memory for another.
+    /// NO_MEM: the maximum number of objects is reached, or there is no memory for another object.
     #[inline]
     pub fn room(&mut self) -> Result<(), Full> {
         if self.has_room() { Ok(()) } else { self.grow() }
@@ -123,14 +123,14 @@ impl<T> HandleTable<T> {
                 return Err(no_memory(len, name, each, left));
             }
         }
-        // To free objects takes no memory.
+        // Reserved now, since freeing objects must not take memory.
         let free = slots + more - self.free.len();
         let reserved =
             self.free.try_reserve_exact(free).and_then(|()| self.slots.try_reserve_exact(more));
         reserved.map_err(|_| no_memory(len, name, each, memory_left()))
     }
 
-    /// Keeps an object; its handle.
+    /// Stores an object. Returns its handle.
     #[inline(always)]
     pub fn insert(&mut self, object: T) -> usize {
         let index = match self.free.pop() {
@@ -140,7 +140,7 @@ impl<T> HandleTable<T> {
         let slot = &mut self.slots[index];
         slot.generation = (slot.generation + 1) & GENERATION_MASK;
         slot.generation += usize::from(slot.generation == 0);
-        // A free slot has none, of which nothing is to be dropped.
+        // A free slot has no object, so there is nothing to drop.
         std::mem::forget(slot.object.replace(object));
         self.class | index << INDEX_SHIFT | slot.generation << GENERATION_SHIFT
     }
@@ -166,20 +166,20 @@ impl<T> HandleTable<T> {
         (named == handle && slot.object.is_some()).then_some(index)
     }
 
-    /// The object behind a handle; `None`: there is none.
+    /// Returns the object of a handle. `None` if there is none.
     #[inline(always)]
     pub fn get(&self, handle: usize) -> Option<&T> {
         self.slots[self.index(handle)?].object.as_ref()
     }
 
-    /// The object behind a handle, to change it; `None`: there is none.
+    /// Returns the object of a handle, to change it. `None` if there is none.
     #[inline(always)]
     pub fn get_mut(&mut self, handle: usize) -> Option<&mut T> {
         let index = self.index(handle)?;
         self.slots[index].object.as_mut()
     }
 
-    /// Ends a handle; its object.
+    /// Removes the object of a handle, and returns the object.
     #[inline(always)]
     pub fn remove(&mut self, handle: usize) -> Option<T> {
         let index = self.index(handle).filter(|&index| index >= self.permanent)?;
@@ -187,7 +187,7 @@ impl<T> HandleTable<T> {
         self.slots[index].object.take()
     }
 
-    /// The same of an object of which `has` finds something; that, and the object.
+    /// Removes the object of a handle if `has` finds something in the object. Returns what `has` found, and the object.
     #[inline(always)]
     pub fn remove_if<R>(
         &mut self,
@@ -201,13 +201,13 @@ impl<T> HandleTable<T> {
         Some((found, slot.object.take()?))
     }
 
-    /// Handles of all objects.
+    /// Returns the handles of all objects.
     pub fn handles(&self) -> Vec<usize> {
         let live = |&i: &usize| self.slots[i].object.is_some();
         (0..self.slots.len()).filter(live).map(|i| self.handle(i)).collect()
     }
 
-    /// An `int` for Fortran's sake (`MPI_Comm_toint`): predefined handles keep their value.
+    /// Returns an `int` for a handle, for Fortran (`MPI_Comm_toint`). Predefined handles keep their value.
     pub fn to_int(&self, handle: usize) -> c_int {
         match self.index(handle) {
             Some(index) => (PREDEFINED_END + index) as c_int,
@@ -215,7 +215,7 @@ impl<T> HandleTable<T> {
         }
     }
 
-    /// The handle behind such an `int`; of an unknown one a handle that no object has.
+    /// Returns the handle of an `int` of [`HandleTable::to_int`]. For an unknown `int`, returns a handle that no object has.
     #[allow(clippy::wrong_self_convention)] // MPI's name for it
     pub fn from_int(&self, int: c_int) -> usize {
         let int = int as u32 as usize;

@@ -1,5 +1,4 @@
-//! How a call of this library waits: it lets the lock go, and says what it waits for before it
-//! sleeps.
+//! Waits of a call of this library: it releases the lock, and reports what it waits for before it sleeps.
 
 use crate::arguments::comm_label;
 use crate::lock;
@@ -8,18 +7,18 @@ use std::cell::Cell;
 use weft_bootstrap::Pending;
 use weft_process::WaitHooks;
 
-/// The wait of the call `name`.
+/// The wait of a call.
 pub struct WaitingCall {
-    /// MPI's name of it.
+    /// MPI's name of the call.
     pub name: &'static str,
-    /// When the wait first went to sleep, if it did.
+    /// Time at which the wait first went to sleep, if it did.
     since: Cell<Option<u64>>,
-    /// It is counted among the waits of several threads.
+    /// True if the wait is counted among the waits of several threads.
     counted: Cell<bool>,
 }
 
 impl WaitingCall {
-    /// Nothing waits yet.
+    /// Makes a wait that has not begun.
     pub fn new(name: &'static str) -> WaitingCall {
         WaitingCall { name, since: Cell::new(None), counted: Cell::new(false) }
     }
@@ -61,7 +60,7 @@ impl WaitHooks for WaitingCall {
     }
 }
 
-/// All operations under way, in words: for the report of a hang.
+/// Lists all operations under way in words, for the report of a hang.
 fn pending(call: &str, since_millis: u64) -> Vec<Pending> {
     let state = state();
     let Some(engine) = state.engine.get() else { return Vec::new() };
