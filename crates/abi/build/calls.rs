@@ -17,7 +17,7 @@ use std::fmt::Write;
 /// Path of the functions that are written here. They take widened arguments, also for a `_c` that has its own implementation.
 pub const GENERATED: &str = "generated::calls::";
 
-/// The methods for a form and for the part of it that needs no waiting.
+/// Form of a function. It names the methods of the form and of its part that needs no waiting.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Blocking,

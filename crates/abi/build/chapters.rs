@@ -33,7 +33,7 @@ pub struct Implementation {
     pub path: String,
     /// Name by which a reader searches for it: `comm_rank`, `Sends::nonblocking for Send`.
     pub label: String,
-    /// Its place in [`Done::items`].
+    /// Index of its item in [`Done::items`].
     pub item: usize,
 }
 

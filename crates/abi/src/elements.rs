@@ -160,12 +160,12 @@ pub struct TargetArgs {
     pub disp: isize,
     /// Number of elements. A negative number is an error of the program.
     pub count: i64,
-    /// Of each element.
+    /// Datatype of each element.
     pub ty: Datatype,
 }
 
 impl TargetArgs {
-    /// Nothing of it is checked.
+    /// Makes the arguments. None of them is checked.
     #[inline(always)]
     pub fn new(rank: c_int, disp: isize, count: i64, ty: Datatype) -> TargetArgs {
         TargetArgs { rank, disp, count, ty }

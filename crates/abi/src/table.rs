@@ -39,10 +39,10 @@ const KINDS: [(&str, u64); 16] = [
     ("handles of performance variables", 256),
 ];
 
-/// Memory for fewer bytes is not asked for before it is taken.
+/// Maximum number of bytes that the table takes without asking how much memory is left.
 const UNASKED: u64 = 1 << 20;
 
-/// So many bytes are left to what else a process does.
+/// Number of bytes that the table leaves to other uses of the process.
 const SPARED: u64 = 8 << 20;
 
 /// Upper bound of predefined handles, exclusive.
@@ -93,8 +93,8 @@ impl<T> HandleTable<T> {
         !self.free.is_empty() || self.slots.len() < self.slots.capacity().min(self.most)
     }
 
-    /// Makes room for one more. Asked before an object is made, so that nothing has happened where there is none. Of
-    /// memory it asks only when the table grows: by half of what is left at most.
+    /// Makes room for one more object. Called before an object is made, so that nothing has happened if there is no room. Only when
+    /// the table grows by more than [`UNASKED`] bytes, it asks how much memory is left, and takes half of that at most.
     ///
     /// # Errors
     /// NO_MEM: the maximum number of objects is reached, or there is no memory for another object.

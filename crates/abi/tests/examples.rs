@@ -10,7 +10,7 @@ use std::process::Command;
 
 const FRAME: &str = "frame.c";
 
-/// The examples, without the program that stands around those that are only parts.
+/// Returns the examples, except the program that stands around examples that are only parts.
 fn examples() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/examples");
     let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));

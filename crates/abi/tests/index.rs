@@ -12,7 +12,7 @@ const FOUND: &str = include_str!(concat!(env!("OUT_DIR"), "/FUNCTIONS.md"));
 
 const WRITE: &str = "WRITE_INDEX";
 
-/// The rows of functions: name, file, implementation.
+/// Returns the rows of functions: name, file, implementation.
 fn rows(index: &str) -> Vec<[&str; 3]> {
     let row = |line| {
         let mut cells = str::split(line, '|').skip(1).map(str::trim);
@@ -22,13 +22,13 @@ fn rows(index: &str) -> Vec<[&str; 3]> {
     rows.map(|line| row(line).expect("three cells")).collect()
 }
 
-/// The words of the documentation in `text`.
+/// Returns the words of the documentation in `text`.
 fn documented(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("///"));
     lines.flat_map(|line| line.split_whitespace().map(|word| word.trim_end_matches([',', '.'])))
 }
 
-/// The text with which an item begins: `Sends for Send` of `Sends::nonblocking for Send`, `impl Recv` of `Recv::blocking`.
+/// Returns the text with which an item begins: `Sends for Send` of `Sends::nonblocking for Send`, `impl Recv` of `Recv::blocking`.
 fn head(implementation: &str) -> String {
     let implementation = implementation.trim_matches('`');
     match (implementation.split_once("::"), implementation.split_once(" for ")) {

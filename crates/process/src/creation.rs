@@ -1,8 +1,8 @@
-//! How communicators come to be (MPI 5.0, sections 7.4.2 and 7.6).
+//! Creation of communicators (MPI 5.0, sections 7.4.2 and 7.6).
 //!
-//! Each has a number that no other in the job has: any one member may give it, and all agree on whose
-//! it is. Where there are two groups, both leaders give one and the larger counts. All agree, too, whether each
-//! process has room for one more: else none of them gets it.
+//! Each communicator has a number that no other communicator in the job has. Any member may give the number, and all members agree
+//! on the member that gives it. With two groups, both leaders give a number, and the larger number counts. All members also agree
+//! that each process has room for one more communicator: otherwise no process gets the communicator.
 
 use crate::agreement::{Agreement, name_of};
 use crate::mailbox::{Making, Name};
@@ -14,16 +14,16 @@ use weft_collective::inter::leaders;
 use weft_collective::{CommView, ElementReduction, allgather, allreduce, bcast};
 use weft_fabric::{Fabric, Sge};
 
-/// What one process says of itself when communicators are made.
+/// Words of one process in the creation of communicators.
 type Words = [u64; 3];
 
-/// In place of a number: this process has no room for another communicator.
+/// Word in place of a number: this process has no room for another communicator.
 const NO_ROOM: u64 = u64::MAX;
-/// Beside a number: it has no memory to share for it.
+/// Bit in a number: the process has no memory to share for the communicator.
 const LEAN: u64 = 1 << 63;
 
 impl<F: Fabric> Comm<F> {
-    /// A communicator of the same groups (MPI_Comm_dup). Rank 0 numbers it; one broadcast.
+    /// Duplicates the communicator, with the same groups (MPI_Comm_dup). Rank 0 numbers it. Cost: one broadcast.
     pub fn dup(&self) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
         let links = self.links();
         let engine = self.engine.clone();
@@ -37,9 +37,9 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Parts by colour, ordered by key, then by rank (MPI_Comm_split). `None` stays out, and so does
-    /// a colour of an intercommunicator that the other group does not have. One allgather of 24 bytes
-    /// a rank, which also brings the number that the first member gives.
+    /// Splits the communicator by colour, ordered by key, then by rank (MPI_Comm_split). `None` stays out, and so does a colour of
+    /// an intercommunicator that the other group does not have. Cost: one allgather of 24 bytes per rank, which also brings the
+    /// number that the first member gives.
     pub fn split(
         &self,
         colour: Option<i32>,
@@ -69,8 +69,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// A communicator of a subgroup (MPI_Comm_create): collective over the whole communicator.
-    /// `None` for those outside, and where a side of an intercommunicator names nobody.
+    /// Makes a communicator of a subgroup (MPI_Comm_create). Collective over the whole communicator. Returns `None` outside of the
+    /// subgroup, and if a side of an intercommunicator names nobody.
     pub fn create(
         &self,
         subgroup: &Group,
@@ -91,7 +91,7 @@ impl<F: Fabric> Comm<F> {
                 let text = format!("process {stranger} of the group is not in the communicator");
                 return Err(Error::new(class::GROUP, text));
             }
-            // Of one group, different processes may name disjoint subgroups: only the own one counts.
+            // Different processes of one group may name disjoint subgroups: only this process's own subgroup counts.
             let mine = subgroup.ranks().iter().filter_map(|&r| group.rank_of(r)).collect();
             let theirs = all.theirs.as_ref().map(|all| {
                 let mut members: Vec<usize> =
@@ -104,8 +104,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// A communicator of a subgroup, collective over the subgroup alone (MPI_Comm_create_group).
-    /// Calls under way at once in one process differ in `tag`.
+    /// Makes a communicator of a subgroup (MPI_Comm_create_group). Collective over the subgroup only. Calls that are under way at
+    /// the same time in a process differ in `tag`.
     pub fn create_group(
         &self,
         subgroup: &Group,
@@ -116,8 +116,8 @@ impl<F: Fabric> Comm<F> {
         founded(&self.engine, name, subgroup)
     }
 
-    /// A communicator of a group, of which no communicator has to exist before
-    /// (MPI_Comm_create_from_group). Calls under way at once differ in `name` or group.
+    /// Makes a communicator of a group, without an existing communicator (MPI_Comm_create_from_group). Calls that are under way at
+    /// the same time differ in `name` or group.
     pub fn from_group(
         engine: &Rc<Engine<F>>,
         group: &Group,
@@ -126,8 +126,8 @@ impl<F: Fabric> Comm<F> {
         founded(engine, name_of(engine, Making::FromGroup, &[], name, &[group]), group)
     }
 
-    /// The communicator of the first `size` ranks with this topology, `None` for the others
-    /// (MPI_Cart_create, MPI_Graph_create). Ranks keep their order.
+    /// Makes a communicator of the first `size` ranks with this topology (MPI_Cart_create, MPI_Graph_create). Returns `None` on the
+    /// other ranks. Ranks keep their order.
     pub fn arranged(
         &self,
         size: usize,
@@ -146,7 +146,7 @@ impl<F: Fabric> Comm<F> {
 }
 
 impl<F: Fabric> Comm<F> {
-    /// The edges that all ranks name, on every rank, in the order of ranks.
+    /// Returns the edges that all ranks name, on every rank, in the order of ranks.
     pub fn all_edges(
         &self,
         mine: Vec<Edge>,
@@ -178,7 +178,7 @@ impl<F: Fabric> Comm<F> {
     }
 }
 
-/// The members of `group` meet under `name`.
+/// Makes a communicator of the members of `group`, which meet under `name`.
 fn founded<F: Fabric>(
     engine: &Rc<Engine<F>>,
     name: Name,
@@ -198,7 +198,7 @@ fn founded<F: Fabric>(
     }
 }
 
-/// The numbers at the beginning of a message.
+/// Returns the numbers at the beginning of a message.
 pub(crate) fn numbers<const N: usize>(said: &[u8]) -> Result<[u64; N], Error> {
     let short = || Error::new(class::INTERN, "a message of an agreement is too short");
     let (words, _) = said.as_chunks();
@@ -206,7 +206,8 @@ pub(crate) fn numbers<const N: usize>(said: &[u8]) -> Result<[u64; N], Error> {
     Ok(words.map(u64::from_le_bytes))
 }
 
-/// What this process says when it gives a number: the number and its means ([`LEAN`], [`NO_ROOM`]), and why it gives none.
+/// Returns the word of this process when it gives a number (the number and [`LEAN`], or [`NO_ROOM`]), and the reason if it gives
+/// none.
 fn offered<F: Fabric>(engine: &Engine<F>) -> (u64, Option<Error>) {
     let (means, refusal) = engine.resources();
     match means {
@@ -216,8 +217,8 @@ fn offered<F: Fabric>(engine: &Engine<F>) -> (u64, Option<Error>) {
     }
 }
 
-/// The new communicator of the members at these places of each group. `None` if there is nobody of the
-/// other group. This process is one of them.
+/// Makes the new communicator of the members at these places of each group. Returns `None` if there is nobody of the other group.
+/// This process is a member.
 fn meet<F: Fabric>(
     engine: &Rc<Engine<F>>,
     all: &Gathered,
@@ -246,7 +247,7 @@ fn meet<F: Fabric>(
     Ok(Some(Comm::agreed(engine, (id, lean), group.include(&mine), other)))
 }
 
-/// The larger of two numbers, each for itself.
+/// Element-wise maximum of two numbers.
 struct Largest;
 
 impl ElementReduction for Largest {
@@ -260,7 +261,7 @@ impl ElementReduction for Largest {
     }
 }
 
-/// A new context number, and whether the communicator is to be lean, the same on every rank.
+/// Returns a new context number, and true if the communicator is to be lean. Both are the same on every rank.
 pub(crate) async fn agree_on<F: Fabric>(
     (link, bridge): &(CommView<F>, Option<CommView<F>>),
     engine: &Engine<F>,
@@ -281,26 +282,26 @@ pub(crate) async fn agree_on<F: Fabric>(
     Ok((id, Resources(means).settle(refusal)?))
 }
 
-/// Numbers as [`words`] reads them.
+/// Stores numbers as [`words`] reads them.
 pub(crate) fn fill<const N: usize>(to: Sge, words: [u64; N]) {
     to.fill(words.map(u64::to_ne_bytes).as_flattened());
 }
 
-/// The numbers that a piece of memory holds.
+/// Returns the numbers in a piece of memory.
 pub(crate) fn words<const N: usize>(from: &Sge) -> [u64; N] {
     let mut bytes = vec![0u8; 8 * N];
     from.read(&mut bytes);
     std::array::from_fn(|i| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes")))
 }
 
-/// What all say, by rank.
+/// Words of all processes, by rank.
 struct Gathered {
     mine: Vec<Words>,
-    /// The other group's.
+    /// Words of the other group.
     theirs: Option<Vec<Words>>,
 }
 
-/// Three words of every rank, on every rank, of both groups.
+/// Gathers three words of every rank, on every rank, of both groups.
 async fn gather_words<F: Fabric>(
     (link, bridge): &(CommView<F>, Option<CommView<F>>),
     mine: Words,

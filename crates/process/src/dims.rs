@@ -4,15 +4,15 @@
 //!   5850 in 3 ── 25 x 18 x 13   spread 12, the least largest
 //!            └── 26 x 15 x 15   spread 11: this one
 //! ```
-//! "As close to each other as possible" is read as: the largest less the smallest is least; of several, the
-//! largest is least, then the second, and so on. Source: Träff and Lübbe, Specification Guideline Violations by
-//! MPI_Dims_create, EuroMPI 2015. Cost: for numbers of 31 bits below 20,000
-//! partial factorisations, of which most have few divisors left.
+//! "As close to each other as possible" is read as follows: the difference of the largest and the smallest factor is minimal. Among
+//! several solutions, the largest factor is minimal, then the second, and so on. Source: Träff and Lübbe, Specification Guideline
+//! Violations by MPI_Dims_create, EuroMPI 2015. Cost: for numbers of 31 bits fewer than 20,000 partial factorisations, most of
+//! which have few divisors left.
 
 use std::collections::HashSet;
 
-/// Fills the zeros of `dims` so that the product is `nodes` and the filled ones are as close to each other as
-/// possible, in falling order. `None` if the given ones do not divide `nodes`, or fill it wrongly.
+/// Fills the zeros of `dims` so that the product is `nodes` and the filled factors are as close to each other as possible, in
+/// falling order. Returns `None` if the given factors do not divide `nodes`, or if no factor is free and the product is wrong.
 pub fn balanced_dims(nodes: usize, dims: &[usize]) -> Option<Vec<usize>> {
     let mut given = dims.iter().filter(|&&d| d > 0);
     let given = given.try_fold(1usize, |product, &d| product.checked_mul(d))?;
@@ -25,11 +25,11 @@ pub fn balanced_dims(nodes: usize, dims: &[usize]) -> Option<Vec<usize>> {
     Some(dims.iter().map(|&d| if d > 0 { d } else { next.next().unwrap_or(1) }).collect())
 }
 
-/// The factorisation of `n` into `parts` falling factors that are as close as possible; ones at the end may be
-/// missing. Also how many partial factorisations it looked at.
+/// Returns the factorisation of `n` into `parts` falling factors that are as close as possible, perhaps without ones at the end,
+/// and the number of partial factorisations that were looked at.
 fn balanced(n: usize, parts: usize) -> (Vec<usize>, usize) {
     let primes = prime_factors(n);
-    // Beyond the number of primes some factor is 1, and so are all that are more.
+    // With more parts than primes, all further factors are 1.
     let parts = parts.min(primes.len() + 1);
     let mut search =
         Search { divisors: divisors(&primes), now: Vec::new(), best: None, seen: HashSet::new() };
@@ -38,20 +38,20 @@ fn balanced(n: usize, parts: usize) -> (Vec<usize>, usize) {
 }
 
 struct Search {
-    /// Of the number, rising.
+    /// Divisors of the number, rising.
     divisors: Vec<usize>,
     /// The factors so far, falling.
     now: Vec<usize>,
-    /// The best so far, and its spread.
+    /// The best factors so far, and their spread.
     best: Option<(usize, Vec<usize>)>,
-    /// What was split into so many factors of at most so much. Another beginning for the same end comes later in
-    /// the order, and its spread is no less: it is never better.
+    /// Numbers that were split, with the number of factors and their maximum. Another beginning for the same end comes later in the
+    /// order, and its spread is no smaller, so it is never better.
     seen: HashSet<(usize, usize, usize)>,
 }
 
 impl Search {
-    /// Tries all ways to split `rest` into `parts` more factors that can be better than the best so far. They come
-    /// in rising lexicographic order, so that of equal spreads the first one found is the best.
+    /// Tries all ways to split `rest` into `parts` more factors that can be better than the best so far. They come in rising
+    /// lexicographic order, so that among equal spreads the first one found is the best.
     fn extend(&mut self, rest: usize, parts: usize) {
         let most = self.now.last().copied().unwrap_or(rest);
         if parts == 1 {
@@ -68,7 +68,7 @@ impl Search {
         let start = self.divisors.partition_point(|&d| !reaches(d, parts, rest));
         for at in start..self.divisors.len() {
             let d = self.divisors[at];
-            // The first factor bounds the last, which is at most the root.
+            // The first factor bounds the last factor, which is at most the root.
             let least = match self.now.is_empty() {
                 true => self.best.as_ref().map_or(1, |(spread, _)| (d + 1).saturating_sub(*spread)),
                 false => self.least(),
@@ -85,22 +85,22 @@ impl Search {
         }
     }
 
-    /// The least factor with which the spread is below the best.
+    /// Returns the least factor with which the spread is below the best.
     fn least(&self) -> usize {
         match (&self.best, self.now.first()) {
             (Some((spread, _)), Some(first)) => (first + 1).saturating_sub(*spread).max(1),
-            // Nothing is below a spread of 0.
+            // No spread is below 0.
             _ => 1,
         }
     }
 }
 
-/// Whether `d` to the power of `parts` is at least `n`.
+/// Returns true if `d` to the power of `parts` is at least `n`.
 fn reaches(d: usize, parts: usize, n: usize) -> bool {
     d.checked_pow(parts as u32).is_none_or(|power| power >= n)
 }
 
-/// The prime factors, rising, each as often as it divides `n`.
+/// Returns the prime factors, rising, each as often as it divides `n`.
 fn prime_factors(mut n: usize) -> Vec<usize> {
     let (mut primes, mut p) = (Vec::new(), 2);
     while p * p <= n {
@@ -114,7 +114,7 @@ fn prime_factors(mut n: usize) -> Vec<usize> {
     primes
 }
 
-/// All divisors of the product of `primes`, rising.
+/// Returns all divisors of the product of `primes`, rising.
 fn divisors(primes: &[usize]) -> Vec<usize> {
     let mut all = vec![1];
     for power in primes.chunk_by(|a, b| a == b) {
@@ -133,7 +133,7 @@ fn divisors(primes: &[usize]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// All falling factorisations of `n` into `parts` factors of at most `most`.
+    /// Calls `f` with all falling factorisations of `n` into `parts` factors of at most `most`.
     fn every(
         n: usize,
         parts: usize,

@@ -1,4 +1,4 @@
-//! The progress engine: one loop drives a blocking call, the fabric, and what runs beside it.
+//! Progress engine: a loop drives a blocking call, the fabric, and the operations in the background.
 
 use crate::Error;
 use crate::mailbox::Mailbox;
@@ -15,28 +15,27 @@ use weft_fabric::wait::{Sleep, Token, WaitPolicy, WaitStep, Waiter};
 use weft_fabric::{Counter, Fabric, FabricExt};
 use weft_p2p::{Endpoint, ProtocolLimits};
 
-/// How a waiting thread lets others in: the layer above releases its lock around `f`.
+/// Hooks of a waiting thread, which let other threads in: the layer above releases its lock around `f`.
 pub trait WaitHooks {
     /// Calls `f` once with the lock released, and returns when it has the lock again.
     fn unlocked(&self, f: &mut dyn FnMut());
 
-    /// No other thread wants in, so that the short way of a receive need not let any in.
+    /// Returns true if no other thread wants in, so that the fast path of a receive need not let any in.
     fn undisturbed(&self) -> bool {
         true
     }
 
-    /// The wait begins: what it looks for is not there yet.
+    /// Called when the wait begins: its condition does not hold yet.
     fn before_wait(&self) {}
 
-    /// The wait is about to sleep, and nothing has moved for a while: a moment to publish what is
-    /// pending.
+    /// Called when the wait is about to sleep, and nothing has moved for a while, to publish the pending operations.
     fn before_sleep(&self) {}
 
-    /// The wait is over.
+    /// Called when the wait is over.
     fn after_wait(&self) {}
 }
 
-/// A process with one thread.
+/// Hooks of a process with one thread.
 pub struct Single;
 
 impl WaitHooks for Single {
@@ -50,9 +49,9 @@ type Room = Box<dyn Fn() -> Result<(), Error>>;
 /// Fabric, messages, nonblocking operations and the wait policy of one process.
 pub struct Engine<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
-    /// Tasks that each round looks at: few.
+    /// Tasks that each round looks at: a few.
     tasks: RefCell<Vec<TaskEntry>>,
-    /// The others, which are looked at when their counter tells.
+    /// All other tasks, which are looked at when their counter reports.
     waiting_tasks: WaitingTasks,
     counts: Cell<TaskCounts>,
     arena: Rc<NotifyArena<F>>,
@@ -62,31 +61,32 @@ pub struct Engine<F: Fabric> {
     mailbox: Mailbox,
     connected: Connected,
     room: RefCell<Option<Room>>,
-    /// Communicators that may have memory that their ranks share, and how many there may be.
+    /// Number of communicators that may have memory that their ranks share, and its maximum.
     shm_comms: Rc<Cell<usize>>,
     shm_comm_limit: Cell<usize>,
-    /// Threads of this process that sleep in a wait, or look for the last time before.
+    /// Number of threads of this process that sleep in a wait, or poll for the last time before.
     waiting: Cell<u32>,
     helping: HelperThreads,
 }
 
-/// Longest sleep before the wait counts as stuck.
+/// Time of the first sleep of a wait; after it the wait counts as stuck.
 const FIRST_NAP: Duration = Duration::from_millis(100);
 
-/// Numbers of communicators; a context has some bits beside them ([`Comm::context`](crate::Comm::context)).
+/// Upper bound of the numbers of communicators. A context has some bits beside the number
+/// ([`Comm::context`](crate::Comm::context)).
 const NUMBERS: u64 = 1 << 59;
 
-/// Turns of the short way in which only the awaited peer is looked at.
+/// Number of polls on the fast path that look only at the awaited peer.
 const DIRECT_TURNS: u32 = 512;
 
 impl<F: Fabric> Engine<F> {
-    /// An engine that owns `fabric`; `limits` are those of its messages, and collective operations
-    /// write within the usual limits.
+    /// Makes an engine that owns `fabric`. `limits` are those of its messages. Collective operations write within the default
+    /// limits.
     pub fn new(fabric: F, policy: WaitPolicy, limits: ProtocolLimits) -> Rc<Engine<F>> {
         Engine::with_bounds(fabric, policy, limits, ArenaLimits::default())
     }
 
-    /// With other bounds on the writes of collective operations. All processes have the same.
+    /// Makes an engine with other bounds on the writes of collective operations. All processes must have the same bounds.
     pub fn with_bounds(
         fabric: F,
         policy: WaitPolicy,
@@ -114,33 +114,33 @@ impl<F: Fabric> Engine<F> {
         })
     }
 
-    /// Messages of the process, and the fabric below them.
+    /// Returns the messages of the process, and the fabric below them.
     pub fn endpoint(&self) -> &Rc<Endpoint<F>> {
         &self.endpoint
     }
 
-    /// Memory that peers write to in collective operations.
+    /// Returns the memory that peers write to in collective operations.
     pub fn arena(&self) -> &Rc<NotifyArena<F>> {
         &self.arena
     }
 
-    /// How long a wait spins and yields before it sleeps.
+    /// Returns the policy by which a wait spins and yields before it sleeps.
     pub fn policy(&self) -> &WaitPolicy {
         &self.policy
     }
 
-    /// This process's rank in the fabric, which is its rank in the world.
+    /// Returns this process's rank in the fabric, which is its rank in the world.
     pub fn rank(&self) -> usize {
         self.endpoint.fabric().rank()
     }
 
-    /// Says what is asked before each new communicator: an error where the layer above has no room for one.
+    /// Sets the check before each new communicator. It returns an error if the layer above has no room for one more communicator.
     pub fn set_room(&self, room: impl Fn() -> Result<(), Error> + 'static) {
         *self.room.borrow_mut() = Some(Box::new(room));
     }
 
-    /// Bounds the communicators of this process whose collective operations may have memory that their ranks share, some
-    /// 0.7 MiB each; those that are made beyond send messages. Not bounded, if not called.
+    /// Sets the maximum number of communicators of this process whose ranks may share memory for collective operations, some 0.7
+    /// MiB each. Further communicators use messages. Without this call there is no maximum.
     pub fn set_shm_comm_limit(&self, most: usize) {
         self.shm_comm_limit.set(most);
     }
@@ -149,33 +149,32 @@ impl<F: Fabric> Engine<F> {
         &self.shm_comms
     }
 
-    /// What this process has for another communicator, and why it has nothing, if so.
+    /// Returns the resources of this process for another communicator, and the reason if it has none.
     pub(crate) fn resources(&self) -> (Resources, Option<Error>) {
         let room = || self.room.borrow().as_ref().map_or(Ok(()), |room| room());
         if let Err(refusal) = self.retry_when_full(room) {
             return (Resources::none(self.rank()), Some(refusal));
         }
-        // A full table is retried: freed communicators keep their memory until all ranks have left them.
+        // If the limit is reached, the check is retried: freed communicators keep their memory until all ranks have left them.
         let shared =
             || if self.shm_comms.get() < self.shm_comm_limit.get() { Ok(()) } else { Err(()) };
         let means = self.retry_when_full(shared).map_or(Resources::LEAN, |()| Resources::ALL);
         (means, None)
     }
 
-    /// What has arrived for agreements on new communicators.
+    /// Returns the messages that have arrived for agreements on new communicators.
     pub(crate) fn mailbox(&self) -> &Mailbox {
         &self.mailbox
     }
 
-    /// Processes of other jobs.
+    /// Returns the processes of other jobs.
     fn connected(&self) -> &Connected {
         &self.connected
     }
 
-    /// A number for a context that no process of the job gives out again: a count and the rank. There are
-    /// `NUMBERS / 2` of them, so that a job of 2^20 processes that makes a million a second in each has
-    /// enough for three days, and a smaller one longer. The other half are random numbers, for
-    /// processes that are connected to other jobs.
+    /// Returns a number for a context that no process of the job returns again: a count and the rank. There are `NUMBERS / 2` such
+    /// numbers: a job of 2^20 processes, each of which makes a million per second, has enough for three days, and a smaller job for
+    /// longer. The other half are random numbers, for processes that are connected to other jobs.
     pub fn new_context(&self) -> u64 {
         if self.numbers_are_shared() {
             return self.new_shared_context();
@@ -188,28 +187,28 @@ impl<F: Fabric> Engine<F> {
         number
     }
 
-    /// A number for a context that nobody in any job gives out again.
+    /// Returns a number for a context that no process of any job returns again.
     pub fn new_shared_context(&self) -> u64 {
         (NUMBERS / 2) | (random() % (NUMBERS / 2))
     }
 
-    /// The first of `count` immediates of this process that it does not give out again.
+    /// Returns the first of `count` immediates of this process, which it does not return again.
     pub fn new_immediates(&self, count: u32) -> u32 {
         self.endpoint.new_immediates(count)
     }
 
-    /// How long a look at the awaited peer alone goes on.
+    /// Returns the number of polls that look only at the awaited peer.
     pub fn direct_turns(&self) -> u32 {
         if self.policy.fits() { DIRECT_TURNS } else { self.policy.turns }
     }
 
-    /// Moves everything on that can move without waiting, and wakes who may sleep for it. True if
-    /// anything moved.
+    /// Progresses everything that needs no waiting, and wakes threads that may sleep until it is done. Returns true if anything
+    /// moved.
     pub fn progress(&self) -> bool {
         self.progress_beside(0, PollReach::Some)
     }
 
-    /// The same; `mine` of those that are about to sleep are the caller.
+    /// Does what [`Engine::progress`] does. `mine` of the threads that are about to sleep are the caller.
     fn progress_beside(&self, mine: u32, reach: PollReach) -> bool {
         let moved = self.endpoint.progress();
         let moved =
@@ -220,9 +219,9 @@ impl<F: Fabric> Engine<F> {
         moved
     }
 
-    /// Wakes the threads of this process that sleep in a wait: for whoever ends or moves on what
-    /// another thread may wait for other than by [`Engine::progress`], which does so itself. Peers
-    /// ring for what they send; what a thread takes from the fabric, only it can tell its siblings.
+    /// Wakes the threads of this process that sleep in a wait. For code that ends or progresses an operation that another thread
+    /// may wait for, without [`Engine::progress`], which wakes them itself. Peers ring for their messages, but a message that a
+    /// thread takes from the fabric is known only to that thread.
     #[inline]
     pub fn wake_siblings(&self) {
         if self.waiting.get() > 0 {
@@ -230,8 +229,7 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Drives `future` by being polled itself: what a simulator runs as the program of a rank, in
-    /// place of [`Engine::block_on`].
+    /// Drives `future` by being polled itself: a simulator runs this as the program of a rank, in place of [`Engine::block_on`].
     pub fn run<T: 'static, P: Future<Output = T> + 'static>(
         self: &Rc<Self>,
         future: P,
@@ -240,7 +238,7 @@ impl<F: Fabric> Engine<F> {
         async move {
             let mut future = pin!(future);
             let mut wait: Option<(Counter, u64)> = None;
-            // While it is polled, nothing arrives: one look before is enough.
+            // Nothing arrives while the future is polled, so one progress call before is enough.
             std::future::poll_fn(move |cx| {
                 loop {
                     let (moved, more) = engine.endpoint.progress_with_more();
@@ -271,7 +269,7 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Runs a future on the caller's stack to its end.
+    /// Runs a future on the caller's stack until it is complete.
     pub fn block_on<T>(&self, outside: &dyn WaitHooks, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let mut cx = Context::from_waker(Waker::noop());
@@ -286,7 +284,8 @@ impl<F: Fabric> Engine<F> {
         value
     }
 
-    /// The one loop that waits: looks, moves things on, and backs off as the wait policy says.
+    /// Waits until `look` returns a value. This loop, the only one that waits, polls, progresses operations, and backs off as the
+    /// wait policy says.
     pub fn drive<T>(&self, outside: &dyn WaitHooks, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(value) = look() {
             return value;
@@ -298,15 +297,15 @@ impl<F: Fabric> Engine<F> {
         value
     }
 
-    /// It counts as waiting from before its last look: what that look calls may let the lock go, and
-    /// a sibling then move on what has been looked at already.
+    /// Runs the loop of a wait. The thread counts as waiting from before its last call of `look`: functions that `look` calls may
+    /// release the lock, and another thread may then progress what this thread has looked at already.
     fn wait_loop<T>(&self, outside: &dyn WaitHooks, mut look: impl FnMut() -> Option<T>) -> T {
         let mut waiter = Waiter::new(&self.policy);
         let mut stuck = false;
         let mut reach = PollReach::Some;
         loop {
             let moved = self.progress_beside(0, reach);
-            // Who has nothing else to do has the time to look at all.
+            // If nothing moved, there is time to look at everything.
             reach = if moved { PollReach::Some } else { PollReach::All };
             if moved {
                 waiter.progressed();
@@ -327,13 +326,13 @@ impl<F: Fabric> Engine<F> {
                 if let Some(value) = look() {
                     return value;
                 }
-                // What is pending may be long: it is not looked through before each short sleep.
+                // The list of pending operations may be long, so it is not read before each short sleep.
                 let limit = if stuck { limit } else { limit.min(FIRST_NAP) };
                 if stuck {
                     outside.before_sleep();
                 }
                 stuck = true;
-                // What is overdue then must be asked for, although nobody rings.
+                // Overdue messages must be requested then, although nobody rings.
                 let limit = match self.endpoint.deadline() {
                     Some(at) => {
                         limit.min(at.saturating_duration_since(self.endpoint.fabric().now()))
@@ -349,12 +348,12 @@ impl<F: Fabric> Engine<F> {
     }
 }
 
-/// A number that nobody else has, but by an accident of one in 2^58.
+/// Returns a number that nobody else has, except by an accident of probability 2^-58.
 fn random() -> u64 {
     getrandom::u64().expect("the system's random numbers")
 }
 
-/// A thread that sleeps or is about to, until it is dropped.
+/// A thread that sleeps or is about to sleep, until this guard is dropped.
 struct Armed<'e, F: Fabric> {
     engine: &'e Engine<F>,
     token: Token,

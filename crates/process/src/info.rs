@@ -1,8 +1,8 @@
 //! Info objects: ordered key-value pairs of strings, which are any bytes (MPI 5.0, chapter 10).
 
-/// Most bytes of a key, without the terminating zero: MPI_MAX_INFO_KEY less 1.
+/// Maximum number of bytes of a key, without the terminating zero: MPI_MAX_INFO_KEY less 1.
 pub const KEY_MAX: usize = 255;
-/// Most bytes of a value, without the terminating zero: MPI_MAX_INFO_VAL less 1.
+/// Maximum number of bytes of a value, without the terminating zero: MPI_MAX_INFO_VAL less 1.
 pub const VALUE_MAX: usize = 1023;
 
 /// Key-value pairs in the order of their first setting.
@@ -12,7 +12,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// The value of `key`, in which upper and lower case differ.
+    /// Returns the value of `key`, in which upper and lower case differ.
     pub fn bytes(&self, key: impl AsRef<[u8]>) -> Option<&[u8]> {
         self.pairs.iter().find(|(k, _)| k == key.as_ref()).map(|(_, v)| v.as_slice())
     }
@@ -23,8 +23,7 @@ impl Info {
         std::str::from_utf8(self.bytes(key)?).ok()
     }
 
-    /// Sets the value of `key`, in its old place if it has one; the caller has checked both
-    /// lengths.
+    /// Sets the value of `key`, in its old place if it has one. The caller has checked both lengths.
     pub fn set<K: AsRef<[u8]> + ?Sized, V: AsRef<[u8]> + ?Sized>(&mut self, key: &K, value: &V) {
         let (key, value) = (key.as_ref(), value.as_ref());
         match self.pairs.iter_mut().find(|(k, _)| k == key) {
@@ -33,24 +32,24 @@ impl Info {
         }
     }
 
-    /// False if there is no such key.
+    /// Deletes `key`. Returns false if there is no such key.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> bool {
         let before = self.pairs.len();
         self.pairs.retain(|(k, _)| k != key.as_ref());
         self.pairs.len() != before
     }
 
-    /// Number of pairs (MPI_Info_get_nkeys).
+    /// Returns the number of pairs (MPI_Info_get_nkeys).
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Whether no key is set.
+    /// Returns true if no key is set.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 
-    /// The key of the `n`-th pair.
+    /// Returns the key of the `n`-th pair.
     pub fn key(&self, n: usize) -> Option<&[u8]> {
         self.pairs.get(n).map(|(k, _)| k.as_slice())
     }

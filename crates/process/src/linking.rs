@@ -1,4 +1,5 @@
-//! Communicators between jobs (MPI 5.0, section 11.9): the jobs have met by other means, and know what each calls the other.
+//! Communicators between jobs (MPI 5.0, section 11.9). The jobs have met by other means, and know the number of each process in the
+//! other job.
 
 use crate::{Comm, Engine, Error, Group};
 use std::rc::Rc;
@@ -6,7 +7,7 @@ use weft_collective::bcast;
 use weft_fabric::Fabric;
 
 impl<F: Fabric> Comm<F> {
-    /// `bytes` of rank `root` at all ranks; those of others do not count. Collective, of one group.
+    /// Returns `bytes` of rank `root` at all ranks. The bytes of other ranks do not count. Collective, over one group.
     pub fn tell_all(
         &self,
         root: usize,
@@ -30,15 +31,15 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// The intercommunicator of `group` and the processes `remote` of another job, where all agree on `id`, which
-    /// [`Engine::new_shared_context`] gave to one of them.
+    /// Makes the intercommunicator of `group` and the processes `remote` of another job. All agree on `id`, which
+    /// [`Engine::new_shared_context`] returned on one process.
     pub fn between_jobs(
         engine: &Rc<Engine<F>>,
         id: u64,
         group: &Group,
         remote: Group,
     ) -> Rc<Comm<F>> {
-        // Ranks of one group alone could share memory in it, and nothing asks for it.
+        // Only ranks of one group could share memory in it, and no operation asks for such memory.
         Comm::agreed(engine, (id, true), group.clone(), Some(remote))
     }
 }

@@ -9,7 +9,7 @@ use weft_p2p::{
     Want,
 };
 
-/// Where a message goes.
+/// Destination of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
     /// A place in [`Comm::peers`], which must be in range.
@@ -18,10 +18,10 @@ pub enum Destination {
     Nobody,
 }
 
-/// Where a message comes from.
+/// Source of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// One sender: its place in [`Comm::peers`], which must be in range.
+    /// A sender: its place in [`Comm::peers`], which must be in range.
     Rank(usize),
     /// MPI_ANY_SOURCE.
     Any,
@@ -40,7 +40,7 @@ impl<F: Fabric> Comm<F> {
         MessageTarget { context: self.context(), peer, rank: self.rank() as u32, tag }
     }
 
-    /// `None` for a receive from nobody.
+    /// Returns the matching criteria of a receive. `None` for a receive from MPI_PROC_NULL.
     #[inline(always)]
     fn want(&self, from: Origin, tag: Option<i32>) -> Option<Want> {
         let source = match from {
@@ -53,12 +53,12 @@ impl<F: Fabric> Comm<F> {
         Some(Want { context: self.context(), source, tag })
     }
 
-    /// The same way in another matching space.
+    /// Returns the target of a message in another matching space.
     pub(crate) fn target_in(&self, context: MatchingContext, to: usize, tag: i32) -> MessageTarget {
         MessageTarget { context, ..self.target(to, tag) }
     }
 
-    /// The same for a receive.
+    /// Returns the matching criteria of a receive in another matching space.
     pub(crate) fn want_in(&self, context: MatchingContext, from: usize, tag: i32) -> Want {
         let want = self.want(Origin::Rank(from), Some(tag));
         Want { context, ..want.expect("a rank is somebody") }
@@ -95,20 +95,20 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Starts a send of contiguous bytes; `None`: it is over.
+    /// Starts a send of contiguous bytes. Returns `None` if the send is complete.
     #[inline(always)]
     pub fn isend_run(&self, data: Sge, to: usize, tag: i32, mode: SendMode) -> Option<RequestId> {
         self.engine.endpoint().isend_cancellable(self.target(to, tag), data, mode)
     }
 
-    /// Starts a receive of contiguous bytes; `None` from nobody.
+    /// Starts a receive of contiguous bytes. Returns `None` for a receive from MPI_PROC_NULL.
     #[inline(always)]
     pub fn irecv_run(&self, data: Sge, from: Origin, tag: Option<i32>) -> Option<RequestId> {
         let want = self.want(from, tag)?;
         Some(self.engine.endpoint().irecv(&want, data))
     }
 
-    /// Sends contiguous bytes and waits until they may be changed.
+    /// Sends contiguous bytes, and waits until the program may change them.
     #[inline]
     pub fn send_run(
         &self,
@@ -125,7 +125,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Sends and waits until the buffer may be changed.
+    /// Sends a buffer, and waits until the program may change it.
     pub fn send(
         &self,
         outside: &dyn WaitHooks,
@@ -147,7 +147,7 @@ impl<F: Fabric> Comm<F> {
         Active::Receive { id, unpack }
     }
 
-    /// Receives contiguous bytes: first by the short way, from the fabric straight to the buffer.
+    /// Receives contiguous bytes. First tries the fast path, on which data go from the fabric straight to the buffer.
     #[inline]
     pub fn recv_run(
         &self,
@@ -170,7 +170,7 @@ impl<F: Fabric> Comm<F> {
                         break;
                     }
                     left = Some((before - 1, far));
-                    // A look alone brings nothing from a network.
+                    // Polling for one peer moves nothing in a network, which needs progress.
                     if far {
                         endpoint.move_on();
                     } else {
@@ -188,7 +188,7 @@ impl<F: Fabric> Comm<F> {
         self.finish(outside, Active::Receive { id, unpack: None })
     }
 
-    /// Looks of the short way: with other threads one, and then the way on which a wait lets them in.
+    /// Returns the number of polls on the fast path: one if other threads want in, since only the wait that follows lets them in.
     fn direct_turns(&self, outside: &dyn WaitHooks) -> u32 {
         if outside.undisturbed() { self.engine.direct_turns() } else { 1 }
     }
@@ -207,8 +207,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Waits for an operation. The error of a truncated receive has its
-    /// status.
+    /// Waits for an operation. The error of a truncated receive contains its status.
     pub fn finish(&self, outside: &dyn WaitHooks, mut active: Active) -> Result<Status, Error> {
         let endpoint = self.engine.endpoint();
         let outcome = self.engine.drive(outside, || active.poll(endpoint));
@@ -232,8 +231,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Whether an operation is over by now (MPI_Test), for programs that are futures: in a simulation
-    /// global time first catches up with the rank's own.
+    /// Tests an operation for completion (MPI_Test), in programs that are futures. In a simulation, global time first catches up
+    /// with the rank's own time.
     pub async fn test(&self, active: &mut Active) -> Option<OperationOutcome> {
         let endpoint = self.engine.endpoint();
         std::future::poll_fn(|cx| endpoint.fabric().poll_clock(cx)).await;
@@ -241,7 +240,7 @@ impl<F: Fabric> Comm<F> {
         active.poll(endpoint)
     }
 
-    /// The message that a receive would take now, if there is one.
+    /// Returns the status of the message that a receive would take now, if there is one.
     pub fn iprobe(&self, from: Origin, tag: Option<i32>) -> Option<Status> {
         let Some(want) = self.want(from, tag) else { return Some(NOBODY) };
         self.engine.progress();
@@ -263,8 +262,7 @@ impl<F: Fabric> Comm<F> {
         })
     }
 
-    /// Takes the message that a receive would take out of matching (MPI_Improbe): `Ok(None)` for
-    /// one from nobody.
+    /// Takes the message that a receive would take out of matching (MPI_Improbe). A message from MPI_PROC_NULL has no [`Matched`].
     pub fn improbe(&self, from: Origin, tag: Option<i32>) -> Option<(Option<Matched>, Status)> {
         let Some(want) = self.want(from, tag) else { return Some((None, NOBODY)) };
         self.engine.progress();

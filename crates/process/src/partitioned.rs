@@ -12,19 +12,17 @@
 //!     │ 2  │ ─────────── tag 2 ──────────────────▶ bytes 8..12 ┘
 //!     └────┘
 //! ```
-//! Each partition of the sender is a message, which leaves when it is marked ready. `MPI_Start` of the
-//! receiver posts a receive for each of them at its place in the buffer: so they land there directly,
-//! eager or by rendezvous, in whatever order they come and however the receiver divides the buffer. If
-//! its datatype has gaps, they land beside it and are unpacked one by one.
+//! Each partition of the sender is a message, which leaves when the partition is marked ready. `MPI_Start` of the receiver posts a
+//! receive for each message at its place in the buffer. So messages land there directly, eager or by rendezvous, in any order,
+//! however the receiver divides the buffer. If the datatype of the receiver has gaps, messages land in staging memory, and are
+//! unpacked one by one.
 //!
-//! The two sides find each other by the handshake alone. It travels in a matching space of the
-//! communicator's own for that, so that it meets handshakes only, and those of one sender and tag in
-//! the order in which the requests were made. It names the context of the messages, which is this
-//! pair's alone: `MPI_ANY_TAG` elsewhere takes none of them, and a partition's number is its tag.
+//! Only the handshake lets the two sides find each other. It travels in a matching space of the communicator that only handshakes
+//! use, so handshakes of one sender and tag match in the order in which the requests were made. The handshake names the context of
+//! the messages, which only this pair uses: `MPI_ANY_TAG` elsewhere takes none of them, and the number of a partition is its tag.
 //!
-//! Cost: one small message a pair when it is made, then one message and one posted receive a
-//! partition and round. A partition is looked up by its number in the order of posting: many thousand
-//! of them, marked in reverse, are searched for long.
+//! Cost: one small message when a pair is made, then one message and one posted receive per partition and round. A partition is
+//! looked up by its number in the order of posting: if many thousand partitions are marked in reverse order, the search is long.
 
 mod receive;
 mod send;
@@ -37,13 +35,13 @@ use crate::{Comm, Error, class};
 use weft_fabric::Fabric;
 use weft_p2p::MatchingContext;
 
-/// What the sender says of itself.
+/// The sender's description of its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Handshake {
     partitions: usize,
-    /// Of all partitions together.
+    /// Number of bytes of all partitions together.
     bytes: usize,
-    /// Of the messages.
+    /// Context of the messages.
     context: MatchingContext,
 }
 
@@ -59,7 +57,7 @@ impl Handshake {
         bytes
     }
 
-    /// `None` if it makes no sense.
+    /// Decodes a handshake. Returns `None` if it is invalid.
     fn decode(bytes: &[u8; Handshake::LEN]) -> Option<Handshake> {
         let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes"));
         let (partitions, bytes, context) = (word(0), word(1), word(2));
@@ -76,13 +74,13 @@ impl Handshake {
 }
 
 impl<F: Fabric> Comm<F> {
-    /// Where handshakes meet.
+    /// Returns the matching space of handshakes.
     fn handshakes(&self) -> MatchingContext {
         MatchingContext(self.context().0 | PARTITIONED)
     }
 }
 
-/// A partition that there is.
+/// Checks that a partition exists.
 fn within(partition: i32, partitions: usize, argument: &str) -> Result<usize, Error> {
     let found = usize::try_from(partition).ok().filter(|&p| p < partitions);
     found.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The program's buffers by rank, one block each.
+//! The program's buffers by rank, one block per rank.
 
 use crate::Buffer;
 use crate::buffer::BufferPiece;
@@ -6,20 +6,20 @@ use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_fabric::{Sge, StagingPool};
 
-/// One block a rank. Cheap to clone.
+/// Blocks by rank. Cheap to clone.
 #[derive(Clone, Default)]
 pub enum RankBuffers {
-    /// None: this rank has no blocks in the operation.
+    /// No blocks: this rank has none in the operation.
     #[default]
     Nothing,
-    /// As many as `ranks` blocks like `first`, each where the one before ends.
+    /// `ranks` blocks like `first`. Each begins where the block before ends.
     Equal {
         /// Block 0.
         first: Buffer,
         /// Number of blocks.
         ranks: usize,
     },
-    /// Each of its own place, length and type.
+    /// Blocks of different places, lengths and types.
     Each(Rc<[Buffer]>),
 }
 
@@ -30,7 +30,7 @@ impl From<Vec<Buffer>> for RankBuffers {
 }
 
 impl RankBuffers {
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub fn count(&self) -> usize {
         match self {
             RankBuffers::Nothing => 0,
@@ -39,7 +39,7 @@ impl RankBuffers {
         }
     }
 
-    /// The block of `rank`.
+    /// Returns the block of `rank`.
     pub fn get(&self, rank: usize) -> Option<Buffer> {
         match self {
             RankBuffers::Equal { first, ranks } if rank < *ranks => {
@@ -50,12 +50,12 @@ impl RankBuffers {
         }
     }
 
-    /// All blocks.
+    /// Returns all blocks.
     pub fn iter(&self) -> impl Iterator<Item = Buffer> + '_ {
         (0..self.count()).filter_map(|rank| self.get(rank))
     }
 
-    /// Bytes of data of all blocks, and whether all have the same.
+    /// Returns the number of bytes in all blocks, and true if all blocks have the same number.
     pub(crate) fn bytes(&self) -> (usize, bool) {
         match self {
             RankBuffers::Nothing => (0, true),
@@ -67,10 +67,10 @@ impl RankBuffers {
         }
     }
 
-    /// The blocks in memory, if they are the pieces of one without gaps.
+    /// Returns the blocks in memory, if they are the pieces of one block without gaps.
     fn runs(&self) -> Option<Sges> {
         let RankBuffers::Equal { first, ranks } = self else { return None };
-        // Absurd counts, which only the slower way can tell.
+        // Absurd counts, which only the slower path can report.
         let count = first.count().checked_mul(*ranks)?;
         count.checked_mul(first.ty().size().max(1)).filter(|&n| isize::try_from(n).is_ok())?;
         let all = first.block(0, count).run()?;
@@ -78,12 +78,12 @@ impl RankBuffers {
         Some((0..*ranks).map(|rank| all.part(rank * each, each)).collect())
     }
 
-    /// The blocks' data to send, each in one piece: in place, or packed.
+    /// Returns the blocks' data to send, each block in one piece: in place, or packed.
     pub(crate) fn readable(self, pool: &StagingPool) -> RankPieces {
         self.pieces(|buffer| buffer.readable(pool))
     }
 
-    /// One piece of memory to receive each block into; [`RankPieces::unpack`] moves them to their places.
+    /// Returns one piece of memory to receive each block into. [`RankPieces::unpack`] moves the pieces to their places.
     pub(crate) fn writable(self, pool: &StagingPool) -> RankPieces {
         self.pieces(|buffer| buffer.writable(pool))
     }
@@ -102,20 +102,20 @@ impl RankBuffers {
     }
 }
 
-/// Blocks by rank, without a heap for few.
+/// Memory of blocks by rank. A few blocks need no heap.
 pub(crate) type Sges = SmallVec<[Sge; 8]>;
 
-/// One rank's blocks, each in one piece.
+/// The blocks of one rank, each in one piece.
 pub(crate) struct RankPieces {
-    /// By rank.
+    /// Memory of the pieces, by rank.
     pub sges: Sges,
-    /// Empty if all blocks lie where they belong.
+    /// The pieces. Empty if all blocks lie where they belong.
     pieces: Vec<BufferPiece>,
     buffers: RankBuffers,
 }
 
 impl RankPieces {
-    /// Copies of the blocks, set aside: what is sent in place is overwritten.
+    /// Copies the blocks, if sends in place would be overwritten.
     pub fn aside(blocks: RankBuffers, pool: &StagingPool) -> RankPieces {
         let copy = |buffer: Buffer| {
             let copy = pool.take(buffer.len());
@@ -126,24 +126,24 @@ impl RankPieces {
         RankPieces { sges: pieces.iter().map(|piece| piece.sge).collect(), pieces, buffers: blocks }
     }
 
-    /// Whether block `rank` is received beside its place.
+    /// Returns true if block `rank` is received apart from its place.
     pub fn is_apart(&self, rank: usize) -> bool {
         self.pieces.get(rank).is_some_and(|piece| piece.staging.is_some())
     }
 
-    /// Packs block `rank` of the program, if it is received beside its place.
+    /// Packs block `rank` of the program, if it is received apart from its place.
     pub fn pack(&self, rank: usize) {
         if let (true, Some(buffer)) = (self.is_apart(rank), self.buffers.get(rank)) {
             buffer.pack_to(self.sges[rank]);
         }
     }
 
-    /// Moves what was received to its place.
+    /// Moves received blocks to their places.
     pub fn unpack(&self) {
         self.unpack_except(usize::MAX);
     }
 
-    /// The same without block `skip`.
+    /// Moves received blocks to their places, except block `skip`.
     pub fn unpack_except(&self, skip: usize) {
         for (rank, piece) in self.pieces.iter().enumerate() {
             if let (true, Some(buffer)) =
@@ -182,7 +182,7 @@ mod tests {
         memory.sge().fill(&(0..36).collect::<Vec<u8>>());
         let every_other = Datatype::vector(Width::Int, 2, 1, 2, &int()).unwrap();
         every_other.commit();
-        // SAFETY: three of them are within the memory, which stays.
+        // SAFETY: three elements are within `memory`, which outlives the buffer.
         let first = unsafe { Buffer::new(memory.sge().ptr(), 1, every_other) };
         let spread = RankBuffers::Equal { first, ranks: 3 };
         assert_eq!(spread.get(2).unwrap().len(), 8);

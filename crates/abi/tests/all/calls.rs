@@ -1,10 +1,9 @@
-//! Calls through the C interface: profiling libraries, functions that need no MPI_Init, and what
-//! is not built.
+//! Calls through the C interface: profiling libraries, functions that need no MPI_Init, and functions that are not implemented.
 
 use crate::common::{compile_and_run, data, library_dir, run, scratch};
 use std::process::Command;
 
-/// A profiling library defines MPI_X, calls PMPI_X, and is linked before ours.
+/// A profiling library defines MPI_X, calls PMPI_X, and is linked before this library.
 #[test]
 fn a_profiling_library_sees_each_call_once() {
     let tool = scratch(

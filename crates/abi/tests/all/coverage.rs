@@ -1,5 +1,5 @@
-//! Every function of the standard is implemented and called by a C program that checks itself. Whether a program would notice a function that does
-//! nothing is not seen here: `cargo xtask mutation` tries that.
+//! Every function of the standard is implemented and called by a C program that checks itself. This test does not see if a program
+//! would notice a function that does nothing: `cargo xtask mutation` tries that.
 
 use crate::common::{compile_and_run, data, library_dir, run};
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs whose calls are all meant to be refused: they show nothing of what a function does.
+/// Programs whose calls must all be refused: they do not test the effect of a function.
 const REFUSALS: &[&str] = &[
     "bad_input.c",
     "bad_input_fatal.c",
@@ -22,7 +22,7 @@ fn functions() -> Vec<String> {
     data("functions.csv").into_iter().map(|mut row| row.swap_remove(0)).collect()
 }
 
-/// The C programs of the whole project.
+/// Returns the C programs of the whole project.
 fn programs() -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut all = Vec::new();
@@ -35,8 +35,8 @@ fn programs() -> Vec<PathBuf> {
     all
 }
 
-/// What a program calls, after the preprocessor: without comments, with macros that paste names.
-/// Lines of mpi.h and of the system's headers do not count.
+/// Adds the functions that a program calls, after the preprocessor: without comments, with macros that paste names. Lines of mpi.h
+/// and of the system's headers do not count.
 fn calls(program: &Path, into: &mut BTreeSet<String>) {
     let mut cc = Command::new("cc");
     cc.arg("-E").arg("-I").arg(library_dir().join("include")).arg(program);
@@ -51,7 +51,7 @@ fn calls(program: &Path, into: &mut BTreeSet<String>) {
     }
 }
 
-/// Names that begin with `MPI_` and that a parenthesis follows.
+/// Adds the names in `line` that begin with `MPI_` and are followed by a parenthesis.
 fn called(line: &str, into: &mut BTreeSet<String>) {
     let part_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     for (at, _) in line.match_indices("MPI_") {

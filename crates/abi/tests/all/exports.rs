@@ -1,4 +1,4 @@
-//! The library exports the functions of the data, each as MPI_ and PMPI_, and no others.
+//! The library exports the functions of the data, each as MPI_ and PMPI_, and no other functions.
 
 use crate::common::{data, library_dir, run};
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ fn every_function_of_the_standard_is_exported_and_no_other() {
     let exported: BTreeSet<String> = symbols
         .lines()
         .filter_map(|line| line.split_whitespace().nth(2))
-        // A version would stand behind an @; the standard's symbols have none.
+        // A version would follow an @. The standard's symbols have no version.
         .filter(|name| name.starts_with("MPI") || name.starts_with("PMPI"))
         .map(str::to_owned)
         .collect();

@@ -4,8 +4,8 @@ use crate::common::{compile_and_run, data};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A program that prints every constant as a number, and takes the address of every function with
-/// the type that the data gives it.
+/// Returns a program that prints every constant as a number, and takes the address of every function with the type that the data
+/// gives it.
 fn program() -> String {
     let mut out = "#include <mpi.h>\n#include <stdio.h>\n#include <stddef.h>\n".to_owned();
     for (i, f) in data("functions.csv").iter().enumerate() {
@@ -16,7 +16,7 @@ fn program() -> String {
     out.push_str("int main(void) {\n    int named = 0;\n");
     for (i, c) in data("constants.csv").iter().enumerate() {
         let (name, c_type) = (&c[0], c[1].as_str());
-        // Fails to compile where the header gives the constant another type.
+        // Fails to compile if the header gives the constant another type.
         let c_type = if c_type.is_empty() { "" } else { c_type };
         let c_type = match (c_type, c[2].starts_with("MPI")) {
             ("", true) => "MPI_Datatype",
@@ -46,7 +46,7 @@ fn program() -> String {
     out
 }
 
-/// What the program must print.
+/// Returns the lines that the program must print.
 fn expected() -> BTreeMap<String, i64> {
     let constants = data("constants.csv");
     let number = |text: &str| match text.strip_prefix("0x") {

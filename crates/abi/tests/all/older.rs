@@ -1,11 +1,11 @@
-//! What `mpi.h` has beside the ABI: conversions of Fortran's handles, and what MPI 3.0 removed.
+//! Parts of `mpi.h` that are not in the ABI: conversions of Fortran's handles, and functions that MPI 3.0 removed.
 
 use crate::common::{data, library_dir, run, scratch};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Each with the words that tell what it is now.
+/// Removed functions, with arguments, and with the name of the function that the message must name.
 const REMOVED: [(&str, &str, &str); 10] = [
     ("MPI_Address", "(0, 0)", "MPI_Get_address"),
     ("MPI_Errhandler_create", "(0, 0)", "MPI_Comm_create_errhandler"),
@@ -36,7 +36,7 @@ fn compiler(words: &[&str]) -> Command {
     command
 }
 
-/// Compiles an object of the program that calls all of it, optimized or not.
+/// Compiles an object of the program that calls all of these functions, optimized or not.
 fn object(words: &[&str], more: &[&str], to: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/older.c");
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(to);
@@ -53,7 +53,7 @@ fn it_works_in_c_and_in_cxx_and_needs_only_the_abi() {
     let abi: BTreeSet<String> =
         functions.iter().flat_map(|f| [f[0].clone(), format!("P{}", f[0])]).collect();
     for (i, words) in COMPILERS.iter().enumerate() {
-        // The program's own casts and comma expressions are not the question.
+        // Warnings about the program's own casts and comma expressions do not count here.
         let words: Vec<_> = words.iter().copied().filter(|w| !w.starts_with("-W")).collect();
         for level in ["-O0", "-O2"] {
             let object = object(&words, &[level], &format!("older-{i}{level}.o"));
@@ -85,7 +85,7 @@ fn the_header_is_without_warnings_and_each_removed_name_has_one() {
             let text =
                 format!("#include <mpi.h>\nint main(void) {{ return {name}{arguments}; }}\n");
             let source = scratch("older-removed.c", &text);
-            // Casts in constants are the program's question.
+            // Warnings about casts in constants concern the program, not the header.
             let plain: Vec<_> = words.iter().copied().filter(|w| !w.starts_with("-W")).collect();
             let mut command = compiler(&plain);
             let said = command.arg("-fsyntax-only").arg(&source).output().expect("a compiler");
@@ -108,7 +108,7 @@ fn one_macro_turns_all_of_it_off() {
     names.extend(names.clone().iter().map(|name| format!("P{name}")));
     let others = ["c2f08", "f082c", "f2f08", "f082f"].map(|way| format!("MPI_Status_{way}"));
     names.extend(others);
-    // Whoever defines them all conflicts with a header that has one.
+    // A program that defines all these names conflicts with a header that has any of them.
     let mut own: String = names.iter().map(|name| format!("typedef char {name};\n")).collect();
     own.push_str("typedef char MPI_Fint;\ntypedef char MPI_Handler_function;\n");
     for name in ["MPI_UB", "MPI_LB", "MPI_COMBINER_STRUCT_INTEGER"] {

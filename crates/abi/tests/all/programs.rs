@@ -4,7 +4,7 @@ use crate::common::{library_dir, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compiles a program of `tests/c`, every warning an error.
+/// Compiles a program of `tests/c`, with every warning an error.
 fn compile(name: &str) -> PathBuf {
     let dir = library_dir();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name);
@@ -17,7 +17,7 @@ fn compile(name: &str) -> PathBuf {
     program
 }
 
-/// A program whose exit code says that all its checks held.
+/// Runs a program whose exit code reports that all its checks held.
 fn holds(name: &str) {
     run(&mut Command::new(compile(name)));
 }

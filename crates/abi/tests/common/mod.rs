@@ -1,14 +1,14 @@
-//! What the tests of the built library share.
+//! Helpers that the tests of the built library share.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::{env, fs};
 
-/// The directory of `libmpi_abi.so`, of `include/mpi.h` beside it and of the links to it. Builds
-/// the library: cargo does not do that for the tests of a package that is only a C library. Whoever has built it with the
-/// tests says where it is, in `TEST_LIBRARY_DIR`: this package alone needs what it depends on with other features. (What begins
-/// with WEFT_ is a setting of the library.)
+/// Returns the directory of `libmpi_abi.so`, of `include/mpi.h` beside it and of the links to it. Builds the library, since cargo
+/// does not build it for the tests of a package that is only a C library. `TEST_LIBRARY_DIR` names a library that was built
+/// together with the tests: this package alone needs its dependencies with other features. (Variables that begin with WEFT_ are
+/// settings of the library.)
 pub fn library_dir() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(|| {
@@ -29,7 +29,7 @@ pub fn library_dir() -> &'static Path {
     })
 }
 
-/// Runs a command that must succeed; returns what it printed.
+/// Runs a command that must succeed. Returns its output.
 pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let (out, err) = (&output.stdout, &output.stderr);
@@ -48,13 +48,13 @@ pub fn compile_and_run(name: &str, compiler: &[&str], source: &str, more: &[&str
     let mut command = Command::new(compiler[0]);
     command.args(&compiler[1..]).args(["-Wall", "-Wextra", "-Werror", "-pedantic"]);
     command.arg("-I").arg(dir.join("include")).arg(&file).args(more).arg("-o").arg(&program);
-    // After a C++ compiler's `-x c++` that names the language of what follows.
+    // The libraries follow a C++ compiler's `-x c++`, which names the language of all later files.
     command.arg("-L").arg(dir).args(["-lmpi_abi", &format!("-Wl,-rpath,{}", dir.display())]);
     run(&mut command);
     run(&mut Command::new(&program))
 }
 
-/// A file of this test run.
+/// Writes a file of this test run.
 #[allow(dead_code)] // not by every test
 pub fn scratch(name: &str, text: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -62,12 +62,12 @@ pub fn scratch(name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// The rows of `data/<name>.csv` below its heading.
+/// Returns the rows of `data/<name>.csv` below its heading.
 #[allow(dead_code)] // not by every test
 pub fn data(name: &str) -> Vec<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(name);
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    // Commas stand only inside quoted fields: odd parts between quotes.
+    // Commas stand only inside quoted fields, which are the odd parts between quotes.
     let field = |i: usize, part: &str| match i % 2 {
         0 => part.replace(',', "\n"),
         _ => part.to_owned(),
