@@ -1,14 +1,14 @@
-//! Agreements among some processes that have no communicator of their own yet, while others, or the same ones, make
-//! others (MPI 5.0, sections 7.4.2, 7.6 and 11.3).
+//! Agreements among processes that have no common communicator yet, while other processes, or the same processes, make other
+//! communicators (MPI 5.0, sections 7.4.2, 7.6 and 11.3).
 //!
 //! ```text
 //!   message    length of the name (32) | name | data         sender: its rank in the receiver's world
 //!   name       what is made | what its calls are told apart by | all who take part, in their order
 //!   mailbox    what has arrived, by sender and name, in the order in which it was sent
 //! ```
-//! Names are compared whole: a hash, or a rank among those who agree, is the same for others, too. Agreements of one name
-//! follow each other in the same order at all who take part, and so does what each of them sends to another: the
-//! next message of the name from a process is the one that is waited for.
+//! Names are compared in full: a hash, or a rank among the members, may be the same for another agreement. Agreements of one name
+//! follow each other in the same order at all members, and so do the messages between two members: the next message of the name
+//! from a process is the awaited message.
 
 use crate::mailbox::{Making, Name};
 use crate::{Engine, Error, Group};
@@ -21,7 +21,7 @@ use weft_p2p::{MatchingContext, MessageTarget, ReceiveSource, RequestId, SendMod
 const CONTEXT: MatchingContext = MatchingContext(crate::comm::NONE << 1 | 1);
 const ANY: Want = Want { context: CONTEXT, source: ReceiveSource::Any, tag: None };
 
-/// One process's part in one agreement.
+/// Part of one process in an agreement.
 pub(crate) struct Agreement<F: Fabric> {
     engine: Rc<Engine<F>>,
     name: Name,
@@ -31,7 +31,7 @@ pub(crate) struct Agreement<F: Fabric> {
 #[must_use]
 pub(crate) struct AgreementSends(Option<(RequestId, Staging)>);
 
-/// [`Name::new`], where some of `groups` may be of other jobs: those are called by what all call them.
+/// Makes a [`Name`]. Processes of other jobs in `groups` are named by their identities, which are the same everywhere.
 pub(crate) fn name_of<F: Fabric>(
     engine: &Engine<F>,
     making: Making,
@@ -71,7 +71,7 @@ impl<F: Fabric> Agreement<F> {
         )
     }
 
-    /// Waits until what was told has left.
+    /// Waits until a message of [`Agreement::tell`] has left.
     pub async fn left(&self, told: AgreementSends) -> Result<(), Error> {
         if let AgreementSends(Some((id, _memory))) = told {
             self.engine.endpoint().wait(id).await?;
@@ -79,7 +79,7 @@ impl<F: Fabric> Agreement<F> {
         Ok(())
     }
 
-    /// The next data that process `peer` of the world says in agreements of this name.
+    /// Receives the next data of process `peer` of the world in agreements of this name.
     pub async fn hear(&self, peer: u32) -> Result<Vec<u8>, Error> {
         let (endpoint, mailbox) = (self.engine.endpoint(), self.engine.mailbox());
         let key = (peer, self.name.clone());
@@ -95,11 +95,11 @@ impl<F: Fabric> Agreement<F> {
         }
     }
 
-    /// Takes one message in, whosever it is; false if there is none.
+    /// Takes one message in, of whatever agreement. Returns false if there is none.
     async fn take_one(&self) -> Result<bool, Error> {
         let (endpoint, mailbox) = (self.engine.endpoint(), self.engine.mailbox());
         let Some(message) = endpoint.take(&ANY) else { return Ok(false) };
-        // What this process calls the sender, which may have another name for itself.
+        // This process's number for the sender, which may have another number for itself.
         let (from, memory) = (message.peer() as u32, endpoint.staging().take(message.len as usize));
         mailbox.taking.set(true);
         let come = endpoint.wait(endpoint.imrecv(message, memory.sge())).await;
@@ -110,13 +110,13 @@ impl<F: Fabric> Agreement<F> {
         let (name, data) = parts(&bytes).ok_or_else(|| malformed(from))?;
         let key = (from, Name(name.into()));
         mailbox.put(key, data.to_vec());
-        // Others of this process may wait for what was taken, or for their turn.
+        // Other threads of this process may wait for the message, or for their turn to take.
         endpoint.notify_probes();
         self.engine.wake_siblings();
         Ok(true)
     }
 
-    /// `data` of the member at place `root`, to all. Every member calls it; `me` is the own place.
+    /// Sends `data` of the member at place `root` to all members. Every member calls it. `me` is the own place.
     pub async fn broadcast(
         &self,
         members: &[u32],
@@ -136,7 +136,7 @@ impl<F: Fabric> Agreement<F> {
         Ok(data)
     }
 
-    /// The largest of what all say, at place `root`; elsewhere the largest of some.
+    /// Returns, at place `root`, the maximum of all members' numbers. Elsewhere it is the maximum of some of them.
     pub async fn largest(
         &self,
         members: &[u32],
@@ -156,7 +156,7 @@ impl<F: Fabric> Agreement<F> {
     }
 }
 
-/// A binomial tree of those who take part, by rank in the world.
+/// A binomial tree of the members, by rank in the world.
 struct Tree<'m> {
     members: &'m [u32],
     root: usize,
@@ -181,7 +181,7 @@ impl Tree<'_> {
     }
 }
 
-/// Name and data of a message.
+/// Splits a message into name and data.
 fn parts(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk()?;
     rest.split_at_checked(u32::from_le_bytes(*len) as usize)
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn names_differ_in_all_that_tells_agreements_apart() {
         let mut lists: Vec<Vec<u32>> = vec![vec![]];
-        // All ordered lists of up to five of five ranks.
+        // Makes all ordered lists of up to five of five ranks.
         for at in 0.. {
             let Some(list) = lists.get(at).cloned() else { break };
             lists.extend((0..5).filter(|r| !list.contains(r)).map(|r| [&list[..], &[r]].concat()));

@@ -1,4 +1,4 @@
-//! Which algorithm a communicator's call uses: [`weft_collective::Selection`], with what is known of where its ranks are.
+//! Choice of the algorithm for a communicator's call: [`weft_collective::Selection`], by the placement of its ranks.
 
 use crate::Comm;
 use crate::chosen::CallKey;
@@ -11,7 +11,7 @@ use weft_collective::{
 use weft_fabric::Fabric;
 
 impl<F: Fabric> Comm<F> {
-    /// Where its ranks are; what they tell each other later is not in it.
+    /// Returns the placement of its ranks, without what they tell each other later.
     pub fn site(&self) -> RankPlacement {
         *self.choices.site.get_or_init(|| {
             let mut site = self.group().members().topology(self.engine.endpoint().fabric());
@@ -24,12 +24,12 @@ impl<F: Fabric> Comm<F> {
         })
     }
 
-    /// What its ranks know of each other right before the next operation, all of them the same.
+    /// Returns what its ranks know of each other right before the next operation. All ranks know the same.
     fn near(&self) -> Near {
         self.state.area.near(self.rank())
     }
 
-    /// What serves a call, and why.
+    /// Returns the algorithm for a call, and the reason for it.
     pub fn chosen(&self, operation: CollectiveKind, case: &SelectionKey) -> SelectedAlgorithm {
         let model = self.engine.endpoint().fabric().copies().model();
         self.choices.selection.borrow().choose(operation, case, model)
@@ -46,8 +46,8 @@ impl<F: Fabric> Comm<F> {
         let site = RankPlacement { near, ..self.site() };
         let case = SelectionKey { ranks: self.size(), bytes, element, commutes, equal, site };
         let SelectedAlgorithm { mut choice, reason, .. } = self.chosen(operation, &case);
-        // Ranks wait for each other in it, and one that computes would hold the others up: what runs in
-        // the background sends messages, which are kept for it.
+        // Ranks wait for each other in such an algorithm, and a rank that computes would delay the others. Operations in the
+        // background use algorithms that send messages, which are stored for such a rank.
         let meets = choice.algorithm.meets() && reason != SelectionReason::Asked
             || reason == SelectionReason::Led;
         if meets && !self.is_foreground() {
@@ -55,7 +55,7 @@ impl<F: Fabric> Comm<F> {
         }
         recent.get_or_init(Box::default).set(Some((asked, near, choice)));
         if choice.algorithm.needs.contains(&Requirement::Multicast) {
-            // A root that computes repairs what is lost.
+            // A root that computes must repair losses, which its helper does.
             self.engine.want_helper();
         }
         choice

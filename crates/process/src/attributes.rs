@@ -7,12 +7,12 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// The value set for `key`; `None` if none is set (MPI_Comm_get_attr and its kin).
+    /// Returns the value set for `key`. `None` if none is set (MPI_Comm_get_attr and the like).
     pub fn get(&self, key: i32) -> Option<usize> {
         self.values.iter().find(|(k, _)| *k == key).map(|&(_, v)| v)
     }
 
-    /// Sets a value; the former one, if there was one.
+    /// Sets a value. Returns the former value, if there was one.
     pub fn set(&mut self, key: i32, value: usize) -> Option<usize> {
         match self.values.iter_mut().find(|(k, _)| *k == key) {
             Some((_, old)) => Some(std::mem::replace(old, value)),
@@ -23,14 +23,13 @@ impl Attributes {
         }
     }
 
-    /// Takes the value of `key` out, for the layer above to call its delete callback on; the others
-    /// keep their order.
+    /// Takes the value of `key` out, and the layer above calls its delete callback. The other values keep their order.
     pub fn remove(&mut self, key: i32) -> Option<usize> {
         let at = self.values.iter().position(|(k, _)| *k == key)?;
         Some(self.values.remove(at).1)
     }
 
-    /// Keys and values, in order.
+    /// Returns keys and values, in order.
     pub fn all(&self) -> Vec<(i32, usize)> {
         self.values.clone()
     }

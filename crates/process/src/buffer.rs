@@ -3,8 +3,8 @@
 use weft_datatype::Type;
 use weft_fabric::{Sge, Staging, StagingPool};
 
-/// `count` elements of a datatype at an address. Cheap to clone: the type is shared, so it lives as
-/// long as an operation needs it.
+/// `count` elements of a datatype at an address. Cheap to clone: the type is shared, so it lives as long as an operation needs the
+/// buffer.
 #[derive(Clone)]
 pub struct Buffer {
     base: *mut u8,
@@ -20,11 +20,11 @@ impl Buffer {
         Buffer { base, count, ty }
     }
 
-    /// As many elements of `ty` as `memory` holds, side by side: memory that was named before, as a
-    /// region of a fabric or a staging buffer.
+    /// Makes a buffer of as many elements of `ty` as `memory` holds, side by side. The memory was named before, such as a region of
+    /// a fabric or a staging buffer.
     ///
     /// # Panics
-    /// If `ty` has gaps, or `memory` does not hold whole elements.
+    /// Panics if `ty` has gaps, or `memory` does not hold whole elements.
     pub fn over(memory: Sge, ty: Type) -> Buffer {
         let count = memory.len() / ty.size().max(1);
         let whole = ty.as_run(count) == Some((0, memory.len()));
@@ -32,7 +32,7 @@ impl Buffer {
         Buffer { base: memory.ptr(), count, ty }
     }
 
-    /// `count` elements of `ty` whose first one begins at byte `offset` of `memory`. `None` if they touch
+    /// Makes a buffer of `count` elements of `ty`, the first of which begins at byte `offset` of `memory`. `None` if they touch
     /// memory outside.
     pub fn within(memory: Sge, offset: i64, count: usize, ty: Type) -> Option<Buffer> {
         let (low, span) = ty.span(count).ok()?;
@@ -45,38 +45,38 @@ impl Buffer {
         inside.then_some(Buffer { base, count, ty })
     }
 
-    /// Elements of which only the size exists, for studies in the simulator: nothing is copied.
+    /// Makes a buffer of elements that have only a size, for studies in the simulator: nothing is copied.
     pub fn phantom(count: usize, ty: Type) -> Buffer {
         Buffer { base: std::ptr::null_mut(), count, ty }
     }
 
-    /// Elements of [`Buffer::ty`], not bytes.
+    /// Returns the number of elements of [`Buffer::ty`], not of bytes.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// The type of one element, which the buffer keeps alive.
+    /// Returns the type of one element, which the buffer keeps alive.
     pub fn ty(&self) -> &Type {
         &self.ty
     }
 
-    /// Bytes of data.
+    /// Returns the number of bytes of data.
     pub fn len(&self) -> usize {
         self.ty.size() * self.count
     }
 
-    /// Whether no bytes are to be moved: no elements, or elements without data.
+    /// Returns true if there are no bytes to move: no elements, or elements without data.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The same memory from `displacement` extents on, with another count.
+    /// Returns the same memory from `displacement` extents on, with another count.
     pub fn block(&self, displacement: i64, count: usize) -> Buffer {
         let bytes = displacement.wrapping_mul(self.ty.extent()) as isize;
         Buffer { base: self.base.wrapping_offset(bytes), count, ty: self.ty.clone() }
     }
 
-    /// The memory itself, if it holds the data in order without gaps.
+    /// Returns the memory itself, if it holds the data in order without gaps.
     pub fn run(&self) -> Option<Sge> {
         let (offset, len) = self.ty.as_run(self.count)?;
         let start = if self.base.is_null() {
@@ -84,21 +84,22 @@ impl Buffer {
         } else {
             self.base.wrapping_offset(offset as isize)
         };
-        // SAFETY: `new` was promised the memory of these elements.
+        // SAFETY: these bytes belong to the elements, whose memory keeps `Sge::new`'s promise: the caller of `Buffer::new` promises
+        // it.
         Some(if len == 0 { Sge::EMPTY } else { unsafe { Sge::new(start, len) } })
     }
 
     /// Packs the data to `out`, which has [`Buffer::len`] bytes.
     pub fn pack_to(&self, out: Sge) {
         assert_eq!(out.len(), self.len());
-        // SAFETY: `new` was promised the elements; `out` is as long as they are and was promised
-        // to be writable; staging and user memory do not overlap.
+        // SAFETY: the elements are valid for reads: the caller of `Buffer::new` promises it. `out` is as long as the data
+        // (asserted), and valid for writes by the promise of `Sge::new`. Staging and user memory do not overlap.
         unsafe { self.ty.pack(self.base, self.count, out.ptr()) }
     }
 
     /// Packs the bytes of the data from byte `skip` on, as many as `out` has room for.
     pub fn pack_at(&self, skip: usize, out: Sge) {
-        // SAFETY: as for `pack_to`.
+        // SAFETY: the elements are valid for reads by the promise of `Buffer::new`, and `out` for writes by that of `Sge::new`.
         unsafe { self.ty.pack_range(self.base, self.count, skip, out) };
     }
 
@@ -109,11 +110,11 @@ impl Buffer {
 
     /// Unpacks the bytes of the data from byte `skip` on, as many as `input` has.
     pub fn unpack_at(&self, skip: usize, input: Sge) {
-        // SAFETY: as for `pack_to`, in the other direction.
+        // SAFETY: the elements are valid for writes by the promise of `Buffer::new`, and `input` for reads by that of `Sge::new`.
         unsafe { self.ty.unpack_range(self.base, self.count, skip, input) };
     }
 
-    /// Copies the data to elements that hold as many bytes, each side in its own order.
+    /// Copies the data to elements with the same number of bytes, each side in its own order.
     pub fn copy_to(&self, to: &Buffer, pool: &StagingPool) {
         assert_eq!(self.len(), to.len());
         match (self.run(), to.run()) {
@@ -124,7 +125,7 @@ impl Buffer {
         }
     }
 
-    /// The data as one piece of memory, to send: in place, or packed.
+    /// Returns the data as one piece of memory to send: in place, or packed.
     pub fn readable(&self, pool: &StagingPool) -> BufferPiece {
         match self.run() {
             Some(sge) => BufferPiece { sge, staging: None },
@@ -136,7 +137,7 @@ impl Buffer {
         }
     }
 
-    /// One piece of memory to receive into; [`BufferPiece::unpack`] moves it to its place.
+    /// Returns one piece of memory to receive into. [`BufferPiece::unpack`] moves the piece to its place.
     pub fn writable(&self, pool: &StagingPool) -> BufferPiece {
         match self.run() {
             Some(sge) => BufferPiece { sge, staging: None },
@@ -148,16 +149,16 @@ impl Buffer {
     }
 }
 
-/// A buffer's data in one piece: its own memory, or a staging buffer beside it.
+/// A buffer's data in one piece: its own memory, or a staging buffer.
 pub struct BufferPiece {
     /// The data without gaps, valid as long as the buffer's memory and `staging` are.
     pub sge: Sge,
-    /// Holds the packed data, which `sge` names; `None` if `sge` is the program's own memory.
+    /// The staging buffer of packed data, which `sge` names. `None` if `sge` is the program's own memory.
     pub staging: Option<Staging>,
 }
 
 impl BufferPiece {
-    /// Moves the first `bytes` received to their place in `buffer`.
+    /// Moves the first `bytes` received bytes to their place in `buffer`.
     pub fn unpack(&self, buffer: &Buffer, bytes: usize) {
         if self.staging.is_some() {
             buffer.unpack_from(self.sge.part(0, bytes));

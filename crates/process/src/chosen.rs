@@ -1,38 +1,38 @@
-//! What a communicator has chosen: its selection of algorithms, and the last choice for each operation.
+//! Choices of a communicator: its selection of algorithms, and the last choice for each operation.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use weft_collective::selection_key::Near;
 use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement, Selection};
 
-/// A communicator's selection, and the last choice for each operation: programs repeat themselves.
+/// A communicator's selection, and the last choice for each operation, since programs repeat their calls.
 #[derive(Default)]
 pub struct Choices {
     pub selection: RefCell<Rc<Selection>>,
-    /// Where its ranks are.
+    /// Placement of its ranks.
     pub site: OnceCell<RankPlacement>,
-    /// Boxed one by one: few operations are used on most communicators, of which a simulated world has very many.
+    /// Each is boxed: most communicators use few operations, and a simulated world has very many communicators.
     pub recent: [OnceCell<Box<Last>>; CollectiveKind::ALL.len()],
 }
 
-/// The last choice for an operation, and what it was for.
+/// The last choice for an operation, and the call that it was for.
 pub type Last = Cell<Option<(CallKey, Near, AlgorithmChoice)>>;
 
-/// What a choice depends on beside the communicator.
+/// Parameters of a choice, beside the communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallKey {
-    /// Bytes as [`CollectiveKind::measure`] counts them for the operation.
+    /// Number of bytes, as [`CollectiveKind::measure`] counts them for the operation.
     pub bytes: usize,
-    /// Bytes of one element of a reduction; 1 elsewhere.
+    /// Number of bytes of one element of a reduction; 1 for other operations.
     pub element: usize,
-    /// Whether the operator of a reduction commutes; true elsewhere.
+    /// True if the operator of a reduction commutes, and for other operations.
     pub commutes: bool,
-    /// Whether the blocks of all ranks have one length; true where there are no blocks.
+    /// True if the blocks of all ranks have one length, and for operations without blocks.
     pub equal: bool,
 }
 
 impl CallKey {
-    /// An operation that moves data in blocks of one length.
+    /// Returns the key of an operation that moves data in blocks of one length.
     pub fn of(bytes: usize) -> CallKey {
         CallKey { bytes, element: 1, commutes: true, equal: true }
     }

@@ -1,9 +1,9 @@
 //! Collective operations of a communicator: datatypes around [`weft_collective`].
 //!
-//! Each method returns the operation as a future that owns all it needs: a blocking call runs it in
-//! place, a nonblocking one gives it to [`crate::Engine::spawn`], a persistent one makes it anew.
-//! Buffers are by rank where they differ by rank; `None` for the send buffer means in place. In an
-//! intercommunicator ranks are those of the other group, and nothing is in place.
+//! Each method returns the operation as a future that owns all it needs. A blocking call runs the future in place, a nonblocking
+//! call gives it to [`crate::Engine::spawn`], a persistent operation makes it anew at each start. Buffers are given by rank if they
+//! differ by rank. `None` for the send buffer means in place. In an intercommunicator, ranks are those of the other group, and no
+//! buffer is in place.
 
 use crate::chosen::CallKey;
 use crate::rank_buffers::{RankBuffers, RankPieces};
@@ -16,7 +16,7 @@ use weft_collective::{
 };
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// A collective operation, not yet started.
+/// A collective operation that has not started.
 pub trait CollectiveOperation: Future<Output = Result<(), Error>> + 'static {}
 impl<T: Future<Output = Result<(), Error>> + 'static> CollectiveOperation for T {}
 
@@ -30,7 +30,7 @@ fn copy_local<F: Fabric>(link: &CommView<F>, from: &Buffer, to: &Buffer) {
     }
 }
 
-/// The root of an operation of one group.
+/// Returns the root of an operation of one group.
 fn in_group(root: Root) -> usize {
     match root {
         Root::Rank(root) => root,
@@ -38,12 +38,12 @@ fn in_group(root: Root) -> usize {
     }
 }
 
-/// Whether the blocks of an operation have one length, as all ranks know, or each its own.
+/// Knowledge of the lengths of an operation's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lengths {
-    /// One length, so that a choice may depend on it.
+    /// All blocks have one length, and all ranks know it, so that a choice may depend on it.
     Equal,
-    /// Each its own, as in the `v` forms of MPI: most ranks know only some of them.
+    /// Blocks have different lengths, as in the `v` forms of MPI: most ranks know only some of them.
     Varying,
 }
 
@@ -59,8 +59,8 @@ impl<F: Fabric> Comm<F> {
         self.choose(operation, asked)
     }
 
-    /// Runs an operation of this group to its end, on memory that the caller has until then: `run` gets what
-    /// the operations of [`weft_collective::run`] take. All ranks ask for the same.
+    /// Runs an operation of this group to its end, on memory that the caller keeps until then. `run` gets the arguments that the
+    /// operations of [`weft_collective::run`] take. All ranks must ask for the same operation.
     #[inline]
     pub fn run_in_place(
         &self,
@@ -76,8 +76,8 @@ impl<F: Fabric> Comm<F> {
         Ok(self.engine.block_on(outside, running)?)
     }
 
-    /// Ends on no rank before all have started it (MPI 5.0, section 6.3); between two groups,
-    /// before all of the other one have.
+    /// Synchronizes: ends on no rank before all ranks have started it (MPI 5.0, section 6.3). Between two groups, it ends on no
+    /// rank before all ranks of the other group have started it.
     pub fn barrier(&self) -> impl CollectiveOperation + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
@@ -92,7 +92,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Sends `buffer` of the root to all others', which must have room for as many bytes (MPI 5.0,
+    /// Sends `buffer` of the root to the buffers of all other ranks, which must have room for the same number of bytes (MPI 5.0,
     /// section 6.4).
     pub fn bcast(&self, buffer: Buffer, root: Root) -> impl CollectiveOperation + use<F> {
         let (link, bridge) = self.links();
@@ -116,7 +116,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// `send`: `None` at a root that reduces in place; `receive`: at the root.
+    /// Reduces to the root. `send` is `None` at a root that reduces in place. `receive` is given at the root.
     pub fn reduce(
         &self,
         send: Option<Buffer>,
@@ -150,8 +150,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Combines what all ranks `send` into everybody's `receive`; `send`: `None` in place, where
-    /// `receive` has the operand (MPI 5.0, section 6.9.6).
+    /// Combines what all ranks `send` into `receive` on every rank. If `send` is `None`, the operation is in place, and `receive`
+    /// has the operand (MPI 5.0, section 6.9.6).
     pub fn allreduce(
         &self,
         send: Option<Buffer>,
@@ -180,7 +180,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Inclusive, or exclusive (MPI_Exscan).
+    /// Scans, inclusively or exclusively (MPI_Exscan).
     pub fn scan(
         &self,
         send: Option<Buffer>,
@@ -211,7 +211,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// `send`: `None` at a root that gathers in place; `blocks`: at the root, by rank.
+    /// Gathers to the root. `send` is `None` at a root that gathers in place. `blocks` is given at the root, by rank.
     pub fn gather(
         &self,
         send: Option<Buffer>,
@@ -252,7 +252,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// `blocks`: at the root, by rank; `receive`: `None` at a root that scatters in place.
+    /// Scatters from the root. `blocks` is given at the root, by rank. `receive` is `None` at a root that scatters in place.
     pub fn scatter(
         &self,
         blocks: RankBuffers,
@@ -294,7 +294,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// `blocks`: by rank, the receive buffers; this rank's own holds its data if `send` is `None`.
+    /// Gathers to all ranks. `blocks`: the receive buffers by rank. This rank's own block holds its data if `send` is `None`.
     pub fn allgather(
         &self,
         send: Option<Buffer>,
@@ -317,7 +317,7 @@ impl<F: Fabric> Comm<F> {
             let pieces = blocks.writable(pool);
             let mut mine = pieces.sges[me];
             match (&input, &own) {
-                // The algorithm puts it where it belongs.
+                // The algorithm moves the own block to its place.
                 (Some(input), _) if !pieces.is_apart(me) && input.sge.len() == mine.len() => {
                     mine = input.sge;
                 }
@@ -333,7 +333,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// `send`: by rank, `None` in place (then the data to send lie in `receive`); `receive`: by rank.
+    /// Exchanges blocks between all ranks. `send`: by rank, or `None` in place (then the data to send lie in `receive`). `receive`:
+    /// by rank.
     pub fn alltoall(
         &self,
         send: Option<RankBuffers>,
@@ -361,7 +362,7 @@ impl<F: Fabric> Comm<F> {
                 None => RankPieces::aside(receive.clone(), pool),
             };
             let mut into = receive.writable(pool);
-            // The own block may be given in other types on both sides.
+            // The own block may have different types on the two sides.
             let (from, to) = (&mut out.sges[link.rank], &mut into.sges[link.rank]);
             let own = from.len().min(to.len());
             (*from, *to) = (from.part(0, own), to.part(0, own));

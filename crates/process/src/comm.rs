@@ -12,55 +12,54 @@ use weft_collective::{CollectiveState, CommView, Members, Reception, Selection, 
 use weft_fabric::{Fabric, FabricExt, Work};
 use weft_p2p::MatchingContext;
 
-/// Largest tag (attribute MPI_TAG_UB).
+/// Maximum tag (attribute MPI_TAG_UB).
 pub const TAG_UB: i32 = i32::MAX;
 
-/// A communicator of this process: of one group, or (an intercommunicator) between two.
+/// A communicator of this process: of one group, or (an intercommunicator) between two groups.
 pub struct Comm<F: Fabric> {
     pub(crate) engine: Rc<Engine<F>>,
     id: u64,
     group: Group,
     /// The other group of an intercommunicator.
     remote: Option<Group>,
-    /// The other group, or the own one: a message need not ask which.
+    /// The other group of an intercommunicator, else the own group: a message need not distinguish the two.
     peers: Group,
     rank: usize,
     sequence: Cell<u32>,
-    /// The tag of all its collective operations, for one persistent operation's view of it.
+    /// Tag of all its collective operations, if this is the view of a persistent operation.
     persistent: Cell<Option<i32>>,
-    /// Which numbers those are: a bit of [`tags`].
+    /// Kind of the operations that have its numbers: a bit of [`tags`].
     numbers: Cell<i32>,
     pub(crate) nonblocking_context: OnceCell<Rc<Comm<F>>>,
-    /// Of contexts that may multicast: somebody must end their groups.
+    /// States of persistent contexts that may multicast: [`Comm::close`] must end their multicast groups.
     persistent_contexts: RefCell<Vec<Rc<CollectiveState<F>>>>,
     persistent_made: Cell<usize>,
-    /// Which algorithms it uses.
+    /// Selection of algorithms, and the last choices.
     pub(crate) choices: Choices,
-    /// What its algorithms keep.
+    /// State of its algorithms.
     pub(crate) state: Rc<CollectiveState<F>>,
-    /// Shown in messages; empty until MPI_Comm_set_name (MPI 5.0, section 7.8), but for the two
-    /// that every process has.
+    /// Name in error texts. Empty until MPI_Comm_set_name (MPI 5.0, section 7.8), except for the two communicators that every
+    /// process has.
     pub name: RefCell<OsString>,
-    /// Values by key that the program caches (MPI 5.0, section 7.7); the layer above calls their
-    /// callbacks.
+    /// Values by key that the program caches (MPI 5.0, section 7.7). The layer above calls their callbacks.
     pub attributes: RefCell<Attributes>,
-    /// How its ranks are arranged (MPI 5.0, chapter 8); `None`: without a virtual topology.
+    /// Virtual topology of its ranks (MPI 5.0, chapter 8), if it has one.
     pub topology: RefCell<Option<CommTopology>>,
-    /// What the program says about how it uses it.
+    /// Hints of the program about its use of the communicator.
     pub hints: RefCell<Info>,
-    /// What the layer above keeps for its buffered sends.
+    /// State of the layer above for its buffered sends.
     pub buffer: OnceCell<Rc<dyn std::any::Any>>,
-    /// The handle of its error handler; meaningful to the layer above.
+    /// Handle of its error handler, which only the layer above understands.
     pub errhandler: Cell<usize>,
-    /// Collective operations that the program started on it; the layer above counts.
+    /// Number of collective operations that the program has started on it. The layer above counts.
     pub started: Cell<u64>,
-    /// Its part of what [`Engine::set_roomy`] bounds.
+    /// Its share in the limit of [`Engine::set_shm_comm_limit`].
     shm_comm_count: OnceCell<ShmCommCount>,
-    /// Keeps the processes of other jobs that are in it.
+    /// Keeps the processes of other jobs that are in the communicator.
     _lease: Option<Lease>,
 }
 
-/// One of the communicators that may have memory that their ranks share, counted until it is gone.
+/// A communicator that may have memory that its ranks share. It is counted until it is dropped.
 struct ShmCommCount(Rc<Cell<usize>>);
 
 impl Drop for ShmCommCount {
@@ -69,29 +68,29 @@ impl Drop for ShmCommCount {
     }
 }
 
-/// So many contexts of a communicator may multicast. A request is freed by each rank when it likes, so that
-/// the multicast group of its context ends with the communicator, and a program may initialize any number.
+/// Maximum number of persistent contexts of a communicator that may multicast. There is a bound, since each rank frees a request
+/// when it likes, so that the multicast group of its context ends with the communicator, and a program may initialize any number of
+/// requests.
 const CASTING_LANES: usize = 64;
 
-/// Contexts of the two communicators that every process has, and of what is said before there is a
-/// communicator.
+/// Context numbers of the two communicators that every process has, and of messages before there is a communicator.
 const WORLD: u64 = 1;
 const SELF: u64 = 2;
 pub(crate) const NONE: u64 = 3;
 
-/// In contexts of handshakes and of partitions of partitioned communication. Ranks, in the bits below, do not reach it.
+/// Bit in contexts of handshakes and of partitions of partitioned communication. Ranks, in the bits below, do not reach it.
 pub(crate) const PARTITIONED: u64 = 1 << 63;
 
-/// What the tags of a communicator's collective context are for. The rest of the tag tells operations
-/// under way at once apart.
+/// Bits of the tags in a communicator's collective context. The rest of the tag distinguishes operations that are under way at the
+/// same time.
 pub(crate) mod tags {
-    /// Numbers of operations.
+    /// Mask of the number of an operation.
     pub const NUMBERS: i32 = (1 << 27) - 1;
-    /// The number is that of a nonblocking operation.
+    /// Bit of the numbers of nonblocking operations.
     pub const BACKGROUND: i32 = 1 << 27;
-    /// The number is that of a persistent operation among those that were initialized.
+    /// Bit of the numbers of persistent operations, counted by their initializations.
     pub const PERSISTENT: i32 = 1 << 28;
-    /// Between the groups of an intercommunicator.
+    /// Bit of messages between the groups of an intercommunicator.
     pub const BRIDGE: i32 = 1 << 29;
 }
 
@@ -135,7 +134,7 @@ impl<F: Fabric> Comm<F> {
         })
     }
 
-    /// A new communicator, as all agreed on it.
+    /// Makes a new communicator, as all members have agreed on it.
     pub(crate) fn agreed(
         engine: &Rc<Engine<F>>,
         (id, lean): (u64, bool),
@@ -152,63 +151,61 @@ impl<F: Fabric> Comm<F> {
         comm
     }
 
-    /// MPI_COMM_WORLD.
+    /// Makes MPI_COMM_WORLD.
     pub fn world(engine: &Rc<Engine<F>>) -> Rc<Comm<F>> {
         let all: Vec<u32> = (0..engine.endpoint().fabric().size() as u32).collect();
         Comm::world_of(engine, Group::new(all))
     }
 
-    /// MPI_COMM_WORLD, with the group of all ranks in their order given: processes of a simulation
-    /// share one.
+    /// Makes MPI_COMM_WORLD with the given group of all ranks in their order. Processes of a simulation share the group.
     pub fn world_of(engine: &Rc<Engine<F>>, all: Group) -> Rc<Comm<F>> {
         debug_assert_eq!(all.size(), engine.endpoint().fabric().size());
         Comm::new(engine, WORLD, all, None, "MPI_COMM_WORLD")
     }
 
-    /// MPI_COMM_SELF.
+    /// Makes MPI_COMM_SELF.
     pub fn myself(engine: &Rc<Engine<F>>) -> Rc<Comm<F>> {
         let me = engine.rank() as u32;
         Comm::new(engine, SELF, Group::new(vec![me]), None, "MPI_COMM_SELF")
     }
 
-    /// This process's rank in [`Comm::group`].
+    /// Returns this process's rank in [`Comm::group`].
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Number of processes in [`Comm::group`]; those on the other side of an intercommunicator do
-    /// not count.
+    /// Returns the number of processes in [`Comm::group`]. Processes on the other side of an intercommunicator do not count.
     pub fn size(&self) -> usize {
         self.group.size()
     }
 
-    /// The processes of this communicator; of an intercommunicator, those of this side.
+    /// Returns the processes of this communicator. Of an intercommunicator, they are those of this side.
     pub fn group(&self) -> &Group {
         &self.group
     }
 
-    /// The other group of an intercommunicator.
+    /// Returns the other group of an intercommunicator.
     pub fn remote(&self) -> Option<&Group> {
         self.remote.as_ref()
     }
 
-    /// The processes that messages go to: ranks in calls are places in it.
+    /// Returns the processes that messages go to: ranks in calls are places in this group.
     #[inline]
     pub fn peers(&self) -> &Group {
         &self.peers
     }
 
-    /// What moves its operations on, which it keeps alive.
+    /// Returns the engine that progresses its operations. The communicator keeps the engine alive.
     pub fn engine(&self) -> &Rc<Engine<F>> {
         &self.engine
     }
 
-    /// Unique in the job: what reports and the tool interface name it by.
+    /// Returns the number by which reports and the tool interface name the communicator. Unique in the job.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The matching space of its messages.
+    /// Returns the matching space of its messages.
     pub fn context(&self) -> MatchingContext {
         MatchingContext(self.id << 1)
     }
@@ -217,12 +214,12 @@ impl<F: Fabric> Comm<F> {
         MatchingContext(self.id << 1 | 1)
     }
 
-    /// Whether `context` belongs to this communicator.
+    /// Returns true if `context` belongs to this communicator.
     pub fn owns(&self, context: MatchingContext) -> bool {
         (context.0 & !(PARTITIONED | LEVELS)) >> 1 == self.id
     }
 
-    /// The view of the next collective operation: all ranks start them in one order.
+    /// Returns the view for the next collective operation. All ranks start these operations in one order.
     pub fn link(&self) -> CommView<F> {
         let sequence = self.sequence.get();
         self.sequence.set(sequence.wrapping_add(1));
@@ -232,7 +229,7 @@ impl<F: Fabric> Comm<F> {
         self.link_with(self.group.members(), tag)
     }
 
-    /// The same, with the view of the other group where there is one.
+    /// Returns the view for the next collective operation, and the view of the other group if there is one.
     pub(crate) fn links(&self) -> (CommView<F>, Option<CommView<F>>) {
         let local = self.link();
         let bridge =
@@ -254,9 +251,9 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// The view of the communicator for its nonblocking operations, which are numbered by themselves and
-    /// have a release-gather area of their own. MPI has ranks start blocking and nonblocking ones in one order, but
-    /// programs that do not, as long as each kind is in order, work with other libraries.
+    /// Returns the view of the communicator for its nonblocking operations, which have their own numbers and their own
+    /// release-gather area. MPI requires that ranks start blocking and nonblocking operations in one common order. Programs that
+    /// keep an order only within each kind work with other libraries, and with this view here, too.
     pub fn nonblocking_context(&self) -> &Rc<Comm<F>> {
         self.nonblocking_context.get_or_init(|| {
             let (group, remote) = (self.group.clone(), self.remote.clone());
@@ -269,19 +266,18 @@ impl<F: Fabric> Comm<F> {
         })
     }
 
-    /// A view of the communicator for one persistent operation, with a tag and a release-gather area of its own:
-    /// ranks make their contexts in one order, and use them in any (MPI 5.0, section 6.13). On a context the
-    /// operation runs again and again; its messages are matched in their order. The first
-    /// `CASTING_LANES` may multicast.
+    /// Makes a view of the communicator for one persistent operation, with its own tag and its own release-gather area: ranks make
+    /// their contexts in one order, and use them in any order (MPI 5.0, section 6.13). The operation runs on a context again and
+    /// again, and its messages are matched in their order. Only the first `CASTING_LANES` contexts may multicast.
     pub fn persistent_context(&self) -> Rc<Comm<F>> {
         let (group, remote) = (self.group.clone(), self.remote.clone());
         let context = Comm::new(&self.engine, self.id, group, remote, "");
-        // Counted alike on all ranks: algorithms are chosen by it, too.
+        // All ranks count alike, since the choice of algorithms depends on the count, too.
         let made = self.persistent_made.replace(self.persistent_made.get() + 1);
         context.persistent.set(Some(made as i32 & tags::NUMBERS | tags::PERSISTENT));
         if made < CASTING_LANES {
             let mut contexts = self.persistent_contexts.borrow_mut();
-            // Of one that its request has left, and that has not multicast, nothing is to be ended.
+            // If the request of a context is gone and the context has not multicast, there is nothing to end.
             contexts.retain(|state| Rc::strong_count(state) > 1 || state.has_multicast());
             contexts.push(context.state.clone());
         } else {
@@ -293,12 +289,12 @@ impl<F: Fabric> Comm<F> {
         context
     }
 
-    /// Which algorithms it uses.
+    /// Returns the selection of its algorithms.
     pub fn selection(&self) -> Rc<Selection> {
         self.choices.selection.borrow().clone()
     }
 
-    /// All ranks must select the same.
+    /// Sets the selection of its algorithms. All ranks must set the same selection.
     pub fn select(&self, selection: Rc<Selection>) {
         if let Some(view) = self.nonblocking_context.get() {
             view.select(selection.clone());
@@ -308,30 +304,30 @@ impl<F: Fabric> Comm<F> {
         self.choices.recent.iter().filter_map(OnceCell::get).for_each(|last| last.set(None));
     }
 
-    /// Whether it is what blocking operations use.
+    /// Returns true if this is the communicator that blocking operations use, not a view of it.
     pub(crate) fn is_foreground(&self) -> bool {
         self.numbers.get() == 0 && !self.is_persistent_context()
     }
 
-    /// Whether it is the view of a persistent operation.
+    /// Returns true if this is the view of a persistent operation.
     pub(crate) fn is_persistent_context(&self) -> bool {
         self.persistent.get().is_some()
     }
 
-    /// Whether [`Comm::close`] has anything to do.
+    /// Returns true if [`Comm::close`] has anything to do.
     pub fn must_close(&self) -> bool {
         self.states().any(|state| state.has_multicast())
     }
 
-    /// Those of all its views, in one order on all ranks.
+    /// Returns the states of all its views, in the same order on all ranks.
     fn states(&self) -> impl Iterator<Item = Rc<CollectiveState<F>>> + use<F> {
         let nonblocking = self.nonblocking_context.get().map(|view| view.state.clone());
         let contexts = self.persistent_contexts.borrow().clone();
         [Some(self.state.clone()), nonblocking].into_iter().flatten().chain(contexts)
     }
 
-    /// The last operation, before the communicator is freed: what multicast has lost is repaired before
-    /// anybody forgets it. Collective, where multicast was used; it waits for what is under way.
+    /// Ends multicast, as the last operation before the communicator is freed: losses are repaired before any rank forgets the
+    /// data. Collective, if multicast was used. Waits for operations under way.
     pub fn close(&self) -> impl Future<Output = Result<(), Error>> + use<F> {
         let states = self.states();
         async move {
@@ -342,7 +338,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// How it compares to `other` (MPI_Comm_compare; MPI 5.0, section 7.4.1): not collective.
+    /// Compares this communicator to `other` (MPI_Comm_compare; MPI 5.0, section 7.4.1). Not collective.
     pub fn compare(&self, other: &Comm<F>) -> Compare {
         if self.id == other.id {
             return Compare::Ident;
@@ -362,7 +358,7 @@ impl<F: Fabric> Comm<F> {
 }
 
 impl<F: Fabric> Comm<F> {
-    /// Staging memory of the process.
+    /// Returns the staging memory of the process.
     pub(crate) fn pool(&self) -> &weft_fabric::StagingPool {
         self.engine.endpoint().staging()
     }

@@ -4,27 +4,27 @@ use std::fmt;
 use weft_fabric::{Fault, FaultCause};
 use weft_p2p::Status;
 
-/// Why a call failed. One pointer wide.
+/// Reason why a call failed. One pointer wide.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Parts>);
 
 #[derive(Clone, PartialEq, Eq)]
 struct Parts {
     class: i32,
-    /// `class` is a code that the program's function returned.
+    /// True if `class` is a code that the program's function returned.
     returned: bool,
     text: String,
     status: Option<Status>,
 }
 
 impl Error {
-    /// `class` is one of [`class`]; `text` names the argument, its value, the limit, the remedy.
+    /// Makes an error. `class` is one of [`class`]; `text` names the argument, its value, the limit, the remedy.
     #[cold]
     pub fn new(class: i32, text: impl fmt::Display) -> Error {
         Error(Box::new(Parts { class, returned: false, text: text.to_string(), status: None }))
     }
 
-    /// A function of the program returned `code`, which the program gets back as it is.
+    /// Makes the error of a function of the program that returned `code`, which the program gets back unchanged.
     #[cold]
     pub fn returned(code: i32, text: impl fmt::Display) -> Error {
         let mut error = Error::new(code, text);
@@ -32,7 +32,7 @@ impl Error {
         error
     }
 
-    /// Whether [`Error::class`] is a code that a function of the program returned.
+    /// Returns true if [`Error::class`] is a code that a function of the program returned.
     pub fn is_returned(&self) -> bool {
         self.0.returned
     }
@@ -43,17 +43,17 @@ impl Error {
         self
     }
 
-    /// The status of the receive, if it ended with a message.
+    /// Returns the status of the receive, if the receive ended with a message.
     pub fn status(&self) -> Option<&Status> {
         self.0.status.as_ref()
     }
 
-    /// One of [`class`], or the code of the program's function if [`Error::is_returned`].
+    /// Returns one of [`class`], or the code of the program's function if [`Error::is_returned`].
     pub fn class(&self) -> i32 {
         self.0.class
     }
 
-    /// What is wrong in a user's words, without the class.
+    /// Returns the description in a user's words, without the class.
     pub fn text(&self) -> &str {
         &self.0.text
     }
@@ -126,11 +126,11 @@ pub mod class {
     pub const TRUNCATE: i32 = 15;
     /// An error that no other class describes, as a transfer that was revoked or timed out.
     pub const OTHER: i32 = 16;
-    /// Weft itself is at fault, or what a peer sent makes no sense.
+    /// Weft itself has an error, or a peer sent an invalid message.
     pub const INTERN: i32 = 17;
-    /// In a status of a call on several requests: this one has neither failed nor completed.
+    /// In a status of a call on several requests: this request has neither failed nor completed.
     pub const PENDING: i32 = 18;
-    /// Of a call on several requests: the error of each is in its status (MPI 5.0, section 3.7.5).
+    /// Result of a call on several requests: the error of each request is in its status (MPI 5.0, section 3.7.5).
     pub const IN_STATUS: i32 = 19;
     /// The assertion of a synchronization of a window or file is invalid.
     pub const ASSERT: i32 = 22;
@@ -170,7 +170,7 @@ pub mod class {
     pub const SIZE: i32 = 52;
     /// Weft does not offer the function, or not for this object.
     pub const UNSUPPORTED_OPERATION: i32 = 55;
-    /// A window was not made by the function that the call needs, as one that is not dynamic.
+    /// A window was not made by the function that the call needs, such as a window that is not dynamic.
     pub const RMA_FLAVOR: i32 = 57;
     /// A peer has ended, or cannot be reached any more.
     pub const PROC_ABORTED: i32 = 58;

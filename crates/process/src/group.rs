@@ -4,13 +4,12 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use weft_collective::Members;
 
-/// How two groups or communicators compare.
+/// Result of comparing two groups or communicators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compare {
-    /// One and the same communicator; of groups, the same members in the same order.
+    /// The same communicator, or groups with the same members in the same order.
     Ident,
-    /// Of communicators alone: members and order agree, but messages of one do not match the
-    /// other's.
+    /// For communicators only: members and order agree, but messages of one communicator do not match those of the other.
     Congruent,
     /// Members agree, but in another order.
     Similar,
@@ -23,8 +22,8 @@ pub enum Compare {
 pub struct Group {
     ranks: Rc<[u32]>,
     session: usize,
-    /// The same list with what follows from it. All clones of a group share it, so that simulated ranks with one group of the
-    /// world look at its members only once.
+    /// The list of ranks with data derived from it. All clones of a group share it, so that simulated ranks that share a group of
+    /// the world look at its members only once.
     members: Rc<Members>,
 }
 
@@ -37,29 +36,29 @@ impl PartialEq for Group {
 impl Eq for Group {}
 
 impl Group {
-    /// `ranks` are different world ranks.
+    /// Makes a group. `ranks` are different world ranks.
     pub fn new(ranks: impl Into<Rc<[u32]>>) -> Group {
         let ranks = ranks.into();
         Group { ranks: ranks.clone(), session: 0, members: Rc::new(ranks.into()) }
     }
 
-    /// The same group, derived from a session: a handle of the layer above, which groups that are made
-    /// of this one, and their communicators, keep. 0: from none.
+    /// Returns the same group, derived from a session. `session` is a handle of the layer above; 0 means no session. Groups derived
+    /// from this group, and their communicators, keep it.
     pub fn of_session(self, session: usize) -> Group {
         Group { session, ..self }
     }
 
-    /// Handle of the session that it is derived from; 0: from none.
+    /// Returns the handle of the session that the group is derived from. 0 if there is none.
     pub fn session(&self) -> usize {
         self.session
     }
 
-    /// Other members of the same origin.
+    /// Makes a group of other members with the same session.
     fn with(&self, ranks: Vec<u32>) -> Group {
         Group::new(ranks).of_session(self.session)
     }
 
-    /// The members' ranks in the world, by rank in this group.
+    /// Returns the members' ranks in the world, by rank in this group.
     pub fn ranks(&self) -> &Rc<[u32]> {
         &self.ranks
     }
@@ -69,27 +68,27 @@ impl Group {
         &self.members
     }
 
-    /// Number of members, which is 0 for MPI_GROUP_EMPTY.
+    /// Returns the number of members, which is 0 for MPI_GROUP_EMPTY.
     pub fn size(&self) -> usize {
         self.ranks.len()
     }
 
-    /// Whether this is the other group itself, and not another with the same members.
+    /// Returns true if this is the other group itself, not another group with the same members.
     pub fn is(&self, other: &Group) -> bool {
         Rc::ptr_eq(&self.ranks, &other.ranks)
     }
 
-    /// The place of a world rank in this group.
+    /// Returns the place of a world rank in this group.
     pub fn rank_of(&self, world: u32) -> Option<usize> {
         match self.ranks.get(world as usize) {
-            // In the world, and in groups that begin like it, everybody is at their rank.
+            // In the world, and in groups that begin like the world, each process is at the place of its rank.
             Some(&rank) if rank == world => Some(world as usize),
             _ => self.ranks.iter().position(|&r| r == world),
         }
     }
 
-    /// [`Compare::Ident`], [`Compare::Similar`] or [`Compare::Unequal`] (MPI_Group_compare); the
-    /// sessions they are from do not matter.
+    /// Compares two groups: [`Compare::Ident`], [`Compare::Similar`] or [`Compare::Unequal`] (MPI_Group_compare). Their sessions do
+    /// not matter.
     pub fn compare(&self, other: &Group) -> Compare {
         if self.ranks == other.ranks {
             return Compare::Ident;
@@ -99,31 +98,31 @@ impl Group {
         if a == b { Compare::Similar } else { Compare::Unequal }
     }
 
-    /// The members of this group in its order, then those of `other` that are not in it.
+    /// Returns the members of this group in its order, then the members of `other` that are not in this group.
     pub fn union(&self, other: &Group) -> Group {
         let mine: HashSet<_> = self.ranks.iter().collect();
         let more = other.ranks.iter().filter(|r| !mine.contains(r));
         self.with(self.ranks.iter().chain(more).copied().collect())
     }
 
-    /// The members of this group that are in `other`, in the order of this group.
+    /// Returns the members of this group that are in `other`, in the order of this group.
     pub fn intersection(&self, other: &Group) -> Group {
         let theirs: HashSet<_> = other.ranks.iter().collect();
         self.with(self.ranks.iter().filter(|r| theirs.contains(r)).copied().collect())
     }
 
-    /// The members of this group that are not in `other`, in the order of this group.
+    /// Returns the members of this group that are not in `other`, in the order of this group.
     pub fn difference(&self, other: &Group) -> Group {
         let theirs: HashSet<_> = other.ranks.iter().collect();
         self.with(self.ranks.iter().filter(|r| !theirs.contains(r)).copied().collect())
     }
 
-    /// The members at `places`, in that order. Places are in range and different.
+    /// Returns the members at `places`, in that order. Places are in range and different.
     pub fn include(&self, places: &[usize]) -> Group {
         self.with(places.iter().map(|&p| self.ranks[p]).collect())
     }
 
-    /// All members but those at `places`.
+    /// Returns all members except those at `places`.
     pub fn exclude(&self, places: &[usize]) -> Group {
         let out: HashSet<_> = places.iter().collect();
         let keep = (0..self.size()).filter(|p| !out.contains(p));

@@ -61,7 +61,7 @@ pub(crate) async fn allreduce<F: Fabric>(
     Ok(())
 }
 
-/// `counts`: elements by rank of this group.
+/// Reduces and scatters. `counts`: number of elements by rank of this group.
 pub(crate) async fn reduce_scatter<F: Fabric>(
     sides: Sides<F>,
     send: Buffer,
@@ -107,7 +107,7 @@ pub(crate) async fn scatter<F: Fabric>(
     Ok(())
 }
 
-/// `send`: to all alike.
+/// Gathers blocks of the other group. `send` goes to all of its ranks alike.
 pub(crate) async fn allgather<F: Fabric>(
     bridge: CommView<F>,
     send: Buffer,

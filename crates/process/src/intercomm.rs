@@ -21,7 +21,7 @@ use weft_collective::bcast;
 use weft_collective::inter::leaders;
 use weft_fabric::Fabric;
 
-/// How a leader meets the other one: under which name, and who that is in the world.
+/// Meeting of a leader with the other leader: its name, and the other leader's rank in the world.
 struct Meeting {
     name: Name,
     other: u32,
@@ -43,8 +43,8 @@ pub struct Parties<F: Fabric> {
 }
 
 impl<F: Fabric> Comm<F> {
-    /// An intercommunicator between this group and the one whose leader is `peer.1` of the
-    /// communicator `peer.0`, which only `leader` must know (MPI_Intercomm_create): its first step.
+    /// Begins an intercommunicator between this group and the group whose leader is `peer.1` of the communicator `peer.0`, which
+    /// only `leader` must know (MPI_Intercomm_create). This is the first step.
     ///
     /// # Errors
     /// A process is in both groups: [`class::GROUP`], on all processes.
@@ -62,9 +62,8 @@ impl<F: Fabric> Comm<F> {
         introduced(self.engine.clone(), self.group().clone(), local, leader, meeting)
     }
 
-    /// The same between two groups, of which no communicator has to exist before
-    /// (MPI_Intercomm_create_from_groups). `leader`: of `group`; `remote`, which only the leader must
-    /// know: the other group and its leader.
+    /// Begins an intercommunicator between two groups, without an existing communicator (MPI_Intercomm_create_from_groups).
+    /// `leader`: a rank of `group`. `remote`: the other group and its leader, which only the own leader must know.
     pub fn intercomm_from_groups(
         engine: &Rc<Engine<F>>,
         group: &Group,
@@ -85,8 +84,8 @@ impl<F: Fabric> Comm<F> {
         introduced(engine.clone(), group.clone(), local, leader, meeting)
     }
 
-    /// One group of both, those who say `high` behind the others (MPI_Intercomm_merge). Where both
-    /// groups say the same, the order is one of the two, the same for all.
+    /// Makes one group of both groups. The group that passes `high` comes second (MPI_Intercomm_merge). If both groups pass the
+    /// same value, the order is one of the two, the same on all ranks.
     ///
     /// # Errors
     /// [`class::COMM`] if there is only one group.
@@ -98,8 +97,7 @@ impl<F: Fabric> Comm<F> {
             let (link, Some(bridge), Some(remote)) = (&links.0, &links.1, remote) else {
                 return Err(Error::new(class::COMM, "an intracommunicator has only one group"));
             };
-            // The leader's wish counts for its group. The first ranks differ, so that equal wishes are
-            // put in order, too.
+            // The leader's value counts for its group. Ties are broken by the first ranks, which differ.
             let agreed = agree_on(&links, &engine).await?;
             let [mine, theirs, verdict] = [link.stage(24), link.stage(24), link.stage(8)];
             if link.rank == 0 {
@@ -117,7 +115,7 @@ impl<F: Fabric> Comm<F> {
     }
 }
 
-/// The groups get to know each other through their leaders.
+/// Introduces the groups to each other through their leaders.
 async fn introduced<F: Fabric>(
     engine: Rc<Engine<F>>,
     group: Group,
@@ -129,7 +127,7 @@ async fn introduced<F: Fabric>(
     let within = Agreement::new(&engine, local);
     let there = meeting.filter(|_| me == leader);
     let there = there.map(|Meeting { name, other }| (Agreement::new(&engine, name), other));
-    // Before anything is asked within the group: who names another leader than the others is found out here, too.
+    // Before any exchange within the group: if a process names another leader than the others do, that is found out here, too.
     let id = if there.is_some() { engine.new_context() } else { 0 };
     let (remote, means, refusal) = (Vec::new(), Resources::ALL, None);
     let mut parties =
@@ -180,13 +178,12 @@ impl<F: Fabric> Parties<F> {
         self.there.is_some()
     }
 
-    /// Reports whether two of the processes are connected only through other processes, so that the groups have to be linked.
+    /// Returns true if two of the processes are connected only through other processes, so that the groups have to be linked.
     pub fn are_apart(&self) -> bool {
         self.means == Resources::APART
     }
 
-    /// Reports, at a leader, whether it is the first of the two leaders. Both leaders get the same order. Returns `None`
-    /// elsewhere.
+    /// Returns, at a leader, true if it is the first of the two leaders. Both leaders get the same order. Returns `None` elsewhere.
     pub fn is_first_leader(&self) -> Option<bool> {
         let (_, other) = self.there.as_ref()?;
         let (engine, own) = (&self.engine, self.group.ranks()[self.me]);
@@ -212,7 +209,7 @@ impl<F: Fabric> Parties<F> {
         Ok(said)
     }
 
-    /// Sends `bytes` of the leader to all of its group.
+    /// Sends `bytes` of the leader to its whole group.
     pub async fn tell_all(&self, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
         self.within.broadcast(self.group.ranks(), (self.leader, self.me), bytes).await
     }

@@ -5,11 +5,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-/// Who takes part in what: the same bytes at all of them, and at nobody else.
+/// Name of an agreement, made of its subject and its members: the same bytes at all members, and at no other process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Name(pub Rc<[u8]>);
 
-/// What is made.
+/// Object that an agreement makes.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub(crate) enum Making {
@@ -26,7 +26,8 @@ pub(crate) enum Making {
 }
 
 impl Name {
-    /// `told_apart` by numbers (a communicator, a tag) or by a text; `groups` of those who take part.
+    /// Makes the name of an agreement that numbers (a communicator, a tag) or a text tell apart. `groups`: the groups of its
+    /// members.
     pub fn new(making: Making, numbers: &[u64], text: &[u8], groups: &[&Group]) -> Name {
         let mut bytes = vec![making as u8];
         let mut add = |word: u64| bytes.extend(word.to_le_bytes());
@@ -41,7 +42,7 @@ impl Name {
     }
 }
 
-/// A list of ranks as runs of equal steps: first, step, number. One list has one form.
+/// Calls `each` with a list of ranks as runs of equal steps: first, step, number. A list has only one form.
 fn runs(ranks: &[u32], mut each: impl FnMut([u32; 3])) {
     let mut left = ranks;
     while let [first, rest @ ..] = left {
@@ -53,19 +54,19 @@ fn runs(ranks: &[u32], mut each: impl FnMut([u32; 3])) {
     }
 }
 
-/// Who sends, in which agreement.
+/// Sender of a message, and the agreement in which it sends.
 pub(crate) type Sender = (u32, Name);
 
-/// What has arrived for agreements of this process.
+/// Messages that have arrived for agreements of this process.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     letters: RefCell<HashMap<Sender, VecDeque<Vec<u8>>>>,
-    /// Somebody takes a message in: the next one waits, so that they stay in order.
+    /// True while a message is taken in: the next message waits, so that messages stay in order.
     pub taking: Cell<bool>,
 }
 
 impl Mailbox {
-    /// The next letter of an agreement from a process, if it has come.
+    /// Returns the next message of an agreement from a process, if it has arrived.
     pub fn open(&self, key: &Sender) -> Option<Vec<u8>> {
         let letters = &mut *self.letters.borrow_mut();
         let queue = letters.get_mut(key)?;
@@ -76,12 +77,12 @@ impl Mailbox {
         data
     }
 
-    /// Forgets what a process of another job has said that nobody heard.
+    /// Forgets messages of a process of another job that nobody has received.
     pub fn forget(&self, peer: u32) {
         self.letters.borrow_mut().retain(|(from, _), _| *from != peer);
     }
 
-    /// Puts a letter behind those that have come before it.
+    /// Appends a message to those that have come before it.
     pub fn put(&self, key: Sender, data: Vec<u8>) {
         self.letters.borrow_mut().entry(key).or_default().push_back(data);
     }

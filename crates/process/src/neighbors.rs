@@ -7,20 +7,20 @@ use crate::{Buffer, Comm, Error, class};
 use weft_collective::{CommView, neighbor};
 use weft_fabric::{Fabric, Sge};
 
-/// Whom a rank receives from and sends to: one neighbour a block of the receive and of the send
-/// buffer, in their order; `None` beyond the edge of a grid (MPI_PROC_NULL).
+/// Neighbours that a rank receives from and sends to: one neighbour per block of the receive and of the send buffer, in their
+/// order. `None` beyond the edge of a grid (MPI_PROC_NULL).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbors {
     /// The rank that each block of the receive buffer comes from.
     pub sources: Vec<Option<usize>>,
     /// The rank that each block of the send buffer goes to.
     pub destinations: Vec<Option<usize>>,
-    /// What goes out in one direction comes in from the other.
+    /// True in a grid: data that leave in one direction arrive from the other.
     grid: bool,
 }
 
 impl Neighbors {
-    /// The neighbours of `rank`. An error for a graph in which an edge has no counterpart.
+    /// Returns the neighbours of `rank`. A graph in which an edge has no counterpart is an error.
     pub fn of(topology: &CommTopology, rank: usize) -> Result<Neighbors, Error> {
         let some = |ranks: Vec<usize>| ranks.into_iter().map(Some).collect::<Vec<_>>();
         Ok(match topology {
@@ -49,15 +49,15 @@ impl Neighbors {
         })
     }
 
-    /// Blocks of the send buffer and whom they go to, in the order in which they are sent.
+    /// Returns the blocks of the send buffer and their destinations, in the order in which they are sent.
     fn departures(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let all = self.destinations.iter().enumerate();
         all.filter_map(|(block, to)| to.map(|to| (block, to)))
     }
 
-    /// Blocks of the receive buffer and whom they come from, in the order in which each sender sends
-    /// them. In a grid the neighbour's first message of a dimension goes in the negative direction,
-    /// so it comes from the positive side: that matters where both neighbours are one rank.
+    /// Returns the blocks of the receive buffer and their sources, in the order in which each source sends them. In a grid, the
+    /// neighbour's first message of a dimension goes in the negative direction, so it comes from the positive side. That order
+    /// matters if both neighbours are the same rank.
     fn arrivals(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let place = |i: usize| if self.grid { i ^ 1 } else { i };
         let all = (0..self.sources.len()).map(place);
@@ -65,7 +65,7 @@ impl Neighbors {
     }
 }
 
-/// Sends, while each buffer of `receives` gets what its rank sent.
+/// Sends, and receives the data of each source into its buffer of `receives`.
 async fn exchange<F: Fabric>(
     link: &CommView<F>,
     sends: &[(usize, Sge)],
@@ -84,7 +84,7 @@ async fn exchange<F: Fabric>(
 }
 
 impl<F: Fabric> Comm<F> {
-    /// `send` to every destination, `receive[i]` from source i (MPI_Neighbor_allgather).
+    /// Sends `send` to every destination, and receives `receive[i]` from source i (MPI_Neighbor_allgather).
     pub fn neighbor_allgather(
         &self,
         neighbors: &Neighbors,
@@ -101,7 +101,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// `send[i]` to destination i, `receive[i]` from source i (MPI_Neighbor_alltoall).
+    /// Sends `send[i]` to destination i, and receives `receive[i]` from source i (MPI_Neighbor_alltoall).
     pub fn neighbor_alltoall(
         &self,
         neighbors: &Neighbors,
@@ -123,7 +123,7 @@ impl<F: Fabric> Comm<F> {
     }
 }
 
-/// Sources and their blocks, in the order of [`Neighbors::arrivals`].
+/// Returns sources and their blocks, in the order of [`Neighbors::arrivals`].
 fn arriving(neighbors: &Neighbors, blocks: &[Buffer]) -> Vec<(usize, Buffer)> {
     neighbors.arrivals().map(|(block, from)| (from, blocks[block].clone())).collect()
 }
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(corner.arrivals().collect::<Vec<_>>(), [(1, 3), (3, 1), (2, 2)]);
     }
 
-    /// Which block of a sender each block of a receiver gets, by the k-th of each pair.
+    /// Returns the block of a sender that each block of a receiver gets: the k-th message of each pair matches the k-th receive.
     fn delivered(topology: &CommTopology, size: usize) -> HashMap<(usize, usize), (usize, usize)> {
         let all: Vec<_> = (0..size).map(|r| Neighbors::of(topology, r).unwrap()).collect();
         let mut got = HashMap::new();

@@ -1,4 +1,4 @@
-//! What a request looks at: an operation under way.
+//! Operations under way, as requests see them.
 
 use crate::buffer::BufferPiece;
 use crate::{Buffer, Engine, Error, NonblockingTask, class};
@@ -7,71 +7,71 @@ use std::task::{Context, Poll};
 use weft_fabric::Fabric;
 use weft_p2p::{Endpoint, RequestId, Status};
 
-/// How an operation ended: its status, and its error if it failed.
+/// Outcome of an operation: its status, and its error if it failed.
 #[derive(Debug, Clone)]
 pub struct OperationOutcome {
-    /// What the program's MPI_Status is filled from.
+    /// Status from which the program's MPI_Status is filled.
     pub status: Status,
-    /// `None`: it succeeded.
+    /// Error of the operation. `None` if it succeeded.
     pub error: Option<Error>,
 }
 
 impl OperationOutcome {
-    /// A success of which the status says nothing, as of a send.
+    /// Returns a success without a status, as of a send.
     pub fn done() -> OperationOutcome {
         OperationOutcome::of(Status::default())
     }
 
-    /// Without an error.
+    /// Returns a success with this status.
     pub fn of(status: Status) -> OperationOutcome {
         OperationOutcome { status, error: None }
     }
 }
 
-/// An operation that is not ours: the layer above knows how it goes on.
+/// An operation of the layer above, which knows how it progresses.
 pub trait External {
-    /// Ends it if it is over, once.
+    /// Ends the operation if it is over. Returns its outcome, once.
     fn poll(&self) -> Option<OperationOutcome>;
 
-    /// Whether it is over, without ending it.
+    /// Returns true if the operation is over, without ending it.
     fn is_over(&self) -> bool;
 
-    /// The status if it is over, without ending it; the error is that of looking.
+    /// Returns the status if the operation is over, without ending it. The error is an error of this call.
     fn peek(&self) -> Option<OperationOutcome>;
 
-    /// Asks to take it back.
+    /// Requests cancellation.
     fn cancel(&self) -> Result<(), Error>;
 
-    /// Nobody will ask any more. An error is that of the program's function.
+    /// Releases the operation: nobody will ask for it any more. An error is that of the program's function.
     fn release(&self) -> Result<(), Error>;
 }
 
 /// An operation under way, or over.
 pub enum Active {
-    /// Over when it was started.
+    /// An operation that was over when it was started.
     Done(Status),
-    /// A message that goes out: its buffer is read until it is over.
+    /// A send: its buffer is read until the send is over.
     Send {
-        /// The endpoint's number for it, which is used up when it is ended.
+        /// The endpoint's number for it, which is invalid once the send is ended.
         id: RequestId,
-        /// Keeps packed data until the send is over. Boxed, as is what a receive keeps: few have any, and requests are small.
+        /// Keeps packed data until the send is over. Boxed, as `unpack` is: few requests have it, and requests are small.
         _piece: Option<Box<BufferPiece>>,
     },
-    /// A message to come: its buffer is the library's until it is over.
+    /// A receive: its buffer belongs to the library until the receive is over.
     Receive {
-        /// The endpoint's number for it, until it has been ended.
+        /// The endpoint's number for it, until the receive is ended.
         id: RequestId,
-        /// Where received data go that did not go straight to their place.
+        /// Staging memory of received data that did not go straight to their place, and that place.
         unpack: Option<Box<(BufferPiece, Buffer)>>,
     },
-    /// An operation that the engine moves on, as a nonblocking collective one.
+    /// An operation that the engine progresses, such as a nonblocking collective operation.
     Task(NonblockingTask),
-    /// An operation that the layer above, or a partitioned one's own state, moves on.
+    /// An operation that the layer above, or the state of a partitioned operation, progresses.
     External(Rc<dyn External>),
 }
 
 impl Active {
-    /// Looks once; the outcome if it is over. A fault of the fabric ends everything.
+    /// Looks once. Returns the outcome if the operation is over. A fault of the fabric ends every operation.
     pub fn poll<F: Fabric>(&mut self, endpoint: &Endpoint<F>) -> Option<OperationOutcome> {
         let outcome = match self {
             Active::External(operation) => return operation.poll(),
@@ -101,7 +101,7 @@ impl Active {
         Some(outcome)
     }
 
-    /// Whether it is over, without ending it; `faulted`: whether a fault has ended all messages.
+    /// Returns true if the operation is over, without ending it. `faulted`: true if a fault has ended all messages.
     #[inline]
     pub fn looks_over<F: Fabric>(&self, endpoint: &Endpoint<F>, faulted: bool) -> bool {
         match self {
@@ -114,7 +114,7 @@ impl Active {
         }
     }
 
-    /// Waits for it as a task does, which says what it waits for.
+    /// Waits for the operation in a task, which announces the counter that it waits for.
     pub async fn over<F: Fabric>(&mut self, endpoint: &Endpoint<F>) -> OperationOutcome {
         loop {
             if let Some(outcome) = self.poll(endpoint) {
@@ -122,11 +122,11 @@ impl Active {
             }
             if let Active::Send { id, .. } | Active::Receive { id, .. } = self {
                 let (counter, target) = endpoint.wait_of(*id);
-                // A fault is what the next look finds.
+                // The next poll reports a fault.
                 let _ = endpoint.until(counter, target).await;
                 continue;
             }
-            // Nobody says when: it is looked at in each round.
+            // No counter announces the end: each round looks at the operation.
             let mut looked = false;
             let once = |_: &mut Context<'_>| match std::mem::replace(&mut looked, true) {
                 false => Poll::Pending,
@@ -136,8 +136,8 @@ impl Active {
         }
     }
 
-    /// The status if it is over, without ending it (MPI_Request_get_status): an error of the operation is
-    /// left for who ends it.
+    /// Returns the status if the operation is over, without ending it (MPI_Request_get_status). An error of the operation is kept
+    /// for the call that ends it.
     pub fn peek<F: Fabric>(&self, endpoint: &Endpoint<F>) -> Option<OperationOutcome> {
         let status = match self {
             Active::Done(status) => Some(*status),
@@ -151,7 +151,7 @@ impl Active {
         status.map(OperationOutcome::of)
     }
 
-    /// Asks to take it back (MPI_Cancel).
+    /// Requests cancellation (MPI_Cancel).
     pub fn cancel<F: Fabric>(&self, endpoint: &Endpoint<F>) {
         if let Active::Send { id, .. } | Active::Receive { id, .. } = self {
             endpoint.cancel(*id);
@@ -160,7 +160,7 @@ impl Active {
 }
 
 impl<F: Fabric> Engine<F> {
-    /// A nonblocking operation has begun.
+    /// Notes that a nonblocking operation has begun.
     #[inline]
     pub fn note_nonblocking(&self, active: &Active) {
         if self.overlaps().get() {
@@ -187,7 +187,7 @@ fn finished(status: Status) -> OperationOutcome {
     OperationOutcome { status, error }
 }
 
-/// A message that was longer than its receive.
+/// Returns the error of a message that was longer than its receive.
 pub(crate) fn truncated(status: &Status) -> Error {
     let (got, room) = (status.bytes + status.lost, status.bytes);
     let Status { source, tag, .. } = status;

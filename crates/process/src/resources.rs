@@ -1,24 +1,25 @@
-//! What a process has for one more communicator.
+//! Resources of a process for one more communicator.
 
 use crate::{Error, class};
 
-/// What a process has for a new communicator; the largest of all counts for all.
+/// Resources of a process for a new communicator. The largest value among all processes holds for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Resources(pub u64);
 
 impl Resources {
     pub const ALL: Resources = Resources(0);
-    /// No memory that ranks share.
+    /// There is no memory that ranks share.
     pub const LEAN: Resources = Resources(1);
     /// There is room, but some processes are not connected to this process yet. The communicator then shares no memory.
     pub const APART: Resources = Resources(2);
 
-    /// Nothing, at this process of the world.
+    /// Returns the value for a process of the world that has no room.
     pub fn none(rank: usize) -> Resources {
         Resources(rank as u64 + 3)
     }
 
-    /// Whether all do without shared memory. Errors: with this process's own reason if it has one.
+    /// Returns true if all processes do without shared memory. Errors: some process has no room. The error has this process's own
+    /// reason, if it has one.
     pub fn settle(self, refusal: Option<Error>) -> Result<bool, Error> {
         match self.0 {
             0..=2 => Ok(self != Resources::ALL),

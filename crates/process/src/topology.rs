@@ -1,29 +1,29 @@
 //! Virtual topologies: cartesian grids and graphs (MPI 5.0, chapter 8). Pure arithmetic.
 
-/// What a communicator's ranks are arranged as.
+/// Arrangement of a communicator's ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommTopology {
     /// A grid (MPI 5.0, section 8.5.1).
     Cartesian(Cartesian),
-    /// A graph that each rank has given whole (MPI 5.0, section 8.5.3).
+    /// A graph that each rank has given in full (MPI 5.0, section 8.5.3).
     Graph(Graph),
-    /// A graph of which a rank knows its own edges alone (MPI 5.0, section 8.5.4).
+    /// A graph of which a rank knows only its own edges (MPI 5.0, section 8.5.4).
     Distributed(Neighborhood),
 }
 
-/// A graph that every rank knows whole.
+/// A graph that every rank knows in full.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
-    /// Where the neighbours of each rank end in `edges`.
+    /// End of the neighbours of each rank in `edges`.
     pub index: Vec<usize>,
     /// Neighbours of rank 0, then those of rank 1, and so on.
     pub edges: Vec<usize>,
-    /// Two nodes with more edges from the first to the second than back, if there are such.
+    /// Two nodes with more edges from the first to the second than back, if there are such nodes.
     pub lopsided: Option<(usize, usize)>,
 }
 
 impl Graph {
-    /// The graph of these neighbours, each a node of the graph.
+    /// Makes the graph of these neighbours, each of which is a node of the graph.
     pub fn new(index: Vec<usize>, edges: Vec<usize>) -> Graph {
         let mut graph = Graph { index, edges, lopsided: None };
         let from = (0..graph.index.len())
@@ -40,21 +40,21 @@ impl Graph {
         graph
     }
 
-    /// The neighbours of `rank`, in the order in which they were given.
+    /// Returns the neighbours of `rank`, in the order in which they were given.
     pub fn neighbors(&self, rank: usize) -> &[usize] {
         let start = if rank == 0 { 0 } else { self.index[rank - 1] };
         &self.edges[start..self.index[rank]]
     }
 }
 
-/// What one rank knows of a distributed graph: its neighbours and the weights of the edges.
+/// Knowledge of one rank of a distributed graph: its neighbours and the weights of the edges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighborhood {
     /// Ranks with an edge to this one, and its weight; once for each edge.
     pub sources: Vec<(usize, i32)>,
     /// Ranks that an edge from this one leads to, and its weight; once for each edge.
     pub destinations: Vec<(usize, i32)>,
-    /// Whether the program gave weights; if not, those of the edges mean nothing.
+    /// True if the program gave weights. Otherwise the weights of the edges mean nothing.
     pub weighted: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct Neighborhood {
 pub type Edge = [i32; 3];
 
 impl Neighborhood {
-    /// The edges at `rank` of all that ranks have named.
+    /// Returns the edges at `rank`, out of all edges that ranks have named.
     pub fn at(rank: usize, edges: &[Edge], weighted: bool) -> Neighborhood {
         let here = rank as i32;
         let into = edges.iter().filter(|edge| edge[1] == here);
@@ -78,9 +78,9 @@ impl Neighborhood {
 /// A grid, row-major: the last dimension varies fastest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cartesian {
-    /// Points in each dimension.
+    /// Number of points in each dimension.
     pub dims: Vec<usize>,
-    /// Whether each dimension wraps around; as many as `dims`.
+    /// By dimension: true if it wraps around. As long as `dims`.
     pub periods: Vec<bool>,
 }
 
@@ -91,8 +91,7 @@ impl Cartesian {
         if self.dims.contains(&0) { 0 } else { self.dims.iter().product() }
     }
 
-    /// The place of `rank`, one coordinate a dimension, each below its number of points
-    /// (MPI_Cart_coords).
+    /// Returns the place of `rank`, one coordinate per dimension, each below the number of points (MPI_Cart_coords).
     pub fn coords(&self, rank: usize) -> Vec<usize> {
         let mut rest = rank;
         let mut coords: Vec<usize> = self
@@ -109,8 +108,8 @@ impl Cartesian {
         coords
     }
 
-    /// The rank at `coords`, which wrap around in periodic dimensions; the number of the dimension
-    /// that a coordinate leaves otherwise.
+    /// Returns the rank at `coords`, which wrap around in periodic dimensions. The error is the number of the dimension that a
+    /// coordinate leaves.
     pub fn rank(&self, coords: &[i64]) -> Result<usize, usize> {
         let mut rank = 0;
         for (d, &c) in coords.iter().enumerate() {
@@ -124,8 +123,7 @@ impl Cartesian {
         Ok(rank)
     }
 
-    /// Source and destination of a shift by `displacement` along `dimension`, seen from `rank`;
-    /// `None` beyond the edge.
+    /// Returns source and destination of a shift by `displacement` along `dimension`, seen from `rank`. `None` beyond the edge.
     pub fn shift(&self, rank: usize, dimension: usize, displacement: i64) -> [Option<usize>; 2] {
         let here: Vec<i64> = self.coords(rank).iter().map(|&c| c as i64).collect();
         [-displacement, displacement].map(|by| {
@@ -135,8 +133,8 @@ impl Cartesian {
         })
     }
 
-    /// The grid that keeps the dimensions marked in `keep`, and the colour and key with which
-    /// `rank` splits off into it.
+    /// Returns the grid that keeps the dimensions marked in `keep`, and the colour and key with which `rank` splits off into that
+    /// grid.
     pub fn sub(&self, rank: usize, keep: &[bool]) -> (Cartesian, usize, usize) {
         let coords = self.coords(rank);
         let (mut colour, mut key) = (0, 0);

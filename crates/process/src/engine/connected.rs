@@ -1,10 +1,11 @@
-//! Processes of other jobs that this one is connected to (MPI 5.0, section 11.10).
+//! Processes of other jobs that this process is connected to (MPI 5.0, section 11.10).
 //!
-//! A rank in the world is this process's own name for a process: the first ones are its job's, those behind are of other jobs,
-//! and another process calls them otherwise. So what crosses between processes are identities: the job, and the rank there.
+//! A rank in the world is this process's own number for a process: the first numbers are ranks of its job, further numbers are
+//! processes of other jobs. Another process has other numbers for them. So messages between processes contain identities: the job,
+//! and the rank in it.
 //!
 //! ```text
-//!   a link      what brought peers; it lasts as long as a communicator has one of them in it
+//!   a link      the connection that brought peers; it lasts as long as a communicator has one of them in it
 //!   a lease     a communicator's hold on the links of its members
 //! ```
 
@@ -15,20 +16,20 @@ use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use weft_fabric::{Fabric, FabricExt};
 
-/// A process, as all processes of all jobs name it.
+/// Identity of a process, by which all processes of all jobs name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
-    /// Its job: a number that no other job has.
+    /// Its job, by a number that no other job has.
     pub job: u64,
-    /// Its rank there.
+    /// Its rank in that job.
     pub rank: u32,
 }
 
 impl Identity {
-    /// Bytes of [`Identity::encode`].
+    /// Number of bytes of [`Identity::encode`].
     pub const LEN: usize = 12;
 
-    /// What travels.
+    /// Encodes the identity for a message.
     pub fn encode(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         bytes[..8].copy_from_slice(&self.job.to_le_bytes());
@@ -36,7 +37,7 @@ impl Identity {
         bytes
     }
 
-    /// What travelled.
+    /// Decodes the identity in a message.
     pub fn decode(bytes: &[u8; Self::LEN]) -> Identity {
         let (job, rank) = bytes.split_first_chunk().expect("8 of 12 bytes");
         let rank = rank.try_into().expect("the other 4");
@@ -44,11 +45,11 @@ impl Identity {
     }
 }
 
-/// What a link is while somebody holds it.
+/// A link that somebody holds.
 #[derive(Debug)]
 struct Held;
 
-/// A hold on links: they last as long as this.
+/// A hold on links, which last as long as the lease.
 #[derive(Debug, Clone)]
 pub struct Lease {
     _links: Vec<Rc<Held>>,
@@ -62,12 +63,12 @@ pub struct LinkId {
 }
 
 impl LinkId {
-    /// Whether no communicator has one of its processes in it.
+    /// Returns true if no communicator has a process of the link in it.
     pub fn is_idle(&self) -> bool {
         Rc::strong_count(&self.held) == 1
     }
 
-    /// The processes that it brought.
+    /// Returns the processes that the link brought.
     pub fn peers(&self) -> &[u32] {
         &self.peers
     }
@@ -78,9 +79,9 @@ impl LinkId {
 pub struct ForeignPeer {
     /// Its number at this process.
     pub number: u32,
-    /// Its name.
+    /// Its identity.
     pub identity: Identity,
-    /// The arithmetic of its job, see [`Engine::arithmetic`].
+    /// Arithmetic of its job, see [`Engine::arithmetic`].
     pub arithmetic: u64,
 }
 
@@ -90,28 +91,28 @@ struct Known {
     link: Weak<Held>,
 }
 
-/// Who is known of other jobs.
+/// The known processes of other jobs.
 #[derive(Default)]
 pub(super) struct Connected {
     job: Cell<u64>,
     arithmetic: Cell<u64>,
     peers: RefCell<HashMap<u32, Known>>,
     ranks: RefCell<HashMap<Identity, u32>>,
-    /// There were connections: numbers of communicators must differ from those of other jobs.
+    /// True if there ever were connections: numbers of communicators must differ from those of other jobs.
     ever: Cell<bool>,
 }
 
 impl<F: Fabric> Engine<F> {
-    /// Says which job this is: the same number at all its processes, and at nobody else. `arithmetic` stands for the arithmetic of
-    /// the process, and is not 0.
+    /// Sets the number of this job, which is the same at all its processes, and at no process of another job. `arithmetic` stands
+    /// for the arithmetic of the process, and is not 0.
     pub fn set_job(&self, job: u64, arithmetic: u64) {
         self.connected().job.set(job);
         let is_one = self.endpoint().fabric().same_arithmetic();
         self.connected().arithmetic.set(if is_one { arithmetic } else { 0 });
     }
 
-    /// The arithmetic of this job: a number that is equal in jobs whose processes all compute alike. 0: the processes of the job
-    /// differ.
+    /// Returns the arithmetic of this job: a number that is equal in jobs whose processes all compute alike. 0 if the processes of
+    /// the job differ.
     pub fn arithmetic(&self) -> u64 {
         self.connected().arithmetic.get()
     }
@@ -125,7 +126,7 @@ impl<F: Fabric> Engine<F> {
         peers.is_empty() || group.ranks().iter().filter_map(|rank| peers.get(rank)).all(is_alike)
     }
 
-    /// The name of a process for others.
+    /// Returns the identity of a process, for messages to other processes.
     pub fn identity(&self, peer: u32) -> Identity {
         let connected = self.connected();
         match connected.peers.borrow().get(&peer) {
@@ -134,7 +135,7 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// What this process calls it. Errors: [`class::GROUP`] if the two are not connected.
+    /// Returns this process's number for a process. Errors: [`class::GROUP`] if the two are not connected.
     pub fn peer_of(&self, identity: Identity) -> Result<u32, Error> {
         let connected = self.connected();
         if identity.job == connected.job.get() {
@@ -150,18 +151,19 @@ impl<F: Fabric> Engine<F> {
         })
     }
 
-    /// What this process calls it, if it is of another job and connected.
+    /// Returns this process's number for a process, if the process is of another job and connected.
     pub fn known(&self, identity: Identity) -> Option<u32> {
         self.connected().ranks.borrow().get(&identity).copied()
     }
 
-    /// Adds processes of other jobs.
+    /// Adds processes of other jobs, and returns their link.
     pub fn add_link(&self, peers: &[ForeignPeer]) -> LinkId {
         let (connected, held) = (self.connected(), Rc::new(Held));
         connected.ever.set(true);
         for &ForeignPeer { number: peer, identity, arithmetic } in peers {
             let known = Known { identity, arithmetic, link: Rc::downgrade(&held) };
-            // Two links that were made at once may both have brought it: each has a number for it, and the later one counts.
+            // Two links that were made at the same time may both have brought the process: each has a number for it, and the later
+            // number counts.
             connected.ranks.borrow_mut().insert(identity, peer);
             connected.peers.borrow_mut().insert(peer, known);
         }
@@ -177,7 +179,7 @@ impl<F: Fabric> Engine<F> {
             if peers.get(&peer).is_some_and(ours) {
                 let known = peers.remove(&peer).expect("it is there");
                 connected.ranks.borrow_mut().retain(|_, number| *number != peer);
-                // Another link may have it, too.
+                // Another link may have the process, too.
                 let other = peers.iter().find(|(_, other)| other.identity == known.identity);
                 if let Some((&number, _)) = other {
                     connected.ranks.borrow_mut().insert(known.identity, number);
@@ -187,7 +189,7 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Those of a group, by rank.
+    /// Returns the identities of a group, by rank.
     pub(crate) fn identities(&self, group: &Group) -> Vec<Identity> {
         group.ranks().iter().map(|&rank| self.identity(rank)).collect()
     }
@@ -197,12 +199,12 @@ impl<F: Fabric> Engine<F> {
         self.mailbox().forget(peer);
     }
 
-    /// Whether a number of this process for communicators must differ from those of all other jobs.
+    /// Returns true if a number of this process for communicators must differ from those of all other jobs.
     pub(crate) fn numbers_are_shared(&self) -> bool {
         self.connected().ever.get()
     }
 
-    /// A hold on the links of these processes; `None` if all are of this job.
+    /// Returns a hold on the links of the processes in `groups`. `None` if all of them are of this job.
     pub(crate) fn lease(&self, groups: [Option<&Group>; 2]) -> Option<Lease> {
         let peers = self.connected().peers.borrow();
         if peers.is_empty() {

@@ -1,13 +1,12 @@
-//! What the helper thread does for a process while its program computes.
+//! Work of the helper thread for a process while its program computes.
 //!
-//! The layer above owns the thread and sees to it that it calls [`Engine::help`] while no other
-//! thread is in the library ([`weft_fabric::wait::HelperHandle`], or a lock). It is asked for a thread by
-//! what wants one ([`Engine::want_helper`]), or starts one by itself.
+//! The layer above owns the thread, and ensures that it calls [`Engine::help`] while no other thread is in the library
+//! ([`weft_fabric::wait::HelperHandle`], or a lock). It starts the thread on request of the code that wants a helper
+//! ([`Engine::want_helper`]), or by itself.
 //!
-//! Functions of the program (operators, error handlers, attribute callbacks) never run here. Error
-//! handlers and attribute callbacks are called by entry points alone; operators are called by tasks,
-//! and a task is left to the program's threads unless it was started with [`Executor::Anybody`]. The layer
-//! above, which calls the functions, must refuse to do so on the helper's thread.
+//! Functions of the program (operators, error handlers, attribute callbacks) never run here. Only entry points call error handlers
+//! and attribute callbacks. Tasks call operators, and a task runs only on the program's threads unless it was started with
+//! [`Executor::Anybody`]. The layer above, which calls the functions, must refuse to do so on the helper's thread.
 //!
 //! [`Executor::Anybody`]: crate::Executor::Anybody
 
@@ -15,11 +14,11 @@ use super::{Engine, Executor, PollReach};
 use std::cell::{Cell, RefCell};
 use weft_fabric::{Fabric, FabricExt};
 
-/// Whether a helper thread is wanted, and how to get one.
+/// Request for a helper thread, and the function that starts it.
 #[derive(Default)]
 pub(crate) struct HelperThreads {
     wanted: Cell<bool>,
-    /// A large nonblocking operation is to ask for a thread.
+    /// True if the first large nonblocking operation will ask for a thread.
     overlaps: Cell<bool>,
     start: RefCell<Option<Box<dyn FnOnce()>>>,
 }
@@ -31,8 +30,8 @@ impl<F: Fabric> Engine<F> {
         self.start_wanted();
     }
 
-    /// `start` gets a helper thread going. It is called when somebody wants one, at once if
-    /// somebody has already.
+    /// Sets the function that starts a helper thread. It is called when somebody wants a helper, or now if somebody wanted one
+    /// before.
     pub fn helped_by(&self, start: impl FnOnce() + 'static) {
         *self.helping.start.borrow_mut() = Some(Box::new(start));
         self.start_wanted();
@@ -44,7 +43,7 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Gets the thread going, if somebody has said how.
+    /// Starts the helper thread, if [`Engine::helped_by`] has set how.
     pub(crate) fn start_helper(&self) {
         let start = self.helping.start.borrow_mut().take();
         if let Some(start) = start {
@@ -52,12 +51,12 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Whether what wakes the helper may find something to do for it.
+    /// Returns true if a helper that wakes up may find something to do.
     pub fn awaits_help(&self) -> bool {
         self.awaits_beside_messages() || self.endpoint().awaits_help()
     }
 
-    /// Whether [`Engine::help`] may find something to do that [`Endpoint::interrupted`] does not.
+    /// Returns true if [`Engine::help`] may find something to do that [`Endpoint::interrupted`] does not do.
     ///
     /// [`Endpoint::interrupted`]: weft_p2p::Endpoint::interrupted
     pub fn awaits_more_than_a_handler(&self) -> bool {
@@ -72,18 +71,18 @@ impl<F: Fabric> Engine<F> {
             || fabric.moves_by_progress()
     }
 
-    /// From here on the first large nonblocking operation asks for a helper, too.
+    /// Lets the first large nonblocking operation from now on ask for a helper, too.
     pub fn overlap_by_helper(&self) {
         self.helping.overlaps.set(true);
     }
 
-    /// Whether the first large nonblocking operation is yet to ask for a helper.
+    /// Returns the flag that is true while the first large nonblocking operation has yet to ask for a helper.
     #[inline]
     pub(crate) fn overlaps(&self) -> &Cell<bool> {
         &self.helping.overlaps
     }
 
-    /// One round of the helper: messages, and tasks that anybody may run. True if anything moved.
+    /// Runs a round of the helper: messages, and tasks that anybody may run. Returns true if anything moved.
     pub fn help(&self) -> bool {
         let moved = self.endpoint().progress() | self.run_tasks(Executor::Anybody, PollReach::All);
         if moved {
@@ -107,7 +106,7 @@ mod tests {
         Engine::new(shm, WaitPolicy::new(true), ProtocolLimits::default())
     }
 
-    /// Is over when the counter has reached 1.
+    /// Completes when the counter has reached 1.
     async fn until_one(
         engine: Rc<Engine<Shm>>,
         counter: weft_fabric::Counter,

@@ -1,10 +1,10 @@
-//! Operations that are started again and again: persistent ones.
+//! Persistent operations, which are started again and again.
 //!
 //! ```text
-//!   init     one future:  loop { the operation;  say how it ended;  stand still }      allocated once
-//!   start    it goes on behind the standing still; engine and task hold it until it is over
+//!   init     one future:  loop { the operation;  report its result;  stand still }      allocated once
+//!   start    the future continues after the standstill; engine and task hold it until it is over
 //! ```
-//! The operation's own future lies inside that one, so a start allocates nothing.
+//! The future of the operation lies inside that future, so a start allocates nothing.
 
 use super::{Engine, Executor, NonblockingTask};
 use crate::Error;
@@ -12,20 +12,20 @@ use std::rc::Rc;
 use std::task::Poll;
 use weft_fabric::Fabric;
 
-/// An operation to be started, one start at a time.
+/// A persistent operation. Each start must be over before the next.
 pub struct PersistentTask {
     task: NonblockingTask,
     by: Executor,
 }
 
 impl PersistentTask {
-    /// `make` makes the operation, anew at each start.
+    /// Makes a persistent operation. `make` makes its future, anew at each start.
     pub fn new<R>(by: Executor, make: impl Fn() -> R + 'static) -> PersistentTask
     where
         R: Future<Output = Result<(), Error>> + 'static,
     {
         let task = NonblockingTask(Rc::default());
-        // Held by the task between two starts: it must not hold the task.
+        // The future, which the task holds between two starts, must not hold the task.
         let state = Rc::downgrade(&task.0);
         let again = async move {
             loop {
@@ -48,10 +48,10 @@ impl PersistentTask {
 }
 
 impl<F: Fabric> Engine<F> {
-    /// Starts the operation: polled once now, then as a task of [`Engine::spawn_by`].
+    /// Starts the operation: polls it once now, then runs it as a task of [`Engine::spawn_by`].
     ///
     /// # Panics
-    /// If the start before is not over.
+    /// Panics if the previous start is not over.
     pub fn start(&self, operation: &PersistentTask) -> NonblockingTask {
         let PersistentTask { task, by } = operation;
         let future = task.0.parked.borrow_mut().take();

@@ -1,4 +1,4 @@
-//! Nonblocking operations: tasks, and the rounds that move them on.
+//! Nonblocking operations: tasks, and the rounds that progress them.
 
 use super::Engine;
 use crate::Error;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use weft_fabric::{Counter, Fabric};
 
-/// A nonblocking operation: what its request looks at.
+/// A nonblocking operation, as its request sees it.
 #[derive(Clone)]
 pub struct NonblockingTask(pub(super) Rc<TaskState>);
 
@@ -17,17 +17,17 @@ pub struct NonblockingTask(pub(super) Rc<TaskState>);
 pub(super) struct TaskState {
     pub(super) result: RefCell<Option<Result<(), Error>>>,
     pub(super) over: Cell<bool>,
-    /// Of an operation that is started again and again: its future, between two starts.
+    /// Future of a persistent operation, between two starts.
     pub(super) parked: RefCell<Option<Running>>,
 }
 
 impl NonblockingTask {
-    /// Whether it has ended, well or not; nothing more of its buffers is read or written then.
+    /// Returns true if the operation has ended, with or without an error. Then none of its buffers is read or written any more.
     pub fn is_over(&self) -> bool {
         self.0.over.get()
     }
 
-    /// How it ended; once.
+    /// Returns the result of the operation, once.
     pub fn result(&self) -> Option<Result<(), Error>> {
         self.0.result.borrow_mut().take()
     }
@@ -35,45 +35,45 @@ impl NonblockingTask {
 
 pub(super) type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
-/// Which thread may run a task.
+/// Threads that may run a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executor {
-    /// The program's threads alone: it may call functions of the program.
+    /// Only the program's threads: the task may call functions of the program.
     Program,
-    /// The helper, too: it touches nothing but the library and the buffers of its operation.
+    /// The helper, too: the task uses only the library and the buffers of its operation.
     Anybody,
 }
 
 pub(super) struct TaskEntry {
     by: Executor,
-    /// Place in the order of starting, in which tasks are polled.
+    /// Place in the order of starts, in which tasks are polled.
     pub(super) order: u64,
     pub(super) wait: Option<(Counter, u64)>,
-    /// `None`: over, and parked.
+    /// `None` if the task is over, and its future is parked.
     future: Option<Running>,
     task: NonblockingTask,
 }
 
-/// What was done for tasks.
+/// Counts of the work for tasks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TaskCounts {
-    /// Tasks that were started.
+    /// Number of tasks that were started.
     pub started: u64,
-    /// Times that the future of one was polled.
+    /// Number of polls of a task's future.
     pub polled: u64,
-    /// Times that a round looked at what one waits for.
+    /// Number of times that a round looked at the condition of a task.
     pub looked: u64,
 }
 
-/// So many tasks are looked at in each round, which is cheaper than to file them.
+/// Maximum number of tasks that each round looks at, which is cheaper than to file them.
 pub(super) const FEW: usize = 32;
 
-/// How much of the words that peers write, and filed tasks wait for, a round looks at.
+/// Extent to which a round looks at the words that peers write, and for which filed tasks wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PollReach {
-    /// The next of them, so that rounds have a bound.
+    /// The next words, so that rounds have a bound.
     Some,
-    /// All: before a sleep.
+    /// All words, before a sleep.
     All,
 }
 
@@ -82,7 +82,7 @@ impl<F: Fabric> Engine<F> {
         !self.tasks.borrow().is_empty() || !self.waiting_tasks.is_empty()
     }
 
-    /// Polls the tasks whose wait is over, for the helper those that anybody may run. True if anything moved.
+    /// Polls the tasks whose wait is over. For the helper, only tasks that anybody may run. Returns true if anything moved.
     pub(super) fn run_tasks(&self, by: Executor, reach: PollReach) -> bool {
         let counters = self.endpoint.fabric().counters();
         let mut moved = false;
@@ -105,7 +105,7 @@ impl<F: Fabric> Engine<F> {
             }
             let round = self.run_few(by);
             moved |= round;
-            // One task may let the next one go on, and that another. The helper comes back by itself.
+            // A task may let the next task continue, and so on. The helper comes back by itself.
             if !round || by == Executor::Anybody {
                 return moved;
             }
@@ -113,8 +113,8 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// The same among those that each round looks at. They are taken out meanwhile, so that what they call may
-    /// come back here.
+    /// Polls ready tasks among those that each round looks at. They are taken out of the list meanwhile, since functions that they
+    /// call may come back here.
     fn run_few(&self, by: Executor) -> bool {
         let mut list = std::mem::take(&mut *self.tasks.borrow_mut());
         let counters = self.endpoint.fabric().counters();
@@ -129,7 +129,7 @@ impl<F: Fabric> Engine<F> {
                 if entry.by == Executor::Program {
                     return true;
                 }
-                // What does not say what it waits for must not keep the helper awake.
+                // A task that does not say what it waits for must not keep the helper awake.
                 let waits = entry.wait.is_some();
                 let over = self.poll_entry(entry);
                 moved |= waits || over;
@@ -175,8 +175,7 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Starts a nonblocking operation: polled once now, then whenever its wait is over, by the
-    /// program's threads alone.
+    /// Starts a nonblocking operation: polls it once now, then whenever its wait is over, only on the program's threads.
     pub fn spawn(
         &self,
         future: impl Future<Output = Result<(), Error>> + 'static,
@@ -184,7 +183,7 @@ impl<F: Fabric> Engine<F> {
         self.spawn_by(Executor::Program, future)
     }
 
-    /// The same, for a task that may be moved on by whom `by` says.
+    /// Starts a nonblocking operation that the threads of `by` may progress.
     pub fn spawn_by(
         &self,
         by: Executor,
@@ -204,12 +203,12 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Nonblocking operations under way.
+    /// Returns the number of nonblocking operations under way.
     pub fn tasks(&self) -> usize {
         self.tasks.borrow().len() + self.waiting_tasks.len()
     }
 
-    /// What was done for them so far.
+    /// Returns the counts of the work for tasks so far.
     pub fn task_counts(&self) -> TaskCounts {
         let mut counts = self.counts.get();
         counts.looked += self.waiting_tasks.looked();

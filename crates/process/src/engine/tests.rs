@@ -1,5 +1,5 @@
-//! Who is asleep in a wait is woken by the sibling that moves its operation on. A second thread is a
-//! function that runs where the waiting one lets the lock go.
+//! A thread that sleeps in a wait is woken by the sibling that progresses its operation. The second thread is a function that runs
+//! when the waiting thread releases the lock.
 
 use super::*;
 use crate::{Comm, Destination, Origin};
@@ -38,7 +38,7 @@ impl WaitHooks for Meanwhile<'_> {
 }
 
 impl Engine<Shm> {
-    /// Whether `f` rings for those that sleep.
+    /// Returns true if `f` rings for threads that sleep.
     fn rings(&self, f: impl FnOnce()) -> bool {
         let look = || {
             let token = self.sleeper.arm();
@@ -72,7 +72,7 @@ fn progress_wakes_the_sibling_whose_message_it_moved() {
     assert!(!engine.rings(|| assert!(engine.progress())), "nobody sleeps any more");
 }
 
-/// The short way of a receive looks at its peer alone, and may find what is for somebody else.
+/// The fast path of a receive looks only at its peer, and may find a message for another thread.
 #[test]
 fn a_receive_wakes_the_sibling_that_probes_for_what_it_finds() {
     let engine = engine();
@@ -92,8 +92,8 @@ fn a_receive_wakes_the_sibling_that_probes_for_what_it_finds() {
     assert!(outside.sibling.borrow().is_none());
 }
 
-/// The last look before the sleep lets the lock go while it runs an operator: what a sibling moves on
-/// then may have been looked at already.
+/// The last look before the sleep releases the lock while it runs an operator: a sibling may then progress what this thread has
+/// looked at already.
 #[test]
 fn who_looks_for_the_last_time_counts_as_waiting() {
     let engine = engine();

@@ -1,9 +1,9 @@
-//! Tasks of which there are many at once: by what they wait for, so that a round costs what has happened, not what is
-//! outstanding.
+//! Filed tasks, for operations of which many are under way: tasks by the counter that they wait for. So the cost of a round depends
+//! on what has happened, not on how many tasks are outstanding.
 //!
 //! ```text
-//!   counters of this process   tell when they have reached the least target       (Counters::watch)
-//!   words that peers write     one line each in a dense list, looked at in turn    so many a round
+//!   counters of this process   report when they have reached the least target     (Counters::watch)
+//!   words that peers write     one line each in a dense list, looked at in turn    a bounded number per round
 //!   under each of them         the tasks that wait for it, least target first
 //! ```
 
@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 use weft_fabric::{Counter, Counters};
 
-/// So many words of peers are looked at in a round that does not look at all.
+/// Number of words of peers that a round looks at, unless it looks at all of them.
 const SOME: usize = 256;
 
 #[derive(Default)]
@@ -27,12 +27,12 @@ struct Waits {
     by_counter: HashMap<Counter, BinaryHeap<Waiting>>,
     /// Words that peers write, with the least target of each.
     dense: Vec<(Counter, u64)>,
-    /// Where the next round begins in that.
+    /// Index in `dense` at which the next round begins.
     next: usize,
     looked: u64,
 }
 
-/// A task and what it waits for.
+/// A task with the target that it waits for.
 struct Waiting {
     target: u64,
     entry: TaskEntry,
@@ -59,7 +59,7 @@ impl PartialOrd for Waiting {
 }
 
 impl Ord for Waiting {
-    /// The least target is the greatest: what a heap has at its top.
+    /// The least target is the greatest element, which a heap has at its top.
     fn cmp(&self, other: &Waiting) -> Ordering {
         other.rank().cmp(&self.rank())
     }
@@ -74,12 +74,12 @@ impl WaitingTasks {
         self.len.get() == 0
     }
 
-    /// Looks at words of peers so far.
+    /// Returns the number of looks at words of peers so far.
     pub(super) fn looked(&self) -> u64 {
         self.waits.borrow().looked
     }
 
-    /// Files those of `list` that say what they wait for.
+    /// Files the tasks of `list` that say what they wait for.
     pub(super) fn file(&self, counters: &Counters, list: &mut Vec<TaskEntry>) {
         let waits = &mut *self.waits.borrow_mut();
         for entry in list.extract_if(.., |entry| entry.wait.is_some()) {
@@ -89,8 +89,8 @@ impl WaitingTasks {
         }
     }
 
-    /// Moves those whose wait is over to `list`, in any order. Words of peers are looked at as far as `reach` says;
-    /// nothing: not at all.
+    /// Moves the tasks whose wait is over to `list`, in any order. `reach` says how many words of peers are looked at: none if it
+    /// is `None`.
     pub(super) fn take_ready(
         &self,
         counters: &Counters,
@@ -112,7 +112,7 @@ impl WaitingTasks {
         self.len.set(self.len.get() - (list.len() - before));
     }
 
-    /// Moves all of them to `list`.
+    /// Moves all tasks to `list`.
     pub(super) fn take_all(&self, list: &mut Vec<TaskEntry>) {
         let waits = &mut *self.waits.borrow_mut();
         let all = waits.by_counter.drain().flat_map(|(_, heap)| heap.into_vec());
@@ -141,7 +141,7 @@ impl Waits {
         }
     }
 
-    /// Takes the tasks of a counter whose wait is over; the least target of those that are left.
+    /// Takes the tasks of a counter whose wait is over. Returns the least target of the remaining tasks.
     fn release(
         &mut self,
         counters: &Counters,

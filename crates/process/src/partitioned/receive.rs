@@ -18,9 +18,9 @@ pub struct PartitionedReceive<F: Fabric> {
     /// All partitions.
     buffer: Buffer,
     partitions: usize,
-    /// `None` receives from nobody.
+    /// `None` if MPI_PROC_NULL is the sender.
     sender: Option<Rc<Sender<F>>>,
-    /// `None` while it is not active.
+    /// The round under way. `None` while the request is not active.
     round: RefCell<Option<Receiving<F>>>,
 }
 
@@ -30,8 +30,8 @@ struct Receiving<F: Fabric> {
 }
 
 impl<F: Fabric> PartitionedReceive<F> {
-    /// Local; the handshake may come at any time. `buffer` holds all partitions, a multiple of
-    /// `partitions` elements. Nobody (`None`) sends nothing.
+    /// Makes the request. Local: the handshake may come at any time. `buffer` holds all partitions, a multiple of `partitions`
+    /// elements. If `from` is `None`, nobody sends.
     pub fn new(
         comm: &Rc<Comm<F>>,
         buffer: Buffer,
@@ -62,8 +62,8 @@ impl<F: Fabric> PartitionedReceive<F> {
         Active::External(self.clone())
     }
 
-    /// Whether all bytes of a partition are there (MPI_Parrived): always, of a request that is not
-    /// active. It looks at what has arrived, and moves nothing on.
+    /// Returns true if all bytes of a partition have arrived (MPI_Parrived). Always true for a request that is not active. Only
+    /// looks at messages that have arrived, and progresses nothing.
     pub fn arrived(&self, partition: i32) -> Result<bool, Error> {
         let partition = within(partition, self.partitions, "partition")?;
         match &*self.round.borrow() {
@@ -100,15 +100,15 @@ impl<F: Fabric> External for PartitionedReceive<F> {
     }
 }
 
-/// What is known of the other side.
+/// The sender, as far as the receiver knows it.
 struct Sender<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
-    /// The receive of the handshake, and when it may be over.
+    /// The receive of the handshake, and the counter value at which it may be over.
     request: RequestId,
     wait: (Counter, u64),
     memory: Staging,
     handshake: RefCell<Option<Result<Handshake, Error>>>,
-    /// Its messages, but for their context and tag.
+    /// Matching criteria of its messages, except their context and tag.
     want: Want,
     rank: usize,
     tag: i32,
@@ -117,8 +117,8 @@ struct Sender<F: Fabric> {
 }
 
 impl<F: Fabric> Sender<F> {
-    /// Posts the receive of the handshake. Somebody has to take it even if the request is freed first:
-    /// it would meet the next one.
+    /// Posts the receive of the handshake. The handshake must be received even if the request is freed first: otherwise a later
+    /// request would receive it.
     fn expect(comm: &Rc<Comm<F>>, rank: usize, tag: i32) -> Rc<Sender<F>> {
         let endpoint = comm.engine().endpoint();
         let memory = endpoint.staging().take(Handshake::LEN);
@@ -196,9 +196,9 @@ struct Parts<F: Fabric> {
     engine: Rc<Engine<F>>,
     sender: Rc<Sender<F>>,
     buffer: Buffer,
-    /// The buffer itself, or memory beside it if it has gaps.
+    /// The buffer itself, or staging memory if it has gaps.
     piece: BufferPiece,
-    /// Once the handshake has come, the receives by number; `None`: over, its bytes in their place.
+    /// The receives by number, once the handshake has come. `None`: the receive is over, its bytes are in their place.
     messages: RefCell<Vec<Option<RequestId>>>,
     failed: RefCell<Option<Error>>,
 }
@@ -257,12 +257,12 @@ impl<F: Fabric> Parts<F> {
         Err(Error::new(class, text))
     }
 
-    /// Where message `i` of `each` bytes is received.
+    /// Returns the memory into which message `i` of `each` bytes is received.
     fn place(&self, i: usize, each: usize) -> Sge {
         self.piece.sge.part(i * each, each)
     }
 
-    /// Whether message `i` is in its place; brings it there if it has arrived.
+    /// Returns true if message `i` is in its place. Moves it there if it has arrived.
     fn look(&self, i: usize) -> Result<bool, Error> {
         let mut messages = self.messages.borrow_mut();
         let Some(id) = messages[i] else { return Ok(true) };
@@ -280,7 +280,7 @@ impl<F: Fabric> Parts<F> {
         Ok(true)
     }
 
-    /// Whether all of the messages are there that part `part` of `parts` lies in.
+    /// Returns true if all messages have arrived that overlap part `part` of `parts`.
     fn have(&self, part: usize, parts: usize) -> Result<bool, Error> {
         if let Some(error) = &*self.failed.borrow() {
             return Err(error.clone());
@@ -304,7 +304,7 @@ impl<F: Fabric> Parts<F> {
     }
 }
 
-/// The messages, of `messages` equal ones, in which part `part` of `parts` equal ones lies.
+/// Returns the range of messages, out of `messages` equal ones, that overlap part `part` of `parts` equal parts.
 fn overlapping(part: usize, parts: usize, messages: usize) -> std::ops::Range<usize> {
     part * messages / parts..((part + 1) * messages).div_ceil(parts)
 }
@@ -317,7 +317,7 @@ mod tests {
     fn a_part_lies_in_the_messages_that_share_bytes_with_it() {
         for parts in 1..=12 {
             for messages in 1..=12 {
-                // In units of which both have a whole number.
+                // Units of which both a part and a message have a whole number.
                 let (part_len, message_len) = (messages, parts);
                 for part in 0..parts {
                     let mine = part * part_len..(part + 1) * part_len;

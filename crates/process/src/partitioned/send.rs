@@ -18,22 +18,21 @@ pub struct PartitionedSend<F: Fabric> {
     partitions: usize,
     to: Destination,
     context: MatchingContext,
-    /// `None` while it is not active.
+    /// The round under way. `None` while the request is not active.
     round: RefCell<Option<Sending>>,
 }
 
-/// From a start to the end that a wait finds.
+/// A round, from its start to the wait that finds its end.
 struct Sending {
     ready: Vec<bool>,
-    /// Partitions that are not ready.
+    /// Number of partitions that are not ready.
     missing: usize,
     /// Messages that have not left.
     under_way: Vec<Active>,
 }
 
 impl<F: Fabric> PartitionedSend<F> {
-    /// Local, but it sends the handshake. `buffer` holds all partitions, a multiple of `partitions`
-    /// elements.
+    /// Makes the request, and sends the handshake. Local. `buffer` holds all partitions, a multiple of `partitions` elements.
     pub fn new(
         comm: &Rc<Comm<F>>,
         buffer: Buffer,
@@ -50,7 +49,7 @@ impl<F: Fabric> PartitionedSend<F> {
         Rc::new(PartitionedSend { comm, buffer, partitions, to, context, round })
     }
 
-    /// Begins a round: no partition is ready (MPI_Start).
+    /// Begins a round, in which no partition is ready (MPI_Start).
     pub fn start(self: &Rc<Self>) -> Active {
         *self.round.borrow_mut() = Some(Sending {
             ready: vec![false; self.partitions],
@@ -97,7 +96,7 @@ impl<F: Fabric> PartitionedSend<F> {
         let mut round = self.round.borrow_mut();
         let round = round.as_mut().ok_or_else(inactive)?;
         let mut partitions = Vec::with_capacity(list.len());
-        // Marked at once, so that one that is named twice is found out; none of them if one is wrong.
+        // Marked at once, so that a partition that is named twice is found. If one partition is wrong, none is marked.
         let failed = list.iter().enumerate().find_map(|(i, &partition)| {
             let name = format!("array_of_partitions[{i}]");
             let partition = match within(partition, self.partitions, &name) {
@@ -131,7 +130,7 @@ impl<F: Fabric> PartitionedSend<F> {
             }
         }
         if round.missing == 0 && round.under_way.is_empty() {
-            // A thread that waits for it sleeps perhaps.
+            // A thread that waits for the round may be asleep.
             self.comm.engine().endpoint().fabric().sleeper().ring();
         }
     }
@@ -193,7 +192,7 @@ impl<F: Fabric> External for PartitionedSend<F> {
     }
 }
 
-/// Sends a handshake and forgets it.
+/// Sends a handshake without waiting for its end.
 fn greet<F: Fabric>(comm: &Rc<Comm<F>>, handshake: Handshake, to: usize, tag: i32) {
     let engine = comm.engine();
     let memory = engine.endpoint().staging().take(Handshake::LEN);

@@ -1,4 +1,4 @@
-//! What a round costs is what has happened, not how much is outstanding: by counts, for numbers that double.
+//! The cost of a round depends on what has happened, not on how many tasks are outstanding: by counts, for numbers that double.
 
 use super::super::tests::engine;
 use super::SOME;
@@ -12,7 +12,7 @@ type World = Rc<Engine<Shm>>;
 
 const NUMBERS: [usize; 3] = [1000, 2000, 4000];
 
-/// A task that is over when `counter` has reached `target`, and then does `end`.
+/// Starts a task that is over when `counter` has reached `target`, and then calls `end`.
 fn waits(
     engine: &World,
     counter: Counter,
@@ -39,7 +39,7 @@ fn is_linear(what: &str, n: usize, before: TaskCounts, engine: &World) {
     assert!(looks <= 40 * n as u64, "{what}: {n} at once, {looks} looks");
 }
 
-/// So that no order is the good one.
+/// Returns numbers in scattered order, so that no order is favourable.
 fn scattered(n: usize) -> impl Iterator<Item = usize> {
     (0..n).map(move |i| i * 7919 % n)
 }
@@ -113,13 +113,13 @@ fn those_that_are_ready_together_go_on_in_their_order() {
     assert!(engine.progress());
     assert!(seen.borrow().iter().copied().eq((0..n).filter(|i| i % 3 > 0)));
     assert_eq!(engine.tasks(), n.div_ceil(3));
-    // The helper takes filed ones, too.
+    // The helper takes filed tasks, too.
     own.iter().for_each(|&counter| add(&engine, counter));
     assert!(engine.help());
     assert_eq!(engine.tasks(), 0);
 }
 
-/// Words that peers write have no other way than to be looked at: so many a round, and all before a sleep.
+/// Words that peers write can only be polled: a bounded number in a round, and all before a sleep.
 #[test]
 fn words_of_peers_are_looked_at_in_turn() {
     let n = 4 * SOME;
@@ -148,7 +148,7 @@ fn words_of_peers_are_looked_at_in_turn() {
     let rounds = n as u64 / 2 * (n / SOME) as u64;
     assert!(now.looked - before.looked <= rounds * some, "a round has a bound");
     assert_eq!(now.polled - before.polled, n as u64 / 2);
-    // Who waits looks at all of them.
+    // A thread that waits looks at all of them.
     scattered(n).skip(n / 2).for_each(write);
     engine.drive(&Single, || tasks.iter().all(NonblockingTask::is_over).then_some(()));
     assert_eq!(engine.tasks(), 0);
