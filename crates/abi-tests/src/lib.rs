@@ -1,7 +1,7 @@
-//! What the programs of this crate know of the standard, by its data.
+//! Declarations and constants of the standard, from its data, for the programs of this crate.
 //!
 //! - `weft-random`: random MPI programs, each checked byte for byte against an oracle in one process.
-//! - `weft-abuse`: bad handles, pointers and numbers to every MPI function: an error or a result, never a crash.
+//! - `weft-abuse`: bad handles, pointers and numbers to every MPI function, which must give an error or a result, never a crash.
 
 #![warn(missing_docs)]
 
@@ -13,13 +13,13 @@ const CONSTANTS: &str = include_str!("../../abi/data/constants.csv");
 pub struct Declaration {
     /// Its name.
     pub name: &'static str,
-    /// The C type of what it returns.
+    /// C type of its result.
     pub result: &'static str,
-    /// Its parameters, such as `const int displs[]`; `...` is one of them.
+    /// Its parameters, such as `const int displs[]`; `...` counts as a parameter.
     pub parameters: Vec<&'static str>,
 }
 
-/// All functions of the standard.
+/// Returns all functions of the standard.
 pub fn functions() -> impl Iterator<Item = Declaration> {
     FUNCTIONS.lines().skip(1).filter_map(declaration)
 }
@@ -35,10 +35,10 @@ fn declaration(line: &'static str) -> Option<Declaration> {
     Some(Declaration { name, result, parameters })
 }
 
-/// The value of a constant of the standard ABI.
+/// Returns the value of a constant of the standard ABI.
 ///
 /// # Panics
-/// If there is none of this name.
+/// Panics if there is no constant of this name.
 pub fn constant(name: &str) -> i64 {
     let row = CONSTANTS.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(','));
     let text = row.and_then(|r| r.split(',').nth(1)).unwrap_or_else(|| panic!("no {name}"));

@@ -1,8 +1,8 @@
-//! One process's MPI world: communicators, groups, requests, and the engine that moves them on.
+//! MPI world of one process: communicators, groups, requests, and the engine that progresses them.
 //!
-//! No process-wide state: everything hangs off one [`Engine`], because a simulator holds thousands.
-//! One thread at a time; where the layer above has several, it passes an [`WaitHooks`] through which a
-//! waiting thread lets go.
+//! There is no process-wide state: everything belongs to an [`Engine`], because a simulator has thousands of engines. Only one
+//! thread at a time uses an engine. If the layer above has several threads, it passes a [`WaitHooks`], through which a waiting
+//! thread lets other threads in.
 //!
 //! # Parts
 //!
@@ -13,14 +13,14 @@
 //!      ▼
 //!   comm      a communicator: group, link, contexts; chosen, topology, attributes, info
 //!      ▼
-//!   request   what a request looks at
+//!   request   operations under way, as requests see them
 //!      ▼
-//!   engine    progress: tasks, persistent ones, what the helper does; mailbox of agreements, means for communicators;
+//!   engine    progress: tasks, persistent tasks, work of the helper; mailbox of agreements, resources for communicators;
 //!             connected: processes of other jobs
 //!      ▼
 //!   group, buffer, error
 //! ```
-//! Arrows point down alone.
+//! Dependencies only point down.
 
 #![warn(missing_docs)]
 

@@ -1,6 +1,6 @@
-//! A persistent operation runs again without memory of the fabric, by every algorithm; those of RDMA
-//! writes and CENTRAL without exposing the program's, and without an allocation, too. With
-//! `--nocapture` it says what each start allocates and exposes.
+//! A start of a persistent operation allocates no memory of the fabric, by every algorithm. Algorithms by RDMA writes and CENTRAL
+//! also expose no memory of the program, and allocate nothing. With `--nocapture` the test prints the allocations and exposures of
+//! each start.
 #![cfg(not(miri))]
 
 mod simulated;
@@ -29,17 +29,17 @@ thread_local! {
 
 struct Counted;
 
-// SAFETY: the system's allocator, with a count beside it.
+// SAFETY: all calls go to the system's allocator, with the same arguments. Counting does not allocate.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that ends may allocate when its count is gone.
+        // A thread that ends may allocate when its count is gone already.
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise.
+        // SAFETY: `layout` has a size that is not 0: the caller of `alloc` promises it.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `pointer` was allocated by `System` with `layout`: the caller of `dealloc` promises it.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -49,11 +49,10 @@ static COUNTER: Counted = Counted;
 
 const STARTS: usize = 20;
 
-/// By algorithm: the most allocations, and regions of the program's memory that were exposed, of one
-/// start, over all ranks.
+/// Maximum number of allocations, and of exposed regions of the program's memory, in one start over all ranks. By algorithm.
 static MOST: Mutex<BTreeMap<String, [u64; 2]>> = Mutex::new(BTreeMap::new());
 
-/// This rank's counts: allocations, exposed, allocated by the fabric.
+/// Returns this rank's counts: allocations, exposed regions, allocations of the fabric.
 fn counts() -> [u64; 3] {
     [ALLOCATIONS.get(), EXPOSED.get(), ALLOCATED.get()]
 }
@@ -72,8 +71,8 @@ impl Program for Again {
     }
 }
 
-/// Lists of blocks that lie apart, as the oracle has them: its own copy, and what is made of it. Blocks that lie in one
-/// piece of memory need none.
+/// Returns the number of lists of blocks that lie apart, as the oracle has them: its own copy, and the lists made of that copy.
+/// Blocks that lie in one piece of memory need no list.
 fn lists(operation: CollectiveKind) -> u64 {
     match operation {
         CollectiveKind::Allgather => 3,
@@ -82,7 +81,7 @@ fn lists(operation: CollectiveKind) -> u64 {
     }
 }
 
-/// Every call as a persistent operation, started again and again.
+/// Runs every call as a persistent operation, which is started again and again.
 async fn again<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<Notes>) {
     for (number, call) in calls.iter().enumerate() {
         let context = comm.persistent_context();
@@ -96,8 +95,7 @@ async fn again<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<N
         let (mut most, mut grown, mut regions) = ([0; 2], 0, 0);
         for start in 0..STARTS {
             prepared.memories.iter().for_each(|memory| memory.reset());
-            // All ranks begin together: what comes before it is wanted must be kept, which
-            // is not the algorithm's.
+            // All ranks begin together: messages that come early must be stored, which does not count for the algorithm.
             comm.barrier().await.expect("no error");
             notes.arrive(number);
             let before = counts();
@@ -110,16 +108,16 @@ async fn again<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<N
                 .unwrap_or_else(|why| panic!("{why}: {}", who()));
             if start >= STARTS / 2 {
                 let [made, exposed, allocated] = std::array::from_fn(|i| after[i] - before[i]);
-                // How many segments are under way at once is a matter of luck: a pool may grow late.
+                // The number of segments under way at the same time varies: a pool may grow late.
                 regions += u32::from(allocated > 0);
                 assert!(regions <= 1, "{allocated} regions of the fabric, {}", who());
-                // Those that share memory hand some lengths on to messages.
+                // Algorithms of shared memory hand some lengths on to messages.
                 let algorithm = served.algorithm;
                 let writes = matches!(algorithm.carrier, Carrier::Writes | Carrier::Immediates);
                 let own = writes || algorithm.method == Method::Central;
                 assert!(!own || exposed == 0, "{exposed} regions exposed, {}", who());
-                // The box is the test's own. Who comes last reduces in some: its temporary memory is
-                // made when that happens first.
+                // One allocation is the box of the test. In some algorithms the last rank reduces: its temporary memory is
+                // allocated when that happens first.
                 grown += u32::from(own && made > 1 + lists(algorithm.operation));
                 assert!(grown <= 1, "{made} allocations, {}", who());
                 most = [most[0].max(made), most[1].max(exposed)];

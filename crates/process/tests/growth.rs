@@ -1,8 +1,8 @@
-//! Memory that a communicator keeps for its collective operations: among four times as many ranks, a rank keeps no more but for
-//! its few further partners. With `--nocapture` it says what each design keeps.
+//! Memory that a communicator keeps for its collective operations: among four times as many ranks, a rank keeps no more, except for
+//! a few further partners. With `--nocapture` the test prints the bytes that each design keeps.
 //!
-//! Bytes are those of all simulated ranks, divided by their number: what one rank has for all of them may have a line for each
-//! rank, but not what every rank has.
+//! Bytes are those of all simulated ranks, divided by the number of ranks. So data that one rank has for all of them may have a
+//! line for each rank, but data of every rank may not.
 #![cfg(not(miri))]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -20,7 +20,7 @@ use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine, Error, Group, Root};
 
 thread_local! {
-    /// Bytes that this thread has allocated and not freed, and their largest number since it was last set.
+    /// Number of bytes that this thread has allocated and not freed, and its maximum since that was last set.
     static LIVE: Cell<isize> = const { Cell::new(0) };
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
@@ -28,24 +28,24 @@ thread_local! {
 struct Counted;
 
 fn count(bytes: isize) {
-    // A thread that ends may free when its count is gone.
+    // A thread that ends may free memory when its count is gone already.
     let _ = LIVE.try_with(|live| {
         live.set(live.get() + bytes);
         MOST.with(|most| most.set(most.get().max(live.get())));
     });
 }
 
-// SAFETY: the system's allocator, with a count beside it.
+// SAFETY: all calls go to the system's allocator, with the same arguments. Counting does not allocate.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise.
+        // SAFETY: `layout` has a size that is not 0: the caller of `alloc` promises it.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: the caller's promise.
+        // SAFETY: `pointer` was allocated by `System` with `layout`: the caller of `dealloc` promises it.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -57,8 +57,8 @@ const RANKS_PER_NODE: usize = 8;
 const FEW: usize = 1024;
 const MANY: usize = 4 * FEW;
 
-/// Most bytes by which a rank's memory may grow from [`FEW`] ranks to [`MANY`]: one for each further rank. A list has at least
-/// four.
+/// Maximum number of bytes by which a rank's memory may grow from [`FEW`] ranks to [`MANY`]: one byte for each further rank. A list
+/// has at least four bytes per rank.
 const GROWTH: isize = (MANY - FEW) as isize;
 
 struct Nothing;
@@ -71,12 +71,12 @@ impl ElementReduction for Nothing {
     }
 }
 
-/// Bytes for each rank.
+/// Number of bytes per rank.
 #[derive(Debug, Clone, Copy)]
 struct Bytes {
-    /// When an operation is over.
+    /// After an operation.
     kept: isize,
-    /// At most at any time, what the simulator itself has included.
+    /// Maximum at any time, including the simulator's own memory.
     most: isize,
 }
 
@@ -89,7 +89,7 @@ fn machine(ranks: usize) -> Rc<Machine> {
 async fn call(comm: &Rc<Comm<Sim>>, operation: CollectiveKind) -> Result<(), Error> {
     let data = || Buffer::phantom(8, Predefined::new().of(Basic::INT).clone());
     let op = || Rc::new(Nothing);
-    // Neither the leader of a node nor on the first one.
+    // Neither the leader of a node nor on the first node.
     let root = 2 * RANKS_PER_NODE + 3;
     match operation {
         CollectiveKind::Barrier => comm.barrier().await,
@@ -105,7 +105,7 @@ async fn call(comm: &Rc<Comm<Sim>>, operation: CollectiveKind) -> Result<(), Err
     }
 }
 
-/// Runs an operation twice by an algorithm; `None` if that is not eligible here.
+/// Runs an operation twice by an algorithm. Returns `None` if the algorithm is not eligible here.
 fn bytes(ranks: usize, algorithm: &'static Algorithm) -> Option<Bytes> {
     let machine = machine(ranks);
     let group = Group::new((0..ranks as u32).collect::<Vec<_>>());
@@ -126,7 +126,7 @@ fn bytes(ranks: usize, algorithm: &'static Algorithm) -> Option<Bytes> {
             }
             call(&comm, algorithm.operation).await.expect("no error");
             call(&comm, algorithm.operation).await.expect("no error");
-            // Who leaves first finds the communicators of all others.
+            // The rank that leaves first finds the communicators of all other ranks.
             comm.barrier().await.expect("no error");
             Some(LIVE.get())
         })
@@ -137,14 +137,14 @@ fn bytes(ranks: usize, algorithm: &'static Algorithm) -> Option<Bytes> {
     Some(Bytes { kept: each(kept), most: each(MOST.get()) })
 }
 
-/// Finds algorithms with whose names `named` agrees, of operations without blocks by rank.
+/// Returns the algorithms whose names satisfy `named`, of operations without blocks by rank.
 fn algorithms(named: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static Algorithm> {
     use CollectiveKind::*;
     let whole = [Barrier, Bcast, Allreduce, Reduce, Scan, Exscan];
     ALGORITHMS.iter().filter(move |a| whole.contains(&a.operation) && named(a.name))
 }
 
-/// Returns what a rank has among few ranks, and what it has more among many; `None` if the algorithm is not eligible here.
+/// Returns the bytes of a rank among few ranks, and the growth among many ranks. `None` if the algorithm is not eligible here.
 fn growth(algorithm: &'static Algorithm) -> Option<(Bytes, Bytes)> {
     let (less, more) = (bytes(FEW, algorithm)?, bytes(MANY, algorithm)?);
     let (operation, name) = (algorithm.operation, algorithm.name);
@@ -152,7 +152,7 @@ fn growth(algorithm: &'static Algorithm) -> Option<(Bytes, Bytes)> {
     Some((less, Bytes { kept: more.kept - less.kept, most: more.most - less.most }))
 }
 
-/// What is kept, and what is needed on the way, is shared by all ranks or has their node and their partners in it.
+/// Memory that is kept, and memory that is needed on the way, is shared by all ranks, or grows only with the node and the partners.
 #[test]
 fn levels_take_no_more_of_a_rank_among_more_ranks() {
     let mut seen = 0;
@@ -164,8 +164,8 @@ fn levels_take_no_more_of_a_rank_among_more_ranks() {
     assert_eq!(seen, 6);
 }
 
-/// The same of the other designs that keep something, but for partners, of which a rank has a few more. Left out are those that
-/// take as many messages as the square of the ranks: rings, and what is lost of multicasts in these numbers.
+/// The same holds for the other designs that keep memory, except for partners, of which a rank has a few more. Designs are left out
+/// that take as many messages as the square of the number of ranks: rings, and repairs of lost multicasts in these numbers.
 #[test]
 fn no_design_keeps_a_list_of_all_ranks() {
     let mut seen = 0;
@@ -177,7 +177,7 @@ fn no_design_keeps_a_list_of_all_ranks() {
         }
         let Some((less, more)) = growth(algorithm) else { continue };
         let name = (algorithm.operation, algorithm.name);
-        // Twelve partners where there were ten.
+        // There are twelve partners instead of ten.
         assert!(more.kept < less.kept / 5 + GROWTH, "{name:?}: {more:?}");
         seen += 1;
     }

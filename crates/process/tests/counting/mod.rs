@@ -1,11 +1,11 @@
-//! Shared memory that counts what is registered: regions that are allocated or exposed.
+//! Shared memory that counts registrations: regions that are allocated or exposed.
 
 use std::cell::Cell;
 use weft_fabric::{Fabric, FabricExt, Facets, Fault, Flag, PeerWords, Region, RemoteAddr, Sge};
 use weft_fabric_shm::Shm;
 
 thread_local! {
-    /// Of this thread's rank: regions of the fabric's memory, and of the program's.
+    /// Numbers of regions of the fabric's memory, and of the program's, by this thread's rank.
     pub static ALLOCATED: Cell<u64> = const { Cell::new(0) };
     pub static EXPOSED: Cell<u64> = const { Cell::new(0) };
 }
@@ -38,7 +38,7 @@ macro_rules! count {
 }
 
 impl Fabric for Counting {
-    /// Those of shared memory; but that there is memory to spare, and words, is not said.
+    /// Returns the facets of shared memory, except that it does not report spare memory and words.
     fn facets(&self) -> Facets<'_> {
         Facets {
             mapped_memory: Some(self),

@@ -1,7 +1,7 @@
-//! Every algorithm of the catalogue, for every number of ranks from 1 to 33, in place and not, with
-//! operators that do not commute, derived types and no elements at all: equal to an oracle.
+//! Every algorithm of the catalogue, for every number of ranks from 1 to 33, in place and not in place, with operators that do not
+//! commute, derived types and no elements at all: the result equals that of an oracle.
 //!
-//! A new entry of the catalogue is tested by being there.
+//! A new entry of the catalogue is tested without further code.
 
 use crate::simulated::calls::{self, Form, SMALL};
 use crate::simulated::memory::Layout;
@@ -13,7 +13,7 @@ use weft_collective::catalog::ALGORITHMS;
 use weft_fabric_sim::{Chaos, SimOptions};
 use weft_fabric_testing::machine::{machine, together};
 
-/// Every algorithm that is carried by one of `carriers` served at least once.
+/// Checks that every algorithm that is carried by one of `carriers` served at least once.
 fn all_served(notes: &Notes, carriers: &[Carrier]) {
     let served = notes.served.lock().unwrap();
     let missing: Vec<_> = ALGORITHMS
@@ -25,11 +25,11 @@ fn all_served(notes: &Notes, carriers: &[Carrier]) {
     assert!(missing.is_empty(), "eligible nowhere in this test: {missing:?}");
 }
 
-/// On one rank a node, and on several.
+/// Simulates all calls with one rank per node, or with several.
 fn simulated(ranks: impl Iterator<Item = usize>) {
     let (notes, machines) = (Arc::new(Notes::default()), [machine(1), machine(4)]);
     for n in ranks {
-        // Compositions of levels need both several nodes and several ranks on one.
+        // Compositions of levels need several nodes, and several ranks on a node.
         let machine = &machines[usize::from(n % 3 == 1)];
         simulate(machine, SimOptions::new(n), Blocking, calls::all(n, &SMALL), &notes);
     }
@@ -42,7 +42,7 @@ fn simulated(ranks: impl Iterator<Item = usize>) {
 
 #[test]
 fn all_algorithms_on_an_odd_number_of_ranks() {
-    // 4, so that those for powers of two are there.
+    // 4 is included, so that algorithms for powers of two are tested.
     simulated((1..=33).filter(|n| n % 2 == 1).chain([4]));
 }
 
@@ -51,7 +51,7 @@ fn all_algorithms_on_an_even_number_of_ranks() {
     simulated((1..=33).filter(|n| n % 2 == 0));
 }
 
-/// Of ranks of one node, for every number of them.
+/// Ranks of one node, for every number of ranks.
 #[test]
 fn algorithms_of_shared_memory_in_virtual_time() {
     let notes = Arc::new(Notes::default());
@@ -88,7 +88,7 @@ fn all_algorithms_on_shared_memory() {
     for n in 1..=9 {
         share(n, "", Blocking, calls::all(n, &SMALL), &notes);
     }
-    // Some take what is a little longer.
+    // Some algorithms take somewhat longer data.
     let longer = Form {
         count: 300,
         op: Op::Sum,

@@ -1,5 +1,4 @@
-//! Every algorithm with data that is long: beyond eager messages, in many segments, in every size of
-//! slots, and longer than slots are.
+//! Every algorithm with long data: beyond eager messages, in many segments, in every size of slots, and longer than slots.
 
 use crate::simulated::calls::{self, Form};
 use crate::simulated::memory::Layout::{Dense, Gaps};
@@ -23,7 +22,7 @@ const fn form(count: usize, op: Op, gaps: bool, in_place: bool, varying: bool) -
     Form { count, op, layouts, in_place, varying }
 }
 
-/// Around the sizes of slots, in sums of 8 bytes; what is only moved has 3.
+/// Lengths around the sizes of slots, for sums of elements of 8 bytes. Elements that are only moved have 3 bytes.
 const LONG: [Form; 7] = [
     form(ROOMS[1] / 8, Op::Sum, false, false, false),
     form(ROOMS[1] / 8 + 1, Op::Float, true, true, true),
@@ -45,14 +44,14 @@ fn long_data_in_virtual_time() {
     assert!(refused.contains(&too_long), "{refused:?}");
 }
 
-/// Sums of 8 bytes beyond what is put down for the others.
+/// Sums of elements of 8 bytes, longer than the data that a rank puts down for other ranks.
 const LONGER: [Form; 3] = [
     form(270_001, Op::Sum, false, false, false),
     form(263_000, Op::Float, false, true, false),
     form(70_003, Op::Product, true, false, true),
 ];
 
-/// Algorithms in which ranks that share memory wait for each other.
+/// Returns the algorithms in which ranks that share memory wait for each other.
 fn memory() -> impl Iterator<Item = &'static Algorithm> {
     ALGORITHMS.iter().filter(|a| a.meets())
 }
@@ -68,7 +67,7 @@ fn longer_data_that_are_combined_where_they_are() {
     for n in [2, 3, 7] {
         let calls: Vec<_> = combine().flat_map(|a| calls::of(a, n, &LONGER)).collect();
         share(n, "", Blocking, calls.clone(), &notes);
-        // Of seven it takes minutes, and finds what it finds of three.
+        // Seven ranks would take minutes, and find no more than three.
         if n < 7 {
             simulate(&together(n), SimOptions::new(n), Blocking, calls, &notes);
         }
@@ -78,7 +77,7 @@ fn longer_data_that_are_combined_where_they_are() {
     reads.for_each(|a| assert!(served.contains(&name(a.usual())), "{}", name(a.usual())));
 }
 
-/// Two ranks that are now far from each other, now near: both choose alike, whatever each finds.
+/// Two ranks that are sometimes far from each other, sometimes near: both choose alike, whatever each of them finds.
 #[test]
 fn two_ranks_whose_distance_changes() {
     let notes = Arc::new(Notes::default());
@@ -112,7 +111,7 @@ fn long_data_on_shared_memory() {
     }
 }
 
-/// So little of everything that all of it is short: see `native.rs` of the crate below.
+/// Minimal resources, so that each of them runs out: see `native.rs` of the crate below.
 const SCARCE: StreamSizes = StreamSizes {
     small: 128,
     credit: 4,
@@ -146,7 +145,7 @@ fn streams_with_too_little_of_everything() {
 
 const WRITES: [Carrier; 2] = [Carrier::Writes, Carrier::Immediates];
 
-/// So are reads and atomics.
+/// Algorithms named after reads and atomics use them.
 #[test]
 fn reads_are_reads_and_atomics_are_atomics() {
     for algorithm in ALGORITHMS {
@@ -164,13 +163,13 @@ fn reads_are_reads_and_atomics_are_atomics() {
             let each = (n * (n - 1)) as u64;
             assert!(moves > 0, "{who}");
             assert!(!reads || counts.reads >= each, "{who}");
-            // Everybody but the root adds once a barrier.
+            // Every rank except the root adds once per barrier.
             assert!(!atomics || counts.atomics >= n as u64 - 1, "{who}");
         }
     }
 }
 
-/// What is named after RDMA writes, immediates and multicast uses them: nothing falls back unseen.
+/// Algorithms named after RDMA writes, immediates and multicast use them: none falls back unnoticed.
 #[test]
 fn writes_are_writes_and_multicasts_are_datagrams() {
     for algorithm in ALGORITHMS.iter().filter(|a| WRITES.contains(&a.carrier)) {

@@ -1,5 +1,5 @@
-//! Calls of all algorithms in random order, blocking, nonblocking and persistent, several under way at
-//! once, on two communicators: each equal to the oracle.
+//! Calls of all algorithms in random order: blocking, nonblocking and persistent, several under way at the same time, on two
+//! communicators. Each result equals the oracle's.
 
 use crate::simulated::call::{Call, Prepared};
 use crate::simulated::calls::{self, SMALL};
@@ -12,18 +12,18 @@ use weft_fabric_sim::{Chaos, SimOptions};
 use weft_fabric_testing::machine::machine;
 use weft_process::{Active, Comm, NonblockingTask};
 
-/// Operations under way on one rank at most.
+/// Maximum number of operations under way on one rank.
 const AT_ONCE: usize = 6;
-/// A persistent operation is started so often.
+/// Number of starts of a persistent operation.
 const STARTS: usize = 3;
 
-/// One operation under way.
+/// An operation under way.
 struct Under<F: Fabric> {
     number: usize,
     round: usize,
     prepared: Prepared<F>,
     task: NonblockingTask,
-    /// Of a persistent operation.
+    /// The context of a persistent operation.
     context: Option<Rc<Comm<F>>>,
 }
 
@@ -54,8 +54,8 @@ impl<F: Fabric> Rank<F> {
         self.under.push(Under { number, round: 1, prepared, task, context });
     }
 
-    /// Ends the `i`-th operation under way, and starts it again if it is persistent and has starts
-    /// left. All ranks must take persistent ones in one order.
+    /// Ends the `i`-th operation under way, and starts it again if it is persistent and has starts left. All ranks must take
+    /// persistent operations in one order.
     async fn finish(&mut self, i: usize) {
         let mut one = self.under.swap_remove(i);
         self.notes.doing(self.comm.rank(), format!("waits for {:?}", self.calls[one.number]));
@@ -72,7 +72,7 @@ impl<F: Fabric> Rank<F> {
     async fn run(mut self, seed: u64) {
         let other = self.comm.dup().await.expect("a communicator");
         let comms = [self.comm.clone(), other];
-        // What all ranks decide alike, and what each for itself.
+        // Random numbers that are the same on all ranks, and those of each rank.
         let (mut alike, mut own) = (Rng::with_seed(seed), Rng::with_seed(seed));
         (0..self.comm.rank()).for_each(|_| own = own.fork());
         let mut order: Vec<usize> = (0..self.calls.len()).collect();
@@ -92,7 +92,7 @@ impl<F: Fabric> Rank<F> {
                 1 => self.start(number, &comm.nonblocking_context().clone(), false),
                 _ => self.start(number, &comm.persistent_context(), true),
             }
-            // Which persistent one goes on is the same everywhere; of the others, each rank takes any.
+            // All ranks continue the same persistent operation. Among the other operations, each rank takes any.
             if alike.bool() {
                 let mut contexts: Vec<_> =
                     self.under.iter().filter(|u| u.context.is_some()).collect();
@@ -108,7 +108,7 @@ impl<F: Fabric> Rank<F> {
                     (0..self.under.len()).filter(|&i| self.under[i].context.is_none()).collect();
                 let i = match own.choice(others) {
                     Some(i) => i,
-                    // The same everywhere: only persistent ones are under way here, so also there.
+                    // All ranks get here together: only persistent operations are under way on this rank, and so on the others.
                     None => self.oldest(),
                 };
                 self.finish(i).await;
@@ -146,7 +146,8 @@ impl Program for Overlap {
     }
 }
 
-/// Persistent operations have used multicast, each kind of it: the calls are drawn, and those of one kind are served alike.
+/// Checks that persistent operations have used multicast of each kind. The calls are drawn at random, and calls of one kind are
+/// served alike.
 fn multicast_again(notes: &Notes) {
     let served = notes.served_again.lock().expect("no panic");
     let kinds: [&[&str]; 4] = [
@@ -190,7 +191,7 @@ fn on_shared_memory() {
     multicast_again(&notes);
 }
 
-/// A program that initializes more persistent operations than may multicast.
+/// A program that initializes more persistent operations than may use multicast.
 #[derive(Clone, Copy)]
 struct Many;
 

@@ -1,5 +1,5 @@
-//! Communicators of groups that overlap: made, used and freed by their members alone, in one order everywhere but by each
-//! when it comes to it, under few tags and names. Each has its members, and its data stays in it.
+//! Communicators of groups that overlap. Only their members make, use and free them, in one order everywhere, but each member in
+//! its own time, under few tags and names. Each communicator has its members, and its data stay in it.
 
 use fastrand::Rng;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use weft_fabric_testing::machine::machine;
 use weft_p2p::ProtocolLimits;
 use weft_process::{Active, Buffer, Comm, Engine, Error, Group, RankBuffers};
 
-/// Small enough that lists of members go by all ways of a message.
+/// Small limits, so that lists of members use all protocols of a message.
 const LIMITS: ProtocolLimits =
     ProtocolLimits { eager: 200, credit: 4 << 10, ..ProtocolLimits::USUAL };
 
@@ -23,17 +23,17 @@ fn bytes() -> weft_datatype::Type {
     Predefined::new().of(Basic::BYTE).clone()
 }
 
-/// One step, the same for all.
+/// Kind of a step, the same for all ranks.
 #[derive(Clone, Copy, Debug)]
 enum How {
     Group,
     FromGroup,
-    /// The groups are cut in two.
+    /// Makes it from two groups: the group is cut in two.
     FromGroups,
     Intercomm,
 }
 
-/// Every member says who it is and in which step it is, and hears everybody.
+/// Sends from every member its rank and step, and checks those of all members.
 async fn all_speak<F: Fabric>(comm: &Comm<F>, step: usize) -> Result<(), String> {
     let (size, me) = (comm.size(), comm.rank());
     let all: Staging = comm.engine().endpoint().staging().take(4 * size);
@@ -52,7 +52,7 @@ async fn all_speak<F: Fabric>(comm: &Comm<F>, step: usize) -> Result<(), String>
     comm.barrier().await.map_err(said)
 }
 
-/// The communicator of step `step`, and its members.
+/// Makes the communicator of step `step`, and returns it with its members.
 async fn make<F: Fabric>(
     world: &Comm<F>,
     how: How,
@@ -65,7 +65,7 @@ async fn make<F: Fabric>(
     let cut = 1 + step % (group.size() - 1);
     let sides = [0..cut, cut..group.size()].map(|part| group.include(&part.collect::<Vec<_>>()));
     let mine = usize::from(me >= cut);
-    // Not always the first ones lead.
+    // Members other than the first ones lead, too.
     let leaders = sides.each_ref().map(|side| step % side.size());
     match how {
         How::Group => world.create_group(group, tag as i32).await,
@@ -84,7 +84,7 @@ async fn make<F: Fabric>(
     }
 }
 
-/// What one rank does.
+/// Runs the steps of one rank.
 async fn overlap<F: Fabric>(world: Rc<Comm<F>>, steps: usize, seed: u64) -> Result<u64, String> {
     let mut rng = Rng::with_seed(seed);
     let engine = world.engine().clone();
@@ -108,7 +108,7 @@ async fn overlap<F: Fabric>(world: Rc<Comm<F>>, steps: usize, seed: u64) -> Resu
                 return Err(format!("step {step}, {how:?}: {whole} members of {group:?}"));
             }
             let one = if made.remote().is_some() {
-                // Both groups in one, with this process's side where it was.
+                // Merges both groups, with this process's side where it was.
                 let second = made.group().ranks()[0] != group.ranks()[0];
                 made.merge(second).await.map_err(|e| format!("step {step}: {e:?}"))?
             } else {
@@ -120,7 +120,7 @@ async fn overlap<F: Fabric>(world: Rc<Comm<F>>, steps: usize, seed: u64) -> Resu
             all_speak(&one, step).await?;
             live.push((step, one));
         }
-        // Some of those that live, whoever else has come so far.
+        // Some of the live communicators, whichever ranks have come so far.
         for (old, comm) in live.iter().filter(|(old, _)| again && old % 3 == step % 3) {
             if comm.remote().is_none() {
                 all_speak(comm, *old).await?;
@@ -151,7 +151,7 @@ fn overlapping_groups_under_random_delays() {
     }
 }
 
-/// The sum of `mine` by RDMA writes, from notify buffers that all communicators of a process share.
+/// Returns the sum of `mine` by RDMA writes, from notify buffers that all communicators of a process share.
 async fn sum<F: Fabric>(comm: &Comm<F>, mine: i32) -> Result<i32, String> {
     let memory = comm.engine().endpoint().staging().take(4);
     memory.sge().fill(&mine.to_ne_bytes());
@@ -181,7 +181,8 @@ impl weft_collective::ElementReduction for Sum {
     }
 }
 
-/// Each pair in turn, whoever else is late: what is written from is not used again before it has left.
+/// Runs each pair of ranks in turn, however late other ranks are: memory that is written from is not used again before the data
+/// have left.
 async fn pairs<F: Fabric>(world: Rc<Comm<F>>) -> Result<u64, String> {
     let me = world.rank();
     let mut closing = Vec::new();

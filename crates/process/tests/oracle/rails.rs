@@ -1,4 +1,4 @@
-//! Messages over several rails: unequal ones add up, and one that dies loses nothing.
+//! Messages over several rails: the rates of unequal rails add up, and a rail that dies loses nothing.
 
 use fastrand::Rng;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ fn byte() -> weft_datatype::Type {
     Predefined::new().of(Basic::BYTE).clone()
 }
 
-/// A machine with a rail of each rate, in MB/s; its host and links are those of `ndr`.
+/// Returns a machine with a rail of each rate, in MB/s. Its host and links are those of `ndr`.
 fn with(rates: &[f64]) -> Rc<Machine> {
     let mut machine = Machine::load_with("ndr", &[("nodes", "2")]).expect("a machine");
     let first = machine.rail[0].clone();
@@ -38,7 +38,7 @@ async fn move_one(comm: &Rc<Comm<Sim>>, data: &Buffer, tag: i32) {
     comm.finished(active).await.expect("moved");
 }
 
-/// Seconds of one message of `len` bytes, after some long ones.
+/// Returns the time in seconds of one message of `len` bytes, after some long messages.
 fn seconds(machine: &Rc<Machine>, len: usize) -> f64 {
     let outcome = run(machine, SimOptions::new(2), |sim| {
         let engine = Engine::new(sim.clone(), WaitPolicy::new(true), ProtocolLimits::default());
@@ -76,7 +76,7 @@ fn unequal_rails_add_up() {
     }
 }
 
-/// Two ports of one adapter, which carries less than both: they take turns, and the one that comes last is not slower for that.
+/// Two ports of one adapter whose bus carries less than both: the ports take turns, and the later port is not slower for that.
 #[test]
 fn equal_rails_on_one_bus_carry_equal_fragments() {
     let machine = Rc::new(Machine::load("em64t").expect("a machine"));
@@ -94,14 +94,14 @@ fn equal_rails_on_one_bus_carry_equal_fragments() {
             }
         });
         let trace = outcome.expect("no deadlock").trace.expect("a trace");
-        // What ranks say to each other is shorter than any part of a fragment.
+        // Control messages are shorter than any part of a fragment.
         let parts: Vec<usize> =
             trace.arrows.iter().map(|arrow| arrow.bytes).filter(|len| *len > 4 << 10).collect();
         assert_eq!(parts, vec![64 << 10; ROUNDS * len / (64 << 10)], "{len} bytes");
     }
 }
 
-/// Messages of many lengths; each byte is looked at.
+/// Sends messages of many lengths, and checks each byte.
 fn contents(machine: &Rc<Machine>, options: SimOptions) -> RunOutcome<usize> {
     let seed = options.seed;
     let outcome = run(machine, options, |sim| {

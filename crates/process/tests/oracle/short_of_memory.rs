@@ -1,5 +1,5 @@
-//! Where a rank has no memory for what ranks share in collective operations, all hear of it in the same call, and the
-//! communicator works when there is some again.
+//! If a rank has no memory for what ranks share in collective operations, all ranks report it in the same call, and the
+//! communicator works again once there is memory.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use weft_fabric_shm::Shm;
 use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine, Error, Group, RankBuffers, Root, Single, class};
 
-/// What each call gave on the first rank that was through with it.
+/// Result of each call on the first rank that completed it.
 type Outcomes = Mutex<HashMap<(usize, usize), bool>>;
 
 struct Sum;
@@ -34,7 +34,7 @@ impl weft_collective::ElementReduction for Sum {
     }
 }
 
-/// Algorithms that need memory of their own.
+/// Returns algorithms that need memory of their own.
 fn wishes() -> Vec<AlgorithmChoice> {
     let named = |operation, name| {
         let mut all = ALGORITHMS.iter().filter(move |a| a.operation == operation);
@@ -54,7 +54,7 @@ const COUNT: usize = 3000;
 
 async fn call<F: Fabric>(comm: &Comm<F>, wish: usize) -> Result<(), Error> {
     let (me, size) = (comm.rank(), comm.size());
-    // The central one takes short data alone.
+    // The central algorithm takes only short data.
     let count = if wish == 2 { 4 } else { COUNT };
     let memory = comm.engine().endpoint().staging().take(4 * count * size);
     let words = |value: i32| value.to_ne_bytes().repeat(count);
@@ -140,7 +140,7 @@ fn short(ranks: usize) {
     assert!(failed > 20 && failed < outcomes.len() / 2, "{failed} of {}", outcomes.len());
 }
 
-/// Ends the process when a rank fails: the others would wait for it for ever.
+/// Ends the process when a rank fails, since the other ranks would wait for it for ever.
 struct Alarm;
 
 impl Drop for Alarm {

@@ -1,4 +1,4 @@
-//! A receive that waits for a network moves the network on: looks alone bring nothing.
+//! A receive that waits for a network progresses the network, since polls without progress bring nothing.
 
 use std::cell::Cell;
 use weft_bootstrap::Single as Alone;
@@ -8,14 +8,14 @@ use weft_fabric_shm::Shm;
 use weft_p2p::{ProtocolLimits, SendMode};
 use weft_process::{Comm, Destination, Engine, Origin, Single};
 
-/// Calls of progress until a message is there.
+/// Number of progress calls until a message is there.
 const FAR: u32 = 40;
 
-/// Shared memory that behaves as a network: what arrives is seen after so many calls of progress, and counted is how often
-/// somebody looks in vain without one between.
+/// Shared memory that behaves as a network: a message is seen only after a number of progress calls. The type counts the failed
+/// polls in a row without a progress call.
 struct Network {
     inner: Shm,
-    /// The same memory as a network, or as it is.
+    /// True if the memory behaves as a network.
     far: bool,
     away: Cell<u32>,
     vain: Cell<u32>,
@@ -104,7 +104,7 @@ impl Fabric for Network {
     }
 }
 
-/// The most looks in vain, in a row, of a receive whose message is on its way.
+/// Returns the maximum number of failed polls in a row of a receive whose message is on its way.
 fn looks_in_vain(far: bool) -> u32 {
     let inner = Shm::connect(&mut Alone::new()).unwrap();
     let (away, vain, most) = Default::default();
@@ -120,6 +120,6 @@ fn looks_in_vain(far: bool) -> u32 {
 #[test]
 fn who_waits_for_a_network_moves_it_on_between_two_looks() {
     assert_eq!(looks_in_vain(true), 1);
-    // Where memory is shared, looks are all that is needed, and the first of them are quicker alone.
+    // In shared memory, polls are enough, and the first polls are quicker without progress.
     assert!(looks_in_vain(false) > 1);
 }

@@ -1,5 +1,4 @@
-//! One collective call: which algorithm is asked for, with what; and its memory on one rank with what an
-//! oracle says must come out.
+//! A collective call: the requested algorithm and its data, and its memory on one rank with the contents that an oracle expects.
 
 use super::memory::{Expected, Layout, Memory};
 use super::ops::Op;
@@ -14,14 +13,14 @@ use weft_process::{Comm, Error, Lengths, RankBuffers, Root};
 #[derive(Clone, Copy)]
 pub struct Call {
     pub choice: AlgorithmChoice,
-    /// Elements of the buffer, or of one block.
+    /// Number of elements of the buffer, or of one block.
     pub count: usize,
     pub root: usize,
     pub op: Op,
-    /// Of what is sent and of what is received.
+    /// Layouts of the sent and of the received data.
     pub layouts: (Layout, Layout),
     pub in_place: bool,
-    /// Blocks differ in length, where they may.
+    /// True if blocks differ in length, in calls that allow it.
     pub varying: bool,
     pub key: u64,
 }
@@ -34,19 +33,19 @@ impl fmt::Debug for Call {
     }
 }
 
-/// Bytes of an element of what is only moved: odd, so that nothing is a whole number of words.
+/// Number of bytes of an element that is only moved: odd, so that nothing is a whole number of words.
 const MOVED: usize = 3;
 
 pub type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
-/// Makes the operation on a communicator, or on a view of one.
+/// Function that makes the operation on a communicator, or on a view of a communicator.
 pub type Make<F> = Box<dyn Fn(&Comm<F>) -> Running>;
 
-/// A call on one rank: made as often as one likes.
+/// A call on one rank, which can be made any number of times.
 pub struct Prepared<F: Fabric> {
     pub memories: Vec<Memory>,
     pub make: Make<F>,
-    /// Which memory must hold the same bits on all ranks.
+    /// Index of the memory that must hold the same bits on all ranks.
     pub result: Option<usize>,
 }
 
@@ -73,7 +72,7 @@ impl Call {
         }
     }
 
-    /// Elements of the block of `rank`; some have none.
+    /// Returns the number of elements in the block of `rank`. Some blocks have none.
     fn len(&self, rank: usize) -> usize {
         match self.varies() && self.count > 0 {
             true => (7 * rank + self.key as usize) % 3 * self.count / 2 + rank % 2,
@@ -81,7 +80,7 @@ impl Call {
         }
     }
 
-    /// Elements that `from` sends to `to`. In place both directions have one length.
+    /// Returns the number of elements that `from` sends to `to`. In place, both directions have one length.
     fn len_between(&self, from: usize, to: usize) -> usize {
         match (self.varies() && self.count > 0, self.in_place) {
             (false, _) => self.count,
@@ -90,7 +89,7 @@ impl Call {
         }
     }
 
-    /// What the choice depends on, as [`CollectiveKind::measure`] says.
+    /// Returns the parameters of the choice, as [`CollectiveKind::measure`] defines them.
     pub fn case(&self, ranks: usize, site: RankPlacement) -> SelectionKey {
         use CollectiveKind::*;
         let all: usize = (0..ranks).map(|rank| self.len(rank)).sum();
@@ -111,7 +110,7 @@ impl Call {
         SelectionKey { ranks, bytes, element, commutes, equal, site }
     }
 
-    /// Whether data must travel between ranks: between all pairs that an algorithm may use.
+    /// Returns true if data must travel between ranks: between all pairs that an algorithm may use.
     pub fn moves(&self, ranks: usize) -> bool {
         ranks > 1 && (self.count >= ranks || self.operation() == CollectiveKind::Barrier)
     }
@@ -126,7 +125,7 @@ impl Call {
         self.op.operand(self.key << 16 | (rank << 8) as u64, count)
     }
 
-    /// The operands of `ranks` combined in their order.
+    /// Returns the operands of `ranks`, combined in their order.
     fn reduced(&self, ranks: std::ops::Range<usize>, count: usize) -> Vec<u8> {
         let operands = ranks.map(|rank| self.operand(rank, count));
         operands.reduce(|a, b| self.op.apply(&a, &b)).expect("one rank at least")
@@ -140,7 +139,7 @@ impl Call {
         if self.varies() { Lengths::Varying } else { Lengths::Equal }
     }
 
-    /// The call's memory on this rank of `comm`.
+    /// Makes the call's memory on this rank of `comm`.
     pub fn prepare<F: Fabric>(&self, comm: &Comm<F>) -> Prepared<F> {
         use CollectiveKind::*;
         match self.operation() {
@@ -159,7 +158,7 @@ impl Call {
         }
     }
 
-    /// Memory to send from: it must stay as it is.
+    /// Makes memory to send from, which must not change.
     fn out<F: Fabric>(&self, comm: &Comm<F>, len: usize, data: Vec<u8>) -> Memory {
         let form = (self.layouts.0, self.unit(), len);
         let pool = comm.engine().endpoint().staging();
@@ -192,7 +191,7 @@ impl Call {
         Prepared { memories: vec![memory], make, result: None }
     }
 
-    /// The first element of each block, and behind the last.
+    /// Returns the first element of each block, and the end of the last block.
     fn starts(&self, ranks: usize, len: impl Fn(usize) -> usize) -> Vec<usize> {
         let mut starts = vec![0];
         for rank in 0..ranks {
@@ -210,7 +209,7 @@ impl Call {
         if me == root {
             let starts = self.starts(n, |r| self.len(r));
             let all: Vec<u8> = (0..n).flat_map(|r| self.content(r, 0, self.len(r))).collect();
-            // In place the own block is there already, with anything in the others.
+            // In place, the own block is there already, and the other blocks hold anything.
             let before =
                 if in_place { hide(&all, MOVED, starts[me]..starts[me + 1]) } else { vec![] };
             let whole = self.into(comm, starts[n], before, Expected::These(all));
@@ -290,7 +289,7 @@ impl Call {
         Prepared { memories: [into].into_iter().chain(out).collect(), make, result: None }
     }
 
-    /// Reduce, allreduce and both scans.
+    /// Prepares reduce, allreduce and both scans.
     fn reduce<F: Fabric>(&self, comm: &Comm<F>) -> Prepared<F> {
         let (me, n, root, operation) = (comm.rank(), comm.size(), self.root, self.operation());
         let mine = self.operand(me, self.count);
@@ -334,7 +333,7 @@ impl Call {
         let op = Rc::new(self.op);
         let mut memories = Vec::new();
         let (out, into) = if self.in_place {
-            // Behind the result the buffer may hold anything; here, what it held.
+            // The standard allows anything behind the result in the buffer. Here it must be the old contents.
             let mut after = part;
             after.extend(&mine[after.len()..]);
             let both = self.into(comm, starts[n], mine, self.sum(after));
@@ -357,7 +356,7 @@ impl Call {
     }
 }
 
-/// `data` with other bytes in all elements but those `seen`.
+/// Returns `data` with other bytes in all elements except those `seen`.
 fn hide(data: &[u8], unit: usize, seen: std::ops::Range<usize>) -> Vec<u8> {
     let seen = seen.start * unit..seen.end * unit;
     data.iter().enumerate().map(|(i, &b)| if seen.contains(&i) { b } else { !b }).collect()

@@ -1,4 +1,4 @@
-//! Which calls are made: every algorithm of the catalogue, each with several forms of data.
+//! Choice of the calls: every algorithm of the catalogue, each with several forms of data.
 
 use super::call::Call;
 use super::memory::Layout::{self, Dense, Gaps};
@@ -7,7 +7,7 @@ use weft_collective::AlgorithmChoice;
 use weft_collective::algorithm::{Algorithm, Only};
 use weft_collective::catalog::ALGORITHMS;
 
-/// Parameters to try: the default, the least, an odd one between, the largest.
+/// Returns parameters to try: the default, the minimum, an odd one between, the maximum.
 pub fn parameters(algorithm: &'static Algorithm) -> Vec<AlgorithmChoice> {
     let Some(range) = algorithm.parameter else { return vec![algorithm.usual()] };
     let odd = match range.only {
@@ -18,7 +18,7 @@ pub fn parameters(algorithm: &'static Algorithm) -> Vec<AlgorithmChoice> {
     all.into_iter().map(|parameter| AlgorithmChoice { algorithm, parameter }).collect()
 }
 
-/// One form of data.
+/// A form of data.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     pub count: usize,
@@ -52,12 +52,12 @@ pub const SMALL: [Form; 10] = [
     form(1, Op::Product, (Dense, Dense), false, false),
 ];
 
-/// The calls of all algorithms on `ranks` ranks.
+/// Returns the calls of all algorithms on `ranks` ranks.
 pub fn all(ranks: usize, forms: &[Form]) -> Vec<Call> {
     ALGORITHMS.iter().flat_map(|a| of(a, ranks, forms)).collect()
 }
 
-/// The calls of one algorithm: every form, with parameters and roots in turn.
+/// Returns the calls of one algorithm: every form, with parameters and roots in turn.
 pub fn of(algorithm: &'static Algorithm, ranks: usize, forms: &[Form]) -> Vec<Call> {
     let choices = parameters(algorithm);
     let call = |(i, form): (usize, &Form)| {

@@ -1,11 +1,11 @@
-//! A program's memory in a test: elements side by side or with gaps, what it holds before a call, and
-//! what it must hold afterwards, to the last byte of the gaps.
+//! Memory of a program in a test: elements side by side or with gaps, its contents before a call, and its expected contents after
+//! the call, to the last byte of the gaps.
 
 use weft_datatype::{Basic, Datatype, Predefined, Type, Width};
 use weft_fabric::{Staging, StagingPool};
 use weft_process::Buffer;
 
-/// How elements lie.
+/// Layout of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// Side by side.
@@ -15,7 +15,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Bytes from one element of `unit` bytes to the next.
+    /// Returns the number of bytes from one element of `unit` bytes to the next.
     fn extent(self, unit: usize) -> usize {
         match self {
             Layout::Dense => unit,
@@ -23,7 +23,7 @@ impl Layout {
         }
     }
 
-    /// The elements of `unit` bytes in `data`, to where they lie in `image`.
+    /// Stores the elements of `unit` bytes in `data` at their places in `image`.
     fn rank_buffers(self, unit: usize, data: &[u8], image: &mut [u8]) {
         match self {
             Layout::Dense => image[..data.len()].copy_from_slice(data),
@@ -37,7 +37,7 @@ impl Layout {
         }
     }
 
-    /// The elements of `unit` bytes that lie in `image`.
+    /// Returns the elements of `unit` bytes that lie in `image`.
     fn gather(self, unit: usize, image: &[u8]) -> Vec<u8> {
         match self {
             Layout::Dense => image.to_vec(),
@@ -53,7 +53,7 @@ impl Layout {
         }
     }
 
-    /// The datatype of one element.
+    /// Returns the datatype of one element.
     fn ty(self, unit: usize) -> Type {
         let byte = Predefined::new().of(Basic::BYTE).clone();
         let made = match self {
@@ -65,16 +65,16 @@ impl Layout {
     }
 }
 
-/// What lies in gaps, and where nothing has come yet.
+/// Byte in gaps, and in places that nothing was written to.
 const UNTOUCHED: u8 = 0xa5;
 
-/// What data must be after a call.
+/// Expected data after a call.
 #[derive(Debug, Clone)]
 pub enum Expected {
     These(Vec<u8>),
     /// Sums of floating-point numbers, up to rounding.
     Near(Vec<u8>),
-    /// Not said by the standard; gaps must be as they were all the same.
+    /// Not defined by the standard. Gaps must still be unchanged.
     Anything,
 }
 
@@ -91,7 +91,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// `before`: the data at first; shorter than the buffer: the rest is untouched.
+    /// Makes a buffer. `before`: the initial data. If they are shorter than the buffer, the rest is untouched.
     pub fn new(
         pool: &StagingPool,
         what: &'static str,
@@ -106,19 +106,19 @@ impl Memory {
         memory
     }
 
-    /// Everything as it was before the call.
+    /// Restores everything as it was before the call.
     pub fn reset(&self) {
         self.staging.sge().fill(&self.image(&self.before));
     }
 
-    /// All of it with `data` in its elements from the first on.
+    /// Returns the memory with `data` in its elements from the first on.
     fn image(&self, data: &[u8]) -> Vec<u8> {
         let mut image = vec![UNTOUCHED; self.staging.len()];
         self.layout.rank_buffers(self.unit, data, &mut image);
         image
     }
 
-    /// `count` elements from element `first` on.
+    /// Returns `count` elements from element `first` on.
     pub fn block(&self, first: usize, count: usize) -> Buffer {
         assert!(first + count <= self.len, "{}: {first} + {count} of {}", self.what, self.len);
         let start = self.staging.sge().ptr().wrapping_add(first * self.layout.extent(self.unit));
@@ -131,7 +131,7 @@ impl Memory {
         self.block(0, self.len)
     }
 
-    /// The data that it holds now.
+    /// Returns the present data.
     pub fn data(&self) -> Vec<u8> {
         self.layout.gather(self.unit, &self.now())
     }
@@ -142,7 +142,7 @@ impl Memory {
         now
     }
 
-    /// What is wrong after the call.
+    /// Returns an error if something is wrong after the call.
     pub fn check(&self) -> Result<(), String> {
         let data = self.data();
         let expected = match &self.expected {
@@ -154,7 +154,7 @@ impl Memory {
             Expected::Anything => data,
         };
         let (now, right) = (self.now(), self.image(&expected));
-        // Compared at once first: byte by byte takes most of a test's time.
+        // Compared as a whole first, since comparing byte by byte takes most of a test's time.
         let differs = || now.iter().zip(&right).position(|(a, b)| a != b);
         match if now == right { None } else { differs() } {
             None => Ok(()),
@@ -172,7 +172,7 @@ impl Memory {
     }
 }
 
-/// Numbers of a sum of at most some dozens of numbers below 1.
+/// Compares results of sums of at most some dozens of numbers below 1, with a tolerance for rounding.
 fn near(data: &[u8], expected: &[u8]) -> Result<(), String> {
     for (i, (a, b)) in data.chunks_exact(8).zip(expected.chunks_exact(8)).enumerate() {
         let number = |word: &[u8]| f64::from_ne_bytes(word.try_into().expect("8 bytes"));

@@ -1,4 +1,4 @@
-//! Collective calls with every algorithm, compared with an oracle: what the tests of this crate share.
+//! Collective calls with every algorithm, compared with an oracle: code that the tests of this crate share.
 #![allow(dead_code)] // not every test uses all
 
 pub mod call;

@@ -1,21 +1,21 @@
-//! Operators, and what they must give.
+//! Operators, and their expected results.
 
 use weft_collective::ElementReduction;
 use weft_fabric::Sge;
 
-/// What a reduction does.
+/// Operator of a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// Of 64-bit words; commutes.
+    /// Sum of 64-bit words. Commutes.
     Sum,
-    /// Of 2 by 2 matrices of words; associative, does not commute.
+    /// Product of 2 by 2 matrices of words. Associative, does not commute.
     Product,
-    /// Of floating-point numbers; commutes, but the bits tell the order.
+    /// Sum of floating-point numbers. Commutes, but the bits of the result depend on the order.
     Float,
 }
 
 impl Op {
-    /// Bytes of one element.
+    /// Returns the number of bytes of one element.
     pub fn unit(self) -> usize {
         match self {
             Op::Sum | Op::Float => 8,
@@ -23,7 +23,7 @@ impl Op {
         }
     }
 
-    /// `left op right`.
+    /// Returns `left op right`.
     pub fn apply(self, left: &[u8], right: &[u8]) -> Vec<u8> {
         let mut result = right.to_vec();
         let pairs = left.chunks_exact(self.unit()).zip(result.chunks_exact_mut(self.unit()));
@@ -31,7 +31,7 @@ impl Op {
         result
     }
 
-    /// `right = left op right` of one element.
+    /// Computes `right = left op right` for one element.
     fn element(self, left: &[u8], right: &mut [u8]) {
         let word =
             |of: &[u8], i: usize| u64::from_ne_bytes(of[8 * i..][..8].try_into().expect("8"));
@@ -54,7 +54,7 @@ impl Op {
         }
     }
 
-    /// `count` elements that `key` alone gives.
+    /// Returns `count` elements that depend only on `key`.
     pub fn operand(self, key: u64, count: usize) -> Vec<u8> {
         let mut rng = fastrand::Rng::with_seed(key);
         let word = || match self {
@@ -78,7 +78,7 @@ fn product(a: [u64; 4], b: [u64; 4]) -> [u64; 4] {
 impl ElementReduction for Op {
     fn combine(&self, left: Sge, right: Sge) {
         assert!(left.len() == right.len() && left.len().is_multiple_of(self.unit()), "whole ones");
-        // Without memory of its own: tests count allocations.
+        // Uses no heap memory, since tests count allocations.
         let (mut a, mut b) = ([0; 1024], [0; 1024]);
         for at in (0..left.len()).step_by(a.len()) {
             let some = a.len().min(left.len() - at);

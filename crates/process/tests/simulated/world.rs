@@ -18,22 +18,22 @@ use weft_p2p::ProtocolLimits;
 use weft_p2p::stream::StreamSizes;
 use weft_process::{Comm, Engine, Single};
 
-/// What ranks tell each other outside of the fabric under test.
+/// Notes that ranks share outside of the fabric under test.
 #[derive(Default)]
 pub struct Notes {
-    /// By call: ranks that came to it, as often as they did.
+    /// By call: number of times that ranks came to it.
     arrived: Mutex<HashMap<usize, usize>>,
-    /// By call: its result, as the first rank had it.
+    /// By call: its result on the first rank.
     results: Mutex<HashMap<usize, Vec<u8>>>,
-    /// By call: messages that streams carried.
+    /// By call: number of messages that streams carried.
     streamed: Mutex<HashMap<usize, u64>>,
     /// Algorithms that served a call: `operation name`.
     pub served: Mutex<BTreeSet<String>>,
-    /// The same of persistent operations.
+    /// Algorithms that served a persistent call.
     pub served_again: Mutex<BTreeSet<String>>,
-    /// Reasons for which algorithms did not.
+    /// Reasons for which algorithms did not serve.
     pub refused: Mutex<BTreeSet<String>>,
-    /// By rank: what it does.
+    /// By rank: its present action.
     doing: Mutex<HashMap<usize, String>>,
 }
 
@@ -46,12 +46,12 @@ impl Notes {
         self.doing.lock().expect("no panic").insert(rank, text);
     }
 
-    /// `rank` comes to call `number`.
+    /// Notes that a rank comes to call `number`.
     pub fn arrive(&self, number: usize) {
         *self.arrived.lock().expect("no panic").entry(number).or_default() += 1;
     }
 
-    /// What is wrong with `prepared` after it ran for the `round`-th time, from 1 on.
+    /// Returns an error if something is wrong with `prepared` after its `round`-th run, from 1 on.
     pub fn check<F: Fabric>(
         &self,
         prepared: &Prepared<F>,
@@ -78,7 +78,7 @@ impl Notes {
         Ok(())
     }
 
-    /// What served and what did not, in another run.
+    /// Adds the served and refused algorithms of another run.
     fn add(&self, run: &Notes) {
         let add = |to: &Mutex<BTreeSet<String>>, from: &Mutex<BTreeSet<String>>| {
             to.lock().expect("no panic").extend(from.lock().expect("no panic").iter().cloned());
@@ -88,7 +88,7 @@ impl Notes {
         add(&self.refused, &run.refused);
     }
 
-    /// What all ranks of the run were doing last.
+    /// Describes the last action of each rank in the run.
     pub fn story(&self) -> String {
         let doing = self.doing.lock().expect("no panic");
         let mut lines: Vec<_> = doing.iter().collect();
@@ -97,8 +97,8 @@ impl Notes {
     }
 }
 
-/// Makes `comm` ask for the call's algorithm, and compares the answer with what the catalogue says.
-/// Returns what serves it.
+/// Makes `comm` request the call's algorithm, and compares the answer with the expectation by the catalogue. Returns the algorithm
+/// that serves.
 pub fn ask<F: Fabric>(comm: &Comm<F>, call: &Call, notes: &Notes) -> AlgorithmChoice {
     let mut selection = Selection::default();
     selection.ask(call.operation(), Some(call.choice));
@@ -127,7 +127,7 @@ pub fn ask<F: Fabric>(comm: &Comm<F>, call: &Call, notes: &Notes) -> AlgorithmCh
     chosen.choice
 }
 
-/// One rank's part: blocking calls, one after the other.
+/// Runs one rank: blocking calls, one after the other.
 pub async fn blocking<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<Notes>) {
     let (me, ranks) = (comm.rank(), comm.size());
     for (number, call) in calls.iter().enumerate() {
@@ -153,7 +153,7 @@ pub async fn blocking<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes
     comm.close().await.expect("an end");
 }
 
-/// Streams carry what is named after them, and nothing else.
+/// Checks that streams carry the algorithms that are named after them, and no others.
 fn carried(notes: &Notes, calls: &[Call], ranks: usize) {
     let streamed = notes.streamed.lock().expect("no panic");
     for (number, call) in calls.iter().enumerate().filter(|(_, call)| call.moves(ranks)) {
@@ -166,9 +166,9 @@ fn carried(notes: &Notes, calls: &[Call], ranks: usize) {
     }
 }
 
-/// What all ranks run: the same futures on any fabric.
+/// Program of all ranks: the same futures on any fabric.
 pub trait Program: Copy + Send + Sync + 'static {
-    /// One call after the other, so that it is known what streams carried for which.
+    /// True if the program makes one call after the other, so that it is known which call used streams.
     const IN_TURN: bool = false;
 
     fn run<F: Fabric>(
@@ -195,7 +195,7 @@ impl Program for Blocking {
     }
 }
 
-/// Small enough that few bytes go by all ways of a message.
+/// Small limits, so that few bytes use all protocols of a message.
 pub const LIMITS: ProtocolLimits =
     ProtocolLimits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..ProtocolLimits::USUAL };
 
@@ -210,7 +210,7 @@ pub fn simulate(
     simulate_with(machine, options, None, program, calls, notes)
 }
 
-/// The same, with other sizes of streams.
+/// Does what [`simulate`] does, with other sizes of streams.
 pub fn simulate_with<P: Program>(
     machine: &Rc<Machine>,
     options: SimOptions,
@@ -239,7 +239,7 @@ pub fn simulate_with<P: Program>(
     outcome.counts
 }
 
-/// Runs `calls` on threads over shared memory; `faults` as [`FaultPlan`] reads them.
+/// Runs `calls` on threads over shared memory. `faults` has the syntax of [`FaultPlan`].
 pub fn share(
     ranks: usize,
     faults: &str,
@@ -254,7 +254,7 @@ pub fn share(
     share_on(ranks, |shm| FaultyFabric::new(shm, plan.clone()), program, calls, notes);
 }
 
-/// The same, with something round the fabric.
+/// Does what [`share`] does, with a wrapper around the fabric.
 pub fn share_on<F: Fabric, P: Program>(
     ranks: usize,
     wrap: impl Fn(Shm) -> F + Sync,
@@ -265,7 +265,7 @@ pub fn share_on<F: Fabric, P: Program>(
     share_to_the_end(ranks, (wrap, |_: &F| ()), program, calls, notes);
 }
 
-/// The same with a look at each rank's fabric when all is over.
+/// Does what [`share_on`] does, and passes each rank's fabric to `end` when all is over.
 pub fn share_to_the_end<F: Fabric, P: Program>(
     ranks: usize,
     (wrap, end): (impl Fn(Shm) -> F + Sync, impl Fn(&F) + Sync),
@@ -293,7 +293,7 @@ pub fn share_to_the_end<F: Fabric, P: Program>(
     notes.add(&notes_here);
 }
 
-/// Ends the process when a rank fails: the others would wait for it for ever.
+/// Ends the process when a rank fails, since the other ranks would wait for it for ever.
 struct Alarm(Arc<Notes>);
 
 impl Drop for Alarm {
@@ -312,10 +312,10 @@ fn thread<F: Fabric>(
     notes: Arc<Notes>,
     (ranks, through): (usize, &AtomicUsize),
 ) -> Rc<Engine<F>> {
-    // More threads than processors: give way at once.
+    // There are more threads than processors, so a wait yields at once.
     let mut policy = WaitPolicy::new(false);
     policy.nap = Duration::from_millis(2);
-    // Some algorithms go by that.
+    // Some algorithms depend on this number.
     let limits = ProtocolLimits { ranks_each: 1 + ranks as u32 % 2, ..LIMITS };
     let engine = Engine::new(fabric, policy, limits);
     let comm = Comm::world(&engine);

@@ -1,26 +1,26 @@
-//! Values of parameters: good ones, by type and name, and bad ones.
+//! Values of parameters: good values, by type and name, and bad values.
 
 use crate::fixture::{self, World};
 use crate::signature::{Function, Kind, Parameter, Type, constant};
 use crate::windows;
 use std::ffi::c_int;
 
-/// One bad value of one argument.
+/// A bad value of an argument.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Bad {
     Null,
     Freed,
-    /// A datatype that is not committed, and one of no bytes, which may be good.
+    /// A datatype that is not committed, and a datatype of no bytes, which may be good.
     Uncommitted,
     Empty,
     /// A live object of another kind.
     Other(Kind),
     Bits(usize),
-    /// The live handle with some bits turned.
+    /// The live handle with some bits flipped.
     Turned(usize),
     /// NULL as a pointer.
     NoPointer,
-    /// A pointer to such a handle.
+    /// A pointer to a handle with such a value.
     Behind(Box<Bad>),
     Number(i64),
     /// The first element of a list of numbers.
@@ -44,7 +44,7 @@ const OTHERS: [Kind; 11] = [
     Kind::File,
 ];
 
-/// All bad values of a parameter; the same for the same seed.
+/// Returns all bad values of a parameter, the same for the same seed.
 pub fn bad(parameter: &Parameter, rng: &mut fastrand::Rng) -> Vec<Bad> {
     let undefined = constant("MPI_UNDEFINED") as i64;
     match parameter.ty {
@@ -98,7 +98,7 @@ fn handles(kind: Kind, rng: &mut fastrand::Rng) -> Vec<Bad> {
     all
 }
 
-/// What is no text, in several ways.
+/// Returns the address of a bad text, of one of several kinds.
 fn text(name: &str) -> usize {
     static LONG: [u8; 70001] = {
         let mut bytes = [b'x'; 70001];
@@ -113,7 +113,7 @@ fn text(name: &str) -> usize {
     text.as_ptr() as usize
 }
 
-/// An argument with a bad value, in place of its good one `good`.
+/// Returns an argument with a bad value, in place of its good value `good`.
 pub fn spoilt(world: &World, f: &Function, i: usize, bad: &Bad, good: usize) -> Option<usize> {
     let parameter = &f.parameters[i];
     let kind = match parameter.ty {
@@ -128,7 +128,7 @@ pub fn spoilt(world: &World, f: &Function, i: usize, bad: &Bad, good: usize) -> 
         Bad::Other(other) => world.live(*other, ""),
         Bad::Bits(bits) => *bits,
         Bad::Turned(bits) => match parameter.ty {
-            // SAFETY: `good` points to this parameter's slot.
+            // SAFETY: `good` is the address of this parameter's slot, which holds the handle.
             Type::Handles(_) => bits ^ unsafe { *(good as *const usize) },
             _ => good ^ bits,
         },
@@ -136,13 +136,13 @@ pub fn spoilt(world: &World, f: &Function, i: usize, bad: &Bad, good: usize) -> 
         Bad::InPlace => constant("MPI_IN_PLACE"),
         Bad::Behind(bad) => {
             let handle = spoilt(world, f, i, bad, good)?;
-            // SAFETY: `good` points to this parameter's slot.
+            // SAFETY: `good` is the address of this parameter's slot, which is valid for writes of a handle.
             unsafe { *(good as *mut usize) = handle };
             good
         }
         Bad::Number(n) => *n as usize,
         Bad::Element(n) => {
-            // SAFETY: `good` points to this parameter's slot.
+            // SAFETY: `good` is the address of this parameter's slot, which is valid for writes of a number.
             unsafe {
                 match parameter.ty {
                     Type::Ints => *(good as *mut c_int) = *n as c_int,
@@ -155,20 +155,20 @@ pub fn spoilt(world: &World, f: &Function, i: usize, bad: &Bad, good: usize) -> 
     })
 }
 
-/// Arguments with which the function succeeds.
+/// Returns arguments with which the function succeeds.
 pub fn good(world: &World, f: &Function) -> Vec<usize> {
     let all = f.parameters.iter().enumerate();
     all.map(|(i, p)| argument(world, f, i, p)).collect()
 }
 
-/// How many elements of a list are filled.
+/// Number of elements of a list that are filled.
 const LIST: usize = 16;
 
 fn argument(world: &World, f: &Function, i: usize, parameter: &Parameter) -> usize {
     let (slot, stem) = (world.slot(i), f.stem());
-    // SAFETY: a slot has room for the list, and is aligned to 8 bytes.
+    // SAFETY: a slot is valid for writes of the whole list, and aligned to 8 bytes.
     let word = |k: usize, value: usize| unsafe { *(slot as *mut usize).add(k) = value };
-    // SAFETY: as above.
+    // SAFETY: a slot is valid for writes of the whole list, and aligned to 8 bytes.
     let int = |k: usize, value: c_int| unsafe { *(slot as *mut c_int).add(k) = value };
     match parameter.ty {
         Type::Int | Type::Wide => number(world, stem, parameter.name) as usize,
@@ -222,7 +222,7 @@ fn variable(world: &World, stem: &str, slot: usize) -> usize {
     slot
 }
 
-/// A key of attributes, or a class of errors that the program made.
+/// Returns a key of attributes, or an error class, that the program made.
 fn key(world: &World, stem: &str) -> i64 {
     let f = fixture::function();
     let name = match stem.split('_').next() {

@@ -1,9 +1,9 @@
-//! What is not called, and why; and which bad values a function may take.
+//! Calls that are left out, and the reasons; and bad values that a function may accept.
 
 use crate::arguments::Bad;
 use crate::signature::{Function, Kind, Parameter, Type};
 
-/// Functions that are not called at all, by their names without `MPI_`, and why.
+/// Functions that are never called, by their names without `MPI_`, and the reasons.
 pub const NEVER: &[(&str, &str)] = &[
     ("Abort", "ends the process, whatever its arguments"),
     ("Init", "the process is initialised already; tests/c/before_init.c"),
@@ -12,7 +12,7 @@ pub const NEVER: &[(&str, &str)] = &[
     ("Comm_join", "its argument is a socket, with a peer behind it"),
 ];
 
-/// Functions that fail on good arguments here, and why.
+/// Functions that fail on good arguments here, and the reasons.
 pub const FAILS: &[(&str, &str)] = &[
     ("Intercomm_", "two groups need two processes"),
     ("Comm_remote_", "an intercommunicator needs two processes"),
@@ -37,8 +37,8 @@ pub const FAILS: &[(&str, &str)] = &[
     ("Request_get_status", "MPI_Request_get_status may leave its request"),
 ];
 
-/// A rule on a value: the function (without `MPI_`), the parameter, the values, the reason.
-/// `*` at the end of a name stands for any end, at its beginning for any beginning.
+/// A rule on a value: the function (without `MPI_`), the parameter, the values, the reason. `*` at the end of a name stands for any
+/// end, at its beginning for any beginning.
 struct Rule(&'static str, &'static str, fn(&Bad) -> bool, &'static str);
 
 fn number_above(bad: &Bad, limit: i64) -> bool {
@@ -61,7 +61,7 @@ const PROCESSES: &str = "so many may be asked for, and the array of codes is sho
 
 const NO_MESSAGE: &str = "no message has this tag: the call would wait for ever";
 
-/// Calls that would be mistakes of the test: memory that the program does not have.
+/// Calls that would be mistakes of the test: they ask for memory that the program does not have.
 const SKIP: &[Rule] = &[
     Rule(
         "*",
@@ -129,61 +129,60 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Why a call is left out.
+/// Returns the reason why a call is left out.
 pub fn skipped(f: &Function, parameter: &Parameter, bad: &Bad) -> Option<&'static str> {
     let rule = |r: &&Rule| fits(r.0, f.stem()) && fits(r.1, parameter.name) && (r.2)(bad);
     SKIP.iter().find(rule).map(|r| r.3)
 }
 
-/// Whether two bad arguments together ask for memory that the program does not have.
+/// Returns true if two bad arguments together ask for memory that the program does not have.
 pub fn never_both(f: &Function, case: &[(usize, Bad)]) -> bool {
     let has = |bad: fn(&Bad) -> bool| case.iter().any(|(_, b)| bad(b));
     let datatype = case.iter().any(|(i, _)| {
         matches!(f.parameters[*i].ty, Type::Handle(Kind::Datatype) | Type::Handles(Kind::Datatype))
     });
-    // Of a datatype that is not predefined, NULL is an address.
+    // With a datatype that is not predefined, NULL is an address.
     datatype && has(|b| *b == Bad::NoPointer)
 }
 
-/// Why a function may fail on good arguments.
+/// Returns the reason why a function may fail on good arguments.
 pub fn fails(f: &Function) -> Option<&'static str> {
     FAILS.iter().find(|(start, _)| f.stem().starts_with(start)).map(|(_, why)| *why)
 }
 
 const PROC_NULL: i64 = -3;
 
-/// Whether a function is about a window that there is, or makes one.
+/// Returns true if a function uses or makes a window.
 fn one_sided(f: &Function) -> bool {
     let win = |p: &Parameter| matches!(p.ty, Type::Handle(Kind::Win) | Type::Handles(Kind::Win));
     f.parameters.iter().any(win)
 }
 
-/// Whether success would be wrong: a handle of nothing, or a number that is negative, where the
-/// standard takes neither.
+/// Returns true if success would be wrong: for a handle of no object, or a negative number, if the standard accepts neither.
 pub fn must_fail(f: &Function, parameter: &Parameter, bad: &Bad) -> bool {
     let stem = f.stem();
     match (parameter.ty, bad) {
-        // They have names, too.
+        // The null handles have names, too.
         (Type::Handle(_), Bad::Null) if stem.ends_with("_get_name") => false,
-        // A handle of another live object, perhaps.
+        // The value may be the handle of another live object.
         (Type::Handle(_), Bad::Turned(bits)) if *bits < 1 << 36 => false,
         (Type::Handles(_), Bad::Behind(b)) if matches!(**b, Bad::Turned(bits) if bits < 1 << 36) => {
             false
         }
         (Type::Handle(kind), Bad::Null) => {
-            // All but what is done to error handlers: MPI_FILE_NULL has one, too.
+            // Except functions of error handlers: MPI_FILE_NULL has an error handler, too.
             let file = kind != Kind::File || !stem.ends_with("_errhandler");
             file && !matches!(kind, Kind::Info | Kind::Request | Kind::Errhandler | Kind::Enum)
         }
         (Type::Handle(_), Bad::Uncommitted) => {
             f.parameters.iter().any(|p| p.ty == Type::Memory) && !stem.contains("_attr")
         }
-        // Of predefined ones there are some at small numbers; MPI_Op_toint and such are not asked.
+        // Some predefined handles are small numbers. MPI_Op_toint and similar functions are not tested.
         (Type::Handle(_), Bad::Freed | Bad::Turned(_) | Bad::Other(_)) => true,
         (Type::Handles(_), Bad::Behind(b)) if parameter.constant => {
             matches!(**b, Bad::Freed | Bad::Turned(_) | Bad::Other(_))
         }
-        // Of a window: nothing but MPI_PROC_NULL is a rank, and a lock is one of two.
+        // For windows: no negative number except MPI_PROC_NULL is a rank, and there are two types of locks.
         (Type::Int, Bad::Number(_)) if parameter.name == "lock_type" => true,
         (Type::Int, Bad::Number(n)) if *n < 0 && one_sided(f) => match parameter.name {
             "target_rank" | "rank" => *n != PROC_NULL,

@@ -1,11 +1,11 @@
-//! The file of a case: of this process alone, in the folder for what is temporary, gone when it is closed.
+//! File of a case: only this process opens it, in the folder of temporary files. It is deleted when it is closed.
 
 use crate::mpi::Mpi;
 use crate::signature::constant;
 use std::ffi::CString;
 use std::sync::OnceLock;
 
-/// A path that no other process has.
+/// Returns a path that no other process has.
 pub fn path() -> usize {
     static PATH: OnceLock<CString> = OnceLock::new();
     let made = || {
@@ -16,12 +16,12 @@ pub fn path() -> usize {
     PATH.get_or_init(made).as_ptr() as usize
 }
 
-/// To be read and written, made if it is not there, and deleted when it is closed.
+/// Returns the access mode: read and write, create if the file does not exist, delete on close.
 pub fn amode() -> usize {
     ["MPI_MODE_RDWR", "MPI_MODE_CREATE", "MPI_MODE_DELETE_ON_CLOSE"].map(constant).iter().sum()
 }
 
-/// An open file for a function.
+/// Opens a file for a function.
 pub fn make(mpi: &Mpi, slot: usize, stem: &str) -> usize {
     let arguments = [constant("MPI_COMM_SELF"), path(), amode(), constant("MPI_INFO_NULL")];
     let file = mpi.make("MPI_File_open", &arguments);
@@ -35,7 +35,7 @@ pub fn make(mpi: &Mpi, slot: usize, stem: &str) -> usize {
     file
 }
 
-/// Ends whatever was begun, and closes the file; it may be gone already.
+/// Ends every access that was begun, and closes the file, which may be closed already.
 pub fn free(mpi: &Mpi, mut file: usize, slot: usize) {
     for way in ["read", "write"] {
         for how in ["at_all", "all", "ordered"] {

@@ -1,4 +1,4 @@
-//! Live and freed objects of every kind, on communicators of this process alone.
+//! Live and freed objects of every kind, on communicators of only this process.
 
 use crate::files;
 use crate::mpi::Mpi;
@@ -7,15 +7,15 @@ use crate::windows;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 
-/// Bytes of one argument's memory, and where in it the pointer points.
+/// Number of bytes of one argument's memory, and the offset to which the pointer points.
 pub const SLOT: usize = 32 << 10;
 const FRONT: usize = 8 << 10;
-/// The tags that messages carry which wait to be received.
+/// Tags of the messages that wait to be received.
 pub const TAGS: [c_int; 3] = [7, c_int::MAX, 1 << 20];
 
 pub struct World<'a> {
     pub mpi: &'a Mpi,
-    /// One slot a parameter, and some for objects under way.
+    /// One slot per parameter, and some for objects under way.
     arena: RefCell<Vec<u64>>,
     /// The communicator of the case.
     comm: Cell<usize>,
@@ -25,7 +25,7 @@ pub struct World<'a> {
     made: RefCell<Vec<(Kind, usize)>>,
 }
 
-/// The null handle of each kind.
+/// Returns the null handle of each kind.
 pub fn null(kind: Kind) -> usize {
     constant(match kind {
         Kind::Comm => "MPI_COMM_NULL",
@@ -44,7 +44,7 @@ pub fn null(kind: Kind) -> usize {
     })
 }
 
-/// What frees an object of a kind.
+/// Returns the name of the function that frees an object of a kind.
 fn free_name(kind: Kind) -> Option<&'static str> {
     Some(match kind {
         Kind::Comm => "MPI_Comm_free",
@@ -79,17 +79,17 @@ impl<'a> World<'a> {
         World { mpi, arena, comm, pvars, win, made: RefCell::default() }
     }
 
-    /// The memory of parameter `i`: an address with room before and behind.
+    /// Returns the memory of parameter `i`: an address with room before and behind it.
     pub fn slot(&self, i: usize) -> usize {
         self.arena.borrow_mut().as_mut_ptr() as usize + i * SLOT + FRONT
     }
 
-    /// All slots zero.
+    /// Sets all slots to zero.
     pub fn clear(&self, slots: usize) {
         self.arena.borrow_mut()[..slots * SLOT / 8].fill(0);
     }
 
-    /// Keeps an object to be freed when the case is over.
+    /// Stores an object, to be freed when the case is over.
     fn keep(&self, kind: Kind, handle: usize) -> usize {
         self.made.borrow_mut().push((kind, handle));
         handle
@@ -118,7 +118,7 @@ impl<'a> World<'a> {
         self.comm.set(comm);
     }
 
-    /// Frees what the case made; the function under test may have freed it before.
+    /// Frees the objects that the case made. The function under test may have freed some before.
     pub fn close(&self) {
         let made = std::mem::take(&mut *self.made.borrow_mut());
         self.win.set(0);
@@ -132,7 +132,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Receives what nobody received.
+    /// Receives the messages that nobody received.
     fn drain(&self) {
         let (any_source, any_tag) = (constant("MPI_ANY_SOURCE"), constant("MPI_ANY_TAG"));
         loop {
@@ -210,13 +210,13 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A live object; `stem` is the function that will get it.
+    /// Makes a live object. `stem` is the function that will get it.
     pub fn live(&self, kind: Kind, stem: &str) -> usize {
         let mpi = self.mpi;
         let made = match kind {
             Kind::Comm => return self.comm.get(),
             Kind::Group => mpi.make("MPI_Comm_group", &[constant("MPI_COMM_SELF")]),
-            // Of a derived type, unlike of this one, NULL would be an address.
+            // With a derived type other than this one, NULL would be an address.
             Kind::Datatype if stem.starts_with("Type_f") || stem == "Type_commit" => {
                 mpi.make("MPI_Type_contiguous", &[2, self.int()])
             }
@@ -247,7 +247,7 @@ impl<'a> World<'a> {
             }
             Kind::Request => self.request(stem),
             Kind::Message => {
-                // Not on the communicator of the case, where a posted receive may take it.
+                // Not on the communicator of the case, where a posted receive may take the message.
                 let (mut message, comm) = (0usize, constant("MPI_COMM_SELF"));
                 mpi.must("MPI_Send", &[self.slot(17), 4, self.int(), 0, 7, comm]);
                 let args = [0, 7, comm, address(&mut message), 0];
@@ -288,7 +288,7 @@ impl<'a> World<'a> {
         self.keep(kind, made)
     }
 
-    /// `count` integers as one.
+    /// Makes a datatype of `count` contiguous integers.
     pub fn contiguous(&self, count: usize, commit: bool) -> usize {
         let mut made = self.mpi.make("MPI_Type_contiguous", &[count, self.int()]);
         if commit {
@@ -304,7 +304,7 @@ impl<'a> World<'a> {
         self.pvars.get()
     }
 
-    /// The enumeration of some control variable; null if none has any.
+    /// Returns the enumeration of some control variable. Null if none has an enumeration.
     fn enumeration(&self) -> usize {
         let count = self.mpi.make("MPI_T_cvar_get_num", &[]) as u32 as usize;
         for cvar in 0..count {
@@ -318,7 +318,7 @@ impl<'a> World<'a> {
         null(Kind::Enum)
     }
 
-    /// A request for which the function does not wait for ever.
+    /// Makes a request for which the function does not wait for ever.
     fn request(&self, stem: &str) -> usize {
         let mpi = self.mpi;
         let (comm, int, buffer) = (self.comm.get(), self.int(), self.slot(16));
@@ -347,12 +347,12 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A handle of an object that was freed.
+    /// Returns the handle of an object that was freed.
     pub fn freed(&self, kind: Kind) -> Option<usize> {
         let stem = match kind {
             Kind::Datatype => "Type_free",
             Kind::Op => "Op_free",
-            // A send that was over at once has the handle of all such sends, which nobody can tell a freed one by.
+            // A send that completed at once has the handle that all such sends share, so a freed handle could not be detected.
             Kind::Request => "Start",
             _ => "",
         };

@@ -1,9 +1,8 @@
 //! Bad arguments to every function of MPI.
 //!
-//! For each function of the standard and each of its parameters: handles that are null, freed, of
-//! another kind or random; numbers that are negative or huge; NULL. All else is good. What must come
-//! is an error or a result, and the library must work on. The calls are made in processes of their
-//! own, so that one that dies is named, and the rest follows.
+//! For each function of the standard and each of its parameters: handles that are null, freed, of another kind or random; numbers
+//! that are negative or huge; NULL. All other arguments are good. The call must give an error or a result, and the library must
+//! keep working. Separate processes make the calls, so that a process that dies names its call, and the remaining calls follow.
 
 mod arguments;
 mod exceptions;

@@ -1,4 +1,4 @@
-//! The MPI library as any program meets it: functions found by name, arguments of one register each.
+//! The MPI library as any program sees it: functions found by name, arguments of one register each.
 
 use std::ffi::c_int;
 use weft_client::ClientLibrary;
@@ -6,18 +6,17 @@ use weft_client::ClientLibrary;
 pub struct Mpi(ClientLibrary);
 
 impl Mpi {
-    /// Loads the library; `name` is a path, or a name for the loader to look for.
+    /// Loads the library. `name` is a path, or a name for the loader to search.
     pub fn load(name: &str) -> Result<Mpi, String> {
         ClientLibrary::load(name).map(Mpi)
     }
 
-    /// Calls a function by name; what it returned, of which the low half is an `int`.
+    /// Calls a function by name. Returns its result, whose low half is an `int`.
     pub fn raw(&self, name: &str, a: &[usize]) -> usize {
         let find = || self.0.address(name).unwrap_or_else(|e| panic!("{e}"));
         let address = crate::plant::address(name).unwrap_or_else(find);
-        // SAFETY: the function has this many parameters, all of class INTEGER (the callers take them
-        // from the standard's data). That bad values do no harm is what is tested, in a process of
-        // its own.
+        // SAFETY: the function has this many parameters, all of class INTEGER (the callers take them from the standard's data).
+        // That bad values do no harm is the subject of the test, in a separate process.
         unsafe { weft_client::call(address, a) }
     }
 
@@ -32,7 +31,7 @@ impl Mpi {
         assert!(code == 0, "{name}: {}", self.words(code));
     }
 
-    /// A call whose last parameter is a handle or number that it makes.
+    /// Calls a function whose last parameter is a handle or number that the function makes.
     pub fn make(&self, name: &str, a: &[usize]) -> usize {
         let mut made = 0usize;
         let mut args = a.to_vec();
@@ -41,7 +40,7 @@ impl Mpi {
         std::hint::black_box(made)
     }
 
-    /// A code in the library's words.
+    /// Returns the library's text of a code.
     pub fn words(&self, code: c_int) -> String {
         let (mut text, mut len) = ([0u8; 4096], 0);
         let args = [code as usize, text.as_mut_ptr() as usize, &raw mut len as usize];

@@ -1,9 +1,9 @@
-//! Functions with faults, to see that they are found.
+//! Functions with faults, to check that faults are found.
 
 use crate::signature::{Function, Kind, Parameter, Type};
 use std::ffi::c_int;
 
-/// `int Planted_crash(MPI_Comm comm, int tag)` and two more of the same form.
+/// Returns `int Planted_crash(MPI_Comm comm, int tag)` and two more functions of the same form.
 pub fn functions() -> Vec<Function> {
     let comm = Parameter { name: "comm", ty: Type::Handle(Kind::Comm), constant: false };
     let tag = Parameter { name: "count", ty: Type::Int, constant: false };
@@ -12,7 +12,7 @@ pub fn functions() -> Vec<Function> {
     ["Planted_crash", "Planted_hang", "Planted_exit"].map(function).to_vec()
 }
 
-/// Where one of them is.
+/// Returns the address of a planted function.
 pub fn address(name: &str) -> Option<usize> {
     Some(match name {
         "Planted_crash" => crash as *const () as usize,
@@ -24,7 +24,7 @@ pub fn address(name: &str) -> Option<usize> {
 
 const COMM_NULL: usize = 0x100;
 
-/// Dies of the null communicator; takes a freed one, which is wrong, too.
+/// Crashes on the null communicator. Accepts a freed communicator, which is wrong, too.
 extern "C" fn crash(comm: usize, _: c_int) -> c_int {
     if comm == COMM_NULL {
         std::process::abort();
@@ -32,7 +32,7 @@ extern "C" fn crash(comm: usize, _: c_int) -> c_int {
     0
 }
 
-/// Never returns with -1.
+/// Never returns if the number is -1.
 extern "C" fn hang(_: usize, number: c_int) -> c_int {
     if number == -1 {
         loop {
@@ -42,7 +42,7 @@ extern "C" fn hang(_: usize, number: c_int) -> c_int {
     1
 }
 
-/// Ends the process quietly with -1.
+/// Ends the process without a message if the number is -1.
 extern "C" fn exit(_: usize, number: c_int) -> c_int {
     if number == -1 {
         std::process::exit(0);

@@ -1,4 +1,4 @@
-//! What the standard's data say of a function: its name, its result, its parameters.
+//! Signature of a function by the standard's data: its name, its result, its parameters.
 
 use weft_abi_tests::Declaration;
 
@@ -7,11 +7,11 @@ use weft_abi_tests::Declaration;
 pub struct Parameter {
     pub name: &'static str,
     pub ty: Type,
-    /// Behind a pointer: only read.
+    /// True if the function only reads the memory behind a pointer.
     pub constant: bool,
 }
 
-/// What a parameter is, as far as bad values go.
+/// Type of a parameter, as far as bad values depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Type {
     /// `int`, or an enumeration.
@@ -19,9 +19,9 @@ pub enum Type {
     /// `MPI_Count`, `MPI_Aint`, `MPI_Offset`.
     Wide,
     Handle(Kind),
-    /// A pointer to one handle, or to several.
+    /// A pointer to one or several handles.
     Handles(Kind),
-    /// A pointer to one `int`, or to several.
+    /// A pointer to one or several `int`.
     Ints,
     /// A pointer to 64-bit integers.
     Wides,
@@ -88,19 +88,19 @@ impl Kind {
 pub struct Function {
     pub name: &'static str,
     pub parameters: Vec<Parameter>,
-    /// Whether what it returns is an error code.
+    /// True if its result is an error code.
     pub returns_code: bool,
 }
 
 impl Function {
-    /// The name without `MPI_` and `_c`.
+    /// Returns the name without `MPI_` and `_c`.
     pub fn stem(&self) -> &'static str {
         let name = self.name.strip_prefix("MPI_").unwrap_or(self.name);
         name.strip_suffix("_c").unwrap_or(name)
     }
 }
 
-/// All functions of the standard that have parameters.
+/// Returns all functions of the standard that have parameters.
 pub fn all() -> Vec<Function> {
     weft_abi_tests::functions().filter(|f| !f.parameters.is_empty()).map(function).collect()
 }
@@ -111,7 +111,7 @@ fn function(Declaration { name, result, parameters }: Declaration) -> Function {
     Function { name, parameters, returns_code: !value }
 }
 
-/// From a declaration such as `const int displs[]`.
+/// Parses a declaration such as `const int displs[]`.
 fn parameter(declaration: &'static str) -> Parameter {
     let brackets = declaration.find('[').unwrap_or(declaration.len());
     let (front, arrays) = declaration.split_at(brackets);
@@ -140,7 +140,7 @@ fn parameter(declaration: &'static str) -> Parameter {
     Parameter { name, ty, constant }
 }
 
-/// The value of a constant of the standard ABI, as an argument.
+/// Returns the value of a constant of the standard ABI, as an argument.
 pub fn constant(name: &str) -> usize {
     weft_abi_tests::constant(name) as usize
 }

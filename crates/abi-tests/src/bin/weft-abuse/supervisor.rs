@@ -1,4 +1,4 @@
-//! Starts the processes that make the calls, and tells of those that die.
+//! Starts the processes that make the calls, and reports processes that die.
 
 use crate::Args;
 use crate::exceptions;
@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Functions that a process calls.
+/// Number of functions that a process calls.
 const BATCH: usize = 12;
 
 #[derive(Default)]
@@ -18,12 +18,12 @@ struct Sum {
     cases: usize,
     errors: usize,
     successes: usize,
-    /// Processes that ended in a call.
+    /// Number of processes that ended in a call.
     deaths: usize,
     wrong: usize,
 }
 
-/// Prints what would be called, and what not.
+/// Prints the calls that would be made, and those that are left out.
 pub fn print(functions: &[Function], seed: u64) {
     for (name, why) in exceptions::NEVER {
         println!("never MPI_{name}: {why}");
@@ -43,7 +43,7 @@ pub fn print(functions: &[Function], seed: u64) {
     }
 }
 
-/// Makes all calls; whether nothing was wrong.
+/// Makes all calls. Returns true if nothing was wrong.
 pub fn run(args: &Args, functions: &[Function]) -> Result<bool, String> {
     if functions.is_empty() {
         return Err(format!("no function is called {}", args.only.join(" or ")));
@@ -74,7 +74,7 @@ pub fn run(args: &Args, functions: &[Function]) -> Result<bool, String> {
     Ok(good)
 }
 
-/// Makes all calls of a batch, with as many processes as it takes.
+/// Makes all calls of a batch, with as many processes as needed.
 fn finish(args: &Args, batch: &[Function], sum: &Mutex<Sum>) -> Result<(), String> {
     let (mut rest, mut from) = (batch, 0);
     loop {
@@ -112,7 +112,7 @@ fn finish(args: &Args, batch: &[Function], sum: &Mutex<Sum>) -> Result<(), Strin
 
 type Ended = (Option<(String, usize)>, bool, ExitStatus, String);
 
-/// One process: its last case, whether it made all its calls, how it ended, what it said.
+/// Runs a process. Returns its last case, true if it made all its calls, how it ended, and its output.
 fn process(
     args: &Args,
     functions: &[Function],

@@ -1,21 +1,21 @@
-//! The window of a case: of this process alone, with the epoch open in which a function is to be called.
+//! Window of a case: of only this process, with the epoch open in which a function must be called.
 
 use crate::fixture::World;
 use crate::mpi::Mpi;
 use crate::signature::constant;
 use std::ffi::c_int;
 
-/// Bytes of a window.
+/// Number of bytes of a window.
 pub const BYTES: usize = 256;
-/// Bytes of the memory that is attached to a dynamic one, or made one.
+/// Number of bytes of the memory that is attached to a dynamic window, or made dynamic.
 pub const ATTACHED: usize = 64;
 
-/// The group of this process.
+/// Returns the group of this process.
 fn group(mpi: &Mpi) -> usize {
     mpi.make("MPI_Comm_group", &[constant("MPI_COMM_SELF")])
 }
 
-/// A window of a communicator for a function.
+/// Makes a window of a communicator for a function.
 pub fn make(world: &World, comm: usize, stem: &str) -> usize {
     let (mpi, info) = (world.mpi, constant("MPI_INFO_NULL"));
     let dynamic = matches!(stem, "Win_attach" | "Win_detach");
@@ -31,7 +31,7 @@ pub fn make(world: &World, comm: usize, stem: &str) -> usize {
     win
 }
 
-/// What must come before a good call.
+/// Makes the calls that must precede a good call.
 fn prepare(world: &World, win: usize, stem: &str) {
     let mpi = world.mpi;
     let exposed = |then: &[&str]| {
@@ -51,7 +51,7 @@ fn prepare(world: &World, win: usize, stem: &str) {
         "Win_start" => exposed(&[]),
         "Win_complete" => exposed(&["MPI_Win_start"]),
         "Win_wait" | "Win_test" => exposed(&["MPI_Win_start", "MPI_Win_complete"]),
-        // The second parameter.
+        // The memory of the second parameter.
         "Win_detach" => mpi.must("MPI_Win_attach", &[win, world.slot(1), ATTACHED]),
         _ if stem.starts_with("Win_flush") || !stem.starts_with("Win") && !stem.is_empty() => {
             mpi.must("MPI_Win_lock_all", &[0, win]);
@@ -60,7 +60,7 @@ fn prepare(world: &World, win: usize, stem: &str) {
     }
 }
 
-/// Ends whatever epochs are open, and frees the window; it may be gone already.
+/// Ends all open epochs, and frees the window, which may be freed already.
 pub fn free(mpi: &Mpi, mut win: usize) {
     if mpi.code("MPI_Win_set_errhandler", &[win, constant("MPI_ERRORS_RETURN")]) != 0 {
         return;
@@ -74,7 +74,7 @@ pub fn free(mpi: &Mpi, mut win: usize) {
         code != 0 || std::hint::black_box(flag) != 0
     };
     if !over() {
-        // Posted, and this process has not been there.
+        // The window is posted, and this process has not accessed it yet.
         let mut group = group(mpi);
         mpi.code("MPI_Win_start", &[group, 0, win]);
         mpi.code("MPI_Win_complete", &[win]);

@@ -1,5 +1,5 @@
-//! The process that makes the calls. It says what it is about to call; when it dies, the one that
-//! started it knows of what, and starts another for the rest.
+//! Process that makes the calls. It announces each call. When it dies, the process that started it knows the call, and starts
+//! another process for the remaining calls.
 
 use crate::arguments::{self, Bad};
 use crate::exceptions;
@@ -14,15 +14,15 @@ use std::time::Duration;
 /// The exit code of a worker whose call did not return.
 pub const HANGS: i32 = 97;
 
-/// The exit code of a worker whose library no longer works, as it has told.
+/// The exit code of a worker whose library no longer works, as the worker has reported.
 pub const BROKEN: i32 = 98;
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// A case of a function: the arguments that are bad, by their places.
+/// A case of a function: the bad arguments, by their places.
 pub type Case = Vec<(usize, Bad)>;
 
-/// The cases of a function, the same each time: none bad, each bad value, and as often two at random.
+/// Returns the cases of a function, always the same: none bad, each bad value, and an equal number with two bad values at random.
 pub fn cases(f: &Function, seed: u64) -> Vec<Case> {
     let hash = f.name.bytes().fold(seed, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
     let mut rng = fastrand::Rng::with_seed(hash);
