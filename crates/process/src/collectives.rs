@@ -372,7 +372,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Reduces, then scatters `counts[rank]` elements to each rank; `whole` describes all of them.
+    /// Reduces, then scatters `counts[rank]` elements to each rank. `send` holds the elements for all ranks, `receive` gets those
+    /// of this rank.
     pub fn reduce_scatter<C: AsRef<[usize]> + 'static>(
         &self,
         send: Buffer,

@@ -181,7 +181,7 @@ impl Waits {
                     self.dense[self.next].1 = target;
                     self.next += 1;
                 }
-                // The last one comes to its place, to be looked at next.
+                // The last line moves to this place, and is looked at next.
                 None => drop(self.dense.swap_remove(self.next)),
             }
         }

@@ -280,9 +280,9 @@ impl<'a> World<'a> {
                 self.win.set(win);
                 win
             }
-            // One file is for all calls of a case: its path is this process's.
+            // All calls of a case share the file: its path belongs to this process.
             Kind::File => files::make(mpi, self.slot(18), stem),
-            // Without any object of the kind.
+            // The kind has no object here.
             Kind::Registration | Kind::Instance => return null(kind),
         };
         self.keep(kind, made)

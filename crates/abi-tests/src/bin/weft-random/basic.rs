@@ -1,8 +1,8 @@
-//! Predefined datatypes: what a message is made of.
+//! Predefined datatypes, of which messages are made.
 
 use std::fmt;
 
-/// What the bytes mean, for reductions.
+/// Meaning of the bytes, for reductions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     Signed,
@@ -11,7 +11,7 @@ pub enum Class {
     Complex,
     Byte,
     Logical,
-    /// Characters and wide characters: no reduction takes them.
+    /// Characters and wide characters, which no reduction accepts.
     Text,
 }
 
@@ -26,7 +26,7 @@ const fn info(name: &'static str, handle: usize, size: usize, class: Class) -> I
     Info { name, handle, size, class }
 }
 
-// Without long double, of whose 16 bytes a copy may leave 6 out.
+// Without long double: a copy may leave out 6 of its 16 bytes.
 const BASICS: &[Info] = &[
     info("CHAR", 0x243, 1, Class::Text),
     info("SIGNED_CHAR", 0x244, 1, Class::Signed),
@@ -63,13 +63,13 @@ const BASICS: &[Info] = &[
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Basic(u8);
 
-/// All of them.
+/// Returns all predefined datatypes.
 pub fn all() -> impl Iterator<Item = Basic> {
     (0..BASICS.len()).map(|i| Basic(i as u8))
 }
 
 impl Basic {
-    /// The one with this name, without `MPI_`.
+    /// Returns the datatype with this name, without `MPI_`.
     pub fn named(name: &str) -> Basic {
         all().find(|b| b.name() == name).unwrap_or_else(|| panic!("no basic datatype {name}"))
     }
@@ -94,7 +94,7 @@ impl Basic {
         self.info().class
     }
 
-    /// What C aligns it to.
+    /// Returns its alignment in C.
     pub fn align(self) -> usize {
         if self.class() == Class::Complex { self.size() / 2 } else { self.size() }
     }
@@ -111,7 +111,7 @@ pub struct Pair {
     pub name: &'static str,
     pub handle: usize,
     pub first: &'static str,
-    /// Where the `int` is, in bytes.
+    /// Displacement of the `int`, in bytes.
     pub second_at: i64,
     pub extent: i64,
 }

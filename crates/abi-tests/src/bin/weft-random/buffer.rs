@@ -1,11 +1,11 @@
-//! Buffers: pieces of data of some datatype, in memory whose other bytes are watched, too.
+//! Buffers: pieces of data of some datatype, in memory whose other bytes are checked, too.
 
 use crate::types::Type;
 use std::fmt;
 
-/// Bytes on both sides of a buffer that nobody may touch.
+/// Number of bytes on both sides of a buffer that nobody may touch.
 pub const GUARD: usize = 32;
-/// Addresses of buffers are multiples of this.
+/// Alignment of the addresses of buffers, in bytes.
 const ALIGN: usize = 16;
 
 /// `count` elements of a datatype at a displacement in bytes from the buffer's address.
@@ -14,7 +14,7 @@ pub struct Piece {
     pub ty: Type,
     pub count: i64,
     pub at: i64,
-    /// How many basic datatypes its data hold (fewer than the elements do, for a short message).
+    /// Number of basic datatypes in its data (fewer than in its elements, for a short message).
     pub items: usize,
 }
 
@@ -24,12 +24,12 @@ impl Piece {
         Piece { ty, count, at, items }
     }
 
-    /// Bytes of data.
+    /// Returns the number of bytes of data.
     pub fn size(&self) -> usize {
         self.count as usize * self.ty.size()
     }
 
-    /// The runs of bytes of all elements, in the order of the type map, from the address.
+    /// Returns the runs of bytes of all elements, in the order of the type map, relative to the address.
     fn runs(&self) -> impl Iterator<Item = (i64, usize)> + '_ {
         let extent = self.ty.extent();
         let element = move |i: i64| self.at + i * extent;
@@ -37,7 +37,7 @@ impl Piece {
             .flat_map(move |i| self.ty.runs.iter().map(move |(d, n)| (element(i) + d, *n)))
     }
 
-    /// The first byte from the address, and the one behind the last.
+    /// Returns the first byte relative to the address, and the byte after the last.
     pub fn bounds(&self) -> Option<(i64, i64)> {
         let first = self.at;
         let last = self.at + (self.count - 1) * self.ty.extent();
@@ -53,7 +53,7 @@ impl fmt::Display for Piece {
     }
 }
 
-/// How many bytes a buffer of these pieces has, guards included, and where its address lies in it.
+/// Returns the number of bytes of a buffer of these pieces, guards included, and the offset of its address.
 fn extent(pieces: &[Piece]) -> (usize, i64) {
     let bounds = || pieces.iter().filter_map(Piece::bounds);
     let lo = bounds().map(|b| b.0).min().unwrap_or(0);
@@ -61,16 +61,16 @@ fn extent(pieces: &[Piece]) -> (usize, i64) {
     (2 * GUARD + (hi - lo) as usize, GUARD as i64 - lo)
 }
 
-/// The contents of a buffer, wherever it lies.
+/// Contents of a buffer, wherever it lies.
 #[derive(Clone)]
 pub struct Image {
     pub bytes: Vec<u8>,
-    /// Where the buffer's address lies in the bytes, or would lie.
+    /// Offset of the buffer's address in the bytes. It may be outside of them.
     pub origin: i64,
 }
 
 impl Image {
-    /// Bytes that follow from `key` alone.
+    /// Returns bytes that depend only on `key`.
     pub fn random(pieces: &[Piece], key: u64) -> Image {
         let (len, origin) = extent(pieces);
         let mut bytes = vec![0; len];
@@ -78,7 +78,7 @@ impl Image {
         Image { bytes, origin }
     }
 
-    /// The data of a piece, packed.
+    /// Returns the data of a piece, packed.
     pub fn pack(&self, piece: &Piece) -> Vec<u8> {
         let mut out = Vec::with_capacity(piece.size());
         for (at, len) in piece.runs() {
@@ -88,7 +88,7 @@ impl Image {
         out
     }
 
-    /// Puts packed data, at most as much as the piece holds, into its place.
+    /// Stores packed data, at most as much as the piece holds, in its place.
     pub fn unpack(&mut self, piece: &Piece, mut data: &[u8]) {
         assert!(data.len() <= piece.size(), "{} bytes do not fit into {piece}", data.len());
         for (at, len) in piece.runs() {
@@ -116,14 +116,14 @@ impl Buffer {
         Buffer { memory, start: (ALIGN - address) % ALIGN, len, origin }
     }
 
-    /// What MPI gets.
+    /// Returns the address that MPI gets.
     pub fn address(&mut self) -> usize {
         (self.memory.as_mut_ptr() as i64 + self.start as i64 + self.origin) as usize
     }
 
-    /// All bytes, with the guards.
+    /// Returns all bytes, with the guards.
     pub fn bytes(&mut self) -> &mut [u8] {
-        // The library wrote through the address: the compiler must not assume what it last saw.
+        // The library wrote through the address, so the compiler must not assume the bytes that it last saw.
         let memory = std::hint::black_box(&mut self.memory);
         &mut memory[self.start..self.start + self.len]
     }

@@ -1,25 +1,25 @@
-//! Communicators, as all ranks know them: who sits in them, and who hears whom in a collective call.
+//! Communicators, as all ranks know them: their seats, and the seats that receive from each other in a collective call.
 
 /// A communicator. A seat is a member's place in `members`; in an intracommunicator it is the rank.
 #[derive(Clone)]
 pub struct Comm {
-    /// World ranks: of an intercommunicator first one group, then the other.
+    /// World ranks. In an intercommunicator, first those of one group, then those of the other.
     pub members: Vec<usize>,
-    /// How many of them the first group of an intercommunicator has.
+    /// Number of members of the first group of an intercommunicator.
     pub first: Option<usize>,
     pub topology: Option<Topology>,
 }
 
-/// The neighbours of each seat; nothing stands for MPI_PROC_NULL.
+/// Neighbours of each seat. `None` stands for MPI_PROC_NULL.
 #[derive(Clone)]
 pub struct Topology {
     pub sources: Vec<Vec<Option<usize>>>,
     pub destinations: Vec<Vec<Option<usize>>>,
-    /// A Cartesian grid, where what goes out in one direction comes in from the opposite one.
+    /// True for a Cartesian grid, where data that leave in one direction arrive from the opposite direction.
     pub grid: bool,
 }
 
-/// For each seat, what it hears: the seat that says it, and which piece of what that one says.
+/// For each seat, the sources of its pieces: the sending seat, and the index of the piece there.
 pub type Wiring = Vec<Vec<Option<(usize, usize)>>>;
 
 impl Comm {
@@ -27,12 +27,12 @@ impl Comm {
         Comm { members, first: None, topology: None }
     }
 
-    /// The seat of a world rank.
+    /// Returns the seat of a world rank.
     pub fn seat(&self, world: usize) -> Option<usize> {
         self.members.iter().position(|m| *m == world)
     }
 
-    /// The seats of a seat's own group.
+    /// Returns the seats of a seat's own group.
     pub fn group(&self, seat: usize) -> std::ops::Range<usize> {
         match self.first {
             Some(first) if seat < first => 0..first,
@@ -41,7 +41,7 @@ impl Comm {
         }
     }
 
-    /// The seats that a seat can send to: all, or the other group.
+    /// Returns the seats that a seat can send to: all, or the other group.
     pub fn others(&self, seat: usize) -> std::ops::Range<usize> {
         match self.first {
             Some(first) if seat < first => first..self.members.len(),
@@ -50,12 +50,12 @@ impl Comm {
         }
     }
 
-    /// What MPI calls a seat: its rank in its own group.
+    /// Returns the rank of a seat in its own group, as MPI numbers it.
     pub fn rank_of(&self, seat: usize) -> usize {
         seat - self.group(seat).start
     }
 
-    /// For each seat, where its pieces go.
+    /// Returns, for each seat, the destinations of its pieces.
     pub fn outgoing(&self, neighbors: bool) -> Vec<Vec<Option<usize>>> {
         match &self.topology {
             Some(topology) if neighbors => topology.destinations.clone(),
@@ -76,7 +76,7 @@ impl Comm {
 }
 
 impl Topology {
-    /// The n-th edge between two is the n-th in both their lists; in a grid, the opposite direction.
+    /// Matches the n-th edge between two seats in both their lists. In a grid, matches opposite directions.
     fn wiring(&self) -> Wiring {
         let one = |to: usize, i: usize| {
             let sources = &self.sources[to];
@@ -92,7 +92,7 @@ impl Topology {
         seats.map(|to| (0..self.sources[to].len()).map(|i| one(to, i)).collect()).collect()
     }
 
-    /// A grid, the last dimension fastest.
+    /// Makes a grid, in which the last dimension varies fastest.
     pub fn cart(dims: &[usize], periodic: &[bool]) -> Topology {
         let n: usize = dims.iter().product();
         let neighbours = |seat: usize| {
@@ -126,7 +126,7 @@ mod tests {
         // 3 4 5
         assert_eq!(t.sources[0], [None, Some(3), Some(2), Some(1)]);
         assert_eq!(t.sources[5], [Some(2), None, Some(4), Some(3)]);
-        // What 0 hears from below is what 3 says upwards.
+        // The piece that seat 0 receives from below is the piece that seat 3 sends upwards.
         assert_eq!(t.wiring()[0], [None, Some((3, 0)), Some((2, 3)), Some((1, 2))]);
         let ring = Topology::cart(&[1], &[true]);
         assert_eq!(ring.wiring()[0], [Some((0, 1)), Some((0, 0))]);

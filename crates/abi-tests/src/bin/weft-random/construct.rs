@@ -1,10 +1,10 @@
-//! Makes MPI's datatype from ours.
+//! Construction of MPI's datatype from the program's description.
 
 use crate::basic::PAIRS;
 use crate::mpi::{self, Array, Mpi};
 use crate::types::{Datatype, Shape, Spread, Type};
 
-/// The handle of a committed datatype, which the caller frees with [`release`].
+/// Makes a committed datatype, which the caller frees with [`release`]. Returns its handle.
 pub fn construct(mpi: &Mpi, ty: &Datatype) -> Result<usize, String> {
     let mut handle = build(mpi, ty)?;
     if !predefined(ty) {
@@ -22,7 +22,7 @@ fn predefined(ty: &Datatype) -> bool {
     matches!(ty.shape, Shape::Basic(_) | Shape::Pair(_))
 }
 
-/// Compares the library's size and bounds with ours.
+/// Compares the library's size and bounds with the expected ones.
 fn agree(mpi: &Mpi, ty: &Datatype, handle: usize) -> Result<(), String> {
     let two = |name: &str| -> Result<(i64, i64), String> {
         let (mut a, mut b) = (0i64, 0i64);
@@ -122,7 +122,7 @@ fn build(mpi: &Mpi, ty: &Datatype) -> Result<usize, String> {
     }
 }
 
-/// A datatype of several, of lengths and at places.
+/// Makes a structure of several datatypes, with their lengths and displacements.
 fn structure(
     mpi: &Mpi,
     large: bool,
@@ -144,8 +144,8 @@ fn order(fortran: bool) -> usize {
     (if fortran { mpi::ORDER_FORTRAN } else { mpi::ORDER_C }) as usize
 }
 
-/// The arguments of a distributed array: this process's rank in the grid of processes (row-major in
-/// either order), and sizes, distributions, their arguments, and the grid.
+/// Calls `make` with the arguments of a distributed array: this process's rank in the grid of processes (row-major in either
+/// order), and sizes, distributions, their arguments, and the grid.
 fn darray(
     _: &Mpi,
     dimensions: &[crate::types::Dimension],

@@ -14,7 +14,7 @@ use crate::program::{CommId, Form, Item, Phase, Program, Step};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
-/// A number that depends on all of these, for a stream of random numbers of its own.
+/// Returns a number that depends on all `parts`, as the seed of a stream of random numbers.
 pub fn key(parts: &[u64]) -> u64 {
     let mix = |state: u64, part: &u64| {
         // The finaliser of SplitMix64.
@@ -26,7 +26,7 @@ pub fn key(parts: &[u64]) -> u64 {
     parts.iter().fold(0, mix)
 }
 
-/// What a program is made from; the same values make the same program.
+/// Parameters of a program. The same values make the same program.
 #[derive(Clone, Copy)]
 pub struct Recipe {
     pub seed: u64,
@@ -35,9 +35,9 @@ pub struct Recipe {
     pub steps: usize,
 }
 
-/// The most communicators that exist at once.
+/// Maximum number of communicators that exist at the same time.
 const COMMS: usize = 6;
-/// The most windows that exist at once.
+/// Maximum number of windows that exist at the same time.
 const WINDOWS: usize = 3;
 
 impl Recipe {
@@ -78,7 +78,7 @@ impl Recipe {
     }
 }
 
-/// An epoch, on a new window or one that there is; at times one is freed.
+/// Adds an epoch, on a new or an existing window. Sometimes frees a window.
 fn one_sided(rng: &mut Rng, program: &mut Program, open: &[CommId], shown: &mut Vec<WindowId>) {
     if shown.is_empty() || shown.len() < WINDOWS && rng.u32(..3) == 0 {
         let some: Vec<CommId> =
@@ -99,7 +99,7 @@ fn one_sided(rng: &mut Rng, program: &mut Program, open: &[CommId], shown: &mut 
     }
 }
 
-/// How many units of data; seldom many.
+/// Returns a number of units of data, which is seldom large.
 pub(super) fn times(rng: &mut Rng, unit_bytes: usize) -> usize {
     let bytes = match rng.u32(..64) {
         0..8 => 0,
@@ -121,7 +121,7 @@ fn phase(rng: &mut Rng, comms: &[Comm], open: &[CommId]) -> Phase {
         match rng.u32(..4) {
             0 => {
                 let used = closing.contains(&comm) || items.iter().any(|i| message_on(i, comm));
-                // Messages of one communicator in a phase come from one plan of who matches whom.
+                // Messages of one communicator in a phase come from one plan, which decides the matching.
                 if !used && messages::plan(rng, comm, &comms[comm], &mut items) {
                     closing.push(comm);
                 }
@@ -160,7 +160,7 @@ fn message_on(item: &Item, comm: CommId) -> bool {
     }
 }
 
-/// Mixes the items; messages of one communicator keep their order.
+/// Mixes the items. Messages of one communicator keep their order.
 fn mix(rng: &mut Rng, items: &mut Vec<Item>) {
     let mut keys: Vec<(u32, usize)> = (0..items.len()).map(|i| (rng.u32(..), i)).collect();
     let mut last: BTreeMap<CommId, u32> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Random datatypes with a given signature: every constructor, nested, in as many layouts as
-//! chance finds. No two bytes of data overlap, in one element or between neighbours.
+//! Random datatypes with a given signature: every constructor, nested, in random layouts. No two bytes of data overlap, in one
+//! element or between neighbours.
 
 use crate::basic::{self, Basic, Class, PAIRS};
 use crate::buffer::Piece;
@@ -7,12 +7,12 @@ use crate::mpi::DISTRIBUTE_DFLT_DARG;
 use crate::types::{Datatype, Dimension, Shape, Spread, Type};
 use fastrand::Rng;
 
-/// The most basic datatypes in the type map of a random datatype.
+/// Maximum number of basic datatypes in the type map of a random datatype.
 const MAP: usize = 48;
 
-/// A random unit of a signature: mostly one basic datatype, at times a few, or a pair's two.
+/// Returns a random unit of a signature: mostly one basic datatype, sometimes a few, or the two of a pair.
 pub fn signature(rng: &mut Rng) -> Vec<Basic> {
-    // The bytes of a bool are not free to choose, so it is left to the logical reductions.
+    // A bool cannot have arbitrary bytes, so only logical reductions use it.
     let all: Vec<Basic> = basic::all().filter(|b| b.class() != Class::Logical).collect();
     match rng.u32(0..8) {
         0 => (0..rng.usize(2..=5)).map(|_| all[rng.usize(..all.len())]).collect(),
@@ -25,7 +25,7 @@ fn divisors(n: usize) -> Vec<usize> {
     (1..=n).filter(|d| n.is_multiple_of(*d)).collect()
 }
 
-/// Numbers from 0 on that sum up to `sum`.
+/// Returns `n` numbers from 0 on whose sum is `sum`.
 pub fn parts(rng: &mut Rng, sum: i64, n: usize) -> Vec<i64> {
     let mut cuts: Vec<i64> = (1..n).map(|_| rng.i64(0..=sum)).collect();
     cuts.extend([0, sum]);
@@ -33,7 +33,7 @@ pub fn parts(rng: &mut Rng, sum: i64, n: usize) -> Vec<i64> {
     cuts.windows(2).map(|w| w[1] - w[0]).collect()
 }
 
-/// `product` as so many factors.
+/// Splits `product` into `n` factors.
 fn factors(rng: &mut Rng, product: i64, n: usize) -> Vec<i64> {
     let mut rest = product as usize;
     let mut all: Vec<i64> = Vec::new();
@@ -48,8 +48,8 @@ fn factors(rng: &mut Rng, product: i64, n: usize) -> Vec<i64> {
     all
 }
 
-/// Displacements for blocks that reach from `.0` to `.1` (bytes) around them: multiples of `unit`
-/// bytes, in random order, with random gaps.
+/// Returns displacements for blocks that extend from `.0` to `.1` (bytes) around them: multiples of `unit` bytes, in random order,
+/// with random gaps.
 fn place(rng: &mut Rng, reach: &[(i64, i64)], unit: i64) -> Vec<i64> {
     let mut order: Vec<usize> = (0..reach.len()).collect();
     rng.shuffle(&mut order);
@@ -64,7 +64,7 @@ fn place(rng: &mut Rng, reach: &[(i64, i64)], unit: i64) -> Vec<i64> {
     at
 }
 
-/// Where `n` elements of a datatype reach.
+/// Returns the range of bytes of `n` elements of a datatype.
 fn reach(child: &Type, n: i64) -> (i64, i64) {
     if n == 0 {
         return (0, 0);
@@ -72,12 +72,12 @@ fn reach(child: &Type, n: i64) -> (i64, i64) {
     (child.true_lb, (n - 1) * child.extent() + child.true_ub)
 }
 
-/// A multiple in bytes for displacements; mostly what the hardware likes.
+/// Returns the unit of displacements in bytes, mostly a multiple that suits the hardware.
 fn grain(rng: &mut Rng) -> i64 {
     [8, 8, 8, 4, 2, 1][rng.usize(..6)]
 }
 
-/// A datatype whose type map has exactly these basic datatypes in this order.
+/// Makes a datatype whose type map has exactly these basic datatypes in this order.
 pub fn grow(rng: &mut Rng, seq: &[Basic], depth: u32) -> Type {
     if let [one] = seq
         && (depth == 0 || rng.u32(..3) > 0)
@@ -116,13 +116,13 @@ pub fn grow(rng: &mut Rng, seq: &[Basic], depth: u32) -> Type {
     }
 }
 
-/// A structure of random pieces of the sequence.
+/// Makes a structure of random pieces of the sequence.
 fn structure(rng: &mut Rng, seq: &[Basic], depth: u32, large: bool) -> Type {
     let (mut blocks, mut children) = (Vec::new(), Vec::new());
     let mut rest = seq;
     while !rest.is_empty() {
         let alike = rest.iter().take_while(|b| **b == rest[0]).count();
-        // At the bottom a piece is of one basic datatype, elsewhere anything.
+        // At depth 0 a piece has only one basic datatype, elsewhere any.
         let len = if depth == 0 || rng.bool() {
             rng.usize(1..=alike)
         } else {
@@ -154,7 +154,7 @@ fn structure(rng: &mut Rng, seq: &[Basic], depth: u32, large: bool) -> Type {
     Datatype::new(Shape::Struct { blocks, at, children }, large)
 }
 
-/// A constructor that repeats a child, whose sequence is a period of this one.
+/// Makes a constructor that repeats a child, whose sequence is a period of this sequence.
 fn repeated(rng: &mut Rng, seq: &[Basic], depth: u32, large: bool, which: u32) -> Type {
     let period = |d: &usize| seq.iter().enumerate().all(|(i, b)| *b == seq[i % d]);
     let some: Vec<usize> = divisors(seq.len()).into_iter().filter(period).collect();
@@ -215,19 +215,19 @@ fn repeated(rng: &mut Rng, seq: &[Basic], depth: u32, large: bool, which: u32) -
     Datatype::new(shape, large)
 }
 
-/// A dimension of which this process owns `n` indices.
+/// Makes a dimension of which this process owns `n` indices.
 fn dimension(rng: &mut Rng, n: i64) -> Dimension {
     let processes = rng.i64(1..=3);
     let at = rng.i64(0..processes);
     let spread = match rng.u32(..5) {
         0 => return Dimension { size: n, spread: Spread::None, processes: 1, at: 0 },
         1 => Spread::Block(None),
-        // The standard ABI's number for the default is 19, which no other block can have then.
+        // The standard ABI's number for the default is 19, so no block can have 19 elements explicitly.
         2 => Spread::Block(Some(n + rng.i64(0..2)).filter(|b| *b != DISTRIBUTE_DFLT_DARG)),
         3 => Spread::Cyclic(None),
         _ => Spread::Cyclic(Some(rng.i64(1..=3))),
     };
-    // The size follows from what is owned: look for it. A block of more than n has but one.
+    // The size follows from the owned indices, so it is searched. A block of more than `n` has only one size.
     let mut fits = Vec::new();
     for size in 1..=(n + 4) * processes {
         let legal = !matches!(spread, Spread::Block(Some(b)) if b * processes < size);
@@ -242,20 +242,20 @@ fn dimension(rng: &mut Rng, n: i64) -> Dimension {
     fits[rng.usize(..fits.len())]
 }
 
-/// What a piece is for: data that are read may overlap.
+/// Use of a piece: data that are only read may overlap.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     Send,
     Receive,
 }
 
-/// A datatype with a whole number of `unit`s that divides `times`, and how many elements of it make
-/// `times` units. With `times` 0 the datatype may be any.
+/// Returns a datatype with a whole number of `unit`s that divides `times`, and the number of its elements in `times` units. If
+/// `times` is 0, the datatype may be any.
 pub fn element(rng: &mut Rng, unit: &[Basic], times: usize) -> (Type, i64) {
     let most = MAP / unit.len();
     let some = divisors(if times == 0 { rng.usize(1..=4) } else { times });
     let some: Vec<usize> = some.into_iter().filter(|d| *d <= most).collect();
-    // Small divisors are many; take the upper half as often.
+    // There are many small divisors, so half of the picks are from the upper half.
     let pick =
         if rng.bool() { rng.usize(..some.len()) } else { rng.usize(some.len() / 2..some.len()) };
     let in_one = some[pick];
@@ -264,8 +264,8 @@ pub fn element(rng: &mut Rng, unit: &[Basic], times: usize) -> (Type, i64) {
     (grow(rng, &seq, depth), (times / in_one) as i64)
 }
 
-/// A piece of `times` units. Alone in its buffer, so that elements may be interleaved (columns of a
-/// matrix), and overlap if they are only read.
+/// Makes a piece of `times` units. It is the only piece in its buffer, so its elements may be interleaved (columns of a matrix),
+/// and overlap if they are only read.
 pub fn piece(rng: &mut Rng, unit: &[Basic], times: usize, what: Use) -> Piece {
     let (ty, count) = element(rng, unit, times);
     let ty = tighten(rng, ty, count, what);

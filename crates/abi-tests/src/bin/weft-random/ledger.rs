@@ -1,5 +1,4 @@
-//! What the parts of a window hold, worked out in one process; and what every call of an epoch brings and
-//! fetches.
+//! Contents of the parts of a window, and the data that every call of an epoch brings and fetches, all computed in one process.
 
 use crate::basic::Basic;
 use crate::buffer::{Image, Piece};
@@ -9,19 +8,19 @@ use crate::reduce::{self, Element, Predefined};
 use crate::types::Datatype;
 use fastrand::Rng;
 
-/// The contents of all parts, by seat, each between guards.
+/// Contents of all parts, by seat, each between guards.
 pub struct Ledger {
     pub parts: Vec<Image>,
 }
 
-/// The buffers of one call of this rank.
+/// Buffers of a call of this rank.
 pub struct Call {
     pub action: usize,
     pub from: Option<Image>,
-    /// Of a compare and swap: laid out as `from`.
+    /// The operand of a compare and swap, laid out as `from`.
     pub compare: Option<Image>,
     pub to: Option<Image>,
-    /// `to` after the call; its data count only if they are known.
+    /// `to` after the call. Its data count only if they are known.
     pub after: Option<Image>,
 }
 
@@ -32,7 +31,7 @@ pub enum Group {
         first: Vec<u8>,
         total: usize,
     },
-    /// What was there, what each origin sets, and where.
+    /// The old value, the value that each origin sets, and the place.
     Race {
         old: Vec<u8>,
         new: Vec<Vec<u8>>,
@@ -41,26 +40,26 @@ pub enum Group {
     },
 }
 
-/// A piece of all bytes of a part.
+/// Returns a piece of all bytes of a part.
 pub fn whole(len: i64) -> Piece {
     Piece::new(Datatype::basic(Basic::named("BYTE")), len, 0)
 }
 
-/// The difference of two integers of the same size, as an unsigned one.
+/// Returns the difference of two integers of the same size, as an unsigned integer.
 fn difference(a: &[u8], b: &[u8]) -> u128 {
     let bits = 8 * a.len() as u32;
     let wide = reduce::integer(false, a).wrapping_sub(reduce::integer(false, b)) as u128;
     wide & ((1u128 << bits) - 1)
 }
 
-/// An integer and a small number, in as many bytes.
+/// Adds a small number to an integer. The sum has the same number of bytes.
 pub fn plus(a: &[u8], more: usize) -> Vec<u8> {
     let sum = reduce::integer(false, a).wrapping_add(more as i128);
     sum.to_ne_bytes()[..a.len()].to_vec()
 }
 
 impl Group {
-    /// How many places it has in the tally of all ranks.
+    /// Returns the number of places of the group in the tally of all ranks.
     pub fn len(&self) -> usize {
         match self {
             Group::Ticket { total, .. } => *total,
@@ -68,7 +67,7 @@ impl Group {
         }
     }
 
-    /// The place that a fetched value takes in the tally; nothing for who lost a race.
+    /// Returns the place of a fetched value in the tally. `None` for an origin that lost a race.
     pub fn place(&self, origin: usize, found: &[u8]) -> Result<Option<usize>, String> {
         match self {
             Group::Ticket { first, total } => match difference(found, first) {
@@ -88,7 +87,7 @@ impl Ledger {
         Ledger { parts: window.parts.iter().enumerate().map(part).collect() }
     }
 
-    /// The bytes that a rank stores before an epoch.
+    /// Returns the bytes that a rank stores before an epoch.
     pub fn stored(store: &Store, i: usize, base: u64) -> Vec<u8> {
         let mut rng = Rng::with_seed(key(&[base, i as u64, 1]));
         match store.values {
@@ -97,7 +96,7 @@ impl Ledger {
         }
     }
 
-    /// Does all of an epoch; the calls of one rank, and all groups.
+    /// Performs all operations of an epoch. Returns the calls of one rank, and all groups.
     pub fn walk(&mut self, epoch: &Epoch, base: u64, me: usize) -> (Vec<Call>, Vec<Group>) {
         for (i, store) in epoch.stores.iter().enumerate() {
             let data = Ledger::stored(store, i, base);
@@ -111,7 +110,7 @@ impl Ledger {
                 calls.push(call);
             }
         }
-        // A group that was left out has no results.
+        // A group without calls has no results.
         let none = Group::Ticket { first: Vec::new(), total: 0 };
         (calls, groups.into_iter().map(|g| g.unwrap_or_else(|| none.clone())).collect())
     }
@@ -191,7 +190,7 @@ impl Ledger {
         Call { action: i, from, compare, to, after }
     }
 
-    /// Who was first in a race is known now.
+    /// Stores the value of a race whose winner is known now.
     pub fn settle(&mut self, group: &Group, winner: usize) {
         if let Group::Race { new, target, place, .. } = group {
             self.parts[*target].unpack(place, &new[winner]);
@@ -199,7 +198,7 @@ impl Ledger {
     }
 }
 
-/// Packed values for so many elements.
+/// Returns packed values for `count` elements.
 fn values(rng: &mut Rng, op: Predefined, element: Element, count: i64) -> Vec<u8> {
     reduce::values(rng, reduce::Op::Predefined(op), element, count as usize)
 }
@@ -218,7 +217,7 @@ fn data(image: &Option<Image>, piece: &Option<Piece>) -> Vec<u8> {
 }
 
 impl Piece {
-    /// How many of these elements its data are.
+    /// Returns the number of elements of this kind in the piece.
     fn count_of(&self, element: Element) -> i64 {
         (self.size() / element.datatype().size()) as i64
     }

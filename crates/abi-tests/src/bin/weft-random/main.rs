@@ -1,9 +1,9 @@
 //! Random MPI programs against an oracle.
 //!
-//! Every rank makes the same program from a seed: communicators, and phases of messages and
-//! collective calls that are under way at once, with random datatypes, counts and roots. It runs its
-//! part through the C ABI of the MPI library, and works out in one process, without the library, what
-//! every byte of its buffers must be then: data, gaps between them, and what lies beside.
+//! Every rank makes the same program from a seed: communicators, and phases of messages and collective calls that are under way at
+//! the same time, with random datatypes, counts and roots. The rank runs its part through the C ABI of the MPI library. Then it
+//! computes in one process, without the library, the expected value of every byte of its buffers: data, gaps between data, and
+//! bytes around them.
 
 mod basic;
 mod buffer;
@@ -78,7 +78,7 @@ impl Args {
         Recipe { seed: self.seed, number, ranks, steps: self.steps }
     }
 
-    /// The program of this number, without what is to be left out.
+    /// Returns the program of this number, without the items to leave out.
     fn program(&self, recipe: &Recipe) -> program::Program {
         let mut program = recipe.program();
         let keep = |item: &program::Item| {
@@ -99,7 +99,7 @@ impl Args {
         program
     }
 
-    /// The first program, and the one behind the last.
+    /// Returns the number of the first program, and that after the last.
     fn range(&self) -> (u64, u64) {
         match (self.only, self.seconds) {
             (Some(only), _) => (only, only + 1),
@@ -199,7 +199,7 @@ fn launch(args: &Args) -> Result<(), String> {
     mpi.call("MPI_Finalize", &[])
 }
 
-/// Rank 0 tells all whether it is enough.
+/// Broadcasts from rank 0 whether enough programs have run.
 fn over(mpi: &Mpi, enough: bool) -> Result<bool, String> {
     let mut word = [u8::from(enough)];
     let byte = basic::Basic::named("BYTE").handle();

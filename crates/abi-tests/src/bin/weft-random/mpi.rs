@@ -1,5 +1,5 @@
-//! The MPI library as any program meets it: `libmpi_abi.so.1`, its functions found by name, the
-//! handles and constants of the standard ABI as numbers.
+//! The MPI library as any program sees it: `libmpi_abi.so.1`, its functions found by name, the handles and constants of the
+//! standard ABI as numbers.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub const MODE_NOPUT: i64 = 4096;
 pub const MODE_NOSTORE: i64 = 8192;
 pub const MODE_NOSUCCEED: i64 = 16384;
 
-/// The names of the constants above, for the test.
+/// Names of the constants above, for the test.
 #[cfg(test)]
 const NAMED: &[(&str, i64)] = &[
     ("MPI_COMM_NULL", COMM_NULL as i64),
@@ -97,8 +97,8 @@ impl Status {
     }
 }
 
-/// An array of integers as a function wants it: `int` without large counts, 64 bits with them.
-/// Where it lies does not change while it is moved, as nonblocking calls need it.
+/// An array of integers in the type of a function: `int` without large counts, 64 bits with large counts. Its address does not
+/// change when the array is moved, as nonblocking calls need.
 pub enum Array {
     Small(Box<[c_int]>),
     Large(Box<[i64]>),
@@ -123,7 +123,7 @@ impl Array {
     }
 }
 
-/// A function of the library: where it is, how often it was called.
+/// A function of the library: its address, and the number of its calls.
 struct Function {
     address: usize,
     calls: u64,
@@ -132,12 +132,12 @@ struct Function {
 pub struct Mpi {
     library: ClientLibrary,
     functions: RefCell<BTreeMap<String, Function>>,
-    /// How many parameters each function has, by the standard's data.
+    /// Number of parameters of each function, by the standard's data.
     arity: BTreeMap<&'static str, usize>,
 }
 
 impl Mpi {
-    /// Loads the library; `name` is a path, or a name for the loader to look for.
+    /// Loads the library. `name` is a path, or a name for the loader to search.
     pub fn load(name: &str) -> Result<Mpi, String> {
         let library = ClientLibrary::load(name)?;
         let arity = weft_abi_tests::functions().map(|f| (f.name, f.parameters.len())).collect();
@@ -155,7 +155,7 @@ impl Mpi {
         Ok(address)
     }
 
-    /// How often each function was called.
+    /// Returns the number of calls of each function.
     pub fn tally(&self) -> Vec<(String, u64)> {
         self.functions.borrow().iter().map(|(name, f)| (name.clone(), f.calls)).collect()
     }
@@ -163,19 +163,18 @@ impl Mpi {
     /// Calls an MPI function whose parameters are integers, handles and pointers.
     ///
     /// # Errors
-    /// What the function returned, in the library's words.
+    /// Returns the library's text of the function's error code.
     pub fn call(&self, name: &str, a: &[usize]) -> Result<(), String> {
         let arity = self.arity.get(name).copied();
         assert_eq!(arity, Some(a.len()), "{name}: parameters by the standard and given");
         let address = self.find(name)?;
-        // SAFETY: the function has this many parameters (checked above), all of class INTEGER; the
-        // callers give pointers that are valid for the call and, for a nonblocking one, until its
-        // completion.
+        // SAFETY: the function has this many parameters (checked above), all of class INTEGER. The callers give pointers that are
+        // valid for the call and, if the call is nonblocking, until its completion.
         let code = unsafe { weft_client::call(address, a) } as c_int;
         if code == SUCCESS { Ok(()) } else { Err(format!("{name}: {}", self.words(code))) }
     }
 
-    /// The same with `_c` behind the name where counts are large.
+    /// Calls an MPI function with large counts (`_c`), or without.
     pub fn call_c(&self, name: &str, large: bool, a: &[usize]) -> Result<(), String> {
         if large { self.call(&format!("{name}_c"), a) } else { self.call(name, a) }
     }
@@ -192,7 +191,7 @@ impl Mpi {
         format!("error {code}: {}", String::from_utf8_lossy(&text[..len]))
     }
 
-    /// A call whose last parameter is a handle that it makes.
+    /// Calls a function whose last parameter is a handle that the function makes.
     pub fn make(&self, name: &str, large: bool, a: &[usize]) -> Result<usize, String> {
         let mut made = 0usize;
         let mut args = a.to_vec();
@@ -201,7 +200,7 @@ impl Mpi {
         Ok(made)
     }
 
-    /// A call whose last parameter is an `int` that it writes.
+    /// Calls a function whose last parameter is an `int` that the function writes.
     pub fn int(&self, name: &str, a: &[usize]) -> Result<i64, String> {
         let mut value: c_int = 0;
         let mut args = a.to_vec();
@@ -210,7 +209,7 @@ impl Mpi {
         Ok(i64::from(value))
     }
 
-    /// A call whose last parameter is an `int`, or an `MPI_Count` in the form with large counts.
+    /// Calls a function whose last parameter is an `int`, or an `MPI_Count` in the form with large counts.
     pub fn count(&self, name: &str, large: bool, a: &[usize]) -> Result<i64, String> {
         let mut value = 0i64;
         let mut args = a.to_vec();
@@ -219,7 +218,7 @@ impl Mpi {
         Ok(if large { value } else { i64::from(value as c_int) })
     }
 
-    /// A call whose only parameter is a handle that it frees.
+    /// Calls a function whose only parameter is a handle that the function frees.
     pub fn free(&self, name: &str, mut handle: usize) -> Result<(), String> {
         self.call(name, &[std::ptr::from_mut(&mut handle) as usize])
     }

@@ -13,20 +13,20 @@ pub type WindowId = usize;
 pub enum Flavor {
     Create,
     Allocate,
-    /// MPI_Win_allocate_shared where all ranks are on one node, else as before.
+    /// MPI_Win_allocate_shared if all ranks are on one node, else MPI_Win_allocate.
     Shared {
         contiguous: bool,
     },
     Dynamic,
 }
 
-/// What one rank brings.
+/// Part of one rank in a window.
 #[derive(Clone, Debug)]
 pub struct Part {
     pub len: i64,
     /// Its displacement unit; 1 in a dynamic window.
     pub unit: i64,
-    /// Where its memory may be accessed (begin and end): all of it, or what a dynamic window has attached.
+    /// Accessible ranges of its memory (begin and end): all of it, or the ranges that a dynamic window has attached.
     pub chunks: Vec<(i64, i64)>,
 }
 
@@ -34,25 +34,25 @@ pub struct Window {
     pub comm: CommId,
     pub flavor: Flavor,
     pub parts: Vec<Part>,
-    /// The library's hints.
+    /// Hints for the library.
     pub hints: Vec<(&'static str, &'static str)>,
 }
 
-/// How the operations of an epoch are synchronized.
+/// Synchronization of the operations of an epoch.
 #[derive(Debug)]
 pub enum Sync {
     /// The assertions of each fence, by seat: one before each round and one at the end.
     Fence(Vec<Vec<i64>>),
-    /// Who may access whom, by origin and target; assertions of MPI_Win_post by seat.
+    /// Pairs that may access each other, by origin and target, and assertions of MPI_Win_post by seat.
     Post { pairs: Vec<Vec<bool>>, asserts: Vec<i64>, unchecked: bool, empty: bool },
-    /// The targets that each origin locks, in this order, and whether exclusively.
+    /// Targets that each origin locks, in this order; true for an exclusive lock.
     Lock { targets: Vec<Vec<(usize, bool)>>, together: bool, unchecked: bool },
-    /// Between rounds: MPI_Win_flush_all and a barrier.
+    /// One MPI_Win_lock_all. Between rounds come MPI_Win_flush_all and a barrier.
     LockAll { unchecked: bool },
 }
 
 impl Sync {
-    /// Whether the target does nothing: flushes and requests are allowed then.
+    /// Returns true if targets are passive, which allows flushes and requests.
     pub fn passive(&self) -> bool {
         matches!(self, Sync::Lock { .. } | Sync::LockAll { .. })
     }
@@ -80,24 +80,24 @@ pub enum What {
     Accumulate(Op),
     GetAccumulate(Op),
     FetchAndOp(Op),
-    /// Compares with what is there, or with something else.
+    /// Compares with the value that is there, or with another value.
     CompareAndSwap {
         hit: bool,
     },
-    /// Under an exclusive lock: get, flush, put of one more.
+    /// Under an exclusive lock: get, flush, and put of the number plus one.
     Increment,
     Flush(Flush),
 }
 
-/// What is known of the result of an operation.
+/// Knowledge about the result of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fetched {
     Known,
-    /// It depends on who came first.
+    /// Depends on the order of origins.
     Open,
-    /// The results of all in this group are different numbers in a row.
+    /// The results of all operations in this group are different consecutive numbers.
     Ticket(usize),
-    /// One of this group finds the old value and sets its own, which all others find.
+    /// One operation of this group finds the old value and sets its own value, which all others find.
     Race(usize),
 }
 
@@ -105,25 +105,25 @@ pub enum Fetched {
 pub struct Store {
     pub seat: usize,
     pub piece: Piece,
-    /// The values suit this operator.
+    /// Operator that the values suit.
     pub values: Option<(Predefined, Element)>,
 }
 
-/// One call. Pieces that it does not have are `None`.
+/// A call. Pieces that it does not have are `None`.
 pub struct Action {
     pub round: usize,
     pub origin: usize,
-    /// Nothing: MPI_PROC_NULL.
+    /// `None` stands for MPI_PROC_NULL.
     pub target: Option<usize>,
     pub what: What,
-    /// At the target.
+    /// Place at the target.
     pub place: Option<Piece>,
-    /// What is brought, and what is fetched.
+    /// Data that are brought, and data that are fetched.
     pub from: Option<Piece>,
     pub to: Option<Piece>,
-    /// What the elements are, where that matters.
+    /// Kind of the elements, if it matters.
     pub element: Option<Element>,
-    /// The data suit this operator.
+    /// Operator that the data suit.
     pub suits: Option<Predefined>,
     pub fetched: Fetched,
     pub request: bool,
@@ -135,14 +135,14 @@ pub struct Epoch {
     pub sync: Sync,
     pub rounds: usize,
     pub stores: Vec<Store>,
-    /// In an order that gives the right result, if one rank did it all; each rank keeps to it.
+    /// Calls, in an order that would give the right result if one rank made all of them. Each rank keeps this order.
     pub actions: Vec<Action>,
-    /// How many groups of tickets and races there are.
+    /// Number of groups of tickets and races.
     pub groups: usize,
     /// Seats that detach their memory and attach it again before the epoch.
     pub reattach: Vec<usize>,
     pub free_early: bool,
-    /// Afterwards each rank looks at the next one's memory, if it sees it.
+    /// True if each rank looks at the next rank's memory after the epoch, if that memory is visible.
     pub peek: bool,
 }
 
@@ -157,7 +157,7 @@ impl Op {
 }
 
 impl What {
-    /// The function's name behind `MPI_`.
+    /// Returns the function's name without `MPI_`.
     pub fn name(self) -> &'static str {
         match self {
             What::Put => "Put",
@@ -174,7 +174,7 @@ impl What {
         }
     }
 
-    /// Whether the target's memory changes.
+    /// Returns true if the operation changes the target's memory.
     pub fn writes(self) -> bool {
         !matches!(
             self,

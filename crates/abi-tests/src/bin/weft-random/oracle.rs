@@ -1,4 +1,4 @@
-//! What every buffer holds before a step and must hold after it, worked out in one process.
+//! Contents of every buffer before a step, and expected contents after it, computed in one process.
 
 use crate::buffer::{Image, Piece};
 use crate::generate::key;
@@ -6,26 +6,26 @@ use crate::program::{Collective, Item, Kind, Message, Shift};
 use crate::reduce;
 use fastrand::Rng;
 
-/// Which of an item's two buffers.
+/// Side of an item, which has two buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
     Send,
     Recv,
 }
 
-/// One item in one round of a phase; all contents follow from the key and the item.
+/// An item in a round of a phase. All contents follow from the key and the item.
 pub struct Oracle<'a> {
     pub item: &'a Item,
     pub key: u64,
 }
 
-/// Contents to expect, and data that the standard leaves open.
+/// Expected contents, and data that the standard leaves undefined.
 pub struct Expected {
     pub image: Image,
     pub open: Vec<Piece>,
 }
 
-/// The pieces of one buffer; none if the rank has no such buffer.
+/// Returns the pieces of one buffer. Empty if the rank has no such buffer.
 pub fn pieces(item: &Item, rank: usize, side: Side) -> &[Piece] {
     let one = std::slice::from_ref;
     match (item, side) {
@@ -41,7 +41,7 @@ pub fn pieces(item: &Item, rank: usize, side: Side) -> &[Piece] {
 }
 
 impl Oracle<'_> {
-    /// The contents before.
+    /// Returns the contents before the step.
     pub fn initial(&self, rank: usize, side: Side) -> Image {
         let pieces = pieces(self.item, rank, side);
         let key = key(&[self.key, rank as u64, side as u64]);
@@ -56,7 +56,7 @@ impl Oracle<'_> {
         image
     }
 
-    /// The contents after. `matched` is the message that a receive from anywhere took.
+    /// Returns the contents after the step. `matched` is the message that a receive from any source took.
     pub fn expected(&self, rank: usize, side: Side, matched: Option<Oracle>) -> Expected {
         let image = self.initial(rank, side);
         match self.item {
@@ -113,7 +113,7 @@ impl Oracle<'_> {
                 Some(data) => image.unpack(&first, &data),
                 None => open.push(first),
             }
-            // Of what lay in place, the standard tells no more than the result.
+            // Of data in place, the standard defines only the result.
             if c.in_place && matches!(c.kind, Kind::ReduceScatter | Kind::ReduceScatterBlock) {
                 let rest: i64 = c.recv[rank].iter().map(|p| p.count).sum();
                 let skipped = self.result(c, rank);
@@ -145,7 +145,7 @@ impl Oracle<'_> {
         Expected { image, open }
     }
 
-    /// Elements in the result of a reduction.
+    /// Returns the number of elements in the result of a reduction.
     fn result(&self, c: &Collective, rank: usize) -> i64 {
         match c.kind {
             Kind::ReduceScatter | Kind::ReduceScatterBlock if c.in_place => {
@@ -155,13 +155,13 @@ impl Oracle<'_> {
         }
     }
 
-    /// What one seat says in its piece of this number, packed.
+    /// Returns the data that one seat sends in its piece of this number, packed.
     fn data(&self, c: &Collective, from: usize, slot: usize) -> Vec<u8> {
         if !c.send[from].is_empty() {
             let i = if c.send[from].len() == 1 { 0 } else { slot };
             return self.initial(from, Side::Send).pack(&c.send[from][i]);
         }
-        // In place. Gather and allgather: its own part; the others: the part for the other.
+        // In place. In gather and allgather, the own part. In other operations, the part for the other seat.
         let i = match c.kind {
             Kind::Gather | Kind::Gatherv | Kind::Allgather | Kind::Allgatherv => from,
             _ if c.recv[from].len() == 1 => 0,

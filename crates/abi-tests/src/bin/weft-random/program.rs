@@ -1,5 +1,5 @@
-//! A program: what all ranks do, step by step. Every rank has the whole of it; ranks without a word
-//! of explanation are seats in the item's communicator.
+//! A program: the steps of all ranks. Every rank has the whole program. Unless said otherwise, ranks are seats in the item's
+//! communicator.
 
 use crate::buffer::Piece;
 use crate::comm::{Comm, Wiring};
@@ -26,8 +26,7 @@ pub enum Step {
     Close(WindowId),
 }
 
-/// Makes communicators from one: `made` holds their numbers, of which a rank is a member of at most
-/// one.
+/// Makes communicators from a parent. `made` holds their numbers. A rank is a member of at most one of them.
 pub struct Make {
     pub parent: CommId,
     pub how: How,
@@ -39,13 +38,13 @@ pub enum How {
     Dup,
     DupWithInfo,
     Idup,
-    /// Colour (nothing: MPI_UNDEFINED) and key of each rank.
+    /// Colour (`None` stands for MPI_UNDEFINED) and key of each rank.
     Split(Vec<(Option<i64>, i64)>),
     /// Disjoint groups of ranks of the parent, each in its order.
     Create(Vec<Vec<usize>>),
-    /// The same, called by the members alone, with this tag.
+    /// Disjoint groups, each of which only its members create, with this tag.
     CreateGroup(Vec<Vec<usize>>, i64),
-    /// One group, without a parent, under this name.
+    /// A group, without a parent, under this name.
     FromGroup(Vec<usize>, String),
     /// Two groups with a leader in each, without a parent, under this name.
     FromGroups {
@@ -59,7 +58,7 @@ pub enum How {
     },
     Graph,
     DistGraph,
-    /// From two disjoint communicators, with a leader in each; the parent is where the leaders meet.
+    /// From two disjoint communicators, with a leader in each. The leaders meet in the parent.
     Intercomm {
         sides: [CommId; 2],
         leaders: [usize; 2],
@@ -71,18 +70,17 @@ pub enum How {
     },
 }
 
-/// Items that are under way at once. Every rank goes through them in the same order, so that what
-/// blocks cannot wait in a circle; what does not block is completed at the end.
+/// Items that are under way at the same time. Every rank goes through them in the same order, so that blocking calls cannot wait in
+/// a circle. Nonblocking calls are completed at the end.
 pub struct Phase {
     pub items: Vec<Item>,
-    /// How often all of it is done, with the same buffers and persistent requests, but other data.
+    /// Number of times that all items run, with the same buffers and persistent requests, but other data.
     pub rounds: u64,
-    /// Some message is sent in ready mode: all early receives come before a barrier.
+    /// True if some message is sent in ready mode: all early receives come before a barrier.
     pub ready: bool,
-    /// Communicators on which some receive takes messages from anywhere: a barrier keeps those of
-    /// later phases out.
+    /// Communicators on which some receive takes messages from any source: a barrier keeps messages of later phases out.
     pub closing: Vec<CommId>,
-    /// Datatypes are freed while they are in use.
+    /// True if datatypes are freed while they are in use.
     pub free_early: bool,
 }
 
@@ -92,7 +90,7 @@ pub enum Item {
     Collective(Collective),
 }
 
-/// Whether a call waits, returns a request, or starts a persistent one.
+/// Form of a call: it waits, returns a request, or starts a persistent request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     Blocking,
@@ -108,7 +106,7 @@ pub enum Mode {
     Ready,
 }
 
-/// How the data of one side are described to MPI.
+/// Description of the data of one side to MPI.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dress {
     Plain,
@@ -134,7 +132,7 @@ pub enum Taking {
 
 pub struct Message {
     pub comm: CommId,
-    /// Nothing: MPI_PROC_NULL; never for both.
+    /// `None` stands for MPI_PROC_NULL, which is never on both sides.
     pub from: Option<usize>,
     pub to: Option<usize>,
     pub tag: i64,
@@ -143,10 +141,10 @@ pub struct Message {
     pub form: Form,
     pub send_large: bool,
     pub send_dress: Dress,
-    /// May have room for more than is sent.
+    /// May have room for more than the sent data.
     pub recv: Piece,
     pub taking: Taking,
-    /// The receive is posted before all items.
+    /// True if the receive is posted before all items.
     pub early: bool,
     pub any_source: bool,
     pub any_tag: bool,
@@ -154,13 +152,13 @@ pub struct Message {
     pub recv_dress: Dress,
 }
 
-/// Each rank sends to the one `by` above it and receives from the one `by` below it, in one call.
+/// Each rank sends to the rank `by` above it, and receives from the rank `by` below it, in one call.
 pub struct Shift {
     pub comm: CommId,
     pub by: usize,
-    /// Without it, MPI_PROC_NULL is beyond the ends.
+    /// True if ranks wrap around. Otherwise MPI_PROC_NULL is beyond the ends.
     pub around: bool,
-    /// The same buffer for both.
+    /// True if both directions use the same buffer.
     pub replace: bool,
     pub immediate: bool,
     pub large: Vec<bool>,
@@ -208,7 +206,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The function's name behind `MPI_` and its form's letter.
+    /// Returns the function's name without `MPI_` and the letter of its form.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Barrier => "barrier",
@@ -236,7 +234,7 @@ impl Kind {
         }
     }
 
-    /// Whether neighbours in a topology talk.
+    /// Returns true if the operation is among neighbours in a topology.
     pub fn neighbors(self) -> bool {
         self.name().starts_with("neighbor")
     }
@@ -252,14 +250,14 @@ impl Kind {
     }
 }
 
-/// A collective call. `send` and `recv` hold the pieces of each seat: one, or one for each peer;
-/// none where the seat has no such buffer or it is in place. Bcast has `recv` alone.
+/// A collective call. `send` and `recv` hold the pieces of each seat: one piece, or one for each peer. There is none if the seat
+/// has no such buffer, or the operation is in place. Bcast has only `recv`.
 pub struct Collective {
     pub comm: CommId,
     pub kind: Kind,
     pub form: Form,
     pub large: Vec<bool>,
-    /// At the root of a rooted collective, everywhere in others: the data lie in `recv`.
+    /// At the root of a rooted collective, and everywhere in other collectives: the data lie in `recv`.
     pub in_place: bool,
     pub root: usize,
     pub send: Vec<Vec<Piece>>,
@@ -269,7 +267,7 @@ pub struct Collective {
 }
 
 impl Collective {
-    /// Whether this rank's call says MPI_IN_PLACE.
+    /// Returns true if this rank's call uses MPI_IN_PLACE.
     pub fn in_place_at(&self, rank: usize) -> bool {
         self.in_place && (!self.kind.rooted() || rank == self.root)
     }

@@ -1,5 +1,5 @@
-//! Reductions: operators, the elements they work on, and their results, computed one by one.
-//! Values are such that every order of operations gives the same bytes.
+//! Reductions: operators, their elements, and their results, computed one by one. Values are such that every order of operations
+//! gives the same bytes.
 
 use crate::basic::{Basic, Class, PAIRS, all};
 use crate::types::{Datatype, Shape, Type};
@@ -50,7 +50,7 @@ impl Predefined {
         format!("{self:?}").to_uppercase()
     }
 
-    /// Whether the standard allows it on a basic datatype of this class.
+    /// Returns true if the standard allows the operator on a basic datatype of this class.
     pub fn takes(self, class: Class) -> bool {
         let integer = matches!(class, Class::Signed | Class::Unsigned);
         match self {
@@ -65,16 +65,16 @@ impl Predefined {
     }
 }
 
-/// An operator of the program: pairs of 32-bit numbers.
+/// An operator of the program, on pairs of 32-bit numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum User {
-    /// (a, b) stands for x -> a x + b; one after the other. Not commutative.
+    /// (a, b) stands for x -> a x + b, and the operator composes such functions. Not commutative.
     Affine,
-    /// Sums of the first, exclusive ors of the second. Commutative.
+    /// Sum of the first numbers, exclusive or of the second. Commutative.
     Mixed,
 }
 
-/// The layout of the pair that a user's operator works on: extent, and where the second is.
+/// Layout of the pair that a user's operator works on: its extent, and the place of the second number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Spacing {
     Compact,
@@ -96,7 +96,7 @@ impl fmt::Display for Op {
     }
 }
 
-/// What one element is.
+/// Element of a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Element {
     Basic(Basic),
@@ -120,7 +120,7 @@ impl Element {
     }
 }
 
-/// A random operator and an element that it takes.
+/// Returns a random operator and an element that it accepts.
 pub fn choose(rng: &mut Rng) -> (Op, Element) {
     if rng.u32(..4) == 0 {
         let user = if rng.bool() { User::Affine } else { User::Mixed };
@@ -135,7 +135,7 @@ pub fn choose(rng: &mut Rng) -> (Op, Element) {
     (Op::Predefined(op), Element::Basic(fit[rng.usize(..fit.len())]))
 }
 
-/// Packed values that the operator takes.
+/// Returns packed values that the operator accepts.
 pub fn values(rng: &mut Rng, op: Op, element: Element, count: usize) -> Vec<u8> {
     let mut out = Vec::new();
     for _ in 0..count {
@@ -152,7 +152,7 @@ pub fn values(rng: &mut Rng, op: Op, element: Element, count: usize) -> Vec<u8> 
 }
 
 fn value(rng: &mut Rng, op: Op, basic: Basic, out: &mut Vec<u8>) {
-    // Few values for MINLOC and MAXLOC, so that equal ones come up; factors are never zero.
+    // MINLOC and MAXLOC get few different values, so that equal values occur. Factors are never zero.
     let few = matches!(op, Op::Predefined(Minloc | Maxloc));
     let real = |rng: &mut Rng| match op {
         Op::Predefined(Prod) => [1.0, -1.0, 2.0, 0.5, -2.0][rng.usize(..5)],
@@ -172,7 +172,7 @@ fn value(rng: &mut Rng, op: Op, basic: Basic, out: &mut Vec<u8>) {
     }
 }
 
-/// `left` op `right`, both packed, element by element.
+/// Computes `left` op `right`, both packed, element by element.
 pub fn combine(op: Op, element: Element, left: &[u8], right: &[u8]) -> Vec<u8> {
     assert_eq!(left.len(), right.len());
     let size = element.datatype().size();
@@ -201,7 +201,7 @@ impl User {
     }
 }
 
-/// A number of up to 64 bits, signed or not.
+/// Returns a number of up to 64 bits, signed or not.
 pub fn integer(signed: bool, bytes: &[u8]) -> i128 {
     let mut wide = [0; 16];
     wide[..bytes.len()].copy_from_slice(bytes);
@@ -217,7 +217,7 @@ fn float(bytes: &[u8]) -> f64 {
     }
 }
 
-/// -1, 0 or 1 for the order of two values.
+/// Compares two values.
 fn order(basic: Basic, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
     if basic.class() == Class::Float {
         return float(a).total_cmp(&float(b));

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 
 type Outcome<T = ()> = Result<T, String>;
 
-/// Where a byte is spoilt on purpose.
+/// Memory in which a byte is spoilt on purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Plant {
     /// In a buffer of a message.
@@ -33,22 +33,22 @@ pub enum Plant {
     Fetched,
 }
 
-/// What lasts longer than a program.
+/// State that lasts longer than a program.
 pub struct Session<'a> {
     pub mpi: &'a Mpi,
     /// Rank in MPI_COMM_WORLD.
     pub me: usize,
     pub watch: &'a Watch,
-    /// Spoil one byte of the next memory of this rank that can be spoilt.
+    /// If given, spoils one byte of the next memory of this kind on this rank.
     pub plant: Option<Plant>,
-    /// Complete requests in one way, not in all that MPI has.
+    /// True to complete requests only by MPI_Waitall, not in all ways that MPI has.
     pub waitall: bool,
     operators: HashMap<(User, Spacing, bool), usize>,
-    /// Whether all ranks are on one node, once that was asked.
+    /// True if all ranks are on one node. `None` until that was asked.
     one_node: Option<bool>,
 }
 
-/// What an item needs until its phase ends.
+/// State that an item needs until its phase ends.
 #[derive(Default)]
 struct Live {
     send: Option<Buffer>,
@@ -59,9 +59,9 @@ struct Live {
     handles: Vec<Box<[usize]>>,
     packed_send: Vec<u8>,
     packed_recv: Vec<u8>,
-    /// Persistent requests: of the send (or the collective), of the receive.
+    /// Persistent requests: that of the send (or the collective), and that of the receive.
     persistent: [Option<usize>; 2],
-    /// What the receive found.
+    /// Status of the receive.
     status: Option<Status>,
 }
 
@@ -69,7 +69,7 @@ struct Live {
 struct Pending {
     request: usize,
     item: usize,
-    /// Whether the status tells of a received message.
+    /// True if the status describes a received message.
     receives: bool,
 }
 
@@ -91,7 +91,7 @@ struct Stage<'s, 'a> {
     deferred: Vec<(usize, usize)>,
     /// Memory for buffered sends.
     attached: Vec<u64>,
-    /// For the contents of this round.
+    /// Seed for the contents of this round.
     key: u64,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs a program; an error says what was wrong on this rank.
+    /// Runs a program. An error says what was wrong on this rank.
     pub fn run(&mut self, recipe: &Recipe, program: &Program) -> Outcome {
         let mut handles = vec![mpi::COMM_NULL; program.comms.len()];
         handles[0] = mpi::COMM_WORLD;
@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
         handles[1..].iter_mut().try_for_each(|handle| self.free(handle))
     }
 
-    /// Frees what lasted longer than a program.
+    /// Frees the state that lasted longer than a program.
     pub fn close(&mut self) -> Outcome {
         let mut operators = std::mem::take(&mut self.operators).into_values();
         operators.try_for_each(|handle| self.mpi.free("MPI_Op_free", handle))
@@ -197,7 +197,7 @@ impl Stage<'_, '_> {
         self.session.mpi
     }
 
-    /// This process's seat in the item's communicator.
+    /// Returns this process's seat in the item's communicator.
     fn rank(&self, item: usize) -> Option<usize> {
         let comm = match &self.phase.items[item] {
             Item::Message(m) => m.comm,
@@ -269,7 +269,7 @@ impl Stage<'_, '_> {
         Ok(())
     }
 
-    /// Buffers with the contents of this round.
+    /// Fills buffers with the contents of this round.
     fn prepare(&mut self, item: usize, rank: usize) {
         let kind = &self.phase.items[item];
         for side in [Side::Send, Side::Recv] {
@@ -285,7 +285,7 @@ impl Stage<'_, '_> {
         self.live[item].status = None;
     }
 
-    /// The handle of a datatype, made when it is first needed.
+    /// Returns the handle of a datatype, which is made when it is first needed.
     fn datatype(&mut self, ty: &Type) -> Outcome<usize> {
         self.types.get(self.session.mpi, ty)
     }
@@ -343,7 +343,7 @@ impl Stage<'_, '_> {
         Ok(())
     }
 
-    /// Spoils a byte, and says so; not one that the standard leaves open.
+    /// Spoils a byte, and reports it. Never a byte that the standard leaves undefined.
     fn plant(&mut self, item: usize, buffer: &mut Buffer) -> bool {
         if matches!(self.phase.items[item], Item::Collective(_)) {
             return false;
@@ -355,7 +355,7 @@ impl Stage<'_, '_> {
     }
 }
 
-/// The first byte that differs, in words.
+/// Describes the first byte that differs.
 fn compare(found: &[u8], expected: &crate::buffer::Image, pieces: &[Piece]) -> Outcome {
     let Some(at) = found.iter().zip(&expected.bytes).position(|(a, b)| a != b) else {
         return Ok(());
@@ -387,7 +387,7 @@ fn compare(found: &[u8], expected: &crate::buffer::Image, pieces: &[Piece]) -> O
     ))
 }
 
-/// Whether the receive is a request.
+/// Returns true if the receive is a request.
 fn immediate(taking: Taking) -> bool {
     matches!(taking, Taking::Receive(Form::Immediate | Form::Persistent))
 }

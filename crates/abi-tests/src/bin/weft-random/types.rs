@@ -6,13 +6,13 @@ use std::rc::Rc;
 
 pub type Type = Rc<Datatype>;
 
-/// How one dimension of a distributed array is spread over processes.
+/// Distribution of one dimension of a distributed array over processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spread {
     None,
-    /// Blocks of so many, one a process; nothing: as many as it takes.
+    /// Blocks of this many indices, one per process. `None` is the smallest size that suffices.
     Block(Option<i64>),
-    /// Blocks of so many in turn; nothing: of one.
+    /// Blocks of this many indices in turn. `None` is 1.
     Cyclic(Option<i64>),
 }
 
@@ -27,7 +27,7 @@ pub struct Dimension {
 }
 
 impl Dimension {
-    /// The indices that belong to this process, ascending.
+    /// Returns the indices that belong to this process, ascending.
     pub fn owned(&self) -> Vec<i64> {
         let Dimension { size, processes, at, .. } = *self;
         let mine =
@@ -40,8 +40,8 @@ impl Dimension {
     }
 }
 
-/// A constructor with its arguments. Displacements and strides that begin with `h` count bytes,
-/// the others extents of the child.
+/// A constructor with its arguments. Displacements and strides that begin with `h` count bytes, all others count extents of the
+/// child.
 pub enum Shape {
     Basic(Basic),
     /// An index into [`PAIRS`].
@@ -106,23 +106,23 @@ pub enum Shape {
 
 pub struct Datatype {
     pub shape: Shape,
-    /// Made with the constructor's form with large counts, where it has one.
+    /// True for the constructor's form with large counts, if there is such a form.
     pub large: bool,
     /// Basic datatypes and their displacements in bytes, in the order of the type map.
     pub map: Vec<(Basic, i64)>,
-    /// The same as runs of bytes (displacement, length), neighbours joined.
+    /// The map as runs of bytes (displacement, length), with neighbours joined.
     pub runs: Vec<(i64, usize)>,
     pub lb: i64,
     pub ub: i64,
     /// The first byte of data, and the one behind the last.
     pub true_lb: i64,
     pub true_ub: i64,
-    /// Its bounds were set by a constructor, so that those of its parent are taken from them.
+    /// True if a constructor has set its bounds, so that its parent derives its bounds from them.
     marked: bool,
 }
 
 impl Shape {
-    /// The children and where each begins, in the order of the type map.
+    /// Returns the children and the displacement of each, in the order of the type map.
     fn placed(&self) -> Vec<(i64, &Type)> {
         let block = |at: i64, n: i64, child: &'_ Type| {
             let extent = child.extent();
@@ -171,7 +171,7 @@ impl Shape {
         }
     }
 
-    /// Bounds that the constructor sets itself.
+    /// Returns bounds that the constructor itself sets.
     fn bounds(&self) -> Option<(i64, i64)> {
         match self {
             Shape::Resized { lb, extent, .. } => Some((*lb, lb + extent)),
@@ -188,7 +188,7 @@ impl Shape {
     }
 }
 
-/// The elements of an array whose indices are among `owned`, the fastest dimension innermost.
+/// Returns the elements of an array whose indices are among `owned`, with the fastest dimension innermost.
 fn grid<'a>(
     sizes: &[i64],
     owned: Vec<Vec<i64>>,
@@ -208,9 +208,8 @@ fn grid<'a>(
 }
 
 impl Datatype {
-    /// The datatype of a constructor. Where the standard's words on bounds leave room (alignment,
-    /// set bounds beside others), or elements would overlap, the bounds are set by one more
-    /// constructor around it.
+    /// Makes the datatype of a constructor. If the standard leaves its bounds open (alignment, set bounds beside others), or
+    /// elements would overlap, one more constructor around it sets the bounds.
     pub fn new(shape: Shape, large: bool) -> Type {
         let (inner, certain) = Datatype::exact(shape, large);
         let inner = Rc::new(inner);
@@ -222,8 +221,8 @@ impl Datatype {
         Rc::new(Datatype::exact(shape, large).0)
     }
 
-    /// The datatype of exactly this constructor, whose elements may overlap; and whether its bounds
-    /// are beyond doubt.
+    /// Makes the datatype of exactly this constructor, whose elements may overlap. Also returns true if its bounds are beyond
+    /// doubt.
     pub fn exact(shape: Shape, large: bool) -> (Datatype, bool) {
         let mut map = Vec::new();
         let (mut lb, mut ub) = (i64::MAX, i64::MIN);
@@ -277,17 +276,17 @@ impl Datatype {
         self.ub - self.lb
     }
 
-    /// From the first byte of data to the one behind the last.
+    /// Returns the number of bytes from the first byte of data to the last.
     pub fn span(&self) -> i64 {
         self.true_ub - self.true_lb
     }
 
-    /// Bytes of data.
+    /// Returns the number of bytes of data.
     pub fn size(&self) -> usize {
         self.map.iter().map(|m| m.0.size()).sum()
     }
 
-    /// Whether `count` elements, one extent apart, write no byte twice.
+    /// Returns true if `count` elements, one extent apart, write no byte twice.
     pub fn disjoint(&self, count: i64, extent: i64) -> bool {
         let every = |i: i64| self.runs.iter().map(move |(d, n)| (d + i * extent, *n as i64));
         let mut all: Vec<(i64, i64)> = (0..count).flat_map(every).collect();

@@ -7,15 +7,14 @@ use std::ffi::{c_int, c_void};
 /// Applies an operator to `len` pairs of 32-bit numbers: `right` becomes `left` op `right`.
 ///
 /// # Safety
-/// Both point to `len` elements of `extent` bytes, whose second number is `second` bytes behind the
-/// first.
+/// Both point to `len` elements of `extent` bytes, whose second number is `second` bytes after the first.
 unsafe fn apply(user: User, left: *const u8, right: *mut u8, len: usize, spacing: Spacing) {
     let (extent, second) = match spacing {
         Spacing::Compact => (8, 4),
         Spacing::Apart => (24, 16),
     };
     for at in (0..len).map(|i| i * extent) {
-        // SAFETY: within the elements, by the caller's contract.
+        // SAFETY: all accesses are within the `len` elements at both addresses: the caller of `apply` promises them.
         unsafe {
             let word = |p: *const u8, d: usize| p.add(at + d).cast::<u32>().read_unaligned();
             let (a, b) = user.pairs((word(left, 0), word(left, second)), {
@@ -31,11 +30,13 @@ macro_rules! operators {
     ($($small:ident $large:ident: $user:ident $spacing:ident;)*) => {
         $(
             extern "C" fn $small(a: *const u8, b: *mut u8, n: *const c_int, _: *const c_void) {
-                // SAFETY: the library gives as many elements of the datatype as it says.
+                // SAFETY: `n` is valid, and both buffers hold `*n` elements of the operator's datatype: the library promises it to
+                // operators (MPI 5.0, 6.9.5).
                 unsafe { apply(User::$user, a, b, *n as usize, Spacing::$spacing) }
             }
             extern "C" fn $large(a: *const u8, b: *mut u8, n: *const i64, _: *const c_void) {
-                // SAFETY: as above.
+                // SAFETY: `n` is valid, and both buffers hold `*n` elements of the operator's datatype: the library promises it to
+                // operators (MPI 5.0, 6.9.5).
                 unsafe { apply(User::$user, a, b, *n as usize, Spacing::$spacing) }
             }
         )*
@@ -57,7 +58,7 @@ operators! {
     mixed_apart mixed_apart_c: Mixed Apart;
 }
 
-/// A new operator.
+/// Makes an operator.
 pub fn create(mpi: &Mpi, user: User, spacing: Spacing, large: bool) -> Result<usize, String> {
     let commutes = usize::from(user == User::Mixed);
     mpi.make("MPI_Op_create", large, &[address(user, spacing, large), commutes])

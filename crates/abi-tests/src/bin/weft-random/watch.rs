@@ -1,4 +1,4 @@
-//! Ends a program that does not end by itself, and says where this rank is.
+//! Ends a program that does not end by itself, and reports where this rank is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub struct Watch(Arc<[AtomicU64; 4]>);
 
 impl Watch {
-    /// Ends the process when nothing has changed for `limit`; `tell` makes the line to say.
+    /// Ends the process when nothing has changed for `limit`. `tell` makes the line to print.
     pub fn start(
         limit: Duration,
         tell: impl Fn(u64, u64, u64) -> String + Send + 'static,

@@ -1,4 +1,4 @@
-//! One collective call: who has what, in which datatypes, on every rank of the communicator.
+//! A collective call: the data and the datatypes of every rank of the communicator.
 
 use crate::basic::Basic;
 use crate::buffer::Piece;
@@ -9,7 +9,7 @@ use crate::reduce;
 use crate::types::Type;
 use fastrand::Rng;
 
-/// For all communicators; those before MPI_Scan for intercommunicators, too.
+/// Operations for all communicators. Those before MPI_Scan are also for intercommunicators.
 const KINDS: [Kind; 17] = [
     Kind::Barrier,
     Kind::Bcast,
@@ -36,7 +36,7 @@ fn bytes(unit: &[Basic]) -> usize {
     unit.iter().map(|b| b.size()).sum()
 }
 
-/// For communicators with a topology.
+/// Operations for communicators with a topology.
 const NEIGHBOR_KINDS: [Kind; 5] = [
     Kind::NeighborAllgather,
     Kind::NeighborAllgatherv,
@@ -45,7 +45,7 @@ const NEIGHBOR_KINDS: [Kind; 5] = [
     Kind::NeighborAlltoallw,
 ];
 
-/// Who talks to whom.
+/// A call, with its communicator and its root.
 struct Call<'a> {
     kind: Kind,
     comm: &'a Comm,
@@ -82,7 +82,7 @@ pub fn collective(rng: &mut Rng, id: CommId, comm: &Comm) -> Collective {
     Collective { comm: id, kind, form, large, in_place, root, send, recv, op, wiring }
 }
 
-/// Pieces of the same datatype one behind the other, as without displacements.
+/// Makes pieces of the same datatype one after the other, as without displacements.
 fn row(ty: &Type, counts: impl IntoIterator<Item = i64>) -> Vec<Piece> {
     let mut at = 0;
     let next = |count: i64| {
@@ -93,7 +93,7 @@ fn row(ty: &Type, counts: impl IntoIterator<Item = i64>) -> Vec<Piece> {
     counts.into_iter().map(next).collect()
 }
 
-/// Pieces of the same datatype in random order, with gaps, at whole extents.
+/// Makes pieces of the same datatype in random order, with gaps, at whole extents.
 fn scattered(rng: &mut Rng, ty: &Type, counts: &[i64]) -> Vec<Piece> {
     let mut order: Vec<usize> = (0..counts.len()).collect();
     rng.shuffle(&mut order);
@@ -106,9 +106,9 @@ fn scattered(rng: &mut Rng, ty: &Type, counts: &[i64]) -> Vec<Piece> {
     counts.iter().zip(at).map(|(count, at)| Piece::new(ty.clone(), *count, at)).collect()
 }
 
-/// For each peer so many units, of one datatype, where the call gives a displacement for each.
+/// Makes a piece for each peer, of `times` units, of one datatype. For calls that give a displacement for each piece.
 fn parts(rng: &mut Rng, unit: &[Basic], times: &[usize]) -> Vec<Piece> {
-    // A datatype of several units must divide all; of one unit it always does.
+    // A datatype of several units must divide all counts. A datatype of one unit always does.
     let common = times.iter().fold(0, |a, b| gcd(a, *b));
     let (ty, count) = element(rng, unit, common);
     let in_one = if common == 0 { 1 } else { common / count as usize };
@@ -120,13 +120,13 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// For each of `n` peers the same number of units, one behind the other.
+/// Makes, for each of `n` peers, a piece of the same number of units, one piece after the other.
 fn blocks(rng: &mut Rng, unit: &[Basic], times: usize, n: usize) -> Vec<Piece> {
     let (ty, count) = element(rng, unit, times);
     row(&ty, vec![count; n])
 }
 
-/// For each peer so many units in a datatype of its own, at any byte.
+/// Makes a piece for each peer, of `times` units in a datatype of its own, at any byte.
 fn mixed(rng: &mut Rng, unit: &[Basic], times: &[usize]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut end = rng.i64(-2..3) * 8;
@@ -145,7 +145,7 @@ fn mixed(rng: &mut Rng, unit: &[Basic], times: &[usize]) -> Vec<Piece> {
     sorted.into_iter().map(|(_, piece)| piece).collect()
 }
 
-/// A few units for each of `n` peers: all of it is held by every rank's oracle.
+/// Returns a small number of units for each of `n` peers: the oracle of every rank holds all of them.
 fn few(rng: &mut Rng, unit: &[Basic], n: usize) -> usize {
     super::times(rng, bytes(unit) * n)
 }
@@ -158,7 +158,7 @@ impl Call<'_> {
         let unit = &signature(rng)[..];
         let one = |rng: &mut Rng, times: usize, what: Use| vec![piece(rng, unit, times, what)];
         let (mut send, mut recv) = (vec![Vec::new(); n], vec![Vec::new(); n]);
-        // How much each seat says; the same within a group unless the call has counts.
+        // Number of units that each seat sends: the same within a group unless the call has counts.
         let varied = matches!(kind, Gatherv | Scatterv | Allgatherv | NeighborAllgatherv);
         let both = [few(rng, unit, n), few(rng, unit, n)];
         let alike = |s: usize| both[usize::from(comm.group(s).start > 0)];
@@ -220,7 +220,7 @@ impl Call<'_> {
         (send, recv)
     }
 
-    /// Each seat says something of another length to each.
+    /// Makes the pieces of calls in which each seat sends another length to each peer.
     fn edges(&self, rng: &mut Rng, unit: &[Basic]) -> (Pieces, Pieces) {
         let neighbors = self.kind.neighbors();
         let n = self.comm.members.len();
@@ -228,7 +228,7 @@ impl Call<'_> {
         let mut times: Vec<Vec<usize>> =
             said.iter().map(|to| to.iter().map(|_| few(rng, unit, n)).collect()).collect();
         if self.in_place {
-            // What goes there is as long as what comes from there.
+            // In place, a message to a seat is as long as the message from that seat.
             for (a, b) in (0..n).flat_map(|a| (0..a).map(move |b| (a, b))) {
                 times[a][b] = times[b][a];
             }
@@ -253,7 +253,7 @@ impl Call<'_> {
         let single = |count: i64| vec![Piece::new(ty.clone(), count, 0)];
         if matches!(kind, Kind::ReduceScatter | Kind::ReduceScatterBlock) {
             let counts = self.shares(rng, count);
-            // What a seat says, in the parts that the hearers get.
+            // Data that a seat sends, in the parts that the receivers get.
             let said = |s: usize| row(ty, comm.others(s).map(|to| counts[to]));
             if in_place {
                 return (vec![Vec::new(); n], (0..n).map(said).collect());
@@ -274,7 +274,7 @@ impl Call<'_> {
         (send, recv)
     }
 
-    /// How many elements of a reduction's result each seat gets: both groups get as many in all.
+    /// Returns the number of elements of a reduction's result for each seat. Both groups get the same total number.
     fn shares(&self, rng: &mut Rng, count: i64) -> Vec<i64> {
         let n = self.comm.members.len() as i64;
         let first = self.comm.first.map_or(n, |f| f as i64);

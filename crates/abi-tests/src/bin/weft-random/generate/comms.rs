@@ -1,11 +1,11 @@
-//! Makes communicators from those that are there.
+//! New communicators, made from existing communicators.
 
 use crate::comm::{Comm, Topology};
 use crate::program::{CommId, How, Make, Phase, Program, Step};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
-/// Adds a step that makes some.
+/// Adds a step that makes communicators.
 pub fn make(rng: &mut Rng, program: &mut Program, open: &mut Vec<CommId>) {
     let parent = open[rng.usize(..open.len())];
     let comms = &program.comms;
@@ -22,7 +22,7 @@ pub fn make(rng: &mut Rng, program: &mut Program, open: &mut Vec<CommId>) {
     program.steps.push(Step::Make(Make { parent, how, made }));
 }
 
-/// An intercommunicator of two that are there; they meet in MPI_COMM_WORLD.
+/// Makes an intercommunicator of two existing communicators, whose leaders meet in MPI_COMM_WORLD.
 fn intercomm(rng: &mut Rng, comms: &[Comm], open: &[CommId]) -> Option<(How, Comm)> {
     let a = open[rng.usize(..open.len())];
     let apart = |b: &CommId| {
@@ -40,7 +40,7 @@ fn intercomm(rng: &mut Rng, comms: &[Comm], open: &[CommId]) -> Option<(How, Com
     Some((How::Intercomm { sides, leaders, tag: rng.i64(0..100) }, comm))
 }
 
-/// Communicators from one.
+/// Makes communicators from one parent.
 fn from(rng: &mut Rng, parent: &Comm) -> (How, Vec<Comm>) {
     let dup = match rng.u32(..3) {
         0 => How::Dup,
@@ -87,8 +87,8 @@ fn from(rng: &mut Rng, parent: &Comm) -> (How, Vec<Comm>) {
     }
 }
 
-/// Communicators of groups that overlap, made, used and freed by their members alone, often under one tag or name: ranks
-/// run ahead of each other as far as the library lets them.
+/// Adds communicators of groups that overlap. Only their members make, use and free them, often under one tag or name: ranks run
+/// ahead of each other as far as the library allows.
 pub fn burst(
     rng: &mut Rng,
     program: &mut Program,
@@ -113,7 +113,7 @@ pub fn burst(
     program.steps.extend(live.into_iter().map(Step::Free));
 }
 
-/// A communicator of some ranks of an intracommunicator, in any order.
+/// Makes a communicator of some ranks of an intracommunicator, in any order.
 fn overlapping(rng: &mut Rng, parent: &Comm) -> (How, Comm) {
     let n = parent.members.len();
     let mut all: Vec<usize> = (0..n).collect();
@@ -135,7 +135,7 @@ fn overlapping(rng: &mut Rng, parent: &Comm) -> (How, Comm) {
     }
 }
 
-/// Disjoint groups of some of `n` ranks.
+/// Returns disjoint groups of some of `n` ranks.
 fn groups(rng: &mut Rng, n: usize) -> Vec<Vec<usize>> {
     let mut all: Vec<usize> = (0..n).collect();
     rng.shuffle(&mut all);
@@ -162,7 +162,7 @@ fn split(rng: &mut Rng, n: usize, group: impl Fn(&[usize]) -> Comm) -> (How, Vec
     (How::Split(all), sorted.collect())
 }
 
-/// A grid that `n` processes can fill.
+/// Returns the dimensions of a grid that `n` processes can fill.
 fn dims(rng: &mut Rng, n: usize) -> Vec<usize> {
     let mut dims: Vec<usize> = Vec::new();
     let mut left = n;
@@ -174,7 +174,7 @@ fn dims(rng: &mut Rng, n: usize) -> Vec<usize> {
     dims
 }
 
-/// A graph whose edges go both ways.
+/// Returns a graph whose edges go both ways.
 fn graph(rng: &mut Rng, n: usize) -> Topology {
     let mut lists = vec![Vec::new(); n];
     for a in 0..n {
@@ -191,7 +191,7 @@ fn graph(rng: &mut Rng, n: usize) -> Topology {
     Topology { sources: lists.clone(), destinations: lists, grid: false }
 }
 
-/// Edges in one direction, some of them twice, some from a rank to itself.
+/// Returns edges in one direction, some of them twice, some from a rank to itself.
 fn edges(rng: &mut Rng, n: usize) -> Topology {
     let (mut sources, mut destinations) = (vec![Vec::new(); n], vec![Vec::new(); n]);
     for _ in 0..rng.usize(0..=3 * n) {

@@ -1,4 +1,4 @@
-//! Tests that what origins do at once is legal (MPI 5.0, section 12.7), found out byte by byte.
+//! Test that the concurrent accesses of origins are legal (MPI 5.0, section 12.7), byte by byte.
 
 use super::Recipe;
 use crate::buffer::Piece;
@@ -7,16 +7,16 @@ use crate::program::{Program, Step};
 use crate::reduce::Element;
 use std::collections::BTreeSet;
 
-/// One access to a byte of a target.
+/// An access to a byte of a target.
 #[derive(Clone, Copy, PartialEq)]
 struct Access {
     origin: usize,
     writes: bool,
-    /// Of an accumulate: operator (none: it only fetches), and how far into its element the byte is.
+    /// For an accumulate: its operator (`None` if it only fetches), and the offset of the byte in its element.
     atomic: Option<(Element, Option<What>, usize)>,
-    /// Under an exclusive lock that this origin holds for it.
+    /// True under an exclusive lock that this origin holds.
     exclusive: bool,
-    /// What the origin did before this number of its flushes is over.
+    /// Number of flushes of the origin before this access, which completed all its earlier accesses.
     after: usize,
 }
 
@@ -26,7 +26,7 @@ fn runs(piece: &Piece) -> Vec<(i64, usize)> {
     (0..piece.count).flat_map(one).collect()
 }
 
-/// What all accumulates to one place have in common.
+/// Returns the property that all accumulates to one place must share.
 fn kind(action: &Action) -> Option<What> {
     match (action.what, action.what.op()) {
         (_, Some(Op::Nothing)) => None,
@@ -113,7 +113,7 @@ fn check(window: &Window, epoch: &Epoch, seen: &mut BTreeSet<String>) {
             }
         }
     }
-    // Several exclusive locks at once are taken in ascending order.
+    // Exclusive locks that are held at the same time are taken in ascending order.
     if let Sync::Lock { targets, together: true, .. } = &epoch.sync {
         assert!(targets.iter().all(|t| t.is_sorted()));
     }

@@ -1,5 +1,5 @@
-//! Point-to-point messages of one communicator in one phase, such that what is received is decided
-//! by the program alone, or but for the order of sources.
+//! Point-to-point messages of one communicator in one phase. The program alone decides which message each receive gets, perhaps
+//! except for the order of sources.
 
 use crate::basic::Basic;
 use crate::comm::Comm;
@@ -7,17 +7,17 @@ use crate::grow::{Use, piece, signature};
 use crate::program::{CommId, Dress, Form, Item, Message, Mode, Shift, Taking};
 use fastrand::Rng;
 
-/// How receives are matched with messages.
+/// Matching of receives with messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Matching {
     /// Every message has its own tag: receives may be posted in any order.
     Tags,
-    /// All have one tag: they match in order.
+    /// All messages have one tag, and match in order.
     Order,
-    /// Receives take any tag: they match in order.
+    /// Receives take any tag, and match in order.
     AnyTag,
-    /// One receiver takes messages from anywhere: which one is seen from the status. All receives
-    /// are posted early, or no send waits, so that no order of arrival can block.
+    /// One receiver takes messages from any source, and learns the source from the status. All receives are posted early, or no
+    /// send waits, so that no order of arrival can block.
     AnySource { early: bool, any_tag: bool },
 }
 
@@ -25,7 +25,7 @@ fn bytes(unit: &[Basic]) -> usize {
     unit.iter().map(|b| b.size()).sum()
 }
 
-/// Adds messages on a communicator; whether some are received from anywhere.
+/// Adds messages on a communicator. Returns true if some are received from any source.
 pub fn plan(rng: &mut Rng, comm: CommId, who: &Comm, items: &mut Vec<Item>) -> bool {
     let n = who.members.len();
     let matching = match rng.u32(..6) {
@@ -55,7 +55,7 @@ pub fn plan(rng: &mut Rng, comm: CommId, who: &Comm, items: &mut Vec<Item>) -> b
         };
         let mut times = super::times(rng, bytes(&unit));
         if wild {
-            // All receives have room for any of the messages.
+            // All receives have room for each of the messages.
             times = times.min(MOST / bytes(&unit));
         }
         let tag = match matching {
@@ -67,7 +67,7 @@ pub fn plan(rng: &mut Rng, comm: CommId, who: &Comm, items: &mut Vec<Item>) -> b
     wild
 }
 
-/// The most bytes of a message that is received from anywhere.
+/// Maximum number of bytes of a message that is received from any source.
 const MOST: usize = 3000;
 
 fn form(rng: &mut Rng) -> Form {
@@ -93,7 +93,7 @@ fn message(
         1 => Taking::Matched { immediate: rng.bool(), later: rng.bool() },
         _ => Taking::Receive(form(rng)),
     };
-    // From nobody and from anywhere nothing is probed for: the standard's answer is for a receive.
+    // There are no probes for MPI_PROC_NULL and MPI_ANY_SOURCE: the standard defines the answer for a receive.
     let mut early = matching == Matching::Tags && rng.bool();
     if let Matching::AnySource { early: all, .. } = matching {
         early = all;
@@ -108,8 +108,7 @@ fn message(
         2 if early || to.is_none() => Mode::Ready,
         _ => Mode::Standard,
     };
-    // A message to oneself, and one that arrives in any order, may not be waited for before its
-    // receive is posted.
+    // A message to the own rank, and a message that arrives in any order, may not be waited for before its receive is posted.
     let posted = early || matches!(taking, Taking::Receive(Form::Immediate | Form::Persistent));
     let wild = matches!(matching, Matching::AnySource { early: false, .. });
     if form == Form::Blocking && mode != Mode::Buffered && (wild || own && !posted) {
@@ -126,8 +125,8 @@ fn message(
         1 if packed => Dress::Packed,
         _ => Dress::Plain,
     };
-    // A persistent request keeps the buffer of its first round, so what is packed is not persistent;
-    // and how long it is must be known to the receiver.
+    // A persistent request keeps the buffer of its first round, so a packed message is not persistent. The receiver must know the
+    // length of a packed message.
     let send_dress = dress(rng, form != Form::Persistent && !any_source);
     let plain = matches!(taking, Taking::Receive(Form::Blocking | Form::Immediate));
     let recv_dress = dress(rng, plain && !any_source && from.is_some());
@@ -158,14 +157,14 @@ fn message(
     }
 }
 
-/// One call that sends and receives, on each rank.
+/// Makes a call that sends and receives, on each rank.
 pub fn shift(rng: &mut Rng, comm: CommId, n: usize) -> Shift {
     let unit = signature(rng);
     let replace = rng.bool();
     let times: Vec<usize> = (0..n).map(|_| super::times(rng, bytes(&unit))).collect();
     let by = rng.usize(..n);
     let around = rng.bool();
-    // With one buffer for both all have the same length.
+    // With one buffer for both directions, all lengths are equal.
     let length = |r: usize| if replace { times[0] } else { times[r] };
     let send: Vec<_> = (0..n)
         .map(|r| piece(rng, &unit, length(r), if replace { Use::Receive } else { Use::Send }))
@@ -188,7 +187,7 @@ pub fn shift(rng: &mut Rng, comm: CommId, n: usize) -> Shift {
         replace,
         immediate: rng.bool(),
         large: (0..n).map(|_| rng.u32(..3) == 0).collect(),
-        // Apart from those of messages, whose receives may be posted early.
+        // Tags differ from those of messages, whose receives may be posted early.
         tag: rng.i64(5000..6000),
         send,
         recv,

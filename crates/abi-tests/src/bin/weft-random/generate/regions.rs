@@ -1,9 +1,9 @@
-//! What the origins of an epoch do: the targets' bytes are divided into regions, and each region has one use
-//! in a round (MPI 5.0, section 12.7), so that no two accesses conflict.
+//! Operations of the origins of an epoch: the targets' bytes are divided into regions, and each region has one use in a round (MPI
+//! 5.0, section 12.7), so that no two accesses conflict.
 //!
-//!     put          one origin, one put; where it may flush, it looks at it then, or puts again
+//!     put          one origin, one put; if it may flush, it then reads the bytes, or puts again
 //!     get          any origins, only read
-//!     accumulate   one type and operator: any origins, or one, whose results are known then
+//!     accumulate   one type and operator: any origins, or one, whose results are then known
 //!     swap         one origin: compare and swap
 //!     ticket       any origins add one to a number and fetch it
 //!     race         any origins swap against the same value: one is first
@@ -22,7 +22,7 @@ pub struct Draw<'a> {
     sync: &'a Sync,
     rounds: usize,
     round: usize,
-    /// Where the free bytes of each target begin.
+    /// Beginning of the free bytes of each target.
     free: Vec<i64>,
     pub stores: Vec<Store>,
     pub groups: usize,
@@ -33,7 +33,7 @@ fn up(value: i64, unit: i64) -> i64 {
     (value + unit - 1) / unit * unit
 }
 
-/// Whether no element is one of a predefined pair, which is another type than its `int`.
+/// Returns true if no element belongs to a predefined pair, which is another type than its `int`.
 fn alike(piece: &Piece) -> bool {
     !piece.ty.to_string().contains("2INT")
 }
@@ -45,7 +45,7 @@ impl<'a> Draw<'a> {
         Draw { rng, window, sync, rounds, round: 0, free, stores, groups: 0, chains }
     }
 
-    /// All calls of a round, in their order.
+    /// Returns all calls of a round, in their order.
     pub fn round(&mut self, round: usize) -> Vec<Action> {
         let n = self.window.parts.len();
         self.round = round;
@@ -75,7 +75,7 @@ impl<'a> Draw<'a> {
         actions
     }
 
-    /// Who may access a target.
+    /// Returns the origins that may access a target.
     fn origins(&self, target: usize) -> Vec<usize> {
         let may = |origin: &usize| match self.sync {
             Sync::Post { pairs, .. } => pairs[*origin][target],
@@ -89,7 +89,7 @@ impl<'a> Draw<'a> {
         of[self.rng.usize(..of.len())]
     }
 
-    /// Where the target's displacement points, so that data from `lo` to `hi` around it are free.
+    /// Returns the displacement in the target such that data from `lo` to `hi` around it are free.
     fn fit(&self, target: usize, (lo, hi): (i64, i64), align: i64) -> Option<i64> {
         let part = &self.window.parts[target];
         part.chunks.iter().find_map(|(begin, end)| {
@@ -99,12 +99,12 @@ impl<'a> Draw<'a> {
         })
     }
 
-    /// Takes the bytes before `end` of a target, and a few more.
+    /// Takes the bytes of a target before `end`, and a few more.
     fn take(&mut self, target: usize, end: i64) {
         self.free[target] = self.free[target].max(end + self.rng.i64(0..24));
     }
 
-    /// How many units of so many bytes.
+    /// Returns a number of units of `bytes` bytes each.
     fn times(&mut self, target: usize, bytes: usize) -> usize {
         let room = self.window.parts[target].len as usize / bytes;
         super::times(self.rng, bytes).min(room)
@@ -119,7 +119,7 @@ impl<'a> Draw<'a> {
             13 if self.round + 1 == self.rounds => self.race(target, origins),
             _ => self.ticket(target, origins),
         };
-        // No room is left: the target has what it has.
+        // If no room is left, the target gets no more operations.
         done.unwrap_or(());
     }
 
@@ -209,7 +209,7 @@ impl<'a> Draw<'a> {
         }
         let (first, end) = reach?;
         self.take(target, end);
-        // What the target stored before is what all read.
+        // All operations read the bytes that the target stored before.
         let within = self.window.parts[target].chunks.iter().any(|c| c.0 <= first && end <= c.1);
         if self.round == 0 && first < end && within && self.rng.bool() {
             let byte = Datatype::basic(Basic::named("BYTE"));
@@ -219,7 +219,7 @@ impl<'a> Draw<'a> {
         Some(())
     }
 
-    /// Some of `m` elements that begin at `base`, and how many.
+    /// Returns a piece of some of the `m` elements that begin at `base`, and their number.
     fn some(&mut self, target: usize, element: Element, m: i64, base: i64) -> (Piece, usize) {
         let unit = self.window.parts[target].unit;
         let ty = element.datatype();
@@ -255,7 +255,7 @@ impl<'a> Draw<'a> {
         (Piece::new(ty, count, at), count as usize)
     }
 
-    /// So many elements in a buffer of the origin, none over another: the values suit the operator.
+    /// Makes a buffer of the origin with `times` elements, none of which overlap: the values suit the operator.
     fn own(&mut self, element: Element, times: usize) -> Piece {
         if let Element::Basic(basic) = element {
             let piece = piece(self.rng, &[basic], times, Use::Receive);
@@ -341,7 +341,7 @@ impl<'a> Draw<'a> {
         Some(())
     }
 
-    /// An integer in a region of its own.
+    /// Returns an integer in a region of its own.
     fn integer(&mut self, target: usize) -> Option<(Element, Piece)> {
         let fit: Vec<Basic> =
             all().filter(|b| matches!(b.class(), Class::Signed | Class::Unsigned)).collect();
@@ -419,7 +419,7 @@ impl<'a> Draw<'a> {
         Some(())
     }
 
-    /// A put or get to MPI_PROC_NULL, which does nothing.
+    /// Adds a put or get to MPI_PROC_NULL, which does nothing.
     fn nowhere(&mut self, n: usize) {
         let origin = self.rng.usize(..n);
         let reads = self.rng.bool();

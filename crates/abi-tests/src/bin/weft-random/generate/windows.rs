@@ -1,4 +1,4 @@
-//! Windows, and how their epochs are synchronized; `regions.rs` fills them.
+//! Windows, and the synchronization of their epochs. `regions.rs` adds the operations.
 
 use super::regions::Draw;
 use crate::mpi;
@@ -10,7 +10,7 @@ const FENCES: [&str; 6] = ["2S", "2S-APART", "1S", "1S-BARRIER", "RI", "ACK"];
 const ORDERS: [&str; 2] = ["called", "turns"];
 const ENDINGS: [&str; 3] = ["used", "every", "acknowledged"];
 
-/// A window of `n` ranks.
+/// Makes a window of `n` ranks.
 pub fn window(rng: &mut Rng, comm: CommId, n: usize) -> Window {
     let flavor = match rng.u32(..5) {
         0 => Flavor::Create,
@@ -48,7 +48,7 @@ pub fn window(rng: &mut Rng, comm: CommId, n: usize) -> Window {
     Window { comm, flavor, parts, hints }
 }
 
-/// Bytes of a rank's part; seldom many.
+/// Returns the number of bytes of a rank's part, which is seldom large.
 fn length(rng: &mut Rng) -> i64 {
     match rng.u32(..64) {
         0..4 => 0,
@@ -59,7 +59,7 @@ fn length(rng: &mut Rng) -> i64 {
     }
 }
 
-/// One or two pieces of memory, apart from each other.
+/// Returns one or two pieces of memory, apart from each other.
 fn attached(rng: &mut Rng, len: i64) -> Part {
     let second = rng.i64(0..=len) / 16 * 16;
     let chunks = match rng.u32(..3) {
@@ -72,7 +72,7 @@ fn attached(rng: &mut Rng, len: i64) -> Part {
     Part { len, unit: 1, chunks }
 }
 
-/// An epoch of a window.
+/// Makes an epoch of a window.
 pub fn epoch(rng: &mut Rng, id: WindowId, window: &Window) -> Epoch {
     let n = window.parts.len();
     let mut sync = sync(rng, n);
@@ -109,7 +109,7 @@ pub fn epoch(rng: &mut Rng, id: WindowId, window: &Window) -> Epoch {
     Epoch { window: id, sync, rounds, stores, actions, groups, reattach, free_early, peek }
 }
 
-/// At times, an assertion that is true.
+/// Returns an assertion that is true, or none.
 fn may(rng: &mut Rng, holds: bool, bit: i64) -> i64 {
     if rng.bool() && holds { bit } else { 0 }
 }
@@ -122,13 +122,13 @@ fn fences(
     written: impl Fn(usize, usize) -> bool,
 ) -> Vec<Vec<i64>> {
     let one = |rng: &mut Rng, round: usize| -> Vec<i64> {
-        // All ranks say the same of what comes before and after.
+        // All ranks give the same assertions about preceding and succeeding operations.
         let mut all = may(rng, round == 0, mpi::MODE_NOPRECEDE);
         all |= may(rng, round == rounds, mpi::MODE_NOSUCCEED);
         let seat = |seat: usize| {
             let unstored = may(rng, round > 0 || !stored(seat), mpi::MODE_NOSTORE);
             let unput = may(rng, round == rounds || !written(seat, round), mpi::MODE_NOPUT);
-            // What follows the last fence is not known here, unless nothing does.
+            // Operations after the last fence are not known here, unless there are none.
             let last = round == rounds && all & mpi::MODE_NOSUCCEED == 0;
             all | unstored | if last { 0 } else { unput }
         };
@@ -158,7 +158,8 @@ fn sync(rng: &mut Rng, n: usize) -> Sync {
                         targets.push((target, exclusive(rng)));
                     }
                 }
-                // Several at once in ascending order, or two might wait for each other.
+                // Locks that are held at the same time are taken in ascending order, since two origins might wait for each other
+                // otherwise.
                 if !together {
                     rng.shuffle(&mut targets);
                 }

@@ -20,7 +20,7 @@ pub struct Live {
     from: Option<(Buffer, Image)>,
     compare: Option<(Buffer, Image)>,
     to: Option<(Buffer, Image)>,
-    /// Called, and not yet over at this side.
+    /// True if the call was made, and has not completed at this side yet.
     issued: bool,
 }
 
@@ -42,7 +42,7 @@ impl Live {
         Live { action: call.action, from, compare, to, issued: false }
     }
 
-    /// The data that were fetched, packed.
+    /// Returns the fetched data, packed.
     pub fn fetched(&mut self, action: &Action) -> Vec<u8> {
         match (&mut self.to, &action.to) {
             (Some((buffer, image)), Some(piece)) => {
@@ -52,7 +52,7 @@ impl Live {
         }
     }
 
-    /// The memory is the program's again: it writes something else into it.
+    /// Overwrites the memory of a completed call, which belongs to the program again.
     fn reuse(&mut self) {
         if let Some((buffer, image)) = self.from.as_mut().filter(|_| self.issued) {
             image.bytes.iter_mut().for_each(|b| *b = !*b);
@@ -61,7 +61,7 @@ impl Live {
         self.issued = false;
     }
 
-    /// Changes a byte of a buffer all of whose bytes are known; tells which.
+    /// Changes a byte of a buffer whose bytes are all known. Returns its index.
     pub fn spoil(&mut self, action: &Action, rng: &mut Rng) -> Option<usize> {
         let known = action.fetched == Fetched::Known;
         let (buffer, _) = self.to.as_mut().filter(|_| known)?;
@@ -90,7 +90,7 @@ fn address(held: &mut Option<(Buffer, Image)>) -> usize {
 }
 
 impl Access<'_, '_> {
-    /// Those of this rank's calls that fit, in their order.
+    /// Makes those of this rank's calls that satisfy `fits`, in their order.
     pub fn calls(&mut self, fits: impl Fn(&Action) -> bool) -> Outcome {
         let epoch = self.epoch;
         for i in 0..self.live.len() {
@@ -108,7 +108,7 @@ impl Access<'_, '_> {
         Ok(())
     }
 
-    /// Completes all requests; what they sent may be overwritten then.
+    /// Completes all requests. The data that they sent may then be overwritten.
     pub fn complete(&mut self) -> Outcome {
         let pending = std::mem::take(&mut self.pending);
         if pending.is_empty() {
@@ -133,7 +133,7 @@ impl Access<'_, '_> {
                 if action.request {
                     let request = self.mpi().make(&name, action.large, &args)?;
                     self.pending.push((request, i));
-                    // Until then it is not over, whatever is flushed.
+                    // The operation is not complete before its request is, whatever is flushed.
                     self.live[i].issued = true;
                     return Ok(());
                 }
@@ -155,7 +155,7 @@ impl Access<'_, '_> {
             Flush::All => self.mpi().call("MPI_Win_flush_all", &[win])?,
             Flush::LocalAll => self.mpi().call("MPI_Win_flush_local_all", &[win])?,
         }
-        // Buffers of what went there are free, but those of requests.
+        // Buffers of flushed operations are free, except those of requests.
         let all = matches!(flush, Flush::All | Flush::LocalAll);
         for i in 0..self.live.len() {
             let other = &self.epoch.actions[self.live[i].action];
@@ -166,7 +166,7 @@ impl Access<'_, '_> {
         Ok(())
     }
 
-    /// The displacement of an operation at its target, in its units.
+    /// Returns the displacement of an operation at its target, in the target's units.
     fn displacement(&self, action: &Action) -> i64 {
         let at = action.place.as_ref().map_or(0, |p| p.at);
         match action.target {
@@ -175,7 +175,7 @@ impl Access<'_, '_> {
         }
     }
 
-    /// The function and all its arguments but a request.
+    /// Returns the function and all its arguments except a request.
     fn arguments(&mut self, i: usize, action: &Action) -> Outcome<(String, Vec<usize>)> {
         let lib = self.session.mpi;
         let live = &mut self.live[i];
@@ -216,7 +216,7 @@ impl Access<'_, '_> {
         Ok((name, args))
     }
 
-    /// One more, while nobody else may: this rank has the only lock.
+    /// Adds one to a number under this rank's exclusive lock.
     fn increment(&mut self, i: usize, action: &Action) -> Outcome {
         let disp = self.displacement(action) as usize;
         let target = action.target.ok_or("an increment of nobody")?;
@@ -235,7 +235,7 @@ impl Access<'_, '_> {
         }
         let from = address(&mut self.live[i].from);
         lib.call("MPI_Put", &[from, 1, ty, target, disp, 1, ty, win])?;
-        // The next increment of this number by this rank reads it.
+        // This rank's next increment of the number reads it.
         lib.call("MPI_Win_flush", &[target, win])
     }
 }

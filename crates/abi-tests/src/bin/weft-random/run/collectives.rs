@@ -1,4 +1,4 @@
-//! This rank's call of a collective.
+//! Calls of collectives by this rank.
 
 use super::messages::capital;
 use super::{Outcome, Pending, Stage};
@@ -43,7 +43,7 @@ impl Stage<'_, '_> {
         Ok(())
     }
 
-    /// All arguments before the communicator.
+    /// Returns all arguments before the communicator.
     fn arguments(&mut self, item: usize, c: &Collective, rank: usize) -> Outcome<Vec<usize>> {
         use Kind::*;
         let (send, recv) = (&c.send[rank], &c.recv[rank]);
@@ -113,7 +113,7 @@ impl Stage<'_, '_> {
         })
     }
 
-    /// The argument `root`, which is MPI's own word for it on an intercommunicator.
+    /// Returns the argument `root`, which is MPI_ROOT or MPI_PROC_NULL in the root's group of an intercommunicator.
     fn root(&self, c: &Collective, rank: usize) -> usize {
         let comm = &self.program.comms[c.comm];
         match comm.first {
@@ -123,7 +123,7 @@ impl Stage<'_, '_> {
         }
     }
 
-    /// Count, or the list of counts, datatype and operator of a reduction.
+    /// Returns the count, or the list of counts, and the datatype and operator of a reduction.
     fn reduction(&mut self, item: usize, c: &Collective, rank: usize) -> Outcome<[usize; 3]> {
         let (send, recv) = (&c.send[rank], &c.recv[rank]);
         let received = send.is_empty() || c.kind == Kind::ReduceScatterBlock;
@@ -143,7 +143,7 @@ impl Stage<'_, '_> {
         Ok([list, ty, op])
     }
 
-    /// Count and datatype of the first piece; what is not significant is zero and a datatype.
+    /// Returns count and datatype of the first piece. If they are not significant, they are zero and some datatype.
     fn single(&mut self, pieces: &[Piece]) -> Outcome<[usize; 2]> {
         match pieces.first() {
             Some(piece) => Ok([piece.count as usize, self.datatype(&piece.ty)?]),
@@ -151,7 +151,7 @@ impl Stage<'_, '_> {
         }
     }
 
-    /// Counts, displacements in extents, and their one datatype.
+    /// Returns counts, displacements in extents, and their common datatype.
     fn several(&mut self, item: usize, pieces: &[Piece], large: bool) -> Outcome<[usize; 3]> {
         let [_, ty] = self.single(pieces)?;
         let counts = Array::new(large, pieces.iter().map(|p| p.count));
@@ -161,7 +161,7 @@ impl Stage<'_, '_> {
         Ok(list)
     }
 
-    /// Counts, displacements in bytes, and a datatype for each.
+    /// Returns counts, displacements in bytes, and a datatype for each piece.
     fn typed(
         &mut self,
         item: usize,
@@ -170,7 +170,7 @@ impl Stage<'_, '_> {
         large: bool,
     ) -> Outcome<[usize; 3]> {
         let counts = Array::new(large, pieces.iter().map(|p| p.count));
-        // Of neighbours, MPI_Aint in both forms.
+        // Displacements of neighborhood collectives are MPI_Aint in both forms.
         let places = Array::new(large || kind.neighbors(), pieces.iter().map(|p| p.at));
         let types: Box<[usize]> =
             pieces.iter().map(|p| self.datatype(&p.ty)).collect::<Result<_, _>>()?;

@@ -1,4 +1,4 @@
-//! Making communicators, and asking the library whether they are as they should be.
+//! Construction of communicators, and checks that the library describes them as expected.
 
 use super::{Outcome, Session};
 use crate::mpi::{self, Array, Mpi};
@@ -24,7 +24,7 @@ impl Session<'_> {
         }
     }
 
-    /// The new communicator; nothing if this rank has no part in the call.
+    /// Makes the new communicator. Returns `None` if this rank has no part in the call.
     fn made(
         &self,
         program: &Program,
@@ -74,7 +74,7 @@ impl Session<'_> {
             How::FromGroups { sides, leaders, name } => {
                 let mine = sides.iter().position(|side| side.contains(&seat));
                 let Some(mine) = mine else { return Ok(None) };
-                // Only a leader has to know the other group.
+                // Only a leader must know the other group.
                 let leads = sides[mine][leaders[mine]] == seat;
                 let groups = [Some(&sides[mine]), leads.then_some(&sides[1 - mine])];
                 let leaders = [leaders[mine], leaders[1 - mine]];
@@ -137,7 +137,7 @@ impl Session<'_> {
         self.mpi.make("MPI_Graph_create", false, &[from, nodes, ends.address(), edges.address(), 0])
     }
 
-    /// Compares rank, size and members with ours.
+    /// Compares rank, size and members with the expected values.
     fn agree(&self, program: &Program, id: CommId, handle: usize) -> Outcome {
         let lib = self.mpi;
         if handle == mpi::COMM_NULL {
@@ -163,7 +163,7 @@ impl Session<'_> {
         ))
     }
 
-    /// The world ranks of a communicator's group.
+    /// Returns the world ranks of a communicator's group.
     fn members(&self, group: &str, size: &str, handle: usize) -> Outcome<Vec<usize>> {
         let lib = self.mpi;
         let n = lib.int(size, &[handle])? as usize;
@@ -183,7 +183,7 @@ impl Session<'_> {
     }
 }
 
-/// A C string.
+/// Makes a C string.
 fn text(name: &str) -> Vec<u8> {
     [name.as_bytes(), &[0]].concat()
 }
@@ -197,7 +197,7 @@ fn idup(lib: &Mpi, from: usize) -> Outcome<usize> {
     Ok(std::hint::black_box(made))
 }
 
-/// An intercommunicator from the local group and the remote one, with their leaders.
+/// Makes an intercommunicator from the local group and the remote group, with their leaders.
 fn from_groups(
     lib: &Mpi,
     from: usize,
@@ -215,7 +215,7 @@ fn from_groups(
     })
 }
 
-/// Calls with a group of these ranks of a communicator, or with the empty group.
+/// Calls `f` with a group of these ranks of a communicator, or with the empty group.
 fn with_group(
     lib: &Mpi,
     comm: usize,

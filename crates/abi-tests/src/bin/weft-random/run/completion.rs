@@ -1,5 +1,4 @@
-//! Completing what is under way, in one of the many ways that MPI has; and which message each
-//! receive from anywhere took.
+//! Completion of requests, in one of the many ways of MPI, and the matching of receives from any source with messages.
 
 use super::{Outcome, Stage};
 use crate::mpi::{self, Array, Mpi, Status};
@@ -40,9 +39,9 @@ impl Stage<'_, '_> {
         Ok(())
     }
 
-    /// For each receive from anywhere, the item whose message it took; checks all statuses.
+    /// Returns, for each receive from any source, the item whose message it took. Checks all statuses.
     pub(super) fn matched(&mut self) -> Outcome<BTreeMap<usize, usize>> {
-        // Messages from one source match receives in the order in which these were posted.
+        // Messages from one source match receives in the order in which the receives were posted.
         let mut taken = BTreeMap::new();
         let mut used = vec![false; self.phase.items.len()];
         let (phase, comms) = (self.phase, &self.program.comms);
@@ -154,7 +153,7 @@ pub fn finish(
     }
 }
 
-/// By MPI_Waitall or MPI_Testall.
+/// Completes all requests by MPI_Waitall or MPI_Testall.
 fn all(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Status>]) -> Outcome {
     let (n, list) = (requests.len(), requests.as_mut_ptr() as usize);
     let mut statuses = vec![Status::default(); n];
@@ -175,7 +174,7 @@ fn all(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Status
     Ok(())
 }
 
-/// By MPI_Waitany or MPI_Testany.
+/// Completes requests by MPI_Waitany or MPI_Testany.
 fn any(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Status>]) -> Outcome {
     let (n, list) = (requests.len(), requests.as_mut_ptr() as usize);
     let (mut flag, mut index, mut status) = (0i32, -1i32, Status::default());
@@ -198,7 +197,7 @@ fn any(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Status
     Ok(())
 }
 
-/// By MPI_Waitsome or MPI_Testsome.
+/// Completes requests by MPI_Waitsome or MPI_Testsome.
 fn some(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Status>]) -> Outcome {
     let (n, list) = (requests.len(), requests.as_mut_ptr() as usize);
     let mut statuses = vec![Status::default(); n];
@@ -222,7 +221,7 @@ fn some(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Statu
     Ok(())
 }
 
-/// One after the other by MPI_Wait.
+/// Completes requests one after the other by MPI_Wait.
 fn waited(
     mpi: &Mpi,
     order: Vec<usize>,
@@ -237,7 +236,7 @@ fn waited(
     Ok(())
 }
 
-/// One after the other by MPI_Test, again and again.
+/// Completes requests by repeated MPI_Test.
 fn tested(
     mpi: &Mpi,
     mut order: Vec<usize>,
@@ -257,7 +256,7 @@ fn tested(
     Ok(())
 }
 
-/// One after the other: MPI_Request_get_status until it is over, and MPI_Wait for what must be over then.
+/// Completes requests one after the other: MPI_Request_get_status until the request is complete, then MPI_Wait.
 fn looked_at(
     mpi: &Mpi,
     order: Vec<usize>,

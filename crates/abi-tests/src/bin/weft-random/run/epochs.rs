@@ -1,4 +1,4 @@
-//! Runs an epoch of a window on this rank: what synchronizes it, and what is compared afterwards.
+//! Runs an epoch of a window on this rank: its synchronization, and the comparisons after it.
 
 use super::handles::Handles;
 use super::windows::{Open, look};
@@ -21,7 +21,7 @@ pub struct Access<'s, 'a> {
     /// This rank's calls, in order.
     pub live: Vec<Live>,
     pub groups: Vec<Group>,
-    /// Requests, and whose call each is.
+    /// Requests, and the index of the call of each.
     pub pending: Vec<(usize, usize)>,
 }
 
@@ -69,7 +69,7 @@ impl Access<'_, '_> {
         self.mpi().call("MPI_Barrier", &[self.open.comm])
     }
 
-    /// What this rank stores into its own part, and where its memory is attached.
+    /// Stores data into this rank's own part, and attaches its memory.
     fn before(&mut self, stores: Vec<(Piece, Vec<u8>)>) -> Outcome {
         let lib = self.session.mpi;
         let epoch = self.epoch;
@@ -211,7 +211,7 @@ impl Access<'_, '_> {
         Ok(())
     }
 
-    /// All ranks tell each other which places of tickets and races they found.
+    /// Exchanges between all ranks the places of tickets and races that they found.
     fn settle(&mut self) -> Outcome {
         let sizes: Vec<usize> = self.groups.iter().map(Group::len).collect();
         let total: usize = sizes.iter().sum();
@@ -267,7 +267,7 @@ impl Access<'_, '_> {
         Ok(())
     }
 
-    /// The calls of a group, in words.
+    /// Describes the calls of a group.
     fn of_group(&self, id: usize) -> String {
         let of = |f: Fetched| [Fetched::Ticket(id), Fetched::Race(id)].contains(&f);
         let all = self.epoch.actions.iter().filter(|a| of(a.fetched));
@@ -297,7 +297,7 @@ impl Access<'_, '_> {
         }
         let id = self.epoch.window;
         let me = self.open.seat;
-        // Accesses are over, and all ranks know it; only this rank's lock is for what it reads itself.
+        // Accesses are over, and all ranks know it. Only this rank reads under its lock.
         let locks = self.epoch.sync.passive();
         if locks {
             self.win("MPI_Win_lock", &[mpi::LOCK_SHARED, me as i64, 0])?;
@@ -320,9 +320,9 @@ impl Access<'_, '_> {
             .map_err(|e| format!("window {id}: {e}; the pieces are those of actions {names:?}"))
     }
 
-    /// Looks at the next rank's part where it is seen.
+    /// Looks at the next rank's part, if that part is visible.
     fn peek(&mut self) -> Outcome {
-        // No part is locked while it is exposed.
+        // No part may be locked while it is exposed.
         self.barrier()?;
         self.win("MPI_Win_lock_all", &[0])?;
         self.win("MPI_Win_sync", &[])?;

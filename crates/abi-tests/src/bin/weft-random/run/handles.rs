@@ -1,4 +1,4 @@
-//! Datatypes in use: made when they are first needed, freed together.
+//! Datatypes in use: they are made when they are first needed, and freed together.
 
 use super::Outcome;
 use crate::construct;

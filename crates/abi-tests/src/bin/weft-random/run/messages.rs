@@ -7,7 +7,7 @@ use crate::mpi::{self, Array, Status};
 use crate::oracle::Side;
 use crate::program::{Dress, Form, Item, Message, Mode, Shift, Taking};
 
-/// A seat's rank, or MPI_PROC_NULL.
+/// Returns a seat's rank, or MPI_PROC_NULL.
 fn peer(comm: &Comm, seat: Option<usize>) -> usize {
     seat.map_or(mpi::PROC_NULL as usize, |s| comm.rank_of(s))
 }
@@ -17,7 +17,7 @@ fn at<T>(value: &mut T) -> usize {
 }
 
 impl Stage<'_, '_> {
-    /// Gives MPI memory for buffered sends, if this rank has any.
+    /// Attaches memory for buffered sends, if this rank has any.
     pub(super) fn attach(&mut self) -> Outcome<bool> {
         let mut size = 0;
         for item in 0..self.phase.items.len() {
@@ -26,8 +26,7 @@ impl Stage<'_, '_> {
                 let ty = self.datatype(&m.send.ty)?;
                 let args = [m.send.count as usize, ty, self.comms[m.comm]];
                 let one = self.mpi().count("MPI_Pack_size", false, &args)?;
-                // Packed twice where the message itself is packed; room of a round may not be free
-                // again in the next.
+                // A packed message is packed twice. The room of a round may not be free again in the next round.
                 size += self.phase.rounds as i64 * (2 * one + mpi::BSEND_OVERHEAD + 64);
             }
         }
@@ -41,7 +40,7 @@ impl Stage<'_, '_> {
         Ok(true)
     }
 
-    /// Takes the memory back, when all of it is sent.
+    /// Detaches the memory, when all of it is sent.
     pub(super) fn detach(&mut self) -> Outcome {
         let large = self.rng.bool();
         let (mut address, mut size) = (0usize, 0i64);
@@ -67,7 +66,7 @@ impl Stage<'_, '_> {
         if receives && !first { self.receive(item, m) } else { Ok(()) }
     }
 
-    /// Address, count and datatype as the call gets them.
+    /// Returns address, count and datatype as the call gets them.
     fn described(
         &mut self,
         item: usize,
@@ -130,7 +129,7 @@ impl Stage<'_, '_> {
         }
     }
 
-    /// Packs what is to be sent, at times with MPI_Pack's form with large counts.
+    /// Packs the data to send, sometimes with MPI_Pack's form with large counts.
     fn pack(
         &mut self,
         item: usize,
@@ -210,7 +209,7 @@ impl Stage<'_, '_> {
                 if !m.any_source {
                     self.status(m, m, status)?;
                 }
-                // From anywhere: take the very message that was found.
+                // From any source: receives the very message that was found.
                 source = status.source as usize;
                 tag = if m.from.is_none() { tag } else { status.tag as usize };
                 let args = [address, count, ty, source, tag, comm, status.address()];
@@ -303,7 +302,7 @@ impl Stage<'_, '_> {
     }
 }
 
-/// `isend` to `MPI_Isend`.
+/// Returns `MPI_Isend` for `isend`.
 pub(super) fn capital(name: &str) -> String {
     format!("MPI_{}{}", name[..1].to_uppercase(), &name[1..])
 }

@@ -1,4 +1,4 @@
-//! Makes windows, fills them, frees them.
+//! Windows: they are made, filled and freed here.
 
 use super::{Outcome, Session};
 use crate::buffer::{Buffer, GUARD, Image, Piece};
@@ -9,9 +9,9 @@ use std::ffi::CString;
 
 /// This rank's part of a window.
 enum Memory {
-    /// Its own, with guards.
+    /// Its own memory, with guards.
     Own(Buffer),
-    /// The library's: address and length.
+    /// The library's memory: address and length.
     Lent(usize, usize),
 }
 
@@ -22,18 +22,18 @@ pub struct Open {
     pub seat: usize,
     memory: Memory,
     pub ledger: Ledger,
-    /// What a displacement of each target counts from: addresses in a dynamic window, else 0.
+    /// Origin of the displacements of each target: an address in a dynamic window, else 0.
     pub origins: Vec<i64>,
     /// A group of all its ranks.
     pub group: usize,
 }
 
-/// Reads memory of a window.
+/// Returns a copy of memory of a window.
 pub fn look(address: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     if len > 0 {
-        // SAFETY: the library said that so many bytes of a window are here, which is not freed yet; no
-        // epoch is under way that writes them.
+        // SAFETY: the library reported `len` bytes of a window at this address, and the window is not freed yet. No epoch is under
+        // way that writes them.
         unsafe { std::ptr::copy(address as *const u8, bytes.as_mut_ptr(), len) };
     }
     bytes
@@ -53,14 +53,15 @@ impl Memory {
             Memory::Lent(address, len) => {
                 let bytes = &image.bytes[GUARD..GUARD + *len];
                 if let [_, ..] = bytes {
-                    // SAFETY: as in `look`; nobody else accesses it meanwhile.
+                    // SAFETY: the library reported `len` bytes of a window at this address, and the window is not freed yet. Nobody
+                    // else accesses them meanwhile.
                     unsafe { std::ptr::copy(bytes.as_ptr(), *address as *mut u8, *len) };
                 }
             }
         }
     }
 
-    /// All bytes with guards; those of the image where there are none.
+    /// Returns all bytes with guards. Without guards in memory, those of the image are returned.
     fn bytes(&mut self, image: &Image) -> Vec<u8> {
         match self {
             Memory::Own(buffer) => buffer.bytes().to_vec(),
@@ -74,7 +75,7 @@ impl Memory {
 }
 
 impl Open {
-    /// All bytes of this rank's part, between guards.
+    /// Returns all bytes of this rank's part, between guards.
     pub fn bytes(&mut self) -> Vec<u8> {
         self.memory.bytes(&self.ledger.parts[self.seat])
     }
@@ -87,7 +88,7 @@ impl Open {
         self.memory.fill(&image);
     }
 
-    /// Changes one byte behind the library's back.
+    /// Changes a byte without the library's knowledge.
     pub fn spoil(&mut self, at: usize) {
         let origin = self.ledger.parts[self.seat].origin;
         let mut image = Image { bytes: self.bytes(), origin };
@@ -95,7 +96,7 @@ impl Open {
         self.memory.fill(&image);
     }
 
-    /// Gives the memory of a dynamic window to it.
+    /// Attaches the memory of a dynamic window.
     pub fn attach(&mut self, mpi: &Mpi, window: &Window) -> Outcome {
         let base = self.memory.address();
         window.parts[self.seat].chunks.iter().try_for_each(|(begin, end)| {
@@ -127,7 +128,7 @@ fn info(mpi: &Mpi, hints: &[(&str, &str)]) -> Outcome<usize> {
 }
 
 impl Session<'_> {
-    /// Whether all ranks are on one node.
+    /// Returns true if all ranks are on one node.
     fn on_one_node(&mut self) -> Outcome<bool> {
         if let Some(known) = self.one_node {
             return Ok(known);
@@ -142,7 +143,7 @@ impl Session<'_> {
         Ok(one)
     }
 
-    /// Makes a window; nothing if this rank has no part in it. All ranks call it.
+    /// Makes a window. Returns `None` if this rank has no part in it. All ranks call it.
     pub(super) fn open(
         &mut self,
         window: &Window,
@@ -202,7 +203,7 @@ impl Session<'_> {
         Ok(Some(open))
     }
 
-    /// All learn where the memory of a dynamic window is.
+    /// Exchanges the addresses of the memory of a dynamic window.
     fn exchange(&self, open: &mut Open) -> Outcome {
         let mut own = 0i64;
         let own_at = std::ptr::from_mut(&mut own) as usize;
@@ -213,7 +214,7 @@ impl Session<'_> {
     }
 
     pub(super) fn close_window(&mut self, mut open: Open, window: &Window) -> Outcome {
-        // At times its memory stays attached to the end.
+        // Sometimes its memory stays attached to the end.
         if window.flavor == Flavor::Dynamic && open.origins[0] & 64 == 0 {
             self.mpi.call("MPI_Barrier", &[open.comm])?;
             open.detach(self.mpi, window)?;
