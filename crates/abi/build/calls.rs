@@ -69,7 +69,7 @@ fn common(params: &[Param]) -> &[Param] {
     }
 }
 
-/// A field of the arguments, and what it is made of.
+/// A field of the arguments: its name, its type, and the expression of its value.
 struct Field {
     name: String,
     kind: String,

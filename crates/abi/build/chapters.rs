@@ -1,12 +1,13 @@
 //! Finds the implementations of functions in `src/chapters/**/*.rs`:
-//! - a `pub(crate) unsafe fn comm_rank` implements `MPI_Comm_rank`; one that begins with `try_` is the part of a function
-//!   that needs no waiting;
-//! - so do the names that a macro's call begins with, up to its first bracket;
+//! - a `pub(crate) unsafe fn comm_rank` implements `MPI_Comm_rank`; a function that begins with `try_` is the part of another
+//!   function that needs no waiting;
+//! - the names that a macro's call begins with, up to its first bracket, are implemented by the macro;
 //! - a method of a family of functions (`impl Put`, or `impl Collective for Gather` with the methods of that trait)
 //!   implements one of its forms: see `calls.rs`. A macro whose call begins with `Collective for Gather` writes the latter.
 //!
-//! The documentation of such an item begins with the C names of all that it implements, and nothing else in those lines:
-//! `/// MPI_Gather, MPI_Igather.`; in a macro's call it comes first. `index.rs` compares them with what is called.
+//! The documentation of such an item begins with the C names of all functions that it implements, and these lines contain nothing
+//! else: `/// MPI_Gather, MPI_Igather.`; in a macro's call the documentation comes first. `index.rs` compares the names with the
+//! calls.
 
 use crate::data::Abi;
 use std::collections::{BTreeMap, HashMap};

@@ -17,7 +17,7 @@ pub struct Param {
 }
 
 pub struct Function {
-    /// The name with its `MPI_`.
+    /// The name with `MPI_`.
     pub name: String,
     pub returns: String,
     /// Without `...` (only MPI_Pcontrol has it): a C caller passes the named parameters alike.

@@ -23,7 +23,7 @@ pub type Names = [&'static str; 3];
 /// A buffer of the program with unchecked arguments.
 #[derive(Clone, Copy)]
 pub struct Elements {
-    /// Its first byte, or MPI_BOTTOM, MPI_IN_PLACE.
+    /// First byte of the buffer, or MPI_BOTTOM, MPI_IN_PLACE.
     pub address: *const c_void,
     /// Number of elements. A negative number is an error of the program.
     pub count: i64,
@@ -88,7 +88,7 @@ impl Elements {
 /// Blocks of one type with different lengths and displacements, one block per rank. Displacements are in extents of the type.
 #[derive(Clone, Copy)]
 pub struct RankBlocks {
-    /// Its first byte, or MPI_BOTTOM, MPI_IN_PLACE.
+    /// First byte of the buffer, or MPI_BOTTOM, MPI_IN_PLACE.
     pub address: *const c_void,
     /// Numbers of elements, one per rank.
     pub counts: Counts,
@@ -104,7 +104,7 @@ pub struct RankBlocks {
 
 impl RankBlocks {
     /// # Safety
-    /// The arrays are NULL or have one entry a rank, and the program promises the memory as for [`Elements::new`].
+    /// The arrays are NULL or have one entry per rank, and the program keeps the memory valid as for [`Elements::new`].
     #[inline(always)]
     pub unsafe fn new(
         address: *const c_void,
@@ -121,7 +121,7 @@ impl RankBlocks {
 /// Blocks with different lengths, displacements and types, one block per rank. Displacements are in bytes.
 #[derive(Clone, Copy)]
 pub struct TypedBlocks {
-    /// Its first byte, or MPI_BOTTOM, MPI_IN_PLACE.
+    /// First byte of the buffer, or MPI_BOTTOM, MPI_IN_PLACE.
     pub address: *const c_void,
     /// Numbers of elements, one per rank.
     pub counts: Counts,

@@ -24,7 +24,7 @@ const CLASS: c_int = 0xff;
 /// The failures of this process.
 pub static DETAILS: ChapterState<RefCell<Details>> = ChapterState::new(RefCell::new(Details::NONE));
 
-/// The last failures.
+/// The latest failures of a process.
 pub struct Details {
     /// Codes and texts, the latest at the end.
     kept: VecDeque<(c_int, Box<str>)>,

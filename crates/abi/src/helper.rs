@@ -1,8 +1,8 @@
-//! The helper thread of a process: asleep in the kernel until a solicited message arrives while the
-//! program computes ([`weft_fabric::wait::HelperHandle`], [`Engine::help`]).
+//! Helper thread of a process: asleep in the kernel until a solicited message arrives while the program computes
+//! ([`weft_fabric::wait::HelperHandle`], [`Engine::help`]).
 //!
-//! It starts when something asks for it, or as `WEFT_PROGRESS` says ([`crate::progress`]), ends in MPI_Finalize, and takes no signals. A
-//! forked child has none and needs none: its calls do nothing.
+//! The thread starts when an operation asks for a helper, or as `WEFT_PROGRESS` says ([`crate::progress`]), ends in MPI_Finalize,
+//! and takes no signals. A forked child has no helper and needs none: its calls do nothing.
 //!
 //! [`Engine::help`]: weft_process::Engine::help
 

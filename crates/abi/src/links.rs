@@ -1,4 +1,4 @@
-//! Links to other jobs: how their processes become peers of this one, and leave again (MPI 5.0, chapter 11).
+//! Links to other jobs: their processes become peers of this process, and leave again (MPI 5.0, chapter 11).
 //!
 //! ```text
 //!   root      opens a port and waits, or calls one             bootstrap: ports

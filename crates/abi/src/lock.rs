@@ -31,7 +31,7 @@ const HELPED: u8 = 1;
 /// Every thread takes the lock, the helper too.
 const MULTIPLE: u8 = 2;
 
-/// How an entry point entered: in mode [`MULTIPLE`], by the bias, without the lock.
+/// Mode of an entry point that has entered in mode [`MULTIPLE`] by the bias, without the lock.
 const BEFORE: u8 = 3;
 
 /// Guard that exists while an entry point runs.

@@ -1,5 +1,5 @@
-//! The fabric of a real process, chosen by where the ranks are: shared memory on one node, a network
-//! between nodes, either with the faults that `WEFT_FAULT` asks for.
+//! Fabric of a real process, chosen by the places of the ranks: shared memory on one node, a network between nodes, either with the
+//! faults that `WEFT_FAULT` requests.
 
 mod connect;
 mod memory_and_network;
@@ -20,7 +20,7 @@ use weft_fabric_verbs::Verbs;
 pub type Engine = weft_process::Engine<NodeFabric>;
 pub type CommObject = weft_process::Comm<NodeFabric>;
 
-/// One type for all fabrics, so that the layers above are compiled once.
+/// Any fabric of a process: one type, so that the layers above are compiled only once.
 // The most frequent fabric, shared memory, is not boxed: there is only one `NodeFabric` per process, and each access follows one
 // pointer less.
 #[allow(clippy::large_enum_variant)]

@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// The error handler that an error is delivered to.
 struct Hearer {
-    /// The handler.
+    /// Handle of the error handler.
     handler: usize,
     /// ` on ` and the label of the object, if the object has a name.
     label: String,

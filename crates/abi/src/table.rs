@@ -4,8 +4,7 @@
 //!   bit   63   60                 36                  12            0
 //!         | 0  | generation (24)  | index (24)        | class (12)  |
 //! ```
-//! The class is never 0 and the generation starts at 1, so a handle is above the predefined ones,
-//! which all lie below 0x1000.
+//! The class is never 0 and the generation starts at 1, so a handle is above the predefined handles, which all lie below 0x1000.
 
 use crate::memory_left::memory_left;
 use std::ffi::c_int;

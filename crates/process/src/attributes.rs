@@ -1,4 +1,4 @@
-//! Attributes cached on an object (MPI 5.0, section 7.7): values by key. Callbacks are above.
+//! Attributes cached on an object (MPI 5.0, section 7.7): values by key. The layer above calls the callbacks.
 
 /// The attributes of one object, in the order in which they were set.
 #[derive(Debug, Default)]

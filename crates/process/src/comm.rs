@@ -363,7 +363,7 @@ impl<F: Fabric> Comm<F> {
         self.engine.endpoint().staging()
     }
 
-    /// Bytes of `buffer` in one piece.
+    /// Returns the bytes of `buffer` in one piece.
     pub(crate) fn piece(&self, buffer: &Buffer) -> crate::buffer::BufferPiece {
         buffer.readable(self.pool())
     }

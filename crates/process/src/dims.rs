@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Numbers with the most divisors, in every number of dimensions.
+    /// Numbers with very many divisors, in every number of dimensions.
     #[test]
     fn large_numbers_take_few_steps() {
         let worst =

@@ -98,33 +98,33 @@ pub mod class {
     pub const BUFFER: i32 = 1;
     /// A count is negative, or more than the memory or the type can have.
     pub const COUNT: i32 = 2;
-    /// A datatype's handle is none, or the type does not fit the call or is not committed.
+    /// A handle is not that of a datatype, or the type does not fit the call or is not committed.
     pub const TYPE: i32 = 3;
-    /// A tag is negative or beyond [`TAG_UB`](crate::TAG_UB), and no wildcard that the call takes.
+    /// A tag is negative or above [`TAG_UB`](crate::TAG_UB), and is no wildcard that the call accepts.
     pub const TAG: i32 = 4;
-    /// A communicator's handle is none, or it is of the wrong kind for the call.
+    /// A handle is not that of a communicator, or the communicator is of the wrong kind for the call.
     pub const COMM: i32 = 5;
     /// A rank is outside the group that the call counts in.
     pub const RANK: i32 = 6;
-    /// A request's handle is none, or the request is in a state in which the call cannot be made.
+    /// A handle is not that of a request, or the request is in a state in which the call is not allowed.
     pub const REQUEST: i32 = 7;
     /// A root is no rank of the communicator.
     pub const ROOT: i32 = 8;
-    /// A group's handle is none, or its members do not fit the call.
+    /// A handle is not that of a group, or the group's members do not fit the call.
     pub const GROUP: i32 = 9;
-    /// An operator's handle is none, or it is not defined for the datatype.
+    /// A handle is not that of an operator, or the operator is not defined for the datatype.
     pub const OP: i32 = 10;
-    /// A communicator has no virtual topology, or none that the call can use.
+    /// A communicator has no virtual topology, or a topology that the call cannot use.
     pub const TOPOLOGY: i32 = 11;
-    /// The dimensions of a grid are invalid, or do not make the number of processes.
+    /// The dimensions of a grid are invalid, or their product is not the number of processes.
     pub const DIMS: i32 = 12;
-    /// Some other argument is invalid; the text names it.
+    /// Another argument is invalid; the text names it.
     pub const ARG: i32 = 13;
     /// An error of which nothing more is known.
     pub const UNKNOWN: i32 = 14;
     /// A message was longer than the memory that its receiver gave for it.
     pub const TRUNCATE: i32 = 15;
-    /// An error that no other class describes, as a transfer that was revoked or timed out.
+    /// An error that no other class describes, such as a transfer that was revoked or timed out.
     pub const OTHER: i32 = 16;
     /// Weft itself has an error, or a peer sent an invalid message.
     pub const INTERN: i32 = 17;
@@ -134,21 +134,21 @@ pub mod class {
     pub const IN_STATUS: i32 = 19;
     /// The assertion of a synchronization of a window or file is invalid.
     pub const ASSERT: i32 = 22;
-    /// Nothing is attached to a window where memory is to be detached.
+    /// No memory is attached to a window at the address to detach.
     pub const BASE: i32 = 24;
-    /// Data cannot be converted to the representation that was asked for, or from it.
+    /// Data cannot be converted to or from the requested representation.
     pub const CONVERSION: i32 = 25;
     /// A displacement is negative, or its unit is invalid.
     pub const DISP: i32 = 26;
     /// A key is empty or longer than [`KEY_MAX`](crate::KEY_MAX) bytes.
     pub const INFO_KEY: i32 = 31;
-    /// There is no such key in the info object that a key is to be deleted from.
+    /// A key to delete does not exist in the info object.
     pub const INFO_NOKEY: i32 = 32;
     /// A value is longer than [`VALUE_MAX`](crate::VALUE_MAX) bytes, or means nothing for its key.
     pub const INFO_VALUE: i32 = 33;
-    /// An info object's handle is none.
+    /// A handle is not that of an info object.
     pub const INFO: i32 = 34;
-    /// An attribute key is none, is freed, or belongs to another kind of object.
+    /// A number is no attribute key, or the key is freed, or belongs to another kind of object.
     pub const KEYVAL: i32 = 36;
     /// The lock of a window is neither shared nor exclusive.
     pub const LOCKTYPE: i32 = 37;
@@ -176,6 +176,6 @@ pub mod class {
     pub const PROC_ABORTED: i32 = 58;
     /// A result does not fit the variable that the program gave for it.
     pub const VALUE_TOO_LARGE: i32 = 59;
-    /// An error handler's handle is none, or it is for another kind of object.
+    /// A handle is not that of an error handler, or the handler is for another kind of object.
     pub const ERRHANDLER: i32 = 61;
 }

@@ -63,7 +63,7 @@ impl Group {
         &self.ranks
     }
 
-    /// Returns the members as views of collective operations have them.
+    /// Returns the members in the form that views of collective operations use.
     pub fn members(&self) -> &Rc<Members> {
         &self.members
     }

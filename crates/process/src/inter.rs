@@ -1,6 +1,6 @@
 //! Collective operations of intercommunicators: datatypes around [`weft_collective::inter`].
 //!
-//! Boxed by [`crate::collectives`], so that the operations of one group stay small.
+//! [`crate::collectives`] boxes these futures, so that the futures of operations in one group stay small.
 
 use crate::rank_buffers::RankBuffers;
 use crate::{Buffer, Error};

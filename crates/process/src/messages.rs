@@ -193,7 +193,7 @@ impl<F: Fabric> Comm<F> {
         if outside.undisturbed() { self.engine.direct_turns() } else { 1 }
     }
 
-    /// Receives and waits.
+    /// Receives a message, and waits for it.
     pub fn recv(
         &self,
         outside: &dyn WaitHooks,
@@ -217,7 +217,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Waits for an operation: [`Comm::finish`] for programs that are futures.
+    /// Waits for an operation as [`Comm::finish`] does, in programs that are futures.
     pub async fn finished(&self, mut active: Active) -> Result<Status, Error> {
         let endpoint = self.engine.endpoint();
         let outcome = std::future::poll_fn(|_| match active.poll(endpoint) {

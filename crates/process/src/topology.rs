@@ -50,9 +50,9 @@ impl Graph {
 /// Knowledge of one rank of a distributed graph: its neighbours and the weights of the edges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighborhood {
-    /// Ranks with an edge to this one, and its weight; once for each edge.
+    /// Ranks with an edge to this rank, and the weight of the edge. Once for each edge.
     pub sources: Vec<(usize, i32)>,
-    /// Ranks that an edge from this one leads to, and its weight; once for each edge.
+    /// Ranks that an edge from this rank leads to, and the weight of the edge. Once for each edge.
     pub destinations: Vec<(usize, i32)>,
     /// True if the program gave weights. Otherwise the weights of the edges mean nothing.
     pub weighted: bool,

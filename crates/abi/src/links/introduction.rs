@@ -80,7 +80,7 @@ impl Introduction {
         })
     }
 
-    /// Returns this process as another process knows it, which calls it `number`.
+    /// Returns this process as a peer of another process, which calls it `number`.
     pub fn as_peer(&self, number: u32) -> ForeignPeer {
         ForeignPeer { number, identity: self.identity, arithmetic: self.arithmetic }
     }

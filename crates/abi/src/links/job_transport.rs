@@ -80,7 +80,8 @@ impl<'e> JobTransport<'e> {
         }
     }
 
-    /// What two jobs must have in common. Names of memory are others where shared memory has its part in them.
+    /// Returns a text that two jobs must have in common. If shared memory is beside the network, remote addresses contain a part
+    /// for shared memory, so they differ from those of the network alone.
     pub fn dialect(self) -> String {
         match self {
             JobTransport::Memory(_) => machine(),
@@ -124,7 +125,7 @@ impl<'e> JobTransport<'e> {
         }
     }
 
-    /// Tells the other members of `link` that this process needs them no more.
+    /// Tells the other members of `link` that this process does not need them any more.
     pub fn say_left(self, link: &SharedConnection) {
         match (self, link) {
             (JobTransport::Memory(shm), SharedConnection::Memory(link)) => shm.say_left(link),
@@ -173,7 +174,7 @@ impl SharedConnection {
         }
     }
 
-    /// Returns true if all other members have said that they need this process no more.
+    /// Returns true if all other members have said that they do not need this process any more.
     pub fn others_left(&self) -> bool {
         match self {
             SharedConnection::Memory(link) => link.others_left(),

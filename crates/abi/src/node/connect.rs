@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn one_node_without_an_adapter_is_enough_against_verbs() {
-        // Two nodes, both here: what the one has, the other has.
+        // Two nodes, both on this host, so both have the same adapters.
         let find = |mut bootstrap: weft_bootstrap::ThreadBootstrap| {
             choose(&mut bootstrap, &[0, 0, 1]).unwrap()
         };

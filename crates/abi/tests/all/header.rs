@@ -1,4 +1,4 @@
-//! `mpi.h` says what the data says, to a C and to a C++ compiler.
+//! `mpi.h` agrees with the data, for a C and for a C++ compiler.
 
 use crate::common::{compile_and_run, data};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The built library, seen by C programs and by tools.
+//! Tests of the built library with C programs and tools.
 #![cfg(not(miri))]
 
 #[path = "../common/mod.rs"]

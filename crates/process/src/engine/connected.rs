@@ -55,7 +55,7 @@ pub struct Lease {
     _links: Vec<Rc<Held>>,
 }
 
-/// A link, as its owner sees it.
+/// A link, for its owner.
 #[derive(Debug)]
 pub struct LinkId {
     held: Rc<Held>,

@@ -9,7 +9,7 @@ use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement, SelectionK
 use weft_fabric::Fabric;
 use weft_process::{Comm, Error, Lengths, RankBuffers, Root};
 
-/// A call, the same on all ranks.
+/// A collective call, the same on all ranks.
 #[derive(Clone, Copy)]
 pub struct Call {
     pub choice: AlgorithmChoice,

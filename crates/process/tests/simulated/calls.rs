@@ -38,7 +38,7 @@ const fn form(
     Form { count, op, layouts, in_place, varying }
 }
 
-/// Few elements, in every form.
+/// Forms with few elements.
 pub const SMALL: [Form; 10] = [
     form(0, Op::Sum, (Dense, Dense), false, false),
     form(1, Op::Sum, (Gaps, Gaps), true, false),

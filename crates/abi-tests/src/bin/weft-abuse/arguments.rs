@@ -205,7 +205,7 @@ fn argument(world: &World, f: &Function, i: usize, parameter: &Parameter) -> usi
     }
 }
 
-/// Puts the name of the first variable or category into a slot.
+/// Stores the name of the first variable or category in a slot.
 fn variable(world: &World, stem: &str, slot: usize) -> usize {
     let mut len: c_int = 256;
     let len = std::ptr::from_mut(&mut len) as usize;

@@ -134,7 +134,7 @@ fn process(
     let mut errors = child.stderr.take().expect("piped");
     let said = std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        let _ = errors.read_to_end(&mut bytes); // what came until then is told
+        let _ = errors.read_to_end(&mut bytes); // the output until then is reported
         String::from_utf8_lossy(&bytes).into_owned()
     });
     let (mut last, mut ended) = (None, false);

@@ -7,7 +7,7 @@ use std::ffi::c_int;
 
 /// Number of bytes of a window.
 pub const BYTES: usize = 256;
-/// Number of bytes of the memory that is attached to a dynamic window, or made dynamic.
+/// Number of bytes that are attached to a dynamic window, and size of the windows that a function under test makes.
 pub const ATTACHED: usize = 64;
 
 /// Returns the group of this process.

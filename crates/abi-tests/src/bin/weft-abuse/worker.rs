@@ -38,7 +38,7 @@ pub fn cases(f: &Function, seed: u64) -> Vec<Case> {
     std::iter::once(Vec::new()).chain(one).chain(two).collect()
 }
 
-/// A case as a call.
+/// Describes a case as a call.
 pub fn label(f: &Function, case: &Case) -> String {
     let one = |(i, bad): &(usize, Bad)| format!("{} = {bad:x?}", f.parameters[*i].name);
     let all: Vec<_> = case.iter().map(one).collect();
@@ -51,7 +51,7 @@ pub fn label(f: &Function, case: &Case) -> String {
 
 fn say(line: std::fmt::Arguments) {
     let mut out = std::io::stdout().lock();
-    // Where nobody listens any more, there is nobody to tell.
+    // If nobody reads the output any more, the line is lost.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
@@ -94,7 +94,7 @@ pub fn run(mpi: &Mpi, functions: &[Function], from: usize, seed: u64, limit: Dur
     mpi.code("MPI_Finalize", &[]);
 }
 
-/// One call, with what must be before and after it.
+/// Makes one call, with the calls that must come before and after it.
 fn one(world: &World, f: &Function, case: &Case) {
     let (mpi, stem) = (world.mpi, f.stem());
     world.clear(f.parameters.len());
@@ -175,12 +175,12 @@ fn judge(world: &World, f: &Function, case: &Case, result: usize) {
     say(format_args!("error {}: {}", label(f, case), words()));
 }
 
-/// The handles that the call may replace.
+/// Returns the handles that the call may replace.
 fn pointees(world: &World, f: &Function) -> Vec<(usize, Kind, usize)> {
     let all = f.parameters.iter().enumerate();
     all.filter_map(|(i, p)| match p.ty {
         Type::Handles(kind) if !p.constant && !p.name.starts_with("array") => {
-            // SAFETY: the slot has room for a handle.
+            // SAFETY: slot `i` is valid for reads of a handle, and was cleared before.
             Some((i, kind, unsafe { *(world.slot(i) as *const usize) }))
         }
         _ => None,
@@ -188,10 +188,10 @@ fn pointees(world: &World, f: &Function) -> Vec<(usize, Kind, usize)> {
     .collect()
 }
 
-/// Frees what the call made.
+/// Frees the objects that the call made.
 fn made(world: &World, f: &Function, before: &[(usize, Kind, usize)]) {
     for &(i, kind, was) in before {
-        // SAFETY: the slot has room for a handle.
+        // SAFETY: slot `i` is valid for reads of a handle.
         let now = unsafe { std::ptr::read_volatile(world.slot(i) as *const usize) };
         let predefined = now < 0x1000;
         if now != was && now != null(kind) && !predefined && !f.stem().contains("get_value") {
@@ -200,7 +200,7 @@ fn made(world: &World, f: &Function, before: &[(usize, Kind, usize)]) {
     }
 }
 
-/// The library still works.
+/// Checks that the library still works.
 fn works(mpi: &Mpi, f: &Function, case: &Case) {
     let (mut one, mut sum, mut got) = (21 as c_int, 0 as c_int, 0 as c_int);
     let (from, to) = (&raw mut one as usize, &raw mut sum as usize);

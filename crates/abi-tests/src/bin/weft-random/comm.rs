@@ -1,6 +1,6 @@
 //! Communicators, as all ranks know them: their seats, and the seats that receive from each other in a collective call.
 
-/// A communicator. A seat is a member's place in `members`; in an intracommunicator it is the rank.
+/// A communicator. A seat is a member's place in `members`; in an intracommunicator the seat is the rank.
 #[derive(Clone)]
 pub struct Comm {
     /// World ranks. In an intercommunicator, first those of one group, then those of the other.

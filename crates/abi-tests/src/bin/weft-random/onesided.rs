@@ -24,7 +24,7 @@ pub enum Flavor {
 #[derive(Clone, Debug)]
 pub struct Part {
     pub len: i64,
-    /// Its displacement unit; 1 in a dynamic window.
+    /// Displacement unit of the part; 1 in a dynamic window.
     pub unit: i64,
     /// Accessible ranges of its memory (begin and end): all of it, or the ranges that a dynamic window has attached.
     pub chunks: Vec<(i64, i64)>,
@@ -41,7 +41,7 @@ pub struct Window {
 /// Synchronization of the operations of an epoch.
 #[derive(Debug)]
 pub enum Sync {
-    /// The assertions of each fence, by seat: one before each round and one at the end.
+    /// Assertions of each fence, by seat: one fence before each round and one at the end.
     Fence(Vec<Vec<i64>>),
     /// Pairs that may access each other, by origin and target, and assertions of MPI_Win_post by seat.
     Post { pairs: Vec<Vec<bool>>, asserts: Vec<i64>, unchecked: bool, empty: bool },

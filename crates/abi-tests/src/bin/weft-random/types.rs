@@ -114,7 +114,7 @@ pub struct Datatype {
     pub runs: Vec<(i64, usize)>,
     pub lb: i64,
     pub ub: i64,
-    /// The first byte of data, and the one behind the last.
+    /// First byte of data, and the byte after the last.
     pub true_lb: i64,
     pub true_ub: i64,
     /// True if a constructor has set its bounds, so that its parent derives its bounds from them.

@@ -215,7 +215,7 @@ fn from_groups(
     })
 }
 
-/// Calls `f` with a group of these ranks of a communicator, or with the empty group.
+/// Calls `call` with a group of these ranks of a communicator, or with the empty group.
 fn with_group(
     lib: &Mpi,
     comm: usize,

@@ -133,7 +133,7 @@ fn report(done: &mut [Option<Status>], index: i64, status: Status) -> Outcome {
     Ok(())
 }
 
-/// Completes all requests in one of nine ways.
+/// Completes all requests in one of nine ways, by the number `way`.
 pub fn finish(
     mpi: &Mpi,
     rng: &mut Rng,
