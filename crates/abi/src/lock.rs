@@ -36,7 +36,7 @@ const BEFORE: u8 = 3;
 
 /// Guard that exists while an entry point runs.
 pub struct Entered {
-    /// The mode in which the thread entered, or [`BEFORE`].
+    /// The mode in which the thread entered, or `BEFORE`.
     how: u8,
 }
 
@@ -148,7 +148,7 @@ fn take_to_look() {
 }
 
 /// # Safety
-/// The thread has entered by [`take`], and not left since.
+/// The thread has entered by `take`, and not left since.
 #[inline(always)]
 unsafe fn give_up() {
     if BIAS.leave() {

@@ -99,7 +99,7 @@ pub struct ChapterState<T>(T);
 // SAFETY: only the thread that holds `crate::lock`, or that is the only one by the program's promise (MPI_THREAD_SINGLE), uses the
 // value, so threads use it one after the other.
 unsafe impl<T> Sync for ChapterState<T> {}
-// SAFETY: threads use the value one after the other, as for `Sync`, and nothing in it is bound to a thread.
+// SAFETY: threads use the value one after the other, as for `Sync`.
 unsafe impl<T> Send for ChapterState<T> {}
 
 impl<T> ChapterState<T> {

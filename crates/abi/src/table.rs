@@ -93,7 +93,7 @@ impl<T> HandleTable<T> {
     }
 
     /// Makes room for one more object. Called before an object is made, so that nothing has happened if there is no room. Only when
-    /// the table grows by more than [`UNASKED`] bytes, it asks how much memory is left, and takes half of that at most.
+    /// the table grows by more than `UNASKED` bytes, it asks how much memory is left, and takes half of that at most.
     ///
     /// # Errors
     /// NO_MEM: the maximum number of objects is reached, or there is no memory for another object.

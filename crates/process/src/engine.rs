@@ -69,14 +69,14 @@ pub struct Engine<F: Fabric> {
     helping: HelperThreads,
 }
 
-/// Time of the first sleep of a wait; after it the wait counts as stuck.
+/// Maximum time of the first sleep of a wait, after which the wait counts as stuck.
 const FIRST_NAP: Duration = Duration::from_millis(100);
 
 /// Upper bound of the numbers of communicators. A context has some bits beside the number
 /// ([`Comm::context`](crate::Comm::context)).
 const NUMBERS: u64 = 1 << 59;
 
-/// Number of polls on the fast path that look only at the awaited peer.
+/// Maximum number of polls on the fast path that look only at the awaited peer.
 const DIRECT_TURNS: u32 = 512;
 
 impl<F: Fabric> Engine<F> {

@@ -115,7 +115,7 @@ pub(crate) struct RankPieces {
 }
 
 impl RankPieces {
-    /// Copies the blocks, if sends in place would be overwritten.
+    /// Copies the blocks to staging memory, since data that are sent in place would be overwritten.
     pub fn aside(blocks: RankBuffers, pool: &StagingPool) -> RankPieces {
         let copy = |buffer: Buffer| {
             let copy = pool.take(buffer.len());

@@ -65,7 +65,7 @@ pub struct TaskCounts {
     pub looked: u64,
 }
 
-/// Maximum number of tasks that each round looks at, which is cheaper than to file them.
+/// Maximum number of tasks that each round looks at. Up to this number, looking is cheaper than filing them.
 pub(super) const FEW: usize = 32;
 
 /// Extent to which a round looks at the words that peers write, and for which filed tasks wait.

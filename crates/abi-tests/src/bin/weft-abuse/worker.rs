@@ -180,7 +180,7 @@ fn pointees(world: &World, f: &Function) -> Vec<(usize, Kind, usize)> {
     let all = f.parameters.iter().enumerate();
     all.filter_map(|(i, p)| match p.ty {
         Type::Handles(kind) if !p.constant && !p.name.starts_with("array") => {
-            // SAFETY: slot `i` is valid for reads of a handle, and was cleared before.
+            // SAFETY: slot `i` is initialised memory of the arena, with room for a handle.
             Some((i, kind, unsafe { *(world.slot(i) as *const usize) }))
         }
         _ => None,
@@ -191,7 +191,7 @@ fn pointees(world: &World, f: &Function) -> Vec<(usize, Kind, usize)> {
 /// Frees the objects that the call made.
 fn made(world: &World, f: &Function, before: &[(usize, Kind, usize)]) {
     for &(i, kind, was) in before {
-        // SAFETY: slot `i` is valid for reads of a handle.
+        // SAFETY: slot `i` is initialised memory of the arena, with room for a handle.
         let now = unsafe { std::ptr::read_volatile(world.slot(i) as *const usize) };
         let predefined = now < 0x1000;
         if now != was && now != null(kind) && !predefined && !f.stem().contains("get_value") {
