@@ -17,7 +17,7 @@ pub struct OperationOutcome {
 }
 
 impl OperationOutcome {
-    /// Returns a success without a status, as of a send.
+    /// Returns a success with an empty status, as of a send.
     pub fn done() -> OperationOutcome {
         OperationOutcome::of(Status::default())
     }

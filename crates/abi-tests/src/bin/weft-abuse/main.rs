@@ -24,25 +24,25 @@ struct Args {
     /// The seed of the random values.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Only functions of this name, or of one that begins so if it ends with `*`.
+    /// Only functions of this name, or if it ends with `*`, functions whose names begin so.
     #[arg(long, value_name = "FUNCTION")]
     only: Vec<String>,
-    /// The MPI library: a path, or a name for the loader to look for.
+    /// The MPI library: a path, or a name for the loader to search.
     #[arg(long, default_value = "libmpi_abi.so.1")]
     library: String,
-    /// Processes at once.
+    /// Maximum number of processes that run at the same time.
     #[arg(long, default_value_t = 2)]
     processes: usize,
     /// A call that takes longer than this counts as hanging.
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     limit: u64,
-    /// Call functions of this program, too, that crash, hang, exit and take what they must not.
+    /// Call functions of this program, too, that crash, hang, exit, or accept bad arguments.
     #[arg(long)]
     plant: bool,
-    /// Tell what came of each call.
+    /// Print the result of each call.
     #[arg(long)]
     verbose: bool,
-    /// Print the calls of each function, with what is left out and why, and make none.
+    /// Print the calls of each function, with the calls left out and the reasons, and make none.
     #[arg(long)]
     print: bool,
     /// Make the calls of these functions in this process, the first from this case on.

@@ -35,13 +35,13 @@ struct Args {
     /// The seed of all programs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many programs to run.
+    /// Number of programs to run.
     #[arg(long, default_value_t = 100)]
     programs: u64,
-    /// Run programs for so many seconds, whatever their number.
+    /// Run programs for this number of seconds, whatever their number.
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
-    /// Steps of a program.
+    /// Number of steps of a program.
     #[arg(long, default_value_t = 6)]
     steps: usize,
     /// Only the program of this number.
@@ -56,7 +56,7 @@ struct Args {
     /// Spoil a byte of rank 0's memory before it is compared, which must be found.
     #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "message")]
     plant: Option<run::Plant>,
-    /// The MPI library: a path, or a name for the loader to look for.
+    /// The MPI library: a path, or a name for the loader to search.
     #[arg(long, default_value = "libmpi_abi.so.1")]
     library: String,
     /// A program's step that takes longer than this counts as hanging.
@@ -65,10 +65,10 @@ struct Args {
     /// Leave out items whose description, as printed, contains this text.
     #[arg(long, value_name = "TEXT")]
     skip: Vec<String>,
-    /// Complete all requests with MPI_Waitall alone.
+    /// Complete all requests only with MPI_Waitall.
     #[arg(long)]
     waitall: bool,
-    /// Tell how often each MPI function was called on rank 0.
+    /// Print the number of calls of each MPI function on rank 0.
     #[arg(long)]
     tally: bool,
 }
