@@ -43,7 +43,7 @@ pub struct Window {
 pub enum Sync {
     /// Assertions of each fence, by seat: one fence before each round and one at the end.
     Fence(Vec<Vec<i64>>),
-    /// Pairs that may access each other, by origin and target, and assertions of MPI_Win_post by seat.
+    /// By origin and target: true if the origin may access the target. Also the assertions of MPI_Win_post by seat.
     Post { pairs: Vec<Vec<bool>>, asserts: Vec<i64>, unchecked: bool, empty: bool },
     /// Targets that each origin locks, in this order; true for an exclusive lock.
     Lock { targets: Vec<Vec<(usize, bool)>>, together: bool, unchecked: bool },
