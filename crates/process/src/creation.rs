@@ -1,8 +1,8 @@
 //! Creation of communicators (MPI 5.0, sections 7.4.2 and 7.6).
 //!
 //! Each communicator has a number that no other communicator in the job has. Any member may give the number, and all members agree
-//! on the member whose number counts. With two groups, both leaders give a number, and the larger number counts. All members also agree
-//! that each process has room for one more communicator: otherwise no process gets the communicator.
+//! on the member whose number counts. With two groups, both leaders give a number, and the larger number counts. All members also
+//! agree that each process has room for one more communicator: otherwise no process gets the communicator.
 
 use crate::agreement::{Agreement, name_of};
 use crate::mailbox::{Making, Name};
