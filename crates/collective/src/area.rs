@@ -8,14 +8,14 @@
 //! ```text
 //!   at each of two   inbox [parity]: flag (8), what the other says (120)
 //! ```
-//! Made in the first operation that needs it: every rank allocates its part and one allgather brings
-//! the addresses round.
+//! The first operation that needs the area makes it: every rank allocates its part, and one allgather distributes
+//! the addresses.
 //!
-//! Operation k uses parity k mod 2. Its places are written again in operation k + 2, which a rank
-//! enters only after it has left k + 1; to leave k + 1 it heard that all ranks had come to k + 1,
-//! and each had read all it needed of k before it came. So nothing is overwritten unread, and no
-//! reuse messages are needed (the argument of Kini 2003, section 5.3.3). That a rank leaves one before
-//! it enters the next also tells whose arrival is the last; nonblocking operations queue for it.
+//! Operation k uses the places of parity k mod 2. These places are written again in operation k + 2, which a rank
+//! enters only after it has left k + 1. To leave k + 1 it had to learn that all ranks had come to k + 1,
+//! and each rank had read all it needed of k before it came. So nothing is overwritten unread, and no
+//! reuse messages are needed (the argument of Kini 2003, section 5.3.3). Because a rank leaves one operation before
+//! it enters the next, the count of arrivals also shows which arrival is the last. Nonblocking operations queue for that reason.
 
 use crate::CommView;
 use crate::address_exchange::{self, Exchanged, no_memory};
@@ -32,20 +32,20 @@ use weft_fabric::{
     RemoteFlag, Sge,
 };
 
-/// Bytes that one rank may contribute.
+/// Maximum number of bytes that one rank may contribute to an operation.
 pub const SLOT: usize = 64;
 
-/// Bytes that one of two ranks may say to the other, beside the flag in the same line pair.
+/// Maximum number of bytes that one of two ranks may send to the other, in the same line pair as the flag.
 pub(crate) const PAIR_MOST: usize = 120;
-/// Where rank 0's word of how far ranks are from each other is, at its place for the flag.
+/// Offset, in rank 0's region, of the word with the distance between the ranks ([`crate::distance`]).
 const DISTANCE: usize = 3 * SLOT;
-/// Where the inboxes of two ranks begin; and from one to the next.
+/// Offset of the two inboxes, of a communicator of two ranks, and distance in bytes from one inbox to the next.
 const INBOX: usize = 4 * SLOT;
 const INBOX_SIZE: usize = 8 + PAIR_MOST;
 
 /// A communicator's area, or the place for it.
 pub struct Area<F: Fabric> {
-    /// Boxed: most communicators of a simulated world have none.
+    /// The memory, once it is made. Boxed, because most communicators of a simulated world have none.
     made: OnceCell<Box<AreaMemory<F>>>,
     tickets: Tickets<F>,
     in_turn: Cell<bool>,
@@ -58,7 +58,7 @@ impl<F: Fabric> Default for Area<F> {
 }
 
 impl<F: Fabric> Area<F> {
-    /// Says whether each operation begins after the end of the one before, as blocking ones do; unless said, not so.
+    /// Sets whether each operation begins only after the previous one has ended, as blocking operations do. The default is no.
     pub fn set_in_turn(&self, in_turn: bool) {
         self.in_turn.set(in_turn);
     }
@@ -67,8 +67,8 @@ impl<F: Fabric> Area<F> {
         self.in_turn.get()
     }
 
-    /// What all ranks know alike right before `rank` begins the next operation, as far as that can be said without asking
-    /// the others: before the first operation, and where operations do not begin one after the other, nothing.
+    /// Returns what all ranks know in common right before `rank` begins the next operation, without asking the other ranks.
+    /// Before the first operation, and if operations may overlap, nothing is known.
     pub fn near(&self, rank: usize) -> Near {
         match self.made.get() {
             Some(made) if self.is_in_turn() => {
@@ -78,13 +78,13 @@ impl<F: Fabric> Area<F> {
         }
     }
 
-    /// Whether all ranks can read each other's own memory. All find the same.
+    /// Tests whether all ranks can read each other's own memory. All ranks get the same answer.
     pub(crate) async fn direct(&self, link: &CommView<F>) -> Result<bool, Fault> {
         Ok(self.made(link).await?.near.direct == Some(true))
     }
 
-    /// How far ranks are from each other, as [`crate::distance`] has it. All find the same, right before they enter the
-    /// area for the operation that depends on it.
+    /// Returns the distance between the ranks, by the rules of [`crate::distance`]. All ranks get the same answer if they ask
+    /// right before they enter the area for the operation that depends on it.
     pub(crate) fn distance(&self, link: &CommView<F>) -> CacheDistance {
         match self.made.get() {
             Some(made) => self.distance_at(made, link.rank),
@@ -108,17 +108,17 @@ impl<F: Fabric> Area<F> {
         if new.unwrap_or(said).is_far(next) { CacheDistance::Apart } else { CacheDistance::Shared }
     }
 
-    /// Bytes of a part of what two ranks bring each other in turns.
+    /// Returns the size in bytes of a part of a payload that two ranks exchange in alternating parts ([`costs::part`]).
     pub(crate) fn part(&self, link: &CommView<F>) -> usize {
         costs::part(self.model(link), self.distance(link))
     }
 
-    /// All ranks have the same.
+    /// Returns the machine's model of copies. All ranks have the same model.
     pub(crate) fn model<'l>(&self, link: &'l CommView<F>) -> &'l CopyModel {
         link.endpoint.fabric().copies().model()
     }
 
-    /// The area, made now if need be, by an operation that no other runs beside.
+    /// Returns the area, and makes it first if necessary. No other operation may run at the same time.
     pub(crate) async fn made(&self, link: &CommView<F>) -> Result<&AreaMemory<F>, Fault> {
         if self.made.get().is_none() {
             self.enter_for(link, 0).await?;
@@ -127,7 +127,7 @@ impl<F: Fabric> Area<F> {
     }
 }
 
-/// The area while one operation has it; dropping it lets the next one in.
+/// Exclusive use of the area by one operation. Dropping the session lets the next operation in.
 pub struct AreaSession<'b, F: Fabric> {
     made: &'b AreaMemory<F>,
     _turn: OperationTicket<'b, F>,
@@ -145,18 +145,18 @@ impl<F: Fabric> std::ops::Deref for AreaSession<'_, F> {
 pub struct AreaMemory<F: Fabric> {
     endpoint: Rc<weft_p2p::Endpoint<F>>,
     mine: Region,
-    /// At rank 0 alone.
+    /// The arrivals and contributions; only rank 0 has them.
     central: Option<Region>,
     arrivals: RemoteAddr,
     ranks: Vec<RemoteAddr>,
     flag: Flag,
-    /// Of the inboxes, by parity, where there are two ranks.
+    /// Flags of the two inboxes, by parity, in a communicator of two ranks.
     inboxes: Option<[Flag; 2]>,
     size: usize,
     posted: Outstanding<F>,
-    /// What the ranks have told each other, but for how far they are.
+    /// Facts that the ranks have exchanged, except their distance.
     near: Near,
-    /// Rank 0's word of that, where it is seen here.
+    /// Rank 0's word with the distance, if it is mapped in this process.
     distance: Option<Sge>,
 }
 
@@ -173,7 +173,7 @@ impl<F: Fabric> Drop for AreaMemory<F> {
 }
 
 impl<F: Fabric> Area<F> {
-    /// The area, made now if need be, and the number of the operation (from 1 on). Waits until this
+    /// Returns the area (made first if necessary) and the number of the operation, counted from 1. Waits until this
     /// rank has left all operations that it began before.
     pub async fn enter(&self, link: &CommView<F>) -> Result<(AreaSession<'_, F>, u64), Fault> {
         match self.try_enter(link) {
@@ -182,8 +182,8 @@ impl<F: Fabric> Area<F> {
         }
     }
 
-    /// [`Area::enter`] where there is nothing to make and to wait for: a blocking operation after the first. Else
-    /// nothing is done.
+    /// Does the same as [`Area::enter`] if the area exists and there is nothing to wait for: in a blocking operation after the
+    /// first. Otherwise it does nothing and returns `None`.
     #[inline]
     pub fn try_enter(&self, link: &CommView<F>) -> Option<(AreaSession<'_, F>, u64)> {
         let made = self.made.get()?;
@@ -191,8 +191,8 @@ impl<F: Fabric> Area<F> {
         Some((AreaSession { made, _turn: turn }, epoch))
     }
 
-    /// The same for an operation in which the ranks meet several times: each barrier has a number, and
-    /// counts as an operation. Returns the first.
+    /// Enters, as [`Area::enter`], for an operation in which the ranks meet several times. Each of its barriers has a number and
+    /// counts as an operation. Returns the first number.
     pub async fn enter_for(
         &self,
         link: &CommView<F>,
@@ -211,11 +211,11 @@ impl<F: Fabric> Area<F> {
 }
 
 impl<F: Fabric> AreaMemory<F> {
-    /// `before`: barriers that had numbers already, in operations for which no rank got memory.
+    /// Makes the memory. `before`: number of barriers already counted, in operations for which some rank got no memory.
     async fn make(link: &CommView<F>, before: u64) -> Result<AreaMemory<F>, Fault> {
         let (size, fabric) = (link.size(), link.endpoint.fabric());
         link.endpoint.clear_parked();
-        // By name, the central algorithms can be had across nodes, too.
+        // If selected by name, the central algorithms also run across nodes.
         let near = share_memory(fabric, &link.members);
         let allocate = |len| if near { fabric.allocate_on_node(len) } else { fabric.allocate(len) };
         let inboxes = if size == 2 { 2 * INBOX_SIZE } else { 0 };
@@ -274,7 +274,7 @@ impl<F: Fabric> AreaMemory<F> {
         self.endpoint.fabric()
     }
 
-    /// Posts an operation and waits for it and all before.
+    /// Posts an operation, and waits for it and for all operations posted before.
     pub(crate) async fn finish(
         &self,
         post: impl FnOnce(&F, Completion) -> Result<(), Fault>,
@@ -282,7 +282,7 @@ impl<F: Fabric> AreaMemory<F> {
         self.posted.finish(post).await
     }
 
-    /// Everybody comes, then everybody goes on.
+    /// Runs a barrier: no rank goes on before all ranks have come.
     pub async fn barrier(&self, link: &CommView<F>, epoch: u64) -> Result<(), Fault> {
         if self.is_pair() {
             let flag = self.say(link, epoch, Sge::EMPTY)?;
@@ -294,18 +294,18 @@ impl<F: Fabric> AreaMemory<F> {
         }
     }
 
-    /// What the other of two ranks [says](Memory::say) has come.
+    /// Waits until the message that the other of two ranks [says](AreaMemory::say) has arrived.
     pub async fn hear(&self, flag: Flag, epoch: u64) -> Result<(), Fault> {
         self.endpoint.until(flag.local, epoch).await
     }
 
-    /// Whether there are two ranks, which [`AreaMemory::swap`].
+    /// Returns true if there are exactly two ranks, which use [`AreaMemory::swap`].
     pub fn is_pair(&self) -> bool {
         self.inboxes.is_some()
     }
 
-    /// One of two ranks says at most 120 bytes. The other one has spoken once the flag is `epoch`; until then, `data`
-    /// stay as they are, and what was posted must be [over](Posted::all_done) before they change.
+    /// Sends at most 120 bytes from one of two ranks to the other. The other rank has sent its own data once the returned flag is
+    /// `epoch`. Until then, `data` must not change; all posts must also be [complete](Outstanding::all_done) before a change.
     #[inline]
     pub fn say(&self, link: &CommView<F>, epoch: u64, data: Sge) -> Result<Flag, Fault> {
         let parity = (epoch % 2) as usize;
@@ -327,14 +327,14 @@ impl<F: Fabric> AreaMemory<F> {
         value: u64,
     ) -> Result<(), Fault> {
         match data.is_empty() {
-            // Nobody waits for what reads no memory.
+            // If there are no data, the write reads no memory of this rank, so no completion is needed.
             true => self.fabric().write_flag(peer, data, to, flag, value, None),
             false => self.posted.post(|f, done| f.write_flag(peer, data, to, flag, value, done)),
         }
     }
 
-    /// One of two ranks says at most 120 bytes, and returns what the other says: as long an element, which
-    /// holds until the next operation.
+    /// Exchanges at most 120 bytes between two ranks. Returns the other rank's data, of the same length, which stay
+    /// valid until the next operation.
     pub async fn swap(&self, link: &CommView<F>, epoch: u64, data: Sge) -> Result<Sge, Fault> {
         let flag = self.say(link, epoch, data)?;
         self.endpoint.until(flag.local, epoch).await?;
@@ -345,13 +345,13 @@ impl<F: Fabric> AreaMemory<F> {
         Ok(self.mine.local.part(INBOX + parity * INBOX_SIZE + 8, data.len()))
     }
 
-    /// Where `rank` contributes to operation `epoch`.
+    /// Returns the address to which `rank` writes its contribution to operation `epoch`.
     fn contribution(&self, epoch: u64, rank: usize) -> RemoteAddr {
         let place = 1 + (epoch % 2) as usize * self.size + rank;
         self.arrivals.offset((place * SLOT) as u64)
     }
 
-    /// Where `rank` finds the result of operation `epoch`.
+    /// Returns the address at which `rank` finds the result of operation `epoch`.
     fn result_at(&self, epoch: u64, rank: usize) -> RemoteAddr {
         self.ranks[rank].offset(SLOT as u64 * (1 + epoch % 2))
     }
@@ -362,7 +362,7 @@ impl<F: Fabric> AreaMemory<F> {
         self.finish(|fabric, done| fabric.write(leader, data, to, done)).await
     }
 
-    /// Counts this rank as arrived; true for the last one.
+    /// Counts this rank as arrived. Returns true at the last rank to arrive.
     pub async fn arrive(&self, link: &CommView<F>, epoch: u64) -> Result<bool, Fault> {
         let before = link.stage(8);
         let (leader, result) = (link.members[0] as usize, before.sge());
@@ -373,9 +373,9 @@ impl<F: Fabric> AreaMemory<F> {
         Ok(u64::from_ne_bytes(bytes) + 1 == epoch * self.size as u64)
     }
 
-    /// Ends an operation early, on all ranks alike: one or two barriers, the first of which is `epoch`, instead of so many that
-    /// had numbers. An even number is left out, since places alternate: what is written next is not where others may still
-    /// read, or wait for, what was said last.
+    /// Ends an operation early, on all ranks alike: runs one or two barriers, the first of which is `epoch`, instead of the
+    /// `barriers` that have numbers. The number of skipped barriers is even, since places alternate: the next write then goes
+    /// to other places than those where ranks may still read, or wait for, the last message.
     pub async fn end_early(
         &self,
         link: &CommView<F>,
@@ -389,7 +389,7 @@ impl<F: Fabric> AreaMemory<F> {
         self.skip(link, barriers - held).await
     }
 
-    /// Counts barriers as over that had numbers and do not take place, on all ranks alike.
+    /// Counts `barriers` as complete that have numbers but do not take place, on all ranks alike.
     async fn skip(&self, link: &CommView<F>, barriers: u64) -> Result<(), Fault> {
         if link.rank > 0 || barriers == 0 {
             return Ok(());
@@ -400,13 +400,13 @@ impl<F: Fabric> AreaMemory<F> {
         self.finish(|fabric, done| fabric.fetch_add(me, self.arrivals, count, result, done)).await
     }
 
-    /// Reads all contributions, `SLOT` bytes each, in the order of ranks.
+    /// Reads all contributions, `SLOT` bytes each, in rank order.
     pub async fn collect(&self, link: &CommView<F>, epoch: u64, into: Sge) -> Result<(), Fault> {
         let (leader, from) = (link.members[0] as usize, self.contribution(epoch, 0));
         self.finish(|fabric, done| fabric.read(leader, into, from, done)).await
     }
 
-    /// Lets all other ranks go, with the result, whose memory may then be used again.
+    /// Releases all other ranks with the result, whose memory may be reused on return.
     pub async fn release(&self, link: &CommView<F>, epoch: u64, result: Sge) -> Result<(), Fault> {
         for rank in (0..self.size).filter(|&r| r != link.rank) {
             let flag = RemoteFlag { at: self.ranks[rank], waking: true };
@@ -417,7 +417,7 @@ impl<F: Fabric> AreaMemory<F> {
         self.posted.all_done().await
     }
 
-    /// Waits to be let go, and copies the result.
+    /// Waits for the release, and copies the result.
     pub async fn await_release(&self, epoch: u64, result: Sge) -> Result<(), Fault> {
         self.endpoint.until(self.flag.local, epoch).await?;
         let at = SLOT * (1 + (epoch % 2) as usize);

@@ -1,36 +1,37 @@
-//! Ranks that read each other's memory: the bounce buffers of the algorithms named SHM.
+//! Bounce buffers of the algorithms named SHM, in which ranks read each other's memory.
 //!
 //! ```text
 //!   each rank:  two halves, a buffer in each     small data: copied in, barrier, copied out by whom they concern
 //!   rank 0:     slots of the area               large data: the slots hold addresses, the data stay
 //!                                              where they are and are read there
 //! ```
-//! A barrier here is the central one (`area.rs`): one atomic a rank, and the last to arrive lets the
-//! others go, so that each rank waits once and is woken once. An operation has one or more barriers.
+//! A barrier here is the central barrier (`area.rs`): one atomic per rank, and the last rank to arrive releases the
+//! others, so that each rank waits once and is woken once. An operation has one or more barriers.
 //!
-//! Why nothing is overwritten unread. What is copied in for barrier k (a buffer, a slot) is read between
-//! barriers k and k + 1. Slots alternate; so do the halves, of which barrier k has one and k + 1 the other. Both are
-//! written again, at the earliest, by a rank that has left k + 1, when all have come to k + 1 and so have read what
-//! they needed of k. The program's own memory, of which there is one, is read between two barriers of one
+//! Nothing is overwritten unread, for this reason. Data copied in for barrier k (into a buffer, into a slot) are read between
+//! barriers k and k + 1. Slots alternate, and so do the halves: barrier k has one half, barrier k + 1 the other. Both are
+//! written again, at the earliest, by a rank that has left k + 1. By then all ranks have come to k + 1, and so have read
+//! what they needed of k. The program's own memory, of which there is one copy, is read between two barriers of the same
 //! operation.
 //!
-//! Why halves are larger than buffers: a line that another processor has read a moment ago is slow to write
-//! ([`weft_fabric::CopyModel::rewrite`]), one that has left the caches above the last is not. So what is copied in goes through
-//! more memory than those caches have: a half's buffer moves through it.
+//! Halves are larger than buffers, because a line that another processor has just read is slow to write
+//! ([`weft_fabric::CopyModel::rewrite`]), while a line that has left all caches except the last level is not. So data are
+//! copied in through more memory than those caches hold: a half's buffer moves through the half.
 //!
-//! Where each piece has one reader, that takes its lines when it has read them, so that they come back in one transfer;
-//! then the buffer has one place, and what is copied in stays in the caches ([`BounceSession::taken`]). Of two ranks each is
-//! the only reader of the other's buffer, and takes the lines of long data if it is far away ([`weft_fabric::copies`]).
+//! If each piece has a single reader, this reader takes the lines after it has read them, so that they come back in one
+//! transfer. Then the buffer has one place, and its data stay in the caches ([`BounceSession::taken`]). With two ranks, each is
+//! the only reader of the other's buffer, and takes the lines of long data if the other is far away ([`weft_fabric::copies`]).
 //!
-//! Slots of the area are read after a barrier only where another barrier follows in the same operation: whoever has left an
-//! operation may end the communicator and give the area back.
+//! Slots of the area are read after a barrier only if another barrier follows in the same operation: a rank that has left an
+//! operation may end the communicator and free the area.
 //!
-//! Reads of a buffer may go on when their operation is over elsewhere. So each rank says in a word beside its
-//! buffers which barrier's it has read, and memory that is not needed any more stays aside until all ranks are
-//! that far ([`weft_p2p::Endpoint::park`]).
+//! A rank may still read a buffer when the operation is complete on other ranks. So each rank publishes, in a word next to
+//! its buffers, the last barrier whose buffers it has read. Memory that is no longer needed is parked until all ranks
+//! have reached its last barrier ([`weft_p2p::Endpoint::park`]).
 //!
-//! Memory: two halves of [`BUFFER`] bytes a rank and communicator, 192 KiB, made by the first operation on it that
-//! needs them; the first communicator of a process has 2.25 MiB a rank, or what 24 MiB have for each. Two ranks work at
+//! Memory: two halves of [`BUFFER`] bytes per rank and communicator, 192 KiB, made by the first operation that needs
+//! them. The first such communicator of a process has 2.25 MiB per rank, but at most 24 MiB in all. Two ranks work at the
+//! same time, in short parts. With more ranks a barrier costs more, so each copies in up to `BUFFER_MOST` bytes per barrier.
 //! once and in short parts; more copied in up to `BUFFER_MOST` at once, since to them a barrier costs more.
 
 mod exposed;
@@ -47,53 +48,54 @@ use std::rc::Rc;
 use weft_fabric::{CacheDistance, Copies, Fabric, FabricExt, Fault, RemoteAddr, Sge, Work, copies};
 use weft_intranode::{pipelined, staged};
 
-/// Bytes that a rank may copy in for one barrier, at least.
+/// Minimum number of bytes that a rank may copy in for one barrier, on any communicator.
 pub const BUFFER: usize = 96 << 10;
 
-/// The same at most, whatever the memory: six buffers, so that what seven ranks copied in is in a last-level cache of usual size.
+/// Maximum bytes per rank and barrier with more than two ranks: six buffers, so that the data of seven ranks fit a usual
+/// last-level cache.
 const BUFFER_MOST: usize = 576 << 10;
 
-/// The same of two ranks where lines are not taken back ([`Copies::writes_anew`]): fewer barriers, as nothing is gained by parts
-/// that stay in the first caches.
+/// Maximum bytes per rank and barrier with two ranks if lines are not taken back ([`Copies::writes_anew`]). Parts that stay in
+/// the first-level caches gain nothing then, so longer parts save barriers.
 const BUFFER_ANEW: usize = 256 << 10;
 
-/// Bytes of a rank's memory in the communicator that has most, more than a processor's own caches; and of all ranks'.
+/// Maximum bytes of both halves in the communicator with the large buffers: of a rank, more than its private caches; of all ranks.
 const MOST: usize = 24 * BUFFER;
 const MOST_OF_ALL: usize = 24 << 20;
 
-/// The largest elements, in bytes, that reductions cut a payload between.
+/// Maximum size in bytes of an element between which reductions cut a payload.
 pub const UNIT_MOST: usize = 1024;
 
-/// Bytes of a region's name in a buffer.
+/// Bytes of a region's name (its remote address) in a buffer.
 pub const NAME: usize = 8 * RemoteAddr::WORDS;
 
-/// So many bytes of a half do short buffers go round between two ranks that are far from each other: more than first-level
-/// caches have, which what is read has left by the time that it is written again.
+/// Bytes of a half through which short buffers rotate if two ranks are far from each other: more than a first-level cache
+/// holds, so that data read from there have left it before they are written again.
 const AROUND: usize = 128 << 10;
 
-/// Buffers move by so many bytes, and those of at least [`MOVING`].
+/// Alignment in bytes of moving buffers, and minimum size in bytes of a buffer that moves by its own length.
 const STEP: usize = 256;
 const MOVING: usize = 4 << 10;
 
-/// Bytes up to which the reader of two ranks takes the lines of what was copied in: what first-level caches hold beside the
-/// program's, and a quarter of that where lines that come back cost much.
+/// Returns the number of bytes up to which the reader, of two ranks, takes the lines of data copied in. First-level caches
+/// hold as much next to the program's data. If lines that come back are expensive, it is a quarter of that.
 fn short(copies: &Copies) -> usize {
     if copies.writes_anew() { pipelined::SHORT / 4 } else { pipelined::SHORT }
 }
 
-/// The largest part of a payload, in elements of `unit` bytes, that fits in a `buffer` of so many bytes with one rank's
-/// slice of it behind, from the next line on.
+/// Returns the maximum length in bytes, a multiple of `unit`, of a segment of a payload that fits in a buffer of `buffer`
+/// bytes together with one rank's slice of the segment, which starts at the next line behind it.
 pub fn segment(buffer: usize, unit: usize) -> usize {
     let unit = unit.max(1);
     (buffer / 3 * 2 - 4 * UNIT_MOST) / unit * unit
 }
 
-// Half of a segment, rounded up to elements and to lines, fits behind it.
+// Half of a segment, rounded up to elements and to lines, fits behind the segment.
 const _: () =
     assert!(BUFFER / 3 * 2 - 4 * UNIT_MOST + 64 + BUFFER / 3 - 2 * UNIT_MOST + UNIT_MOST <= BUFFER);
 
-/// Where the word with the last barrier read is; the stamp follows, and in a further line the word with the number of slow
-/// copies; then the buffers.
+/// Offsets in bytes: of the word with the last barrier read (the stamp follows), of the word with the number of slow copies
+/// in a further line, and of the buffers.
 const READ: usize = 0;
 const SLOW: usize = 64;
 const BUFFERS: usize = 256;
@@ -101,9 +103,9 @@ const BUFFERS: usize = 256;
 /// The buffers of a communicator, or the place for them.
 pub(crate) struct BounceBuffers<F: Fabric> {
     made: OnceCell<Box<CommBounceBuffers<F>>>,
-    /// An operation that makes them has been started.
+    /// True if an operation that makes the buffers has been started.
     begun: Cell<bool>,
-    /// Whether a communicator of the process may still have many.
+    /// True as long as no communicator of the process has taken the large buffers.
     many: Rc<Cell<bool>>,
 }
 
@@ -113,18 +115,18 @@ impl<F: Fabric> BounceBuffers<F> {
     }
 }
 
-/// One operation's time with the buffers.
+/// Use of the buffers by one operation.
 pub struct BounceSession<'b, F: Fabric> {
     pub(crate) link: &'b CommView<F>,
     session: AreaSession<'b, F>,
     buffers: &'b CommBounceBuffers<F>,
-    /// Each piece has one reader, who takes its lines: they are written again soon.
+    /// True if each piece has a single reader, who takes its lines: they are written again soon.
     soon: bool,
-    /// Bytes that a rank copies in for a barrier at most.
+    /// Maximum number of bytes that a rank copies in for a barrier.
     span: usize,
-    /// Of two ranks, each is found to be far from the other.
+    /// True if there are two ranks and they are known to be far from each other.
     far: bool,
-    /// From where to where this rank has copied something in for the next barrier, and its number.
+    /// Start and end of the range that this rank has copied in for the next barrier; `next` is that barrier's number.
     put: Cell<(usize, usize)>,
     next: Cell<u64>,
 }
@@ -133,14 +135,14 @@ impl<F: Fabric> Drop for BounceSession<'_, F> {
     fn drop(&mut self) {
         let last = self.next.get() - 1;
         self.buffers.read.set(last);
-        // What was read has been read before this can be seen.
+        // Orders all reads of the buffers before the store that publishes them as done.
         std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
         self.buffers.mine.local.part(READ, 8).fill(&last.to_ne_bytes());
     }
 }
 
 impl<F: Fabric> BounceBuffers<F> {
-    /// See [`crate::ReleaseGather::buffer_len`].
+    /// Returns the buffer length: see [`crate::ReleaseGather::buffer_len`].
     pub async fn len(&self, area: &Area<F>, link: &CommView<F>) -> Result<usize, Fault> {
         let CommBounceBuffers { half, short, .. } = *self.made(area, link).await?;
         Ok(match link.size() {
@@ -150,7 +152,7 @@ impl<F: Fabric> BounceBuffers<F> {
         })
     }
 
-    /// See [`crate::ReleaseGather::buffer_len_for`].
+    /// Returns the buffer length for a block: see [`crate::ReleaseGather::buffer_len_for`].
     pub async fn len_for(
         &self,
         area: &Area<F>,
@@ -173,7 +175,7 @@ impl<F: Fabric> BounceBuffers<F> {
         }
     }
 
-    /// See [`crate::ReleaseGather::bounce`].
+    /// Waits for this rank's turn: see [`crate::ReleaseGather::bounce`].
     pub async fn enter<'b>(
         &'b self,
         area: &'b Area<F>,
@@ -181,7 +183,7 @@ impl<F: Fabric> BounceBuffers<F> {
         barriers: u64,
         span: usize,
     ) -> Result<BounceSession<'b, F>, Fault> {
-        // Said before anything is awaited: all ranks start their operations in one order.
+        // Set before the first await: all ranks start their operations in the same order, so all agree on the first.
         let first = !self.begun.replace(true);
         let far = link.size() == 2 && area.distance(link) == CacheDistance::Apart;
         let making = if first { MAKING } else { 0 };
@@ -195,7 +197,7 @@ impl<F: Fabric> BounceBuffers<F> {
                     let _ = self.made.set(Box::new(made));
                 }
                 None => {
-                    // Others have begun already where they do not wait for each other: they fail as well.
+                    // If operations may overlap, later ones have already begun and expect the buffers: they fail as well.
                     self.begun.set(!area.is_in_turn());
                     self.many.set(many);
                     session.end_early(link, epoch + MAKING, barriers).await?;
@@ -222,13 +224,13 @@ impl<F: Fabric> BounceSession<'_, F> {
         self.next.replace(self.next.get() + 1)
     }
 
-    /// Everybody comes, then everybody goes on.
+    /// Runs a barrier: no rank goes on before all ranks have come.
     pub async fn barrier(&self) -> Result<(), Fault> {
         self.barrier_while(|| ()).await
     }
 
-    /// The same with something that this rank does beside it. Of two ranks, it has come when this returns: a future that
-    /// says so later is first put together, for which the processor may have to wait until all it wrote is written.
+    /// Runs a barrier, and `work` on this rank while the barrier is under way. With two ranks, this rank's arrival is posted before
+    /// this function returns: to build a future first may make the processor wait until all its earlier stores are written.
     #[inline]
     pub fn barrier_while<W: FnOnce()>(
         &self,
@@ -250,7 +252,7 @@ impl<F: Fabric> BounceSession<'_, F> {
         }
     }
 
-    /// A barrier for which the last to arrive does something before it lets the others go.
+    /// Runs a barrier in which the last rank to arrive runs `last` before it releases the others.
     pub async fn barrier_after(
         &self,
         last: impl AsyncFnOnce() -> Result<(), Fault>,
@@ -260,23 +262,24 @@ impl<F: Fabric> BounceSession<'_, F> {
             self.next.set(epoch + 1);
             return self.session.await_release(epoch, Sge::EMPTY).await;
         }
-        // What runs now looks at the buffers of this barrier.
+        // `last` accesses the buffers of this barrier, so this barrier counts as past.
         self.next.set(epoch + 1);
         last().await?;
         self.session.release(self.link, epoch, Sge::EMPTY).await
     }
 
-    /// Each piece that is copied in has one reader, who takes its lines ([`BounceSession::copy_out`], [`BounceSession::done_with`]): two buffers are
-    /// enough then, which stay in the caches. Of two ranks only short ones do.
+    /// Declares that each piece copied in has a single reader, who takes its lines ([`BounceSession::copy_out`],
+    /// [`BounceSession::done_with`]). Two buffers are enough then, and they stay in the caches. With two ranks this applies to
+    /// short buffers only.
     pub fn taken(mut self) -> Self {
         self.soon = !self.session.is_pair() || self.span <= self.buffers.short;
         self
     }
 
-    /// Where the buffer for a barrier begins.
+    /// Returns the offset of the buffer for `barrier`.
     fn place(&self, barrier: u64) -> usize {
         let half = self.buffers.half;
-        // Short ones are far from each other: what they cost is not the lines.
+        // Buffers shorter than MOVING lie far apart: the lines are not what dominates their cost.
         let stride = if self.span < MOVING { BUFFER } else { self.span };
         let (stride, room) = match (self.soon, self.far) {
             (true, true) => (self.span, half.min(AROUND)),
@@ -287,19 +290,19 @@ impl<F: Fabric> BounceSession<'_, F> {
         BUFFERS + half * (barrier % 2) as usize + stride * (barrier / 2 % places) as usize
     }
 
-    /// This rank's buffer for the next barrier.
+    /// Returns this rank's buffer for the next barrier.
     pub fn next_buffer(&self) -> Sge {
         self.buffers.mine.local.part(self.place(self.next.get()), self.span)
     }
 
-    /// This rank's buffer of the barrier that has taken place.
+    /// Returns this rank's buffer of the last barrier.
     pub fn last_buffer(&self) -> Sge {
         self.buffers.mine.local.part(self.place(self.next.get() - 1), self.span)
     }
 
     /// Copies `data` in for the next barrier, at byte `offset` of the buffer.
     pub fn copy_in(&self, offset: usize, data: Sge) {
-        // Lines that readers take come back by themselves.
+        // If readers take the lines, the lines come back by themselves, so no reader is asked.
         let taken = self.soon && !self.session.is_pair();
         if data.len() >= copies::LEAST && !taken {
             self.ask_a_reader(data.len());
@@ -307,7 +310,7 @@ impl<F: Fabric> BounceSession<'_, F> {
         self.copy(offset, data, !taken && self.copies().is_past(data.len()));
     }
 
-    /// The same for a piece with several readers among others with one, while [`BounceSession::taken`].
+    /// Copies in a piece that has several readers, in a session in which other pieces have one ([`BounceSession::taken`]).
     pub fn copy_in_for_all(&self, offset: usize, data: Sge) {
         self.copy(offset, data, self.copies().is_past_far(data.len()));
     }
@@ -322,7 +325,7 @@ impl<F: Fabric> BounceSession<'_, F> {
         self.link.endpoint.fabric().charge(Work::Copy(data.len()));
     }
 
-    /// Hears whether one of the others has read slowly what was copied in, the next one each time.
+    /// Asks one of the other ranks, the next rank each time, whether it was slow to read the data copied in.
     fn ask_a_reader(&self, len: usize) {
         let CommBounceBuffers { all, slow, ask, .. } = self.buffers;
         let next = (ask.get() + 1) % all.len();
@@ -339,11 +342,11 @@ impl<F: Fabric> BounceSession<'_, F> {
     }
 
     fn place_of(&self, rank: usize, offset: usize) -> RemoteAddr {
-        // Of the barrier that has taken place.
+        // The place of the last barrier's buffer.
         self.buffers.all[rank].offset((self.place(self.next.get() - 1) + offset) as u64)
     }
 
-    /// Copies what `rank` copied in for the last barrier, from byte `offset` on.
+    /// Copies the piece that `rank` copied in for the last barrier, from byte `offset` on.
     pub async fn copy_out(&self, rank: usize, offset: usize, into: Sge) -> Result<(), Fault> {
         if into.is_empty() {
             return Ok(());
@@ -358,7 +361,7 @@ impl<F: Fabric> BounceSession<'_, F> {
         Ok(())
     }
 
-    /// The same for a piece with several readers ([`BounceSession::copy_in_for_all`]).
+    /// Copies a piece that has several readers ([`BounceSession::copy_in_for_all`]).
     pub async fn copy_out_shared(
         &self,
         rank: usize,
@@ -378,8 +381,8 @@ impl<F: Fabric> BounceSession<'_, F> {
         Ok(())
     }
 
-    /// The same without a copy where `rank`'s memory is seen here; else in `spare`, whose length it has and which is
-    /// written in any case.
+    /// Returns the piece in place if `rank`'s memory is mapped in this process; otherwise reads it into `spare`. `spare` has the
+    /// length of the piece, and may be overwritten in both cases.
     pub async fn operand(&self, rank: usize, offset: usize, spare: Sge) -> Result<Sge, Fault> {
         let found = self.found(rank, offset, spare).await?;
         if found.ptr() != spare.ptr() && (self.soon || self.session.is_pair()) {
@@ -397,8 +400,8 @@ impl<F: Fabric> BounceSession<'_, F> {
         Ok(spare)
     }
 
-    /// This rank has read, as the only one, what each other copied in for the last barrier, `len` bytes from byte `offset`
-    /// on. Takes the lines if [`BounceSession::taken`], or if of two ranks the other is far away.
+    /// Declares that this rank, as the only reader, has read `len` bytes from byte `offset` on of what each other rank copied in
+    /// for the last barrier. Takes the lines after [`BounceSession::taken`], or if there are two ranks far from each other.
     pub fn done_with(&self, offset: usize, len: usize) {
         if len == 0 || !(self.soon || self.session.is_pair() && self.copies().is_far()) {
             return;
@@ -411,7 +414,7 @@ impl<F: Fabric> BounceSession<'_, F> {
         }
     }
 
-    /// Writes over what `rank` copied in for the last barrier, from byte `offset` on.
+    /// Overwrites the data that `rank` copied in for the last barrier, from byte `offset` on.
     pub async fn overwrite(&self, rank: usize, offset: usize, data: Sge) -> Result<(), Fault> {
         self.store(rank, self.place_of(rank, offset), data).await
     }

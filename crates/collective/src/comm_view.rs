@@ -1,5 +1,5 @@
-//! What an algorithm sees of a communicator: ranks, and messages in a context of its own, by one of two
-//! transports that it does not tell apart.
+//! An algorithm's view of a communicator: ranks, and messages in a context of its own. One of two
+//! transports carries the messages; the algorithm does not distinguish them.
 
 use crate::algorithm::{AlgorithmChoice, Carrier};
 use crate::members::Members;
@@ -11,51 +11,51 @@ use weft_p2p::{
     TransferPattern, Want,
 };
 
-/// One collective operation's view of its communicator. All its messages carry `tag`, so that
-/// operations under way at once do not meet.
+/// View of a communicator for one collective operation. All its messages carry `tag`, so that
+/// operations under way at the same time do not match each other's messages.
 pub struct CommView<F: Fabric> {
-    /// What its messages go through; the fabric and the staging memory of the process are behind
-    /// it.
+    /// Endpoint that carries its messages; the fabric and the staging memory of the process are behind
+    /// the endpoint.
     pub endpoint: Rc<Endpoint<F>>,
-    /// Rank in the communicator to rank in the fabric.
+    /// Map from a rank in the communicator to a rank in the fabric.
     pub members: Rc<Members>,
     /// This process's rank in the communicator.
     pub rank: usize,
-    /// The matching space of its messages, apart from those of the program.
+    /// Matching context of its messages, separate from the program's messages.
     pub context: MatchingContext,
-    /// Tells the operation's messages from those of others under way.
+    /// Tag that distinguishes the operation's messages from messages of other operations under way.
     pub tag: Tag,
-    /// Chosen with the algorithm, by [`CommView::carried`].
+    /// Transport of its messages, chosen with the algorithm by [`CommView::carried`].
     pub via: Via,
-    /// Of writes into slots; of no concern to messages.
+    /// Reception of writes into slots; messages do not use it.
     pub reception: Reception,
 }
 
-/// Requests of one operation, without a heap for few.
+/// Requests of one operation, on the stack if there are few.
 pub type RequestBatch = SmallVec<[RequestId; 8]>;
 
-/// What carries a link's messages. All members choose the same.
+/// Transport of a view's messages. All members choose the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Via {
-    /// MPI's point-to-point messages: the baselines, `MPI-X`.
+    /// MPI's point-to-point messages: the baseline algorithms, named `MPI-X`.
     #[default]
     Messages,
-    /// Streams of segments ([`weft_p2p::stream`]): `X`.
+    /// Streams of segments ([`weft_p2p::stream`]): algorithms named `X`.
     Native,
 }
 
-/// How a rank learns of RDMA writes into its slots. All members choose the same.
+/// Way in which a rank detects RDMA writes into its slots. All members choose the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reception {
-    /// By a mark that is written with them, or behind them: `X`.
+    /// A mark that is written with the data or behind them: algorithms named `X`.
     #[default]
     Marks,
-    /// By the arrival of a write with immediate, which the adapter reports: `X-IMM`.
+    /// The arrival of a write with immediate, which the adapter reports: algorithms named `X-IMM`.
     Immediates,
 }
 
 impl<F: Fabric> CommView<F> {
-    /// The same, carried as an algorithm wants it.
+    /// Returns the view with the transport and reception that `choice` needs.
     pub fn carried(mut self, choice: AlgorithmChoice) -> CommView<F> {
         match choice.algorithm.carrier {
             Carrier::Streams => self.via = Via::Native,
@@ -65,7 +65,7 @@ impl<F: Fabric> CommView<F> {
         self
     }
 
-    /// Number of processes.
+    /// Returns the number of processes.
     pub fn size(&self) -> usize {
         self.members.len()
     }
@@ -80,29 +80,29 @@ impl<F: Fabric> CommView<F> {
         Want { context: self.context, source, tag: Some(self.tag) }
     }
 
-    /// Where a stream's message comes from.
+    /// Returns the source of a stream's message.
     fn origin(&self, rank: usize) -> MessageTarget {
         MessageTarget { rank: rank as u32, ..self.target(rank) }
     }
 
-    /// Starts a send; `None` when it is over already.
+    /// Starts a send. Returns `None` if the send is already complete.
     pub fn isend(&self, to: usize, data: Sge) -> Option<RequestId> {
         self.isend_in(TransferPattern::Plain, to, data)
     }
 
-    /// The same to one who passes it on, or is the next to do so.
+    /// Starts a send to a rank that forwards the data or sends them back soon ([`TransferPattern::Forwarded`]).
     pub fn isend_on(&self, to: usize, data: Sge) -> Option<RequestId> {
         self.isend_in(TransferPattern::Forwarded, to, data)
     }
 
-    /// The same by one who sends to all others at once: where there are several, they fetch what is long.
+    /// Starts one of the sends of a rank that sends to all others at once. With several receivers, they fetch long data.
     pub fn isend_to_each(&self, to: usize, data: Sge) -> Option<RequestId> {
         let pattern =
             if self.has_others() { TransferPattern::OneToMany } else { TransferPattern::Plain };
         self.isend_in(pattern, to, data)
     }
 
-    /// Sends to one who receives from all others at once: where there are several, they copy what is long.
+    /// Sends to a rank that receives from all others at once. With several senders, they copy long data.
     pub fn send_as_each(
         &self,
         to: usize,
@@ -113,7 +113,7 @@ impl<F: Fabric> CommView<F> {
         self.sent(self.isend_in(pattern, to, data))
     }
 
-    /// Beside the two of a message.
+    /// Returns true if there are more ranks than the sender and the receiver of a message.
     fn has_others(&self) -> bool {
         self.size() > 2
     }
@@ -142,7 +142,7 @@ impl<F: Fabric> CommView<F> {
         }
     }
 
-    /// Waits until a request that this link has started is over.
+    /// Waits until a request that this view has started is complete.
     ///
     /// # Errors
     /// A fault of the fabric, or one of truncation if a message was longer than its receive.
@@ -150,7 +150,7 @@ impl<F: Fabric> CommView<F> {
         let Status { source, bytes, lost, .. } = self.endpoint.wait(request).await?;
         match lost {
             0 => Ok(()),
-            // The ranks disagree about the size of the operation.
+            // Lost bytes mean that the ranks disagree about the size of the operation.
             _ => Err(Fault::truncated(source as usize, bytes, bytes + lost)),
         }
     }
@@ -158,13 +158,13 @@ impl<F: Fabric> CommView<F> {
     /// Waits, as [`CommView::wait`], for a receive of exactly `len` bytes from `from`.
     ///
     /// # Errors
-    /// A shorter message is a truncation, too: the sender is in another operation, or passes another length.
+    /// A shorter message is a truncation, too: the sender is in another operation, or passes a different length.
     async fn received(&self, request: RequestId, from: usize, len: usize) -> Result<(), Fault> {
         exactly(from, len, self.endpoint.wait(request).await?)
     }
 
-    /// Waits for all of `requests`, also behind one that failed: nothing may come into memory that
-    /// the caller has back. Returns the first fault.
+    /// Waits for all of `requests`, even after a failure: nothing may arrive in memory that the
+    /// caller has back. Returns the first fault.
     pub async fn wait_all(
         &self,
         requests: impl IntoIterator<Item = RequestId>,
@@ -176,8 +176,8 @@ impl<F: Fabric> CommView<F> {
         all
     }
 
-    /// Sends; what is awaited is the end. Operations start with the call, so that little is kept in
-    /// the future.
+    /// Sends, and waits for the end of the send. The send starts in this call, not at the first poll, so that the future
+    /// stays small.
     pub fn send(&self, to: usize, data: Sge) -> impl Future<Output = Result<(), Fault>> + '_ {
         self.sent(self.isend(to, data))
     }
@@ -189,12 +189,12 @@ impl<F: Fabric> CommView<F> {
         }
     }
 
-    /// Receives; what has arrived already goes straight from the fabric to `data`.
+    /// Receives. A message that has already arrived goes directly from the fabric to `data`.
     pub fn recv(&self, from: usize, data: Sge) -> impl Future<Output = Result<(), Fault>> + '_ {
         self.recv_by(from, data, Self::irecv)
     }
 
-    /// The same of what comes by [`CommView::isend_to_each`].
+    /// Receives a message that was sent by [`CommView::isend_to_each`].
     pub fn recv_as_each(
         &self,
         from: usize,
@@ -221,7 +221,7 @@ impl<F: Fabric> CommView<F> {
         }
     }
 
-    /// `None`: it is to be posted.
+    /// Receives without a request if possible. Returns `None` if a receive must be posted.
     #[inline(never)]
     fn try_recv(&self, from: usize, data: Sge) -> Option<Result<(), Fault>> {
         if self.via == Via::Native {
@@ -233,7 +233,7 @@ impl<F: Fabric> CommView<F> {
         }
     }
 
-    /// Sends to one rank and receives from another (or the same) at once.
+    /// Sends to one rank and receives from another rank (or the same rank) at once.
     pub fn exchange(
         &self,
         to: usize,
@@ -252,7 +252,7 @@ impl<F: Fabric> CommView<F> {
         }
     }
 
-    /// The same of data in pieces, each a message of its own: as many, of the same lengths, at both ends.
+    /// Exchanges data in pieces, each a message of its own. Both ends have the same number of pieces, of the same lengths.
     pub async fn exchange_pieces(
         &self,
         (to, out): (usize, &[Sge]),
@@ -264,9 +264,9 @@ impl<F: Fabric> CommView<F> {
         sent.and(self.wait_all(receives).await)
     }
 
-    /// Starts to receive `data`, which is passed on to each of `to`. Whoever has waited for it says so by
-    /// [`CommView::relay_come`], and waits for all that was added to `sends` before `data` is used for
-    /// something else. Streams pass on what has come while more comes, from where it was received.
+    /// Starts to receive `data` and to forward them to each rank of `to`. After it has waited for the receive, the caller calls
+    /// [`CommView::relay_come`], and waits for all requests added to `sends` before it reuses `data`.
+    /// Streams forward what has arrived, from the receive buffer, while the rest arrives.
     pub fn irelay(
         &self,
         from: usize,
@@ -284,15 +284,15 @@ impl<F: Fabric> CommView<F> {
         }
     }
 
-    /// What [`CommView::irelay`] received is there: messages are sent on now.
+    /// Reports that the data of [`CommView::irelay`] have arrived: if messages carry them, they are forwarded now.
     pub fn relay_come(&self, data: Sge, to: &[usize], sends: &mut Vec<RequestId>) {
         if let Via::Messages = self.via {
             sends.extend(to.iter().filter_map(|&to| self.isend(to, data)));
         }
     }
 
-    /// Receives `data` and passes it on to each of `to`; the sends are added to `sends`, to be waited
-    /// for before `data` is used for something else.
+    /// Receives `data` and forwards them to each rank of `to`. The sends are added to `sends`; the caller must wait for them
+    /// before it reuses `data`.
     pub async fn relay(
         &self,
         from: usize,
@@ -305,7 +305,7 @@ impl<F: Fabric> CommView<F> {
         if ended.is_ok() {
             self.relay_come(data, to, sends);
         } else {
-            // Nothing may read the caller's memory behind its back.
+            // After a failure the caller gets its memory back, so no send may still read it.
             for send in sends.drain(before..) {
                 self.wait(send).await?;
             }
@@ -313,14 +313,14 @@ impl<F: Fabric> CommView<F> {
         ended
     }
 
-    /// A temporary buffer.
+    /// Returns a temporary buffer of `len` bytes.
     pub fn stage(&self, len: usize) -> Staging {
         self.endpoint.staging().take(len)
     }
 }
 
-/// Compares the length of a message from `from` with the expected length: the ranks may disagree about the size of the operation,
-/// or be in different operations.
+/// Compares the length of a message from `from` with the expected length. They differ if the ranks disagree about the size of
+/// the operation, or are in different operations.
 #[inline]
 fn exactly(from: usize, len: usize, status: Status) -> Result<(), Fault> {
     let got = status.bytes + status.lost;
@@ -329,28 +329,28 @@ fn exactly(from: usize, len: usize, status: Status) -> Result<(), Fault> {
 
 /// A reduction over contiguous elements.
 pub trait ElementReduction {
-    /// `right = left op right`, element by element; both have the same length.
+    /// Computes `right = left op right`, element by element; both have the same length.
     fn combine(&self, left: Sge, right: Sge);
 
-    /// `result = left op right`; all have the same length, and `result` overlaps neither.
+    /// Computes `result = left op right`; all have the same length, and `result` overlaps neither.
     fn combine_into(&self, left: Sge, right: Sge, result: Sge) {
         result.copy_from(right);
         self.combine(left, result);
     }
 
-    /// The operands may be exchanged.
+    /// Returns true if the operator commutes.
     fn commutes(&self) -> bool;
 }
 
-/// A value that grows by operands of lower or higher ranks, kept in two buffers so that the order
-/// of operands is the order of ranks: all ranks then get the same bits.
+/// Value that is combined with operands of lower or higher ranks. It is kept in two buffers, so that the order
+/// of operands is the order of ranks and all ranks get the same bits.
 pub struct Accumulator {
     value: Staging,
     spare: Staging,
 }
 
 impl Accumulator {
-    /// Starts with `data`.
+    /// Makes an accumulator with the value `data`.
     pub fn new<F: Fabric>(link: &CommView<F>, data: Sge) -> Accumulator {
         let pool = link.endpoint.staging();
         let (value, spare) = (pool.take_for(data), pool.take_for(data));
@@ -359,17 +359,17 @@ impl Accumulator {
         Accumulator { value, spare }
     }
 
-    /// The value so far.
+    /// Returns the current value.
     pub fn value(&self) -> Sge {
         self.value.sge()
     }
 
-    /// Where the next operand is to be received.
+    /// Returns the buffer into which the next operand must be received.
     pub fn operand(&self) -> Sge {
         self.spare.sge()
     }
 
-    /// Takes the operand in: from lower ranks if `lower`, else from higher ones.
+    /// Combines the operand: on the left of the value (from lower ranks) if `lower`, otherwise on the right (from higher ranks).
     pub fn take<F: Fabric>(
         &mut self,
         link: &CommView<F>,

@@ -1,7 +1,7 @@
-//! Collective operations, each algorithm once: an `async fn` over a [`CommView`], polled in place for a
-//! blocking call and handed to the progress engine for a nonblocking one.
+//! Collective operations. Each algorithm is written once: an `async fn` over a [`CommView`], polled in place for a
+//! blocking call and handed to the progress engine for a nonblocking call.
 //!
-//! Buffers are contiguous bytes; packing is done above. All ranks name the same algorithm.
+//! Buffers are contiguous bytes; the layer above packs. All ranks name the same algorithm.
 //!
 //! # Parts
 //!
@@ -88,6 +88,6 @@ pub use selection::{SelectedAlgorithm, Selection, SelectionReason, apart};
 pub use selection_key::{RankPlacement, SelectionKey};
 pub use state::CollectiveState;
 
-/// Largest number of ranks for the central algorithms: beyond it the last rank's N - 1 writes cost
+/// Maximum number of ranks for the central algorithms: with more ranks the last rank's N - 1 writes cost
 /// more than the rounds of a tree.
 pub const CENTRAL_MOST: usize = 64;

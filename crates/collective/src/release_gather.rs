@@ -1,4 +1,4 @@
-//! Where ranks of one communicator that share memory meet: its area, the bounce buffers and the staging rings.
+//! Shared memory of the ranks of one communicator: its area, the bounce buffers and the staging rings.
 
 use crate::CommView;
 use crate::algorithm::{AlgorithmChoice, Carrier};
@@ -11,14 +11,14 @@ use std::ops::Deref;
 use std::rc::Rc;
 use weft_fabric::{Fabric, Fault};
 
-/// All that a communicator keeps for ranks that share memory; each part is made when it is first needed.
+/// Everything that a communicator keeps for ranks that share memory. Each part is made when it is first needed.
 pub struct ReleaseGather<F: Fabric> {
     area: Area<F>,
-    /// Of the algorithms that read each other's memory.
+    /// Bounce buffers of the algorithms that read each other's memory.
     buffers: BounceBuffers<F>,
-    /// Of those in which ranks put pieces down for others.
+    /// Staging rings of the algorithms in which ranks copy in chunks for other ranks.
     rings: StagingRings<F>,
-    /// Whole operations, where they may be under way at once.
+    /// Queue of whole operations, if several may be under way at once.
     order: Tickets<F>,
 }
 
@@ -31,7 +31,7 @@ impl<F: Fabric> Deref for ReleaseGather<F> {
 }
 
 impl<F: Fabric> ReleaseGather<F> {
-    /// `many`: whether a communicator of the process may still have many buffers.
+    /// Makes an empty state. `many`: true if no communicator of the process has taken the large buffers yet.
     pub fn new(many: Rc<Cell<bool>>) -> Self {
         ReleaseGather {
             area: Area::default(),
@@ -41,15 +41,15 @@ impl<F: Fabric> ReleaseGather<F> {
         }
     }
 
-    /// What an operation by `choice` has to enter before it does anything else: where operations may be under way at once, and
-    /// it meets others on this area or waits for them. So those that await something before they take their numbers do so in
-    /// one order on all ranks.
+    /// Returns the queue that an operation by `choice` must enter before it does anything else. `None` if operations never overlap,
+    /// or if the operation neither meets other operations on this area nor waits for them. The queue ensures that operations that
+    /// await something before they take their numbers do so in the same order on all ranks.
     pub(crate) fn order(&self, choice: AlgorithmChoice) -> Option<&Tickets<F>> {
         (!self.is_in_turn() && choice.algorithm.carrier == Carrier::Memory).then_some(&self.order)
     }
 
-    /// Bytes that a rank may copy in for one barrier: [`crate::bounce::BUFFER`] and more. All find the same. The first question
-    /// is asked of all ranks at once.
+    /// Returns the number of bytes that a rank may copy in for one barrier: at least [`crate::bounce::BUFFER`], the same on all
+    /// ranks. The first call is collective.
     pub fn buffer_len<'b>(
         &'b self,
         link: &'b CommView<F>,
@@ -57,8 +57,8 @@ impl<F: Fabric> ReleaseGather<F> {
         self.buffers.len(&self.area, link)
     }
 
-    /// [`ReleaseGather::buffer_len`] where two ranks copied in blocks of so many bytes each: long ones are out of the caches
-    /// all the same, and go in the shortest parts.
+    /// Returns [`ReleaseGather::buffer_len`] for two ranks that copy in from blocks of `block` bytes each. Long blocks do not fit
+    /// the caches in any case, and go in the shortest parts.
     pub fn buffer_len_for<'b>(
         &'b self,
         link: &'b CommView<F>,
@@ -67,8 +67,8 @@ impl<F: Fabric> ReleaseGather<F> {
         self.buffers.len_for(&self.area, link, block)
     }
 
-    /// Waits for this rank's turn, for an operation of so many barriers, for each of which a rank copies in
-    /// at most `span` bytes: all ranks say the same.
+    /// Waits for this rank's turn, for an operation of `barriers` barriers. For each barrier a rank copies in
+    /// at most `span` bytes. All ranks pass the same values.
     pub(crate) fn bounce<'b>(
         &'b self,
         link: &'b CommView<F>,
@@ -85,8 +85,8 @@ impl<F: Fabric> ReleaseGather<F> {
         numbers: usize,
         len: usize,
     ) -> Result<Option<RingSession<'b, F>>, Fault> {
-        // What is chosen next depends on what the ranks tell each other when they make the area. Where there is no memory for
-        // that, for nobody, there is none for this.
+        // The next selection depends on what the ranks exchange when they make the area, so the area is made first. If some rank
+        // has no memory for the area, all ranks do without the rings as well.
         if self.area.made(link).await.is_err() {
             return Ok(None);
         }

@@ -1,5 +1,5 @@
-//! Chunks that a rank copies in for one other or for all, and tells them where: rooted operations of ranks that share
-//! memory, in which nobody waits for more than the chunk that it wants.
+//! Staging rings: a rank copies chunks in for one other rank or for all, and tells the readers where each chunk is. They
+//! serve rooted operations of ranks that share memory. No rank waits for more than the chunk that it wants.
 //!
 //! ```text
 //!   each rank   a ring of bytes, in which it copies chunks in
@@ -10,23 +10,23 @@
 //!   reader:     flag >= k;    ring ──copy──> buffer;    flag k ──> the writer's line
 //! ```
 //! Chunks are numbered, the same on all ranks: an operation has as many numbers as its payload has parts, and operations take
-//! them in their order. A word says where the chunk is and how long the payload is, so that ranks that do not agree about
-//! that are told.
+//! their numbers in the order in which they start. A word holds the chunk's place and the payload's length, so that ranks
+//! that disagree about the length find out.
 //!
-//! Why nothing is overwritten unread. Before a rank copies in chunk k it has heard that all chunks with numbers up to
-//! k - 7 that it had copied in have been read ([`AHEAD`]). So the word that it writes over is of a chunk that is read; and what is
-//! unread beside the new chunk is at most six chunks one behind the other, which the ring has room for: each
-//! number takes at most an eighth of it, and what is left over at the end of the ring is less.
+//! Nothing is overwritten unread, for this reason. Before a rank copies in chunk k it has learnt that all its chunks with
+//! numbers up to k - 7 have been read ([`AHEAD`]). So the word that it overwrites belongs to a chunk that is read. Besides the
+//! new chunk, at most six consecutive chunks are unread, and the ring has room for them: each
+//! number takes at most an eighth of it, and the space left over at the end of the ring is less.
 //!
-//! A chunk costs two lines beside its bytes, each one transfer between caches, where a staged message (`weft_p2p`) is
-//! matched, followed and ended by another.
+//! A chunk costs two lines besides its bytes, each a single transfer between caches. A staged message (`weft_p2p`) costs more:
+//! it is also matched, tracked and completed by another message.
 //!
-//! Ranks that do not agree about a length would count differently from then on. Who finds that out says to all that it has read
-//! everything, so that nobody waits for it, and has no more to do with these rings: each further operation ends with that fault,
-//! and their memory is kept, since others may still write there.
+//! Ranks that disagree about a length would count differently from then on. A rank that finds this out reports to all ranks
+//! that it has read everything, so that none waits for it, and uses these rings no more. Each further operation fails with
+//! that fault, and the memory of the rings is kept, since other ranks may still write there.
 //!
-//! Memory: [`RING`] bytes a rank and communicator and two lines for each other rank, made by the first operation that needs
-//! them. Where there is none to spare the ranks agree to do without.
+//! Memory: [`RING`] bytes per rank and communicator, and two lines for each other rank, made by the first operation that needs
+//! them. If some rank has no memory to spare, the ranks agree to do without.
 
 use crate::CommView;
 use crate::address_exchange::{self, Exchanged};
@@ -40,38 +40,38 @@ use weft_fabric::{
 };
 use weft_intranode::staged;
 
-/// Numbers that a rank may be ahead of the readers of what it copies in: with the flag the words fill a line.
+/// Maximum number of chunks that a rank may be ahead of its readers. The flag and this number of words fill a line.
 const AHEAD: usize = 7;
 
-/// Bytes that a rank may copy in under one number.
+/// Maximum number of bytes that a rank may copy in under one number.
 pub const CHUNK: usize = 64 << 10;
 
-/// Bytes of a ring.
+/// Size of a ring in bytes.
 const RING: usize = (AHEAD + 1) * CHUNK;
 
-/// Bytes of a line, and where the words of one are.
+/// Size of a line in bytes, and offset of the words in a line.
 const LINE: usize = 64;
 const WORD: usize = 8;
 
-/// Chunks begin at multiples of this.
+/// Alignment of chunks in bytes.
 const STEP: usize = 64;
 
-/// A word: where the chunk begins, in steps, below this bit; the payload's length above.
+/// Layout of a word: below this bit the chunk's offset in units of [`STEP`], above it the payload's length in bytes.
 const LENGTH_SHIFT: u32 = 16;
 const _: () = assert!(RING / STEP <= 1 << LENGTH_SHIFT);
 
-/// What a rank has read that reads no more.
+/// Value of the flag by which a rank that stops reading releases all its writers.
 const EVERYTHING: u64 = u64::MAX;
 
-/// Bytes for each of `size` ranks but one that go under one number together.
+/// Returns the maximum number of bytes for each of the other `size` - 1 ranks that share one number.
 pub fn each(size: usize) -> usize {
     CHUNK / size / STEP * STEP
 }
 
-/// The rings of a communicator, or the place for them.
+/// The rings of a communicator, made by the first operation that needs them.
 pub(crate) struct StagingRings<F: Fabric> {
     tickets: Tickets<F>,
-    /// `None`: some rank had no memory for them.
+    /// `None` inside if some rank had no memory for the rings.
     made: OnceCell<Option<Box<Rings<F>>>>,
 }
 
@@ -84,40 +84,40 @@ impl<F: Fabric> Default for StagingRings<F> {
 struct Rings<F: Fabric> {
     endpoint: Rc<weft_p2p::Endpoint<F>>,
     me: usize,
-    /// Lines, then the ring.
+    /// This rank's memory: the lines, then the ring.
     mine: Region,
     peers: Vec<Peer>,
     cursor: Cell<Cursor>,
-    /// What is copied in and not known to be read, the oldest first.
+    /// Chunks that are copied in and not known to be read, the oldest first.
     unread: RefCell<VecDeque<(u64, Readers)>>,
-    /// What is written from, by number modulo [`AHEAD`] and rank: it stays until it is read.
+    /// Sources of the words' writes, by rank, then by number modulo [`AHEAD`]. A word stays until its chunk is read.
     words: Staging,
     posted: Outstanding<F>,
-    /// The ranks have counted differently.
+    /// Set once the ranks have counted differently.
     broken: OnceCell<Fault>,
 }
 
-/// Where the chunks of a ring are. Those of one length with one reader each go around in eight places at the ring's beginning,
-/// which stay in the caches.
+/// The place of the next chunk in a ring. Chunks of the same length with one reader each rotate through eight places at the
+/// beginning of the ring, which stay in the caches.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cursor {
-    /// Where the next may begin, and how long the last was.
+    /// Offset at which the next chunk may begin, and length of the last chunk.
     head: usize,
     len: usize,
-    /// Chunks before the last that were as long, one behind the other, and had one reader each.
+    /// Number of consecutive chunks before the last that were as long as the last. Each, and the last, had one reader.
     alike: usize,
-    /// The last ones went around at the beginning.
+    /// True if the last chunks rotated at the beginning of the ring.
     is_short: bool,
 }
 
 impl Cursor {
-    /// Where the next chunk of `len` bytes begins, and of how many numbers before it chunks may be unread then.
+    /// Returns the offset of the next chunk, of `len` bytes, and the number of directly preceding chunks that may still be unread.
     fn next(&mut self, len: usize, alone: bool) -> (usize, usize) {
         self.alike = if alone && len == self.len { self.alike + 1 } else { 0 };
         self.len = len;
-        // A short cursor's chunks are on both sides of the head, where only one that is as long fits between.
+        // In a short cursor, unread chunks lie on both sides of the head: only a chunk of the same length fits between.
         let anew = self.is_short && self.alike == 0;
-        // The last AHEAD chunks were as long and lie one behind the other before the head, and none of them at the beginning.
+        // The last AHEAD chunks have this length and lie next to each other before the head, none of them at the beginning.
         let around = self.alike > AHEAD && self.head >= (AHEAD + 1) * len;
         self.is_short = around || self.is_short && !anew;
         let at = if anew || around || self.head + len > RING { 0 } else { self.head };
@@ -126,23 +126,23 @@ impl Cursor {
     }
 }
 
-/// One of the ranks, as this one sees it.
+/// One of the ranks, as this rank sees it.
 struct Peer {
-    /// Its region.
+    /// Address of its region.
     at: RemoteAddr,
-    /// What it has copied in for this rank, and how far it has read what this one has copied in.
+    /// Flags: last number that the peer has copied in for this rank, and last number of this rank's that it has read.
     told: Flag,
     read: Flag,
 }
 
-/// Who reads a chunk.
+/// Readers of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Readers {
     One(usize),
     All,
 }
 
-/// Whether the readers have read number `number`; `me` has put it down.
+/// Tests whether the readers have read chunk `number`, which rank `me` has copied in.
 fn is_read(
     counters: &Counters,
     peers: &[Peer],
@@ -157,8 +157,8 @@ fn is_read(
 }
 
 impl<F: Fabric> StagingRings<F> {
-    /// Waits for this rank's turn, for an operation of so many numbers about payloads of `len` bytes: all ranks say the same.
-    /// `None`: there is no memory for it, on any rank.
+    /// Waits for this rank's turn, for an operation of `numbers` chunks on payloads of `len` bytes. All ranks pass the same values.
+    /// Returns `None`, on all ranks, if some rank has no memory for the rings.
     pub(crate) async fn enter<'p>(
         &'p self,
         link: &'p CommView<F>,
@@ -184,11 +184,11 @@ impl<F: Fabric> StagingRings<F> {
 impl<F: Fabric> Drop for StagingRings<F> {
     fn drop(&mut self) {
         let Some(Some(made)) = self.made.take() else { return };
-        // What is parked belongs to the endpoint: it must not keep that.
+        // The endpoint owns the parked closure, so the closure must not own the endpoint.
         let Rings { endpoint, me, mine, peers, unread, broken, .. } = *made;
         endpoint.park(move |fabric| {
             let read = |&chunk: &_| is_read(fabric.counters(), &peers, me, chunk);
-            // Who has read everything writes no more here; where ranks counted differently, nobody knows.
+            // A peer that has read everything writes no more here. If the ranks counted differently, this is unknown.
             let free = broken.get().is_none() && unread.borrow().iter().all(read);
             if free {
                 let flags = peers.iter().flat_map(|peer| [peer.told, peer.read]);
@@ -200,7 +200,7 @@ impl<F: Fabric> Drop for StagingRings<F> {
     }
 }
 
-/// Where the line for what `rank` copies in is, and the one for how far it has read.
+/// Returns the offset of the line for chunks that `rank` copies in. The line for how far `rank` has read follows ([`read`]).
 fn told(rank: usize) -> usize {
     2 * LINE * rank
 }
@@ -213,7 +213,7 @@ async fn make<F: Fabric>(link: &CommView<F>) -> Result<Option<Rings<F>>, Fault> 
     let (size, fabric) = (link.size(), link.endpoint.fabric());
     link.endpoint.clear_parked();
     let len = told(size) + RING;
-    // By name, these algorithms can be had across nodes, too.
+    // If selected by name, these algorithms also run across nodes.
     let mine = match crate::share_memory(fabric, &link.members) {
         true => fabric.allocate_spare(len),
         false => fabric.allocate(len),
@@ -246,19 +246,19 @@ async fn make<F: Fabric>(link: &CommView<F>) -> Result<Option<Rings<F>>, Fault> 
     }))
 }
 
-/// One operation with the rings.
+/// Use of the rings by one operation.
 pub(crate) struct RingSession<'p, F: Fabric> {
     link: &'p CommView<F>,
     made: &'p Rings<F>,
     _turn: OperationTicket<'p, F>,
-    /// The number of its first part.
+    /// Number of its first part.
     first: u64,
-    /// Bytes of the payload.
+    /// Length of the payload in bytes.
     len: usize,
 }
 
 impl<F: Fabric> RingSession<'_, F> {
-    /// Copies part `t` in for `reader`, at most [`CHUNK`] bytes.
+    /// Copies in part `t` for `reader`, at most [`CHUNK`] bytes.
     pub async fn copy_in_for(&self, t: usize, reader: usize, data: Sge) -> Result<(), Fault> {
         let number = self.first + t as u64;
         let at = self.room(number, data.len(), true).await?;
@@ -268,7 +268,7 @@ impl<F: Fabric> RingSession<'_, F> {
         self.made.posted.all_done().await
     }
 
-    /// Copies part `t` in for all others, at most [`CHUNK`] bytes.
+    /// Copies in part `t` for all other ranks, at most [`CHUNK`] bytes.
     pub async fn copy_in_for_all(&self, t: usize, data: Sge) -> Result<(), Fault> {
         let number = self.first + t as u64;
         let at = self.room(number, data.len(), false).await?;
@@ -280,7 +280,7 @@ impl<F: Fabric> RingSession<'_, F> {
         self.made.posted.all_done().await
     }
 
-    /// Copies part `t` of what each other is to have in for it: `each` bytes at most, together at most [`CHUNK`].
+    /// Copies in, for each other rank, part `t` of its own data: at most `each` bytes per rank and [`CHUNK`] bytes in all.
     pub async fn copy_in_for_each(
         &self,
         t: usize,
@@ -299,13 +299,13 @@ impl<F: Fabric> RingSession<'_, F> {
         self.made.posted.all_done().await
     }
 
-    /// Whether `from` has put part `t` down.
+    /// Returns true if `from` has copied in part `t`.
     pub fn is_there(&self, t: usize, from: usize) -> bool {
         let told = self.made.peers[from].told.local;
         self.made.endpoint.fabric().counters().value(told) >= self.first + t as u64
     }
 
-    /// Copies part `t` of what `from` has copied in for this rank, when it is there; `alone` if nobody else reads it.
+    /// Waits for part `t` of the data that `from` copies in for this rank, and copies it out. `alone`: no other rank reads it.
     pub async fn copy_out(
         &self,
         t: usize,
@@ -348,21 +348,21 @@ impl<F: Fabric> RingSession<'_, F> {
     async fn has_read(&self, number: u64, from: usize) -> Result<(), Fault> {
         let at = self.made.peers[from].at.offset(read(self.link.rank) as u64);
         let (peer, flag) = (self.link.members[from] as usize, RemoteFlag { at, waking: true });
-        // Writes have no order among them: the next one comes after this one.
+        // Writes are not ordered among themselves, so the next write must come after this one is complete.
         self.made
             .posted
             .finish(|f, done| f.write_flag(peer, Sge::EMPTY, at, flag, number, done))
             .await
     }
 
-    /// The other ranks, from this one on, so that roots that take turns do not all serve the same one last.
+    /// Returns the other ranks, starting behind this rank, so that roots that take turns do not all serve the same rank last.
     pub fn others(&self) -> impl Iterator<Item = usize> + use<F> {
         let (me, size) = (self.link.rank, self.link.size());
         (1..size).map(move |i| (me + i) % size)
     }
 
-    /// Waits until `len` bytes may be copied in under `number`, and says where; `alone`: for one reader each, who takes the
-    /// lines.
+    /// Waits until `len` bytes may be copied in under `number`, and returns their offset. `alone`: each byte has one reader, who
+    /// takes the lines.
     async fn room(&self, number: u64, len: usize, alone: bool) -> Result<usize, Fault> {
         let mut cursor = self.made.cursor.get();
         let (at, unread) = cursor.next(len.next_multiple_of(STEP), alone);
@@ -371,7 +371,7 @@ impl<F: Fabric> RingSession<'_, F> {
         Ok(at)
     }
 
-    /// Waits until all that is copied in under numbers up to `last` has been read.
+    /// Waits until all chunks with numbers up to `last` have been read.
     async fn await_readers(&self, last: u64) -> Result<(), Fault> {
         let Rings { unread, .. } = self.made;
         loop {
@@ -408,7 +408,7 @@ impl<F: Fabric> RingSession<'_, F> {
         }
     }
 
-    /// Tells `reader` that `number` is at `at`.
+    /// Tells `reader` that chunk `number` is at offset `at`.
     fn tell(&self, number: u64, reader: usize, at: usize) -> Result<(), Fault> {
         let (made, link) = (self.made, self.link);
         debug_assert!(self.len >> (64 - LENGTH_SHIFT) == 0, "{} bytes", self.len);
@@ -423,7 +423,7 @@ impl<F: Fabric> RingSession<'_, F> {
     }
 }
 
-/// Where the word of `number` is among a line's, in bytes.
+/// Returns the offset in bytes of the word of `number` among the words of a line.
 fn place(number: u64) -> usize {
     8 * (number as usize % AHEAD)
 }
@@ -436,7 +436,7 @@ mod tests {
     fn no_piece_lies_on_one_that_may_be_unread() {
         let mut rng = fastrand::Rng::with_seed(7);
         let (mut cursor, mut usual) = (Cursor::default(), 0);
-        // Number, beginning and end of what is copied in.
+        // Number, start and end of each chunk that is copied in.
         let mut unread: VecDeque<(u64, usize, usize)> = VecDeque::new();
         let (mut shorts, mut longs) = (0, 0);
         let lens = [STEP, STEP, 1024, 4096, CHUNK - STEP, CHUNK];

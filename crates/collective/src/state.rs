@@ -1,4 +1,4 @@
-//! What a communicator keeps for its collective operations, made when an algorithm first needs it.
+//! State that a communicator keeps for its collective operations, made when an algorithm first needs it.
 
 use crate::arena::NotifyArena;
 use crate::hierarchy::Hierarchy;
@@ -14,11 +14,11 @@ use weft_channel::multicast::MulticastMember;
 use weft_fabric::{Fabric, Fault, GroupId};
 use weft_p2p::Endpoint;
 
-/// What one communicator keeps for its collective operations.
+/// State that one communicator keeps for its collective operations.
 pub struct CollectiveState<F: Fabric> {
-    /// Where ranks that share memory meet.
+    /// Shared memory of ranks on one node.
     pub area: ReleaseGather<F>,
-    /// The pool of the process.
+    /// Pool of notify buffers of the process.
     arena: Rc<NotifyArena<F>>,
     slots: RefCell<Vec<Rc<Slots<F>>>>,
     tallies: RefCell<Vec<Rc<TreeCounters<F>>>>,
@@ -26,21 +26,21 @@ pub struct CollectiveState<F: Fabric> {
     hierarchy: RefCell<Option<Rc<Hierarchy<F>>>>,
     compositions: Tickets<F>,
     multicasts: Tickets<F>,
-    /// Its levels may not use multicast.
+    /// True if its levels may not use multicast.
     no_multicast: Cell<bool>,
-    /// It gets no memory that its ranks share.
+    /// True if it gets no memory that its ranks share.
     lean: Cell<bool>,
-    /// Its ranks are of jobs that compute with unlike arithmetic.
+    /// True if its ranks are of jobs that compute with different arithmetic.
     unlike: Cell<bool>,
     group: RefCell<Option<Rc<MulticastMember<Endpoint<F>>>>>,
 }
 
-/// Multicast groups of the fabric that communicators share: adapters and switches have few.
+/// Number of multicast groups of the fabric that communicators share: adapters and switches support few.
 const GROUPS: u64 = 64;
 
 impl<F: Fabric> CollectiveState<F> {
-    /// Empty: memory comes from `arena` when an algorithm first needs some. Operations may be under
-    /// way at once.
+    /// Makes an empty state: memory comes from `arena` when an algorithm first needs some. Operations may
+    /// overlap.
     pub fn new(arena: Rc<NotifyArena<F>>) -> CollectiveState<F> {
         CollectiveState {
             area: ReleaseGather::new(arena.many_buffers()),
@@ -58,14 +58,14 @@ impl<F: Fabric> CollectiveState<F> {
         }
     }
 
-    /// The same for operations that begin one after the other.
+    /// Makes a state for operations that never overlap: each begins after the previous one has ended.
     pub fn in_turn(arena: Rc<NotifyArena<F>>) -> CollectiveState<F> {
         let state = CollectiveState::new(arena);
         state.area.set_in_turn(true);
         state
     }
 
-    /// An empty one of the same process and selection.
+    /// Makes an empty state of the same process with the same selection and settings.
     pub(crate) fn another(&self) -> CollectiveState<F> {
         let state = CollectiveState::new(self.arena.clone());
         state.select(self.selection());
@@ -75,49 +75,49 @@ impl<F: Fabric> CollectiveState<F> {
         state
     }
 
-    /// Nobody will end the multicast groups of its levels: they have none. Said before they are made.
+    /// Forbids multicast on its levels, if nobody will end their multicast groups. Called before the levels are made.
     pub fn forbid_multicast(&self) {
         self.no_multicast.set(true);
     }
 
-    /// Unless [`CollectiveState::forbid_multicast`] was called.
+    /// Returns true unless [`CollectiveState::forbid_multicast`] was called.
     pub fn may_multicast(&self) -> bool {
         !self.no_multicast.get()
     }
 
-    /// Says whether it does without memory that its ranks share, as where there are very many communicators: algorithms
-    /// that send messages are chosen then. The same on all ranks, before the first operation.
+    /// Sets whether the communicator does without memory that its ranks share, as is best with very many communicators.
+    /// Algorithms that send messages are chosen then. All ranks set the same, before the first operation.
     pub fn set_lean(&self, lean: bool) {
         self.lean.set(lean);
     }
 
-    /// Whether it does without memory that its ranks share.
+    /// Returns true if the communicator does without memory that its ranks share.
     pub fn is_lean(&self) -> bool {
         self.lean.get()
     }
 
-    /// Excludes algorithms in which several ranks compute the same: its ranks are of jobs that compute with unlike arithmetic. Called
-    /// on all ranks, before the first operation.
+    /// Excludes algorithms in which several ranks compute the same result: the ranks are of jobs that compute with different
+    /// arithmetic. Called on all ranks, before the first operation.
     pub fn set_unlike(&self) {
         self.unlike.set(true);
     }
 
-    /// Reports whether [`CollectiveState::set_unlike`] was called.
+    /// Returns true if [`CollectiveState::set_unlike`] was called.
     pub fn is_unlike(&self) -> bool {
         self.unlike.get()
     }
 
-    /// What the levels of its two-level algorithms choose by.
+    /// Returns the rules by which the levels of its two-level algorithms select an algorithm.
     pub fn selection(&self) -> Rc<Selection> {
         self.selection.borrow().clone()
     }
 
-    /// All ranks must select the same, before they have levels.
+    /// Sets these rules. All ranks must set the same, before the levels are made.
     pub fn select(&self, selection: Rc<Selection>) {
         *self.selection.borrow_mut() = selection;
     }
 
-    /// The ranks of this node, and the leaders of all nodes, for one operation.
+    /// Returns the hierarchy (the ranks of this node, and the leaders of all nodes) for one operation.
     pub(crate) fn hierarchy(&self, link: &CommView<F>) -> Composition<'_, F> {
         let mut hierarchy = self.hierarchy.borrow_mut();
         let hierarchy =
@@ -125,7 +125,7 @@ impl<F: Fabric> CollectiveState<F> {
         Composition { hierarchy, _turn: self.compositions.pass(link) }
     }
 
-    /// The slots of `pattern` for payloads of `len` bytes, which are received as `link` says.
+    /// Returns the slots of `pattern` for payloads of `len` bytes, received by the method that `link` names.
     pub fn slots(&self, link: &CommView<F>, pattern: WritePattern, len: usize) -> Rc<Slots<F>> {
         let (mut all, reception) = (self.slots.borrow_mut(), link.reception);
         match all.iter().find(|slots| slots.serve(pattern, len, reception)) {
@@ -138,7 +138,7 @@ impl<F: Fabric> CollectiveState<F> {
         }
     }
 
-    /// The words that are counted on in a tree of this fan-in.
+    /// Returns the counters of a tree of this fan-in.
     pub fn tally(&self, fan_in: usize) -> Rc<TreeCounters<F>> {
         let mut all = self.tallies.borrow_mut();
         match all.iter().find(|tally| tally.fan_in() == fan_in) {
@@ -151,13 +151,13 @@ impl<F: Fabric> CollectiveState<F> {
         }
     }
 
-    /// The multicast group, for one operation after the other: they must not overlap.
+    /// Returns the multicast group for one operation at a time: the operations that use it must not overlap.
     pub async fn multicast(&self, link: &CommView<F>) -> Result<MulticastSession<'_, F>, Fault> {
         let (turn, _) = self.multicasts.enter(link).await?;
         if let Some(group) = &*self.group.borrow() {
             return Ok(MulticastSession { group: group.clone(), _turn: turn });
         }
-        // The operation's name is known to all, and no other's: a communicator has several states.
+        // This operation's context and tag are known to all ranks and unique: a communicator has several states.
         let context = mix(link.context.0 ^ mix(link.tag as u64));
         let group = GroupId((context % GROUPS) as u32);
         let (endpoint, members) = (&link.endpoint, link.members.ranks().clone());
@@ -166,8 +166,8 @@ impl<F: Fabric> CollectiveState<F> {
         Ok(MulticastSession { group, _turn: turn })
     }
 
-    /// Ends it, when the operations that have begun are over: the last lost multicast is repaired before
-    /// anybody forgets it. Collective where multicast was used, and over at once elsewhere.
+    /// Ends the state when all operations that have begun are complete: a lost last multicast is repaired before
+    /// any rank forgets it. Collective if multicast was used; otherwise returns at once.
     pub async fn close(&self) -> Result<(), Fault> {
         // A communicator may be freed while nonblocking operations on it are under way.
         self.compositions.empty().await?;
@@ -183,14 +183,14 @@ impl<F: Fabric> CollectiveState<F> {
         Ok(())
     }
 
-    /// Whether [`CollectiveState::close`] has anything to do.
+    /// Tests whether [`CollectiveState::close`] has anything to do.
     pub fn has_multicast(&self) -> bool {
-        // A level's multicast group may be opened by what is still under way.
+        // An operation still under way may open a level's multicast group.
         self.group.borrow().is_some() || self.hierarchy.borrow().is_some()
     }
 }
 
-/// The levels while a two-level operation is under way.
+/// The levels, in use by a two-level operation.
 pub(crate) struct Composition<'g, F: Fabric> {
     hierarchy: Rc<Hierarchy<F>>,
     _turn: OperationTicket<'g, F>,
@@ -204,7 +204,7 @@ impl<F: Fabric> Deref for Composition<'_, F> {
     }
 }
 
-/// The multicast group while one operation has it.
+/// The multicast group, in use by one operation.
 pub struct MulticastSession<'g, F: Fabric> {
     group: Rc<MulticastMember<Endpoint<F>>>,
     _turn: OperationTicket<'g, F>,
@@ -218,7 +218,7 @@ impl<F: Fabric> Deref for MulticastSession<'_, F> {
     }
 }
 
-/// A number in which every bit depends on every bit of `word` (the finalizer of SplitMix64).
+/// Returns a number in which every bit depends on every bit of `word` (the finalizer of SplitMix64).
 fn mix(word: u64) -> u64 {
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,11 +1,11 @@
-//! The program's memory, read and written where it is, between two barriers.
+//! The program's own memory, read and written in place between two barriers.
 
 use super::memory::exchange;
 use super::{BounceSession, NAME};
 use crate::address_exchange::{self, Exchanged};
 use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 
-/// A piece of memory of each rank.
+/// Exposed memory: one piece of each rank.
 pub struct ExposedPieces {
     region: Region,
     all: Exchanged,
@@ -18,15 +18,15 @@ impl ExposedPieces {
 }
 
 impl<F: Fabric> BounceSession<'_, F> {
-    /// A barrier in which everybody learns where the others' `memory` is. It is reached until
-    /// [`BounceSession::withdraw`], before which the ranks meet once more. `None` on all ranks: one could not show its own, and the `rest` of
-    /// this operation's barriers, of which there is at least one, are over.
+    /// Runs a barrier in which all ranks exchange the addresses of their `memory`. The memory is accessible until
+    /// [`BounceSession::withdraw`], before which the ranks must meet once more. Returns `None` on all ranks if some rank could not
+    /// expose its memory; then the remaining `rest` barriers of this operation, at least one, are complete.
     pub async fn expose(&self, memory: Sge, rest: u64) -> Result<Option<ExposedPieces>, Fault> {
-        // What cannot be registered now is an answer, not an error.
+        // Memory that cannot be registered now is an answer to the other ranks, not an error.
         self.exposed(self.link.endpoint.fabric().expose(memory).ok(), rest).await
     }
 
-    /// Exposes memory that other ranks [write](BounceSession::write).
+    /// Exposes, as [`BounceSession::expose`], memory that other ranks [write](BounceSession::write).
     pub async fn expose_to_writers(
         &self,
         memory: Sge,
@@ -62,7 +62,8 @@ impl<F: Fabric> BounceSession<'_, F> {
         }
     }
 
-    /// A barrier in which everybody learns whether all `could`; if not, the `rest` of this operation's, at least one, are over.
+    /// Runs a barrier in which all ranks learn if all of them `could`. If not, the remaining `rest` barriers of this operation,
+    /// at least one, are complete.
     pub async fn barrier_if(&self, could: bool, rest: u64) -> Result<bool, Fault> {
         let words = [u64::from(could)];
         debug_assert!(
@@ -77,19 +78,19 @@ impl<F: Fabric> BounceSession<'_, F> {
         Ok(all)
     }
 
-    /// Ends an operation after an exchange, with a barrier at least: until then others may still read what was said, and
-    /// who has left may end the communicator and give the memory back.
+    /// Ends an operation after an exchange, with at least one barrier. Until that barrier, other ranks may still read the
+    /// exchanged words, and a rank that has left may end the communicator and free the memory.
     async fn give_up(&self, rest: u64) -> Result<(), Fault> {
         let epoch = self.next.replace(self.next.get() + rest);
         self.session.end_early(self.link, epoch, rest).await
     }
 
-    /// Ends the reach of what was exposed.
+    /// Ends access to the exposed memory of this rank.
     pub fn withdraw(&self, exposed: &ExposedPieces) {
         self.link.endpoint.fabric().withdraw(exposed.region);
     }
 
-    /// Reads what `rank` has exposed, from byte `offset` on.
+    /// Reads the exposed memory of `rank`, from byte `offset` on.
     pub async fn read(
         &self,
         exposed: &ExposedPieces,
@@ -100,7 +101,7 @@ impl<F: Fabric> BounceSession<'_, F> {
         self.fetch(rank, exposed.of(rank).offset(offset as u64), into).await
     }
 
-    /// Writes over what `rank` has exposed, from byte `offset` on.
+    /// Overwrites the exposed memory of `rank`, from byte `offset` on.
     pub async fn write(
         &self,
         exposed: &ExposedPieces,
@@ -111,15 +112,15 @@ impl<F: Fabric> BounceSession<'_, F> {
         self.store(rank, exposed.of(rank).offset(offset as u64), data).await
     }
 
-    /// Names `memory` in the buffer for the next barrier, at place `i`: as far as the buffer goes, [`NAME`] bytes each.
-    /// Whoever does it withdraws the region, after one more barrier.
+    /// Registers `memory`, and writes its remote address at index `i` of the buffer for the next barrier. Each index takes [`NAME`]
+    /// bytes; the buffer's length limits `i`. The caller withdraws the region after one more barrier.
     pub fn name(&self, i: usize, memory: Sge) -> Result<Region, Fault> {
         let region = self.link.endpoint.fabric().expose(memory)?;
         address_exchange::write(&region.remote.words(), self.next_buffer().part(i * NAME, NAME));
         Ok(region)
     }
 
-    /// Reads what `rank` has named at place `i` of its buffer of the last barrier.
+    /// Reads the memory whose address `rank` has written at index `i` of its buffer of the last barrier.
     pub async fn read_named(&self, rank: usize, i: usize, into: Sge) -> Result<(), Fault> {
         let spare = self.link.stage(NAME);
         let said = self.operand(rank, i * NAME, spare.sge()).await?;

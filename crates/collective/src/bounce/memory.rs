@@ -1,4 +1,4 @@
-//! The memory of [`super`]'s buffers: made by all ranks at once, and given back when all have read it.
+//! The memory of [`super`]'s buffers: all ranks make it together, and each frees its part when all ranks have read it.
 
 use super::{BUFFER, BUFFERS, MOST, MOST_OF_ALL, READ, STEP};
 use crate::CommView;
@@ -8,31 +8,31 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use weft_fabric::{Fabric, FabricExt, Fault, PeerWords, Region, RemoteAddr};
 
-/// The buffers of a communicator, and what its ranks know of each other's.
+/// The buffers of a communicator, and what its ranks know of each other's buffers.
 pub(super) struct CommBounceBuffers<F: Fabric> {
     pub(super) endpoint: std::rc::Rc<weft_p2p::Endpoint<F>>,
     pub(super) members: std::rc::Rc<crate::Members>,
     pub(super) mine: Region,
     pub(super) all: Vec<RemoteAddr>,
-    /// Bytes of half a rank's memory; barriers have halves in turn.
+    /// Bytes of half a rank's memory; barriers alternate between the halves.
     pub(super) half: usize,
-    /// Bytes up to which the reader of two ranks takes the lines.
+    /// Maximum number of bytes of which the reader, of two ranks, takes the lines.
     pub(super) short: usize,
-    /// The last barrier of which this rank has read the buffers.
+    /// The last barrier whose buffers this rank has read.
     pub(super) read: Cell<u64>,
-    /// Tells these buffers from others at the same place: the operation that made them.
+    /// Stamp of the operation that made these buffers: distinguishes them from later buffers at the same address.
     pub(super) stamp: u64,
-    /// Copies from other's buffers that were slow, of each rank: of this one all, of others those that it has heard of.
+    /// Number of slow copies from other ranks' buffers, by reading rank: exact for this rank, as last seen for the others.
     pub(super) slow: Box<[Cell<u64>]>,
-    /// The next rank to hear of.
+    /// The rank last asked for its number of slow copies.
     pub(super) ask: Cell<usize>,
 }
 
 impl<F: Fabric> Drop for CommBounceBuffers<F> {
     fn drop(&mut self) {
         let (mine, last, stamp) = (self.mine, self.read.get(), self.stamp);
-        // The words stay mapped as long as they are asked: ranks of another job may have left by then, and their numbers in the
-        // fabric be others'.
+        // The words are mapped now and stay mapped while they are polled. Later, ranks of another job may have left, and their
+        // numbers in the fabric may belong to other processes.
         let fabric = self.endpoint.fabric();
         let words = self
             .members
@@ -41,7 +41,7 @@ impl<F: Fabric> Drop for CommBounceBuffers<F> {
             .map(|(&peer, at)| fabric.words(peer as usize, at.offset(READ as u64), 2));
         let words: Vec<_> = words.collect();
         self.endpoint.park(move |fabric| {
-            // With another stamp the memory is another's by now: its rank had seen everybody done.
+            // Another stamp means that the memory is reused: its rank has freed it, because it had seen all ranks done.
             let done = |words: &Option<PeerWords>| {
                 words.as_ref().is_some_and(|words| {
                     let [word, found] = [0, 1].map(|i| words[i].load(Ordering::Acquire));
@@ -58,7 +58,7 @@ impl<F: Fabric> Drop for CommBounceBuffers<F> {
 }
 
 impl<F: Fabric> CommBounceBuffers<F> {
-    /// [`MAKING`] barriers from `epoch` on. `None`: some rank has no memory for its own.
+    /// Makes the buffers in [`MAKING`] barriers from `epoch` on. Returns `None` if some rank has no memory for its buffers.
     pub(super) async fn make(
         link: &CommView<F>,
         session: &AreaSession<'_, F>,
@@ -78,20 +78,20 @@ impl<F: Fabric> CommBounceBuffers<F> {
                 Some(Ok(mine)) => (Some(mine), wished),
                 _ => (fabric.allocate_on_node(room(BUFFER)).ok(), BUFFER),
             },
-            // By name, these algorithms can be had across nodes, too.
+            // If selected by name, these algorithms also run across nodes.
             false => (fabric.allocate(room(BUFFER)).ok(), BUFFER),
         };
         let stamp = link.context.0.rotate_left(32) ^ u64::from(link.tag as u32) ^ 1 << 63;
         if let Some(mine) = &mine {
             mine.local.part(READ + 8, 8).fill(&stamp.to_ne_bytes());
         }
-        // Who has none says so by a length of 0.
+        // A length of 0 tells the other ranks that this rank has no memory.
         let half = if mine.is_some() { half } else { 0 };
         let here = mine.map_or(RemoteAddr::default(), |mine| mine.remote);
         let facts = [half as u64, super::short(fabric.copies()) as u64];
         let words = [&here.words()[..], &facts].concat();
         let all = exchange(link, session, epoch, &words).await?;
-        // The operation may end here, and with it the communicator on some ranks.
+        // The second barrier is needed because the operation, and on some ranks the communicator, may end here.
         session.barrier(link, epoch + 1).await?;
         let word = |rank: usize, i: usize| all.word(rank, i);
         let least =
@@ -116,11 +116,11 @@ impl<F: Fabric> CommBounceBuffers<F> {
     }
 }
 
-/// The barriers of [`CommBounceBuffers::make`].
+/// Number of barriers of [`CommBounceBuffers::make`].
 pub(super) const MAKING: u64 = 2;
 
-/// A barrier in which each rank says up to eight words to all: slots of `SLOT` bytes by rank. They are read when it is over:
-/// another barrier follows in the same operation.
+/// Runs a barrier in which each rank sends up to eight words to all, in slots of `SLOT` bytes ordered by rank. The words are
+/// read after the barrier, so another barrier must follow in the same operation.
 pub(super) async fn exchange<F: Fabric>(
     link: &CommView<F>,
     session: &AreaSession<'_, F>,
