@@ -1,4 +1,4 @@
-//! What an algorithm says of itself: its name, where it comes from, what it needs, what can be set. The catalogue lists them.
+//! Description of an algorithm: its name, origin, requirements and parameter. The catalogue lists the algorithms.
 
 mod method;
 
@@ -10,7 +10,7 @@ use std::fmt;
 use weft_fabric::CopyModel;
 use weft_fabric::arithmetic::in_usual_arithmetic;
 
-/// What carries an algorithm's data.
+/// Carrier of an algorithm's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// MPI point-to-point messages.
@@ -19,68 +19,68 @@ pub enum Carrier {
     Streams,
     /// RDMA writes into slots, and multicast (Kini).
     Writes,
-    /// The same, by RDMA writes with immediate.
+    /// RDMA writes with immediate into slots, and multicast.
     Immediates,
     /// Atomic operations of the adapters, and RDMA writes.
     Atomics,
-    /// RDMA reads of memory that all show to each other.
+    /// RDMA reads of memory that all ranks expose to each other.
     Reads,
     /// Memory that the ranks share.
     Memory,
-    /// Whatever the levels of a composition choose.
+    /// Any carrier: the levels of a composition choose.
     Hierarchy,
 }
 
 /// A number that may follow an algorithm's name: `RGM:7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AlgorithmParameter {
-    /// What it is: `fan-in`, `radix`, `segment in bytes`.
+    /// Its meaning: `fan-in`, `radix`, `segment in bytes`.
     pub what: &'static str,
-    /// What holds if the name comes without a number.
+    /// Value if the name comes without a number.
     pub default: usize,
-    /// Smallest value that is allowed.
+    /// Minimum value.
     pub least: usize,
-    /// Largest value that is allowed.
+    /// Maximum value.
     pub most: usize,
-    /// Only these values, besides the range.
+    /// Restriction of the values within the range.
     pub only: Only,
 }
 
-/// Which values of a parameter there are.
+/// Restriction of a parameter's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Only {
-    /// Every one of the range.
+    /// All values of the range.
     All,
     /// 2^k - 1.
     OneLessThanPowers,
 }
 
-/// What must hold for an algorithm to be eligible.
+/// Condition under which an algorithm is eligible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
     /// The operator commutes.
     Commutes,
-    /// All ranks share memory, and are at most so many.
+    /// All ranks share memory, and there are at most this many.
     Together(usize),
     /// Two ranks.
     Two,
     /// More than two ranks.
     Many,
-    /// All ranks reach each other's own memory.
+    /// All ranks can access each other's own memory.
     Direct,
-    /// At most so many bytes.
+    /// Maximum number of bytes.
     AtMost(usize),
-    /// All ranks' blocks together at most so many bytes.
+    /// Maximum number of bytes of all ranks' blocks together.
     BlocksAtMost(usize),
-    /// Elements of at most so many bytes.
+    /// Maximum size of an element, in bytes.
     ElementAtMost(usize),
     /// At least as many elements as ranks.
     ElementEach,
     /// Blocks of one length.
     EqualBlocks,
-    /// A number of ranks that is a power of two.
+    /// The number of ranks is a power of two.
     PowerOfTwo,
-    /// An even number of ranks.
+    /// The number of ranks is even.
     Even,
     /// The network has multicast.
     Multicast,
@@ -88,7 +88,7 @@ pub enum Requirement {
     SameArithmetic,
     /// More than two ranks, or two ranks with the same arithmetic: with two ranks, each computes the result by itself.
     SameArithmeticOfTwo,
-    /// All ranks' adapters do atomic operations.
+    /// All ranks' adapters support atomic operations.
     Atomics,
     /// Several nodes, one of them with several ranks.
     Nodes,
@@ -97,31 +97,31 @@ pub enum Requirement {
 /// One algorithm for one operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Algorithm {
-    /// What it serves; a name may mean another algorithm in another operation.
+    /// Operation that it serves. The same name may mean another algorithm in another operation.
     pub operation: CollectiveKind,
-    /// As its source calls it.
+    /// Name in its source.
     pub name: &'static str,
-    /// What its ranks do, whatever carries it.
+    /// Method, independent of the carrier.
     pub method: Method,
-    /// How its data travel.
+    /// Carrier of its data.
     pub carrier: Carrier,
-    /// `None`: its name takes no number.
+    /// Parameter after its name; `None` if the name takes no number.
     pub parameter: Option<AlgorithmParameter>,
-    /// All must hold; the first that does not is what a user is told.
+    /// Requirements, all of which must hold. The first that does not hold is reported to the user.
     pub needs: &'static [Requirement],
-    /// Serves where no map says anything, if it is eligible: the first of those that are.
+    /// True if it may serve calls for which no map has an entry. The first eligible algorithm of this kind does.
     pub usual: bool,
     /// One line, with the source.
     pub about: &'static str,
-    /// Rounds, or messages.
+    /// Number of rounds, or of messages.
     pub cost: &'static str,
-    /// What it takes among ranks that share memory, by the model of copies: where no map says anything, the cheapest serves
-    /// them.
+    /// Predicted time among ranks that share memory, by the model of copies. If no map has an entry, the cheapest algorithm serves
+    /// such ranks.
     pub time: Option<CostFunction>,
 }
 
 impl Requirement {
-    /// Whether it holds for `case`, or why not.
+    /// Checks that the requirement holds for `case`. The error is the reason why not.
     pub fn check(self, case: &SelectionKey) -> Result<(), String> {
         let SelectionKey { ranks, bytes, element, site, .. } = *case;
         let hold = |holds: bool, why: &dyn Fn() -> String| if holds { Ok(()) } else { Err(why()) };
@@ -136,7 +136,7 @@ impl Requirement {
             Requirement::Many => {
                 hold(ranks > 2, &|| format!("{ranks} ranks: it takes more than 2"))
             }
-            // Who has not heard asks, and does without if need be.
+            // If this is not known yet, the algorithm itself asks the ranks, and falls back if necessary.
             Requirement::Direct => {
                 is(site.near.direct != Some(false), "a rank may not read another's own memory")
             }
@@ -178,35 +178,35 @@ impl Requirement {
 }
 
 impl Algorithm {
-    /// Whether it may serve `case`, or why not.
+    /// Checks that the algorithm may serve `case`. The error is the reason why not.
     pub fn eligible(&self, case: &SelectionKey) -> Result<(), String> {
         self.needs.iter().try_for_each(|need| need.check(case))
     }
 
-    /// Whether ranks wait for each other in it, beside messages, so that one that computes holds the others up.
+    /// Returns true if its ranks wait for each other other than by messages, so that a rank that computes delays the others.
     pub fn meets(&self) -> bool {
         self.carrier == Carrier::Memory && self.method != Method::Central
     }
 
-    /// Nanoseconds that it should take, where the model of copies knows: among ranks that share memory.
+    /// Returns the predicted time in nanoseconds, if the model of copies has one: only among ranks that share memory.
     pub fn predicted(&self, case: &SelectionKey, model: &CopyModel) -> Option<f64> {
         let time = self.time.filter(|_| case.site.same_node)?;
         // Computed so that all ranks get the same time, and choose the same algorithm.
         Some(in_usual_arithmetic(|| time(case, model))).filter(|time| time.is_finite())
     }
 
-    /// With the parameter that it has if none is given.
+    /// Returns the algorithm with the default value of its parameter.
     pub fn usual(&'static self) -> AlgorithmChoice {
         AlgorithmChoice { algorithm: self, parameter: self.parameter.map_or(0, |p| p.default) }
     }
 }
 
-/// An algorithm and its parameter (0 where it has none).
+/// An algorithm and its parameter (0 if it has none).
 #[derive(Debug, Clone, Copy)]
 pub struct AlgorithmChoice {
     /// An entry of the catalogue.
     pub algorithm: &'static Algorithm,
-    /// Within the algorithm's range, in the unit of [`AlgorithmParameter::what`].
+    /// Value within the algorithm's range, in the unit of [`AlgorithmParameter::what`].
     pub parameter: usize,
 }
 

@@ -1,12 +1,12 @@
 //! Memory that peers write to in collective operations: one pool for all communicators of a process.
 //!
-//! It lends pairs of notify buffers, one for each parity of an operation's number (Kini 2003, section
-//! 5.3.3), in a few sizes. Memory is registered once, in chunks, and kept: a communicator that is freed
-//! gives its pairs back, the next one takes them, and nothing is registered for it. A notify buffer's mark
-//! keeps its value when it changes hands, so who takes a pair numbers from `base` on.
+//! The pool lends pairs of notify buffers, one for each parity of an operation's number (Kini 2003, section
+//! 5.3.3), in a few sizes. Memory is registered once, in chunks, and kept. A communicator that is freed
+//! gives its pairs back, and the next communicator takes them without any registration. A notify buffer's mark
+//! keeps its value when the buffer changes hands, so a new user numbers from `base` on.
 //!
-//! Bound: [`NotifyArena::new`] says how many bytes there may be in all; what does not fit is refused, and the
-//! communicator then does without (its ranks agree on it).
+//! Bound: [`NotifyArena::new`] sets the maximum number of bytes in all. A request beyond it is refused, and the
+//! communicator then does without (its ranks agree on that).
 
 use crate::notified_write::{self, NotifyBuffer, NotifyMethod};
 use std::cell::{Cell, RefCell};
@@ -14,24 +14,24 @@ use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
 use weft_p2p::Endpoint;
 
-/// Payloads that a notify buffer has room for, in bytes: a mark alone, one packet of most networks, and more.
+/// Room of a notify buffer for a payload, in bytes: only a mark, one packet of most networks, and more.
 pub const ROOMS: [usize; 4] = [0, 2 << 10, 16 << 10, 64 << 10];
 
-/// Bytes of one process in all, if nobody says otherwise.
+/// Default maximum number of bytes of one process in all.
 pub const USUAL: usize = 8 << 20;
 
-/// A line of the cache: what two peers write does not share one.
+/// Size of a cache line in bytes. The writes of two peers do not share a line.
 const LINE: usize = 64;
-/// Least bytes of a chunk.
+/// Minimum size of a chunk in bytes.
 const CHUNK: usize = 8 << 10;
 
 /// Sizes that govern the writes.
 #[derive(Debug, Clone, Copy)]
 pub struct ArenaLimits {
-    /// Bytes of all notify buffers of a process.
+    /// Maximum bytes of all notify buffers of a process.
     pub bytes: usize,
-    /// Payloads up to so many bytes travel with their mark in one write, whatever the MTU: the
-    /// boundary of a document, where it is known to hold.
+    /// Maximum payload in bytes that travels with its mark in one write, whatever the MTU: the
+    /// limit that a document states, for machines on which it is known to hold.
     pub single: Option<usize>,
 }
 
@@ -41,12 +41,12 @@ impl Default for ArenaLimits {
     }
 }
 
-/// The pool.
+/// The pool of notify buffers of a process.
 pub struct NotifyArena<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     bounds: ArenaLimits,
     taken: Cell<usize>,
-    /// Whether no communicator has taken the one large set of buffers ([`crate::bounce`]).
+    /// True as long as no communicator has taken the large bounce buffers ([`crate::bounce`]).
     many_buffers: Rc<Cell<bool>>,
     chunks: RefCell<Vec<Region>>,
     idle: RefCell<Vec<Lent>>,
@@ -60,84 +60,84 @@ impl<F: Fabric> Drop for NotifyArena<F> {
     }
 }
 
-/// Two notify buffers of one size: for odd and even operations.
+/// Two notify buffers of one size, for odd and even operations.
 #[derive(Debug, Clone, Copy)]
 pub struct NotifyPair {
     buffers: [NotifyBuffer; 2],
-    /// The first of their two immediates, where they are for writes with immediate.
+    /// The first of their two immediates, if they are for writes with immediate.
     immediate: u32,
     at: RemoteAddr,
     room: usize,
     way: NotifyMethod,
 }
 
-/// A pair and the pool to which it goes back.
+/// A pair that will go back to the pool.
 type Lent = NotifyPair;
 
 impl NotifyPair {
-    /// Bytes from one notify buffer to the other.
+    /// Returns the number of bytes from one notify buffer of a pair to the other.
     pub fn stride(room: usize) -> usize {
         notified_write::size(room).next_multiple_of(LINE)
     }
 
-    /// The notify buffer for operations whose number has this parity: 0 for even ones.
+    /// Returns the notify buffer for operations whose number has this parity: 0 for even numbers.
     pub fn buffer(&self, parity: usize) -> &NotifyBuffer {
         &self.buffers[parity]
     }
 
-    /// All of a notify buffer, as a sender's copy of one is laid out.
+    /// Returns a whole notify buffer; a sender's copy has the same layout.
     pub fn block(&self, parity: usize) -> Sge {
         self.buffers[parity].block()
     }
 
-    /// Its first byte as peers name it.
+    /// Returns the remote address of its first byte.
     pub fn at(&self) -> RemoteAddr {
         self.at
     }
 
-    /// What a write to one of them carries, if they are for writes with immediate.
+    /// Returns the immediate that a write to one of the buffers carries, if they are for writes with immediate.
     pub fn immediate(&self, parity: usize) -> u32 {
         self.immediate + parity as u32
     }
 
-    /// A number that neither mark has passed: users count on from it.
+    /// Returns a number that neither mark has passed; a new user counts on from it.
     pub fn base<F: Fabric>(&self, fabric: &F) -> u64 {
         let [even, odd] = self.arrived(fabric);
         even.max(odd)
     }
 
-    /// What has landed, by parity: the last number, or how many with immediate.
+    /// Returns by parity, even first, the number of the last payload that has landed, or with immediates the count of payloads.
     pub fn arrived<F: Fabric>(&self, fabric: &F) -> [u64; 2] {
         self.buffers.map(|buffer| fabric.counters().value(buffer.arrived()))
     }
 }
 
 impl<F: Fabric> NotifyArena<F> {
-    /// For one process; at most `bounds.bytes` of notify buffers.
+    /// Makes the pool of one process, of at most `bounds.bytes` bytes of notify buffers.
     pub fn new(endpoint: Rc<Endpoint<F>>, bounds: ArenaLimits) -> NotifyArena<F> {
         let (chunks, idle) = (RefCell::default(), RefCell::default());
         let many_buffers = Rc::new(Cell::new(true));
         NotifyArena { endpoint, bounds, taken: Cell::new(0), many_buffers, chunks, idle }
     }
 
-    /// Whether no communicator has taken the one large set of buffers: set to false by the one that does.
+    /// Returns a flag that is true as long as no communicator has taken the large bounce buffers. The taker sets it to false.
     pub(crate) fn many_buffers(&self) -> Rc<Cell<bool>> {
         self.many_buffers.clone()
     }
 
-    /// The sizes that it was made with.
+    /// Returns the sizes with which the pool was made.
     pub fn bounds(&self) -> ArenaLimits {
         self.bounds
     }
 
-    /// Bytes of memory that it has, lent or idle.
+    /// Returns the number of bytes of memory that the pool has, lent or idle.
     pub fn bytes(&self) -> usize {
         self.taken.get()
     }
 
-    /// `count` pairs of notify buffers for `room` bytes, one of [`ROOMS`]; `way` as for [`NotifyBuffer::new`],
+    /// Takes `count` pairs of notify buffers for `room` bytes, an entry of [`ROOMS`]. `way` is as for [`NotifyBuffer::new`],
     /// or [`NotifyMethod::Immediate`].
-    /// `None` beyond the bound.
+    /// Returns `None` if the bound would be exceeded.
     ///
     /// # Errors
     /// [`weft_fabric::FaultCause::NoRoom`] or `System` when the fabric has no memory.
@@ -199,7 +199,7 @@ impl<F: Fabric> NotifyArena<F> {
         Ok(Some(pairs))
     }
 
-    /// Takes pairs back: nobody writes to them any more.
+    /// Takes pairs back, to which no rank writes any more.
     pub fn give(&self, pairs: impl IntoIterator<Item = NotifyPair>) {
         self.idle.borrow_mut().extend(pairs);
     }

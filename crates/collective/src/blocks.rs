@@ -1,18 +1,18 @@
-//! A buffer in blocks, one a rank: neighbouring blocks travel as one message.
+//! A buffer in blocks, one per rank: neighbouring blocks travel as one message.
 
 use crate::{CommView, local_ops, rank};
 use smallvec::{SmallVec, smallvec};
 use weft_fabric::{Fabric, Sge, Staging};
 
-/// `whole`, cut into blocks that may differ in length.
+/// A buffer, `whole`, cut into blocks that may differ in length.
 pub struct BlockList {
     whole: Sge,
-    /// Where each block begins, in bytes, and where the last ends.
+    /// Offset in bytes of each block, and of the end of the last block.
     cuts: Vec<usize>,
 }
 
 impl BlockList {
-    /// Blocks of these lengths in bytes, which together are as long as `whole`.
+    /// Makes blocks of these lengths in bytes, whose sum must be the length of `whole`.
     pub fn of(whole: Sge, lengths: impl IntoIterator<Item = usize>) -> BlockList {
         let mut cuts = vec![0];
         let ends = lengths.into_iter().scan(0, |at, len| {
@@ -24,34 +24,34 @@ impl BlockList {
         BlockList { whole, cuts }
     }
 
-    /// `parts` blocks that differ by at most one element of `element` bytes; what is left over is
-    /// the last one's.
+    /// Makes `parts` blocks that differ by at most one element of `element` bytes. A remainder of less than an element belongs to
+    /// the last block.
     pub fn even(whole: Sge, element: usize, parts: usize) -> BlockList {
         let cuts = (0..=parts).map(|i| rank::cut(whole.len(), element, parts, i)).collect();
         BlockList { whole, cuts }
     }
 
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub fn count(&self) -> usize {
         self.cuts.len() - 1
     }
 
-    /// All of the buffer.
+    /// Returns the whole buffer.
     pub fn whole(&self) -> Sge {
         self.whole
     }
 
-    /// Block `i`.
+    /// Returns block `i`.
     pub fn block(&self, i: usize) -> Sge {
         self.range(i, i + 1)
     }
 
-    /// Blocks `from` to `to - 1`.
+    /// Returns blocks `from` to `to - 1`.
     pub fn range(&self, from: usize, to: usize) -> Sge {
         self.range_in(self.whole, from, to)
     }
 
-    /// `count` blocks from block `from` on, which go on with block 0 behind the last: one piece, or two.
+    /// Returns `count` blocks from block `from` on, where block 0 follows the last block: in one piece, or in two.
     pub fn around(&self, from: usize, count: usize) -> SmallVec<[Sge; 2]> {
         let from = from % self.count();
         let before = count.min(self.count() - from);
@@ -62,27 +62,27 @@ impl BlockList {
         pieces
     }
 
-    /// The same range of another buffer of this length.
+    /// Returns the same range of another buffer of this length.
     pub fn range_in(&self, other: Sge, from: usize, to: usize) -> Sge {
         let (at, len) = self.extent(from, to);
         other.part(at, len)
     }
 
-    /// Where blocks `from` to `to - 1` begin, and how long they are, in bytes.
+    /// Returns the offset and the length, in bytes, of blocks `from` to `to - 1`.
     pub fn extent(&self, from: usize, to: usize) -> (usize, usize) {
         (self.cuts[from], self.cuts[to] - self.cuts[from])
     }
 }
 
-/// Blocks in a temporary buffer, for those that lie apart.
+/// Blocks in a temporary buffer, for blocks that are not contiguous.
 pub struct Packed {
-    /// By rank, side by side; their memory goes back to the pool with this.
+    /// Contiguous blocks by rank; their memory goes back to the pool with this value.
     pub blocks: BlockList,
     _memory: Staging,
 }
 
 impl Packed {
-    /// Room for `apart`, with a copy of this rank's block.
+    /// Allocates room for the blocks `apart`, and copies this rank's block there.
     pub fn own<F: Fabric>(link: &CommView<F>, apart: &[Sge]) -> Packed {
         let total = apart.iter().map(|b| b.len()).sum();
         let memory = local_ops::stage(link, apart[link.rank], total);
@@ -91,7 +91,7 @@ impl Packed {
         Packed { blocks, _memory: memory }
     }
 
-    /// Copies the others' blocks to where they belong.
+    /// Copies the other ranks' blocks to their places in `apart`.
     pub fn deliver<F: Fabric>(&self, link: &CommView<F>, apart: &[Sge]) {
         for (i, &to) in apart.iter().enumerate() {
             if i != link.rank {

@@ -1,7 +1,7 @@
-//! What algorithms there are, by name.
+//! Catalogue of the algorithms, by name.
 //!
-//! Selection is data: [`crate::SelectionMap`] says for every operation, number of processes and size which
-//! algorithm is used, and this list says which names it may use and when they are not eligible.
+//! Selection is data: [`crate::SelectionMap`] names the algorithm for every operation, number of processes and size.
+//! This list defines the names that a map may use, and when an algorithm is eligible.
 
 mod table;
 
@@ -10,14 +10,14 @@ use crate::operation::CollectiveKind;
 pub use table::ALGORITHMS;
 
 impl CollectiveKind {
-    /// The algorithms for it.
+    /// Returns the algorithms for this operation.
     pub fn algorithms(self) -> impl Iterator<Item = &'static Algorithm> {
         ALGORITHMS.iter().filter(move |a| a.operation == self)
     }
 }
 
 impl AlgorithmChoice {
-    /// What `text` names: `RGM`, or `RGM:7`, in any case of letters. The error says what is known.
+    /// Parses a choice: `RGM`, or `RGM:7`, in upper or lower case. The error lists the known names.
     pub fn parse(operation: CollectiveKind, text: &str) -> Result<AlgorithmChoice, String> {
         let (name, parameter) = match text.trim().split_once(':') {
             Some((name, number)) => (name.trim(), Some(number.trim())),
@@ -44,7 +44,7 @@ impl AlgorithmChoice {
     }
 }
 
-/// A number, with K or M for powers of 1024.
+/// Parses a number, with K or M for powers of 1024.
 fn bytes(text: &str) -> Option<usize> {
     let (digits, unit) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),

@@ -5,16 +5,16 @@
 //!   9 ranks, skips 1 2 3 5:   in round k rank r receives from r - skip[k], and sends to r + skip[k]
 //! ```
 //! With q = ceil(log2 size), the same q rounds are repeated; in each repetition a rank receives q
-//! different blocks. Its *base block* is the only one of them that is of this repetition: the number
-//! of the smallest of the skips that lead from the root to it.
+//! different blocks. Only one of them belongs to this repetition: its *base block*. The base block's number is that
+//! of the smallest skip on the way from the root to the rank.
 //!
 //! Over the same graphs, by [`rounds`]: Träff, "Optimal, non-pipelined reduce-scatter and allreduce
 //! algorithms" (2024, arXiv 2410.14234).
 
-/// Number of a block that does not come.
+/// Number of a block that never comes.
 const NEVER: i64 = i64::MIN / 2;
 
-/// 1 to `size`, each half of the next, rounded up.
+/// Returns the skips from 1 to `size`, each half of the next, rounded up.
 fn skips(size: usize) -> Vec<usize> {
     let mut skips = vec![size];
     while skips[skips.len() - 1] > 1 {
@@ -24,25 +24,25 @@ fn skips(size: usize) -> Vec<usize> {
     skips
 }
 
-/// A round of a reduce-scatter, in which a rank has sums of `all` blocks, its own and those of the ranks
-/// behind it: all from the `skip`-th on go to the rank `skip` ahead, and as many come from the one `skip`
-/// back, for the first ones. Backwards it is a round of an allgather.
+/// A round of a reduce-scatter, in which a rank has sums of `all` blocks: its own and those of the ranks
+/// behind it. It sends all blocks from the `skip`-th on to the rank `skip` ahead, and combines its first blocks with the
+/// same number of blocks from the rank `skip` back. Run backwards, it is a round of an allgather.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
-    /// How far away the partners are, in ranks.
+    /// Distance of the partners, in ranks.
     pub skip: usize,
-    /// Blocks of which there are sums before the round.
+    /// Number of blocks of which the rank has sums before the round.
     pub all: usize,
 }
 
 impl Round {
-    /// Blocks that go, and that come.
+    /// Returns the number of blocks sent, which is also the number received.
     pub fn moved(&self) -> usize {
         self.all - self.skip
     }
 }
 
-/// The rounds of a reduce-scatter over `size` ranks: ceil(log2 size); none for one.
+/// Returns the rounds of a reduce-scatter over `size` ranks: ceil(log2 size), and none for one rank.
 pub fn rounds(size: usize) -> Vec<Round> {
     skips(size).windows(2).rev().map(|pair| Round { skip: pair[0], all: pair[1] }).collect()
 }
@@ -54,14 +54,16 @@ pub struct Circulant {
 }
 
 impl Circulant {
+    /// Makes the graph over `size` ranks.
+    ///
     /// # Panics
-    /// With fewer than 2 ranks, which need no rounds.
+    /// If there are fewer than 2 ranks, which need no rounds.
     pub fn new(size: usize) -> Circulant {
         assert!(size >= 2, "a circulant graph over {size} ranks");
         Circulant { skips: skips(size) }
     }
 
-    /// q: rounds until everybody has the first block.
+    /// Returns q, the number of rounds until all ranks have the first block.
     pub fn rounds(&self) -> usize {
         self.skips.len() - 1
     }
@@ -70,17 +72,17 @@ impl Circulant {
         self.skips[self.rounds()]
     }
 
-    /// To whom `rank` sends in round `k` (modulo q).
+    /// Returns the rank to which `rank` sends in round `k` (modulo q).
     pub fn to(&self, rank: usize, k: usize) -> usize {
         (rank + self.skips[k % self.rounds()]) % self.size()
     }
 
-    /// From whom `rank` receives in round `k` (modulo q).
+    /// Returns the rank from which `rank` receives in round `k` (modulo q).
     pub fn from(&self, rank: usize, k: usize) -> usize {
         (rank + self.size() - self.skips[k % self.rounds()]) % self.size()
     }
 
-    /// Number of the smallest skip on the way from the root that takes the largest skips first; q for
+    /// Returns the number of the smallest skip on the way from the root that takes the largest skips first; q for
     /// the root itself.
     fn base_block(&self, rank: usize) -> usize {
         let mut left = rank;
@@ -93,8 +95,8 @@ impl Circulant {
         self.rounds()
     }
 
-    /// The block that `rank` receives in each of q rounds, in O(log size) steps. Negative numbers are
-    /// those of the repetition before: -q is block 0 of it.
+    /// Returns the block that `rank` receives in each of q rounds, in O(log size) steps. Negative numbers are
+    /// those of the previous repetition: -q is its block 0.
     pub fn receives(&self, rank: usize) -> Vec<i64> {
         let (q, base) = (self.rounds(), self.base_block(rank));
         let mut search = Search {
@@ -108,15 +110,15 @@ impl Circulant {
         search.found.iter().map(block).collect()
     }
 
-    /// What `rank` receives of `blocks` blocks, each once; the root nothing.
+    /// Returns the schedule by which `rank` receives each of `blocks` blocks once. The root receives nothing.
     pub fn arrivals(&self, rank: usize, blocks: usize) -> BlockArrivals {
         assert!(blocks > 0, "no block to broadcast");
         let q = self.rounds();
-        // Rounds that would send nothing but blocks before the first are left out.
+        // Rounds that would send only blocks with negative numbers are left out.
         let shift = (q - (blocks - 1) % q) % q;
         let block = if rank == 0 { vec![NEVER; q] } else { self.receives(rank) };
         let mut arrivals = BlockArrivals { block, shift, blocks, last: usize::MAX };
-        // Later ones would bring it again.
+        // Later rounds would bring the last block again.
         let mut end = shift + blocks - 1..shift + blocks - 1 + q;
         if let Some(last) = end.find(|&round| arrivals.number(round) >= blocks as i64 - 1) {
             arrivals.last = last;
@@ -125,19 +127,19 @@ impl Circulant {
     }
 }
 
-/// A depth-first search, over sums of skips with the largest first, for the rank closest before
-/// `goal - skips[k]` of each round k that nobody of an earlier round has led to.
+/// A depth-first search over sums of skips, largest skip first. For each round k it finds the rank closest before
+/// `goal - skips[k]` that no earlier round has found.
 struct Search<'a> {
     skips: &'a [usize],
     goal: usize,
-    /// A bit for each skip.
+    /// Set of unused skips, a bit for each.
     unused: u64,
     /// The last skip taken, by round.
     found: Vec<usize>,
 }
 
 impl Search<'_> {
-    /// Goes on from `at` with skips up to number `top`, below `limit`.
+    /// Continues from `at` with skips up to number `top`, below `limit`.
     fn below(&mut self, at: usize, mut limit: usize, top: usize) {
         for skip in (0..=top).rev() {
             let round = self.found.len();
@@ -163,7 +165,7 @@ impl Search<'_> {
     }
 }
 
-/// Which block comes to a rank in which round.
+/// Schedule of a rank: the block that it receives in each round.
 pub struct BlockArrivals {
     block: Vec<i64>,
     shift: usize,
@@ -173,19 +175,19 @@ pub struct BlockArrivals {
 }
 
 impl BlockArrivals {
-    /// The rounds of the broadcast; the first may have another number than 0.
+    /// Returns the rounds of the broadcast. The first round may have a number other than 0.
     pub fn rounds(&self) -> std::ops::Range<usize> {
         self.shift..self.shift + self.blocks - 1 + self.block.len()
     }
 
-    /// The schedule's number for `round`: below 0 there is nothing yet, beyond the end it is the last
+    /// Returns the schedule's number for `round`. Below 0 there is no block yet; beyond the end it stands for the last
     /// block.
     fn number(&self, round: usize) -> i64 {
         let q = self.block.len();
         self.block[round % q] + (q * (round / q)) as i64 - self.shift as i64
     }
 
-    /// The block that comes in `round`.
+    /// Returns the block that comes in `round`.
     pub fn block(&self, round: usize) -> Option<usize> {
         let number = usize::try_from(self.number(round)).ok()?;
         match number + 1 < self.blocks {
@@ -199,8 +201,8 @@ impl BlockArrivals {
 mod tests {
     use super::*;
 
-    /// The paper's conditions: in each repetition q different blocks, one of them
-    /// new, and nothing is sent before it has come.
+    /// Checks the paper's conditions: each repetition brings q different blocks, exactly one of them is
+    /// new, and no block is sent before it has come.
     #[test]
     fn schedules_are_right() {
         for size in 2..=1024 {
@@ -217,7 +219,7 @@ mod tests {
                     let from = graph.from(rank, k);
                     assert_eq!(graph.to(from, k), rank);
                     let block = all[rank][k];
-                    // The root sends block k; others what they had, or got in a round before.
+                    // The root sends block k; other ranks send a block that they had, or that came in an earlier round.
                     let known = match from {
                         0 => block == k as i64 || block < 0,
                         _ => {
@@ -231,12 +233,12 @@ mod tests {
         }
     }
 
-    /// Every operand of a block is in its sum once. All ranks do the same, so one stands for all: an
-    /// operand is named by how far its rank is ahead of the one that has it.
+    /// Checks that each operand of a block is in its sum once. All ranks do the same, so one rank stands for all:
+    /// an operand is named by the distance of its rank ahead of the rank that has it.
     #[test]
     fn reduce_scatters_count_each_operand_once() {
         for size in 1..=1024 {
-            // Of each block from the rank's own on, whose operands it has.
+            // For each block, from the rank's own block on: the ranks whose operands are in the sum.
             let mut sums: Vec<Vec<usize>> = vec![vec![0]; size];
             let rounds = rounds(size);
             assert_eq!(rounds.len() as u32, crate::rank::rounds(size));
@@ -245,7 +247,7 @@ mod tests {
                 assert_eq!(sums.len(), all);
                 let given = sums.split_off(skip);
                 assert!(given.len() <= sums.len(), "{size} ranks, skip {skip}");
-                // Block i + skip of the rank `skip` back is block i of this one.
+                // Block i + skip of the rank `skip` back is block i of this rank.
                 for (sum, more) in sums.iter_mut().zip(given) {
                     sum.extend(more.into_iter().map(|ahead| (ahead + size - skip) % size));
                 }
@@ -256,21 +258,21 @@ mod tests {
         }
     }
 
-    /// Backwards, nobody sends what it has not, and everybody gets each block once, at its place.
+    /// Run backwards, no rank sends a block that it does not have, and all ranks get each block once, at its place.
     #[test]
     fn allgathers_bring_each_block_once() {
         for size in 1..=1024 {
             let mut has = 1;
             for round in rounds(size).into_iter().rev() {
                 assert!(round.skip == has && round.moved() <= has, "{size} ranks, {round:?}");
-                // Block i of the rank `skip` ahead is block i + skip of this one.
+                // Block i of the rank `skip` ahead is block i + skip of this rank.
                 has += round.moved();
             }
             assert_eq!(has, size);
         }
     }
 
-    /// Everybody gets every block once, from somebody who has it, in n - 1 + q rounds.
+    /// All ranks get every block once, from a rank that has it, in n - 1 + q rounds.
     #[test]
     fn broadcasts_are_complete() {
         for size in (2..=130).chain([255, 256, 257, 1000, 1023, 1024]) {

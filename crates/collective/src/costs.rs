@@ -1,4 +1,4 @@
-//! What the steps of an algorithm cost among ranks of one machine, by the model of copies: times in nanoseconds.
+//! Costs of the steps of an algorithm among ranks of one machine, by the model of copies: times in nanoseconds.
 //!
 //! ```text
 //!   barrier       a counter's line goes from rank to rank, and a flag's to each; of two a flag to the other
@@ -7,8 +7,8 @@
 //!   message       eager: a line and two copies; longer: the lines of a handshake, and both copy at once
 //!   work          of ranks that take turns on a processor, that of each comes on top of the others'
 //! ```
-//! A time is one of many operations back to back, on the rank that takes longest. It is to compare algorithms by: what all
-//! have in common (the call, its checks) is in none of them.
+//! A time is that of one operation of many back to back, on the slowest rank. It serves to compare algorithms, so it excludes
+//! the costs that all have in common (the call and its checks).
 
 use crate::selection_key::SelectionKey;
 use weft_fabric::arithmetic::in_usual_arithmetic;
@@ -16,18 +16,19 @@ use weft_fabric::copies::LINE;
 use weft_fabric::{CacheDistance, CopyModel};
 use weft_p2p::ProtocolLimits;
 
-/// A pure function of a call and a machine: what an algorithm takes, in nanoseconds. Infinite where it is not to be chosen
-/// without being asked for.
+/// Pure function of a call and a machine: the time of an algorithm in nanoseconds. The time is infinite if the algorithm must
+/// be chosen only when a user asks for it.
 pub type CostFunction = fn(&SelectionKey, &CopyModel) -> f64;
 
-/// Bytes of another rank's memory that are read by one call: it takes longer to copy them than to ask for them, and they stay
-/// in a processor's own caches until they are combined. An eighth of such a cache, whose rest has what they are combined with.
+/// Returns the number of bytes of another rank's memory to read by one call. To copy them takes longer than the call itself,
+/// and they stay in the processor's private caches until they are combined: an eighth of the largest such cache, whose rest
+/// holds the other operand.
 pub fn block(model: &CopyModel) -> usize {
     power_below(model.private / 8).clamp(16 << 10, 64 << 10)
 }
 
-/// Bytes of a part of what two ranks bring each other in turns: its transfer takes sixteen times a barrier, which is thus little
-/// beside it, and parts are short enough that both work at once.
+/// Returns the size in bytes of a part of a payload that two ranks exchange in alternating parts. The transfer of a part takes
+/// sixteen times a barrier, so that barriers cost little, and parts are short enough that both ranks work at the same time.
 pub fn part(model: &CopyModel, distance: CacheDistance) -> usize {
     // Computed so that all ranks get the same length.
     in_usual_arithmetic(|| {
@@ -40,19 +41,19 @@ fn power_below(n: usize) -> usize {
     1 << n.max(1).ilog2()
 }
 
-/// The machine as a call's ranks find it.
+/// Costs on a machine, as the ranks of one call see them.
 pub struct CallCosts<'m> {
     model: &'m CopyModel,
     ranks: f64,
-    /// Ranks that take turns on a processor.
+    /// Number of ranks that share a processor.
     each: f64,
     distance: CacheDistance,
     direct: bool,
 }
 
 impl<'m> CallCosts<'m> {
-    /// For the ranks of `case` on the machine of `model`. Until they have told each other, each counts
-    /// as alone on its processor, and as one that may not read the others' own memory.
+    /// Makes the costs for the ranks of `case` on the machine of `model`. Until the ranks have exchanged their facts, each counts
+    /// as the only rank on its processor, and as unable to read the others' own memory.
     pub fn of(case: &SelectionKey, model: &'m CopyModel) -> CallCosts<'m> {
         let near = case.site.near;
         CallCosts {
@@ -64,43 +65,43 @@ impl<'m> CallCosts<'m> {
         }
     }
 
-    /// Nanoseconds until a rank sees what another has just written: what a flag takes.
+    /// Returns the nanoseconds until a rank sees a line that another has just written: the cost of a flag.
     pub fn line(&self) -> f64 {
         self.model.line.at(self.distance)
     }
 
-    /// All others.
+    /// Returns the number of other ranks.
     pub fn others(&self) -> f64 {
         self.ranks - 1.0
     }
 
-    /// Rounds of a tree or of doubling.
+    /// Returns the number of rounds of a tree, or of doubling.
     pub fn rounds(&self) -> f64 {
         self.ranks.log2().ceil()
     }
 
-    /// Who waits gives the processor to the others that share it, until it is its turn again.
+    /// Returns the nanoseconds that a waiting rank loses when it yields a shared processor until its next turn.
     pub fn turns(&self) -> f64 {
         if self.each > 1.0 { self.each * self.model.switch } else { 0.0 }
     }
 
-    /// Everybody comes, then everybody goes on.
+    /// Returns the nanoseconds of a barrier.
     pub fn barrier(&self) -> f64 {
         let lines = if self.ranks > 2.0 { self.ranks + 1.0 } else { 1.0 };
         lines * self.line() + self.turns()
     }
 
-    /// A barrier in which all say where their memory is: the words travel by further lines.
+    /// Returns the nanoseconds of a barrier in which all ranks publish addresses: the words travel in further lines.
     pub fn exposing(&self) -> f64 {
         self.barrier() + self.line()
     }
 
-    /// What every rank does, of which each takes so long.
+    /// Returns the nanoseconds of work that takes `each` nanoseconds on every rank: ranks that share a processor add up.
     pub fn work(&self, each: f64) -> f64 {
         self.each * each
     }
 
-    /// For one reader, which may give the lines back.
+    /// Returns the nanoseconds to copy `len` bytes into a staging buffer with one reader, which may give the lines back.
     pub fn copy_in(&self, len: f64) -> f64 {
         let lines = (len / LINE as f64).ceil();
         let returned =
@@ -108,28 +109,28 @@ impl<'m> CallCosts<'m> {
         returned.min(self.copy_in_for_all(len))
     }
 
-    /// Nanoseconds to copy `len` bytes into a staging buffer that all others read.
+    /// Returns the nanoseconds to copy `len` bytes into a staging buffer that all others read.
     pub fn copy_in_for_all(&self, len: f64) -> f64 {
         self.model.rewrite(len as usize, self.distance)
     }
 
-    /// Nanoseconds to copy `len` bytes out of a buffer that another rank has just written.
+    /// Returns the nanoseconds to copy `len` bytes out of a buffer that another rank has just written.
     pub fn copy_out(&self, len: f64) -> f64 {
         self.model.fetch(len as usize, self.distance)
     }
 
-    /// Nanoseconds to copy `len` bytes within a rank's own memory.
+    /// Returns the nanoseconds to copy `len` bytes within a rank's own memory.
     pub fn copy(&self, len: f64) -> f64 {
         self.model.copy(len as usize)
     }
 
-    /// Nanoseconds to combine `len` bytes with as many, both in the caches.
+    /// Returns the nanoseconds to combine two operands of `len` bytes, both in the caches.
     pub fn reduce(&self, len: f64) -> f64 {
         self.model.reduce * len
     }
 
-    /// Of whole payloads, one after the other: what a processor's own caches do not hold comes from the cache behind them, both
-    /// operands and where the sum goes.
+    /// Returns the nanoseconds to combine whole payloads, one after the other. If they exceed a processor's private caches, both
+    /// operands and the result come from the cache behind.
     pub fn reduce_whole(&self, len: f64) -> f64 {
         let fits = 3.0 * len <= self.model.private as f64;
         let fetched =
@@ -137,18 +138,18 @@ impl<'m> CallCosts<'m> {
         self.reduce(len).max(fetched)
     }
 
-    /// Reads or writes in one call.
+    /// Returns the nanoseconds to read or write `len` bytes of another rank's own memory in one call.
     pub fn read(&self, len: f64) -> f64 {
         if self.direct { self.model.cma(len as usize, self.distance) } else { f64::INFINITY }
     }
 
-    /// The same block by block.
+    /// Returns the nanoseconds to read `len` bytes of another rank's own memory block by block.
     pub fn read_blocks(&self, len: f64) -> f64 {
         let blocks = (len / block(self.model) as f64).ceil().max(1.0);
         self.read(len) + (blocks - 1.0) * self.model.cma_call
     }
 
-    /// A message's way, both ends at once.
+    /// Returns the nanoseconds of a message; both ends work at the same time.
     pub fn message(&self, len: f64) -> f64 {
         if self.is_eager(len) {
             return self.line() + self.copy_in(len) + self.copy_out(len);
@@ -156,8 +157,8 @@ impl<'m> CallCosts<'m> {
         HANDSHAKE * self.line() + self.copy_in(len).max(self.copy_out(len)).min(self.read(len))
     }
 
-    /// Messages along a binomial tree, and what each receiver does `then`. In a round all pairs are at work, and ranks that take
-    /// turns on a processor have both ends' work one after the other.
+    /// Returns the nanoseconds of messages along a binomial tree, each followed by `then` nanoseconds of work at its receiver. In a
+    /// round all pairs are at work, and ranks that share a processor do the work of both ends one after the other.
     pub fn binomial(&self, len: f64, then: f64) -> f64 {
         let ends = (self.copy_in(len) + self.copy_out(len)).min(self.read(len));
         let processors = self.ranks / self.each;
@@ -165,13 +166,13 @@ impl<'m> CallCosts<'m> {
             let pairs = 2f64.powi(k).min(self.ranks / 2.0);
             (self.message(len) + then).max(pairs * (ends + then) / processors)
         };
-        // Who passes on has to come to its turn first.
+        // Before a rank passes the message on, it waits for its turn on the processor.
         let turns = (self.rounds() - 1.0).max(0.0) * self.turns();
         (0..self.rounds() as i32).map(round).sum::<f64>() + turns
     }
 
-    /// One of many messages that one rank sends or receives at once: `own` is its part of the copies, of which the others make
-    /// the rest at the same time. Long ones are copied by the others alone, all at once.
+    /// Returns the nanoseconds of one of many messages that a rank sends or receives at once. `own` is this rank's part of the
+    /// copies; the other ranks make the rest at the same time. Only the other ranks copy long messages, all at once.
     pub fn one_of_many(&self, len: f64, own: f64) -> f64 {
         if self.is_eager(len) {
             return self.line() + own;
@@ -180,13 +181,13 @@ impl<'m> CallCosts<'m> {
         HANDSHAKE * self.line() + own.min(theirs)
     }
 
-    /// A message that its sender does not wait with.
+    /// Tests whether a message of `len` bytes is eager: its sender does not wait.
     pub fn is_eager(&self, len: f64) -> bool {
         len <= ProtocolLimits::USUAL.eager as f64
     }
 }
 
-/// Lines of a longer message beside its bytes: the offer, what it is accepted by, its progress, its end.
+/// Number of lines of a longer message besides its bytes: the offer, its acceptance, its progress, its end.
 const HANDSHAKE: f64 = 4.0;
 
 #[cfg(test)]
@@ -210,8 +211,8 @@ mod tests {
         SelectionKey { ranks, bytes, element: 8, commutes: true, equal: true, site }
     }
 
-    /// More bytes never cost less, nor do far caches or shared processors; and what needs to read other ranks' memory is not
-    /// chosen where they cannot.
+    /// More bytes, far caches or shared processors never cost less. An algorithm that needs to read other ranks' memory is not
+    /// chosen if they cannot.
     #[test]
     fn times_grow_with_what_there_is_to_do() {
         let model = CopyModel::GENERIC;
@@ -224,7 +225,7 @@ mod tests {
                 for bytes in (0..26).map(|bit| 1 << bit) {
                     let at = |near| time(&case(ranks, bytes, near), &model);
                     let now = at(near);
-                    // Where messages are sent in another way, a longer one may take less.
+                    // A longer message may cost less if it uses another protocol.
                     let other_way = algorithm.carrier == Carrier::Messages;
                     assert!(
                         now > 0.0 && (other_way || now + 1e-6 >= last),

@@ -1,18 +1,19 @@
-//! Whether the ranks of a release-gather area are near or far from each other, so that all choose alike.
+//! Distance between the ranks of a release-gather area, near or far, agreed on so that all ranks choose alike.
 //!
 //! ```text
 //!   rank 0, before operation m:    has found another distance?   word = (from m + 1 on, far or near)
 //!   every rank, before m:          reads rank 0's word:          is it far for m?
 //! ```
-//! Each process finds out by itself what it costs to read what others have written ([`weft_fabric::copies`]), and finds
-//! another answer at another time. Where algorithms differ in their barriers, what rank 0 has found counts for all.
+//! Each process measures by itself the cost of reading what others have written ([`weft_fabric::copies`]), and its
+//! answer changes at a different time. The algorithms for near and far differ in their barriers, so rank 0's answer counts for all.
 //!
-//! Why all find the same. Rank 0 writes before it comes to m, so nobody has begun an operation beyond m: who reads the
-//! word before or after finds for m what held so far. Who begins m + 1 has left m, to which rank 0 came after it had
-//! written. And rank 0 says something new only from when the last change holds, when nobody asks about anything before
-//! that any more: all have come to m - 1. This needs operations that begin one after the other: blocking ones.
+//! All ranks find the same, for this reason. Rank 0 writes its word before it comes to m, so no rank has begun an operation
+//! beyond m. A rank that reads the word, before or after the write, finds the previous answer for m. A rank that begins
+//! m + 1 has left m, to which rank 0 came after the write. Rank 0 writes a new answer only once the last change holds. By then
+//! no rank asks about earlier operations any more: all have come to m - 1. The argument needs operations that begin one after
+//! the other: blocking operations.
 
-/// Rank 0's word: the number of the operation from which on `far` holds; before that, the opposite.
+/// Rank 0's word: `far` holds from operation number `since` on, and the opposite before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DistanceWord {
     since: u64,
@@ -20,7 +21,7 @@ pub struct DistanceWord {
 }
 
 impl DistanceWord {
-    /// Zeroed memory says near.
+    /// Decodes a word. Zeroed memory means near.
     pub fn from_word(word: u64) -> DistanceWord {
         DistanceWord { since: word >> 1, far: word & 1 == 1 }
     }
@@ -29,12 +30,12 @@ impl DistanceWord {
         self.since << 1 | u64::from(self.far)
     }
 
-    /// Whether it is far for operation `number`.
+    /// Tests whether the ranks are far from each other for operation `number`.
     pub fn is_far(self, number: u64) -> bool {
         self.far == (number >= self.since)
     }
 
-    /// What rank 0 says before operation `number`, if it has found something else: it holds from the next one on.
+    /// Returns the new word of rank 0 before operation `number`, if its answer has changed. It holds from the next operation on.
     pub fn change(self, number: u64, far: bool) -> Option<DistanceWord> {
         let may = number >= self.since && far != self.far;
         may.then_some(DistanceWord { since: number + 1, far })
@@ -54,26 +55,26 @@ mod tests {
         let far = NEAR.change(5, true).unwrap();
         assert_eq!(DistanceWord::from_word(far.word()), far);
         assert_eq!([4, 5, 6, 7].map(|n| far.is_far(n)), [false, false, true, true]);
-        // Not before it holds, and not to what holds.
+        // No change before the last change holds, and none to the answer that already holds.
         assert_eq!(far.change(5, false), None);
         assert_eq!(far.change(6, true), None);
         assert!(far.change(6, false).is_some());
     }
 
-    /// Ranks that come to each operation when they like, and leave it when all have come; rank 0 finds something else at random.
+    /// Ranks come to each operation at random times, and leave it when all have come. Rank 0's answer changes at random.
     #[test]
     fn all_choose_alike() {
         const RANKS: usize = 4;
         let mut rng = fastrand::Rng::with_seed(3);
         let mut word = NEAR.word();
-        // The operation that each rank is in, and what was chosen for each.
+        // The operation that each rank is in, and the choice of each rank for each operation.
         let mut at = [0u64; RANKS];
         let mut chosen: Vec<[Option<bool>; RANKS]> = vec![[None; RANKS]];
         let mut changes = 0;
         while at[0] < if cfg!(miri) { 300 } else { 20_000 } {
             let rank = rng.usize(0..RANKS);
             if at.iter().any(|&other| other < at[rank]) {
-                // Not all have come to the operation that it is in.
+                // Some rank has not yet come to the operation that `rank` is in.
                 continue;
             }
             let next = at[rank] + 1;

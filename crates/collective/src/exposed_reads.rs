@@ -1,11 +1,11 @@
-//! Memory that all ranks show each other for one operation, and read from.
+//! Memory that all ranks expose to each other for one operation, and read from.
 //!
 //! ```text
 //!   1  register, and tell everybody where it is (32 bytes a rank, doubling)     could all? else nobody reads
 //!   2  read whatever is wanted, so many at once, over all rails
 //!   3  barrier: nobody reads any more
 //! ```
-//! A rendezvous tells an address for each message, and its end; this does both once for all.
+//! A rendezvous sends an address and a completion for each message. Here all ranks exchange both once for all blocks.
 
 use crate::allgather::bruck::bruck;
 use crate::barrier::dissemination::dissemination;
@@ -14,12 +14,12 @@ use std::collections::VecDeque;
 use weft_channel::rails::{RailDirection, Waits};
 use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 
-/// The memory of all ranks.
+/// The exposed memory of all ranks.
 pub(crate) struct Reads<'l, F: Fabric> {
     link: &'l CommView<F>,
-    /// Of this rank: what others read from, and what reads land in.
+    /// Registrations of this rank: the memory that others read, and the memory into which its own reads land.
     regions: Vec<Region>,
-    /// By rank.
+    /// Addresses, by rank.
     at: Vec<RemoteAddr>,
     most: usize,
     under_way: VecDeque<Waits>,
@@ -32,13 +32,13 @@ impl<F: Fabric> Drop for Reads<'_, F> {
     }
 }
 
-/// Words of what a rank says: where, and whether it could, and reaches all.
+/// Words of a rank's record: its address, and 1 if it could expose its memory and reaches all ranks.
 const WORDS: usize = RemoteAddr::WORDS + 1;
 const RECORD: usize = 8 * WORDS;
 
 impl<'l, F: Fabric> Reads<'l, F> {
-    /// Shows `memory` to all, to read parts into `into` with up to `most` reads under way. `None`: some rank could
-    /// not, and nobody reads. Collective.
+    /// Exposes `memory` to all ranks, and prepares to read parts into `into` with up to `most` reads under way. Returns `None` if
+    /// some rank could not expose its memory; then no rank reads. Collective.
     pub async fn begin(
         link: &'l CommView<F>,
         memory: Sge,
@@ -47,7 +47,7 @@ impl<'l, F: Fabric> Reads<'l, F> {
     ) -> Result<Option<Reads<'l, F>>, Fault> {
         let fabric = link.endpoint.fabric();
         let reaches = link.members.iter().all(|&peer| fabric.capabilities(peer as usize).direct);
-        // What cannot be registered now is an answer, not an error.
+        // Memory that cannot be registered now is an answer to the other ranks, not an error.
         let region = if reaches { fabric.expose(memory).ok() } else { None };
         let at = region.as_ref().map_or(RemoteAddr::default(), |region| region.remote);
         let words = at.words().into_iter().chain([u64::from(region.is_some())]);
@@ -70,12 +70,12 @@ impl<'l, F: Fabric> Reads<'l, F> {
         if !all {
             return Ok(None);
         }
-        // One registration for all that lands; without it each read makes its own.
+        // One registration serves all reads; without it each read makes its own.
         reads.regions.extend(fabric.prepare(into, true).unwrap_or_default());
         Ok(Some(reads))
     }
 
-    /// Reads `into.len()` bytes from byte `offset` of what `rank` shows; waits while too many are under way.
+    /// Reads `into.len()` bytes from byte `offset` of the memory of `rank`. Waits while the maximum number of reads is under way.
     pub async fn read(&mut self, rank: usize, offset: usize, into: Sge) -> Result<(), Fault> {
         while self.under_way.len() >= self.most {
             self.first_over().await?;
@@ -111,7 +111,7 @@ impl<'l, F: Fabric> Reads<'l, F> {
         Ok(())
     }
 
-    /// Waits for all reads, and until nobody reads this rank's memory any more.
+    /// Waits for all own reads, and until no rank reads this rank's memory any more.
     pub async fn end(mut self) -> Result<(), Fault> {
         while !self.under_way.is_empty() {
             self.first_over().await?;

@@ -6,14 +6,14 @@
 //!   0: blocks 0 1 2 3    keeps 0 1, gets 0 1 of 1    keeps 0, gets 0 of 2       doubling: backwards
 //! ```
 //! In each step a rank keeps one half of its blocks, and gives the other half to its peer, which has
-//! the same blocks. So every block is combined in one place only, and all ranks get its bits.
+//! the same blocks. So every block is combined in one place only, and all ranks get the same bits.
 
 use crate::blocks::BlockList;
 use crate::{CommView, ElementReduction, local_ops};
 use std::ops::Range;
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
-/// A step of a butterfly: whom this rank meets (by rank in the communicator), and whether it keeps
+/// A step of a butterfly: the peer (by rank in the communicator), and true if this rank keeps
 /// the upper half of the blocks that both have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ButterflyStep {
@@ -21,29 +21,29 @@ pub struct ButterflyStep {
     pub upper: bool,
 }
 
-/// The half of `range` to keep, and the one to give away.
+/// Returns the half of `range` to keep, and the half to give away.
 pub fn halves(range: &Range<usize>, upper: bool) -> (Range<usize>, Range<usize>) {
     let middle = range.start.midpoint(range.end);
     let (low, high) = (range.start..middle, middle..range.end);
     if upper { (high, low) } else { (low, high) }
 }
 
-/// The butterfly of groups that join with their neighbours, first one by one, then in pairs, and so on:
-/// the steps of `group` of `groups`, a power of two, where `lead` names the rank that acts for a group.
+/// Returns the steps of `group` of `groups`, a power of two, in the butterfly in which neighbouring groups join, first one by
+/// one, then in pairs, and so on. `lead` names the rank that acts for a group.
 pub fn neighbors(group: usize, groups: usize, lead: impl Fn(usize) -> usize) -> Vec<ButterflyStep> {
     let step =
         |bit: u32| ButterflyStep { peer: lead(group ^ 1 << bit), upper: group >> bit & 1 == 1 };
     (0..groups.ilog2()).map(step).collect()
 }
 
-/// The half of the blocks that a rank of these steps keeps in step `last`, and the one that it gives
-/// away; `count` is the number of all blocks.
+/// Returns the half of the blocks that a rank of these steps keeps in step `last`, and the half that it gives
+/// away. `count` is the number of all blocks.
 pub fn parted(steps: &[ButterflyStep], last: usize, count: usize) -> (Range<usize>, Range<usize>) {
     let both = steps[..last].iter().fold(0..count, |range, step| halves(&range, step.upper).0);
     halves(&both, steps[last].upper)
 }
 
-/// The value of a reduction in progress: the caller's `data`, which is left as it is, or one of two
+/// The value of a reduction in progress: the caller's `data`, which stay unchanged, or one of two
 /// buffers.
 pub struct PartialResult {
     now: Sge,
@@ -62,17 +62,17 @@ impl PartialResult {
         }
     }
 
-    /// The value so far.
+    /// Returns the current value.
     pub fn now(&self) -> Sge {
         self.now
     }
 
-    /// Where the next operand is to be received.
+    /// Returns the buffer into which the next operand must be received.
     pub fn operand(&self) -> Sge {
         self.spare.sge()
     }
 
-    /// Takes in the operand's part of `len` bytes at `at`, from lower ranks if `lower`. Nothing but
+    /// Combines the operand's part of `len` bytes at `at`, from lower ranks if `lower`. Only
     /// this part is valid afterwards.
     pub fn take<F: Fabric>(
         &mut self,
@@ -99,8 +99,8 @@ impl PartialResult {
     }
 }
 
-/// Halves `value` through `steps`; returns the range of blocks that this rank has combined. Operands
-/// meet in the order of ranks if the butterfly joins neighbouring groups of ranks.
+/// Halves `value` through `steps`. Returns the range of blocks that this rank has combined. Operands
+/// are combined in the order of ranks if the butterfly joins neighbouring groups of ranks.
 pub async fn halve<F: Fabric>(
     link: &CommView<F>,
     blocks: &BlockList,
@@ -120,7 +120,7 @@ pub async fn halve<F: Fabric>(
     Ok(mine)
 }
 
-/// Gathers at all ranks what [`halve`] left at each, backwards through the same steps.
+/// Gathers at all ranks the blocks that [`halve`] left at each rank, backwards through the same steps.
 pub async fn double<F: Fabric>(
     link: &CommView<F>,
     blocks: &BlockList,

@@ -1,8 +1,8 @@
-//! Hierarchy of a communicator whose ranks are on several nodes: the ranks of this node, and one leader of
-//! each node ([`crate::Members`] has the picture); and all ranks once more, for compositions of whole operations.
+//! Hierarchy of a communicator whose ranks are on several nodes: the ranks of this node, one leader of
+//! each node ([`crate::Members`] has the picture), and all ranks once more, for compositions of whole operations.
 //!
-//! A level is a group with matching spaces, slots and areas of its own, in which every algorithm of the
-//! catalogue runs: two-level algorithms are compositions, and each level chooses for itself.
+//! A level is a group with matching contexts, slots and areas of its own, in which every algorithm of the
+//! catalogue runs. Two-level algorithms are compositions, and each level selects its algorithms by itself.
 
 use crate::algorithm::AlgorithmChoice;
 use crate::members::{Layout, Members};
@@ -13,11 +13,11 @@ use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_p2p::MatchingContext;
 
-/// Bits of a context beside those of a communicator.
+/// Bits of a level's context that a communicator's context does not have.
 const NODE: u64 = 1 << 62;
 const LEADERS: u64 = 1 << 61;
 const WHOLE: u64 = 1 << 60;
-/// What contexts of levels have more than their communicator's.
+/// All bits that contexts of levels have in addition to those of their communicator's context.
 pub const LEVELS: u64 = NODE | LEADERS | WHOLE;
 
 /// One level, as one of its ranks sees it.
@@ -29,15 +29,15 @@ pub struct Level<F: Fabric> {
     pub(crate) state: CollectiveState<F>,
 }
 
-/// All levels.
+/// All levels of a communicator.
 pub struct Hierarchy<F: Fabric> {
-    /// Which ranks are on which node.
+    /// Nodes of the communicator, and their ranks.
     pub layout: Rc<Layout>,
-    /// All ranks, as those of the communicator.
+    /// All ranks, in the order of the communicator.
     pub whole: Level<F>,
     /// The ranks of this rank's node.
     pub node: Level<F>,
-    /// At leaders.
+    /// The leaders of all nodes; only a leader has this level.
     pub leaders: Option<Level<F>>,
 }
 
@@ -50,7 +50,7 @@ impl<F: Fabric> Hierarchy<F> {
             let mut site = members.topology(fabric);
             site.same_node &= !state.is_lean();
             site.same_arithmetic &= !state.is_unlike();
-            // Within a node memory serves; datagrams would reach other nodes, too.
+            // Within a node, shared memory serves instead; datagrams would also reach other nodes.
             if bit == NODE || !state.may_multicast() {
                 site.multicast = 0;
             }
@@ -62,7 +62,7 @@ impl<F: Fabric> Hierarchy<F> {
         Hierarchy { layout, whole, node: own, leaders }
     }
 
-    /// Grounds whose multicast groups must end.
+    /// Returns the states whose multicast groups must end.
     pub(crate) fn states(&self) -> impl Iterator<Item = &CollectiveState<F>> {
         [Some(&self.whole), Some(&self.node), self.leaders.as_ref()]
             .into_iter()
@@ -71,7 +71,7 @@ impl<F: Fabric> Hierarchy<F> {
     }
 }
 
-/// What a call on a level depends on.
+/// Inputs of the selection for a call on a level.
 pub(crate) struct LevelCall {
     pub bytes: usize,
     pub element: usize,
@@ -90,7 +90,7 @@ impl<F: Fabric> Level<F> {
         self.members.len()
     }
 
-    /// What serves a call here, and the view of the level that carries it.
+    /// Returns the view of the level that carries a call, and the algorithm that serves it.
     pub(crate) fn prepare(
         &self,
         link: &CommView<F>,
@@ -107,7 +107,7 @@ impl<F: Fabric> Level<F> {
             via: Via::Messages,
             reception: Reception::Marks,
         };
-        // Steps of compositions may be under way at once: what is known of each other changes between them.
+        // Steps of compositions may overlap, and facts that the ranks exchange may change meanwhile: `site` has none of them.
         let (ranks, site) = (self.size(), self.site);
         let case = SelectionKey { ranks, bytes, element, commutes, equal, site };
         let model = link.endpoint.fabric().copies().model();
@@ -116,34 +116,35 @@ impl<F: Fabric> Level<F> {
     }
 }
 
-/// The steps of compositions: whole operations of one level, each by the algorithm that the level chooses. `link` is the
-/// communicator's, everywhere. Who runs the catalogue ([`crate::run`]) gives them, so that compositions know no more than this.
+/// The steps of compositions: whole operations of one level, each by the algorithm that the level selects. `link` is always the
+/// communicator's view. The module that runs the catalogue ([`crate::run`]) implements this trait, so that compositions depend
+/// on nothing else of it.
 #[expect(async_fn_in_trait, reason = "nothing here is sent to another thread")]
 pub trait Steps<F: Fabric> {
-    /// Ends on no rank of the level before all of them have come.
+    /// Runs a barrier: ends on no rank of the level before all of them have come.
     async fn barrier(&self, link: &CommView<F>) -> Result<(), Fault>;
 
-    /// `data` of the level's rank `root` to all others of it.
+    /// Broadcasts `data` of the level's rank `root` to all other ranks of the level.
     async fn bcast(&self, link: &CommView<F>, root: usize, data: Sge) -> Result<(), Fault>;
 
-    /// To the first rank of the level; all blocks of one length.
+    /// Gathers blocks of one length at the first rank of the level.
     async fn gather(&self, link: &CommView<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault>;
 
-    /// [`Steps::gather`] of blocks of any lengths.
+    /// Gathers, as [`Steps::gather`], blocks of any lengths.
     async fn gatherv(&self, link: &CommView<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault>;
 
-    /// From the first rank of the level, any lengths.
+    /// Scatters blocks of any lengths from the first rank of the level.
     async fn scatterv(&self, link: &CommView<F>, blocks: &[Sge], mine: Sge) -> Result<(), Fault>;
 
-    /// The block of each rank to all of the level; `blocks` by rank there, of which the own one
-    /// holds the data.
+    /// Gathers the block of each rank at all ranks of the level. `blocks` is indexed by rank in the level; this rank's
+    /// entry holds its data.
     async fn allgather(&self, link: &CommView<F>, blocks: &[Sge]) -> Result<(), Fault>;
 
-    /// `out[r]` to rank r of the level, `into[r]` from it; the two ends of each pair agree on the
+    /// Sends `out[r]` to rank r of the level and receives `into[r]` from it. The two ends of each pair agree on the
     /// length.
     async fn alltoallv(&self, link: &CommView<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault>;
 
-    /// To the rank `root` of the level. `memory`: of reductions the data, the result, and bytes of one element.
+    /// Reduces to the level's rank `root`. `memory`: the data, the result, and the size of an element in bytes.
     async fn reduce(
         &self,
         link: &CommView<F>,
@@ -152,7 +153,7 @@ pub trait Steps<F: Fabric> {
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault>;
 
-    /// Into everybody's result.
+    /// Reduces into the result of all ranks of the level.
     async fn allreduce(
         &self,
         link: &CommView<F>,
@@ -160,8 +161,8 @@ pub trait Steps<F: Fabric> {
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault>;
 
-    /// Combines data of all ranks of the level, blocks of so many bytes by rank there, and puts each rank's block into its
-    /// `own`, whose elements have so many bytes.
+    /// Combines the data of all ranks of the level, in blocks by rank whose lengths in bytes are in `memory`. Puts each rank's
+    /// block into its `own`, which also names the size of an element in bytes.
     async fn reduce_scatter(
         &self,
         link: &CommView<F>,
@@ -170,7 +171,7 @@ pub trait Steps<F: Fabric> {
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault>;
 
-    /// A prefix reduction, inclusive or exclusive.
+    /// Runs a prefix reduction, inclusive or exclusive.
     async fn scan(
         &self,
         link: &CommView<F>,

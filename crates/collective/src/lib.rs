@@ -8,23 +8,23 @@
 //! ```text
 //!   run            the algorithm that was chosen; run/steps: whole operations of one level, for compositions
 //!      ▼
-//!   algorithms     a folder an operation, an algorithm a file; two_level; neighbor, inter. One that uses another names its file
+//!   algorithms     a folder per operation, a file per algorithm; two_level; neighbor, inter. A use of another file names it
 //!      ▼
 //!   state          what a communicator keeps: its hierarchy, selection (map), slots, tallies, release-gather area, multicast
 //!      │           a level of the hierarchy has a state of its own; what it runs is handed in (hierarchy::Steps)
 //!      ▼
-//!   catalog        all algorithms by name; of those of shared memory and of the simplest ones it knows what they take
+//!   catalog        all algorithms by name, with the costs of those of shared memory and of the simplest
 //!      ▼
 //!   algorithms that need no state: of messages, and those of shared memory over
-//!      │           release_gather (area, bounce buffers, staging rings), reads, exchanged
+//!      │           release_gather (area, bounce buffers, staging rings), exposed_reads, address_exchange
 //!      ▼
-//!   link           ranks and messages of one operation; blocks, pieces, work, ticket over it
+//!   comm_view      ranks and messages of one operation; over it blocks, segments, local_ops, shm_queue
 //!      ▼
-//!   members        ranks in the fabric, and which of them are on which node
+//!   members        ranks in the fabric, and the node of each
 //!      ▼
-//!   algorithm, operation, selection_key, costs; rank, edges, trees, circulant, notified_write
+//!   algorithm, operation, selection_key, costs; rank, rdma_pattern, trees, circulant, notified_write
 //! ```
-//! Arrows point down alone; `hierarchy` and `state` are one.
+//! Arrows only point down; `hierarchy` and `state` are one.
 
 #![warn(missing_docs)]
 

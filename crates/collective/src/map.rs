@@ -1,4 +1,4 @@
-//! Selection maps: which algorithm for how many processes and bytes, as data (Hoefler et al. 2007,
+//! Selection maps: tables of the algorithm for a number of processes and bytes (Hoefler et al. 2007,
 //! section 4 and figures 7, 9 and 11).
 //!
 //! ```text
@@ -7,10 +7,10 @@
 //!   allreduce       4     128   RPE         1.7     MPI-PE 2.2
 //!   allreduce       8       0   ...
 //! ```
-//! A call with n ranks and b bytes takes the line with the most ranks that are at most n, and of those
-//! the one with the most bytes that are at most b. `us` is what the algorithm took where the map was
-//! measured (`-`: nobody measured), `others` the next best with theirs: they serve where the first is
-//! not eligible, and `weft explain` shows them.
+//! A call with n ranks and b bytes takes the line with the largest number of ranks that is at most n, and of those lines
+//! the one with the largest number of bytes that is at most b. `us` is the time of the algorithm on the machine of the
+//! map, in microseconds (`-`: not measured). `others` are the next best algorithms with their times: they serve if the first
+//! is not eligible, and `weft explain` shows them.
 
 use crate::algorithm::AlgorithmChoice;
 use crate::operation::CollectiveKind;
@@ -18,7 +18,7 @@ use crate::selection_key::SelectionKey;
 use std::collections::HashSet;
 use std::fmt;
 
-/// A map and where it comes from.
+/// A map and its origin.
 #[derive(Debug, Clone, Default)]
 pub struct SelectionMap {
     /// The machine it was measured on: the name of a machine file, or `shm`.
@@ -26,34 +26,34 @@ pub struct SelectionMap {
     lines: Vec<SelectionCell>,
 }
 
-/// One cell.
+/// One line of a map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelectionCell {
-    /// Cells of other operations do not count for a call.
+    /// The operation whose calls the line serves.
     pub operation: CollectiveKind,
-    /// From so many on.
+    /// Minimum number of ranks.
     pub ranks: usize,
-    /// From so many on, as [`CollectiveKind::measure`] counts them.
+    /// Minimum number of bytes, in the measure of [`CollectiveKind::measure`].
     pub bytes: usize,
-    /// The best first.
+    /// Algorithms, the best first.
     pub choices: Vec<Timed>,
 }
 
-/// An algorithm and what it took.
+/// An algorithm and its measured time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed {
     /// The algorithm, with its parameter.
     pub choice: AlgorithmChoice,
-    /// Microseconds.
+    /// Time in microseconds, if it was measured.
     pub us: Option<f64>,
 }
 
-/// What is wrong with a map, and in which line (from 1 on; 0: none in particular).
+/// An error in a map, and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapError {
-    /// From 1 on, as editors count; 0: the map as a whole.
+    /// Line number from 1 on, as in editors; 0 if the error concerns the map as a whole.
     pub line: usize,
-    /// In a user's words, without the place.
+    /// Message for the user, without the place.
     pub what: String,
 }
 
@@ -69,18 +69,18 @@ impl fmt::Display for MapError {
 impl std::error::Error for MapError {}
 
 impl SelectionMap {
-    /// A map of the lines of `cells`, in any order.
+    /// Makes a map of `lines`, in any order.
     pub fn new(machine: &str, mut lines: Vec<SelectionCell>) -> SelectionMap {
         lines.sort_by_key(|line| (line.operation, line.ranks, line.bytes));
         SelectionMap { machine: machine.to_owned(), lines }
     }
 
-    /// All cells, by operation, then ranks, then bytes.
+    /// Returns all lines, by operation, then ranks, then bytes.
     pub fn lines(&self) -> &[SelectionCell] {
         &self.lines
     }
 
-    /// The line that a call takes.
+    /// Returns the line that a call takes.
     pub fn find(
         &self,
         operation: CollectiveKind,
@@ -94,7 +94,7 @@ impl SelectionMap {
         self.lines[start..end].iter().rev().find(|l| l.bytes <= bytes).or(Some(&self.lines[start]))
     }
 
-    /// The first of the line's algorithms that may serve `case`.
+    /// Returns the first of the line's algorithms that may serve `case`.
     pub fn choose(
         &self,
         operation: CollectiveKind,
@@ -105,11 +105,11 @@ impl SelectionMap {
         line.choices.iter().find(eligible).map(|timed| timed.choice)
     }
 
-    /// Reads a map as [`SelectionMap`] is written (`Display`). Lines that begin with `#` and empty ones are
-    /// comments, but for `# machine: NAME`.
+    /// Parses a map in the format in which [`SelectionMap`] is displayed. Empty lines and lines that begin with `#` are
+    /// comments, except `# machine: NAME`.
     ///
     /// # Errors
-    /// Unknown names, numbers that are none, two lines for one place, no machine.
+    /// If a name is unknown, a number is malformed, two lines have the same place, or the machine is missing.
     pub fn parse(text: &str) -> Result<SelectionMap, MapError> {
         let mut machine = None;
         let mut lines: Vec<SelectionCell> = Vec::new();
@@ -139,7 +139,7 @@ impl SelectionMap {
 
 impl SelectionCell {
     fn parse(row: &str) -> Result<SelectionCell, String> {
-        // Columns may be aligned by several blanks.
+        // Several blanks may align the columns.
         let mut rest = row;
         let mut next = |what: &str| {
             let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));

@@ -4,7 +4,7 @@ use crate::map::{MapError, SelectionMap};
 use std::fmt;
 use std::path::Path;
 
-/// By the name of the machine that they were measured on.
+/// Maps, by the name of the machine on which they were measured.
 pub const SHIPPED: &[(&str, &str)] = &[
     ("shm", include_str!("../../../maps/shm.map")),
     ("ndr", include_str!("../../../maps/ndr.map")),
@@ -18,17 +18,17 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("em64t", include_str!("../../../maps/em64t.map")),
 ];
 
-/// The map that serves ranks that share memory, unless another is named.
+/// Name of the map for ranks that share memory, unless a user names another map.
 pub const TOGETHER: &str = "shm";
-/// The map that serves ranks that do not share memory, unless another is named.
+/// Name of the map for ranks that do not share memory, unless a user names another map.
 pub const APART: &str = "ndr";
 
-/// Why there is no map.
+/// Reason why a map could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
-    /// The name that was asked for, or the shipped file's.
+    /// The name that the user gave, or the shipped file's.
     pub file: String,
-    /// What is wrong, and in which line.
+    /// The error, and its line.
     pub error: MapError,
 }
 
@@ -43,10 +43,10 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// A shipped map by name, or one from a file if there is a `/` or a `.` in it.
+/// Returns a shipped map by name, or a map from a file if the name contains `/` or `.`.
 ///
 /// # Errors
-/// No such map, or what is wrong with it, with file and line.
+/// If there is no such map, or if the map has an error. The message names file and line.
 pub fn load(name: &str) -> Result<SelectionMap, LoadError> {
     let file = || name.to_owned();
     if let Some((name, text)) = SHIPPED.iter().find(|(known, _)| *known == name) {
@@ -77,7 +77,7 @@ mod tests {
             let map = load(name).unwrap();
             assert_eq!(map.machine, *name);
             for operation in CollectiveKind::ALL {
-                // Where it says nothing the model of copies must.
+                // If the map has no entry, the model of copies must have one.
                 let modelled = || operation.algorithms().any(|a| a.time.is_some());
                 let known = map.find(operation, 2, 0).is_some();
                 assert!(known || *name == TOGETHER && modelled(), "{name}: {operation}");

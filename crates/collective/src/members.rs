@@ -4,9 +4,9 @@
 //!   ranks     0 1 2 | 3 4 | 5 6 7      nodes in the order of their lowest ranks
 //!   leaders   0       3     5          the lowest rank of each node
 //! ```
-//! A list is shared by all that have it: the contexts of a communicator, its duplicates, and simulated ranks, which have one
-//! list of the world. What follows from a list is derived once and kept with it. So a simulated world keeps one [`Layout`] of its
-//! ranks, and not one for each rank.
+//! All users of a list share it: the contexts of a communicator, its duplicates, and simulated ranks, which have one
+//! list of the world. Facts that follow from a list are derived once and kept with it. So a simulated world keeps one [`Layout`]
+//! of its ranks, and not one for each rank.
 
 use crate::selection_key::{Near, RankPlacement};
 use std::cell::OnceCell;
@@ -15,7 +15,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt};
 
-/// Rank in the communicator to rank in the fabric.
+/// Map from a rank in the communicator to a rank in the fabric.
 #[derive(Debug)]
 pub struct Members {
     ranks: Rc<[u32]>,
@@ -48,7 +48,7 @@ impl Members {
         &self.ranks
     }
 
-    /// Asks about each member only the first time: where they are.
+    /// Returns the placement of the members. The fabric is asked about each member only the first time.
     pub fn topology<F: Fabric>(&self, fabric: &F) -> RankPlacement {
         match self.topology.get() {
             Some(&known) => known,
@@ -68,8 +68,8 @@ impl Members {
         }
     }
 
-    /// Returns whether the numbers may name other processes later: those of another job's processes are reused when that job
-    /// has left.
+    /// Returns true if the members' numbers may name other processes later: numbers of another job's processes are reused when
+    /// that job has left.
     fn may_change<F: Fabric>(&self, fabric: &F) -> bool {
         self.iter().any(|&member| member as usize >= fabric.size())
     }
@@ -83,7 +83,7 @@ pub struct Layout {
     /// The place of each rank: its node, and its place there.
     pub places: Vec<(usize, usize)>,
     leaders: OnceCell<Rc<Members>>,
-    /// By node, those that were asked for.
+    /// Members of a node, by node; made when they are first asked for.
     locals: Box<[OnceCell<Rc<Members>>]>,
 }
 
@@ -109,7 +109,7 @@ impl Layout {
         self.nodes.iter().flatten().copied()
     }
 
-    /// Returns whether each node has neighbouring ranks, so that node by node is the order of ranks.
+    /// Returns true if each node has consecutive ranks, so that node by node is the order of ranks.
     pub fn is_contiguous(&self) -> bool {
         self.order().eq(0..self.places.len())
     }
@@ -127,7 +127,7 @@ impl Layout {
     }
 }
 
-/// Finds where `members` are, by questions about each of them.
+/// Finds the placement of `members`, by questions about each of them.
 fn survey<F: Fabric>(fabric: &F, members: &[u32]) -> RankPlacement {
     let mut nodes: Vec<usize> = members.iter().map(|&m| fabric.node(m as usize)).collect();
     nodes.sort_unstable();
@@ -144,26 +144,26 @@ fn survey<F: Fabric>(fabric: &F, members: &[u32]) -> RankPlacement {
     }
 }
 
-/// Returns whether `members` share memory, so that the central algorithms serve them best. All of them find
+/// Returns true if `members` share memory, so that the central algorithms serve them best. All members find
 /// the same.
 pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().all(|&peer| fabric.capabilities(peer as usize).shares_memory)
 }
 
-/// Returns the length of the longest datagram that reaches all `members`, in bytes; 0 if there is none. All of one job have the
-/// same; other jobs have groups of their own.
+/// Returns the maximum length in bytes of a datagram that reaches all `members`; 0 if there is none. All processes of one job
+/// have the same; other jobs have groups of their own.
 fn multicast_max<F: Fabric>(fabric: &F, members: &[u32]) -> usize {
     let own = fabric.capabilities(fabric.rank()).multicast_max;
     let foreign = members.iter().filter(|&&peer| peer as usize >= fabric.size());
     foreign.map(|&peer| fabric.capabilities(peer as usize).multicast_max).fold(own, usize::min)
 }
 
-/// Returns whether the kernel carries messages between some of `members`. All of them find the same.
+/// Returns true if the kernel carries messages between some of `members`. All members find the same.
 fn carried_by_kernel<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().any(|&peer| fabric.capabilities(peer as usize).round_trip > 0)
 }
 
-/// Returns whether the adapters of all `members` do atomic operations. All of them find the same.
+/// Returns true if the adapters of all `members` support atomic operations. All members find the same.
 fn all_do_atomics<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().all(|&peer| fabric.capabilities(peer as usize).atomics)
 }

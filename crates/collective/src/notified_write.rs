@@ -1,4 +1,4 @@
-//! How a receiver learns that a payload has landed in its memory (Kini 2003, section 5.3.2).
+//! Writes by which the receiver learns that a payload has landed in its memory (Kini 2003, section 5.3.2).
 //!
 //! ```text
 //!   a notify buffer for up to `room` bytes; the sender's copy of it looks the same
@@ -8,23 +8,23 @@
 //!   FLAG          a write of the payload, and one of the mark behind it      always right
 //!   IMMEDIATE     a write of the payload with immediate                      always right; takes a receive
 //! ```
-//! The paper's "single transfer" and "notify buffer". A write within the MTU is one packet; where the
-//! adapter places its bytes in ascending order, the mark's appearance proves that the payload is
-//! there. Packets of one message may be placed in any order, and so may the bytes of one packet where
-//! nobody promises otherwise (soft-RoCE): there only a second write, which is ordered behind the
-//! first, proves it.
+//! The paper's terms are "single transfer" and "notify buffer". A write within the MTU is one packet. If the
+//! adapter places the bytes of a packet in ascending order, the appearance of the mark proves that the payload is
+//! there. Packets of one message may be placed in any order, and so may the bytes of one packet unless
+//! the adapter promises otherwise (soft-RoCE does not). There only a second write, which is ordered behind the
+//! first, proves that the payload is there.
 //!
-//! The mark is the payload's number, from 1 on and never repeated, where the paper has one byte: it
-//! is waited for as a counter, nothing is reset, and since payloads end where the mark begins, no
-//! payload is ever taken for one. Numbers become visible from the low byte up at worst, so half of a
-//! new mark is less than the whole. Where the mark lies does not depend on the way, so the receiver
-//! waits for `arrived() >= number` and does not care how it came.
+//! The mark is the payload's number, from 1 on and never repeated; the paper has one byte. The receiver
+//! waits for the mark as a counter, so nothing is reset. Since payloads end where the mark begins, no
+//! payload is ever taken for a mark. At worst, the bytes of a number become visible from the low byte up, so a partly visible
+//! mark is less than the whole. The place of the mark does not depend on the method, so the receiver
+//! waits for `arrived() >= number` whatever the method.
 //!
-//! A write with immediate (section 3.3.2, where the paper leaves it out for the descriptor that it consumes at
-//! the receiver) needs no mark: the adapter reports it behind its data, and the arrivals of the notify buffer's
-//! immediate are counted. A notify buffer is made for marks or for immediates, and its owner tells the sender.
+//! A write with immediate needs no mark (section 3.3.2; the paper does not use it because it consumes a descriptor at
+//! the receiver). The adapter reports the immediate behind its data, and the receiver counts the arrivals of the notify
+//! buffer's immediate. A notify buffer is made for marks or for immediates, and its owner tells the sender.
 //!
-//! When a notify buffer may be written again is the caller's affair (section 5.3.3: double buffers).
+//! The caller decides when a notify buffer may be written again (section 5.3.3: double buffers).
 
 use std::fmt;
 use weft_fabric::{
@@ -32,13 +32,13 @@ use weft_fabric::{
     Sge,
 };
 
-/// Bytes of the mark.
+/// Size of the mark in bytes.
 pub const MARK: usize = 8;
 
-/// How a payload and the news of it travel.
+/// Method by which a payload travels and its arrival is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotifyMethod {
-    /// One write, whose last bytes are polled. It wakes nobody.
+    /// One write, whose last bytes are polled. It wakes no process.
     BottomFill,
     /// A flag behind the payload, which wakes the receiver.
     Flag,
@@ -47,7 +47,7 @@ pub enum NotifyMethod {
 }
 
 impl NotifyMethod {
-    /// The best way for `len` bytes to a peer towards which the fabric is so able. Both ends come to
+    /// Returns the best method for `len` bytes to a peer to which the fabric has the capabilities `able`. Both ends make
     /// the same choice.
     pub fn choose(able: &Capabilities, len: usize) -> NotifyMethod {
         match bottom_fill(able, len) {
@@ -57,16 +57,16 @@ impl NotifyMethod {
     }
 }
 
-/// Why a payload must not be sent by BOTTOM-FILL.
+/// Reason why a payload must not be sent by BOTTOM-FILL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
-    /// Bytes become visible in any order.
+    /// Bytes may become visible in any order.
     AnyOrder,
     /// Payload and mark do not fit one packet.
     TooLong {
-        /// Bytes of both together.
+        /// Bytes of payload and mark together.
         bytes: usize,
-        /// Bytes that one packet carries.
+        /// Maximum number of bytes that one packet carries.
         most: usize,
     },
 }
@@ -84,7 +84,7 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// Whether BOTTOM-FILL may carry a payload of `len` bytes, and why not.
+/// Checks that BOTTOM-FILL may carry a payload of `len` bytes.
 pub fn bottom_fill(able: &Capabilities, len: usize) -> Result<(), Obstacle> {
     if !able.in_order_placement {
         return Err(Obstacle::AnyOrder);
@@ -93,22 +93,22 @@ pub fn bottom_fill(able: &Capabilities, len: usize) -> Result<(), Obstacle> {
     if bytes > able.mtu { Err(Obstacle::TooLong { bytes, most: able.mtu }) } else { Ok(()) }
 }
 
-/// Bytes of a notify buffer for payloads of up to `room` bytes, a multiple of 8.
+/// Returns the size in bytes of a notify buffer for payloads of up to `room` bytes, a multiple of 8.
 pub const fn size(room: usize) -> usize {
     room.next_multiple_of(MARK) + MARK
 }
 
-/// The part of `block` (a notify buffer, or the sender's copy of one) that holds a payload of `len` bytes.
+/// Returns the part of `block` (a notify buffer, or the sender's copy of a notify buffer) that holds a payload of `len` bytes.
 ///
 /// # Panics
-/// If it has not so much room.
+/// If `block` has room for less than `len` bytes.
 pub fn payload(block: Sge, len: usize) -> Sge {
     let mark = block.len() - MARK;
     assert!(len <= mark, "a payload of {len} bytes where there is room for {mark}");
     block.part(mark - len, len)
 }
 
-/// A notify buffer, as its owner sees it. Made once and used again: its counter stays.
+/// A notify buffer, as its owner sees it. It is made once and used repeatedly, so its counter stays.
 #[derive(Debug, Clone, Copy)]
 pub struct NotifyBuffer {
     block: Sge,
@@ -116,9 +116,9 @@ pub struct NotifyBuffer {
 }
 
 impl NotifyBuffer {
-    /// Makes the `size(room)` bytes at `offset`, a multiple of 8, of an allocated region a notify buffer.
-    /// `way`: [`NotifyMethod::BottomFill`] if any payload may come so, since whoever sleeps must look by
-    /// itself then.
+    /// Turns the `size(room)` bytes at `offset`, a multiple of 8, of an allocated region into a notify buffer.
+    /// `way`: [`NotifyMethod::BottomFill`] if any payload may come by that method, because a sleeping receiver must then
+    /// poll by itself.
     pub fn new<F: Fabric + ?Sized>(
         fabric: &F,
         region: &Region,
@@ -131,7 +131,7 @@ impl NotifyBuffer {
         NotifyBuffer { block, arrived: mark.local }
     }
 
-    /// The same for payloads that come with `immediate`, which nothing else at this process carries.
+    /// Makes a notify buffer for payloads that come with `immediate`, which nothing else at this process carries.
     pub fn with_immediate<F: Fabric + ?Sized>(
         fabric: &F,
         region: &Region,
@@ -143,56 +143,56 @@ impl NotifyBuffer {
         NotifyBuffer { block, arrived: fabric.immediate(immediate) }
     }
 
-    /// The number of the last payload that has landed, or of an immediate's arrivals the count:
-    /// [`NotifyBuffer::payload`] holds it once this counter has reached its number, and not before.
+    /// Returns the counter of the last payload that has landed: its number, or with immediates the count of arrivals.
+    /// [`NotifyBuffer::payload`] holds a payload once this counter has reached its number, and not before.
     pub fn arrived(&self) -> Counter {
         self.arrived
     }
 
-    /// Where a payload of `len` bytes lies.
+    /// Returns the memory of a payload of `len` bytes.
     pub fn payload(&self, len: usize) -> Sge {
         payload(self.block, len)
     }
 
-    /// All of it, mark included.
+    /// Returns the whole notify buffer, including the mark.
     pub fn block(&self) -> Sge {
         self.block
     }
 }
 
-/// A notify buffer of a peer, as its one sender sees it.
+/// A notify buffer of a peer, as its only sender sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct NotifyTarget {
     peer: usize,
-    /// Its first byte.
+    /// Address of its first byte.
     at: RemoteAddr,
     /// Bytes in front of the mark.
     room: usize,
-    /// What its owner counts, if it is for [`NotifyMethod::Immediate`].
+    /// Immediate that its owner counts, if it is for [`NotifyMethod::Immediate`].
     immediate: u32,
 }
 
 impl NotifyTarget {
-    /// The notify buffer for `room` bytes whose first byte is at `at` of `peer`.
+    /// Describes the notify buffer for `room` bytes whose first byte is at `at` of `peer`.
     pub fn new(peer: usize, at: RemoteAddr, room: usize) -> NotifyTarget {
         NotifyTarget { peer, at, room: size(room) - MARK, immediate: 0 }
     }
 
-    /// One whose owner counts arrivals of `immediate`.
+    /// Returns the target with an immediate, whose arrivals its owner counts.
     pub fn immediate(self, immediate: u32) -> NotifyTarget {
         NotifyTarget { immediate, ..self }
     }
 
-    /// Where a payload of `len` bytes goes.
+    /// Returns the address to which a payload of `len` bytes goes.
     pub fn payload(&self, len: usize) -> RemoteAddr {
         self.at.offset((self.room - len) as u64)
     }
 
-    /// Writes payload `number`, the last `len` bytes before the mark of `copy`, whose mark is written
-    /// here. `copy` may be used again once `done` advances.
+    /// Writes payload `number`: the last `len` bytes before the mark of `copy`. This function sets the mark of
+    /// `copy` if the method needs it. `copy` may be reused once `done` advances.
     ///
     /// # Panics
-    /// If `copy` is not `size(room)` bytes long, or has not so much room.
+    /// If `copy` is not `size(room)` bytes long, or has room for less than `len` bytes.
     pub fn write<F: Fabric + ?Sized>(
         &self,
         fabric: &F,
@@ -244,14 +244,14 @@ mod tests {
             "BOTTOM-FILL: this fabric places bytes in any order; use FLAG"
         );
         assert_eq!(words(&in_order, 1017), "1025 bytes: BOTTOM-FILL carries at most 1024");
-        // A fabric without a unit that is placed at once.
+        // A fabric with an MTU of 0 places no bytes in one unit.
         assert_eq!(
             NotifyMethod::choose(&Capabilities { mtu: 0, ..in_order }, 0),
             NotifyMethod::Flag
         );
     }
 
-    /// Both ways put payload and mark at the same places, whatever the length.
+    /// Both methods put payload and mark at the same places, whatever the length.
     #[test]
     fn where_a_payload_lands_does_not_depend_on_the_way() {
         let fabric = Shm::connect(&mut Single::new()).unwrap();
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(before, [0; 64], "bytes in front of the notify buffer");
     }
 
-    /// An immediate brings the payload to the same place, leaves the mark alone and counts.
+    /// An immediate brings the payload to the same place, leaves the mark unchanged, and is counted.
     #[test]
     fn immediates_are_counted_and_leave_no_mark() {
         let fabric = Shm::connect(&mut Single::new()).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A collective operation as far as a choice is made for it.
+/// A collective operation, as distinguished by the selection of algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum CollectiveKind {
@@ -12,11 +12,11 @@ pub enum CollectiveKind {
     Bcast,
     /// MPI_Gather: blocks of one length, as all ranks know (MPI 5.0, section 6.5).
     Gather,
-    /// MPI_Gatherv: blocks of lengths that the root alone knows (MPI 5.0, section 6.5).
+    /// MPI_Gatherv: blocks of lengths that only the root knows (MPI 5.0, section 6.5).
     Gatherv,
     /// MPI_Scatter: blocks of one length, as all ranks know (MPI 5.0, section 6.6).
     Scatter,
-    /// MPI_Scatterv: blocks of lengths that the root alone knows (MPI 5.0, section 6.6).
+    /// MPI_Scatterv: blocks of lengths that only the root knows (MPI 5.0, section 6.6).
     Scatterv,
     /// MPI_Allgather and MPI_Allgatherv (MPI 5.0, section 6.7).
     Allgather,
@@ -31,14 +31,14 @@ pub enum CollectiveKind {
     Allreduce,
     /// MPI_Reduce_scatter and MPI_Reduce_scatter_block (MPI 5.0, section 6.10).
     ReduceScatter,
-    /// MPI_Scan: operands of the ranks up to one's own count (MPI 5.0, section 6.11.1).
+    /// MPI_Scan: combines the operands of the ranks up to and including this rank (MPI 5.0, section 6.11.1).
     Scan,
-    /// MPI_Exscan: operands of the ranks below alone count (MPI 5.0, section 6.11.2).
+    /// MPI_Exscan: combines the operands of the lower ranks only (MPI 5.0, section 6.11.2).
     Exscan,
 }
 
 impl CollectiveKind {
-    /// All of them; `operation as usize` is its place here.
+    /// All operations; `operation as usize` is an operation's index here.
     pub const ALL: [CollectiveKind; 14] = {
         use CollectiveKind::*;
         [
@@ -59,7 +59,7 @@ impl CollectiveKind {
         ]
     };
 
-    /// As maps and settings write it.
+    /// Returns the name in maps and settings.
     pub const fn name(self) -> &'static str {
         use CollectiveKind::*;
         match self {
@@ -80,7 +80,7 @@ impl CollectiveKind {
         }
     }
 
-    /// The operation of this name. The error lists those there are.
+    /// Returns the operation of this name. The error lists the known names.
     pub fn named(name: &str) -> Result<CollectiveKind, String> {
         let found = CollectiveKind::ALL.into_iter().find(|o| o.name().eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
@@ -89,7 +89,7 @@ impl CollectiveKind {
         })
     }
 
-    /// What "bytes" means where an algorithm is chosen for it.
+    /// Returns the meaning of "bytes" when an algorithm is selected for the operation.
     pub fn measure(self) -> &'static str {
         use CollectiveKind::*;
         match self {

@@ -1,16 +1,16 @@
-//! One-sided operations that were posted, and their ends.
+//! One-sided operations that were posted, and their completions.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use weft_fabric::{Completion, Counter, Fabric, Fault};
 use weft_p2p::Endpoint;
 
-/// Counts what one owner posts: one operation at a time waits for it, but one that was given up may leave a post behind.
+/// Count of the operations that one owner posts. One operation at a time waits; an abandoned wait may leave a post behind.
 pub(crate) struct Outstanding<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     done: Counter,
     count: Cell<u64>,
-    /// The counter outlives this.
+    /// True if the counter outlives this value.
     kept: Cell<bool>,
 }
 
@@ -30,8 +30,8 @@ impl<F: Fabric> Outstanding<F> {
         Outstanding { endpoint, done, count, kept: Cell::new(false) }
     }
 
-    /// Does `last` when all that was posted is over: now, or when the endpoint next looks ([`Endpoint::clear_parked`]).
-    /// Nothing is posted after it, and `last` must not keep the endpoint.
+    /// Runs `last` when all posts are complete: now, or at a later look of the endpoint ([`Endpoint::clear_parked`]).
+    /// Nothing may be posted afterwards, and `last` must not own the endpoint.
     pub fn when_all_done(&self, mut last: impl FnMut() + 'static) {
         let (done, target) = (self.done, self.count.get());
         if self.endpoint.fabric().counters().value(done) >= target {
@@ -48,7 +48,7 @@ impl<F: Fabric> Outstanding<F> {
         });
     }
 
-    /// Posts an operation of whose end [`Outstanding::all_done`] hears.
+    /// Posts an operation whose completion [`Outstanding::all_done`] awaits.
     #[inline]
     pub fn post(
         &self,
@@ -59,7 +59,7 @@ impl<F: Fabric> Outstanding<F> {
         Ok(())
     }
 
-    /// Posts one and waits for it and all before.
+    /// Posts an operation, and waits for it and for all operations posted before.
     pub async fn finish(
         &self,
         post: impl FnOnce(&F, Completion) -> Result<(), Fault>,
@@ -68,10 +68,10 @@ impl<F: Fabric> Outstanding<F> {
         self.all_done().await
     }
 
-    /// Waits for all that was posted.
+    /// Waits until all posts are complete.
     pub async fn all_done(&self) -> Result<(), Fault> {
         let target = self.count.get();
-        // What is copied by the processor is over by now.
+        // Fast path: copies by the processor are already complete.
         if self.endpoint.fabric().counters().value(self.done) >= target {
             return Ok(());
         }

@@ -1,28 +1,28 @@
 //! Rank arithmetic: pure functions of rank and size, tested for every size up to 1024.
 
-/// Largest power of two that is at most `size` (which is at least 1).
+/// Returns the largest power of two that is at most `size` (which is at least 1).
 pub fn power_below(size: usize) -> usize {
     1 << size.ilog2()
 }
 
-/// Rounds of a dissemination: ceil(log2 size).
+/// Returns the number of rounds of a dissemination: ceil(log2 size).
 pub fn rounds(size: usize) -> u32 {
     size.next_power_of_two().ilog2()
 }
 
-/// Parent in the binomial tree over `0..size` with root 0: the rank without its lowest bit.
+/// Returns the parent in the binomial tree over `0..size` with root 0: the rank without its lowest set bit.
 /// The subtree of `r` is the contiguous range of ranks that starts at `r`.
 pub fn parent(rank: usize) -> Option<usize> {
     (rank > 0).then(|| rank & (rank - 1))
 }
 
-/// Children in that tree, nearest first: `rank + 1, rank + 2, rank + 4, ...`.
+/// Returns the children in that binomial tree, nearest first: `rank + 1, rank + 2, rank + 4, ...`.
 pub fn children(rank: usize, size: usize) -> impl DoubleEndedIterator<Item = usize> {
     let bits = if rank == 0 { rounds(size) } else { rank.trailing_zeros() };
     (0..bits).map(move |k| rank + (1 << k)).filter(move |&c| c < size)
 }
 
-/// Ranks in the subtree of `rank` in that tree: `rank..rank + subtree(rank, size)`.
+/// Returns the number of ranks in the subtree of `rank` in that binomial tree: `rank..rank + subtree(rank, size)`.
 pub fn subtree(rank: usize, size: usize) -> usize {
     match rank {
         0 => size,
@@ -30,8 +30,8 @@ pub fn subtree(rank: usize, size: usize) -> usize {
     }
 }
 
-/// Where part `i` of `parts` begins in `len` bytes that are cut at multiples of `element` only;
-/// `i == parts` is the end. Parts differ by at most one element, but for what is left over.
+/// Returns the offset of part `i` of `parts` in `len` bytes that are cut only at multiples of `element`;
+/// `i == parts` is the end. Parts differ by at most one element; the last part also has a remainder of less than an element.
 pub fn cut(len: usize, element: usize, parts: usize, i: usize) -> usize {
     match i == parts {
         true => len,
@@ -39,14 +39,14 @@ pub fn cut(len: usize, element: usize, parts: usize, i: usize) -> usize {
     }
 }
 
-/// The largest power of `radix` that is at most `size`, and its exponent.
+/// Returns the largest power of `radix` that is at most `size`, and its exponent.
 pub fn power_of(radix: usize, size: usize) -> (usize, u32) {
     let exponent = size.ilog(radix);
     (radix.pow(exponent), exponent)
 }
 
-/// Parent in the k-nomial tree over `0..size` with root 0: the rank without its lowest digit that is
-/// not zero, written to base `radix`. Subtrees are contiguous.
+/// Returns the parent in the k-nomial tree over `0..size` with root 0: the rank without its lowest nonzero digit
+/// to base `radix`. Subtrees are contiguous.
 pub fn k_parent(rank: usize, radix: usize) -> Option<usize> {
     let mut above = radix;
     while rank > 0 && rank.is_multiple_of(above) {
@@ -55,9 +55,9 @@ pub fn k_parent(rank: usize, radix: usize) -> Option<usize> {
     (rank > 0).then(|| rank - rank % above)
 }
 
-/// Places of the digits below the lowest that is not zero: `rank + d * place` with `0 < d < radix`
-/// are the children of `rank`, as far as they are below `size`; each has at most `place` ranks below
-/// it, itself among them.
+/// Returns the places of the digits below the lowest nonzero digit: `rank + d * place` with `0 < d < radix`
+/// are the children of `rank`, if they are below `size`. The subtree of each child has at most `place` ranks,
+/// including the child.
 pub fn k_places(
     rank: usize,
     size: usize,
@@ -72,7 +72,7 @@ pub fn k_places(
     (0..count).map(move |digit| radix.pow(digit))
 }
 
-/// Children of `rank` whose digit at `place` is the first that is not zero.
+/// Returns the children of `rank` whose lowest nonzero digit is at `place`.
 pub fn k_children(
     rank: usize,
     size: usize,
@@ -82,22 +82,22 @@ pub fn k_children(
     (1..radix).map(move |digit| rank + digit * place).filter(move |&child| child < size)
 }
 
-/// Places of the digits of the distances below `size`, written to base `radix`: 1, `radix`, its square...
+/// Returns the places of the digits of the distances below `size`, to base `radix`: 1, `radix`, its square...
 pub fn places(size: usize, radix: usize) -> impl Iterator<Item = usize> {
     k_places(0, size, radix)
 }
 
-/// The radix for `size` ranks: from their number on, all mean one round.
+/// Returns the effective radix for `size` ranks: every radix of at least `size` means one round.
 pub fn radix_for(radix: usize, size: usize) -> usize {
     radix.min(size.max(2))
 }
 
-/// Digits at `place` but 0 of the distances below `size`.
+/// Returns the nonzero digits at `place` of the distances below `size`.
 pub fn digits(size: usize, radix: usize, place: usize) -> impl Iterator<Item = usize> {
     (1..radix).take_while(move |digit| digit * place < size)
 }
 
-/// Distances below `size` whose digit at `place` is `digit`.
+/// Returns the distances below `size` whose digit at `place` is `digit`.
 pub fn with_digit(
     size: usize,
     radix: usize,
@@ -108,22 +108,22 @@ pub fn with_digit(
 }
 
 /// Neighbouring ranks folded into groups, so that the number of groups is a power of two (or of
-/// another radix): the first `size % groups` groups have one more than the others.
+/// another radix). The first `size % groups` groups have one rank more than the other groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fold {
     /// Number of ranks.
     pub size: usize,
-    /// Number of groups, at most one a rank.
+    /// Number of groups, at most one per rank.
     pub groups: usize,
 }
 
 impl Fold {
-    /// First rank of `group`; of `groups`, the end.
+    /// Returns the first rank of `group`; for `groups`, the end.
     pub fn first(&self, group: usize) -> usize {
         group * (self.size / self.groups) + group.min(self.size % self.groups)
     }
 
-    /// The group of `rank`.
+    /// Returns the group of `rank`.
     pub fn group(&self, rank: usize) -> usize {
         let (each, longer) = (self.size / self.groups, self.size % self.groups);
         match rank / (each + 1) {
@@ -132,28 +132,28 @@ impl Fold {
         }
     }
 
-    /// The ranks of `group`.
+    /// Returns the ranks of `group`.
     pub fn ranks(&self, group: usize) -> std::ops::Range<usize> {
         self.first(group)..self.first(group + 1)
     }
 }
 
-/// Swing: the peer of `rank` in step `step` of a butterfly over `size` ranks, a power of two.
-/// De Sensi et al. 2024: ranks of even and odd number go `1, -1, 3, -5, 11, ...` the
-/// one way and the other.
+/// Returns the peer of `rank` in step `step` of the Swing butterfly over `size` ranks, a power of two
+/// (De Sensi et al. 2024): even ranks go `1, -1, 3, -5, 11, ...` in one
+/// direction, odd ranks in the other.
 pub fn swing_peer(rank: usize, size: usize, step: u32) -> usize {
     let way = if rank.is_multiple_of(2) { swing_way(step) } else { -swing_way(step) };
     (rank as i64 + way).rem_euclid(size as i64) as usize
 }
 
-/// The sum of `(-2)^i` for `i` from 0 to `step`.
+/// Returns the sum of `(-2)^i` for `i` from 0 to `step`.
 fn swing_way(step: u32) -> i64 {
     (1 - (-2i64).pow(step + 1)) / 3
 }
 
-/// Swing: which of the two halves that part in step `step` has `rank`. Whom a rank meets from a step
-/// on is the same modulo the step's power of two, so the even number of a pair names those who still
-/// meet; both ends of the last step are a pair.
+/// Returns true if `rank` is in the upper of the two Swing groups that separate in step `step`. Ranks that still meet from a
+/// step on are congruent modulo that step's power of two, so the even rank of a pair identifies the group. In the last step,
+/// the two ends are such a pair.
 pub fn swing_upper(rank: usize, size: usize, step: u32) -> bool {
     if step + 1 == size.ilog2() {
         return !rank.is_multiple_of(2);
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_dissemination_reaches_everybody_in_its_rounds() {
         for size in 1..=1024usize {
-            // Ranks whose arrival rank 0 knows of: a contiguous run behind it.
+            // Ranks whose arrival rank 0 knows: a contiguous run behind it.
             let known = (0..rounds(size)).fold(1usize, |known, k| known + (1 << k).min(known));
             assert!(known >= size, "size {size}");
             assert!(power_below(size) <= size && 2 * power_below(size) > size);

@@ -1,7 +1,7 @@
-//! Who writes to whom in the algorithms of RDMA writes: pure functions of rank and size.
+//! Writers and readers in the algorithms of RDMA writes: pure functions of rank and size.
 //!
 //! A rank has one slot for each rank that writes to it, in the order in which it waits for them: by
-//! round or child, not by rank as in Kini 2003, section 4.2.1, so that they are O(log N), but for a
+//! round or child, not by rank as in Kini 2003, section 4.2.1. So the number of slots is O(log N), except in a
 //! dissemination to all at once.
 
 use crate::rank::{digits, places, power_below};
@@ -9,27 +9,27 @@ use crate::rank::{digits, places, power_below};
 /// A pattern of writes among `0..size`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WritePattern {
-    /// Pairs, with the ranks from N' = 2^floor(log2 N) on folded into those below (Kini 4.1.1).
+    /// Pairwise exchange; the ranks from N' = 2^floor(log2 N) on are folded into the ranks below (Kini 4.1.1).
     Exchange,
-    /// To r + d k^m in round m, for the digits d to base k; to r + 2^m with base 2 (Kini 4.1.2).
+    /// Writes to r + d k^m in round m, for the digits d to base k; to r + 2^m with base 2 (Kini 4.1.2).
     Dissemination(usize),
-    /// Up a tree with so many children at each step (Kini 4.1.3).
+    /// Writes up a tree with this maximum number of children at each step (Kini 4.1.3).
     Tree(usize),
-    /// Down the same tree.
+    /// Writes down the same tree.
     Release(usize),
 }
 
 /// The writes of one rank.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Edges {
-    /// Who writes to this rank's slots, in their order.
+    /// Ranks that write to this rank's slots, in the order of the slots.
     pub from: Vec<usize>,
-    /// To whom this rank writes, in order.
+    /// Ranks to which this rank writes, in order.
     pub to: Vec<usize>,
 }
 
 impl WritePattern {
-    /// Whom `rank` of `size` ranks writes to, and who writes to it.
+    /// Returns the ranks to which `rank` of `size` ranks writes, and the ranks that write to it.
     pub fn edges(self, rank: usize, size: usize) -> Edges {
         match self {
             WritePattern::Exchange => exchange(rank, size),
@@ -53,7 +53,7 @@ impl WritePattern {
     }
 }
 
-/// A lower rank has the slot of the folded one first; it writes to it last.
+/// Returns the edges of the exchange. A lower rank hears first from the rank folded into it, and writes to that rank last.
 fn exchange(rank: usize, size: usize) -> Edges {
     let lower = power_below(size);
     if rank >= lower {
@@ -67,13 +67,13 @@ fn exchange(rank: usize, size: usize) -> Edges {
     }
 }
 
-/// The fan-in of the tree for `size` ranks: it is the most children at each step, so beyond the other
-/// ranks it changes nothing, and those that mean the same tree are one number.
+/// Returns the effective fan-in of the tree for `size` ranks. The fan-in is the maximum number of children at each step, so a
+/// larger value than the number of other ranks changes nothing. Fan-ins that mean the same tree get one number.
 pub fn fan_in_for(fan_in: usize, size: usize) -> usize {
     fan_in.min(size.max(2).next_power_of_two() - 1)
 }
 
-/// Steps of the tree: ceil(log_(fan-in + 1) size).
+/// Returns the number of steps of the tree: ceil(log_(fan-in + 1) size).
 pub fn height(size: usize, fan_in: usize) -> u32 {
     let (mut height, mut reach) = (0, 1usize);
     while reach < size {
@@ -83,15 +83,15 @@ pub fn height(size: usize, fan_in: usize) -> u32 {
     height
 }
 
-/// In step s, with b = fan-in + 1: rank r that is a multiple of b^(s+1) hears from r + j b^s for j
-/// from 1 to the fan-in. Children of all steps, in their order.
+/// Returns the children of `rank` of all steps, in order. In step s, with b = fan-in + 1, a rank r that is a multiple of
+/// b^(s+1) hears from r + j b^s for j from 1 to the fan-in.
 pub fn children(rank: usize, size: usize, fan_in: usize) -> impl Iterator<Item = usize> {
     let steps = (0..height(size, fan_in)).map(move |s| (fan_in + 1).pow(s));
     let mine = steps.take_while(move |step| rank.is_multiple_of(step * (fan_in + 1)));
     mine.flat_map(move |step| (1..=fan_in).map(move |j| rank + j * step)).filter(move |&c| c < size)
 }
 
-/// Whom `rank` tells when it has heard from all its children.
+/// Returns the rank that `rank` notifies when it has heard from all its children.
 pub fn parent(rank: usize, size: usize, fan_in: usize) -> Option<usize> {
     let steps = (0..height(size, fan_in)).map(|s| (fan_in + 1).pow(s + 1));
     steps.map(|group| rank - rank % group).find(|&parent| parent != rank)
@@ -114,7 +114,7 @@ mod tests {
         WritePattern::Release(7),
     ];
 
-    /// The n-th write of one rank to another goes to the n-th slot of the other for it.
+    /// The n-th write from a rank to another goes to the n-th slot that the other has for it.
     #[test]
     fn every_write_has_its_slot() {
         for pattern in PATTERNS {
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// The document's examples: figures 4.1 and 4.3, and the heights of section 4.1.3.
+    /// The examples of Kini 2003: figures 4.1 and 4.3, and the heights of section 4.1.3.
     #[test]
     fn the_examples_of_the_document() {
         let edges = |rank| WritePattern::Exchange.edges(rank, 5);

@@ -1,6 +1,6 @@
-//! Runs the algorithm that was chosen: one function an operation.
+//! Dispatch to the algorithm that was chosen: one function per operation.
 //!
-//! What the catalogue does not list for an operation never comes here: choices are made from it.
+//! Choices come from the catalogue, so a method that the catalogue does not list for an operation never arrives here.
 
 mod steps;
 
@@ -12,7 +12,7 @@ use crate::{
 use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// A choice of which the catalogue has no algorithm.
+/// Panics on a choice that the catalogue lists but no function runs.
 fn unlisted(choice: AlgorithmChoice) -> ! {
     let Algorithm { operation, name, .. } = choice.algorithm;
     unreachable!("{name} is in the catalogue of {operation} but nothing runs it")
@@ -26,7 +26,7 @@ fn multicast_ends(method: Method) -> ReleaseMode {
     }
 }
 
-/// Waits for the turn of an operation that shares memory, where several may be under way at once.
+/// Waits for the turn of an operation that shares memory, if several may be under way at once.
 macro_rules! in_order {
     ($link:ident, $state:ident, $choice:ident) => {
         let _turn = match $state.area.order($choice) {
@@ -36,7 +36,7 @@ macro_rules! in_order {
     };
 }
 
-/// Ends on no rank before all have come.
+/// Runs a barrier: ends on no rank before all ranks have come.
 pub async fn barrier<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -76,7 +76,7 @@ pub async fn barrier<F: Fabric>(
     }
 }
 
-/// `data` of `root` to all others' `data`, of one length.
+/// Broadcasts `data` of `root` to `data` of all other ranks; all have one length.
 pub async fn bcast<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -103,7 +103,7 @@ pub async fn bcast<F: Fabric>(
     }
 }
 
-/// `mine` of each rank to `blocks` of the root.
+/// Gathers `mine` of each rank in `blocks` of the root.
 pub async fn gather<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -125,7 +125,7 @@ pub async fn gather<F: Fabric>(
     }
 }
 
-/// `blocks` of the root to `mine` of each rank.
+/// Scatters `blocks` of the root to `mine` of each rank.
 pub async fn scatter<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -146,7 +146,7 @@ pub async fn scatter<F: Fabric>(
     }
 }
 
-/// `mine` of each rank to `blocks[rank]` of everybody, also its own, which may be `mine` itself.
+/// Gathers `mine` of each rank in `blocks[rank]` of all ranks, including its own block, which may be `mine` itself.
 pub async fn allgather<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -182,7 +182,7 @@ pub async fn allgather<F: Fabric>(
         }
         _ => {}
     }
-    // The others send neighbouring blocks as one message.
+    // The other algorithms send neighbouring blocks as one message.
     let packed = match Sge::join(blocks) {
         Some(whole) => Err(BlockList::of(whole, blocks.iter().map(|b| b.len()))),
         None => Ok(Packed::own(link, blocks)),
@@ -202,7 +202,7 @@ pub async fn allgather<F: Fabric>(
     Ok(())
 }
 
-/// `out[r]` to rank r, `into[r]` from rank r.
+/// Sends `out[r]` to rank r, and receives `into[r]` from rank r.
 pub async fn alltoall<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -236,7 +236,7 @@ pub async fn alltoall<F: Fabric>(
     }
 }
 
-/// `result`: at the root. `element`: bytes of one.
+/// Reduces `data` of all ranks to `result` of the root. `element`: size of an element in bytes.
 pub async fn reduce<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -267,7 +267,7 @@ pub async fn reduce<F: Fabric>(
     }
 }
 
-/// `element`: bytes of one.
+/// Reduces `data` of all ranks to `result` of all ranks. `element`: size of an element in bytes.
 pub async fn allreduce<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -315,7 +315,7 @@ pub async fn allreduce<F: Fabric>(
     }
 }
 
-/// The first `lens[0]` bytes of the reduced `data` to `result` of rank 0, the next `lens[1]` to that of
+/// Reduces `data` of all ranks. The first `lens[0]` bytes go to `result` of rank 0, the next `lens[1]` to `result` of
 /// rank 1, and so on.
 pub async fn reduce_scatter<F: Fabric>(
     link: &CommView<F>,
@@ -353,8 +353,8 @@ pub async fn reduce_scatter<F: Fabric>(
     }
 }
 
-/// Combines `data` of ranks 0 to r, in their order, into `result` of rank r; `element`: bytes of
-/// one.
+/// Combines `data` of ranks 0 to r, in their order, into `result` of rank r. `element`: size of an element in
+/// bytes.
 pub async fn scan<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -375,8 +375,8 @@ pub async fn scan<F: Fabric>(
     }
 }
 
-/// Combines `data` of the ranks below r, in their order, into `result` of rank r; that of rank 0 means
-/// nothing. `element`: bytes of one.
+/// Combines `data` of the ranks below r, in their order, into `result` of rank r. The `result` of rank 0 is
+/// undefined. `element`: size of an element in bytes.
 pub async fn exscan<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

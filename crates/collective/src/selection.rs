@@ -1,5 +1,5 @@
-//! Which algorithm a call uses: what was asked for by name, what a map says, what the model of copies finds cheapest, what
-//! always serves.
+//! Selection of the algorithm for a call. In order: the algorithm asked for by name, the map's entry, the cheapest by the
+//! model of copies, the algorithm that always serves.
 
 use crate::algorithm::{AlgorithmChoice, Method};
 use crate::map::SelectionMap;
@@ -8,50 +8,50 @@ use crate::selection_key::{RankPlacement, SelectionKey};
 use std::rc::Rc;
 use weft_fabric::CopyModel;
 
-/// What holds for a communicator. All its ranks have the same.
+/// Selection rules of a communicator, the same on all its ranks.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     forced: [Option<AlgorithmChoice>; CollectiveKind::ALL.len()],
     map: Option<Rc<SelectionMap>>,
-    /// Where the ranks share memory.
+    /// Map for ranks that share memory.
     same_node: Option<Rc<SelectionMap>>,
-    /// Nobody named a map: that of a network is of adapters, with one rank to a node.
+    /// True if no user named a map: the default map of a network was measured on adapters, with one rank per node.
     unnamed: bool,
 }
 
-/// Why a call uses its algorithm.
+/// Reason why a call uses its algorithm.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SelectionReason {
-    /// It was asked for by name.
+    /// A user asked for it by name.
     Asked,
-    /// The map says so.
+    /// The map names it.
     Map,
-    /// The usual map was made with one rank to a node: leaders speak for their nodes, and use it among themselves.
+    /// The default map was measured with one rank per node: leaders act for their nodes, and use the map among themselves.
     Led,
-    /// Nobody says anything, and of ranks that share memory it is the cheapest by the model of copies.
+    /// Neither a user nor a map names an algorithm. Of ranks that share memory, this is the cheapest by the model of copies.
     Cheapest,
-    /// Nobody says anything: the first of the catalogue that is eligible.
+    /// Neither a user nor a map names an algorithm. This is the first of the catalogue that is eligible.
     Usual,
 }
 
 /// A choice and its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelectedAlgorithm {
-    /// What serves the call.
+    /// The algorithm that serves the call.
     pub choice: AlgorithmChoice,
-    /// What decided for it.
+    /// The reason for this choice.
     pub reason: SelectionReason,
-    /// What was asked for, and why it does not serve this call.
+    /// The algorithm asked for, and the reason why it does not serve this call.
     pub refused: Option<(AlgorithmChoice, String)>,
 }
 
 impl Selection {
-    /// By `map` where nothing is asked for.
+    /// Makes a selection by `map` for all calls for which no algorithm is asked for.
     pub fn by(map: Rc<SelectionMap>) -> Selection {
         Selection { map: Some(map.clone()), same_node: Some(map), ..Selection::default() }
     }
 
-    /// By one map where the ranks share memory, and by another where they do not, if nothing is asked
+    /// Uses one map if the ranks share memory and another if they do not, for calls for which no algorithm is asked
     /// for.
     pub fn use_maps(
         &mut self,
@@ -61,18 +61,18 @@ impl Selection {
         (self.same_node, self.map, self.unnamed) = (same_node, apart, true);
     }
 
-    /// What says where nothing is asked for, among ranks at `site`.
+    /// Returns the map for ranks at `site`.
     pub fn map(&self, site: RankPlacement) -> Option<&Rc<SelectionMap>> {
         if site.same_node { self.same_node.as_ref() } else { self.map.as_ref() }
     }
 
-    /// Asks for an algorithm; `None`: for none any more. Calls for which it is not eligible are
-    /// served as if nobody had asked.
+    /// Asks for an algorithm, or with `None` for none any more. Calls for which it is not eligible are
+    /// served as if it were not asked for.
     pub fn ask(&mut self, operation: CollectiveKind, choice: Option<AlgorithmChoice>) {
         self.forced[operation as usize] = choice;
     }
 
-    /// The same, by the name: `RGM:7`; `auto` for none. The error lists those there are.
+    /// Asks for an algorithm by name (`RGM:7`), or with `auto` for none. The error lists the known names.
     pub fn ask_for(&mut self, operation: CollectiveKind, text: &str) -> Result<(), String> {
         let auto = text.trim().eq_ignore_ascii_case("auto");
         let choice = if auto { None } else { Some(AlgorithmChoice::parse(operation, text)?) };
@@ -80,12 +80,13 @@ impl Selection {
         Ok(())
     }
 
-    /// What was asked for.
+    /// Returns the algorithm asked for.
     pub fn asked(&self, operation: CollectiveKind) -> Option<AlgorithmChoice> {
         self.forced[operation as usize]
     }
 
-    /// What serves `case`; `model`: of the machine, where ranks share memory. All ranks have the same.
+    /// Returns the algorithm that serves `case`. `model`: the machine's model of copies, for ranks that share memory. All ranks
+    /// have the same model.
     pub fn choose(
         &self,
         operation: CollectiveKind,
@@ -115,19 +116,19 @@ impl Selection {
     }
 }
 
-/// The usual algorithm for ranks that do not share memory: nobody waits in it for a rank to come by.
+/// Returns the default algorithm for ranks that do not share memory: in it no rank waits for another rank to make a call.
 pub fn apart(operation: CollectiveKind, case: &SelectionKey) -> AlgorithmChoice {
     let site = RankPlacement { same_node: false, ..case.site };
     usual(operation, &SelectionKey { site, ..*case })
 }
 
-/// Most bytes of a node's blocks for one rank that its leader gathers: what is longer costs it more in copies than messages
-/// cost all of them. At 5 us of a processor for a message and 5 GB/s, two copies of 12 KiB take as long as one message; a
-/// node's ranks may have several processors, its leader has one.
+/// Maximum number of bytes of a node's blocks for one rank that its leader gathers. Beyond it, the copies cost the leader more
+/// than the messages cost all ranks of the node. At 5 us of a processor per message and 5 GB/s, two copies of 12 KiB take as
+/// long as one message; a node's ranks may have several processors, its leader has one.
 const GATHERED: usize = 64 << 10;
 
-/// TWO-LEVEL where the kernel carries each message at the cost of a processor, and nodes have several ranks: what all of a
-/// node's ranks would send, one does.
+/// Returns TWO-LEVEL if the kernel carries each message at the cost of a processor, and nodes have several ranks: then the
+/// leader sends in one message what all ranks of its node would send.
 fn led(operation: CollectiveKind, case: &SelectionKey) -> Option<AlgorithmChoice> {
     use CollectiveKind::{Alltoall, Gather, Scatter};
     let SelectionKey { site, bytes, .. } = *case;
@@ -139,7 +140,7 @@ fn led(operation: CollectiveKind, case: &SelectionKey) -> Option<AlgorithmChoice
     two_level.filter(|a| a.eligible(case).is_ok()).map(|a| a.usual())
 }
 
-/// The one that should take least time among ranks that share memory, if the model knows one; of equals the first.
+/// Returns the predicted fastest algorithm among ranks that share memory, if the model predicts any. Of equals it is the first.
 fn cheapest(
     operation: CollectiveKind,
     case: &SelectionKey,
@@ -150,7 +151,7 @@ fn cheapest(
     timed.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, algorithm)| algorithm.usual())
 }
 
-/// The first of the catalogue that is eligible and marked as usual: what serves without a map.
+/// Returns the first algorithm of the catalogue that is eligible and marked as usual: the choice without a map.
 fn usual(operation: CollectiveKind, case: &SelectionKey) -> AlgorithmChoice {
     let eligible = operation.algorithms().find(|a| a.usual && a.eligible(case).is_ok());
     eligible.expect("every operation has one that always serves").usual()

@@ -1,8 +1,8 @@
-//! One operation after the other where they share memory: first in, first out.
+//! Queue for operations that share memory: one at a time, first in, first out.
 //!
-//! Operations are numbered in the order of their start, from 1 on, the same on all ranks. One enters
-//! only after this rank has left all before it: blocking ones always enter at once, nonblocking
-//! ones queue.
+//! Operations are numbered from 1 in the order of their start, the same on all ranks. An operation enters
+//! only after this rank has left all operations before it: blocking operations always enter at once, nonblocking
+//! operations queue.
 
 use crate::CommView;
 use std::cell::{Cell, OnceCell};
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, Fault};
 use weft_p2p::Endpoint;
 
-/// Counts the operations that began, and those that this rank has left.
+/// Counter of the operations that have begun, and of those that this rank has left.
 pub struct Tickets<F: Fabric> {
     begun: Cell<u64>,
     inner: OnceCell<Inner<F>>,
@@ -19,7 +19,7 @@ pub struct Tickets<F: Fabric> {
 struct Inner<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     left: Counter,
-    /// The counter's value before the first.
+    /// Value of the counter before the first operation.
     start: u64,
 }
 
@@ -35,7 +35,7 @@ impl<F: Fabric> Default for Tickets<F> {
     }
 }
 
-/// The ticket of one operation; dropping it lets the next one in.
+/// The ticket of one operation. Dropping it lets the next operation in.
 pub struct OperationTicket<'g, F: Fabric>(&'g Inner<F>, u64);
 
 impl<F: Fabric> Drop for OperationTicket<'_, F> {
@@ -53,7 +53,7 @@ impl<F: Fabric> Tickets<F> {
         self.enter_for(link, 1)
     }
 
-    /// The same for an operation that takes several numbers (or none), of which it gets the first.
+    /// Does the same for an operation that takes `numbers` numbers, possibly none. Returns the first.
     pub fn enter_for(
         &self,
         link: &CommView<F>,
@@ -71,7 +71,7 @@ impl<F: Fabric> Tickets<F> {
         }
     }
 
-    /// [`Tickets::enter_for`] where there is nothing to wait for; else nothing is done.
+    /// Does the same as [`Tickets::enter_for`] if there is nothing to wait for. Otherwise it does nothing and returns `None`.
     #[inline]
     pub fn try_enter(
         &self,
@@ -86,12 +86,12 @@ impl<F: Fabric> Tickets<F> {
         Some((OperationTicket(inner, numbers), begun + 1))
     }
 
-    /// The number of the next operation.
+    /// Returns the number of the next operation.
     pub fn next(&self) -> u64 {
         self.begun.get() + 1
     }
 
-    /// Counts an operation in that takes its turn at once: others may be under way.
+    /// Counts an operation that takes its turn at once, even if others are under way.
     pub fn pass(&self, link: &CommView<F>) -> OperationTicket<'_, F> {
         self.begun.set(self.begun.get() + 1);
         OperationTicket(self.inner(link), 1)

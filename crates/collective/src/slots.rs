@@ -1,23 +1,23 @@
-//! Slots: where the algorithms of RDMA writes put their data (Kini 2003, sections 4.2 and 5.3).
+//! Slots: memory to which the algorithms of RDMA writes write their data (Kini 2003, sections 4.2 and 5.3).
 //!
 //! ```text
 //!   rank r      slot 0 [odd|even]   slot 1 [odd|even] ...    one for each rank that writes to r
 //!               own  0 [odd|even]   own  1 [odd|even] ...    what r writes from
 //! ```
-//! Made in the first operation of a pattern and size on a communicator: each rank takes pairs from the
-//! process's [`NotifyArena`] and tells those that write to it, and nobody else, where they are. Then the
-//! ranks agree whether all had room; if not, none uses slots here.
+//! The first operation of a pattern and size on a communicator makes the slots: each rank takes pairs from the
+//! process's [`NotifyArena`] and sends their addresses to the ranks that write to it, and to no other rank. Then the
+//! ranks agree whether all had room. If some rank had none, no rank uses slots here.
 //!
-//! Operation k uses parity k mod 2. A slot of k is written again in k + 2. Whoever writes then has left
-//! k + 1, which ends only after all ranks came to k + 1, and a rank comes to k + 1 after it has left k,
-//! with all that it needed of k read. So nothing is overwritten unread, without reuse messages
-//! (section 5.3.3). It holds for operations in which every rank hears, directly or not, from every other
-//! one: barrier and allreduce. By the same argument, what a rank wrote from in k has arrived before it
-//! writes there again in k + 2, so nobody waits for completions. They count when the communicator is freed: what was
-//! written from last is lent to another one only when it has left.
+//! Operation k uses parity k mod 2. A slot of k is written again in k + 2. A rank that writes then has left
+//! k + 1, which ends only after all ranks have come to k + 1. A rank comes to k + 1 after it has left k,
+//! and has read all that it needed of k. So nothing is overwritten unread, without reuse messages
+//! (section 5.3.3). This holds for operations in which every rank hears, directly or not, from every other
+//! rank: barrier and allreduce. By the same argument, the data that a rank wrote from a buffer in k have arrived before the
+//! rank writes to that buffer again in k + 2, so no rank waits for completions. They matter when the communicator is freed: a
+//! source buffer is lent to another communicator only when its last write is complete.
 //!
-//! Of immediates ([`Reception::Immediates`]) each notify buffer has one of its own, and its arrivals are counted
-//! from what they were when the slots were taken: a notify buffer's n-th payload is the (2n - 1)th or 2n-th operation.
+//! With immediates ([`Reception::Immediates`]), each notify buffer has an immediate of its own. Arrivals are counted
+//! from the count at which the slots were taken: a notify buffer's n-th payload is that of operation 2n - 1 or 2n.
 
 use crate::allreduce::pairwise_exchange::pairwise_exchange;
 use crate::arena::{NotifyArena, NotifyPair, ROOMS};
@@ -30,32 +30,32 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Fault, RemoteAddr, Sge, Work};
 
-/// Largest payload, in bytes.
+/// Maximum payload, in bytes.
 pub const MOST: usize = ROOMS[ROOMS.len() - 1];
 
-/// The slots of one pattern and size on one communicator, or the place for them.
+/// The slots of one pattern and size on one communicator, made by the first operation.
 pub struct Slots<F: Fabric> {
     pattern: WritePattern,
     room: usize,
     reception: Reception,
     arena: Rc<NotifyArena<F>>,
     tickets: Tickets<F>,
-    /// `None`: some rank had no room for them.
+    /// `None` inside if some rank had no room for the slots.
     made: OnceCell<Option<SlotMemory<F>>>,
 }
 
-/// The slots once they are made.
+/// The memory of the slots, once it is made.
 struct SlotMemory<F: Fabric> {
     arena: Rc<NotifyArena<F>>,
     slots: Vec<NotifyPair>,
     own: Vec<NotifyPair>,
-    /// Slots of peers: rank in the fabric, and where; the first of two immediates.
+    /// Slots of peers: rank in the fabric, address, and the first of two immediates.
     targets: Vec<(usize, RemoteAddr, u32)>,
-    /// What no mark of any rank had passed when the slots were taken.
+    /// A number that no mark of any rank had passed when the slots were taken.
     base: u64,
-    /// The writes: also from slots, of what is passed on.
+    /// The writes, also of data that are forwarded from a slot.
     posted: Outstanding<F>,
-    /// Of immediates: what had arrived then in each slot, by parity.
+    /// With immediates: the count of arrivals in each slot at that time, by parity.
     before: Vec<[u64; 2]>,
 }
 
@@ -71,10 +71,10 @@ impl<F: Fabric> Drop for SlotMemory<F> {
     }
 }
 
-/// What a rank without room says instead of a base.
+/// Word that a rank without room sends instead of a base.
 const NO_ROOM: u64 = u64::MAX;
 
-/// The largest of two words.
+/// Operator that returns the larger of two words.
 struct Largest;
 
 impl ElementReduction for Largest {
@@ -93,7 +93,7 @@ impl ElementReduction for Largest {
 }
 
 impl<F: Fabric> Slots<F> {
-    /// For payloads of up to `len` bytes, at most [`MOST`].
+    /// Makes slots for payloads of up to `len` bytes, at most [`MOST`].
     pub fn new(
         pattern: WritePattern,
         len: usize,
@@ -111,18 +111,18 @@ impl<F: Fabric> Slots<F> {
         }
     }
 
-    /// The least room that `len` bytes fit into.
+    /// Returns the smallest room into which `len` bytes fit.
     fn room(len: usize) -> usize {
         *ROOMS.iter().find(|&&room| room >= len).expect("a payload of at most MOST bytes")
     }
 
-    /// Whether these are the slots of `pattern` for `len` bytes.
+    /// Tests whether these are the slots of `pattern` for `len` bytes.
     pub fn serve(&self, pattern: WritePattern, len: usize, reception: Reception) -> bool {
         (self.pattern, self.reception) == (pattern, reception) && self.room == Slots::<F>::room(len)
     }
 
-    /// The next operation's use of them, made now if need be; waits until this rank has left all
-    /// operations before it. `None`: some rank had no room, now and for ever.
+    /// Returns a lease on the slots for the next operation, and makes the slots first if necessary. Waits until this rank has left
+    /// all operations before it. Returns `None` if some rank had no room, then and for ever.
     pub async fn enter(&self, link: &CommView<F>) -> Result<Option<SlotLease<'_, F>>, Fault> {
         let (turn, number) = self.tickets.enter(link).await?;
         let made = match self.made.get() {
@@ -150,9 +150,9 @@ impl<F: Fabric> Slots<F> {
             Reception::Immediates => NotifyMethod::Immediate,
         };
         link.endpoint.clear_parked();
-        // Without memory there is no room.
+        // A fabric that has no memory counts as no room.
         let slots = arena.take(from.len(), self.room, lands).unwrap_or(None);
-        // What is written from: a block for each write, and one for the result.
+        // Buffers to write from: a block for each write, and one block for the result.
         let own = arena.take(to.len() + 1, self.room, way).unwrap_or(None);
         let room = slots.is_some() && own.is_some();
         let (slots, own) = (slots.unwrap_or_default(), own.unwrap_or_default());
@@ -164,7 +164,7 @@ impl<F: Fabric> Slots<F> {
         let mut made =
             SlotMemory { arena, slots, own, targets: Vec::new(), base: 0, posted, before };
 
-        // Where a slot is, and its immediate where there is one.
+        // Records: the address of a slot, and its immediate if it has one.
         let length = 8 * (RemoteAddr::WORDS + usize::from(lands == NotifyMethod::Immediate));
         let (out, into) = (link.stage(length * from.len()), link.stage(length * to.len()));
         let record = |all: Sge, i: usize| all.part(length * i, length);
@@ -189,8 +189,8 @@ impl<F: Fabric> Slots<F> {
             let immediate = word(RemoteAddr::WORDS) as u32;
             made.targets.push((link.members[peer] as usize, at, immediate));
         }
-        // One base for all: what is written from a slot leaves its own mark as it is. And who lacks
-        // room may be known to nobody that this rank writes to.
+        // All ranks use one base: a write from a slot (of forwarded data) then leaves the slot's own mark unchanged. The
+        // agreement also reports a lack of room to all ranks, including those to which the rank without room is no peer.
         let base = made.slots.iter().map(|pair| pair.base(fabric)).max().unwrap_or(0);
         let (mine, all) = (link.stage(8), link.stage(8));
         mine.sge().fill(&(if room { base } else { NO_ROOM }).to_ne_bytes());
@@ -202,7 +202,7 @@ impl<F: Fabric> Slots<F> {
     }
 }
 
-/// The slots while one operation uses them.
+/// The slots, in use by one operation.
 pub struct SlotLease<'s, F: Fabric> {
     room: usize,
     reception: Reception,
@@ -216,33 +216,33 @@ impl<F: Fabric> SlotLease<'_, F> {
         (self.number % 2) as usize
     }
 
-    /// The number of the operation, from 1 on.
+    /// Returns the number of the operation, from 1 on.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Slots of this rank.
+    /// Returns the number of slots of this rank.
     pub fn count(&self) -> usize {
         self.made.slots.len()
     }
 
-    /// Writes of this rank.
+    /// Returns the number of writes of this rank.
     pub fn writes(&self) -> usize {
         self.made.targets.len()
     }
 
-    /// A block of this rank to write from: as many as it writes, and one more.
+    /// Returns block `i` of this rank to write from. There is one block for each write, and one more.
     pub fn own(&self, i: usize) -> Sge {
         self.made.own[i].block(self.parity())
     }
 
-    /// The block of a slot.
+    /// Returns the block of slot `i`.
     pub fn slot(&self, i: usize) -> Sge {
         self.made.slots[i].block(self.parity())
     }
 
-    /// Writes the last `len` bytes of `block`, an [`SlotLease::own`] or a [`SlotLease::slot`], to the `edge`-th
-    /// peer of this rank's edges. Nobody may change them until the operation after the next.
+    /// Writes the last `len` bytes of `block`, which is an [`SlotLease::own`] or a [`SlotLease::slot`], to the `edge`-th
+    /// peer of this rank's edges. The bytes must not change until the operation after the next.
     pub fn write(
         &self,
         link: &CommView<F>,

@@ -1,10 +1,10 @@
-//! Words that children in a tree add to: a parent's waits until all have.
+//! Words to which the children in a tree add. A parent waits on its word until all children have added.
 //!
 //! ```text
 //!   rank p      word ── n adds ── k n      after k operations of n children
 //! ```
-//! One word a parent, whatever the fan-in, where slots are one a child. It is never set back: who waits knows how
-//! often it was used. The adapters add (fetch-and-add, whose result nobody needs), and wake nobody.
+//! A parent has one word, whatever the fan-in, whereas slots need one per child. The word is never reset: the waiter knows how
+//! often it was used. The adapters add (by a fetch-and-add whose result is not needed), and the add wakes no process.
 
 use crate::CommView;
 use crate::rdma_pattern::WritePattern;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, Staging};
 use weft_p2p::Endpoint;
 
-/// The words of one tree on one communicator, or the place for them.
+/// The words of one tree on one communicator, made by the first operation.
 pub struct TreeCounters<F: Fabric> {
     fan_in: usize,
     made: OnceCell<TallyMemory<F>>,
@@ -21,14 +21,14 @@ pub struct TreeCounters<F: Fabric> {
 
 struct TallyMemory<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
-    /// Of a rank with children.
+    /// This rank's word, if it has children.
     word: Option<(Region, Flag)>,
     children: u64,
-    /// Of one with a parent: its rank in the fabric, and its word.
+    /// The parent, if there is one: its rank in the fabric, and the address of its word.
     parent: Option<(usize, RemoteAddr)>,
-    /// Takes what was there before; nobody looks at it.
+    /// Result of the fetch-and-add; it is never read.
     before: Staging,
-    /// Adds that are over, and its value when the first began.
+    /// Counter of completed adds, and the value of this counter at the start.
     added: Counter,
     start: u64,
     uses: Cell<u64>,
@@ -46,13 +46,13 @@ impl<F: Fabric> Drop for TallyMemory<F> {
 }
 
 impl<F: Fabric> TreeCounters<F> {
-    /// Without memory yet: the first [`TreeCounters::count`] makes it, with all ranks. `fan_in`: most
+    /// Makes counters without memory; the first [`TreeCounters::count`] allocates it, on all ranks. `fan_in`: maximum number of
     /// children at each step.
     pub fn new(fan_in: usize) -> TreeCounters<F> {
         TreeCounters { fan_in, made: OnceCell::new() }
     }
 
-    /// Most children of a rank at each step of the tree.
+    /// Returns the maximum number of children of a rank at each step of the tree.
     pub fn fan_in(&self) -> usize {
         self.fan_in
     }
@@ -94,8 +94,8 @@ impl<F: Fabric> TreeCounters<F> {
         Ok(TallyMemory { endpoint, word, children, parent, before, added, start, uses })
     }
 
-    /// One operation's use: waits for the children, and adds to the parent's word. Operations must not overlap, and
-    /// a rank begins one only after its parent is through with the one before.
+    /// Runs one operation: waits for the children, and adds to the parent's word. Operations must not overlap, and
+    /// a rank begins an operation only after its parent has finished the previous one.
     pub async fn count(&self, link: &CommView<F>) -> Result<(), Fault> {
         let made = match self.made.get() {
             Some(made) => made,
@@ -116,7 +116,7 @@ impl<F: Fabric> TreeCounters<F> {
         Ok(())
     }
 
-    /// Waits until this rank's own add is over: its result lands in memory of this.
+    /// Waits until this rank's own add is complete, because its result lands in memory of this value.
     pub async fn settle(&self, link: &CommView<F>) -> Result<(), Fault> {
         match self.made.get().filter(|made| made.parent.is_some()) {
             Some(made) => link.endpoint.until(made.added, made.start + made.uses.get()).await,

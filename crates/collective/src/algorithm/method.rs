@@ -1,86 +1,86 @@
-//! The methods of algorithms, by which they are run.
+//! Methods of algorithms, by which they are run.
 
-/// What an algorithm does; the same method may be carried in several ways.
+/// Method of an algorithm. Several carriers may carry the same method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// An allgather as the map chooses, of which only the root keeps the result.
+    /// An allgather, selected by the map, whose result only the root keeps.
     Allgather,
-    /// Segments go down a complete binary tree.
+    /// Segments that go down a complete binary tree.
     Binary,
-    /// A binomial tree, in which whole payloads go up or down.
+    /// A binomial tree in which whole payloads go up or down.
     Binomial,
-    /// Runs of blocks that double in each round, or blocks that travel by the digits of their way.
+    /// Runs of blocks that double in each round, or blocks that travel by the digits of their distance.
     Bruck,
-    /// A counter at rank 0, where the last rank to come does what is to be done and lets the others
-    /// go.
+    /// A counter at rank 0. The last rank to arrive does the work of the operation and releases the
+    /// others.
     Central,
-    /// From rank to rank, in segments where there is a parameter for them.
+    /// A chain from rank to rank, in segments if there is a parameter for them.
     Chain,
-    /// Along the edges of a circulant graph ([`crate::circulant`]), in the fewest rounds.
+    /// The edges of a circulant graph ([`crate::circulant`]), with the fewest rounds.
     Circulant,
-    /// Everybody sends to ranks at growing distances, in ceil(log N) rounds for any N.
+    /// Sends of all ranks to ranks at growing distances, in ceil(log N) rounds for any N.
     Dissemination,
-    /// Adapters add to counters up a tree, and ranks write down it.
+    /// Fetch-and-adds of the adapters up a tree, and writes of the ranks down the tree.
     FetchAdd,
-    /// The root with each other rank, all at once and without ranks between.
+    /// Direct transfers between the root and each other rank, all at once.
     Flat,
-    /// Blocks or operands to rank 0, then the result from there to all.
+    /// Blocks or operands that go to rank 0, and a result that goes from there to all ranks.
     GatherBroadcast,
-    /// What there is to gather goes up a tree; then one rank, or each, multicasts.
+    /// A gather up a tree, then a multicast by one rank, or by each.
     GatherMulticast,
-    /// The same, and each rank acknowledges the multicast to its root, which waits for all.
+    /// A gather and a multicast, which each rank acknowledges to the multicast's root, which waits for all.
     GatherMulticastAcknowledged,
-    /// Partners exchange halves of what they still have.
+    /// Exchanges in which partners halve the data that they still have.
     Halving,
-    /// A binomial tree or exchange that is widened: k - 1 messages in each round.
+    /// A binomial tree or exchange, widened to k - 1 messages in each round.
     KNomial,
-    /// All copy in, and the last rank to come combines everything.
+    /// Copies into buffers by all ranks, which the last rank to arrive combines.
     Last,
-    /// A message to each other rank, up to so many under way at once.
+    /// A message to each other rank, with a maximum number under way at once.
     Linear,
-    /// Dissemination to k - 1 ranks in each round.
+    /// A dissemination to k - 1 ranks in each round.
     NWay,
-    /// Two blocks a round, with the lower and the higher neighbour in turn.
+    /// Exchanges of two blocks per round, with the lower and the higher neighbour alternately.
     Neighbors,
-    /// Two ranks: data are copied in and combined part by part.
+    /// Two ranks that copy data in and combine them part by part.
     Pair,
-    /// One partner in each round, N - 1 rounds.
+    /// One partner in each of N - 1 rounds.
     Pairwise,
-    /// Partners at distances of powers of two exchange all; ranks beyond a power of two are folded
+    /// Exchanges of all data between partners at distances of powers of two. Ranks beyond a power of two are folded
     /// first.
     PairwiseExchange,
-    /// Reduced by halves, then gathered by doubling: about twice the payload through every port.
+    /// A reduction by halving, then a gather by doubling: about twice the payload through every port.
     Rabenseifner,
-    /// Each rank reads what it needs from the others' own memory.
+    /// Reads by each rank of the data that it needs, in the others' own memory.
     Read,
-    /// Each rank combines a slice of the others' own memory, and copies the sum in for all to read.
+    /// Reads in which each rank combines a slice of the others' own memory, and copies the sum in for all ranks.
     ReadStaged,
-    /// Who wants the result reads all of the others' own memory, and combines it alone.
+    /// Reads of all others' own memory by each rank that wants the result, which combines them by itself.
     ReadWhole,
-    /// Partners exchange all they have, at distances that double.
+    /// Exchanges of all data that the partners have, at distances that double.
     RecursiveDoubling,
-    /// A reduction and a broadcast, each as the map chooses.
+    /// A reduction and a broadcast, each selected by the map.
     ReduceBroadcast,
-    /// Reduced whole to rank 0, which then hands each rank its block.
+    /// A reduction of the whole data to rank 0, which then sends each rank its block.
     ReduceScatterv,
-    /// Blocks or sums travel from neighbour to neighbour, N - 1 rounds for a turn.
+    /// Blocks or sums that travel from neighbour to neighbour, in N - 1 rounds per turn.
     Ring,
-    /// The root scatters its payload in blocks, and all gather them round a ring.
+    /// A scatter of the root's payload in blocks, and an allgather round a ring.
     ScatterAllgather,
-    /// The root scatters its payload in blocks, and all gather them in runs that double.
+    /// A scatter of the root's payload in blocks, and an allgather in runs that double.
     ScatterDoubling,
-    /// All copy in, and each rank works on one slice of everybody's data.
+    /// Copies into buffers by all ranks, each of which then works on one slice of all data.
     Slices,
-    /// One half of the payload down each side of a binary tree; then pairs exchange halves.
+    /// Half of the payload down each side of a binary tree, then exchanges of the halves in pairs.
     SplitBinary,
-    /// All copy in part by part, and each rank reads what it needs from the buffers.
+    /// Copies into buffers part by part; each rank reads the data that it needs from the buffers.
     Staged,
-    /// Parts go through a ring of buffers in shared memory, which is filled while it is read.
+    /// Parts that go through a ring of buffers in shared memory, which is filled while it is read.
     StagingRing,
-    /// Each of two ranks writes into the other's slot, payload and news of it at once.
+    /// Writes of two ranks into each other's slots, payload and notification at once.
     Swap,
-    /// Reduced by halves and gathered by doubling, at distances that keep to a ring's short ways.
+    /// Halving and doubling, at distances that keep to a ring's short ways.
     Swing,
-    /// Steps within nodes and between their leaders, each by an algorithm of its own.
+    /// Steps within nodes and between their leaders, each with its own algorithm.
     TwoLevel,
 }

@@ -1,6 +1,6 @@
-//! Runs the steps of compositions: whole operations of one level, by the algorithm that the level chooses.
+//! Steps of compositions: whole operations of one level, by the algorithm that the level selects.
 //!
-//! A step is boxed: it may be a composition again, of the levels of its level.
+//! A step is boxed, because it may again be a composition, of the levels of its level.
 
 use crate::hierarchy::{Level, LevelCall, Steps};
 use crate::{CollectiveKind, CommView, ElementReduction, run};
