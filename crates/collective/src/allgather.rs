@@ -1,7 +1,7 @@
-//! Allgathers: a block of each rank to all (MPI 5.0, sections 6.7 and 6.8).
+//! Allgathers: a block of each rank goes to all ranks (MPI 5.0, section 6.7).
 //!
-//! The ring takes blocks wherever they are. The others send several blocks in one message, and take
-//! [`BlockList`](crate::BlockList) of one buffer; for blocks that lie apart there is [`Packed`](crate::Packed).
+//! The ring takes blocks wherever they are. The other algorithms send several blocks in one message, and take a
+//! [`BlockList`](crate::BlockList) of one buffer; [`Packed`](crate::Packed) serves blocks that are not contiguous.
 
 pub(crate) mod bruck;
 pub(crate) mod circulant;

@@ -1,4 +1,4 @@
-//! Reductions whose result everybody gets (MPI 5.0, section 6.9.6). The same bits on every rank.
+//! Reductions whose result all ranks get (MPI 5.0, section 6.9.6), with the same bits on every rank.
 
 pub(crate) mod central;
 mod circulant;

@@ -1,4 +1,4 @@
-//! Alltoalls: a block of each rank to each (MPI 5.0, section 6.10).
+//! Alltoalls: a block of each rank goes to each rank (MPI 5.0, section 6.8).
 
 mod block_route;
 mod bruck;

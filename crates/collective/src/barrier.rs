@@ -1,4 +1,4 @@
-//! Barriers: nobody leaves before everybody has come (MPI 5.0, section 6.3).
+//! Barriers: no rank leaves before all ranks have come (MPI 5.0, section 6.3).
 
 pub(crate) mod central;
 pub(crate) mod dissemination;

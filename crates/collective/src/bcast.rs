@@ -1,4 +1,4 @@
-//! Broadcasts: the root's data to everybody (MPI 5.0, section 6.4).
+//! Broadcasts: the root's data go to all ranks (MPI 5.0, section 6.4).
 
 mod binary;
 pub(crate) mod binomial;

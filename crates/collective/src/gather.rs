@@ -1,4 +1,4 @@
-//! Gathers: a block of each rank to the root (MPI 5.0, sections 6.5 and 6.6).
+//! Gathers: a block of each rank goes to the root (MPI 5.0, section 6.5).
 
 mod binomial;
 pub(crate) mod flat;

@@ -1,5 +1,5 @@
-//! Operations between the two groups of an intercommunicator (MPI 5.0, section 6.2.2): what one group
-//! gives, the other gets.
+//! Operations between the two groups of an intercommunicator (MPI 5.0, section 6.2.2): the data of one group
+//! go to the other.
 //!
 //! ```text
 //!        local            bridge            remote
@@ -7,8 +7,8 @@
 //!     a link like      group to every       their own
 //!     any other        one of the other     local link
 //! ```
-//! [`direct`]: each pair that has data for one another. [`leaders`]: within the groups, and rank 0 of
-//! each to the other.
+//! [`direct`]: messages between each pair of ranks that have data for one another. [`leaders`]: steps within the groups, and
+//! messages between their ranks 0.
 
 pub mod direct;
 pub mod leaders;
@@ -16,22 +16,22 @@ pub mod leaders;
 use crate::CommView;
 use weft_fabric::Fabric;
 
-/// Both views of one operation.
+/// Both views of an operation between two groups.
 pub struct Sides<F: Fabric> {
-    /// The own group.
+    /// View of this process's group.
     pub local: CommView<F>,
-    /// The other group: `members` are the other group's, `rank` is the own one in the own group.
+    /// View of the other group: `members` are those of the other group, `rank` is this process's rank in its own group.
     pub bridge: CommView<F>,
 }
 
-/// Where the root of an operation is, as seen by one process.
+/// Root of an operation, as seen by one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Root {
-    /// A rank of the group; in an intercommunicator, of the other group.
+    /// A rank of the group; in an intercommunicator, a rank of the other group.
     Rank(usize),
-    /// MPI_ROOT: this process, for the other group.
+    /// MPI_ROOT: this process is the root of an operation with the other group.
     ThisProcess,
-    /// MPI_PROC_NULL: another process of this group, for the other group.
+    /// MPI_PROC_NULL: another process of this group is the root of an operation with the other group.
     NotInvolved,
 }
 

@@ -1,10 +1,10 @@
-//! What an algorithm does with memory itself: copies and reductions, which cost time, and room for
-//! what comes between.
+//! Local operations of an algorithm: copies and reductions, which cost simulated time, and temporary
+//! buffers.
 
 use crate::{CommView, ElementReduction};
 use weft_fabric::{Fabric, FabricExt, Sge, Staging, Work};
 
-/// Copies `from` to `to` unless they are the same memory. What has no memory is never the same.
+/// Copies `from` to `to` unless they are the same memory. Phantom memory is never the same.
 pub(crate) fn copy<F: Fabric>(link: &CommView<F>, from: Sge, to: Sge) {
     if from.is_phantom() || from.ptr() != to.ptr() {
         to.copy_from(from);
@@ -12,11 +12,11 @@ pub(crate) fn copy<F: Fabric>(link: &CommView<F>, from: Sge, to: Sge) {
     }
 }
 
-/// Bytes that are copied between two looks at what messages do.
+/// Number of bytes that are copied between two calls of message progress.
 const LOOK: usize = 256 << 10;
 
-/// Copies `from` to `to` while messages move: those of peers that copy need an answer first. Costs nothing by the model, as
-/// what is copied beside a transfer.
+/// Copies `from` to `to` while messages make progress: peers that copy need an answer first. Costs no simulated time, since
+/// the copy overlaps a transfer.
 pub(crate) fn copy_beside<F: Fabric>(link: &CommView<F>, from: Sge, to: Sge) {
     let mut at = 0;
     while to.len() - at > LOOK && !to.is_phantom() {
@@ -27,7 +27,7 @@ pub(crate) fn copy_beside<F: Fabric>(link: &CommView<F>, from: Sge, to: Sge) {
     to.part(at, to.len() - at).copy_from(from.part(at, to.len() - at));
 }
 
-/// `right = left op right`.
+/// Computes `right = left op right`.
 pub(crate) fn combine<F: Fabric>(
     link: &CommView<F>,
     op: &(impl ElementReduction + ?Sized),
@@ -40,7 +40,7 @@ pub(crate) fn combine<F: Fabric>(
     }
 }
 
-/// A temporary buffer of `len` bytes, without memory if `like` has none.
+/// Returns a temporary buffer of `len` bytes, without memory if `like` has none.
 pub(crate) fn stage<F: Fabric>(link: &CommView<F>, like: Sge, len: usize) -> Staging {
     match like.is_phantom() {
         true => link.endpoint.staging().take_for(Sge::phantom(len)),
@@ -48,14 +48,14 @@ pub(crate) fn stage<F: Fabric>(link: &CommView<F>, like: Sge, len: usize) -> Sta
     }
 }
 
-/// Writes lengths as they travel: 8 bytes each, little endian.
+/// Writes lengths in their wire format: 8 bytes each, little endian.
 pub(crate) fn write_lengths(to: Sge, lengths: impl IntoIterator<Item = usize>) {
     for (i, len) in lengths.into_iter().enumerate() {
         to.part(8 * i, 8).fill(&(len as u64).to_le_bytes());
     }
 }
 
-/// Reads them.
+/// Reads lengths in the format of [`write_lengths`].
 pub(crate) fn read_lengths(from: Sge) -> Vec<usize> {
     let mut bytes = vec![0; from.len()];
     from.read(&mut bytes);

@@ -1,6 +1,6 @@
-//! Reductions of which each rank gets a block (MPI 5.0, sections 6.9.8 and 6.9.9).
+//! Reductions of which each rank gets a block (MPI 5.0, section 6.10).
 //!
-//! Operands are [`BlockList`](crate::BlockList) of one buffer, by rank; they may differ in length.
+//! Operands are a [`BlockList`](crate::BlockList) of one buffer, by rank. The blocks may differ in length.
 
 pub(crate) mod circulant;
 mod halving;

@@ -1,4 +1,4 @@
-//! Scatters: a block of the root's to each rank (MPI 5.0, sections 6.6 and 6.7).
+//! Scatters: a block of the root goes to each rank (MPI 5.0, section 6.6).
 
 mod binomial;
 pub(crate) mod flat;

@@ -1,16 +1,17 @@
-//! Pieces of payloads that ranks see of each other: how they are cut, and how they are combined.
+//! Segments of payloads that ranks read from each other: how they are cut, and how they are combined.
 
 use crate::{CommView, ElementReduction};
 use std::ops::Range;
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
-/// Bytes from which two operands are combined as they are. Shorter ones are copied first: where one comes from another
-/// processor's cache, a copy asks for more of its lines at once. A quarter of a first-level cache, so that it finds them there.
+/// Minimum number of bytes from which two operands are combined in place. Shorter operands are copied first: if an operand is in
+/// another processor's cache, a copy requests more of its lines at once. A quarter of a first-level cache, so that the copy
+/// is still there.
 const FUSED: usize = 8 << 10;
 
-/// `result` = the operands of `ranks` combined in their order; nothing without ranks. The operand of this rank
-/// is `own`, which `result` may not overlap; `operand` says where the others' are, or gets them into the memory
-/// that it is given. The combination goes from the highest rank down, so that it grows in `result` itself.
+/// Combines the operands of `ranks` in their order into `result`; does nothing without ranks. The operand of this rank
+/// is `own`, which `result` must not overlap. `operand` returns the place of another rank's operand, or reads it into the
+/// memory that it gets. The combination goes from the highest rank down, so that it accumulates in `result` itself.
 pub async fn fold<F: Fabric>(
     link: &CommView<F>,
     ranks: Range<usize>,
@@ -41,19 +42,19 @@ pub async fn fold<F: Fabric>(
     Ok(())
 }
 
-/// Part `t` of `len` bytes cut into parts of `most`: offset and length, zero beyond the end.
+/// Returns offset and length of part `t` of `len` bytes cut into parts of `most` bytes. The length is zero beyond the end.
 pub fn part(len: usize, most: usize, t: usize) -> (usize, usize) {
     let at = (t * most).min(len);
     (at, most.min(len - at))
 }
 
-/// Whether two pieces of memory have bytes in common.
+/// Tests whether two pieces of memory have bytes in common.
 pub fn overlap(a: Sge, b: Sge) -> bool {
     let (first, second) = (a.ptr().addr(), b.ptr().addr());
     !a.is_empty() && !b.is_empty() && first < second + b.len() && second < first + a.len()
 }
 
-/// The part of `len` bytes, in elements of `unit` bytes, that rank `r` of `size` works on: offset, length.
+/// Returns offset and length of the slice of `len` bytes, in elements of `unit` bytes, on which rank `r` of `size` works.
 pub fn slice(len: usize, unit: usize, r: usize, size: usize) -> (usize, usize) {
     let unit = unit.max(1);
     let at = |r: usize| len / unit * r / size * unit;

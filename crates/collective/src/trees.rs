@@ -1,27 +1,27 @@
-//! Trees with few children a rank, along which segments flow: pure functions of rank and size, tested
+//! Trees with few children per rank, along which segments flow: pure functions of rank and size, tested
 //! for every size up to 1024. Rank 0 is the root.
 
-/// Parent and children of a rank. Of the children, the second may be missing.
+/// Parent and children of a rank. If there is only one child, it is the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeNode {
     pub parent: Option<usize>,
     pub children: [Option<usize>; 2],
 }
 
-/// A chain: `0 -> 1 -> 2 -> ...`.
+/// Returns the place of `rank` in a chain: `0 -> 1 -> 2 -> ...`.
 pub fn chain(rank: usize, size: usize) -> TreeNode {
     let child = (rank + 1 < size).then_some(rank + 1);
     TreeNode { parent: rank.checked_sub(1), children: [child, None] }
 }
 
-/// The complete binary tree in level order: children `2r + 1` and `2r + 2`.
+/// Returns the place of `rank` in the complete binary tree in level order: children `2r + 1` and `2r + 2`.
 pub fn binary(rank: usize, size: usize) -> TreeNode {
     let child = |c| (c < size).then_some(c);
     let parent = (rank > 0).then(|| (rank - 1) / 2);
     TreeNode { parent, children: [child(2 * rank + 1), child(2 * rank + 2)] }
 }
 
-/// Which half of the data comes down to a rank of the split binary tree.
+/// Half of the data that comes down to a rank of the split binary tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeHalf {
     Root,
@@ -29,18 +29,18 @@ pub enum TreeHalf {
     Right,
 }
 
-/// A rank of the split binary tree: the root, and two complete binary trees beside each other, ranks
-/// `1..=left` and `left + 1..size`, the left one with the odd rank.
+/// A rank of the split binary tree: the root, and two complete binary trees next to each other, ranks
+/// `1..=left` and `left + 1..size`. If their sizes differ, the left tree has one rank more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
     pub side: TreeHalf,
     pub place: TreeNode,
-    /// With whom it exchanges halves at last; the root, which has both, gives one to a left rank
+    /// Rank with which it exchanges halves at the end. The root, which has both halves, sends the other half to a left rank
     /// without a partner.
     pub partner: Option<usize>,
 }
 
-/// The rank's place in the split binary tree.
+/// Returns the place of `rank` in the split binary tree.
 pub fn split(rank: usize, size: usize) -> Split {
     let left = size / 2;
     let right = size - 1 - left;
@@ -76,7 +76,7 @@ mod tests {
         for rank in 0..size {
             let TreeNode { parent, children } = place(rank);
             assert_eq!(parent.is_none(), rank == 0);
-            // Parents come first, so that there is no cycle.
+            // A parent has a lower rank than its child, so there is no cycle.
             assert!(parent.is_none_or(|p| p < rank), "rank {rank} of {size}");
             for child in children.into_iter().flatten() {
                 assert_eq!(place(child).parent, Some(rank), "{child} of {size}");
@@ -104,7 +104,7 @@ mod tests {
                 let other = split(partner, size);
                 assert_eq!(other.partner, Some(rank), "rank {rank} of {size}");
                 assert_ne!(other.side, side);
-                // A side never leads into the other.
+                // The parent is on the same side, or is the root.
                 let parent = split(place.parent.expect("not the root"), size).side;
                 assert!(parent == side || parent == TreeHalf::Root);
             }

@@ -1,16 +1,16 @@
-//! TWO-LEVEL: shared memory within a node, the network between nodes; one composition for each
-//! operation.
+//! TWO-LEVEL: shared memory within a node, the network between nodes. Each operation is one
+//! composition.
 //!
 //! ```text
 //!   allreduce    node 0: 0 <- 1, 2      leaders: 0 <=> 3      node 0: 0 -> 1, 2
 //!                node 1: 3 <- 4                               node 1: 3 -> 4
 //! ```
 //! Each step is a collective operation of one level ([`crate::hierarchy`]), which chooses its algorithm by
-//! itself. Cost: that of the steps; each node's port carries what one rank would send, not what all of its
-//! ranks would. Chosen where nodes have several ranks.
+//! itself. Cost: that of the steps. Each node's port carries what a single rank would send, instead of what all of its
+//! ranks would send. Chosen if nodes have several ranks.
 //!
-//! Operators are applied in the order of ranks where nodes have neighbouring ranks; elsewhere an operator
-//! that does not commute, and prefix reductions, are done by an algorithm of one level.
+//! Operators are applied in the order of ranks if nodes have consecutive ranks. Otherwise an operator
+//! that does not commute, and prefix reductions, use an algorithm of one level.
 
 mod blocks;
 mod moves;

@@ -1,22 +1,22 @@
-//! BRUCK: what a rank has, doubles in each round, for any number of ranks. Bruck et al. 1997,
+//! BRUCK: the data of a rank double in each round, for any number of ranks. Bruck et al. 1997,
 //! "Efficient algorithms for all-to-all communications in multiport message-passing systems".
 //!
 //! ```text
 //!   5 ranks     round 0: block r to r-1     round 1: r, r+1 to r-2     round 2: r to r-4 (the rest)
 //! ```
 //! Cost: ceil(log2 N) rounds; N - 1 blocks through every port, and a copy of all blocks at the end.
-//! Chosen for small blocks where N is not a power of two.
+//! Chosen for small blocks if N is not a power of two.
 
 use crate::{BlockList, CommView, local_ops};
 use weft_fabric::{Fabric, Fault};
 
-/// Block r holds rank r's data on rank r before, on all ranks after. Blocks may differ in length, but
-/// every rank names the same lengths.
+/// Gathers the blocks: block r holds rank r's data, at first only on rank r, at the end on all ranks. Blocks may differ in
+/// length, but every rank passes the same lengths.
 pub async fn bruck<F: Fabric>(link: &CommView<F>, blocks: &BlockList) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let nth = |j: usize| (me + j) % size;
     let room = local_ops::stage(link, blocks.whole(), blocks.whole().len());
-    // Beginning with this rank's.
+    // Blocks in order of rank, starting with this rank's block.
     let turned = BlockList::of(room.sge(), (0..size).map(|j| blocks.block(nth(j)).len()));
     local_ops::copy(link, blocks.block(me), turned.block(0));
     let mut have = 1;
@@ -26,7 +26,7 @@ pub async fn bruck<F: Fabric>(link: &CommView<F>, blocks: &BlockList) -> Result<
         link.exchange((me + size - have) % size, out, nth(have), into).await?;
         have += more;
     }
-    // Two runs: up to the last rank's block, and from the first rank's.
+    // Two runs: the blocks up to the last rank's, and the blocks from the first rank's on.
     local_ops::copy(link, turned.range(1, size - me), blocks.range(me + 1, size));
     local_ops::copy(link, turned.range(size - me, size), blocks.range(0, me));
     Ok(())

@@ -5,16 +5,16 @@
 //! ```text
 //!   5 ranks, skips 1 2 3     round 0: block r to r-1     round 1: r to r-2     round 2: r, r+1 to r-3
 //! ```
-//! What a rank has are its block and those behind it, around the end. Cost: ceil(log2 N) rounds, N - 1
-//! blocks through every port. As Bruck's, but blocks come to where they belong: no room, no copy, and two
-//! messages instead of one where a run goes around the end. Chosen for large blocks, where N is not a
+//! A rank has its own block and the blocks of the ranks behind it, around the end. Cost: ceil(log2 N) rounds, N - 1
+//! blocks through every port. Like Bruck's algorithm, but blocks are received at their final places: no temporary buffer, no
+//! copy, and two messages instead of one if a run goes around the end. Chosen for large blocks if N is not a
 //! power of two.
 
 use crate::{BlockList, CommView, circulant};
 use weft_fabric::{Fabric, Fault};
 
-/// Block r holds rank r's data on rank r before, on all ranks after. Blocks may differ in length, but
-/// every rank names the same lengths.
+/// Gathers the blocks: block r holds rank r's data, at first only on rank r, at the end on all ranks. Blocks may differ in
+/// length, but every rank passes the same lengths.
 pub async fn circulant<F: Fabric>(link: &CommView<F>, blocks: &BlockList) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     for round in circulant::rounds(size).into_iter().rev() {

@@ -1,17 +1,17 @@
-//! GATHER-BROADCAST: all blocks to rank 0 up a binomial tree, and all of them down again.
+//! GATHER-BROADCAST: all blocks go to rank 0 up a binomial tree, and all of them down the tree again.
 //!
 //! ```text
 //!   4 ranks:   1 -> 0   3 -> 2    2 -> 0: blocks 2 3       then 0 -> 2 -> 3   0 -> 1: all
 //! ```
-//! Cost: 2 ceil(log2 N) rounds; all N blocks through every port of the way down. The baseline; chosen
-//! where a broadcast is much cheaper than a message to each.
+//! Cost: 2 ceil(log2 N) rounds; all N blocks through every port on the way down. The baseline; chosen
+//! if a broadcast is much cheaper than a message to each rank.
 
 use crate::bcast::binomial::binomial;
 use crate::{BlockList, CommView, rank};
 use weft_fabric::{Fabric, Fault};
 
-/// Block r holds rank r's data on rank r before, on all ranks after. Blocks may differ in length, but
-/// every rank names the same lengths.
+/// Gathers the blocks: block r holds rank r's data, at first only on rank r, at the end on all ranks. Blocks may differ in
+/// length, but every rank passes the same lengths.
 pub async fn gather_broadcast<F: Fabric>(
     link: &CommView<F>,
     blocks: &BlockList,

@@ -3,17 +3,17 @@
 //! ```text
 //!   0 ─┬─> 1, 2, 3      1 ─┬─> 0, 2, 3      2 ─┬─> ...      so many at once
 //! ```
-//! Everybody hears from everybody, so two buffers do (section 5.3.3).
+//! All ranks hear from all ranks, so two buffers are enough (section 5.3.3).
 //! Cost: a rank sends its block once and receives N - 1. Chosen for many nodes and small blocks on
 //! networks with multicast.
 
 use crate::{CollectiveState, CommView};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Ranks that send before the first of them has been heard: what receivers have room for.
+/// Maximum number of ranks that send before the first of them has been heard: receivers have room for as many datagrams.
 const AT_ONCE: usize = 8;
 
-/// `blocks[rank]` of every rank goes to `blocks[rank]` of all.
+/// Gathers `blocks[rank]` of every rank in `blocks[rank]` of all ranks.
 pub async fn multicast<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

@@ -1,18 +1,18 @@
-//! NEIGHBOR EXCHANGE: neighbours exchange two blocks a round, to the left and to the right in turn.
+//! NEIGHBOR EXCHANGE: neighbours exchange two blocks per round, to the left and to the right alternately.
 //! Chen, Zhang, Zhang and Yuan 2005, "Performance evaluation of allgather algorithms on
 //! terascale Linux cluster with Fast Ethernet".
 //!
 //! ```text
 //!   6 ranks    round 0: 0<->1 2<->3 4<->5 (own)    round 1: 1<->2 3<->4 5<->0 (a pair)    round 2: 0<->1 ...
 //! ```
-//! Cost: N / 2 rounds of two blocks; every rank talks to two others only. For even numbers of ranks.
-//! Chosen for large blocks, where it has half of the ring's rounds.
+//! Cost: N / 2 rounds of two blocks; every rank communicates with only two other ranks. For even numbers of ranks.
+//! Chosen for large blocks, for which it has half of the ring's rounds.
 
 use crate::{BlockList, CommView};
 use weft_fabric::{Fabric, Fault};
 
-/// Block r holds rank r's data on rank r before, on all ranks after. Blocks may differ in length, but
-/// every rank names the same lengths.
+/// Gathers the blocks: block r holds rank r's data, at first only on rank r, at the end on all ranks. Blocks may differ in
+/// length, but every rank passes the same lengths.
 ///
 /// # Panics
 /// If the number of ranks is odd, and not 1.
@@ -34,7 +34,7 @@ pub async fn neighbor_exchange<F: Fabric>(
     let mut newest = me / 2;
     for round in 1..pairs {
         let far = round.div_ceil(2);
-        // Even ranks get from the left in odd rounds, odd ranks from the right.
+        // Even ranks receive from the left in odd rounds, odd ranks from the right.
         let (peer, up) = if round.is_multiple_of(2) { (first, even) } else { (second, !even) };
         let coming = if up { me / 2 + far } else { me / 2 + pairs - far };
         link.exchange(peer, pair(newest), peer, pair(coming)).await?;

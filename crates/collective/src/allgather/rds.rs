@@ -1,21 +1,21 @@
-//! RDS: what a rank has travels by RDMA writes, and grows with each round. The rounds of Bruck et al. 1997
-//! on the slots of Kini 2003, of which section 6.1 leaves allgather to future work.
+//! RDS: the data of a rank travel by RDMA writes, and grow with each round. The rounds are those of Bruck et al. 1997,
+//! on the slots of Kini 2003, whose section 6.1 leaves allgather to future work.
 //!
 //! ```text
 //!   5 ranks, radix 2    r => r+1: r       r => r+2: r, r-1       r => r+4: r (the rest)
 //!   radix 5 and above   r => r+1, r+2, r+3, r+4: r               all at once
 //! ```
-//! Everybody hears from everybody, so two parities do (section 5.3.3).
+//! All ranks hear from all ranks, so two parities are enough (section 5.3.3).
 //! Cost: `radix - 1` writes in each of ceil(log N to base `radix`) rounds; N - 1 blocks through every port.
-//! Chosen for small blocks where writes are quicker than messages.
+//! Chosen for small blocks if writes are faster than messages.
 
 use crate::notified_write::payload;
 use crate::rdma_pattern::WritePattern;
 use crate::{CollectiveState, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `blocks[rank]` of every rank goes to `blocks[rank]` of all; all blocks have the same length, and
-/// together at most [`crate::slots::MOST`] bytes. False, and nothing done, if some rank had no room for
+/// Gathers `blocks[rank]` of every rank in `blocks[rank]` of all ranks. All blocks have the same length, and
+/// together at most [`crate::slots::MOST`] bytes. Returns false, and does nothing, if some rank had no room for
 /// slots.
 ///
 /// # Panics
@@ -29,12 +29,12 @@ pub async fn rds<F: Fabric>(
     let (me, size) = (link.rank, link.size());
     let len = blocks[me].len();
     let radix = rank::radix_for(radix, size);
-    // Blocks that a rank has for a rank so far above it: its own and those of as many below.
+    // Number of blocks that a rank sends to the rank at this distance above: its own, and those of the ranks below it.
     let sent = |place: usize, digit: usize| place.min(size - digit * place);
     let most = rank::places(size, radix).map(|place| sent(place, 1)).max().unwrap_or(0);
     let slots = state.slots(link, WritePattern::Dissemination(radix), most * len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
-    // The nearest is the last: what is left out for want of ranks is the front of a payload.
+    // The nearest block is the last: if there are fewer ranks, the front of a payload is left out.
     let nth = |block: Sge, i: usize| payload(block, (i + 1) * len).part(0, len);
     let below = |rank: usize, i: usize| (rank + size - i) % size;
     let mut edge = 0;

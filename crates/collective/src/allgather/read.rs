@@ -1,19 +1,19 @@
-//! READ: every rank registers its block, and all read it. RDMA read as the receiver's side of a rendezvous (CollGM
+//! READ: every rank registers its block, and all ranks read it. RDMA read as the receiver's side of a rendezvous (CollGM
 //! 2007, section 3.2; Sur et al. 2006, "RDMA read based rendezvous protocol"), with one exchange of addresses and
-//! one end for all blocks.
+//! one completion for all blocks.
 //!
 //! ```text
 //!   addresses of all (doubling)       r: reads block r-1 of r-1, r-2 of r-2, ...; so many at once        barrier
 //! ```
-//! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, one registration. Nobody copies, nobody waits for a
+//! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, one registration. No rank copies, and none waits for a
 //! neighbour. Chosen for blocks that are too long for eager messages.
 
 use crate::CommView;
 use crate::exposed_reads::Reads;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `blocks[rank]` of every rank goes to `blocks[rank]` of all; all blocks have the same length. `most`: reads under
-/// way at once. False, and nothing done, if some rank's memory cannot be read.
+/// Gathers `blocks[rank]` of every rank in `blocks[rank]` of all ranks; all blocks have the same length. `most`: maximum
+/// number of reads under way at once. Returns false, and does nothing, if some rank's memory cannot be read.
 pub async fn read<F: Fabric>(
     link: &CommView<F>,
     blocks: &[Sge],
@@ -27,7 +27,7 @@ pub async fn read<F: Fabric>(
     let Some(mut reads) = Reads::begin(link, blocks[me], whole, most).await? else {
         return Ok(false);
     };
-    // Each is read by one at a time.
+    // In this order, each block is read by one rank at a time.
     for distance in 1..size {
         let from = (me + size - distance) % size;
         reads.read(from, 0, blocks[from]).await?;

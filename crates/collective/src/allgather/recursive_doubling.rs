@@ -1,17 +1,17 @@
-//! RECURSIVE DOUBLING: pairs exchange all that they have. Thakur, Rabenseifner and Gropp 2005,
+//! RECURSIVE DOUBLING: pairs exchange all data that they have. Thakur, Rabenseifner and Gropp 2005,
 //! "Optimization of collective communication operations in MPICH".
 //!
 //! ```text
 //!   4 ranks     round 0: 0 <-> 1  2 <-> 3 (a block)     round 1: 0 <-> 2  1 <-> 3 (two blocks)
 //! ```
 //! Cost: log2 N rounds; N - 1 blocks through every port, nothing is copied. For powers of two; chosen
-//! there for small and middle blocks.
+//! for small and medium data.
 
 use crate::{BlockList, CommView};
 use weft_fabric::{Fabric, Fault};
 
-/// Block r holds rank r's data on rank r before, on all ranks after. Blocks may differ in length, but
-/// every rank names the same lengths.
+/// Gathers the blocks: block r holds rank r's data, at first only on rank r, at the end on all ranks. Blocks may differ in
+/// length, but every rank passes the same lengths.
 ///
 /// # Panics
 /// If the number of ranks is not a power of two.
@@ -22,7 +22,7 @@ pub async fn recursive_doubling<F: Fabric>(
     doubling_of(link, blocks, link.rank, |r| r).await
 }
 
-/// The same where this rank has block `me`, and block r is at rank `real(r)`.
+/// Gathers by recursive doubling if this rank has block `me`, and block r is at rank `real(r)`.
 pub(crate) async fn doubling_of<F: Fabric>(
     link: &CommView<F>,
     blocks: &BlockList,

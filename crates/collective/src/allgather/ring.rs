@@ -1,4 +1,4 @@
-//! Allgather around a ring (MPI 5.0, sections 6.7 and 6.8).
+//! Allgather around a ring (MPI 5.0, section 6.7).
 //!
 //! ```text
 //!   round k: rank r sends block r-k to r+1 and receives block r-k-1 from r-1
@@ -9,8 +9,8 @@
 use crate::CommView;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `blocks[r]` holds rank r's block on rank r before, on all ranks after. Blocks may differ in
-/// length, but every rank names the same lengths.
+/// Gathers the blocks: `blocks[r]` holds rank r's block, at first only on rank r, at the end on all ranks. Blocks may differ
+/// in length, but every rank passes the same lengths.
 pub async fn ring<F: Fabric>(link: &CommView<F>, blocks: &[Sge]) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     for k in 0..size - 1 {

@@ -4,7 +4,7 @@
 //!   expose the block;      read the others' where they are;      barrier
 //! ```
 //! Cost: 2 barriers ([`crate::bounce`]), each block read N - 1 times, page by page. Chosen for long blocks of few ranks, if all
-//! may read each other's memory.
+//! can read each other's memory.
 
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
@@ -16,8 +16,8 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     costs.exposing() + costs.barrier() + costs.work(costs.others() * costs.read(len))
 }
 
-/// `mine` of rank r goes to `blocks[r]` of all, also of r itself. Blocks may differ in length, but every rank
-/// names the same lengths; `mine` may be the block itself. Ranks that may not reach each other's memory put blocks down.
+/// Gathers `mine` of rank r in `blocks[r]` of all ranks, including r itself. Blocks may differ in length, but every rank
+/// passes the same lengths; `mine` may be the block itself. If ranks cannot read each other's memory, SHM-STAGED serves.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -29,7 +29,7 @@ pub async fn shm_read<F: Fabric>(
         return super::shm_staged(link, area, mine, blocks).await;
     }
     let session = area.bounce(link, 2, 0).await?;
-    // Not the block: a copy just written here would have to leave this processor's cache.
+    // `mine` is exposed, not the block: a copy just written here would have to leave this processor's cache.
     let Some(exposed) = session.expose(mine, 1).await? else {
         drop(session);
         return super::shm_staged(link, area, mine, blocks).await;

@@ -1,10 +1,10 @@
-//! SHM-STAGED: every rank reads all blocks from where they were copied in.
+//! SHM-STAGED: every rank reads all blocks from the bounce buffers into which they were copied.
 //!
 //! ```text
 //!   in parts of a buffer:          copy in;  barrier;  read N - 1 buffers
 //! ```
-//! Cost: a barrier a part ([`crate::bounce`]), each block copied once and read N - 1 times. Chosen where blocks are not read in
-//! place: of more than two ranks the one copy more is little, and buffers stay in the cache.
+//! Cost: a barrier per part ([`crate::bounce`]), each block copied once and read N - 1 times. Chosen if blocks are not read in
+//! place. With more than two ranks the additional copy is cheap, and buffers stay in the cache.
 
 use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
@@ -21,8 +21,8 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     parts * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
 }
 
-/// `mine` of rank r goes to `blocks[r]` of all, also of r itself. Blocks may differ in length, but every rank
-/// names the same lengths; `mine` may be the block itself.
+/// Gathers `mine` of rank r in `blocks[r]` of all ranks, including r itself. Blocks may differ in length, but every rank
+/// passes the same lengths; `mine` may be the block itself.
 pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

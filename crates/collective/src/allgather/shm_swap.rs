@@ -1,9 +1,9 @@
-//! SHM-SWAP: each of two ranks writes its block to the other at once with the news of it.
+//! SHM-SWAP: each of two ranks writes its block to the other, together with the notification.
 //!
 //! ```text
 //!   0 ── flag, block ──> line of 1          1 ── flag, block ──> line of 0
 //! ```
-//! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit into them.
+//! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit in such a pair.
 
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
@@ -12,11 +12,11 @@ use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
-    // The flag's line is in the barrier.
+    // The cost of the flag's line is part of the barrier's.
     costs.barrier() + costs.work(costs.copy_in(len) + costs.copy_out(len))
 }
 
-/// `mine` of rank r, at most `PAIR_MOST` bytes, goes to `blocks[r]` of both, also of r itself. Both have one length.
+/// Gathers `mine` of rank r, at most `PAIR_MOST` bytes, in `blocks[r]` of both ranks. Both blocks have one length.
 pub async fn shm_swap<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

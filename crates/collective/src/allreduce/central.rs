@@ -1,4 +1,4 @@
-//! CENTRAL: contributions side by side at rank 0, combined by the last rank to arrive.
+//! CENTRAL: contributions in adjacent slots at rank 0, combined by the last rank to arrive.
 //!
 //! ```text
 //!   0, 1, 2, 3: slot[r] at rank 0 = data, counter += 1      the last: reads all slots, combines them
@@ -7,7 +7,7 @@
 //! ```
 //! Two ranks write to each other's memory, and both combine.
 //! Cost: a write, an atomic, a read, a write, and N - 1 combinations by the last rank. Every rank
-//! waits once. The order is the same whoever is last, so the bits are the same from run to run.
+//! waits once. The order of operands does not depend on which rank is last, so the bits are the same from run to run.
 //! Chosen on one machine for at most [`crate::SLOT`] bytes, up to [`crate::CENTRAL_MOST`] ranks.
 
 use crate::costs::CallCosts;
@@ -18,13 +18,13 @@ use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
-    // Of two ranks the data come with the flag; of more, the last to come reads all slots in a row.
+    // With two ranks, the data come with the flag. With more, the last rank to arrive reads all slots in a row.
     let slots = SLOT as f64 * costs.others();
     let more = if case.ranks > 2 { costs.line() + costs.copy_out(slots) } else { 0.0 };
     costs.barrier() + more + costs.others() * costs.reduce(len)
 }
 
-/// `result` = what one of two ranks has and what the other said, combined in the order of ranks. `result`
+/// Combines, in the order of ranks, the data of one of two ranks and the data of the other into `result`. `result`
 /// may be `own`.
 pub(crate) fn combine_pair<F: Fabric>(
     link: &CommView<F>,

@@ -1,12 +1,12 @@
-//! CIRCULANT: blocks are combined over the skips of a circulant graph, then gathered back over them.
+//! CIRCULANT: blocks are combined over the skips of a circulant graph, then gathered back over the same skips.
 //! Träff 2024, "Optimal, non-pipelined reduce-scatter and allreduce algorithms" (arXiv 2410.14234).
 //!
 //! ```text
 //!   5 ranks, skips 3 2 1     sums: r -> r+3, r -> r+2, r -> r+1     results: r -> r-1, r -> r-2, r -> r-3
 //! ```
-//! Cost: 2 ceil(log2 N) rounds, 2 (N - 1) / N of the data through every port, for every N: nobody is
-//! folded, and both are the least that there is. For operators that commute. Chosen for middle and large
-//! data where N is not a power of two.
+//! Cost: 2 ceil(log2 N) rounds, 2 (N - 1) / N of the data through every port, for every N. No rank is
+//! folded, and both numbers are the minimum. For operators that commute. Chosen for medium and large
+//! data if N is not a power of two.
 
 use crate::allgather::circulant as allgather;
 use crate::reduce_scatter::circulant as reduce_scatter;
@@ -25,7 +25,7 @@ pub async fn circulant<F: Fabric>(
     element: usize,
 ) -> Result<(), Fault> {
     let blocks = BlockList::even(result, element, link.size());
-    // In place, this rank's result takes the place of an operand that is in a sum by then.
+    // In place, this rank's result overwrites an operand that is already in a sum by then.
     let parts = BlockList::even(data, element, link.size());
     reduce_scatter::circulant(link, &parts, blocks.block(link.rank), op).await?;
     allgather::circulant(link, &blocks).await

@@ -1,14 +1,14 @@
-//! K-NOMIAL exchange (recursive multiplying): groups of `radix` exchange with each other in a round.
+//! K-NOMIAL exchange (recursive multiplying): groups of `radix` ranks exchange with each other in a round.
 //! Ruefenacht, Bull and Booth 2017, "Generalisation of recursive doubling for AllReduce".
 //!
 //! ```text
 //!   9 ranks, radix 3    round 0: 0 1 2 all to all,  3 4 5,  6 7 8     round 1: 0 3 6,  1 4 7,  2 5 8
 //! ```
-//! With another number than a power of `radix`, neighbours are folded first. Groups of neighbours join,
-//! and every rank combines in their order: the same bits everywhere, for any operator.
+//! If the number of ranks is not a power of `radix`, neighbours are folded first. Groups of neighbours join,
+//! and every rank combines in their order: the same bits on all ranks, for any operator.
 //! Cost: floor(log N to base `radix`) rounds of `radix - 1` messages and combinations of the whole
-//! length; if folded, two rounds more. Chosen for small data where several messages overlap. Radix 2 is
-//! recursive doubling, for operators that do not commute, too.
+//! length; if folded, two rounds more. Chosen for small data if several messages overlap. Radix 2 is
+//! recursive doubling, which then also serves operators that do not commute.
 
 use crate::{CommView, ElementReduction, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
@@ -35,7 +35,7 @@ pub async fn k_nomial<F: Fabric>(
         return link.recv(lead, result).await;
     }
     let most = (radix - 1).min(size - 1);
-    // One for each operand, and one for this rank's value where it is not the first.
+    // A buffer for each operand, and one for this rank's value.
     let rooms: Vec<_> = (0..=most).map(|_| local_ops::stage(link, data, data.len())).collect();
     let mut value = rooms[most].sge();
     local_ops::copy(link, data, value);
@@ -55,7 +55,7 @@ pub async fn k_nomial<F: Fabric>(
         requests.extend(others().zip(&free).map(|(other, &room)| link.irecv(peer(other), room)));
         requests.extend(others().filter_map(|other| link.isend(peer(other), value)));
         link.wait_all(requests.drain(..)).await?;
-        // In the order of ranks: those before, this one, those behind.
+        // In the order of ranks: the lower ranks, this rank, the higher ranks.
         let mut all = free.clone();
         all.truncate(radix - 1);
         all.insert(digit, value);

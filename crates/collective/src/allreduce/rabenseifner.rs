@@ -4,8 +4,8 @@
 //! ```text
 //!   4 ranks    0 <-> 1, 2 <-> 3 (halves)   0 <-> 2, 1 <-> 3 (quarters)     then the same backwards
 //! ```
-//! With another number than a power of two, neighbours are folded first. Groups of neighbours join, so
-//! that operands meet in the order of ranks, for any operator.
+//! If the number of ranks is not a power of two, neighbours are folded first. Groups of neighbours join, so
+//! that operands are combined in the order of ranks, for any operator.
 //! Cost: 2 log2 N rounds, 2 (N - 1) / N of the data through every port; if folded, 2 floor(log2 N) + 2
 //! rounds, and the whole data twice more through the ports of pairs. Chosen for large data.
 

@@ -1,11 +1,11 @@
-//! REDUCE-BCAST: a reduction to rank 0 and a broadcast from it, each by what the map says.
+//! REDUCE-BCAST: a reduction to rank 0 and a broadcast from it, each by the algorithm that the map selects.
 //!
 //! ```text
 //!   0 <- 1, 2, 3 ...     as MPI_Reduce would         0 -> 1, 2, 3 ...     as MPI_Bcast would
 //! ```
 //! Cost: that of both, so that no map makes an allreduce slower than its parts (Traeff, Gropp and Thakur
-//! 2010). Chosen for long payloads where the network has multicast and the number of ranks is no power of
-//! two: others fold or go round then, and the broadcast is nearly free.
+//! 2010). Chosen for long payloads if the network has multicast and the number of ranks is not a power of
+//! two: other algorithms then fold ranks or go round a ring, and the broadcast is nearly free.
 
 use crate::hierarchy::{Level, Steps};
 use crate::{CollectiveState, CommView, ElementReduction};

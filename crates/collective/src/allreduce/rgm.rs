@@ -5,11 +5,12 @@
 //!   0                      <= 1, 2, 3           <= 4         ─┬─> 1 ... 7, one datagram
 //!   4                      <= 5, 6, 7           => 0
 //! ```
-//! A parent combines its own data with those of its children in the order of ranks; the sum stays in
-//! the child's slot, from where it is written on. One process computes the result, so nodes may differ
+//! A parent combines its own data with those of its children in the order of ranks. The sum stays in
+//! the child's slot, and the next write starts from there. One process computes the result, so nodes may differ
 //! in arithmetic, and operators need not commute.
 //! Cost: ceil(log_(fan-in + 1) N) writes and up to fan-in reductions for each, one datagram (several
-//! beyond the network's largest). Chosen for many nodes on networks with multicast. RGM-ACK: as in the barrier's `rgm.rs`.
+//! if the data exceed the network's largest datagram). Chosen for many nodes on networks with multicast.
+//! RGM-ACK: as in the barrier's `rgm.rs`.
 
 use crate::notified_write::payload;
 use crate::rdma_pattern::{WritePattern, fan_in_for};
@@ -18,8 +19,9 @@ use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. `fan_in`,
-/// one less than a power of two: the most children at each step; from N - 1 on the tree has one step.
-/// `ends`: [`ReleaseMode::Heard`], or [`ReleaseMode::EachAcknowledged`] for RGM-ACK. False, and nothing done, if some rank had no room for slots.
+/// one less than a power of two: maximum number of children at each step; from N - 1 on the tree has one step.
+/// `ends`: [`ReleaseMode::Heard`], or [`ReleaseMode::EachAcknowledged`] for RGM-ACK. Returns false, and does nothing, if
+/// some rank had no room for slots.
 pub async fn rgm<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

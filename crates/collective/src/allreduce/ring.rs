@@ -5,7 +5,7 @@
 //!   round k: rank r sends its sum of block r-k-1 to r+1, and takes in block r-k-2 from r-1
 //! ```
 //! Cost: 2 (N - 1) rounds of a block of 1 / N, 2 (N - 1) / N of the data through every port, for every
-//! N, and only neighbours talk. For operators that commute. Chosen for large data.
+//! N, and only neighbours communicate. For operators that commute. Chosen for large data.
 
 use crate::allgather::ring as allgather;
 use crate::reduce_scatter::ring as reduce_scatter;
@@ -24,7 +24,7 @@ pub async fn ring<F: Fabric>(
     element: usize,
 ) -> Result<(), Fault> {
     let blocks = BlockList::even(result, element, link.size());
-    // In place, the result takes the place of operands that are no longer needed.
+    // In place, the result overwrites operands that are no longer needed.
     let parts = BlockList::even(data, element, link.size());
     let own = blocks.block(link.rank);
     reduce_scatter::ring(link, &parts, own, op).await?;

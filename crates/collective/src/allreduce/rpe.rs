@@ -5,22 +5,22 @@
 //!              slot[round] of the partner = value;  value = lower op upper
 //! ```
 //! The sum of a round stays in the slot where the partner's value landed, and the next round writes
-//! from there: nothing is copied between rounds. Where this rank's value is the right operand, which is
-//! overwritten, a copy of it is made while the partner's travels: the value itself may still be read by
-//! the adapter. Up to the MTU one write carries value and mark ("single transfer"), beyond it a second
+//! from there: nothing is copied between rounds. If this rank's value is the right operand, it would be
+//! overwritten while the adapter may still read it. So it is copied while the partner's value travels.
+//! Up to the MTU one write carries value and mark ("single transfer"), beyond it a second
 //! write carries the mark ("notify").
 //!
 //! In every round both partners compute `lower op upper`, so all hold the same bits.
 //! Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. For operators that commute, on nodes
-//! of the same arithmetic.
+//! with the same arithmetic.
 
 use crate::notified_write::payload;
 use crate::rdma_pattern::WritePattern;
 use crate::{CollectiveState, CommView, ElementReduction, rank};
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
-/// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. False, and
-/// nothing done, if some rank had no room for slots.
+/// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. Returns false, and
+/// does nothing, if some rank had no room for slots.
 pub async fn rpe<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

@@ -1,11 +1,12 @@
-//! SHM-LAST: all put their data down, and the last rank to come combines them.
+//! SHM-LAST: all ranks copy their data into bounce buffers, and the last rank to arrive combines them.
 //!
 //! ```text
 //!   0, 1, 2, 3: data ──> own buffer;  come        the last: buffers ──> combined, in the buffer of rank 0;  lets the others go
 //!                                               all:      buffer of rank 0 ──> result
 //! ```
-//! Cost: 1 barrier ([`crate::bounce`]), N - 1 payloads read and combined one behind the other by one rank, and the result read by
-//! all. Chosen for short payloads, where that takes less time than another barrier. Compare Graham and Shipman 2008, section 3.2.
+//! Cost: 1 barrier ([`crate::bounce`]), N - 1 payloads read and combined one after the other by one rank, and the result read
+//! by all. Chosen for short payloads, for which that takes less time than another barrier. Compare Graham and Shipman 2008,
+//! section 3.2.
 
 use crate::costs::CallCosts;
 use crate::segments::fold;

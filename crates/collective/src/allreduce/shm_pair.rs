@@ -1,11 +1,11 @@
-//! SHM-PAIR: each of two ranks copies everything in and combines everything, part by part.
+//! SHM-PAIR: each of two ranks copies all data in and combines all data, part by part.
 //!
 //! ```text
 //!   0: part t ──> own buffer;  barrier;  buffer of 1 + own part ──> result
 //!   1: part t ──> own buffer;  barrier;  buffer of 0 + own part ──> result
 //! ```
-//! Cost: 1 barrier a part ([`crate::bounce`]), and for each rank one payload copied in, read and combined: recursive doubling
-//! with one step. Chosen for payloads of which the second half is combined before slices would have been met for.
+//! Cost: 1 barrier per part ([`crate::bounce`]), and for each rank one payload copied in, read and combined: recursive doubling
+//! with one step. Chosen for payloads whose second half is combined faster than a barrier for slices would take.
 
 use crate::costs::{self, CallCosts};
 use crate::segments::{fold, overlap, part};
@@ -34,7 +34,7 @@ pub async fn shm_pair<F: Fabric>(
     }
     let most = (area.part(link) / unit.max(1) * unit.max(1)).max(1);
     let steps = data.len().div_ceil(most).max(1);
-    // What is in the buffer belongs to the other rank from the barrier on.
+    // After the barrier the buffer belongs to the other rank. So in place, this rank's operand needs another copy.
     let kept = overlap(data, result).then(|| link.stage(most.min(data.len())));
     let session = area.bounce(link, steps as u64, most.min(data.len())).await?.taken();
     for t in 0..steps {

@@ -1,5 +1,5 @@
-//! SHM-READ: each rank combines a slice that it reads from the others' own memory, and reads theirs from their results. Nothing
-//! is copied in. Rabenseifner 2004 (reduce-scatter, then allgather), with reads in place of messages; Hashmi et al. 2018.
+//! SHM-READ: each rank combines a slice that it reads from the others' own memory, and reads their slices from their results.
+//! Nothing is copied in. Rabenseifner 2004 (reduce-scatter, then allgather), with reads instead of messages; Hashmi et al. 2018.
 //!
 //! ```text
 //!   expose the data;  show the results
@@ -7,8 +7,9 @@
 //!                                        write it into the root's result, or into the own
 //!   barrier;  for all:                      read the others' slices from their results;  barrier
 //! ```
-//! Cost: 3 barriers ([`crate::bounce`]) to the root or 4 for all, and for each rank one payload read and combined, and
-//! one slice written or read. Chosen for long payloads, if all ranks may read each other's memory.
+//! Cost: 3 barriers ([`crate::bounce`]) for a result at the root or 4 for a result at all ranks. Each rank reads and combines
+//! one payload, then writes its slice to the root or reads the other slices. Chosen for long payloads, if all ranks can read
+//! each other's memory.
 
 use crate::bounce::{BounceSession, ExposedPieces};
 use crate::costs::{self, CallCosts};
@@ -23,8 +24,8 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     2.0 * costs.exposing() + 2.0 * costs.barrier() + costs.work(costs.others() * both)
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes, into `result` of `root`, or of all. Ranks that may not reach each
-/// other's memory do it in slices.
+/// Combines `data` of all ranks, elements of `unit` bytes, into `result` of `root`, or of all. If ranks cannot read each
+/// other's memory, SHM-SLICES serves.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -45,7 +46,7 @@ pub async fn shm_read<F: Fabric>(
         drop(session);
         return super::shm_slices(link, area, (data, result), root, unit, op).await;
     };
-    // Who takes nothing is written nothing.
+    // A rank that takes no result is never written to, so it exposes its data again.
     let results = match takes {
         true => session.expose_to_writers(result, rest).await?,
         false => session.expose(data, rest).await?,
@@ -64,13 +65,13 @@ pub async fn shm_read<F: Fabric>(
         let at = start + at;
         let sum = match &aside {
             Some(aside) => aside.sge().part(0, len),
-            // The result of a rank that is not the root may be empty.
+            // A rank that is not the root always uses `aside`, because its result may be empty.
             None => result.part(at, len),
         };
         combine(&session, &operands, at, (data.part(at, len), sum), op).await?;
         match root {
             Some(root) if root != me => session.write(&results, root, at, sum).await?,
-            // Nobody else reads this rank's own slice of the data.
+            // No other rank reads this rank's own slice of the data.
             _ if aside.is_some() => result.part(at, len).copy_from(sum),
             _ => {}
         }
@@ -88,13 +89,13 @@ pub async fn shm_read<F: Fabric>(
     Ok(())
 }
 
-/// Bytes of a block of elements of `unit` bytes.
+/// Returns the size in bytes of a block of elements of `unit` bytes.
 pub(crate) fn block<F: Fabric>(link: &CommView<F>, unit: usize) -> usize {
     let unit = unit.max(1);
     (costs::block(link.endpoint.fabric().copies().model()) / unit * unit).max(unit)
 }
 
-/// `sum` = this rank's `own` and what the others have exposed from byte `at` on, combined.
+/// Combines into `sum` this rank's `own` and the data that the other ranks have exposed, from byte `at` on.
 pub(super) async fn combine<F: Fabric>(
     session: &BounceSession<'_, F>,
     operands: &ExposedPieces,

@@ -8,8 +8,8 @@
 //!   barrier;                        read the others' from their buffers
 //! ```
 //! Cost: parts + 1 barriers ([`crate::bounce`]), and for each rank one payload read and combined, one slice copied in, and one
-//! payload read. Bounce buffers are mapped, where each page of the program's memory costs beside its bytes: chosen between SHM-SLICES and
-//! SHM-READ.
+//! payload read. Bounce buffers are mapped, whereas each page of the program's memory costs time in addition to its bytes.
+//! Chosen between SHM-SLICES and SHM-READ.
 
 use super::shm_read::{block, combine};
 use crate::bounce::BUFFER;
@@ -29,8 +29,8 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
         + costs.work(costs.others() * both + costs.copy_in_for_all(slice))
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. Ranks
-/// that may not reach each other's memory do it in slices.
+/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. If
+/// ranks cannot read each other's memory, SHM-SLICES serves.
 pub async fn shm_read_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -48,7 +48,7 @@ pub async fn shm_read_staged<F: Fabric>(
     let steps = longest.div_ceil(room).max(1);
     let most = block(link, unit);
     let session = area.bounce(link, steps as u64 + 1, room).await?;
-    // Of more than two ranks all read each sum.
+    // With more than two ranks, all ranks read each sum.
     let session = if size > 2 { session.taken() } else { session };
     let Some(operands) = session.expose(data, steps as u64).await? else {
         drop(session);
@@ -64,7 +64,8 @@ pub async fn shm_read_staged<F: Fabric>(
             let sum = aside.as_ref().map_or(result.part(at, len), |aside| aside.sge().part(0, len));
             combine(&session, &operands, at, (data.part(at, len), sum), op).await?;
             session.copy_in_for_all(offset, sum);
-            // Nobody else reads this rank's own slice of the data, nor what others combined in this step.
+            // No other rank reads this rank's own slice of the data. After the barrier, no rank reads the parts that were
+            // combined in this step.
             if aside.is_some() {
                 result.part(at, len).copy_from(sum);
             }

@@ -4,7 +4,7 @@
 //!   expose the data;   block by block: read it from the others' memory, combine it in the caches;   barrier
 //! ```
 //! Cost: 2 barriers ([`crate::bounce`]), and for each rank N - 1 payloads read and combined. Chosen for two ranks between
-//! which lines travel slowly, where SHM-PAIR has them written, fetched one by one, and written over.
+//! which lines travel slowly: with SHM-PAIR the lines would be written, fetched one by one, and overwritten.
 
 use super::shm_read::block;
 use crate::costs::CallCosts;
@@ -19,8 +19,8 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     costs.exposing() + costs.barrier() + costs.work(all)
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. Ranks
-/// that may not reach each other's memory do it in slices.
+/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. If
+/// ranks cannot read each other's memory, SHM-SLICES serves.
 pub async fn shm_read_whole<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -37,9 +37,9 @@ pub async fn shm_read_whole<F: Fabric>(
     }
 }
 
-/// Combines `result.len()` bytes from byte `at` on of the data of all, elements of `unit` bytes, into `result`. Each
-/// rank names bytes of its own; all show as much. All ranks reach each other's memory ([`ReleaseGather::direct`]).
-/// False: some rank could not show its own, and nothing is done.
+/// Combines `result.len()` bytes from byte `at` on of the data of all ranks, elements of `unit` bytes, into `result`. Each
+/// rank chooses a range of its own; all expose the same number of bytes. All ranks can read each other's memory
+/// ([`ReleaseGather::direct`]). Returns false, and does nothing, if some rank could not expose its memory.
 pub(crate) async fn read_and_combine<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -49,7 +49,7 @@ pub(crate) async fn read_and_combine<F: Fabric>(
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<bool, Fault> {
     let len = result.len();
-    // Where the result lies on the data, others may still read.
+    // If the result overlaps the data, other ranks may still read there.
     let aside = overlap(data, result).then(|| link.endpoint.staging().take_for(result));
     let sum = aside.as_ref().map_or(result, |aside| aside.sge());
     let most = block(link, unit);

@@ -1,13 +1,13 @@
-//! SHM-SLICES: each rank combines a slice of what all copied in. Rabenseifner 2004 (reduce-scatter, then allgather), with reads
-//! in place of messages.
+//! SHM-SLICES: each rank combines a slice of the data that all ranks copied in. Rabenseifner 2004 (reduce-scatter, then
+//! allgather), with reads instead of messages.
 //!
 //! ```text
 //!   in equal segments of at most two thirds of a buffer:
 //!   step t        copy segment t in;  barrier;  read the sums of segment t-1 from everybody's buffer;
 //!                 combine slice r of segment t of all buffers, in the own buffer for step t+1
 //! ```
-//! Cost: segments + 1 barriers ([`crate::bounce`]), and for each rank one payload copied in, combined, and read. Chosen where
-//! nothing is gained by reading other ranks' memory in place, or nobody may.
+//! Cost: segments + 1 barriers ([`crate::bounce`]), and for each rank one payload copied in, combined, and read. Chosen if
+//! reading other ranks' memory in place gains nothing, or is not permitted.
 
 use crate::bounce::{BUFFER, BounceSession, segment};
 use crate::costs::CallCosts;
@@ -22,14 +22,14 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     combined(case, model) + costs.work(costs.others() * costs.copy_out(slice))
 }
 
-/// The same without the reading of the sums.
+/// Returns the cost without the reading of the sums.
 pub fn combined(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let slice = len / case.ranks as f64;
     let segments = (len / segment(BUFFER, case.element) as f64).ceil().max(1.0);
-    // Its part of every slice is copied in for one reader, its sum for all.
+    // A rank's part of every other slice is copied in for one reader, its sum for all.
     let own = costs.copy_out(slice) + costs.reduce(slice) + costs.copy_in(slice);
-    // Of each slice there is a line more to wait for.
+    // For each slice, one more line is awaited.
     (segments + 1.0) * (costs.barrier() + costs.others() * costs.line())
         + costs.work(costs.others() * own + costs.copy_in_for_all(slice))
 }
@@ -51,26 +51,26 @@ pub async fn shm_slices<F: Fabric>(
     }
     let takes = root.is_none_or(|root| root == me);
     let unit = unit.max(1);
-    // Two ranks on two processors work at once, in short parts; more ranks are seldom woken.
+    // Two ranks on two processors work at the same time, in short parts. More ranks should be woken rarely.
     let short = match size {
         2 => (data.len() / 10).max(area.part(link)),
         _ => usize::MAX,
     };
     let steps = data.len().div_ceil(segment(area.buffer_len(link).await?, unit).min(short)).max(1);
     let most = data.len().div_ceil(steps).next_multiple_of(unit).max(1);
-    // Behind the operands; no slice is longer than its share and an element.
+    // The sums follow the operands. A slice is at most one element longer than its share.
     let longest = most.min(data.len());
     let sums_at = longest.next_multiple_of(64);
     let span = sums_at + longest / size + unit;
     let session = area.bounce(link, steps as u64 + 1, span).await?;
-    // Each slice of the operands has one reader; the sums have all.
+    // Each slice of the operands has one reader; all ranks read the sums.
     let ranks_per_node = size > 2;
     let session = if ranks_per_node { session.taken() } else { session };
     let aside = ranks_per_node.then(|| link.stage(longest / size + unit));
     for t in 0..=steps {
         let (at, len) = part(data.len(), most, t);
         let (start, own) = slice(len, unit, me, size);
-        // Nobody else reads this rank's own slice.
+        // No other rank reads this rank's own slice.
         session.copy_in(0, data.part(at, start));
         let rest = start + own;
         session.copy_in(rest, data.part(at + rest, len - rest));
@@ -95,7 +95,7 @@ pub async fn shm_slices<F: Fabric>(
     Ok(())
 }
 
-/// The others' slices of segment `t`.
+/// Copies the other ranks' slices of segment `t`.
 async fn take<F: Fabric>(
     session: &BounceSession<'_, F>,
     (result, sums_at): (Sge, usize),

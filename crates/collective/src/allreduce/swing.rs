@@ -1,14 +1,14 @@
-//! SWING: halving and doubling along short cuts of a ring. De Sensi, Bonato, Saam and Hoefler 2024,
+//! SWING: halving and doubling along shortcuts of a ring. De Sensi, Bonato, Saam and Hoefler 2024,
 //! "Swing: short-cutting rings for higher bandwidth allreduce" (NSDI).
 //!
 //! ```text
 //!   8 ranks    0<->1 2<->3 4<->5 6<->7     0<->7 1<->2 3<->4 5<->6     0<->3 1<->6 2<->5 4<->7
 //! ```
-//! In step s ranks go 1, 1, 3, 5, 11, ... (the sum of (-2)^i) to one side, odd and even ones opposite:
-//! about a third of the way of recursive halving's later steps, which counts where distant ranks share
-//! links. Blocks are numbered by the halves that they go to, so that those of a message lie together.
+//! In step s a rank's distance is 1, 1, 3, 5, 11, ... (the sum of (-2)^i); odd and even ranks go in opposite directions. The
+//! distance is about a third of that in the later steps of recursive halving, which matters if distant ranks share
+//! links. Blocks are numbered by the halves to which they go, so that the blocks of a message are contiguous.
 //! Cost: 2 log2 N rounds, 2 (N - 1) / N of the data through every port. For powers of two and operators
-//! that commute. Chosen for large data on networks with short ways between neighbours.
+//! that commute. Chosen for large data on networks with short distances between neighbours.
 
 use crate::halving::{self, ButterflyStep, PartialResult};
 use crate::{BlockList, CommView, ElementReduction, local_ops, rank};

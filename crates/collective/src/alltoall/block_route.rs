@@ -1,4 +1,4 @@
-//! Where a block is while it travels by the digits of its distance.
+//! Places of a block while it travels by the digits of its distance.
 //!
 //! ```text
 //!   rank r, blocks by the ranks that they have to go, digits from the lowest on
@@ -14,12 +14,12 @@ pub struct BlockRoute<'a> {
     out: &'a [Sge],
     into: &'a [Sge],
     radix: usize,
-    /// A place for each.
+    /// A place for each block on its way.
     here: Staging,
 }
 
 impl<'a> BlockRoute<'a> {
-    /// From `out[r]` of this rank to `into[me]` of rank r; all blocks have the same length.
+    /// Describes blocks that go from `out[r]` of this rank to `into[me]` of rank r; all blocks have the same length.
     pub fn new<F: Fabric>(
         link: &CommView<F>,
         out: &'a [Sge],
@@ -27,7 +27,7 @@ impl<'a> BlockRoute<'a> {
         radix: usize,
     ) -> BlockRoute<'a> {
         let (me, size) = (link.rank, link.size());
-        // In one round, no block is under way after it.
+        // If there is only one round, no block is on its way after it.
         let stops = if radix < size { size } else { 0 };
         let here = local_ops::stage(link, out[me], stops * out[me].len());
         BlockRoute { me, out, into, radix, here }
@@ -38,7 +38,7 @@ impl<'a> BlockRoute<'a> {
         self.here.sge().part(j * len, len)
     }
 
-    /// Block `j` before the round of the digits at `place`.
+    /// Returns the place of block `j` before the round of the digits at `place`.
     pub fn before(&self, j: usize, place: usize) -> Sge {
         match j.is_multiple_of(place) {
             true => self.out[(self.me + j) % self.out.len()],
@@ -46,7 +46,7 @@ impl<'a> BlockRoute<'a> {
         }
     }
 
-    /// Where it goes after that round.
+    /// Returns the place of block `j` after the round of the digits at `place`.
     pub fn after(&self, j: usize, place: usize) -> Sge {
         match j / place < self.radix {
             true => self.into[(self.me + self.into.len() - j) % self.into.len()],

@@ -1,17 +1,17 @@
-//! LINEAR: all messages at once, or so many at a time. CollGM, section 3.4 (linear).
+//! LINEAR: all messages at once, or in batches. CollGM, section 3.4 (linear).
 //!
 //! ```text
 //!   rank r, batch 2:  to r+1, r+2, from r-1, r-2;  when these are over  to r+3, r+4, from r-3, r-4 ...
 //! ```
-//! Cost: N - 1 messages each way; latencies overlap within a batch. Chosen for blocks of middle size:
-//! all at once for few ranks, in batches where a port gets congested.
+//! Cost: N - 1 messages each way; latencies overlap within a batch. Chosen for blocks of medium size:
+//! all at once for few ranks, in batches if ports get congested.
 
 use crate::{CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `out[r]` goes to `into[me]` of rank r. Lengths may differ from pair to pair; the two ends of each
-/// pair agree. `out` and `into` do not overlap. At most `batch` messages each way are under way; 0
-/// stands for all.
+/// Sends `out[r]` to `into[me]` of rank r. Lengths may differ from pair to pair; the two ends of each
+/// pair agree. `out` and `into` do not overlap. `batch` is the maximum number of messages each way under way; 0
+/// means all.
 pub async fn linear<F: Fabric>(
     link: &CommView<F>,
     out: &[Sge],

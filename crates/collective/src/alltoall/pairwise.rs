@@ -1,4 +1,4 @@
-//! Alltoall, pair by pair (MPI 5.0, section 6.10).
+//! Alltoall, pair by pair (MPI 5.0, section 6.8).
 //!
 //! ```text
 //!   round k: rank r sends to r+k and receives from r-k
@@ -8,7 +8,7 @@
 use crate::CommView;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `out[r]` goes to `into[me]` of rank r. Lengths may differ from pair to pair; the two ends of
+/// Sends `out[r]` to `into[me]` of rank r. Lengths may differ from pair to pair; the two ends of
 /// each pair agree. `out` and `into` do not overlap.
 pub async fn pairwise<F: Fabric>(
     link: &CommView<F>,

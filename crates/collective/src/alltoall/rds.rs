@@ -1,14 +1,14 @@
-//! RDS: blocks travel together by RDMA writes, a digit of their distance a round. The rounds of Bruck et
-//! al. 1997 on the slots of Kini 2003, of which section 6.1 leaves alltoall to future work.
+//! RDS: blocks travel together by RDMA writes, one digit of their distance per round. The rounds are those of Bruck et
+//! al. 1997, on the slots of Kini 2003, whose section 6.1 leaves alltoall to future work.
 //!
 //! ```text
 //!   8 ranks, radix 2    block for r+5 = 101b of rank r:    r => r+1 (bit 0)    r+1 => r+5 (bit 2)
 //!   radix 8 and above                                      r => r+5            all at once
 //! ```
-//! A slot for each digit of each round; everybody hears from everybody, so two parities do (section
+//! There is a slot for each digit of each round. All ranks hear from all ranks, so two parities are enough (section
 //! 5.3.3).
-//! Cost: `radix - 1` writes in each of ceil(log N to base `radix`) rounds, about N / radix blocks in each.
-//! Chosen for small blocks where writes are quicker than messages.
+//! Cost: `radix - 1` writes in each of ceil(log N to base `radix`) rounds, about N / radix blocks in each write.
+//! Chosen for small blocks if writes are faster than messages.
 
 use super::block_route::BlockRoute;
 use crate::notified_write::payload;
@@ -16,8 +16,8 @@ use crate::rdma_pattern::WritePattern;
 use crate::{CollectiveState, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `out[r]` goes to `into[me]` of rank r; all blocks have the same length, and together at most
-/// [`crate::slots::MOST`] bytes. `out` and `into` do not overlap. False, and nothing done, if some rank
+/// Sends `out[r]` to `into[me]` of rank r. All blocks have the same length, and together at most
+/// [`crate::slots::MOST`] bytes. `out` and `into` do not overlap. Returns false, and does nothing, if some rank
 /// had no room for slots.
 ///
 /// # Panics

@@ -1,19 +1,19 @@
-//! READ: every rank registers what it sends, and each reads its own blocks. RDMA read as the receiver's side of a
+//! READ: every rank registers the blocks that it sends, and each rank reads its own blocks. RDMA read as the receiver's side of a
 //! rendezvous (CollGM 2007, section 3.2; Sur et al. 2006, "RDMA read based rendezvous protocol"), with one exchange
-//! of addresses and one end for all blocks.
+//! of addresses and one completion for all blocks.
 //!
 //! ```text
 //!   addresses of all (doubling)       r: reads block r of r-1, of r-2, ...; so many at once        barrier
 //! ```
-//! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, two registrations. Nobody copies, nobody waits for a
-//! partner. Chosen for blocks that are too long for eager messages.
+//! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, two registrations. No rank waits for a
+//! partner, and none copies contiguous blocks. Chosen for blocks that are too long for eager messages.
 
 use crate::exposed_reads::Reads;
 use crate::{CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `out[r]` goes to `into[me]` of rank r; all blocks have the same length. `out` and `into` do not overlap. `most`:
-/// reads under way at once. False, and nothing done, if some rank's memory cannot be read.
+/// Sends `out[r]` to `into[me]` of rank r. All blocks have the same length, and `out` and `into` do not overlap. `most`:
+/// maximum number of reads under way at once. Returns false, and does nothing, if some rank's memory cannot be read.
 pub async fn read<F: Fabric>(
     link: &CommView<F>,
     out: &[Sge],
@@ -26,7 +26,7 @@ pub async fn read<F: Fabric>(
         local_ops::copy(link, out[me], into[me]);
         return Ok(true);
     }
-    // Blocks apart from each other are put together: one registration, one address.
+    // Blocks that are not contiguous are copied together, for one registration and one address.
     let whole = Sge::join(out);
     let room = whole.is_none().then(|| local_ops::stage(link, out[me], len * size));
     if let Some(room) = &room {
@@ -39,7 +39,7 @@ pub async fn read<F: Fabric>(
     let Some(mut reads) = Reads::begin(link, memory, lands, most).await? else {
         return Ok(false);
     };
-    // Each is read by one at a time.
+    // In this order, each rank's memory is read by one rank at a time.
     for distance in 1..size {
         let from = (me + size - distance) % size;
         reads.read(from, me * len, into[from]).await?;

@@ -3,7 +3,7 @@
 //! ```text
 //!   name all blocks in the own buffer;   barrier;   read one from each rank's memory;   barrier
 //! ```
-//! Cost: 2 barriers ([`crate::bounce`]), each block read once, page by page. Chosen for long blocks, if all ranks may read each
+//! Cost: 2 barriers ([`crate::bounce`]), each block read once, page by page. Chosen for long blocks, if all ranks can read each
 //! other's memory.
 
 use crate::bounce::NAME;
@@ -18,8 +18,8 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     costs.exposing() + costs.barrier() + costs.work(each)
 }
 
-/// `out[r]` goes to `into[me]` of rank r. All blocks of all ranks have one length. `out` and `into` do not
-/// overlap. Ranks that may not reach each other's memory put blocks down.
+/// Sends `out[r]` to `into[me]` of rank r. All blocks of all ranks have one length, and `out` and `into` do not
+/// overlap. If ranks cannot read each other's memory, SHM-STAGED serves.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -31,12 +31,12 @@ pub async fn shm_read<F: Fabric>(
         return super::shm_staged(link, area, out, into).await;
     }
     let session = area.bounce(link, 2, size * NAME).await?;
-    // On the buffer, by rank: where its block is.
+    // The buffer lists, by rank, the addresses of the blocks.
     let mut regions = Vec::with_capacity(size);
     for &block in out {
         match session.name(regions.len(), block) {
             Ok(region) => regions.push(region),
-            // What cannot be registered now is an answer, not an error.
+            // Memory that cannot be registered now is an answer to the other ranks, not an error.
             Err(_) => break,
         }
     }

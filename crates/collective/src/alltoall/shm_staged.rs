@@ -1,10 +1,10 @@
-//! SHM-STAGED: every rank reads its blocks from where they were copied in.
+//! SHM-STAGED: every rank reads its blocks from the bounce buffers into which they were copied.
 //!
 //! ```text
 //!   in parts of a buffer / (N - 1) bytes:     copy N - 1 parts in;  barrier;  read one from each buffer
 //! ```
-//! Cost: a barrier a part ([`crate::bounce`]), each block copied and read. Chosen for equal blocks of which a buffer has room for
-//! as much as the barrier is worth.
+//! Cost: a barrier per part ([`crate::bounce`]), each block copied and read. Chosen for equal blocks, if a buffer has room for
+//! parts that are long enough to be worth the barrier.
 
 use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
@@ -20,12 +20,12 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     parts * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
 }
 
-/// Bytes of a block that a buffer has room for.
+/// Returns the number of bytes of each block for which a buffer has room.
 fn room(buffer: usize, size: usize) -> usize {
     buffer / (size - 1).max(1) / 64 * 64
 }
 
-/// `out[r]` goes to `into[me]` of rank r. All blocks of all ranks have one length. `out` and `into` do not
+/// Sends `out[r]` to `into[me]` of rank r. All blocks of all ranks have one length, and `out` and `into` do not
 /// overlap.
 pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
@@ -47,7 +47,7 @@ pub async fn shm_staged<F: Fabric>(
     let session = area.bounce(link, steps as u64, room * (size - 1)).await?.taken();
     for t in 0..steps {
         let (at, len) = part(block, room, t);
-        // The buffer of rank r has r + 1 first.
+        // In the buffer of rank r, the block for rank r + 1 comes first.
         for (place, rank) in others().enumerate() {
             session.copy_in(place * room, out[rank].part(at, len));
         }

@@ -1,15 +1,15 @@
-//! SHM-SWAP: each of two ranks writes the other's block to it at once with the news of it.
+//! SHM-SWAP: each of two ranks writes a block to the other, together with the notification.
 //!
 //! ```text
 //!   0 ── flag, block ──> line of 1          1 ── flag, block ──> line of 0
 //! ```
-//! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit into them.
+//! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit in such a pair.
 
 pub use crate::allgather::shm_swap::time;
 use crate::{CommView, ReleaseGather};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `out[r]`, at most `PAIR_MOST` bytes, goes to `into[me]` of rank r. All blocks have one length.
+/// Sends `out[r]`, at most `PAIR_MOST` bytes, to `into[me]` of rank r. All blocks have one length.
 pub async fn shm_swap<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

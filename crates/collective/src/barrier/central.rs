@@ -1,12 +1,12 @@
-//! CENTRAL: one counter, and the last to arrive lets the others go. Mellor-Crummey and Scott 1991,
-//! section 2.1, with a flag for each rank instead of one for all.
+//! CENTRAL: one counter, and the last rank to arrive releases the others. Mellor-Crummey and Scott 1991,
+//! section 2.1, with a flag for each rank instead of one flag for all.
 //!
 //! ```text
 //!   0, 1, 2, 3: counter at rank 0 += 1      the last: flag of every other rank = number of the barrier
 //! ```
 //! Two ranks write each other's flag instead.
 //! Cost: one atomic, then one write; but N - 1 writes by the last rank. Every rank waits once and is
-//! woken once, however many there are: with more ranks than processors, that is what counts.
+//! woken once, however many ranks there are. With more ranks than processors, wake-ups dominate the cost.
 //! Chosen on one machine, up to [`crate::CENTRAL_MOST`] ranks.
 
 use crate::costs::CallCosts;
@@ -18,7 +18,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     CallCosts::of(case, model).barrier()
 }
 
-/// Ends on no rank before all have come. The ranks share memory, and meet in `area`, which all of
+/// Runs a barrier: ends on no rank before all ranks have come. The ranks share memory, and meet in `area`, which all of
 /// them use in one order.
 pub async fn central<F: Fabric>(link: &CommView<F>, area: &ReleaseGather<F>) -> Result<(), Fault> {
     if link.size() == 1 {

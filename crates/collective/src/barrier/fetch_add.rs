@@ -1,5 +1,5 @@
-//! FETCH-ADD: a tree of counters that adapters add to, released by RDMA writes down the same tree. The gather of
-//! Kini 2003, section 4.1.3, with one word a parent instead of a slot for each child; fetch-and-add as the arrival
+//! FETCH-ADD: a tree of counters to which adapters add, released by RDMA writes down the same tree. The gather of
+//! Kini 2003, section 4.1.3, with one word per parent instead of a slot for each child. Fetch-and-add as the arrival
 //! at a barrier: Mellor-Crummey and Scott 1991 ("combining tree").
 //!
 //! ```text
@@ -8,15 +8,15 @@
 //!   4                      += 1 by 5, 6, 7          0 += 1          => 5, 6, 7
 //! ```
 //! Cost: ceil(log_(fan-in + 1) N) atomics, one after the other, then as many rounds of up to fan-in writes. No
-//! datagram, and a parent waits for one word, however many children it has. Chosen where there is no multicast
-//! and adapters take many messages at once.
+//! datagram, and a parent waits for one word, however many children it has. Chosen if there is no multicast
+//! and adapters can have many messages under way at once.
 
 use crate::rdma_pattern::{WritePattern, fan_in_for};
 use crate::{CollectiveState, CommView};
 use weft_fabric::{Fabric, Fault};
 
-/// `fan_in`, one less than a power of two: the most children at each step. False, and nothing done, if some rank
-/// had no room for slots.
+/// Runs a barrier. `fan_in`, one less than a power of two: maximum number of children at each step. Returns false, and does
+/// nothing, if some rank had no room for slots.
 pub async fn fetch_add<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -30,7 +30,7 @@ pub async fn fetch_add<F: Fabric>(
     if slots.count() > 0 {
         slots.landed(link, 0).await?;
     }
-    // The farthest have the most to release.
+    // The children of the last steps come first, because they have the most ranks to release.
     for edge in (0..slots.writes()).rev() {
         slots.write(link, edge, slots.own(edge), 0)?;
     }

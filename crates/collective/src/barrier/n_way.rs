@@ -4,12 +4,14 @@
 //! ```text
 //!   9 ranks, radix 3     round 0: to r+1, r+2     round 1: to r+3, r+6
 //! ```
-//! Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages each way. Chosen where messages to
-//! several ranks overlap: small gaps beside large latencies. Radix 2 is plain dissemination.
+//! Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages each way. Chosen if messages to
+//! several ranks overlap: small gaps compared to latencies. Radix 2 is plain dissemination.
 
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
+/// Runs a barrier by dissemination to `radix - 1` ranks in each round.
+///
 /// # Panics
 /// If `radix` is below 2.
 pub async fn n_way_dissemination<F: Fabric>(link: &CommView<F>, radix: usize) -> Result<(), Fault> {

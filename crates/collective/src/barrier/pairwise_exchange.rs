@@ -8,12 +8,12 @@
 //!   3                         <-> 2         <-> 1
 //!   4            -> 0                                     <- 0
 //! ```
-//! Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. Baseline of the RDMA barriers.
+//! Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. Baseline for the RDMA barriers.
 
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Ends on no rank before all have come; ranks beyond the largest power of two only tell a partner
+/// Runs a barrier: ends on no rank before all ranks have come. Ranks beyond the largest power of two only notify a partner
 /// and wait for it.
 pub async fn pairwise_exchange<F: Fabric>(link: &CommView<F>) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());

@@ -6,14 +6,14 @@
 //!   1            => 2                 => 3                 => 0
 //!   ...          (everybody writes a mark and waits for one in every round)
 //! ```
-//! Cost: ceil(log2 N) writes, one after the other, for every N. Chosen where writes are quicker than
+//! Cost: ceil(log2 N) writes, one after the other, for every N. Chosen if writes are faster than
 //! messages.
 
 use crate::rdma_pattern::WritePattern;
 use crate::{CollectiveState, CommView, rank};
 use weft_fabric::{Fabric, Fault};
 
-/// False, and nothing done, if some rank had no room for slots.
+/// Runs a barrier. Returns false, and does nothing, if some rank had no room for slots.
 pub async fn rds<F: Fabric>(link: &CommView<F>, state: &CollectiveState<F>) -> Result<bool, Fault> {
     let slots = state.slots(link, WritePattern::Dissemination(2), 0);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };

@@ -7,19 +7,20 @@
 //! ```
 //! Cost: ceil(log_(fan-in + 1) N) writes, one after the other, with up to the fan-in at one parent at a
 //! time, and one datagram whatever N is; nothing else if no datagram is lost. A larger fan-in makes the
-//! tree lower and the parent a hot spot: 7 is best in the document's figure 4.7.
+//! tree lower and the parent a hot spot: 7 is best in Kini's figure 4.7.
 //! Chosen for many nodes on networks with multicast.
 //!
 //! RGM-ACK: each rank acknowledges the multicast to rank 0, which leaves when it has heard from all (section 3.3.4, the first
-//! alternative). N - 1 messages more, which the document calls expensive. Chosen by name only.
+//! alternative). This takes N - 1 additional messages, which Kini calls expensive. Chosen only by name.
 
 use crate::rdma_pattern::{WritePattern, fan_in_for};
 use crate::{CollectiveState, CommView};
 use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `fan_in`, one less than a power of two: the most children at each step; from N - 1 on the tree has one
-/// step. `ends`: [`ReleaseMode::Heard`], or [`ReleaseMode::EachAcknowledged`] for RGM-ACK. False, and nothing done, if some rank had no room for slots.
+/// Runs a barrier. `fan_in`, one less than a power of two: maximum number of children at each step; from N - 1 on the tree
+/// has one step. `ends`: [`ReleaseMode::Heard`], or [`ReleaseMode::EachAcknowledged`] for RGM-ACK. Returns false, and does
+/// nothing, if some rank had no room for slots.
 pub async fn rgm<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

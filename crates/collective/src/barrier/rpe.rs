@@ -9,13 +9,13 @@
 //!   4            => 0                                     <= 0
 //! ```
 //! Cost: log2 N writes, one after the other, for a power of two, else floor(log2 N) + 2. No message is
-//! matched, no buffer posted. Chosen where writes are quicker than messages and N is a power of two.
+//! matched, no buffer posted. Chosen if writes are faster than messages and N is a power of two.
 
 use crate::rdma_pattern::WritePattern;
 use crate::{CollectiveState, CommView, rank};
 use weft_fabric::{Fabric, Fault};
 
-/// False, and nothing done, if some rank had no room for slots.
+/// Runs a barrier. Returns false, and does nothing, if some rank had no room for slots.
 pub async fn rpe<F: Fabric>(link: &CommView<F>, state: &CollectiveState<F>) -> Result<bool, Fault> {
     let slots = state.slots(link, WritePattern::Exchange, 0);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };

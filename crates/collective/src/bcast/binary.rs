@@ -5,15 +5,15 @@
 //!                '--> 2 -> 5, 6
 //! ```
 //! Cost: 2 (floor(log2 N) + S - 1) rounds of one of S segments: inner ranks send each segment twice.
-//! Chosen between the binomial tree and the pipeline: data in several segments, too many ranks for a
+//! Chosen between the binomial tree and the pipeline: for data of several segments, and too many ranks for a
 //! chain.
 
 use super::segments;
 use crate::{CommView, trees};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `data` of `root` is copied to `data` of everybody, in segments of `segment` bytes (0: in one); same
-/// lengths everywhere.
+/// Copies `data` of `root` to `data` of all ranks, in segments of `segment` bytes (0: in one segment). All ranks pass the same
+/// lengths.
 pub async fn binary<F: Fabric>(
     link: &CommView<F>,
     root: usize,

@@ -13,13 +13,13 @@ use crate::selection_key::SelectionKey;
 use crate::{CommView, rank};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-/// Among ranks of one machine.
+/// Returns the predicted time among ranks of one machine.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     costs.binomial(len, 0.0)
 }
 
-/// `data` of `root` is copied to `data` of everybody; same length everywhere.
+/// Copies `data` of `root` to `data` of all ranks; the length is the same on all ranks.
 pub async fn binomial<F: Fabric>(link: &CommView<F>, root: usize, data: Sge) -> Result<(), Fault> {
     let size = link.size();
     let relative = (link.rank + size - root) % size;

@@ -10,8 +10,8 @@ use super::segments;
 use crate::{CommView, trees};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `data` of `root` is copied to `data` of everybody, in segments of `segment` bytes (0: in one); same
-/// lengths everywhere.
+/// Copies `data` of `root` to `data` of all ranks, in segments of `segment` bytes (0: in one segment). All ranks pass the same
+/// lengths.
 pub async fn chain<F: Fabric>(
     link: &CommView<F>,
     root: usize,

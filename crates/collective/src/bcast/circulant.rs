@@ -4,15 +4,15 @@
 //! ```text
 //!   5 ranks, skips 1 2 3:  round 0: r -> r+1    round 1: r -> r+2    round 2: r -> r+3    round 3: r -> r+1 ...
 //! ```
-//! In every round everybody sends one block and receives another. Cost: n - 1 + ceil(log2 N) rounds of
-//! a block, which no algorithm with one port can go below. Chosen for large data and any number of
-//! ranks: as little latency as the binomial tree, as little data a rank as the pipeline.
+//! In every round each rank sends one block and receives another block. Cost: n - 1 + ceil(log2 N) rounds of
+//! a block, the minimum for algorithms with one port. Chosen for large data and any number of
+//! ranks: its latency is as low as the binomial tree's, and the data per rank are as few as the pipeline's.
 
 use crate::{CommView, circulant::Circulant};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `data` of `root` is copied to `data` of everybody, in blocks of `segment` bytes (0: in one); same
-/// lengths everywhere.
+/// Copies `data` of `root` to `data` of all ranks, in blocks of `segment` bytes (0: in one block). All ranks pass the same
+/// lengths.
 pub async fn circulant<F: Fabric>(
     link: &CommView<F>,
     root: usize,
@@ -31,7 +31,7 @@ pub async fn circulant<F: Fabric>(
 
     let graph = Circulant::new(size);
     let mine = graph.arrivals(me, blocks);
-    // What I send is what the other end receives.
+    // The block that this rank sends is the block that the rank at the other end receives.
     let others: Vec<_> =
         (0..graph.rounds()).map(|k| graph.arrivals(graph.to(me, k), blocks)).collect();
     let mut sends = Vec::with_capacity(blocks + graph.rounds());

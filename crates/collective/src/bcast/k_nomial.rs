@@ -4,12 +4,12 @@
 //!   9 ranks, radix 3     round 0: 0 -> 3, 6     round 1: 0 -> 1, 2    3 -> 4, 5    6 -> 7, 8
 //! ```
 //! Numbers are relative to the root. Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages of
-//! the whole length. Chosen for small data where a rank sends several messages in one's latency.
+//! the whole length. Chosen for small data if a rank can send several messages within one latency.
 
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `data` of `root` is copied to `data` of everybody; same length everywhere.
+/// Copies `data` of `root` to `data` of all ranks; the length is the same on all ranks.
 ///
 /// # Panics
 /// If `radix` is below 2.
@@ -23,7 +23,7 @@ pub async fn k_nomial<F: Fabric>(
     let relative = (link.rank + size - root) % size;
     let absolute = |r: usize| (r + root) % size;
     let places = rank::k_places(relative, size, radix).rev();
-    // The largest subtrees first.
+    // The children with the largest subtrees come first.
     let children = places.flat_map(|place| rank::k_children(relative, size, radix, place));
     let to: Vec<usize> = children.map(absolute).collect();
     let mut sends = Vec::with_capacity(to.len());

@@ -4,15 +4,15 @@
 //!   root ─┬─> 0, 1, 2, ...      the first part      a part: so many bytes, in datagrams
 //!         ├─> 0, 1, 2, ...      the second
 //! ```
-//! Nobody but the root says anything, so two buffers would not do: the root may be a window ahead of the
-//! slowest member, who says now and then how far it is.
+//! Only the root sends data, so two buffers would not be enough. The root may be a window ahead of the
+//! slowest member; the members report their progress now and then.
 //! Cost: the length of the data once, whatever N is. Chosen for many nodes on networks with multicast.
 
 use crate::{CollectiveState, CommView};
 use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `data` of `root` is copied to `data` of everybody, `part` bytes to a multicast.
+/// Copies `data` of `root` to `data` of all ranks, `part` bytes per multicast.
 pub async fn multicast<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

@@ -1,4 +1,4 @@
-//! SCATTER-ALLGATHER: each rank gets a block of the data, then all gather them. Barnett, Shuler, van de
+//! SCATTER-ALLGATHER: each rank gets a block of the data, then all ranks gather the blocks. Barnett, Shuler, van de
 //! Geijn et al. 1994, "Interprocessor collective communication library (InterCom)"; Thakur, Rabenseifner
 //! and Gropp 2005.
 //!
@@ -7,17 +7,17 @@
 //! ```
 //! Numbers are relative to the root. Cost: ceil(log2 N) + N - 1 rounds with a ring, 2 log2 N with
 //! doubling, and 2 (N - 1) / N of the data through every port. Chosen for large data: doubling (for
-//! powers of two) where latency counts, too; the ring where only neighbours should talk.
+//! powers of two) if latency matters, too; the ring if only neighbours should communicate.
 
 use crate::allgather::recursive_doubling::doubling_of;
 use crate::allgather::ring::ring;
 use crate::{BlockList, CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Blocks begin at multiples of so many bytes, a cache line.
+/// Alignment of blocks in bytes: a cache line.
 const ALIGN: usize = 64;
 
-/// `data` of `root` is copied to `data` of everybody; same length everywhere.
+/// Copies `data` of `root` to `data` of all ranks, with a ring; the length is the same on all ranks.
 pub async fn scatter_allgather<F: Fabric>(
     link: &CommView<F>,
     root: usize,
@@ -30,7 +30,7 @@ pub async fn scatter_allgather<F: Fabric>(
     ring(link, &by_rank).await
 }
 
-/// The same with recursive doubling.
+/// Copies `data` of `root` to `data` of all ranks, with recursive doubling; the length is the same on all ranks.
 ///
 /// # Panics
 /// If the number of ranks is not a power of two.
@@ -45,7 +45,7 @@ pub async fn scatter_doubling<F: Fabric>(
     doubling_of(link, &blocks, (link.rank + size - root) % size, |r| (r + root) % size).await
 }
 
-/// Block r of the root comes to rank r, relative to the root, along the binomial tree.
+/// Scatters the root's blocks along the binomial tree: block r goes to rank r, relative to the root.
 async fn scatter<F: Fabric>(
     link: &CommView<F>,
     root: usize,

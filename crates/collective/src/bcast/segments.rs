@@ -1,4 +1,4 @@
-//! Data in segments down a tree: while a segment is passed on, the next one comes.
+//! Data in segments down a tree: while a rank forwards a segment, it receives the next.
 
 use crate::CommView;
 use crate::trees::TreeNode;
@@ -6,20 +6,20 @@ use std::collections::VecDeque;
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_p2p::RequestId;
 
-/// Segments that are asked for before the first of them has come: a sender that needs to be told of
-/// room, or of an address, need not wait for it between segments.
+/// Maximum number of segments for which receives are posted ahead. A sender that needs room, or an address, from the receiver
+/// then need not wait between segments.
 const AHEAD: usize = 4;
 
-/// The segments of `data`, of `segment` bytes, the last one shorter; one empty segment if there is
-/// nothing, so that everybody hears of it. A segment length of 0 stands for one segment.
+/// Returns the segments of `data`, of `segment` bytes each; the last may be shorter. Empty data give one empty segment, so
+/// that all ranks are notified. A segment length of 0 means one segment.
 pub(super) fn segments(data: Sge, segment: usize) -> impl Iterator<Item = Sge> {
     let segment = if segment == 0 { data.len().max(1) } else { segment };
     let count = data.len().div_ceil(segment).max(1);
     (0..count).map(move |i| data.part(i * segment, segment.min(data.len() - i * segment)))
 }
 
-/// Receives `data` from the parent and sends it to the children, segment by segment. What is still
-/// being sent is added to `sends`. Goes on behind a fault, and returns the first.
+/// Receives `data` from the parent and sends them to the children, segment by segment. Sends that are still
+/// under way are added to `sends`. Continues after a fault, and returns the first fault.
 pub(super) async fn pass<F: Fabric>(
     link: &CommView<F>,
     place: TreeNode,

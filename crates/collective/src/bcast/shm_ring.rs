@@ -1,10 +1,10 @@
-//! SHM-RING: the root puts its data into a staging ring once, and all others read them there.
+//! SHM-RING: the root copies its data into a staging ring once, and all other ranks read them there.
 //!
 //! ```text
 //!   the root, part t:   data ──> ring;   tells 1, 2, 3, ...            each other, when it comes:   ring ──> data
 //! ```
-//! Cost: one copy by the root and one by each other, a line to each and back for a part, and no message ([`crate::posts`]).
-//! Chosen for payloads that the root would have to copy for each other rank.
+//! Cost: one copy by the root and one by each other rank, a line to each rank and back per part, and no message
+//! ([`crate::staging_ring`]). Chosen for payloads that the root would otherwise have to copy for each other rank.
 
 use super::flat;
 use crate::costs::CallCosts;
@@ -18,12 +18,12 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let parts = (len / CHUNK as f64).ceil().max(1.0);
     let first = costs.copy_in_for_all(len.min(CHUNK as f64));
-    // Each reader is told, and says that it has read.
+    // The root notifies each reader, and each reader acknowledges.
     let told = parts * 2.0 * costs.others() * costs.line();
     first + told + costs.work(costs.copy_out(len)).max(costs.copy_in_for_all(len))
 }
 
-/// `data` of `root` is copied to `data` of everybody; same length everywhere.
+/// Copies `data` of `root` to `data` of all ranks; the length is the same on all ranks.
 pub async fn shm_ring<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

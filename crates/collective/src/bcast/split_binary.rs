@@ -1,21 +1,21 @@
-//! SPLIT BINARY: each half of the data goes down one of two trees, then pairs exchange halves.
+//! SPLIT BINARY: each half of the data goes down one of two trees, then pairs of ranks exchange halves.
 //! Pjesivac-Grbovic et al. 2005, "Performance analysis of MPI collective operations".
 //!
 //! ```text
 //!   7 ranks:     0 -> 1 -> 2, 3  (left half)      then  1 <-> 4   2 <-> 5   3 <-> 6
 //!                '--> 4 -> 5, 6  (right half)
 //! ```
-//! Numbers are relative to the root. Cost: 2 (ceil(log2 N) - 2) + S + S/2 rounds of one of S segments,
-//! about: inner ranks send half of the data twice, and half of it once. Chosen where the binary tree
-//! is, when the data have at least two segments.
+//! Numbers are relative to the root. Cost: about 2 (ceil(log2 N) - 2) + S + S/2 rounds of one of S segments:
+//! inner ranks send half of the data twice, and half of the data once. Chosen under the conditions of the binary tree,
+//! if the data have at least two segments.
 
 use super::segments::{self, segments};
 use crate::trees::{self, TreeHalf};
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `data` of `root` is copied to `data` of everybody, in segments of `segment` bytes (0: in one a
-/// half); same lengths everywhere.
+/// Copies `data` of `root` to `data` of all ranks, in segments of `segment` bytes (0: one segment per
+/// half). All ranks pass the same lengths.
 pub async fn split_binary<F: Fabric>(
     link: &CommView<F>,
     root: usize,
@@ -33,7 +33,7 @@ pub async fn split_binary<F: Fabric>(
         TreeHalf::Left => (left, right),
         TreeHalf::Right => (right, left),
         TreeHalf::Root => {
-            // Segments of both halves in turn.
+            // The root sends segments of both halves alternately.
             let [first, second] = place.place.children.map(|c| c.map(absolute));
             let (mut lefts, mut rights) = (segments(left, segment), segments(right, segment));
             loop {
@@ -52,8 +52,8 @@ pub async fn split_binary<F: Fabric>(
         }
     };
     let partner = partner.expect("all but the root have one");
-    // The other half may come before this one is complete; but of two ranks, the root sends both in
-    // order.
+    // The other half may arrive before this half is complete, so its receive is posted early. With two ranks, however, the root
+    // sends both halves, in order.
     let early = (size > 2).then(|| link.irecv(partner, other));
     let passed = segments::pass(link, place.place, absolute, mine, segment, &mut sends).await;
     if partner != root {
@@ -63,5 +63,5 @@ pub async fn split_binary<F: Fabric>(
     passed.and(link.wait_all(sends).await)
 }
 
-/// Halves meet at multiples of so many bytes, a cache line.
+/// Alignment in bytes of the boundary between the halves: a cache line.
 const HALVES: usize = 64;

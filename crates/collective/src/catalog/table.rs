@@ -1,4 +1,4 @@
-//! The list itself. Within an operation those that were published together stand together.
+//! The list of algorithms. Within an operation, algorithms that were published together are listed together.
 
 use crate::algorithm::{Algorithm, AlgorithmParameter, Carrier, Method, Only, Requirement};
 use crate::area::PAIR_MOST;
@@ -35,12 +35,12 @@ const fn entry(
     }
 }
 
-/// It has a parameter.
+/// Adds a parameter to an entry.
 const fn with(parameter: AlgorithmParameter, entry: Algorithm) -> Algorithm {
     Algorithm { parameter: Some(parameter), ..entry }
 }
 
-/// Serves where no map says anything.
+/// Marks an entry as a choice for calls for which no map has a line.
 const fn usual(entry: Algorithm) -> Algorithm {
     Algorithm { usual: true, ..entry }
 }
@@ -58,14 +58,14 @@ const RADIX: AlgorithmParameter = number("radix", 4, 2, 64);
 const SEGMENT: AlgorithmParameter = number("segment in bytes", 64 << 10, 64, 1 << 30);
 const AT_ONCE: AlgorithmParameter = number("number of messages at once", 16, 1, 1 << 20);
 
-/// A composition of levels.
+/// Makes the entry of a composition of levels.
 const fn two_level(operation: CollectiveKind, needs: &'static [Requirement]) -> Algorithm {
     let about = "within nodes, between their leaders, within nodes";
     let cost = "that of its steps";
     entry(operation, "TWO-LEVEL", (Method::TwoLevel, Carrier::Hierarchy), needs, about, cost)
 }
 
-/// Kini 2003, section 4.1.3: 2^k - 1 children at each step, best 7 (figure 4.7).
+/// Kini 2003, section 4.1.3: at most 2^k - 1 children at each step; 7 is best (figure 4.7).
 const FAN_IN: AlgorithmParameter = AlgorithmParameter {
     what: "fan-in",
     default: 7,
@@ -74,15 +74,15 @@ const FAN_IN: AlgorithmParameter = AlgorithmParameter {
     only: Only::OneLessThanPowers,
 };
 
-/// Largest payload of what is written into slots.
+/// Maximum payload in bytes that is written into slots.
 const WRITTEN: usize = slots::MOST;
 
-/// Of ranks that share memory: chosen there by what it should take.
+/// Adds a cost function to an entry: ranks that share memory select by the predicted time.
 const fn shm(time: CostFunction, entry: Algorithm) -> Algorithm {
     Algorithm { time: Some(time), ..entry }
 }
 
-/// What all of those need that meet on a release-gather area; and that cut payloads between elements.
+/// Requirements of algorithms that meet on a release-gather area, and of those that cut payloads between elements.
 const TOGETHER: Requirement = Requirement::Together(CENTRAL_MOST);
 const ELEMENT: Requirement = ElementAtMost(UNIT_MOST);
 
@@ -122,7 +122,7 @@ const fn scan_read(operation: CollectiveKind) -> Algorithm {
     )
 }
 
-/// An algorithm of messages twice: over MPI's, as the baseline `MPI-X`, and over streams, as `X`.
+/// Makes two entries for an algorithm of messages: `MPI-X`, the baseline over MPI's messages, and `X` over streams.
 macro_rules! messages {
     ($operation:ident $name:literal $method:ident $([$parameter:expr])? {$($need:expr),*} $usual:literal
         $about:literal, $cost:literal $(, $time:path)?) => {
@@ -173,7 +173,7 @@ const fn joined<const N: usize>() -> [Algorithm; N] {
 
 #[rustfmt::skip]
 const TABLE: &[&[Algorithm]] = &[
-    // Of ranks that share memory: these come first where they are eligible.
+    // Algorithms of ranks that share memory. They come first, so they serve if they are eligible.
     &[usual(shm(crate::barrier::central::time, entry(Barrier, "CENTRAL", (Method::Central, Memory), &[TOGETHER],
         "a counter at rank 0; the last to come lets the others go", "1 wake-up a rank"))),
      usual(shm(crate::allreduce::central::time, entry(Allreduce, "CENTRAL", (Method::Central, Memory), &[TOGETHER, SameArithmeticOfTwo, AtMost(SLOT)],
@@ -225,7 +225,7 @@ const TABLE: &[&[Algorithm]] = &[
     &[scan_staged(Scan), scan_slices(Scan)], &[scan_read(Scan)],
     &[scan_staged(Exscan), scan_slices(Exscan)], &[scan_read(Exscan)],
 
-    // Of ranks on several nodes.
+    // Algorithms of ranks on several nodes.
     &[two_level(Barrier, &[Nodes]), two_level(Bcast, &[Nodes])],
     &[two_level(Gather, &[Nodes, EqualBlocks]), two_level(Scatter, &[Nodes, EqualBlocks])],
     &[two_level(Allgather, &[Nodes]), two_level(Alltoall, &[Nodes, EqualBlocks])],

@@ -5,13 +5,13 @@
 //!                                                      then  4 -> 0: 4 5 6 7
 //! ```
 //! Numbers are relative to the root. Cost: ceil(log2 N) rounds; every block is moved up to log2 N
-//! times, N / 2 blocks a round at most. With unequal blocks each message but those to the root is
-//! preceded by one with 8 bytes a block. Chosen for small blocks (below 1 KiB).
+//! times, at most N / 2 blocks per round. With unequal blocks, each message except those to the root is
+//! preceded by a message with 8 bytes per block. Chosen for small blocks (below 1 KiB).
 
 use crate::{BlockList, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere); all blocks have the same
+/// Gathers `mine` of every rank in `blocks[rank]` of the root (empty elsewhere). All blocks have the same
 /// length.
 pub async fn binomial<F: Fabric>(
     link: &CommView<F>,
@@ -25,7 +25,7 @@ pub async fn binomial<F: Fabric>(
     collect(link, root, mine, blocks, &each).await
 }
 
-/// The same for blocks of different lengths; each rank knows that of its own, the root all.
+/// Gathers blocks of different lengths. Each rank knows the length of its own block, the root knows all lengths.
 pub async fn binomial_unequal<F: Fabric>(
     link: &CommView<F>,
     root: usize,

@@ -1,10 +1,10 @@
-//! Gather of one block from each rank, straight to the root (MPI 5.0, sections 6.5 and 6.6).
+//! Gather of one block from each rank, straight to the root (MPI 5.0, section 6.5).
 //!
 //! ```text
 //!   1 --> 0     2 --> 0     3 --> 0     ...
 //! ```
-//! Cost: N - 1 messages into the root, each block moved once: on one node, if it is long, by its sender, beside the others.
-//! Chosen for blocks of 1 KiB and more.
+//! Cost: N - 1 messages into the root, each block moved once. On one node, the sender moves a long block, in parallel with the
+//! other senders. Chosen for blocks of 1 KiB and more.
 
 use crate::comm_view::RequestBatch;
 use crate::costs::CallCosts;
@@ -12,14 +12,14 @@ use crate::selection_key::SelectionKey;
 use crate::{CommView, local_ops};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-/// Among ranks of one machine.
+/// Returns the predicted time among ranks of one machine.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     costs.work(costs.copy_in(len)) + costs.others() * costs.one_of_many(len, costs.copy_out(len))
 }
 
-/// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere). Blocks may differ in
-/// length. The root's own block is copied unless both name the same memory.
+/// Gathers `mine` of every rank in `blocks[rank]` of the root (empty elsewhere). Blocks may differ in
+/// length. The root's own block is copied unless `mine` and the block are the same memory.
 pub async fn flat<F: Fabric>(
     link: &CommView<F>,
     root: usize,

@@ -1,10 +1,10 @@
-//! SHM-RING: each rank puts its block into its staging ring, and the root reads them as they come.
+//! SHM-RING: each rank copies its block into its staging ring, and the root reads the blocks as they arrive.
 //!
 //! ```text
 //!   1, 2, 3, ...:   block ──> own ring;  on              the root:   1 <── ring of 1,  2 <── ring of 2, ...
 //! ```
-//! Cost: two copies of each block, one by its rank and one by the root, and no message ([`crate::posts`]). Chosen between blocks
-//! that are sent at once and those that their ranks had better write to where they belong (`flat.rs`).
+//! Cost: two copies of each block, one by its rank and one by the root, and no message ([`crate::staging_ring`]). Chosen for
+//! blocks longer than eager messages, up to the length at which their ranks should write them to the root directly (`flat.rs`).
 
 use super::flat;
 use crate::costs::CallCosts;
@@ -20,13 +20,13 @@ type Ranks = SmallVec<[usize; CENTRAL_MOST]>;
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let parts = (len / CHUNK as f64).ceil().max(1.0);
-    // The root is told of each part, and says that it has read it.
+    // Each rank notifies the root of each part, and the root acknowledges.
     let told = parts * 2.0 * costs.others() * costs.line();
     costs.work(costs.copy_in(len)) + told + costs.others() * costs.copy_out(len)
 }
 
-/// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere), all of one length. The root's own block is
-/// copied unless both name the same memory.
+/// Gathers `mine` of every rank in `blocks[rank]` of the root (empty elsewhere), all of one length. The root's own block is
+/// copied unless `mine` and the block are the same memory.
 pub async fn shm_ring<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -53,7 +53,7 @@ pub async fn shm_ring<F: Fabric>(
     }
     local_ops::copy(link, mine, blocks[root]);
     for t in 0..parts {
-        // Those that have come first: the others' may come meanwhile.
+        // Parts that have arrived come first; the others may arrive meanwhile.
         let (come, late): (Ranks, Ranks) = ring.others().partition(|&from| ring.is_there(t, from));
         for from in come.into_iter().chain(late) {
             ring.copy_out(t, from, of(blocks[from], t), true).await?;

@@ -1,18 +1,18 @@
-//! ALLGATHER: everybody gets all blocks, by what the map says, and all but the root forget them.
+//! ALLGATHER: all ranks get all blocks, by the algorithm that the map selects, and only the root keeps them.
 //!
 //! ```text
 //!   0 <=> 1, 2, 3 ...     as MPI_Allgather would
 //! ```
 //! Cost: that of an allgather, and room for all blocks on every rank, so that no map makes a gather slower than
-//! an allgather (Traeff, Gropp and Thakur 2010). Chosen for small blocks of many ranks: messages that one root
-//! takes one after the other take longer than rounds of RDMA writes.
+//! an allgather (Traeff, Gropp and Thakur 2010). Chosen for small blocks of many ranks: messages that the root
+//! receives one after the other take longer than rounds of RDMA writes.
 
 use crate::hierarchy::{Level, Steps};
 use crate::{CollectiveState, CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere); all have the same length. The
-/// root's own block is copied unless both name the same memory.
+/// Gathers `mine` of every rank in `blocks[rank]` of the root (empty elsewhere). All blocks have the same length. The
+/// root's own block is copied unless `mine` and the block are the same memory.
 pub async fn through_allgather<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

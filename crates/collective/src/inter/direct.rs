@@ -1,4 +1,4 @@
-//! Blocks from each process to each process of the other group that they are for.
+//! Blocks that each process sends directly to their receivers in the other group.
 //!
 //! ```text
 //!     gather to B0         allgather, alltoall
@@ -6,14 +6,14 @@
 //!     A1 ──┼─> B0          A1 ═╪═ B1     both ways at once
 //!     A2 ──┘               A2 ═╛
 //! ```
-//! Cost: one round; a process sends and receives at most as many messages as the other group has
-//! ranks. For every payload, until an algorithm through the leaders is chosen for small ones.
+//! Cost: one round; the maximum number of messages that a process sends and receives is the number of ranks of the other
+//! group. Used for every payload, until an algorithm through the leaders is chosen for small payloads.
 
 use super::Root;
 use crate::CommView;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `mine` of every process of the other group to the root's `blocks`, one a rank.
+/// Gathers `mine` of every process of the other group in the root's `blocks`, one per rank.
 pub async fn gather<F: Fabric>(
     bridge: &CommView<F>,
     root: Root,
@@ -27,7 +27,7 @@ pub async fn gather<F: Fabric>(
     }
 }
 
-/// The root's `blocks`, one a rank, to `mine` of every process of the other group.
+/// Scatters the root's `blocks`, one per rank, to `mine` of every process of the other group.
 pub async fn scatter<F: Fabric>(
     bridge: &CommView<F>,
     root: Root,
@@ -41,7 +41,7 @@ pub async fn scatter<F: Fabric>(
     }
 }
 
-/// `out[r]` to rank `r` of the other group, and from it `into[r]`. An empty slice is for nobody.
+/// Sends `out[r]` to rank `r` of the other group, and receives `into[r]` from it. An empty slice means no messages.
 pub async fn exchange<F: Fabric>(
     bridge: &CommView<F>,
     out: &[Sge],

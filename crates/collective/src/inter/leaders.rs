@@ -1,21 +1,21 @@
-//! Within each group, and between the groups by their ranks 0.
+//! Steps within each group, and between the groups' ranks 0.
 //!
 //! ```text
 //!     A1 ─┐              ┌─ B1
 //!     A2 ─┼─ A0 <──> B0 ─┼─ B2      1. reduce (or gather) to the leader
 //!     A3 ─┘              └─ B3      2. leaders exchange   3. broadcast (or scatter)
 //! ```
-//! Cost: ceil(log2) of the groups' sizes in rounds up and down, one round between. A broadcast sends
+//! Cost: ceil(log2) of the groups' sizes in rounds up and down, one round between. A broadcast goes
 //! from the root itself to the other group's leader, a reduction from the leader to the root.
 
 use super::{Root, Sides};
 use crate::{CommView, ElementReduction, barrier, bcast, reduce, scatter};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// The rank that speaks for its group.
+/// The rank that acts for its group.
 const LEADER: usize = 0;
 
-/// `out` to the other leader, `into` from it; nothing for those who lead nobody.
+/// Sends `out` to the other leader and receives `into` from it. Ranks that are not leaders do nothing.
 pub async fn swap<F: Fabric>(bridge: &CommView<F>, out: Sge, into: Sge) -> Result<(), Fault> {
     match bridge.rank {
         LEADER => bridge.exchange(LEADER, out, LEADER, into).await,
@@ -23,14 +23,14 @@ pub async fn swap<F: Fabric>(bridge: &CommView<F>, out: Sge, into: Sge) -> Resul
     }
 }
 
-/// Nobody leaves before all of both groups have come.
+/// Runs a barrier: no process leaves before all of both groups have come.
 pub async fn barrier<F: Fabric>(sides: &Sides<F>) -> Result<(), Fault> {
     barrier::dissemination(&sides.local).await?;
     swap(&sides.bridge, Sge::EMPTY, Sge::EMPTY).await?;
     barrier::dissemination(&sides.local).await
 }
 
-/// `data` of the root to `data` of the whole other group.
+/// Broadcasts `data` of the root to `data` of the whole other group.
 pub async fn broadcast<F: Fabric>(sides: &Sides<F>, root: Root, data: Sge) -> Result<(), Fault> {
     match root {
         Root::ThisProcess => sides.bridge.send(LEADER, data).await,
@@ -44,7 +44,7 @@ pub async fn broadcast<F: Fabric>(sides: &Sides<F>, root: Root, data: Sge) -> Re
     }
 }
 
-/// The reduction of `input` of the other group's processes to `output` of the root.
+/// Reduces `input` of the other group's processes to `output` of the root.
 pub async fn reduce<F: Fabric>(
     sides: &Sides<F>,
     root: Root,
@@ -66,7 +66,7 @@ pub async fn reduce<F: Fabric>(
     }
 }
 
-/// The reduction of the other group's `input` to `output` of all of this one.
+/// Reduces the other group's `input` to `output` of all processes of this group.
 pub async fn allreduce<F: Fabric>(
     sides: &Sides<F>,
     input: Sge,
@@ -79,7 +79,7 @@ pub async fn allreduce<F: Fabric>(
     bcast::binomial(&sides.local, LEADER, output).await
 }
 
-/// The reduction of the other group's `input`, in blocks of `lens` bytes by rank of this group, to
+/// Reduces the other group's `input`, in blocks of `lens` bytes by rank of this group, to
 /// `output` of each.
 pub async fn reduce_scatter<F: Fabric>(
     sides: &Sides<F>,

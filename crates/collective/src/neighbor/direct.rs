@@ -1,24 +1,24 @@
-//! DIRECT: every block straight to its neighbour, all at once (MPI 5.0, sections 8.6.1 and 8.6.2).
+//! DIRECT: every block goes straight to its neighbour, all at once (MPI 5.0, sections 8.6.1 and 8.6.2).
 //!
 //! ```text
 //!   posts its receives, in order:   from 3    from 1    from 3
 //!   then its sends, in order:       to 1      to 3      to 3        then waits for all
 //! ```
-//! What goes from one rank to another is taken in the order in which it was sent: the k-th send to a
-//! rank matches the k-th receive from this one there, however many edges join the two.
+//! Messages from one rank to another are received in the order in which they were sent: the k-th send to a
+//! rank matches that rank's k-th receive from this rank, however many edges join the two.
 //!
-//! Cost: one message an edge, none waits for another; every block moves once. The plain form, always
+//! Cost: one message per edge, none waits for another; every block moves once. This is the plain form, always
 //! chosen.
 
 use crate::CommView;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Sends each of `sends` to its rank and receives each of `receives` from its rank; a rank may be
-/// named several times, and may be this one. Returns the bytes that came into each of `receives`, no
-/// more than it has.
+/// Sends each of `sends` to its rank and receives each of `receives` from its rank. A rank may be
+/// named several times, and may be this rank. Returns the number of bytes that came into each of `receives`, at
+/// most its length.
 ///
-/// All requests are over when this returns, so that nothing comes later into memory that the caller
-/// has back; unless the fabric itself failed.
+/// All requests are complete when this function returns, so that nothing arrives later in memory that the caller
+/// has back. The exception is a failure of the fabric itself.
 pub async fn direct<F: Fabric>(
     link: &CommView<F>,
     sends: &[(usize, Sge)],

@@ -3,9 +3,9 @@
 //! ```text
 //!   8 ranks:  0 <- 1   then  0 <- 2 (with 3)   then  0 <- 4 (with 5, 6, 7)
 //! ```
-//! Subtrees are contiguous ranges of ranks, so operands meet in the order of ranks, also for
-//! operators that do not commute; the tree always has rank 0 on top, so that the result does not
-//! depend on the root, to which rank 0 hands it.
+//! Subtrees are contiguous ranges of ranks, so operands are combined in the order of ranks, also for
+//! operators that do not commute. Rank 0 is always the top of the tree, so that the result does not
+//! depend on the root; rank 0 sends the result to another root.
 //! Cost: ceil(log2 N) rounds of the whole length, one more for another root.
 
 use crate::costs::CallCosts;
@@ -13,7 +13,7 @@ use crate::selection_key::SelectionKey;
 use crate::{Accumulator, CommView, ElementReduction, rank};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-/// Among ranks of one machine.
+/// Returns the predicted time among ranks of one machine.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     costs.binomial(len, costs.reduce_whole(len))

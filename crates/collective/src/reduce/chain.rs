@@ -3,7 +3,7 @@
 //! ```text
 //!   3 -> 2 -> 1 -> 0        while 1 combines segment s, segment s + 1 comes
 //! ```
-//! The chain ends at rank 0, which hands each segment on to another root; so operands meet in the order
+//! The chain ends at rank 0, which sends each segment on to another root. So operands are combined in the order
 //! of ranks, from the last to the first, whatever the root. Cost: N - 2 + S rounds of one of S segments,
 //! one more for another root. Chosen for large data and few ranks.
 
@@ -12,7 +12,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 use weft_p2p::RequestId;
 
 /// Combines `data` of all ranks into `result` of `root` (ignored elsewhere), in segments of `segment`
-/// bytes (0: in one), rounded down to whole elements of `element` bytes.
+/// bytes (0: in one segment), rounded down to whole elements of `element` bytes.
 pub async fn chain<F: Fabric>(
     link: &CommView<F>,
     root: usize,
@@ -27,10 +27,10 @@ pub async fn chain<F: Fabric>(
     let step = whole.max(element);
     let count = data.len().div_ceil(step).max(1);
     let part = |i: usize| (i * step, step.min(data.len() - i * step));
-    // Two segments: while one is sent, the next one comes.
+    // Two buffers: while one segment is sent, the next one is received.
     let rooms = [(); 2].map(|()| local_ops::stage(link, data, step.min(data.len())));
     let room = |i: usize| rooms[i % 2].sge().part(0, part(i).1);
-    // What rank 0 hands over; a segment comes only after this rank has given its own for it.
+    // Receives of the result at another root. Rank 0 sends a segment only after this rank has sent its own part of it.
     let others = if me == root && me > 0 { 0..count } else { 0..0 };
     let results: Vec<_> =
         others.map(|i| link.irecv(0, result.part(part(i).0, part(i).1))).collect();

@@ -1,10 +1,10 @@
-//! FLAT: everybody sends to the root, which combines.
+//! FLAT: all ranks send to the root, which combines.
 //!
 //! ```text
 //!   1 --> 0     2 --> 0     3 --> 0 ...      the root combines; nobody else waits
 //! ```
-//! Cost: N - 1 messages and combinations at the root. Chosen on one machine for short payloads of few ranks: those that are not
-//! the root hand over and go on.
+//! Cost: N - 1 messages and combinations at the root. Chosen on one machine for short payloads of few ranks: ranks other than
+//! the root send their data and go on.
 
 use crate::costs::CallCosts;
 use crate::segments::{fold, overlap};

@@ -3,10 +3,10 @@
 //! ```text
 //!   9 ranks, radix 3:  0 <- 1, 2   3 <- 4, 5   6 <- 7, 8     then  0 <- 3, 6
 //! ```
-//! Subtrees are contiguous ranges of ranks, and children are taken in their order, so any operator
-//! will do; rank 0 is always on top, so that the bits do not depend on the root.
+//! Subtrees are contiguous ranges of ranks, and children are combined in their order, so any operator
+//! works. Rank 0 is always the top, so that the bits do not depend on the root.
 //! Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages and combinations of the whole
-//! length, one more for another root. Chosen for small data where several messages overlap.
+//! length, one more for another root. Chosen for small data if several messages overlap.
 
 use crate::{CommView, ElementReduction, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
@@ -25,7 +25,7 @@ pub async fn k_nomial<F: Fabric>(
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let mut sum = data;
-    // The buffer of the value, and those of a round's operands.
+    // The buffer that holds the value, and the buffers of a round's operands.
     let mut held: Option<Staging> = None;
     let mut operands = Vec::new();
     for place in rank::k_places(me, size, radix) {

@@ -4,8 +4,8 @@
 //! ```text
 //!   4 ranks    0 <-> 1, 2 <-> 3 (halves)   0 <-> 2, 1 <-> 3 (quarters)     then  2 -> 0, 3 -> 1    1 -> 0
 //! ```
-//! With another number than a power of two, neighbours are folded first. Groups of neighbours join, so
-//! that operands meet in the order of ranks, for any operator; the root changes nothing but the sides of operands that commute.
+//! If the number of ranks is not a power of two, neighbours are folded first. Groups of neighbours join, so
+//! that operands are combined in the order of ranks, for any operator. The root only affects the sides of operands that commute.
 //! Cost: 2 floor(log2 N) rounds (one more if folded), 2 (N - 1) / N of the data through every port.
 //! Chosen for large data.
 
@@ -26,7 +26,7 @@ pub async fn scatter_gather<F: Fabric>(
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let fold = rank::Fold { size, groups: rank::power_below(size) };
-    // The root's group is led by the root.
+    // The root leads its own group.
     let lead = |group: usize| if fold.group(root) == group { root } else { fold.first(group) };
     let (group, top) = (fold.group(me), fold.group(root));
     if me != lead(group) {
@@ -40,7 +40,7 @@ pub async fn scatter_gather<F: Fabric>(
     let steps = halving::neighbors(group, fold.groups, lead);
     let blocks = BlockList::even(data, element, fold.groups);
     let mine = halving::halve(link, &blocks, &mut value, steps.iter().copied(), op).await?;
-    // The root gathers in its result, others where the value is.
+    // The root gathers in its result, other ranks in the buffer that holds the value.
     let room = if me == root { result } else { value.now() };
     let block = |range: &Range<usize>| blocks.range_in(room, range.start, range.end);
     local_ops::copy(link, blocks.range_in(value.now(), mine.start, mine.end), block(&mine));

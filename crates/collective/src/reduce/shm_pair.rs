@@ -1,10 +1,10 @@
-//! SHM-PAIR: of two ranks one brings its data and the other combines, at once.
+//! SHM-PAIR: of two ranks, one copies its data in while the other combines.
 //!
 //! ```text
 //!   1 copies part t+1 in, while 0, the root, combines part t from 1's buffer
 //! ```
-//! Cost: 1 barrier a part ([`crate::bounce`]), and one payload copied in by the one, read and combined by the other at the same
-//! time. Chosen for two ranks and payloads of more than a message.
+//! Cost: 1 barrier per part ([`crate::bounce`]), and one payload copied in by one rank, and read and combined by the other rank
+//! at the same time. Chosen for two ranks and payloads longer than a message.
 
 use crate::costs::{self, CallCosts};
 use crate::segments::{fold, overlap, part};

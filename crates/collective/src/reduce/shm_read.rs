@@ -2,7 +2,7 @@
 //!
 //! The picture is that of the allreduce of this name (`allreduce/shm_read.rs`).
 //! Cost: 3 barriers ([`crate::bounce`]), and for each rank one payload read and combined, and one slice written. Chosen for long
-//! payloads, if all ranks may read each other's memory.
+//! payloads, if all ranks can read each other's memory.
 
 use crate::allreduce::shm_read as allreduce;
 use crate::costs::CallCosts;
@@ -17,7 +17,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 }
 
 /// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
-/// (ignored elsewhere). Ranks that may not reach each other's memory do it in slices.
+/// (ignored elsewhere). If ranks cannot read each other's memory, SHM-SLICES serves.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

@@ -20,7 +20,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 }
 
 /// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
-/// (ignored elsewhere). Ranks that may not reach each other's memory do it in slices.
+/// (ignored elsewhere). If ranks cannot read each other's memory, SHM-SLICES serves.
 pub async fn shm_read_whole<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

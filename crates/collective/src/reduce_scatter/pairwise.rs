@@ -3,7 +3,7 @@
 //! ```text
 //!   round k: rank r sends its operand of block r+k to r+k, and takes in that of r-k
 //! ```
-//! Cost: N - 1 rounds of one block, each byte moved once. For operators that commute: operands meet in
+//! Cost: N - 1 rounds of one block, each byte moved once. For operators that commute: operands are combined in
 //! the order r, r-1, r-2, ..., the same from run to run. Chosen for large data.
 
 use crate::{BlockList, CommView, ElementReduction, local_ops};

@@ -1,9 +1,9 @@
-//! RING: sums of blocks go around a ring. Patarasuk and Yuan 2009, the first half of their allreduce.
+//! RING: sums of blocks travel around a ring. Patarasuk and Yuan 2009, the first half of their allreduce.
 //!
 //! ```text
 //!   round k: rank r sends its sum of block r-k-1 to r+1, and takes in block r-k-2 from r-1
 //! ```
-//! Cost: N - 1 rounds of one block; only neighbours talk. For operators that commute: operands meet in
+//! Cost: N - 1 rounds of one block; only neighbours communicate. For operators that commute: operands are combined in
 //! the order r+1, r+2, ..., r, the same from run to run. Chosen for large data.
 
 use crate::{BlockList, CommView, ElementReduction, local_ops};
@@ -23,7 +23,7 @@ pub async fn ring<F: Fabric>(
     assert!(op.commutes(), "a ring with an operator that does not commute");
     let (me, size) = (link.rank, link.size());
     let longest = (0..size).map(|r| data.block(r).len()).max().unwrap_or(0);
-    // What comes, and what came before and is sent on.
+    // One buffer for the block that is received, and one for the previous block, which is sent on.
     let rooms = [(); 2].map(|()| local_ops::stage(link, data.whole(), longest));
     let mut sum = data.block((me + size - 1) % size);
     for k in 1..size {

@@ -1,10 +1,10 @@
-//! SHM-READ: every rank reads its block of everybody's data from their own memory, and combines.
+//! SHM-READ: every rank reads its block of all ranks' data from their own memory, and combines.
 //!
 //! ```text
 //!   expose the data;   block by block: read it from the others' memory, combine it in the caches;   barrier
 //! ```
 //! Cost: 2 barriers ([`crate::bounce`]), each block read once, page by page, and combined. Chosen for long blocks, if all ranks
-//! may read each other's memory.
+//! can read each other's memory.
 
 use crate::allreduce::shm_read_whole::read_and_combine;
 use crate::costs::CallCosts;
@@ -18,9 +18,9 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     costs.exposing() + costs.barrier() + costs.work(each)
 }
 
-/// `data`, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), consists of one block for each rank, of
-/// `lens[rank]` bytes; the blocks of all ranks for this one are combined into `result`, which may be the
-/// beginning of `data`. Ranks that may not reach each other's memory put blocks down.
+/// Combines this rank's blocks of all ranks' `data` into `result`, which may be the beginning of `data`. `data`, elements of
+/// `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), consists of one block for each rank, of `lens[rank]` bytes.
+/// If ranks cannot read each other's memory, SHM-STAGED serves.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

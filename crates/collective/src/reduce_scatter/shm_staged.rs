@@ -1,9 +1,9 @@
-//! SHM-STAGED: every rank reads its block of everybody's data from where they were copied in, and combines.
+//! SHM-STAGED: every rank reads its block of all ranks' data from the bounce buffers, and combines.
 //!
 //! ```text
 //!   in parts of a buffer / N bytes:     copy N parts in;  barrier;  combine one from each buffer
 //! ```
-//! Cost: a barrier a part ([`crate::bounce`]), each block copied once, read and combined. Chosen where blocks are not read in
+//! Cost: a barrier per part ([`crate::bounce`]), each block copied once, read and combined. Chosen if blocks are not read in
 //! place.
 
 use crate::bounce::BUFFER;
@@ -21,9 +21,9 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     parts * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
 }
 
-/// `data`, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), consists of one block for each rank, of
-/// `lens[rank]` bytes; the blocks of all ranks for this one are combined into `result`, which may be the
-/// beginning of `data`.
+/// Combines this rank's blocks of all ranks' `data` into `result`, which may be the beginning of `data`. `data`, elements of
+/// `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), consists of one block for each rank, of `lens[rank]`
+/// bytes.
 pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -42,7 +42,7 @@ pub async fn shm_staged<F: Fabric>(
     let room = (buffer / size / unit.max(1) * unit.max(1)).min(most).max(1);
     let steps = most.div_ceil(room).max(1);
     let own_at: usize = lens[..me].iter().sum();
-    // In place, part t of the result lies on what was copied in in step t or before.
+    // In place, part t of the result overwrites data that were copied in in step t or before.
     let in_place = overlap(data, result);
     let session = area.bounce(link, steps as u64, room * size).await?.taken();
     for t in 0..steps {

@@ -1,9 +1,9 @@
-//! SHM-SWAP: each of two ranks writes the other's block to it at once with the news of it, and combines its own.
+//! SHM-SWAP: each of two ranks writes the other's block to it, together with the notification, and combines its own.
 //!
 //! ```text
 //!   0 ── flag, block ──> line of 1          1 ── flag, block ──> line of 0
 //! ```
-//! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit into them.
+//! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit in such a pair.
 
 use crate::allreduce::central::combine_pair;
 use crate::costs::CallCosts;
@@ -17,8 +17,8 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     costs.barrier() + costs.work(each)
 }
 
-/// `data` consists of two blocks of one length, at most `PAIR_MOST` bytes; those for this rank are combined into
-/// `result`, which may be the beginning of `data`.
+/// Combines this rank's blocks of both ranks' `data` into `result`, which may be the beginning of `data`. `data` consists of two
+/// blocks of one length, at most `PAIR_MOST` bytes each.
 pub async fn shm_swap<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

@@ -3,7 +3,7 @@
 //! ```text
 //!   0 -> 1 -> 2 -> 3        rank r receives x0 op ... op x(r-1) and sends x0 op ... op xr
 //! ```
-//! Cost: N - 1 rounds of the whole length. The plain form: no rank combines twice.
+//! Cost: N - 1 rounds of the whole length. The basic form: each rank combines once.
 
 use crate::costs::CallCosts;
 use crate::segments::overlap;
@@ -11,8 +11,8 @@ use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Staging, Work};
 
-/// Among ranks of one machine: ranks below run ahead as far as messages are kept for those above, so that of many operations
-/// each costs a rank its own part alone; longer messages make it wait for the next one.
+/// Returns the predicted time among ranks of one machine. Eager messages are buffered for higher ranks, so lower ranks run
+/// ahead: in a sequence of operations each costs a rank only its own part. A longer message makes a rank wait for the next.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let own = costs.message(len) + costs.copy_in(len) + costs.reduce_whole(len);
@@ -21,7 +21,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     costs.work(own) + behind / 2.0 * (costs.message(len) + costs.reduce_whole(len))
 }
 
-/// `result` of rank r = `data` of ranks 0 to r, combined in order.
+/// Combines `data` of ranks 0 to r, in order, into `result` of rank r.
 pub async fn chain<F: Fabric>(
     link: &CommView<F>,
     data: Sge,
@@ -29,7 +29,7 @@ pub async fn chain<F: Fabric>(
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.rank == 0 {
-        // What it has had for long is the quickest to be read.
+        // Forwarded before the copy: the data, which rank 0 has had for a while, are fastest for the next rank to read.
         forward(link, data).await?;
         copy(link, data, result);
         return Ok(());
@@ -46,7 +46,7 @@ pub async fn chain<F: Fabric>(
     forward(link, result).await
 }
 
-/// What the rank below has so far, as long as `data`.
+/// Receives the combined data of all lower ranks, as long as `data`.
 async fn recv_lower<F: Fabric>(link: &CommView<F>, data: Sge) -> Result<Staging, Fault> {
     let lower = link.endpoint.staging().take_for(data);
     link.recv(link.rank - 1, lower.sge()).await?;
@@ -60,7 +60,7 @@ fn copy<F: Fabric>(link: &CommView<F>, from: Sge, to: Sge) {
     }
 }
 
-/// `result` of rank r = `data` of ranks 0 to r-1; of rank 0 it is left alone.
+/// Combines `data` of ranks 0 to r-1 into `result` of rank r; `result` of rank 0 is left alone.
 pub async fn exclusive_chain<F: Fabric>(
     link: &CommView<F>,
     data: Sge,

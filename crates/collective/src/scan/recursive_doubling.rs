@@ -1,17 +1,17 @@
-//! RECURSIVE DOUBLING: pairs exchange the sums of their groups; who is above adds the lower one to its
+//! RECURSIVE DOUBLING: pairs exchange the sums of their groups; the higher rank combines the lower sum with its
 //! prefix. Hillis and Steele 1986, "Data parallel algorithms".
 //!
 //! ```text
 //!   4 ranks   round 0: 0 <-> 1   2 <-> 3 (x0 x1 x2 x3)       round 1: 0 <-> 2   1 <-> 3 (x0x1, x2x3)
 //! ```
-//! Groups of neighbours join, so that operands meet in the order of ranks, for any operator. Cost:
-//! ceil(log2 N) rounds of the whole length with two combinations each. Chosen but for the largest data
+//! Groups of neighbours join, so that operands are combined in the order of ranks, for any operator. Cost:
+//! ceil(log2 N) rounds of the whole length with two combinations each. Chosen except for the largest data
 //! on few ranks.
 
 use crate::{Accumulator, CommView, ElementReduction, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `result` of rank r = `data` of ranks 0 to r, combined in order.
+/// Combines `data` of ranks 0 to r, in order, into `result` of rank r.
 pub async fn recursive_doubling<F: Fabric>(
     link: &CommView<F>,
     data: Sge,
@@ -23,7 +23,7 @@ pub async fn recursive_doubling<F: Fabric>(
     prefixes(link, &mut sum, op, |operand, _| local_ops::combine(link, op, operand, result)).await
 }
 
-/// `result` of rank r = `data` of ranks 0 to r-1; of rank 0 it is left alone.
+/// Combines `data` of ranks 0 to r-1 into `result` of rank r; `result` of rank 0 is left alone.
 pub async fn exclusive_recursive_doubling<F: Fabric>(
     link: &CommView<F>,
     data: Sge,
@@ -38,7 +38,7 @@ pub async fn exclusive_recursive_doubling<F: Fabric>(
     prefixes(link, &mut sum, op, take).await
 }
 
-/// Gives `take` each operand from lower ranks, nearest first, and whether it is the first.
+/// Passes `take` each operand from lower ranks, nearest first, and true for the first operand.
 async fn prefixes<F: Fabric>(
     link: &CommView<F>,
     sum: &mut Accumulator,

@@ -8,7 +8,7 @@
 //!   barrier
 //! ```
 //! Cost: 3 barriers ([`crate::bounce`]), and for each rank one payload read, combined, and written. Chosen for
-//! long payloads, if all ranks may read each other's memory.
+//! long payloads, if all ranks can read each other's memory.
 
 use crate::allreduce::shm_read::block;
 use crate::costs::CallCosts;
@@ -23,9 +23,9 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     2.0 * costs.exposing() + costs.barrier() + costs.work(costs.others() * each)
 }
 
-/// `result` of rank r = `data` of ranks 0 to r, elements of `unit` bytes, combined in order; without r's own if
-/// `exclusive`, so that rank 0's is left alone. Ranks that may not reach each
-/// other's memory do it in slices.
+/// Combines `data` of ranks 0 to r, elements of `unit` bytes, in order, into `result` of rank r. If `exclusive`, r's own data
+/// are left out, and `result` of rank 0 is left alone. If ranks cannot read each other's memory, SHM-SLICES
+/// serves.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -43,7 +43,7 @@ pub async fn shm_read<F: Fabric>(
         drop(session);
         return super::shm_slices(link, area, (data, result), unit, exclusive, op).await;
     };
-    // Into that of rank 0 nothing is written.
+    // Nothing is written to an exclusive result of rank 0, so rank 0 exposes its data again.
     let results = match exclusive && me == 0 {
         true => session.expose(data, 1).await?,
         false => session.expose_to_writers(result, 1).await?,
@@ -69,7 +69,7 @@ pub async fn shm_read<F: Fabric>(
             false => session.write(&results, rank, at, value).await,
         };
         for rank in 0..size {
-            // Its result may lie on its data.
+            // A rank's result may overlap its data, so the data are read before the result is written.
             match rank == me {
                 true => next.copy_from(data.part(at, len)),
                 false => session.read(&operands, rank, at, next).await?,

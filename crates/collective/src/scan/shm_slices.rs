@@ -1,12 +1,12 @@
-//! SHM-SLICES: each rank computes all prefixes of a slice of what all copied in.
+//! SHM-SLICES: each rank computes all prefixes of a slice of the data that all ranks copied in.
 //!
 //! ```text
 //!   in segments of about half a buffer:
 //!     step t             copy segment t in;  barrier;  read the own prefix of all slices of segment t-1;
 //!                        compute all N prefixes of slice r of segment t, in the own buffer for step t+1
 //! ```
-//! Cost: segments + 1 barriers ([`crate::bounce`]), and for each rank one payload copied in, combined, and read, however many
-//! ranks there are. Chosen where the last rank would combine too much, and nothing is read in place.
+//! Cost: segments + 1 barriers ([`crate::bounce`]), and for each rank one payload copied in, combined, and read, whatever the
+//! number of ranks. Chosen if the last rank would otherwise combine too much, and nothing is read in place.
 
 use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
@@ -22,13 +22,13 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     (segments + 1.0) * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
 }
 
-/// A segment, behind which there are N slices of prefixes, each rounded up to an element.
+/// Returns the length of a segment, which fits in a buffer with N slices of prefixes behind it, each rounded up to an element.
 fn segment(size: usize, unit: usize) -> usize {
     ((BUFFER - size * unit) / 2 / unit * unit).max(unit)
 }
 
-/// `result` of rank r = `data` of ranks 0 to r, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`] / 2),
-/// combined in order; without r's own if `exclusive`, so that rank 0's is left alone.
+/// Combines `data` of ranks 0 to r, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`] / 2), in order, into `result`
+/// of rank r. If `exclusive`, r's own data are left out, and `result` of rank 0 is left alone.
 pub async fn shm_slices<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -38,7 +38,7 @@ pub async fn shm_slices<F: Fabric>(
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size, total) = (link.rank, link.size(), data.len());
-    // Of how many ranks the result is made.
+    // Number of ranks whose data the result combines.
     let operands = if exclusive { me } else { me + 1 };
     if size == 1 || total == 0 {
         if !exclusive {

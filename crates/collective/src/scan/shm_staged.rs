@@ -1,9 +1,9 @@
-//! SHM-STAGED: each rank combines what those up to it have copied in.
+//! SHM-STAGED: each rank combines the data that it and all lower ranks have copied in.
 //!
 //! ```text
 //!   in parts of a buffer:    copy in;  barrier;  rank r combines buffers 0 to r
 //! ```
-//! Cost: 1 barrier a part ([`crate::bounce`]) and N payloads combined by the last rank. Chosen for short payloads.
+//! Cost: 1 barrier per part ([`crate::bounce`]), and N payloads combined by the last rank. Chosen for short payloads.
 
 use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
@@ -16,15 +16,15 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let parts = (len / BUFFER as f64).ceil().max(1.0);
     let last = costs.others() * (costs.copy_out(len) + costs.reduce(len));
-    // On a processor that ranks share, those with less to do make up for those with more.
+    // On a processor that ranks share, ranks with less work compensate for ranks with more.
     let each = if case.site.near.each > 1 { costs.work(last / 2.0).max(last) } else { last };
     parts * (costs.barrier() + costs.others() * costs.line())
         + costs.work(costs.copy_in_for_all(len))
         + each
 }
 
-/// `result` of rank r = `data` of ranks 0 to r, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]),
-/// combined in order; without r's own if `exclusive`, so that rank 0's is left alone.
+/// Combines `data` of ranks 0 to r, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), in order, into `result`
+/// of rank r. If `exclusive`, r's own data are left out, and `result` of rank 0 is left alone.
 pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -34,7 +34,7 @@ pub async fn shm_staged<F: Fabric>(
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, unit) = (link.rank, unit.max(1));
-    // Of how many ranks the result is made.
+    // Number of ranks whose data the result combines.
     let operands = if exclusive { me } else { me + 1 };
     if link.size() == 1 {
         if !exclusive {
@@ -50,7 +50,7 @@ pub async fn shm_staged<F: Fabric>(
         let (at, len) = part(data.len(), most, t);
         session.copy_in(0, data.part(at, len));
         session.barrier().await?;
-        // Part t of the result may lie on part t of the data.
+        // Part t of the result may overlap part t of the data.
         let own = if in_place { session.last_buffer().part(0, len) } else { data.part(at, len) };
         let operand = async |rank, spare| session.operand(rank, 0, spare).await;
         fold(link, 0..operands, (own, result.part(at, len)), op, operand).await?;

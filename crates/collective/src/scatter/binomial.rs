@@ -5,14 +5,14 @@
 //!                     4 -> 6: 6 7                 2 -> 3: 3        ...
 //! ```
 //! Numbers are relative to the root. Cost: ceil(log2 N) rounds; every block is moved up to log2 N
-//! times, N / 2 blocks a round at most. With unequal blocks each message is preceded by one with 8
-//! bytes a block, since a rank knows only its own length. Chosen for small blocks (below 1 KiB).
+//! times, at most N / 2 blocks per round. With unequal blocks, each message is preceded by a message with 8
+//! bytes per block, since a rank knows only its own length. Chosen for small blocks (below 1 KiB).
 
 use crate::{BlockList, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_p2p::RequestId;
 
-/// `blocks[rank]` of the root (empty elsewhere) goes to `mine` of every rank; all blocks have the same
+/// Scatters `blocks[rank]` of the root (empty elsewhere) to `mine` of every rank. All blocks have the same
 /// length.
 pub async fn binomial<F: Fabric>(
     link: &CommView<F>,
@@ -39,7 +39,7 @@ pub async fn binomial<F: Fabric>(
     link.wait_all(sends).await
 }
 
-/// The same for blocks of different lengths; each rank knows that of its own.
+/// Scatters blocks of different lengths. Each rank knows the length of its own block.
 pub async fn binomial_unequal<F: Fabric>(
     link: &CommView<F>,
     root: usize,
@@ -70,7 +70,7 @@ pub async fn binomial_unequal<F: Fabric>(
     }
     let mut sends = Vec::new();
     for child in rank::children(me, size).rev() {
-        // A leaf knows its length.
+        // A leaf knows its length, so it gets no lengths.
         let count = rank::subtree(child, size);
         if count > 1 {
             let theirs = lengths.sge().part(8 * (child - me), 8 * count);
@@ -82,7 +82,7 @@ pub async fn binomial_unequal<F: Fabric>(
     link.wait_all(sends).await
 }
 
-/// The root's blocks in the order of the tree, its own left out: it does not travel.
+/// Copies the root's blocks to the order of the tree, except its own block, which does not travel.
 fn pack<F: Fabric>(link: &CommView<F>, root: usize, blocks: &[Sge], all: &BlockList) {
     for r in 1..blocks.len() {
         local_ops::copy(link, blocks[(r + root) % blocks.len()], all.block(r));
@@ -99,7 +99,7 @@ fn pass<F: Fabric>(link: &CommView<F>, root: usize, all: &BlockList, sends: &mut
     }
 }
 
-/// This rank's block, from the root's blocks or from what came.
+/// Copies this rank's block, from the root's blocks or from the received blocks.
 fn own<F: Fabric>(link: &CommView<F>, root: usize, blocks: &[Sge], all: &BlockList, mine: Sge) {
     let from = if link.rank == root { blocks[root] } else { all.block(0) };
     local_ops::copy(link, from, mine);

@@ -1,10 +1,10 @@
-//! Scatter of one block to each rank, straight from the root (MPI 5.0, sections 6.6 and 6.7).
+//! Scatter of one block to each rank, straight from the root (MPI 5.0, section 6.6).
 //!
 //! ```text
 //!   0 --> 1     0 --> 2     0 --> 3     ...
 //! ```
-//! Cost: N - 1 messages out of the root, each block moved once: on one node by its receiver, beside the others, if it is
-//! more than is sent at once. Chosen for blocks of 1 KiB
+//! Cost: N - 1 messages out of the root, each block moved once. On one node, the receiver moves a block that is longer than an
+//! eager message, in parallel with the other receivers. Chosen for blocks of 1 KiB
 //! and more.
 
 use crate::costs::CallCosts;
@@ -12,13 +12,13 @@ use crate::selection_key::SelectionKey;
 use crate::{CommView, local_ops};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-/// Among ranks of one machine.
+/// Returns the predicted time among ranks of one machine.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     costs.others() * costs.one_of_many(len, costs.copy_in(len)) + costs.work(costs.copy_out(len))
 }
 
-/// `blocks[rank]` of the root (empty elsewhere) goes to `mine` of every rank.
+/// Scatters `blocks[rank]` of the root (empty elsewhere) to `mine` of every rank.
 pub async fn flat<F: Fabric>(
     link: &CommView<F>,
     root: usize,
@@ -30,7 +30,7 @@ pub async fn flat<F: Fabric>(
     }
     let mut sends = Vec::new();
     let size = link.size();
-    // From the root on, so that roots that take turns do not all serve the same rank last.
+    // The order starts behind the root, so that roots that take turns do not all serve the same rank last.
     for to in (1..size).map(|i| (root + i) % size) {
         sends.extend(link.isend_to_each(to, blocks[to]));
     }

@@ -1,10 +1,10 @@
-//! SHM-RING: the root puts all blocks into its staging ring, and each rank reads its own.
+//! SHM-RING: the root copies all blocks into its staging ring, and each rank reads its own block.
 //!
 //! ```text
 //!   the root:   blocks 1, 2, 3, ... ──> own ring          1, 2, 3, ...:   own block <── ring of the root
 //! ```
-//! Cost: two copies of each block, one by the root and one by its rank, and no message ([`crate::posts`]). Chosen between blocks
-//! that are sent at once and those that had better be fetched from where they are (`flat.rs`).
+//! Cost: two copies of each block, one by the root and one by its rank, and no message ([`crate::staging_ring`]). Chosen for
+//! blocks longer than eager messages, up to the length at which ranks should read them from the root directly (`flat.rs`).
 
 use super::flat;
 use crate::costs::CallCosts;
@@ -21,7 +21,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     costs.others() * costs.copy_in(len) + told + costs.work(costs.copy_out(len))
 }
 
-/// `blocks[rank]` of the root (empty elsewhere), all of one length, goes to `mine` of every rank.
+/// Scatters `blocks[rank]` of the root (empty elsewhere), all of one length, to `mine` of every rank.
 pub async fn shm_ring<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

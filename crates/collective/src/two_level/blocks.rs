@@ -1,4 +1,4 @@
-//! Operations on blocks: what the ranks of a node have or shall have travels between nodes as one
+//! Operations on blocks: the blocks of all ranks of a node travel between nodes as one
 //! message.
 
 use crate::hierarchy::{Level, Steps};
@@ -9,9 +9,9 @@ use weft_fabric::{Fabric, Fault, Sge, Staging};
 /// A buffer with a block for each rank, node by node.
 struct ByNode {
     memory: Staging,
-    /// By node: its blocks together.
+    /// For each node, its blocks together.
     nodes: Vec<Sge>,
-    /// By rank.
+    /// For each rank, its block.
     ranks: Vec<Sge>,
 }
 
@@ -31,8 +31,8 @@ impl ByNode {
     }
 }
 
-/// Leaders gather and hand on to the root; ranks of the root's node send to it themselves.
-/// `mine` of each rank, all of one length, to `blocks[rank]` of the root.
+/// Gathers `mine` of each rank, all of one length, in `blocks[rank]` of the root.
+/// Leaders of other nodes gather and send to the root; ranks of the root's node send to the root directly.
 pub async fn gather<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -83,8 +83,8 @@ where
     Ok(())
 }
 
-/// The root sends to leaders, and to the ranks of its own node; leaders scatter.
-/// `blocks[rank]` of the root, all of one length, to `mine` of each rank.
+/// Scatters `blocks[rank]` of the root, all of one length, to `mine` of each rank.
+/// The root sends to the leaders of other nodes, which scatter, and to the ranks of its own node.
 pub async fn scatter<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -129,7 +129,7 @@ where
     link.wait_all(sends).await
 }
 
-/// Gathered at leaders, by leaders, and broadcast: `blocks[rank]` of each rank to everybody.
+/// Gathers `blocks[rank]` of each rank at all ranks: a gather to leaders, an allgather of leaders, and a broadcast.
 pub async fn allgather<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -158,8 +158,8 @@ where
     Ok(())
 }
 
-/// Leaders gather what their ranks send, exchange it, and scatter what has come; blocks of one length.
-/// `out[r]` to rank r, `into[r]` from rank r.
+/// Sends `out[r]` to rank r and receives `into[r]` from rank r; all blocks have one length.
+/// Leaders gather the blocks of their ranks, exchange them, and scatter the blocks that they receive.
 pub async fn alltoall<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -172,7 +172,7 @@ where
     let hierarchy = state.hierarchy(link);
     let (layout, len) = (&hierarchy.layout, out[0].len());
     let lens = vec![len; link.size()];
-    // What this rank sends and receives, node by node.
+    // The blocks that this rank sends and receives, node by node.
     let sends = ByNode::new(link, layout, out[0], &lens);
     for (&from, &to) in out.iter().zip(&sends.ranks) {
         local_ops::copy(link, from, to);
@@ -190,7 +190,7 @@ where
         };
         let (out_rows, in_rows) = (rows(&gathered), rows(&scattered));
         hierarchy.node.gather(link, sends.memory.sge(), &out_rows).await?;
-        // Between nodes: for each of our ranks what the other node's ranks get, and back.
+        // Between nodes: the blocks that our ranks send to the other node's ranks, and those that they receive.
         let (leaving, coming) = (
             local_ops::stage(link, out[0], here * all),
             local_ops::stage(link, out[0], here * all),
@@ -212,7 +212,7 @@ where
         leaders.alltoallv(link, &leaves, &enters).await?;
         let mut start = 0;
         for (n, ranks) in layout.nodes.iter().enumerate() {
-            // From each rank there, a block for each rank here.
+            // From each rank of that node, a block for each rank of this node.
             for source in 0..ranks.len() {
                 for (i, row) in in_rows.iter().enumerate() {
                     let block = enters[n].part((source * here + i) * len, len);

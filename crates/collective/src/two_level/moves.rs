@@ -4,7 +4,7 @@ use crate::hierarchy::{Level, Steps};
 use crate::{CollectiveState, CommView};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// All of a node, all nodes, all of a node.
+/// Runs a barrier of each node, a barrier of the leaders, and again a barrier of each node.
 pub async fn barrier<F: Fabric>(link: &CommView<F>, state: &CollectiveState<F>) -> Result<(), Fault>
 where
     Level<F>: Steps<F>,
@@ -17,7 +17,7 @@ where
     hierarchy.node.barrier(link).await
 }
 
-/// On the root's node, between nodes, on the others. `data` of `root` is copied to `data` of everybody.
+/// Broadcasts `data` of `root` to all ranks: on the root's node, between leaders, then on the other nodes.
 pub async fn bcast<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

@@ -8,12 +8,12 @@ use crate::scan::recursive_doubling::{exclusive_recursive_doubling, recursive_do
 use crate::{BlockList, CollectiveState, CommView, ElementReduction, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Whether the order of operands is kept, or does not matter.
+/// Tests whether operands are combined in the order of ranks, or the operator commutes.
 fn in_order<F: Fabric>(hierarchy: &Hierarchy<F>, op: &(impl ElementReduction + ?Sized)) -> bool {
     op.commutes() || hierarchy.layout.is_contiguous()
 }
 
-/// `result`: at the root. The root's leader hands the sum on to it.
+/// Reduces to `result` of the root. The leader of the root's node sends the sum on to the root.
 pub async fn reduce<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -69,7 +69,7 @@ where
     hierarchy.node.bcast(link, 0, result).await
 }
 
-/// The data node by node, so that each leader gets what its node's ranks shall have.
+/// Reduces, and scatters the result. The data are sorted node by node, so that each leader gets the blocks of its node's ranks.
 pub async fn reduce_scatter<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -112,7 +112,7 @@ where
     hierarchy.node.scatterv(link, &cut, result).await
 }
 
-/// Prefixes within nodes, then what the nodes below have together.
+/// Computes prefixes within nodes, then combines them with the sum of all lower nodes.
 pub async fn scan<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -134,7 +134,7 @@ where
     Ok(())
 }
 
-/// The same without the own data; nothing at rank 0.
+/// Computes prefixes without the rank's own data; `result` of rank 0 is left alone.
 pub async fn exscan<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -159,7 +159,7 @@ where
     Ok(())
 }
 
-/// What the ranks of all nodes below have together; `None` on the first node.
+/// Returns the combined data of the ranks of all lower nodes; `None` on the first node.
 async fn below<F: Fabric>(
     link: &CommView<F>,
     hierarchy: &Hierarchy<F>,
