@@ -1,9 +1,9 @@
 //! Memory that all ranks expose to each other for one operation, and read from.
 //!
 //! ```text
-//!   1  register, and tell everybody where it is (32 bytes a rank, doubling)     could all? else nobody reads
-//!   2  read whatever is wanted, so many at once, over all rails
-//!   3  barrier: nobody reads any more
+//!   1  register, and send the address to all ranks (32 bytes a rank, doubling)    if some rank could not, no rank reads
+//!   2  read, a maximum number of reads at once, over all rails
+//!   3  barrier: no rank reads any more
 //! ```
 //! A rendezvous sends an address and a completion for each message. Here all ranks exchange both once for all blocks.
 

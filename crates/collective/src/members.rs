@@ -1,4 +1,4 @@
-//! The members of a communicator: the rank of each in the fabric, and what follows from the list alone.
+//! The members of a communicator: the rank of each in the fabric, and facts that follow from the list only.
 //!
 //! ```text
 //!   ranks     0 1 2 | 3 4 | 5 6 7      nodes in the order of their lowest ranks

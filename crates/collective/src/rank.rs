@@ -276,7 +276,7 @@ mod tests {
                 for step in 0..bits {
                     let peer = swing_peer(rank, size, step);
                     assert_eq!(swing_peer(peer, size, step), rank);
-                    // Both have come the same way, and part now.
+                    // Both ranks were in the same half so far, and separate in this step.
                     let differ = |s| swing_upper(rank, size, s) != swing_upper(peer, size, s);
                     assert!(differ(step), "rank {rank} of {size}, step {step}");
                     assert!(!(0..step).any(differ), "rank {rank} of {size}, step {step}");

@@ -1,5 +1,5 @@
-//! Streams allocate and register nothing once they have carried traffic of a kind, and their memory is
-//! bounded for the process, whatever the number of communicators.
+//! Streams allocate and register nothing once they have carried each kind of traffic. Their memory is
+//! bounded per process, whatever the number of communicators.
 #![cfg(not(miri))]
 
 mod group;
@@ -18,17 +18,17 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: the system's allocator, with a count beside it.
+// SAFETY: all calls go to `System`, which meets the contract of `GlobalAlloc`; the counter neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that ends may allocate when its count is gone.
+        // The counter of a thread that ends may be gone when the thread allocates.
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise.
+        // SAFETY: `layout` has a nonzero size: the caller of `GlobalAlloc::alloc` promises it.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `System` allocated `pointer` with `layout`: the caller of `GlobalAlloc::dealloc` promises it.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -36,10 +36,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTER: Counting = Counting;
 
-/// To itself and back, so that both sides count in one thread.
+/// Sends messages to this rank and receives them, so that both ends count in one thread.
 async fn both_ways<F: Fabric>(link: &CommView<F>, out: Sge, into: Sge) {
     link.exchange(0, out, 0, into).await.expect("an exchange");
-    // The message first, then its receive.
+    // The message comes before its receive.
     let send = link.isend(0, out);
     link.recv(0, into).await.expect("a receive");
     if let Some(send) = send {
@@ -73,7 +73,7 @@ fn nothing_is_allocated_once_it_runs() {
     world(1, SETUPS[0], &Steady);
 }
 
-/// Shared memory that a process has allocated, by one communicator and by twenty.
+/// Memory that a process with twenty communicators has registered: the bound is that of one communicator.
 struct Communicators;
 
 impl RankBody for Communicators {
@@ -92,7 +92,7 @@ impl RankBody for Communicators {
         }
         let streams = rank.endpoint().streams();
         let (now, most) = (streams.registered(), StreamSizes::default().memory());
-        // One chunk of 8 places serves three ranks that do one thing after another.
+        // One chunk of 8 places is enough for three ranks that do one operation at a time.
         assert!(now > 0 && now <= most / 2, "{now} of {most} bytes");
     }
 }

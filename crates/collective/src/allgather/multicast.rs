@@ -1,7 +1,7 @@
 //! MULTICAST: every rank multicasts its block. Kini 2003, section 6.1 (its future work).
 //!
 //! ```text
-//!   0 ─┬─> 1, 2, 3      1 ─┬─> 0, 2, 3      2 ─┬─> ...      so many at once
+//!   0 ─┬─> 1, 2, 3      1 ─┬─> 0, 2, 3      2 ─┬─> ...      at most 8 ranks at once
 //! ```
 //! All ranks hear from all ranks, so two buffers are enough (section 5.3.3).
 //! Cost: a rank sends its block once and receives N - 1. Chosen for many nodes and small blocks on

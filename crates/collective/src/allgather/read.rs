@@ -3,7 +3,7 @@
 //! one completion for all blocks.
 //!
 //! ```text
-//!   addresses of all (doubling)       r: reads block r-1 of r-1, r-2 of r-2, ...; so many at once        barrier
+//!   addresses of all (doubling)       r: reads block r-1 of r-1, r-2 of r-2, ...; at most `most` at once        barrier
 //! ```
 //! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, one registration. No rank copies, and none waits for a
 //! neighbour. Chosen for blocks that are too long for eager messages.

@@ -1,7 +1,7 @@
 //! MULTICAST: the root multicasts its data. Kini 2003, section 6.1 (its future work).
 //!
 //! ```text
-//!   root ─┬─> 0, 1, 2, ...      the first part      a part: so many bytes, in datagrams
+//!   root ─┬─> 0, 1, 2, ...      the first part      a part: `part` bytes, in datagrams
 //!         ├─> 0, 1, 2, ...      the second
 //! ```
 //! Only the root sends data, so two buffers would not be enough. The root may be a window ahead of the

@@ -1,7 +1,7 @@
 //! FLAT: all ranks send to the root, which combines.
 //!
 //! ```text
-//!   1 --> 0     2 --> 0     3 --> 0 ...      the root combines; nobody else waits
+//!   1 --> 0     2 --> 0     3 --> 0 ...      the root combines; no other rank waits
 //! ```
 //! Cost: N - 1 messages and combinations at the root. Chosen on one machine for short payloads of few ranks: ranks other than
 //! the root send their data and go on.

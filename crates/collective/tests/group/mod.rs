@@ -1,4 +1,4 @@
-//! A communicator for tests: ranks of a world of threads, with links in a context of their own.
+//! A communicator for tests: ranks of a world of threads, with views in a context of their own.
 #![allow(dead_code)] // not every test uses all
 
 use std::cell::Cell;
@@ -13,20 +13,20 @@ use weft_p2p::MatchingContext;
 
 pub struct Group<'r, F: Fabric> {
     pub rank: &'r TestRank<'r, F>,
-    /// TestRank in the group to rank in the world.
+    /// Map from a rank in the group to a rank in the world.
     pub members: Rc<Members>,
     /// This process's rank in the group.
     pub me: usize,
-    /// What its algorithms keep.
+    /// State of its collective operations.
     pub state: Rc<CollectiveState<F>>,
     context: u64,
     sequence: Cell<i32>,
-    /// What carries its links.
+    /// Transport of its views.
     pub via: Via,
 }
 
 impl<'r, F: Fabric> Group<'r, F> {
-    /// The group of `members`, if this process is one.
+    /// Makes the group of `members`; `None` if this process is not a member.
     pub fn new(rank: &'r TestRank<'r, F>, context: u64, members: Vec<u32>) -> Option<Group<'r, F>> {
         let me = members.iter().position(|&m| m as usize == rank.me())?;
         let state = Rc::new(CollectiveState::new(rank.engine().arena().clone()));
@@ -34,7 +34,7 @@ impl<'r, F: Fabric> Group<'r, F> {
         Some(Group { rank, members, me, state, context, sequence, via: Via::Messages })
     }
 
-    /// All ranks in their order.
+    /// Makes the group of all ranks, in their order.
     pub fn world(rank: &'r TestRank<'r, F>) -> Group<'r, F> {
         let all = (0..rank.size() as u32).collect();
         Group::new(rank, 100, all).expect("everybody is a member")
@@ -44,7 +44,7 @@ impl<'r, F: Fabric> Group<'r, F> {
         self.members.len()
     }
 
-    /// The view of the next operation.
+    /// Returns the view of the next operation.
     pub fn link(&self) -> CommView<F> {
         let tag = self.sequence.get();
         self.sequence.set(tag + 1);
@@ -60,7 +60,7 @@ impl<'r, F: Fabric> Group<'r, F> {
     }
 }
 
-/// The algorithms of ranks that share memory for a call with elements of 32 bytes: by name they can be had anywhere.
+/// Returns the algorithms of ranks that share memory for a call with elements of 32 bytes. By name they run on any fabric.
 pub fn shm(
     operation: CollectiveKind,
     ranks: usize,
@@ -82,7 +82,7 @@ pub fn shm(
     able.map(|a| a.usual()).collect()
 }
 
-/// Sum of u64, which commutes.
+/// Sum of u64; it commutes.
 pub struct Sum;
 
 impl ElementReduction for Sum {
@@ -95,7 +95,7 @@ impl ElementReduction for Sum {
     }
 }
 
-/// Product of 2 by 2 matrices modulo 2^64, which is associative and does not commute.
+/// Product of 2 by 2 matrices modulo 2^64; it is associative and does not commute.
 pub struct Product;
 
 pub fn product(a: [u64; 4], b: [u64; 4]) -> [u64; 4] {
@@ -117,7 +117,7 @@ impl ElementReduction for Product {
     }
 }
 
-/// Sum of f64: commutes, but the bits tell in which order it was done.
+/// Sum of f64; it commutes, but the bits of the result depend on the order of operands.
 pub struct Float;
 
 impl ElementReduction for Float {
@@ -131,8 +131,8 @@ impl ElementReduction for Float {
     }
 }
 
-/// The larger by all but the lowest byte, the left one if they tie: commutes as far as anybody cares
-/// who asked for it, but the bits tell who was left and who right.
+/// Operator that returns the larger operand, compared without the lowest byte, and on a tie the left operand. It claims to
+/// commute, but the bits of the result show which operand was left and which was right.
 pub struct Larger;
 
 impl ElementReduction for Larger {

@@ -1,4 +1,4 @@
-//! Memory that ranks see of each other: it goes back once nobody reads it any more, and not before.
+//! Shared memory of ranks: it is freed once no rank reads it any more, and not before.
 
 use crate::group::Group;
 use fastrand::Rng;
@@ -6,8 +6,8 @@ use weft_collective::{AlgorithmChoice, CollectiveKind, allgather, barrier, bcast
 use weft_fabric::{Fabric, FaultCause, Sge, Staging};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
 
-/// A communicator a round, which ends with its only operation: the next one's memory is the last one's, as
-/// soon as all ranks are done with that.
+/// One communicator per round, which ends with its only operation. The next communicator reuses the memory of the last as
+/// soon as all ranks have finished with it.
 struct Rounds;
 
 const ROUNDS: u64 = 60;
@@ -28,7 +28,7 @@ impl RankBody for Rounds {
             for (r, got) in blocks.iter().enumerate() {
                 assert!(bytes(got) == data(r), "round {round}, block of {r}");
             }
-            // Now one rank is late and now another.
+            // Ranks are late at random.
             for _ in 0..rng.usize(0..20) {
                 rank.progress();
                 if rng.u8(0..4) == 0 {
@@ -50,15 +50,15 @@ fn buffers_go_back_when_all_have_read_them() {
     }
 }
 
-/// Operations of any kinds, lengths and roots, up to three under way at once, of ranks that are late now and then: what a
-/// rank puts down for others stays until they have read it.
+/// Operations of any kinds, lengths and roots, up to three under way at once, of ranks that are late at random. Data that a
+/// rank copies in for other ranks stay until these ranks have read them.
 struct Pieces;
 
 fn ring(operation: CollectiveKind) -> AlgorithmChoice {
     AlgorithmChoice::parse(operation, "SHM-RING").expect("in the catalogue")
 }
 
-/// An operation under way, what it moves, and what must come out.
+/// An operation under way, its buffers, and their expected contents.
 struct Moved {
     task: weft_process::NonblockingTask,
     buffers: Vec<(Staging, Vec<u8>)>,
@@ -68,7 +68,7 @@ struct Moved {
 fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
     let (rank, me, n) = (group.rank, group.me, group.size());
     let mut rng = Rng::with_seed(key / 20);
-    // Some twenty alike, and others between.
+    // About twenty operations in a row have one length, with other lengths between.
     let lens = [8, 16, 500, 4096, 20_000, 65_536, 150_000];
     let mut len = lens[rng.usize(0..lens.len())];
     rng.seed(key);
@@ -134,7 +134,7 @@ impl RankBody for Pieces {
             under_way.into_iter().for_each(|moved| end(rank, moved));
         }
         assert_eq!(rank.engine().tasks(), 0);
-        // All have read everything, and said so: all memory goes back.
+        // All ranks have read everything, and reported it: all memory is freed.
         rank.block_on(barrier::dissemination(&Group::world(rank).link())).unwrap();
         rank.endpoint().clear_parked();
         assert_eq!(rank.endpoint().parked(), 0);
@@ -158,8 +158,8 @@ fn pieces_are_there_until_they_are_read() {
     [2, 5].into_iter().for_each(|n| world(n, SETUPS[6], &Pieces));
 }
 
-/// A broadcast of which one rank wants less, or more, than the root has: that rank is told, now and in what follows, and nobody
-/// else waits for it.
+/// A broadcast in which one rank expects fewer, or more, bytes than the root has. That rank gets an error, now and in the
+/// following operations, and no other rank waits for it.
 struct Disagreement;
 
 impl RankBody for Disagreement {
@@ -180,7 +180,7 @@ impl RankBody for Disagreement {
                 let told =
                     FaultCause::Truncated { rank: 0, expected: len as u64, got: root_s as u64 };
                 assert_eq!(bcast(0, into.sge()), Err(told.clone()));
-                // Nothing of what follows is taken for something else.
+                // Data of a later operation are not mistaken for data of this operation.
                 assert_eq!(bcast(0, rank.empty(root_s).sge()), Err(told));
                 continue;
             }
@@ -192,7 +192,7 @@ impl RankBody for Disagreement {
         }
         rank.block_on(barrier::dissemination(&Group::world(rank).link())).unwrap();
         rank.endpoint().clear_parked();
-        // To who disagreed the others may have written for longer than it knows.
+        // The other ranks may have written to the rank that disagreed for longer than it knows, so its memory is kept.
         assert_eq!(rank.endpoint().parked(), if rank.me() == odd { 3 } else { 0 });
     }
 }

@@ -1,4 +1,4 @@
-//! The algorithms among threads and in virtual time: one program, since what it compiles of the crates below is the same for all.
+//! Tests of the algorithms among threads and in virtual time. One program, since all compile the same code of the crates below.
 #![cfg(not(miri))]
 
 #[path = "../group/mod.rs"]

@@ -1,4 +1,4 @@
-//! Every algorithm that moves data, on 1 to 33 ranks, against what must come out.
+//! Every algorithm that moves data, on 1 to 33 ranks, compared with the expected contents.
 
 use crate::group::Group;
 use fastrand::Rng;
@@ -9,7 +9,7 @@ use weft_collective::{
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
 
-/// Shared memory, the simulator, and both with what goes wrong.
+/// Runs `body` on shared memory and in the simulator, with and without injected faults and delays.
 fn everywhere(body: &impl RankBody) {
     for n in 1..=9 {
         world(n, SETUPS[0], body);
@@ -26,14 +26,14 @@ fn everywhere(body: &impl RankBody) {
     }
 }
 
-/// First, last and one between; of many ranks that alone.
+/// Returns the first root, the last, and one between; for many ranks, only the one between.
 fn roots(n: usize) -> Vec<usize> {
     let mut roots = if n > 17 { vec![n / 2] } else { vec![0, n / 2, n - 1] };
     roots.dedup();
     roots
 }
 
-/// Lengths of data in bytes: none, one, two that nothing divides, and large for a few.
+/// Returns lengths of data in bytes: none, one, two indivisible ones, and large ones for a few numbers of ranks.
 fn lengths(n: usize) -> &'static [usize] {
     match n {
         2 | 3 | 5 | 8 | 16 => &[0, 1, 1003, 70_001],
@@ -99,17 +99,17 @@ fn broadcasts_reach_everybody() {
     everywhere(&Broadcasts);
 }
 
-/// Bytes of the block from `a` to `b`; `equal`: all have this length.
+/// Returns the bytes of the block from `a` to `b`; `equal`: length of all blocks, or `None` for random lengths.
 fn block(round: usize, a: usize, b: usize, equal: Option<usize>) -> Vec<u8> {
     let key = (round << 16 | a << 8 | b) as u64;
     let drawn = || [0, 1, 100, 3000][Rng::with_seed(key).usize(0..4)];
     pattern(key, equal.unwrap_or_else(drawn))
 }
 
-/// Lengths of blocks, by round; `None`: each another.
+/// Lengths of blocks, by round; `None`: the lengths differ.
 const ROUNDS: [Option<usize>; 5] = [Some(0), Some(1), Some(5000), Some(333), None];
 
-/// Many ranks do the last rounds only.
+/// Returns the first round: with many ranks, only the last rounds run.
 fn first_round(n: usize) -> usize {
     match n {
         0..=9 => 0,
@@ -159,7 +159,7 @@ impl RankBody for Rooted {
                     assert!(bytes(&mine) == block(round, root, me, equal), "scatter from {root}");
                 }
             }
-            // In place at the root.
+            // The root's own block is in place.
             let root = n / 2;
             let into: Vec<_> = match me == root {
                 true => (0..n).map(|r| rank.buffer(&block(round, r, 0, equal))).collect(),
@@ -257,7 +257,7 @@ fn allgathers_and_alltoalls_bring_blocks_to_their_places() {
     everywhere(&All);
 }
 
-/// How many have come to each barrier of a world. One rank is late: it comes when all others have.
+/// Number of ranks that have come to each barrier of a world. In each round one rank is late: it comes last.
 #[derive(Default)]
 struct Barriers {
     come: [AtomicUsize; 10],

@@ -1,5 +1,5 @@
-//! The streams of segments under a link: every way of a message, too few places and tokens, receivers
-//! that come late, several communicators, messages passed on while they come.
+//! Streams of segments under a view: every path of a message, too few places and tokens, late
+//! receivers, several communicators, messages that are forwarded while they arrive.
 
 use crate::group::{Float, Group, bytes_of};
 use fastrand::Rng;
@@ -8,7 +8,7 @@ use weft_fabric::{Fabric, Fault, Staging};
 use weft_fabric_testing::world::{FabricSetup, RankBody, SETUPS, TestRank, bytes, pattern, world};
 use weft_p2p::stream::{StreamCounts, StreamSizes};
 
-/// So little of everything that all of it is short.
+/// Sizes so small that every resource runs short.
 const SCARCE: StreamSizes = StreamSizes {
     small: 256,
     credit: 4,
@@ -23,7 +23,7 @@ const SCARCE: StreamSizes = StreamSizes {
     flags: 3,
 };
 
-/// Lengths around everything that is decided by length.
+/// Lengths around every threshold.
 const LENGTHS: [usize; 20] = [
     0, 1, 255, 256, 257, 1023, 1024, 1025, 2048, 2049, 4096, 5000, 8191, 8192, 8193, 10_240,
     10_241, 12_288, 30_000, 70_001,
@@ -46,14 +46,14 @@ fn counts<F: Fabric>(rank: &TestRank<F>) -> StreamCounts {
     rank.endpoint().streams().counts()
 }
 
-/// On every fabric of [`SETUPS`].
+/// Runs `body` on every fabric of [`SETUPS`].
 fn everywhere(n: usize, body: &impl RankBody) {
     for setup in SETUPS {
         world(n, setup, body);
     }
 }
 
-/// Everybody sends to everybody, itself too: several messages of one key, receives in another order.
+/// All ranks send to all ranks, including themselves: several messages with one key, received in another order.
 struct Traffic;
 
 impl RankBody for Traffic {
@@ -65,7 +65,7 @@ impl RankBody for Traffic {
         };
         for (round, len) in LENGTHS.into_iter().enumerate() {
             let link = group.link();
-            // Two of one key are told apart by their order alone.
+            // Only the order distinguishes two messages with one key.
             let sizes = [len, LENGTHS[(round + 7) % LENGTHS.len()]];
             let mut sends: Vec<(_, Staging)> = Vec::new();
             let mut receives = Vec::new();
@@ -113,7 +113,7 @@ fn messages_of_every_length_arrive_in_order_however_little_there_is() {
     }
 }
 
-/// What is sent early in one communicator does not keep another from going on, and is bounded.
+/// Early messages in one communicator do not block another communicator, and their memory is bounded.
 struct Early;
 
 const EARLY: usize = 40;
@@ -133,7 +133,7 @@ impl RankBody for Early {
                 sends.extend(early.isend(0, data.sge()).map(|id| (id, data)));
             }
         }
-        // A whole exchange behind it, of messages that need places.
+        // A whole exchange follows, with messages that need places.
         for len in [100, 5000, 40_000] {
             let link = second.link();
             let (to, from) = ((me + 1) % n, (me + n - 1) % n);
@@ -168,7 +168,7 @@ fn early_messages_are_kept_within_bounds_and_block_nobody() {
     }
 }
 
-/// A message goes down a chain, and from its end to a rank that comes late.
+/// A message goes down a binary tree; some ranks come late.
 struct Chain {
     sizes: StreamSizes,
     lengths: &'static [usize],
@@ -182,7 +182,7 @@ impl RankBody for Chain {
             let data = pattern(round as u64, len);
             let link = group.link();
             let mut sends = Vec::new();
-            // A binary tree: 2 r + 1 and 2 r + 2 under r.
+            // A binary tree: ranks 2 r + 1 and 2 r + 2 are the children of r.
             let children: Vec<usize> =
                 [2 * me + 1, 2 * me + 2].into_iter().filter(|&c| c < n).collect();
             let buffer = if me == 0 { rank.buffer(&data) } else { rank.empty(len) };
@@ -190,7 +190,7 @@ impl RankBody for Chain {
                 sends.extend(children.iter().filter_map(|&c| link.isend(c, buffer.sge())));
             } else {
                 if (me + round) % 3 == 0 {
-                    // Late: what is passed on to it must not wait in the places of its parent.
+                    // This rank is late: messages that are forwarded to it must not wait in the places of its parent.
                     for _ in 0..200 {
                         rank.progress();
                     }
@@ -218,8 +218,8 @@ fn a_message_is_passed_on_while_it_comes() {
     }
 }
 
-/// Messages of all kinds go down a chain, asked for long before they come: more than there is credit
-/// or room for, and none overtakes another.
+/// Messages of all kinds go down a chain. Their receives are posted long before they arrive: more messages than there is
+/// credit or room for, and none overtakes another.
 struct Ahead {
     sizes: StreamSizes,
 }
@@ -265,7 +265,7 @@ fn what_is_passed_on_stays_in_order() {
     world(4, SETUPS[0], &Ahead { sizes: StreamSizes::default() });
 }
 
-/// A receiver that expected less says so, and the world goes on.
+/// A receiver that expected fewer bytes reports it, and all ranks go on.
 struct Disagreement;
 
 impl RankBody for Disagreement {
@@ -294,7 +294,7 @@ fn a_message_that_is_too_long_is_an_error_of_its_receiver_alone() {
     everywhere(2, &Disagreement);
 }
 
-/// Memory that cannot be registered: blocks turn into segments.
+/// Memory that cannot be registered: blocks are sent as segments instead.
 struct Unregistered;
 
 impl RankBody for Unregistered {
@@ -321,7 +321,7 @@ fn blocks_that_cannot_be_registered_come_as_segments() {
     }
 }
 
-/// The same algorithms by both transports, in turn on one communicator: the same bits.
+/// The same algorithms over both transports, alternately on one communicator, give the same bits.
 struct Collectives;
 
 impl RankBody for Collectives {
@@ -372,8 +372,8 @@ fn algorithms_do_not_see_what_carries_them() {
     }
 }
 
-/// Messages that are to be passed on, of a root that does not come before another communicator's
-/// message has arrived: they must leave places for it.
+/// Messages that are to be forwarded, from a root that does not come before another communicator's
+/// message has arrived: their receives must leave places for that message.
 struct Patience;
 
 impl RankBody for Patience {
@@ -387,7 +387,7 @@ impl RankBody for Patience {
             _ => rank.empty(lengths[i]),
         };
         let buffers: Vec<_> = (0..lengths.len()).map(fill).collect();
-        // Down the chain 0, 1, 2, all at once.
+        // Down the chain 0, 1, 2, all messages at once.
         let pass = |i: usize| {
             let (link, data) = (&links[i], buffers[i].sge());
             async move {

@@ -1,4 +1,4 @@
-//! What a peer of a stream must not say ends the waits with an error that names it.
+//! Forbidden words from a peer of a stream end the waits with an error that names the peer.
 
 use std::rc::Rc;
 use weft_collective::{CommView, Members, Reception, Via};
@@ -20,7 +20,7 @@ const CREDIT: u64 = 0x68;
 const BLOCKS: u64 = 2;
 const BLOCK: usize = 128 << 10;
 
-/// Sends a head and some words as no stream would.
+/// Sends a head and some words that no stream would send.
 fn say(sim: &Sim, head: [u64; 3], words: &[u64]) {
     let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     // SAFETY: the payload is inline, and copied before `send` returns.
@@ -28,7 +28,7 @@ fn say(sim: &Sim, head: [u64; 3], words: &[u64]) {
     sim.send(1, Head(head), payload, None);
 }
 
-/// The next message for `sim`.
+/// Returns the next message for `sim`.
 async fn hear(sim: &Sim) -> [u64; 3] {
     let mut found: Option<ArrivedMessage> = None;
     std::future::poll_fn(|_| {
@@ -42,7 +42,7 @@ async fn hear(sim: &Sim) -> [u64; 3] {
     words
 }
 
-/// Rank 0 does `talk` on the bare fabric while rank 1 receives 512 KiB from it: how that ended.
+/// Runs `talk` at rank 0 on the bare fabric while rank 1 receives 512 KiB from it; returns the fault of the receive.
 fn receive<P: Future<Output = ()> + 'static>(talk: impl Fn(Sim) -> P) -> Option<Fault> {
     let machine = Rc::new(Machine::load("collgm").unwrap());
     let members = Members::world(2);
@@ -63,7 +63,7 @@ fn receive<P: Future<Output = ()> + 'static>(talk: impl Fn(Sim) -> P) -> Option<
                 *ended.borrow_mut() = fault;
             }))
         });
-    // Where rank 1 waits for ever, nothing was found wrong.
+    // If rank 1 waits for ever, it has found no mistake.
     outcome.map_or(None, |_| ended.borrow_mut().take())
 }
 
@@ -105,10 +105,10 @@ fn a_sender_that_cannot_write_a_block_is_asked_for_segments_from_there() {
             let [word, _, numbers] = hear(&sim).await;
             assert_eq!((word & 0xff, word >> 32, numbers as u32), (ADDRESS, 77, 0));
             let receive = numbers >> 32;
-            // The block before is not there yet: it must be waited for.
+            // The previous block has not arrived yet, so the receiver must wait for it.
             say(&sim, [UNABLE | receive << 32, written, 0], &[]);
             if written > 0 {
-                // It never comes; nonsense ends the wait instead.
+                // That block never arrives; a meaningless message ends the wait instead.
                 say(&sim, [UNABLE | receive << 32, 9, 0], &[]);
                 return;
             }
@@ -118,7 +118,7 @@ fn a_sender_that_cannot_write_a_block_is_asked_for_segments_from_there() {
                     assert_eq!((word >> 32, base), (77, 0));
                     break;
                 }
-                // Those sent before, and places that stand ready for a next message.
+                // Earlier messages, and places prepared for a next message.
                 assert!([ADDRESS, CHUNK, GRANT].contains(&(word & 0xff)), "{word:x}");
             }
             say(&sim, [CREDIT, 1, 0], &[]);

@@ -1,4 +1,4 @@
-//! What CollGM's sections 3.2 and 3.3 claim of its transport, in virtual time on its machine file.
+//! Claims of CollGM's sections 3.2 and 3.3 about its transport, in virtual time on its machine file.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -93,7 +93,7 @@ fn time<P: Future<Output = Result<(), Fault>> + 'static>(
     ((end - start.get()) as f64 / 1e6, counts.iter().map(Cell::get).collect())
 }
 
-/// `len` bytes from rank 0 to rank 1.
+/// Transfers `len` bytes from rank 0 to rank 1.
 fn transfer(via: Via, sizes: StreamSizes, pass: Pass, len: usize) -> (f64, Vec<StreamCounts>) {
     time(2, via, sizes, pass, move |link| async move {
         let data = Sge::phantom(len);
@@ -104,7 +104,7 @@ fn transfer(via: Via, sizes: StreamSizes, pass: Pass, len: usize) -> (f64, Vec<S
     })
 }
 
-/// Eager, whatever the length.
+/// Sizes with which all messages are eager, whatever their length.
 const SEGMENTS: StreamSizes = StreamSizes {
     small: 4 << 10,
     credit: 64,
@@ -121,8 +121,8 @@ const SEGMENTS: StreamSizes = StreamSizes {
 
 #[test]
 fn segments_of_64_kib_are_among_the_best_and_larger_ones_cannot_overlap() {
-    // The bound on what is outstanding is the one number chosen to fit figure 3: two segments of 64 KiB.
-    // The document does not give it.
+    // The bound on outstanding data is the only number chosen to fit figure 3: two segments of 64 KiB.
+    // CollGM does not give this number.
     let bound = 128 << 10;
     let times: Vec<(usize, f64, u64)> = (2..=10)
         .map(|shift| {
@@ -135,7 +135,7 @@ fn segments_of_64_kib_are_among_the_best_and_larger_ones_cannot_overlap() {
         .collect();
     let best = times.iter().map(|&(_, time, _)| time).fold(f64::MAX, f64::min);
     let (_, chosen, _) = times[4];
-    // Fabric-sim's ports hide what a segment costs behind its bytes: 16 to 64 KiB differ by 0.03 %.
+    // The simulator's ports hide the cost of a segment behind its bytes: 16 to 64 KiB differ by 0.03 %.
     assert!(chosen < 1.001 * best, "{times:?}");
     assert!(times[0].1 > chosen, "{times:?}");
     for &(segment, time, stalls) in &times {
@@ -158,11 +158,11 @@ fn registration_in_blocks_hides_behind_the_transfer() {
     let (piped, counts) = blocks(128 << 10);
     let (at_once, _) = blocks(32 << 20);
     assert_eq!((counts[0].pieces, counts[0].copied_in, counts[1].copied_out), (256, 0, 0));
-    // 8192 pages of 3 us at one end, at least.
+    // At least 8192 pages of 3 us at one end.
     assert!(piped + 24_000.0 < at_once, "{piped} us in blocks, {at_once} us at once");
 }
 
-/// `len` bytes down a chain of 8.
+/// Sends `len` bytes down a chain of 8 ranks.
 fn chain(via: Via, sizes: StreamSizes, len: usize, relay: bool) -> (f64, Vec<StreamCounts>) {
     time(8, via, sizes, Pass::Second, move |link| async move {
         let data = Sge::phantom(len);
@@ -196,13 +196,13 @@ fn passing_on_beats_receiving_and_sending() {
         assert!(plain[1..7].iter().all(|c| (c.copied_in, c.forwarded) == (len as u64, 0)));
         assert!(passed < stored, "{len} bytes: {passed} us, {stored} us");
         if segments > 4 {
-            // 7 hops of all of it, against one and 6 of a segment.
+            // 7 hops of the whole message, against one such hop and 6 hops of a segment.
             assert!(3.0 * passed < stored, "{len} bytes: {passed} us, {stored} us");
         }
         let (messages, _) = chain(Via::Messages, SEGMENTS, len, true);
         assert!(passed < messages, "{len} bytes: {passed} us, by messages {messages} us");
     }
-    // In blocks, too, although nothing is copied there at all.
+    // Messages in blocks are faster, too, although they are never copied.
     let blocks = StreamSizes { rendezvous: 256 << 10, ..SEGMENTS };
     let (passed, counts) = chain(Via::Native, blocks, 1 << 20, true);
     let (stored, _) = chain(Via::Native, blocks, 1 << 20, false);

@@ -1,4 +1,4 @@
-//! Exchanges along the edges of random graphs, against what the edges say.
+//! Exchanges along the edges of random graphs, compared with the data of each edge.
 
 use crate::group::Group;
 use fastrand::Rng;
@@ -6,7 +6,7 @@ use weft_collective::neighbor;
 use weft_fabric::{Fabric, Fault};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
 
-/// An edge: from, to. All ranks know all edges, in one order; some occur several times, some lead
+/// Returns random edges (from, to). All ranks know all edges, in one order; some occur several times, some lead
 /// from a rank to itself.
 fn edges(n: usize, round: u64) -> Vec<(usize, usize)> {
     let mut rng = Rng::with_seed(round << 8 | n as u64);
@@ -14,7 +14,7 @@ fn edges(n: usize, round: u64) -> Vec<(usize, usize)> {
     std::iter::repeat_with(|| (rng.usize(0..n), rng.usize(0..n))).take(some).collect()
 }
 
-/// The bytes that cross edge number `edge`.
+/// Returns the bytes that cross edge number `edge`.
 fn load(round: u64, edge: usize) -> Vec<u8> {
     let key = round << 16 | edge as u64;
     pattern(key, [0, 1, 100, 3000, 20_000][Rng::with_seed(key).usize(0..5)])
@@ -30,7 +30,7 @@ impl RankBody for Exchanges {
             let numbered = || all.iter().enumerate();
             let out = numbered().filter(|(_, edge)| edge.0 == me);
             let out: Vec<_> = out.map(|(i, edge)| (edge.1, rank.buffer(&load(round, i)))).collect();
-            // Some have room for more than comes.
+            // Some receives have room for more bytes than arrive.
             let room = |i: usize| load(round, i).len() + i % 2 * 7;
             let into = numbered().filter(|(_, edge)| edge.1 == me);
             let into: Vec<_> = into.map(|(i, edge)| (edge.0, i, rank.empty(room(i)))).collect();
@@ -62,7 +62,7 @@ fn every_edge_brings_its_own_load() {
     }
 }
 
-/// Two edges around a ring; the first load is longer than expected.
+/// Two edges around a ring; the first message is longer than its receive.
 struct TooLong;
 
 impl RankBody for TooLong {
@@ -77,7 +77,7 @@ impl RankBody for TooLong {
         let link = group.link();
         let fault = rank.block_on(neighbor::direct(&link, &sends, &receives)).unwrap_err();
         assert_eq!(fault, Fault::truncated(from, 10, 30));
-        // What came behind it was waited for all the same.
+        // The receive after the failed one was still waited for.
         assert!(bytes(&into[1]) == vec![7; 20_000]);
     }
 }

@@ -1,4 +1,4 @@
-//! How a payload lands decides whether it may be read.
+//! The order in which a payload lands determines whether it may be read.
 
 use weft_bootstrap::threads;
 use weft_collective::notified_write::NotifyMethod;
@@ -7,7 +7,7 @@ use weft_fabric_shm::Shm;
 use weft_fabric_testing::conformance::Maker;
 use weft_fabric_testing::notified_writes;
 
-/// Sends payloads of `len` bytes one after the other; how many of them were not whole when their
+/// Sends payloads of `len` bytes one after the other. Returns the number of payloads that were not complete when their
 /// mark had arrived.
 fn torn(plan: &str, way: NotifyMethod, len: usize, payloads: u64) -> usize {
     let plan: FaultPlan = plan.parse().expect("a plan");
@@ -43,7 +43,7 @@ fn an_immediate_is_right_whatever_the_order_of_bytes_and_packets() {
 
 #[test]
 fn bottom_fill_relies_on_order() {
-    // How often it can be seen depends on how the two threads meet.
+    // The frequency of incomplete payloads depends on the timing of the two threads.
     let seen = (0..20).any(|_| torn("seed=8,reorder=1", NotifyMethod::BottomFill, 250, 300) > 0);
     assert!(seen, "bytes in any order were not noticed");
 }

@@ -1,4 +1,4 @@
-//! What holds between operations: a barrier holds everybody, and operations that follow closely,
+//! Properties of several operations: a barrier holds all ranks, and operations that follow closely,
 //! overlap, or belong to different communicators do not disturb each other.
 
 use crate::group::{Group, Product, Sum, bytes_of, words_of};
@@ -39,7 +39,7 @@ async fn wait_for_all<F: Fabric>(
     }
 }
 
-/// Each rank counts itself in before each barrier; behind it all must be counted.
+/// Each rank increments a counter before each barrier; after the barrier the counter must include all ranks.
 struct Holding {
     algorithm: Algorithm,
     entered: AtomicUsize,
@@ -53,7 +53,7 @@ impl RankBody for Holding {
         let n = rank.size();
         let mut rng = Rng::with_seed(rank.me() as u64);
         for round in 0..ROUNDS {
-            // Now one rank is late and now another.
+            // Ranks are late at random.
             for _ in 0..rng.usize(0..30) {
                 rank.progress();
                 if rng.u8(0..8) == 0 {
@@ -82,11 +82,11 @@ fn nobody_leaves_a_barrier_before_everybody_has_come() {
     }
 }
 
-/// Several operations of one communicator under way at once, ended in any order; in a second
-/// communicator others, among the same ranks in another order, without one of them.
+/// Several operations of one communicator under way at once, completed in any order. Further operations run in a second
+/// communicator of the same ranks in another order, without one of them.
 struct Overlapping;
 
-/// An allreduce under way and what is to come of it.
+/// An operation under way and its expected result.
 struct Started {
     task: weft_process::NonblockingTask,
     result: Option<(Staging, Vec<u64>)>,
@@ -104,7 +104,7 @@ fn fold(key: u64, n: usize, f: impl Fn(Vec<u64>, Vec<u64>) -> Vec<u64>) -> Vec<u
 fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
     let (rank, n) = (group.rank, group.size());
     let (link, state) = (group.link(), group.state.clone());
-    // All ranks draw the same kind: they agree on the key.
+    // All ranks draw the same kind, because the key is the same on all ranks.
     let kind = Rng::with_seed(key).u8(0..11);
     let data = rank.buffer(&bytes_of(&operand(key, group.me)));
     let result = rank.empty(32);
@@ -177,7 +177,7 @@ impl RankBody for Overlapping {
             if let Some(second) = &second {
                 under_way.push((key, start(second, 1000 + key)));
             }
-            // This rank now ends what it began, in any order; others do so at other times.
+            // This rank now completes its operations in any order; other ranks do so at other times.
             while under_way.len() > 12 || (!under_way.is_empty() && rng.u8(0..3) == 0) {
                 let (key, started) = under_way.swap_remove(rng.usize(0..under_way.len()));
                 end(rank, key, started);

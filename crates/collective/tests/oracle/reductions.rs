@@ -1,5 +1,5 @@
-//! Every algorithm that combines data, on 1 to 33 ranks, against a fold in the order of ranks, and
-//! bit by bit against the other ranks and other runs.
+//! Every algorithm that combines data, on 1 to 33 ranks, compared with a fold in the order of ranks, and
+//! bit by bit with the other ranks and other runs.
 
 use crate::group::{Float, Group, Larger, Product, Sum, bytes_of, product, words_of};
 use fastrand::Rng;
@@ -27,10 +27,10 @@ fn everywhere(body: &impl RankBody) {
     }
 }
 
-/// Bytes of the largest element here, a matrix: data are cut between them.
+/// Size in bytes of the largest element here, a matrix: data are cut only between elements.
 const ELEMENT: usize = 32;
 
-/// Words of the data: none, one matrix, some that nothing divides, and many for a few.
+/// Returns lengths of the data in words: none, one matrix, an indivisible one, and a large one for a few numbers of ranks.
 fn lengths(n: usize) -> &'static [usize] {
     match n {
         2 | 3 | 5 | 8 | 16 => &[0, 4, 212, 8004],
@@ -39,13 +39,13 @@ fn lengths(n: usize) -> &'static [usize] {
     }
 }
 
-/// TestRank `r` contributes these words.
+/// Returns the words that rank `r` contributes.
 fn operand(r: usize, words: usize) -> Vec<u64> {
     let mut rng = Rng::with_seed((words << 8 | r) as u64);
     std::iter::repeat_with(|| rng.u64(..)).take(words).collect()
 }
 
-/// The same as floating-point numbers of very different sizes, so that every order has its own sum.
+/// Returns floating-point numbers of very different sizes, so that every order has its own sum.
 fn floats(r: usize, words: usize) -> Vec<u64> {
     let mut rng = Rng::with_seed((words << 8 | r) as u64);
     let number = || (rng.f64() - 0.5) * 10f64.powi(rng.i32(-12..12));
@@ -72,7 +72,7 @@ fn sums(n: usize, words: usize) -> Vec<u64> {
 
 const ALLREDUCES: usize = 8;
 
-/// Whether an algorithm is for this number of ranks and any operator, or for those that commute.
+/// Returns true if an algorithm supports `n` ranks, with operators that commute if `commutes`, otherwise with any operator.
 fn allreduce_takes(which: usize, n: usize, commutes: bool) -> bool {
     match which {
         4 => commutes,
@@ -100,13 +100,13 @@ async fn allreduce<F: Fabric>(
     }
 }
 
-/// Results that all ranks of a world must share, and all runs.
+/// Results that must be the same on all ranks of a world, and in all runs.
 #[derive(Default)]
 struct Allreduces {
     same: Mutex<HashMap<Key, Vec<u64>>>,
 }
 
-/// Ranks, words, algorithm, operator.
+/// Key of a result: ranks, words, algorithm, operator.
 type Key = (usize, usize, usize, &'static str);
 
 impl RankBody for Allreduces {
@@ -115,7 +115,7 @@ impl RankBody for Allreduces {
         let (me, n) = (rank.me(), rank.size());
         let run = |which, operand: &[u64], op: &dyn ElementReduction| {
             let (data, result) = (rank.buffer(&bytes_of(operand)), rank.empty(8 * operand.len()));
-            // In place every other time.
+            // Every other algorithm runs in place.
             let into = if which % 2 == 1 { data.sge() } else { result.sge() };
             let link = group.link();
             rank.block_on(allreduce(which, &link, data.sge(), into, op)).unwrap();
@@ -185,7 +185,7 @@ impl RankBody for Ordered {
                     continue;
                 }
                 let (data, result) = (rank.buffer(&own), rank.empty(8 * words));
-                // In place every other time.
+                // Every other algorithm runs in place.
                 let into = if which % 2 == 1 && me == root { &data } else { &result };
                 let link = group.link();
                 rank.block_on(reduce(which, &link, root, data.sge(), into.sge())).unwrap();
@@ -241,7 +241,7 @@ impl RankBody for Scattered {
     fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = Group::world(rank);
         let (me, n) = (rank.me(), rank.size());
-        // In elements: equal, all at one rank, and each another.
+        // Numbers of elements: equal, all at one rank, and different on each rank.
         let counts: [Vec<usize>; 3] = [
             vec![3; n],
             (0..n).map(|r| if r == n / 2 { 50 } else { 0 }).collect(),

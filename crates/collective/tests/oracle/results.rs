@@ -1,4 +1,4 @@
-//! Every algorithm on 1 to 9 ranks against what a sequential program computes.
+//! Every algorithm on 1 to 9 ranks, compared with a sequential program.
 
 use crate::group::{Float, Group, Larger, Product, Sum, bytes_of, product, shm, words_of};
 use fastrand::Rng;
@@ -11,8 +11,8 @@ use weft_collective::{
 use weft_fabric::{Fabric, Sge};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
 
-/// On every number of ranks, bare and simulated with and without chaos; on some under faults and
-/// with payload in pieces.
+/// Runs `body` on every number of ranks, on shared memory and simulated with and without chaos; on some numbers with faults
+/// and with payload in pieces.
 fn everywhere(body: &impl RankBody) {
     for n in 1..=9 {
         world(n, SETUPS[0], body);
@@ -27,13 +27,13 @@ fn everywhere(body: &impl RankBody) {
     }
 }
 
-/// TestRank `r` contributes these words to round `round`.
+/// Returns the words that rank `r` contributes to round `round`.
 fn operand(round: u64, r: usize, words: usize) -> Vec<u64> {
     let mut rng = Rng::with_seed(round << 8 | r as u64);
     std::iter::repeat_with(|| rng.u64(..)).take(words).collect()
 }
 
-/// The same as floating-point numbers of very different sizes, so that every order has its own sum.
+/// Returns floating-point numbers of very different sizes, so that every order has its own sum.
 fn float_operand(round: u64, r: usize, words: usize) -> Vec<u64> {
     let mut rng = Rng::with_seed(round << 8 | r as u64);
     let number = || (rng.f64() - 0.5) * 10f64.powi(rng.i32(-12..12));
@@ -62,9 +62,9 @@ enum Algorithm {
     Central,
     PairwiseExchange,
     GatherBroadcast,
-    /// One of those that share memory.
+    /// An algorithm of ranks that share memory.
     Shm(&'static str),
-    /// The same with the data in the place of the result.
+    /// An algorithm of ranks that share memory, with the data in the place of the result.
     ShmInPlace(&'static str),
     Rpe,
 }
@@ -93,7 +93,7 @@ fn allreduce<F: Fabric>(
             GatherBroadcast => allreduce::gather_broadcast(&link, data, into, op).await,
             Shm(name) | ShmInPlace(name) => {
                 let choice = AlgorithmChoice::parse(CollectiveKind::Allreduce, name).unwrap();
-                // The longest element of all operators.
+                // 32 bytes is the longest element of all operators.
                 run::allreduce(&link, &group.state, choice, (data, into, 32), op).await
             }
             Rpe => {
@@ -106,7 +106,7 @@ fn allreduce<F: Fabric>(
     words_of(result.sge())
 }
 
-/// Results that all ranks of a world must share, by world size and round.
+/// Results that must be the same on all ranks of a world, by world size and round.
 #[derive(Default)]
 struct Allreduces {
     same: Mutex<HashMap<Key, Vec<u64>>>,
@@ -115,7 +115,7 @@ struct Allreduces {
 type Key = (usize, u64, Algorithm, &'static str);
 
 impl Allreduces {
-    /// The same bits on every rank, in every run and on every fabric.
+    /// Checks that the bits are the same on every rank, in every run and on every fabric.
     fn compare(&self, key: Key, got: Vec<u64>) {
         let mut same = self.same.lock().unwrap();
         let first = same.entry(key).or_insert_with(|| got.clone());
@@ -140,7 +140,7 @@ impl RankBody for Allreduces {
                 }
                 let got = allreduce(&group, algorithm, &mine, &Sum);
                 assert!(got == sums(round, 0..n, words), "{algorithm:?}, {words} words");
-                // The pairwise exchanges are for operators that commute.
+                // The pairwise exchanges support only operators that commute.
                 if !matches!(algorithm, PairwiseExchange | Rpe) {
                     let got = allreduce(&group, algorithm, &mine, &Product);
                     assert!(got == products(round, 0..n, words), "{algorithm:?}, {words} words");
@@ -165,8 +165,8 @@ fn allreduces_agree_with_a_fold_and_in_every_bit() {
 struct Others;
 
 impl Others {
-    /// By ranks that read each other's memory: one behind the other, with nothing in between, the data
-    /// beside the result or in its place.
+    /// Runs the algorithms of ranks that read each other's memory, one after the other without pause, with the data
+    /// separate from the result or in its place.
     fn shared<F: Fabric>(&self, group: &Group<F>, round: u64, words: usize) {
         let rank = group.rank;
         let (me, n, state, unit) = (rank.me(), rank.size(), &*group.state, 32);
@@ -216,7 +216,7 @@ impl Others {
                 };
                 assert!(bytes(&result) == expected, "{choice}: scan, {words} words");
             }
-            // Blocks of different lengths, some of them empty.
+            // The blocks have different lengths, and some are empty.
             let all = products(round, 0..n, words);
             let elements = words / 4;
             let bound = |r: usize| if r < n { elements * r * r / n / n } else { elements };
@@ -278,7 +278,7 @@ fn reductions_and_scans_keep_the_order_of_ranks() {
 /// Operations that only move data; blocks differ in length, some are empty.
 struct Moves;
 
-/// Bytes of the block from `a` to `b`.
+/// Returns the bytes of the block from `a` to `b`.
 fn block(round: u64, a: usize, b: usize) -> Vec<u8> {
     let key = (round << 16) | (a << 8 | b) as u64;
     let len = [0, 1, 100, 3000, 20_000][Rng::with_seed(key).usize(0..5)];
@@ -286,7 +286,7 @@ fn block(round: u64, a: usize, b: usize) -> Vec<u8> {
 }
 
 impl Moves {
-    /// By ranks that read each other's memory, one behind the other.
+    /// Runs the algorithms of ranks that read each other's memory, one after the other.
     fn shared<F: Fabric>(&self, group: &Group<F>, round: u64) {
         let rank = group.rank;
         let (me, n, state) = (rank.me(), rank.size(), &*group.state);
@@ -294,7 +294,7 @@ impl Moves {
             |buffers: &[weft_fabric::Staging]| buffers.iter().map(|b| b.sge()).collect::<Vec<_>>();
         for (turn, len) in [10, 3000, 20_000, 140_000, 0, 500].into_iter().enumerate() {
             let key = |r: usize, to: usize| (round << 24) | (turn << 16 | r << 8 | to) as u64;
-            // Blocks of allgather differ.
+            // Blocks of an allgather differ in length.
             let gathered = |r: usize| pattern(key(r, 99), len - len * r / n / 2);
             let own = |r: usize| match r == me {
                 true => rank.buffer(&gathered(r)),
