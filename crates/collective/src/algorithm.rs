@@ -115,8 +115,8 @@ pub struct Algorithm {
     pub about: &'static str,
     /// Number of rounds, or of messages.
     pub cost: &'static str,
-    /// Predicted time among ranks that share memory, by the model of copies. If no map has an entry, the cheapest algorithm serves
-    /// such ranks.
+    /// Predicted time among ranks that share memory, by the model of copies. If no map has an entry, the cheapest algorithm
+    /// serves such ranks.
     pub time: Option<CostFunction>,
 }
 

@@ -4,12 +4,11 @@
 //!   at rank 0      arrivals (64) | contributions [parity][rank], 64 bytes each
 //!   at each rank   flag (64)     | result [parity], 64 bytes each | of rank 0: how far ranks are from each other
 //! ```
-//! Two ranks need no centre: each writes to a line of the other, data and flag at once.
+//! Two ranks need no centre: each rank writes data and flag at once to a line of the other.
 //! ```text
 //!   at each of two   inbox [parity]: flag (8), what the other says (120)
 //! ```
-//! The first operation that needs the area makes it: every rank allocates its part, and one allgather distributes
-//! the addresses.
+//! The first operation that needs the area makes it: every rank allocates its part, and one allgather distributes the addresses.
 //!
 //! Operation k uses the places of parity k mod 2. These places are written again in operation k + 2, which a rank
 //! enters only after it has left k + 1. To leave k + 1 it had to learn that all ranks had come to k + 1,
@@ -43,7 +42,7 @@ const DISTANCE: usize = 3 * SLOT;
 const INBOX: usize = 4 * SLOT;
 const INBOX_SIZE: usize = 8 + PAIR_MOST;
 
-/// A communicator's area, or the place for it.
+/// A communicator's area, made by the first operation that needs it.
 pub struct Area<F: Fabric> {
     /// The memory, once it is made. Boxed, because most communicators of a simulated world have none.
     made: OnceCell<Box<AreaMemory<F>>>,
@@ -141,7 +140,7 @@ impl<F: Fabric> std::ops::Deref for AreaSession<'_, F> {
     }
 }
 
-/// The area once it is made.
+/// The memory of an area.
 pub struct AreaMemory<F: Fabric> {
     endpoint: Rc<weft_p2p::Endpoint<F>>,
     mine: Region,

@@ -25,7 +25,7 @@ const LINE: usize = 64;
 /// Minimum size of a chunk in bytes.
 const CHUNK: usize = 8 << 10;
 
-/// Sizes that govern the writes.
+/// Limits of the pool and of single writes.
 #[derive(Debug, Clone, Copy)]
 pub struct ArenaLimits {
     /// Maximum bytes of all notify buffers of a process.
@@ -135,9 +135,8 @@ impl<F: Fabric> NotifyArena<F> {
         self.taken.get()
     }
 
-    /// Takes `count` pairs of notify buffers for `room` bytes, an entry of [`ROOMS`]. `way` is as for [`NotifyBuffer::new`],
-    /// or [`NotifyMethod::Immediate`].
-    /// Returns `None` if the bound would be exceeded.
+    /// Takes `count` pairs of notify buffers for `room` bytes, an entry of [`ROOMS`]. `way` is as for [`NotifyBuffer::new`], or
+    /// [`NotifyMethod::Immediate`]. Returns `None` if the bound would be exceeded.
     ///
     /// # Errors
     /// [`weft_fabric::FaultCause::NoRoom`] or `System` when the fabric has no memory.

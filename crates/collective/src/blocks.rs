@@ -24,8 +24,8 @@ impl BlockList {
         BlockList { whole, cuts }
     }
 
-    /// Makes `parts` blocks that differ by at most one element of `element` bytes. A remainder of less than an element belongs to
-    /// the last block.
+    /// Makes `parts` blocks that differ by at most one element of `element` bytes. A remainder of less than an element belongs
+    /// to the last block.
     pub fn even(whole: Sge, element: usize, parts: usize) -> BlockList {
         let cuts = (0..=parts).map(|i| rank::cut(whole.len(), element, parts, i)).collect();
         BlockList { whole, cuts }

@@ -10,9 +10,8 @@
 //!
 //! Nothing is overwritten unread, for this reason. Data copied in for barrier k (into a buffer, into a slot) are read between
 //! barriers k and k + 1. Slots alternate, and so do the halves: barrier k has one half, barrier k + 1 the other. Both are
-//! written again, at the earliest, by a rank that has left k + 1. By then all ranks have come to k + 1, and so have read
-//! what they needed of k. The program's own memory, of which there is one copy, is read between two barriers of the same
-//! operation.
+//! written again, at the earliest, by a rank that has left k + 1. By then all ranks have come to k + 1, and so have read what
+//! they needed of k. The program's own memory, of which there is one copy, is read between two barriers of the same operation.
 //!
 //! Halves are larger than buffers, because a line that another processor has just read is slow to write
 //! ([`weft_fabric::CopyModel::rewrite`]), while a line that has left all caches except the last level is not. So data are
@@ -32,7 +31,6 @@
 //! Memory: two halves of [`BUFFER`] bytes per rank and communicator, 192 KiB, made by the first operation that needs
 //! them. The first such communicator of a process has 2.25 MiB per rank, but at most 24 MiB in all. Two ranks work at the
 //! same time, in short parts. With more ranks a barrier costs more, so each copies in up to `BUFFER_MOST` bytes per barrier.
-//! once and in short parts; more copied in up to `BUFFER_MOST` at once, since to them a barrier costs more.
 
 mod exposed;
 mod memory;
@@ -100,7 +98,7 @@ const READ: usize = 0;
 const SLOW: usize = 64;
 const BUFFERS: usize = 256;
 
-/// The buffers of a communicator, or the place for them.
+/// The buffers of a communicator, made by the first operation that needs them.
 pub(crate) struct BounceBuffers<F: Fabric> {
     made: OnceCell<Box<CommBounceBuffers<F>>>,
     /// True if an operation that makes the buffers has been started.
@@ -120,7 +118,7 @@ pub struct BounceSession<'b, F: Fabric> {
     pub(crate) link: &'b CommView<F>,
     session: AreaSession<'b, F>,
     buffers: &'b CommBounceBuffers<F>,
-    /// True if each piece has a single reader, who takes its lines: they are written again soon.
+    /// True if each piece has a single reader, which takes its lines: they are written again soon.
     soon: bool,
     /// Maximum number of bytes that a rank copies in for a barrier.
     span: usize,
@@ -268,7 +266,7 @@ impl<F: Fabric> BounceSession<'_, F> {
         self.session.release(self.link, epoch, Sge::EMPTY).await
     }
 
-    /// Declares that each piece copied in has a single reader, who takes its lines ([`BounceSession::copy_out`],
+    /// Declares that each piece copied in has a single reader, which takes its lines ([`BounceSession::copy_out`],
     /// [`BounceSession::done_with`]). Two buffers are enough then, and they stay in the caches. With two ranks this applies to
     /// short buffers only.
     pub fn taken(mut self) -> Self {

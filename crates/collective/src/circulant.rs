@@ -180,8 +180,7 @@ impl BlockArrivals {
         self.shift..self.shift + self.blocks - 1 + self.block.len()
     }
 
-    /// Returns the schedule's number for `round`. Below 0 there is no block yet; beyond the end it stands for the last
-    /// block.
+    /// Returns the schedule's number for `round`. Below 0 there is no block yet; beyond the end it stands for the last block.
     fn number(&self, round: usize) -> i64 {
         let q = self.block.len();
         self.block[round % q] + (q * (round / q)) as i64 - self.shift as i64

@@ -11,11 +11,10 @@ use weft_p2p::{
     TransferPattern, Want,
 };
 
-/// View of a communicator for one collective operation. All its messages carry `tag`, so that
-/// operations under way at the same time do not match each other's messages.
+/// View of a communicator for one collective operation. All its messages carry `tag`, so that operations under way at the same
+/// time do not match each other's messages.
 pub struct CommView<F: Fabric> {
-    /// Endpoint that carries its messages; the fabric and the staging memory of the process are behind
-    /// the endpoint.
+    /// Endpoint that carries its messages; the fabric and the staging memory of the process are behind the endpoint.
     pub endpoint: Rc<Endpoint<F>>,
     /// Map from a rank in the communicator to a rank in the fabric.
     pub members: Rc<Members>,
@@ -145,7 +144,7 @@ impl<F: Fabric> CommView<F> {
     /// Waits until a request that this view has started is complete.
     ///
     /// # Errors
-    /// A fault of the fabric, or one of truncation if a message was longer than its receive.
+    /// Returns a fault of the fabric, or a truncation if a message was longer than its receive.
     pub async fn wait(&self, request: RequestId) -> Result<(), Fault> {
         let Status { source, bytes, lost, .. } = self.endpoint.wait(request).await?;
         match lost {
@@ -158,7 +157,7 @@ impl<F: Fabric> CommView<F> {
     /// Waits, as [`CommView::wait`], for a receive of exactly `len` bytes from `from`.
     ///
     /// # Errors
-    /// A shorter message is a truncation, too: the sender is in another operation, or passes a different length.
+    /// Returns a truncation for a shorter message, too: the sender is in another operation, or passes a different length.
     async fn received(&self, request: RequestId, from: usize, len: usize) -> Result<(), Fault> {
         exactly(from, len, self.endpoint.wait(request).await?)
     }

@@ -43,8 +43,7 @@ pub fn parted(steps: &[ButterflyStep], last: usize, count: usize) -> (Range<usiz
     halves(&both, steps[last].upper)
 }
 
-/// The value of a reduction in progress: the caller's `data`, which stay unchanged, or one of two
-/// buffers.
+/// The value of a reduction in progress: the caller's `data`, which stay unchanged, or one of two buffers.
 pub struct PartialResult {
     now: Sge,
     ours: bool,
@@ -72,8 +71,7 @@ impl PartialResult {
         self.spare.sge()
     }
 
-    /// Combines the operand's part of `len` bytes at `at`, from lower ranks if `lower`. Only
-    /// this part is valid afterwards.
+    /// Combines the operand's part of `len` bytes at `at`, from lower ranks if `lower`. Only this part is valid afterwards.
     pub fn take<F: Fabric>(
         &mut self,
         link: &CommView<F>,

@@ -140,8 +140,7 @@ pub trait Steps<F: Fabric> {
     /// entry holds its data.
     async fn allgather(&self, link: &CommView<F>, blocks: &[Sge]) -> Result<(), Fault>;
 
-    /// Sends `out[r]` to rank r of the level and receives `into[r]` from it. The two ends of each pair agree on the
-    /// length.
+    /// Sends `out[r]` to rank r of the level and receives `into[r]` from it. The two ends of each pair agree on the length.
     async fn alltoallv(&self, link: &CommView<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault>;
 
     /// Reduces to the level's rank `root`. `memory`: the data, the result, and the size of an element in bytes.

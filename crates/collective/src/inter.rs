@@ -1,5 +1,4 @@
-//! Operations between the two groups of an intercommunicator (MPI 5.0, section 6.2.2): the data of one group
-//! go to the other.
+//! Operations between the two groups of an intercommunicator (MPI 5.0, section 6.2.2): the data of one group go to the other.
 //!
 //! ```text
 //!        local            bridge            remote

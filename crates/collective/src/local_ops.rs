@@ -1,5 +1,4 @@
-//! Local operations of an algorithm: copies and reductions, which cost simulated time, and temporary
-//! buffers.
+//! Local operations of an algorithm: copies and reductions, which cost simulated time, and temporary buffers.
 
 use crate::{CommView, ElementReduction};
 use weft_fabric::{Fabric, FabricExt, Sge, Staging, Work};

@@ -21,7 +21,7 @@ use std::fmt;
 /// A map and its origin.
 #[derive(Debug, Clone, Default)]
 pub struct SelectionMap {
-    /// The machine it was measured on: the name of a machine file, or `shm`.
+    /// The machine on which the map was measured: the name of a machine file, or `shm`.
     pub machine: String,
     lines: Vec<SelectionCell>,
 }

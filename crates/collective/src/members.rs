@@ -80,7 +80,7 @@ impl Members {
 pub struct Layout {
     /// The ranks of each node in their order, the leader first; nodes in the order of their leaders.
     pub nodes: Vec<Vec<usize>>,
-    /// The place of each rank: its node, and its place there.
+    /// The place of each rank: the index of its node, and its index in that node.
     pub places: Vec<(usize, usize)>,
     leaders: OnceCell<Rc<Members>>,
     /// Members of a node, by node; made when they are first asked for.
@@ -114,13 +114,13 @@ impl Layout {
         self.order().eq(0..self.places.len())
     }
 
-    /// Returns the members of a node. `all`: the members that this is the layout of.
+    /// Returns the members of a node. `all`: the members from which this layout was derived.
     pub(crate) fn local(&self, all: &Members, node: usize) -> Rc<Members> {
         let ranks = || self.nodes[node].iter().map(|&rank| all[rank]).collect::<Rc<[u32]>>();
         self.locals[node].get_or_init(|| Rc::new(ranks().into())).clone()
     }
 
-    /// Returns the leaders of all nodes. `all`: the members that this is the layout of.
+    /// Returns the leaders of all nodes. `all`: the members from which this layout was derived.
     pub(crate) fn leaders(&self, all: &Members) -> Rc<Members> {
         let ranks = || self.nodes.iter().map(|ranks| all[ranks[0]]).collect::<Rc<[u32]>>();
         self.leaders.get_or_init(|| Rc::new(ranks().into())).clone()
@@ -144,8 +144,7 @@ fn survey<F: Fabric>(fabric: &F, members: &[u32]) -> RankPlacement {
     }
 }
 
-/// Returns true if `members` share memory, so that the central algorithms serve them best. All members find
-/// the same.
+/// Returns true if `members` share memory, so that the central algorithms serve them best. All members find the same.
 pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().all(|&peer| fabric.capabilities(peer as usize).shares_memory)
 }

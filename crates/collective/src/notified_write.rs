@@ -8,17 +8,15 @@
 //!   FLAG          a write of the payload, and one of the mark behind it      always right
 //!   IMMEDIATE     a write of the payload with immediate                      always right; takes a receive
 //! ```
-//! The paper's terms are "single transfer" and "notify buffer". A write within the MTU is one packet. If the
-//! adapter places the bytes of a packet in ascending order, the appearance of the mark proves that the payload is
-//! there. Packets of one message may be placed in any order, and so may the bytes of one packet unless
-//! the adapter promises otherwise (soft-RoCE does not). There only a second write, which is ordered behind the
-//! first, proves that the payload is there.
+//! The paper's terms are "single transfer" and "notify buffer". A write within the MTU is one packet. If the adapter places the
+//! bytes of a packet in ascending order, the appearance of the mark proves that the payload is there. Packets of one message may
+//! be placed in any order, and so may the bytes of one packet unless the adapter promises otherwise (soft-RoCE does not). There
+//! only a second write, which is ordered behind the first, proves that the payload is there.
 //!
-//! The mark is the payload's number, from 1 on and never repeated; the paper has one byte. The receiver
-//! waits for the mark as a counter, so nothing is reset. Since payloads end where the mark begins, no
-//! payload is ever taken for a mark. At worst, the bytes of a number become visible from the low byte up, so a partly visible
-//! mark is less than the whole. The place of the mark does not depend on the method, so the receiver
-//! waits for `arrived() >= number` whatever the method.
+//! The mark is the payload's number, from 1 on and never repeated; the paper has one byte. The receiver waits for the mark as a
+//! counter, so nothing is reset. Since payloads end where the mark begins, no payload is ever taken for a mark. At worst, the
+//! bytes of a number become visible from the low byte up, so a partly visible mark is less than the whole. The place of the mark
+//! does not depend on the method, so the receiver waits for `arrived() >= number` whatever the method.
 //!
 //! A write with immediate needs no mark (section 3.3.2; the paper does not use it because it consumes a descriptor at
 //! the receiver). The adapter reports the immediate behind its data, and the receiver counts the arrivals of the notify

@@ -55,9 +55,8 @@ pub fn k_parent(rank: usize, radix: usize) -> Option<usize> {
     (rank > 0).then(|| rank - rank % above)
 }
 
-/// Returns the places of the digits below the lowest nonzero digit: `rank + d * place` with `0 < d < radix`
-/// are the children of `rank`, if they are below `size`. The subtree of each child has at most `place` ranks,
-/// including the child.
+/// Returns the places of the digits below the lowest nonzero digit: `rank + d * place` with `0 < d < radix` are the children of
+/// `rank`, if they are below `size`. The subtree of each child has at most `place` ranks, including the child.
 pub fn k_places(
     rank: usize,
     size: usize,
@@ -138,9 +137,8 @@ impl Fold {
     }
 }
 
-/// Returns the peer of `rank` in step `step` of the Swing butterfly over `size` ranks, a power of two
-/// (De Sensi et al. 2024): even ranks go `1, -1, 3, -5, 11, ...` in one
-/// direction, odd ranks in the other.
+/// Returns the peer of `rank` in step `step` of the Swing butterfly over `size` ranks, a power of two (De Sensi et al. 2024):
+/// even ranks go `1, -1, 3, -5, 11, ...` in one direction, odd ranks in the other.
 pub fn swing_peer(rank: usize, size: usize, step: u32) -> usize {
     let way = if rank.is_multiple_of(2) { swing_way(step) } else { -swing_way(step) };
     (rank as i64 + way).rem_euclid(size as i64) as usize

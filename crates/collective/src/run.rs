@@ -18,7 +18,7 @@ fn unlisted(choice: AlgorithmChoice) -> ! {
     unreachable!("{name} is in the catalogue of {operation} but nothing runs it")
 }
 
-/// Returns how the root of RGM learns that all have its multicast.
+/// Returns the way in which the root of RGM learns that all ranks have its multicast.
 fn multicast_ends(method: Method) -> ReleaseMode {
     match method {
         Method::GatherMulticastAcknowledged => ReleaseMode::EachAcknowledged,
@@ -353,8 +353,7 @@ pub async fn reduce_scatter<F: Fabric>(
     }
 }
 
-/// Combines `data` of ranks 0 to r, in their order, into `result` of rank r. `element`: size of an element in
-/// bytes.
+/// Combines `data` of ranks 0 to r, in their order, into `result` of rank r. `element`: size of an element in bytes.
 pub async fn scan<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

@@ -51,8 +51,7 @@ impl Selection {
         Selection { map: Some(map.clone()), same_node: Some(map), ..Selection::default() }
     }
 
-    /// Uses one map if the ranks share memory and another if they do not, for calls for which no algorithm is asked
-    /// for.
+    /// Uses one map if the ranks share memory and another if they do not, for calls for which no algorithm is asked for.
     pub fn use_maps(
         &mut self,
         same_node: Option<Rc<SelectionMap>>,

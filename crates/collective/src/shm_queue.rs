@@ -1,8 +1,7 @@
 //! Queue for operations that share memory: one at a time, first in, first out.
 //!
-//! Operations are numbered from 1 in the order of their start, the same on all ranks. An operation enters
-//! only after this rank has left all operations before it: blocking operations always enter at once, nonblocking
-//! operations queue.
+//! Operations are numbered from 1 in the order of their start, the same on all ranks. An operation enters only after this rank
+//! has left all operations before it: blocking operations always enter at once, nonblocking operations queue.
 
 use crate::CommView;
 use std::cell::{Cell, OnceCell};

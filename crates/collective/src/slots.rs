@@ -8,13 +8,12 @@
 //! process's [`NotifyArena`] and sends their addresses to the ranks that write to it, and to no other rank. Then the
 //! ranks agree whether all had room. If some rank had none, no rank uses slots here.
 //!
-//! Operation k uses parity k mod 2. A slot of k is written again in k + 2. A rank that writes then has left
-//! k + 1, which ends only after all ranks have come to k + 1. A rank comes to k + 1 after it has left k,
-//! and has read all that it needed of k. So nothing is overwritten unread, without reuse messages
-//! (section 5.3.3). This holds for operations in which every rank hears, directly or not, from every other
-//! rank: barrier and allreduce. By the same argument, the data that a rank wrote from a buffer in k have arrived before the
-//! rank writes to that buffer again in k + 2, so no rank waits for completions. They matter when the communicator is freed: a
-//! source buffer is lent to another communicator only when its last write is complete.
+//! Operation k uses parity k mod 2. A slot of k is written again in k + 2. A rank that writes then has left k + 1, which ends
+//! only after all ranks have come to k + 1. A rank comes to k + 1 after it has left k, and has read all that it needed of k. So
+//! nothing is overwritten unread, without reuse messages (section 5.3.3). This holds for operations in which every rank hears,
+//! directly or not, from every other rank: barrier and allreduce. By the same argument, the data that a rank wrote from a buffer
+//! in k have arrived before the rank writes to that buffer again in k + 2, so no rank waits for completions. They matter when
+//! the communicator is freed: a source buffer is lent to another communicator only when its last write is complete.
 //!
 //! With immediates ([`Reception::Immediates`]), each notify buffer has an immediate of its own. Arrivals are counted
 //! from the count at which the slots were taken: a notify buffer's n-th payload is that of operation 2n - 1 or 2n.

@@ -15,8 +15,8 @@
 //!
 //! Nothing is overwritten unread, for this reason. Before a rank copies in chunk k it has learnt that all its chunks with
 //! numbers up to k - 7 have been read ([`AHEAD`]). So the word that it overwrites belongs to a chunk that is read. Besides the
-//! new chunk, at most six consecutive chunks are unread, and the ring has room for them: each
-//! number takes at most an eighth of it, and the space left over at the end of the ring is less.
+//! new chunk, at most six consecutive chunks are unread, and the ring has room for them: each number takes at most an eighth of
+//! it, and the space left over at the end of the ring is less.
 //!
 //! A chunk costs two lines besides its bytes, each a single transfer between caches. A staged message (`weft_p2p`) costs more:
 //! it is also matched, tracked and completed by another message.
@@ -361,7 +361,7 @@ impl<F: Fabric> RingSession<'_, F> {
         (1..size).map(move |i| (me + i) % size)
     }
 
-    /// Waits until `len` bytes may be copied in under `number`, and returns their offset. `alone`: each byte has one reader, who
+    /// Waits until `len` bytes may be copied in under `number`, and returns their offset. `alone`: each byte has one reader, which
     /// takes the lines.
     async fn room(&self, number: u64, len: usize, alone: bool) -> Result<usize, Fault> {
         let mut cursor = self.made.cursor.get();

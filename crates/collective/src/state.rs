@@ -39,8 +39,7 @@ pub struct CollectiveState<F: Fabric> {
 const GROUPS: u64 = 64;
 
 impl<F: Fabric> CollectiveState<F> {
-    /// Makes an empty state: memory comes from `arena` when an algorithm first needs some. Operations may
-    /// overlap.
+    /// Makes an empty state: memory comes from `arena` when an algorithm first needs some. Operations may overlap.
     pub fn new(arena: Rc<NotifyArena<F>>) -> CollectiveState<F> {
         CollectiveState {
             area: ReleaseGather::new(arena.many_buffers()),

@@ -1,5 +1,4 @@
-//! TWO-LEVEL: shared memory within a node, the network between nodes. Each operation is one
-//! composition.
+//! TWO-LEVEL: shared memory within a node, the network between nodes. Each operation is one composition.
 //!
 //! ```text
 //!   allreduce    node 0: 0 <- 1, 2      leaders: 0 <=> 3      node 0: 0 -> 1, 2

@@ -11,8 +11,7 @@ pub enum Method {
     Binomial,
     /// Runs of blocks that double in each round, or blocks that travel by the digits of their distance.
     Bruck,
-    /// A counter at rank 0. The last rank to arrive does the work of the operation and releases the
-    /// others.
+    /// A counter at rank 0. The last rank to arrive does the work of the operation and releases the others.
     Central,
     /// A chain from rank to rank, in segments if there is a parameter for them.
     Chain,
@@ -46,8 +45,7 @@ pub enum Method {
     Pair,
     /// One partner in each of N - 1 rounds.
     Pairwise,
-    /// Exchanges of all data between partners at distances of powers of two. Ranks beyond a power of two are folded
-    /// first.
+    /// Exchanges of all data between partners at distances of powers of two. Ranks beyond a power of two are folded first.
     PairwiseExchange,
     /// A reduction by halving, then a gather by doubling: about twice the payload through every port.
     Rabenseifner,

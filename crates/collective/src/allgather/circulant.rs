@@ -5,10 +5,9 @@
 //! ```text
 //!   5 ranks, skips 1 2 3     round 0: block r to r-1     round 1: r to r-2     round 2: r, r+1 to r-3
 //! ```
-//! A rank has its own block and the blocks of the ranks behind it, around the end. Cost: ceil(log2 N) rounds, N - 1
-//! blocks through every port. Like Bruck's algorithm, but blocks are received at their final places: no temporary buffer, no
-//! copy, and two messages instead of one if a run goes around the end. Chosen for large blocks if N is not a
-//! power of two.
+//! A rank has its own block and the blocks of the ranks behind it, around the end. Cost: ceil(log2 N) rounds, N - 1 blocks
+//! through every port. Like Bruck's algorithm, but blocks are received at their final places: no temporary buffer, no copy, and
+//! two messages instead of one if a run goes around the end. Chosen for large blocks if N is not a power of two.
 
 use crate::{BlockList, CommView, circulant};
 use weft_fabric::{Fabric, Fault};

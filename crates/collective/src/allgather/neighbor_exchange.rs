@@ -1,6 +1,5 @@
-//! NEIGHBOR EXCHANGE: neighbours exchange two blocks per round, to the left and to the right alternately.
-//! Chen, Zhang, Zhang and Yuan 2005, "Performance evaluation of allgather algorithms on
-//! terascale Linux cluster with Fast Ethernet".
+//! NEIGHBOR EXCHANGE: neighbours exchange two blocks per round, to the left and to the right alternately. Chen, Zhang, Zhang and
+//! Yuan 2005, "Performance evaluation of allgather algorithms on terascale Linux cluster with Fast Ethernet".
 //!
 //! ```text
 //!   6 ranks    round 0: 0<->1 2<->3 4<->5 (own)    round 1: 1<->2 3<->4 5<->0 (a pair)    round 2: 0<->1 ...

@@ -14,9 +14,8 @@ use crate::rdma_pattern::WritePattern;
 use crate::{CollectiveState, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Gathers `blocks[rank]` of every rank in `blocks[rank]` of all ranks. All blocks have the same length, and
-/// together at most [`crate::slots::MOST`] bytes. Returns false, and does nothing, if some rank had no room for
-/// slots.
+/// Gathers `blocks[rank]` of every rank in `blocks[rank]` of all ranks. All blocks have the same length, and together at most
+/// [`crate::slots::MOST`] bytes. Returns false, and does nothing, if some rank had no room for slots.
 ///
 /// # Panics
 /// If `radix` is below 2.

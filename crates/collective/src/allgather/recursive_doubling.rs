@@ -4,8 +4,7 @@
 //! ```text
 //!   4 ranks     round 0: 0 <-> 1  2 <-> 3 (a block)     round 1: 0 <-> 2  1 <-> 3 (two blocks)
 //! ```
-//! Cost: log2 N rounds; N - 1 blocks through every port, nothing is copied. For powers of two; chosen
-//! for small and medium data.
+//! Cost: log2 N rounds; N - 1 blocks through every port, nothing is copied. For powers of two; chosen for small and medium data.
 
 use crate::{BlockList, CommView};
 use weft_fabric::{Fabric, Fault};

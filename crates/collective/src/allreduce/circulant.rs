@@ -4,9 +4,8 @@
 //! ```text
 //!   5 ranks, skips 3 2 1     sums: r -> r+3, r -> r+2, r -> r+1     results: r -> r-1, r -> r-2, r -> r-3
 //! ```
-//! Cost: 2 ceil(log2 N) rounds, 2 (N - 1) / N of the data through every port, for every N. No rank is
-//! folded, and both numbers are the minimum. For operators that commute. Chosen for medium and large
-//! data if N is not a power of two.
+//! Cost: 2 ceil(log2 N) rounds, 2 (N - 1) / N of the data through every port, for every N. No rank is folded, and both numbers
+//! are the minimum. For operators that commute. Chosen for medium and large data if N is not a power of two.
 
 use crate::allgather::circulant as allgather;
 use crate::reduce_scatter::circulant as reduce_scatter;

@@ -18,10 +18,9 @@ use crate::{CollectiveState, CommView, ElementReduction, local_ops};
 use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. `fan_in`,
-/// one less than a power of two: maximum number of children at each step; from N - 1 on the tree has one step.
-/// `ends`: [`ReleaseMode::Heard`], or [`ReleaseMode::EachAcknowledged`] for RGM-ACK. Returns false, and does nothing, if
-/// some rank had no room for slots.
+/// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. `fan_in`, one less than a power of
+/// two: maximum number of children at each step; from N - 1 on the tree has one step. `ends`: [`ReleaseMode::Heard`], or
+/// [`ReleaseMode::EachAcknowledged`] for RGM-ACK. Returns false, and does nothing, if some rank had no room for slots.
 pub async fn rgm<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

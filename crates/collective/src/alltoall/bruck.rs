@@ -1,19 +1,16 @@
-//! BRUCK: blocks travel together, one digit of their distance per round. Bruck et al. 1997;
-//! CollGM, section 3.4.
+//! BRUCK: blocks travel together, one digit of their distance per round. Bruck et al. 1997; CollGM, section 3.4.
 //!
 //! ```text
 //!   8 ranks, radix 2    block for r+5 = 101b of rank r:    r -> r+1 (bit 0)    r+1 -> r+5 (bit 2)
 //! ```
-//! Cost: `radix - 1` messages each way in each of ceil(log N to base `radix`) rounds, about N / radix
-//! blocks in each message. Radix 2 means log2 N rounds of N / 2 blocks, and radix N the direct exchange. Chosen
-//! for small blocks.
+//! Cost: `radix - 1` messages each way in each of ceil(log N to base `radix`) rounds, about N / radix blocks in each message.
+//! Radix 2 means log2 N rounds of N / 2 blocks, and radix N the direct exchange. Chosen for small blocks.
 
 use super::block_route::BlockRoute;
 use crate::{BlockList, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Sends `out[r]` to `into[me]` of rank r. All blocks have the same length, and `out` and `into` do not
-/// overlap.
+/// Sends `out[r]` to `into[me]` of rank r. All blocks have the same length, and `out` and `into` do not overlap.
 ///
 /// # Panics
 /// If `radix` is below 2.

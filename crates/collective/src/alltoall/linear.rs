@@ -9,9 +9,8 @@
 use crate::{CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Sends `out[r]` to `into[me]` of rank r. Lengths may differ from pair to pair; the two ends of each
-/// pair agree. `out` and `into` do not overlap. `batch` is the maximum number of messages each way under way; 0
-/// means all.
+/// Sends `out[r]` to `into[me]` of rank r. Lengths may differ from pair to pair; the two ends of each pair agree. `out` and
+/// `into` do not overlap. `batch` is the maximum number of messages each way under way; 0 means all.
 pub async fn linear<F: Fabric>(
     link: &CommView<F>,
     out: &[Sge],

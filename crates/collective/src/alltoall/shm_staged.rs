@@ -25,8 +25,7 @@ fn room(buffer: usize, size: usize) -> usize {
     buffer / (size - 1).max(1) / 64 * 64
 }
 
-/// Sends `out[r]` to `into[me]` of rank r. All blocks of all ranks have one length, and `out` and `into` do not
-/// overlap.
+/// Sends `out[r]` to `into[me]` of rank r. All blocks of all ranks have one length, and `out` and `into` do not overlap.
 pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

@@ -6,8 +6,7 @@
 //!   1            => 2                 => 3                 => 0
 //!   ...          (everybody writes a mark and waits for one in every round)
 //! ```
-//! Cost: ceil(log2 N) writes, one after the other, for every N. Chosen if writes are faster than
-//! messages.
+//! Cost: ceil(log2 N) writes, one after the other, for every N. Chosen if writes are faster than messages.
 
 use crate::rdma_pattern::WritePattern;
 use crate::{CollectiveState, CommView, rank};

@@ -5,8 +5,7 @@
 //!                '--> 2 -> 5, 6
 //! ```
 //! Cost: 2 (floor(log2 N) + S - 1) rounds of one of S segments: inner ranks send each segment twice.
-//! Chosen between the binomial tree and the pipeline: for data of several segments, and too many ranks for a
-//! chain.
+//! Chosen between the binomial tree and the pipeline: for data of several segments, and too many ranks for a chain.
 
 use super::segments;
 use crate::{CommView, trees};

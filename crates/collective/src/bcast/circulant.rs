@@ -4,9 +4,9 @@
 //! ```text
 //!   5 ranks, skips 1 2 3:  round 0: r -> r+1    round 1: r -> r+2    round 2: r -> r+3    round 3: r -> r+1 ...
 //! ```
-//! In every round each rank sends one block and receives another block. Cost: n - 1 + ceil(log2 N) rounds of
-//! a block, the minimum for algorithms with one port. Chosen for large data and any number of
-//! ranks: its latency is as low as the binomial tree's, and the data per rank are as few as the pipeline's.
+//! In every round each rank sends one block and receives another block. Cost: n - 1 + ceil(log2 N) rounds of a block, the
+//! minimum for algorithms with one port. Chosen for large data and any number of ranks: its latency is as low as the binomial
+//! tree's, and the data per rank are as few as the pipeline's.
 
 use crate::{CommView, circulant::Circulant};
 use weft_fabric::{Fabric, Fault, Sge};

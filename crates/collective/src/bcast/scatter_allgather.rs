@@ -1,6 +1,5 @@
-//! SCATTER-ALLGATHER: each rank gets a block of the data, then all ranks gather the blocks. Barnett, Shuler, van de
-//! Geijn et al. 1994, "Interprocessor collective communication library (InterCom)"; Thakur, Rabenseifner
-//! and Gropp 2005.
+//! SCATTER-ALLGATHER: each rank gets a block of the data, then all ranks gather the blocks. Barnett, Shuler, van de Geijn et al.
+//! 1994, "Interprocessor collective communication library (InterCom)"; Thakur, Rabenseifner and Gropp 2005.
 //!
 //! ```text
 //!   4 ranks:   0 -> 2: blocks 2 3    0 -> 1: 1    2 -> 3: 3      then a ring, or doubling

@@ -11,8 +11,7 @@
 use crate::{BlockList, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Gathers `mine` of every rank in `blocks[rank]` of the root (empty elsewhere). All blocks have the same
-/// length.
+/// Gathers `mine` of every rank in `blocks[rank]` of the root (empty elsewhere). All blocks have the same length.
 pub async fn binomial<F: Fabric>(
     link: &CommView<F>,
     root: usize,
@@ -53,7 +52,7 @@ pub async fn binomial_unequal<F: Fabric>(
     collect(link, root, mine, blocks, &local_ops::read_lengths(lengths.sge())).await
 }
 
-/// Gathers blocks of the lengths `each`, those of this rank's subtree, and sends them on.
+/// Gathers the blocks of this rank's subtree, whose lengths are `each`, and sends them on.
 async fn collect<F: Fabric>(
     link: &CommView<F>,
     root: usize,

@@ -79,8 +79,7 @@ pub async fn allreduce<F: Fabric>(
     bcast::binomial(&sides.local, LEADER, output).await
 }
 
-/// Reduces the other group's `input`, in blocks of `lens` bytes by rank of this group, to
-/// `output` of each.
+/// Reduces the other group's `input`, in blocks of `lens` bytes by rank of this group, to `output` of each.
 pub async fn reduce_scatter<F: Fabric>(
     sides: &Sides<F>,
     input: Sge,

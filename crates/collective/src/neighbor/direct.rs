@@ -7,15 +7,13 @@
 //! Messages from one rank to another are received in the order in which they were sent: the k-th send to a
 //! rank matches that rank's k-th receive from this rank, however many edges join the two.
 //!
-//! Cost: one message per edge, none waits for another; every block moves once. This is the plain form, always
-//! chosen.
+//! Cost: one message per edge, none waits for another; every block moves once. This is the plain form, always chosen.
 
 use crate::CommView;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Sends each of `sends` to its rank and receives each of `receives` from its rank. A rank may be
-/// named several times, and may be this rank. Returns the number of bytes that came into each of `receives`, at
-/// most its length.
+/// Sends each of `sends` to its rank and receives each of `receives` from its rank. A rank may be named several times, and may
+/// be this rank. Returns the number of bytes that came into each of `receives`, at most its length.
 ///
 /// All requests are complete when this function returns, so that nothing arrives later in memory that the caller
 /// has back. The exception is a failure of the fabric itself.

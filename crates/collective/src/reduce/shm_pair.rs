@@ -38,7 +38,7 @@ pub async fn shm_pair<F: Fabric>(
     let takes = link.rank == root;
     let most = (area.part(link) / unit.max(1) * unit.max(1)).max(1);
     let steps = data.len().div_ceil(most).max(1);
-    // Part t of the result may lie on part t of the data.
+    // Part t of the result may overlap part t of the data.
     let in_place = takes && overlap(data, result);
     let session = area.bounce(link, steps as u64, most.min(data.len())).await?.taken();
     for t in 0..steps {

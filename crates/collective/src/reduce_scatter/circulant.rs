@@ -4,10 +4,10 @@
 //! ```text
 //!   5 ranks, skips 3 2 1     round 0: blocks r+3, r+4 to r+3     round 1: r+2 to r+2     round 2: r+1 to r+1
 //! ```
-//! A rank has sums of its own block and of the blocks behind it, around the end. It sends the sums beyond the skip to
-//! the rank whose sums start there. Cost: ceil(log2 N) rounds, (N - 1) / N of the data through every
-//! port, for every N: no rank is folded. For operators that commute: the order of operands is
-//! the same from run to run. Chosen for small and medium data if N is not a power of two.
+//! A rank has sums of its own block and of the blocks behind it, around the end. It sends the sums beyond the skip to the rank
+//! whose sums start there. Cost: ceil(log2 N) rounds, (N - 1) / N of the data through every port, for every N: no rank is
+//! folded. For operators that commute: the order of operands is the same from run to run. Chosen for small and medium data if N
+//! is not a power of two.
 
 use crate::{BlockList, CommView, ElementReduction, circulant, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};

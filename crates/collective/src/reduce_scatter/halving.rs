@@ -1,14 +1,12 @@
-//! RECURSIVE HALVING: pairs exchange halves of the blocks that they still have. Thakur, Rabenseifner and Gropp
-//! 2005.
+//! RECURSIVE HALVING: pairs exchange halves of the blocks that they still have. Thakur, Rabenseifner and Gropp 2005.
 //!
 //! ```text
 //!   4 ranks    round 0: 0 <-> 2: blocks 2 3 for 0 1     1 <-> 3     round 1: 0 <-> 1: block 1 for 0  ...
 //! ```
-//! If the number of ranks is not a power of two, neighbours are folded first, and the first rank of each pair
-//! sends the other's block to it at the end. Cost: log2 N rounds, (N - 1) / N of the data through every
-//! port; if folded, floor(log2 N) + 2 rounds, and the whole data once more through the ports of pairs.
-//! For operators that commute: distant ranks join first, so that blocks stay contiguous. Chosen for
-//! small and medium data.
+//! If the number of ranks is not a power of two, neighbours are folded first, and the first rank of each pair sends the other's
+//! block to it at the end. Cost: log2 N rounds, (N - 1) / N of the data through every port; if folded, floor(log2 N) + 2 rounds,
+//! and the whole data once more through the ports of pairs. For operators that commute: distant ranks join first, so that blocks
+//! stay contiguous. Chosen for small and medium data.
 
 use crate::halving::{ButterflyStep, PartialResult, halve};
 use crate::{BlockList, CommView, ElementReduction, local_ops, rank};

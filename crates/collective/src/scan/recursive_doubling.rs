@@ -4,9 +4,8 @@
 //! ```text
 //!   4 ranks   round 0: 0 <-> 1   2 <-> 3 (x0 x1 x2 x3)       round 1: 0 <-> 2   1 <-> 3 (x0x1, x2x3)
 //! ```
-//! Groups of neighbours join, so that operands are combined in the order of ranks, for any operator. Cost:
-//! ceil(log2 N) rounds of the whole length with two combinations each. Chosen except for the largest data
-//! on few ranks.
+//! Groups of neighbours join, so that operands are combined in the order of ranks, for any operator. Cost: ceil(log2 N) rounds
+//! of the whole length with two combinations each. Chosen except for the largest data on few ranks.
 
 use crate::{Accumulator, CommView, ElementReduction, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};

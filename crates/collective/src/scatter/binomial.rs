@@ -12,8 +12,7 @@ use crate::{BlockList, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_p2p::RequestId;
 
-/// Scatters `blocks[rank]` of the root (empty elsewhere) to `mine` of every rank. All blocks have the same
-/// length.
+/// Scatters `blocks[rank]` of the root (empty elsewhere) to `mine` of every rank. All blocks have the same length.
 pub async fn binomial<F: Fabric>(
     link: &CommView<F>,
     root: usize,

@@ -4,8 +4,7 @@
 //!   0 --> 1     0 --> 2     0 --> 3     ...
 //! ```
 //! Cost: N - 1 messages out of the root, each block moved once. On one node, the receiver moves a block that is longer than an
-//! eager message, in parallel with the other receivers. Chosen for blocks of 1 KiB
-//! and more.
+//! eager message, in parallel with the other receivers. Chosen for blocks of 1 KiB and more.
 
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;

@@ -1,5 +1,4 @@
-//! Operations on blocks: the blocks of all ranks of a node travel between nodes as one
-//! message.
+//! Operations on blocks: the blocks of all ranks of a node travel between nodes as one message.
 
 use crate::hierarchy::{Level, Steps};
 use crate::members::Layout;
@@ -31,8 +30,8 @@ impl ByNode {
     }
 }
 
-/// Gathers `mine` of each rank, all of one length, in `blocks[rank]` of the root.
-/// Leaders of other nodes gather and send to the root; ranks of the root's node send to the root directly.
+/// Gathers `mine` of each rank, all of one length, in `blocks[rank]` of the root. Leaders of other nodes gather and send to the
+/// root; ranks of the root's node send to the root directly.
 pub async fn gather<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -83,8 +82,8 @@ where
     Ok(())
 }
 
-/// Scatters `blocks[rank]` of the root, all of one length, to `mine` of each rank.
-/// The root sends to the leaders of other nodes, which scatter, and to the ranks of its own node.
+/// Scatters `blocks[rank]` of the root, all of one length, to `mine` of each rank. The root sends to the leaders of other nodes,
+/// which scatter, and to the ranks of its own node.
 pub async fn scatter<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -158,8 +157,8 @@ where
     Ok(())
 }
 
-/// Sends `out[r]` to rank r and receives `into[r]` from rank r; all blocks have one length.
-/// Leaders gather the blocks of their ranks, exchange them, and scatter the blocks that they receive.
+/// Sends `out[r]` to rank r and receives `into[r]` from rank r; all blocks have one length. Leaders gather the blocks of their
+/// ranks, exchange them, and scatter the blocks that they receive.
 pub async fn alltoall<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

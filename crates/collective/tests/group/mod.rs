@@ -26,7 +26,7 @@ pub struct Group<'r, F: Fabric> {
 }
 
 impl<'r, F: Fabric> Group<'r, F> {
-    /// Makes the group of `members`; `None` if this process is not a member.
+    /// Makes the group of `members`. Returns `None` if this process is not a member.
     pub fn new(rank: &'r TestRank<'r, F>, context: u64, members: Vec<u32>) -> Option<Group<'r, F>> {
         let me = members.iter().position(|&m| m as usize == rank.me())?;
         let state = Rc::new(CollectiveState::new(rank.engine().arena().clone()));

@@ -1,5 +1,5 @@
-//! Streams of segments under a view: every path of a message, too few places and tokens, late
-//! receivers, several communicators, messages that are forwarded while they arrive.
+//! Streams of segments under a view: every path of a message, too few places and tokens, late receivers, several communicators,
+//! messages that are forwarded while they arrive.
 
 use crate::group::{Float, Group, bytes_of};
 use fastrand::Rng;

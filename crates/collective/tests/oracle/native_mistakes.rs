@@ -23,7 +23,8 @@ const BLOCK: usize = 128 << 10;
 /// Sends a head and some words that no stream would send.
 fn say(sim: &Sim, head: [u64; 3], words: &[u64]) {
     let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    // SAFETY: the payload is inline, and copied before `send` returns.
+    // SAFETY: `bytes` stays allocated and readable until the send is complete: the payload is inline, so `send` copies it
+    // before it returns.
     let payload = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
     sim.send(1, Head(head), payload, None);
 }
