@@ -34,7 +34,7 @@ pub enum Carrier {
 /// A number that may follow an algorithm's name: `RGM:7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AlgorithmParameter {
-    /// Its meaning: `fan-in`, `radix`, `segment in bytes`.
+    /// Meaning of the number: `fan-in`, `radix`, `segment in bytes`.
     pub what: &'static str,
     /// Value if the name comes without a number.
     pub default: usize,
@@ -97,19 +97,19 @@ pub enum Requirement {
 /// One algorithm for one operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Algorithm {
-    /// Operation that it serves. The same name may mean another algorithm in another operation.
+    /// Operation that the algorithm serves. The same name may mean a different algorithm in a different operation.
     pub operation: CollectiveKind,
-    /// Name in its source.
+    /// Name of the algorithm in its source.
     pub name: &'static str,
     /// Method, independent of the carrier.
     pub method: Method,
-    /// Carrier of its data.
+    /// Carrier of the data.
     pub carrier: Carrier,
     /// Parameter after its name; `None` if the name takes no number.
     pub parameter: Option<AlgorithmParameter>,
     /// Requirements, all of which must hold. The first that does not hold is reported to the user.
     pub needs: &'static [Requirement],
-    /// True if it may serve calls for which no map has an entry. The first eligible algorithm of this kind does.
+    /// True if the algorithm may serve calls for which no map has a line. The first eligible algorithm of this kind serves them.
     pub usual: bool,
     /// One line, with the source.
     pub about: &'static str,
@@ -183,7 +183,7 @@ impl Algorithm {
         self.needs.iter().try_for_each(|need| need.check(case))
     }
 
-    /// Returns true if its ranks wait for each other other than by messages, so that a rank that computes delays the others.
+    /// Returns true if the ranks wait for each other without messages, so that a rank that computes delays the other ranks.
     pub fn meets(&self) -> bool {
         self.carrier == Carrier::Memory && self.method != Method::Central
     }

@@ -57,7 +57,8 @@ impl<F: Fabric> Default for Area<F> {
 }
 
 impl<F: Fabric> Area<F> {
-    /// Sets whether each operation begins only after the previous one has ended, as blocking operations do. The default is no.
+    /// Sets whether each operation begins only after the previous operation has ended, as blocking operations do. By default,
+    /// operations may overlap.
     pub fn set_in_turn(&self, in_turn: bool) {
         self.in_turn.set(in_turn);
     }
@@ -373,8 +374,8 @@ impl<F: Fabric> AreaMemory<F> {
     }
 
     /// Ends an operation early, on all ranks alike: runs one or two barriers, the first of which is `epoch`, instead of the
-    /// `barriers` that have numbers. The number of skipped barriers is even, since places alternate: the next write then goes
-    /// to other places than those where ranks may still read, or wait for, the last message.
+    /// `barriers` that have numbers. The number of skipped barriers is even, since places alternate: the next write then does not
+    /// go to a place where ranks may still read, or wait for, the last message.
     pub async fn end_early(
         &self,
         link: &CommView<F>,

@@ -90,7 +90,7 @@ impl NotifyPair {
         self.buffers[parity].block()
     }
 
-    /// Returns the remote address of its first byte.
+    /// Returns the remote address of the first byte of the pair.
     pub fn at(&self) -> RemoteAddr {
         self.at
     }

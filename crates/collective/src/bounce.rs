@@ -17,9 +17,10 @@
 //! ([`weft_fabric::CopyModel::rewrite`]), while a line that has left all caches except the last level is not. So data are
 //! copied in through more memory than those caches hold: a half's buffer moves through the half.
 //!
-//! If each piece has a single reader, this reader takes the lines after it has read them, so that they come back in one
-//! transfer. Then the buffer has one place, and its data stay in the caches ([`BounceSession::taken`]). With two ranks, each is
-//! the only reader of the other's buffer, and takes the lines of long data if the other is far away ([`weft_fabric::copies`]).
+//! If each piece has a single reader, this reader takes the lines after it has read them: it requests each cache line for its
+//! processor only, so that the writer gets the line back in one transfer. Then the buffer has one place, and its data stay in the
+//! caches ([`BounceSession::taken`]). With two ranks, each is the only reader of the other's buffer, and takes the lines of long
+//! data if the other is far away ([`weft_fabric::copies`]).
 //!
 //! Slots of the area are read after a barrier only if another barrier follows in the same operation: a rank that has left an
 //! operation may end the communicator and free the area.
@@ -57,7 +58,8 @@ const BUFFER_MOST: usize = 576 << 10;
 /// the first-level caches gain nothing then, so longer parts save barriers.
 const BUFFER_ANEW: usize = 256 << 10;
 
-/// Maximum bytes of both halves in the communicator with the large buffers: of a rank, more than its private caches; of all ranks.
+/// Maximum bytes of both halves in the communicator with the large buffers: per rank (more than its private caches hold), and
+/// for all ranks together.
 const MOST: usize = 24 * BUFFER;
 const MOST_OF_ALL: usize = 24 << 20;
 
@@ -75,8 +77,8 @@ const AROUND: usize = 128 << 10;
 const STEP: usize = 256;
 const MOVING: usize = 4 << 10;
 
-/// Returns the number of bytes up to which the reader, of two ranks, takes the lines of data copied in. First-level caches
-/// hold as much next to the program's data. If lines that come back are expensive, it is a quarter of that.
+/// Returns the maximum number of bytes of data copied in of which the reader, of two ranks, takes the lines: the number of bytes
+/// that first-level caches hold next to the program's data, or a quarter of that number if lines that come back are expensive.
 fn short(copies: &Copies) -> usize {
     if copies.writes_anew() { pipelined::SHORT / 4 } else { pipelined::SHORT }
 }
@@ -181,7 +183,8 @@ impl<F: Fabric> BounceBuffers<F> {
         barriers: u64,
         span: usize,
     ) -> Result<BounceSession<'b, F>, Fault> {
-        // Set before the first await: all ranks start their operations in the same order, so all agree on the first.
+        // Set before the first await. All ranks start their operations in the same order, so all agree on the operation
+        // that makes the buffers.
         let first = !self.begun.replace(true);
         let far = link.size() == 2 && area.distance(link) == CacheDistance::Apart;
         let making = if first { MAKING } else { 0 };

@@ -24,9 +24,9 @@ fn skips(size: usize) -> Vec<usize> {
     skips
 }
 
-/// A round of a reduce-scatter, in which a rank has sums of `all` blocks: its own and those of the ranks
-/// behind it. It sends all blocks from the `skip`-th on to the rank `skip` ahead, and combines its first blocks with the
-/// same number of blocks from the rank `skip` back. Run backwards, it is a round of an allgather.
+/// A round of a reduce-scatter. A rank has sums of `all` blocks: its own block and the blocks of the ranks behind it. The rank
+/// sends all sums from the `skip`-th on to the rank `skip` ahead, and combines its first sums with the sums that come from
+/// the rank `skip` back. Run backwards, the round is a round of an allgather.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
     /// Distance of the partners, in ranks.

@@ -14,17 +14,17 @@ use weft_p2p::{
 /// View of a communicator for one collective operation. All its messages carry `tag`, so that operations under way at the same
 /// time do not match each other's messages.
 pub struct CommView<F: Fabric> {
-    /// Endpoint that carries its messages; the fabric and the staging memory of the process are behind the endpoint.
+    /// Endpoint that carries the view's messages; the fabric and the staging memory of the process are behind the endpoint.
     pub endpoint: Rc<Endpoint<F>>,
     /// Map from a rank in the communicator to a rank in the fabric.
     pub members: Rc<Members>,
     /// This process's rank in the communicator.
     pub rank: usize,
-    /// Matching context of its messages, separate from the program's messages.
+    /// Matching context of the view's messages, separate from the program's messages.
     pub context: MatchingContext,
     /// Tag that distinguishes the operation's messages from messages of other operations under way.
     pub tag: Tag,
-    /// Transport of its messages, chosen with the algorithm by [`CommView::carried`].
+    /// Transport of the view's messages, chosen with the algorithm by [`CommView::carried`].
     pub via: Via,
     /// Reception of writes into slots; messages do not use it.
     pub reception: Reception,

@@ -118,7 +118,7 @@ impl<F: Fabric> Level<F> {
 
 /// The steps of compositions: whole operations of one level, each by the algorithm that the level selects. `link` is always the
 /// communicator's view. The module that runs the catalogue ([`crate::run`]) implements this trait, so that compositions depend
-/// on nothing else of it.
+/// on the trait and not on that module.
 #[expect(async_fn_in_trait, reason = "nothing here is sent to another thread")]
 pub trait Steps<F: Fabric> {
     /// Runs a barrier: ends on no rank of the level before all of them have come.

@@ -162,7 +162,7 @@ impl NotifyBuffer {
 #[derive(Debug, Clone, Copy)]
 pub struct NotifyTarget {
     peer: usize,
-    /// Address of its first byte.
+    /// Address of the first byte of the notify buffer.
     at: RemoteAddr,
     /// Bytes in front of the mark.
     room: usize,

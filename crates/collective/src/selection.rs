@@ -22,9 +22,9 @@ pub struct Selection {
 /// Reason why a call uses its algorithm.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SelectionReason {
-    /// A user asked for it by name.
+    /// A user asked for the algorithm by name.
     Asked,
-    /// The map names it.
+    /// The map names the algorithm.
     Map,
     /// The default map was measured with one rank per node: leaders act for their nodes, and use the map among themselves.
     Led,

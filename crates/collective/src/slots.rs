@@ -189,7 +189,7 @@ impl<F: Fabric> Slots<F> {
             made.targets.push((link.members[peer] as usize, at, immediate));
         }
         // All ranks use one base: a write from a slot (of forwarded data) then leaves the slot's own mark unchanged. The
-        // agreement also reports a lack of room to all ranks, including those to which the rank without room is no peer.
+        // agreement also reports a lack of room to all ranks; the addresses report it only to ranks that write to that rank.
         let base = made.slots.iter().map(|pair| pair.base(fabric)).max().unwrap_or(0);
         let (mine, all) = (link.stage(8), link.stage(8));
         mine.sge().fill(&(if room { base } else { NO_ROOM }).to_ne_bytes());

@@ -1,5 +1,5 @@
-//! Staging rings: a rank copies chunks in for one other rank or for all, and tells the readers where each chunk is. They
-//! serve rooted operations of ranks that share memory. No rank waits for more than the chunk that it wants.
+//! Staging rings: a rank copies chunks in for one other rank or for all, and notifies the readers of the place of each chunk.
+//! The rings serve rooted operations of ranks that share memory. No rank waits for more than the chunk that it wants.
 //!
 //! ```text
 //!   each rank   a ring of bytes, in which it copies chunks in
@@ -128,7 +128,7 @@ impl Cursor {
 
 /// One of the ranks, as this rank sees it.
 struct Peer {
-    /// Address of its region.
+    /// Address of the peer's region.
     at: RemoteAddr,
     /// Flags: last number that the peer has copied in for this rank, and last number of this rank's that it has read.
     told: Flag,
@@ -251,7 +251,7 @@ pub(crate) struct RingSession<'p, F: Fabric> {
     link: &'p CommView<F>,
     made: &'p Rings<F>,
     _turn: OperationTicket<'p, F>,
-    /// Number of its first part.
+    /// Number of the operation's first part.
     first: u64,
     /// Length of the payload in bytes.
     len: usize,
@@ -408,7 +408,7 @@ impl<F: Fabric> RingSession<'_, F> {
         }
     }
 
-    /// Tells `reader` that chunk `number` is at offset `at`.
+    /// Notifies `reader` that chunk `number` is at offset `at`.
     fn tell(&self, number: u64, reader: usize, at: usize) -> Result<(), Fault> {
         let (made, link) = (self.made, self.link);
         debug_assert!(self.len >> (64 - LENGTH_SHIFT) == 0, "{} bytes", self.len);

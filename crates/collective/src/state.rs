@@ -26,11 +26,11 @@ pub struct CollectiveState<F: Fabric> {
     hierarchy: RefCell<Option<Rc<Hierarchy<F>>>>,
     compositions: Tickets<F>,
     multicasts: Tickets<F>,
-    /// True if its levels may not use multicast.
+    /// True if the communicator's levels may not use multicast.
     no_multicast: Cell<bool>,
-    /// True if it gets no memory that its ranks share.
+    /// True if the communicator does without memory that its ranks share.
     lean: Cell<bool>,
-    /// True if its ranks are of jobs that compute with different arithmetic.
+    /// True if the communicator's ranks are of jobs that compute with different arithmetic.
     unlike: Cell<bool>,
     group: RefCell<Option<Rc<MulticastMember<Endpoint<F>>>>>,
 }
@@ -74,7 +74,8 @@ impl<F: Fabric> CollectiveState<F> {
         state
     }
 
-    /// Forbids multicast on its levels, if nobody will end their multicast groups. Called before the levels are made.
+    /// Forbids multicast on the levels, for communicators whose multicast groups nobody will end. Called before the levels are
+    /// made.
     pub fn forbid_multicast(&self) {
         self.no_multicast.set(true);
     }
@@ -106,7 +107,7 @@ impl<F: Fabric> CollectiveState<F> {
         self.unlike.get()
     }
 
-    /// Returns the rules by which the levels of its two-level algorithms select an algorithm.
+    /// Returns the rules by which the levels of two-level algorithms select an algorithm.
     pub fn selection(&self) -> Rc<Selection> {
         self.selection.borrow().clone()
     }

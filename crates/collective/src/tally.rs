@@ -116,7 +116,7 @@ impl<F: Fabric> TreeCounters<F> {
         Ok(())
     }
 
-    /// Waits until this rank's own add is complete, because its result lands in memory of this value.
+    /// Waits until this rank's own add is complete, because the add writes its result into memory that `self` owns.
     pub async fn settle(&self, link: &CommView<F>) -> Result<(), Fault> {
         match self.made.get().filter(|made| made.parent.is_some()) {
             Some(made) => link.endpoint.until(made.added, made.start + made.uses.get()).await,

@@ -41,7 +41,7 @@ impl<F: Fabric> Drop for CommBounceBuffers<F> {
             .map(|(&peer, at)| fabric.words(peer as usize, at.offset(READ as u64), 2));
         let words: Vec<_> = words.collect();
         self.endpoint.park(move |fabric| {
-            // Another stamp means that the memory is reused: its rank has freed it, because it had seen all ranks done.
+            // Another stamp means that the memory is reused: the peer has freed it, because it had seen that all ranks are done.
             let done = |words: &Option<PeerWords>| {
                 words.as_ref().is_some_and(|words| {
                     let [word, found] = [0, 1].map(|i| words[i].load(Ordering::Acquire));

@@ -189,7 +189,7 @@ where
         };
         let (out_rows, in_rows) = (rows(&gathered), rows(&scattered));
         hierarchy.node.gather(link, sends.memory.sge(), &out_rows).await?;
-        // Between nodes: the blocks that our ranks send to the other node's ranks, and those that they receive.
+        // Between nodes: the blocks from the ranks of this node to the ranks of each other node, and in the other direction.
         let (leaving, coming) = (
             local_ops::stage(link, out[0], here * all),
             local_ops::stage(link, out[0], here * all),
