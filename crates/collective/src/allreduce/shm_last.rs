@@ -1,7 +1,7 @@
 //! SHM-LAST: all ranks copy their data into bounce buffers, and the last rank to arrive combines them.
 //!
 //! ```text
-//!   0, 1, 2, 3: data ──> own buffer;  come        the last: buffers ──> combined, in the buffer of rank 0;  lets the others go
+//!   0, 1, 2, 3: data ──> own buffer;  come        the last: buffers ──> combined, in the buffer of rank 0;  releases others
 //!                                               all:      buffer of rank 0 ──> result
 //! ```
 //! Cost: 1 barrier ([`crate::bounce`]), N - 1 payloads read and combined one after the other by one rank, and the result read
