@@ -1,5 +1,5 @@
-//! What processes of several jobs tell each other when they become peers: each round, all say something and hear what all have said.
-//! And what a network keeps of them, whichever it is.
+//! The messages by which processes of several jobs become peers, and what a network of any kind keeps of the connections
+//! between jobs. In each round every member sends bytes and receives the bytes of all members.
 
 mod linkable;
 mod links;
@@ -9,29 +9,29 @@ pub use linkable::{Connectable, Introduced, JobMembers, SessionBody};
 pub use links::{JobConnection, JobConnections};
 pub use roster::{Foreign, Roster};
 
-/// One of the processes that are to know each other.
+/// The identity of a process that is about to become a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerIdentity {
-    /// Its job: the same number at all, and of no other job.
+    /// The number of its job. All members use the same number for a job, and no two jobs share a number.
     pub job: u64,
-    /// Its rank among the processes of its job that a fabric of shared memory connects.
+    /// The rank among the processes of its job that a shared-memory fabric connects.
     pub rank: usize,
-    /// Its node, by the numbers of its job.
+    /// The node, as its job numbers nodes.
     pub node: u32,
-    /// What this process calls it already.
+    /// The number under which this process already knows the peer, if it does.
     pub known: Option<usize>,
 }
 
-/// Gives bytes to all members, and returns what each of them gave, by place.
+/// A function that sends bytes to all members and returns the bytes that each member sent, by place.
 pub type Exchange<'e> = &'e mut dyn FnMut(Vec<u8>) -> Result<Vec<Vec<u8>>, String>;
 
-/// A part of what is said, behind its length, of at most 65,535 bytes.
+/// Appends `part`, at most 65,535 bytes, after its length.
 pub fn add_part(to: &mut Vec<u8>, part: &[u8]) {
     to.extend((part.len() as u16).to_le_bytes());
     to.extend(part);
 }
 
-/// Takes a part after its length.
+/// Takes a part and its length from the front of `rest`. Returns `None` if `rest` is too short.
 pub fn part<'v>(rest: &mut &'v [u8]) -> Option<&'v [u8]> {
     let (len, after) = rest.split_first_chunk()?;
     let (part, after) = after.split_at_checked(u16::from_le_bytes(*len).into())?;
@@ -39,17 +39,17 @@ pub fn part<'v>(rest: &mut &'v [u8]) -> Option<&'v [u8]> {
     Some(part)
 }
 
-/// What a member says that is in order.
+/// Encodes the message of a member without an error: `rest` after the mark of success.
 pub fn yes(rest: &[u8]) -> Vec<u8> {
     [b"+", rest].concat()
 }
 
-/// What one says that cannot go on, and why.
+/// Encodes the message of a member that cannot go on, with the reason.
 pub fn no(reason: impl std::fmt::Display) -> Vec<u8> {
     format!("-{reason}").into_bytes()
 }
 
-/// What stands behind a yes; an error in words behind a no.
+/// Decodes a message: returns the bytes after the mark of success, or the reason of a failure in words.
 pub fn told(said: &[u8]) -> Result<&[u8], String> {
     match said.split_first() {
         Some((b'+', rest)) => Ok(rest),
@@ -58,15 +58,15 @@ pub fn told(said: &[u8]) -> Result<&[u8], String> {
     }
 }
 
-/// Why what a member says makes no sense.
+/// The error for a message that cannot be decoded.
 const MISMATCH: &str = "a process of another job speaks otherwise: are both of one version?";
 
-/// Numbers, as they travel.
+/// Encodes numbers for a message.
 pub fn numbers(all: impl Iterator<Item = usize>) -> Vec<u8> {
     all.flat_map(|number| (number as u32).to_le_bytes()).collect()
 }
 
-/// So many numbers that have travelled.
+/// Decodes exactly `count` numbers from a message.
 pub fn numbers_of(said: &[u8], count: usize) -> Result<Vec<usize>, String> {
     let (words, rest) = said.as_chunks();
     match rest.is_empty() && words.len() == count {
@@ -75,13 +75,13 @@ pub fn numbers_of(said: &[u8], count: usize) -> Result<Vec<usize>, String> {
     }
 }
 
-/// Whom this process knows, for the others.
+/// Encodes which members this process already knows, for the other members.
 pub fn view(members: &[PeerIdentity]) -> Vec<u8> {
     numbers(members.iter().map(|whom| usize::from(whom.known.is_some())))
 }
 
-/// By place, the numbers of those that this process knows and that know it: the others become new peers. `views`: what each has
-/// said by [`view`].
+/// Returns, by place, the number of each member that this process knows and that knows this process. The other members become
+/// new peers. `views`: the message of each member from [`view`].
 pub fn known_to_both<'v>(
     members: &[PeerIdentity],
     place: usize,

@@ -1,4 +1,5 @@
-//! How a network makes peers of processes of other jobs, on this host or on others (MPI 5.0, section 11.10: connected processes).
+//! The protocol by which a network makes peers of processes of other jobs, on this host or on other hosts (MPI 5.0, section
+//! 11.10: connected processes).
 //!
 //! ```text
 //!   all   where one is reached, and whom one knows                ── each to all ──
@@ -6,12 +7,13 @@
 //!   all   the network takes what was said, with the link's secret
 //!   all   ready                                                   ── each to all ──
 //! ```
-//! From then on they are peers as any other: what they meet by is the link's secret in place of the job's, and what the receiver
-//! calls the sender.
+//! From then on they are peers like any other. Two such peers find each other by the secret of the link, which replaces the
+//! secret of the job, and by the number under which the receiver knows the sender.
 //!
-//! Contract of the end. A member that needs the others no more says so to the session ([`SessionMonitor`]), which all stay in: it misses nobody
-//! from then on. Until then the end of a process is a loss, which the session sees, whoever has a connection with it. When all have
-//! left, the connections end, and the numbers are free.
+//! Contract of the end. A member that no longer needs the other members tells the session ([`SessionMonitor`]), which all
+//! members stay in. From then on the member reports no loss. Until then the end of a process is a loss. The session notices the
+//! loss, whichever member has a connection with that process. When all members have left, the connections end and the numbers
+//! are free again.
 
 use super::{
     Exchange, JobConnection, JobConnections, PeerIdentity, add_part, known_to_both, no, numbers,
@@ -21,10 +23,10 @@ use super::{told, view, yes};
 use std::net::IpAddr;
 use weft_bootstrap::ports::SessionMonitor;
 
-/// Most processes of other jobs.
+/// Maximum number of processes of other jobs.
 pub const MOST: usize = 1 << 16;
 
-/// Numbers of members, by place, and those of them that are new.
+/// The numbers of the members, by place, and the numbers of the new members.
 #[derive(Debug, Clone, Copy)]
 pub struct JobMembers<'l> {
     /// See [`JobConnection::peers`].
@@ -33,59 +35,60 @@ pub struct JobMembers<'l> {
     pub new: &'l [usize],
 }
 
-/// What goes on in the session, after what it still has to exchange.
+/// The function that a member runs in the session, given the numbers of the members and the means to exchange further messages.
 pub type SessionBody<'s> =
     &'s mut dyn FnMut(JobMembers<'_>, Exchange<'_>) -> Result<SessionMonitor, String>;
 
-/// What the members of a link know of one of them.
+/// Facts about one member of a link, which only the members know.
 #[derive(Debug, Clone, Copy)]
 pub struct Introduced<'s> {
-    /// Who it is.
+    /// Identity of the member.
     pub whom: &'s PeerIdentity,
-    /// What it has said by [`Connectable::introduction`].
+    /// The member's bytes from [`Connectable::introduction`].
     pub said: &'s [u8],
-    /// What the two meet by, which the members alone know.
+    /// The secret by which the two processes find each other. Only the members know it.
     pub secret: u64,
-    /// What it calls this process.
+    /// The number under which the member knows this process.
     pub me: u32,
 }
 
 /// A network that takes processes of other jobs as peers.
 pub trait Connectable {
-    /// An address of this process that other hosts reach: of its adapter or its endpoint. `None`: it has none, so that jobs cannot
-    /// be linked.
+    /// Returns an address of this process that other hosts reach, of its adapter or its endpoint. `None`: there is no such
+    /// address, so jobs cannot be linked.
     fn ip(&self) -> Option<IpAddr>;
 
-    /// What two jobs must have in common to be linked, for both to compare, and for people to read.
+    /// Returns a description of what two jobs must have in common to be linked. Both jobs compare it, and people read it.
     fn dialect(&self) -> String;
 
-    /// What wakes this process when a link has something to say; for any thread.
+    /// Returns a function that wakes this process when a link has news. Any thread may call it.
     fn alarm(&self) -> Box<dyn Fn() + Send>;
 
-    /// What others must know to reach this process. An error is in words.
+    /// Returns the bytes that other processes need to reach this process. An error is in words.
     fn introduction(&self) -> Result<Vec<u8>, String>;
 
-    /// So many free numbers, of at most `most` beyond those of the job; `None`: there are not so many.
+    /// Reserves `count` free numbers for processes of other jobs, all below `most` beyond those of the job. Returns `None` if
+    /// there are not enough.
     fn reserve(&self, count: usize, most: usize) -> Option<Vec<usize>>;
 
     /// Makes a peer of a process of another job, under a number that was reserved. An error is in words.
     fn put(&self, peer: usize, introduced: &Introduced<'_>) -> Result<(), String>;
 
-    /// The end of `peer`, of another job, is no loss any more.
+    /// Declares that the end of `peer`, a process of another job, is no longer a loss.
     fn miss_no_more(&self, peer: usize);
 
     /// Forgets a peer of another job, or a number that was reserved for one.
     fn forget_peer(&self, peer: usize);
 
-    /// The links of this process.
+    /// Calls `use_them` with the links of this process.
     fn links(&self, use_them: &mut dyn FnMut(&mut JobConnections));
 
-    /// Makes peers of the processes `members`, which all call this with the same list, each at its own `place`, and with a
-    /// `secret` that they alone know. Those that are known on both sides stay what they are. Blocks in `exchange` alone; then
-    /// all go on in the session, which `stay` does.
+    /// Makes peers of the processes `members`. Each of them calls this with the same list, its own `place`, and a `secret` that
+    /// only they know. A pair of processes that already know each other keeps its numbers. Blocks only in `exchange`. Then all
+    /// members go on in the session by calling `stay`.
     ///
     /// # Errors
-    /// In words; then no peer was made.
+    /// The reason in words. No peer was made then.
     fn admit(
         &self,
         (members, place): (&[PeerIdentity], usize),
@@ -133,28 +136,28 @@ pub trait Connectable {
         }
     }
 
-    /// Says that this process needs the others of `link` no more; nothing for them is under way. They may still read what it has
-    /// sent.
+    /// Declares that this process no longer needs the other members of `link`. Nothing for them may be under way; they may
+    /// still read what this process has sent.
     fn say_left(&self, link: &JobConnection) {
         link.new_peers().iter().for_each(|&peer| self.miss_no_more(peer));
         link.leave();
     }
 
-    /// Forgets the peers that came with `link`, when all have left it.
+    /// Forgets the peers that came with `link`, once all members have left it.
     fn forget_link(&self, link: JobConnection) {
         let mut link = Some(link);
         self.links(&mut |links| links.leave(link.take().expect("called once")));
         self.end_links();
     }
 
-    /// Whether all others have left, too, what this process has left.
+    /// Returns true if all other members have left each link that this process has left.
     fn has_parted(&self) -> bool {
         let mut parted = true;
         self.links(&mut |links| parted = links.have_parted());
         parted
     }
 
-    /// Ends what all have left.
+    /// Ends the links that all members have left.
     fn end_links(&self) {
         let mut over = Vec::new();
         self.links(&mut |links| over = links.take_over());
@@ -162,7 +165,7 @@ pub trait Connectable {
     }
 }
 
-/// What a member says first: where it is, and whom it knows.
+/// Encodes the first message of a member: its introduction, and which members it knows.
 fn say(own: &[u8], members: &[PeerIdentity]) -> Vec<u8> {
     let mut said = Vec::new();
     add_part(&mut said, own);

@@ -1,17 +1,17 @@
-//! What a network keeps of links with other jobs, how their losses are heard, and how they end.
+//! The links of a network with other jobs, with their losses and their end.
 
 use std::rc::Rc;
 use weft_bootstrap::ports::SessionMonitor;
 
-/// What is kept of a link.
+/// The state of a link.
 struct ConnectionMembers {
     monitor: SessionMonitor,
-    /// Numbers of the members, by place; those that came with this link are `new`.
+    /// Numbers of the members, by place. The peers that came with this link are also in `new`.
     peers: Vec<usize>,
     new: Vec<usize>,
 }
 
-/// What processes of several jobs share: until all of them have left it.
+/// A link between processes of several jobs. It lasts until all of them have left it.
 #[derive(Clone)]
 pub struct JobConnection(Rc<ConnectionMembers>);
 
@@ -24,22 +24,22 @@ impl JobConnection {
         JobConnection(Rc::new(ConnectionMembers { monitor, peers, new }))
     }
 
-    /// What this process calls each member, by place.
+    /// Returns the number under which this process knows each member, by place.
     pub fn peers(&self) -> &[usize] {
         &self.0.peers
     }
 
-    /// The peers that this link has brought.
+    /// Returns the peers that came with this link.
     pub fn new_peers(&self) -> &[usize] {
         &self.0.new
     }
 
-    /// Whether no member needs this process any more.
+    /// Returns true if no member needs this process any more.
     pub fn others_left(&self) -> bool {
         self.0.monitor.is_over()
     }
 
-    /// Says that this process needs the others no more.
+    /// Declares that this process no longer needs the other members.
     pub(super) fn leave(&self) {
         self.0.monitor.leave();
     }
@@ -49,7 +49,7 @@ impl JobConnection {
 #[derive(Default)]
 pub struct JobConnections {
     live: Vec<JobConnection>,
-    /// Left, but not by all.
+    /// Links that this process has left and that other members still use.
     leaving: Vec<JobConnection>,
 }
 
@@ -63,12 +63,12 @@ impl JobConnections {
         self.leaving.push(link);
     }
 
-    /// Whether all others have left, too, what this process has left, or have ended.
+    /// Returns true if all other members have left, or have ended, in each link that this process has left.
     pub(super) fn have_parted(&self) -> bool {
         self.leaving.iter().all(JobConnection::others_left)
     }
 
-    /// Peers of other jobs that have ended without a word, since the last call.
+    /// Returns the peers of other jobs that have ended without notice since the last call.
     pub fn take_lost(&self) -> Vec<usize> {
         let mut lost: Vec<usize> = Vec::new();
         for JobConnection(bond) in &self.live {
@@ -79,7 +79,7 @@ impl JobConnections {
         lost
     }
 
-    /// The peers of links that all have left: nobody needs them, and they are to be forgotten.
+    /// Takes the peers of links that all members have left. Nobody needs these peers, and the caller forgets them.
     pub fn take_over(&mut self) -> Vec<usize> {
         let over = self.leaving.extract_if(.., |link| link.others_left());
         over.flat_map(|link| link.0.new.clone()).collect()

@@ -1,20 +1,20 @@
-//! Who can be reached: the processes of the job, and behind them those of other jobs that are linked to it, by number.
+//! The reachable processes by number: first the processes of the job, then those of other jobs that are linked to it.
 
-/// What is known of a process of another job.
+/// Facts about a process of another job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign {
-    /// Known to the two jobs alone.
+    /// The secret, known only to the two jobs.
     pub secret: u64,
-    /// What it calls this process.
+    /// The number under which the process knows this process.
     pub me: u32,
-    /// Its node: a number that no node of this job has.
+    /// The number of its node. No node of this job has this number.
     pub node: usize,
 }
 
-/// What a number is.
+/// The use of a number.
 enum Slot<M> {
     Free,
-    /// A process of another job is being made a peer under it.
+    /// Reserved for a process of another job that is being made a peer.
     Reserved,
     Taken(M, Option<Foreign>),
 }
@@ -28,61 +28,61 @@ impl<M> Slot<M> {
     }
 }
 
-/// All of them; `M`: what the fabric keeps of each.
+/// The table of reachable processes; `M` is what the fabric keeps for each process.
 pub struct Roster<M> {
     slots: Vec<Slot<M>>,
-    /// Processes of the job.
+    /// Number of processes of the job.
     own: usize,
-    /// Nodes of other jobs, by job and number there.
+    /// Nodes of other jobs: the job, and the number of the node in that job.
     nodes: Vec<(u64, u32)>,
 }
 
 impl<M> Roster<M> {
-    /// The processes of the job, by rank.
+    /// Makes the table of the processes of the job, by rank.
     pub fn new(own: Vec<M>) -> Roster<M> {
         let slots: Vec<_> = own.into_iter().map(|member| Slot::Taken(member, None)).collect();
         Roster { own: slots.len(), slots, nodes: Vec::new() }
     }
 
-    /// A process that is there.
+    /// Returns the process with this number.
     ///
     /// # Panics
-    /// If there is none under this number.
+    /// If no process has this number.
     #[inline]
     pub fn member(&self, rank: usize) -> &M {
         self.slots[rank].taken().expect("a process of the job or of a link").0
     }
 
-    /// The same; `None`: there is none.
+    /// Returns the process with this number, or `None` if there is no such process.
     pub fn get(&self, rank: usize) -> Option<&M> {
         Some(self.slots.get(rank)?.taken()?.0)
     }
 
-    /// What is known of a process of another job; `None`: it is of this one.
+    /// Returns the facts about a process of another job; `None` for a process of this job.
     #[inline]
     pub fn foreign(&self, rank: usize) -> Option<Foreign> {
         if rank < self.own { None } else { self.slots.get(rank)?.taken()?.1 }
     }
 
-    /// By rank, those that are there.
+    /// Iterates over the processes with their numbers, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &M)> {
         self.slots.iter().enumerate().filter_map(|(rank, slot)| Some((rank, slot.taken()?.0)))
     }
 
-    /// Processes of the job.
+    /// Returns the number of processes of the job.
     #[inline]
     pub fn own(&self) -> usize {
         self.own
     }
 
-    /// One more than the largest number.
+    /// Returns one more than the largest number in the table.
     #[expect(clippy::len_without_is_empty, reason = "this process is always there")]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// So many free numbers, of at most `most` beyond those of the job: they are the caller's until [`Roster::put`] or
-    /// [`Roster::take`]. `None`: there are not so many.
+    /// Reserves `count` free numbers, all below `most` beyond those of the job. The numbers belong to the caller until
+    /// [`Roster::put`] or [`Roster::take`]. `None`: there are not enough free numbers.
     pub fn reserve(&mut self, count: usize, most: usize) -> Option<Vec<usize>> {
         let is_free = |&rank: &usize| matches!(self.slots[rank], Slot::Free);
         let within = (self.own..self.slots.len()).filter(is_free);
@@ -97,12 +97,12 @@ impl<M> Roster<M> {
         Some(numbers)
     }
 
-    /// Puts a process of another job in, at a number that was reserved for it.
+    /// Puts a process of another job into the table, under a number that was reserved for it.
     pub fn put(&mut self, rank: usize, member: M, foreign: Foreign) {
         self.slots[rank] = Slot::Taken(member, Some(foreign));
     }
 
-    /// Frees a number again, and returns whose it was.
+    /// Frees a number and returns what was kept for its process. Numbers of the job's own processes are not freed.
     pub fn take(&mut self, rank: usize) -> Option<M> {
         let slot = self.slots.get_mut(rank).filter(|_| rank >= self.own)?;
         match std::mem::replace(slot, Slot::Free) {
@@ -111,7 +111,7 @@ impl<M> Roster<M> {
         }
     }
 
-    /// The number of a node of another job.
+    /// Returns the number that this process uses for a node of another job.
     pub fn node(&mut self, job: u64, node: u32) -> usize {
         let known = self.nodes.iter().position(|&one| one == (job, node));
         let at = known.unwrap_or_else(|| {
