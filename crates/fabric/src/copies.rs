@@ -1,22 +1,23 @@
-//! What it costs to move bytes between ranks of one machine: a model of the machine, and what a rank has seen since.
+//! Costs of moving bytes between ranks of one machine: a model of the machine, and what a rank has observed since its start.
 //!
 //! ```text
 //!   CopyModel   measured once a host, or given by a file or a machine file; the same for all ranks of a node
 //!   Ways        which way to copy pays by the model, for each distance
 //!   Copies      a rank's: the model, and how far from the others it has found itself to be lately
 //! ```
-//! Whoever chooses a protocol or an algorithm among ranks that share memory does it by these numbers, so that the choice can
-//! be printed, and made for a machine that is not there. A fabric owns them ([`crate::Fabric::copies`]).
+//! Whoever chooses a protocol or an algorithm among ranks that share memory decides by these numbers. So the choice can be
+//! printed, and can be made for a machine that is not at hand. A fabric owns the numbers ([`crate::Fabric::copies`]).
 //!
-//! How far caches are from each other may change while a program runs: a virtual machine's processors move. So whoever
-//! reads what others have written times some of it, and compares that with what the model says of either distance:
+//! The distance between caches may change while a program runs, because a virtual machine's processors move. So a rank that
+//! reads what other ranks have written times some of these reads, and compares the times with the model's costs for either
+//! distance:
 //!
 //! ```text
 //!   score: + a weight for each slow copy, - 1 for each other one; from FAR on the caches are far from each other
 //! ```
-//! A copy past the caches cannot be told from one to a near cache, so every 64th goes through the caches all the same, or
-//! the beginning of each does. Nobody waits for any of this, and a wrong guess costs time alone. Nothing is
-//! observed before somebody asks for it ([`Copies::assume`]): in virtual time there is nothing to see.
+//! A copy past the caches takes as long as a copy to a near cache. So every 64th copy goes through the caches all the same, or
+//! the beginning of each copy does. Nobody waits for any of this, and a wrong guess only costs time. Nothing is observed before
+//! a caller asks for it ([`Copies::assume`]): in virtual time there is nothing to observe.
 
 mod features;
 mod fields;
@@ -33,49 +34,50 @@ use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Which copies for others go past the caches.
+/// The choice of copies for other ranks that go past the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PastCaches {
     /// All stores go through the caches, however long the copy.
     Never,
-    /// Those of so many bytes and more.
+    /// Copies of at least this number of bytes go past the caches.
     From(usize),
-    /// As the model says of the distance that is found.
+    /// The model decides, for the distance that was found.
     AsFound,
 }
 
-/// How far caches are taken to be from each other.
+/// The assumption about the distance between caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caches {
-    /// Judged by what this rank measures while it reads what others wrote.
+    /// Found by this rank: it times its reads of what other ranks wrote.
     AsFound,
     /// Every rank shares its last cache level with every other; nothing is measured.
     Near,
     /// No rank shares a cache with another; nothing is measured.
     Far,
-    /// For tests: now and then the other way.
+    /// For tests: the answer alternates between near and far.
     Changing,
 }
 
-/// Copies of fewer bytes that several read are neither timed nor go past the caches: how long they take is the clock's doing.
+/// Minimum length, in bytes, of a copy with several readers that is timed or goes past the caches. Shorter times are dominated
+/// by the clock.
 pub const LEAST: usize = 4 * PAGE;
 
-/// A rank's copy costs.
+/// The copy costs of a rank.
 #[derive(Debug)]
 pub struct Copies {
     model: Arc<CopyModel>,
     ways: ByDistance<Ways>,
     past: Cell<PastCaches>,
     caches: Cell<Caches>,
-    /// Each rank has a processor of its own.
+    /// True if each rank has a processor of its own.
     alone: Cell<bool>,
     observes: Cell<bool>,
     hands_over: OnceCell<bool>,
-    /// How others read what this rank puts down for several.
+    /// The speed of other ranks' reads of what this rank writes for several readers.
     readers: Score,
-    /// How this rank reads what lies in others' caches.
+    /// The speed of this rank's reads from other ranks' caches.
     reads: Score,
-    /// Counts what is fetched while that is far.
+    /// Counts fetches while the caches are far.
     fetched: Score,
     questions: Cell<u32>,
     count_past: Cell<u64>,
@@ -83,7 +85,8 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Near others, and nothing is observed or goes past the caches until somebody says so.
+    /// Creates the costs from `model`. Other ranks are taken to be near; nothing is observed and nothing goes past the caches
+    /// until a caller asks for it.
     pub fn new(model: Arc<CopyModel>) -> Copies {
         let ways = |distance| Ways::of(&model, distance);
         Copies {
@@ -106,20 +109,21 @@ impl Copies {
         }
     }
 
-    /// The machine's costs by which this rank decides, unchanged since [`Copies::new`].
+    /// Returns the machine's costs by which this rank decides, unchanged since [`Copies::new`].
     pub fn model(&self) -> &CopyModel {
         &self.model
     }
 
     // ---- what is said ---------------------------------------------------------------------------
 
-    /// From now on. Until then [`PastCaches::Never`].
+    /// Sets which copies go past the caches from now on. The default is [`PastCaches::Never`].
     pub fn past_caches(&self, which: PastCaches) {
         self.past.set(which);
     }
 
-    /// From now on; and whether each rank has a processor of its own, `alone`, so that what it reads of others is as far as
-    /// their caches: where ranks take turns on processors, each finds some of it in its own. From then on it observes.
+    /// Sets the assumption about caches from now on. `alone`: each rank has a processor of its own. Then what this rank reads
+    /// of another rank is as far away as that rank's caches. Where ranks take turns on processors, each rank finds some of it
+    /// in its own caches. Observation starts here, if `caches` is [`Caches::AsFound`] and the model's distances differ.
     pub fn assume(&self, caches: Caches, alone: bool) {
         self.caches.set(caches);
         self.alone.set(alone);
@@ -132,13 +136,13 @@ impl Copies {
 
     // ---- how far others are ---------------------------------------------------------------------
 
-    /// How far the caches of other ranks are, as far as is known.
+    /// Returns the distance to the caches of other ranks, as far as it is known.
     #[inline]
     pub fn distance(&self) -> CacheDistance {
         if self.is_far() { CacheDistance::Apart } else { CacheDistance::Shared }
     }
 
-    /// Whether caches are far from each other, as far as is known.
+    /// Returns true if caches are far from each other, as far as is known.
     #[inline]
     pub fn is_far(&self) -> bool {
         match self.caches.get() {
@@ -153,8 +157,8 @@ impl Copies {
         }
     }
 
-    /// Whether caches are so far from each other that what is there is best fetched, if that is said or
-    /// [`PastCaches::AsFound`] asks for it: what depends on it may be chosen by it.
+    /// Returns true if caches are so far from each other that data in them is best fetched by the reader, and the distance may
+    /// decide it: the distance was set, or [`PastCaches::AsFound`] asks for it. Callers may base a choice on this.
     pub fn is_found_far(&self) -> bool {
         let tested = self.caches.get() == Caches::Changing;
         let told = self.caches.get() != Caches::AsFound;
@@ -167,12 +171,13 @@ impl Copies {
         far
     }
 
-    /// How often that was so.
+    /// Returns the number of times that [`Copies::is_found_far`] was true.
     pub fn count_far(&self) -> u64 {
         self.count_far.get()
     }
 
-    /// [`Copies::distance`] where nothing would be learnt if all went as between far caches: now and then near.
+    /// Returns [`Copies::distance`], except that every 64th answer while caches are far is near: if all copies were made as
+    /// between far caches, the rank would learn nothing more.
     pub fn distance_to_try(&self) -> CacheDistance {
         match self.fetched.is_past_if(self.is_far()) {
             true => CacheDistance::Apart,
@@ -182,20 +187,21 @@ impl Copies {
 
     // ---- which way ------------------------------------------------------------------------------
 
-    /// What pays at the distance that is known.
+    /// Returns the ways to copy that pay at the known distance.
     #[inline]
     pub fn ways(&self) -> Ways {
         self.ways.at(self.distance())
     }
 
-    /// Whether what others have written is copied from many pages at once.
+    /// Returns true if data that other ranks have written is copied from many pages at once.
     #[inline]
     pub fn interleaves(&self) -> bool {
         self.alone.get() && self.ways().interleaves
     }
 
-    /// Whether lines that were written for another rank are let go of once it has been told, for it to find them in a
-    /// cache behind both: where the processor can, and they are asked for at once when they are written again.
+    /// Returns true if lines that were written for another rank are to be demoted (CLDEMOTE) after that rank was signalled. The
+    /// reader then finds them in a cache level behind both processors. Requires a processor that has the instruction, and a
+    /// model by which the lines are requested together before they are written again.
     #[inline]
     pub fn hands_over(&self) -> bool {
         self.alone.get()
@@ -204,39 +210,40 @@ impl Copies {
             && *self.hands_over.get_or_init(features::can_hand_over)
     }
 
-    /// Whether between near caches memory that a reader has read is best left and written again much later, where the reader
-    /// could take its lines for that to be soon.
+    /// Returns true if, between near caches, memory that a reader has read is best left alone and written again only much
+    /// later. The alternative is to write it again soon, after the reader has taken its lines to itself.
     pub fn writes_anew(&self) -> bool {
         self.model.writes_anew()
     }
 
-    /// Whether the system reads another process's own memory so slowly that payloads of any length are put down where others
-    /// see them.
+    /// Returns true if the system reads another process's own memory so slowly that payloads of any length are copied to memory
+    /// that other ranks see.
     pub fn pages_are_dear(&self) -> bool {
         self.caches.get() != Caches::Changing && self.model.pages_are_dear()
     }
 
-    /// Whether a copy of `len` bytes goes past the caches because somebody says so.
+    /// Returns true if a copy of `len` bytes goes past the caches because the setting demands it.
     #[inline]
     pub fn is_told_past(&self, len: usize) -> bool {
         let past = matches!(self.past.get(), PastCaches::From(least) if len >= least);
         self.count_past(past)
     }
 
-    /// Whether a copy of `len` bytes for several readers does, who say whether they read it slowly ([`Copies::told`]).
+    /// Returns true if a copy of `len` bytes for several readers goes past the caches. The readers report whether they read
+    /// slowly ([`Copies::told`]).
     pub fn is_past(&self, len: usize) -> bool {
         let asked = self.is_as_found() && len >= LEAST.max(self.ways.apart.past_many);
         self.is_told_past(len) || self.count_past(asked && self.readers.is_past())
     }
 
-    /// The same where this rank also reads of them, and so knows how far they are.
+    /// Answers as [`Copies::is_past`] where this rank also reads from the readers, and so knows how far away they are.
     pub fn is_past_far(&self, len: usize) -> bool {
         let asked = || self.is_as_found() && len >= self.ways().past_many;
         self.is_told_past(len) || self.count_past(asked())
     }
 
-    /// The same for one reader, which gives lines back that came through the caches, but for the first page: from that the
-    /// reader learns how far it is.
+    /// Answers as [`Copies::is_past`] for one reader, which gives lines back that came through the caches. The first page is an
+    /// exception: it always goes through the caches, so that the reader learns its distance from it.
     #[inline]
     pub fn is_past_for_one(&self, len: usize) -> bool {
         len >= 2 * PAGE
@@ -246,7 +253,7 @@ impl Copies {
             && len >= self.ways().past_one
     }
 
-    /// Counts a copy if it goes past the caches.
+    /// Counts a copy if `past` says that it goes past the caches.
     pub fn count_past(&self, past: bool) -> bool {
         if past {
             self.count_past.set(self.count_past.get() + 1);
@@ -254,21 +261,22 @@ impl Copies {
         past
     }
 
-    /// Copies that went past the caches so far.
+    /// Returns the number of copies that went past the caches so far.
     pub fn counted_past(&self) -> u64 {
         self.count_past.get()
     }
 
     // ---- what is seen ---------------------------------------------------------------------------
 
-    /// Whether a copy of what another has just written is to be timed ([`Copies::note_copy`]); every 16th is.
+    /// Returns true if a copy of what another rank has just written is to be timed ([`Copies::note_copy`]). Every 16th copy is
+    /// timed.
     #[inline]
     pub fn is_sample(&self) -> bool {
         self.observes.get() && self.reads.is_sample()
     }
 
-    /// The same of a look at the lines of `len` bytes, of which the first page is looked at ([`Copies::note_look`]); always, if
-    /// all but that may go past the caches. Only where each rank has a processor of its own.
+    /// Returns true if this rank is to time a look at the lines of the first page of `len` bytes ([`Copies::note_look`]).
+    /// Always true if all later pages may go past the caches. Only where each rank has a processor of its own.
     #[inline]
     pub fn looks(&self, len: usize) -> bool {
         len >= LINE
@@ -276,40 +284,43 @@ impl Copies {
             && (len >= (2 * PAGE).max(self.ways.apart.past_one) || self.reads.is_sample())
     }
 
-    /// Whether looks are what this rank learns from, not copies.
+    /// Returns true if this rank learns from looks at lines, not from copies.
     #[inline]
     pub fn looks_alone(&self) -> bool {
         self.alone.get() && self.observes.get()
     }
 
-    /// Whether what is copied may have gone past the caches, and says nothing about how far the other is.
+    /// Returns true if copied data may have gone past the caches. Then the time of the copy does not tell the distance to the
+    /// writer.
     pub fn may_be_past(&self) -> bool {
         self.ways.apart.past_one != usize::MAX
     }
 
-    /// `len` bytes that lay in another's cache took so long to be copied.
+    /// Records the time to copy `len` bytes that lay in another processor's cache.
     pub fn note_copy(&self, len: usize, time: Duration) {
         self.reads.note(self.model.is_slow_copy(len, time));
     }
 
-    /// A byte of each line of `len` bytes took so long to be read.
+    /// Records the time to read a byte of each line of `len` bytes.
     pub fn note_look(&self, len: usize, time: Duration) {
         self.reads.note(self.model.is_slow_look(len, time, self.hands_over()));
     }
 
-    /// Whether copies of `len` bytes that another has put down for several are to be timed ([`Copies::is_slow`]).
+    /// Returns true if copies of `len` bytes that another rank has written for several readers are to be timed
+    /// ([`Copies::is_slow`]).
     pub fn times_shared(&self, len: usize) -> bool {
         len >= LEAST && self.is_as_found() && self.model.tells_distances()
     }
 
-    /// Whether such a copy was slow, which the other is to be [`told`](Copies::told).
+    /// Returns true if such a copy was slow. The writer is to be [`told`](Copies::told).
     pub fn is_slow(&self, len: usize, time: Duration) -> bool {
         let slow = self.model.is_slow_copy(len, time);
         self.readers.note(slow);
         slow
     }
 
-    /// A reader says of a copy of `len` bytes of what this rank had put down for several whether it was slow.
+    /// Records a reader's report on a copy of `len` bytes that this rank had written for several readers: `slow` if the copy
+    /// was slow.
     pub fn told(&self, len: usize, slow: bool) {
         if self.times_shared(len) {
             self.readers.note(slow);
@@ -367,8 +378,8 @@ mod tests {
         assert_eq!(far, 50);
     }
 
-    /// Where a line that another has read is dear to write, all but the beginning goes past the caches, and the
-    /// beginning is always looked at.
+    /// If it is expensive to write a line that another rank has read, all pages except the first go past the caches, and the
+    /// first page is always looked at.
     #[test]
     fn long_copies_for_one_go_past_where_that_pays() {
         let dear = ByDistance { shared: 8.0, apart: 36.0 };

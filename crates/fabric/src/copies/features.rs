@@ -1,7 +1,7 @@
-//! What a processor says that it can do.
+//! The abilities of a processor, as it reports them.
 
-/// Whether this processor has an instruction that moves a cache line to a cache behind its own. Asked for seldom: in a virtual
-/// machine the question itself takes long.
+/// Returns true if this processor has an instruction that moves a cache line to a cache level behind its own (CLDEMOTE).
+/// Callers ask seldom, because the query takes long in a virtual machine.
 pub(super) fn can_hand_over() -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {

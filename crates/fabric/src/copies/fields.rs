@@ -1,9 +1,9 @@
-//! The numbers of a [`CopyModel`] one by one, with names, units and what they mean: files, segments and tables that hold a
-//! model all know them from here.
+//! The numbers of a [`CopyModel`] as a list, each with its name, unit and meaning. Files, segments and tables that hold a model
+//! all use this list.
 
 use super::CopyModel;
 
-/// What a number is in.
+/// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds in the model, microseconds in files and for people.
@@ -15,7 +15,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// As files and people have it.
+    /// Returns the unit's name in files and for people.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Time => "us",
@@ -24,7 +24,7 @@ impl Unit {
         }
     }
 
-    /// From the model's unit to that of files, or back.
+    /// Converts from the model's unit to that of files, or back.
     fn convert(self, value: f64, back: bool) -> f64 {
         match (self, back) {
             (Unit::Time, false) => value / 1e3,
@@ -34,7 +34,7 @@ impl Unit {
         }
     }
 
-    /// The least and the most that a file may say.
+    /// Returns the minimum and the maximum that a file may contain, in the unit of files.
     pub fn range(self) -> (f64, f64) {
         match self {
             Unit::Time => (1e-6, 1e6),
@@ -47,38 +47,38 @@ impl Unit {
 /// One number of a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// As files have it: `line.shared`.
+    /// The name in files, such as `line.shared`.
     pub name: &'static str,
-    /// Decides how [`Field::shown`] and [`Field::put`] convert, and what range is allowed.
+    /// The unit, which decides how [`Field::shown`] and [`Field::put`] convert, and which range is allowed.
     pub unit: Unit,
-    /// What the number costs or counts, in words, for people who read a table of them.
+    /// The meaning of the number in words, for people who read a table of the fields.
     pub meaning: &'static str,
     get: fn(&CopyModel) -> f64,
     set: fn(&mut CopyModel, f64),
 }
 
 impl Field {
-    /// In the model's unit.
+    /// Returns the number in the model's unit.
     pub fn of(&self, model: &CopyModel) -> f64 {
         (self.get)(model)
     }
 
-    /// In the unit of files.
+    /// Returns the number in the unit of files.
     pub fn shown(&self, model: &CopyModel) -> f64 {
         self.unit.convert(self.of(model), false)
     }
 
-    /// Takes a number in the model's unit.
+    /// Stores a number that is in the model's unit.
     pub fn set(&self, model: &mut CopyModel, value: f64) {
         (self.set)(model, value);
     }
 
-    /// Takes a number in the unit of files.
+    /// Stores a number that is in the unit of files.
     pub fn put(&self, model: &mut CopyModel, value: f64) {
         self.set(model, self.unit.convert(value, true));
     }
 
-    /// Whether a number in the unit of files can be one.
+    /// Returns true if `value`, in the unit of files, is within the allowed range.
     pub fn allows(&self, value: f64) -> bool {
         let (least, most) = self.unit.range();
         (least..=most).contains(&value)
@@ -98,7 +98,7 @@ macro_rules! field {
 }
 
 impl CopyModel {
-    /// All numbers.
+    /// The list of all numbers.
     #[rustfmt::skip]
     pub const FIELDS: [Field; 25] = [
         field!("line.shared", Time, line.shared,
@@ -137,23 +137,23 @@ impl CopyModel {
         field!("last", Size, last as usize, "the last cache before memory, which several processors share"),
     ];
 
-    /// The field of this name.
+    /// Returns the field with this name.
     pub fn field(name: &str) -> Option<&'static Field> {
         const ALL: &[Field] = &CopyModel::FIELDS;
         ALL.iter().find(|field| field.name == name)
     }
 
-    /// As words, for memory that ranks share.
+    /// Returns the model as words, for memory that ranks share.
     pub fn words(&self) -> [u64; CopyModel::FIELDS.len()] {
         CopyModel::FIELDS.map(|field| field.of(self).to_bits())
     }
 
-    /// The model of these words; `None` if they are none.
+    /// Returns the model that these words encode; `None` if a word is no positive finite number.
     pub fn from_words(words: [u64; CopyModel::FIELDS.len()]) -> Option<CopyModel> {
         let mut model = CopyModel::GENERIC;
         for (field, word) in CopyModel::FIELDS.iter().zip(words) {
             let value = f64::from_bits(word);
-            // NaN fails it, too.
+            // NaN fails this test, too.
             if !(value > 0.0 && value.is_finite()) {
                 return None;
             }

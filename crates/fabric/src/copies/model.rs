@@ -1,19 +1,19 @@
-//! The numbers, and what follows from them.
+//! The numbers of a copy model, and the costs and choices that follow from them.
 
 use super::ways::GAIN;
 use std::time::Duration;
 
-/// How far two processors' caches are from each other.
+/// The distance between the caches of two processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum CacheDistance {
-    /// They share their last level.
+    /// The processors share their last cache level.
     #[default]
     Shared,
-    /// They do not.
+    /// The processors share no cache.
     Apart,
 }
 
-/// By distance.
+/// A value for each distance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ByDistance<T> {
     /// The value between processors with a common last cache level.
@@ -35,52 +35,53 @@ impl<T: Copy> ByDistance<T> {
 /// Costs between ranks of one machine. Times in nanoseconds, rates in nanoseconds a byte, sizes in bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopyModel {
-    /// A line that another processor has just written is read here: what a flag takes.
+    /// Time to read a line that another processor has just written: the cost of a flag.
     pub line: ByDistance<f64>,
-    /// Each line of 64 bytes that another processor has just read is written again, many in a row.
+    /// Time to write again a line of 64 bytes that another processor has just read, as one of many in a row.
     pub rewrite: ByDistance<f64>,
-    /// The same if all of them, up to a few pages, are asked for at once before the first is written.
+    /// The time of `rewrite` if all lines, up to a few pages, are requested together before the first is written.
     pub rewrite_asked: ByDistance<f64>,
-    /// The same if their reader has taken them to itself after it had read them; that, too, is in it.
+    /// The time of `rewrite` if the reader took the lines to itself after it had read them. The reader's time for that is
+    /// included.
     pub rewrite_returned: ByDistance<f64>,
-    /// A byte that lies in another processor's cache is copied to here, many in a row.
+    /// Time to copy a byte from another processor's cache, as one of many in a row.
     pub fetch: ByDistance<f64>,
-    /// The same from many pages at once, a few lines of each in turn.
+    /// The time of `fetch` if many pages are read at once, a few lines of each in turn.
     pub fetch_pages: ByDistance<f64>,
-    /// The same by the system, out of another process's memory, beside its pages.
+    /// The time of `fetch` if the system reads another process's memory, without the cost of its pages.
     pub cma_fetch: ByDistance<f64>,
-    /// A byte is copied within the own caches.
+    /// Time to copy a byte within the processor's own caches.
     pub cached: f64,
-    /// A byte is copied from memory to memory.
+    /// Time to copy a byte from memory to memory.
     pub memory: f64,
-    /// A byte is copied by stores that no cache keeps.
+    /// Time to copy a byte by stores that go past the caches.
     pub past: f64,
-    /// A system call that reads or writes another process's memory, without its pages.
+    /// Time of a system call that reads or writes another process's memory, without its pages.
     pub cma_call: f64,
-    /// Each page of that, beside its bytes.
+    /// Time for each page of such a call, without its bytes.
     pub cma_page: f64,
-    /// The processor goes from one process to another and back, half of that.
+    /// Half the time in which the processor switches from one process to another and back.
     pub switch: f64,
-    /// A yield when nobody else is there.
+    /// Time of a yield when no other thread wants the processor.
     pub yielding: f64,
-    /// A byte of one operand is combined with another, both in the caches.
+    /// Time to combine a byte of one operand with another operand, both in the caches.
     pub reduce: f64,
-    /// The time is asked for twice, and nothing happens in between.
+    /// Time of two successive readings of the clock.
     pub clock: f64,
-    /// The largest cache that a processor has for itself.
+    /// Size of the largest cache that a processor has for itself.
     pub private: usize,
-    /// The last level, which several share.
+    /// Size of the last cache level, which several processors share.
     pub last: usize,
 }
 
-/// Bytes of a page.
+/// Size of a page, in bytes.
 pub const PAGE: usize = 4096;
 
-/// Bytes of a cache line.
+/// Size of a cache line, in bytes.
 pub const LINE: usize = 64;
 
 impl CopyModel {
-    /// A processor that nobody has measured: what holds until one is.
+    /// A model of an unmeasured processor, used until there is a measurement.
     pub const GENERIC: CopyModel = CopyModel {
         line: ByDistance { shared: 60.0, apart: 200.0 },
         rewrite: ByDistance { shared: 8.0, apart: 30.0 },
@@ -102,39 +103,40 @@ impl CopyModel {
         last: 32 << 20,
     };
 
-    /// Nanoseconds to copy `len` bytes that this processor has in its caches, if they fit.
+    /// Returns the nanoseconds to copy `len` bytes that this processor has in its caches, if they fit.
     pub fn copy(&self, len: usize) -> f64 {
         let rate = if len <= self.last { self.cached } else { self.memory };
         rate * len as f64
     }
 
-    /// Nanoseconds to copy `len` bytes out of the caches of a processor at `distance`.
+    /// Returns the nanoseconds to copy `len` bytes out of the caches of a processor at `distance`.
     pub fn fetch(&self, len: usize, distance: CacheDistance) -> f64 {
         let rate = if len <= self.last { self.fetch.at(distance) } else { self.memory };
         rate * len as f64
     }
 
-    /// Nanoseconds to write `len` bytes over what a processor at `distance` has read, by the cheaper of usual stores and
-    /// such that no cache keeps.
+    /// Returns the nanoseconds to write `len` bytes over what a processor at `distance` has read, by the cheaper of two
+    /// methods: usual stores, and stores that go past the caches.
     pub fn rewrite(&self, len: usize, distance: CacheDistance) -> f64 {
         let usual = self.copy(len) + self.rewrite_best(distance) * len.div_ceil(LINE) as f64;
         usual.min(self.past * len as f64)
     }
 
-    /// The same of what that one alone has read, which may have given its lines back.
+    /// Returns the nanoseconds of [`CopyModel::rewrite`] if only that processor has read the bytes. It may have given the lines
+    /// back.
     pub fn rewrite_for_one(&self, len: usize, distance: CacheDistance) -> f64 {
         let usual = self.copy(len) + self.rewrite_one(distance) * len.div_ceil(LINE) as f64;
         usual.min(self.past * len as f64)
     }
 
-    /// Nanoseconds to read or write `len` bytes of another process's own memory by a system call.
+    /// Returns the nanoseconds to read or write `len` bytes of another process's own memory by a system call.
     pub fn cma(&self, len: usize, distance: CacheDistance) -> f64 {
         let rate = if len <= self.last { self.cma_fetch.at(distance) } else { self.memory };
         self.cma_call + self.cma_page * len.div_ceil(PAGE) as f64 + rate * len as f64
     }
 
-    /// Nanoseconds for each line that another has read to be written again, asked for or not; and if it has one reader, that
-    /// may give it back.
+    /// Returns the nanoseconds to write again a line that another processor has read, as requested ahead or not, whichever is
+    /// cheaper.
     pub(super) fn rewrite_best(&self, distance: CacheDistance) -> f64 {
         self.rewrite.at(distance).min(self.rewrite_asked.at(distance))
     }
@@ -143,7 +145,8 @@ impl CopyModel {
         self.rewrite_best(distance).min(self.rewrite_returned.at(distance))
     }
 
-    /// Whether long payloads at `distance` are best read in place by the system, rather than put down and read.
+    /// Returns true if long payloads at `distance` are best read in place by the system, rather than copied to shared memory
+    /// and read there.
     pub fn fetches(&self, distance: CacheDistance) -> bool {
         let fetch = self.fetch.at(distance);
         let through = self.cached + self.rewrite_one(distance) / LINE as f64 + fetch;
@@ -151,33 +154,35 @@ impl CopyModel {
         self.cma_page / PAGE as f64 + self.cma_fetch.at(distance) < GAIN * put
     }
 
-    /// Whether a page that the system reads in another process costs more than to copy one in the caches. Then payloads of any
-    /// length are put down, which is that copy: where ranks take turns on processors, nothing else is lost by it.
+    /// Returns true if the system needs more time for a page of another process than a copy of a page takes in the caches. Then
+    /// payloads of any length are copied to shared memory at that cost. Where ranks take turns on processors, nothing else is
+    /// lost by this.
     pub fn pages_are_dear(&self) -> bool {
         GAIN * self.cma_page > self.cached * PAGE as f64
     }
 
-    /// Whether between near caches memory that a reader has read is best left until it is out of the caches that a processor
-    /// has for itself. To write what lies in the cache behind takes between a copy in the caches and one in memory.
+    /// Returns true if, between near caches, memory that a reader has read is best left alone until it has left the private
+    /// caches of a processor. Writing memory that lies in the shared level takes a time between a copy in the caches and a copy
+    /// in memory.
     pub fn writes_anew(&self) -> bool {
         let left = (self.cached + self.memory) / 2.0 * LINE as f64;
         GAIN * self.rewrite_returned.shared > left
     }
 
-    /// Whether copies tell near caches from far ones.
+    /// Returns true if the times of copies distinguish near caches from far caches.
     pub(super) fn tells_distances(&self) -> bool {
         self.fetch.shared < GAIN * self.fetch.apart
     }
 
-    /// Whether it took so long to copy `len` bytes as if they were in a far cache: longer than the mean of both, which is as
-    /// many times the one as the other is of it.
+    /// Returns true if a copy of `len` bytes took as long as a copy from a far cache: longer than the geometric mean of both
+    /// costs.
     pub(super) fn is_slow_copy(&self, len: usize, time: Duration) -> bool {
         let mean = (self.fetch.shared * self.fetch.apart).sqrt();
         time.as_nanos() as f64 > self.clock + mean * len as f64
     }
 
-    /// The same of a look at each of their lines. Where far ranks hand lines over, they are found in the cache behind both, which
-    /// takes little longer than to get them from a near one.
+    /// Returns true if a look at each line of `len` bytes took as long as from a far cache. `handed`: far ranks hand lines over
+    /// to the cache level behind both processors. Reading from there takes little longer than reading from a near cache.
     pub(super) fn is_slow_look(&self, len: usize, time: Duration, handed: bool) -> bool {
         let [near, far] = [CacheDistance::Shared, CacheDistance::Apart]
             .map(|at| self.line.at(at) + self.fetch.at(at) * len as f64);
@@ -202,7 +207,7 @@ mod tests {
         }
     }
 
-    /// Measured where near caches are one core's and far ones 0.2 us apart: of 512 B, 1 KiB and 4 KiB.
+    /// Measured looks of 512 B, 1 KiB and 4 KiB. Near caches were those of one core; far caches were 0.2 us apart.
     #[test]
     fn looks_are_told_apart() {
         let model = CopyModel {

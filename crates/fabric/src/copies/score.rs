@@ -1,27 +1,29 @@
-//! How single slow copies and looks add up to a distance.
+//! A score that adds up single slow copies and looks to a distance.
 
 use std::cell::Cell;
 
-/// What a slow copy adds to a score, from which each other one takes one away; what is far, and the highest; and which
-/// copies do not go past the caches then. Three slow ones are not chance; a few hundred quick ones are.
+/// Points for a slow copy; each other copy takes one point away. Caches are far from `FAR` points on; the maximum score is
+/// `MOST`. While caches are far, every `PROBE`th copy does not go past the caches. Three slow copies in a short time reach
+/// `FAR`: that is no chance. A few hundred quick copies bring any score back to zero.
 pub(super) const SLOW: u32 = 80;
-/// The same for looks and copies that are timed whether far or not: of near ones up to 2 in 100 are slow, as processors are
-/// disturbed; of far ones not all, as some find what they read in their own cache.
+/// Points for a slow look or copy where near and far are both timed. Of near looks up to 2 in 100 are slow, because processors
+/// are disturbed. Of far looks some are quick, because ranks find what they read in their own cache.
 pub(super) const SLOW_LOOK: u32 = 20;
 const FAR: u32 = 200;
 const MOST: u32 = 320;
 const PROBE: u32 = 64;
 
-/// Every so many of these copies are timed: the clock takes as long as copying a few hundred bytes.
+/// Number of copies of which one is timed. The clock takes as long as a copy of a few hundred bytes.
 const SAMPLE: u32 = 16;
 
-/// How others read what this rank puts down, and it what they do. A signal handler may lose it a count.
+/// The score of one direction: how other ranks read what this rank writes, or how this rank reads what they write. A signal
+/// handler may lose a count.
 #[derive(Debug)]
 pub(super) struct Score {
-    /// What a slow copy counts.
+    /// Points for a slow copy.
     weight: u32,
     score: Cell<u32>,
-    /// Copies past the caches since the last that was not, or copies since the last that was timed.
+    /// Number of copies past the caches since the last copy through them, or number of copies since the last timed copy.
     since: Cell<u32>,
 }
 
@@ -52,7 +54,7 @@ impl Score {
         self.is_past_if(self.is_far())
     }
 
-    /// `far`, but for every [`PROBE`]-th time.
+    /// Returns `far`, except that every [`PROBE`]th answer while `far` holds is false.
     pub(super) fn is_past_if(&self, far: bool) -> bool {
         if !far {
             return false;
@@ -67,7 +69,8 @@ impl Score {
 mod tests {
     use super::*;
 
-    /// Copies one after the other between processors that are near or far: how many went past the caches.
+    /// Makes copies between near or far processors, one after the other. Returns the number of copies that went past the
+    /// caches.
     fn copies(score: &Score, count: usize, far: bool) -> usize {
         let copy = |_: &usize| {
             let past = score.is_past();
@@ -97,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Of near looks some are slow, of far ones some are quick.
+    /// Some near looks are slow, and some far looks are quick.
     #[test]
     fn single_looks_say_nothing() {
         let score = Score::new(SLOW_LOOK);

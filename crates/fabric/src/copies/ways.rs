@@ -1,23 +1,25 @@
-//! Which way to copy pays between caches of one distance: what follows from the model, computed once, as it is asked for with
-//! each copy.
+//! The ways to copy that pay between caches of one distance. They follow from the model and are computed once, because each
+//! copy asks for them.
 
 use super::{CacheDistance, CopyModel, LINE};
 
-/// What gains less than a tenth is left: measured numbers differ by as much from one time to the next.
+/// Factor by which a way must beat another to be chosen. Measured numbers differ by a tenth from one time to the next, so a
+/// smaller gain is ignored.
 pub(super) const GAIN: f64 = 0.9;
 
-/// What pays.
+/// The ways to copy that pay at one distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ways {
-    /// To ask for all lines at once that are about to be written and were read elsewhere.
+    /// True if all lines that were read elsewhere are best requested together, before they are written.
     pub asks_ahead: bool,
-    /// To copy from many pages at once.
+    /// True if a copy is best made from many pages at once.
     pub interleaves: bool,
-    /// That the one reader of lines takes them to itself, for them to come back quickly.
+    /// True if the only reader of lines takes them to itself, so that the writer gets them back quickly.
     pub gives_back: bool,
-    /// Least bytes from which a copy for several readers goes past the caches; `usize::MAX`: none does.
+    /// Minimum length, in bytes, of a copy for several readers that goes past the caches; `usize::MAX`: no copy does.
     pub past_many: usize,
-    /// Least bytes for a copy with one reader, which may give lines back; `usize::MAX`: none does.
+    /// Minimum length, in bytes, of a copy for one reader, which may give lines back; `usize::MAX`: no copy goes past the
+    /// caches.
     pub past_one: usize,
 }
 
@@ -27,10 +29,10 @@ impl Ways {
         let rewrite = model.rewrite_best(distance);
         let one = model.rewrite_one(distance);
         let fetch = model.fetch.at(distance);
-        // A byte that goes through the caches, and what is written past them and read from memory.
+        // The cost of a byte through the caches, and of a byte that is written past them and read from memory.
         let through = |rewrite: f64| model.cached + rewrite / LINE as f64 + fetch;
         let past = model.past + model.memory;
-        // The fence behind such stores waits for the last one to arrive.
+        // The fence after such stores waits until the last store has arrived.
         let from = |rewrite: f64| match GAIN * through(rewrite) - past {
             gain if gain > 0.0 => (model.line.apart / gain).ceil() as usize,
             _ => usize::MAX,
@@ -62,7 +64,8 @@ mod tests {
         ..CopyModel::GENERIC
     };
 
-    /// One that does not, writes quickly past the caches, and slowly what another has read; pages cost it much.
+    /// A processor without that gain, which writes quickly past the caches, and slowly what another processor has read. Pages
+    /// are expensive on it.
     const STREAMING: CopyModel = CopyModel {
         line: ByDistance { shared: 60.0, apart: 260.0 },
         rewrite: ByDistance { shared: 3.0, apart: 36.0 },
