@@ -1,29 +1,29 @@
-//! Memory that others point into: owned like a box, but free to be moved while pointers exist.
+//! Memory that other code points into: owned like a box, but free to be moved while pointers exist.
 
 use std::ptr::NonNull;
 
-/// An allocation whose owner may be moved: a `Box` claims to be the only way to its memory each
-/// time it is moved, and others point into this one.
+/// An allocation that other code points into, and whose owner may be moved. A `Box` cannot be used for this: it claims to be
+/// the only way to its memory each time it is moved.
 pub struct OwnedBlock<T>(NonNull<[T]>);
 
 impl<T> OwnedBlock<T> {
-    /// Allocates once, for as many elements as `content` yields; they never move after that.
+    /// Allocates once, for as many elements as `content` yields. The elements never move after that.
     pub fn new(content: impl IntoIterator<Item = T>) -> OwnedBlock<T> {
         let boxed: Box<[T]> = content.into_iter().collect();
         OwnedBlock(NonNull::from(Box::leak(boxed)))
     }
 
-    /// The first element.
+    /// Returns a pointer to the first element.
     pub fn first(&self) -> NonNull<T> {
         self.0.cast()
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it holds no element.
+    /// Returns true if the block holds no element.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -31,7 +31,7 @@ impl<T> OwnedBlock<T> {
 
 impl<T> Drop for OwnedBlock<T> {
     fn drop(&mut self) {
-        // SAFETY: made by `Box::leak` in `new`, and given back only here.
+        // SAFETY: the pointer is from `Box::leak` in `new`, and only this call turns it back into a box.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }

@@ -1,4 +1,4 @@
-//! What a fabric can do beyond the core: optional parts, which say by their type whether they are there.
+//! The optional parts of a fabric. Their types say whether a fabric has them.
 //!
 //! ```text
 //!   Fabric::facets() ──▶ Facets { rails: Some(&dyn Rails), multicast: None, ... }      what this fabric has
@@ -40,7 +40,7 @@ pub struct Facets<'f> {
 }
 
 impl Facets<'_> {
-    /// The core alone.
+    /// The core only, without any part.
     pub const NONE: Facets<'static> = Facets {
         mapped_memory: None,
         registration: None,
@@ -54,50 +54,53 @@ impl Facets<'_> {
     };
 }
 
-/// Memory that several processes of a node see. Without it: all memory is the same, and nobody sees another's.
+/// Memory that several processes of a node see. Without this part all memory is of one kind, and no process sees another's
+/// memory.
 pub trait MappedMemory {
-    /// As [`crate::Fabric::allocate`], for peers on this node alone, which is cheaper where a network
-    /// joins the nodes: atomics by them are carried out by processors.
+    /// As [`crate::Fabric::allocate`], only for peers on this node. This is cheaper where a network joins the nodes, because
+    /// processors carry out the atomics of such peers.
     fn allocate_on_node(&self, len: usize) -> Result<Region, Fault>;
 
-    /// As [`MappedMemory::allocate_on_node`], for memory that the process can do without: refused where the node
-    /// has little of it left, which others may need more.
+    /// As [`MappedMemory::allocate_on_node`], for memory that the process can do without. Refused if the node has little memory
+    /// left, because other processes may need it more.
     fn allocate_spare(&self, len: usize) -> Result<Region, Fault>;
 
-    /// Whether `memory` lies in what this fabric allocated here, whoever exposed it: then peers on this
-    /// node see it ([`MappedMemory::mapped`]).
+    /// Returns true if this fabric allocated `memory` in this process, whoever exposed it. Then peers on this node see it
+    /// ([`MappedMemory::mapped`]).
     fn lies_within(&self, memory: Sge) -> bool;
 
-    /// `len` bytes of `peer`'s memory as this process sees them, if it does: then they can be read in
-    /// place, for as long as the peer keeps them. Both see memory that the fabric allocated at the same address
-    /// modulo [`Region::ALIGN_SEEN`].
+    /// Returns `len` bytes of `peer`'s memory as this process sees them, if it does. They can be read in place for as long as
+    /// the peer keeps them. Both processes see memory that the fabric allocated at the same address modulo
+    /// [`Region::ALIGN_SEEN`].
     fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
 
-    /// The same where nothing else will do, for a program that wants to see the memory itself: a wrapper
-    /// that hides memory shows it here.
+    /// As [`MappedMemory::mapped`], for a program that needs to see the memory itself. A wrapper that hides memory from
+    /// `mapped` still shows it here.
     fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
 
-    /// `count` aligned words of `peer` on which processors do the fabric's atomics, if this process sees them: then
-    /// it may do its own at once. They wake nobody. In one order with those of others if both are `SeqCst`.
+    /// Returns `count` aligned words of `peer`, if this process sees them and processors carry out the fabric's atomics on
+    /// them. Then this process may do its own atomics at once. They wake nobody. They are in one order with the atomics of
+    /// other processes if both are `SeqCst`.
     fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<PeerWords>;
 }
 
-/// Memory that must be registered before an adapter touches it. Without it: parts cost no more than the whole, and there is
-/// nothing to adopt.
+/// Memory that must be registered before an adapter touches it. Without this part, operations on parts cost no more than an
+/// operation on the whole, and no memory of other fabrics can be adopted.
 pub trait Registration {
-    /// The program's `memory` is about to be named in parts: by reads that land in it, or by writes from it. One
-    /// registration serves all that are posted before [`crate::Fabric::withdraw`], and lasts until they are over. `None`:
-    /// parts cost no more than the whole.
+    /// Registers the program's `memory`, which operations will name in parts: reads that land in it (`lands`), or writes from
+    /// it. A single registration serves all operations that are posted before [`crate::Fabric::withdraw`], and lasts until they
+    /// are complete. `None`: parts cost no more than the whole.
     fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault>;
 
-    /// Lets peers do with memory that another fabric of this process allocated what they can do
-    /// with this one's own: flags and atomics, too.
+    /// Makes memory that another fabric of this process allocated reachable for peers, as this fabric's own memory is: flags
+    /// and atomics, too.
     fn adopt(&self, memory: Sge) -> Result<Region, Fault>;
 }
 
-/// Several paths (adapters, ports) to a peer: [`crate::Capabilities::rails`] of them. Without it: one, which works.
+/// Several paths (adapters, ports) to a peer, [`crate::Capabilities::rails`] of them. Without this part there is a single path,
+/// which works.
 pub trait Rails {
-    /// As [`crate::Fabric::write`], over path `rail` to `peer`. Where that one does not work, another is taken.
+    /// As [`crate::Fabric::write`], over path `rail` to `peer`. If that path does not work, another path is taken.
     fn write_over(
         &self,
         rail: usize,
@@ -117,8 +120,8 @@ pub trait Rails {
         done: Completion,
     ) -> Result<(), Fault>;
 
-    /// `flag = value` at `peer`, visible after all that was written there over path `rail` before. False: that
-    /// cannot be promised now, and nothing was done; the ends of those writes are to be waited for.
+    /// Sets `flag = value` at `peer`, visible after all data that was written there over path `rail` before. Returns false if
+    /// this cannot be promised now. Nothing was done then, and the caller must wait for those writes to complete.
     fn write_flag_after(
         &self,
         rail: usize,
@@ -127,7 +130,7 @@ pub trait Rails {
         value: u64,
     ) -> Result<bool, Fault>;
 
-    /// Whether path `rail` to `peer` works, as far as it is known here.
+    /// Returns true if path `rail` to `peer` works, as far as this process knows.
     fn rail_works(&self, rail: usize, peer: usize) -> bool;
 
     /// Returns the minimum length, in bytes, of a write or read that is worth spreading over several paths. `None` means that the
@@ -135,10 +138,10 @@ pub trait Rails {
     fn fragment_min(&self) -> Option<usize>;
 }
 
-/// Writes with immediate (Kini 2003, section 3.3.2). Without it: such writes are refused.
+/// Writes with immediate (Kini 2003, section 3.3.2). Without this part such writes are refused.
 pub trait Immediates {
-    /// RDMA write, then one arrival of `immediate` at the peer, visible after the data and waking
-    /// it: its counter of [`Immediates::immediate`] advances by one.
+    /// Posts an RDMA write, then one arrival of `immediate` at the peer. The arrival becomes visible after the data and wakes
+    /// the peer: its counter of [`Immediates::immediate`] advances by one.
     fn write_imm(
         &self,
         peer: usize,
@@ -148,34 +151,34 @@ pub trait Immediates {
         done: Completion,
     ) -> Result<(), Fault>;
 
-    /// The counter of arrivals of `immediate` at this process. Arrivals before the first call
-    /// count too.
+    /// Returns the counter of arrivals of `immediate` at this process. Arrivals before the first call count, too.
     fn immediate(&self, immediate: u32) -> Counter;
 }
 
-/// What a signal handler may call that has interrupted the program outside of the library: these allocate nothing, take no
-/// lock that the program may hold, and move on nothing but what they name. Without it: a handler can do nothing.
+/// The calls that a signal handler may make after it has interrupted the program outside of the library. They allocate nothing,
+/// take no lock that the program may hold, and make progress only on what they name. Without this part a handler can do
+/// nothing.
 pub trait SignalSafe {
-    /// Shows `look` the messages that have arrived: those of one peer in their order. What it has
-    /// [taken](Peek::Taken) is gone; the rest stays for [`crate::Fabric::receive`]. True if there is more that it could
-    /// not be shown, because what was [left](Peek::Left) hides it or for want of room.
+    /// Shows `look` the messages that have arrived, those of a peer in their order. A message that `look` has
+    /// [taken](Peek::Taken) is released; the rest stays for [`crate::Fabric::receive`]. Returns true if further messages could
+    /// not be shown, because a message that was [left](Peek::Left) hides them or for want of room.
     fn peek(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool;
 
-    /// As [`crate::Fabric::read`] into memory that was [prepared](Registration::prepare); false if it cannot be posted
-    /// at once: then nothing was done.
+    /// As [`crate::Fabric::read`] into memory that was [prepared](Registration::prepare). Returns false if the read cannot be
+    /// posted at once; nothing was done then.
     fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool;
 
-    /// As [`crate::Fabric::write`] from memory that was prepared; false if it cannot be posted at once.
+    /// As [`crate::Fabric::write`] from memory that was prepared. Returns false if the write cannot be posted at once.
     fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool;
 
-    /// As [`crate::Fabric::send`] of a head alone; false if it cannot leave at once: then nothing was done.
+    /// As [`crate::Fabric::send`] of a head only. Returns false if the head cannot leave at once; nothing was done then.
     fn try_send(&self, peer: usize, head: Head) -> bool;
 }
 
-/// A helper thread's own place to sleep, so that not everything wakes it. Without it: it sleeps where everybody does.
+/// A helper thread's own place to sleep, so that fewer events wake it. Without this part it sleeps where all threads sleep.
 pub trait Helper {
-    /// As [`crate::Fabric::send`], for a message that the peer's library should act on even while its program computes:
-    /// it wakes the peer's helper, too.
+    /// As [`crate::Fabric::send`], for a message that the peer's library should act on even while its program computes: the
+    /// message wakes the peer's helper, too.
     fn send_solicited(
         &self,
         peer: usize,
@@ -184,46 +187,47 @@ pub trait Helper {
         done: Completion,
     ) -> PostOutcome;
 
-    /// Where the helper thread of this process sleeps, if it has one; may be used without the lock on
-    /// the fabric. Solicited messages ring there, the end of reads and writes that were posted with a
-    /// completion, and room for what is kept back.
+    /// Returns the place where the helper thread of this process sleeps, if there is such a thread. It may be used without the
+    /// lock on the fabric. It is rung by solicited messages, by the completion of reads and writes that were posted with a
+    /// completion, and when there is room for what is kept back.
     fn helper(&self) -> Arc<dyn Sleep>;
 
-    /// Whether the ends of reads and writes that were posted with a completion wake the helper; they do
-    /// unless this says otherwise.
+    /// Sets whether the completion of reads and writes that were posted with a completion wakes the helper. The default is
+    /// true.
     fn notify_helper_at_ends(&self, notify: bool);
 
-    /// Bytes may be on their way that only this process's progress moves: of its own operations, or of peers that read and write
-    /// memory of the program. Never where adapters or peers' processors move them.
+    /// Returns true if there may be bytes under way that only this process's progress moves: bytes of its own operations, or of
+    /// peers that read and write memory of the program. False where adapters or peers' processors move them.
     fn moves_by_progress(&self) -> bool;
 }
 
-/// Unreliable multicast. Without it ([`crate::Capabilities::multicast_max`] is zero): sending is refused, nothing comes.
+/// Unreliable multicast. Without this part ([`crate::Capabilities::multicast_max`] is zero) sending is refused, and nothing
+/// arrives.
 pub trait Multicast {
-    /// Joins a group; datagrams sent before may or may not be seen.
+    /// Joins a group. Datagrams that were sent before may or may not be seen.
     fn join(&self, group: GroupId);
 
-    /// Leaves a group: none of its datagrams is received after that.
+    /// Leaves a group. None of its datagrams is received after that.
     fn leave(&self, group: GroupId);
 
-    /// One write that every other member sees, or not. At most
-    /// [`crate::Capabilities::multicast_max`] bytes; taken at once. Wakes the members.
+    /// Sends a datagram that each other member may see or may miss, of at most [`crate::Capabilities::multicast_max`] bytes.
+    /// `src` is copied at once. Wakes the members.
     fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault>;
 
-    /// The next datagram of a joined group, copied into `into`. Never blocks.
+    /// Returns the next datagram of a joined group, copied into `into`. Never blocks.
     fn receive_multicast(&self, into: Sge) -> Option<Datagram>;
 }
 
-/// Where the processes are. Without it: all on one node, with the same arithmetic.
+/// The placement of the processes on nodes. Without this part all processes are on one node, with the same arithmetic.
 pub trait Nodes {
-    /// The node of `peer`, numbered by whatever makes nodes differ. All processes of a job say the same.
+    /// Returns the node of `peer`. The fabric decides what makes nodes differ. All processes of a job give the same answer.
     fn node(&self, peer: usize) -> usize;
 
-    /// All processes compute with the same arithmetic: the same operands give the same bits.
+    /// Returns true if all processes compute with the same arithmetic: the same operands give the same bits.
     fn same_arithmetic(&self) -> bool;
 }
 
-/// Time of its own. Without it: the system's.
+/// Simulated time. Without this part the system's time holds.
 pub trait Simulated {
     /// As [`crate::FabricExt::poll_any`].
     fn poll_any(
@@ -233,22 +237,22 @@ pub trait Simulated {
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Fault>>;
 
-    /// The time by which deadlines are measured.
+    /// Returns the time by which deadlines are measured.
     fn now(&self) -> Instant;
 
-    /// Resolves when global time has reached local time, for tests that must not see the future.
+    /// Resolves when global time has reached local time. For tests that must not see the future.
     fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Time passes for `work`.
+    /// Lets time pass for `work`.
     fn charge(&self, work: Work);
 }
 
 /// Computation to account for, in the simulator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Work {
-    /// A copy of so many bytes by the processor.
+    /// A copy of this number of bytes by the processor.
     Copy(usize),
-    /// A reduction over so many bytes.
+    /// A reduction over this number of bytes.
     Reduce(usize),
     /// A message is matched and handed over: the receiver's overhead in LogGP.
     Match,

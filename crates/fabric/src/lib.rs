@@ -1,4 +1,4 @@
-//! The `Fabric` trait: what a network can do for Weft, in the words of RDMA verbs.
+//! The `Fabric` trait: the operations that a network offers to Weft, in the terms of RDMA verbs.
 //!
 //! Everything above this crate is written once against [`Fabric`] and runs on shared memory, on
 //! verbs and in virtual time. Three rules hold on every fabric:
@@ -8,7 +8,7 @@
 //! 2. Posting never waits and never fails for lack of room; what does not fit is kept by the
 //!    fabric and moved on by [`Fabric::progress`].
 //! 3. Memory that the fabric may touch after a call returns is named by an [`Sge`], whose
-//!    constructor is `unsafe`: whoever builds one promises that it outlives the operation.
+//!    constructor is `unsafe`: the caller promises that the memory outlives the operation.
 //!
 //! See `crates/fabric-testing/src/skeleton.rs` for what a new fabric has to fill in.
 

@@ -2,47 +2,47 @@
 
 use crate::Sge;
 
-/// The first 24 bytes of a message, opaque to the fabric: the layer above keeps its envelope here.
+/// The first 24 bytes of a message, opaque to the fabric. The layer above keeps its envelope here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Head(pub [u64; 3]);
 
-/// What became of a posted send.
+/// The state of a send after it was posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PostOutcome {
-    /// The payload has been taken; its memory may be used again. The counter is not touched.
+    /// The payload has been copied or sent, and its memory may be used again. The counter is not touched.
     Done,
-    /// The payload is still needed; the completion counter advances when it has been taken.
+    /// The payload is still needed. The completion counter advances when the memory may be used again.
     Later,
 }
 
-/// A message that has arrived and still lies in the fabric's buffer: it must be given back with
-/// [`crate::Fabric::release`] before the next [`crate::Fabric::receive`].
+/// A message that has arrived and still lies in the fabric's buffer. It must be given back with [`crate::Fabric::release`]
+/// before the next [`crate::Fabric::receive`].
 #[derive(Debug)]
 pub struct ArrivedMessage {
     /// Sender's rank in this fabric.
     pub peer: usize,
-    /// What the sender passed to [`crate::Fabric::send`], unread by the fabric.
+    /// The head that the sender passed to [`crate::Fabric::send`]. The fabric does not read it.
     pub head: Head,
-    /// The payload, readable until release. The sender has no business with it any more, but a
-    /// faulty sender may still change it: copy before checking.
+    /// The payload, readable until release. A correct sender does not touch it any more, but a faulty sender may still change
+    /// it: copy before checking.
     pub payload: Sge,
     /// The fabric's own note of where to release.
     pub token: u64,
 }
 
-/// What [`crate::FabricExt::peek`] shall do with a message that it has shown.
+/// The decision of a caller of [`crate::FabricExt::peek`] on a message that was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peek {
-    /// It was dealt with: release it.
+    /// The message was dealt with: release it.
     Taken,
-    /// It stays; the next ones of its peer may be shown, too.
+    /// The message stays. Later messages of its peer may be shown, too.
     Left,
-    /// It stays, and none of its peer may overtake it.
+    /// The message stays, and no message of its peer may overtake it.
     Behind,
 }
 
-/// A multicast group, numbered by its users; all ranks must use one number for one group.
+/// A multicast group. Its users choose the number, and all ranks must use the same number for a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupId(pub u32);
 

@@ -1,4 +1,4 @@
-//! The methods of the core and of each part as a list, for fabrics that pass them on to another one.
+//! The methods of the core and of each part as lists, for fabrics that pass calls on to another fabric.
 
 /// Runs macro `$each` on the signatures of a trait's methods, for the inside of an `impl` block:
 ///
@@ -7,8 +7,8 @@
 ///       weft_fabric::methods!(Rails, pass_on);       // pass_on! { fn write_over(&self, rail: usize, ...) -> ...; ... }
 ///   }
 /// ```
-/// The core is in four lists, so that a wrapper can have some of its own: `Memory`, `OneSided`, `Messages`, and `Fabric`, the
-/// rest but `facets`.
+/// The core is in four lists, so that a wrapper can implement some of them itself: `Memory`, `OneSided`, `Messages`, and
+/// `Fabric`, which has all other methods except `facets`.
 #[macro_export]
 macro_rules! methods {
     (Fabric, $each:ident) => {

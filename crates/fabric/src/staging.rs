@@ -1,38 +1,37 @@
-//! Staging buffers: local memory for a while, used again.
+//! Staging buffers: local memory for temporary use, recycled by a pool.
 
 use crate::Sge;
 use crate::block::OwnedBlock;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A local buffer from a pool whose memory is never given back while the pool lives, so that an
-/// operation that outlives the buffer (a dropped future) writes into idle memory and not into
-/// someone else's.
+/// A local buffer from a pool. While the pool lives, the memory of its buffers is not given back to the system. So an operation
+/// that outlives the buffer (a dropped future) writes into idle memory, not into memory that has another owner.
 pub struct Staging {
-    /// `None` if it is empty or a phantom.
+    /// `None` if the buffer is empty or a phantom.
     memory: Option<OwnedBlock<u64>>,
     len: usize,
     pool: StagingPool,
 }
 
 impl Staging {
-    /// All of the buffer.
+    /// Returns an element that names the whole buffer.
     #[inline]
     pub fn sge(&self) -> Sge {
         match &self.memory {
-            // SAFETY: the pool keeps the allocation; only elements of this buffer name it.
+            // SAFETY: the pool keeps the allocation of `len` bytes, and only elements of this buffer name it.
             Some(memory) => unsafe { Sge::new(memory.first().as_ptr().cast(), self.len) },
             None if self.len == 0 => Sge::EMPTY,
             None => Sge::phantom(self.len),
         }
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it was taken with a length of zero; it holds no memory then.
+    /// Returns true if the buffer was taken with a length of zero. It holds no memory then.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -53,21 +52,21 @@ impl Drop for Staging {
 /// Idle buffers of one size.
 type FreeList = RefCell<Vec<OwnedBlock<u64>>>;
 
-/// Larger buffers, in words, go back to the system at once: 128 MiB. Kept, they would hold the memory of
-/// the largest reduction of a program for ever; to touch such a buffer anew costs a copy's time.
+/// Maximum length, in words, of a buffer that the pool keeps: 128 MiB. Larger buffers go back to the system at once. Otherwise
+/// the pool would hold the memory of a program's largest reduction for ever. Touching such a buffer anew costs the time of a
+/// copy.
 const MOST_KEPT: usize = 1 << (CLASSES - 1);
 const CLASSES: usize = 25;
 
-/// Where [`Staging`] buffers come from: sizes are rounded up to powers of two and reused, but for the
-/// largest.
+/// The source of [`Staging`] buffers. Sizes are rounded up to powers of two. Buffers are reused, except the largest.
 #[derive(Clone, Default)]
 pub struct StagingPool {
-    /// By the logarithm of the number of words.
+    /// Idle buffers by the logarithm of the number of words.
     idle: Rc<[FreeList; CLASSES]>,
 }
 
 impl StagingPool {
-    /// A buffer of `len` bytes, 8-byte aligned, with unspecified content.
+    /// Returns a buffer of `len` bytes, 8-byte aligned, with unspecified content.
     #[inline]
     pub fn take(&self, len: usize) -> Staging {
         let words = len.div_ceil(8);
@@ -88,7 +87,7 @@ impl StagingPool {
         OwnedBlock::new(vec![0; words])
     }
 
-    /// A buffer as long as `data`, and a phantom if `data` is one.
+    /// Returns a buffer as long as `data`; a phantom if `data` is a phantom.
     pub fn take_for(&self, data: Sge) -> Staging {
         if data.is_phantom() {
             Staging { memory: None, len: data.len(), pool: self.clone() }
@@ -120,7 +119,7 @@ mod tests {
         let again = pool.take(128);
         assert_eq!(again.sge().ptr(), place);
         assert!(idle(&pool).is_empty());
-        // Nothing of it is touched.
+        // Nothing of the buffer is touched.
         let large = pool.take(8 * MOST_KEPT + 1);
         assert_eq!(large.memory.as_ref().map(|m| m.len()), Some(MOST_KEPT + 1));
         drop((again, large));
