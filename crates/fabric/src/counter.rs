@@ -1,4 +1,4 @@
-//! Counters: the only thing that is ever waited for.
+//! Counters: the only objects that are ever waited for.
 
 use crate::block::OwnedBlock;
 use crate::{Fabric, FabricExt, Fault};
@@ -11,19 +11,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// A monotonic 64-bit word of this process, by its number in [`Counters`]. Waited for as
-/// `value >= target`; never reset, 64 bits never wrap.
+/// A monotonic 64-bit word of this process, named by its number in [`Counters`]. Waits are for `value >= target`. A counter is
+/// never reset; 64 bits never wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Counter(pub u32);
 
-/// Counters in the first chunk; further ones are as long as all before, up to [`MOST`].
+/// Number of counters in the first chunk. Each further chunk has as many as all chunks before, up to [`MOST`].
 const FIRST: usize = 16;
 const MOST: usize = 256;
 
 /// The counters of one process: words of its own, and words inside regions that peers write.
 ///
-/// A freed number is used again; its value is *not* set back, so users remember the value from
-/// which they count.
+/// A freed number is used again, but its value is *not* set back. So users remember the value from which they count.
 #[derive(Default)]
 pub struct Counters {
     words: RefCell<Vec<Word>>,
@@ -32,16 +31,16 @@ pub struct Counters {
     /// Numbers of adopted words that were given back.
     vacant: RefCell<Vec<u32>>,
     immediates: RefCell<HashMap<u32, Counter>>,
-    /// Watched counters that have reached what was watched for, until somebody takes them.
+    /// Watched counters that have reached their target and that no caller has taken yet.
     reached: RefCell<Vec<Counter>>,
-    /// Watched counters that have not.
+    /// Number of watched counters that have not reached their target.
     watched: Cell<usize>,
-    /// Set while a table grows; the base pointer below is what readers use.
+    /// Base pointer and length of `words`, which readers use. Updated whenever the table grows.
     base: Cell<*const Word>,
     len: Cell<usize>,
 }
 
-/// Where a counter lies, and from which value on [`Counters::add`] tells that it was advanced.
+/// The place of a counter, and the value from which on [`Counters::add`] reports that it was advanced.
 struct Word {
     at: NonNull<AtomicU64>,
     watch: Cell<u64>,
@@ -53,23 +52,24 @@ impl Word {
     }
 
     fn word(&self) -> &AtomicU64 {
-        // SAFETY: it points into a block that its table owns, or was promised to `Counters::adopt`.
+        // SAFETY: the pointer leads into a block that the table owns, or into a word that the caller of `Counters::adopt` keeps
+        // mapped.
         unsafe { self.at.as_ref() }
     }
 }
 
-/// The value that no counter reaches.
+/// A target that no counter reaches: the counter is not watched.
 const NOBODY: u64 = u64::MAX;
-/// The same of a word that is advanced by peers, and not by [`Counters::add`].
+/// The target of a word that peers advance, not [`Counters::add`].
 const ADOPTED: u64 = u64::MAX - 1;
 
 impl Counters {
-    /// An empty table, which allocates its first words when a counter is asked for.
+    /// Creates an empty table, which allocates its first words when a counter is requested.
     pub fn new() -> Counters {
         Counters::default()
     }
 
-    /// A counter of this process alone.
+    /// Allocates a counter that only this process advances.
     pub fn allocate(&self) -> Counter {
         if let Some(index) = self.free.borrow_mut().pop() {
             return Counter(index);
@@ -77,7 +77,7 @@ impl Counters {
         let first = self.words.borrow().len() as u32;
         let len = (first as usize).clamp(FIRST, MOST);
         let chunk = OwnedBlock::new((0..len).map(|_| AtomicU64::new(0)));
-        // SAFETY: inside the chunk.
+        // SAFETY: `i < len`, so the pointer stays inside the chunk.
         let word = |i| Word::new(unsafe { chunk.first().add(i) }, false);
         self.words.borrow_mut().extend((0..len).map(word));
         self.owned.borrow_mut().push(chunk);
@@ -86,12 +86,12 @@ impl Counters {
         Counter(first)
     }
 
-    /// The counter of arrivals of `immediate`, which begins at 0.
+    /// Returns the counter of arrivals of `immediate`, which begins at 0.
     pub fn immediate(&self, immediate: u32) -> Counter {
         if let Some(&counter) = self.immediates.borrow().get(&immediate) {
             return counter;
         }
-        // A number that was used before keeps its value.
+        // If a number was used before, its value is kept, and it cannot serve here.
         let mut used = Vec::new();
         let fresh = loop {
             match self.allocate() {
@@ -104,13 +104,12 @@ impl Counters {
         fresh
     }
 
-    /// Gives the number back. Waiting for it further is an error of the caller, without danger to
-    /// memory.
+    /// Gives the number back. A further wait for the counter is an error of the caller, without danger to memory.
     pub fn free(&self, counter: Counter) {
         self.free.borrow_mut().push(counter.0);
     }
 
-    /// Makes a word that peers write (in a fabric's region) a counter. It stays in the table until
+    /// Makes a counter of a word that peers write (in a fabric's region). The counter stays in the table until
     /// [`Counters::release`].
     ///
     /// # Safety
@@ -143,11 +142,12 @@ impl Counters {
     fn word(&self, counter: Counter) -> &Word {
         let index = counter.0 as usize;
         assert!(index < self.len.get(), "no such counter");
-        // SAFETY: `base` points at `len` entries of `words`, which only grows through `rebase`.
+        // SAFETY: `base` points at `len` entries of `words`, which only grows, and each time calls `rebase`; `index < len` was
+        // checked.
         unsafe { &*self.base.get().add(index) }
     }
 
-    /// The value, with acquire ordering: what was written before it was advanced can be read.
+    /// Returns the value, with acquire ordering: data that were written before the counter was advanced can be read.
     #[inline(always)]
     pub fn value(&self, counter: Counter) -> u64 {
         self.word(counter).word().load(Ordering::Acquire)
@@ -167,9 +167,9 @@ impl Counters {
 
     // ---- watching -----------------------------------------------------------------------------
 
-    /// Has [`Counters::add`] tell when the counter reaches `target`, once, by [`Counters::take_reached`]: who waits for
-    /// many need not look at each again and again. The least of several targets holds. False, and nothing is
-    /// done, for an adopted word: peers write that, and only a look tells.
+    /// Asks [`Counters::add`] to report once, by [`Counters::take_reached`], when the counter reaches `target`. A caller that
+    /// waits for many counters need not read each of them repeatedly. The smallest of several targets holds. Returns false and
+    /// does nothing for an adopted word: peers write it, and only a read finds its value.
     pub fn watch(&self, counter: Counter, target: u64) -> bool {
         let word = self.word(counter);
         if word.watch.get() == ADOPTED {
@@ -185,7 +185,7 @@ impl Counters {
         if before == NOBODY {
             self.watched.set(self.watched.get() + 1);
         }
-        // Who advances a counter in a signal handler allocates nothing.
+        // Reserves room now, because a signal handler that advances a counter must not allocate.
         let room = reached.len() + self.watched.get();
         if reached.capacity() < room {
             let more = (2 * room).max(64) - reached.len();
@@ -202,13 +202,13 @@ impl Counters {
         }
     }
 
-    /// Takes a watched counter that has reached what was watched for. It is not watched any more.
+    /// Takes a watched counter that has reached its target. The counter is not watched any more.
     pub fn take_reached(&self) -> Option<Counter> {
         self.reached.borrow_mut().pop()
     }
 }
 
-/// A wait for one counter. Cancel-safe: dropping it withdraws nothing.
+/// A wait for one counter. Cancel-safe: dropping the wait withdraws nothing.
 pub struct Until<'f, F: Fabric + ?Sized> {
     fabric: &'f F,
     waits: [(Counter, u64); 1],
@@ -236,7 +236,7 @@ impl<F: Fabric + ?Sized> Future for Until<'_, F> {
     }
 }
 
-/// Waits until one of `waits` is reached and says which (the first in order).
+/// Waits until a target of `waits` is reached, and returns the index of the first such wait.
 pub async fn until_any<F: Fabric + ?Sized>(
     fabric: &F,
     waits: &[(Counter, u64)],
@@ -293,10 +293,10 @@ mod tests {
         table.add(one, 1);
         table.add(one, 1);
         assert_eq!((table.take_reached(), table.take_reached()), (Some(one), None));
-        // What is there already is told at once.
+        // A target that is already reached is reported at once.
         assert!(table.watch(one, 8));
         assert_eq!((table.take_reached(), table.take_reached()), (Some(one), None));
-        // The table grows beside it.
+        // The table grows while the counter is watched.
         let many: Vec<_> = (0..1000).map(|_| table.allocate()).collect();
         table.add(other, 1);
         assert_eq!(table.take_reached(), Some(other));
@@ -312,14 +312,14 @@ mod tests {
     fn an_adopted_word_is_seen() {
         let word = AtomicU64::new(5);
         let table = Counters::new();
-        // SAFETY: `word` outlives `table`, which is declared after it.
+        // SAFETY: `word` outlives `table`, which is declared after it, so the word stays mapped while the table lives.
         let counter = unsafe { table.adopt(NonNull::from(&word)) };
         assert_eq!(table.value(counter), 5);
         word.store(9, Ordering::Release);
         assert_eq!(table.value(counter), 9);
         table.release(counter);
         let other = AtomicU64::new(3);
-        // SAFETY: `other` lives as long as the table is looked at.
+        // SAFETY: `other` stays mapped while this table is read: nothing reads the table after the last line of this test.
         let again = unsafe { table.adopt(NonNull::from(&other)) };
         assert_eq!((again, table.value(again)), (counter, 3));
         assert!(!table.watch(again, 4), "nobody here would tell");

@@ -1,4 +1,4 @@
-//! The optional parts as everybody calls them: each does what the part does, or what holds without it.
+//! The optional parts as callers use them: each method calls the part, or does what holds without the part.
 
 use crate::{
     ArrivedMessage, Completion, Counter, Datagram, Fabric, Fault, FaultCause, GroupId, Head, Peek,
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// A wait on counters, where time is the system's.
+/// Polls a wait on counters where time is the system's.
 #[inline]
 fn poll_counters<F: Fabric + ?Sized>(
     fabric: &F,
@@ -28,10 +28,10 @@ fn poll_counters<F: Fabric + ?Sized>(
     }
 }
 
-/// See the traits of the parts for what each method does where its part is there.
+/// The methods of the optional parts. For each method, the part's trait says what happens where the part exists.
 pub trait FabricExt: Fabric {
-    /// Polls a wait: ready with the index of the first reached counter, or with a fault. This is
-    /// the only suspension point of every algorithm.
+    /// Polls a wait: ready with the index of the first reached counter, or with a fault. This is the only suspension point of
+    /// every algorithm.
     #[inline]
     fn poll_any(
         &self,
@@ -45,8 +45,7 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// The time by which deadlines are measured: the system's clock, or simulated time where there
-    /// is one.
+    /// Returns the time by which deadlines are measured: the system's clock, or simulated time if the fabric has any.
     #[inline]
     fn now(&self) -> Instant {
         self.facets().simulated.map_or_else(Instant::now, |simulated| simulated.now())
@@ -68,22 +67,20 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// The number of the node that `peer` runs on; 0 for everybody on a fabric that knows one node
-    /// only.
+    /// Returns the number of the node that `peer` runs on; 0 for every peer if the fabric knows only one node.
     #[inline]
     fn node(&self, peer: usize) -> usize {
         self.facets().nodes.map_or(0, |nodes| nodes.node(peer))
     }
 
-    /// Whether equal operands give equal bits on all processes; true where the fabric knows nothing
-    /// else.
+    /// Returns true if equal operands give equal bits on all processes. True if the fabric does not know better.
     #[inline]
     fn same_arithmetic(&self) -> bool {
         self.facets().nodes.is_none_or(|nodes| nodes.same_arithmetic())
     }
 
-    /// Allocates `len` zeroed bytes for peers of this node; memory from [`Fabric::allocate`] where
-    /// no cheaper kind exists. Errors are those of [`Fabric::allocate`].
+    /// Allocates `len` zeroed bytes for peers of this node. Without a cheaper kind of memory, calls [`Fabric::allocate`].
+    /// Errors are those of [`Fabric::allocate`].
     #[inline]
     fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
         match self.facets().mapped_memory {
@@ -92,8 +89,8 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Allocates `len` bytes for this node that the caller can do without: also refused, where the
-    /// fabric can tell, if the node has little memory left.
+    /// Allocates `len` bytes for this node that the caller can do without. Also refused if the node has little memory left,
+    /// where the fabric can tell.
     #[inline]
     fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
         match self.facets().mapped_memory {
@@ -110,36 +107,36 @@ pub trait FabricExt: Fabric {
         Ok(region)
     }
 
-    /// Whether `memory` was allocated by this fabric in this process, so that peers of the node may
-    /// see it; false where nobody sees another's memory.
+    /// Returns true if this fabric allocated `memory` in this process, so that peers of the node may see it. False where no
+    /// process sees another's memory.
     #[inline]
     fn lies_within(&self, memory: Sge) -> bool {
         self.facets().mapped_memory.is_some_and(|mapped| mapped.lies_within(memory))
     }
 
-    /// `len` bytes of `peer`'s memory in this process's address space, valid while the peer keeps
-    /// them; `None` if they must be read through the fabric.
+    /// Returns `len` bytes of `peer`'s memory in this process's address space, valid while the peer keeps them; `None` if they
+    /// must be read through the fabric.
     #[inline]
     fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
         self.facets().mapped_memory?.mapped(peer, at, len)
     }
 
-    /// As [`FabricExt::mapped`], for a program that must see the memory itself: also on a wrapper
-    /// that hides memory from the layers above.
+    /// As [`FabricExt::mapped`], for a program that must see the memory itself. Works also on a wrapper that hides memory from
+    /// the layers above.
     #[inline]
     fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
         self.facets().mapped_memory?.shown(peer, at, len)
     }
 
-    /// `count` aligned 64-bit words of `peer` for atomics by this processor, which wake nobody;
-    /// `None` if only the fabric reaches them.
+    /// Returns `count` aligned 64-bit words of `peer` for atomics by this processor, which wake nobody; `None` if only the
+    /// fabric reaches the words.
     #[inline]
     fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<PeerWords> {
         self.facets().mapped_memory?.words(peer, at, count)
     }
 
-    /// Registers `memory` once for many operations on parts of it, to be withdrawn by the caller;
-    /// `None` where parts cost no more than the whole. `lands`: reads write to it.
+    /// Registers `memory` once for many operations on parts of it. The caller withdraws the region. Returns `None` where parts
+    /// cost no more than the whole. `lands`: reads write to the memory.
     #[inline]
     fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
         match self.facets().registration {
@@ -148,8 +145,8 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Lets peers reach memory that another fabric of this process allocated, flags and atomics
-    /// included. [`FaultCause::Unsupported`] without registration.
+    /// Makes memory that another fabric of this process allocated reachable for peers, flags and atomics included.
+    /// [`FaultCause::Unsupported`] without registration.
     fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
         match self.facets().registration {
             Some(registration) => registration.adopt(memory),
@@ -189,8 +186,8 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Sets `flag` behind all earlier writes over path `rail`. False: nothing was done, and the
-    /// caller waits for those writes first, as it must on a fabric with one path.
+    /// Sets `flag` after all earlier writes over path `rail`. Returns false if nothing was done. Then the caller waits for
+    /// those writes first, as it must on a fabric with only one path.
     #[inline]
     fn write_flag_after(
         &self,
@@ -205,7 +202,7 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Whether path `rail` to `peer` works as far as is known here; true where there is one path.
+    /// Returns true if path `rail` to `peer` works, as far as this process knows. True where there is only one path.
     #[inline]
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
         self.facets().rails.is_none_or(|rails| rails.rail_works(rail, peer))
@@ -233,7 +230,7 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Without the part: a counter that nobody advances.
+    /// Returns the counter of arrivals of `immediate`. Without the part: a counter that is never advanced.
     fn immediate(&self, immediate: u32) -> Counter {
         match self.facets().immediates {
             Some(immediates) => immediates.immediate(immediate),
@@ -241,43 +238,41 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Whether a signal handler can do anything on this fabric: without it all the calls for
-    /// handlers refuse.
+    /// Returns true if a signal handler can do anything on this fabric. If not, all calls for handlers refuse.
     #[inline]
     fn can_peek(&self) -> bool {
         self.facets().signal_safe.is_some()
     }
 
-    /// Shows `look` what has arrived, for a signal handler. True if more has arrived than could be
-    /// shown; false, and nothing is shown, where handlers can do nothing.
+    /// Shows `look` the messages that have arrived, for a signal handler. Returns true if more have arrived than could be
+    /// shown. Returns false and shows nothing where handlers can do nothing.
     #[inline]
     fn peek(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool {
         self.facets().signal_safe.is_some_and(|safe| safe.peek(look))
     }
 
-    /// A read that is posted now or not at all, from a signal handler; `dst` must be prepared.
-    /// False: nothing was done, and `done` will not advance.
+    /// Posts a read now or not at all, from a signal handler. `dst` must be prepared. Returns false if nothing was done; then
+    /// `done` will not advance.
     #[inline]
     fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
         self.facets().signal_safe.is_some_and(|safe| safe.try_read(peer, dst, src, done))
     }
 
-    /// A write that is posted now or not at all, from a signal handler; `src` must be prepared.
-    /// False: nothing was done, and `done` will not advance.
+    /// Posts a write now or not at all, from a signal handler. `src` must be prepared. Returns false if nothing was done; then
+    /// `done` will not advance.
     #[inline]
     fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
         self.facets().signal_safe.is_some_and(|safe| safe.try_write(peer, src, dst, done))
     }
 
-    /// Sends a head without payload now or not at all, from a signal handler. False: nothing was
-    /// sent.
+    /// Sends a head without payload now or not at all, from a signal handler. Returns false if nothing was sent.
     #[inline]
     fn try_send(&self, peer: usize, head: Head) -> bool {
         self.facets().signal_safe.is_some_and(|safe| safe.try_send(peer, head))
     }
 
-    /// Sends a message that also wakes the peer's helper thread; a usual [`Fabric::send`] where
-    /// helpers have no place of their own.
+    /// Sends a message that also wakes the peer's helper thread. A usual [`Fabric::send`] where helpers have no place of their
+    /// own.
     #[inline]
     fn send_solicited(
         &self,
@@ -292,34 +287,32 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Where this process's helper thread sleeps: [`Fabric::sleeper`] if helpers have no place of
-    /// their own.
+    /// Returns the place where this process's helper thread sleeps: [`Fabric::sleeper`] if helpers have no place of their own.
     fn helper(&self) -> Arc<dyn Sleep> {
         self.facets().helper.map_or_else(|| self.sleeper(), |helper| helper.helper())
     }
 
-    /// Whether completed reads and writes wake the helper; without effect where it has no place of
-    /// its own.
+    /// Sets whether completed reads and writes wake the helper. Without effect where the helper has no place of its own.
     fn notify_helper_at_ends(&self, notify: bool) {
         if let Some(helper) = self.facets().helper {
             helper.notify_helper_at_ends(notify);
         }
     }
 
-    /// Bytes may be on their way that only this process's progress moves; never where helpers have no place of their own.
+    /// Returns true if there may be bytes under way that only this process's progress moves. Never true where helpers have no
+    /// place of their own.
     fn moves_by_progress(&self) -> bool {
         self.facets().helper.is_some_and(|helper| helper.moves_by_progress())
     }
 
-    /// Joins a multicast group, whose earlier datagrams may be missed; does nothing where there is
-    /// no multicast.
+    /// Joins a multicast group, whose earlier datagrams may be missed. Does nothing where there is no multicast.
     fn join(&self, group: GroupId) {
         if let Some(multicast) = self.facets().multicast {
             multicast.join(group);
         }
     }
 
-    /// Leaves a multicast group; does nothing where there is no multicast.
+    /// Leaves a multicast group. Does nothing where there is no multicast.
     fn leave(&self, group: GroupId) {
         if let Some(multicast) = self.facets().multicast {
             multicast.leave(group);
@@ -335,8 +328,7 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Copies the next datagram of a joined group into `into`, without blocking; `None` if there is
-    /// none.
+    /// Copies the next datagram of a joined group into `into`, without blocking. Returns `None` if there is none.
     #[inline]
     fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
         self.facets().multicast?.receive_multicast(into)

@@ -1,72 +1,71 @@
-//! Why a wait ended without its counter being reached.
+//! The reason why a wait ended without its counter being reached.
 
 use std::collections::HashSet;
 use std::fmt;
 use weft_bootstrap::limits::{explain, words};
 
-/// What a fabric reports instead of completing an operation.
+/// A fault that a fabric reports instead of completing an operation.
 ///
-/// One pointer, so that results come up through the futures of all layers in registers: an error of several words
-/// would bring every success through memory, which costs a small collective operation a quarter of its time.
+/// It is one pointer, so that results pass through the futures of all layers in registers. An error of several words would
+/// bring every success through memory, which costs a small collective operation a quarter of its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault(Box<FaultCause>);
 
-/// What has happened.
+/// The cause of a fault.
 ///
 /// Layers above map it to an MPI error class: `PeerLost` to `MPI_ERR_PROC_ABORTED`, the others to
 /// `MPI_ERR_INTERN` or `MPI_ERR_OTHER`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultCause {
-    /// The process `rank` (of this fabric) is gone; nothing sent to it will arrive.
+    /// The process `rank` (of this fabric) is gone. Nothing that is sent to it will arrive.
     PeerLost {
-        /// In `0..size` of the fabric.
+        /// The rank, in `0..size` of the fabric.
         rank: usize,
     },
     /// The operation was withdrawn by this process.
     Cancelled,
     /// The communicator's context was revoked.
     Revoked,
-    /// A peer handed us an offset, length or state that cannot be; `what` names it.
+    /// A peer sent an offset, length or state that is impossible; `what` names it.
     Corrupt {
-        /// The peer whose data it was.
+        /// The peer that sent the data.
         rank: usize,
-        /// A noun: what was wrong.
+        /// The wrong datum, as a noun.
         what: &'static str,
     },
     /// This fabric has no way to do `what` towards `rank` (see [`crate::Capabilities`]).
     Unsupported {
-        /// The other end; this process's own rank where no peer is meant.
+        /// The other end; this process's own rank if no peer is meant.
         rank: usize,
-        /// A verb and its object: what was asked for.
+        /// The request, as a verb with its object.
         what: &'static str,
     },
     /// The operating system refused `what` with `errno`.
     System {
-        /// The call or the purpose of it.
+        /// The call or its purpose.
         what: &'static str,
         /// The system's error number.
         errno: i32,
     },
-    /// No room for `asked` bytes that peers reach: `bound` leaves `left` of them. `memory`: it is a
-    /// bound on memory; else on the address space that is kept for such memory.
+    /// There is no room for `asked` bytes that peers reach: `bound` leaves only `left` bytes. If `memory` is set, the bound is
+    /// on memory; otherwise it is on the address space that is kept for such memory.
     NoRoom {
-        /// Bytes of the request.
+        /// Number of bytes requested.
         asked: u64,
-        /// Bytes that could still have been had.
+        /// Number of bytes that could still have been had.
         left: u64,
-        /// Memory itself is short, not the addresses kept for it.
+        /// True if memory itself is short, not the address space kept for it.
         memory: bool,
-        /// What sets the limit, in words.
+        /// The source of the limit, in words.
         bound: String,
     },
     /// The deadline of a wait passed.
     TimedOut,
-    /// A message was longer or shorter than the operation expected, in bytes; `rank` is the sender's rank in the
-    /// communicator.
+    /// A message was longer or shorter than the operation expected. `rank` is the sender's rank in the communicator.
     Truncated {
-        /// The sender, as the communicator counts.
+        /// The sender's rank in the communicator.
         rank: usize,
-        /// Bytes that there was room for.
+        /// Number of bytes that there was room for.
         expected: u64,
         /// Bytes of the message.
         got: u64,
@@ -74,48 +73,48 @@ pub enum FaultCause {
 }
 
 impl Fault {
-    /// [`FaultCause::PeerLost`].
+    /// Returns a fault with [`FaultCause::PeerLost`].
     #[cold]
     pub fn lost(rank: usize) -> Fault {
         FaultCause::PeerLost { rank }.into()
     }
 
-    /// [`FaultCause::Corrupt`].
+    /// Returns a fault with [`FaultCause::Corrupt`].
     #[cold]
     pub fn corrupt(rank: usize, what: &'static str) -> Fault {
         FaultCause::Corrupt { rank, what }.into()
     }
 
-    /// [`FaultCause::Unsupported`].
+    /// Returns a fault with [`FaultCause::Unsupported`].
     #[cold]
     pub fn unsupported(rank: usize, what: &'static str) -> Fault {
         FaultCause::Unsupported { rank, what }.into()
     }
 
-    /// [`FaultCause::System`].
+    /// Returns a fault with [`FaultCause::System`].
     #[cold]
     pub fn system(what: &'static str, errno: i32) -> Fault {
         FaultCause::System { what, errno }.into()
     }
 
-    /// [`FaultCause::Truncated`].
+    /// Returns a fault with [`FaultCause::Truncated`].
     #[cold]
     pub fn truncated(rank: usize, expected: u64, got: u64) -> Fault {
         FaultCause::Truncated { rank, expected, got }.into()
     }
 
-    /// Whether it has this cause.
+    /// Returns true if the fault has this cause.
     pub fn is(&self, cause: FaultCause) -> bool {
         *self.0 == cause
     }
 
-    /// Returns the message with the reason that the fabric knows. `why` does not name the process of the fault: it goes on behind
-    /// `process 3 is gone: `.
+    /// Returns the message with the reason that the fabric knows. `why` does not name the process of the fault, because it
+    /// follows `process 3 is gone: `.
     pub fn because(&self, why: &str) -> String {
         let message = self.to_string();
         match *self.cause() {
             _ if why.contains(&message) => why.to_owned(),
-            // The reason has the system's words already.
+            // If the reason already contains the system's words for `errno`, they are not repeated.
             FaultCause::System { what, errno } if errno == 0 || why.contains(&words_of(errno)) => {
                 format!("{what}: {why}")
             }
@@ -123,7 +122,7 @@ impl Fault {
         }
     }
 
-    /// What to decide by, rather than by the message that [`fmt::Display`] gives.
+    /// Returns the cause. Callers decide by the cause, not by the message from [`fmt::Display`].
     pub fn cause(&self) -> &FaultCause {
         &self.0
     }
@@ -134,8 +133,8 @@ fn words_of(errno: i32) -> String {
     words(&std::io::Error::from_raw_os_error(errno))
 }
 
-/// Finds a fragment that a message has twice: a process or a rank with its number, or four words in a row. The messages that reach
-/// users are put together from parts of several layers, which must not repeat each other.
+/// Finds a fragment that a message contains twice: a process or a rank with its number, or four words in a row. The messages
+/// that reach users are put together from parts of several layers, which must not repeat each other.
 pub fn repeated(message: &str) -> Option<String> {
     let words: Vec<&str> = message
         .split_whitespace()
@@ -199,7 +198,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// A number of bytes, for people: exactly, and in the largest unit that fits.
+/// A number of bytes for people: exact, and in the largest unit that fits.
 struct Bytes(u64);
 
 impl fmt::Display for Bytes {
@@ -247,7 +246,7 @@ mod tests {
         }
     }
 
-    /// Every cause, alone and with its own words as a reason.
+    /// Checks every cause, without a reason and with its own words as a reason.
     #[test]
     fn no_message_repeats_itself() {
         let bound = "the machine's memory".to_owned();

@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// A piece of local memory that an operation may read or write until it completes: verbs' scatter
-/// gather element. Length in bytes. May be empty, with any pointer.
+/// A piece of local memory that an operation may read or write until it completes: the scatter/gather element of verbs. Its
+/// length is in bytes and may be zero, with any pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sge {
     ptr: *mut u8,
@@ -16,7 +16,7 @@ pub struct Sge {
 }
 
 impl Sge {
-    /// No memory at all.
+    /// An element without memory.
     pub const EMPTY: Sge = Sge { ptr: std::ptr::NonNull::dangling().as_ptr(), len: 0 };
 
     /// Names `len` bytes at `ptr`.
@@ -29,37 +29,37 @@ impl Sge {
         Sge { ptr, len }
     }
 
-    /// A payload of which only the length exists, for studies in the simulator: copying from or to
-    /// it moves nothing.
+    /// Creates a payload of which only the length exists, for studies in the simulator. A copy from or to a phantom moves
+    /// nothing.
     pub const fn phantom(len: usize) -> Sge {
         Sge { ptr: std::ptr::null_mut(), len }
     }
 
-    /// Whether only its length exists.
+    /// Returns true if only the length exists.
     #[inline]
     pub const fn is_phantom(self) -> bool {
         self.ptr.is_null()
     }
 
-    /// The first byte; null for a phantom, dangling for [`Sge::EMPTY`].
+    /// Returns the address of the first byte; null for a phantom, dangling for [`Sge::EMPTY`].
     pub const fn ptr(self) -> *mut u8 {
         self.ptr
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub const fn len(self) -> usize {
         self.len
     }
 
-    /// Whether its length is zero; its pointer means nothing then.
+    /// Returns true if the length is zero. The pointer means nothing then.
     pub const fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// The part of `len` bytes that starts at `offset`.
+    /// Returns the part of `len` bytes that starts at `offset`.
     ///
     /// # Panics
-    /// If the part does not lie inside.
+    /// If the part does not lie inside the element.
     pub fn part(self, offset: usize, len: usize) -> Sge {
         assert!(
             offset <= self.len && len <= self.len - offset,
@@ -69,13 +69,13 @@ impl Sge {
         if self.is_phantom() {
             return Sge::phantom(len);
         }
-        // SAFETY: the part lies inside the same allocation.
+        // SAFETY: `offset <= self.len`, so the result lies inside the same allocation, or at its end.
         let ptr = unsafe { self.ptr.add(offset) };
         Sge { ptr, len }
     }
 
-    /// All of `parts` if each begins where the one before ends, as the blocks of one buffer do. Empty
-    /// ones count for nothing.
+    /// Returns all of `parts` as a single element if each part begins where the part before ends, as the blocks of one buffer
+    /// do. Empty parts are ignored.
     pub fn join(parts: &[Sge]) -> Option<Sge> {
         let mut some = parts.iter().filter(|part| !part.is_empty());
         let Some(&first) = some.next() else { return Some(Sge::EMPTY) };
@@ -95,7 +95,8 @@ impl Sge {
         if self.is_phantom() || source.is_phantom() {
             return;
         }
-        // SAFETY: both were promised to be valid for their length; both ways allow overlap.
+        // SAFETY: the callers of `Sge::new` promised that `source` is readable and `self` is writable for their length, which
+        // is equal. Both copies allow overlap; `copy_small` gets at most `SMALL` bytes.
         unsafe {
             if self.len <= SMALL {
                 copy_small(source.ptr, self.ptr, self.len);
@@ -111,7 +112,8 @@ impl Sge {
         if self.is_phantom() {
             return;
         }
-        // SAFETY: `self` was promised to be valid for writing its length.
+        // SAFETY: the caller of `Sge::new` promised that a destination is writable for its length, which is at least that of
+        // `source`. The promise excludes references to the memory, so `source` does not overlap it.
         unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), self.ptr, source.len()) }
     }
 
@@ -121,12 +123,13 @@ impl Sge {
         if self.is_phantom() {
             return;
         }
-        // SAFETY: `self` was promised to be valid for reading its length.
+        // SAFETY: the caller of `Sge::new` promised that a source is readable for its length, which is at least that of `out`.
+        // `out` is borrowed mutably, so it does not overlap.
         unsafe { std::ptr::copy_nonoverlapping(self.ptr, out.as_mut_ptr(), out.len()) }
     }
 }
 
-/// Largest length for [`copy_small`], in bytes.
+/// Maximum length for [`copy_small`], in bytes.
 pub const SMALL: usize = 32;
 
 /// Copies at most [`SMALL`] bytes without a call; the two sides may overlap.
@@ -159,24 +162,23 @@ pub unsafe fn copy_small(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// The fabric's own part of a [`RemoteAddr`]: keys of adapters, bounds, a segment's number. No two
-/// fabrics read it alike.
+/// The fabric's own part of a [`RemoteAddr`]: keys of adapters, bounds, the number of a segment. Each fabric reads it in its
+/// own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Key(pub [u64; 3]);
 
 impl Key {
-    /// Names nothing: no region has this key.
+    /// The key of no region.
     pub const NONE: Key = Key([0; 3]);
 }
 
-/// Where in a peer's memory an operation acts. Plain data: it may be sent in a message, by its
-/// [`words`](RemoteAddr::words). `addr` is a virtual address of the owner or an offset, as the
-/// fabric likes.
+/// A place in a peer's memory on which an operation acts. Plain data: it may be sent in a message, by its
+/// [`words`](RemoteAddr::words). `addr` is a virtual address of the owner or an offset, as the fabric likes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RemoteAddr {
-    /// Virtual address of the owner or offset into a region, in bytes; only the fabric knows which.
+    /// Virtual address of the owner or offset into a region, in bytes. Only the fabric knows which.
     pub addr: u64,
-    /// What the fabric needs beside `addr` to reach and check the memory.
+    /// The data beside `addr` by which the fabric reaches and checks the memory.
     pub key: Key,
 }
 
@@ -184,29 +186,29 @@ impl RemoteAddr {
     /// Number of [`words`](RemoteAddr::words).
     pub const WORDS: usize = 4;
 
-    /// For fabrics whose keys are one word.
+    /// Creates an address for a fabric whose keys are one word.
     pub const fn new(key: u64, addr: u64) -> RemoteAddr {
         RemoteAddr { addr, key: Key([key, 0, 0]) }
     }
 
-    /// The address `bytes` further on.
+    /// Returns the address `bytes` further on.
     pub fn offset(self, bytes: u64) -> RemoteAddr {
         RemoteAddr { addr: self.addr.wrapping_add(bytes), ..self }
     }
 
-    /// What travels. The last words are often zero, and need not be sent then.
+    /// Returns the words that a message carries. The last words are often zero and need not be sent then.
     pub const fn words(self) -> [u64; Self::WORDS] {
         let Key([first, second, third]) = self.key;
         [first, self.addr, second, third]
     }
 
-    /// The address of these words.
+    /// Returns the address that these words encode.
     pub const fn from_words([first, addr, second, third]: [u64; Self::WORDS]) -> RemoteAddr {
         RemoteAddr { addr, key: Key([first, second, third]) }
     }
 }
 
-/// Words of a peer that this process sees ([`crate::FabricExt::words`]), and which stay mapped while it has this.
+/// Words of a peer that this process sees ([`crate::FabricExt::words`]). They stay mapped while this value lives.
 #[derive(Clone)]
 pub struct PeerWords {
     first: NonNull<AtomicU64>,
@@ -215,10 +217,10 @@ pub struct PeerWords {
 }
 
 impl PeerWords {
-    /// `count` words from `first` on.
+    /// Names `count` words from `first` on.
     ///
     /// # Safety
-    /// They are aligned, stay mapped as long as `mapping` lives, and are reached by atomics alone.
+    /// The words are aligned, stay mapped as long as `mapping` lives, and are accessed only by atomics.
     pub unsafe fn new(
         first: NonNull<AtomicU64>,
         count: usize,
@@ -233,25 +235,24 @@ impl Deref for PeerWords {
 
     #[inline]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: by the contract of `new`.
+        // SAFETY: the caller of `new` promised that `count` aligned words from `first` on stay mapped while `_mapping` lives,
+        // and that only atomics access them.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
     }
 }
 
-/// A counter in a peer's memory, as that peer's [`crate::Fabric::flag`] can be seen by it. `waking`
-/// flags wake a sleeping peer on every fabric; silent ones only where
-/// [`crate::Capabilities::flags_wake`] says so.
+/// A counter in a peer's memory: the peer's [`crate::Fabric::flag`] as this process names it. `waking` flags wake a sleeping
+/// peer on every fabric; silent flags wake a peer only where [`crate::Capabilities::flags_wake`] says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteFlag {
     /// The 8-byte aligned word that is written.
     pub at: RemoteAddr,
-    /// Whether a write to it must wake a sleeping peer on every fabric.
+    /// True if a write to the flag must wake a sleeping peer on every fabric.
     pub waking: bool,
 }
 
-/// Memory that peers may reach: allocated by the fabric ([`crate::Fabric::allocate`]) and zeroed,
-/// or the program's own, exposed by [`crate::Fabric::expose`]. It stays reachable until
-/// [`crate::Fabric::withdraw`].
+/// Memory that peers may reach: allocated by the fabric ([`crate::Fabric::allocate`]) and zeroed, or the program's own, exposed
+/// by [`crate::Fabric::expose`]. The memory stays reachable until [`crate::Fabric::withdraw`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
     /// The memory as this process sees it.
@@ -278,7 +279,7 @@ impl Region {
         self.local.ptr().addr().wrapping_neg() & (align.max(1) - 1)
     }
 
-    /// The address of byte `offset` as peers name it.
+    /// Returns the address of byte `offset` as peers name it.
     pub fn at(&self, offset: usize) -> RemoteAddr {
         assert!(offset <= self.local.len());
         self.remote.offset(offset as u64)
@@ -288,9 +289,9 @@ impl Region {
 /// A flag inside a region: the local counter to wait for, and its name for peers.
 #[derive(Debug, Clone, Copy)]
 pub struct Flag {
-    /// What the owner waits for; it takes the value that a peer last wrote.
+    /// The counter that the owner waits for. Its value is the value that a peer last wrote.
     pub local: Counter,
-    /// What the owner sends to peers, for them to write to it.
+    /// The name of the flag that the owner sends to peers, so that they can write to it.
     pub remote: RemoteFlag,
 }
 
@@ -301,7 +302,7 @@ mod tests {
     #[test]
     fn neighbours_are_joined() {
         let mut memory = [0u8; 16];
-        // SAFETY: nobody reads or writes it.
+        // SAFETY: the test never reads or writes through the element.
         let all = unsafe { Sge::new(memory.as_mut_ptr(), 16) };
         let [a, b, c] = [(0, 4), (4, 0), (4, 12)].map(|(at, len)| all.part(at, len));
         assert_eq!(Sge::join(&[a, b, c]), Some(all));
