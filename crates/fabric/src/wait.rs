@@ -1,4 +1,4 @@
-//! How to wait without burning the machine: the adaptive policy, and the doorbell to sleep on.
+//! Waiting at little cost to the machine: the adaptive policy, and the doorbell to sleep on.
 
 mod affinity;
 mod biased_lock;

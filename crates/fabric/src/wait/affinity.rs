@@ -1,53 +1,53 @@
-//! The processor that a rank keeps to where ranks share processors.
+//! The processor on which a rank stays, where ranks share processors.
 //!
 //! ```text
 //!   8 ranks, 2 processors      as the system puts them        at home
 //!   processor 0                0 1 3 4 6                      0 1 2 3
 //!   processor 1                2 5 7                          4 5 6 7
 //! ```
-//! Ranks that only yield never sleep, so the system does not move them for minutes, and as it puts them at their start,
-//! five or six of eight may take turns on one of two processors (measured on 2, gather of 8 bytes to 8 ranks: 3.4 to
-//! 10 us, and 3.4 where each has its place). So a rank goes to its place when it joins the job, and looks now and then, after
-//! a yield, whether it is still there.
+//! Ranks that only yield never sleep, so the system does not move them for minutes. As the system places them at their start,
+//! five or six of eight may take turns on one of two processors (measured on 2, gather of 8 bytes to 8 ranks: 3.4 to 10 us, and
+//! 3.4 where each rank has its place). So a rank goes to its place when it joins the job. Now and then, after a yield, it looks
+//! whether it is still there.
 //!
-//! Nobody is bound: to go, a thread allows itself one processor and then again all that it was allowed before. So the
-//! system may take it elsewhere if somebody else needs the processor, threads that it starts inherit nothing, and it waits
-//! ever longer before it goes again. Who has found the processor taken by somebody foreign does not look.
+//! No rank is bound: to move, a thread allows itself only one processor, and then again all that it was allowed before. So the
+//! system may move it elsewhere if another thread needs the processor, and threads that it starts inherit nothing. The rank
+//! waits ever longer before it moves again. A rank that has found its processor taken by a foreign thread does not look.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// Between two looks: at first, and at most.
+/// Minimum and maximum time between two looks.
 const LEAST: Duration = Duration::from_millis(2);
 const MOST: Duration = Duration::from_secs(2);
 
-/// Looks in a row that found the rank at home, after which the next absence is the first again.
+/// Number of successive looks that found the rank at home, after which the time between looks is the minimum again.
 const SETTLED: u32 = 32;
 
-/// A rank's place among those of its machine, kept by the thread that made it.
+/// A rank's place among the ranks of its machine, kept by the thread that created it.
 #[derive(Debug)]
 pub struct Affinity {
     processor: usize,
     thread: ThreadId,
     began: Instant,
-    /// Nanoseconds since `began` until which nobody looks, and from then to the next look.
+    /// Nanoseconds since `began` until which no look is due, and nanoseconds from then to the next look.
     until: AtomicU64,
     pause: AtomicU64,
     settled: AtomicU32,
     went: AtomicU64,
 }
 
-/// Which ranks are together on a processor; none has more than one rank beyond the others.
+/// The ranks that share a processor. The numbers of ranks on two processors differ by at most one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedProcessors {
-    /// Neighbours: ranks 0 to 3 of 8, then 4 to 7.
+    /// Neighbours share a processor: ranks 0 to 3 of 8, then 4 to 7.
     Blocks,
-    /// The processors have ranks in turn: 0, 2, 4, 6, then 1, 3, 5, 7.
+    /// Ranks go to the processors in turn: 0, 2, 4, 6, then 1, 3, 5, 7.
     Turns,
 }
 
-/// Where rank `rank` of `ranks` has its place.
+/// Returns the processor of rank `rank` of `ranks`.
 pub fn place(order: SharedProcessors, rank: usize, ranks: usize, processors: &[usize]) -> usize {
     let count = processors.len();
     processors[match order {
@@ -57,7 +57,7 @@ pub fn place(order: SharedProcessors, rank: usize, ranks: usize, processors: &[u
 }
 
 impl Affinity {
-    /// The calling thread's, on this processor.
+    /// Creates the place of the calling thread on `processor`.
     pub fn new(processor: usize) -> Affinity {
         Affinity {
             processor,
@@ -70,12 +70,12 @@ impl Affinity {
         }
     }
 
-    /// How often the thread went there so far.
+    /// Returns how many times the thread has moved to its processor so far.
     pub fn went(&self) -> u64 {
         self.went.load(Ordering::Relaxed)
     }
 
-    /// Goes there if it is time to look and the thread is elsewhere.
+    /// Moves to the processor if a look is due and the thread is elsewhere.
     #[inline]
     pub fn keep(&self, now: Instant) {
         let now = (now - self.began).as_nanos() as u64;
@@ -101,7 +101,7 @@ impl Affinity {
         }
         self.settled.store(0, Ordering::Relaxed);
         let most = MOST.as_nanos() as u64;
-        // Who may not go there does not try again.
+        // If the thread may not run there, it does not try again.
         let next = if go(self.processor) { (2 * pause).min(most) } else { u64::MAX / 4 };
         self.pause.store(next, Ordering::Relaxed);
         self.until.store(now + next, Ordering::Relaxed);
@@ -110,19 +110,20 @@ impl Affinity {
 }
 
 fn is_on(processor: usize) -> bool {
-    // SAFETY: no arguments, no memory.
+    // SAFETY: the call takes no arguments and touches no memory of the caller.
     unsafe { libc::sched_getcpu() == processor as i32 }
 }
 
-/// Moves the calling thread, which may then be moved again. False if it may not be there.
+/// Moves the calling thread, which the system may move again afterwards. Returns false if the thread may not run there.
 fn go(processor: usize) -> bool {
-    // SAFETY: a set of processors is bits, for which zeros are valid.
+    // SAFETY: `cpu_set_t` is an array of bits, for which all zeros are valid.
     let mut one: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     let (mut all, size) = (one, size_of_val(&one));
     if processor >= libc::CPU_SETSIZE as usize {
         return false;
     }
-    // SAFETY: the number is below the set's size; both sets are as long as said, and outlive the calls.
+    // SAFETY: `processor` is below CPU_SETSIZE, as CPU_SET and CPU_ISSET require. Both sets have `size` bytes and outlive the
+    // calls.
     unsafe {
         libc::CPU_SET(processor, &mut one);
         libc::sched_getaffinity(0, size, &mut all) == 0
@@ -159,7 +160,7 @@ mod tests {
         );
     }
 
-    /// The times at which a rank goes in 100 seconds, in ms, if it is found where `at_home` says.
+    /// Returns the times, in ms, at which a rank moves during 100 seconds, if `at_home` says when it is found at home.
     fn went(at_home: impl Fn(u64) -> bool) -> Vec<u64> {
         let home = Affinity::new(0);
         let went = Cell::new(Vec::new());
@@ -189,7 +190,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "long, and nothing unsafe")]
     fn who_stays_may_go_soon_the_next_time() {
         assert_eq!(went(|_| true), []);
-        // Away for a moment each 50 seconds.
+        // Away for a moment every 50 seconds.
         assert_eq!(went(|ms| ms % 50_000 > 1), [0, 50_000]);
     }
 
@@ -205,15 +206,15 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "no processors")]
     fn a_thread_goes_and_may_be_moved_again() {
-        // SAFETY: no arguments; and bits, for which zeros are valid.
+        // SAFETY: `sched_getcpu` takes no arguments; `cpu_set_t` is an array of bits, for which all zeros are valid.
         let (processor, mut before, mut after): (_, libc::cpu_set_t, libc::cpu_set_t) =
             unsafe { (libc::sched_getcpu(), std::mem::zeroed(), std::mem::zeroed()) };
-        // SAFETY: the sets are as long as said.
+        // SAFETY: `before` has the given size and outlives the call, as sched_getaffinity(2) requires.
         unsafe { libc::sched_getaffinity(0, size_of_val(&before), &mut before) };
         assert!(go(processor as usize));
-        // SAFETY: as above.
+        // SAFETY: `after` has the given size and outlives the call, as sched_getaffinity(2) requires.
         unsafe { libc::sched_getaffinity(0, size_of_val(&after), &mut after) };
-        // SAFETY: sets that were filled in.
+        // SAFETY: both sets were filled in above.
         assert!(unsafe { libc::CPU_EQUAL(&before, &after) });
         assert!(!go(libc::CPU_SETSIZE as usize));
     }

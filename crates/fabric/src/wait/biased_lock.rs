@@ -1,9 +1,9 @@
-//! A lock in front of a lock, for the one thread that uses it alone: it enters by a store and a look, without an atomic
-//! operation, until another thread comes.
+//! A lock in front of a lock, for a thread that is the only user: it enters by a store and a load, without an atomic operation,
+//! until another thread comes.
 //!
-//! Contract: whoever enters by [`BiasedLock::try_enter`], or takes the lock and then calls [`BiasedLock::revoke`], is in alone, until it
-//! calls [`BiasedLock::leave`] and, if that says so, gives the lock up. [`BiasedLock::favour`] is for who is in by the lock, which it has
-//! given up by that.
+//! Contract: a thread that enters by [`BiasedLock::try_enter`], or takes the lock and then calls [`BiasedLock::revoke`], is the
+//! only thread inside. It stays inside until it calls [`BiasedLock::leave`] and, if that returns true, gives the lock up. A
+//! thread that is inside by the lock may call [`BiasedLock::favour`], and then gives the lock up.
 //!
 //! ```text
 //!   favoured: try_enter               another, with the lock: revoke
@@ -11,9 +11,9 @@
 //!   light fence                       heavy fence
 //!   revoked ? inside = 0, no : in     wait until inside = 0, over = 1, for good
 //! ```
-//! Dekker's exclusion with an asymmetric fence, as in [`super::Handover`]; D. Dice, M. Moir, W. Scherer, "Quickly
-//! Reacquirable Locks", 2003. Cost: two stores and three loads for the favoured thread, a system call once for the first
-//! other one. Where the system has no heavy fence nobody is favoured.
+//! Dekker's exclusion with an asymmetric fence, as in [`super::Handover`]; D. Dice, M. Moir, W. Scherer, "Quickly Reacquirable
+//! Locks", 2003. Cost: two stores and three loads for the favoured thread, and a system call once for the first other thread.
+//! Where the system has no heavy fence, no thread is favoured.
 
 use super::handover::{heavy_fence, light_fence, register};
 
@@ -22,14 +22,14 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Who is favoured, and whether it is in.
+/// The favoured thread, and the state of the exclusion.
 #[derive(Debug)]
 pub struct BiasedLock {
-    /// 0: nobody.
+    /// Name of the favoured thread; 0: no thread.
     favoured: AtomicUsize,
     inside: AtomicBool,
     revoked: AtomicBool,
-    /// Everybody goes by the lock. Changed by who is in.
+    /// True if all threads use the lock. Only the thread inside changes this.
     over: AtomicBool,
 }
 
@@ -41,7 +41,7 @@ impl Default for BiasedLock {
 
 macro_rules! new {
     ($($const:tt)?) => {
-        /// Nobody is favoured.
+        /// Creates a lock without a favoured thread.
         pub $($const)? fn new() -> BiasedLock {
             BiasedLock {
                 favoured: AtomicUsize::new(0),
@@ -59,8 +59,9 @@ impl BiasedLock {
     #[cfg(loom)]
     new!();
 
-    /// The calling thread, which is in by the lock, is favoured from here on, by a name that no other thread has: it is in by
-    /// that, and the caller gives the lock up. False, and nothing is done, where there is no heavy fence, or was somebody.
+    /// Favours the calling thread, which is inside by the lock, by a name `me` that no other thread has. From then on the
+    /// thread is inside by that name, and the caller gives the lock up. Returns false and does nothing if there is no heavy
+    /// fence, or if a thread was favoured before.
     pub fn favour(&self, me: usize) -> bool {
         if me == 0 || self.favoured.load(Ordering::Relaxed) != 0 || !register() {
             return false;
@@ -72,7 +73,7 @@ impl BiasedLock {
         true
     }
 
-    /// Enters, if `me` is favoured. Else the lock is to be taken, and then [`BiasedLock::revoke`] called.
+    /// Enters, if `me` is favoured. If this returns false, the caller takes the lock and then calls [`BiasedLock::revoke`].
     #[inline(always)]
     pub fn try_enter(&self, me: usize) -> bool {
         if self.favoured.load(Ordering::Relaxed) != me || self.revoked.load(Ordering::Relaxed) {
@@ -87,7 +88,7 @@ impl BiasedLock {
         false
     }
 
-    /// With the lock: nobody is favoured any more, and who was is not in.
+    /// Ends the favour, for a caller that holds the lock. Returns when the thread that was favoured is not inside.
     #[inline(always)]
     pub fn revoke(&self) {
         if !self.over.load(Ordering::Relaxed) {
@@ -107,13 +108,13 @@ impl BiasedLock {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Leaves, after [`BiasedLock::try_enter`] and nothing else since.
+    /// Leaves after [`BiasedLock::try_enter`], if nothing else happened since.
     #[inline(always)]
     pub fn leave_before(&self) {
         self.inside.store(false, Ordering::Release);
     }
 
-    /// Leaves; true: the lock is to be given up.
+    /// Leaves. Returns true if the caller must give the lock up.
     #[inline(always)]
     #[must_use]
     pub fn leave(&self) -> bool {
@@ -124,7 +125,7 @@ impl BiasedLock {
         locked
     }
 
-    /// Whether nobody but who is favoured has ever come.
+    /// Returns true if a thread is favoured and no other thread has ever come.
     #[inline]
     pub fn is_alone(&self) -> bool {
         !self.revoked.load(Ordering::Relaxed)
@@ -151,13 +152,13 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     struct Shared(std::cell::UnsafeCell<u64>);
-    // SAFETY: the exclusion under test is what makes it so.
+    // SAFETY: `BiasedLock` gives access to only one thread at a time, which is what this test checks.
     unsafe impl Sync for Shared {}
 
-    /// Adds one to the word, by the bias or by the lock.
+    /// Adds one to the word, inside by the name or by the lock.
     fn add(all: &(BiasedLock, Mutex<()>, Shared), me: usize) {
         let add = || {
-            // SAFETY: this thread is in.
+            // SAFETY: this thread is inside the exclusion, so no other thread accesses the word.
             unsafe { *all.2.0.get() += 1 };
         };
         if all.0.try_enter(me) {
@@ -190,7 +191,7 @@ mod tests {
         (0..turns).for_each(|_| add(&all, 1));
         others.into_iter().for_each(|other| other.join().unwrap());
         assert!(!all.0.is_alone() && !all.0.favour(1));
-        // SAFETY: nobody else is left.
+        // SAFETY: all other threads were joined, so no thread accesses the word.
         assert_eq!(unsafe { *all.2.0.get() }, 3 * turns);
     }
 }
@@ -202,7 +203,7 @@ mod models {
     use loom::sync::{Arc, Mutex};
 
     fn add(all: &(BiasedLock, Mutex<()>, UnsafeCell<u32>), me: usize) {
-        // SAFETY: exclusive while in, which the checker checks.
+        // SAFETY: the caller is inside the exclusion, so the pointer is the only access. The model checker verifies this.
         let add = || all.2.with_mut(|p| unsafe { *p += 1 });
         if all.0.try_enter(me) {
             add();
@@ -215,7 +216,7 @@ mod models {
         }
     }
 
-    /// A write by two at the same time is reported by the cell.
+    /// The cell reports two writes at the same time.
     #[test]
     fn loom_who_is_favoured_and_others_exclude_each_other() {
         let mut model = loom::model::Builder::new();
@@ -231,7 +232,7 @@ mod models {
             add(&all, 1);
             other.join().unwrap();
             all.2.with_mut(|p| {
-                // SAFETY: nobody else is left.
+                // SAFETY: the other thread was joined, so the pointer is the only access.
                 assert_eq!(unsafe { *p }, 3);
             });
         });

@@ -1,4 +1,4 @@
-//! Where an idle process sleeps, and how a peer wakes it without a lost wake-up.
+//! The place where an idle process sleeps, and where a peer wakes it without a lost wake-up.
 
 use std::time::Duration;
 
@@ -7,39 +7,39 @@ use loom::sync::atomic::{AtomicU32, Ordering, fence};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// What [`Sleep::arm`] saw; a ring after it makes the sleep return at once.
+/// The state that [`Sleep::arm`] saw. A ring after it makes the sleep return at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token(pub u32);
 
-/// The place where the threads of one process sleep. May be used without the lock on the fabric.
+/// The place where the threads of a process sleep. May be used without the lock on the fabric.
 ///
-/// Contract: `let t = arm(); poll everything; if nothing { sleep(t, limit) }; disarm()`. Whatever
-/// becomes visible to a poll after `arm` makes that `sleep` return.
+/// Contract: `let t = arm(); poll everything; if nothing { sleep(t, limit) }; disarm()`. Any event that becomes visible to a
+/// poll after `arm` makes that `sleep` return.
 pub trait Sleep: Send + Sync {
-    /// Announces that this thread is about to sleep: from here on, peers ring.
+    /// Announces that this thread is about to sleep. From here on, peers ring.
     fn arm(&self) -> Token;
 
-    /// Sleeps until somebody rings after `token` was taken, or `limit` has passed.
+    /// Sleeps until a peer rings after `token` was taken, or until `limit` has passed.
     fn sleep(&self, token: Token, limit: Duration);
 
-    /// Takes the announcement back. Once for each `arm`.
+    /// Withdraws the announcement. Called once for each `arm`.
     fn disarm(&self);
 
     /// Wakes all threads of this process that sleep here.
     fn ring(&self);
 
-    /// Whether somebody may have rung after `token` was taken; else a sleep that is over was ended by what was
-    /// meant for another.
+    /// Returns true if a peer may have rung after `token` was taken. If false, a sleep that has ended was ended by a ring for
+    /// another sleeper.
     fn may_have_rung(&self, token: Token) -> bool {
         let _ = token;
         true
     }
 }
 
-/// A [`Sleep`] on a futex that works across processes: it may lie in shared memory (all zero is a
-/// good initial state) or on the heap.
+/// A [`Sleep`] on a futex that works across processes. It may lie in shared memory (all zero is a good initial state) or on the
+/// heap.
 ///
-/// Contract. Sleepers change `sleepers` and clear `rung`, wakers set `rung` and change `bell`; anybody may do either.
+/// Contract. Sleepers change `sleepers` and clear `rung`; wakers set `rung` and change `bell`. Any thread may be either.
 ///
 /// ```text
 ///   waker                             sleeper
@@ -50,38 +50,39 @@ pub trait Sleep: Send + Sync {
 ///     bell += 1, FUTEX_WAKE           poll everything
 ///                                     FUTEX_WAIT while bell == token
 /// ```
-/// The fences are totally ordered. If the waker's comes first, the sleeper's poll sees what was
-/// published; if the sleeper's comes first, the waker sees it and rings, unless somebody has set `rung` after the
-/// sleeper cleared it. Then `bell` changes after `token` was taken, and the kernel compares them before it sleeps. So
-/// one waker rings for all until the next `arm`: who is woken may come to a processor only when hundreds of messages have
-/// arrived. All changes of `rung` are swaps, so that whoever sets it comes after the `token` of everyone who cleared it.
+/// The fences are totally ordered. If the waker's fence comes first, the sleeper's poll sees what was published. If the
+/// sleeper's fence comes first, the waker sees the sleeper and rings, unless another waker has set `rung` after the sleeper
+/// cleared it. Then `bell` changes after `token` was taken, and the kernel compares the two before the thread sleeps. So a
+/// single waker rings for all sleepers until the next `arm`: a woken thread may get a processor only after hundreds of messages
+/// have arrived. All changes of `rung` are swaps, so that a thread that sets it comes after the `token` of every thread that
+/// cleared it.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Doorbell {
     sleepers: AtomicU32,
     bell: AtomicU32,
-    /// 1: whoever has taken a token since it was cleared is rung for.
+    /// 1: every thread that took a token since this was cleared has been rung for, or is about to be.
     rung: AtomicU32,
     #[cfg(loom)]
     queue: model::Queue,
 }
 
 impl Doorbell {
-    /// A doorbell at which nobody sleeps.
+    /// Creates a doorbell at which no thread sleeps.
     pub fn new() -> Doorbell {
         Doorbell::default()
     }
 
-    /// Called after something was published: rings if anybody sleeps or is about to and is not rung for yet. Says whether
-    /// anybody does.
+    /// Wakes the sleepers, after something was published: rings if a thread sleeps or is about to, and has not been rung for
+    /// yet. Returns true if there is such a thread.
     #[inline]
     pub fn wake(&self) -> bool {
         fence(Ordering::SeqCst);
         self.wake_fenced()
     }
 
-    /// The second half of [`Doorbell::wake`], for callers that wake several doorbells after one
-    /// `fence(SeqCst)` of their own.
+    /// Does the second half of [`Doorbell::wake`], for callers that wake several doorbells after a single `fence(SeqCst)` of
+    /// their own.
     #[inline]
     pub fn wake_fenced(&self) -> bool {
         let asleep = self.sleepers.load(Ordering::Relaxed) != 0;
@@ -132,8 +133,8 @@ impl Doorbell {
             tv_sec: limit.as_secs().min(i32::MAX as u64) as libc::time_t,
             tv_nsec: limit.subsec_nanos().into(),
         };
-        // SAFETY: the word outlives the call (borrowed), `time` is a valid timespec. Whatever the
-        // outcome (woken, value changed, time up, a signal), the caller polls again.
+        // SAFETY: the futex word is borrowed and outlives the call, and `time` is a valid timespec. Whatever the outcome
+        // (woken, value changed, time up, a signal), the caller polls again.
         unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -146,15 +147,15 @@ impl Doorbell {
     }
 
     fn futex_wake(&self) {
-        // SAFETY: the word is borrowed; waking has no other effect on memory.
+        // SAFETY: the futex word is borrowed and outlives the call. FUTEX_WAKE does not write to memory.
         unsafe {
             libc::syscall(libc::SYS_futex, self.bell.as_ptr(), libc::FUTEX_WAKE, i32::MAX);
         }
     }
 }
 
-/// The futex as the kernel promises it, for the model checker: comparing and going to sleep is one
-/// step against a wake, and no wake comes by itself.
+/// The futex as the kernel promises it, for the model checker: the comparison and going to sleep are a single step with respect
+/// to a wake, and there is no spurious wake.
 #[cfg(loom)]
 mod model {
     use super::{Doorbell, Ordering};
@@ -204,7 +205,7 @@ mod tests {
         let first = bell.arm();
         assert!(bell.wake() && bell.wake() && bell.wake());
         assert_eq!(rings(), 1);
-        // Another thread of the process, before the first has run.
+        // Another thread of the process arms before the first thread has run.
         let second = bell.arm();
         assert!(bell.wake() && bell.wake());
         assert_eq!(rings(), 2);
@@ -261,7 +262,7 @@ mod models {
         }
     }
 
-    /// `sleepers` threads wait for what two others publish, each of whom may leave the ring to the other.
+    /// Checks that `sleepers` threads see what two others publish, where each of these two may leave the ring to the other.
     fn everybody_hears_of_both(sleepers: usize, preemptions: usize) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(preemptions);

@@ -1,9 +1,8 @@
-//! How a helper thread works in the library while the main thread computes, at no cost to the main
-//! thread's calls.
+//! The exclusion by which a helper thread works in the library while the main thread computes, at no cost to the main thread's
+//! calls.
 //!
-//! Contract: the main thread holds an [`MainThreadInside`] whenever it may touch what the helper touches; the
-//! helper touches it only while it holds a [`Help`]. The two exclude each other. One main thread, one
-//! helper.
+//! Contract: the main thread holds a [`MainThreadInside`] whenever it may touch what the helper touches. The helper touches it
+//! only while it holds a [`Help`]. The two exclude each other. There is one main thread and one helper.
 //!
 //! ```text
 //!   main: enter                       helper: help
@@ -31,17 +30,17 @@ use std::sync::{
 pub struct Handover {
     inside: AtomicBool,
     helping: AtomicBool,
-    /// Held by the helper while it helps: where the main thread waits.
+    /// Held by the helper while it helps, so that the main thread can wait for it.
     turn: Mutex<()>,
-    /// The heavy fence is there.
+    /// True if the system has the heavy fence.
     #[cfg_attr(loom, allow(dead_code))]
     heavy: bool,
 }
 
-/// The main thread is in the library.
+/// A guard: the main thread is in the library.
 pub struct MainThreadInside<'h>(&'h Handover);
 
-/// The helper is in the library.
+/// A guard: the helper is in the library.
 pub struct Help<'h> {
     handover: &'h Handover,
     _turn: MutexGuard<'h, ()>,
@@ -54,7 +53,7 @@ impl Default for Handover {
 }
 
 impl Handover {
-    /// Neither thread is inside. Asks the system once whether cheap fences are to be had.
+    /// Creates an exclusion with no thread inside. Asks the system once whether cheap fences are available.
     pub fn new() -> Handover {
         Handover {
             inside: AtomicBool::new(false),
@@ -64,7 +63,7 @@ impl Handover {
         }
     }
 
-    /// The main thread enters the library; waits while the helper is in it.
+    /// Enters the library as the main thread. Waits while the helper is inside.
     #[inline]
     pub fn enter(&self) -> MainThreadInside<'_> {
         self.go_in();
@@ -80,7 +79,7 @@ impl Handover {
         }
     }
 
-    /// As `go_in`, but false while the helper is in: then nothing may be touched until `go_out`.
+    /// As `go_in`, but returns false while the helper is inside. Then nothing may be touched until `go_out`.
     pub(super) fn try_to_go_in(&self) -> bool {
         self.inside.store(true, Ordering::Relaxed);
         self.light_fence();
@@ -103,7 +102,7 @@ impl Handover {
         }
     }
 
-    /// The helper enters, unless the main thread is inside: then there is nothing to help with.
+    /// Enters the library as the helper. Returns `None` while the main thread is inside: there is nothing to help with then.
     pub fn help(&self) -> Option<Help<'_>> {
         let turn = self.lock();
         self.helping.store(true, Ordering::Relaxed);
@@ -133,7 +132,7 @@ impl Handover {
         if self.heavy && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) {
             return;
         }
-        // Model: the two kinds of fence are ordered like two full ones.
+        // In the model, the two kinds of fence are ordered like two full fences.
         fence(Ordering::SeqCst);
     }
 }
@@ -147,18 +146,18 @@ impl Drop for MainThreadInside<'_> {
 
 impl Drop for Help<'_> {
     fn drop(&mut self) {
-        // Before the lock is let go.
+        // Cleared before the guard of `turn` is dropped, which lets a waiting main thread go on.
         self.handover.helping.store(false, Ordering::Release);
     }
 }
 
 #[cfg(not(loom))]
 fn membarrier(command: libc::c_int) -> bool {
-    // SAFETY: a system call without pointers.
+    // SAFETY: membarrier(2) takes no pointers and touches no memory of the caller.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// The light fence, where the heavy one is there.
+/// Passes the light fence. Only valid where the heavy fence exists.
 #[inline(always)]
 pub(super) fn light_fence() {
     #[cfg(not(loom))]
@@ -167,7 +166,7 @@ pub(super) fn light_fence() {
     fence(Ordering::SeqCst);
 }
 
-/// The heavy fence, where [`register`] has found one.
+/// Passes the heavy fence. Only valid where [`register`] has found it.
 pub(super) fn heavy_fence() {
     #[cfg(not(loom))]
     {
@@ -178,7 +177,7 @@ pub(super) fn heavy_fence() {
     fence(Ordering::SeqCst);
 }
 
-/// Asks for the heavy fence; false if the system has none.
+/// Registers for the heavy fence. Returns false if the system has none.
 pub(super) fn register() -> bool {
     #[cfg(not(any(loom, miri)))]
     return membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
@@ -193,7 +192,7 @@ mod tests {
     use std::sync::Arc;
 
     struct Shared(std::cell::UnsafeCell<u64>);
-    // SAFETY: the hand-over under test is what makes it so.
+    // SAFETY: `Handover` gives access to only one thread at a time, which is what this test checks.
     unsafe impl Sync for Shared {}
 
     #[test]
@@ -207,7 +206,7 @@ mod tests {
                 while !all.2.load(Ordering::Relaxed) || tried == 0 {
                     tried += 1;
                     if let Some(_help) = all.0.help() {
-                        // SAFETY: excluded by `_help`.
+                        // SAFETY: `_help` excludes the main thread, so this is the only access to the word.
                         unsafe { *all.1.0.get() += 1 };
                         helped += 1;
                     }
@@ -217,13 +216,13 @@ mod tests {
         };
         for _ in 0..turns {
             let _inside = all.0.enter();
-            // SAFETY: excluded by `_inside`.
+            // SAFETY: `_inside` excludes the helper, so this is the only access to the word.
             unsafe { *all.1.0.get() += 1 };
         }
         all.2.store(true, Ordering::Relaxed);
         let helped: u64 = helper.join().unwrap();
         let _inside = all.0.enter();
-        // SAFETY: excluded by `_inside`.
+        // SAFETY: `_inside` excludes the helper, which has also been joined.
         assert_eq!(unsafe { *all.1.0.get() }, turns + helped);
     }
 
@@ -243,7 +242,7 @@ mod models {
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
 
-    /// A write by each side at the same time is reported by the cell.
+    /// The cell reports a write by each side at the same time.
     #[test]
     fn loom_main_and_helper_exclude_each_other() {
         loom::model(|| {
@@ -251,19 +250,19 @@ mod models {
             let helper = {
                 let all = all.clone();
                 loom::thread::spawn(move || {
-                    // SAFETY: exclusive while helping.
+                    // SAFETY: `Help` excludes the main thread, so the pointer is the only access.
                     let help = |_: Help| all.1.with_mut(|p| unsafe { *p += 1 });
                     all.0.help().map(help).is_some()
                 })
             };
             for _ in 0..2 {
                 let _inside = all.0.enter();
-                // SAFETY: exclusive while inside.
+                // SAFETY: `_inside` excludes the helper, so the pointer is the only access.
                 all.1.with_mut(|p| unsafe { *p += 1 });
             }
             let helped = helper.join().unwrap();
             let _inside = all.0.enter();
-            // SAFETY: exclusive while inside.
+            // SAFETY: `_inside` excludes the helper, so the pointer is the only access.
             assert_eq!(all.1.with_mut(|p| unsafe { *p }), 2 + u32::from(helped));
         });
     }

@@ -1,10 +1,9 @@
-//! A helper thread: asleep in the kernel, woken by solicited messages, at work while the main thread
-//! is outside the library and something is outstanding.
+//! A helper thread. It is asleep in the kernel, woken by solicited messages, and works while the main thread is outside the
+//! library and something is outstanding.
 //!
-//! Contract. The helper sleeps at a place of its own, [`crate::FabricExt::helper`]; peers ring there only
-//! while it is announced ([`Sleep::arm`]). It works only by the [`Handover`], and only if the main thread
-//! has left with something outstanding. What is solicited while the main thread is inside is the main
-//! thread's own business until it leaves:
+//! Contract. The helper sleeps at a place of its own, [`crate::FabricExt::helper`]. Peers ring there only while the helper is
+//! announced ([`Sleep::arm`]). It works only by the [`Handover`], and only if the main thread has left with something
+//! outstanding. Messages that are solicited while the main thread is inside are left to the main thread until it leaves:
 //!
 //! ```text
 //!   helper                                main thread
@@ -16,16 +15,16 @@
 //!          is it now ? again                         if not:  take the announcement back
 //!          sleep, unannounced                 leave again
 //! ```
-//! So a main thread that stays inside is not disturbed twice, peers ring for nobody, and a main thread
-//! that leaves pays one look, no system call. Nothing is lost: what came before the announcement is
-//! seen by the look that follows it, what comes after rings. The announcement is taken back by exactly
-//! one side, the one that finds it standing.
+//! So a main thread that stays inside is disturbed at most once, peers ring for nobody, and a main thread that leaves pays for
+//! one look, without a system call. Nothing is lost: a message that came before the announcement is seen by the look that
+//! follows it, and a message that comes after rings. The announcement is withdrawn by exactly one side, the side that finds it
+//! standing.
 
 use super::handover::Handover;
 use super::{Sleep, Token};
 use std::time::Duration;
 
-// Counts are no part of the model.
+// The counts are not part of the model, so they do not use loom's atomics.
 use std::sync::atomic::AtomicU64;
 
 #[cfg(loom)]
@@ -33,13 +32,13 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One helper, and what it shares with the main thread.
+/// A helper, and its shared state with the main thread.
 #[derive(Debug)]
 pub struct HelperHandle {
     handover: Handover,
-    /// The helper is armed at its place, by itself or by the main thread.
+    /// True if the helper is armed at its place, by itself or by the main thread.
     announced: AtomicBool,
-    /// The main thread has left, or is about to leave, with something outstanding.
+    /// True if the main thread has left, or is about to leave, with something outstanding.
     wanted: AtomicBool,
     over: AtomicBool,
     rounds: AtomicU64,
@@ -47,23 +46,23 @@ pub struct HelperHandle {
     signals: AtomicU64,
 }
 
-/// What a helper has done so far.
+/// Counts of what a helper has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HelperCounts {
-    /// Times that it worked.
+    /// Number of times that it worked.
     pub rounds: u64,
-    /// Times that it found the main thread inside, or nothing outstanding.
+    /// Number of times that it found the main thread inside, or nothing outstanding.
     pub refusals: u64,
-    /// Times that it signalled the main thread.
+    /// Number of times that it signalled the main thread.
     pub signals: u64,
 }
 
-/// What the helper does when it is woken.
+/// The action of the helper when it is woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HelperTurn {
-    /// It works itself.
+    /// The helper works itself.
     Work,
-    /// It signals the main thread, which works in the handler.
+    /// The helper signals the main thread, which works in the handler.
     Signal,
 }
 
@@ -74,7 +73,7 @@ impl Default for HelperHandle {
 }
 
 impl HelperHandle {
-    /// Not announced yet, and the main thread is outside of the library.
+    /// Creates a helper that is not announced yet, with the main thread outside of the library.
     pub fn new() -> HelperHandle {
         HelperHandle {
             handover: Handover::new(),
@@ -89,15 +88,15 @@ impl HelperHandle {
 
     // ---- the main thread ----------------------------------------------------------------------
 
-    /// The main thread enters the library; waits while the helper works. Once for each `leave`, and
-    /// not again before it.
+    /// Enters the library as the main thread. Waits while the helper works. Called once for each `leave`, and not again before
+    /// it.
     #[inline(always)]
     pub fn enter(&self) {
         self.handover.go_in();
     }
 
-    /// The main thread leaves the library. If something is outstanding, as `wanted` says, and the helper is
-    /// not announced, the main thread announces it at `place` and looks for it.
+    /// Leaves the library as the main thread. If something is outstanding, as `wanted` says, and the helper is not announced,
+    /// the main thread announces the helper at `place` and then looks on its behalf.
     #[inline(always)]
     pub fn leave(&self, place: &dyn Sleep, wanted: impl Fn() -> bool, look: impl FnMut() -> bool) {
         let now = wanted();
@@ -107,7 +106,7 @@ impl HelperHandle {
         }
     }
 
-    /// Whether the helper is announced.
+    /// Goes out, and returns true if the helper is announced.
     #[inline(always)]
     fn go_out(&self) -> bool {
         self.handover.go_out();
@@ -128,20 +127,21 @@ impl HelperHandle {
                 place.arm();
                 look_well(place, &mut look);
             }
-            // It may have been there.
+            // The look may have completed what was outstanding.
             let now = wanted();
             self.wanted.store(now, Ordering::Relaxed);
             if !now {
                 self.take_back(place);
             }
-            // The helper may be turned away by this, too.
+            // The helper may be turned away by this entry, too.
             if self.go_out() == now {
                 return;
             }
         }
     }
 
-    /// The main thread, inside, is about to wait: it moves everything on itself, and nobody need ring.
+    /// Withdraws the announcement, as the main thread, which is inside and about to wait. It moves everything itself, so peers
+    /// need not ring.
     #[inline]
     pub fn stand_down(&self, place: &dyn Sleep) {
         if self.announced.load(Ordering::Relaxed) {
@@ -149,17 +149,17 @@ impl HelperHandle {
         }
     }
 
-    /// In a signal handler on the main thread: does `look`, unless that is inside, or the helper works. True of
-    /// `look`: there is more than it can do.
+    /// Does `look` in a signal handler on the main thread, unless the main thread is inside or the helper works. `look` returns
+    /// true if there is more than it can do.
     ///
-    /// If it has interrupted the library, the main thread will announce the helper when it leaves.
+    /// If the handler has interrupted the library, the main thread will announce the helper when it leaves.
     pub fn interrupt(&self, place: &dyn Sleep, look: impl FnOnce() -> bool) {
         if self.handover.is_inside() {
             return self.take_back(place);
         }
-        // A helper that is in looks until nothing moves.
+        // If the helper is inside, it looks until nothing moves.
         let more = self.handover.try_to_go_in() && look();
-        // It may have been turned away.
+        // The helper may have been turned away.
         if !self.go_out() || more {
             place.ring();
         }
@@ -173,14 +173,14 @@ impl HelperHandle {
 
     // ---- the helper ---------------------------------------------------------------------------
 
-    /// The helper's life at `place`, until [`HelperHandle::stop`]. `work` moves on what it can and says
-    /// whether anything moved: then it is called again before the helper sleeps.
+    /// Runs the helper at `place` until [`HelperHandle::stop`]. `work` moves what it can and returns true if anything moved.
+    /// Then it is called again before the helper sleeps.
     pub fn run(&self, place: &dyn Sleep, work: impl FnMut() -> bool) {
         self.run_by(place, || HelperTurn::Work, work, || ());
     }
 
-    /// The same; `turn` says, whenever the helper could work, whether it shall `signal` instead. It is
-    /// called while the main thread is kept out.
+    /// Runs the helper as [`HelperHandle::run`] does. Whenever the helper could work, `turn` says whether it shall `signal`
+    /// instead. `turn` is called while the main thread is kept out.
     pub fn run_by(
         &self,
         place: &dyn Sleep,
@@ -224,27 +224,27 @@ impl HelperHandle {
     fn arm(&self, place: &dyn Sleep) -> Token {
         let token = place.arm();
         if self.announced.swap(true, Ordering::AcqRel) {
-            // The main thread has announced us.
+            // The main thread had announced the helper before.
             place.disarm();
         }
         token
     }
 
-    /// The main thread is inside, or nothing is outstanding: it will announce the helper when it leaves
-    /// with something.
+    /// Sleeps without an announcement. The main thread is inside, or nothing is outstanding: it will announce the helper when
+    /// it leaves with something outstanding.
     fn stand_back(&self, place: &dyn Sleep, token: Token) {
         self.take_back(place);
         self.handover.heavy_fence();
         let due = !self.handover.is_inside() && self.wanted.load(Ordering::Relaxed);
-        // A ring of whoever ends the helper is one since `token`.
+        // If `over` is still false here, the ring of the thread that ends the helper comes after `token` and is not missed.
         if !due && !self.over.load(Ordering::Acquire) {
             self.sleep_unannounced(place, token);
         }
         self.take_back(place);
     }
 
-    /// Sleeps until somebody rings for it, or the main thread has announced it: an adapter that was armed before
-    /// raises its event all the same, and to arm it again would raise the next.
+    /// Sleeps until a ring, or until the main thread has announced the helper. An adapter that was armed before raises its
+    /// event all the same, and arming it again would raise the next event.
     fn sleep_unannounced(&self, place: &dyn Sleep, token: Token) {
         loop {
             place.sleep(token, Duration::MAX);
@@ -254,8 +254,8 @@ impl HelperHandle {
         }
     }
 
-    /// The same life where a lock protects the library: `alone` runs its argument under it. `wanted` says
-    /// whether anything is outstanding.
+    /// Runs the helper as [`HelperHandle::run`] does, where a lock protects the library. `alone` runs its argument under the
+    /// lock. `wanted` returns true if anything is outstanding.
     pub fn run_locked(
         &self,
         place: &dyn Sleep,
@@ -267,8 +267,8 @@ impl HelperHandle {
             let token = self.arm(place);
             let mut then = Then::Ends;
             alone(&mut || {
-                // Who ends the helper may hold the lock, and this one may have waited for it; its ring may
-                // have come before `token`, and nobody rings again.
+                // The thread that ends the helper may hold the lock while the helper waits for it. Its ring may have come
+                // before `token`, and there is no further ring.
                 if self.over.load(Ordering::Acquire) {
                     return;
                 }
@@ -290,8 +290,8 @@ impl HelperHandle {
         }
     }
 
-    /// A thread of the program is about to give the lock up: it announces the helper at `place` if
-    /// something is outstanding, and looks for it.
+    /// Announces the helper at `place` if something is outstanding, and looks on its behalf. Called by a thread of the program
+    /// that is about to give the lock up.
     #[inline]
     pub fn leave_locked(&self, place: &dyn Sleep, wanted: bool, mut look: impl FnMut() -> bool) {
         if wanted && !self.announced.swap(true, Ordering::AcqRel) {
@@ -300,14 +300,13 @@ impl HelperHandle {
         }
     }
 
-    /// Ends the helper, from any other thread: it works no more once its thread has been joined.
+    /// Ends the helper, from any other thread. The helper does no more work once its thread has been joined.
     pub fn stop(&self, place: &dyn Sleep) {
         self.over.store(true, Ordering::Release);
         place.ring();
     }
 
-    /// How often it worked, was refused and signalled so far; read without a lock, so that they may
-    /// be of different moments.
+    /// Returns the counts so far. They are read without a lock, so they may be of different moments.
     pub fn counts(&self) -> HelperCounts {
         HelperCounts {
             rounds: self.rounds.load(Ordering::Relaxed),
@@ -317,18 +316,18 @@ impl HelperHandle {
     }
 }
 
-/// What a helper does when it has given the lock up.
+/// The action of a helper after it has given the lock up.
 enum Then {
-    /// Something moved: it looks again.
+    /// Something moved: the helper looks again.
     Again,
-    /// Nothing moved: it sleeps, announced.
+    /// Nothing moved: the helper sleeps, announced.
     Sleeps,
-    /// Nothing is outstanding: it sleeps, not announced.
+    /// Nothing is outstanding: the helper sleeps, not announced.
     Rests,
     Ends,
 }
 
-/// Looks until nothing moves any more, or else leaves the rest to the helper at `place`.
+/// Looks until nothing moves any more. After 16 looks, leaves the rest to the helper at `place`.
 fn look_well(place: &dyn Sleep, look: &mut impl FnMut() -> bool) {
     const LOOKS: usize = 16;
     if (0..LOOKS).all(|_| look()) {
@@ -336,7 +335,7 @@ fn look_well(place: &dyn Sleep, look: &mut impl FnMut() -> bool) {
     }
 }
 
-/// Only the helper counts.
+/// Increments a count without an atomic addition: only the helper counts.
 fn count(of: &AtomicU64) {
     of.store(of.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! Adaptive backoff: spin while nobody else needs the core, then yield, then sleep.
+//! Adaptive backoff: spin while no other thread needs the core, then yield, then sleep.
 //!
 //! ```text
 //!   poll fails ──> spin ──────────> yield ─────────> sleep
@@ -7,60 +7,59 @@
 //!                  the processors,
 //!                  else a few turns
 //! ```
-//! Why so long: to be woken takes up to 100 us in a virtual machine. Ranks in step that spin for less than each
-//! other's waking all sleep at every step, once one of them has slept: 4 MiB in 128 steps took six times as long
-//! with 20 us. While a neighbour is known who does not yield, [`BRIEF`] is enough.
+//! Why the spin is so long: waking a sleeper takes up to 100 us in a virtual machine. Suppose that ranks in step spin for less
+//! than that time. Once a rank has slept, all of them sleep at every step: 4 MiB in 128 steps took six times as long with 20
+//! us. While a neighbour is known that does not yield, [`BRIEF`] is enough.
 //!
-//! A yield that takes longer than [`WaitPolicy::preempted`] means that somebody who does not yield
-//! owned the core (another program, a rank that computes, the host of a virtual machine). Giving way
-//! to such a neighbour costs a whole time slice, while a sleeper that is woken preempts it: so yields
-//! are skipped for a while. The while doubles from [`WaitPolicy::penalty`] to
-//! [`WaitPolicy::penalty_most`] as long as long yields go on, and starts anew after
-//! [`TRUST`] short ones: a single disturbance costs little, a busy neighbour is soon left alone.
+//! A yield that takes longer than [`WaitPolicy::preempted`] means that a thread that does not yield owned the core (another
+//! program, a rank that computes, the host of a virtual machine). Yielding to such a neighbour costs a whole time slice, while
+//! a sleeper that is woken preempts it. So yields are skipped for a while. This time doubles from [`WaitPolicy::penalty`] to
+//! [`WaitPolicy::penalty_most`] as long as long yields go on, and starts anew after [`TRUST`] short yields: a single
+//! disturbance costs little, and a busy neighbour soon gets no more yields.
 
 use super::affinity::Affinity;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long to spin at most beside a neighbour who does not yield: what is spun is taken from the time slice
-/// in which a sleeper is woken at once.
+/// Maximum time to spin beside a neighbour that does not yield. The time is taken from the time slice in which a sleeper is
+/// woken at once.
 pub const BRIEF: Duration = Duration::from_micros(20);
 
-/// The longest yield that is not taken for a foreign one: less than the shortest time slices.
+/// Maximum length of a yield that is not ascribed to a foreign thread: less than the shortest time slices.
 const FOREIGN_MOST: Duration = Duration::from_millis(1);
 
-/// Short yields in a row that make good for a long one.
+/// Number of successive short yields that cancel the effect of long yields.
 pub const TRUST: u32 = 16;
 
-/// The numbers of the backoff, and what has been learnt about the neighbours. Several threads may
-/// wait by one policy; what they learn is only approximate then, which does no harm.
+/// The numbers of the backoff, and what was learnt about the neighbours. Several threads may wait by the same policy. What they
+/// learn is only approximate then, which does no harm.
 #[derive(Debug)]
 pub struct WaitPolicy {
-    /// Nanoseconds to spin when the local ranks fit the processors.
+    /// Maximum time to spin, in nanoseconds, when the local ranks fit the processors.
     spin: AtomicU64,
-    /// Turns to spin when they do not.
+    /// Number of turns to spin when the local ranks do not fit.
     pub turns: u32,
-    /// Yields before sleeping.
+    /// Maximum number of yields before sleeping.
     pub yields: u32,
-    /// A yield longer than this was taken by somebody foreign: 250 us for each local rank of a processor
-    /// (measured on 2 of them: with 8 ranks and 100 us in all, every rank of a broadcast of 16 KiB slept, and it
-    /// took 33 us instead of 13; with 100 us each, ranks that have much to receive at once, in scans of 512 bytes, 3.3 us
-    /// instead of 0.8).
+    /// Maximum length of a yield that is not ascribed to a foreign thread: 250 us for each local rank of a processor (measured
+    /// on 2 processors: with 8 ranks and 100 us in all, every rank of a broadcast of 16 KiB slept, and the broadcast took 33 us
+    /// instead of 13; with 100 us each, ranks that have much to receive at once, in scans of 512 bytes, took 3.3 us instead of
+    /// 0.8).
     pub preempted: Duration,
-    /// How long no yield is tried after the first such.
+    /// Time without yields after the first yield that was too long.
     pub penalty: Duration,
-    /// The longest time without yields, up to which `penalty` doubles while long ones go on.
+    /// Maximum time without yields. `penalty` doubles up to it while long yields go on.
     pub penalty_most: Duration,
-    /// Longest sleep without a look around.
+    /// Maximum length of a sleep without a poll.
     pub nap: Duration,
-    /// Local ranks that take turns on a processor, at most; 1: they fit the processors that they may use.
+    /// Maximum number of local ranks that take turns on a processor; 1: the ranks fit the processors that they may use.
     ranks_each: AtomicU32,
-    /// The processor that the rank keeps to, if it shares one.
+    /// The processor on which the rank stays, if it shares one.
     pub home: Option<Affinity>,
     began: Instant,
     /// Nanoseconds since `began` until which no yield is tried.
     no_yield_until: AtomicU64,
-    /// Nanoseconds of the next penalty; 0: the first.
+    /// Nanoseconds of the next penalty; 0: the next penalty is the first.
     next_penalty: AtomicU64,
     short_yields: AtomicU32,
     slept: AtomicU64,
@@ -68,7 +67,7 @@ pub struct WaitPolicy {
 }
 
 impl WaitPolicy {
-    /// The measured defaults, for ranks that fit their processors or do not.
+    /// Creates the measured defaults. `fits`: the ranks fit their processors.
     pub fn new(fits: bool) -> WaitPolicy {
         WaitPolicy {
             spin: AtomicU64::new(500_000),
@@ -89,8 +88,8 @@ impl WaitPolicy {
         }
     }
 
-    /// For so many local ranks on so many processors. What is foreign is told by what a yield takes, in which all
-    /// other ranks of a processor have their turns.
+    /// Creates the policy for `ranks` local ranks on `processors` processors. A foreign thread is recognized by the length of a
+    /// yield, in which all other ranks of a processor have their turns.
     pub fn for_ranks(ranks: usize, processors: usize) -> WaitPolicy {
         let mut policy = WaitPolicy::new(ranks <= processors);
         policy.crowd(ranks, processors);
@@ -98,44 +97,45 @@ impl WaitPolicy {
         policy
     }
 
-    /// From now on so many processes of this job and of connected ones are on so many processors.
+    /// Sets the number of processes of this job and of connected jobs that share the processors, from now on.
     pub fn crowd(&self, processes: usize, processors: usize) {
         let each = processes.div_ceil(processors.max(1)).max(1);
         self.ranks_each.store(each as u32, Ordering::Relaxed);
     }
 
-    /// Local ranks that take turns on a processor, at most.
+    /// Returns the maximum number of local ranks that take turns on a processor.
     pub fn ranks_each(&self) -> u32 {
         self.ranks_each.load(Ordering::Relaxed)
     }
 
-    /// How long to spin when the local ranks fit the processors: 500 us unless somebody sets it, at any time.
+    /// Returns the maximum time to spin when the local ranks fit the processors: 500 us unless [`WaitPolicy::set_spin`] changes
+    /// it, at any time.
     pub fn spin(&self) -> Duration {
         Duration::from_nanos(self.spin.load(Ordering::Relaxed))
     }
 
-    /// Changes the limit for waits that begin or go on from now, in any thread.
+    /// Sets the maximum time to spin, for waits that begin or go on from now, in any thread.
     pub fn set_spin(&self, spin: Duration) {
         self.spin.store(spin.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// The local ranks fit the processors that they may use.
+    /// Returns true if the local ranks fit the processors that they may use.
     #[inline]
     pub fn fits(&self) -> bool {
         self.ranks_each() == 1
     }
 
-    /// Waits that went to sleep so far.
+    /// Returns the number of waits that went to sleep so far.
     pub fn slept(&self) -> u64 {
         self.slept.load(Ordering::Relaxed)
     }
 
-    /// How often the rank went to its own processor so far.
+    /// Returns how many times the rank has moved to its own processor so far.
     pub fn went_home(&self) -> u64 {
         self.home.as_ref().map_or(0, Affinity::went)
     }
 
-    /// Yields so far.
+    /// Returns the number of yields so far.
     pub fn yielded(&self) -> u64 {
         self.yielded.load(Ordering::Relaxed)
     }
@@ -170,7 +170,7 @@ impl WaitPolicy {
     }
 }
 
-/// What to do after a fruitless poll.
+/// The action after a fruitless poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitStep {
     /// Poll again (the step has already spun or yielded).
@@ -187,19 +187,19 @@ pub struct Waiter<'p> {
     since: Option<Instant>,
 }
 
-/// Turns that do not pause: a microsecond or two, in which a neighbour on the same core may go slower.
+/// Maximum number of turns without a pause: a microsecond or two, in which a neighbour on the same core may be slowed down.
 const LOOKS: u32 = 64;
 
-/// Spinning turns between two looks at the clock.
+/// Number of spinning turns between two readings of the clock.
 const TURNS_PER_LOOK: u32 = 64;
 
 impl<'p> Waiter<'p> {
-    /// A wait that has just begun, and will spin first.
+    /// Creates a wait that has just begun, and will spin first.
     pub fn new(policy: &'p WaitPolicy) -> Waiter<'p> {
         Waiter { policy, turns: 0, yields: 0, since: None }
     }
 
-    /// Something moved: start again at the beginning.
+    /// Starts again at the beginning, because something moved.
     pub fn progressed(&mut self) {
         self.turns = 0;
         self.yields = 0;
@@ -209,7 +209,7 @@ impl<'p> Waiter<'p> {
     /// Takes the next step: spins, yields, or asks the caller to sleep.
     pub fn step(&mut self) -> WaitStep {
         if self.spins() {
-            // A pause is as long as a look: who is about to be answered looks instead.
+            // A pause takes as long as a poll. A rank whose answer is about to arrive polls instead.
             if self.turns > LOOKS {
                 std::hint::spin_loop();
             }

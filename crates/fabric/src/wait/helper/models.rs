@@ -6,7 +6,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicU32;
 use loom::sync::{Arc, Condvar, Mutex};
 
-/// What the model's threads share: `seen` is the library's state, `messages` the network's.
+/// The state that the model's threads share: `seen` is the library's state, `messages` the network's.
 struct All {
     helper: Helper,
     place: Doorbell,
@@ -21,30 +21,31 @@ impl All {
         Arc::new(All { helper, place, messages, seen })
     }
 
-    /// Touches what only one side may touch at a time; true once the message is there.
+    /// Touches the state that only one side may touch at a time. Returns true once the message has arrived.
     fn look(&self) -> bool {
         let sent = self.messages.load(Ordering::Acquire);
-        // SAFETY: exclusive by the hand-over, which the checker checks.
+        // SAFETY: the hand-over gives access to only one side at a time, so the pointer is the only access. The model checker
+        // verifies this.
         self.seen.with_mut(|seen| unsafe { *seen = sent });
         sent == 1
     }
 }
 
-/// A peer sends while the main thread goes in and out. Whoever sees the message ends the helper;
-/// if nobody does, it sleeps for ever, and the checker reports a deadlock.
+/// A peer sends while the main thread goes in and out. The side that sees the message ends the helper. If neither side sees it,
+/// the helper sleeps for ever, and the checker reports a deadlock.
 #[test]
 fn loom_a_message_is_seen_by_the_main_thread_or_the_helper() {
     check(&[true], 3);
 }
 
-/// The same where the main thread first leaves with nothing outstanding.
+/// As above, where the main thread first leaves with nothing outstanding.
 #[test]
 fn loom_a_helper_that_is_not_wanted_is_announced_when_it_is() {
     check(&[false, true], 2);
 }
 
-/// A peer sends, the helper signals, and the handler runs on the main thread: while it is outside, or late, when
-/// it has entered again. Whoever sees the message ends the helper.
+/// A peer sends, the helper signals, and the handler runs on the main thread: while the main thread is outside, or late, when
+/// it has entered again. The side that sees the message ends the helper.
 #[test]
 fn loom_a_message_is_seen_by_the_handler_or_by_who_leaves() {
     let mut model = loom::model::Builder::new();
@@ -78,7 +79,7 @@ fn loom_a_message_is_seen_by_the_handler_or_by_who_leaves() {
             })
         };
         all.helper.enter();
-        // One that is late.
+        // A signal that arrives late.
         if std::mem::replace(&mut *signalled.0.lock().unwrap(), false) {
             handler();
         }
@@ -102,8 +103,8 @@ fn loom_a_message_is_seen_by_the_handler_or_by_who_leaves() {
     });
 }
 
-/// The same where a lock protects the library: a thread of the program leaves with something
-/// outstanding. Whoever sees the message ends the helper, under the lock or outside.
+/// As the first model, where a lock protects the library: a thread of the program leaves with something outstanding. The side
+/// that sees the message ends the helper, under the lock or outside.
 #[test]
 fn loom_a_helper_under_a_lock_sees_the_message_and_ends() {
     let mut model = loom::model::Builder::new();

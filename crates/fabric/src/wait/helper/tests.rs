@@ -1,4 +1,4 @@
-//! What the helper does and leaves alone, on threads.
+//! Tests of the helper on threads: when it works, and when it does not.
 
 use super::super::Doorbell;
 use super::*;
@@ -24,7 +24,7 @@ impl All {
         self.place.wake();
     }
 
-    /// Takes what has arrived; called by one side at a time.
+    /// Takes the messages that have arrived. Only one side calls this at a time.
     fn look(&self) -> bool {
         let seen = self.seen.load(Ordering::Relaxed);
         let sent = self.messages.load(Ordering::Acquire);
@@ -34,7 +34,7 @@ impl All {
 }
 
 impl All {
-    /// Waits until the helper has stood back so many times, and sleeps.
+    /// Waits until the helper has stood back `times` times, and sleeps.
     fn stands_back(&self, times: u64) {
         let back = || self.helper.counts().refusals >= times;
         while !back() || self.helper.announced.load(Ordering::Acquire) {
@@ -95,7 +95,7 @@ fn messages_are_seen_by_who_leaves_or_by_the_helper() {
     }
     all.helper.stop(&all.place);
     thread.join().unwrap();
-    // Nobody is announced any more.
+    // The helper is not announced any more.
     let before = all.place.arm();
     all.place.disarm();
     all.place.wake();
