@@ -1,5 +1,4 @@
-//! Which parts of a rank's own arena are in use, and which of its pages are paid for. Pure bookkeeping
-//! of offsets.
+//! The bookkeeping of a rank's own arena: the parts that are in use, and the pages that are paid for. It only handles offsets.
 
 use crate::pages::{PAGE, PageRanges};
 use std::collections::BTreeMap;
@@ -8,14 +7,14 @@ use std::ops::Range;
 /// Alignment and granularity, in bytes.
 pub const ALIGN: u64 = 64;
 
-/// First fit, with free neighbours joined. Low offsets are used again first, since their pages have
-/// been paid for.
+/// An allocator by first fit, which joins free neighbours. Low offsets are used again first, because their pages have been paid
+/// for.
 #[derive(Debug)]
 pub struct ShmArena {
     len: u64,
     /// Free spans: length by offset.
     free: BTreeMap<u64, u64>,
-    /// Pages that may have been touched: they were handed out, and not given back to the system since.
+    /// Pages that may have been touched: they were handed out, and were not given back to the system since.
     paid: PageRanges,
 }
 
@@ -24,9 +23,9 @@ pub struct ShmArena {
 pub struct ArenaSpan {
     pub offset: u64,
     pub len: u64,
-    /// Bytes of pages that were not paid for.
+    /// Number of bytes in pages that were not paid for.
     pub new: u64,
-    /// Parts that may hold what an earlier user left; all else is zero.
+    /// Parts that may contain data of an earlier user. All other parts are zero.
     pub used: Vec<Range<u64>>,
 }
 
@@ -39,8 +38,8 @@ impl ShmArena {
         self.len
     }
 
-    /// Space for `len` bytes, rounded up to [`ALIGN`]; at least that much even if `len` is 0. To be
-    /// followed by [`ShmArena::pay`] or [`ShmArena::free`].
+    /// Allocates `len` bytes, rounded up to [`ALIGN`]; at least [`ALIGN`] bytes even if `len` is 0. The caller then calls
+    /// [`ShmArena::pay`] or [`ShmArena::free`].
     pub fn allocate(&mut self, len: u64) -> Option<ArenaSpan> {
         let len = len.max(1).checked_next_multiple_of(ALIGN)?;
         let (&offset, &room) = self.free.iter().find(|&(_, &room)| room >= len)?;
@@ -54,13 +53,13 @@ impl ShmArena {
         Some(ArenaSpan { offset, len, new, used })
     }
 
-    /// Notes that the pages of what was just handed out are paid for.
+    /// Records that the pages of `span`, which was just handed out, are paid for.
     pub fn pay(&mut self, span: &ArenaSpan) {
         self.paid.insert(PageRanges::around(span.offset..span.offset + span.len));
     }
 
-    /// Takes whole pages of free space back from those that are paid for, if `give` has given the range
-    /// to the system; how many bytes it was.
+    /// Removes the whole pages within a free range from the pages that are paid for, if `give` has given them back to the
+    /// system. Returns the number of bytes that had been paid for.
     pub fn unpay(&mut self, offset: u64, len: u64, give: impl FnOnce(Range<u64>) -> bool) -> u64 {
         let (start, end) = (offset.next_multiple_of(PAGE), (offset + len) & !(PAGE - 1));
         if start >= end || !give(start..end) {
@@ -71,12 +70,12 @@ impl ShmArena {
         paid
     }
 
-    /// Bytes that are handed out.
+    /// Returns the number of bytes that are handed out.
     pub fn used(&self) -> u64 {
         self.len - self.free.values().sum::<u64>()
     }
 
-    /// Takes back what [`ShmArena::allocate`] gave for `len` bytes at `offset`; returns the length.
+    /// Frees the `len` bytes at `offset` that [`ShmArena::allocate`] handed out. Returns the rounded length.
     pub fn free(&mut self, offset: u64, len: u64) -> u64 {
         let len = len.max(1).next_multiple_of(ALIGN);
         let (mut start, mut end) = (offset, offset + len);
@@ -109,7 +108,7 @@ mod tests {
         span
     }
 
-    /// The one part that needs clearing.
+    /// Returns the only part that needs clearing.
     fn only(span: &ArenaSpan) -> Option<Range<u64>> {
         span.used.first().filter(|_| span.used.len() == 1).cloned()
     }
@@ -136,7 +135,7 @@ mod tests {
         arena.free(first.offset, 100);
         let second = paid(&mut arena, 3 * PAGE);
         assert_eq!((second.new, only(&second)), (2 * PAGE, Some(0..PAGE)));
-        // Its first page is the last one of the other.
+        // The first page of the third span is the last page of the other span.
         let third = paid(&mut arena, 64);
         assert_eq!((third.offset, third.new), (3 * PAGE, PAGE));
         let fourth = paid(&mut arena, 64);
@@ -156,7 +155,7 @@ mod tests {
         );
         let again = arena.allocate(10 * PAGE).unwrap();
         assert_eq!(again.new, 9 * PAGE);
-        // Pages at both ends are shared with neighbours, and stay.
+        // Pages at both ends are shared with neighbours, and stay paid for.
         assert_eq!(again.used, [64..PAGE, 10 * PAGE..10 * PAGE + 64]);
     }
 

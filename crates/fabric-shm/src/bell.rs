@@ -1,11 +1,11 @@
-//! Where a rank, or its helper, sleeps.
+//! The place where a rank, or its helper, sleeps.
 
 use crate::segment::Segment;
 use std::sync::Arc;
 use std::time::Duration;
 use weft_fabric::wait::{Doorbell, Sleep, Token};
 
-/// One of the doorbells of a rank, which keeps the segment mapped.
+/// A doorbell of a rank. It keeps the segment mapped.
 pub(crate) struct RankBell {
     pub segment: Arc<Segment>,
     pub rank: usize,

@@ -3,18 +3,17 @@
 use weft_bootstrap::calls::repeat_c;
 use weft_fabric::{Fault, Sge};
 
-/// Which way the bytes go.
+/// The direction in which bytes move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyDirection {
-    /// From the peer to here.
+    /// From the peer to this process.
     Read,
-    /// From here to the peer.
+    /// From this process to the peer.
     Write,
 }
 
-/// Moves `local.len()` bytes between `local` and address `remote` of process `pid`, which is rank
-/// `peer`. Errors: `PeerLost` if the process is gone, `Unsupported` if the system does not permit it,
-/// `System` otherwise (EFAULT: no such memory).
+/// Moves `local.len()` bytes between `local` and address `remote` of process `pid`, which is rank `peer`. Errors: `PeerLost` if
+/// the process is gone, `Unsupported` if the system does not permit the transfer, `System` otherwise (EFAULT: no such memory).
 pub fn transfer(
     way: CopyDirection,
     pid: i32,
@@ -23,15 +22,15 @@ pub fn transfer(
     remote: u64,
 ) -> Result<(), Fault> {
     let mut moved = 0;
-    // The kernel moves less than asked for beyond 2 GiB, and where pages are missing.
+    // The kernel moves fewer bytes than requested beyond 2 GiB, and where pages are missing.
     while moved < local.len() {
         let rest = local.part(moved, local.len() - moved);
         let here = libc::iovec { iov_base: rest.ptr().cast(), iov_len: rest.len() };
         let at = remote.wrapping_add(moved as u64) as usize;
         let there =
             libc::iovec { iov_base: std::ptr::without_provenance_mut(at), iov_len: rest.len() };
-        // SAFETY: `here` names memory that is valid for its length by the promise of `Sge::new`;
-        // `there` is looked up by the kernel in the other process.
+        // SAFETY: `here` names memory that is valid for its length: the caller of `Sge::new` promised it. The kernel looks
+        // `there` up in the other process.
         let call = || unsafe {
             match way {
                 CopyDirection::Read => libc::process_vm_readv(pid, &here, 1, &there, 1, 0),

@@ -1,4 +1,4 @@
-//! Messages, immediates and datagrams: everything that travels through rings.
+//! Messages, immediates and datagrams: all traffic that goes through rings.
 
 use crate::multicast::MULTICAST_MAX;
 use crate::peer::{QueuedPayload, QueuedSend};
@@ -11,14 +11,14 @@ use weft_fabric::{
 };
 use weft_intranode::staged;
 
-/// Payloads of several cache lines, in bytes: those are given back so that they are quick to write.
+/// Minimum length, in bytes, of a payload whose cache lines are given back to the writer, which can write them quickly then.
 const LINES: usize = 512;
 
-/// Messages from one box in a row, while others may have some.
+/// Maximum number of successive messages from one box while other boxes may have messages.
 const BATCH: u32 = 32;
 
 impl Shm {
-    /// Called after something was published for `peer`: wakes it if it sleeps.
+    /// Wakes `peer` if it sleeps. Called after something was published for it.
     #[inline(always)]
     pub(crate) fn wake(&self, peer: usize) {
         if self.peers[peer].doorbell().wake() {
@@ -26,14 +26,14 @@ impl Shm {
         }
     }
 
-    /// The same for the helper of `peer`.
+    /// Wakes the helper of `peer` if it sleeps.
     fn wake_helper(&self, peer: usize) {
         if self.peers[peer].control().helper.wake() {
             self.rung(peer, SleepingPart::Helper);
         }
     }
 
-    /// The rest of a ring.
+    /// Rings the socket of a peer that sleeps in poll(2), after its doorbell.
     #[cold]
     fn rung(&self, peer: usize, who: SleepingPart) {
         let to = &self.peers[peer];
@@ -44,11 +44,11 @@ impl Shm {
         }
     }
 
-    /// There is room in the box of `peer` again.
+    /// Tells `peer` that there is room in its box again.
     fn tell_of_room(&self, peer: usize) {
         self.wake(peer);
-        // The fence is passed. `keeps` is stored before the helper, or who leaves it alone, looks for
-        // room after announcing it.
+        // The call of `wake` passed the fence. `keeps` is stored before the helper, or the thread that announces the helper and
+        // leaves the work to it, looks for room.
         let control = self.peers[peer].control();
         if control.keeps.0.load(Ordering::Relaxed) != 0 && control.helper.wake_fenced() {
             self.rung(peer, SleepingPart::Helper);
@@ -64,7 +64,7 @@ impl Shm {
         done: Completion,
     ) -> PostOutcome {
         let to = &self.peers[peer];
-        // The small send first: `push` refuses what is not small or has no room.
+        // Tries the quick way first: `push` fails if the message does not fit into the box or if there is no room.
         if payload.len() <= to.send_max() && to.output.push(&self.copies, head, payload) {
             self.wake(peer);
             return PostOutcome::Done;
@@ -81,7 +81,7 @@ impl Shm {
         done: Completion,
     ) -> PostOutcome {
         let posted = self.send_message(peer, head, payload, done);
-        // One that is kept wakes everybody when it leaves.
+        // A message that is kept back wakes both the peer and its helper when it leaves.
         self.wake_helper(peer);
         posted
     }
@@ -95,7 +95,7 @@ impl Shm {
             let active = &to.control().active.0;
             active[to.bit / 64].fetch_or(1 << (to.bit % 64), Ordering::Release);
         }
-        // A caller that only sends may not come to `progress`: what is kept must not grow for that.
+        // A caller that only sends may never call `progress`. The backlog must not grow because of that.
         self.drain_to(peer);
         let mut backlog = to.backlog.borrow_mut();
         if backlog.is_empty() {
@@ -104,7 +104,7 @@ impl Shm {
                 return PostOutcome::Done;
             }
             self.note_backlog(peer);
-            // Room that was made before the receiver could see that something is kept.
+            // Looks again for room that was made before the receiver could see that something is kept back.
             fence(Ordering::SeqCst);
             to.output.refresh();
             if to.output.push(&self.copies, head, payload) {
@@ -112,7 +112,7 @@ impl Shm {
                 return PostOutcome::Done;
             }
         }
-        // From here to the end of the backlog nothing may overtake it.
+        // From here on nothing may overtake the backlog, until it is empty.
         to.output.block();
         let (payload, posted) = if len <= INLINE {
             let mut copy = [0; INLINE];
@@ -155,13 +155,13 @@ impl Shm {
         moved
     }
 
-    /// Drops what is kept for `peer`, which is forgotten.
+    /// Drops the messages that are kept for `peer`, which is about to be forgotten.
     pub(crate) fn drop_backlog(&self, peer: usize) {
         self.backlogged.borrow_mut().retain(|&one| one != peer);
         self.count_backlogs(self.backlogged.borrow().len());
     }
 
-    /// Moves on what is kept for `peer`: whether some moved, and whether some stays.
+    /// Moves what is kept for `peer`. Returns two flags: something moved, and something is still kept.
     fn drain_to(&self, peer: usize) -> (bool, bool) {
         let to = &self.peers[peer];
         let mut backlog = to.backlog.borrow_mut();
@@ -171,7 +171,7 @@ impl Shm {
             let (payload, done) = match &mut kept.payload {
                 QueuedPayload::Held(payload, done) => (*payload, *done),
                 QueuedPayload::Copied(copy, len) => {
-                    // SAFETY: `kept` stays where it is during the push, which copies it.
+                    // SAFETY: `kept` stays in place during the push, which copies the first `len` bytes of `copy`.
                     (unsafe { Sge::new(copy.as_mut_ptr(), *len) }, None)
                 }
             };
@@ -239,8 +239,8 @@ impl Shm {
         }
     }
 
-    /// Looks first at the box that had the last message, so that a batch costs no search; but for every [`BATCH`]th, so that
-    /// nobody who sends much keeps others from being heard.
+    /// Receives from any peer. Looks first at the box that had the last message, so that a batch costs no search. Every
+    /// [`BATCH`]th time all boxes are searched, so that a peer that sends much does not keep the others waiting.
     #[inline(always)]
     pub(crate) fn receive_any(&self) -> Option<ArrivedMessage> {
         let left = self.turn.left.get();
@@ -262,7 +262,7 @@ impl Shm {
         let words = end.div_ceil(64);
         let turn = self.turn.next.get();
         let from_turn = u64::MAX << (turn % 64);
-        // The first word is looked at twice: from our turn on, and at last before it.
+        // The first word is looked at twice: first its bits from the turn on, and at the end the bits before it.
         for i in 0..=words {
             let word = (turn / 64 + i) % words;
             let mut bits = active[word].load(Ordering::Acquire);
@@ -288,7 +288,8 @@ impl Shm {
         None
     }
 
-    /// Shows what has arrived, by peer; a box shows one message at a time. True if one that was left hides others.
+    /// Shows the messages that have arrived, by peer. A box shows only one message at a time. Returns true if a message that
+    /// was left hides other messages.
     pub(crate) fn peek_at_messages(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool {
         let mut hidden = false;
         let active = &self.own().active.0;
@@ -315,7 +316,7 @@ impl Shm {
         hidden
     }
 
-    /// Sends a head, if there is room and nothing waits before it.
+    /// Sends a head, if there is room and no earlier message is kept back.
     pub(crate) fn try_push(&self, peer: usize, head: Head) -> bool {
         let to = &self.peers[peer];
         let push = || to.output.push(&self.copies, head, Sge::EMPTY);
@@ -326,7 +327,7 @@ impl Shm {
         pushed
     }
 
-    /// Looks for room, unless something is kept for `peer`.
+    /// Looks for room, unless something is kept for `peer`. Returns true if nothing is kept.
     fn may_refresh(&self, peer: usize) -> bool {
         let nothing_kept = self.peers[peer].backlog.borrow().is_empty();
         if nothing_kept {
@@ -338,7 +339,7 @@ impl Shm {
     #[inline(always)]
     pub(crate) fn release_message(&self, message: &ArrivedMessage) {
         let from = &self.peers[message.peer];
-        // Its sender writes here again.
+        // The sender writes this memory again.
         if message.payload.len() >= LINES {
             staged::give_back(&self.copies, message.payload);
         }
@@ -347,7 +348,7 @@ impl Shm {
         }
     }
 
-    /// Counts the immediates that have arrived.
+    /// Counts the immediates that have arrived. Returns true if there were any.
     #[inline(always)]
     pub(crate) fn collect_immediates(&self) -> bool {
         let sent = self.own().immediates.0.load(Ordering::Acquire);
@@ -409,7 +410,7 @@ impl Shm {
                 return Some(Datagram { source, group, len });
             }
         }
-        // Nothing is left of what had been sent when we began to look.
+        // Nothing is left of the datagrams that had been sent when this call began.
         self.multicasts_seen.set(sent);
         None
     }

@@ -1,6 +1,6 @@
-//! The memory of a job: two sparse anonymous files. The first, with what ranks always need of each other, is mapped by
-//! all as a whole; of the second, the arenas, each maps what it reaches ([`crate::reach`]). They have no name anywhere, so
-//! that nothing is left behind when ranks are killed.
+//! The memory of a job: two sparse anonymous files. The first file holds what ranks always need of each other, and every rank
+//! maps it as a whole. The second file holds the arenas, of which each rank maps what it reaches ([`crate::reach`]). The files
+//! have no name, so nothing is left behind when ranks are killed.
 
 use crate::control::{MAGIC, RankControl, SegmentHeader};
 use crate::layout::{RingShape, SegmentShape};
@@ -16,7 +16,7 @@ use weft_bootstrap::calls::repeat_c;
 use weft_bootstrap::memory;
 use weft_fabric::Region;
 
-/// What the system refused.
+/// A refusal of the system, with the request.
 #[derive(Debug)]
 pub struct SegmentRefusal {
     pub what: &'static str,
@@ -34,15 +34,15 @@ pub struct Files {
     pub arenas: File,
 }
 
-/// The mapped segment, and what is mapped of the arenas.
+/// The mapped segment, and the mapped parts of the arenas.
 #[derive(Debug)]
 pub struct Segment {
     base: NonNull<u8>,
     shape: SegmentShape,
-    /// Of the shape, which computes it.
+    /// Size of the segment in bytes, as computed from the shape.
     total: u64,
     files: Files,
-    /// Mappings of arenas, or of parts of them: nobody takes them away before the end.
+    /// Mappings of arenas, or of parts of them. They are unmapped only at the end.
     arenas: Mutex<Vec<Mapping>>,
 }
 
@@ -56,7 +56,7 @@ struct Mapping {
 impl Mapping {
     /// Maps the first `len` bytes of `file`, at an address that the kernel chooses.
     fn new(file: &File, len: u64) -> io::Result<Mapping> {
-        // SAFETY: a new mapping, which replaces nothing.
+        // SAFETY: without MAP_FIXED, mmap(2) makes a new mapping that replaces nothing.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -70,8 +70,8 @@ impl Mapping {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // Core dumps would hold it once for each rank.
-        // SAFETY: advice on our own mapping.
+        // Core dumps would contain the memory once for each rank.
+        // SAFETY: `base` and `len` are the mapping made above, and MADV_DONTDUMP does not change its content.
         unsafe { libc::madvise(base, len as usize, libc::MADV_DONTDUMP) };
         let base = NonNull::new(base.cast()).expect("mmap does not map address 0");
         Ok(Mapping { base, len: len as usize })
@@ -82,11 +82,12 @@ impl Mapping {
         let len = len as usize;
         let around = Mapping::nothing(len + Region::ALIGN_SEEN)?;
         let skip = around.base.as_ptr().align_offset(Region::ALIGN_SEEN);
-        // SAFETY: within the mapping made above, whose length has room for it.
+        // SAFETY: `skip` is less than ALIGN_SEEN, so the result lies within the mapping made above.
         let base = unsafe { around.base.add(skip) };
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
         let (fd, at) = (file.as_raw_fd(), base.as_ptr().cast());
-        // SAFETY: replaces a part of the mapping made above, to which no reference exists.
+        // SAFETY: `len` bytes at `at` are a part of the mapping made above, to which no reference exists, so MAP_FIXED replaces
+        // nothing else.
         let there =
             unsafe { libc::mmap(at, len, libc::PROT_NONE, flags, fd, offset as libc::off_t) };
         if there == libc::MAP_FAILED {
@@ -96,7 +97,7 @@ impl Mapping {
         }
         around.part(0, skip).unmap();
         around.part(skip + len, around.len - skip - len).unmap();
-        // SAFETY: advice about a mapping of this process.
+        // SAFETY: `at` and `len` are the mapping made above, and MADV_DONTDUMP does not change its content.
         unsafe { libc::madvise(at, len, libc::MADV_DONTDUMP) };
         Ok(Mapping { base, len })
     }
@@ -104,7 +105,7 @@ impl Mapping {
     /// Reserves addresses without memory.
     fn nothing(len: usize) -> io::Result<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping, which replaces nothing.
+        // SAFETY: without MAP_FIXED, mmap(2) makes a new mapping that replaces nothing.
         let base = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_NONE, flags, -1, 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -116,7 +117,7 @@ impl Mapping {
     /// Returns the part of `len` bytes from `offset` on. Both are whole pages.
     fn part(&self, offset: usize, len: usize) -> Mapping {
         assert!(offset <= self.len && len <= self.len - offset);
-        // SAFETY: within the mapping, or at its end.
+        // SAFETY: `offset <= self.len`, so the result lies within the mapping, or at its end.
         Mapping { base: unsafe { self.base.add(offset) }, len }
     }
 
@@ -134,25 +135,27 @@ unsafe impl Send for Segment {}
 // SAFETY: all access to the mapping goes through atomics and raw copies, from any thread.
 unsafe impl Sync for Segment {}
 
-/// Fresh files of the sizes of `shape`.
+/// Creates files of the sizes of `shape`.
 pub fn create(shape: &SegmentShape) -> Result<Files, SegmentRefusal> {
     Ok(Files { segment: sealed(shape.segment())?, arenas: sealed(shape.arenas())? })
 }
 
-/// A fresh file of `len` bytes, whose size nobody can change any more.
+/// Creates a file of `len` bytes, whose size cannot change any more.
 fn sealed(len: u64) -> Result<File, SegmentRefusal> {
     let file = File::from(memory::file(c"weft").map_err(refused("making memory"))?);
     file.set_len(len).map_err(refused("ftruncate of the shared segment"))?;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-    // SAFETY: fcntl on our own descriptor. A kernel that refuses seals leaves us no worse off.
+    // SAFETY: F_ADD_SEALS takes no pointer, and the descriptor is open. If a kernel refuses seals, the file can be used without
+    // them.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) };
     Ok(file)
 }
 
-/// A number that nobody guesses.
+/// Returns a random number that no other process can guess.
 pub fn random() -> u64 {
     let mut bytes = [0; 8];
-    // SAFETY: fills in 8 bytes. Should it fail, names and proofs are weaker, but still not wrong.
+    // SAFETY: `bytes` is writable for its length, as getrandom(2) requires. If the call fails, names and proofs are weaker, but
+    // still not wrong.
     let n = repeat_c(|| unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) });
     let fallback = (&raw const bytes).addr() as u64 ^ u64::from(std::process::id());
     if n.is_ok_and(|n| n == 8) { u64::from_ne_bytes(bytes) } else { fallback }
@@ -174,9 +177,9 @@ impl Segment {
         Ok(Segment { base: mapping.base, total, shape, files, arenas: Mutex::default() })
     }
 
-    /// Reserves addresses for `len` bytes of the arena of `rank`, from its start on; nobody may touch
-    /// them before [`Segment::open`]. They stay as long as `self`. Each process has them at a multiple of
-    /// [`Region::ALIGN_SEEN`], so that an address that is aligned in one process is aligned in all.
+    /// Reserves addresses for `len` bytes of the arena of `rank`, from its start on. No process may touch them before
+    /// [`Segment::open`]. They stay reserved as long as `self`. Each process has them at a multiple of [`Region::ALIGN_SEEN`],
+    /// so that an address that is aligned in one process is aligned in all.
     pub fn reserve(&self, rank: usize, len: u64) -> io::Result<NonNull<u8>> {
         let offset = self.shape.arena_of(rank);
         let mapping = Mapping::aligned(&self.files.arenas, offset, len)?;
@@ -184,25 +187,25 @@ impl Segment {
         Ok(mapping.base)
     }
 
-    /// Lets this process touch `len` bytes at `at`, whole pages of what [`Segment::reserve`] gave.
+    /// Opens `len` bytes at `at` for this process, whole pages within the addresses of [`Segment::reserve`].
     ///
     /// # Safety
-    /// They are such pages.
+    /// The bytes are such pages.
     pub unsafe fn open(&self, at: NonNull<u8>, len: u64) -> io::Result<()> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: part of a mapping of ours (contract): access to it is only added.
+        // SAFETY: the caller promised that the pages belong to a mapping of this segment. The call only adds access to them.
         let failed = unsafe { libc::mprotect(at.as_ptr().cast(), len as usize, access) };
         if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Writes the header. The lowest rank does it, before others know of the segment.
+    /// Writes the header. The lowest rank does it, before other ranks know of the segment.
     pub fn found(&self) {
         self.header().total.store(self.size(), Ordering::Relaxed);
         self.header().secret.store(random(), Ordering::Relaxed);
         self.header().magic.store(MAGIC, Ordering::Release);
     }
 
-    /// True if the header is what [`Segment::found`] writes.
+    /// Returns true if the header is what [`Segment::found`] writes.
     pub fn is_founded(&self) -> bool {
         self.header().magic.load(Ordering::Acquire) == MAGIC
             && self.header().total.load(Ordering::Relaxed) == self.size()
@@ -212,7 +215,7 @@ impl Segment {
         &self.shape
     }
 
-    /// Bytes of both files.
+    /// Returns the size of both files together, in bytes.
     fn size(&self) -> u64 {
         self.shape.segment() + self.shape.arenas()
     }
@@ -221,47 +224,51 @@ impl Segment {
         &self.files
     }
 
-    /// The byte at `offset`.
+    /// Returns the address of the byte at `offset`.
     ///
     /// # Panics
-    /// Beyond the end.
+    /// If `offset` is beyond the end.
     #[inline]
     pub fn at(&self, offset: u64) -> NonNull<u8> {
         assert!(offset <= self.total);
-        // SAFETY: inside the mapping.
+        // SAFETY: `offset <= self.total`, so the result lies inside the mapping of `total` bytes, or at its end.
         unsafe { self.base.add(offset as usize) }
     }
 
     pub fn header(&self) -> &SegmentHeader {
-        // SAFETY: inside the mapping, aligned; only atomics.
+        // SAFETY: the header lies at the start of the mapping, which is page-aligned. It consists of atomics, so other
+        // processes may write it.
         unsafe { self.base.cast().as_ref() }
     }
 
-    /// The control block of `rank`.
+    /// Returns the control block of `rank`.
     #[inline]
     pub fn control(&self, rank: usize) -> &RankControl {
         assert!(rank < self.shape.ranks);
-        // SAFETY: inside the mapping, aligned (tested in `layout`); only atomics.
+        // SAFETY: the block lies inside the mapping and is aligned (tested in `layout`). It consists of atomics, so other
+        // processes may write it.
         unsafe { self.at(self.shape.control(rank) as u64).cast().as_ref() }
     }
 
-    /// The multicast slots of `rank`.
+    /// Returns the multicast slots of `rank`.
     pub fn slots(&self, rank: usize) -> &[MulticastSlot] {
         assert!(rank < self.shape.ranks);
         let first = self.at(self.shape.slots(rank) as u64).cast::<MulticastSlot>();
-        // SAFETY: inside the mapping, aligned (tested in `layout`); only atomics.
+        // SAFETY: the slots lie inside the mapping and are aligned (tested in `layout`). They consist of atomics, so other
+        // processes may write them.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), SLOTS) }
     }
 
-    /// A ring of the box from `sender` to `receiver`.
+    /// Returns a ring of the box from `sender` to `receiver`.
     ///
     /// # Safety
-    /// `MessageRing::new`: one user for each end, which does not outlive the segment.
+    /// The conditions of `MessageRing::new`: each end has only one user, which does not outlive the segment.
     pub unsafe fn ring(&self, receiver: usize, sender: usize, ring: RingShape) -> MessageRing {
         assert!(receiver < self.shape.ranks && sender < self.shape.ranks);
         let start = self.shape.pair(receiver, sender);
         let at = |offset: usize| self.at((start + offset) as u64);
-        // SAFETY: the parts lie inside the mapping (tested in `layout`); the rest is promised.
+        // SAFETY: the parts lie inside the mapping (tested in `layout`), which starts as zeros. The caller promised that each
+        // end has only one user, which does not outlive the segment.
         unsafe {
             MessageRing::new(
                 at(ring.offset).cast().as_ptr(),
@@ -277,7 +284,7 @@ impl Drop for Segment {
         let arenas = self.arenas.get_mut().unwrap_or_else(PoisonError::into_inner);
         let all = [Mapping { base: self.base, len: self.total as usize }];
         for mapping in all.iter().chain(&*arenas) {
-            // No reference to the memory outlives the segment (`pair`, and the lifetimes of the other references).
+            // No reference to the memory outlives the segment: `ring` demands it, and the other references borrow the segment.
             mapping.unmap();
         }
     }
@@ -296,15 +303,15 @@ mod tests {
             for (rank, len) in (0..3).zip([1 << 20, 3 << 20, 8 << 20]) {
                 let view = segment.reserve(rank, len).unwrap();
                 assert_eq!(view.as_ptr().align_offset(Region::ALIGN_SEEN), 0, "{view:?}");
-                // SAFETY: the range was reserved just now.
+                // SAFETY: `segment.reserve` has just returned `view` for `len` bytes, which are whole pages.
                 unsafe { segment.open(view, len) }.unwrap();
                 let last = len as usize - 1;
-                // SAFETY: the range is open, and only this test uses it.
+                // SAFETY: `last` is below `len`, so the result lies inside the range.
                 let at = unsafe { view.add(last) };
-                // SAFETY: see above.
+                // SAFETY: the byte lies in the range that was opened above, and only this test uses it.
                 let before = unsafe { at.read_volatile() };
                 assert_eq!(before, round, "all views show the same");
-                // SAFETY: see above.
+                // SAFETY: the byte lies in the range that was opened above, and only this test uses it.
                 unsafe { at.write_volatile(round + 1) };
             }
         }

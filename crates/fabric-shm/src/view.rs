@@ -1,4 +1,4 @@
-//! An arena as it is mapped here, and the keys that say what lies in one.
+//! An arena as this process maps it, and the keys that say which addresses lie in an arena.
 
 use crate::layout::{ARENA_MIN, STEP};
 use crate::segment::Segment;
@@ -7,13 +7,14 @@ use std::io;
 use std::ptr::NonNull;
 use weft_fabric::Key;
 
-/// Keys of a [`weft_fabric::RemoteAddr`]: allocated here, the program's own, or exposed by the program but lying in
-/// the segment (which `withdraw` leaves). Addresses are virtual ones of the owner.
+/// Keys of a [`weft_fabric::RemoteAddr`]: memory that was allocated here, memory of the program itself, or memory that the
+/// program exposed but that lies in an arena (`withdraw` does not free it). Addresses are virtual addresses of the owner.
 pub(crate) const ALLOCATED: Key = Key([1, 0, 0]);
 pub(crate) const OWN: Key = Key([2, 0, 0]);
 pub(crate) const WITHIN: Key = Key([3, 0, 0]);
 
-/// The arena of a rank, as it is mapped here: from `base` on `reserved` bytes, `open` of them to touch.
+/// The arena of a rank as this process maps it: `reserved` bytes from `base` on, of which the first `open` bytes may be
+/// touched.
 #[derive(Debug)]
 pub struct MappedArena {
     pub(crate) base: Cell<NonNull<u8>>,
@@ -22,7 +23,7 @@ pub struct MappedArena {
 }
 
 impl Default for MappedArena {
-    /// Nothing is mapped.
+    /// Returns a view that maps nothing.
     fn default() -> MappedArena {
         MappedArena {
             base: Cell::new(NonNull::dangling()),
@@ -33,7 +34,7 @@ impl Default for MappedArena {
 }
 
 impl MappedArena {
-    /// Addresses for the arena of `rank`, which is the caller's: for all of it, or for what is to be had.
+    /// Reserves addresses for the arena of `rank`, which is the caller: for the whole arena, or for as much of it as possible.
     pub fn of_own(segment: &Segment, rank: usize) -> io::Result<MappedArena> {
         let mut len = segment.shape().arena;
         loop {
@@ -45,7 +46,7 @@ impl MappedArena {
                     return Ok(view);
                 }
                 Err(error) if len / 2 < ARENA_MIN => return Err(error),
-                // A tool (valgrind) or a limit leaves less.
+                // A tool (valgrind) or a limit leaves fewer addresses.
                 Err(_) => len = (len / 2).next_multiple_of(STEP),
             }
         }
@@ -59,21 +60,22 @@ impl MappedArena {
         self.reserved.get()
     }
 
-    /// Where `len` bytes from `offset` on lie, if they are open.
+    /// Returns the address of `len` bytes from `offset` on, if they are open.
     #[inline(always)]
     pub fn get(&self, offset: u64, len: u64) -> Option<*mut u8> {
         let open = self.open.get();
-        // SAFETY: inside the mapping.
+        // SAFETY: `offset <= open`, so the result lies inside the mapping, or at the end of its open part.
         (offset <= open && len <= open - offset)
             .then(|| unsafe { self.base.get().as_ptr().add(offset as usize) })
     }
 
-    /// Opens the first `len` bytes, a multiple of [`STEP`], of what is reserved.
+    /// Opens the first `len` bytes, a multiple of [`STEP`], of the reserved addresses.
     pub(crate) fn open_to(&self, segment: &Segment, len: u64) -> io::Result<()> {
         let open = self.open.get();
         assert!(open <= len && len <= self.reserved.get());
         if open < len {
-            // SAFETY: inside what was reserved, in whole pages.
+            // SAFETY: the range lies within the reserved addresses (`len <= reserved`). Its ends are multiples of STEP, so it
+            // has whole pages.
             unsafe { segment.open(self.base.get().add(open as usize), len - open) }?;
             self.open.set(len);
         }
@@ -81,7 +83,7 @@ impl MappedArena {
     }
 }
 
-/// Whether addresses of this key lie in the owner's arena.
+/// Returns true if addresses of this key lie in the owner's arena.
 #[inline(always)]
 pub fn within_arena(key: Key) -> bool {
     key == ALLOCATED || key == WITHIN
