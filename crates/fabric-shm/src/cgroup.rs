@@ -1,14 +1,14 @@
-//! What the control group and all groups above it allow: processors (`cpu.max` of version 2, the CFS quota of
-//! version 1, the least counts), and memory.
+//! The limits of the control group and of all groups above it: processors (`cpu.max` of version 2, the CFS quota of version 1;
+//! the smallest limit holds), and memory.
 
 use std::path::{Path, PathBuf};
 
-/// Whole processors of quota, at least 1; `None` without a quota.
+/// Returns the quota in whole processors, at least 1; `None` without a quota.
 pub fn quota() -> Option<usize> {
     quota_in(Path::new("/"))
 }
 
-/// The same on the file system under `root`.
+/// Returns the quota on the file system under `root`.
 fn quota_in(root: &Path) -> Option<usize> {
     let mut least: Option<f64> = None;
     let mut consider = |quota: Option<f64>| {
@@ -23,8 +23,8 @@ fn quota_in(root: &Path) -> Option<usize> {
     least.map(|processors| (processors as usize).max(1))
 }
 
-/// Visits the groups of this process that `controller` (mounted as one of `mounts` in version 1) may limit; the
-/// visitor is told whether they are of version 2.
+/// Visits the groups of this process that `controller` (mounted as one of `mounts` in version 1) may limit. The second argument
+/// of the visitor is true for a group of version 2.
 fn visit(root: &Path, controller: &str, mounts: &[&str], mut visit: impl FnMut(&Path, bool)) {
     let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     for line in groups.lines() {
@@ -51,7 +51,7 @@ pub struct MemoryGroup {
     unified: bool,
 }
 
-/// All of them.
+/// Returns all groups that may limit this process's memory.
 pub fn memories() -> Vec<MemoryGroup> {
     memories_in(Path::new("/"))
 }
@@ -81,8 +81,8 @@ impl MemoryGroup {
         self.dir.display()
     }
 
-    /// Bytes that the group may still use, what the system can take back from it counted in, if they are fewer than
-    /// `others`.
+    /// Returns the number of bytes that the group may still use, if it is less than `others`. Memory that the system can take
+    /// back from the group counts as free.
     pub fn left(&self, others: u64) -> Option<u64> {
         let limit = self.number("max", "limit_in_bytes")?;
         let used = self.number("current", "usage_in_bytes")?;
@@ -102,8 +102,8 @@ impl MemoryGroup {
     }
 }
 
-/// Visits the group and those above it up to the mount. In a container the path may lead outside;
-/// then the group is what is mounted.
+/// Visits the group and the groups above it up to the mount. In a container the path may lead outside of the mount. Then the
+/// mounted group is visited.
 fn upward(mount: &Path, path: &str, mut visit: impl FnMut(&Path)) {
     let mut dir: PathBuf = mount.join(path);
     while dir.starts_with(mount) {
@@ -125,7 +125,7 @@ fn version_1(dir: &Path) -> Option<f64> {
     ratio(read("cpu.cfs_quota_us")?.trim(), read("cpu.cfs_period_us")?.trim())
 }
 
-/// `None` for `max` and `-1`: no quota.
+/// Returns the quota in processors; `None` for `max` and `-1`, which mean no quota.
 fn ratio(quota: &str, period: &str) -> Option<f64> {
     let (quota, period) = (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?);
     (quota > 0.0 && period > 0.0).then(|| quota / period)
@@ -135,7 +135,7 @@ fn ratio(quota: &str, period: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A directory that goes with the test.
+    /// A directory that is removed at the end of the test.
     struct Root(PathBuf);
 
     impl Root {

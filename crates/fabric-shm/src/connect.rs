@@ -1,4 +1,4 @@
-//! How the ranks of one machine come to map one segment.
+//! The protocol by which the ranks of one machine come to map the same segment.
 //!
 //! ```text
 //!   lowest rank                              others
@@ -10,7 +10,7 @@
 //!   write own facts, and those costs         write own facts
 //!   ─────────────────────────── fence ───────────────────────────
 //! ```
-//! A failure of the lowest rank is put instead of the name, so that all can say it.
+//! If the lowest rank fails, it publishes the reason instead of the name, so that all ranks can report it.
 
 use crate::control::{CPUS_MAX, RankControl};
 use crate::layout::{ARENA_MIN, RANKS_MAX, SegmentShape};
@@ -24,40 +24,40 @@ use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint, limits};
 use weft_fabric::CopyModel;
 use weft_intranode::ModelLoader;
 
-/// Why the ranks of a machine could not be connected.
+/// The reason why the ranks of a machine could not be connected.
 #[derive(Debug)]
 pub enum ShmConnectError {
     /// The launcher's services failed.
     Bootstrap(BootstrapError),
     /// The job has processes on other machines.
     OtherMachine {
-        /// The lowest such process, as the job counts.
+        /// The lowest such process, by its rank in the job.
         rank: usize,
     },
-    /// More ranks than the segment has room for.
+    /// There are more ranks than the segment has room for.
     TooManyRanks {
-        /// Processes that the job has on this machine.
+        /// Number of processes that the job has on this machine.
         ranks: usize,
-        /// The most that shared memory connects.
+        /// Maximum number of processes that shared memory connects.
         limit: usize,
     },
     /// The limits on this process leave no room for the segment.
     NoRoom {
-        /// Bytes that this process may have in one segment.
+        /// Maximum number of bytes that this process may have in one segment.
         limit: u64,
-        /// Processes that the segment was to connect.
+        /// Number of processes that the segment was to connect.
         ranks: usize,
     },
     /// The operating system refused `what`.
     System {
-        /// What was being done, in words.
+        /// The action that failed, in words.
         what: &'static str,
-        /// Why it could not be.
+        /// The system's error.
         error: io::Error,
     },
     /// The lowest rank failed, for this reason.
     Lowest(String),
-    /// The segment that was received is not what was announced.
+    /// The received segment is not the announced segment.
     Mismatch,
 }
 
@@ -111,15 +111,14 @@ impl From<SegmentRefusal> for ShmConnectError {
     }
 }
 
-/// Fences that several ranks make while they connect, the closing one with them. A world of one makes
-/// fewer.
+/// Number of fences that several ranks make while they connect, including the closing fence. A job of one rank makes fewer.
 pub const FENCES: usize = 2;
 
 /// Key under which the lowest rank publishes: `+` and the name of the socket, or `-` and a reason.
 const KEY: &str = "shm";
 
-/// Creates or receives the segment and maps it. The lowest rank begins to find what copies cost: it takes no longer than the
-/// others take to connect, or little.
+/// Creates or receives the segment and maps it. The lowest rank begins to measure the costs of copies. That takes little
+/// longer, if at all, than the other ranks take to connect.
 pub fn segment(
     bootstrap: &mut dyn Bootstrap,
     options: &ShmOptions,
@@ -148,7 +147,7 @@ pub fn segment(
     Ok((host(bootstrap, ranks, options, refused)?, loader))
 }
 
-/// The lowest rank tells all what copies cost.
+/// Stores the costs of copies in the segment for all ranks. The lowest rank calls this.
 pub fn tell_costs(segment: &Segment, loader: ModelLoader) {
     let words = &segment.header().copies.0;
     for (word, value) in words.iter().zip(loader.wait().model.words()) {
@@ -156,19 +155,19 @@ pub fn tell_costs(segment: &Segment, loader: ModelLoader) {
     }
 }
 
-/// What the lowest rank has told, after the closing fence.
+/// Returns the costs that the lowest rank has stored. Call only after the closing fence.
 pub fn costs(segment: &Segment) -> CopyModel {
     let words = segment.header().copies.0.each_ref().map(|word| word.load(Ordering::Relaxed));
     CopyModel::from_words(words).unwrap_or(CopyModel::GENERIC)
 }
 
-/// Reports whether all ranks compute with the same arithmetic. Call only after the closing fence.
+/// Returns true if all ranks compute with the same arithmetic. Call only after the closing fence.
 pub fn same_arithmetic(segment: &Segment) -> bool {
     let of = |rank| segment.control(rank).facts.0.arithmetic.load(Ordering::Relaxed);
     (1..segment.shape().ranks).all(|rank| of(rank) == of(0))
 }
 
-/// `refused`: the lowest rank has failed before.
+/// Creates the segment and hands it out, as the lowest rank. `refused`: a failure that the lowest rank had before.
 fn host(
     bootstrap: &mut dyn Bootstrap,
     ranks: usize,
@@ -220,18 +219,18 @@ fn visit(
     if segment.is_founded() { Ok(segment) } else { Err(ShmConnectError::Mismatch) }
 }
 
-/// A new segment for `ranks` ranks, as large as memory and limits make sensible.
+/// Creates a segment for `ranks` ranks, as large as memory and limits make sensible.
 fn found(ranks: usize, options: &ShmOptions) -> Result<Segment, ShmConnectError> {
     found_with(ranks, options, memory())
 }
 
-/// The same with arenas of at most `arena` bytes.
+/// Creates a segment as [`found`] does, with arenas of at most `arena` bytes.
 pub fn found_with(
     ranks: usize,
     options: &ShmOptions,
     arena: u64,
 ) -> Result<Segment, ShmConnectError> {
-    // Half of the address space stays with the program.
+    // Half of the address space is left to the program.
     let limit = options
         .segment_limit
         .min(limit(libc::RLIMIT_AS).saturating_sub(1) / 2)
@@ -245,28 +244,28 @@ pub fn found_with(
     Ok(segment)
 }
 
-/// A resource limit of this process; `u64::MAX` if there is none.
+/// Returns a resource limit of this process; `u64::MAX` if there is none.
 fn limit(resource: libc::__rlimit_resource_t) -> u64 {
     let mut limit = libc::rlimit { rlim_cur: u64::MAX, rlim_max: u64::MAX };
-    // SAFETY: fills in `limit`.
+    // SAFETY: `limit` is a valid rlimit that the call fills in.
     unsafe { libc::getrlimit(resource, &mut limit) };
     limit.rlim_cur
 }
 
-/// Memory of the machine, in bytes, rounded up to a gigabyte.
+/// Returns the size of the machine's memory in bytes, rounded up to a gigabyte.
 fn memory() -> u64 {
-    // SAFETY: no pointers.
+    // SAFETY: sysconf takes no pointers.
     let (pages, page) =
         unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
     let bytes = pages.max(0) as u64 * page.max(0) as u64;
     bytes.max(ARENA_MIN).next_multiple_of(1 << 30)
 }
 
-/// Writes what others need to know of this process.
+/// Writes the facts that other ranks need to know about this process.
 pub fn introduce(control: &RankControl, probe: &u64, base: *const u8) {
-    // Yama permits attaching to descendants only, unless the target agrees. Where there is no Yama,
-    // this fails and is not needed.
-    // SAFETY: no pointers.
+    // Yama permits attaching only to descendants, unless the target agrees. Where there is no Yama, this call fails and is not
+    // needed.
+    // SAFETY: PR_SET_PTRACER takes no pointers.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
     let facts = &control.facts.0;
     facts.pid.store(u64::from(std::process::id()), Ordering::Relaxed);
@@ -280,14 +279,14 @@ pub fn introduce(control: &RankControl, probe: &u64, base: *const u8) {
     }
 }
 
-/// The processors that this process may run on, by bits.
+/// Returns the processors that this process may run on, as a bit mask.
 fn affinity() -> [u64; CPUS_MAX / 64] {
     let mut mask = [0u64; CPUS_MAX / 64];
-    // SAFETY: fills in at most `size_of_val(&mask)` bytes.
+    // SAFETY: the call fills in at most `size_of_val(&mask)` bytes of `mask`, which is writable.
     let failed =
         unsafe { libc::sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) } != 0;
     if failed {
-        // More processors than the mask holds: as many bits as we may use.
+        // If there are more processors than the mask holds, the mask names as many processors as this process may use.
         let n = std::thread::available_parallelism().map_or(1, usize::from);
         for bit in 0..n.min(CPUS_MAX) {
             mask[bit / 64] |= 1 << (bit % 64);

@@ -48,7 +48,7 @@ impl Shm {
     fn tell_of_room(&self, peer: usize) {
         self.wake(peer);
         // The call of `wake` passed the fence. `keeps` is stored before the helper, or the thread that announces the helper and
-        // leaves the work to it, looks for room.
+        // leaves the work to it, looks for room after the announcement.
         let control = self.peers[peer].control();
         if control.keeps.0.load(Ordering::Relaxed) != 0 && control.helper.wake_fenced() {
             self.rung(peer, SleepingPart::Helper);

@@ -1,4 +1,4 @@
-//! Models: every interleaving (with few preemptions) of the lock-free parts.
+//! Models for loom: every interleaving (with few preemptions) of the lock-free parts.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p weft-fabric-shm --release loom`
 
@@ -18,20 +18,19 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 }
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: used only while `bytes` is borrowed by the caller's statement.
+    // SAFETY: the element is used only while the caller's statement borrows `bytes`.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-/// Sends and receives messages of `len` bytes through 2 lines and 256 bytes, sleeping on doorbells
-/// when there is no room or nothing to read. A lost wake-up is a deadlock, which loom reports, as
-/// it reports a read of a cell that races with a write.
+/// Sends and receives messages of `len` bytes through 2 lines and 256 bytes. Both sides sleep on doorbells when there is no
+/// room or nothing to read. loom reports a lost wake-up as a deadlock, and it reports a read of a cell that races with a write.
 fn exchange(messages: u64, len: usize) {
     let heap = Arc::new(Heap::new(2, 256));
     let bells = Arc::new([Doorbell::new(), Doorbell::new()]);
     let sender = {
         let (heap, bells) = (heap.clone(), bells.clone());
         thread::spawn(move || {
-            // SAFETY: the only producer.
+            // SAFETY: this is the only producer of the ring, and `heap` outlives it.
             let producer = Producer::new(unsafe { heap.ring() });
             let copies = Copies::new(std::sync::Arc::new(CopyModel::GENERIC));
             for i in 1..=messages {
@@ -47,7 +46,7 @@ fn exchange(messages: u64, len: usize) {
             }
         })
     };
-    // SAFETY: the only consumer.
+    // SAFETY: this is the only consumer of the ring, and `heap` outlives it.
     let ring = unsafe { heap.ring() };
     let consumer = Consumer::new(ring);
     for i in 1..=messages {
@@ -62,7 +61,7 @@ fn exchange(messages: u64, len: usize) {
     sender.join().unwrap();
 }
 
-/// The waiting side of the contract of `Sleep`.
+/// Waits as the contract of `Sleep` demands.
 fn wait(bell: &Doorbell, mut ready: impl FnMut() -> bool) {
     while !ready() {
         let token = bell.arm();

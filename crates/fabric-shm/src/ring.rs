@@ -6,8 +6,9 @@
 //!   │ stamp │ head, 24 │ payload <=96 │ ...  │ payload    │ pay- │ (skipped)  │
 //!   └───────┴──────────┴──────────────┘      └────────────┴──────┴────────────┘
 //! ```
-//! A line is a pair of cache lines. What fits into the first is one transfer; the second comes with it more quickly than
-//! one elsewhere would (measured, 64 bytes there and back between caches 0.2 us apart, half of it: 0.16 us for 0.20).
+//! A line is a pair of cache lines. Data that fit into the first cache line are one transfer. The second cache line comes with
+//! the first more quickly than a line elsewhere would (measured: half a round trip of 64 bytes between caches 0.2 us apart
+//! takes 0.16 us instead of 0.20).
 //!
 //! Contract. Positions count up for ever; line `p` lies in slot `p mod lines`.
 //! - The producer alone writes lines and bytes; it writes those at positions below
@@ -32,10 +33,10 @@ use weft_fabric::{Copies, Head, SMALL, Sge, copy_small};
 use weft_intranode::Lines;
 use weft_intranode::staged;
 
-/// Largest payload that lies in the line itself, in bytes.
+/// Maximum payload that lies in the line itself, in bytes.
 pub const INLINE: usize = 96;
 
-/// Largest payload in bytes, whatever the box.
+/// Maximum payload of any box, in bytes.
 const SEND_MAX: usize = 16 << 10;
 
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub struct RingLine {
 }
 
 impl RingLine {
-    /// The second cache line, if a payload of `len` bytes reaches into it.
+    /// Returns the second cache line, if a payload of `len` bytes reaches into it.
     #[inline(always)]
     fn second(&self, len: usize) -> Sge {
         const FIRST: usize = 32;
@@ -55,16 +56,18 @@ impl RingLine {
             return Sge::EMPTY;
         }
         let inline = self.inline.with(|at| at.cast::<u8>().cast_mut());
-        // SAFETY: the rest of the line.
+        // SAFETY: FIRST is below INLINE, so the result names the rest of `inline`, which the producer may write until it
+        // publishes the line.
         unsafe { Sge::new(inline.add(FIRST), INLINE - FIRST) }
     }
 }
 
 /// # Safety
-/// As for `copy_small`, of at most [`INLINE`] bytes.
+/// The conditions of `copy_small`, for a `len` of at most [`INLINE`] bytes.
 #[inline(always)]
 unsafe fn copy_inline(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: as there; what is longer than `SMALL` comes from elsewhere than a box.
+    // SAFETY: the caller promised that `from` is readable and `to` writable for `len` bytes. A payload longer than `SMALL` does
+    // not lie in a box, so it does not overlap the line.
     unsafe {
         match len <= SMALL {
             true => copy_small(from, to, len),
@@ -73,7 +76,7 @@ unsafe fn copy_inline(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// How far the consumer is: written by it, read by the producer.
+/// The progress of the consumer: the consumer writes it, the producer reads it.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Taken {
@@ -81,7 +84,7 @@ pub struct Taken {
     bytes: AtomicU64,
 }
 
-/// 64 bytes of long payload.
+/// A chunk of 64 bytes of long payloads.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Chunk(UnsafeCell<[u8; 64]>);
@@ -95,7 +98,7 @@ pub struct Heap {
     chunks: Vec<Chunk>,
 }
 
-// SAFETY: the contract above says who touches what; the models check it.
+// SAFETY: the contract above says which side touches which part; the models check it.
 #[cfg(test)]
 unsafe impl Sync for Heap {}
 
@@ -116,17 +119,18 @@ impl Heap {
     }
 
     /// # Safety
-    /// As for `MessageRing::new`; the heap must outlive the ring.
+    /// The conditions of `MessageRing::new`. The heap must outlive the ring.
     pub unsafe fn ring(&self) -> MessageRing {
         let lines = (self.lines.as_ptr(), self.lines.len());
         let bytes = (self.chunks.as_ptr(), self.chunks.len() * 64);
-        // SAFETY: promised by the caller.
+        // SAFETY: the arrays belong to this heap, which outlives the ring: the caller promised it, and that each end has only
+        // one user. They start as zeros.
         unsafe { MessageRing::new(&self.taken, lines, bytes) }
     }
 }
 
-/// Where the parts of a box lie. Plain pointers, because the memory is shared with a process that
-/// need not be honest: no reference to its content is ever made, except to its atomics.
+/// The addresses of the parts of a box. They are plain pointers, because the memory is shared with a process that need not be
+/// honest: no reference to its content is ever made, except to its atomics.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageRing {
     taken: *const Taken,
@@ -137,7 +141,7 @@ pub struct MessageRing {
 }
 
 impl MessageRing {
-    /// Names a box of `lines` lines and `bytes` bytes (powers of two, `bytes` at least 256).
+    /// Creates the description of a box of `lines` lines and `bytes` bytes (powers of two, `bytes` at least 256).
     ///
     /// # Safety
     /// The three arrays must stay mapped for as long as a [`Producer`] or [`Consumer`] made from
@@ -153,25 +157,26 @@ impl MessageRing {
         MessageRing { taken, lines: lines.0, chunks: bytes.0, line_count, byte_count }
     }
 
-    /// Largest payload of one message, in bytes: a quarter of the bytes, and not more than [`SEND_MAX`].
+    /// Returns the maximum payload of a message, in bytes: a quarter of the bytes, and at most [`SEND_MAX`].
     pub fn send_max(&self) -> usize {
         (self.byte_count as usize / 4).min(SEND_MAX)
     }
 
     #[inline(always)]
     fn line(&self, position: u64) -> &RingLine {
-        // SAFETY: the index is below `line_count`, and `new` was promised that many lines. Lines
-        // consist of atomics and cells, so that a reference claims nothing of what others write.
+        // SAFETY: the index is below `line_count`, and the caller of `new` promised that many mapped lines. Lines consist of
+        // atomics and cells, so a reference claims nothing about data that other processes write.
         unsafe { &*self.lines.add((position & (self.line_count - 1)) as usize) }
     }
 
     #[inline(always)]
     fn taken(&self) -> &Taken {
-        // SAFETY: promised to `new`; all atomics.
+        // SAFETY: the caller of `new` promised that `taken` stays mapped. It consists of atomics.
         unsafe { &*self.taken }
     }
 
-    /// Where `len` contiguous bytes begin that follow position `from`, and where they end.
+    /// Returns the positions at which a payload of `len` contiguous bytes begins and ends, if the bytes before position `from`
+    /// are used.
     #[inline(always)]
     fn place(&self, from: u64, len: usize) -> (u64, u64) {
         let need = (len as u64).next_multiple_of(64);
@@ -180,34 +185,35 @@ impl MessageRing {
         (start, start + need)
     }
 
-    /// The chunk in which position `at` of the bytes (a multiple of 64) lies.
+    /// Returns the chunk in which position `at` of the bytes (a multiple of 64) lies.
     #[inline(always)]
     fn chunk(&self, at: u64) -> *const Chunk {
         let index = (at & (self.byte_count - 1)) / 64;
-        // SAFETY: the index is below the number of chunks promised to `new`.
+        // SAFETY: the index is below the number of chunks that the caller of `new` promised.
         unsafe { self.chunks.add(index as usize) }
     }
 
-    /// Copies it there; returns where that is.
+    /// Copies `payload` to position `at`; returns the memory that it now occupies.
     #[cfg(not(loom))]
     fn put(&self, at: u64, payload: Sge, copies: &Copies) -> Sge {
-        // SAFETY: `place` made sure that the payload fits between `at` and the end of the bytes,
-        // which nobody else touches now (contract).
+        // SAFETY: `place` made sure that the payload fits between `at` and the end of the bytes, and `push` that the consumer
+        // has released these bytes: only the producer touches them now.
         let to = unsafe { Sge::new(self.chunk(at).cast_mut().cast::<u8>(), payload.len()) };
         to.want_lines(copies);
-        // SAFETY: the same; the `Sge` is readable for its length.
+        // SAFETY: `to` is writable for the length of the payload (see its construction); the caller of `Sge::new` promised that
+        // the payload is readable. They do not overlap, because a payload this long does not lie in a box.
         unsafe { std::ptr::copy_nonoverlapping(payload.ptr(), to.ptr(), payload.len()) }
         to
     }
 
-    /// The same chunk by chunk, so that the checker sees every access.
+    /// Copies `payload` chunk by chunk, so that the checker sees every access.
     #[cfg(loom)]
     fn put(&self, at: u64, payload: Sge, _: &Copies) -> Sge {
         for offset in (0..payload.len()).step_by(64) {
             let part = payload.part(offset, (payload.len() - offset).min(64));
-            // SAFETY: only the producer writes this chunk, by the contract of `put`, and `chunk` points into the ring.
+            // SAFETY: `chunk` points into the ring, and only the producer accesses this chunk until the message is published.
             let chunk = unsafe { &*self.chunk(at + offset as u64) };
-            // SAFETY: the contract makes this access exclusive, which the checker checks.
+            // SAFETY: only the producer accesses the chunk now, which the checker checks; `part` has at most 64 bytes.
             chunk.0.with_mut(|to| unsafe {
                 std::ptr::copy_nonoverlapping(part.ptr(), to.cast(), part.len());
             });
@@ -218,19 +224,20 @@ impl MessageRing {
 
 #[cfg(test)]
 impl RingMessage {
-    /// The payload, read in a way that the checker sees.
+    /// Returns the payload, read in a way that the checker sees.
     pub fn bytes(&self, ring: &MessageRing) -> Vec<u8> {
         let mut all = vec![0; self.payload.len()];
         for (i, part) in all.chunks_mut(64).enumerate() {
             let at = self.payload.part(64 * i, part.len()).ptr();
             if self.payload.len() > INLINE {
                 let index = (at.addr() - ring.chunks.addr()) / size_of::<Chunk>();
-                // SAFETY: inside the ring, since `peek` said so.
+                // SAFETY: `peek` checked the length, so the index lies inside the ring.
                 let chunk = unsafe { &*ring.chunks.add(index) };
-                // SAFETY: ours to read until popped.
+                // SAFETY: the producer does not write the chunk until the message is popped.
                 chunk.0.with(|from| unsafe { part.copy_from_slice(&(&*from)[..part.len()]) });
             } else {
-                // SAFETY: inside a line that `peek` has already shown the checker.
+                // SAFETY: the bytes lie inside a line that `peek` has already shown the checker, and the line stays unchanged
+                // until the pop.
                 unsafe { std::ptr::copy_nonoverlapping(at, part.as_mut_ptr(), part.len()) };
             }
         }
@@ -238,13 +245,12 @@ impl RingMessage {
     }
 }
 
-/// The sender's end. Its first push needs [`Producer::refresh`] before.
+/// The sender's end. Its first push requires an earlier [`Producer::refresh`].
 #[derive(Debug)]
 pub struct Producer {
     ring: MessageRing,
     next: Cell<u64>,
-    /// Lines below this position are free: `taken + capacity` as last read, or zero while pushing
-    /// is blocked.
+    /// Lines below this position are free: `taken + capacity` as last read, or zero while pushing is blocked.
     limit: Cell<u64>,
     bytes: Cell<u64>,
     bytes_limit: Cell<u64>,
@@ -260,8 +266,8 @@ impl Producer {
         self.ring.send_max()
     }
 
-    /// Publishes a message, or says that there is no room as far as is known. The payload must not
-    /// be longer than [`MessageRing::send_max`].
+    /// Publishes a message. Returns false if there is no room as far as this end knows. The payload must not be longer than
+    /// [`MessageRing::send_max`].
     #[inline(always)]
     pub fn push(&self, copies: &Copies, head: Head, payload: Sge) -> bool {
         let next = self.next.get();
@@ -271,7 +277,8 @@ impl Producer {
         let len = payload.len();
         let line = self.ring.line(next);
         let put = if len <= INLINE {
-            // SAFETY: this line is ours until its stamp is stored (contract); `len` fits.
+            // SAFETY: until its stamp is stored, only the producer touches this line. `len` is at most INLINE, the size of the
+            // field, and the caller of `Sge::new` promised that the payload is readable.
             line.inline.with_mut(|to| unsafe { copy_inline(payload.ptr(), to.cast(), len) });
             line.second(len)
         } else {
@@ -282,7 +289,7 @@ impl Producer {
             self.bytes.set(end);
             self.ring.put(start, payload, copies)
         };
-        // SAFETY: this line is ours until its stamp is stored (contract).
+        // SAFETY: until its stamp is stored, only the producer touches this line.
         line.head.with_mut(|to| unsafe { to.write(head) });
         let stamp = (u64::from(next as u32) + 1) << 32 | len as u64;
         line.stamp.store(stamp, Ordering::Release);
@@ -293,30 +300,30 @@ impl Producer {
         true
     }
 
-    /// Reads how far the consumer is.
+    /// Reads the progress of the consumer.
     pub fn refresh(&self) {
         let taken = self.ring.taken();
-        // Never beyond what was sent: `taken` is the peer's to write, and it may lie.
+        // At most the positions that were sent: the peer writes `taken`, and it may lie.
         let lines = taken.lines.load(Ordering::Acquire).min(self.next.get());
         let bytes = taken.bytes.load(Ordering::Acquire).min(self.bytes.get());
         self.limit.set(lines + self.ring.line_count);
         self.bytes_limit.set(bytes + self.ring.byte_count);
     }
 
-    /// Makes every push fail until [`Producer::refresh`]: older messages wait elsewhere.
+    /// Makes every push fail until [`Producer::refresh`], because older messages wait elsewhere.
     pub fn block(&self) {
         self.limit.set(0);
     }
 }
 
-/// A message at the receiver's end, in place until [`Consumer::pop`].
+/// A message at the receiver's end. It stays in place until [`Consumer::pop`].
 #[derive(Debug, Clone, Copy)]
 pub struct RingMessage {
     pub head: Head,
     pub payload: Sge,
 }
 
-/// The stamp names a length that no honest sender would write.
+/// An error: the stamp names a length that no honest sender would write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Corrupt;
 
@@ -326,7 +333,7 @@ pub struct Consumer {
     ring: MessageRing,
     next: Cell<u64>,
     bytes: Cell<u64>,
-    /// What `taken` says.
+    /// The values that were last stored in `taken`.
     told_lines: Cell<u64>,
     told_bytes: Cell<u64>,
 }
@@ -337,7 +344,7 @@ impl Consumer {
         Consumer { ring, next: zero(), bytes: zero(), told_lines: zero(), told_bytes: zero() }
     }
 
-    /// The oldest message that was not popped.
+    /// Returns the oldest message that was not popped.
     #[inline(always)]
     pub fn peek(&self) -> Result<Option<RingMessage>, Corrupt> {
         let next = self.next.get();
@@ -355,23 +362,23 @@ impl Consumer {
         } else {
             self.ring.chunk(self.ring.place(self.bytes.get(), len).0).cast::<u8>()
         };
-        // SAFETY: published, so the line is ours to read until popped (contract).
+        // SAFETY: the message is published, so the producer does not touch its line until it is popped.
         let head = line.head.with(|from| unsafe { from.read() });
-        // SAFETY: the payload lies in the ring, whose memory `MessageRing::new` was promised, and the
-        // producer leaves it alone until it is popped.
+        // SAFETY: the payload lies in the ring, whose memory stays mapped as the caller of `MessageRing::new` promised, and the
+        // producer does not touch it until the message is popped.
         let payload = unsafe { Sge::new(ptr.cast_mut(), len) };
         Ok(Some(RingMessage { head, payload }))
     }
 
-    /// Whether a message has come after the oldest one that was not popped.
+    /// Returns true if a message has arrived after the oldest message that was not popped.
     pub fn has_another(&self) -> bool {
         let second = self.next.get() + 1;
         let stamp = self.ring.line(second).stamp.load(Ordering::Acquire);
         (stamp >> 32) as u32 == (second as u32).wrapping_add(1)
     }
 
-    /// Gives the oldest message, with a payload of `len` bytes, back. True if the producer was told
-    /// that there is room and must be woken if it sleeps.
+    /// Gives the oldest message, with a payload of `len` bytes, back. Returns true if this told the producer about room. Then
+    /// the producer must be woken if it sleeps.
     #[inline(always)]
     #[must_use]
     pub fn pop(&self, len: usize) -> bool {

@@ -1,4 +1,4 @@
-//! The box on the heap, by one thread and by two.
+//! Tests of a box on the heap, with one thread and with two.
 
 use super::*;
 use weft_fabric::CopyModel;
@@ -8,12 +8,12 @@ fn copies() -> Copies {
 }
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: used only while `bytes` is borrowed by the caller's statement.
+    // SAFETY: the element is used only while the caller's statement borrows `bytes`.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
 fn ends(heap: &Heap) -> (Producer, Consumer, MessageRing) {
-    // SAFETY: one pair of ends for each heap, dropped before it.
+    // SAFETY: there is one pair of ends for each heap, and it is dropped before the heap.
     let ring = unsafe { heap.ring() };
     let producer = Producer::new(ring);
     producer.refresh();
@@ -90,7 +90,7 @@ fn two_threads_exchange_everything() {
     let heap = Heap::new(16, 2048);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // SAFETY: the only producer.
+            // SAFETY: this is the only producer of the ring, and `heap` outlives it.
             let producer = Producer::new(unsafe { heap.ring() });
             for i in 0..messages {
                 let mut sent = pattern(i, i * 13 % 513);
@@ -101,7 +101,7 @@ fn two_threads_exchange_everything() {
             }
         });
         scope.spawn(|| {
-            // SAFETY: the only consumer.
+            // SAFETY: this is the only consumer of the ring, and `heap` outlives it.
             let ring = unsafe { heap.ring() };
             let consumer = Consumer::new(ring);
             for i in 0..messages {

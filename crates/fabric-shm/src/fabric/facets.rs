@@ -1,4 +1,4 @@
-//! What shared memory can do beyond the core of a fabric.
+//! The optional parts of the shared-memory fabric.
 
 use super::*;
 
@@ -26,7 +26,8 @@ impl weft_fabric::MappedMemory for Shm {
 
     fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<PeerWords> {
         let first = NonNull::from(self.words_at(peer, at, count).ok()?).cast();
-        // SAFETY: checked to lie in the segment, which is the mapping.
+        // SAFETY: `words_at` checked that the words are aligned and lie in the mapping, which `home` keeps. Peers access them
+        // only by atomics.
         Some(unsafe { PeerWords::new(first, count, self.peers[peer].home.clone()) })
     }
 }
