@@ -1,76 +1,76 @@
-//! What the ranks tell each other in the segment, apart from messages. Things written by different
-//! parties lie in different pairs of cache lines.
+//! The facts that the ranks tell each other in the segment, apart from messages. Data written by different ranks lie in
+//! different pairs of cache lines.
 
 use crate::layout::RANKS_MAX;
 use crate::sync::AtomicU64;
 use weft_fabric::CopyModel;
 use weft_fabric::wait::Doorbell;
 
-/// "WEFTSHM" and the version of the layout.
+/// The text "WEFTSHM" and the version of the layout.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x07");
 
-/// Most processors that an affinity mask names.
+/// Maximum number of processors in an affinity mask.
 pub const CPUS_MAX: usize = 1024;
 
-/// Start of the segment: written by the lowest rank before anybody else maps it.
+/// The start of the segment. The lowest rank writes it before other ranks map the segment.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct SegmentHeader {
     pub magic: AtomicU64,
     pub total: AtomicU64,
-    /// A random number: part of names that only the job's ranks know.
+    /// A random number: a part of names that only the job's ranks know.
     pub secret: AtomicU64,
-    /// Bytes of the arenas that were committed to somebody, see [`crate::commit`].
+    /// Number of bytes of the arenas that were committed, see [`crate::commit`].
     pub committed: Alone<AtomicU64>,
-    /// Advances with every multicast, so that receivers look for datagrams only when there are any.
+    /// Advances with every multicast, so that receivers look for datagrams only if there are any.
     pub multicasts: Alone<AtomicU64>,
-    /// What copies cost here ([`CopyModel::words`]): written by the lowest rank before the closing fence, so that all choose
-    /// alike.
+    /// The costs of copies on this machine ([`CopyModel::words`]). The lowest rank writes them before the closing fence, so
+    /// that all ranks make the same choices.
     pub copies: Alone<[AtomicU64; CopyModel::FIELDS.len()]>,
 }
 
-/// A value alone in its pair of cache lines.
+/// A value that has a pair of cache lines for itself.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Alone<T>(pub T);
 
-/// One rank's block.
+/// The block of a rank.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct RankControl {
-    /// Where the rank sleeps.
+    /// The place where the rank sleeps.
     pub doorbell: Doorbell,
-    /// Where its helper thread sleeps.
+    /// The place where the rank's helper thread sleeps.
     pub helper: Doorbell,
-    /// Not 0 while the rank keeps back what had no room: its helper is to hear of room.
+    /// Not 0 while the rank keeps messages back for which there was no room. Then its helper must learn of room.
     pub keeps: Alone<AtomicU64>,
-    /// Written by the rank before the closing fence of the connection.
+    /// Facts that the rank writes before the closing fence of the connection.
     pub facts: Alone<MemoryFacts>,
-    /// Senders that have ever sent: each sets its own bit once.
+    /// Senders that have ever sent. Each sender sets its own bit once.
     pub active: Alone<[AtomicU64; RANKS_MAX / 64]>,
-    /// Advances with every immediate written to the rank.
+    /// Advances with every immediate that is written to the rank.
     pub immediates: Alone<AtomicU64>,
-    /// Processors that the rank may run on; written by the rank before the closing fence.
+    /// Processors that the rank may run on. The rank writes them before the closing fence.
     pub affinity: Alone<[AtomicU64; CPUS_MAX / 64]>,
 }
 
-/// How to reach a rank's own memory, and a word there that proves it.
+/// The facts by which other ranks reach a rank's own memory, and a word there that proves it.
 #[derive(Debug)]
 #[repr(C)]
 pub struct MemoryFacts {
     pub pid: AtomicU64,
     /// Virtual address of the word in the rank's own memory.
     pub probe_at: AtomicU64,
-    /// What it holds: a random number.
+    /// The content of that word: a random number.
     pub probe: AtomicU64,
-    /// Where the rank has mapped its arena.
+    /// The address at which the rank has mapped its arena.
     pub base: AtomicU64,
-    /// How much of its arena the rank has opened, from the start, in bytes, see [`crate::reach`].
+    /// Number of bytes of its arena that the rank has opened, from the start, see [`crate::reach`].
     pub opened: AtomicU64,
     /// Hash of the process's arithmetic, see [`weft_bootstrap::Fingerprint::arithmetic_hash`].
     pub arithmetic: AtomicU64,
-    /// 1: it sleeps in poll(2), see [`crate::poll_bell`].
+    /// 1: the rank sleeps in poll(2), see [`crate::poll_bell`].
     pub polls: AtomicU64,
-    /// 1: it needs the others of this segment no more. Only in segments between jobs, see [`crate::foreign`].
+    /// 1: the rank no longer needs the other members of this segment. Only in segments between jobs, see [`crate::other_jobs`].
     pub left: AtomicU64,
 }

@@ -1,21 +1,21 @@
-//! Multicast: every rank owns a ring of slots that all others read. One write is seen by all; a
-//! reader that is more than a ring behind loses datagrams, as on a network.
+//! Multicast: every rank owns a ring of slots that all other ranks read. All of them see a single write. A reader that is more
+//! than a ring behind loses datagrams, as on a network.
 //!
-//! Contract. The owner alone writes its slots, in the order of positions `p` (slot `p mod SLOTS`).
-//! A slot is a seqlock: its stamp is `2 p + 1` while datagram `p` is being written and `2 p + 2`
-//! afterwards. Readers copy the content and look at the stamp again; if it changed, the copy is
-//! worthless. Content is read and written as relaxed atomic words, since both happen at once.
+//! Contract. Only the owner writes its slots, in the order of positions `p` (slot `p mod SLOTS`). A slot is a seqlock: its
+//! stamp is `2 p + 1` while datagram `p` is being written and `2 p + 2` afterwards. Readers copy the content and read the stamp
+//! again. If the stamp has changed, the copy is worthless. Content is read and written as relaxed atomic words, because both
+//! happen at the same time.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 use std::cell::Cell;
 use weft_fabric::{GroupId, Sge};
 
-/// Slots of one rank.
+/// Number of slots of a rank.
 pub const SLOTS: usize = if cfg!(loom) { 2 } else { 32 };
 
 const WORDS: usize = if cfg!(loom) { 2 } else { 254 };
 
-/// Largest datagram, in bytes.
+/// Maximum size of a datagram, in bytes.
 pub const MULTICAST_MAX: usize = WORDS * 8;
 
 #[derive(Debug)]
@@ -60,15 +60,15 @@ impl Speaker {
     }
 }
 
-/// A reader of one owner's slots.
+/// A reader of the slots of one owner.
 #[derive(Debug, Default)]
 pub struct SlotReader {
     next: Cell<u64>,
 }
 
 impl SlotReader {
-    /// The next datagram of a group that `wanted` names, copied to the start of `into`; others,
-    /// lost ones, and those longer than `into` are passed over.
+    /// Returns the next datagram of a group that `wanted` accepts, copied to the start of `into`. Skips datagrams of other
+    /// groups, lost datagrams, and datagrams that are longer than `into`.
     pub fn listen(
         &self,
         slots: &[MulticastSlot],
@@ -79,14 +79,14 @@ impl SlotReader {
             let position = self.next.get();
             let slot = &slots[position as usize % SLOTS];
             let stamp = slot.stamp.load(Ordering::Acquire);
-            // A position may be a liar's: it must not overflow.
+            // The position may be derived from a false stamp, so the arithmetic must not overflow.
             let complete = position.wrapping_mul(2).wrapping_add(2);
             if stamp < complete {
                 return None;
             }
             if stamp > complete {
-                // Overrun: the slot holds `newest` by now, or will in a moment, and all that are a
-                // ring older are gone. Go on with one that will last for a while.
+                // Overrun: the slot holds datagram `newest` by now, or soon, and all datagrams that are a ring older are gone.
+                // Go on with a datagram that will last for a while.
                 let newest = (stamp - 1) / 2;
                 self.next.set((newest + 1).saturating_sub(SLOTS as u64 / 2).max(position + 1));
                 continue;
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn sge(bytes: &mut [u8]) -> Sge {
-        // SAFETY: used only while `bytes` is borrowed by the caller's statement.
+        // SAFETY: the element is used only while the caller's statement borrows `bytes`.
         unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
     }
 

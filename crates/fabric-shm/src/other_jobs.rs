@@ -11,12 +11,12 @@
 //!   boxes of the new segment, control blocks and arenas of each one's own job: a peer as any other
 //!   ──────────────── all are ready ────────────────────────────────────
 //! ```
-//! So doorbells, memory and its names are those of the job, and only boxes are new. Who calls whom what is each one's own
-//! affair: it sets the bit in the other's control block that the other has told it.
+//! So doorbells, memory and its names are those of the job, and only the boxes are new. Each process chooses the numbers of its
+//! peers itself: it tells each peer the bit that the peer sets in its control block.
 //!
-//! Contract of the end. A member that needs the others no more stores `left` in its block of the new segment (release), and
-//! rings them. Until then its death is a loss, which [`WatchThread`] sees: launchers look after their own job alone. After it,
-//! no box of the segment is read or written by it.
+//! Contract of the end. A member that no longer needs the other members stores `left` in its block of the new segment
+//! (release), and rings them. Until then its death is a loss, which [`WatchThread`] notices: launchers only watch their own
+//! job. After that the member neither reads nor writes any box of the segment.
 
 use crate::connect::{self, ShmConnectError};
 use crate::layout::{ARENA_MIN, RANKS_MAX, SegmentShape};
@@ -31,31 +31,31 @@ use std::sync::Arc;
 use weft_bootstrap::calls::start_thread;
 use weft_fabric::linking::{self, Exchange, PeerIdentity};
 
-/// Rounds of exchange that [`Shm::admit`] makes where nothing is wrong. Who shares an exchange with members and is none makes as
-/// many.
+/// Number of rounds of exchange that [`Shm::admit`] makes where nothing is wrong. A process that shares an exchange with
+/// members and is no member makes the same number of rounds.
 pub const ADMIT_ROUNDS: usize = 4;
 
-/// What processes of several jobs share: until all of them have left it.
+/// A link between processes of several jobs. It lasts until all of them have left it.
 pub struct ShmJobConnection {
     segment: Arc<Segment>,
     place: usize,
-    /// Numbers of the others, by place; those that came with this link are `new`.
+    /// Numbers of the members, by place. The peers that came with this link are also in `new`.
     peers: Vec<usize>,
     new: Vec<usize>,
 }
 
 impl ShmJobConnection {
-    /// What this process calls each member, by place.
+    /// Returns the number under which this process knows each member, by place.
     pub fn peers(&self) -> &[usize] {
         &self.peers
     }
 
-    /// The peers that this link has brought.
+    /// Returns the peers that came with this link.
     pub fn new_peers(&self) -> &[usize] {
         &self.new
     }
 
-    /// Whether all others need this process no more.
+    /// Returns true if no other member needs this process any more.
     pub fn others_left(&self) -> bool {
         let left =
             |place: usize| self.segment.control(place).facts.0.left.load(Ordering::Acquire) != 0;
@@ -63,18 +63,19 @@ impl ShmJobConnection {
     }
 }
 
-/// What all have said that are in order; else the first reason.
+/// Decodes the messages of all members. Returns the first reason of a failure, if there is any.
 fn all_told(said: &[Vec<u8>]) -> Result<Vec<&[u8]>, ShmConnectError> {
     said.iter().map(|said| linking::told(said).map_err(ShmConnectError::Lowest)).collect()
 }
 
 impl Shm {
-    /// Makes peers of the processes `members`, which are on this machine and all call this with the same list, each at its own
-    /// `place`. Those that are known on both sides stay what they are. Blocks in `exchange` alone, and for as long as the
-    /// system needs. `added` hears place and number of each new peer, before that can send anything.
+    /// Makes peers of the processes `members`, which are on this machine and all call this with the same list, each with its
+    /// own `place`. A pair of processes that already know each other keeps its numbers. Blocks only in `exchange`, and as long
+    /// as the system needs. Calls `added` with the place and the number of each new peer, before the peer can send anything.
     ///
     /// # Errors
-    /// [`ShmConnectError`]; then no peer was made, but by others perhaps: they are told when they meet this process again.
+    /// [`ShmConnectError`]. This process made no peer then. Other members perhaps did: they learn of it when they meet this
+    /// process again.
     pub fn admit(
         &self,
         members: &[PeerIdentity],
@@ -83,7 +84,7 @@ impl Shm {
         mut added: impl FnMut(usize, usize),
     ) -> Result<ShmJobConnection, ShmConnectError> {
         let mut exchange = |bytes: Vec<u8>| exchange(bytes).map_err(ShmConnectError::Lowest);
-        // Begins to watch before there is anything to watch, so that all members hear if the system has no means for it.
+        // Begins to watch before there is anything to watch, so that all members learn of it if the system has no means for it.
         let begun = self.begin_to_watch().and_then(|()| self.offer(members, place));
         let (mine, made) = match begun {
             Ok((name, made)) => (linking::yes(name.as_bytes()), made),
@@ -92,7 +93,7 @@ impl Shm {
         let names = exchange(mine)?;
         let names = all_told(&names)?;
         let fetched = self.fetch_all(members, place, &names, made);
-        // Who knows whom: a peer is an old one only where both say so.
+        // A peer keeps its number only if both sides say that they know each other.
         let views = exchange(match &fetched {
             Ok(_) => linking::yes(&linking::view(members)),
             Err(error) => linking::no(error),
@@ -102,7 +103,8 @@ impl Shm {
             linking::known_to_both(members, place, views).map_err(ShmConnectError::Lowest)?;
         let (segment, homes) = fetched?;
         let count = both.iter().filter(|known| known.is_none()).count();
-        // One that does not know this process is a new one, whatever this process knows: its old number stays with its old link.
+        // A member that does not know this process is a new peer, even if this process knows it. Its old number stays with its
+        // old link.
         let numbers = self.peers.reserve(count);
         let mut free = numbers.iter().flat_map(|reserved| reserved.numbers()).copied();
         let peers: Vec<usize> =
@@ -116,7 +118,7 @@ impl Shm {
             let table =
                 linking::numbers_of(table, members.len()).map_err(ShmConnectError::Lowest)?;
             let bit = table[place];
-            // What others say is looked at before there is any peer.
+            // The messages of all members are checked before any peer is made.
             if bit >= RANKS_MAX || whom.rank >= homes[&whom.job].shape().ranks {
                 return Err(ShmConnectError::Mismatch);
             }
@@ -134,7 +136,7 @@ impl Shm {
                 bit: bits[at],
                 is_foreign: true,
             };
-            // SAFETY: each member makes its ends of the new segment's boxes once.
+            // SAFETY: each member makes its ends of the new segment's boxes only here, once for each other member.
             self.peers.add(peers[at], unsafe { ShmPeer::new(situation) });
             new.push(peers[at]);
             added(at, peers[at]);
@@ -146,13 +148,14 @@ impl Shm {
             self.forget_link(&link);
             return Err(error);
         }
-        // Watched only from now on: until all processes are ready, the end of a process ends the link, and is no loss of a peer.
+        // Watched only from now on: until all processes are ready, the end of a process ends the link, and is no loss of a
+        // peer.
         let watch = self.watch.get().expect("begun above");
         watched.into_iter().for_each(|one| watch.add(one));
         Ok(link)
     }
 
-    /// Starts the watch over processes of other jobs, unless it runs.
+    /// Starts the watch over processes of other jobs, unless it runs already.
     fn begin_to_watch(&self) -> Result<(), ShmConnectError> {
         if self.watch.get().is_none() {
             let _ = self.watch.set(WatchThread::start(self.segment.clone(), self.rank)?);
@@ -160,7 +163,7 @@ impl Shm {
         Ok(())
     }
 
-    /// What this process has to hand out: names of its servers, and the segment for all if it makes that.
+    /// Starts the servers of this process. Returns their names, and the segment for all members if this process creates it.
     #[allow(clippy::type_complexity)]
     fn offer(
         &self,
@@ -177,7 +180,7 @@ impl Shm {
             let (segment, patience) = (segment.clone(), self.options.patience);
             let shape = *segment.shape();
             let words = [shape.ranks as u64, shape.lines as u64, shape.bytes as u64, shape.arena];
-            // Who does not come has said why, or is missed in the next round.
+            // A process that does not come has reported a reason, or is missed in the next round.
             let hand_out = move || {
                 let _ = socket::serve(&listener, clients, segment.files(), words, patience);
             };
@@ -201,7 +204,7 @@ impl Shm {
         Ok((names.join(" "), made))
     }
 
-    /// The segment for all, and those of all jobs.
+    /// Returns the segment for all members, and the segments of all jobs.
     #[allow(clippy::type_complexity)]
     fn fetch_all(
         &self,
@@ -250,7 +253,7 @@ impl Shm {
         Ok((segment, homes))
     }
 
-    /// Says that this process needs the others of `link` no more. They may still read what it has sent.
+    /// Declares that this process no longer needs the other members of `link`. They may still read what it has sent.
     pub fn say_left(&self, link: &ShmJobConnection) {
         link.segment.control(link.place).facts.0.left.store(1, Ordering::Release);
         for &peer in link.peers.iter().filter(|&&peer| self.peers.has(peer)) {
@@ -258,7 +261,7 @@ impl Shm {
         }
     }
 
-    /// Forgets the peers that came with `link`. Nothing of theirs is under way.
+    /// Forgets the peers that came with `link`. None of their operations may be under way.
     pub fn forget_link(&self, link: &ShmJobConnection) {
         for &peer in link.new.iter().filter(|&&peer| self.peers.has(peer)) {
             self.forget(peer);
@@ -271,11 +274,11 @@ impl Shm {
         self.turn.left.set(0);
         self.own().active.0[peer / 64].fetch_and(!(1 << (peer % 64)), Ordering::Relaxed);
         self.drop_backlog(peer);
-        // SAFETY: no method that refers to the peer calls this one.
+        // SAFETY: no reference to the peer is held here: methods that hold such a reference do not call this method.
         unsafe { self.peers.remove(peer) };
     }
 
-    /// Learns from [`WatchThread`] that a process of another job has ended without a word.
+    /// Learns from [`WatchThread`] that a process of another job has ended without notice.
     #[cold]
     pub(crate) fn hear_of_losses(&self) {
         if let Some(peer) = self.watch.get().and_then(WatchThread::lost) {

@@ -1,4 +1,4 @@
-//! What this rank keeps for each other one: both ends of their boxes, what is kept back, and where the arena is mapped.
+//! The state that this rank keeps for each other rank: both ends of their boxes, what is kept back, and the mapped arena.
 
 use crate::control::RankControl;
 use crate::multicast::SlotReader;
@@ -13,7 +13,8 @@ use std::sync::Arc;
 use weft_fabric::wait::Doorbell;
 use weft_fabric::{Completion, Head, Sge};
 
-/// Where the next look into all boxes begins; and the box that had the last message, and how many more it may have before.
+/// The box where the next search begins (`next`), the box that had the last message (`last`), and the number of messages that
+/// it may deliver before the next search (`left`).
 #[derive(Default)]
 pub struct PollTurn {
     pub(crate) next: Cell<usize>,
@@ -21,24 +22,24 @@ pub struct PollTurn {
     pub(crate) left: Cell<u32>,
 }
 
-/// What this rank knows of another one (or of itself).
+/// The facts that this rank knows of another rank (or of itself).
 pub struct ShmPeer {
-    /// The box from here to there, and back.
+    /// The box from this rank to the peer, and the box back.
     pub(crate) output: Producer,
     pub(crate) input: Consumer,
     pub(crate) control: NonNull<RankControl>,
-    /// The segment of its own job, and its rank there.
+    /// The segment of the peer's own job, and the peer's rank there.
     pub(crate) home: Arc<Segment>,
     pub(crate) home_rank: usize,
-    /// Which of its boxes is ours: the bit that says that we have sent.
+    /// The bit in the peer's `active` words that says that this rank has sent.
     pub(crate) bit: usize,
-    /// It belongs to another job.
+    /// True if the peer belongs to another job.
     pub(crate) is_foreign: bool,
     /// Keeps the boxes mapped.
     _boxes: Arc<Segment>,
-    /// The peer sleeps in poll(2).
+    /// True if the peer sleeps in poll(2).
     pub(crate) polls: bool,
-    /// The peer knows that it must look into our box.
+    /// True if the peer knows that it must look into this rank's box.
     pub(crate) announced: Cell<bool>,
     pub(crate) backlog: RefCell<VecDeque<QueuedSend>>,
     pub(crate) immediates_out: Producer,
@@ -46,11 +47,11 @@ pub struct ShmPeer {
     /// Immediates for which there was no room.
     pub(crate) immediates_kept: RefCell<VecDeque<u32>>,
     pub(crate) listener: SlotReader,
-    /// Whether cross-memory attach works; unknown before the first try.
+    /// True if cross-memory attach works; `None` before the first try.
     pub(crate) direct: Cell<Option<bool>>,
-    /// Where the peer has mapped its arena.
+    /// The address at which the peer has mapped its arena.
     pub(crate) base: u64,
-    /// Where that is here.
+    /// The peer's arena as this process has mapped it.
     pub(crate) view: MappedArena,
 }
 
@@ -65,28 +66,29 @@ pub(crate) enum QueuedPayload {
     Copied([u8; INLINE], usize),
 }
 
-/// Where a peer's boxes are, and where it is at home.
+/// The place of a peer: its boxes and its own segment.
 pub(crate) struct Situation<'s> {
-    /// The segment with the boxes of both.
+    /// The segment with the boxes of both ranks.
     pub boxes: &'s Arc<Segment>,
-    /// This rank and the peer there.
+    /// The numbers of this rank and of the peer in that segment.
     pub rank: usize,
     pub peer: usize,
     /// The peer's own segment, and its rank there.
     pub home: &'s Arc<Segment>,
     pub home_rank: usize,
-    /// What the peer calls this rank.
+    /// The number under which the peer knows this rank.
     pub bit: usize,
     pub is_foreign: bool,
 }
 
 impl ShmPeer {
     /// # Safety
-    /// Once for each pair in a segment.
+    /// Called at most once for each pair in a segment.
     pub unsafe fn new(at: Situation<'_>) -> ShmPeer {
         let Situation { boxes, rank, peer, home, home_rank, bit, is_foreign } = at;
         let (messages, immediates) = (boxes.shape().messages(), boxes.shape().immediates());
-        // SAFETY: promised by the caller: one user for each end of each ring.
+        // SAFETY: the caller promised that this is the only call for the pair, so each end of each ring has one user. `_boxes`
+        // keeps the segment.
         let ring = |to, from, ring| unsafe { boxes.ring(to, from, ring) };
         let control = home.control(home_rank);
         ShmPeer {
@@ -117,7 +119,7 @@ impl ShmPeer {
 
     #[inline(always)]
     pub(crate) fn control(&self) -> &RankControl {
-        // SAFETY: in the segment `home`, which the peer keeps.
+        // SAFETY: the control block lies in the segment `home`, which this value keeps mapped. It consists of atomics.
         unsafe { self.control.as_ref() }
     }
 

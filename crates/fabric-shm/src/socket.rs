@@ -17,7 +17,7 @@ pub fn listen(name: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
 }
 
-/// Gives `files` and `words` to `clients` processes of this user; strangers are sent away.
+/// Gives `files` and `words` to `clients` processes of this user. Processes of other users get nothing.
 pub fn serve(
     listener: &UnixListener,
     clients: usize,
@@ -36,7 +36,7 @@ pub fn serve(
             return Err(Error::new(ErrorKind::TimedOut, text));
         }
         let (stream, _) = repeat(|| listener.accept())?;
-        // SAFETY: no pointers.
+        // SAFETY: geteuid takes no pointers.
         if user(&stream)? == unsafe { libc::geteuid() } && send(&stream, files, words).is_ok() {
             served += 1;
         }
@@ -44,10 +44,10 @@ pub fn serve(
     Ok(())
 }
 
-/// Connects to `name`, which must belong to this user, and takes what [`serve`] gives.
+/// Connects to `name`, which must belong to this user, and receives what [`serve`] sends.
 pub fn fetch(name: &str, patience: Duration) -> io::Result<(Files, DescriptorWords)> {
     let stream = calls::connect(&SocketAddr::from_abstract_name(name)?)?;
-    // SAFETY: no pointers.
+    // SAFETY: geteuid takes no pointers.
     if user(&stream)? != unsafe { libc::geteuid() } {
         return Err(Error::new(ErrorKind::PermissionDenied, "the socket is another user's"));
     }
@@ -60,21 +60,22 @@ pub fn fetch(name: &str, patience: Duration) -> io::Result<(Files, DescriptorWor
     receive(&stream)
 }
 
-/// Whether there is something to read before the next look at the clock.
+/// Waits until there is something to read, at most until the clock must be read again. Returns true if there is something to
+/// read.
 fn readable(fd: RawFd, patience: &Patience) -> io::Result<bool> {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one valid pollfd.
+    // SAFETY: `poll` is a single valid pollfd, as the length says.
     match calls::once(|| unsafe { libc::poll(&mut poll, 1, patience.millis()) }) {
         Err(error) if error.kind() == ErrorKind::Interrupted => Ok(false),
         other => other.map(|ready| ready > 0),
     }
 }
 
-/// The user at the other end.
+/// Returns the user at the other end.
 fn user(stream: &UnixStream) -> io::Result<libc::uid_t> {
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: fills in at most `len` bytes of `credentials`.
+    // SAFETY: the call fills in at most `len` bytes of `credentials`, which is writable for that length.
     let result = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),
@@ -87,14 +88,14 @@ fn user(stream: &UnixStream) -> io::Result<libc::uid_t> {
     if result == 0 { Ok(credentials.uid) } else { Err(Error::last_os_error()) }
 }
 
-/// Room for the control message with both descriptors, aligned as its header must be.
+/// Room for the control message with both descriptors, aligned as its header requires.
 #[repr(C)]
 struct Control {
     header: libc::cmsghdr,
     fds: [RawFd; 2],
 }
 
-/// A message header that names `words` and `control`.
+/// Makes a message header that names `words` and `control`.
 fn message(
     io: &mut libc::iovec,
     words: &mut DescriptorWords,
@@ -112,7 +113,7 @@ fn message(
 }
 
 fn control_len() -> usize {
-    // SAFETY: arithmetic only.
+    // SAFETY: CMSG_LEN only computes a length.
     unsafe { libc::CMSG_LEN(size_of::<[RawFd; 2]>() as u32) as usize }
 }
 
@@ -126,7 +127,7 @@ fn send(stream: &UnixStream, files: &Files, mut words: DescriptorWords) -> io::R
     let fds = [files.segment.as_raw_fd(), files.arenas.as_raw_fd()];
     let mut control = MaybeUninit::new(Control { header, fds });
     let message = message(&mut io, &mut words, &mut control);
-    // SAFETY: `message` names live memory of the stated lengths.
+    // SAFETY: `message` names `words`, `io` and `control` with their lengths. All of them live until the call returns.
     let n =
         repeat_c(|| unsafe { libc::sendmsg(stream.as_raw_fd(), &message, libc::MSG_NOSIGNAL) })?;
     if n == size_of::<DescriptorWords>() as isize {
@@ -141,18 +142,18 @@ fn receive(stream: &UnixStream) -> io::Result<(Files, DescriptorWords)> {
     let mut io = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
     let mut control = MaybeUninit::<Control>::zeroed();
     let mut message = message(&mut io, &mut words, &mut control);
-    // SAFETY: `message` names live memory of the stated lengths.
+    // SAFETY: `message` names `words`, `io` and `control` with their lengths. All of them live until the call returns.
     let n = repeat_c(|| unsafe {
         libc::recvmsg(stream.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC)
     })?;
-    // SAFETY: zeroed before, and any bytes are a valid `Control`.
+    // SAFETY: `control` was zeroed before the call, and any bytes are a valid `Control`.
     let control = unsafe { control.assume_init() };
     let header = &control.header;
     let named = message.msg_controllen as usize >= size_of::<libc::cmsghdr>()
         && header.cmsg_level == libc::SOL_SOCKET
         && header.cmsg_type == libc::SCM_RIGHTS;
     let came = if named { header.cmsg_len } else { 0 };
-    // SAFETY: the kernel made the descriptors that came for us.
+    // SAFETY: the kernel made these descriptors for this process with SCM_RIGHTS, and nothing else owns them.
     let files = control
         .fds
         .iter()
@@ -160,7 +161,7 @@ fn receive(stream: &UnixStream) -> io::Result<(Files, DescriptorWords)> {
         .map(|&fd| unsafe { File::from_raw_fd(fd) });
     let files: Vec<File> = files.collect();
     let Ok([segment, arenas]) = <[File; 2]>::try_from(files) else {
-        // The kernel leaves out what the limit on open files does not allow.
+        // The kernel leaves out descriptors that the limit on open files does not allow.
         let full = message.msg_flags & libc::MSG_CTRUNC != 0;
         return Err(match full {
             true => Error::from_raw_os_error(libc::EMFILE),

@@ -1,4 +1,4 @@
-//! Atomics and cells: the real ones, or the model checker's under `--cfg loom`.
+//! Atomics and cells: those of `std`, or those of the model checker under `--cfg loom`.
 
 #[cfg(loom)]
 pub use loom::{
@@ -8,7 +8,7 @@ pub use loom::{
 #[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// `std`'s cell with the model checker's interface.
+/// The cell of `std` with the model checker's interface.
 #[cfg(not(loom))]
 #[derive(Debug)]
 #[repr(transparent)]
