@@ -1,4 +1,4 @@
-//! What a message costs, against the bare cost of moving cache lines between two processors.
+//! The cost of a message, compared with the bare cost of moving cache lines between two processors.
 //!
 //! `cargo run --release -p weft-fabric-shm --example pingpong [processor processor]`
 
@@ -9,19 +9,19 @@ use weft_bootstrap::threads;
 use weft_fabric::{Counter, Fabric, Head, PostOutcome, Sge};
 use weft_fabric_shm::Shm;
 
-// Short samples and many of them: on a busy machine most of them are not interrupted.
+// Many short samples: on a busy machine most of them are not interrupted.
 const ROUNDS: usize = 500;
 const SAMPLES: usize = 401;
 
 fn pin(processor: usize) {
     let mut mask = [0u64; 16];
     mask[processor / 64] = 1 << (processor % 64);
-    // SAFETY: reads `mask`; without permission the numbers are merely worse.
+    // SAFETY: the call reads `size_of_val(&mask)` bytes of `mask`. Without permission the numbers are merely worse.
     unsafe { libc::sched_setaffinity(0, size_of_val(&mask), mask.as_ptr().cast()) };
 }
 
-/// The median of the times of `SAMPLES` runs of `f`, in nanoseconds. (On a busy machine the lower
-/// decile says more; `LOWER=1` in the environment.)
+/// Returns the median of the times of `SAMPLES` runs of `f`, in nanoseconds. (On a busy machine the lower decile says more;
+/// `LOWER=1` in the environment.)
 fn median(mut f: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..SAMPLES)
         .map(|_| {
@@ -38,7 +38,7 @@ fn median(mut f: impl FnMut()) -> f64 {
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// One way, in nanoseconds: each side writes its own line and waits for the other's.
+/// Returns the time of one way, in nanoseconds: each side writes its own line and waits for the line of the other side.
 fn bare(processors: [usize; 2]) -> f64 {
     let lines: [Line; 2] = Default::default();
     let mut result = 0.0;
@@ -71,7 +71,7 @@ fn bare(processors: [usize; 2]) -> f64 {
     result
 }
 
-/// Spins, and gives way now and then, so that a crowded machine gets on.
+/// Spins, and yields now and then, so that a crowded machine makes progress.
 fn turn(spins: &mut u32) {
     *spins += 1;
     if spins.is_multiple_of(10_000) {
@@ -88,7 +88,7 @@ fn take(shm: &Shm, into: Sge) {
             shm.release(message);
             return;
         }
-        // What found no room moves on only by this.
+        // A message that found no room is moved only by this.
         shm.progress();
         turn(&mut spins);
     }
@@ -107,7 +107,7 @@ fn give(shm: &Shm, counter: Counter, payload: Sge) {
 
 fn ping(shm: &Shm, len: usize, barrier: &Barrier) -> f64 {
     let mut memory = vec![1u8; len.max(1)];
-    // SAFETY: `memory` outlives its use below.
+    // SAFETY: `memory` outlives all uses of the element below.
     let sge = unsafe { Sge::new(memory.as_mut_ptr(), len) };
     let counter = shm.counters().allocate();
     barrier.wait();
@@ -129,7 +129,7 @@ fn ping(shm: &Shm, len: usize, barrier: &Barrier) -> f64 {
 
 fn stream(shm: &Shm, len: usize, barrier: &Barrier) -> f64 {
     let mut memory = vec![1u8; len.max(1)];
-    // SAFETY: `memory` outlives its use below.
+    // SAFETY: `memory` outlives all uses of the element below.
     let sge = unsafe { Sge::new(memory.as_mut_ptr(), len) };
     let counter = shm.counters().allocate();
     barrier.wait();

@@ -1,10 +1,10 @@
-//! Memory of the arenas is committed, not filled: a page is there when it is first touched. So that it is, all ranks of
-//! the node count in the segment what they have committed, and commit no more than what the machine, its control groups
-//! and the file system have left beside what was committed and not touched yet.
+//! Commitment of the arenas' memory. Memory is committed, not filled: a page exists from its first touch on. To make sure that
+//! it can, all ranks of the node count in the segment what they have committed. They commit no more than what the machine, its
+//! control groups and the file system have left, minus what was committed and not touched yet.
 //!
-//! What other jobs have committed nobody sees, and a program's own memory is not committed by anybody: where the system
-//! has less after all, its OOM killer speaks, or a touch ends with SIGBUS. Where the system counts what is committed
-//! itself (`vm.overcommit_memory` is 2), it counts a page of ours when it is filled: there, we fill.
+//! Nobody sees what other jobs have committed, and a program's own memory is not committed at all. If the system turns out to
+//! have less memory, its OOM killer acts, or a touch ends with SIGBUS. If the system counts committed memory itself
+//! (`vm.overcommit_memory` is 2), it counts a page of the arenas when the page is filled. Then the pages are filled here.
 
 use crate::cgroup;
 use crate::segment::Segment;
@@ -13,16 +13,17 @@ use std::cell::{Cell, OnceCell};
 use std::os::fd::AsRawFd;
 use weft_fabric::{Fault, FaultCause};
 
-/// What is asked for at once, if it is to be had, so that small memory costs no look at the limits.
+/// Number of bytes that are requested at once if there is room, so that small allocations need not read the limits.
 const CHUNK: u64 = 256 << 10;
 
-/// One of so many bytes that are left is not committed: page tables and the program need some, too.
+/// Share of the remaining memory that is not committed: one byte of this number. Page tables and the program need some memory,
+/// too.
 const KEEP_BACK: u64 = 64;
 
-/// What this rank has committed, and where it looks for limits.
+/// The account of what this rank has committed, with the limits that it must respect.
 #[derive(Debug, Default)]
 pub struct CommitAccount {
-    /// Bytes that were asked for and belong to no page.
+    /// Number of bytes that were committed and belong to no page yet.
     credit: Cell<u64>,
     limits: OnceCell<Limits>,
 }
@@ -33,7 +34,7 @@ struct Limits {
     groups: Vec<cgroup::MemoryGroup>,
 }
 
-/// How many bytes something leaves, and what it is.
+/// The number of bytes that a limit leaves, and the name of the limit.
 struct Left {
     bytes: u64,
     bound: String,
@@ -48,12 +49,12 @@ impl CommitAccount {
         })
     }
 
-    /// Whether memory is filled when it is committed.
+    /// Returns true if memory is filled when it is committed.
     pub fn fills(&self) -> bool {
         self.limits().fills
     }
 
-    /// CommitAccount `bytes` of fresh pages.
+    /// Commits `bytes` of fresh pages.
     pub fn commit(&self, segment: &Segment, bytes: u64) -> Result<(), Fault> {
         let credit = &self.credit;
         if let Some(missing) = bytes.checked_sub(credit.get()).filter(|&missing| missing > 0) {
@@ -67,7 +68,7 @@ impl CommitAccount {
         Ok(())
     }
 
-    /// Takes back what was committed for pages that are fresh again.
+    /// Takes back the commitment of `bytes` in pages that are fresh again.
     pub fn uncommit(&self, segment: &Segment, bytes: u64) {
         let credit = self.credit.get() + bytes;
         let keep = credit.min(CHUNK);
@@ -87,7 +88,7 @@ impl CommitAccount {
         Err(left)
     }
 
-    /// What may still be committed beside `committed` bytes.
+    /// Returns what may still be committed, if `committed` bytes are committed already.
     fn left(&self, segment: &Segment, committed: u64) -> Left {
         let owed = committed.saturating_sub(touched(segment));
         let mut least = Left { bytes: machine(), bound: "the machine's free memory".to_owned() };
@@ -104,12 +105,13 @@ impl CommitAccount {
         least
     }
 
-    /// Bytes that can be committed now, by anybody.
+    /// Returns the number of bytes that the ranks can commit now.
     pub fn spare(&self, segment: &Segment) -> u64 {
         self.left(segment, segment.header().committed.0.load(Ordering::Acquire)).bytes
     }
 
-    /// Why there are no `len` bytes: there is not so much memory, or `space` bytes are all that is left of the arena.
+    /// Returns the reason why there are no `len` bytes: there is too little memory, or only `space` bytes are left of the
+    /// arena.
     pub fn no_room(&self, segment: &Segment, len: u64, space: u64) -> Fault {
         let left = self.left(segment, segment.header().committed.0.load(Ordering::Acquire));
         if left.bytes < len {
@@ -122,21 +124,21 @@ impl CommitAccount {
     }
 }
 
-/// Bytes of the arenas that somebody has touched.
+/// Returns the number of bytes of the arenas that have been touched.
 fn touched(segment: &Segment) -> u64 {
     use std::os::unix::fs::MetadataExt;
     segment.files().arenas.metadata().map_or(0, |file| file.blocks() * 512)
 }
 
-/// What the file system of the arenas has left, if it has a size.
+/// Returns the number of bytes that the file system of the arenas has left, if it has a size.
 fn file_system(segment: &Segment) -> Option<u64> {
     let mut room = std::mem::MaybeUninit::<libc::statvfs>::uninit();
     let file = segment.files().arenas.as_raw_fd();
-    // SAFETY: a system call on our own descriptor, into memory of the right size.
+    // SAFETY: the descriptor is open, and `room` is writable for a statvfs.
     if unsafe { libc::fstatvfs(file, room.as_mut_ptr()) } != 0 {
         return None;
     }
-    // SAFETY: filled by the call.
+    // SAFETY: the call succeeded, so it has filled `room` in.
     let room = unsafe { room.assume_init() };
     (room.f_blocks > 0).then(|| room.f_bavail.saturating_mul(room.f_frsize))
 }
@@ -148,7 +150,7 @@ impl Left {
     }
 }
 
-/// Memory that the machine can give without an end to others, in bytes.
+/// Returns the number of bytes that the machine can give without killing processes.
 fn machine() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let field = |name: &str| {

@@ -1,4 +1,4 @@
-//! The trait of fabrics in terms of `messages` and `memory`.
+//! The fabric trait in terms of `messages` and `memory`.
 
 mod facets;
 
@@ -48,7 +48,7 @@ impl Fabric for Shm {
             send_max: self.peers[peer].send_max(),
             inline_max: INLINE,
             mtu: 0,
-            // Each job has slots of its own.
+            // The multicast slots are those of the job, so processes of other jobs do not see them.
             multicast_max: if self.peers[peer].is_foreign { 0 } else { MULTICAST_MAX },
             direct: self.reaches(peer),
             in_order_placement: false,

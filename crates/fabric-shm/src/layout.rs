@@ -1,67 +1,70 @@
-//! Where everything lies in the two files of a job. Pure arithmetic: all ranks compute the same from
-//! the four numbers of a [`SegmentShape`].
+//! The layout of the two files of a job. It is pure arithmetic: all ranks compute the same layout from the four numbers of a
+//! [`SegmentShape`].
 //!
 //! ```text
 //!   the segment:  header │ control[rank] │ slots[rank] │ boxes, in tiles of receivers and senders
 //!   the arenas:   arena[rank]
 //! ```
-//! Everything is touched lazily (the files are sparse), so that a rank costs what it uses. The segment
-//! is mapped as a whole; of the arenas a process maps what it needs ([`crate::reach`]).
+//! Pages are touched lazily (the files are sparse), so that a rank only costs what it uses. A process maps the segment as a
+//! whole, and of the arenas what it needs ([`crate::reach`]).
 
 use crate::control::{RankControl, SegmentHeader};
 use crate::multicast::{MulticastSlot, SLOTS};
 use crate::ring::{Chunk, RingLine, Taken};
 use std::mem::size_of;
 
-/// Most ranks on one machine.
+/// Maximum number of ranks on one machine.
 pub const RANKS_MAX: usize = 1024;
 
-/// Smallest arena worth having, in bytes.
+/// Minimum size of an arena, in bytes.
 pub const ARENA_MIN: u64 = 1 << 20;
 
-/// By how much arenas are opened, and what their sizes are multiples of, in bytes: a multiple of every
-/// page size.
+/// Unit in which arenas are opened, and of which their sizes are multiples, in bytes. It is a multiple of every page size.
 pub const STEP: u64 = 1 << 20;
 
-/// Most and fewest lines, and bytes, of the second ring of each pair, for immediates: those must not
-/// wait behind messages that nobody receives.
+/// Maximum and minimum number of lines, and number of bytes, of the second ring of each pair. That ring is for immediates,
+/// which must not wait behind messages that nobody receives.
 const IMMEDIATE_LINES: usize = 16;
 const IMMEDIATE_LINES_MIN: usize = 4;
 const IMMEDIATE_BYTES: usize = 256;
 
-/// What the boxes of all pairs may take for each rank, in bytes, where the budget of all is less.
+/// Minimum budget of the boxes of all pairs, in bytes for each rank.
 pub const BOXES_EACH: u64 = 4 << 20;
 
-/// Most receivers, and senders, of a tile: a rank that talks to all others touches boxes in few places, and page tables
-/// cost what they map. In one row a receiver, 1,024 ranks that all talk to each other had 4 MiB of page tables each.
+/// Maximum number of receivers, and of senders, of a tile. A rank that talks to all others then touches boxes in few places,
+/// and page tables cost what they map. With one row for each receiver, 1,024 ranks that all talk to each other had 4 MiB of
+/// page tables each.
 const TILE: usize = 32;
 
 const PAGE: usize = 4096;
 
-/// What lies between the lines and the bytes of a ring whose lines fill pages. Payloads as long as a line advance with the lines: without it each
-/// would be at the same place of a page as its line, and processors take such addresses for one another.
+/// Number of bytes between the lines and the bytes of a ring whose lines fill pages. Payloads as long as a line advance with
+/// the lines. Without the gap each payload would have the same offset in its page as its line, and processors mistake such
+/// addresses for one another.
 const SKEW: usize = PAGE / 2;
 const TOTAL_MAX: u64 = 1 << 50;
 
-/// The numbers that a segment is made of.
+/// The numbers that determine a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentShape {
     pub ranks: usize,
-    /// Lines of one box, a power of two.
+    /// Number of lines of a box, a power of two.
     pub lines: usize,
-    /// Bytes for long payloads in one box, a power of two.
+    /// Number of bytes for long payloads in a box, a power of two.
     pub bytes: usize,
-    /// Address space of one rank for memory that peers reach, in bytes; a multiple of [`STEP`].
+    /// Address space of a rank for memory that peers reach, in bytes; a multiple of [`STEP`].
     pub arena: u64,
 }
 
 impl SegmentShape {
-    /// The shape for `ranks` ranks whose boxes, all in use, take at most `budget` bytes or [`BOXES_EACH`] for each,
-    /// whichever is more. The arenas get what is left of `limit` bytes, but no more than `memory` each: nobody can use more.
+    /// Returns the shape for `ranks` ranks whose boxes, all in use, take at most `budget` bytes or [`BOXES_EACH`] for each
+    /// rank, whichever is more. The arenas get the rest of `limit` bytes, but at most `memory` each, because nobody can use
+    /// more.
     ///
-    /// Two ranks have more: what goes to and fro between two caches then leaves the first one of both, from where it comes
-    /// more quickly (measured, half a round trip of 4 KiB, us: with 64 KiB a box 1.26, with 256 KiB 1.13). With many ranks the
-    /// boxes of all would not stay in the second (8 ranks, gather of 4 KiB: 5.9, 6.5).
+    /// Two ranks get longer boxes. Then data that go to and fro between two caches have left the first-level caches of both,
+    /// and are fetched more quickly (measured: half a round trip of 4 KiB takes 1.26 us with boxes of 64 KiB, 1.13 us with 256
+    /// KiB). With many ranks the boxes of all would not stay in the second-level cache (8 ranks, gather of 4 KiB: 5.9 us, 6.5
+    /// us).
     pub fn fit(ranks: usize, budget: u64, memory: u64, limit: u64) -> SegmentShape {
         let bytes = if ranks > 2 { 64 << 10 } else { 256 << 10 };
         let mut shape = SegmentShape { ranks, lines: 128, bytes, arena: 0 };
@@ -88,7 +91,7 @@ impl SegmentShape {
         shape
     }
 
-    /// True if the numbers are such as [`SegmentShape::fit`] makes.
+    /// Returns true if the numbers are such as [`SegmentShape::fit`] makes.
     pub fn is_sound(&self) -> bool {
         (1..=RANKS_MAX).contains(&self.ranks)
             && self.lines.is_power_of_two()
@@ -99,8 +102,8 @@ impl SegmentShape {
             && (ARENA_MIN..=TOTAL_MAX).contains(&self.arena)
     }
 
-    /// Distance between boxes: an odd number of line pairs, so that the first lines of the boxes of
-    /// one receiver fall into different sets of the cache.
+    /// Returns the distance between boxes: an odd number of line pairs, so that the first lines of the boxes of a receiver fall
+    /// into different sets of the cache.
     pub fn stride(&self) -> usize {
         let pairs = self.box_size().div_ceil(128);
         (pairs | 1) * 128
@@ -110,12 +113,12 @@ impl SegmentShape {
         self.messages().size() + self.immediates().size()
     }
 
-    /// The ring for messages, at the start of a box.
+    /// Returns the ring for messages, at the start of a box.
     pub fn messages(&self) -> RingShape {
         RingShape { offset: 0, lines: self.lines, bytes: self.bytes }
     }
 
-    /// The ring for immediates, behind it.
+    /// Returns the ring for immediates, after the ring for messages.
     pub fn immediates(&self) -> RingShape {
         RingShape {
             offset: self.messages().size(),
@@ -132,20 +135,20 @@ impl SegmentShape {
         self.control(self.ranks).next_multiple_of(PAGE) + rank * SLOTS * size_of::<MulticastSlot>()
     }
 
-    /// Tiles in a row, and ranks along the side of one.
+    /// Returns the number of tiles in a row, and the number of ranks along the side of a tile.
     fn tiles(&self) -> (usize, usize) {
         let count = self.ranks.div_ceil(TILE);
         (count, self.ranks.div_ceil(count))
     }
 
-    /// Room for boxes, those that only fill tiles up with it. Tiles are one box apart, so that the first lines of one
-    /// receiver's boxes fall into different sets of the cache there, too.
+    /// Returns the number of boxes that there is room for, including boxes that only fill tiles up. Between two tiles there is
+    /// a gap of one box, so that the first lines of a receiver's boxes fall into different sets of the cache across tiles, too.
     fn boxes(&self) -> usize {
         let (count, side) = self.tiles();
         count * count * (side * side + 1)
     }
 
-    /// The box from `sender` to `receiver`.
+    /// Returns the offset of the box from `sender` to `receiver`.
     pub fn pair(&self, receiver: usize, sender: usize) -> usize {
         let (count, side) = self.tiles();
         let tile = receiver / side * count + sender / side;
@@ -153,27 +156,27 @@ impl SegmentShape {
         self.slots(self.ranks).next_multiple_of(PAGE) + index * self.stride()
     }
 
-    /// Size of the segment, in bytes.
+    /// Returns the size of the segment, in bytes.
     pub fn segment(&self) -> u64 {
         let end = self.slots(self.ranks).next_multiple_of(PAGE) + self.boxes() * self.stride();
         end.next_multiple_of(PAGE) as u64
     }
 
-    /// First byte of the arena of `rank` in the file of the arenas.
+    /// Returns the offset of the arena of `rank` in the file of the arenas.
     pub fn arena_of(&self, rank: usize) -> u64 {
         rank as u64 * self.arena
     }
 
-    /// Size of the file of the arenas, in bytes.
+    /// Returns the size of the file of the arenas, in bytes.
     pub fn arenas(&self) -> u64 {
         self.arena_of(self.ranks)
     }
 }
 
-/// One ring inside a box: first `taken`, then the lines, then the bytes.
+/// A ring inside a box: first `taken`, then the lines, then the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingShape {
-    /// Where it begins in the box.
+    /// Offset of the ring in the box.
     pub offset: usize,
     pub lines: usize,
     pub bytes: usize,
@@ -194,7 +197,7 @@ impl RingShape {
     }
 }
 
-// Long under Miri, and nothing is unsafe.
+// Skipped under Miri: it would take long there, and nothing is unsafe.
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
@@ -218,7 +221,7 @@ mod tests {
             assert!(boxes <= BUDGET.max(BOXES_EACH * ranks as u64), "{shape:?}");
         }
         assert_eq!(SegmentShape::fit(16, BUDGET, 1 << 32, u64::MAX).bytes, 64 << 10);
-        // A machine with so many processors has more memory, too.
+        // A machine with this many processors also has more memory.
         assert!(SegmentShape::fit(384, BUDGET, 1 << 32, u64::MAX).bytes >= 4 << 10);
     }
 

@@ -1,21 +1,21 @@
 //! The fabric of one machine.
 //!
-//! All ranks map one anonymous segment ([`Shm::connect`]), and of each other's memory what they reach. Small messages travel in fast boxes, one
-//! for each ordered pair, at the price of one cache line; memory that the fabric allocates is read
-//! and written in place; the program's own memory is reached by cross-memory attach where the system
-//! permits it. Whoever idles sleeps on a doorbell in the segment.
+//! All ranks map one anonymous segment ([`Shm::connect`]), and the parts of each other's memory that they reach. Small messages
+//! travel in fast boxes, one for each ordered pair, at the price of one cache line. Memory that the fabric allocates is read
+//! and written in place. The program's own memory is reached by cross-memory attach where the system permits it. An idle rank
+//! sleeps on a doorbell in the segment.
 //!
 //! ```text
 //!   fabric       the trait, by facets, in terms of
 //!   messages     boxes, immediates, datagrams          memory    allocation, reads and writes;  reach: what of the arenas is open
 //!      ▼                                                  ▼
-//!   shm          a rank's state; how it is made (connect, options);  foreign: processes of other jobs as peers
+//!   shm          a rank's state; how it is made (connect, options);  other_jobs: processes of other jobs as peers
 //!      ▼
 //!   peers, peer, view, arena, commit, bell, poll_bell        what it keeps for each rank, and of the memory
 //!      ▼
 //!   segment      what all map: layout, control, ring, multicast
 //! ```
-//! Arrows point down alone.
+//! Arrows only point down.
 
 #![warn(missing_docs)]
 

@@ -13,25 +13,25 @@ use weft_bootstrap::calls::once;
 use weft_fabric::{Fault, FaultCause, Flag, Region, RemoteAddr, RemoteFlag, Sge};
 use weft_intranode::Lines;
 
-/// Freed memory of at least so many bytes goes back to the system at once; less is kept, since to
-/// touch a page for the first time costs a microsecond.
+/// Minimum size, in bytes, of freed memory that goes back to the system at once. Smaller memory is kept, because the first
+/// touch of a page costs a microsecond.
 const KEEP: u64 = 16 << 20;
 
-/// The part of what is left that spare memory may take is one in so many.
+/// Share of the remaining memory that spare memory may take: one byte of this number.
 const SPARE: u64 = 8;
 
-/// Where an address leads.
+/// The target of an address.
 enum Location {
-    /// Memory that is mapped here.
+    /// Memory that is mapped in this process.
     Here(*mut u8),
-    /// An address of the peer.
+    /// An address in the peer's process.
     There(u64),
 }
 
 impl Shm {
-    /// fallocate(2) of a range of pages of the own arena: reserves them, or gives them back. In pieces where
-    /// signals come: interrupted in the middle, the system may undo the whole call, and a long one would
-    /// never come to its end.
+    /// Calls fallocate(2) for a range of pages of the own arena: reserves them, or gives them back. The range is split into
+    /// pieces if signals interrupt the call. When it is interrupted in the middle, the system may undo the whole call, and a
+    /// long call would never finish.
     fn fallocate(&self, mode: i32, range: Range<u64>) -> Result<(), Fault> {
         let (mut at, mut piece) = (range.start, range.end - range.start);
         while at < range.end {
@@ -43,7 +43,7 @@ impl Shm {
                 }
                 Err(libc::EINTR) => piece = (now / 2).next_multiple_of(PAGE).max(PAGE),
                 Err(errno) => {
-                    // Neighbours may have the rest of the first page.
+                    // Neighbours may use the rest of the first page, so it stays.
                     if mode == 0 && at > range.start + PAGE {
                         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
                         let _ = self.fallocate(mode, range.start + PAGE..at);
@@ -55,12 +55,13 @@ impl Shm {
         Ok(())
     }
 
-    /// The error is the system's number.
+    /// Calls fallocate(2) once. The error is the system's number.
     fn fallocate_once(&self, mode: i32, offset: u64, len: u64) -> Result<(), i32> {
         let start = self.segment.shape().arena_of(self.rank) + offset;
         let (offset, len) = (start as libc::off_t, len as libc::off_t);
         let fd = self.segment.files().arenas.as_raw_fd();
-        // SAFETY: a system call on our own descriptor, inside the file's size.
+        // SAFETY: fallocate(2) takes no pointers; the descriptor is open. The range lies in the arena of this rank, inside the
+        // file's size.
         let result = once(|| unsafe { libc::fallocate(fd, mode, offset, len) });
         result.map(drop).map_err(|error| error.raw_os_error().unwrap_or(0))
     }
@@ -80,7 +81,8 @@ impl Shm {
         }
         arena.pay(&span);
         let base = self.peers[self.rank].view.base();
-        // SAFETY: the span lies in our arena, is open, and belongs to nobody else.
+        // SAFETY: the span lies in the arena of this rank and was opened by `back`. The allocator gives it to nobody else until
+        // it is freed.
         let local = unsafe {
             for used in &span.used {
                 let at = base.as_ptr().add(used.start as usize);
@@ -107,7 +109,7 @@ impl Shm {
         Ok(())
     }
 
-    /// Refused where there is less than [`SPARE`] times as much left.
+    /// Allocates a region; refused if it takes more than 1/[`SPARE`] of what is left.
     pub(crate) fn allocate_spare_region(&self, len: usize) -> Result<Region, Fault> {
         let (asked, left) = (len as u64, self.commits.spare(&self.segment) / SPARE);
         if left < asked {
@@ -138,7 +140,7 @@ impl Shm {
         let len = arena.free(offset, region.local.len() as u64);
         if len >= KEEP {
             let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-            // If the system will not take it back, we keep it.
+            // If the system does not take the memory back, it stays paid for.
             let given = arena.unpay(offset, len, |range| self.fallocate(mode, range).is_ok());
             self.commits.uncommit(&self.segment, given);
         }
@@ -149,12 +151,12 @@ impl Shm {
         let word = region.local.part(offset, 8).ptr().cast::<AtomicU64>();
         assert!(word.is_aligned(), "a flag at offset {offset}, which is not a multiple of 8");
         let word = NonNull::new(word).expect("part of the segment");
-        // SAFETY: `Counters` is dropped with the segment.
+        // SAFETY: the word lies in the segment's mapping, which stays as long as the counters of this fabric.
         let local = unsafe { self.counters.adopt(word) };
         Flag { local, remote: RemoteFlag { at: region.at(offset), waking } }
     }
 
-    /// Finds `len` bytes at `at` of `peer`.
+    /// Finds the location of `len` bytes at `at` of `peer`.
     #[inline]
     fn place(&self, peer: usize, at: RemoteAddr, len: usize) -> Result<Location, Fault> {
         match at.key {
@@ -173,23 +175,23 @@ impl Shm {
         }
     }
 
-    /// What lies in the segment is seen by everybody.
+    /// Returns `len` bytes at `at` of `peer` as this process sees them. All ranks see memory that lies in the arenas.
     #[inline]
     pub(crate) fn view(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
         match self.place(peer, at, len).ok()? {
-            // SAFETY: checked to lie in the peer's arena, which is mapped as long as `self`; the caller
-            // names it only while the peer keeps it. Elsewhere it is the program's own and exposed.
+            // SAFETY: `place` checked that the bytes lie in the peer's arena, which is mapped as long as `self`; the caller
+            // uses them only while the peer keeps them. Other locations are memory of this program, which it exposed.
             Location::Here(at) => Some(unsafe { Sge::new(at, len) }),
             Location::There(_) => None,
         }
     }
 
-    /// The aligned word at `at` of `peer`, for flags and atomics.
+    /// Returns the aligned word at `at` of `peer`, for flags and atomics.
     pub(crate) fn word(&self, peer: usize, at: RemoteAddr) -> Result<&AtomicU64, Fault> {
         Ok(&self.words_at(peer, at, 1)?[0])
     }
 
-    /// `count` of them.
+    /// Returns `count` aligned words from `at` of `peer` on.
     pub(crate) fn words_at(
         &self,
         peer: usize,
@@ -204,7 +206,8 @@ impl Shm {
             return Err(Fault::unsupported(peer, what));
         }
         match self.place(peer, at, 8 * count)? {
-            // SAFETY: inside the mapping, which lives as long as `self`, and aligned.
+            // SAFETY: `place` checked that the words lie inside the mapping, which lives as long as `self`. They are aligned,
+            // and consist of atomics.
             Location::Here(at) => Ok(unsafe { std::slice::from_raw_parts(at.cast(), count) }),
             Location::There(_) => Err(Fault::corrupt(peer, "address of a word")),
         }
@@ -216,9 +219,11 @@ impl Shm {
         }
         match self.place(peer, dst, src.len())? {
             Location::Here(at) => {
-                // SAFETY: checked to lie in the peer's arena, or our own and exposed.
+                // SAFETY: `place` checked that the bytes lie in the peer's arena, or they are memory of this program, which it
+                // exposed.
                 unsafe { Sge::new(at, src.len()) }.want_lines(&self.copies);
-                // SAFETY: the same; `src` is readable. Both may overlap.
+                // SAFETY: `at` is writable for `src.len()` bytes: they lie in the peer's arena or are exposed. `src` is
+                // readable: the caller of `Sge::new` promised it. The two may overlap.
                 unsafe { std::ptr::copy(src.ptr(), at, src.len()) };
                 Ok(())
             }
@@ -232,7 +237,8 @@ impl Shm {
         }
         match self.place(peer, src, dst.len())? {
             Location::Here(at) => {
-                // SAFETY: as in `put`, the other way round.
+                // SAFETY: `at` is readable for `dst.len()` bytes: they lie in the peer's arena or are exposed. `dst` is
+                // writable: the caller of `Sge::new` promised it. The two may overlap.
                 unsafe { std::ptr::copy(at, dst.ptr(), dst.len()) };
                 Ok(())
             }
@@ -262,7 +268,7 @@ impl Shm {
         self.peers[peer].control().facts.0.pid.load(Ordering::Relaxed) as i32
     }
 
-    /// Whether the program's memory at `peer` can be reached, found out at the first question.
+    /// Returns true if the program's memory at `peer` can be reached. The first call finds it out.
     pub(crate) fn reaches(&self, peer: usize) -> bool {
         let known = &self.peers[peer].direct;
         if let Some(direct) = known.get() {
@@ -273,12 +279,12 @@ impl Shm {
         direct
     }
 
-    /// Reads the peer's proving word: the system must permit it, and the process that has this
-    /// number (in our name space) must be the peer.
+    /// Reads the peer's proving word. This succeeds only if the system permits it and the process that has this number (in this
+    /// process's name space) is the peer.
     fn probe(&self, peer: usize) -> bool {
         let facts = &self.peers[peer].control().facts.0;
         let mut found = 0u64;
-        // SAFETY: `found` lives through the call.
+        // SAFETY: `found` has 8 bytes and lives until the call returns.
         let local = unsafe { Sge::new((&raw mut found).cast(), 8) };
         let at = facts.probe_at.load(Ordering::Relaxed);
         cma::transfer(CopyDirection::Read, self.pid(peer), peer, local, at).is_ok()

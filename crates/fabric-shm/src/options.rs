@@ -1,25 +1,25 @@
-//! What may be chosen about a [`crate::Shm`].
+//! The options of a [`crate::Shm`].
 
 use std::time::Duration;
 use weft_intranode::Wanted;
 
-/// What may be chosen about a [`crate::Shm`].
+/// The options of a [`crate::Shm`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShmOptions {
-    /// Try cross-memory attach for the program's own memory. If not, or if the system does not
-    /// permit it, [`weft_fabric::Capabilities::direct`] is false.
+    /// True if cross-memory attach is tried for the program's own memory. If not, or if the system does not permit it,
+    /// [`weft_fabric::Capabilities::direct`] is false.
     pub cma: bool,
-    /// Memory that the boxes of all pairs may take together when all are in use, in bytes; at least 4 MiB a
-    /// rank, unless it is 0. The lowest rank's choice holds for all.
+    /// Maximum memory of the boxes of all pairs when all are in use, in bytes; at least 4 MiB for each rank, unless the value
+    /// is 0. The lowest rank's choice holds for all ranks.
     pub box_budget: u64,
-    /// Address space for the whole segment, in bytes, beside what the system's limits allow. The
-    /// lowest rank's choice holds for all.
+    /// Maximum address space of the whole segment, in bytes, in addition to the system's limits. The lowest rank's choice holds
+    /// for all ranks.
     pub segment_limit: u64,
-    /// This rank sleeps in poll(2) on [`crate::Shm::descriptor`], not on [`weft_fabric::Fabric::sleeper`] alone.
+    /// True if this rank sleeps in poll(2) on [`crate::Shm::descriptor`], not only on [`weft_fabric::Fabric::sleeper`].
     pub polls: bool,
-    /// How long to wait for the other ranks while connecting.
+    /// Maximum time to wait for the other ranks while connecting.
     pub patience: Duration,
-    /// Whence [`weft_fabric::Fabric::copies`] has its model. The lowest rank's choice holds for all.
+    /// The source of the model of [`weft_fabric::Fabric::copies`]. The lowest rank's choice holds for all ranks.
     pub copies: Wanted,
 }
 

@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Size of a page, in bytes, for what is asked of the system: a multiple of its own is asked for.
+/// Size of a page, in bytes, for requests to the system. Requests are for multiples of the system's own page size.
 pub const PAGE: u64 = 4096;
 
-/// Disjoint ranges of whole pages, joined where they touch: ends by starts, in bytes.
+/// Disjoint ranges of whole pages, in bytes: the end of each range by its start. Ranges that touch are joined.
 #[derive(Debug, Default)]
 pub struct PageRanges(BTreeMap<u64, u64>);
 
 impl PageRanges {
-    /// The whole pages in which a range lies.
+    /// Returns the whole pages in which a range lies.
     pub fn around(range: Range<u64>) -> Range<u64> {
         range.start & !(PAGE - 1)..range.end.next_multiple_of(PAGE)
     }
 
-    /// The parts of `range` that are in the set.
+    /// Returns the parts of `range` that are in the set.
     pub fn within(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let first = self.0.range(..range.start).next_back();
         let rest = self.0.range(range.start..range.end.max(range.start));
@@ -24,7 +24,7 @@ impl PageRanges {
         first.into_iter().chain(rest).map(cut).filter(|part| !part.is_empty()).collect()
     }
 
-    /// How many bytes of `range` are in the set.
+    /// Returns the number of bytes of `range` that are in the set.
     pub fn count(&self, range: Range<u64>) -> u64 {
         self.within(range).iter().map(|part| part.end - part.start).sum()
     }
@@ -53,12 +53,12 @@ impl PageRanges {
     }
 }
 
-// Long under Miri, and nothing is unsafe.
+// Skipped under Miri: it would take long there, and nothing is unsafe.
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 
-    /// Against a set of page numbers, with the same operations in a fixed disorder.
+    /// Compares with a set of page numbers, after the same operations in a fixed pseudo-random order.
     #[test]
     fn ranges_are_what_a_set_of_pages_is() {
         let (mut pages, mut model) = (PageRanges::default(), std::collections::BTreeSet::new());

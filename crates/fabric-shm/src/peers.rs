@@ -1,4 +1,4 @@
-//! The peers of a process by number: the ranks of its job, and behind them processes of other jobs, which come and go.
+//! The peers of a process by number: the ranks of its job, and after them processes of other jobs, which come and go.
 
 use crate::layout::RANKS_MAX;
 use crate::peer::ShmPeer;
@@ -7,28 +7,29 @@ use std::collections::HashSet;
 use std::ops::Index;
 use std::rc::Rc;
 
-/// All peers. Those of the own job are a look away; others are found in a cold branch.
+/// All peers. The peers of the own job are in a slice; other peers are found in a cold branch.
 ///
-/// Contract: a reference to a peer is held within one method of [`crate::Shm`] only, and none of these calls
-/// [`ShmPeers::remove`] or what calls it.
+/// Contract: a reference to a peer is held only within one method of [`crate::Shm`], and such a method calls neither
+/// [`ShmPeers::remove`] nor its callers.
 pub(crate) struct ShmPeers {
     own: Box<[ShmPeer]>,
-    /// From the number behind the own ones on. Boxed: they stay where they are when others come.
+    /// Peers of other jobs; their numbers follow those of the own job. They are boxed, so they stay in place when peers are
+    /// added.
     foreign: UnsafeCell<Vec<Option<Box<ShmPeer>>>>,
-    /// One more than the largest number in use.
+    /// The largest number in use, plus one.
     end: Cell<usize>,
     /// Numbers for peers that are about to be added.
     reserved: Rc<RefCell<HashSet<usize>>>,
 }
 
-/// Numbers that nobody else gets until this is dropped.
+/// Numbers that are not given to other callers until this value is dropped.
 pub(crate) struct Reserved {
     numbers: Vec<usize>,
     all: Rc<RefCell<HashSet<usize>>>,
 }
 
 impl Reserved {
-    /// The lowest first.
+    /// Returns the numbers in ascending order.
     pub fn numbers(&self) -> &[usize] {
         &self.numbers
     }
@@ -42,31 +43,31 @@ impl Drop for Reserved {
 }
 
 impl ShmPeers {
-    /// The ranks of the job alone.
+    /// Creates the table with only the ranks of the job.
     pub fn new(own: Box<[ShmPeer]>) -> ShmPeers {
         let end = Cell::new(own.len());
         ShmPeers { own, foreign: UnsafeCell::default(), end, reserved: Rc::default() }
     }
 
-    /// The ranks of the own job.
+    /// Returns the ranks of the own job.
     #[inline(always)]
     pub fn own(&self) -> &[ShmPeer] {
         &self.own
     }
 
-    /// One more than the largest number in use.
+    /// Returns the largest number in use, plus one.
     #[inline(always)]
     pub fn end(&self) -> usize {
         self.end.get()
     }
 
-    /// Whether somebody has this number.
+    /// Returns true if a peer has this number.
     #[inline(always)]
     pub fn has(&self, peer: usize) -> bool {
         peer < self.own.len() || self.foreign(peer).is_some()
     }
 
-    /// Who has this number.
+    /// Returns the peer with this number.
     #[inline(always)]
     pub fn get(&self, peer: usize) -> Option<&ShmPeer> {
         match self.own.get(peer) {
@@ -78,18 +79,18 @@ impl ShmPeers {
     #[cold]
     #[inline(never)]
     fn foreign(&self, peer: usize) -> Option<&ShmPeer> {
-        // SAFETY: only `add` and `remove` change the list, and no reference to it outlives a method; the peers in it stay
-        // where they are until `remove`, whose callers promise that nobody refers to them.
+        // SAFETY: only `add` and `remove` change the list, and no reference to it outlives a method. The peers in it stay in
+        // place until `remove`, whose callers promise that nobody refers to them.
         let foreign = unsafe { &*self.foreign.get() };
         foreign.get(peer - self.own.len())?.as_deref()
     }
 
-    /// Everybody, with their numbers.
+    /// Iterates over all peers with their numbers.
     pub fn all(&self) -> impl Iterator<Item = (usize, &ShmPeer)> {
         (0..self.end()).filter(|&peer| self.has(peer)).map(|peer| (peer, &self[peer]))
     }
 
-    /// So many numbers that nobody has; `None` if there are not so many. Other threads may be about to add peers, too.
+    /// Reserves `count` numbers that no peer has; `None` if there are not enough. Other threads may be about to add peers, too.
     pub fn reserve(&self, count: usize) -> Option<Reserved> {
         let mut all = self.reserved.borrow_mut();
         let is_free = |peer: &usize| !self.has(*peer) && !all.contains(peer);
@@ -101,10 +102,11 @@ impl ShmPeers {
         Some(Reserved { numbers, all: self.reserved.clone() })
     }
 
-    /// Gives a process of another job the number `peer`, which is free and not one of the own ranks.
+    /// Gives a process of another job the number `peer`, which is free and is not a rank of the own job.
     pub fn add(&self, peer: usize, entry: ShmPeer) {
         assert!(!self.has(peer), "two peers of one number");
-        // SAFETY: as in `foreign`; growing the list moves boxes, not peers.
+        // SAFETY: no reference to the list exists, because each is held only within one method, and this method holds none.
+        // Growing the list moves boxes, not peers.
         let foreign = unsafe { &mut *self.foreign.get() };
         let at = peer - self.own.len();
         if foreign.len() <= at {
@@ -117,9 +119,10 @@ impl ShmPeers {
     /// Forgets a process of another job.
     ///
     /// # Safety
-    /// Nobody refers to it.
+    /// There is no reference to the peer.
     pub unsafe fn remove(&self, peer: usize) {
-        // SAFETY: as in `foreign`, and by contract.
+        // SAFETY: no reference to the list exists, because each is held only within one method. The caller promised that there
+        // is no reference to the removed peer.
         let foreign = unsafe { &mut *self.foreign.get() };
         foreign[peer - self.own.len()] = None;
         while foreign.last().is_some_and(Option::is_none) {

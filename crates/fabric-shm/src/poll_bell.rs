@@ -1,11 +1,11 @@
-//! A doorbell for a rank that sleeps in poll(2), because it waits for a network, too: whoever rings
-//! sends a datagram to an abstract socket of the rank, beside the futex. It has two, for the program's
-//! threads and for the helper.
+//! A doorbell for a rank that sleeps in poll(2), because it also waits for a network. A peer that rings sends a datagram to an
+//! abstract socket of the rank, in addition to the futex. The rank has two such sockets, for the program's threads and for the
+//! helper.
 //!
-//! Contract. The owner binds its sockets and says so in its control block before the closing fence of
-//! the connection. It arms its [`Doorbell`] before a sleep; a ring that sees that makes the socket
-//! readable, and it stays so until the owner has emptied it, after the sleep. So no ring is lost, and
-//! one that came too late ends the next sleep early. What strangers send has no other effect.
+//! Contract. The owner binds its sockets and says so in its control block before the closing fence of the connection. It arms
+//! its [`Doorbell`] before a sleep. A ring that sees the announcement makes the socket readable. The socket stays readable
+//! until the owner has emptied it, after the sleep. So no ring is lost, and a ring that came too late ends the next sleep
+//! early. Datagrams from strangers have no other effect.
 //!
 //! [`Doorbell`]: weft_fabric::wait::Doorbell
 
@@ -19,21 +19,21 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use weft_bootstrap::calls::Occupied;
 
-/// Who of a rank sleeps.
+/// The sleeping part of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SleepingPart {
     Main,
     Helper,
 }
 
-/// A socket of `rank`, whose name only the job's ranks are told.
+/// Returns the address of a socket of `rank`. Only the job's ranks know the secret in its name.
 fn address(segment: &Segment, rank: usize, who: SleepingPart) -> io::Result<SocketAddr> {
     let secret = segment.header().secret.load(Ordering::Relaxed);
     let who = match who {
         SleepingPart::Main => "bell",
         SleepingPart::Helper => "helper",
     };
-    // Signal handlers ring: no allocation.
+    // Does not allocate, because signal handlers ring.
     let mut name = ArrayString::<64>::new();
     write!(name, "weft-{who}-{secret:016x}-{rank}").map_err(|_| io::ErrorKind::InvalidInput)?;
     SocketAddr::from_abstract_name(name.as_str())
@@ -45,16 +45,16 @@ fn bound(segment: &Segment, rank: usize, who: SleepingPart) -> io::Result<UnixDa
     Ok(socket)
 }
 
-/// This rank's end: what it sleeps on, and from where it rings for others.
+/// This rank's end: the sockets on which it sleeps, and from which it rings for other ranks.
 #[derive(Debug)]
 pub struct PollBell {
     socket: UnixDatagram,
-    /// The helper's; none if this rank itself does not sleep on either.
+    /// The helper's socket; `None` if this rank itself does not sleep in poll(2).
     helper: Option<UnixDatagram>,
 }
 
 impl PollBell {
-    /// For a rank that only rings.
+    /// Creates the end of a rank that only rings.
     pub fn sender() -> io::Result<PollBell> {
         let _occupied = Occupied::standard();
         let socket = UnixDatagram::unbound()?;
@@ -62,7 +62,7 @@ impl PollBell {
         Ok(PollBell { socket, helper: None })
     }
 
-    /// For a rank that sleeps on it, too.
+    /// Creates the end of a rank that also sleeps on its sockets.
     pub fn bind(segment: &Segment, rank: usize) -> io::Result<PollBell> {
         let socket = bound(segment, rank, SleepingPart::Main)?;
         let helper = Some(bound(segment, rank, SleepingPart::Helper)?);
@@ -70,13 +70,14 @@ impl PollBell {
         Ok(PollBell { socket, helper })
     }
 
-    /// What becomes readable; reading empties it.
+    /// Returns the descriptor that becomes readable when it is rung for. Reading empties it.
     pub fn descriptor(&self, who: SleepingPart) -> Option<BorrowedFd<'_>> {
         let helper = self.helper.as_ref()?;
         Some(if who == SleepingPart::Helper { helper.as_fd() } else { self.socket.as_fd() })
     }
 
-    /// Rings for who sleeps of `rank`. A full queue is readable already, and a rank that is gone hears nothing.
+    /// Rings for a sleeping part of `rank`. A socket with a full queue is readable already, and a rank that is gone hears
+    /// nothing.
     pub fn ring(&self, segment: &Segment, rank: usize, who: SleepingPart) {
         if let Ok(address) = address(segment, rank, who) {
             let _ = self.socket.send_to_addr(&[1], &address);

@@ -1,15 +1,15 @@
-//! What of the arenas a process may touch.
+//! The parts of the arenas that a process may touch.
 //!
-//! An arena is as large as the machine's memory, and a process that had all of them open would show tools and the
-//! system many times that memory: a leak check reads all that is open, mlockall(2) fills it.
+//! An arena is as large as the machine's memory. If a process had all arenas open, tools and the system would see many times
+//! that memory: a leak check reads all memory that is open, and mlockall(2) fills it.
 //!
-//! Contract. The owner reserves addresses for its whole arena when it connects, and for nobody else's; it opens them
-//! from the start on, before it hands out memory there, and then stores how far (release) in its control block. That
-//! only grows, and its memory keeps the addresses that peers are told. A peer gets to know of an address after that
-//! store, by whatever way; where it has not mapped and opened so much of the owner's arena itself, it reads how far the
-//! owner is (acquire), opens that much and no more, and refuses what lies beyond. What was opened stays where it is, and
-//! open, until the segment goes. A [`MappedArena`](crate::view::View) belongs to one `Shm`, whose user is one thread at a time; a signal handler
-//! never opens anything ([`Shm::is_open`]). Who finds all open makes no system call.
+//! Contract. The owner reserves addresses for its whole arena when it connects, and for no other arena. It opens the arena from
+//! the start on, before it hands out memory there, and then stores in its control block how much is open (release). That number
+//! only grows, and the memory keeps the addresses that peers are told. A peer learns an address after that store, in whatever
+//! way. If the peer has not mapped and opened enough of the owner's arena, it reads the owner's number (acquire), opens exactly
+//! that much, and refuses addresses beyond it. Opened memory stays at its place, and open, until the segment is unmapped. A
+//! [`MappedArena`](crate::view::MappedArena) belongs to one `Shm`, which only one thread uses at a time. A signal handler never
+//! opens anything ([`Shm::is_open`]). If all is open, no system call is made.
 
 use crate::layout::STEP;
 use crate::shm::Shm;
@@ -18,7 +18,7 @@ use crate::view::within_arena;
 use std::io;
 use weft_fabric::{Fault, RemoteAddr};
 
-/// Addresses for a peer's arena at first, in bytes.
+/// Minimum number of bytes of addresses that are reserved for a peer's arena.
 const RESERVED: u64 = 64 << 20;
 
 impl Shm {
@@ -35,7 +35,8 @@ impl Shm {
         Ok(())
     }
 
-    /// Where `len` bytes at `offset` of the arena of `peer` lie, which were not open here.
+    /// Opens the arena of `peer`, and returns the address of the `len` bytes at `offset`. Called only if these bytes were not
+    /// open.
     #[cold]
     pub(crate) fn open_of(&self, peer: usize, offset: u64, len: u64) -> Result<*mut u8, Fault> {
         let corrupt = || Fault::corrupt(peer, "remote address");
@@ -48,8 +49,8 @@ impl Shm {
             return Err(corrupt());
         }
         if told > view.reserved.get() {
-            // Addresses for more, so that it is seldom done. What was mapped before stays: somebody may point to
-            // it. The same memory at two addresses costs nothing but those.
+            // Reserves addresses for more than needed, so that this happens seldom. The earlier mapping stays, because there
+            // may be pointers into it. Mapping the same memory at two addresses only costs addresses.
             let more = (2 * told).max(RESERVED).min(home.shape().arena);
             let reserve = |len| home.reserve(to.home_rank, len).map(|base| (base, len));
             let (base, len) = reserve(more).or_else(|_| reserve(told)).map_err(|error| {
@@ -65,7 +66,7 @@ impl Shm {
         view.get(offset, len).ok_or_else(corrupt)
     }
 
-    /// Whether nothing needs to be opened to reach `len` bytes at `at` of `peer`.
+    /// Returns true if nothing needs to be opened to reach `len` bytes at `at` of `peer`.
     pub(crate) fn is_open(&self, peer: usize, at: RemoteAddr, len: usize) -> bool {
         let to = &self.peers[peer];
         !within_arena(at.key) || to.view.get(at.addr.wrapping_sub(to.base), len as u64).is_some()

@@ -1,4 +1,4 @@
-//! The fabric itself: its state, and how it is made.
+//! The fabric itself: its state, and its construction.
 
 use crate::arena::ShmArena;
 use crate::cgroup;
@@ -31,7 +31,7 @@ pub struct Shm {
     pub(crate) copies: Copies,
     pub(crate) same_arithmetic: bool,
     pub(crate) peers: ShmPeers,
-    /// Where [`Fabric::receive`] from anybody looks first.
+    /// The boxes where [`Fabric::receive`] from any peer looks first.
     pub(crate) turn: PollTurn,
     /// Peers for which messages are kept back.
     pub(crate) backlogged: RefCell<Vec<usize>>,
@@ -45,28 +45,28 @@ pub struct Shm {
     pub(crate) options: ShmOptions,
     pub(crate) fault: RefCell<Option<Fault>>,
     pub(crate) faulty: Cell<bool>,
-    /// Where ranks that sleep in poll(2) are rung for; made when first needed.
+    /// The sockets from which ranks that sleep in poll(2) are rung for; made when first needed.
     bell: OnceCell<Option<PollBell>>,
-    /// Who looks whether processes of other jobs still live; there once there are any.
+    /// The thread that finds out whether processes of other jobs are still alive; started when there are any.
     pub(crate) watch: OnceCell<WatchThread>,
-    /// What peers read to prove that they reach this process.
+    /// The word that peers read to prove that they reach this process.
     _probe: Box<u64>,
     pub(crate) segment: Arc<Segment>,
 }
 
-// SAFETY: what is not `Send` by itself are the pointers in `Counters`, `ShmPeer`, its rings and its view, and
-// the shared ownership of the former. They point to the heap, and into the segment, which `segment`
-// keeps mapped; neither belongs to a thread. Another owner of the counters is a fabric of the same
-// process, which moves to another thread together with this one. `Shm` is not `Sync`.
+// SAFETY: the parts that are not `Send` by themselves are the pointers in `Counters`, `ShmPeer`, its rings and its view, and
+// the shared ownership of the counters. The pointers lead to the heap, and into the segment, which `segment` keeps mapped;
+// neither belongs to a thread. Another owner of the counters is a fabric of the same process, which moves to another thread
+// together with this fabric. `Shm` is not `Sync`.
 unsafe impl Send for Shm {}
 
 impl Shm {
-    /// Joins the ranks of a job, which all call this. A world of one needs nobody.
+    /// Connects the ranks of a job, which all call this. A job of one rank needs no other process.
     pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Shm, ShmConnectError> {
         Shm::connect_with(bootstrap, ShmOptions::default())
     }
 
-    /// The same with other than the usual options.
+    /// Connects as [`Shm::connect`] does, with other options than the defaults.
     pub fn connect_with(
         bootstrap: &mut dyn Bootstrap,
         options: ShmOptions,
@@ -74,7 +74,7 @@ impl Shm {
         Shm::connect_counting(bootstrap, options, Rc::default())
     }
 
-    /// The same with a table of counters that another fabric of this process uses too.
+    /// Connects as [`Shm::connect_with`] does, with a table of counters that another fabric of this process uses too.
     pub fn connect_counting(
         bootstrap: &mut dyn Bootstrap,
         options: ShmOptions,
@@ -115,8 +115,7 @@ impl Shm {
             bit: rank,
             is_foreign: false,
         };
-        // SAFETY: every rank connects once, so each end of each box has one user; the peers keep
-        // `segment`.
+        // SAFETY: every rank connects once, so each end of each box has only one user. The peers keep `segment`.
         let mut peers: Box<[ShmPeer]> =
             (0..size).map(|peer| unsafe { ShmPeer::new(situation(peer)) }).collect();
         peers[rank].view = own;
@@ -146,19 +145,19 @@ impl Shm {
         })
     }
 
-    /// How to wait on this machine: the ranks fit if there are no more of them than processors that
-    /// they may use, and than the control group's quota pays for.
+    /// Returns the policy of waiting on this machine. The ranks fit if their number is at most the number of processors that
+    /// they may use, and at most the control group's quota.
     pub fn policy(&self) -> WaitPolicy {
         WaitPolicy::for_ranks(self.peers.own().len(), self.processors())
     }
 
-    /// Processes that share memory with this one, itself and those of other jobs among them.
+    /// Returns the number of processes that share memory with this process, including itself and processes of other jobs.
     pub fn processes(&self) -> usize {
         (0..self.peers.end()).filter(|&peer| self.peers.has(peer)).count()
     }
 
-    /// The processor for this rank to keep to, if there are more ranks than processors: all may use the same ones, and
-    /// no quota pays for less.
+    /// Returns the processor on which this rank should stay, if there are more ranks than processors. All ranks must be allowed
+    /// the same processors, and no quota may allow less.
     pub fn own_processor(&self, order: SharedProcessors) -> Option<usize> {
         let ranks = self.peers.own().len();
         let mask = |rank: usize| {
@@ -174,12 +173,12 @@ impl Shm {
             .then(|| place(order, self.rank, ranks, &processors))
     }
 
-    /// Bytes that this process has allocated for its peers to reach.
+    /// Returns the number of bytes that this process has allocated for its peers to reach.
     pub fn allocated(&self) -> u64 {
         self.arena.borrow().used()
     }
 
-    /// Number of processors for all ranks of this machine together, at least 1.
+    /// Returns the number of processors for all ranks of this machine together, at least 1.
     pub fn processors(&self) -> usize {
         let masks = (0..self.peers.own().len()).map(|rank| &self.segment.control(rank).affinity.0);
         let mut union = [0; crate::control::CPUS_MAX / 64];
@@ -192,19 +191,19 @@ impl Shm {
         (processors as usize).min(cgroup::quota().unwrap_or(usize::MAX)).max(1)
     }
 
-    /// What becomes readable when a sleeper here is rung for, with [`ShmOptions::polls`]; it does not
-    /// block, and whoever sleeps on it empties it. The doorbell of [`Fabric::sleeper`] must be armed.
+    /// Returns the descriptor that becomes readable when a sleeper of this process is rung for, with [`ShmOptions::polls`]. It
+    /// does not block, and the thread that sleeps on it empties it. The doorbell of [`Fabric::sleeper`] must be armed.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.bell.get()?.as_ref()?.descriptor(SleepingPart::Main)
     }
 
-    /// The same for the doorbell of [`FabricExt::helper`].
+    /// Returns the descriptor for the doorbell of [`FabricExt::helper`].
     pub fn helper_descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.bell.get()?.as_ref()?.descriptor(SleepingPart::Helper)
     }
 
-    /// From where to ring for ranks that sleep in poll(2). None if the system gives no socket: they
-    /// sleep a second at most.
+    /// Returns the sockets from which ranks that sleep in poll(2) are rung for; `None` if the system gives no socket. Then such
+    /// ranks sleep for a second at most.
     pub(crate) fn ringer(&self) -> Option<&PollBell> {
         self.bell.get_or_init(|| PollBell::sender().ok()).as_ref()
     }
@@ -213,7 +212,7 @@ impl Shm {
         self.segment.control(self.rank)
     }
 
-    /// Ends all waits with `fault`. The first one stands.
+    /// Ends all waits with `fault`. If there was an earlier fault, that fault stays.
     #[cold]
     pub(crate) fn fail(&self, fault: Fault) {
         self.fault.borrow_mut().get_or_insert(fault);

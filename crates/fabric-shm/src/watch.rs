@@ -1,7 +1,7 @@
-//! Looks whether processes of other jobs still live: a thread that sleeps until one of them ends.
+//! A thread that finds out whether processes of other jobs are still alive. It sleeps until one of them ends.
 //!
-//! Contract. The thread touches what it was given under the lock, and of the segments only atomics. It tells of a loss by
-//! `lost`, then by this rank's count of immediates, which [`crate::Shm`] looks at in each round, then by the doorbell.
+//! Contract. The thread touches what it was given under the lock, and of the segments only atomics. It reports a loss first by
+//! `lost`, then by this rank's count of immediates, which [`crate::Shm`] reads in each round, and then by the doorbell.
 
 use crate::bell::RankBell;
 use crate::connect::ShmConnectError;
@@ -18,25 +18,26 @@ use std::time::Duration;
 use weft_bootstrap::calls::{once, repeat_c, start_thread};
 use weft_fabric::wait::Sleep;
 
-/// How often a process is looked for that the system has no descriptor for.
+/// Time between two checks of a process for which the system has no descriptor.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// A process to look after.
+/// A process to watch.
 pub(crate) struct Watched {
     peer: usize,
     pid: i32,
     descriptor: Option<OwnedFd>,
-    /// Where it says that it has left.
+    /// The segment and the place at which the process says that it has left.
     word: (Arc<Segment>, usize),
 }
 
 impl Watched {
-    /// `peer` says that it has left in `word`; its process is that of the rank of its own job.
+    /// Creates the entry for `peer`, which says in `word` that it has left. `home` is the segment of its own job, and its rank
+    /// there.
     pub fn new(peer: usize, word: (Arc<Segment>, usize), home: (&Segment, usize)) -> Watched {
         let pid = home.0.control(home.1).facts.0.pid.load(Ordering::Relaxed) as i32;
-        // SAFETY: no pointers. Kernels before 5.3 do not know it.
+        // SAFETY: pidfd_open takes no pointers. Kernels before 5.3 do not know it and return an error.
         let found = once(|| unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) });
-        // SAFETY: the descriptor is new and ours.
+        // SAFETY: the call has just returned this descriptor, and nothing else owns it.
         let descriptor = found.ok().map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) });
         Watched { peer, pid, descriptor, word }
     }
@@ -46,23 +47,23 @@ impl Watched {
         segment.control(*place).facts.0.left.load(Ordering::Acquire) != 0
     }
 
-    /// Whether it has ended.
+    /// Returns true if the process has ended.
     fn is_gone(&self) -> bool {
         if let Some(descriptor) = &self.descriptor {
             let mut polled = pollfd(descriptor.as_raw_fd());
-            // SAFETY: one entry.
+            // SAFETY: `polled` is a single valid pollfd, as the length says.
             return repeat_c(|| unsafe { libc::poll(&mut polled, 1, 0) }).is_ok_and(|n| n > 0);
         }
-        // SAFETY: signal 0 is not sent.
+        // SAFETY: kill(2) takes no pointers, and signal 0 is not delivered.
         once(|| unsafe { libc::kill(self.pid, 0) })
             .is_err_and(|error| error.raw_os_error() == Some(libc::ESRCH))
     }
 }
 
-/// What the thread and the process share.
+/// The state that the thread and the process share.
 struct Shared {
     watched: Mutex<Vec<Watched>>,
-    /// One more than the number of a peer that was lost.
+    /// The number of a lost peer, plus one; 0: no peer was lost.
     lost: AtomicUsize,
 }
 
@@ -72,7 +73,7 @@ impl Shared {
     }
 }
 
-/// The thread, which ends with this.
+/// The thread. It ends when this value is dropped.
 pub(crate) struct WatchThread {
     shared: Arc<Shared>,
     wake: UnixStream,
@@ -80,10 +81,10 @@ pub(crate) struct WatchThread {
 }
 
 impl WatchThread {
-    /// For rank `rank` of the job of `segment`.
+    /// Starts the thread for rank `rank` of the job of `segment`.
     ///
     /// # Errors
-    /// The system has no descriptor or no thread left: without the thread, the end of a peer would not be seen.
+    /// If the system has no descriptor or no thread left. Without the thread, the end of a peer would not be noticed.
     pub fn start(segment: Arc<Segment>, rank: usize) -> Result<WatchThread, ShmConnectError> {
         let failed = |what: &'static str| move |error| ShmConnectError::System { what, error };
         let shared = Arc::new(Shared { watched: Mutex::default(), lost: AtomicUsize::new(0) });
@@ -106,7 +107,7 @@ impl WatchThread {
         let _ = (&self.wake).write(&[1]);
     }
 
-    /// A peer that has ended without a word.
+    /// Returns a peer that has ended without notice.
     pub fn lost(&self) -> Option<usize> {
         self.shared.lost.load(Ordering::Acquire).checked_sub(1)
     }
@@ -137,7 +138,8 @@ fn run(shared: &Shared, woken: UnixStream, bell: &RankBell) {
         };
         polled.push(pollfd(woken.as_raw_fd()));
         let limit = if blind { LOOK.as_millis() as i32 } else { -1 };
-        // SAFETY: the list has so many entries. A descriptor that was closed since is an error of its entry.
+        // SAFETY: `polled` has as many entries as the length says. A descriptor that was closed since is only an error of its
+        // entry.
         let _ = repeat_c(|| unsafe {
             libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, limit)
         });
@@ -146,7 +148,7 @@ fn run(shared: &Shared, woken: UnixStream, bell: &RankBell) {
         {
             return;
         }
-        // The list may be another one by now, and numbers of descriptors be given again: each is asked itself.
+        // The list may have changed by now, and numbers of descriptors may have been reused. So each process is checked itself.
         let mut list = shared.list();
         list.retain(|watched| {
             let gone = watched.is_gone();
@@ -160,7 +162,7 @@ fn run(shared: &Shared, woken: UnixStream, bell: &RankBell) {
     }
 }
 
-// Miri has no processes.
+// Skipped under Miri, which has no processes.
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
@@ -174,7 +176,7 @@ mod tests {
         Arc::new(found_with(3, &ShmOptions::default(), ARENA_MIN).unwrap())
     }
 
-    /// A process that lives until it is told to end, as rank `rank`.
+    /// Starts a process that lives until it is told to end, as rank `rank`.
     fn alive(segment: &Segment, rank: usize) -> Child {
         let child = Command::new("sleep").arg("100").spawn().unwrap();
         segment.control(rank).facts.0.pid.store(u64::from(child.id()), Ordering::Relaxed);
@@ -212,7 +214,7 @@ mod tests {
         }
     }
 
-    /// In a process of its own, since the limit holds for all tests of a process.
+    /// Runs in a process of its own, because the limit holds for all tests of a process.
     #[test]
     fn without_a_descriptor_the_error_names_the_limit() {
         const ALONE: &str = "WEFT_TEST_ALONE";
@@ -227,7 +229,7 @@ mod tests {
         }
         let segment = found();
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 1024 };
-        // SAFETY: reads a structure that lives.
+        // SAFETY: `none` is a valid rlimit that lives until the call returns.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &none) }, 0);
         let error =
             WatchThread::start(segment, 0).err().expect("no descriptor is left").to_string();
@@ -239,7 +241,7 @@ mod tests {
         let segment = found();
         let watch = WatchThread::start(segment.clone(), 0).unwrap();
         for _ in 0..50 {
-            // The descriptor of the one that ends is the next one's before the thread has looked.
+            // The descriptor of the process that ends is reused for the next process before the thread has looked.
             let (old, new) = (alive(&segment, 1), alive(&segment, 2));
             watch.add(Watched::new(11, (segment.clone(), 1), (&segment, 1)));
             segment.control(1).facts.0.left.store(1, Ordering::Release);

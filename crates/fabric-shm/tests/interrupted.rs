@@ -1,4 +1,4 @@
-//! Connecting under a storm of signals, which no system call restarts after.
+//! Tests of connecting under a storm of signals, after which no system call is restarted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,7 +14,7 @@ extern "C" fn handle(_signal: i32) {
 
 #[test]
 fn ranks_connect_though_signals_interrupt_them() {
-    // SAFETY: an empty set of options, and a handler that only counts.
+    // SAFETY: zeros are a valid sigaction with no options, and the handler only counts, which is safe in a signal handler.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handle as *const () as libc::sighandler_t;
@@ -27,7 +27,7 @@ fn ranks_connect_though_signals_interrupt_them() {
             .map(|mut world| {
                 let say = say.clone();
                 std::thread::spawn(move || {
-                    // SAFETY: no arguments.
+                    // SAFETY: pthread_self takes no arguments.
                     say.send(unsafe { libc::pthread_self() }).unwrap();
                     let options =
                         ShmOptions { patience: Duration::from_secs(60), ..ShmOptions::default() };
@@ -38,7 +38,7 @@ fn ranks_connect_though_signals_interrupt_them() {
         let names: Vec<_> = (0..4).map(|_| told.recv().unwrap()).collect();
         while ranks.iter().any(|rank| !rank.is_finished()) {
             for &name in &names {
-                // SAFETY: threads that have not been joined.
+                // SAFETY: the threads have not been joined, so their names are valid.
                 unsafe { libc::pthread_kill(name, libc::SIGUSR1) };
             }
             std::thread::sleep(Duration::from_micros(20));

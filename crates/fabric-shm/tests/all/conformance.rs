@@ -1,4 +1,4 @@
-//! Shared memory does what every fabric must do.
+//! The tests that every fabric must pass, on shared memory.
 
 use weft_bootstrap::threads;
 use weft_fabric_shm::{Shm, ShmOptions};

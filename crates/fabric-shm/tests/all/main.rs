@@ -1,4 +1,4 @@
-//! Shared memory as a fabric: one program, since what it compiles of the crates below is the same for all.
+//! Tests of shared memory as a fabric. They are one program, because all of them compile the same crates below.
 #![cfg(not(any(loom, miri)))]
 
 mod conformance;

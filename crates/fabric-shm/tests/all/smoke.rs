@@ -1,4 +1,4 @@
-//! What is particular to shared memory; the rest is in `conformance.rs`.
+//! Tests that are particular to shared memory. The other tests are in `conformance.rs`.
 
 use weft_bootstrap::{Bootstrap, threads};
 use weft_fabric::{CopyModel, Fabric, FabricExt, FaultCause, Head, PostOutcome, RemoteAddr, Sge};
@@ -6,7 +6,7 @@ use weft_fabric_shm::{Shm, ShmConnectError, ShmOptions};
 use weft_intranode::Wanted;
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: used only in calls that take the bytes at once, while they are borrowed.
+    // SAFETY: the element is used only in calls that take the bytes at once, while they are borrowed.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
@@ -148,12 +148,12 @@ fn many_ranks_cost_what_they_touch() {
         assert_eq!(message.head.0[0] as usize, (shm.rank() + 47) % 48);
         shm.release(message);
         world.fence().unwrap();
-        // All 48 ranks in this process: what anybody touched.
+        // All 48 ranks are in this process, so this counts the memory that any of them touched.
         assert!(resident() < 64 << 20, "{} bytes resident", resident());
     });
 }
 
-/// Publishes an address, and gives that of the other rank of two.
+/// Publishes an address, and returns the address of the other rank of two.
 fn exchange(world: &mut dyn Bootstrap, key: &str, at: RemoteAddr) -> RemoteAddr {
     world.put(key, &at.words().map(u64::to_ne_bytes).concat()).unwrap();
     world.fence().unwrap();
@@ -171,17 +171,17 @@ fn arenas_are_opened_as_they_grow_and_no_further() {
         let first = exchange(world, "small", small.remote);
         let view = shm.mapped(peer, first, 4096).unwrap();
         view.part(0, 1).fill(&[1]);
-        // What the owner has not opened is nobody's: it would be memory that was never promised.
+        // Memory that the owner has not opened belongs to nobody: it was never promised.
         let beyond = first.offset(64 << 20);
         let error = shm.write(peer, sge(&mut [1; 8]), beyond, None).unwrap_err();
         assert!(matches!(error.cause(), FaultCause::Corrupt { .. }), "{error}");
         assert!(!shm.try_write(peer, sge(&mut [1; 8]), beyond, None));
         world.fence().unwrap();
-        // More than what a peer reserves at first, twice, so that it maps the arena anew.
+        // Lengths beyond the peer's first reservation, twice, so that the peer maps the arena anew.
         for (i, len) in [100usize << 20, 300 << 20].into_iter().enumerate() {
             let large = shm.allocate(len).unwrap();
             let last = exchange(world, &format!("large{i}"), large.remote).offset(len as u64 - 8);
-            // A signal handler does not open it.
+            // A signal handler does not open the memory.
             assert!(!shm.try_write(peer, sge(&mut [3; 8]), last, None));
             shm.write(peer, sge(&mut [i as u8 + 5; 8]), last, None).unwrap();
             assert!(shm.try_read(peer, sge(&mut [0; 8]), last, None));
@@ -190,7 +190,7 @@ fn arenas_are_opened_as_they_grow_and_no_further() {
             large.local.part(len - 8, 8).read(&mut got);
             assert_eq!(got, [i as u8 + 5; 8]);
         }
-        // The old place shows the same memory.
+        // The old address shows the same memory.
         view.part(1, 1).fill(&[2]);
         world.fence().unwrap();
         let mut got = [0; 2];
@@ -201,7 +201,7 @@ fn arenas_are_opened_as_they_grow_and_no_further() {
     });
 }
 
-/// Bytes that this process has touched of shared memory.
+/// Returns the number of bytes of shared memory that this process has touched.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split(' ').nth(2).unwrap().parse::<u64>().unwrap() << 12
@@ -225,7 +225,7 @@ fn more_than_the_machine_has_is_not_promised_by_all_ranks_together() {
         let total = meminfo.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() >> 20;
         assert!(regions.len() + other as usize <= total + 1 || other == u8::MAX);
         world.fence().unwrap();
-        // What is given back can be promised again.
+        // Memory that was given back can be promised again.
         let some = !regions.is_empty();
         regions.into_iter().for_each(|region| shm.withdraw(region));
         world.fence().unwrap();
@@ -264,7 +264,7 @@ fn all_ranks_have_the_copy_costs_of_the_lowest() {
         assert_eq!((model.switch, model.cached), (7000.0, 1e3 / 12345.0));
         assert_eq!(model.line, CopyModel::GENERIC.line);
     }
-    // Nothing asked for: nothing measured.
+    // Without a request nothing is measured.
     for rank in connected(vec![ShmOptions::default(); 2]) {
         assert_eq!(rank.unwrap().copies().model(), &CopyModel::GENERIC);
     }
