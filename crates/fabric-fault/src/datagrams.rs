@@ -6,7 +6,7 @@ use weft_fabric::{Datagram, Fabric, FabricExt, GroupId, Sge};
 
 #[derive(Default)]
 pub(crate) struct FaultyDatagrams {
-    /// When due, what, and the content.
+    /// The held datagrams: the time when each is due, its description, and its content.
     late: RefCell<Vec<(u64, Datagram, Vec<u8>)>>,
 }
 
@@ -15,7 +15,7 @@ impl FaultyDatagrams {
         self.late.borrow().len()
     }
 
-    /// Forgets what is held of a group that was left.
+    /// Drops the held datagrams of a group that was left.
     pub fn forget(&self, group: GroupId) {
         self.late.borrow_mut().retain(|entry| entry.1.group != group);
     }

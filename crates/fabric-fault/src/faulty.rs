@@ -1,4 +1,4 @@
-//! The wrapper: its state, and the trait in terms of the three kinds of trouble.
+//! The wrapper: its state, and the trait in terms of late messages, datagrams and writes.
 
 use crate::datagrams::FaultyDatagrams;
 use crate::messages::FaultyMessages;
@@ -21,25 +21,24 @@ pub struct FaultyFabric<F> {
     pub(crate) inner: F,
     pub(crate) plan: FaultPlan,
     pub(crate) rng: RefCell<fastrand::Rng>,
-    /// Advances with every poll: the time in which delays are counted.
+    /// Advances with every poll. Delays are counted in this time.
     pub(crate) clock: Cell<u64>,
     pub(crate) messages: FaultyMessages,
     pub(crate) datagrams: FaultyDatagrams,
     pub(crate) writes: Writes,
     pub(crate) fault: RefCell<Option<Fault>>,
-    /// What is being held up. While there is any, nobody may sleep: nothing else would wake them.
+    /// Number of held operations. While there are any, nobody may sleep, because nothing else would wake the sleeper.
     pending: Arc<AtomicUsize>,
 }
 
-/// What systems say beyond the limit on locked memory.
+/// The error number of systems when the limit on locked memory is exceeded.
 const ENOMEM: i32 = 12;
 
-/// Longest delay, in polls.
+/// Maximum delay, in polls.
 const DELAY_MAX: u64 = 20;
 
 impl<F: Fabric> FaultyFabric<F> {
-    /// Wraps `inner`, which misbehaves by `plan` from now on; each rank draws its own faults from
-    /// the plan's seed.
+    /// Wraps `inner`, which misbehaves by `plan` from now on. Each rank draws its own faults from the plan's seed.
     pub fn new(inner: F, plan: FaultPlan) -> FaultyFabric<F> {
         let rank = inner.rank() as u64;
         let seed = plan.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(rank);
@@ -56,7 +55,7 @@ impl<F: Fabric> FaultyFabric<F> {
         }
     }
 
-    /// The fabric inside.
+    /// Returns the wrapped fabric.
     pub fn inner(&self) -> &F {
         &self.inner
     }
@@ -65,14 +64,14 @@ impl<F: Fabric> FaultyFabric<F> {
         probability > 0.0 && self.rng.borrow_mut().f64() < probability
     }
 
-    /// When something is due that is held up with `probability`.
+    /// Returns the time at which an event is due that is delayed with `probability`.
     pub(crate) fn due(&self, probability: f64) -> u64 {
         let delay =
             if self.chance(probability) { self.rng.borrow_mut().u64(1..=DELAY_MAX) } else { 0 };
         self.clock.get() + delay
     }
 
-    /// Fails where the program's memory would be registered.
+    /// Fails with the plan's probability. Called where the program's memory would be registered.
     fn register(&self) -> Result<(), Fault> {
         if self.chance(self.plan.registration_failure) {
             return Err(Fault::system("registering memory", ENOMEM));
@@ -80,7 +79,7 @@ impl<F: Fabric> FaultyFabric<F> {
         Ok(())
     }
 
-    /// Fails where the fabric's memory would be used up.
+    /// Fails with the plan's probability. Called where the fabric's memory would be used up.
     fn take_memory(&self) -> Result<(), Fault> {
         if self.chance(self.plan.memory_failure) {
             return Err(Fault::system("allocating memory of the fabric", ENOMEM));
@@ -103,10 +102,10 @@ impl<F: Fabric> FaultyFabric<F> {
     }
 }
 
-/// Sleeps only when nothing is held up.
+/// A sleep that is short while anything is held.
 struct Light {
     inner: Arc<dyn Sleep>,
-    /// No sleep is longer.
+    /// Maximum length of a sleep.
     most: Duration,
     pending: Arc<AtomicUsize>,
 }
@@ -134,7 +133,7 @@ impl Sleep for Light {
 }
 
 impl<F: Fabric> Fabric for FaultyFabric<F> {
-    /// What the fabric inside has, but for calls of signal handlers, which would see messages too early.
+    /// Returns the parts of the wrapped fabric, except the calls for signal handlers, which would see messages too early.
     fn facets(&self) -> Facets<'_> {
         let inner = self.inner.facets();
         Facets {
@@ -164,7 +163,7 @@ impl<F: Fabric> Fabric for FaultyFabric<F> {
 
     fn capabilities(&self, peer: usize) -> Capabilities {
         let mut capabilities = self.inner.capabilities(peer);
-        // Completions are late.
+        // Operations complete late.
         capabilities.synchronous = false;
         if self.plan.reorder && !self.plan.claim_order {
             capabilities.in_order_placement = false;
@@ -298,7 +297,7 @@ impl<F: Fabric> weft_fabric::MappedMemory for FaultyFabric<F> {
         None
     }
 
-    // What is seen is not delayed; so it is hidden but from programs that ask for it.
+    // Memory that a process sees is not delayed. So it is hidden, except from programs that ask for it.
     fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
         self.inner.shown(peer, at, len)
     }
@@ -319,7 +318,7 @@ impl<F: Fabric> weft_fabric::Registration for FaultyFabric<F> {
     }
 }
 
-/// Writes are late on every rail, so that none can be promised to come after those before it.
+/// Writes are late on every rail, so no write can be promised to come after the writes before it.
 impl<F: Fabric> weft_fabric::Rails for FaultyFabric<F> {
     fn write_over(
         &self,
@@ -391,7 +390,7 @@ impl<F: Fabric> weft_fabric::Helper for FaultyFabric<F> {
     }
 
     fn helper(&self) -> Arc<dyn Sleep> {
-        // What the main thread has left to be held up wakes nobody.
+        // Operations that the main thread has left behind and that are held wake nobody.
         let (inner, pending) = (self.inner.helper(), self.pending.clone());
         Arc::new(Light { inner, most: Duration::from_millis(1), pending })
     }

@@ -1,7 +1,7 @@
-//! Wraps any fabric and makes it as unkind as the contract of [`weft_fabric::Fabric`] permits, so
-//! that whoever relies on more fails a test: multicasts are lost, repeated and late; messages are
-//! late; the bytes of a write become visible in any order and only then its flag; completions are
-//! late; a source is read as late as allowed; memory of the program cannot be registered.
+//! A wrapper that makes any fabric as unkind as the contract of [`weft_fabric::Fabric`] permits, so that code that relies on
+//! more fails a test. Multicasts are lost, repeated and late. Messages are late. The bytes of a write become visible in any
+//! order, and its flag only after them. Completions are late. A source is read as late as allowed. Memory of the program cannot
+//! be registered.
 
 #![warn(missing_docs)]
 

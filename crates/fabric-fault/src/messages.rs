@@ -1,5 +1,5 @@
-//! Late messages. Each is copied on arrival and handed out when it is due and those before it from
-//! the same peer have been.
+//! Late messages. Each message is copied on arrival. It is handed out when it is due and all earlier messages of the same peer
+//! have been handed out.
 
 use crate::faulty::FaultyFabric;
 use std::cell::{Cell, RefCell};
@@ -13,10 +13,10 @@ struct Held {
 }
 
 pub(crate) struct FaultyMessages {
-    /// By peer.
+    /// Held messages by peer.
     queues: Vec<RefCell<VecDeque<Held>>>,
     turn: Cell<usize>,
-    /// Handed out and not released.
+    /// Payloads that were handed out and not released.
     lent: RefCell<Vec<Box<[u8]>>>,
 }
 
@@ -36,7 +36,7 @@ impl FaultyMessages {
             return None;
         }
         let Held { head, mut payload, .. } = queue.pop_front()?;
-        // SAFETY: the boxed bytes stay where they are, in `lent`, until release.
+        // SAFETY: the boxed bytes stay in `lent` until the message is released, so they do not move and stay valid.
         let sge = unsafe { Sge::new(payload.as_mut_ptr(), payload.len()) };
         self.lent.borrow_mut().push(payload);
         Some(ArrivedMessage { peer, head, payload: sge, token: 0 })
@@ -53,7 +53,7 @@ impl FaultyMessages {
 impl<F: Fabric> FaultyFabric<F> {
     pub(crate) fn receive_late(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         let now = self.tick();
-        // A few at a time, so that a flood does not pile up here.
+        // Takes a few messages at a time, so that a flood does not pile up here.
         for _ in 0..4 {
             let Some(message) = self.inner.receive(from) else { break };
             let mut payload = vec![0; message.payload.len()].into_boxed_slice();

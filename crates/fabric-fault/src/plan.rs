@@ -1,37 +1,36 @@
-//! What goes wrong, and how often.
+//! The kinds of faults, with their probabilities.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Probabilities lie in `0.0..=1.0` and are drawn anew for each datagram, message or operation.
-/// Written as `seed=7,multicast_loss=0.3,reorder=1`; what is not named keeps its default (nothing
-/// goes wrong).
+/// A plan of faults. Probabilities lie in `0.0..=1.0` and are drawn anew for each datagram, message or operation. A plan is
+/// written as `seed=7,multicast_loss=0.3,reorder=1`. Names that are missing keep their default (nothing goes wrong).
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultPlan {
-    /// Every rank draws from its own sequence, of this seed and its rank.
+    /// The seed. Every rank draws from its own sequence, of this seed and its rank.
     pub seed: u64,
-    /// A datagram is lost on its way to one receiver.
+    /// Probability that a datagram is lost on its way to one receiver.
     pub multicast_loss: f64,
-    /// A datagram comes twice.
+    /// Probability that a datagram comes twice.
     pub multicast_duplicate: f64,
-    /// A datagram is overtaken by others.
+    /// Probability that a datagram is overtaken by other datagrams.
     pub multicast_delay: f64,
-    /// A message is held up for some polls, and those of the same peer behind it.
+    /// Probability that a message is held for some polls, and later messages of the same peer with it.
     pub message_delay: f64,
-    /// A completion is held up for some polls.
+    /// Probability that a completion is held for some polls.
     pub completion_delay: f64,
-    /// The program's memory cannot be registered (the limit on locked memory): it cannot be exposed,
-    /// nor read into, unless it is so short that it could go through a buffer.
+    /// Probability that the program's memory cannot be registered (the limit on locked memory). Then it cannot be exposed, and
+    /// cannot be read into, unless it is so short that the data could go through a buffer.
     pub registration_failure: f64,
-    /// The fabric has no memory for a region.
+    /// Probability that the fabric has no memory for a region.
     pub memory_failure: f64,
-    /// Bytes that are placed as one packet, if `reorder`. Zero: 4096.
+    /// Number of bytes that are placed as one packet, if `reorder` is set. Zero: 4096.
     pub mtu: usize,
-    /// Writes are placed packet by packet in random order, each in pieces in random order.
+    /// True if writes are placed packet by packet in random order, and each packet in pieces in random order.
     pub reorder: bool,
-    /// Passes on what the fabric inside says of [`weft_fabric::Capabilities::in_order_placement`],
-    /// although `reorder` makes it untrue: shows what becomes of those who rely on it where somebody
-    /// forced it. Without it, `reorder` clears it.
+    /// True if the wrapper passes on [`weft_fabric::Capabilities::in_order_placement`] of the wrapped fabric, although
+    /// `reorder` makes it untrue. This shows what happens to code that relies on the order because a user forced it. If this is
+    /// false, `reorder` clears the capability.
     pub claim_order: bool,
 }
 
@@ -58,7 +57,7 @@ impl Default for FaultPlan {
 pub struct PlanError {
     /// The entry as it was written.
     pub entry: String,
-    /// What may stand there, in words.
+    /// The permitted entries, in words.
     pub expected: &'static str,
 }
 

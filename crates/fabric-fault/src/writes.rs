@@ -1,14 +1,14 @@
 //! Writes whose bytes become visible in any order, and late completions.
 //!
-//! A write with a completion is read from its source as late as that permits, so that reusing the
-//! source too early is found out; one without is copied at the post. The fabric inside may complete
-//! its operations whenever it likes: what follows them waits for that.
+//! A write with a completion reads its source as late as the contract permits, so that tests notice if the source is reused too
+//! early. A write without a completion copies its source at the post. The wrapped fabric may complete its operations at any
+//! time. Whatever must follow these operations waits for their completion.
 
 use crate::faulty::FaultyFabric;
 use std::cell::{OnceCell, RefCell};
 use weft_fabric::{Completion, Counter, Fabric, FabricExt, Fault, RemoteAddr, RemoteFlag, Sge};
 
-/// What follows the data of a write.
+/// The operation that follows the data of a write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Late {
     Nothing,
@@ -20,9 +20,9 @@ struct Write {
     peer: usize,
     src: Sge,
     dst: RemoteAddr,
-    /// Pieces that are not placed yet, the next one last: offset and length.
+    /// Pieces that are not placed yet, each as offset and length. The next piece is the last entry.
     pieces: Vec<(usize, usize)>,
-    /// What is still to follow the pieces.
+    /// The operation that must still follow the pieces.
     late: Option<Late>,
     done: Completion,
     inside: Inside,
@@ -30,7 +30,7 @@ struct Write {
     _copy: Option<Box<[u8]>>,
 }
 
-/// Operations of the fabric inside that end together: their counter reaches `target`.
+/// Operations of the wrapped fabric that end together: their counter reaches `target` then.
 #[derive(Debug, Clone, Copy)]
 struct Inside {
     counter: Counter,
@@ -38,7 +38,7 @@ struct Inside {
 }
 
 impl Inside {
-    /// The completion of one more operation that has been posted.
+    /// Counts another posted operation, and returns its completion.
     fn one_more(&mut self) -> Completion {
         self.target += 1;
         Some(self.counter)
@@ -48,9 +48,9 @@ impl Inside {
 #[derive(Default)]
 pub(crate) struct Writes {
     writes: RefCell<Vec<Write>>,
-    /// Operations under way inside, and whom to tell.
+    /// Operations under way in the wrapped fabric, and the completions to advance after them.
     inside: RefCell<Vec<(Inside, Completion)>>,
-    /// Where the reads that check a write go: memory that outlives them all.
+    /// The destination of the reads that check a write. This memory outlives all of them.
     scratch: OnceCell<Sge>,
     completions: RefCell<Vec<(u64, Counter)>>,
 }
@@ -62,7 +62,7 @@ impl Writes {
     }
 }
 
-/// Most pieces of one packet, so that large writes stay affordable.
+/// Maximum number of pieces of a packet, so that large writes stay affordable.
 const PIECES: usize = 8;
 
 impl<F: Fabric> FaultyFabric<F> {
@@ -91,7 +91,7 @@ impl<F: Fabric> FaultyFabric<F> {
         if done.is_none() {
             let mut bytes = vec![0; src.len()].into_boxed_slice();
             src.read(&mut bytes);
-            // SAFETY: the boxed bytes stay with the write until it is over.
+            // SAFETY: the boxed bytes stay with the write, in `_copy`, until the write is complete.
             src = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
             copy = Some(bytes);
         }
@@ -103,7 +103,7 @@ impl<F: Fabric> FaultyFabric<F> {
         Ok(())
     }
 
-    /// Posts an operation inside; its completion is passed on, late.
+    /// Posts an operation on the wrapped fabric. Its completion is passed on late.
     pub(crate) fn pass_on(
         &self,
         done: Completion,
@@ -132,7 +132,7 @@ impl<F: Fabric> FaultyFabric<F> {
         self.counters().value(inside.counter) >= inside.target
     }
 
-    /// Passes on what has been completed inside. True if there was any.
+    /// Passes on completions of the wrapped fabric. Returns true if there were any.
     fn settle(&self) -> bool {
         let all = std::mem::take(&mut *self.writes.inside.borrow_mut());
         let (over, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|&(i, _)| self.is_over(i));
@@ -149,12 +149,12 @@ impl<F: Fabric> FaultyFabric<F> {
         if let Some(&known) = self.writes.scratch.get() {
             return Ok(known);
         }
-        // Never withdrawn: reads into it may be under way until the end.
+        // Never withdrawn, because reads into this memory may be under way until the end.
         let region = self.inner.allocate(8)?;
         Ok(*self.writes.scratch.get_or_init(|| region.local))
     }
 
-    /// Refuses now what would be refused when it is performed.
+    /// Refuses a write now if it would be refused when it is performed.
     fn check(
         &self,
         peer: usize,
@@ -166,10 +166,10 @@ impl<F: Fabric> FaultyFabric<F> {
         let scratch = self.scratch()?;
         let mut count = |posted: Result<(), Fault>| posted.map(|()| inside.target += 1);
         let done = Some(inside.counter);
-        // First what tests get wrong while all else is right: nothing is under way then when it is refused, which might outlive
-        // the peer's memory.
+        // The flag is checked first, because tests get it wrong while all else is right. If it is refused, nothing is under way
+        // that might outlive the peer's memory.
         if let Late::Flag(flag, _) = late {
-            // An addition of nothing finds out whether the flag is one, and changes nothing.
+            // Adding zero finds out whether the word is a flag, and changes nothing.
             count(self.inner.fetch_add(peer, flag.at, 0, scratch, done))?;
         }
         if len > 0 {
@@ -184,7 +184,7 @@ impl<F: Fabric> FaultyFabric<F> {
         Ok(())
     }
 
-    /// Cuts `len` bytes into packets in random order, each into pieces in random order.
+    /// Cuts `len` bytes into packets in random order, and each packet into pieces in random order.
     fn pieces(&self, len: usize) -> Vec<(usize, usize)> {
         let mut rng = self.rng.borrow_mut();
         let mtu = if self.plan.mtu == 0 { 4096 } else { self.plan.mtu };
@@ -207,11 +207,11 @@ impl<F: Fabric> FaultyFabric<F> {
         all
     }
 
-    /// Places some pieces of some writes, and completes what is due.
+    /// Places some pieces of some writes, and completes what is due. Returns true if anything moved.
     pub(crate) fn move_writes(&self) -> bool {
         let mut moved = false;
         let mut writes = std::mem::take(&mut *self.writes.writes.borrow_mut());
-        // Each write moves at its own random pace, so that later ones overtake earlier ones.
+        // Each write moves at its own random pace, so that later writes overtake earlier writes.
         writes.retain_mut(|write| {
             let steps = {
                 let mut rng = self.rng.borrow_mut();
@@ -234,7 +234,7 @@ impl<F: Fabric> FaultyFabric<F> {
         moved
     }
 
-    /// Takes so many steps of a write: whether it is over, and whether any was taken.
+    /// Takes up to `steps` steps of a write. Returns two flags: the write is complete, and a step was taken.
     fn advance(&self, write: &mut Write, steps: usize) -> (bool, bool) {
         for step in 0..steps {
             let Write { peer, src, dst, .. } = *write;

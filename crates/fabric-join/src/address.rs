@@ -1,18 +1,18 @@
-//! One name for memory that two fabrics reach.
+//! A common name for memory that two fabrics reach.
 //!
 //! ```text
 //!   addr    virtual address at the owner, for both
 //!   key 0   the near fabric's key (2 bits) | the far fabric's (62 bits)      key 1, 2: the far one's
 //! ```
-//! So both must name memory by the owner's virtual address, the near one by keys 1 to 3, and the far
-//! one must leave two bits free. Memory for this node alone has no far key.
+//! So both fabrics must name memory by the owner's virtual address. The keys of the near fabric must be 1 to 3, and the far
+//! fabric must leave two bits of its key free. Memory that only this node reaches has no far key.
 
 use weft_fabric::{Key, Region, RemoteAddr};
 
 const SHIFT: u32 = 62;
 const MASK: u64 = (1 << SHIFT) - 1;
 
-/// One name of two.
+/// Joins both fabrics' names of the same memory.
 pub fn join(near: RemoteAddr, far: RemoteAddr) -> RemoteAddr {
     let Key([first, second, third]) = far.key;
     assert!(first <= MASK, "the far fabric leaves two bits of its keys free");
@@ -20,7 +20,7 @@ pub fn join(near: RemoteAddr, far: RemoteAddr) -> RemoteAddr {
     RemoteAddr { addr: far.addr, key: Key([first | near_bits(near), second, third]) }
 }
 
-/// The name of memory that only the near fabric reaches.
+/// Returns the name of memory that only the near fabric reaches.
 pub fn near_only(near: RemoteAddr) -> RemoteAddr {
     RemoteAddr::new(near_bits(near), near.addr)
 }
@@ -32,19 +32,19 @@ fn near_bits(near: RemoteAddr) -> u64 {
     key << SHIFT
 }
 
-/// What the near fabric calls it.
+/// Returns the near fabric's name of the memory at `at`.
 pub fn near(at: RemoteAddr) -> RemoteAddr {
     let Key([first, ..]) = at.key;
     RemoteAddr::new(first >> SHIFT, at.addr)
 }
 
-/// What the far fabric calls it; [`Key::NONE`] if it does not reach it.
+/// Returns the far fabric's name of the memory at `at`; its key is [`Key::NONE`] if the far fabric does not reach the memory.
 pub fn far(at: RemoteAddr) -> RemoteAddr {
     let Key([first, second, third]) = at.key;
     RemoteAddr { addr: at.addr, key: Key([first & MASK, second, third]) }
 }
 
-/// Whether the far fabric reaches it, too.
+/// Returns true if the far fabric reaches the memory, too.
 pub fn is_far(at: RemoteAddr) -> bool {
     far(at).key != Key::NONE
 }

@@ -1,4 +1,4 @@
-//! The joined fabric: each operation goes to the fabric of its peer.
+//! The joined fabric. Each operation goes to the fabric of its peer.
 
 use crate::address;
 use crate::sleeper::JoinedSleep;
@@ -12,30 +12,30 @@ use weft_fabric::{
     Region, RemoteAddr, RemoteFlag, Sge,
 };
 
-/// Which fabric reaches a rank.
+/// The fabric that reaches a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Route {
-    /// The near one, where it has this rank.
+    /// The near fabric, under this number.
     Near(u32),
     Far,
 }
 
-/// A near and a far fabric. The near one numbers the ranks of this node, the far one all ranks.
+/// A near and a far fabric. The near fabric numbers the ranks of this node, the far fabric all ranks.
 pub struct Joined<N: Fabric, R: Fabric> {
     near: N,
     far: R,
     counters: Rc<Counters>,
-    /// By rank.
+    /// Node by rank.
     nodes: Box<[u32]>,
     places: RefCell<Vec<Route>>,
     /// Rank by near rank.
     ranks: RefCell<Vec<u32>>,
-    /// [`Fabric::receive`] from anybody looks into the far fabric first.
+    /// True if the next [`Fabric::receive`] from any peer looks into the far fabric first.
     far_first: Cell<bool>,
     sleeper: Arc<JoinedSleep>,
 }
 
-/// Asks one of two fabrics.
+/// Runs an expression on the fabric that reaches `$peer`.
 macro_rules! ask {
     ($self:ident, $peer:ident, near($n:ident, $p:ident) $near:expr, far($f:ident) $far:expr) => {
         match $self.route($peer) {
@@ -52,10 +52,9 @@ macro_rules! ask {
 }
 
 impl<N: Fabric, R: Fabric> Joined<N, R> {
-    /// Joins `near`, which connects the ranks of this process's node, and `far`, which connects all.
-    /// `nodes`: the node of every rank; the near ranks are those of this node in their order. Both
-    /// fabrics must count in `counters`, and a sleep on the far one must end when the near one is
-    /// rung.
+    /// Joins `near`, which connects the ranks of this process's node, and `far`, which connects all ranks. `nodes`: the node of
+    /// every rank; the near ranks are those of this node in ascending order. Both fabrics must count in `counters`, and a sleep
+    /// on the far fabric must end when the near fabric is rung.
     ///
     /// # Panics
     /// If the fabrics do not fit together.
@@ -83,7 +82,7 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
         self.places.borrow().get(peer).copied().unwrap_or(Route::Far)
     }
 
-    /// What the near fabric calls a peer; `None`: the far one reaches it.
+    /// Returns the near fabric's number of a peer; `None` if the far fabric reaches the peer.
     pub fn near_number(&self, peer: usize) -> Option<usize> {
         match self.route(peer) {
             Route::Near(at) => Some(at as usize),
@@ -91,8 +90,9 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
         }
     }
 
-    /// A process of another job, which both fabrics have made a peer: the far one's number is the number here, and from now on the
-    /// near one reaches it, by `near`. Nothing was exchanged with it before. Those that are far need no word.
+    /// Routes a process of another job through the near fabric. Both fabrics have made it a peer: its number here is the far
+    /// fabric's number, and from now on the near fabric reaches it under `near`. Nothing was exchanged with it before. Peers
+    /// that only the far fabric reaches need no such call.
     pub fn add_near(&self, peer: usize, near: usize) {
         fn put<T: Copy>(all: &RefCell<Vec<T>>, at: usize, value: T, other: T) {
             let mut all = all.borrow_mut();
@@ -104,30 +104,30 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
         put(&self.ranks, near, peer as u32, u32::MAX);
     }
 
-    /// It is gone again.
+    /// Ends the route of [`Joined::add_near`].
     pub fn forget_near(&self, peer: usize) {
         if let Some(place) = self.places.borrow_mut().get_mut(peer) {
             *place = Route::Far;
         }
     }
 
-    /// The number of a peer of the near fabric.
+    /// Returns the rank of a peer of the near fabric.
     #[inline]
     fn rank_of(&self, near: usize) -> usize {
         self.ranks.borrow()[near] as usize
     }
 
-    /// The fabric that connects the ranks of this node, which it numbers among themselves.
+    /// Returns the fabric that connects the ranks of this node, which it numbers in its own way.
     pub fn near(&self) -> &N {
         &self.near
     }
 
-    /// The fabric that connects all ranks, and carries what goes to other nodes.
+    /// Returns the fabric that connects all ranks, and carries the traffic to other nodes.
     pub fn far(&self) -> &R {
         &self.far
     }
 
-    /// A region of the near fabric, reached by the far one, too.
+    /// Adds the far fabric's name to a region of the near fabric. Withdraws the region if the far fabric has none.
     fn extend(&self, near: Region, far: Result<Region, Fault>) -> Result<Region, Fault> {
         match far {
             Ok(far) => Ok(Region { remote: address::join(near.remote, far.remote), ..near }),
@@ -138,8 +138,8 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
         }
     }
 
-    /// Who does atomics on a word towards near ranks. If far ones do them, too, it must be the same
-    /// adapter, unless that is coherent with processors.
+    /// Returns true if processors carry out the atomics of near ranks on a word. If far ranks do atomics on it, too, all must
+    /// go through the same adapter, unless the adapter is coherent with processors.
     fn by_processors(&self, word: RemoteAddr) -> bool {
         !address::is_far(word) || self.far.capabilities(self.far.rank()).coherent_atomics
     }
@@ -148,7 +148,7 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
         ArrivedMessage { peer: self.rank_of(message.peer), ..message }
     }
 
-    /// The name of a rank in what a near operation reports.
+    /// Renames the near rank in a fault of a near operation.
     fn named(&self, fault: Fault) -> Fault {
         let name = |near: usize| self.rank_of(near);
         match *fault.cause() {
@@ -169,7 +169,7 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
             registration: Some(self),
             rails: Some(self),
             immediates: Some(self),
-            // A handler sees both or nothing.
+            // A handler can look at both fabrics, or at none.
             signal_safe: if self.near.can_peek() && self.far.can_peek() {
                 Some(self)
             } else {
@@ -198,9 +198,9 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         let mut capabilities =
             ask!(self, peer, near(n, p) n.capabilities(p), far(f) f.capabilities(peer));
         let far = self.far.capabilities(peer);
-        // Near ones, too, go through the adapter where far ones do.
+        // The atomics of near ranks go through the adapter, too, if those of far ranks do.
         capabilities.atomics = far.atomics;
-        // The far one alone carries datagrams.
+        // Only the far fabric carries datagrams.
         capabilities.multicast_max = far.multicast_max;
         capabilities
     }
@@ -233,7 +233,7 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
     fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
         let near = self.near.flag(&address::near_region(*region), offset, waking);
         let at = if address::is_far(region.remote) {
-            // It must know of the flag: whom it wakes, and how.
+            // The far fabric must know of the flag: whom it wakes, and how.
             let far = self.far.flag(&address::far_region(*region), offset, waking);
             address::join(near.remote.at, far.remote.at)
         } else {
@@ -324,7 +324,7 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
                 near(n, p) n.receive(Some(p)).map(|m| self.renumbered(m)),
                 far(f) f.receive(Some(peer)));
         }
-        // In turns, so that neither starves the other.
+        // The fabrics take turns, so that neither starves the other.
         let far_first = self.far_first.replace(!self.far_first.get());
         let near = || self.near.receive(None).map(|m| self.renumbered(m));
         let far = || self.far.receive(None);

@@ -1,11 +1,11 @@
-//! Sleeping on two fabrics at once.
+//! The sleep on two fabrics at the same time.
 
 use std::sync::Arc;
 use std::time::Duration;
 use weft_fabric::wait::{Sleep, Token};
 
-/// The sleep of a joined fabric: that of the far one, which has been told to watch what the near one
-/// is rung by. Both are armed, so that near peers ring and the network raises events.
+/// The sleep of a joined fabric. It is the sleep of the far fabric, which also watches the descriptor that the near fabric's
+/// ring makes readable. Both are armed, so that near peers ring and the network raises events.
 pub struct JoinedSleep {
     near: Arc<dyn Sleep>,
     far: Arc<dyn Sleep>,

@@ -1,5 +1,5 @@
-//! Shared memory within nodes and libfabric between them do together what every fabric must do. Without the library the tests
-//! say NOT RUN and pass; where `WEFT_TEST_OFI` is set they fail.
+//! The tests that every fabric must pass, on shared memory within nodes and libfabric between them. Without the library the
+//! tests say NOT RUN and pass; if `WEFT_TEST_OFI` is set, they fail.
 
 use weft_bootstrap::{ThreadBootstrap, threads};
 use weft_fabric_join::Joined;

@@ -1,6 +1,5 @@
-//! Shared memory within nodes and verbs between them do together what every fabric must do. Needs an
-//! adapter; soft-RoCE will do. Without one the tests say NOT RUN and pass; where `WEFT_TEST_VERBS` is
-//! set they fail.
+//! The tests that every fabric must pass, on shared memory within nodes and verbs between them. They need an adapter; soft-RoCE
+//! will do. Without an adapter the tests say NOT RUN and pass; if `WEFT_TEST_VERBS` is set, they fail.
 
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
 use weft_fabric_join::Joined;

@@ -1,4 +1,4 @@
-//! Faults within the contract leave a fabric conforming.
+//! Tests that faults within the contract leave a fabric conforming.
 
 use weft_bootstrap::threads;
 use weft_fabric_fault::{FaultPlan, FaultyFabric};

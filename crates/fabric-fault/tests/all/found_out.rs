@@ -1,4 +1,4 @@
-//! Protocols that rely on more than the contract fail under faults.
+//! Tests that protocols that rely on more than the contract fail under faults.
 
 use weft_bootstrap::threads;
 use weft_fabric::{Fabric, FabricExt, GroupId, RemoteAddr, Sge};
@@ -21,8 +21,8 @@ fn sge(bytes: &mut [u8]) -> Sge {
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-/// Whether the last byte of a write is ever there before the others, in many writes: how often it
-/// can be seen depends on how the two threads meet.
+/// Returns true if, in any of many writes, the last byte was visible before the other bytes. The number of writes in which this
+/// can be seen depends on the timing of the two threads.
 fn last_byte_before_the_others(plan: &str, writes: usize) -> bool {
     let early = std::sync::atomic::AtomicU64::new(0);
     with(plan, |rank| {
@@ -33,7 +33,7 @@ fn last_byte_before_the_others(plan: &str, writes: usize) -> bool {
                 let mut data = [1; 256];
                 rank.complete(|done| rank.fabric.write(1, sge(&mut data), at[1], done));
             } else {
-                // First the byte that such a protocol polls, then the rest.
+                // Looks first at the byte that such a protocol polls, then at the rest.
                 let mut last = [0; 1];
                 rank.until(|| {
                     region.local.part(255, 1).read(&mut last);
@@ -47,7 +47,7 @@ fn last_byte_before_the_others(plan: &str, writes: usize) -> bool {
             }
             rank.barrier();
             rank.fabric.withdraw(region);
-            // Nobody adds before both have looked: the next write needs a barrier.
+            // Neither rank adds before both have looked, because the next write needs a barrier.
             if early.load(std::sync::atomic::Ordering::Relaxed) > 0 {
                 break;
             }

@@ -1,4 +1,4 @@
-//! The fault fabric: one program, since what it compiles of the crates below is the same for all.
+//! Tests of the fault fabric. They are one program, because all of them compile the same crates below.
 
 mod conformance;
 mod found_out;

@@ -1,4 +1,4 @@
-//! What two fabrics joined can do beyond the core of a fabric.
+//! The optional parts of two joined fabrics.
 
 use super::*;
 
@@ -166,8 +166,6 @@ impl<N: Fabric, R: Fabric> weft_fabric::Helper for Joined<N, R> {
         Arc::new(JoinedSleep::new(self.near.helper(), self.far.helper()))
     }
 
-    // Datagrams of the far fabric reach the other ranks of this node, too.
-
     fn notify_helper_at_ends(&self, notify: bool) {
         self.near.notify_helper_at_ends(notify);
         self.far.notify_helper_at_ends(notify);
@@ -178,6 +176,7 @@ impl<N: Fabric, R: Fabric> weft_fabric::Helper for Joined<N, R> {
     }
 }
 
+/// Multicast by the far fabric only. Its datagrams reach the other ranks of this node, too.
 impl<N: Fabric, R: Fabric> weft_fabric::Multicast for Joined<N, R> {
     fn join(&self, group: GroupId) {
         self.far.join(group);
