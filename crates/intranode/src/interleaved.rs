@@ -1,25 +1,26 @@
-//! A copy of what lies in the cache of a processor far away.
+//! A copy of data that lie in the cache of a distant processor.
 //!
 //! ```text
 //!   page by page     0000 1111 2222 ...      a processor fetches ahead within a page: it waits at each new one
 //!   many at once     0 1 2 ... 15 0 1 2 ...  each page is fetched ahead while the others are copied
 //! ```
-//! What is far takes so long to come that only what is under way at the same time counts. In one's own cache it is
-//! slower: where the copy model says that it pays alone ([`weft_fabric::copies::Ways::interleaves`]).
+//! Distant data take so long to arrive that only the number of simultaneous requests counts. For data in the processor's own
+//! cache this copy is slower. So it is used only where the copy model says that it pays
+//! ([`weft_fabric::copies::Ways::interleaves`]).
 
 use weft_fabric::Sge;
 use weft_fabric::copies::PAGE;
 
-/// Pages at once, as many as processors follow streams of loads; half of them gain nothing.
+/// Number of pages that are copied at the same time. Processors follow this many streams of loads; half as many gain nothing.
 const STREAMS: usize = 16;
 
-/// Copies of fewer bytes gain nothing.
+/// Minimum length, in bytes, of a copy that gains by this.
 pub const LEAST: usize = STREAMS / 2 * PAGE;
 
-/// Bytes that are copied so at once at most.
+/// Maximum number of bytes that are copied in this way at a time.
 pub const MOST: usize = STREAMS * PAGE;
 
-/// Copies `source` to `into`, as long; the two do not overlap.
+/// Copies `source` to `into`, which has the same length. The two do not overlap.
 pub fn copy_interleaved(into: Sge, source: Sge) {
     assert_eq!(into.len(), source.len(), "copy between elements of different length");
     if into.len() < LEAST || into.is_phantom() || source.is_phantom() {
@@ -27,7 +28,8 @@ pub fn copy_interleaved(into: Sge, source: Sge) {
     }
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: both were promised to be valid for their length, and the caller says that they do not overlap.
+        // SAFETY: the callers of `Sge::new` promised that both elements are valid for their length, which is equal. The
+        // contract of this function says that they do not overlap. AVX2 was detected.
         unsafe { copy(source.ptr(), into.ptr(), into.len()) };
         return;
     }
@@ -41,19 +43,19 @@ pub fn copy_interleaved(into: Sge, source: Sge) {
 unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     let (mut at, mut pages) = (0, len / PAGE);
     while pages > 0 {
-        // As many in each turn, so that none is left over alone.
+        // Each turn copies about the same number of pages, so that no page is left over for a turn by itself.
         let streams = pages.div_ceil(pages.div_ceil(STREAMS));
-        // SAFETY: these pages lie inside.
+        // SAFETY: `streams` is at most `pages`, so these pages lie inside the `len` bytes. The processor has AVX2.
         unsafe { copy_pages(from.add(at), to.add(at), streams) };
         at += streams * PAGE;
         pages -= streams;
     }
-    // SAFETY: the rest.
+    // SAFETY: `at <= len`, so these are the remaining bytes of those that the caller promised.
     unsafe { std::ptr::copy_nonoverlapping(from.add(at), to.add(at), len - at) }
 }
 
 /// # Safety
-/// The same for so many pages.
+/// The conditions of [`copy`], with a length of `pages` pages.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "avx2")]
 unsafe fn copy_pages(from: *const u8, to: *mut u8, pages: usize) {
@@ -62,7 +64,8 @@ unsafe fn copy_pages(from: *const u8, to: *mut u8, pages: usize) {
     for at in (0..PAGE).step_by(STEP) {
         for page in 0..pages {
             let at = page * PAGE + at;
-            // SAFETY: four parts of a step inside of a page.
+            // SAFETY: the four vectors of 32 bytes lie inside a step of 128 bytes, which lies inside a page that the caller
+            // promised.
             unsafe {
                 let (from, to) = (from.add(at).cast::<__m256i>(), to.add(at).cast::<__m256i>());
                 let four = [0, 1, 2, 3].map(|i| _mm256_loadu_si256(from.add(i)));
@@ -87,7 +90,7 @@ mod tests {
             [0, 1, PAGE, LEAST - 1, LEAST, LEAST + 1, MOST, MOST + PAGE, 17 * PAGE + 5, 280_001];
         for (skip, len) in lens.into_iter().enumerate() {
             let mut to = vec![0u8; len + 100];
-            // SAFETY: both outlive the copy, and lie apart.
+            // SAFETY: both vectors outlive the copy, and do not overlap.
             let (source, target) = unsafe {
                 let source = Sge::new(from.as_ptr().add(3 * skip).cast_mut(), len);
                 (source, Sge::new(to.as_mut_ptr().add(skip), len))

@@ -1,4 +1,4 @@
-//! How ranks of one machine move bytes: the copy loops, what both ends of a copy do at once, and what it costs.
+//! The ways in which ranks of one machine move bytes: the copy loops, copies with both ends at work, and their costs.
 //!
 //! ```text
 //!   lines         what a processor does with cache lines for others
@@ -10,8 +10,8 @@
 //!   store         where it is kept
 //!   model_loader  whence a job has it
 //! ```
-//! Which of it pays is not known here but to the fabric's [`weft_fabric::Copies`]: a model of the machine, and what this rank
-//! has seen since.
+//! This crate does not decide which of these ways pays. The fabric's [`weft_fabric::Copies`] knows: a model of the machine, and
+//! what this rank has observed since its start.
 
 #![warn(missing_docs)]
 

@@ -1,37 +1,38 @@
-//! What a processor does with cache lines so that others get what is in them quickly.
+//! Cache lines: the means by which a processor gives other processors quick access to its data.
 //!
 //! ```text
 //!   writer:   wants all lines      writes them      tells the reader      lets go of them: they are on their way
 //!   reader:                                                               reads them, and takes them: they will come
 //!                                                                         back in one transfer each
 //! ```
-//! Hints, which change nothing but time. Which of them pays is for the copy model to say ([`weft_fabric::copies::Ways`]).
+//! All of these are hints, which only change the time. The copy model says which of them pay ([`weft_fabric::copies::Ways`]).
 
 use weft_fabric::copies::LINE;
 use weft_fabric::{Copies, Sge};
 
-/// The first-level cache of a processor is no smaller: what others are to have quickly takes less.
+/// Minimum size of a processor's first-level cache, in bytes. Data that other processors are to get quickly take less.
 const FIRST_LEVEL: usize = 32 << 10;
 
-/// Memory by its cache lines.
+/// Operations on the cache lines of memory.
 pub trait Lines: Copy {
-    /// Copies `source` to `self`, which another processor will read and this one not; both have the same length and
-    /// do not overlap. If it is `past` the caches, it comes before all stores that follow.
+    /// Copies `source` to `self`, for another processor that will read it; this processor will not. Both have the same length
+    /// and do not overlap. If the copy goes `past` the caches, it is ordered before all stores that follow.
     fn copy_for_others(self, source: Sge, past: bool, copies: &Copies);
 
-    /// Takes the cache lines of what has been read here, unchanged, to this processor alone. For memory that another
-    /// wrote and will write again, and that nobody else uses now: it gets each line by one transfer then, where
-    /// it would first have to take it away from those who only read it, which is 4 to 10 times as slow.
+    /// Takes the cache lines of memory that was read here to this processor only, without changing the memory. For memory that
+    /// another processor wrote and will write again, and that nobody else uses now. That processor then gets each line by a
+    /// single transfer. Otherwise it would first have to take the line away from the processors that only read it, which is 4
+    /// to 10 times as slow.
     fn take_lines(self);
 
-    /// Asks for the cache lines of what is about to be written here and has been read elsewhere, all at once, if that
-    /// pays: stores would ask for one after the other. One alone gains nothing; too many would drive each other out
+    /// Requests the cache lines of memory that is about to be written here and was read elsewhere, all together, if that pays:
+    /// stores would request one line after another. A single line gains nothing; too many lines would drive each other out
     /// before they are written.
     fn want_lines(self, copies: &Copies);
 
-    /// Lets go of the cache lines of what was written here and another processor has just been told of: it finds them in
-    /// the cache behind both, and need not ask for each. Only for caches that are far from each other, and for few lines: the
-    /// reader is quicker with many.
+    /// Demotes the cache lines of memory that was written here, after another processor was told of it. That processor finds
+    /// them in the cache behind both, and need not request each line. Only for caches that are far from each other, and for few
+    /// lines: with many lines the reader is quicker without it.
     fn hand_over_lines(self);
 
     /// Reads a byte of each cache line.
@@ -49,13 +50,15 @@ impl Lines for Sge {
         if self.is_phantom() || source.is_phantom() {
             return;
         }
-        // SAFETY: both were promised to be valid for their length, and the caller says that they do not overlap.
+        // SAFETY: the callers of `Sge::new` promised that both elements are valid for their length, which is equal. The
+        // contract of this method says that they do not overlap.
         unsafe { copy_past_caches(source.ptr(), self.ptr(), self.len()) }
     }
 
     #[inline]
     fn take_lines(self) {
-        // SAFETY: inside of the element, which the caller says nobody else uses.
+        // SAFETY: `each_line` stays inside the element, which is valid for its length. The contract of this method says that
+        // nobody else uses the memory now.
         each_line(self, |at| unsafe { at.cast_mut().write_volatile(at.read_volatile()) });
     }
 
@@ -74,12 +77,12 @@ impl Lines for Sge {
     }
 
     fn look_at_lines(self) {
-        // SAFETY: inside of the element, which was promised to be valid for reading.
+        // SAFETY: `each_line` stays inside the element, and the caller of `Sge::new` promised that a source is readable.
         each_line(self, |at| unsafe { _ = at.read_volatile() });
     }
 }
 
-/// Runs `touch` for a byte of each cache line.
+/// Runs `touch` on a byte of each cache line.
 #[inline(always)]
 fn each_line(memory: Sge, touch: impl Fn(*const u8)) {
     if memory.is_phantom() {
@@ -92,20 +95,21 @@ fn each_line(memory: Sge, touch: impl Fn(*const u8)) {
     }
 }
 
-/// Asks for all cache lines of `memory`, to be written, whether that pays or not.
+/// Requests all cache lines of `memory` for writing, without asking whether that pays.
 pub(crate) fn ask_for_lines(memory: Sge) {
     each_line(memory, ask_for_line);
 }
 
-/// Asks for the cache line of `at`, to be written. Any address will do.
+/// Requests the cache line of `at` for writing. Any address will do.
 #[inline(always)]
 fn ask_for_line(at: *const u8) {
-    // SAFETY: a hint, which neither fails nor changes anything; processors that do not have it take it for nothing.
+    // SAFETY: prefetchw is a hint, which accepts any address, cannot fail, and changes nothing. Processors without it ignore
+    // it.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {
         std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }
-    // SAFETY: the same.
+    // SAFETY: prfm is a hint, which accepts any address, cannot fail, and changes nothing.
     #[cfg(all(target_arch = "aarch64", not(miri)))]
     unsafe {
         std::arch::asm!("prfm pstl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
@@ -114,10 +118,10 @@ fn ask_for_line(at: *const u8) {
     let _ = at;
 }
 
-/// Moves the cache line of `at` to a cache behind this processor's own. Any address will do.
+/// Moves the cache line of `at` to a cache level behind this processor's own caches. Any address will do.
 #[inline(always)]
 fn let_go_of_line(at: *const u8) {
-    // SAFETY: a hint, which neither fails nor changes anything; processors that do not have it take it for nothing.
+    // SAFETY: cldemote is a hint, which accepts any address, cannot fail, and changes nothing. Processors without it ignore it.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {
         std::arch::asm!("cldemote [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
@@ -126,7 +130,7 @@ fn let_go_of_line(at: *const u8) {
     let _ = at;
 }
 
-/// Copies by stores that no cache keeps; they are ordered before all stores that follow.
+/// Copies by stores that go past the caches, and that are ordered before all stores that follow.
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `len` bytes, and they do not overlap.
@@ -136,7 +140,8 @@ unsafe fn copy_past_caches(from: *const u8, to: *mut u8, len: usize) {
     let head = to.align_offset(LINE).min(len);
     let lines = (len - head) / LINE;
     let tail = head + lines * LINE;
-    // SAFETY: head, lines and tail are the `len` bytes; stores of lines are aligned.
+    // SAFETY: head, lines and tail together are exactly the `len` bytes that the caller promised. `to + head` is aligned to a
+    // line, so the streaming stores are aligned.
     unsafe {
         std::ptr::copy_nonoverlapping(from, to, head);
         for line in 0..lines {
@@ -148,15 +153,15 @@ unsafe fn copy_past_caches(from: *const u8, to: *mut u8, len: usize) {
             }
         }
         std::ptr::copy_nonoverlapping(from.add(tail), to.add(tail), len - tail);
-        // Such stores are not ordered by themselves.
+        // Streaming stores are not ordered with respect to later stores without a fence.
         _mm_sfence();
     }
 }
 
-/// The same without such stores.
+/// Copies in the usual way, because this target has no such stores.
 ///
 /// # Safety
-/// As there.
+/// `from` is readable and `to` writable for `len` bytes, and they do not overlap.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 unsafe fn copy_past_caches(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: the caller promises `len` readable bytes, `len` writable bytes, and that they do not overlap.
@@ -172,7 +177,7 @@ mod tests {
     #[test]
     fn lines_keep_what_is_in_them() {
         let mut bytes: Vec<u8> = (0..1000).map(|i| i as u8).collect();
-        // SAFETY: `bytes` outlives it.
+        // SAFETY: `bytes` outlives the element.
         let all = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
         let parts = [all, all.part(3, 1), all.part(63, 130), Sge::EMPTY, Sge::phantom(100)];
         let asks = ByDistance { shared: 0.0, apart: 0.0 };
@@ -194,7 +199,7 @@ mod tests {
         let first = lines.as_mut_ptr().cast::<u8>();
         let touched = |from: usize, len| {
             let count = std::cell::Cell::new(0);
-            // SAFETY: nobody reads or writes it.
+            // SAFETY: the test never reads or writes through the element.
             let memory = unsafe { Sge::new(first.add(from), len) };
             each_line(memory, |_| count.set(count.get() + 1));
             count.get()
@@ -218,7 +223,7 @@ mod tests {
         let from: Vec<u8> = (0..1000).map(|i| (i * 7 + 3) as u8).collect();
         for (skip, len) in [(0, 1000), (1, 999), (63, 500), (64, 64), (5, 40), (7, 0), (60, 130)] {
             let mut to = vec![0; 1100];
-            // SAFETY: both are long enough.
+            // SAFETY: `from` has `len` bytes, `to` has them behind `skip`, and they are different arrays.
             unsafe { copy_past_caches(from.as_ptr(), to.as_mut_ptr().add(skip), len) };
             assert_eq!(to[skip..skip + len], from[..len], "{skip} {len}");
             assert!(to[..skip].iter().chain(&to[skip + len..]).all(|&byte| byte == 0));

@@ -1,11 +1,11 @@
-//! Where a job's model comes from: the store, a measurement, a file that the user names, or nowhere.
+//! The source of a job's model: the store, a measurement, a file that the user names, or none.
 //!
 //! ```text
 //!   auto      kept for this machine? ──yes──▶ that
 //!                    └─no──▶ measured, and kept if that can be
 //!   measure   measured, and kept          generic   CopyModel::GENERIC          a path   that file
 //! ```
-//! It is found on a thread of its own, while the ranks of a job connect.
+//! The model is found on a thread of its own, while the ranks of a job connect.
 
 use crate::measure::{self, MeasuredModel};
 use crate::store::{self, CachedModel, MachineKey};
@@ -16,22 +16,22 @@ use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
 use weft_fabric::CopyModel;
 
-/// What the user asks for.
+/// The source of a model that the user requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Wanted {
-    /// [`CopyModel::GENERIC`].
+    /// No source: [`CopyModel::GENERIC`].
     #[default]
     Generic,
-    /// What is kept; else measured, and kept.
+    /// The stored model; if there is none, a measurement, which is then stored.
     Auto,
-    /// Measured, and kept.
+    /// A measurement, which is then stored.
     Measure,
     /// A file with a table `[copies]`.
     File(PathBuf),
 }
 
 impl Wanted {
-    /// Reads the words of a setting. A name is a path if there is a `/` or a `.` in it.
+    /// Parses the text of a setting. A text is a path if it contains a `/` or a `.`.
     pub fn parse(text: &str) -> Result<Wanted, String> {
         match text.trim() {
             "" | "auto" => Ok(Wanted::Auto),
@@ -46,28 +46,27 @@ impl Wanted {
     }
 }
 
-/// Whence a model is.
+/// The origin of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelOrigin {
-    /// Nobody has measured it; why, in words.
+    /// The generic model, with the reason in words.
     Generic(&'static str),
-    /// Measured just now; the file in which it is kept, if it could be.
+    /// A measurement of this job, with the file in which it was stored, if that was possible.
     Measured(Option<PathBuf>),
-    /// Measured earlier on this machine, and kept there.
+    /// An earlier measurement on this machine, with its file and its time.
     Kept(PathBuf, SystemTime),
-    /// From a file that the user named, with the time that it gives.
+    /// A file that the user named, with the time that the file gives.
     Given(PathBuf, Option<SystemTime>),
 }
 
-/// A model.
+/// A model with its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedModel {
-    /// The costs to decide by, complete: what is not known stands there as [`CopyModel::GENERIC`]
-    /// has it.
+    /// The costs by which ranks decide. They are complete: values that are not known are those of [`CopyModel::GENERIC`].
     pub model: CopyModel,
-    /// For reports: whether the costs are this machine's, and since when.
+    /// For reports: the source and the age of the costs.
     pub origin: ModelOrigin,
-    /// Fields that are generic all the same.
+    /// Names of the fields whose values are generic all the same.
     pub generic: BTreeSet<String>,
 }
 
@@ -90,7 +89,7 @@ const WATCHED: &str =
 const NO_THREAD: &str = "nothing kept, and the system gives no thread to measure with";
 const NOBODY: &str = "nothing kept, and nobody to move bytes to";
 
-/// A model that is being found.
+/// A model that is being found in the background.
 #[derive(Debug)]
 pub struct ModelLoader {
     thread: Option<JoinHandle<LoadedModel>>,
@@ -98,8 +97,8 @@ pub struct ModelLoader {
 }
 
 impl ModelLoader {
-    /// Begins to find it; without `peers` nothing is measured, unless that is asked for. Errors: the file that the user named is
-    /// none, in words.
+    /// Begins to find the model. Without `peers` nothing is measured, unless the user demands it. The error says in words that
+    /// the file which the user named is no model.
     pub fn start(wanted: &Wanted, peers: bool) -> Result<ModelLoader, String> {
         let now = |found| Ok(ModelLoader { thread: None, found });
         let force = match wanted {
@@ -117,7 +116,7 @@ impl ModelLoader {
         Ok(ModelLoader { thread: in_background(work), found: LoadedModel::generic(NO_THREAD) })
     }
 
-    /// What was found.
+    /// Waits for the model and returns it.
     pub fn wait(mut self) -> LoadedModel {
         let found = self.thread.take().and_then(|thread| thread.join().ok());
         found.unwrap_or_else(|| self.found.clone())
@@ -132,7 +131,7 @@ impl Drop for ModelLoader {
     }
 }
 
-/// A thread that takes no signals: those are the program's.
+/// Starts a thread that takes no signals, because signals belong to the program.
 fn in_background(
     work: impl FnOnce() -> LoadedModel + Send + 'static,
 ) -> Option<JoinHandle<LoadedModel>> {
@@ -147,7 +146,7 @@ fn in_background(
     thread
 }
 
-/// Finds it on this thread, which measuring binds to processors.
+/// Finds the model on this thread, which measuring binds to processors.
 fn found(place: Option<&Path>, force: bool, peers: bool) -> LoadedModel {
     let machine = MachineKey::here();
     let kept = place.and_then(|place| Some((place, store::read(place, &machine)?)));
@@ -156,7 +155,8 @@ fn found(place: Option<&Path>, force: bool, peers: bool) -> LoadedModel {
         let whole = kept.measured.absent.is_empty() && kept.measured.late.is_empty();
         let mut suffices =
             || whole || !kept.measured.lacks(places.get_or_insert_with(measure::places));
-        // What is missing was missing before, too: it is worth no job's time while others want the processors.
+        // Values that are missing were missing before, too. No job should spend time on them while other threads want the
+        // processors.
         if !peers || suffices() || !measure::is_quiet() {
             let origin = ModelOrigin::Kept(place.to_path_buf(), kept.when);
             return LoadedModel::of(kept.measured.clone(), origin);
@@ -176,7 +176,7 @@ fn found(place: Option<&Path>, force: bool, peers: bool) -> LoadedModel {
     };
     let mut when = SystemTime::now();
     match kept {
-        // The numbers that jobs have had stay as they are; what they lacked is filled in.
+        // The numbers that earlier jobs had stay as they are; only missing numbers are filled in.
         Some((_, mut kept)) if !force => {
             kept.measured.fill(&measured);
             (measured, when) = (kept.measured, kept.when);
@@ -189,7 +189,7 @@ fn found(place: Option<&Path>, force: bool, peers: bool) -> LoadedModel {
     LoadedModel::of(kept.measured, ModelOrigin::Measured(written.map(Path::to_owned)))
 }
 
-// Files, processors and signals of the system, which Miri has not.
+// These tests need files, processors and signals of the system, which Miri does not have.
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
@@ -227,7 +227,7 @@ mod tests {
         assert!(matches!(&second.origin, ModelOrigin::Kept(at, _) if *at == place), "{second:?}");
         assert_eq!(second.model, crate::CostTable::of(&first.model).model());
         assert_eq!(find(true, true).origin, ModelOrigin::Measured(Some(place.clone())));
-        // What is kept and lacks something is used, whether it is filled in now or not.
+        // A stored model that lacks some values is used, filled in or not.
         let text = fs::read_to_string(&place).unwrap();
         let less = text.lines().map(|line| match line.split_once(" = ") {
             Some(("late", _)) => "late = [\"switch\"]",
@@ -237,7 +237,7 @@ mod tests {
         let filled = find(false, true);
         assert_eq!(filled.model.cached, crate::CostTable::of(&filled.model).model().cached);
         assert_ne!(filled.origin, ModelOrigin::Generic(NOBODY));
-        // Another machine's file is replaced.
+        // The file of another machine is replaced.
         let text = fs::read_to_string(&place).unwrap();
         fs::write(&place, text.replace("kernel = \"", "kernel = \"x")).unwrap();
         assert_eq!(find(false, true).origin, ModelOrigin::Measured(Some(place.clone())));

@@ -1,19 +1,19 @@
-//! A payload that one process copies into a staging buffer which another sees, and which follows: both copy at once.
+//! A payload that one process copies into a staging buffer while another process copies it out.
 //!
 //! ```text
 //!   memory:     head, one line: produced (8) | asked (8) | -        payload
 //!   producer:   open;  tell the consumer where;  copy a part, produced = its end;  the next ...;   asked?  wake the consumer
 //!   consumer:   copy up to produced;  nothing new for a while?  asked = 1, look once more, go and do something else
 //! ```
-//! Contract. One producer and one consumer. The head is reset before the consumer hears of it, and the memory used again
-//! after the consumer is done. What is copied up to `produced` was written before `produced` was (release, acquire). The
-//! last store of `produced` and the look at `asked`, and the store of `asked` and the last look at `produced`, have a
-//! sequentially consistent fence in between on each side: so a consumer that finds something missing and goes away is
-//! woken.
+//! Contract. There is one producer and one consumer. The head is reset before the consumer hears of it, and the memory is used
+//! again only after the consumer is done. Bytes up to `produced` were written before `produced` was (release, acquire). Each
+//! side has a sequentially consistent fence: the producer between its last store of `produced` and its load of `asked`, the
+//! consumer between its store of `asked` and its last load of `produced`. So a consumer that finds something missing and goes
+//! away is woken.
 //!
-//! Cost: a line that goes to and fro once a part, beside two copies at the same time. The consumer takes the lines to itself
-//! when it has read them ([`crate::Lines::take_lines`]): of short payloads, whose memory is used again soon, and between far
-//! caches.
+//! Cost: a line that goes to and fro once for each part, in addition to two simultaneous copies. In two cases the consumer
+//! takes the lines to itself after it has read them ([`crate::Lines::take_lines`]): for short payloads, whose memory is used
+//! again soon, and between far caches.
 
 use crate::lines::Lines;
 use crate::{interleaved, staged};
@@ -24,18 +24,18 @@ use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Bytes of a head, which stands before the payload.
+/// Size of a head, in bytes. It stands before the payload.
 pub const HEAD: usize = 64;
 
-/// Payloads up to here are short, in bytes, as first-level caches are: their memory is to be used again soon, while the
-/// caches have it.
+/// Maximum length of a short payload, in bytes: the size of first-level caches. The memory of short payloads is to be used
+/// again soon, while the caches still have it.
 pub const SHORT: usize = 32 << 10;
 
-/// Parts, in bytes: an eighth of a payload, within these.
+/// Minimum and maximum length of a part, in bytes. A part is an eighth of a payload, within these bounds.
 const SHORTEST: usize = 2 << 10;
 const LONGEST: usize = 16 << 10;
 
-/// Bytes that a producer tells of at a time, of a payload of `len`.
+/// Returns the number of bytes that a producer publishes at a time, for a payload of `len` bytes.
 pub fn part(len: usize) -> usize {
     part_within(len, LONGEST)
 }
@@ -44,10 +44,10 @@ fn part_within(len: usize, longest: usize) -> usize {
     (len / 8).clamp(SHORTEST, longest).next_multiple_of(HEAD)
 }
 
-/// Fruitless looks of a consumer in a row: a part that is under way comes before that.
+/// Maximum number of successive fruitless looks of a consumer. A part that is under way arrives earlier.
 const LOOKS: u32 = 256;
 
-/// Shared memory that is zeroed or has been used for anything.
+/// The head in shared memory. The memory is zeroed, or was used for anything before.
 #[repr(C, align(64))]
 struct Head {
     produced: AtomicU64,
@@ -64,7 +64,7 @@ impl Head {
         self.produced.store(produced, Ordering::Release);
     }
 
-    /// Nothing more will be published. True: the consumer is to be woken.
+    /// Ends the publication. Returns true if the consumer must be woken.
     fn end(&self) -> bool {
         fence(Ordering::SeqCst);
         self.asked.load(Ordering::Relaxed) != 0
@@ -74,7 +74,7 @@ impl Head {
         self.produced.load(Ordering::Acquire)
     }
 
-    /// The consumer goes away unless `seen` says now that it need not.
+    /// Announces that the consumer goes away, unless the returned value of `seen` says that there is more.
     fn ask(&self) -> u64 {
         self.asked.store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -82,18 +82,18 @@ impl Head {
     }
 }
 
-/// What a consumer has found.
+/// The result of a consumer's call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consumed {
-    /// All of it.
+    /// The whole payload was copied.
     Whole,
-    /// So many bytes so far; its producer will wake this process.
+    /// This number of bytes was copied so far. The producer will wake this process.
     Part(usize),
-    /// More than there can be.
+    /// The head says more than the payload can have.
     Corrupt,
 }
 
-/// A head and a payload.
+/// A head and a payload in memory that both processes see.
 #[derive(Clone, Copy)]
 pub struct Pipelined<'m> {
     head: &'m Head,
@@ -101,30 +101,30 @@ pub struct Pipelined<'m> {
 }
 
 impl Pipelined<'_> {
-    /// In `memory` that both see, [`HEAD`] bytes longer than the payload. `None`: it is no
-    /// memory, too short, or does not begin with a cache line.
+    /// Finds the head and the payload in `memory`, which both processes see and which is [`HEAD`] bytes longer than the
+    /// payload. `None`: the element is a phantom, too short, or does not begin with a cache line.
     pub fn at(memory: &Sge) -> Option<Pipelined<'_>> {
         let aligned = memory.ptr().addr().is_multiple_of(align_of::<Head>());
         if memory.is_phantom() || memory.len() < HEAD || !aligned {
             return None;
         }
-        // SAFETY: aligned and inside of memory that was promised to be valid; by contract, the two processes reach
-        // these words by atomics alone while they are a head.
+        // SAFETY: the pointer is aligned and lies inside memory that the caller of `Sge::new` promised to be valid. The
+        // contract says that while the words are a head, both processes access them only by atomics.
         let head = unsafe { &*memory.ptr().cast::<Head>() };
         Some(Pipelined { head, payload: memory.part(HEAD, memory.len() - HEAD) })
     }
 
-    /// Before the consumer hears of it.
+    /// Resets the head, before the consumer hears of it.
     pub fn open(&self) {
         self.head.reset();
     }
 
-    /// Copies `source`, as long as the payload, for the consumer. True: that is to be woken.
+    /// Copies `source`, which is as long as the payload, for the consumer. Returns true if the consumer must be woken.
     pub fn produce(&self, source: Sge, copies: &Copies) -> bool {
         let len = source.len();
         let past = copies.is_told_past(len);
         let rest_past = past || copies.is_past_for_one(len);
-        // What is far is read many pages at once.
+        // Distant data are read many pages at once.
         let longest = if copies.interleaves() { interleaved::MOST } else { LONGEST };
         let part = part_within(len, longest);
         let mut at = 0;
@@ -141,8 +141,8 @@ impl Pipelined<'_> {
         self.head.end()
     }
 
-    /// Copies what is there behind the first `from` bytes into `into`, as long as the payload or shorter, and for a
-    /// while what comes.
+    /// Copies the published bytes after the first `from` bytes into `into`, which is at most as long as the payload. For a
+    /// while also waits for further bytes.
     pub fn consume(&self, from: usize, into: Sge, copies: &Copies) -> Consumed {
         let (mut at, total) = (from, into.len());
         let soon = self.payload.len() <= SHORT;
@@ -191,24 +191,24 @@ mod tests {
     }
 
     fn lines(len: usize) -> Vec<u128> {
-        // A line more than needed, to begin with one.
+        // One line more than needed, so that the head can begin with a line.
         vec![!0; (len + HEAD) / 16 + 8]
     }
 
     fn memory(of: &mut [u128], len: usize) -> Sge {
         let first = of.as_mut_ptr().cast::<u8>();
-        // SAFETY: inside of `of`, which outlives what is made of it here.
+        // SAFETY: `of` has room for `HEAD + len` bytes from the next line on, and outlives all uses of the element here.
         unsafe { Sge::new(first.add(first.align_offset(HEAD)), HEAD + len) }
     }
 
     fn sge(of: &mut [u8]) -> Sge {
-        // SAFETY: `of` outlives it.
+        // SAFETY: `of` outlives the element.
         unsafe { Sge::new(of.as_mut_ptr(), of.len()) }
     }
 
-    /// What crosses threads here.
+    /// Memory that two threads share in these tests.
     struct Across(Sge);
-    // SAFETY: the two sides keep the contract of a pipelined.
+    // SAFETY: the two threads keep the contract of [`Pipelined`].
     unsafe impl Send for Across {}
 
     #[test]

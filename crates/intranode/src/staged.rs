@@ -1,4 +1,4 @@
-//! Copies in and out of staging buffers that another rank of the machine sees, by what pays for how far it is
+//! Copies in and out of staging buffers that another rank of the machine sees, in the way that pays for its distance
 //! ([`weft_fabric::Copies`]).
 //!
 //! ```text
@@ -9,9 +9,9 @@
 //!                         lines back if they are      
 //!                         to be written again soon    
 //! ```
-//! Where each rank has a processor of its own, a reader learns how far the writer is by a look at some of the lines before
-//! it copies; else by how long the copies of some blocks take. A writer hands short payloads over once it has told the
-//! reader of them: the reader need not get them out of the writer's cache.
+//! If each rank has a processor of its own, a reader learns its distance to the writer from a look at some of the lines before
+//! it copies. Otherwise it learns the distance from the time that copies of some blocks take. A writer hands short payloads
+//! over after it has told the reader of them. Then the reader need not get them out of the writer's cache.
 
 use crate::interleaved::{self, copy_interleaved};
 use crate::lines::Lines;
@@ -19,9 +19,9 @@ use std::time::Instant;
 use weft_fabric::copies::PAGE;
 use weft_fabric::{Copies, Sge};
 
-/// Copies `from` to `to`, as long, for one other rank that reads it ([`read`]): `past` the caches, or as is best for
-/// how far they are from each other. Then the beginning goes through them all the same, from which the reader learns how
-/// far that is.
+/// Copies `from` to `to`, which has the same length, for a single other rank that reads it ([`read`]): `past` the caches, or in
+/// the way that is best for the distance between the ranks. In the latter case the first page goes through the caches all the
+/// same, because the reader learns its distance from it.
 pub fn write(copies: &Copies, to: Sge, from: Sge, past: bool) {
     let len = from.len();
     let head = if !past && copies.is_past_for_one(len) { PAGE } else { len };
@@ -32,7 +32,7 @@ pub fn write(copies: &Copies, to: Sge, from: Sge, past: bool) {
     }
 }
 
-/// This rank has told another one of what it wrote there.
+/// Hands `memory` over, after this rank has told another rank that it wrote there.
 #[inline]
 pub fn told_of(copies: &Copies, memory: Sge) {
     if !memory.is_empty() && copies.hands_over() {
@@ -40,24 +40,25 @@ pub fn told_of(copies: &Copies, memory: Sge) {
     }
 }
 
-/// Copies what another rank has just written, and will write again, in blocks that the nearest cache holds until
-/// their lines are taken ([`Lines::take_lines`]): `soon`, if that will be so soon that they would still be in this one's
-/// cache; else if the caches are far from each other.
+/// Copies data that another rank has just written, and will write again, in blocks that fit the nearest cache until their lines
+/// are taken ([`Lines::take_lines`]). Lines are taken if `soon` is set (the memory is written again so soon that the lines
+/// would still be in this processor's cache), or if the caches are far from each other.
 pub fn read(copies: &Copies, into: Sge, from: Sge, soon: bool) {
     if !copies.may_be_past() {
         return by_blocks(copies, into, from, soon, true);
     }
-    // What may have gone past the caches says nothing about how far the other is.
+    // Data that may have gone past the caches do not show the distance to the writer.
     let (head, learns) = (PAGE.min(into.len()), !copies.looks_alone());
     sense_sent(copies, from);
     by_blocks(copies, into.part(0, head), from.part(0, head), soon, learns);
     read_more(copies, into.part(head, into.len() - head), from.part(head, from.len() - head), soon);
 }
 
-/// The same for what follows that, from which nothing is learnt where it may have gone past the caches.
+/// Copies the data after the first block as [`read`] does. Where they may have gone past the caches, nothing is learnt from
+/// them.
 pub fn read_more(copies: &Copies, into: Sge, from: Sge, soon: bool) {
     match copies.is_past_for_one(into.len()) {
-        // It does not come back by being taken.
+        // Lines that went past the caches do not come back faster by being taken.
         true => into.copy_from(from),
         false => by_blocks(copies, into, from, soon, !copies.may_be_past()),
     }
@@ -98,8 +99,8 @@ fn timed(copies: &Copies, into: Sge, from: Sge) {
     copies.note_copy(from.len(), start.elapsed());
 }
 
-/// What another rank has written has been read here, which it will write again: takes its lines if that pays, unless the two
-/// hand them over to each other: then the writer asks for all of them at once, and that they are taken gains nothing.
+/// Takes the lines of memory that another rank has written, this rank has read, and the other rank will write again, if that
+/// pays. If the two hand lines over to each other, taking them gains nothing, because the writer requests all lines together.
 #[inline]
 pub fn give_back(copies: &Copies, read: Sge) {
     let through = if copies.is_past_for_one(read.len()) { PAGE } else { read.len() };
@@ -108,8 +109,8 @@ pub fn give_back(copies: &Copies, read: Sge) {
     }
 }
 
-/// Copies what another rank has written and several read, as is best for how far they are from each other. True: it was
-/// slow, which the writer is to be told ([`Copies::told`]).
+/// Copies data that another rank has written for several readers, in the way that is best for the distance between the ranks.
+/// Returns true if the copy was slow, which the writer is to be told ([`Copies::told`]).
 pub fn read_shared(copies: &Copies, into: Sge, from: Sge) -> bool {
     if !copies.times_shared(into.len()) {
         copy_shared(copies, into, from);
@@ -120,7 +121,7 @@ pub fn read_shared(copies: &Copies, into: Sge, from: Sge) -> bool {
     copies.is_slow(into.len(), start.elapsed())
 }
 
-/// The same where nothing is learnt from it.
+/// Copies as [`read_shared`] does, where nothing is learnt from the copy.
 pub fn copy_shared(copies: &Copies, into: Sge, from: Sge) {
     match into.len() >= interleaved::LEAST && copies.interleaves() {
         true => copy_interleaved(into, from),
@@ -128,8 +129,8 @@ pub fn copy_shared(copies: &Copies, into: Sge, from: Sge) {
     }
 }
 
-/// Learns from what another rank has just written and this one is about to read in place: now and then it copies a
-/// block to `spare`, which is as long.
+/// Learns from data that another rank has just written and this rank is about to read in place. Now and then it copies a block
+/// to `spare`, which is as long as `from`.
 pub fn sense(copies: &Copies, spare: Sge, from: Sge) {
     if copies.looks_alone() {
         sense_sent(copies, from);
@@ -138,7 +139,7 @@ pub fn sense(copies: &Copies, spare: Sge, from: Sge) {
     }
 }
 
-/// Learns from what another rank has just sent and this one is about to copy: now and then it looks at its lines.
+/// Learns from data that another rank has just sent and this rank is about to copy. Now and then it looks at their lines.
 #[inline]
 pub fn sense_sent(copies: &Copies, from: Sge) {
     if copies.looks(from.len()) {
@@ -156,7 +157,7 @@ mod tests {
     use weft_fabric::copies::{Caches, PastCaches};
     use weft_fabric::{ByDistance, CopyModel};
 
-    /// Models for which each way pays, once near and once far.
+    /// Returns models by which each way pays, once with near and once with far caches.
     fn models() -> impl Iterator<Item = CopyModel> {
         let all = |cost| ByDistance { shared: cost, apart: cost };
         (0..16).map(move |bits| {
@@ -183,7 +184,7 @@ mod tests {
                 let mut source: Vec<u8> = (0..len).map(|i| (i * 31 + 7) as u8).collect();
                 let (mut staging, mut target) = (vec![0; len], vec![0; len]);
                 let [from, place, into] = [&mut source, &mut staging, &mut target]
-                    // SAFETY: they outlive it.
+                    // SAFETY: the vectors outlive the elements.
                     .map(|bytes| unsafe { Sge::new(bytes.as_mut_ptr(), len) });
                 write(&copies, place, from, false);
                 told_of(&copies, place);
@@ -192,7 +193,7 @@ mod tests {
                 give_back(&copies, place);
                 assert!(source == target, "{len} bytes, {caches:?}, {model:?}");
                 target.fill(0);
-                // SAFETY: as above.
+                // SAFETY: `target` has `len` bytes and outlives the element.
                 let into = unsafe { Sge::new(target.as_mut_ptr(), len) };
                 read_shared(&copies, into, place);
                 assert!(source == target && source == staging);
@@ -200,7 +201,7 @@ mod tests {
         }
     }
 
-    /// What pays goes past the caches, and is counted.
+    /// Copies that pay past the caches go past them, and are counted.
     #[test]
     fn what_goes_past_is_counted() {
         let dear = ByDistance { shared: 100.0, apart: 100.0 };
@@ -214,7 +215,7 @@ mod tests {
         copies.past_caches(PastCaches::AsFound);
         copies.assume(Caches::Far, true);
         let (mut source, mut staging) = (vec![5u8; 9000], vec![0u8; 9000]);
-        // SAFETY: they outlive it.
+        // SAFETY: the vectors outlive the elements.
         let [from, to] =
             [&mut source, &mut staging].map(|b| unsafe { Sge::new(b.as_mut_ptr(), b.len()) });
         write(&copies, to, from, false);

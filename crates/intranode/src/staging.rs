@@ -1,8 +1,8 @@
-//! The staging pool: memory of a process from which receivers of the same node copy payloads out while it copies them in
+//! The staging pool: memory of a process into which a sender copies payloads, while receivers of the same node copy them out
 //! ([`crate::pipelined`]).
 //!
-//! A line that another processor has read a moment ago is slow to write, unless that took it to itself. So there are two
-//! rings of places:
+//! A line that another processor has read a moment ago is slow to write, unless that processor took the line to itself. So
+//! there are two rings of places:
 //!
 //! ```text
 //!   short payloads     NARROW bytes, which stay in the caches      the receiver takes the lines
@@ -10,56 +10,57 @@
 //!                      between far caches a few payloads' worth    the receiver takes the lines
 //!                      so, too, where ranks share processors       they are in the caches that it comes to
 //! ```
-//! Contract. A place belongs to its sender from when it is taken until the receiver, which is told of it by an offer, gives it
-//! back by ATS. Places are taken around a ring in turn, and given back in any order; no two that are taken overlap.
+//! Contract. A place belongs to its sender from when it is taken. An offer tells the receiver of the place, and the receiver
+//! gives it back by ATS. Places are taken around a ring in turn, and given back in any order. No two taken places overlap.
 //!
-//! Memory: as many bytes a process as it is told, made by the first payload that needs it, only where memory of the node
-//! is plenty. Without it, or while it is full, payloads go by the cheapest other protocol.
+//! Memory: each process has a pool of the given size. The first payload that needs the pool creates it, but only where the node
+//! has plenty of memory. Without a pool, or while it is full, payloads go by the cheapest other protocol.
 
 use crate::pipelined::{HEAD, SHORT};
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge};
 
-/// Bytes of a pool, if nobody says otherwise: several payloads as long as may be staged.
+/// Default size of a pool, in bytes: several payloads of the maximum length for staging.
 pub const USUAL: usize = 5 << 20;
 
-/// Places begin at multiples of this; payloads of a page's multiple would otherwise all begin at the same
-/// place of the caches.
+/// Alignment of places, in bytes. Without it, payloads whose length is a multiple of a page would all begin at the same place
+/// of the caches.
 const STEP: usize = 256;
 
-/// Bytes of the ring for short payloads, of a pool that has some left for others: a part of the cache that a processor has
-/// for itself.
+/// Size of the ring for short payloads, in bytes, in a pool that has enough memory for both rings. It is a part of a
+/// processor's private cache.
 const NARROW: usize = 256 << 10;
 
-/// Of the wide ring, payloads' worth that are used between far caches and where ranks share processors: more than one for
-/// each rank, as ranks go ahead of each other.
+/// Number of payloads for which the wide ring is used between far caches, and where ranks share processors. It is more than one
+/// for each rank, because ranks go ahead of each other.
 const FEW: usize = 12;
 
-/// Payloads in a ring at once.
+/// Maximum number of payloads in a ring at the same time.
 const PLACES: usize = 1 << 10;
 
-/// In an offer's request: a place, and no request; and that it is in the narrow ring.
+/// Bits of an offer's request: it names a place instead of a request (`STAGED`), and the place is in the narrow ring
+/// (`ON_NARROW`).
 const STAGED: u32 = 1 << 31;
 const ON_NARROW: u32 = 1 << 30;
 const NUMBER: u32 = ON_NARROW - 1;
 
-/// Whether what is offered is staged: it is there to be copied, and its sender waits for nothing.
+/// Returns true if an offered payload is staged: it can be copied at once, and its sender waits for nothing.
 pub fn is_staged(request: u32) -> bool {
     request & STAGED != 0
 }
 
-/// Largest payload that a pool of `size` bytes has places for, in bytes: some at a time.
+/// Returns the maximum payload, in bytes, for which a pool of `size` bytes has places: several of them at the same time.
 pub fn largest(size: usize) -> usize {
     size / 4
 }
 
-/// Which bytes of a ring are taken.
+/// The taken bytes of a ring.
 struct Places {
-    /// Of those taken and not yet reusable, the oldest first: where each ends, and whether it is given back.
+    /// Places that are taken and not yet reusable, the oldest first: the end of each, and true if it was given back.
     taken: VecDeque<(usize, bool)>,
-    /// Number of the oldest; it wraps.
+    /// Number of the oldest place; it wraps.
     first: u32,
-    /// Where the oldest begins, and where the next may.
+    /// Start of the oldest place, and earliest start of the next place.
     tail: usize,
     head: usize,
 }
@@ -69,15 +70,15 @@ impl Places {
         Places { taken: VecDeque::with_capacity(PLACES), first: 0, tail: 0, head: 0 }
     }
 
-    /// A place of `len` bytes in the first `size`, which are not fewer: its number, and where it begins. Places beyond
-    /// may be taken from before.
+    /// Takes a place of `len` bytes (at most `size`) within the first `size` bytes. Returns its number and its start. Places
+    /// beyond `size` may have been taken before.
     fn take(&mut self, len: usize, size: usize) -> Option<(u32, usize)> {
         if self.taken.len() == PLACES {
             return None;
         }
         let len = len.next_multiple_of(STEP);
         if self.taken.is_empty() {
-            // From where it stands, so that even payloads one at a time go around.
+            // Starts at the current position, so that even single payloads go around the ring.
             self.tail = self.head;
         }
         let around = self.head < self.tail || self.head == self.tail && !self.taken.is_empty();
@@ -89,17 +90,17 @@ impl Places {
                 self.tail = 0;
                 0
             }
-            // What is left behind this place belongs to it.
+            // The bytes that are skipped behind the last place belong to this place.
             false if len <= self.tail => 0,
             false => return None,
         };
         self.head = at + len;
         self.taken.push_back((self.head, false));
-        // It travels beside two bits of other meaning.
+        // The number is sent together with two bits of other meaning.
         Some((self.first.wrapping_add(self.taken.len() as u32 - 1) & NUMBER, at))
     }
 
-    /// Of `number` what a place's has counts. `None`: no such place is taken.
+    /// Gives the place with this number back; only the bits of `NUMBER` count. Returns `None` if no such place is taken.
     fn give(&mut self, number: u32) -> Option<()> {
         let nth = (number.wrapping_sub(self.first) & NUMBER) as usize;
         let (_, given) = self.taken.get_mut(nth).filter(|(_, given)| !given)?;
@@ -113,22 +114,22 @@ impl Places {
     }
 }
 
-/// A process's pool.
+/// The pool of a process.
 pub struct ProcessStaging {
     size: usize,
     made: Option<Rings>,
-    /// There is no memory for one.
+    /// True if there is no memory for a pool.
     none: bool,
-    /// Ranks that take turns on a processor; 1: each has its own.
+    /// Number of ranks that take turns on a processor; 1: each rank has its own.
     ranks_each: u32,
 }
 
-/// The memory: the wide ring, then the narrow one.
+/// The memory: the wide ring, then the narrow ring.
 struct Rings {
     region: Region,
     narrow: Places,
     wide: Places,
-    /// Bytes of both.
+    /// Sizes of the narrow and the wide ring, in bytes.
     sizes: (usize, usize),
 }
 
@@ -139,8 +140,8 @@ impl Rings {
         Rings { region, narrow: Places::new(), wide: Places::new(), sizes }
     }
 
-    /// The number of a place of `len` bytes with the ring's bit, and where it begins; of the wide ring in a `few`
-    /// payloads' worth, if there is room.
+    /// Takes a place of `len` bytes. Returns its number with the ring's bit, and its start. If `few` is set, the wide ring is
+    /// only used for a few payloads, if there is room for them.
     fn take(&mut self, len: usize, few: bool) -> Option<(u32, usize)> {
         let (narrow, wide) = self.sizes;
         if len <= HEAD + SHORT
@@ -156,13 +157,13 @@ impl Rings {
 }
 
 impl ProcessStaging {
-    /// One of `size` bytes, made when it is needed; none if that is 0.
+    /// Creates a pool of `size` bytes, which gets its memory when it is needed. No pool if `size` is 0.
     pub fn new(size: usize, ranks_each: u32) -> ProcessStaging {
         ProcessStaging { size, made: None, none: size == 0, ranks_each }
     }
 
-    /// A free place for `payload`, where peers of the node see what is copied in, whose caches may be `apart`: what an offer says as its request,
-    /// where it is, and the place. `None`: there is none.
+    /// Takes a place for `payload` in memory that peers of the node see. `apart`: their caches may be far. Returns the request
+    /// of the offer, the address of the place for peers, and the place itself. `None`: there is no free place.
     pub fn place<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -184,7 +185,8 @@ impl ProcessStaging {
         Some((number | STAGED, region.at(at), region.local.part(at, len)))
     }
 
-    /// Its receiver has what an offer with this request named. `None`: there is nothing there.
+    /// Gives the place of an offer with this request back, after its receiver has copied it. Returns `None` if there is no such
+    /// place.
     pub fn give(&mut self, request: u32) -> Option<()> {
         let rings = self.made.as_mut()?;
         let narrow = request & ON_NARROW != 0;
@@ -199,7 +201,7 @@ mod tests {
     #[test]
     fn places_do_not_overlap_and_all_come_back() {
         const SIZE: usize = 16 * STEP;
-        // Numbers wrap on the way, as they travel and as they are counted.
+        // Numbers wrap during the test, both as sent in an offer and as counted.
         let mut places = Places { first: ON_NARROW - 500, ..Places::new() };
         let mut live: Vec<(u32, usize, usize)> = Vec::new();
         let (mut refused, mut around, mut word) = (0, 0, 1u64);
@@ -213,7 +215,7 @@ mod tests {
                 continue;
             }
             let before = places.head;
-            // Now and then a part of it only.
+            // Now and then the place must be within the first half of the ring.
             let size = if word >> 20 & 3 == 0 { SIZE / 2 } else { SIZE };
             let Some((number, at)) = places.take(len, size) else {
                 refused += 1;

@@ -1,4 +1,4 @@
-//! Which processors there are to measure on, and their caches, as Linux tells them in /sys.
+//! The processors for measurements, and their caches, as Linux describes them in /sys.
 
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::{Pid, getppid};
@@ -6,36 +6,37 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Where Linux tells of them.
+/// The directory in which Linux describes the processors.
 pub const SYSTEM: &str = "/sys/devices/system/cpu";
 
-/// Processors that are looked at: on a larger machine a pair is found among the first ones, or not.
+/// Maximum number of processors that are examined. On a larger machine, a pair that is not among the first processors is not
+/// found.
 const LOOKED_AT: usize = 32;
 
-/// Two processors.
+/// A pair of processors.
 pub type ProcessorPair = (usize, usize);
 
-/// What there is to measure on.
+/// The processors on which measurements are made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MeasurementPlaces {
-    /// The first processor of all.
+    /// The first allowed processor.
     pub first: Option<usize>,
-    /// Two that share their last cache, not of one core if that can be.
+    /// A pair that shares its last cache, of different cores if possible.
     pub shared: Option<ProcessorPair>,
-    /// Two that share none.
+    /// A pair that shares no cache.
     pub apart: Option<ProcessorPair>,
-    /// The largest cache of the first that it has for itself, in bytes.
+    /// Size of the largest private cache of the first processor, in bytes.
     pub private: Option<usize>,
-    /// Its last, in bytes.
+    /// Size of the last cache of the first processor, in bytes.
     pub last: Option<usize>,
 }
 
-/// The processors that this job may use, as far as this process can tell: its own ones and, since a launcher binds each rank to
-/// some of the job's, those of the process that started it.
+/// Returns the processors that this job may use, as far as this process can tell: its own processors, and those of its parent
+/// process, because a launcher binds each rank to only some of the job's processors.
 pub fn allowed() -> CpuSet {
     let mut all = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
     let parent = getppid();
-    // 0: it is in another name space, and this would ask for ourselves.
+    // If the parent is in another name space, its number is 0, and the call would ask for this process itself.
     if parent.as_raw() > 1 {
         let of_parent = sched_getaffinity(parent).unwrap_or_default();
         for processor in listed(&of_parent) {
@@ -49,12 +50,12 @@ pub fn listed(set: &CpuSet) -> Vec<usize> {
     (0..CpuSet::count()).filter(|&processor| set.is_set(processor).unwrap_or(false)).collect()
 }
 
-/// How many processors work.
+/// Returns the number of processors that are online.
 pub fn online(system: &Path) -> Option<usize> {
     Some(list(&system.join("online"))?.len())
 }
 
-/// Chooses among the processors `allowed`, in ascending order.
+/// Chooses among the processors `allowed`, which are in ascending order.
 pub fn places(system: &Path, allowed: &[usize]) -> MeasurementPlaces {
     let Some(&first) = allowed.first() else { return MeasurementPlaces::default() };
     let core = |processor| {
@@ -67,7 +68,7 @@ pub fn places(system: &Path, allowed: &[usize]) -> MeasurementPlaces {
     let last = caches.iter().max_by_key(|cache| cache.level);
     let siblings = core(first);
     let own = caches.iter().filter(|cache| cache.shared.is_subset(&siblings));
-    // Where no cache is shared, the last is one's own, too.
+    // If no cache is shared, the last cache is private, too.
     let own = own.max_by_key(|cache| cache.level);
     let mut places = MeasurementPlaces {
         first: Some(first),
@@ -78,7 +79,7 @@ pub fn places(system: &Path, allowed: &[usize]) -> MeasurementPlaces {
     let mut siblings = None;
     for &one in allowed.iter().take(LOOKED_AT) {
         let near = self::caches(system, one).into_iter().max_by_key(|cache| cache.level);
-        // Without a word on caches all processors are taken to share one.
+        // If the caches are unknown, all processors are assumed to share one.
         let near = near.map(|cache| cache.shared);
         let shares = |other: usize| near.as_ref().is_none_or(|near| near.contains(&other));
         let others = || allowed.iter().copied().filter(move |&other| other != one);
@@ -107,7 +108,7 @@ struct Cache {
     shared: BTreeSet<usize>,
 }
 
-/// The caches of a processor that hold data.
+/// Returns the caches of a processor that hold data.
 fn caches(system: &Path, processor: usize) -> Vec<Cache> {
     let directory = system.join(format!("cpu{processor}/cache"));
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
@@ -128,7 +129,7 @@ fn list(file: &Path) -> Option<BTreeSet<usize>> {
     parse(fs::read_to_string(file).ok()?.trim())
 }
 
-/// Reads `0-3,8`; `None` if it is something else or empty.
+/// Parses a list such as `0-3,8`; returns `None` if the text is not such a list, or is empty.
 fn parse(text: &str) -> Option<BTreeSet<usize>> {
     let mut all = BTreeSet::new();
     for range in text.split(',') {
@@ -139,12 +140,12 @@ fn parse(text: &str) -> Option<BTreeSet<usize>> {
     Some(all)
 }
 
-// Files, processors and signals of the system, which Miri has not.
+// These tests need files, processors and signals of the system, which Miri does not have.
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 
-    /// Eight processors: cores of two, last caches of four.
+    /// Describes a machine of eight processors: cores of two, and last caches of four.
     fn machine(directory: &Path) {
         let write = |path: String, text: &str| {
             let path = directory.join(path);
@@ -179,10 +180,10 @@ mod tests {
         let all = on(&[0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!((all.shared, all.apart), (Some((0, 2)), Some((0, 4))));
         assert_eq!((all.private, all.last), (Some(512 << 10), Some(16 << 20)));
-        // Siblings only where there is nothing else.
+        // Siblings are chosen only if there is no other pair.
         assert_eq!(on(&[0, 1]).shared, Some((0, 1)));
         assert_eq!(on(&[0, 1]).apart, None);
-        // The first shares with nobody, others do.
+        // The first processor shares its cache with no allowed processor, other processors do.
         let odd = on(&[0, 4, 6]);
         assert_eq!((odd.shared, odd.apart), (Some((4, 6)), Some((0, 4))));
         let one = on(&[5]);
