@@ -7,9 +7,9 @@
 //!   with one that shares none: the same
 //!   with one on the same processor:       yields
 //! ```
-//! Of several samples the second shortest counts: others of the machine make them longer, and a clock that was set makes one
-//! too short. What is not had within its time stays as [`CopyModel::GENERIC`] has it, and is named. Both threads end
-//! with the measurement; the caller's processors, signals and memory stay as they are.
+//! Of several samples the second shortest counts: other programs make samples longer, and a change of the clock makes a sample
+//! too short. A value that was not measured in its time stays as in [`CopyModel::GENERIC`], and is named. Both threads end with
+//! the measurement. The caller's processors, signals and memory stay as they are.
 
 mod alone;
 mod pair;
@@ -23,36 +23,36 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use weft_fabric::CopyModel;
 
-/// All of it takes no longer than this, even if others want the processors.
+/// Maximum time of the whole measurement, even if other threads want the processors.
 const MOST: Duration = Duration::from_millis(8);
 
-/// Fewer samples say nothing.
+/// Minimum number of samples of a value.
 const LEAST_SAMPLES: usize = 3;
 
-/// What came of it.
+/// The result of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredModel {
-    /// What was had; the rest as [`CopyModel::GENERIC`] has it.
+    /// The measured values; all other values are those of [`CopyModel::GENERIC`].
     pub model: CopyModel,
-    /// Fields that could not be measured here: no such pair of processors, or a call that is not permitted.
+    /// Fields that could not be measured here: there is no such pair of processors, or a call is not permitted.
     pub absent: BTreeSet<String>,
     /// Fields for which there was no time.
     pub late: BTreeSet<String>,
-    /// How long the whole measurement lasted.
+    /// Duration of the whole measurement.
     pub took: Duration,
 }
 
-/// What came of one field.
+/// The result for one field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Outcome {
-    /// In the model's unit.
+    /// A measured value, in the model's unit.
     Had(f64),
     Late,
     Absent,
 }
 
-/// The second shortest of at most `most` samples, as many as there are before `end`. A sample of `None`: it cannot be
-/// had at all.
+/// Returns the second shortest of at most `most` samples, which are taken before `end`. If a sample is `None`, the value cannot
+/// be measured at all.
 fn sampled(most: usize, end: Instant, mut sample: impl FnMut() -> Option<f64>) -> Outcome {
     let mut all = Vec::with_capacity(most);
     while all.len() < most && Instant::now() < end {
@@ -68,26 +68,26 @@ fn sampled(most: usize, end: Instant, mut sample: impl FnMut() -> Option<f64>) -
     Outcome::Had(all[1])
 }
 
-/// Nanoseconds that `work` takes.
+/// Returns the nanoseconds that `work` takes.
 fn timed(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().as_nanos() as f64
 }
 
-/// When a part that may take `micros` ends, within the whole.
+/// Returns the end of a part that may take `micros` microseconds, at most the end of the whole.
 fn within(end: Instant, micros: u64) -> Instant {
     end.min(Instant::now() + Duration::from_micros(micros))
 }
 
-/// Nanoseconds that nothing takes.
+/// Measures the nanoseconds of two successive readings of the clock.
 fn clock(end: Instant) -> Outcome {
-    // Two reads in a row are too short to be told by one.
+    // A single pair of readings is too short to be measured, so many pairs are.
     sampled(16, within(end, 100), || Some(timed(|| (0..32).for_each(|_| _ = timed(|| ()))) / 32.0))
 }
 
-/// Waits until no more threads want to run than there are processors, at most until `end`. A second thread would be waited for
-/// elsewhere, to begin and to end: many milliseconds where many take turns.
+/// Waits, at most until `end`, until no more threads want to run than there are processors. Otherwise a second thread would
+/// need many milliseconds to begin and to end, where many threads take turns. Returns true if it is quiet.
 fn quiet(end: Instant) -> bool {
     loop {
         if is_quiet() {
@@ -100,7 +100,7 @@ fn quiet(end: Instant) -> bool {
     }
 }
 
-/// Whether no more threads want to run now than there are processors.
+/// Returns true if no more threads want to run now than there are processors.
 pub fn is_quiet() -> bool {
     let online = topology::online(Path::new(SYSTEM)).unwrap_or(usize::MAX);
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -109,19 +109,20 @@ pub fn is_quiet() -> bool {
     running.is_none_or(|running| running <= online)
 }
 
-/// Binds this thread to one processor.
+/// Binds this thread to a processor.
 fn bind(processor: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(processor).is_ok() && sched_setaffinity(Pid::from_raw(0), &set).is_ok()
 }
 
-/// Where there is to measure.
+/// Returns the processors for the measurement.
 pub fn places() -> MeasurementPlaces {
     topology::places(Path::new(SYSTEM), &topology::listed(&topology::allowed()))
 }
 
-/// Measures on this thread, which it binds to processors: one that ends afterwards. `None`: times mean nothing here, because a
-/// tool watches this process. `insists`: with two threads, too, where others want the processors, so that it may take longer.
+/// Measures on this thread, which is bound to processors and should end afterwards. Returns `None` if a tool watches this
+/// process, because times mean nothing then. `insists`: measure with two threads even if other threads want the processors, so
+/// that the measurement may take longer.
 pub fn on_this_thread(places: &MeasurementPlaces, insists: bool) -> Option<MeasuredModel> {
     if watched() {
         return None;
@@ -147,7 +148,7 @@ pub fn on_this_thread(places: &MeasurementPlaces, insists: bool) -> Option<Measu
         None => Outcome::Absent,
     };
     all.push(("switch".to_owned(), switch));
-    // Last: it takes the longest.
+    // Last, because it takes the longest.
     let memory = if quiet { alone::memory(end) } else { Outcome::Late };
     all.push(("memory".to_owned(), memory));
     for (name, size) in [("private", places.private), ("last", places.last)] {
@@ -156,7 +157,7 @@ pub fn on_this_thread(places: &MeasurementPlaces, insists: bool) -> Option<Measu
     Some(gathered(&all, start.elapsed()))
 }
 
-/// Nanoseconds for each byte that is copied in the own caches.
+/// Returns the nanoseconds for each byte of a copy in the processor's own caches.
 fn cached(all: &[(String, Outcome)]) -> f64 {
     match all.iter().find(|(name, _)| name == "cached") {
         Some((_, Outcome::Had(rate))) => *rate,
@@ -164,7 +165,7 @@ fn cached(all: &[(String, Outcome)]) -> f64 {
     }
 }
 
-/// A model of what was had.
+/// Makes a model of the measured values.
 fn gathered<N: AsRef<str>>(all: &[(N, Outcome)], took: Duration) -> MeasuredModel {
     let mut model = CopyModel::GENERIC;
     let mut measured = MeasuredModel {
@@ -199,7 +200,8 @@ impl MeasuredModel {
         !self.absent.contains(name) && !self.late.contains(name)
     }
 
-    /// Nobody is nearer without a common cache than with one: what was had moves what was not.
+    /// Corrects the order of the two distances: a cost without a common cache is never less than the cost with one. A value
+    /// that was not measured follows the measured one.
     fn order(&mut self) {
         for name in pair::NAMES {
             let [shared, apart] = [".shared", ".apart"].map(|end| format!("{name}{end}"));
@@ -214,10 +216,12 @@ impl MeasuredModel {
         }
     }
 
-    /// Takes what a later measurement of the same machine had and this one had not, and why the rest is missing.
+    /// Takes the values that a later measurement of the same machine has and this measurement lacks, and the reasons why others
+    /// are missing.
     pub fn fill(&mut self, later: &MeasuredModel) {
         self.complete(later);
-        // Where it was there and only the time was missing, it is worth another try; and the other way round.
+        // If a value could be measured there and only the time was missing, it is worth another try. In the opposite case it is
+        // not.
         for name in &later.absent {
             if self.late.remove(name) {
                 self.absent.insert(name.clone());
@@ -230,7 +234,7 @@ impl MeasuredModel {
         }
     }
 
-    /// Takes what was not had from another measurement of the same machine.
+    /// Takes the values that this measurement lacks from another measurement of the same machine.
     pub fn complete(&mut self, other: &MeasuredModel) {
         let missing: Vec<String> = self.absent.union(&self.late).cloned().collect();
         for name in missing.iter().filter(|name| other.had(name)) {
@@ -242,7 +246,7 @@ impl MeasuredModel {
         self.order();
     }
 
-    /// Whether measuring at `places` may find what this one lacks.
+    /// Returns true if a measurement at `places` may find values that this measurement lacks.
     pub fn lacks(&self, places: &MeasurementPlaces) -> bool {
         let pair = |pair: &Option<_>, name| pair.is_some() && self.absent.contains(name);
         !self.late.is_empty()
@@ -251,7 +255,7 @@ impl MeasuredModel {
     }
 }
 
-/// Whether a tool watches this process, so that its times are not the machine's.
+/// Returns true if a tool watches this process, so that its times are not those of the machine.
 fn watched() -> bool {
     if cfg!(miri) {
         return true;
@@ -268,12 +272,12 @@ fn watched() -> bool {
     TOOLS.iter().any(|tool| maps.contains(tool))
 }
 
-// Files, processors and signals of the system, which Miri has not.
+// These tests need files, processors and signals of the system, which Miri does not have.
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 
-    /// On a thread of its own, as it is meant.
+    /// Measures on a thread of its own, as callers do.
     fn measured(places: &MeasurementPlaces) -> MeasuredModel {
         std::thread::scope(|scope| {
             scope.spawn(|| on_this_thread(places, false)).join().unwrap().unwrap()
@@ -312,7 +316,7 @@ mod tests {
         std::thread::scope(|scope| {
             let pair = scope.spawn(move || pair::measure((gone, gone), 0.03, end));
             assert_eq!(pair.join().unwrap(), [Outcome::Absent; pair::NAMES.len()]);
-            // The first is there, the second not.
+            // The first processor exists, the second does not.
             let first = places().first.unwrap();
             let pair = scope.spawn(move || pair::measure((first, gone), 0.03, end));
             assert_eq!(pair.join().unwrap(), [Outcome::Absent; pair::NAMES.len()]);
@@ -335,7 +339,7 @@ mod tests {
     fn what_is_missing_is_named_and_completed_from_before() {
         let some = [("line.shared", Outcome::Had(300.0)), ("line.apart", Outcome::Absent)];
         let first = gathered(&some, Duration::ZERO);
-        // Not nearer than what shares a cache.
+        // At least as far as processors that share a cache.
         assert_eq!(first.model.line.apart, 300.0);
         assert!(first.absent.contains("line.apart") && first.late.is_empty());
         let other = [("line.shared", Outcome::Late), ("line.apart", Outcome::Had(500.0))];
@@ -344,7 +348,7 @@ mod tests {
         second.complete(&first);
         assert_eq!((second.model.line.shared, second.model.line.apart), (300.0, 500.0));
         assert!(!second.lacks(&MeasurementPlaces::default()));
-        // What is not there is not tried again, nor is what was had replaced.
+        // Values that are absent are not tried again, and measured values are not replaced.
         let mut third = gathered(
             &[("line.shared", Outcome::Late), ("cached", Outcome::Had(0.02))],
             Duration::ZERO,
@@ -355,7 +359,7 @@ mod tests {
         assert_eq!(third.model.cached, 0.02);
         third.fill(&gathered(&[("line.shared", Outcome::Late)], Duration::ZERO));
         assert!(third.late.contains("line.shared") && third.absent.is_empty());
-        // Out of range: as if there had been no time.
+        // A value out of range counts as one for which there was no time.
         let wild = gathered(&[("cached", Outcome::Had(1e-9))], Duration::ZERO);
         assert_eq!(wild.model, CopyModel::GENERIC);
         assert!(wild.late.contains("cached"));

@@ -1,12 +1,12 @@
-//! Where a measured model is kept: a file of the user's cache directory for each host.
+//! The store of measured models: a file in the user's cache directory for each host.
 //!
 //! ```text
 //!   $XDG_CACHE_HOME/weft/copies-HOST.toml     format, when, what was not had
 //!   (or ~/.cache/weft/...)                    [copies]    the numbers, as in machine files of the simulator
 //!                                             [machine]   whose they are; last, so that a file that was cut lacks it
 //! ```
-//! A file of another machine or format, or one that is damaged, is as good as none. It is replaced as a whole, so that jobs that
-//! begin at once find the one or the other.
+//! A file of another machine or format, or a damaged file, is ignored. The file is replaced as a whole, so that jobs that begin
+//! at the same time find either the old or the new file.
 
 use crate::measure::MeasuredModel;
 use crate::table::CostTable;
@@ -20,29 +20,29 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use weft_fabric::CopyModel;
 
-/// Changes with what is measured, and how.
+/// Version of the format. It changes with what is measured, and how.
 const FORMAT: u32 = 2;
 
-/// A file has a tenth of it.
+/// Maximum number of bytes that are read of a file. A file has a tenth of this.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// By what a machine is known: the costs are another's if one of these differs.
+/// The identity of a machine. If any field differs, the costs belong to another machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineKey {
     /// Processors that are online, as Linux lists them.
     online: String,
-    /// Sizes of the caches of one.
+    /// Sizes of the caches of the first processor.
     caches: String,
-    /// Release of the kernel: system calls cost what it makes of them.
+    /// Release of the kernel, which determines the cost of system calls.
     kernel: String,
-    /// A hash of what the kernel says of the processor: features, defects, microcode.
+    /// Hash of the kernel's description of the processor: features, defects, microcode.
     features: String,
     processor: String,
 }
 
 impl MachineKey {
-    /// This one.
+    /// Returns the identity of this machine.
     pub fn here() -> MachineKey {
         let read = |path: String| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
         let system = crate::topology::SYSTEM;
@@ -50,7 +50,7 @@ impl MachineKey {
             .map(|index| read(format!("{system}/cpu0/cache/index{index}/size")))
             .filter(|size| !size.is_empty())
             .collect();
-        // The first processor only: of hundreds this file takes long.
+        // Reads only the first processor, because this file takes long to read for hundreds of processors.
         let mut text = Vec::new();
         let _ = fs::File::open("/proc/cpuinfo").map(|file| file.take(8192).read_to_end(&mut text));
         let (processor, features) = of_processor(&String::from_utf8_lossy(&text));
@@ -65,7 +65,7 @@ impl MachineKey {
     }
 }
 
-/// The name of the first processor of /proc/cpuinfo, and the hash of what stays the same of it.
+/// Returns the name of the first processor of /proc/cpuinfo, and the hash of its constant fields.
 fn of_processor(text: &str) -> (String, String) {
     const STAYS: [&str; 9] = [
         "model name",
@@ -80,7 +80,7 @@ fn of_processor(text: &str) -> (String, String) {
     ];
     let first = text.split("\n\n").next().unwrap_or_default();
     let fields = || first.lines().filter_map(|line| line.split_once(':'));
-    // FNV-1a: the same in every version of the library.
+    // FNV-1a, because it is the same in every version of the library.
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for (_, value) in fields().filter(|(name, _)| STAYS.contains(&name.trim())) {
         for byte in value.bytes() {
@@ -92,23 +92,23 @@ fn of_processor(text: &str) -> (String, String) {
     (name.trim().to_owned(), format!("{hash:016x}"))
 }
 
-/// A measured model, and when it was.
+/// A measured model, and the time of its measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CachedModel {
     /// The numbers, rounded to four digits if they come from a file.
     pub measured: MeasuredModel,
-    /// When the measurement ended; to the second if it comes from a file.
+    /// Time at which the measurement ended; to the second if it comes from a file.
     pub when: SystemTime,
 }
 
-/// The file.
+/// The content of a file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     format: u32,
-    /// Seconds since 1970.
+    /// Time of the measurement, in seconds since 1970.
     measured: u64,
-    /// How long that took, in microseconds.
+    /// Duration of the measurement, in microseconds.
     took: u64,
     absent: BTreeSet<String>,
     late: BTreeSet<String>,
@@ -122,14 +122,14 @@ const HEAD: &str = "\
 
 ";
 
-/// Where the model of this host is kept; `None` if the user has no place for it.
+/// Returns the path of this host's model; `None` if the user has no cache directory.
 pub fn path() -> Option<PathBuf> {
     let host = nix::unistd::gethostname().ok()?;
     let host = host.to_string_lossy().replace(['/', '\0'], "_");
     Some(dirs::cache_dir()?.join("weft").join(format!("copies-{host}.toml")))
 }
 
-/// Reads what is kept at `path`; `None`: nothing, or nothing of `machine`.
+/// Reads the model at `path`; returns `None` if there is no model, or none of `machine`.
 pub fn read(path: &Path, machine: &MachineKey) -> Option<CachedModel> {
     let file: File = toml::from_str(&text(path).ok()?).ok()?;
     let names = || file.absent.iter().chain(&file.late);
@@ -151,7 +151,7 @@ pub fn read(path: &Path, machine: &MachineKey) -> Option<CachedModel> {
     })
 }
 
-/// Keeps it at `path`, in the place of what is there.
+/// Stores the model at `path`, and replaces the file that is there.
 pub fn write(path: &Path, kept: &CachedModel, machine: &MachineKey) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::NotFound)?;
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -172,8 +172,8 @@ pub fn write(path: &Path, kept: &CachedModel, machine: &MachineKey) -> io::Resul
     Ok(())
 }
 
-/// The model of a file that the user names: any with a table `[copies]`, of whatever machine, and when it was measured if the
-/// file says so. An error is in words.
+/// Reads the model of a file that the user names. Any file with a table `[copies]` will do, of any machine. Also returns the
+/// time of the measurement, if the file gives it. An error is in words.
 pub fn given(path: &Path) -> Result<(CopyModel, Option<SystemTime>), String> {
     #[derive(Deserialize)]
     struct Given {
@@ -196,7 +196,7 @@ fn text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-// Files, processors and signals of the system, which Miri has not.
+// These tests need files, processors and signals of the system, which Miri does not have.
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(read(&path, &machine), Some(kept()));
         let (model, when) = given(&path).unwrap();
         assert_eq!((model, when), (kept().measured.model, Some(kept().when)));
-        // Again, over it, and nothing else is left there.
+        // Writes it again, over the old file; nothing else remains in the directory.
         write(&path, &kept(), &machine).unwrap();
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
@@ -247,7 +247,7 @@ mod tests {
             change(&mut other);
             assert_eq!(read(&path, &other), None, "{other:?}");
         }
-        // Named by the user, it is.
+        // The same file is accepted if the user names it.
         assert!(given(&path).is_ok());
     }
 
@@ -255,7 +255,7 @@ mod tests {
     fn a_file_cut_anywhere_is_none() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("copies-x.toml");
-        // A name that is not empty wherever the tests run.
+        // A processor name, so that this field is not empty wherever the tests run.
         let machine = MachineKey { processor: "a processor".to_owned(), ..MachineKey::here() };
         write(&path, &kept(), &machine).unwrap();
         let whole = fs::read(&path).unwrap();

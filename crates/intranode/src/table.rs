@@ -1,4 +1,4 @@
-//! A model as files have it: the keys of `[copies]`, in a machine file of the simulator as in the store.
+//! A model as files contain it: the keys of `[copies]`, in a machine file of the simulator and in the store.
 //!
 //! ```toml
 //! [copies]
@@ -6,13 +6,13 @@
 //! cached = 30000                          # rates in MB/s
 //! private = 1048576                       # sizes in bytes
 //! ```
-//! What is not there is that of [`CopyModel::GENERIC`].
+//! Missing values are those of [`CopyModel::GENERIC`].
 
 use serde::de::{Deserializer, Error, Unexpected};
 use serde::{Deserialize, Serialize};
 use weft_fabric::{CopyModel, Unit};
 
-/// One number, within the range of its unit.
+/// A number within the range of its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(transparent)]
 struct Number<const UNIT: u8>(f64);
@@ -38,7 +38,7 @@ impl<'de, const UNIT: u8> Deserialize<'de> for Number<UNIT> {
     }
 }
 
-/// By distance; see [`weft_fabric::By`].
+/// A value for each distance; see [`weft_fabric::ByDistance`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Pair<T> {
@@ -46,7 +46,7 @@ struct Pair<T> {
     apart: T,
 }
 
-/// The table; the names are those of [`CopyModel::FIELDS`].
+/// The table. Its names are those of [`CopyModel::FIELDS`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CostTable {
@@ -109,7 +109,7 @@ impl CostTable {
         step("last", &mut self.last.0);
     }
 
-    /// The table of a model, four digits of each number.
+    /// Returns the table of a model, with four digits of each number.
     pub fn of(model: &CopyModel) -> CostTable {
         let (time, rate, size) = (Number(0.0), Number(0.0), Number(0.0));
         let pair = Pair { shared: time, apart: time };
@@ -144,7 +144,7 @@ impl CostTable {
         table
     }
 
-    /// The costs that this table gives, in nanoseconds and bytes.
+    /// Returns the costs of this table, in nanoseconds and bytes.
     pub fn model(&self) -> CopyModel {
         let mut model = CopyModel::GENERIC;
         self.clone().each(|name, value| {
@@ -154,12 +154,12 @@ impl CostTable {
     }
 }
 
-/// Rounded to four digits: more were never measured.
+/// Rounds to four digits, because measurements are not more precise.
 fn digits(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-// Files, processors and signals of the system, which Miri has not.
+// These tests need files, processors and signals of the system, which Miri does not have.
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! What one thread can measure.
+//! The measurements of one thread.
 
 use super::{Outcome, sampled, timed, within};
 use crate::Lines;
@@ -11,12 +11,12 @@ use std::time::Instant;
 use weft_fabric::copies::PAGE;
 use weft_fabric::{Copies, CopyModel, Sge};
 
-/// Bytes of a block that fits a processor's own caches.
+/// Size of a block that fits a processor's own caches, in bytes.
 const BLOCK: usize = 64 << 10;
-/// Bytes of one that is fetched from memory.
+/// Size of a block that is fetched from memory, in bytes.
 const LARGE: usize = 128 << 10;
 
-/// Memory that was touched; `None` if there is none.
+/// Allocates `len` bytes and touches them; returns `None` if there is no memory.
 pub fn block(len: usize, with: u8) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).ok()?;
@@ -57,7 +57,7 @@ pub fn measure(end: Instant, all: &mut Vec<(String, Outcome)>) {
 }
 
 fn past(to: &mut [u8], from: &[u8], end: Instant) -> Outcome {
-    // SAFETY: both outlive their elements, and only the first is written.
+    // SAFETY: both slices outlive the elements, have the given lengths, and only `to` is written, which is borrowed mutably.
     let (to, from) = unsafe {
         (Sge::new(to.as_mut_ptr(), to.len()), Sge::new(from.as_ptr().cast_mut(), from.len()))
     };
@@ -67,7 +67,7 @@ fn past(to: &mut [u8], from: &[u8], end: Instant) -> Outcome {
     })
 }
 
-/// Sums of doubles, half a block of each operand.
+/// Measures sums of doubles, with half a block for each operand.
 fn reduce(end: Instant) -> Outcome {
     const COUNT: usize = BLOCK / 2 / size_of::<f64>();
     let mut sums = Vec::new();
@@ -97,21 +97,21 @@ fn add(sums: &mut [f64], with: &[f64]) {
             add_all(sums, with);
         }
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has it.
+            // SAFETY: the processor has AVX2, as was just detected.
             return unsafe { wide(sums, with) };
         }
     }
     add_all(sums, with);
 }
 
-/// Reads the beginning of `from` as another process would; false where that is not permitted.
+/// Reads the beginning of `from` as another process would. Returns false if that is not permitted.
 pub fn cma_reads(to: &mut [u8], from: &[u8]) -> bool {
     let len = to.len().min(from.len());
     let there = [RemoteIoVec { base: from.as_ptr().addr(), len }];
     process_vm_readv(getpid(), &mut [IoSliceMut::new(&mut to[..len])], &there) == Ok(len)
 }
 
-/// The call, and each page of it beyond the copy at `rate`: from a call of one page and one of all.
+/// Measures the call, and the cost of each page beyond the copy at `rate`, by a call for one page and a call for a whole block.
 fn cma(to: &mut [u8], from: &[u8], rate: f64, end: Instant) -> (Outcome, Outcome) {
     let mut read = |len: usize, micros| {
         sampled(16, within(end, micros), || {
@@ -132,7 +132,8 @@ fn cma(to: &mut [u8], from: &[u8], rate: f64, end: Instant) -> (Outcome, Outcome
     }
 }
 
-/// A copy of what no cache has, to where none has it. When what was written goes to memory is not in it.
+/// Measures a copy of data that no cache has, to memory that no cache has. The time in which written data go to memory is not
+/// included.
 #[cfg(target_arch = "x86_64")]
 pub fn memory(end: Instant) -> Outcome {
     use std::arch::x86_64::{_mm_clflush, _mm_mfence};
@@ -141,10 +142,10 @@ pub fn memory(end: Instant) -> Outcome {
     };
     let flush = |bytes: &[u8]| {
         for line in bytes.chunks(64) {
-            // SAFETY: the address is that of memory which is there; what is in it stays.
+            // SAFETY: the address lies in a live slice. clflush does not change the content.
             unsafe { _mm_clflush(line.as_ptr()) };
         }
-        // SAFETY: a fence.
+        // SAFETY: mfence is a fence, and SSE2 is always available on x86-64.
         unsafe { _mm_mfence() };
     };
     sampled(6, within(end, 2000), || {
@@ -155,7 +156,7 @@ pub fn memory(end: Instant) -> Outcome {
     })
 }
 
-/// Nothing takes lines out of the caches here but the reading of others, which takes too long.
+/// Returns that the value is absent. Here only reading other memory drives lines out of the caches, which takes too long.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn memory(_end: Instant) -> Outcome {
     let _ = (block, LARGE);

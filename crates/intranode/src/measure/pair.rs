@@ -1,12 +1,12 @@
-//! What two threads measure: one asks, the other does it and answers.
+//! The measurements of two threads: the asker asks, the partner acts and answers.
 //!
 //! ```text
 //!   asker      asked = (number, what) ─────────────▶ partner   sees it, does it
 //!              sees it ◀───────────────────────────            done = the same
 //! ```
-//! Contract: `asked` is written by the asker alone, `done` by the partner alone, each with release and read with acquire. So
-//! whatever one did before is seen by the other after, and the partner touches shared memory only between `asked` and `done`.
-//! Neither waits beyond its end; the asker says when it is over.
+//! Contract: only the asker writes `asked`, and only the partner writes `done`, each with release; the other side reads it with
+//! acquire. So each side sees all that the other side did before. The partner touches shared memory only between `asked` and
+//! `done`. Neither waits beyond its end. The asker says when the measurement is over.
 
 use super::alone::{block, cma_reads};
 use super::{Outcome, bind, sampled, timed, within};
@@ -19,35 +19,35 @@ use std::thread::{self, yield_now};
 use std::time::{Duration, Instant};
 use weft_fabric::Sge;
 
-/// Of the second thread.
+/// Name of the second thread.
 const NAME: &str = "weft-partner";
 
-/// Lines that are written again, and bytes that are fetched: what fits a processor's own caches.
+/// Number of lines that are written again, and number of bytes that are fetched. Both fit a processor's own caches.
 const LINES: usize = 256;
 const BYTES: usize = 64 << 10;
 
-/// Round trips in a sample.
+/// Number of round trips in a sample.
 const ROUNDS: usize = 32;
 
-/// What is not longer than its noise takes this, in nanoseconds: nothing is for nothing.
+/// Minimum result, in nanoseconds, of a measurement that is not longer than its noise: no cost is zero.
 const LEAST: f64 = 0.01;
 
-/// Looks between two at the clock.
+/// Number of looks between two readings of the clock.
 const LOOKS: u32 = 128;
 
-/// What the partner is asked to do before it answers.
+/// The action of the partner before it answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ask {
     Nothing = 0,
     ReadLines = 1,
     WriteBytes = 2,
-    /// Reads lines, and then takes them to itself.
+    /// Reads the lines, and then takes them to itself.
     ReturnLines = 3,
 }
 
 const KINDS: u64 = 4;
 
-/// Alone in its pair of cache lines.
+/// A value that has a pair of cache lines for itself.
 #[repr(align(128))]
 struct Alone<T>(T);
 
@@ -55,14 +55,14 @@ struct Meeting {
     asked: Alone<AtomicU64>,
     done: Alone<AtomicU64>,
     over: AtomicBool,
-    /// The partner is where it should be, or cannot be there.
+    /// True once the partner is bound to its processor; `refused` is true if it cannot be bound.
     ready: AtomicBool,
     refused: AtomicBool,
-    /// Both are on one processor.
+    /// True if both threads are on the same processor, so that they must yield.
     gently: bool,
     end: Instant,
     lines: Box<[Line]>,
-    /// Nanoseconds that the partner has taken for that.
+    /// Nanoseconds that the partner took to take the lines to itself.
     taken: AtomicU64,
     bytes: Mutex<Vec<u8>>,
 }
@@ -70,7 +70,7 @@ struct Meeting {
 #[repr(align(64))]
 struct Line(AtomicU64);
 
-/// The partner does not come, or not in time.
+/// The error of a partner that does not come, or not in time.
 struct Late;
 
 impl Meeting {
@@ -94,7 +94,7 @@ impl Meeting {
         })
     }
 
-    /// Runs `seen` until it gives something; `None`: it is over, or too late.
+    /// Runs `seen` until it returns a value; `None` if the measurement is over, or too late.
     fn look<T>(&self, mut seen: impl FnMut() -> Option<T>) -> Option<T> {
         let mut looks = 0u32;
         loop {
@@ -112,7 +112,7 @@ impl Meeting {
         }
     }
 
-    /// The partner.
+    /// Runs the partner.
     fn serve(&self) {
         let mut last = 0;
         let next = |last| {
@@ -140,7 +140,7 @@ impl Meeting {
         }
     }
 
-    /// Asks, and waits for the answer.
+    /// Asks the partner, and waits for its answer.
     fn ask(&self, what: Ask) -> Result<(), Late> {
         let number = self.asked.0.load(Ordering::Relaxed) / KINDS + 1;
         let asked = number * KINDS + what as u64;
@@ -148,14 +148,14 @@ impl Meeting {
         self.look(|| (self.done.0.load(Ordering::Acquire) == asked).then_some(())).ok_or(Late)
     }
 
-    /// Samples of what asks the partner; where it does not answer, there was no time.
+    /// Takes samples of work that asks the partner. If the partner does not answer, there was no time.
     fn sampled(
         &self,
         most: usize,
         micros: u64,
         mut sample: impl FnMut() -> Result<f64, Late>,
     ) -> Outcome {
-        // Endless, so that it does not count.
+        // An infinite sample, so that it does not count.
         let mut sample = || Some(sample().unwrap_or(f64::INFINITY));
         match sampled(most, within(self.end, micros), &mut sample) {
             Outcome::Had(value) if !value.is_finite() => Outcome::Late,
@@ -163,7 +163,7 @@ impl Meeting {
         }
     }
 
-    /// Nanoseconds one way, of many there and back.
+    /// Measures the nanoseconds of one way, from `rounds` round trips.
     fn one_way(&self, rounds: usize) -> Result<f64, Late> {
         let mut late = Ok(());
         let time = timed(|| late = (0..rounds).try_for_each(|_| self.ask(Ask::Nothing)));
@@ -174,11 +174,12 @@ impl Meeting {
         for line in &self.lines {
             line.0.store(1, Ordering::Relaxed);
         }
-        // They leave the processor one after the other; the last has left it.
+        // Stores leave the processor one after the other; after the fence, the last store has left it.
         fence(Ordering::SeqCst);
     }
 
-    /// Nanoseconds for each line that the partner has read, beyond what writing takes, after `first`.
+    /// Measures the nanoseconds to write a line that the partner has read, beyond the time of writing an own line, after
+    /// `first` was run.
     fn rewrite(&self, ask: Ask, first: impl Fn(&Meeting)) -> Result<f64, Late> {
         self.write_lines();
         self.ask(ask)?;
@@ -188,22 +189,23 @@ impl Meeting {
         });
         let own = timed(|| self.write_lines());
         let taken = match ask {
-            // Writing what is one's own is in it, too.
+            // The partner's time includes writing its own lines, too.
             Ask::ReturnLines => self.taken.load(Ordering::Relaxed) as f64 - own,
             _ => 0.0,
         };
         Ok(((shared - own + taken) / LINES as f64).max(LEAST))
     }
 
-    /// Asks for all lines at once.
+    /// Requests all lines together.
     fn want_lines(&self) {
         let first = self.lines.as_ptr().cast_mut().cast();
-        // SAFETY: the lines outlive the element, and a hint changes nothing in them.
+        // SAFETY: the lines outlive the element, and the requests are hints, which change nothing in them.
         ask_for_lines(unsafe { Sge::new(first, size_of_val(&*self.lines)) });
     }
 
-    /// Nanoseconds for each byte that the system reads of what the partner has written: what it takes beyond reading it once
-    /// more, out of the own caches. The pages are in both.
+    /// Measures the nanoseconds for each byte that the system reads of what the partner has written. It is the time of the
+    /// first read beyond the time of a second read from the own caches, plus `cached`. The cost of the pages is in both times,
+    /// so it cancels.
     fn cma_fetch(&self, to: &mut [u8], cached: f64) -> Outcome {
         if !cma_reads(to, &self.bytes.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Outcome::Absent;
@@ -216,7 +218,7 @@ impl Meeting {
         })
     }
 
-    /// Nanoseconds for each byte that the partner has written.
+    /// Measures the nanoseconds for each byte that `copy` reads of what the partner has written.
     fn fetch(&self, to: &mut [u8], copy: impl Fn(&mut [u8], &[u8])) -> Result<f64, Late> {
         self.ask(Ask::WriteBytes)?;
         let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,10 +226,11 @@ impl Meeting {
     }
 }
 
-/// From many pages in turn.
+/// Copies from many pages in turn.
 fn copy_pages(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.chunks_mut(interleaved::MOST).zip(from.chunks(interleaved::MOST)) {
-        // SAFETY: both outlive their elements, and only the first is written.
+        // SAFETY: both slices outlive the elements, have the given lengths, and only `to` is written, which is borrowed
+        // mutably.
         let (to, from) = unsafe {
             (Sge::new(to.as_mut_ptr(), to.len()), Sge::new(from.as_ptr().cast_mut(), from.len()))
         };
@@ -235,7 +238,7 @@ fn copy_pages(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Ends a meeting, however its scope is left.
+/// A guard that ends a meeting, however its scope is left.
 struct Over<'a>(&'a Meeting);
 
 impl Drop for Over<'_> {
@@ -244,7 +247,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Runs `work` while a second thread serves on `processor`; `None` if there is no such thread or processor.
+/// Runs `work` while a second thread serves on `processor`; returns `None` if there is no such thread or processor.
 fn with_partner<T>(
     meeting: &Meeting,
     processor: usize,
@@ -263,7 +266,7 @@ fn with_partner<T>(
             }
         };
         partner.spawn_scoped(scope, serve).ok()?;
-        // It begins on this thread's processor, which is left to it until it has gone.
+        // The partner begins on this thread's processor, so this thread sleeps until the partner has moved away.
         let came = || meeting.ready.load(Ordering::Relaxed);
         while !came() && !meeting.over.load(Ordering::Relaxed) && Instant::now() < meeting.end {
             thread::sleep(Duration::from_micros(20));
@@ -273,11 +276,11 @@ fn with_partner<T>(
     if meeting.refused.load(Ordering::Relaxed) { None } else { had }
 }
 
-/// What is measured of two processors.
+/// Names of the values that are measured of two processors.
 pub const NAMES: [&str; 7] =
     ["line", "rewrite", "rewrite_asked", "rewrite_returned", "fetch", "fetch_pages", "cma_fetch"];
 
-/// Measures it; `cached`: nanoseconds for each byte that is copied in the own caches.
+/// Measures these values. `cached`: nanoseconds for each byte of a copy in the own caches.
 pub fn measure((one, other): (usize, usize), cached: f64, end: Instant) -> [Outcome; NAMES.len()] {
     const ABSENT: [Outcome; NAMES.len()] = [Outcome::Absent; NAMES.len()];
     let end = within(end, 2900);
@@ -288,7 +291,7 @@ pub fn measure((one, other): (usize, usize), cached: f64, end: Instant) -> [Outc
         return ABSENT;
     }
     let had = with_partner(&meeting, other, || {
-        // It comes, and both are awake.
+        // After this answer the partner has come, and both threads are awake.
         let _ = meeting.ask(Ask::WriteBytes);
         Some([
             meeting.sampled(24, 600, || meeting.one_way(ROUNDS)),
@@ -303,8 +306,8 @@ pub fn measure((one, other): (usize, usize), cached: f64, end: Instant) -> [Outc
     had.unwrap_or(ABSENT)
 }
 
-/// From one thread to another of the same processor, where both only yield. Between processes it takes a little longer: they
-/// have page tables of their own.
+/// Measures the switch from one thread to another on the same processor, where both only yield. Between processes a switch
+/// takes a little longer, because they have page tables of their own.
 pub fn switch(processor: usize, end: Instant) -> Outcome {
     let end = end.min(Instant::now() + Duration::from_millis(1));
     let Some(meeting) = Meeting::new(true, end) else { return Outcome::Absent };
